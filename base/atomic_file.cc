@@ -1,0 +1,62 @@
+#include "base/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace dtrain {
+namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Returns 0 or the errno of the first step that failed.
+int WriteAndSync(const std::string& path, std::string_view content) {
+  FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (file.get() < 0) return errno;
+  for (size_t done = 0; done < content.size();) {
+    const ssize_t wrote = write(file.get(), content.data() + done, content.size() - done);
+    if (wrote < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    done += static_cast<size_t>(wrote);
+  }
+  return fsync(file.get()) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+void WriteFileAtomically(const std::string& path, std::string_view content) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string directory = parent.empty() ? "." : parent.string();
+  std::error_code ignored;  // a directory that could not be made shows when the file is opened
+  std::filesystem::create_directories(directory, ignored);
+  const std::string temporary = fmt::format("{}.tmp.{}", path, getpid());
+  unlink(temporary.c_str());
+  int failed = WriteAndSync(temporary, content);
+  if (failed == 0 && rename(temporary.c_str(), path.c_str()) != 0) failed = errno;
+  if (failed != 0) {
+    unlink(temporary.c_str());
+    throw IoError("{}: cannot be written: {}. Free some space or name another path.", path,
+                  ErrnoText(failed));
+  }
+  FileDescriptor held(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (held.get() >= 0) fsync(held.get());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,74 @@
+#include "base/log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace dtrain {
+namespace {
+
+const char* LevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug: return "debug";
+    case LogLevel::kInfo: return "info";
+    case LogLevel::kWarning: return "warning";
+    case LogLevel::kError: return "error";
+  }
+  return "";
+}
+
+std::string FormatLine(const std::string& task, bool json, LogLevel level, std::string_view text) {
+  const std::string time = WallText(WallNanos());
+  if (json) {
+    const nlohmann::ordered_json line = {
+        {"time", time}, {"task", task}, {"level", LevelName(level)}, {"text", std::string(text)}};
+    return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+  const char* mark = level == LogLevel::kError ? "error: " : level == LogLevel::kWarning ? "warning: " : "";
+  return fmt::format("{} {} | {}{}\n", time, task, mark, text);
+}
+
+// A log line that cannot be written must not end a run.
+void WriteAll(int fd, const std::string& line) {
+  for (size_t done = 0; done < line.size();) {
+    const ssize_t wrote = write(fd, line.data() + done, line.size() - done);
+    if (wrote <= 0) return;
+    done += static_cast<size_t>(wrote);
+  }
+}
+
+}  // namespace
+
+Logger::Logger(std::string task, const LogOptions& options) : task_(std::move(task)), options_(options) {
+  if (options_.directory.empty()) return;
+  std::error_code failed;
+  std::filesystem::create_directories(options_.directory, failed);
+  std::string name = task_;
+  std::replace(name.begin(), name.end(), ' ', '-');
+  path_ = options_.directory + "/" + name + ".log";
+  file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file_ < 0) {
+    throw UserError("{}: cannot be opened for the log: {}. Set log.dir to a writable directory.", path_,
+                    ErrnoText(errno));
+  }
+}
+
+Logger::~Logger() {
+  if (file_ >= 0) close(file_);
+}
+
+void Logger::Write(LogLevel level, std::string_view text) {
+  if (!Enabled(level)) return;
+  const std::string line = FormatLine(task_, options_.json, level, text);
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (options_.standard_error) WriteAll(STDERR_FILENO, line);
+  if (file_ >= 0) WriteAll(file_, line);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,67 @@
+// Levelled log lines of one task: "2026-01-31 12:00:00.123 worker 1 | text" on standard error and, with
+// log.dir, in a file of the task's own; or one JSON object a line.
+// Thread: any; each line is written whole. Owner: the task.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace dtrain {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+struct LogOptions {
+  LogLevel level = LogLevel::kInfo;
+  bool json = false;
+  std::string directory;  // empty: no file
+  bool standard_error = true;
+};
+
+class Logger {
+ public:
+  // `task` is "worker 1" in lines and becomes "worker-1.log" in `directory`, which is created.
+  // Throws UserError where the file cannot be opened.
+  Logger(std::string task, const LogOptions& options);
+  ~Logger();
+  Logger(const Logger&) = delete;
+  Logger& operator=(const Logger&) = delete;
+
+  void Write(LogLevel level, std::string_view text);
+  bool Enabled(LogLevel level) const { return level >= options_.level; }
+
+  template <typename... Args>
+  void Debug(fmt::format_string<Args...> format, Args&&... args) {
+    if (Enabled(LogLevel::kDebug)) Write(LogLevel::kDebug, fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  void Info(fmt::format_string<Args...> format, Args&&... args) {
+    if (Enabled(LogLevel::kInfo)) Write(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  void Warning(fmt::format_string<Args...> format, Args&&... args) {
+    if (Enabled(LogLevel::kWarning)) {
+      Write(LogLevel::kWarning, fmt::format(format, std::forward<Args>(args)...));
+    }
+  }
+  template <typename... Args>
+  void Error(fmt::format_string<Args...> format, Args&&... args) {
+    Write(LogLevel::kError, fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  const std::string& task() const { return task_; }
+  const std::string& path() const { return path_; }  // of the file; empty without one
+
+ private:
+  const std::string task_;
+  const LogOptions options_;
+  std::string path_;
+  int file_ = -1;
+  std::mutex mutex_;  // keeps a line that reaches both sinks in one order
+};
+
+}  // namespace dtrain
