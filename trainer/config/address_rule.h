@@ -1,0 +1,15 @@
+// What the config demands of an address, on top of net/address.h.
+#pragma once
+
+#include <string>
+
+namespace dtrain {
+
+// Empty for a good "host:port"; otherwise rule and remedy: "an address needs a port. Write ...".
+std::string AddressProblem(const std::string& text);
+
+// The same text for two spellings of one address; empty where the system chooses the port, since two such
+// are never one. The address is a good one.
+std::string AddressIdentity(const std::string& address);
+
+}  // namespace dtrain

@@ -1,0 +1,147 @@
+// Config: everything that the YAML file and the flags decide, as plain structs whose initial values are the
+// defaults. Filled by load.h through the one table of keys in fields.cc, where names, ranges and explanations
+// stand; docs/config.md lists them. A key is in here only when something acts on it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dtrain {
+
+enum class Role { kPs, kWorker };
+enum class ModelKind { kLinear, kLogistic, kSoftmax };
+enum class InitKind { kZeros, kConstant, kNormal, kGlorot };
+enum class BiasInit { kSame, kZeros };
+enum class DataFormat { kNone, kIdx, kSynthetic };
+enum class SyntheticName { kLinear, kDigits };
+enum class Split { kShard, kFull };
+enum class LastBatch { kKeep, kDrop };
+enum class TrainMode { kAsync };
+enum class OptimizerKind { kSgd };
+enum class PlacementPolicy { kBytes, kRoundRobin };
+enum class EvalOn { kTest, kValidation };
+enum class EvalBy { kChief, kAll };
+
+struct ClusterConfig {
+  std::vector<std::string> ps;      // addresses, "host:port"
+  std::vector<std::string> worker;  // worker 0 is the chief
+};
+
+struct InitConfig {
+  std::optional<InitKind> kind;  // unset: glorot, zeros for linear, logistic and softmax
+  double value = 0;              // of constant
+  double stddev = 1;
+  uint64_t seed = 1;
+  BiasInit bias = BiasInit::kZeros;
+};
+
+struct ModelConfig {
+  ModelKind kind = ModelKind::kLinear;
+  std::optional<int64_t> inputs;   // unset: as the data says
+  std::optional<int64_t> outputs;  // unset: 1, or the 10 classes of digits for softmax
+  InitConfig init;
+};
+
+struct DataSourceConfig {
+  DataFormat format = DataFormat::kNone;
+  std::string images;
+  std::string labels;
+  SyntheticName name = SyntheticName::kLinear;
+  std::optional<int64_t> rows;  // synthetic; unset: without end for linear
+};
+
+struct DataConfig {
+  DataSourceConfig train;
+  DataSourceConfig test;
+  int64_t validation = 0;
+  Split split = Split::kShard;
+  bool shuffle = true;
+  uint64_t seed = 1;
+  LastBatch last_batch = LastBatch::kKeep;
+};
+
+struct OptimizerConfig {
+  OptimizerKind kind = OptimizerKind::kSgd;
+  double learning_rate = 0.01;
+};
+
+struct TrainConfig {
+  TrainMode mode = TrainMode::kAsync;
+  int64_t batch_size = 100;
+  std::optional<int64_t> epochs;
+  std::optional<int64_t> steps;
+  int64_t in_flight = 1;
+  OptimizerConfig optimizer;
+};
+
+struct PlacementConfig {
+  PlacementPolicy policy = PlacementPolicy::kBytes;
+  bool log = true;
+};
+
+struct DeviceConfig {
+  int64_t threads = 1;
+};
+
+struct EvalConfig {
+  EvalOn on = EvalOn::kTest;
+  bool at_end = true;
+  EvalBy by = EvalBy::kChief;
+};
+
+struct HooksConfig {
+  int64_t log_every_steps = 1000;  // local steps; 0: none
+  int64_t log_every_epochs = 0;
+};
+
+struct FailureConfig {
+  double detect_s = 10;
+  double startup_timeout_s = 120;
+};
+
+struct NetConfig {
+  std::string bind;  // empty: the spec's address
+  int64_t timeout_ms = 30000;
+  int64_t max_message_mb = 1024;
+  bool checksum = false;
+};
+
+struct LogConfig {
+  std::string dir;
+  bool json = false;
+  int level = 1;  // LogLevel
+};
+
+struct SecurityConfig {
+  bool insecure = false;
+};
+
+struct Config {
+  ClusterConfig cluster;
+  ModelConfig model;
+  DataConfig data;
+  TrainConfig train;
+  PlacementConfig placement;
+  DeviceConfig device;
+  EvalConfig eval;
+  HooksConfig hooks;
+  FailureConfig failure;
+  NetConfig net;
+  LogConfig log;
+  SecurityConfig security;
+};
+
+// Which task of the cluster this process is.
+struct TaskId {
+  Role role = Role::kWorker;
+  int index = 0;
+};
+
+// "worker 1".
+std::string TaskName(TaskId task);
+// "worker 1 (10.0.0.4:9002)", from the spec.
+std::string TaskNameAndAddress(const ClusterConfig& cluster, TaskId task);
+
+}  // namespace dtrain

@@ -1,0 +1,60 @@
+// The jobs in configs/, as far as loading them goes.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "trainer/config/dump.h"
+#include "trainer/config/testing.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_CASE("configs: every file loads, and its dump loads to itself") {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator("configs")) {
+    if (entry.path().extension() != ".yaml") continue;
+    CAPTURE(entry.path().string());
+    ++files;
+    CHECK(LoadError(entry.path().string()) == "");
+    const std::string text = DumpConfig(LoadConfig(entry.path().string(), {}, {}));
+    CHECK(DumpConfig(LoadConfig(WriteTestFile("dump.yaml", text), {}, {})) == text);
+  }
+  CHECK(files >= 4);
+}
+
+TEST_CASE("configs: first_cluster is two and two tasks that end at step 200") {
+  const Config config = LoadConfig("configs/first_cluster.yaml", {}, {});
+  CHECK(config.cluster.ps.size() == 2);
+  CHECK(config.cluster.worker.size() == 2);
+  CHECK(config.model.inputs == 4);
+  CHECK(config.model.init.kind == InitKind::kConstant);
+  CHECK(config.model.init.value == 2);
+  CHECK(config.train.steps == 200);
+  CHECK(config.placement.log);
+}
+
+TEST_CASE("configs: linear_regression is a million steps of one example") {
+  const Config config = LoadConfig("configs/linear_regression.yaml", {}, {});
+  CHECK(config.train.batch_size == 1);
+  CHECK(config.train.steps == 1000000);
+  CHECK(config.train.optimizer.learning_rate == 3e-5);
+  CHECK(config.hooks.log_every_steps == 1000);
+  CHECK(config.cluster.worker.size() == 2);
+}
+
+TEST_CASE("configs: mnist_softmax is 82,500 steps of three workers on the files beside the checkout") {
+  const Config config = LoadConfig("configs/mnist_softmax.yaml", {}, {});
+  const int64_t batches = (60000 - config.data.validation) / config.train.batch_size;
+  CHECK(batches * *config.train.epochs * static_cast<int64_t>(config.cluster.worker.size()) == 82500);
+  CHECK(config.cluster.ps == std::vector<std::string>{"localhost:9001"});
+  CHECK(config.data.split == Split::kFull);
+  CHECK(config.eval.by == EvalBy::kAll);
+  const fs::path beside = fs::weakly_canonical("configs/../../shared/data/mnist");
+  CHECK(config.data.train.images == (beside / "train-images-idx3-ubyte.gz").string());
+  CHECK(config.data.test.labels == (beside / "t10k-labels-idx1-ubyte.gz").string());
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,33 @@
+// A Config as text: the effective YAML of --dump-config, and the run-scope settings that joining tasks
+// compare.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/config/config.h"
+
+namespace dtrain {
+
+// All keys, nested; paths absolute. Loaded again it gives the same Config and the same text.
+std::string DumpConfig(const Config& config);
+
+// Key and canonical value text of every run-scope key, in the table's order. Take them before
+// model.inputs and model.outputs are filled in from the data: not every task can do that.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+Settings RunSettings(const Config& config);
+
+struct SettingDifference {
+  std::string key;
+  std::string ours;  // kMissingSetting where a side has no such key: another version of the program
+  std::string theirs;
+};
+constexpr const char* kMissingSetting = "(no such key)";
+
+// The first key, in our order, that differs; then those that only they have. `theirs` comes from a peer: any
+// content is fine.
+std::optional<SettingDifference> FirstDifference(const Settings& ours, const Settings& theirs);
+
+}  // namespace dtrain

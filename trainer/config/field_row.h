@@ -1,0 +1,113 @@
+// Makers of table rows: they turn a member of Config into the two functions that read and write it as a
+// Value. Only fields.cc includes this.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "trainer/config/fields.h"
+
+// The key and the member of the same name.
+#define DT_KEY(member) \
+#member, [](auto& config) -> auto& { return config.member; }
+
+namespace dtrain {
+
+template <typename T>
+struct Unwrapped {
+  using Type = T;
+};
+template <typename T>
+struct Unwrapped<std::optional<T>> {
+  using Type = T;
+};
+// The member's type without optional.
+template <typename At>
+using MemberOf =
+    typename Unwrapped<std::decay_t<decltype(std::declval<At>()(std::declval<Config&>()))>>::Type;
+
+// Null for what is unset: an empty optional, an empty text or list.
+template <typename T>
+Value ToValue(const T& member) {
+  if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, double>) {
+    return member;
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<int64_t>(member);
+  } else {
+    return member.empty() ? Value() : Value(member);
+  }
+}
+template <typename T>
+Value ToValue(const std::optional<T>& member) {
+  return member.has_value() ? ToValue(*member) : Value();
+}
+
+template <typename T>
+void FromValue(const Value& value, T* member) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    *member = static_cast<T>(std::get<int64_t>(value));
+  } else {
+    *member = std::get<T>(value);
+  }
+}
+template <typename T>
+void FromValue(const Value& value, std::optional<T>* member) {
+  FromValue(value, &member->emplace());
+}
+
+template <typename At>
+Field Row(std::string key, At at, FieldType type, Scope scope, std::string help) {
+  Field field;
+  field.key = std::move(key);
+  field.type = type;
+  field.scope = scope;
+  field.help = std::move(help);
+  field.get = [at](const Config& config) { return ToValue(at(config)); };
+  field.set = [at](const Value& value, Config* config) { FromValue(value, &at(*config)); };
+  return field;
+}
+
+template <typename At>
+Field Flag(std::string key, At at, Scope scope, std::string help) {
+  return Row(std::move(key), at, FieldType::kBool, scope, std::move(help));
+}
+
+template <typename At>
+Field Number(std::string key, At at, Scope scope, Limits limits, std::string help) {
+  constexpr bool kWhole = std::is_integral_v<MemberOf<At>>;
+  Field field =
+      Row(std::move(key), at, kWhole ? FieldType::kInt : FieldType::kDouble, scope, std::move(help));
+  field.limits = limits;
+  return field;
+}
+
+// `codes`: each name with the member's value (an enum, or a number). A member with another value is unset.
+template <typename At>
+Field Choice(std::string key, At at, Scope scope, std::vector<std::pair<std::string, MemberOf<At>>> codes,
+             std::string help) {
+  using Code = MemberOf<At>;
+  Field field;
+  field.key = std::move(key);
+  field.type = FieldType::kChoice;
+  field.scope = scope;
+  field.help = std::move(help);
+  for (const auto& [name, code] : codes) field.choices.push_back(name);
+  field.get = [at, codes](const Config& config) {
+    const std::optional<Code> member = at(config);
+    for (const auto& [name, code] : codes) {
+      if (member == code) return Value(name);
+    }
+    return Value();
+  };
+  field.set = [at, codes](const Value& value, Config* config) {
+    for (const auto& [name, code] : codes) {
+      if (value == Value(name)) at(*config) = code;
+    }
+  };
+  return field;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,323 @@
+#include "trainer/config/fields.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "trainer/config/field_row.h"
+#include "trainer/config/user_text.h"
+
+namespace dtrain {
+
+Field Field::Unit(std::string text) const {
+  Field field = *this;
+  field.unit = std::move(text);
+  return field;
+}
+Field Field::Try(std::string text) const {
+  Field field = *this;
+  field.example = std::move(text);
+  return field;
+}
+Field Field::Unset(std::string meaning) const {
+  Field field = *this;
+  field.unset = std::move(meaning);
+  return field;
+}
+Field Field::Required() const {
+  Field field = *this;
+  field.required = true;
+  return field;
+}
+Field Field::OnlyWith(std::string other_key, std::string value) const {
+  Field field = *this;
+  field.only_key = std::move(other_key);
+  field.only_value = std::move(value);
+  return field;
+}
+Field Field::AliasOf(std::string other_key) const {
+  Field field = *this;
+  field.alias_of = std::move(other_key);
+  return field;
+}
+
+namespace {
+
+constexpr Scope kRun = Scope::kRun;
+constexpr Scope kTask = Scope::kTask;
+constexpr Limits kFromZero = {0};
+constexpr Limits kFromOne = {1};
+constexpr double kMostSeconds = 1e6;
+
+std::vector<Field> ClusterFields() {
+  return {
+      Row(DT_KEY(cluster.ps), FieldType::kAddresses, kRun,
+          "Addresses of the parameter servers, in the order of their index. Each binds its own.")
+          .Try("[\"localhost:9001\"]")
+          .Required(),
+      Row(DT_KEY(cluster.worker), FieldType::kAddresses, kRun,
+          "Addresses of the workers, in the order of their index; worker 0 is the chief. An address is the "
+          "worker's name: its port is not opened.")
+          .Try("[\"localhost:9002\"]")
+          .Required(),
+  };
+}
+
+std::vector<Field> ModelFields() {
+  return {
+      Choice(DT_KEY(model.kind), kRun,
+             {{"linear", ModelKind::kLinear},
+              {"logistic", ModelKind::kLogistic},
+              {"softmax", ModelKind::kSoftmax}},
+             "linear: mean squared error; logistic: labels 0 and 1; softmax: labels 0 to outputs - 1.")
+          .Required(),
+      Number(DT_KEY(model.inputs), kRun, {1, 1e12}, "Features of one row.")
+          .Unit("features of one row")
+          .Try("784")
+          .Unset("as the data says"),
+      Number(DT_KEY(model.outputs), kRun, {1, 1e6}, "Outputs; the number of classes for softmax.")
+          .Unit("outputs")
+          .Try("10")
+          .Unset("1; 10 for softmax"),
+      Choice(DT_KEY(model.init.kind), kRun,
+             {{"zeros", InitKind::kZeros},
+              {"constant", InitKind::kConstant},
+              {"normal", InitKind::kNormal},
+              {"glorot", InitKind::kGlorot}},
+             "Initial weights. normal: mean 0; glorot: uniform, by the numbers of inputs and outputs.")
+          .Unset("zeros"),
+      Number(DT_KEY(model.init.value), kRun, {-1e30, 1e30}, "The initial weight of constant.")
+          .Try("0.5")
+          .Required()
+          .OnlyWith("model.init.kind", "constant"),
+      Number(DT_KEY(model.init.stddev), kRun, {0, 1e30, true}, "Standard deviation of normal.")
+          .OnlyWith("model.init.kind", "normal"),
+      Number(DT_KEY(model.init.seed), kRun, kFromZero,
+             "Seed of the initial weights: the same seed gives the same weights, however they are placed."),
+      Choice(DT_KEY(model.init.bias), kRun, {{"same", BiasInit::kSame}, {"zeros", BiasInit::kZeros}},
+             "Initial biases. same: drawn as the weights are."),
+  };
+}
+
+// The keys of data.train and data.test. `at` leads from a Config to the source.
+template <typename At>
+std::vector<Field> SourceFields(const std::string& section, At at) {
+  const std::string format = section + ".format";
+  const bool train = section == "data.train";
+  const Field kind = Choice(
+      format, [at](auto& config) -> auto& { return at(config).format; }, kRun,
+      {{"idx", DataFormat::kIdx}, {"synthetic", DataFormat::kSynthetic}},
+      train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; synthetic: made here."
+            : "What is evaluated on; as for data.train.");
+  return {
+      train ? kind.Required() : kind.Unset("no test set"),
+      Row(
+          section + ".images", [at](auto& config) -> auto& { return at(config).images; },
+          FieldType::kInputPath, kTask, "The IDX file of images.")
+          .Try("train-images-idx3-ubyte.gz")
+          .Required()
+          .OnlyWith(format, "idx"),
+      Row(
+          section + ".labels", [at](auto& config) -> auto& { return at(config).labels; },
+          FieldType::kInputPath, kTask, "The IDX file of labels.")
+          .Try("train-labels-idx1-ubyte.gz")
+          .Required()
+          .OnlyWith(format, "idx"),
+      Choice(
+          section + ".name", [at](auto& config) -> auto& { return at(config).name; }, kRun,
+          {{"linear", SyntheticName::kLinear}, {"digits", SyntheticName::kDigits}},
+          "linear: y = 2 x + 10 and noise; digits: drawn digits of 28 x 28 pixels with noise, 10 classes.")
+          .Required()
+          .OnlyWith(format, "synthetic"),
+      Number(
+          section + ".rows", [at](auto& config) -> auto& { return at(config).rows; }, kRun, {1, 1e12},
+          "How many rows are made.")
+          .Unit("rows")
+          .Try("10000")
+          .Unset(train ? "linear: without end; digits: the drawing's own number"
+                       : "digits: the drawing's own number")
+          .OnlyWith(format, "synthetic"),
+  };
+}
+
+std::vector<Field> DataFields() {
+  return {
+      Number(DT_KEY(data.validation), kRun, kFromZero, "The first N training rows are held out.")
+          .Unit("rows held out"),
+      Choice(DT_KEY(data.split), kRun, {{"shard", Split::kShard}, {"full", Split::kFull}},
+             "shard: each worker trains on its own 1/n of the rows; full: each on all of them."),
+      Flag(DT_KEY(data.shuffle), kRun, "Another order of the rows in each epoch."),
+      Number(DT_KEY(data.seed), kRun, kFromZero, "Seed of the order and of synthetic data."),
+      Choice(DT_KEY(data.last_batch), kRun, {{"keep", LastBatch::kKeep}, {"drop", LastBatch::kDrop}},
+             "What happens to the short batch at the end of an epoch."),
+  };
+}
+
+std::vector<Field> TrainFields() {
+  return {
+      Choice(DT_KEY(train.mode), kRun, {{"async", TrainMode::kAsync}},
+             "async: a gradient is applied when it arrives."),
+      Number(DT_KEY(train.batch_size), kRun, {1, 1e9}, "Examples in one step of a worker.")
+          .Unit("examples per step")
+          .Try("64"),
+      Number(DT_KEY(train.epochs), kRun, {1, 1e9},
+             "Passes of each worker over its rows. The first reached of epochs and steps ends the run.")
+          .Unit("passes over the data")
+          .Try("5")
+          .Unset("no limit"),
+      Number(DT_KEY(train.steps), kRun, kFromOne, "Global steps: gradients applied, of all workers together.")
+          .Unit("global steps")
+          .Try("1000")
+          .Unset("no limit"),
+      Number(DT_KEY(train.in_flight), kRun, {1, 64}, "Exchanges with the ps that a worker may have open.")
+          .Unit("open exchanges"),
+      Choice(DT_KEY(train.optimizer.kind), kRun, {{"sgd", OptimizerKind::kSgd}},
+             "sgd: weight -= learning_rate * gradient."),
+      Number(DT_KEY(train.optimizer.learning_rate), kRun, {0, 1e30, true}, "Learning rate."),
+  };
+}
+
+std::vector<Field> RunningFields() {
+  return {
+      Choice(DT_KEY(placement.policy), kRun,
+             {{"bytes", PlacementPolicy::kBytes}, {"round_robin", PlacementPolicy::kRoundRobin}},
+             "bytes: split so that every ps holds nearly the same; round_robin: whole variables in turn."),
+      Flag(DT_KEY(placement.log), kTask, "Print at the start which ps holds what."),
+      Number(DT_KEY(device.threads), kTask, {1, 1024}, "Threads of one task's arithmetic.").Unit("threads"),
+      Choice(DT_KEY(eval.on), kRun, {{"test", EvalOn::kTest}, {"validation", EvalOn::kValidation}},
+             "test: data.test; validation: the rows held out by data.validation."),
+      Flag(DT_KEY(eval.at_end), kRun, "Evaluate when training is over."),
+      Choice(DT_KEY(eval.by), kRun, {{"chief", EvalBy::kChief}, {"all", EvalBy::kAll}},
+             "Who evaluates; all: every worker, with the weights that it has."),
+      Number(DT_KEY(hooks.log_every_steps), kTask, kFromZero, "A line every N local steps; 0: none.")
+          .Unit("local steps"),
+      Number(DT_KEY(hooks.log_every_epochs), kTask, kFromZero, "A line every N epochs; 0: none.")
+          .Unit("epochs"),
+      Number(
+          "hooks.stop_at_step", [](auto& config) -> auto& { return config.train.steps; }, kRun, kFromOne,
+          "Another name for train.steps.")
+          .Unit("global steps")
+          .Try("1000")
+          .Unset("no limit")
+          .AliasOf("train.steps"),
+      Number(DT_KEY(failure.detect_s), kRun, {0.1, kMostSeconds},
+             "A task that has not been heard for so many seconds is lost.")
+          .Unit("seconds"),
+      Number(DT_KEY(failure.startup_timeout_s), kRun, {0, kMostSeconds, true},
+             "How many seconds the tasks wait for one another at the start.")
+          .Unit("seconds"),
+  };
+}
+
+std::vector<Field> HostFields() {
+  return {
+      Row(DT_KEY(net.bind), FieldType::kAddress, kTask,
+          "The address that this ps binds, where the cluster's address leads here through a service or NAT.")
+          .Try("\"0.0.0.0:9001\"")
+          .Unset("the cluster's address"),
+      Number(DT_KEY(net.timeout_ms), kRun, {1, kMostSeconds * 1000}, "How long an answer may take.")
+          .Unit("milliseconds"),
+      Number(DT_KEY(net.max_message_mb), kTask, {1, 1e6}, "The largest message that is accepted.")
+          .Unit("MiB"),
+      Flag(DT_KEY(net.checksum), kRun, "Put a checksum on all tensors and verify it: for finding faults."),
+      Row(DT_KEY(log.dir), FieldType::kOutputPath, kTask, "A directory: each task writes its log there too.")
+          .Try("run/logs")
+          .Unset("no file"),
+      Choice(
+          "log.format", [](auto& config) -> auto& { return config.log.json; }, kTask,
+          {{"text", false}, {"json", true}}, "Log lines as text, or as one JSON object each."),
+      Choice(DT_KEY(log.level), kTask,
+             {{"debug", static_cast<int>(LogLevel::kDebug)},
+              {"info", static_cast<int>(LogLevel::kInfo)},
+              {"warning", static_cast<int>(LogLevel::kWarning)},
+              {"error", static_cast<int>(LogLevel::kError)}},
+             "The least important lines that are written."),
+      Flag(DT_KEY(security.insecure), kTask,
+           "Allow a ps to bind an address that other hosts can reach, without encryption or authentication."),
+  };
+}
+
+std::vector<Field> AllFields() {
+  std::vector<Field> all = ClusterFields();
+  for (const auto& part : {ModelFields(),
+                           SourceFields(
+                               "data.train", [](auto& config) -> auto& { return config.data.train; }),
+                           SourceFields(
+                               "data.test", [](auto& config) -> auto& { return config.data.test; }),
+                           DataFields(), TrainFields(), RunningFields(), HostFields()}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+std::string AddressListText(const std::vector<std::string>& addresses) {
+  std::vector<std::string> quoted;
+  for (const std::string& address : addresses) quoted.push_back(Quoted(address));
+  return fmt::format("[{}]", fmt::join(quoted, ", "));
+}
+
+}  // namespace
+
+const std::vector<Field>& Fields() {
+  static const std::vector<Field> fields = AllFields();
+  return fields;
+}
+
+const Field* FindField(const std::string& key) {
+  for (const Field& field : Fields()) {
+    if (field.key == key) return &field;
+  }
+  return nullptr;
+}
+
+bool IsSection(const std::string& name) { return !NamesIn(name).empty(); }
+
+std::vector<std::string> NamesIn(const std::string& section) {
+  const std::string prefix = section.empty() ? "" : section + ".";
+  std::vector<std::string> names;
+  for (const Field& field : Fields()) {
+    if (field.key.compare(0, prefix.size(), prefix) != 0) continue;
+    const std::string rest = field.key.substr(prefix.size());
+    const std::string name = rest.substr(0, rest.find('.'));
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  return names;
+}
+
+std::string JoinKey(const std::string& section, const std::string& name) {
+  return section.empty() ? name : section + "." + name;
+}
+
+bool Applies(const Field& field, const Config& config) {
+  return field.only_key.empty() || FindField(field.only_key)->get(config) == Value(field.only_value);
+}
+
+std::string ValueText(const Field& field, const Value& value) {
+  if (IsNull(value)) return "null";
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* whole = std::get_if<int64_t>(&value)) return fmt::format("{}", *whole);
+  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value)) return AddressListText(*list);
+  const std::string& text = std::get<std::string>(value);
+  return field.type == FieldType::kChoice ? text : Quoted(text);
+}
+
+std::string LimitsText(const Field& field) {
+  switch (field.type) {
+    case FieldType::kChoice:
+      return fmt::format("{}", fmt::join(field.choices, ", "));
+    case FieldType::kInt:
+    case FieldType::kDouble:
+      break;
+    default:
+      return "";
+  }
+  const Limits& limits = field.limits;
+  const std::string least = fmt::format("{} {}", limits.above ? ">" : ">=", limits.least);
+  if (limits.most == std::numeric_limits<double>::infinity()) return least;
+  if (!limits.above) return fmt::format("{} to {}", limits.least, limits.most);
+  return fmt::format("{}, <= {}", least, limits.most);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,85 @@
+// Fields: the one table of config keys. A row gives name, type, limits, scope, help and where the value lies
+// in Config; loader, dump, handshake and docs/config.md all read it. The default is what a fresh Config
+// holds. To add a key: one member in config.h and one row in fields.cc. Thread: any; the table is immutable.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "trainer/config/config.h"
+
+namespace dtrain {
+
+// What a key holds, whatever its C++ type: null (unset), a scalar (a choice by its name) or addresses.
+using Value = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<std::string>>;
+
+inline bool IsNull(const Value& value) { return std::holds_alternative<std::monostate>(value); }
+
+enum class FieldType { kBool, kInt, kDouble, kChoice, kAddress, kAddresses, kInputPath, kOutputPath };
+
+// run: equal in every task, compared when a task joins. task: its own affair (paths, threads, log).
+enum class Scope { kRun, kTask };
+
+// Of a number. `above`: the least value itself is not allowed.
+struct Limits {
+  double least = 0;
+  double most = std::numeric_limits<double>::infinity();
+  bool above = false;
+};
+
+struct Field {
+  std::string key;  // "train.batch_size"
+  FieldType type = FieldType::kBool;
+  Scope scope = Scope::kRun;
+  Limits limits;
+  std::string unit;     // "examples per step", said after a limit
+  std::string example;  // "64": a value that works, offered in messages; may be empty
+  std::vector<std::string> choices;
+  std::string unset;      // what null means, for the documentation
+  bool required = false;  // where it applies
+  // Has an effect only where another key has this value; both empty: always.
+  std::string only_key;
+  std::string only_value;
+  std::string alias_of;  // another name of this key; not dumped
+  std::string help;
+  std::function<Value(const Config&)> get;
+  std::function<void(const Value&, Config*)> set;  // not null, of the field's type, within its limits
+
+  // For the rows of the table.
+  Field Unit(std::string text) const;
+  Field Try(std::string text) const;
+  Field Unset(std::string meaning) const;
+  Field Required() const;
+  Field OnlyWith(std::string other_key, std::string value) const;
+  Field AliasOf(std::string other_key) const;
+};
+
+// In the order of the documentation; the keys of a section are neighbours.
+const std::vector<Field>& Fields();
+
+// Null when there is no such key.
+const Field* FindField(const std::string& key);
+
+// "train.optimizer" holds keys. The empty name is the whole file.
+bool IsSection(const std::string& name);
+
+// The names directly under a section: "mode", "batch_size", ..., "optimizer".
+std::vector<std::string> NamesIn(const std::string& section);
+
+// "train" + "mode" = "train.mode"; "" + "train" = "train".
+std::string JoinKey(const std::string& section, const std::string& name);
+
+// Whether the key has an effect in this config (only_key, only_value).
+bool Applies(const Field& field, const Config& config);
+
+// As YAML: 0.01, "text" (quoted; choices are not), null, ["a:1", "b:2"].
+std::string ValueText(const Field& field, const Value& value);
+
+// Of numbers and choices: ">= 1", "> 0", "1 to 64", "linear, softmax". Empty for other types.
+std::string LimitsText(const Field& field);
+
+}  // namespace dtrain

@@ -1,0 +1,119 @@
+#include "trainer/config/fields.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+namespace dtrain {
+namespace {
+
+// A value that the field does not have by default.
+Value OtherValue(const Field& field) {
+  switch (field.type) {
+    case FieldType::kBool:
+      return !std::get<bool>(field.get(Config{}));
+    case FieldType::kInt:
+      return int64_t{7};
+    case FieldType::kDouble:
+      return 7.5;
+    case FieldType::kChoice:
+      return field.choices.back();
+    case FieldType::kAddresses:
+      return std::vector<std::string>{"a:1", "b:2"};
+    default:
+      return std::string("text");
+  }
+}
+
+TEST_CASE("fields: every key reads back what was set and touches no other key") {
+  for (const Field& field : Fields()) {
+    CAPTURE(field.key);
+    Config config;
+    field.set(OtherValue(field), &config);
+    CHECK(field.get(config) == OtherValue(field));
+    for (const Field& other : Fields()) {
+      CAPTURE(other.key);
+      const bool same_member =
+          other.key == field.key || field.alias_of == other.key || other.alias_of == field.key;
+      if (!same_member) CHECK(other.get(config) == other.get(Config{}));
+    }
+  }
+}
+
+TEST_CASE("fields: every choice reads back") {
+  for (const Field& field : Fields()) {
+    for (const std::string& choice : field.choices) {
+      CAPTURE(field.key);
+      Config config;
+      field.set(choice, &config);
+      CHECK(field.get(config) == Value(choice));
+    }
+  }
+}
+
+TEST_CASE("fields: keys are unique, explained, and refer to keys that exist") {
+  std::set<std::string> keys;
+  for (const Field& field : Fields()) {
+    CAPTURE(field.key);
+    CHECK(keys.insert(field.key).second);
+    CHECK(field.help.size() > 10);
+    CHECK(field.help.back() == '.');
+    CHECK((field.type == FieldType::kChoice) == !field.choices.empty());
+    if (IsNull(field.get(Config{})) && !field.required) CHECK(field.unset != "");
+    if (!field.only_key.empty()) {
+      REQUIRE(FindField(field.only_key) != nullptr);
+      const auto& choices = FindField(field.only_key)->choices;
+      CHECK(std::set<std::string>(choices.begin(), choices.end()).count(field.only_value) == 1);
+    }
+    if (!field.alias_of.empty()) CHECK(FindField(field.alias_of) != nullptr);
+  }
+}
+
+TEST_CASE("fields: defaults lie within the limits") {
+  for (const Field& field : Fields()) {
+    CAPTURE(field.key);
+    const Value value = field.get(Config{});
+    double number = field.limits.least + 1;
+    if (const auto* whole = std::get_if<int64_t>(&value)) number = static_cast<double>(*whole);
+    if (const auto* real = std::get_if<double>(&value)) number = *real;
+    CHECK(number >= field.limits.least);
+    CHECK(number <= field.limits.most);
+    CHECK((!field.limits.above || number > field.limits.least));
+  }
+}
+
+TEST_CASE("fields: the keys of a section are neighbours, so that each section comes once") {
+  for (const char* section : {"", "data", "data.train", "train", "model"}) {
+    const std::vector<std::string> names = NamesIn(section);
+    CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
+  }
+  CHECK(NamesIn("train.optimizer") == std::vector<std::string>{"kind", "learning_rate"});
+  CHECK(IsSection("train.optimizer"));
+  CHECK_FALSE(IsSection("train.batch_size"));
+  CHECK_FALSE(IsSection("trai"));
+  CHECK(FindField("train") == nullptr);
+}
+
+TEST_CASE("fields: a key that belongs to another kind does not apply") {
+  Config config;
+  config.data.train.format = DataFormat::kSynthetic;
+  CHECK(Applies(*FindField("data.train.name"), config));
+  CHECK_FALSE(Applies(*FindField("data.train.images"), config));
+  CHECK_FALSE(Applies(*FindField("data.test.name"), config));
+  CHECK(Applies(*FindField("train.steps"), config));
+}
+
+TEST_CASE("value text: is YAML") {
+  CHECK(ValueText(*FindField("train.steps"), Value()) == "null");
+  CHECK(ValueText(*FindField("train.steps"), int64_t{5}) == "5");
+  CHECK(ValueText(*FindField("data.shuffle"), true) == "true");
+  CHECK(ValueText(*FindField("train.optimizer.learning_rate"), 3e-5) == "3e-05");
+  CHECK(ValueText(*FindField("train.optimizer.learning_rate"), 0.1) == "0.1");
+  CHECK(ValueText(*FindField("model.kind"), std::string("linear")) == "linear");
+  CHECK(ValueText(*FindField("log.dir"), std::string("a \"b\"")) == "\"a \\\"b\\\"\"");
+  CHECK(ValueText(*FindField("cluster.ps"), std::vector<std::string>{"a:1", "[::1]:2"}) ==
+        "[\"a:1\", \"[::1]:2\"]");
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,23 @@
+// Loading a config: YAML file and --set flags in, checked Config out. Every error is found and reported.
+// Thread: any. Paths in the file are relative to the file, all others to the working directory; in Config
+// they are absolute.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/config/config.h"
+
+namespace dtrain {
+
+struct LoadOptions {
+  // `dtrain local` makes its own cluster: cluster.ps and cluster.worker may be left out.
+  bool cluster_optional = false;
+};
+
+// `sets`: the texts "key.path=value" of --set, in order: a later one beats an earlier, any beats the file.
+// Whether input files exist is for the reader of the data to find out: not every task has them.
+// Throws UserError with one line for each error: "file:line: key = value; rule. remedy".
+Config LoadConfig(const std::string& path, const std::vector<std::string>& sets, const LoadOptions& options);
+
+}  // namespace dtrain

@@ -1,0 +1,211 @@
+#include "trainer/config/load.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "base/random.h"
+#include "trainer/config/testing.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kBad = "trainer/config/testdata/bad";
+const char* const kSmall = "trainer/config/testdata/small.yaml";
+
+std::string FileText(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+Config Load(const std::string& path, const std::vector<std::string>& sets = {}) {
+  return LoadConfig(path, sets, {});
+}
+
+TEST_CASE("load: every file in testdata/bad is refused with the lines in the .txt beside it") {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(kBad)) {
+    if (entry.path().extension() != ".yaml") continue;
+    CAPTURE(entry.path().string());
+    ++files;
+    const std::string expected = FileText(fs::path(entry.path()).replace_extension(".txt"));
+    CHECK(LoadError(entry.path().string()) + "\n" == expected);
+  }
+  CHECK(files >= 20);
+}
+
+TEST_CASE("load: keys that are not given have their defaults") {
+  const Config config = Load(kSmall);
+  CHECK(config.train.batch_size == 100);
+  CHECK(config.train.optimizer.learning_rate == 0.01);
+  CHECK(config.data.shuffle);
+  CHECK_FALSE(config.model.outputs.has_value());
+  CHECK_FALSE(config.train.epochs.has_value());
+  CHECK(config.data.test.format == DataFormat::kNone);
+  CHECK(config.net.bind == "");
+}
+
+TEST_CASE("load: hooks.stop_at_step is train.steps by another name") {
+  CHECK(Load(kSmall).train.steps == 50);
+  CHECK(Load(kSmall, {"hooks.stop_at_step=7"}).train.steps == 7);
+  CHECK(Load(kSmall, {"train.steps=7"}).train.steps == 7);
+  CHECK(Load(kSmall, {"train.steps=7", "hooks.stop_at_step=7"}).train.steps == 7);
+  CHECK(LoadError(kSmall, {"train.steps=7", "hooks.stop_at_step=8"}) ==
+        "--set hooks.stop_at_step=8: hooks.stop_at_step = 8; is another name for train.steps, which is 7. "
+        "Leave one "
+        "of them.");
+}
+
+TEST_CASE("set: beats the file, and a later one an earlier") {
+  const Config config = Load(kSmall, {"train.batch_size=5", "data.shuffle=false", "train.batch_size=6"});
+  CHECK(config.train.batch_size == 6);
+  CHECK_FALSE(config.data.shuffle);
+}
+
+TEST_CASE("set: null puts the default back, of a key, of its other name and of a section") {
+  CHECK(Load(kSmall, {"train.steps=null", "train.epochs=1", "data.train.rows=9"}).train.steps ==
+        std::nullopt);
+  CHECK(Load(kSmall, {"hooks=null", "train.steps=9"}).hooks.log_every_steps == 1000);
+  CHECK(Load(kSmall, {"train.batch_size=5", "train.batch_size=~"}).train.batch_size == 100);
+}
+
+TEST_CASE("set: a map sets the keys that it names") {
+  const Config config = Load(kSmall, {"train={batch_size: 5, optimizer: {kind: sgd, learning_rate: 0.5}}"});
+  CHECK(config.train.batch_size == 5);
+  CHECK(config.train.optimizer.learning_rate == 0.5);
+  CHECK(config.train.steps == 50);
+}
+
+TEST_CASE("set: a list replaces the list") {
+  const Config config = Load(kSmall, {"cluster.ps=[a:1, b:2]"});
+  CHECK(config.cluster.ps == std::vector<std::string>{"a:1", "b:2"});
+}
+
+TEST_CASE("set: a flag that chooses another kind makes the file's settings of the old kind void") {
+  const Config config = Load(kSmall, {"model.init.kind=zeros"});
+  CHECK(config.model.init.kind == InitKind::kZeros);
+  CHECK(LoadError(kSmall, {"model.init.kind=zeros", "model.init.stddev=2"}) ==
+        "--set model.init.stddev=2: model.init.stddev = 2; has no effect with model.init.kind = zeros. Leave "
+        "it out, "
+        "or set model.init.kind to normal.");
+}
+
+TEST_CASE("set: mistakes are reported with the flag as their place") {
+  CHECK(LoadError(kSmall, {"train.batch_size=0"}) ==
+        "--set train.batch_size=0: train.batch_size = 0; must be >= 1 (examples per step). Try 64.");
+  CHECK(LoadError(kSmall, {"train.batchsize=5"}) ==
+        "--set train.batchsize=5: unknown key \"batchsize\" in train; did you mean \"batch_size\"?");
+  CHECK(LoadError(kSmall, {"batch_size=5"}) ==
+        "--set batch_size=5: unknown key \"batch_size\"; did you mean \"train.batch_size\"?");
+  CHECK(LoadError(kSmall, {"train.batch_size"}) ==
+        "--set train.batch_size: must be key.path=value. Try --set train.batch_size=64.");
+  CHECK(LoadError(kSmall, {"train.steps=a\nb: c"}).find("--set train.steps=a\\x0ab: c: ") == 0);
+  CHECK(LoadError(kSmall, {"log.dir=\xff"}) ==
+        "--set log.dir=\\xff: is not UTF-8 text. Check the terminal's encoding.");
+}
+
+TEST_CASE("set: an empty value is refused, since it is more often a slip than a wish for the default") {
+  const std::string refusal = "has no value. Write null for the default.";
+  CHECK(LoadError(kSmall, {"train.steps="}) == "--set train.steps=: " + refusal);
+  CHECK(LoadError(kSmall, {"train.steps= "}) == "--set train.steps= : " + refusal);
+  CHECK(LoadError(kSmall, {"train.steps=#5"}) == "--set train.steps=#5: " + refusal);
+}
+
+TEST_CASE("set: a value that YAML reads otherwise is refused with the way to quote it") {
+  const std::string error = LoadError(kSmall, {"net.bind=[::1]:9001"});
+  CHECK(error.find("--set net.bind=[::1]:9001: the value is not valid YAML: ") == 0);
+  CHECK(error.find("--set 'net.bind=\"...\"'") != std::string::npos);
+  CHECK(Load(kSmall, {"net.bind=\"[::1]:9001\""}).net.bind == "[::1]:9001");
+}
+
+TEST_CASE("load: mistakes of the file and of several flags are listed together, the file's first") {
+  CHECK(LoadError("trainer/config/testdata/bad/classes.yaml", {"train.epochs=0", "x=1"}) ==
+        "trainer/config/testdata/bad/classes.yaml:2: model.kind = linear; needs real targets, and data.train "
+        "has "
+        "classes. Try softmax.\n"
+        "--set train.epochs=0: train.epochs = 0; must be >= 1 (passes over the data). Try 5.\n"
+        "--set x=1: unknown key \"x\"; this version knows cluster, model, data, train, placement, device, "
+        "eval, "
+        "hooks, failure, net, log and security.");
+}
+
+TEST_CASE("load: dtrain local needs no cluster, and checks the one that is there") {
+  const std::string path = WriteTestFile(
+      "local.yaml",
+      "model: {kind: linear}\ndata: {train: {format: synthetic, name: linear}}\ntrain: {steps: 5}\n");
+  LoadOptions local;
+  local.cluster_optional = true;
+  CHECK(LoadError(path, {}, local) == "");
+  CHECK(LoadError(path, {"cluster.ps=[x]"}, local) != "");
+  CHECK(LoadError(path).find("cluster.ps is missing") != std::string::npos);
+}
+
+TEST_CASE(
+    "load: an input path in the file is relative to the file, an output path to the working directory") {
+  const std::string path =
+      WriteTestFile("paths.yaml",
+                    "cluster: {ps: [a:1], worker: [a:2]}\nmodel: {kind: softmax}\ntrain: {epochs: 1}\nlog: "
+                    "{dir: logs/./x}\n"
+                    "data: {train: {format: idx, images: sub//images.gz, labels: /abs/../labels}}\n");
+  const Config config = Load(path);
+  const std::string directory = fs::path(path).parent_path().string();
+  CHECK(config.data.train.images == directory + "/sub/images.gz");
+  CHECK(config.data.train.labels == "/labels");
+  CHECK(config.log.dir == (fs::current_path() / "logs/x").string());
+}
+
+TEST_CASE("load: paths in flags are relative to the working directory") {
+  const Config config =
+      Load(kSmall, {"data.train={format: idx, images: i, labels: l}", "model.kind=softmax"});
+  CHECK(config.data.train.images == (fs::current_path() / "i").string());
+}
+
+TEST_CASE("load: '..' behind a link to a directory leads where the system would go") {
+  const fs::path base = fs::path(WriteTestFile("unused", "")).parent_path();
+  fs::create_directories(base / "real/deep/configs");
+  std::error_code ignored;
+  fs::create_directory_symlink(base / "real/deep/configs", base / "link", ignored);
+  const std::string path =
+      WriteTestFile("link/x.yaml",
+                    "cluster: {ps: [a:1], worker: [a:2]}\nmodel: {kind: softmax}\ntrain: {epochs: 1}\n"
+                    "data: {train: {format: idx, images: ../images, labels: l}}\n");
+  CHECK(Load(path).data.train.images == fs::canonical(base / "real/deep").string() + "/images");
+}
+
+TEST_CASE("load: files that cannot be a config are refused by name") {
+  const std::string directory = getenv("TEST_TMPDIR");
+  CHECK(LoadError(directory + "/none.yaml") ==
+        directory + "/none.yaml: cannot be opened: No such file or directory (2). Check the path.");
+  CHECK(LoadError(directory) == directory + ": cannot be read: Is a directory (21). Give a YAML file.");
+  const std::string gzip = WriteTestFile("gzip.yaml", std::string("\x1f\x8b\x08\x00", 4));
+  CHECK(LoadError(gzip) == gzip + ":1: byte 0x1f at offset 0 is no text. Give a YAML file saved as UTF-8.");
+  const std::string zero = WriteTestFile("zero.yaml", std::string("log:\n  dir: \"a\0b\"\n", 18));
+  CHECK(LoadError(zero) == zero + ":2: byte 0x00 at offset 14 is no text. Give a YAML file saved as UTF-8.");
+  const std::string latin = WriteTestFile("latin.yaml", "log: {dir: \"\xe9\"}\n");
+  CHECK(LoadError(latin) ==
+        latin + ":1: byte 0xe9 at offset 12 is no text. Give a YAML file saved as UTF-8.");
+  const std::string large = WriteTestFile("large.yaml", std::string(2 << 20, '#'));
+  CHECK(LoadError(large) == large + ": more than 1048576 bytes; that is no config. Give a YAML file.");
+  const std::string empty = WriteTestFile("empty.yaml", "");
+  CHECK(LoadError(empty) == empty + ": is empty. Give a YAML file with cluster, model, data and train.");
+}
+
+TEST_CASE("load: a damaged file is loaded or refused, never worse") {
+  const std::string good = FileText(kSmall);
+  const CounterRandom random(11);
+  int loaded = 0;
+  for (uint64_t i = 0; i < 500; ++i) {
+    std::string bad = good;
+    bad[random.Below(2 * i, bad.size())] = "{}[]:,&*!|'\"#-? \n0"[random.Below(2 * i + 1, 18)];
+    loaded += LoadError(WriteTestFile("damaged.yaml", bad)).empty() ? 1 : 0;
+  }
+  CHECK(loaded > 0);
+  CHECK(loaded < 500);
+}
+
+}  // namespace
+}  // namespace dtrain

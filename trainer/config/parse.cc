@@ -1,0 +1,178 @@
+#include "trainer/config/parse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "trainer/config/address_rule.h"
+#include "trainer/config/suggest.h"
+
+namespace dtrain {
+namespace {
+
+constexpr double kMostExact = 1e15;  // whole numbers up to here are exact in a double
+
+Parsed Refused(std::string problem) { return {Value(), std::move(problem)}; }
+
+// The whole of `text` as a decimal number; nothing else has the characters of one.
+std::optional<double> DecimalNumber(std::string text) {
+  if (text.find_first_not_of("0123456789.eE+-") != std::string::npos) return std::nullopt;
+  if (!text.empty() && text[0] == '+') text.erase(0, 1);
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return number;
+}
+
+// What was probably meant by a number in another notation: 1_000, 1e6, 0x10, 007, 5.0.
+std::optional<double> NumberMeant(std::string text) {
+  if (text.compare(0, 2, "0x") == 0) {
+    char* end = nullptr;
+    const auto number = std::strtoull(text.c_str(), &end, 16);
+    return *end == '\0' && end != text.c_str() + 2 ? std::optional<double>(number) : std::nullopt;
+  }
+  text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == '_' || c == '\''; }),
+             text.end());
+  return DecimalNumber(text);
+}
+
+bool IsPlainInteger(const std::string& text) {
+  const size_t first = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
+  if (text.size() == first || text.find_first_not_of("0123456789", first) != std::string::npos) return false;
+  return text[first] != '0' || text.size() == first + 1;  // 010 is 8 to some readers and 10 to others
+}
+
+// "must be >= 1 (examples per step). Try 64."
+std::string OutOfLimits(const Field& field, bool too_small) {
+  const Limits& limits = field.limits;
+  const std::string unit = field.unit.empty() ? "" : fmt::format(" ({})", field.unit);
+  if (!too_small) return fmt::format("must be <= {}{}.{}", limits.most, unit, RemedyText(field));
+  return fmt::format("must be {} {}{}.{}", limits.above ? ">" : ">=", limits.least, unit, RemedyText(field));
+}
+
+// Empty: within the limits.
+std::string LimitProblem(const Field& field, double number) {
+  const Limits& limits = field.limits;
+  if (number < limits.least || (limits.above && number == limits.least)) return OutOfLimits(field, true);
+  return number > limits.most ? OutOfLimits(field, false) : "";
+}
+
+Parsed ParseInt(const Field& field, const std::string& text, bool quoted) {
+  if (quoted || !IsPlainInteger(text)) {
+    const auto meant = NumberMeant(text);
+    const bool whole = meant && std::abs(*meant) <= kMostExact && std::floor(*meant) == *meant;
+    if (!whole || !LimitProblem(field, *meant).empty())
+      return Refused(RuleText(field) + "." + RemedyText(field));
+    return Refused(fmt::format("must be a whole number in plain digits{}. Write {}.",
+                               quoted ? ", without quotes" : "", static_cast<int64_t>(*meant)));
+  }
+  int64_t number = 0;
+  const char* begin = text.data() + (text[0] == '+' ? 1 : 0);
+  const auto result = std::from_chars(begin, text.data() + text.size(), number);
+  if (result.ec == std::errc::result_out_of_range) {
+    if (text[0] == '-') return Refused(OutOfLimits(field, true));
+    return Refused(fmt::format("must be <= {}.{}", std::numeric_limits<int64_t>::max(), RemedyText(field)));
+  }
+  return {number, LimitProblem(field, static_cast<double>(number))};
+}
+
+Parsed ParseDouble(const Field& field, const std::string& text, bool quoted) {
+  const auto number = DecimalNumber(text);
+  if (!number || quoted) {
+    std::string comma = text;
+    std::replace(comma.begin(), comma.end(), ',', '.');
+    const auto meant = DecimalNumber(comma);
+    if (!meant || !LimitProblem(field, *meant).empty())
+      return Refused(RuleText(field) + "." + RemedyText(field));
+    return Refused(fmt::format("must be a number{}. Write {}.", quoted ? ", without quotes" : "", comma));
+  }
+  return {*number, LimitProblem(field, *number)};
+}
+
+Parsed ParseBool(const std::string& text, bool quoted) {
+  if (text == "true" && !quoted) return {true, ""};
+  if (text == "false" && !quoted) return {false, ""};
+  std::string lower = text;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const char* meant = nullptr;
+  if (lower == "true" || lower == "yes" || lower == "on" || lower == "y" || lower == "1") meant = "true";
+  if (lower == "false" || lower == "no" || lower == "off" || lower == "n" || lower == "0") meant = "false";
+  return Refused(fmt::format("must be true or false{}.{}", quoted ? ", without quotes" : "",
+                             meant ? fmt::format(" Write {}.", meant) : ""));
+}
+
+Parsed ParseChoice(const Field& field, const std::string& text) {
+  if (std::count(field.choices.begin(), field.choices.end(), text) > 0) return {text, ""};
+  if (field.choices.size() == 1) {
+    return Refused(fmt::format("this version has {} only. Write {}.", field.choices[0], field.choices[0]));
+  }
+  const std::string closest = ClosestName(text, field.choices);
+  if (!closest.empty()) return Refused(fmt::format("{}. Did you mean {}?", RuleText(field), closest));
+  return Refused(fmt::format("{}.{}", RuleText(field), RemedyText(field)));
+}
+
+Parsed ParsePath(const std::string& text, bool quoted) {
+  if (text.empty()) return Refused("must not be empty. Write null for none.");
+  if (!quoted && (text == "true" || text == "false")) return Refused("must be a path. Write null for none.");
+  if (text.compare(0, 2, "~/") == 0) return Refused("'~' is not expanded here. Write the whole path.");
+  return {text, ""};
+}
+
+}  // namespace
+
+Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
+  switch (field.type) {
+    case FieldType::kBool:
+      return ParseBool(text, quoted);
+    case FieldType::kInt:
+      return ParseInt(field, text, quoted);
+    case FieldType::kDouble:
+      return ParseDouble(field, text, quoted);
+    case FieldType::kChoice:
+      return ParseChoice(field, text);
+    case FieldType::kAddress:
+    case FieldType::kAddresses:
+      return {text, AddressProblem(text)};
+    case FieldType::kInputPath:
+    case FieldType::kOutputPath:
+      return ParsePath(text, quoted);
+  }
+  return Refused("has an unknown type");
+}
+
+std::string RuleText(const Field& field) {
+  const std::string unit = field.unit.empty() ? "" : fmt::format(" ({})", field.unit);
+  switch (field.type) {
+    case FieldType::kBool:
+      return "must be true or false";
+    case FieldType::kInt:
+      return fmt::format("must be a whole number, {}{}", LimitsText(field), unit);
+    case FieldType::kDouble:
+      return fmt::format("must be a number, {}{}", LimitsText(field), unit);
+    case FieldType::kChoice:
+      return fmt::format("must be {}", ListText(field.choices, "or"));
+    case FieldType::kAddress:
+      return "must be host:port";
+    case FieldType::kAddresses:
+      return "must be a list of host:port";
+    default:
+      return "must be a path";
+  }
+}
+
+std::string RemedyText(const Field& field) {
+  if (!field.example.empty()) return fmt::format(" Try {}.", field.example);
+  if (field.required) return "";
+  const Value standard = field.get(Config{});
+  return IsNull(standard) ? "" : fmt::format(" Try {}.", ValueText(field, standard));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,24 @@
+// One scalar of YAML to the value of one key, strictly: no guessing of types, every refusal with its remedy.
+#pragma once
+
+#include <string>
+
+#include "trainer/config/fields.h"
+
+namespace dtrain {
+
+struct Parsed {
+  Value value;
+  std::string problem;  // "must be >= 1 (examples per step). Try 64."; empty: the value is good
+};
+
+// `quoted`: the text stood in quotes. For kAddresses: one item of the list. Paths stay as written.
+Parsed ParseScalar(const Field& field, const std::string& text, bool quoted);
+
+// "must be a whole number >= 1 (examples per step)", without a remedy.
+std::string RuleText(const Field& field);
+
+// " Try 64.", with the leading space; empty where no value can be proposed.
+std::string RemedyText(const Field& field);
+
+}  // namespace dtrain

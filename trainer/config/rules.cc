@@ -1,0 +1,221 @@
+#include "trainer/config/rules.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "trainer/config/address_rule.h"
+#include "trainer/config/parse.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int kDigitClasses = 10;
+
+Config Build(const GivenKeys& given) {
+  Config config;
+  for (const auto& [key, entry] : given) {
+    if (!entry.bad) FindField(key)->set(entry.value, &config);
+  }
+  return config;
+}
+
+class Rules {
+ public:
+  Rules(const std::string& path, GivenKeys* given, Problems* problems)
+      : path_(path), given_(*given), problems_(*problems) {}
+
+  Config Run(bool cluster_optional);
+
+ private:
+  void JoinAliases();
+  void JoinAlias(const Field& alias);
+  void DropOverridden();
+  void CheckEffect(const Field& field);
+  void CheckRequired(const Field& field);
+  void CheckEnd();
+  void CheckAddresses();
+  void CheckRows();
+  void CheckOutputs();
+  void CheckTargets(const std::string& section, const DataSourceConfig& source);
+
+  const GivenKey* Given(const std::string& key) const {
+    const auto found = given_.find(key);
+    return found == given_.end() ? nullptr : &found->second;
+  }
+  bool Bad(const std::string& key) const { return Given(key) != nullptr && Given(key)->bad; }
+  Place PlaceOf(const std::string& key) const {
+    return Given(key) != nullptr ? Given(key)->place : Place{0, 0, path_};
+  }
+  // "place: key = value; rule", of a key that was given.
+  void Refuse(const std::string& key, const std::string& rule) {
+    problems_.Add(PlaceOf(key), fmt::format("{} = {}; {}", key, Given(key)->shown, rule));
+  }
+  // The values of data.train come one by one without end.
+  bool Endless() const {
+    const DataSourceConfig& train = config_.data.train;
+    return train.format == DataFormat::kSynthetic && train.name == SyntheticName::kLinear && !train.rows;
+  }
+
+  const std::string path_;
+  GivenKeys& given_;
+  Problems& problems_;
+  Config config_;
+};
+
+Config Rules::Run(bool cluster_optional) {
+  JoinAliases();
+  config_ = Build(given_);
+  DropOverridden();
+  config_ = Build(given_);
+  for (const Field& field : Fields()) {
+    CheckEffect(field);
+    if (!cluster_optional || field.key.compare(0, 8, "cluster.") != 0) CheckRequired(field);
+  }
+  CheckEnd();
+  CheckAddresses();
+  CheckRows();
+  CheckOutputs();
+  CheckTargets("data.train", config_.data.train);
+  CheckTargets("data.test", config_.data.test);
+  return config_;
+}
+
+void Rules::JoinAliases() {
+  for (const Field& field : Fields()) {
+    if (!field.alias_of.empty() && Given(field.key) != nullptr) JoinAlias(field);
+  }
+}
+
+// Leaves at most one of the two names.
+void Rules::JoinAlias(const Field& alias) {
+  const GivenKey second = *Given(alias.key);
+  const GivenKey* first = Given(alias.alias_of);
+  given_.erase(alias.key);
+  const bool beaten = first != nullptr && first->place.flag() && !second.place.flag();
+  if (beaten) return;
+  const bool same_rank = first != nullptr && first->place.flag() == second.place.flag();
+  if (same_rank && !first->bad && !second.bad && first->value != second.value) {
+    problems_.Add(
+        second.place,
+        fmt::format("{} = {}; is another name for {}, which is {}. Leave one of them.", alias.key,
+                    ValueText(alias, second.value), alias.alias_of, ValueText(alias, first->value)));
+  }
+  if (!same_rank) given_[alias.alias_of] = second;
+}
+
+// A flag that chooses another kind makes the file's settings of the old kind meaningless, not wrong.
+void Rules::DropOverridden() {
+  for (const Field& field : Fields()) {
+    const GivenKey* entry = Given(field.key);
+    if (entry == nullptr || entry->place.flag() || Applies(field, config_)) continue;
+    const GivenKey* chooser = Given(field.only_key);
+    if (chooser != nullptr && chooser->place.flag()) given_.erase(field.key);
+  }
+}
+
+void Rules::CheckEffect(const Field& field) {
+  if (Given(field.key) == nullptr || Bad(field.key) || Applies(field, config_) || Bad(field.only_key)) return;
+  const Field& chooser = *FindField(field.only_key);
+  Refuse(field.key, fmt::format("has no effect with {} = {}. Leave it out, or set {} to {}.", chooser.key,
+                                ValueText(chooser, chooser.get(config_)), chooser.key, field.only_value));
+}
+
+void Rules::CheckRequired(const Field& field) {
+  if (!field.required || Given(field.key) != nullptr || !Applies(field, config_)) return;
+  const size_t dot = field.key.rfind('.');
+  const std::string example = field.example.empty() ? field.choices.front() : field.example;
+  const std::string why = field.only_key.empty()
+                              ? RuleText(field)
+                              : fmt::format("{} = {} needs it", field.only_key, field.only_value);
+  const Place place = field.only_key.empty() ? PlaceOf(field.key) : PlaceOf(field.only_key);
+  problems_.Add(place, fmt::format("{} is missing; {}. Write \"{}: {}\" under {}.", field.key, why,
+                                   field.key.substr(dot + 1), example, field.key.substr(0, dot)));
+}
+
+void Rules::CheckEnd() {
+  if (Given("train.steps") != nullptr || Bad("train.epochs")) return;
+  if (Given("train.epochs") == nullptr) {
+    problems_.Add(
+        {0, 0, path_},
+        "train.epochs or train.steps is missing; one of them ends the run. Write \"epochs: 5\" under "
+        "train.");
+  } else if (Endless() && !Bad("data.train.rows") && !Bad("data.train.name")) {
+    Refuse("train.epochs",
+           "data.train has no end (synthetic linear without rows). Set train.steps or "
+           "data.train.rows.");
+  }
+}
+
+void Rules::CheckAddresses() {
+  std::map<std::string, std::string> owners;  // of each address
+  for (const std::string role : {"ps", "worker"}) {
+    const std::string key = "cluster." + role;
+    const auto& addresses = role == "ps" ? config_.cluster.ps : config_.cluster.worker;
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      const std::string identity = AddressIdentity(addresses[i]);
+      if (identity.empty()) continue;
+      const auto [owner, is_new] = owners.emplace(identity, fmt::format("{} {}", role, i));
+      if (is_new) continue;
+      problems_.Add(PlaceOf(key),
+                    fmt::format("{}[{}] = {}; is the address of {} too. Give each task its own.", key, i,
+                                addresses[i], owner->second));
+    }
+  }
+}
+
+void Rules::CheckRows() {
+  const DataConfig& data = config_.data;
+  if (config_.eval.on == EvalOn::kValidation && data.validation == 0 && !Bad("data.validation")) {
+    Refuse("eval.on", "no rows are held out (data.validation = 0). Set data.validation, or eval.on to test.");
+  }
+  if (data.train.rows && data.validation >= *data.train.rows && data.train.format == DataFormat::kSynthetic) {
+    Refuse("data.validation",
+           fmt::format("must be < data.train.rows ({}): no row would be left to train on. Try 0.",
+                       *data.train.rows));
+  }
+  const bool endless_test = data.test.format == DataFormat::kSynthetic &&
+                            data.test.name == SyntheticName::kLinear && !data.test.rows;
+  if (endless_test && Given("data.test.name") != nullptr && !Bad("data.test.name") &&
+      !Bad("data.test.rows")) {
+    Refuse("data.test.name", "a test set needs an end. Write \"rows: 10000\" under data.test.");
+  }
+}
+
+void Rules::CheckOutputs() {
+  if (!config_.model.outputs || Given("model.kind") == nullptr || Bad("model.kind")) return;
+  const bool softmax = config_.model.kind == ModelKind::kSoftmax;
+  if (softmax && *config_.model.outputs < 2) {
+    Refuse("model.outputs", "must be >= 2 (classes) for softmax. Try 10.");
+  }
+  if (!softmax && *config_.model.outputs > 1) {
+    Refuse("model.outputs", "must be 1 for linear and logistic. Leave it out.");
+  }
+}
+
+void Rules::CheckTargets(const std::string& section, const DataSourceConfig& source) {
+  const bool synthetic = source.format == DataFormat::kSynthetic;
+  const bool named = !synthetic || (Given(section + ".name") != nullptr && !Bad(section + ".name"));
+  const bool kind_known = Given("model.kind") != nullptr && !Bad("model.kind");
+  if (source.format == DataFormat::kNone || !named || !kind_known) return;
+  const bool real_targets = synthetic && source.name == SyntheticName::kLinear;
+  const ModelKind kind = config_.model.kind;
+  if (kind == ModelKind::kLinear && !real_targets) {
+    Refuse("model.kind", fmt::format("needs real targets, and {} has classes. Try softmax.", section));
+  }
+  if (kind != ModelKind::kLinear && real_targets) {
+    Refuse("model.kind", fmt::format("needs classes, and {} has real targets. Try linear.", section));
+  }
+  if (kind == ModelKind::kLogistic && synthetic && source.name == SyntheticName::kDigits) {
+    Refuse("model.kind",
+           fmt::format("needs labels 0 and 1, and {} has {} classes. Try softmax.", section, kDigitClasses));
+  }
+}
+
+}  // namespace
+
+Config Resolve(const std::string& path, bool cluster_optional, GivenKeys* given, Problems* problems) {
+  return Rules(path, given, problems).Run(cluster_optional);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,98 @@
+#include "trainer/config/suggest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainer/config/fields.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kMostNameBytes = 64;  // longer ones are no slip; bounds the work
+constexpr size_t kMostElsewhere = 2;   // more keys of one name say nothing
+
+// "optimizer" and "train.optimizer.kind" of every key "train.optimizer.kind": keys and sections.
+std::vector<std::string> AllNames() {
+  std::vector<std::string> names;
+  for (const Field& field : Fields()) {
+    for (size_t dot = field.key.find('.'); dot != std::string::npos; dot = field.key.find('.', dot + 1)) {
+      names.push_back(field.key.substr(0, dot));
+    }
+    names.push_back(field.key);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::string LastPart(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
+// Full names whose last part is `name`, but for `slips`.
+std::vector<std::string> NamesElsewhere(const std::string& name, int slips) {
+  std::vector<std::string> found;
+  for (const std::string& full : AllNames()) {
+    if (EditDistance(name, LastPart(full)) <= slips) found.push_back(full);
+  }
+  return found;
+}
+
+}  // namespace
+
+int EditDistance(const std::string& from, const std::string& to) {
+  std::vector<std::vector<int>> d(from.size() + 1, std::vector<int>(to.size() + 1));
+  for (size_t i = 0; i <= from.size(); ++i) {
+    for (size_t j = 0; j <= to.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = static_cast<int>(i + j);
+        continue;
+      }
+      const int replaced = d[i - 1][j - 1] + (from[i - 1] == to[j - 1] ? 0 : 1);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, replaced});
+      const bool swapped = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+      if (swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[from.size()][to.size()];
+}
+
+std::string ClosestName(const std::string& name, const std::vector<std::string>& names) {
+  if (name.size() > kMostNameBytes) return "";
+  std::string closest;
+  int least = static_cast<int>(name.size() / 4 + 2);  // from here on it is another word
+  for (const std::string& candidate : names) {
+    const bool shortened = name.size() >= 3 && candidate.compare(0, name.size(), name) == 0;
+    const int distance = shortened ? 1 : EditDistance(name, candidate);
+    if (distance < least && distance < static_cast<int>(candidate.size())) {
+      least = distance;
+      closest = candidate;
+    }
+  }
+  return closest;
+}
+
+std::string DidYouMean(const std::string& section, const std::string& name) {
+  if (name.size() > kMostNameBytes) return "";
+  const std::string here = ClosestName(name, NamesIn(section));
+  if (!here.empty()) return fmt::format("did you mean \"{}\"?", here);
+  if (FindField(name) != nullptr) {
+    const size_t dot = name.rfind('.');
+    return fmt::format("did you mean \"{}\" in the map \"{}\"?", name.substr(dot + 1), name.substr(0, dot));
+  }
+  std::vector<std::string> elsewhere = NamesElsewhere(name, 0);
+  if (elsewhere.empty() && name.size() >= 6) elsewhere = NamesElsewhere(name, 1);
+  if (elsewhere.empty() || elsewhere.size() > kMostElsewhere) return "";
+  for (std::string& full : elsewhere) full = "\"" + full + "\"";
+  return fmt::format("did you mean {}?", ListText(elsewhere, "or"));
+}
+
+std::string ListText(const std::vector<std::string>& items, const std::string& last_word) {
+  std::string text;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text += i + 1 == items.size() ? " " + last_word + " " : ", ";
+    text += items[i];
+  }
+  return text;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,149 @@
+#include "trainer/config/yaml.h"
+
+#include <fmt/core.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <map>
+#include <sstream>
+#include <utility>
+
+namespace dtrain {
+namespace {
+
+constexpr int kMostNodes = 100000;
+constexpr size_t kMostDepth = 32;
+
+[[noreturn]] void Refuse(const YAML::Mark& mark, const std::string& text) {
+  throw YamlError(mark.line + 1, mark.column + 1, text);
+}
+
+int CountNodes(const YamlNode& node) {
+  int count = 1;
+  for (const YamlNode& child : node.children) count += CountNodes(child);
+  return count;
+}
+
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) Refuse(mark, "a second document or value begins here. Leave one");
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Add(mark, NewNode(YamlNode::Kind::kNull, mark, "?"), anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) Refuse(mark, "an alias inside the value that it names. Write the value out");
+    nodes_ += CountNodes(found->second);
+    YamlNode copy = found->second;
+    copy.line = mark.line + 1;
+    Add(mark, std::move(copy), 0);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    YamlNode node = NewNode(YamlNode::Kind::kScalar, mark, tag);
+    node.text = value;
+    node.quoted = tag == "!";
+    Add(mark, std::move(node), anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, NewNode(YamlNode::Kind::kList, mark, tag), anchor);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(mark, NewNode(YamlNode::Kind::kMap, mark, tag), anchor);
+  }
+  void OnMapEnd() override { Close(); }
+
+  YamlNode TakeRoot() { return std::move(root_); }
+
+ private:
+  // A list or map that is being read, and in a map the key whose value comes next.
+  struct OpenNode {
+    YamlNode node;
+    YAML::anchor_t anchor = 0;
+    bool has_key = false;
+    YamlNode key;
+  };
+
+  static YamlNode NewNode(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag) {
+    if (!tag.empty() && tag != "?" && tag != "!") Refuse(mark, fmt::format("tag {}. Leave it out", tag));
+    YamlNode node;
+    node.kind = kind;
+    node.line = mark.line + 1;
+    return node;
+  }
+
+  void Open(const YAML::Mark& mark, YamlNode node, YAML::anchor_t anchor) {
+    if (open_.size() >= kMostDepth) Refuse(mark, "nested too deeply. Sections are at most three deep");
+    if (ExpectsKey()) Refuse(mark, "a key must be a name, not a list or map. Check brackets and colons");
+    open_.push_back({std::move(node), anchor, false, {}});
+  }
+
+  void Close() {
+    OpenNode last = std::move(open_.back());
+    open_.pop_back();
+    YAML::Mark mark;
+    mark.line = last.node.line - 1;
+    Add(mark, std::move(last.node), last.anchor);
+  }
+
+  bool ExpectsKey() const {
+    return !open_.empty() && open_.back().node.kind == YamlNode::Kind::kMap && !open_.back().has_key;
+  }
+
+  void Add(const YAML::Mark& mark, YamlNode node, YAML::anchor_t anchor) {
+    if (++nodes_ > kMostNodes)
+      Refuse(mark,
+             fmt::format("more than {} values, aliases included. Leave out what no key needs", kMostNodes));
+    if (anchor != 0) anchors_[anchor] = node;
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    OpenNode& parent = open_.back();
+    if (ExpectsKey()) {
+      if (node.kind != YamlNode::Kind::kScalar)
+        Refuse(mark, "a key must be a name. Put 'null' or '~' in quotes, or leave it out");
+      parent.key = std::move(node);
+      parent.has_key = true;
+      return;
+    }
+    if (parent.has_key) {
+      node.key = parent.key.text;
+      node.key_line = parent.key.line;
+      parent.has_key = false;
+    }
+    parent.node.children.push_back(std::move(node));
+  }
+
+  int documents_ = 0;
+  int nodes_ = 0;
+  YamlNode root_;
+  std::vector<OpenNode> open_;
+  std::map<YAML::anchor_t, YamlNode> anchors_;
+};
+
+}  // namespace
+
+YamlNode ParseYaml(const std::string& text) {
+  std::istringstream stream(text);
+  TreeBuilder builder;
+  try {
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& error) {
+    Refuse(error.mark, error.msg + ". Check indentation, colons, brackets and quotes");
+  }
+  return builder.TakeRoot();
+}
+
+}  // namespace dtrain
