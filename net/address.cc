@@ -1,0 +1,93 @@
+#include "net/address.h"
+
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "base/error.h"
+
+namespace dtrain::net {
+namespace {
+
+constexpr size_t kMaxNameBytes = 253;  // RFC 1035, section 2.3.4, as text
+
+bool IsIpv4(const std::string& host) {
+  in_addr unused;
+  return inet_pton(AF_INET, host.c_str(), &unused) == 1;
+}
+
+// "fe80::1%eth0" names a link as well.
+bool IsIpv6(const std::string& host) {
+  const size_t percent = host.find('%');
+  in6_addr unused;
+  if (inet_pton(AF_INET6, host.substr(0, percent).c_str(), &unused) != 1) return false;
+  if (percent == std::string::npos) return true;
+  const std::string_view link = std::string_view(host).substr(percent + 1);
+  return !link.empty() &&
+         std::all_of(link.begin(), link.end(), [](unsigned char c) { return std::isalnum(c); });
+}
+
+// Letters, digits, '-', '_' and '.'; Docker and Windows have names with '_'. Of digits and dots only: a
+// mistyped IPv4 address, which getaddrinfo would take for something else.
+bool IsName(std::string_view host) {
+  if (host.empty() || host.size() > kMaxNameBytes) return false;
+  if (!std::isalnum(static_cast<unsigned char>(host.front()))) return false;
+  const auto allowed = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; };
+  const auto numeric = [](unsigned char c) { return std::isdigit(c) || c == '.'; };
+  return std::all_of(host.begin(), host.end(), allowed) && !std::all_of(host.begin(), host.end(), numeric);
+}
+
+bool ParsePort(std::string_view text, uint16_t* port) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *port);
+  return error == std::errc() && stop == end && !text.empty();
+}
+
+[[noreturn]] void Refuse(std::string_view text, const char* rule) {
+  throw UserError("\"{}\": {}. Write host:port, such as 10.0.0.1:9001, ps-0.example:9001 or [::1]:9001.",
+                  text, rule);
+}
+
+}  // namespace
+
+Address ParseAddress(std::string_view text) {
+  Address address;
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || text.back() == ']') Refuse(text, "an address needs a port");
+  if (!ParsePort(text.substr(colon + 1), &address.port)) Refuse(text, "a port is a number from 0 to 65535");
+  std::string_view host = text.substr(0, colon);
+  const bool in_brackets = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+  if (in_brackets) host = host.substr(1, host.size() - 2);
+  address.host = std::string(host);
+  if (in_brackets) {
+    if (!IsIpv6(address.host)) Refuse(text, "in brackets stands a numeric IPv6 address");
+    address.is_ipv6 = true;
+  } else if (IsIpv6(address.host)) {
+    Refuse(text, "an IPv6 address stands in brackets");
+  } else if (!IsIpv4(address.host)) {
+    if (!IsName(host)) Refuse(text, "the host is neither a name nor a numeric address");
+    address.is_name = true;
+  }
+  return address;
+}
+
+std::string AddressText(const Address& address) {
+  return fmt::format(address.is_ipv6 ? "[{}]:{}" : "{}:{}", address.host, address.port);
+}
+
+std::string ZmqEndpoint(const Address& address) { return "tcp://" + AddressText(address); }
+
+bool IsLoopback(std::string_view host) {
+  const std::string text(host);
+  in_addr v4;
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6;
+  if (inet_pton(AF_INET6, text.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return text == "localhost";
+}
+
+}  // namespace dtrain::net

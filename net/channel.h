@@ -1,0 +1,75 @@
+// Channel: one task's end of its conversations. It moves verified-later messages between named peers and
+// knows nothing of what they say. Implementations: zmq_channel.h (ROUTER where it binds, a DEALER for each
+// connection), inproc_channel.h (threads of one process).
+// Thread: the one that uses it; only the release functions of lent frames run elsewhere.
+// Docs: docs/wire.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "net/frame.h"
+
+namespace dtrain::net {
+
+// A conversation's name, chosen at random by the side that connects and the same at both ends.
+// Its bytes are the ZeroMQ routing id, big-endian; the first is never 0 (libzmq keeps those).
+using NodeId = uint64_t;
+
+// A fresh random id.
+NodeId NewNodeId();
+
+struct Message {
+  Frame header;   // a FlatBuffers envelope, see codec.h; not yet verified when received
+  Frame payload;  // tensor bytes; empty when there are none or they are inside the header
+};
+
+enum class SendResult {
+  kSent,  // handed to the transport
+  kFull,  // the peer is not connected yet or has too much unread: try again after Receive()
+  kGone,  // no such peer, or its connection is closed
+};
+
+enum class ReceiveResult { kMessage, kTimeout };
+
+// Bytes and messages that went through a channel: headers and payloads, as counted by `--result`.
+struct ChannelStats {
+  uint64_t bytes_sent = 0;
+  uint64_t bytes_received = 0;
+  uint64_t frames_dropped = 0;  // of the wrong shape: not from a dtrain
+};
+
+class Channel {
+ public:
+  virtual ~Channel() = default;
+
+  // Accepts connections at `address` ("host:port", "[::1]:port"; port 0 lets the system choose). Returns
+  // the address bound. Throws UserError with address, errno text and remedy when that fails.
+  virtual std::string Bind(const std::string& address) = 0;
+  // Accepts connections on a TCP socket that already listens; the channel takes the descriptor over.
+  virtual std::string BindDescriptor(int listening_fd) = 0;
+  // Begins to connect; from now on `id` names this conversation here and at the other end. Never waits:
+  // the name is resolved and the connection retried in the background until Close() or destruction.
+  virtual void Connect(NodeId id, const std::string& address) = 0;
+  // Ends one conversation made by Connect().
+  virtual void Disconnect(NodeId id) = 0;
+
+  // Hands `message` to `peer`'s queue; never waits. On kSent the message is taken; otherwise it is kept
+  // by the caller unchanged. Lent bytes stay untouched until their release function has run.
+  virtual SendResult Send(NodeId peer, Message& message) = 0;
+  // Waits until a message from any peer is here or `deadline` has passed. A deadline in the past polls.
+  virtual ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) = 0;
+
+  virtual ChannelStats stats() const = 0;
+};
+
+// Makes channels of one kind. Owner: the command; it outlives its channels. Thread: any.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::unique_ptr<Channel> NewChannel() = 0;
+};
+
+}  // namespace dtrain::net

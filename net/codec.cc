@@ -1,0 +1,114 @@
+#include "net/codec.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/check.h"
+
+namespace dtrain::net {
+namespace {
+
+// A table per line of a list, inside a body, inside an envelope.
+constexpr flatbuffers::uoffset_t kMaxDepth = 8;
+constexpr flatbuffers::uoffset_t kMaxTables = 65536;
+
+bool IsRole(wire::Role role) { return role <= wire::Role::MAX; }
+
+// Whether there is a body of a known kind, and a known role where one is named. FlatBuffers verifies the
+// bounds of all things and the presence of required ones, and leaves the rest to the reader.
+bool MakesSense(const wire::Envelope& envelope) {
+  const wire::Body type = envelope.body_type();
+  if (envelope.body() == nullptr || type == wire::Body::NONE || type > wire::Body::MAX) return false;
+  if (const wire::Hello* hello = envelope.body_as_Hello()) return IsRole(hello->role());
+  if (const wire::Abort* abort = envelope.body_as_Abort()) return IsRole(abort->role());
+  return true;
+}
+
+// A payload frame belongs to a tensor message that has no tensor inside.
+bool PayloadFits(const wire::Envelope& envelope, const Frame& payload) {
+  if (payload.empty()) return true;
+  if (const wire::Push* push = envelope.body_as_Push()) return push->values() == nullptr;
+  if (const wire::Weights* weights = envelope.body_as_Weights()) return weights->values() == nullptr;
+  return false;
+}
+
+template <typename Table>
+TensorView TensorOf(const Message& message, const Table& table) {
+  if (table.values() == nullptr) return {message.payload.data(), message.payload.size()};
+  return {reinterpret_cast<const std::byte*>(table.values()->data()), table.values()->size()};
+}
+
+// The tensor inside the header, or an offset of 0 where it travels in a frame of its own.
+flatbuffers::Offset<flatbuffers::Vector<uint8_t>> Inline(flatbuffers::FlatBufferBuilder& builder,
+                                                         const LentBytes& tensor) {
+  if (tensor.size == 0 || tensor.size > kInlineBytes) return 0;
+  builder.ForceVectorAlignment(tensor.size, sizeof(uint8_t), 8);
+  return builder.CreateVector(static_cast<const uint8_t*>(tensor.data), tensor.size);
+}
+
+Frame Payload(const LentBytes& tensor) {
+  if (tensor.size > kInlineBytes)
+    return Frame::Lend(tensor.data, tensor.size, tensor.release, tensor.context);
+  if (tensor.release != nullptr) tensor.release(tensor.context);
+  return Frame();
+}
+
+}  // namespace
+
+flatbuffers::FlatBufferBuilder& Encoder::Begin() {
+  builder_.Clear();
+  return builder_;
+}
+
+Message Encoder::Push(const Envelope& envelope, float loss, uint32_t examples, uint64_t checksum,
+                      LentBytes gradient) {
+  auto& builder = Begin();
+  const auto values = Inline(builder, gradient);
+  Message message = Finish(envelope, wire::CreatePush(builder, loss, examples, checksum, values));
+  message.payload = Payload(gradient);
+  return message;
+}
+
+Message Encoder::Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
+                         uint64_t checksum, LentBytes weights) {
+  auto& builder = Begin();
+  const auto values = Inline(builder, weights);
+  Message message =
+      Finish(envelope, wire::CreateWeights(builder, version, global_step, steps, checksum, values));
+  message.payload = Payload(weights);
+  return message;
+}
+
+Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuffers::Offset<void> body) {
+  const auto root =
+      wire::CreateEnvelope(builder_, envelope.run_id, envelope.run_epoch, envelope.request, type, body);
+  wire::FinishEnvelopeBuffer(builder_, root);
+  Message message = {Frame::Copy(builder_.GetBufferPointer(), builder_.GetSize()), Frame()};
+  // What the other end would drop without a word is our own mistake, so it is found here. Tensor messages are
+  // complete by construction, and frequent.
+  const bool is_tensor = type == wire::Body::Push || type == wire::Body::Weights;
+  DT_CHECK(is_tensor || Decode(message) != nullptr, wire::EnumNameBody(type), message.header.size());
+  return message;
+}
+
+const wire::Envelope* Decode(const Message& message) {
+  const std::byte* const data = message.header.data();
+  const size_t size = message.header.size();
+  if (size > kMaxHeaderBytes) return nullptr;
+  DT_CHECK(reinterpret_cast<uintptr_t>(data) % kFrameAlignment == 0);
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(data), size, kMaxDepth, kMaxTables);
+  if (!wire::VerifyEnvelopeBuffer(verifier)) return nullptr;
+  const wire::Envelope* const envelope = wire::GetEnvelope(data);
+  return MakesSense(*envelope) && PayloadFits(*envelope, message.payload) ? envelope : nullptr;
+}
+
+TensorView Tensor(const Message& message, const wire::Push& push) { return TensorOf(message, push); }
+
+TensorView Tensor(const Message& message, const wire::Weights& weights) { return TensorOf(message, weights); }
+
+uint64_t PayloadChecksum(const void* data, size_t size) {
+  const uint64_t hash = XXH3_64bits(data, size);
+  return hash != 0 ? hash : 1;
+}
+
+}  // namespace dtrain::net

@@ -1,0 +1,189 @@
+#include "net/codec.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+
+#include "net/codec_test_util.h"
+
+namespace dtrain::net {
+namespace {
+
+std::vector<float> Floats(const TensorView& view) {
+  std::vector<float> values(view.size / sizeof(float));
+  if (!values.empty()) std::memcpy(values.data(), view.data, view.size);
+  return values;
+}
+
+void Count(void* context) { ++*static_cast<int*>(context); }
+
+Message Copied(const Message& message) {
+  return {Frame::Copy(message.header.data(), message.header.size()), message.payload.Share()};
+}
+
+}  // namespace
+
+TEST_CASE("codec: every kind of message is decoded with its envelope") {
+  const std::vector<Message> all = SampleMessages();
+  REQUIRE(all.size() == static_cast<size_t>(wire::Body::MAX));
+  for (size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(i);
+    const wire::Envelope* envelope = Decode(Copied(all[i]));
+    const Message received = Copied(all[i]);
+    envelope = Decode(received);
+    REQUIRE(envelope != nullptr);
+    CHECK(envelope->body_type() == static_cast<wire::Body>(i + 1));
+    CHECK(envelope->run_id() == 0x1122334455667788);
+    CHECK(envelope->run_epoch() == 3);
+    CHECK(envelope->request() == 42);
+  }
+}
+
+TEST_CASE("codec: texts, lists and numbers come back as they were") {
+  Encoder encoder;
+  const Message hello_message = SampleHello(encoder);
+  const wire::Hello& hello = *Decode(hello_message)->body_as_Hello();
+  CHECK(hello.protocol() == kProtocol);
+  CHECK(hello.role() == wire::Role::Worker);
+  CHECK(hello.index() == 1);
+  CHECK(hello.ps_index() == 2);
+  CHECK(hello.address()->str() == "10.0.0.4:9002");
+  CHECK(hello.process()->str() == "host-b, pid 123");
+  CHECK(hello.settings()->size() == 2);
+  CHECK(hello.settings()->Get(1)->key()->str() == "train.batch_size");
+  CHECK(hello.settings()->Get(1)->value()->str() == "100");
+
+  const Message list_message = SampleChecksumList(encoder);
+  const wire::ChecksumList& list = *Decode(list_message)->body_as_ChecksumList();
+  CHECK(list.parts()->Get(1)->name()->str() == "softmax/weight");
+  CHECK(list.parts()->Get(1)->crc() == 0x1f22b870);
+  CHECK(list.bytes_received() == 2000);
+
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Message done_message =
+      encoder.Finish({}, wire::CreateDone(encoder.Begin(), 2, 3, 0.25, -5, 6, 7, 8, nan));
+  const wire::Done& done = *Decode(done_message)->body_as_Done();
+  CHECK(done.first_step_nanos() == -5);
+  CHECK(done.loss() == 0.25);
+  CHECK(std::isnan(done.accuracy()));
+}
+
+TEST_CASE("codec: a tensor travels inside the header up to kInlineBytes and in its own frame above") {
+  Encoder encoder;
+  for (const size_t count : {size_t{1}, kInlineBytes / 4, kInlineBytes / 4 + 1, size_t{7850}}) {
+    CAPTURE(count);
+    const std::vector<float> values = Ramp(count);
+    const bool is_inline = count * sizeof(float) <= kInlineBytes;
+    const Message push = encoder.Push(kSampleEnvelope, 0.5f, 100, 7, Lent(values));
+    const Message weights = encoder.Weights(kSampleEnvelope, 1, 2, 3, 8, Lent(values));
+    REQUIRE(Decode(push) != nullptr);
+    REQUIRE(Decode(weights) != nullptr);
+    CHECK(push.payload.empty() == is_inline);
+    CHECK(Floats(Tensor(push, *Decode(push)->body_as_Push())) == values);
+    CHECK(Floats(Tensor(weights, *Decode(weights)->body_as_Weights())) == values);
+    CHECK(Decode(push)->body_as_Push()->examples() == 100);
+    CHECK(Decode(push)->body_as_Push()->checksum() == 7);
+    CHECK(Decode(weights)->body_as_Weights()->global_step() == 2);
+  }
+}
+
+TEST_CASE("codec: an empty gradient is a push without bytes") {
+  Encoder encoder;
+  int released = 0;
+  const Message push = encoder.Push(kSampleEnvelope, 0, 0, 0, {nullptr, 0, Count, &released});
+  CHECK(released == 1);
+  REQUIRE(Decode(push) != nullptr);
+  CHECK(Tensor(push, *Decode(push)->body_as_Push()).size == 0);
+}
+
+TEST_CASE("codec: small lent bytes are given back before Push returns, large ones with the payload frame") {
+  Encoder encoder;
+  int released = 0;
+  const std::vector<float> values = Ramp(kInlineBytes);
+  { const Message small = encoder.Push({}, 0, 0, 0, {values.data(), kInlineBytes, Count, &released}); }
+  CHECK(released == 1);
+  {
+    const Message large = encoder.Push({}, 0, 0, 0, {values.data(), kInlineBytes + 4, Count, &released});
+    CHECK(large.payload.data() == reinterpret_cast<const std::byte*>(values.data()));
+    CHECK(released == 1);
+  }
+  CHECK(released == 2);
+}
+
+TEST_CASE("codec: an inline tensor is aligned for numbers of 8 bytes") {
+  Encoder encoder;
+  for (size_t count = 1; count < 40; ++count) {
+    const Message push = encoder.Push(kSampleEnvelope, 0, 0, 0, Lent(Ramp(count)));
+    CHECK(reinterpret_cast<uintptr_t>(Tensor(push, *Decode(push)->body_as_Push()).data) % 8 == 0);
+  }
+}
+
+TEST_CASE("codec: a view stays valid when its message is moved") {
+  Encoder encoder;
+  Message message = encoder.Finish({}, wire::CreateBye(encoder.Begin()));
+  CHECK(message.header.size() == 44);  // the smallest there is
+  const wire::Envelope* const envelope = Decode(message);
+  const Message moved = std::move(message);
+  CHECK(Decode(moved) == envelope);
+}
+
+TEST_CASE("codec: a tensor in two places, or a payload that nothing announces, is refused") {
+  Encoder encoder;
+  for (const Message& sample : SampleMessages()) {
+    Message message = Copied(sample);
+    message.payload = Frame::Copy("payload!", 8);
+    CHECK(Decode(message) == nullptr);
+  }
+}
+
+TEST_CASE("codec: an unknown kind, role or file identifier is refused") {
+  Encoder encoder;
+  auto& b = encoder.Begin();
+  const auto bye = wire::CreateBye(b);
+  wire::FinishEnvelopeBuffer(b, wire::CreateEnvelope(b, 1, 1, 1, static_cast<wire::Body>(200), bye.Union()));
+  CHECK(Decode({Frame::Copy(b.GetBufferPointer(), b.GetSize()), Frame()}) == nullptr);
+  encoder.Begin();
+  wire::FinishEnvelopeBuffer(b, wire::CreateEnvelope(b, 1, 1, 1, wire::Body::Bye, 0));
+  CHECK(Decode({Frame::Copy(b.GetBufferPointer(), b.GetSize()), Frame()}) == nullptr);
+  encoder.Begin();
+  const auto abort = wire::CreateAbortDirect(b, 1, static_cast<wire::Role>(9), 0, "text");
+  wire::FinishEnvelopeBuffer(b, wire::CreateEnvelope(b, 1, 1, 1, wire::Body::Abort, abort.Union()));
+  CHECK(Decode({Frame::Copy(b.GetBufferPointer(), b.GetSize()), Frame()}) == nullptr);
+  encoder.Begin();
+  b.Finish(wire::CreateEnvelope(b, 1, 1, 1, wire::Body::Bye, wire::CreateBye(b).Union()), "DTRX");
+  CHECK(Decode({Frame::Copy(b.GetBufferPointer(), b.GetSize()), Frame()}) == nullptr);
+}
+
+TEST_CASE("codec: a message without its required texts and lists is refused") {
+  using wire::Body;
+  for (const Body type : {Body::Hello, Body::Refuse, Body::ChecksumList, Body::Report, Body::End,
+                          Body::Heartbeat, Body::Abort}) {
+    CAPTURE(wire::EnumNameBody(type));
+    flatbuffers::FlatBufferBuilder b;
+    const flatbuffers::Offset<void> empty_table(b.EndTable(b.StartTable()));
+    wire::FinishEnvelopeBuffer(b, wire::CreateEnvelope(b, 1, 1, 1, type, empty_table));
+    CHECK(Decode({Frame::Copy(b.GetBufferPointer(), b.GetSize()), Frame()}) == nullptr);
+  }
+}
+
+TEST_CASE("codec: a header above kMaxHeaderBytes is refused, whatever is in it") {
+  flatbuffers::FlatBufferBuilder b;
+  const auto report = wire::CreateReportDirect(b, std::string(kMaxHeaderBytes, 'x').c_str());
+  wire::FinishEnvelopeBuffer(b, wire::CreateEnvelope(b, 1, 1, 1, wire::Body::Report, report.Union()));
+  CHECK(Decode({Frame::Copy(b.GetBufferPointer(), b.GetSize()), Frame()}) == nullptr);
+}
+
+TEST_CASE("PayloadChecksum: one changed byte changes it, and it is never 0") {
+  std::string bytes(31'400, 'w');
+  std::set<uint64_t> checksums = {PayloadChecksum(bytes.data(), bytes.size())};
+  for (size_t i = 0; i < 100; ++i) {
+    bytes[i * 300] = 'v';
+    checksums.insert(PayloadChecksum(bytes.data(), bytes.size()));
+  }
+  CHECK(checksums.size() == 101);
+  CHECK(checksums.count(0) == 0);
+  CHECK(PayloadChecksum("", 0) == 0x2d06800538d394c2);  // XXH3-64 of nothing, from its specification
+}
+
+}  // namespace dtrain::net

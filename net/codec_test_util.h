@@ -1,0 +1,135 @@
+// One message of every kind, and a reader that looks at everything in a decoded one.
+#pragma once
+
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/codec.h"
+
+namespace dtrain::net {
+
+constexpr Envelope kSampleEnvelope = {0x1122334455667788, 3, 42};
+
+inline LentBytes Lent(const std::vector<float>& values) {
+  return {values.data(), values.size() * sizeof(float), nullptr, nullptr};
+}
+
+inline std::vector<float> Ramp(size_t size) {
+  std::vector<float> values(size);
+  std::iota(values.begin(), values.end(), 1.0f);
+  return values;
+}
+
+inline Message SampleHello(Encoder& encoder) {
+  auto& b = encoder.Begin();
+  const std::vector<flatbuffers::Offset<wire::Setting>> settings = {
+      wire::CreateSettingDirect(b, "model.kind", "softmax"),
+      wire::CreateSettingDirect(b, "train.batch_size", "100")};
+  return encoder.Finish(kSampleEnvelope,
+                        wire::CreateHelloDirect(b, kProtocol, wire::Role::Worker, 1, 2, "10.0.0.4:9002",
+                                                "host-b, pid 123", "0.1.0", &settings));
+}
+
+inline Message SampleChecksumList(Encoder& encoder) {
+  auto& b = encoder.Begin();
+  const std::vector<flatbuffers::Offset<wire::Part>> parts = {
+      wire::CreatePartDirect(b, "softmax/bias", 0, 40, 0x9a41c07e),
+      wire::CreatePartDirect(b, "softmax/weight", 5, 15680, 0x1f22b870)};
+  return encoder.Finish(kSampleEnvelope, wire::CreateChecksumListDirect(b, &parts, 1000, 2000));
+}
+
+// In the order of the Body union, from its first kind to its last.
+inline std::vector<Message> SampleMessages() {
+  Encoder encoder;
+  const Envelope& e = kSampleEnvelope;
+  std::vector<Message> all;
+  const auto add = [&all](Message message) { all.push_back(std::move(message)); };
+  add(SampleHello(encoder));
+  add(encoder.Finish(e, wire::CreateWelcome(encoder.Begin(), 2500)));
+  add(encoder.Finish(e, wire::CreateRefuseDirect(encoder.Begin(), wire::Reason::Index, "index 7 of 3")));
+  add(encoder.Finish(e, wire::CreateReady(encoder.Begin())));
+  add(encoder.Finish(e, wire::CreateStart(encoder.Begin(), 12, true)));
+  add(encoder.Finish(e, wire::CreateInitialise(encoder.Begin())));
+  add(encoder.Finish(e, wire::CreateInitialised(encoder.Begin())));
+  add(encoder.Finish(e, wire::CreateAck(encoder.Begin())));
+  add(encoder.Finish(e, wire::CreatePull(encoder.Begin())));
+  add(encoder.Push(e, 0.5f, 100, 77, Lent(Ramp(11))));
+  add(encoder.Weights(e, 9, 17, 2, 78, Lent(Ramp(13))));
+  add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
+  add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000)));
+  add(encoder.Finish(e, wire::CreateDone(encoder.Begin(), 2, 3, 0.25, 5, 6, 7, 8, 0.9)));
+  add(encoder.Finish(e, wire::CreateWaitAllDone(encoder.Begin())));
+  add(encoder.Finish(e, wire::CreateAllDone(encoder.Begin(), 82500)));
+  add(encoder.Finish(e, wire::CreateChecksums(encoder.Begin())));
+  add(SampleChecksumList(encoder));
+  add(encoder.Finish(e, wire::CreateReportDirect(encoder.Begin(), "{\"status\":\"done\"}")));
+  add(encoder.Finish(e, wire::CreateWaitEnd(encoder.Begin())));
+  add(encoder.Finish(e, wire::CreateEndDirect(encoder.Begin(), "{}")));
+  add(encoder.Finish(e, wire::CreateBye(encoder.Begin())));
+  add(encoder.Finish(e, wire::CreateHeartbeatDirect(encoder.Begin(), "step", 31, "waiting for ps 1")));
+  add(encoder.Finish(e, wire::CreateAbortDirect(encoder.Begin(), 4, wire::Role::Ps, 1, "ps 1: no reply")));
+  return all;
+}
+
+inline uint64_t Walk(const flatbuffers::String& text) {
+  return std::accumulate(text.begin(), text.end(), uint64_t{0});
+}
+
+inline uint64_t Walk(const TensorView& tensor) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i + sizeof(float) <= tensor.size; i += sizeof(float)) {
+    uint32_t bits;
+    std::memcpy(&bits, tensor.data + i, sizeof(bits));
+    sum += bits;
+  }
+  return sum;
+}
+
+// Reads all that a decoded message refers to, as its users do.
+inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
+  uint64_t sum = e.run_id() + e.run_epoch() + e.request();
+  switch (e.body_type()) {
+    case wire::Body::Hello: {
+      const wire::Hello& hello = *e.body_as_Hello();
+      for (const wire::Setting* setting : *hello.settings())
+        sum += Walk(*setting->key()) + Walk(*setting->value());
+      return sum + Walk(*hello.address()) + Walk(*hello.process()) + Walk(*hello.version()) + hello.index();
+    }
+    case wire::Body::Welcome:
+      return sum + e.body_as_Welcome()->heartbeat_ms();
+    case wire::Body::Refuse:
+      return sum + Walk(*e.body_as_Refuse()->text());
+    case wire::Body::Start:
+      return sum + e.body_as_Start()->steps() + e.body_as_Start()->initialise();
+    case wire::Body::Push:
+      return sum + Walk(Tensor(message, *e.body_as_Push())) + e.body_as_Push()->checksum();
+    case wire::Body::Weights:
+      return sum + Walk(Tensor(message, *e.body_as_Weights())) + e.body_as_Weights()->version();
+    case wire::Body::Grant:
+      return sum + e.body_as_Grant()->steps() + e.body_as_Grant()->global_step();
+    case wire::Body::Done:
+      return sum + e.body_as_Done()->bytes_received() + e.body_as_Done()->local_steps();
+    case wire::Body::AllDone:
+      return sum + e.body_as_AllDone()->global_step();
+    case wire::Body::ChecksumList:
+      for (const wire::Part* part : *e.body_as_ChecksumList()->parts())
+        sum += Walk(*part->name()) + part->crc();
+      return sum;
+    case wire::Body::Report:
+      return sum + Walk(*e.body_as_Report()->json());
+    case wire::Body::End:
+      return sum + Walk(*e.body_as_End()->json());
+    case wire::Body::Heartbeat:
+      return sum + Walk(*e.body_as_Heartbeat()->activity()) + Walk(*e.body_as_Heartbeat()->status());
+    case wire::Body::Abort:
+      return sum + Walk(*e.body_as_Abort()->text()) + e.body_as_Abort()->index();
+    default:
+      return sum;
+  }
+}
+
+}  // namespace dtrain::net

@@ -1,0 +1,38 @@
+// LentBuffer: tensor memory that can be lent to a transport while its owner goes on living, or ends.
+// The owner writes only while lent() is false; the memory goes when the owner and the last lender's frame
+// are both gone, so a frame that still lingers in a closing transport reads valid bytes.
+// Thread: owner's calls from one thread; releases from any.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+#include "net/codec.h"
+
+namespace dtrain::net {
+
+class LentBuffer {
+ public:
+  // 64-byte aligned, zeroed.
+  explicit LentBuffer(size_t bytes);
+  ~LentBuffer();
+  LentBuffer(LentBuffer&& other) noexcept : block_(other.block_) { other.block_ = nullptr; }
+  LentBuffer& operator=(LentBuffer&& other) noexcept;
+  LentBuffer(const LentBuffer&) = delete;
+  LentBuffer& operator=(const LentBuffer&) = delete;
+
+  float* floats() const;
+  size_t bytes() const;
+  // Whether a transport may still read the bytes.
+  bool lent() const;
+  // Bytes [offset, offset + size), to be put into a frame exactly once.
+  LentBytes Lend(size_t offset, size_t size) const;
+
+ private:
+  struct Block;
+  static void Release(void* block);
+  Block* block_;
+};
+
+}  // namespace dtrain::net
