@@ -1,0 +1,113 @@
+// Dense layers: OpenBLAS where its call overhead (30 to 100 ns) pays, plain loops for the tiny shapes of
+// one-example batches. The limits are where the two were measured to cross.
+#include <cblas.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "base/check.h"
+#include "gpu/ops.h"
+
+// Stops OpenBLAS's threads; they come back when a product asks for more than one. Not in its headers, and
+// absent from its serial variant.
+extern "C" int blas_thread_shutdown_() __attribute__((weak));
+
+namespace dtrain::gpu {
+namespace {
+
+constexpr int64_t kSmallestGemvSize = 100;   // elements of x
+constexpr int64_t kSmallestGemmSize = 1000;  // multiplications
+constexpr int64_t kSmallestGemmRows = 4;
+
+int BlasSize(int64_t size) {
+  DT_CHECK(size <= INT_MAX, size);
+  return static_cast<int>(size);
+}
+
+bool GemvPays(MatrixView<const float> x, int64_t outputs) {
+  return outputs == 1 && x.size() >= kSmallestGemvSize;
+}
+
+bool GemmPays(MatrixView<const float> x, int64_t outputs) {
+  return x.rows >= kSmallestGemmRows && x.size() * outputs >= kSmallestGemmSize;
+}
+
+// out += x * w
+void AddProductByLoops(MatrixView<const float> x, MatrixView<const float> w, MatrixView<float> out) {
+  for (int64_t i = 0; i < x.rows; ++i) {
+    float* __restrict sums = out.row(i);
+    for (int64_t p = 0; p < x.cols; ++p) {
+      const float factor = x.row(i)[p];
+      const float* weights = w.row(p);
+      for (int64_t j = 0; j < w.cols; ++j) sums[j] += factor * weights[j];
+    }
+  }
+}
+
+// dw += x^T * dout
+void AddOuterByLoops(MatrixView<const float> x, MatrixView<const float> dout, MatrixView<float> dw) {
+  for (int64_t i = 0; i < x.rows; ++i) {
+    const float* gradient = dout.row(i);
+    for (int64_t p = 0; p < x.cols; ++p) {
+      const float factor = x.row(i)[p];
+      float* __restrict sums = dw.row(p);
+      for (int64_t j = 0; j < dout.cols; ++j) sums[j] += factor * gradient[j];
+    }
+  }
+}
+
+void ColumnSums(MatrixView<const float> matrix, Span<float> sums) {
+  std::fill(sums.begin(), sums.end(), 0.0f);
+  float* __restrict out = sums.data;
+  for (int64_t i = 0; i < matrix.rows; ++i) {
+    const float* row = matrix.row(i);
+    for (int64_t j = 0; j < matrix.cols; ++j) out[j] += row[j];
+  }
+}
+
+}  // namespace
+
+void SetThreads(int threads) {
+  DT_CHECK(threads >= 1, threads);
+  openblas_set_num_threads(threads);
+  if (threads == 1 && blas_thread_shutdown_ != nullptr) blas_thread_shutdown_();
+}
+
+void LinearForward(Stream&, MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
+                   MatrixView<float> out) {
+  DT_CHECK(x.cols == w.rows && b.size == w.cols && out.rows == x.rows && out.cols == w.cols, x.cols, w.rows,
+           b.size, w.cols, out.rows, x.rows, out.cols);
+  for (int64_t i = 0; i < out.rows; ++i) std::copy(b.begin(), b.end(), out.row(i));
+  const int m = BlasSize(w.cols);
+  if (GemvPays(x, w.cols)) {
+    cblas_sgemv(CblasRowMajor, CblasNoTrans, BlasSize(x.rows), BlasSize(x.cols), 1, x.data, BlasSize(x.cols),
+                w.data, 1, 1, out.data, 1);
+  } else if (GemmPays(x, w.cols)) {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, BlasSize(x.rows), m, BlasSize(x.cols), 1, x.data,
+                BlasSize(x.cols), w.data, m, 1, out.data, m);
+  } else {
+    AddProductByLoops(x, w, out);
+  }
+}
+
+void LinearGradient(Stream&, MatrixView<const float> x, MatrixView<const float> dout, MatrixView<float> dw,
+                    Span<float> db) {
+  DT_CHECK(x.rows == dout.rows && dw.rows == x.cols && dw.cols == dout.cols && db.size == dout.cols, x.rows,
+           dout.rows, dw.rows, x.cols, dw.cols, dout.cols, db.size);
+  ColumnSums(dout, db);
+  if (GemmPays(x, dout.cols) && dout.cols > 1) {
+    const int m = BlasSize(dout.cols);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, BlasSize(x.cols), m, BlasSize(x.rows), 1, x.data,
+                BlasSize(x.cols), dout.data, m, 0, dw.data, m);
+    return;
+  }
+  std::fill(dw.data, dw.data + dw.size(), 0.0f);
+  if (GemvPays(x, dout.cols)) {
+    cblas_sgemv(CblasRowMajor, CblasTrans, BlasSize(x.rows), BlasSize(x.cols), 1, x.data, BlasSize(x.cols),
+                dout.data, 1, 1, dw.data, 1);
+  } else {
+    AddOuterByLoops(x, dout, dw);
+  }
+}
+
+}  // namespace dtrain::gpu

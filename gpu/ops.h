@@ -1,0 +1,94 @@
+// The operations of training, one header for every backend. The backend that runs them is in cpu/;
+// ref/ref.h has the same operations as plain loops in double, the oracle of the tests.
+// Shapes must agree (checked, a mistake of ours). Outputs may hold anything before and are overwritten;
+// they alias no input unless an operation says so. 0 rows are allowed everywhere: losses are then 0.
+// No allocation. Thread: any, one at a time per Stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/view.h"
+
+namespace dtrain::gpu {
+
+enum class Backend { kCpu };
+
+// Where operations run, and in which order relative to each other.
+class Stream {
+ public:
+  explicit Stream(Backend backend) : backend_(backend) {}
+  Backend backend() const { return backend_; }
+
+ private:
+  Backend backend_;
+};
+
+// How many threads one matrix product may use, in the whole process; 1 or more. Call it first thing in
+// every process, also in one that computes nothing: OpenBLAS starts a thread per core when it is loaded,
+// and each spins for about 0.1 s unless it is stopped here.
+void SetThreads(int threads);
+
+// A dense layer.
+//   x    [n, k] f32 row-major, read      w [k, m] f32 row-major, read      b [m] f32, read
+//   out  [n, m] f32, OVERWRITTEN: out = x * w + b
+// f32 sums in the backend's order: agrees with ref to k * 2^-24 relative to the sum of magnitudes.
+void LinearForward(Stream& stream, MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
+                   MatrixView<float> out);
+
+// The gradient of a dense layer with respect to its weights and biases.
+//   x   [n, k] f32, read       dout [n, m] f32, read: gradient of the loss with respect to the output
+//   dw  [k, m] f32, OVERWRITTEN: dw = x^T * dout
+//   db  [m] f32, OVERWRITTEN: db = column sums of dout
+// f32 sums: agrees with ref to n * 2^-24 relative to the sum of magnitudes.
+void LinearGradient(Stream& stream, MatrixView<const float> x, MatrixView<const float> dout,
+                    MatrixView<float> dw, Span<float> db);
+
+// Mean squared error and its gradient.
+//   y  [n] f32, read: predictions      t [n] f32, read: targets
+//   dy [n] f32, OVERWRITTEN: 2 (y - t) / n, may alias y
+//   returns the mean over n of (y - t)^2
+// The loss is summed in f64 from f32 differences: agrees with ref to 2^-22 relative.
+float MeanSquaredError(Stream& stream, Span<const float> y, Span<const float> t, Span<float> dy);
+
+// Mean binary cross-entropy of logits and its gradient.
+//   logits  [n] f32, read              labels [n] i32, each 0 or 1
+//   dlogits [n] f32, OVERWRITTEN: (sigmoid(logit) - label) / n, may alias logits
+//   returns the loss in nats, mean over n
+// Stable for any finite logit: log(1 + e^z) is taken as max(z, 0) + log1p(e^-|z|). Agrees with ref to
+// 2e-6 relative.
+float SigmoidXent(Stream& stream, Span<const float> logits, Span<const int32_t> labels, Span<float> dlogits);
+
+// Mean softmax cross-entropy and its gradient.
+//   logits  [n, classes] f32, read     labels [n] i32, each in [0, classes)
+//   dlogits [n, classes] f32, OVERWRITTEN: (softmax - onehot) / n, may alias logits
+//   returns the loss in nats, mean over n
+// f32 sums after subtracting the row maximum: agrees with ref to 2e-6 relative plus 1e-6 absolute.
+float SoftmaxXent(Stream& stream, MatrixView<const float> logits, Span<const int32_t> labels,
+                  MatrixView<float> dlogits);
+
+// Rows whose largest score is at their label; of equal scores the first counts.
+//   scores [n, classes] f32, read      labels [n] i32
+int64_t CountArgmaxCorrect(Stream& stream, MatrixView<const float> scores, Span<const int32_t> labels);
+
+// Rows whose logit has the label's sign: above 0 is class 1, all else class 0.
+//   logits [n] f32, read               labels [n] i32, each 0 or 1
+int64_t CountSignCorrect(Stream& stream, Span<const float> logits, Span<const int32_t> labels);
+
+// One step of gradient descent.
+//   weights [n] f32, read              gradient [n] f32, read, at any address: it may lie in a network frame
+//   updated [n] f32, OVERWRITTEN: weights - learning_rate * gradient; is weights itself or overlaps nothing
+// Two roundings per element: the same bits wherever a range starts or is cut.
+void SgdStep(Stream& stream, Span<const float> weights, const std::byte* gradient, float learning_rate,
+             Span<float> updated);
+
+// Whether one of `count` f32 at `values` (any address) is infinite or not a number.
+bool AnyNonFinite(Stream& stream, const std::byte* values, int64_t count);
+
+// Rows of bytes as floats in [0, 1].
+//   table [n, k] u8, read              rows [m] i64, each in [0, n)
+//   out   [m, k] f32, OVERWRITTEN: out[i] = table[rows[i]] / 255, correctly rounded
+void GatherBytes(Stream& stream, MatrixView<const uint8_t> table, Span<const int64_t> rows,
+                 MatrixView<float> out);
+
+}  // namespace dtrain::gpu

@@ -1,0 +1,101 @@
+#include "gpu/ref/ref.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dtrain::gpu::ref {
+
+void LinearForward(Matrix x, Matrix w, Vector b, MatrixView<double> out) {
+  for (int64_t i = 0; i < x.rows; ++i) {
+    for (int64_t j = 0; j < w.cols; ++j) {
+      double sum = b[j];
+      for (int64_t p = 0; p < x.cols; ++p) sum += x.row(i)[p] * w.row(p)[j];
+      out.row(i)[j] = sum;
+    }
+  }
+}
+
+void LinearGradient(Matrix x, Matrix dout, MatrixView<double> dw, Span<double> db) {
+  for (int64_t j = 0; j < dout.cols; ++j) {
+    db[j] = 0;
+    for (int64_t i = 0; i < x.rows; ++i) db[j] += dout.row(i)[j];
+    for (int64_t p = 0; p < x.cols; ++p) {
+      double sum = 0;
+      for (int64_t i = 0; i < x.rows; ++i) sum += x.row(i)[p] * dout.row(i)[j];
+      dw.row(p)[j] = sum;
+    }
+  }
+}
+
+double MeanSquaredError(Vector y, Vector t, Span<double> dy) {
+  double sum = 0;
+  for (int64_t i = 0; i < y.size; ++i) {
+    const double difference = y[i] - t[i];
+    sum += difference * difference;
+    dy[i] = 2 * difference / static_cast<double>(y.size);
+  }
+  return y.size == 0 ? 0 : sum / static_cast<double>(y.size);
+}
+
+double SigmoidXent(Vector logits, Labels labels, Span<double> dlogits) {
+  double sum = 0;
+  for (int64_t i = 0; i < logits.size; ++i) {
+    const double z = logits[i];
+    sum += std::max(z, 0.0) - z * labels[i] + std::log1p(std::exp(-std::abs(z)));
+    dlogits[i] = (1 / (1 + std::exp(-z)) - labels[i]) / static_cast<double>(logits.size);
+  }
+  return logits.size == 0 ? 0 : sum / static_cast<double>(logits.size);
+}
+
+double SoftmaxXent(Matrix logits, Labels labels, MatrixView<double> dlogits) {
+  double loss = 0;
+  for (int64_t i = 0; i < logits.rows; ++i) {
+    const double* z = logits.row(i);
+    double largest = z[0];
+    for (int64_t j = 1; j < logits.cols; ++j) largest = std::max(largest, z[j]);
+    double sum = 0;
+    for (int64_t j = 0; j < logits.cols; ++j) sum += std::exp(z[j] - largest);
+    loss += largest + std::log(sum) - z[labels[i]];
+    for (int64_t j = 0; j < logits.cols; ++j) {
+      const double probability = std::exp(z[j] - largest) / sum;
+      dlogits.row(i)[j] = (probability - (j == labels[i] ? 1 : 0)) / static_cast<double>(logits.rows);
+    }
+  }
+  return logits.rows == 0 ? 0 : loss / static_cast<double>(logits.rows);
+}
+
+int64_t CountArgmaxCorrect(Matrix scores, Labels labels) {
+  int64_t correct = 0;
+  for (int64_t i = 0; i < scores.rows; ++i) {
+    const double* row = scores.row(i);
+    if (std::max_element(row, row + scores.cols) - row == labels[i]) ++correct;
+  }
+  return correct;
+}
+
+int64_t CountSignCorrect(Vector logits, Labels labels) {
+  int64_t correct = 0;
+  for (int64_t i = 0; i < logits.size; ++i) {
+    if ((logits[i] > 0 ? 1 : 0) == labels[i]) ++correct;
+  }
+  return correct;
+}
+
+void SgdStep(Vector weights, Vector gradient, double learning_rate, Span<double> updated) {
+  for (int64_t i = 0; i < weights.size; ++i) updated[i] = weights[i] - learning_rate * gradient[i];
+}
+
+bool AnyNonFinite(Vector values) {
+  for (int64_t i = 0; i < values.size; ++i) {
+    if (!std::isfinite(values[i])) return true;
+  }
+  return false;
+}
+
+void GatherBytes(MatrixView<const uint8_t> table, Span<const int64_t> rows, MatrixView<double> out) {
+  for (int64_t i = 0; i < rows.size; ++i) {
+    for (int64_t j = 0; j < table.cols; ++j) out.row(i)[j] = table.row(rows[i])[j] / 255.0;
+  }
+}
+
+}  // namespace dtrain::gpu::ref

@@ -1,0 +1,26 @@
+// The operations of gpu/ops.h in the plainest loops and in double: the oracle that every backend is
+// compared with. Shapes and meanings are those of ops.h. For tests only.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/view.h"
+
+namespace dtrain::gpu::ref {
+
+using Matrix = MatrixView<const double>;
+using Vector = Span<const double>;
+using Labels = Span<const int32_t>;
+
+void LinearForward(Matrix x, Matrix w, Vector b, MatrixView<double> out);
+void LinearGradient(Matrix x, Matrix dout, MatrixView<double> dw, Span<double> db);
+double MeanSquaredError(Vector y, Vector t, Span<double> dy);
+double SigmoidXent(Vector logits, Labels labels, Span<double> dlogits);
+double SoftmaxXent(Matrix logits, Labels labels, MatrixView<double> dlogits);
+int64_t CountArgmaxCorrect(Matrix scores, Labels labels);
+int64_t CountSignCorrect(Vector logits, Labels labels);
+void SgdStep(Vector weights, Vector gradient, double learning_rate, Span<double> updated);
+bool AnyNonFinite(Vector values);
+void GatherBytes(MatrixView<const uint8_t> table, Span<const int64_t> rows, MatrixView<double> out);
+
+}  // namespace dtrain::gpu::ref

@@ -1,0 +1,17 @@
+// Batch: rows of float32 features with their labels, as a model reads them.
+#pragma once
+
+#include <cstdint>
+
+namespace dtrain {
+
+// Points into the source that filled it, until that source's next call.
+struct Batch {
+  const float* inputs = nullptr;  // [rows, columns] row-major
+  int64_t rows = 0;
+  int64_t columns = 0;
+  const int32_t* labels = nullptr;  // [rows] classes, each in [0, outputs); null for linear
+  const float* targets = nullptr;   // [rows] real values; null for classes
+};
+
+}  // namespace dtrain

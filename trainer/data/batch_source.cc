@@ -1,0 +1,160 @@
+// The three kinds of BatchSource: epochs over a finite set, a set without end, one pass in order.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "trainer/data/order.h"
+#include "trainer/data/source.h"
+
+namespace dtrain {
+namespace {
+
+// The memory of one batch.
+class BatchBuffer {
+ public:
+  BatchBuffer(std::shared_ptr<const DataSet> set, int64_t max_rows)
+      : set_(std::move(set)), inputs_(max_rows * set_->inputs()) {
+    if (set_->classes().has_value()) {
+      labels_.resize(max_rows);
+    } else {
+      targets_.resize(max_rows);
+    }
+  }
+
+  void Fill(gpu::Span<const int64_t> rows, Batch* batch) {
+    set_->Gather(rows.data, rows.size, inputs_.data(), labels_.data(), targets_.data());
+    batch->inputs = inputs_.data();
+    batch->rows = rows.size;
+    batch->columns = set_->inputs();
+    batch->labels = labels_.empty() ? nullptr : labels_.data();
+    batch->targets = targets_.empty() ? nullptr : targets_.data();
+  }
+
+ private:
+  const std::shared_ptr<const DataSet> set_;
+  std::vector<float> inputs_;
+  std::vector<int32_t> labels_;
+  std::vector<float> targets_;
+};
+
+class EpochSource : public BatchSource {
+ public:
+  EpochSource(std::shared_ptr<const DataSet> set, const OrderSpec& spec, std::optional<int64_t> epochs)
+      : order_(spec), epochs_(epochs), buffer_(std::move(set), std::min(spec.batch_size, spec.rows)) {}
+
+  bool Next(Batch* batch) override {
+    const int64_t epoch = next_ / order_.batches_per_epoch();
+    if (epochs_.has_value() && epoch >= *epochs_) return false;
+    epoch_ = epoch;
+    batch_in_epoch_ = next_ % order_.batches_per_epoch();
+    ++next_;
+    buffer_.Fill(order_.Rows(epoch_, batch_in_epoch_), batch);
+    return true;
+  }
+  void Seek(int64_t local_step) override { next_ = local_step; }
+  int64_t epoch() const override { return epoch_; }
+  int64_t batch_in_epoch() const override { return batch_in_epoch_; }
+  int64_t batches_per_epoch() const override { return order_.batches_per_epoch(); }
+
+ private:
+  BatchOrder order_;
+  const std::optional<int64_t> epochs_;
+  BatchBuffer buffer_;
+  int64_t next_ = 0;  // local step
+  int64_t epoch_ = 0;
+  int64_t batch_in_epoch_ = 0;
+};
+
+// Worker w's local step s takes batch s * workers + w of the row numbers: nobody reads a row twice.
+class EndlessSource : public BatchSource {
+ public:
+  EndlessSource(std::shared_ptr<const DataSet> set, int64_t first_row, int64_t batch_size, int worker,
+                int workers)
+      : first_row_(first_row + worker * batch_size),
+        stride_(workers * batch_size),
+        rows_(batch_size),
+        buffer_(std::move(set), batch_size) {}
+
+  bool Next(Batch* batch) override {
+    std::iota(rows_.begin(), rows_.end(), first_row_ + next_ * stride_);
+    buffer_.Fill(rows_, batch);
+    ++next_;
+    return true;
+  }
+  void Seek(int64_t local_step) override { next_ = local_step; }
+  int64_t epoch() const override { return 0; }
+  int64_t batch_in_epoch() const override { return next_ - 1; }
+  int64_t batches_per_epoch() const override { return 0; }
+
+ private:
+  const int64_t first_row_;
+  const int64_t stride_;
+  std::vector<int64_t> rows_;
+  BatchBuffer buffer_;
+  int64_t next_ = 0;  // local step
+};
+
+OrderSpec SpecOf(const Config& config, int64_t rows, int worker, int workers) {
+  OrderSpec spec;
+  spec.first_row = config.data.validation;
+  spec.rows = rows - config.data.validation;
+  spec.batch_size = config.train.batch_size;
+  spec.drop_short = config.data.last_batch == LastBatch::kDrop;
+  spec.shuffle = config.data.shuffle;
+  spec.split = config.data.split;
+  spec.seed = config.data.seed;
+  spec.worker = worker;
+  spec.workers = workers;
+  return spec;
+}
+
+// Every worker must get a batch: one that idles unnoticed would be a run of another size.
+void CheckEnough(const Config& config, const OrderSpec& spec) {
+  if (spec.rows <= 0) {
+    throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",
+                    config.data.validation, spec.rows + config.data.validation);
+  }
+  if (spec.shuffle && spec.rows > UINT32_MAX) {
+    throw UserError("data.train has {} rows; a shuffled set may have at most {}. Set data.shuffle: false.",
+                    spec.rows, UINT32_MAX);
+  }
+  const int64_t batches = BatchesInAll(spec);
+  const int64_t needed = spec.split == Split::kShard ? spec.workers : 1;
+  if (batches < needed) {
+    throw UserError(
+        "train.batch_size = {}; the {} training rows make {} batches of it, and {} workers need at "
+        "least {}. Use a smaller batch or fewer workers.",
+        spec.batch_size, spec.rows, batches, spec.workers, needed);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
+                                             int worker, int workers) {
+  const std::optional<int64_t> rows = train->rows();
+  if (!rows.has_value()) {
+    return std::make_unique<EndlessSource>(std::move(train), config.data.validation, config.train.batch_size,
+                                           worker, workers);
+  }
+  const OrderSpec spec = SpecOf(config, *rows, worker, workers);
+  CheckEnough(config, spec);
+  return std::make_unique<EpochSource>(std::move(train), spec, config.train.epochs);
+}
+
+std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet> set, int64_t first,
+                                                  int64_t count, int64_t batch_size) {
+  DT_CHECK(first >= 0 && count >= 1 && batch_size >= 1, first, count, batch_size);
+  DT_CHECK(!set->rows().has_value() || first + count <= *set->rows(), first, count);
+  OrderSpec spec;
+  spec.first_row = first;
+  spec.rows = count;
+  spec.batch_size = batch_size;
+  spec.shuffle = false;
+  return std::make_unique<EpochSource>(std::move(set), spec, 1);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,36 @@
+// IDX files, the form of MNIST: a big-endian header (magic, sizes), then unsigned bytes. Plain or gzip.
+//   images  magic 0x00000803, count, rows, columns, then count * rows * columns bytes
+//   labels  magic 0x00000801, count, then count bytes
+// A header is believed only as far as the file's size allows. What is wrong is a UserError: file, byte
+// offset in the (uncompressed) content, value, rule, remedy. `key` is the config key that named the file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/data/byte_set.h"
+
+namespace dtrain {
+
+struct IdxShape {
+  int64_t count = 0;
+  int64_t row_bytes = 1;  // pixels of one image
+};
+
+// The header alone, checked.
+IdxShape PeekIdxImages(const std::string& path, const std::string& key);
+
+struct IdxBytes {
+  IdxShape shape;
+  std::vector<uint8_t> bytes;  // [count, row_bytes]
+};
+IdxBytes ReadIdxImages(const std::string& path, const std::string& key);
+IdxBytes ReadIdxLabels(const std::string& path, const std::string& key);
+
+// Images and labels of one set: equal counts, labels in [0, classes). `section` is "data.train" or
+// "data.test"; `label_rule` says in the message where the number of classes comes from.
+ByteSet ReadIdxSet(const std::string& images, const std::string& labels, const std::string& section,
+                   int64_t classes, const std::string& label_rule);
+
+}  // namespace dtrain

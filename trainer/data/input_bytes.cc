@@ -1,0 +1,69 @@
+#include "trainer/data/input_bytes.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace dtrain {
+namespace {
+
+constexpr uint64_t kLargestGzipRatio = 1032;  // zlib's "Technical Details": the limit of deflate
+constexpr int64_t kPieceBytes = 1 << 20;      // zlib's lengths are int
+
+uint64_t SizeOf(const std::string& path, const std::string& key) {
+  struct stat about {};
+  if (stat(path.c_str(), &about) != 0) {
+    throw UserError("{}: cannot be opened: {}. Is {} right?", path, ErrnoText(errno), key);
+  }
+  if (!S_ISREG(about.st_mode)) {
+    throw UserError("{}: is not a file; {} must name one.", path, key);
+  }
+  if (about.st_size == 0) {
+    throw UserError("{}: is empty (0 bytes); {} must name a file with data. Fetch it anew.", path, key);
+  }
+  return static_cast<uint64_t>(about.st_size);
+}
+
+}  // namespace
+
+InputBytes::InputBytes(const std::string& path, const std::string& key)
+    : path_(path), file_size_(SizeOf(path, key)), file_(gzopen(path.c_str(), "rbe")) {
+  if (file_ == nullptr) {
+    throw UserError("{}: cannot be opened: {}. May this user read it?", path_, ErrnoText(errno));
+  }
+  gzbuffer(file_, 1 << 17);
+  compressed_ = gzdirect(file_) == 0;
+}
+
+InputBytes::~InputBytes() {
+  if (file_ != nullptr) gzclose_r(file_);
+}
+
+int64_t InputBytes::Read(void* out, int64_t size) {
+  char* const begin = static_cast<char*>(out);
+  int64_t done = 0;
+  while (done < size) {
+    const int64_t piece = std::min(size - done, kPieceBytes);
+    const int got = gzread(file_, begin + done, static_cast<unsigned>(piece));
+    int code = Z_OK;
+    const char* const text = gzerror(file_, &code);
+    if (code != Z_OK && code != Z_STREAM_END) {  // Z_BUF_ERROR: the gzip data end too early
+      const std::string why = code == Z_ERRNO ? ErrnoText(errno) : std::string(text);
+      throw UserError("{}: cannot be read after byte {} of its content: {}. Fetch the file anew.", path_,
+                      offset_ + done, why);
+    }
+    done += got;
+    if (got < piece) break;
+  }
+  offset_ += done;
+  return done;
+}
+
+bool InputBytes::CanHold(uint64_t size) const {
+  return compressed_ ? size / kLargestGzipRatio <= file_size_ : size <= file_size_;
+}
+
+}  // namespace dtrain

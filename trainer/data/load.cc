@@ -1,0 +1,55 @@
+// LoadData (source.h): the sets that data.train and data.test name.
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "trainer/data/data_defaults.h"
+#include "trainer/data/idx.h"
+#include "trainer/data/source.h"
+#include "trainer/data/synthetic_linear.h"
+
+namespace dtrain {
+namespace {
+
+// What a user can do about a label that the model has no output for.
+std::string LabelRule(const ModelConfig& model) {
+  if (model.kind == ModelKind::kLogistic) return "model.kind = logistic. Use softmax for more classes";
+  return fmt::format("model.outputs = {}. Raise it or remove the row", ClassesOf(model));
+}
+
+// `part` is "train" or "test".
+std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig& source,
+                                    const std::string& part) {
+  if (source.format == DataFormat::kNone) return nullptr;
+  if (source.format == DataFormat::kIdx) {
+    return std::make_shared<ByteSet>(ReadIdxSet(source.images, source.labels, "data." + part,
+                                                ClassesOf(config.model), LabelRule(config.model)));
+  }
+  const uint64_t seed = config.data.seed;
+  if (source.name == SyntheticName::kLinear) {
+    return std::make_shared<SyntheticLinear>(seed, part, config.model.inputs.value_or(kLinearInputs),
+                                             source.rows);
+  }
+  const int64_t rows = source.rows.value_or(part == "train" ? kDigitTrainRows : kDigitTestRows);
+  if (rows > kMostDigitRows) {
+    throw UserError("data.{}.rows = {}; must be <= {} for digits, which are kept in memory. Try {}.", part,
+                    rows, kMostDigitRows, kDigitTrainRows);
+  }
+  return std::make_shared<ByteSet>(DrawDigits(seed, part, rows));
+}
+
+}  // namespace
+
+LoadedData LoadData(const Config& config) {
+  LoadedData data;
+  data.train = Load(config, config.data.train, "train");
+  data.test = Load(config, config.data.test, "test");
+  if (data.test != nullptr && data.test->inputs() != data.train->inputs()) {
+    throw UserError(
+        "data.test has {} inputs and data.train has {}; they must be equal. Name files of one kind.",
+        data.test->inputs(), data.train->inputs());
+  }
+  return data;
+}
+
+}  // namespace dtrain

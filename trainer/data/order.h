@@ -1,0 +1,49 @@
+// BatchOrder: which rows make up a batch, a function of (seed, epoch, worker, number of workers) alone.
+// shard: one permutation of all rows per epoch, cut into batches, of which worker w of n takes w, w + n, ...
+// full: each worker has a permutation of its own and takes every batch.
+// Owner: a BatchSource. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/random.h"
+#include "gpu/view.h"
+#include "trainer/config/config.h"
+
+namespace dtrain {
+
+struct OrderSpec {
+  int64_t first_row = 0;  // rows [first_row, first_row + rows) of the set
+  int64_t rows = 0;
+  int64_t batch_size = 1;
+  bool drop_short = false;  // the last batch, where it is not full
+  bool shuffle = true;
+  Split split = Split::kShard;
+  uint64_t seed = 1;
+  int worker = 0;
+  int workers = 1;
+};
+
+// Batches in one epoch, of all workers of `shard` together or of each of `full`.
+int64_t BatchesInAll(const OrderSpec& spec);
+
+class BatchOrder {
+ public:
+  explicit BatchOrder(const OrderSpec& spec);
+
+  int64_t batches_per_epoch() const { return batches_; }  // of this worker; may be 0
+  // The rows of this worker's batch `index` of `epoch`, valid until the next call.
+  gpu::Span<const int64_t> Rows(int64_t epoch, int64_t index);
+
+ private:
+  void Permute(int64_t epoch);
+
+  const OrderSpec spec_;
+  int64_t batches_ = 0;
+  int64_t epoch_ = -1;                 // that permutation_ is of
+  std::vector<uint32_t> permutation_;  // of [0, rows); empty without shuffle
+  std::vector<int64_t> batch_rows_;
+};
+
+}  // namespace dtrain

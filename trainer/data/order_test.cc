@@ -1,0 +1,118 @@
+#include "trainer/data/order.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace dtrain {
+namespace {
+
+OrderSpec SpecOf(int64_t rows, int64_t batch_size, Split split, int worker, int workers) {
+  OrderSpec spec;
+  spec.rows = rows;
+  spec.batch_size = batch_size;
+  spec.split = split;
+  spec.worker = worker;
+  spec.workers = workers;
+  return spec;
+}
+
+std::vector<int64_t> RowsOf(BatchOrder* order, int64_t epoch) {
+  std::vector<int64_t> rows;
+  for (int64_t b = 0; b < order->batches_per_epoch(); ++b) {
+    const gpu::Span<const int64_t> batch = order->Rows(epoch, b);
+    rows.insert(rows.end(), batch.begin(), batch.end());
+  }
+  return rows;
+}
+
+std::vector<int64_t> Sorted(std::vector<int64_t> rows) {
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+std::vector<int64_t> Counting(int64_t first, int64_t count) {
+  std::vector<int64_t> rows(count);
+  std::iota(rows.begin(), rows.end(), first);
+  return rows;
+}
+
+TEST_CASE("order: with shard every row is read once per epoch, by one of the workers") {
+  for (const int workers : {1, 2, 3, 7}) {
+    std::vector<int64_t> all;
+    for (int worker = 0; worker < workers; ++worker) {
+      BatchOrder order(SpecOf(103, 10, Split::kShard, worker, workers));
+      const std::vector<int64_t> rows = RowsOf(&order, 4);
+      all.insert(all.end(), rows.begin(), rows.end());
+    }
+    CHECK(Sorted(all) == Counting(0, 103));
+  }
+}
+
+TEST_CASE("order: with shard the batches of n workers in turn are those of one worker") {
+  BatchOrder alone(SpecOf(100, 10, Split::kShard, 0, 1));
+  std::vector<int64_t> expected = RowsOf(&alone, 2), dealt;
+  BatchOrder first(SpecOf(100, 10, Split::kShard, 0, 2)), second(SpecOf(100, 10, Split::kShard, 1, 2));
+  for (int64_t b = 0; b < 5; ++b) {
+    for (BatchOrder* order : {&first, &second}) {
+      const gpu::Span<const int64_t> rows = order->Rows(2, b);
+      dealt.insert(dealt.end(), rows.begin(), rows.end());
+    }
+  }
+  CHECK(dealt == expected);
+}
+
+TEST_CASE("order: with full each worker reads every row once per epoch, in an order of its own") {
+  BatchOrder first(SpecOf(103, 10, Split::kFull, 0, 2)), second(SpecOf(103, 10, Split::kFull, 1, 2));
+  const std::vector<int64_t> a = RowsOf(&first, 0), b = RowsOf(&second, 0);
+  CHECK(Sorted(a) == Counting(0, 103));
+  CHECK(Sorted(b) == Counting(0, 103));
+  CHECK(a != b);
+}
+
+TEST_CASE("order: epochs and seeds differ, and an epoch does not depend on those before") {
+  OrderSpec spec = SpecOf(50, 10, Split::kShard, 0, 1);
+  BatchOrder order(spec), fresh(spec);
+  const std::vector<int64_t> zero = RowsOf(&order, 0), one = RowsOf(&order, 1);
+  CHECK(zero != one);
+  CHECK(RowsOf(&fresh, 1) == one);
+  CHECK(RowsOf(&order, 0) == zero);
+  spec.seed = 2;
+  BatchOrder other(spec);
+  CHECK(RowsOf(&other, 0) != zero);
+}
+
+TEST_CASE("order: without shuffle rows come as they lie, after the held-out ones") {
+  OrderSpec spec = SpecOf(25, 10, Split::kShard, 0, 1);
+  spec.shuffle = false;
+  spec.first_row = 7;
+  BatchOrder order(spec);
+  CHECK(RowsOf(&order, 0) == Counting(7, 25));
+  CHECK(RowsOf(&order, 5) == Counting(7, 25));
+}
+
+TEST_CASE("order: the short last batch is kept or dropped") {
+  OrderSpec spec = SpecOf(25, 10, Split::kFull, 0, 1);
+  BatchOrder kept(spec);
+  CHECK(kept.batches_per_epoch() == 3);
+  CHECK(kept.Rows(0, 2).size == 5);
+  spec.drop_short = true;
+  BatchOrder dropped(spec);
+  CHECK(dropped.batches_per_epoch() == 2);
+  spec.rows = 30;
+  CHECK(BatchOrder(spec).batches_per_epoch() == 3);
+}
+
+TEST_CASE("order: every row comes first about equally often") {
+  BatchOrder order(SpecOf(10, 1, Split::kShard, 0, 1));
+  std::vector<int> first(10);
+  for (int64_t epoch = 0; epoch < 10000; ++epoch) ++first[order.Rows(epoch, 0)[0]];
+  for (const int count : first) {
+    CHECK(count > 850);  // 1000 expected, standard deviation 30
+    CHECK(count < 1150);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,74 @@
+// Data as batches: what a worker trains on and what is evaluated.
+// The order is a function of (data.seed, epoch, local step, worker, number of workers) alone.
+// Errors of the files are UserErrors that name file, place, value and rule.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "trainer/config/config.h"
+#include "trainer/data/batch.h"
+
+namespace dtrain {
+
+// What the data says of the model's shape and of the run's length. For labels: also what they are.
+struct DataShape {
+  int64_t inputs = 0;
+  std::optional<int64_t> classes;  // labels are classes in [0, classes); unset: real targets
+  std::optional<int64_t> rows;     // training rows after the hold-out; unset: without end, or not known here
+};
+
+// One data set in memory (bytes for IDX) or a generator. Immutable once loaded, hence shared by threads
+// of an in-process cluster.
+class DataSet {
+ public:
+  virtual ~DataSet() = default;
+  virtual int64_t inputs() const = 0;
+  virtual std::optional<int64_t> classes() const = 0;
+  virtual std::optional<int64_t> rows() const = 0;  // unset: without end
+  // Copies `count` rows, in the order of `rows`: features to inputs[count, inputs()] as floats (IDX bytes
+  // / 255), and a label or a target each: `labels` where classes() is set, else `targets`; the other one
+  // is not touched and may be null.
+  virtual void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+                      float* targets) const = 0;
+};
+
+// The training and test sets that the config names, loaded and checked (counts, magic, label range
+// 0..outputs-1). `test` is null without data.test.
+struct LoadedData {
+  std::shared_ptr<const DataSet> train;
+  std::shared_ptr<const DataSet> test;
+};
+LoadedData LoadData(const Config& config);
+
+// Shape without reading more than headers: what `dtrain check` and a ps need. Where the files do not exist
+// here (a ps may lack the data), `inputs` is model.inputs and `rows` stays unset; UserError where
+// model.inputs is not set either.
+DataShape PeekShape(const Config& config);
+
+// Sets model.inputs and model.outputs where the file left them out, and checks that they agree with the
+// data and the kind of model. UserError otherwise.
+void ResolveModelShape(const DataShape& shape, Config* config);
+
+// The batches of one worker, epoch by epoch. data.validation rows at the front are held out.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  // Local step number -> batch; false when the worker's epochs are over. The batch stays valid until the
+  // next call.
+  virtual bool Next(Batch* batch) = 0;
+  // The next batch is that of local step `local_step` (from 0): where a worker that comes back goes on.
+  virtual void Seek(int64_t local_step) = 0;
+  virtual int64_t epoch() const = 0;              // of the batch last returned, from 0
+  virtual int64_t batch_in_epoch() const = 0;     // of the batch last returned, from 0
+  virtual int64_t batches_per_epoch() const = 0;  // 0: without end
+};
+std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
+                                             int worker, int workers);
+
+// All rows of a set in order, in batches: for evaluation. `first`, `count`: a part of it.
+std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet> set, int64_t first,
+                                                  int64_t count, int64_t batch_size);
+
+}  // namespace dtrain

@@ -1,0 +1,215 @@
+#include "trainer/model/dense_model.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "base/random.h"
+#include "trainer/data/source.h"
+
+namespace dtrain {
+namespace {
+
+constexpr ModelKind kKinds[] = {ModelKind::kLinear, ModelKind::kLogistic, ModelKind::kSoftmax};
+
+ModelConfig ConfigOf(ModelKind kind, int64_t inputs) {
+  ModelConfig config;
+  config.kind = kind;
+  config.inputs = inputs;
+  config.outputs = kind == ModelKind::kSoftmax ? 4 : 1;
+  return config;
+}
+
+Layout LayoutOf(const ModelConfig& config) {
+  return PlaceVariables(ModelVariables(config), 1, PlacementPolicy::kBytes);
+}
+
+std::vector<float> Normals(int64_t count, uint64_t seed) {
+  std::vector<float> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(CounterRandom(seed).Normal(i));
+  return values;
+}
+
+// Random rows with targets or labels as the kind of model wants them.
+struct Rows {
+  Rows(const ModelConfig& config, int64_t count)
+      : inputs(Normals(count * *config.inputs, 1)), targets(Normals(count, 2)), labels(count) {
+    const uint64_t classes = config.kind == ModelKind::kSoftmax ? *config.outputs : 2;
+    for (int64_t i = 0; i < count; ++i) labels[i] = static_cast<int32_t>(CounterRandom(3).Below(i, classes));
+    batch.inputs = inputs.data();
+    batch.rows = count;
+    batch.columns = *config.inputs;
+    if (config.kind == ModelKind::kLinear) {
+      batch.targets = targets.data();
+    } else {
+      batch.labels = labels.data();
+    }
+  }
+  Batch Part(int64_t first, int64_t count) const {
+    Batch part = batch;
+    part.inputs += first * batch.columns;
+    if (part.labels != nullptr) part.labels += first;
+    if (part.targets != nullptr) part.targets += first;
+    part.rows = count;
+    return part;
+  }
+  std::vector<float> inputs, targets;
+  std::vector<int32_t> labels;
+  Batch batch;
+};
+
+TEST_CASE("model variables: names and shapes are those of one dense layer") {
+  const std::vector<Variable> variables = ModelVariables(ConfigOf(ModelKind::kSoftmax, 784));
+  REQUIRE(variables.size() == 2);
+  CHECK(variables[0].name == "weights/W1");
+  CHECK(variables[0].rows == 784);
+  CHECK(variables[0].cols == 4);
+  CHECK_FALSE(variables[0].bias);
+  CHECK(variables[1].name == "biases/b1");
+  CHECK(variables[1].rows == 4);
+  CHECK(variables[1].cols == 1);
+  CHECK(variables[1].bias);
+}
+
+TEST_CASE("model: the gradient is that of finite differences for every kind") {
+  for (const ModelKind kind : kKinds) {
+    CAPTURE(static_cast<int>(kind));
+    const ModelConfig config = ConfigOf(kind, 5);
+    const Layout layout = LayoutOf(config);
+    const auto model = MakeModel(config, layout, 33);
+    const Rows rows(config, 33);
+    std::vector<float> parameters = Normals(layout.size, 4), gradient(layout.size), unused(layout.size);
+    model->Gradient(parameters.data(), rows.batch, gradient.data());
+    // Width 0.02: the loss's third derivative makes about width^2, its rounding 1e-6 / 0.04.
+    for (int64_t i = 0; i < layout.size; ++i) {
+      const float kept = parameters[i];
+      parameters[i] = kept + 0.02f;
+      const double above = model->Gradient(parameters.data(), rows.batch, unused.data());
+      parameters[i] = kept - 0.02f;
+      const double below = model->Gradient(parameters.data(), rows.batch, unused.data());
+      parameters[i] = kept;
+      CHECK(std::abs((above - below) / 0.04 - gradient[i]) <= 4e-4);
+    }
+  }
+}
+
+TEST_CASE("model: the gradient of a batch is the mean of those of its rows") {
+  for (const ModelKind kind : kKinds) {
+    const ModelConfig config = ConfigOf(kind, 31);
+    const Layout layout = LayoutOf(config);
+    const auto model = MakeModel(config, layout, 16);
+    const Rows rows(config, 16);
+    const std::vector<float> parameters = Normals(layout.size, 4);
+    std::vector<float> whole(layout.size), single(layout.size);
+    std::vector<double> mean(layout.size);
+    double loss = 0;
+    const float whole_loss = model->Gradient(parameters.data(), rows.batch, whole.data());
+    for (int64_t row = 0; row < 16; ++row) {
+      loss += model->Gradient(parameters.data(), rows.Part(row, 1), single.data()) / 16;
+      for (int64_t i = 0; i < layout.size; ++i) mean[i] += single[i] / 16;
+    }
+    CHECK(whole_loss == doctest::Approx(loss).epsilon(1e-5));
+    for (int64_t i = 0; i < layout.size; ++i)
+      CHECK(std::abs(whole[i] - mean[i]) <= 1e-5 * (1 + std::abs(mean[i])));
+  }
+}
+
+TEST_CASE("model: variables are read and written where the layout puts them") {
+  const ModelConfig config = ConfigOf(ModelKind::kSoftmax, 6);
+  const Layout plain = LayoutOf(config);
+  Layout swapped = plain;
+  swapped.variables = {plain.variables[1], plain.variables[0]};
+  swapped.variables[0].offset = 0;
+  swapped.variables[1].offset = swapped.variables[0].size();
+  const Rows rows(config, 8);
+  const std::vector<float> parameters = Normals(plain.size, 4);
+  std::vector<float> moved(plain.size), gradient(plain.size), moved_gradient(plain.size);
+  const auto position = [&](int64_t i) { return i < 24 ? i + 4 : i - 24; };  // 24 weights, then 4 biases
+  for (int64_t i = 0; i < plain.size; ++i) moved[position(i)] = parameters[i];
+  MakeModel(config, plain, 8)->Gradient(parameters.data(), rows.batch, gradient.data());
+  MakeModel(config, swapped, 8)->Gradient(moved.data(), rows.batch, moved_gradient.data());
+  for (int64_t i = 0; i < plain.size; ++i) CHECK(moved_gradient[position(i)] == gradient[i]);
+}
+
+TEST_CASE("evaluation: parts of a set add up to the whole, and linear models count nothing as correct") {
+  for (const ModelKind kind : kKinds) {
+    const ModelConfig config = ConfigOf(kind, 7);
+    const Layout layout = LayoutOf(config);
+    const auto model = MakeModel(config, layout, 50);
+    const Rows rows(config, 50);
+    const std::vector<float> parameters = Normals(layout.size, 4);
+    const Evaluation whole = model->Evaluate(parameters.data(), rows.batch);
+    Evaluation parts = model->Evaluate(parameters.data(), rows.Part(0, 20));
+    parts.Add(model->Evaluate(parameters.data(), rows.Part(20, 30)));
+    CHECK(parts.rows == 50);
+    CHECK(parts.correct == whole.correct);
+    CHECK(parts.loss() == doctest::Approx(whole.loss()).epsilon(1e-5));
+    CHECK(whole.classifies == (kind != ModelKind::kLinear));
+    std::vector<float> unused(layout.size);
+    CHECK(whole.loss() == doctest::Approx(model->Gradient(parameters.data(), rows.batch, unused.data())));
+  }
+}
+
+TEST_CASE("evaluation: of nothing is nothing") {
+  CHECK(Evaluation().loss() == 0);
+  CHECK(Evaluation().accuracy() == 0);
+}
+
+// The test accuracy of `config`'s model trained by plain gradient descent.
+double TrainAndTest(Config config) {
+  ResolveModelShape(PeekShape(config), &config);
+  const LoadedData data = LoadData(config);
+  const Layout layout = LayoutOf(config.model);
+  const auto model = MakeModel(config.model, layout, 1000);
+  std::vector<float> parameters(layout.size), gradient(layout.size);
+  InitialValues(config.model, layout, {0, layout.size}, parameters.data());
+  const float learning_rate = static_cast<float>(config.train.optimizer.learning_rate);
+  const auto train = MakeBatchSource(config, data.train, 0, 1);
+  for (Batch batch; train->Next(&batch);) {
+    model->Gradient(parameters.data(), batch, gradient.data());
+    for (int64_t i = 0; i < layout.size; ++i) parameters[i] -= learning_rate * gradient[i];
+  }
+  Evaluation total;
+  const auto test = MakeSequentialSource(data.test, 0, *data.test->rows(), 1000);
+  for (Batch batch; test->Next(&batch);) total.Add(model->Evaluate(parameters.data(), batch));
+  return total.accuracy();
+}
+
+TEST_CASE("softmax model: three epochs over the drawn digits reach 0.95 on their test set") {
+  Config config;
+  config.model.kind = ModelKind::kSoftmax;
+  config.data.train.format = config.data.test.format = DataFormat::kSynthetic;
+  config.data.train.name = config.data.test.name = SyntheticName::kDigits;
+  config.train.batch_size = 100;
+  config.train.epochs = 3;
+  config.train.optimizer.learning_rate = 0.2;
+  const double accuracy = TrainAndTest(config);
+  MESSAGE("softmax regression: ", accuracy);
+  CHECK(accuracy >= 0.95);
+}
+
+TEST_CASE("linear model: finds the line of the synthetic data") {
+  Config config;
+  config.model.kind = ModelKind::kLinear;
+  config.model.inputs = 1;
+  config.model.outputs = 1;
+  config.data.train.format = DataFormat::kSynthetic;
+  config.train.batch_size = 1;
+  const auto source = MakeBatchSource(config, LoadData(config).train, 0, 1);
+  const Layout layout = LayoutOf(config.model);
+  const auto model = MakeModel(config.model, layout, 1);
+  std::vector<float> parameters(2), gradient(2);
+  Batch batch;
+  for (int64_t step = 0; step < 100000; ++step) {
+    source->Next(&batch);
+    model->Gradient(parameters.data(), batch, gradient.data());
+    for (int i = 0; i < 2; ++i) parameters[i] -= 1e-3f * gradient[i];
+  }
+  // The noise of the last 1/1e-3 steps leaves 0.33 * sqrt(1e-3) = 0.01.
+  CHECK(std::abs(parameters[layout.Find("weights/W1").offset] - 2) < 0.05);
+  CHECK(std::abs(parameters[layout.Find("biases/b1").offset] - 10) < 0.05);
+}
+
+}  // namespace
+}  // namespace dtrain

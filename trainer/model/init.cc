@@ -1,0 +1,53 @@
+// InitialValues (model.h): element i of a variable is a function of (seed, name, i) alone.
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "trainer/model/model.h"
+
+namespace dtrain {
+namespace {
+
+InitKind KindFor(const InitConfig& config, const Variable& variable) {
+  if (variable.bias && config.bias == BiasInit::kZeros) return InitKind::kZeros;
+  return config.kind.value_or(InitKind::kZeros);  // models of one layer start from zero as well as from noise
+}
+
+// Elements [begin, end) of one variable.
+void FillVariable(const InitConfig& config, const Variable& variable, int64_t begin, int64_t end,
+                  float* values) {
+  const CounterRandom random = CounterRandom(config.seed).Stream(variable.name);
+  const double limit = std::sqrt(6.0 / static_cast<double>(variable.fan_in + variable.fan_out));
+  switch (KindFor(config, variable)) {
+    case InitKind::kZeros:
+      std::fill(values, values + (end - begin), 0.0f);
+      return;
+    case InitKind::kConstant:
+      std::fill(values, values + (end - begin), static_cast<float>(config.value));
+      return;
+    case InitKind::kNormal:
+      for (int64_t i = begin; i < end; ++i) *values++ = static_cast<float>(config.stddev * random.Normal(i));
+      return;
+    case InitKind::kGlorot:  // uniform in +-limit; Glorot and Bengio (2010)
+      for (int64_t i = begin; i < end; ++i) {
+        *values++ = static_cast<float>(limit * (2 * random.Uniform(i) - 1));
+      }
+      return;
+  }
+}
+
+}  // namespace
+
+void InitialValues(const ModelConfig& config, const Layout& layout, Range range, float* values) {
+  DT_CHECK(range.begin >= 0 && range.end <= layout.size, range.begin, range.end, layout.size);
+  for (const Variable& variable : layout.variables) {
+    const int64_t begin = std::max(range.begin, variable.offset);
+    const int64_t end = std::min(range.end, variable.offset + variable.size());
+    if (begin >= end) continue;
+    FillVariable(config.init, variable, begin - variable.offset, end - variable.offset,
+                 values + (begin - range.begin));
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,76 @@
+#include "trainer/model/layout.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace dtrain {
+namespace {
+
+Variable Matrix(const std::string& name, int64_t rows, int64_t cols) {
+  Variable variable;
+  variable.name = name;
+  variable.rows = rows;
+  variable.cols = cols;
+  return variable;
+}
+
+std::vector<Variable> TutorialMlp() {
+  return {Matrix("weights/W1", 784, 100), Matrix("biases/b1", 100, 1), Matrix("weights/W2", 100, 10),
+          Matrix("biases/b2", 10, 1)};
+}
+
+void CheckCoversOnce(const Layout& layout) {
+  int64_t next = 0;
+  for (const Range& range : layout.ps) {
+    CHECK(range.begin == next);
+    next = range.end;
+  }
+  CHECK(next == layout.size);
+  int64_t in_segments = 0;
+  for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
+    for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
+      in_segments += segment.rows * layout.variables[static_cast<size_t>(segment.variable)].cols;
+    }
+  }
+  CHECK(in_segments == layout.size);
+}
+
+TEST_CASE("layout: placement by bytes is balanced within 1.1 and cuts between rows") {
+  for (const int ps_count : {1, 2, 3, 4, 5}) {
+    const Layout layout = PlaceVariables(TutorialMlp(), ps_count, PlacementPolicy::kBytes);
+    CheckCoversOnce(layout);
+    int64_t smallest = layout.size, largest = 0;
+    for (const Range& range : layout.ps) {
+      smallest = std::min(smallest, range.size());
+      largest = std::max(largest, range.size());
+    }
+    CHECK(static_cast<double>(largest) <= 1.1 * static_cast<double>(smallest));
+  }
+}
+
+TEST_CASE("layout: a big matrix is cut by rows over two ps") {
+  const Layout layout = PlaceVariables({Matrix("weights/W1", 784, 10)}, 2, PlacementPolicy::kBytes);
+  const std::vector<Segment> second = layout.SegmentsOf(1);
+  REQUIRE(second.size() == 1);
+  CHECK(second[0].first_row == 392);
+  CHECK(second[0].rows == 392);
+}
+
+TEST_CASE("layout: more ps than elements leaves ranges empty and loses nothing") {
+  const Layout layout =
+      PlaceVariables({Matrix("weights/W1", 1, 1), Matrix("biases/b1", 1, 1)}, 5, PlacementPolicy::kBytes);
+  CheckCoversOnce(layout);
+}
+
+TEST_CASE("layout: round_robin keeps variables whole and each ps's range contiguous") {
+  const Layout layout = PlaceVariables(TutorialMlp(), 3, PlacementPolicy::kRoundRobin);
+  CheckCoversOnce(layout);
+  REQUIRE(layout.SegmentsOf(0).size() == 2);
+  CHECK(layout.variables[static_cast<size_t>(layout.SegmentsOf(0)[1].variable)].name == "biases/b2");
+  CHECK(layout.SegmentsOf(1)[0].rows == 100);
+  CHECK(layout.Find("biases/b1").offset == layout.ps[1].begin);
+}
+
+}  // namespace
+}  // namespace dtrain
