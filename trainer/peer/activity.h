@@ -1,0 +1,15 @@
+// Activity: what a task is doing, for its heartbeats. Written by the task's main thread, read by the
+// heartbeat thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace dtrain {
+
+struct Activity {
+  std::atomic<const char*> what{"start"};  // a literal: start, load, wait, step, eval
+  std::atomic<uint64_t> progress{0};       // moves whenever something was done
+};
+
+}  // namespace dtrain

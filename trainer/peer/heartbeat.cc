@@ -1,0 +1,84 @@
+#include "trainer/peer/heartbeat.h"
+
+#include <algorithm>
+
+#include "net/codec.h"
+
+namespace dtrain {
+
+milliseconds Heartbeat::Interval(double detect_s) {
+  return milliseconds(std::clamp<int64_t>(static_cast<int64_t>(detect_s * 1000 / 6), 20, 1000));
+}
+
+Heartbeat::Heartbeat(net::Transport& transport, const std::vector<Target>& targets, double detect_s,
+                     const Activity& activity)
+    : detect_s_(detect_s),
+      interval_(Interval(detect_s)),
+      activity_(activity),
+      channel_(transport.NewChannel()),
+      silent_beats_(targets.size()) {
+  for (const Target& target : targets) {
+    nodes_.push_back(target.node | 1);
+    channel_->Connect(nodes_.back(), target.address);
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+Heartbeat::~Heartbeat() {
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    stop_ = true;
+  }
+  stop_changed_.notify_all();
+  thread_.join();
+}
+
+double Heartbeat::SilentSeconds(size_t target) const {
+  return static_cast<double>(silent_beats_[target].load()) * 1e-3 * static_cast<double>(interval_.count());
+}
+
+std::string Heartbeat::status() const {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return status_;
+}
+
+void Heartbeat::Run() {
+  std::unique_lock<std::mutex> hold(mutex_);
+  while (!stop_) {
+    hold.unlock();
+    Drain();
+    SendBeats();
+    hold.lock();
+    stop_changed_.wait_for(hold, interval_, [this] { return stop_; });
+  }
+}
+
+void Heartbeat::SendBeats() {
+  net::Encoder encoder;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    silent_beats_[i].fetch_add(1);
+    flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
+    const auto what = builder.CreateString(activity_.what.load());
+    net::Message beat = encoder.Finish(
+        {0, 0, 0}, wire::CreateHeartbeat(builder, what, activity_.progress.load(), builder.CreateString("")));
+    channel_->Send(nodes_[i], beat);
+  }
+}
+
+void Heartbeat::Drain() {
+  net::NodeId from;
+  net::Message message;
+  while (channel_->Receive(TimePoint(), &from, &message) == net::ReceiveResult::kMessage) {
+    const wire::Envelope* envelope = net::Decode(message);
+    if (envelope == nullptr) continue;
+    const auto found = std::find(nodes_.begin(), nodes_.end(), from);
+    if (found == nodes_.end()) continue;
+    silent_beats_[static_cast<size_t>(found - nodes_.begin())].store(0);
+    const wire::Heartbeat* beat = envelope->body_as_Heartbeat();
+    if (found != nodes_.begin() || beat == nullptr) continue;
+    std::lock_guard<std::mutex> hold(mutex_);
+    status_ = beat->status()->str();
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,59 @@
+// Heartbeat: tells every ps that this task is alive and notices when one of them is not, on connections
+// and a thread of its own, so that a long step delays neither.
+// Silence is counted in beats, not in time: a task that was stopped itself does not blame its peers.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "net/channel.h"
+#include "trainer/peer/activity.h"
+
+namespace dtrain {
+
+class Heartbeat {
+ public:
+  struct Target {
+    net::NodeId node = 0;  // of the main connection; the heartbeat's is node | 1
+    std::string address;
+  };
+  Heartbeat(net::Transport& transport, const std::vector<Target>& targets, double detect_s,
+            const Activity& activity);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  // Thread: any. Seconds of silence, to the beat; above detect_s the target is lost.
+  double SilentSeconds(size_t target) const;
+  bool Lost(size_t target) const { return SilentSeconds(target) > detect_s_; }
+  // What ps 0 said last of who is missing; empty once the run has started.
+  std::string status() const;
+
+  // How often a beat goes out, for a given detect_s.
+  static milliseconds Interval(double detect_s);
+
+ private:
+  void Run();
+  void SendBeats();
+  void Drain();
+
+  const double detect_s_;
+  const milliseconds interval_;
+  const Activity& activity_;
+  std::unique_ptr<net::Channel> channel_;  // the thread's
+  std::vector<net::NodeId> nodes_;
+  std::vector<std::atomic<int>> silent_beats_;
+  mutable std::mutex mutex_;
+  std::condition_variable stop_changed_;
+  bool stop_ = false;
+  std::string status_;
+  std::thread thread_;
+};
+
+}  // namespace dtrain

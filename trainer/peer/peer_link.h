@@ -1,0 +1,63 @@
+// PeerLink: numbered requests to one ps, kept until they are answered and repeated when they may be lost.
+// The ps takes them in order and without gaps, so a repeated request is never applied twice.
+// Owner and thread: the task's main loop.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "net/channel.h"
+#include "trainer/config/config.h"
+
+namespace dtrain {
+
+class PeerLink {
+ public:
+  // `most_open`: how many requests may be open at once. `name`: "ps 1 (10.0.0.2:9001)".
+  PeerLink(net::Channel& channel, net::NodeId node, std::string name, size_t most_open);
+
+  net::NodeId node() const { return node_; }
+  const std::string& name() const { return name_; }
+
+  uint64_t NextRequest() { return ++last_request_; }
+  // Hands the message to the channel and keeps it until Answered(). One that the channel cannot take now
+  // goes out with a later Repeat().
+  void Send(uint64_t request, net::Message message);
+  // Whether `request` is the oldest open one; it is closed then. Others are answers given twice.
+  bool Answered(uint64_t request);
+  size_t open() const { return open_count_; }
+  uint64_t oldest_open() const { return open_[head_].request; }
+
+  // Nothing came for a while: after a second the open requests are sent again, then less and less often.
+  void OnQuiet(TimePoint now);
+  // For how long the oldest open request has gone without an answer, as far as OnQuiet() has seen.
+  double WaitedSeconds(TimePoint now) const;
+  // Drops the open requests: the ps they were sent to was restarted and knows nothing of them.
+  void Clear();
+  // Sends all open requests again, in order.
+  void Repeat();
+
+ private:
+  struct Open {
+    uint64_t request = 0;
+    net::Message message;
+  };
+  Open& At(size_t i) { return open_[(head_ + i) % open_.size()]; }
+  void Post(const Open& open);
+
+  net::Channel& channel_;
+  const net::NodeId node_;
+  const std::string name_;
+  uint64_t last_request_ = 0;
+  std::vector<Open> open_;  // a ring
+  size_t head_ = 0;
+  size_t open_count_ = 0;
+  bool quiet_ = false;      // the fields below are about the oldest open request
+  TimePoint quiet_since_;
+  TimePoint next_repeat_;
+  milliseconds repeat_after_{0};
+};
+
+}  // namespace dtrain

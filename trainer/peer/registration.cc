@@ -1,0 +1,90 @@
+#include "trainer/peer/registration.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "net/probe.h"
+#include "trainer/config/dump.h"
+#include "trainer/version.h"
+
+namespace dtrain {
+namespace {
+
+using wire::Reason;
+
+std::string ProcessText() {
+  char host[256] = "?";
+  gethostname(host, sizeof host - 1);
+  return fmt::format("{}, pid {}", host, getpid());
+}
+
+std::string AddressOf(const ClusterConfig& cluster, TaskId task) {
+  return (task.role == Role::kPs ? cluster.ps : cluster.worker).at(static_cast<size_t>(task.index));
+}
+
+}  // namespace
+
+Registration::Registration(const Config& config, TaskId self, int ps_index, net::Channel& channel)
+    : config_(config),
+      self_(self),
+      ps_index_(ps_index),
+      address_(AddressOf(config.cluster, {Role::kPs, ps_index})),
+      channel_(channel),
+      link_(channel, net::NewNodeId(), TaskNameAndAddress(config.cluster, {Role::kPs, ps_index}),
+            static_cast<size_t>(config.train.in_flight) + 2) {
+  channel_.Connect(link_.node(), address_);
+}
+
+void Registration::SayHello() {
+  flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+  std::vector<flatbuffers::Offset<wire::Setting>> settings;
+  for (const auto& [key, value] : RunSettings(config_)) {
+    settings.push_back(wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
+  }
+  const auto list = builder.CreateVector(settings);
+  const auto address = builder.CreateString(AddressOf(config_.cluster, self_));
+  const auto process = builder.CreateString(ProcessText());
+  const auto version = builder.CreateString(kVersion);
+  net::Message hello = encoder_.Finish(
+      {run_id_, 0, 0},
+      wire::CreateHello(builder, net::kProtocol,
+                        self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
+                        static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps_index_), address,
+                        process, version, list));
+  channel_.Send(link_.node(), hello);  // not connected yet: said again soon
+}
+
+void Registration::OnWelcome(uint64_t run_id) {
+  welcomed_ = true;
+  run_id_ = run_id;
+}
+
+void Registration::OnRefuse(const wire::Refuse& refuse) {
+  const std::string text = refuse.text()->str();
+  switch (refuse.reason()) {
+    case Reason::NotReady:
+    case Reason::Held:
+      last_refusal_ = text;
+      return;
+    case Reason::Unregistered:
+    case Reason::Run:
+      welcomed_ = false;  // the ps was restarted
+      return;
+    case Reason::BadRequest:
+      throw Failure(ExitCode::kInternal, fmt::format("{} refused a request of {}: {}", link_.name(),
+                                                     TaskName(self_), text));
+    default:
+      throw UserError("{} refuses {}: {}.", link_.name(), TaskName(self_), text);
+  }
+}
+
+std::string Registration::Waiting() const {
+  if (!last_refusal_.empty()) return fmt::format("{}: {}", link_.name(), last_refusal_);
+  const net::ProbeResult probe = net::Probe(address_, milliseconds(500));
+  if (probe.status == net::ProbeStatus::kOpen) {
+    return link_.name() + ": something listens there but does not answer as a ps of dtrain";
+  }
+  return fmt::format("{}: {}", link_.name(), probe.text);
+}
+
+}  // namespace dtrain

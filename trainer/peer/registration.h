@@ -1,0 +1,48 @@
+// Registration: how a task becomes known to one ps: Hello until Welcome, with every reason why not yet.
+// Owner and thread: the task's main loop.
+#pragma once
+
+#include <string>
+
+#include "net/channel.h"
+#include "net/codec.h"
+#include "trainer/config/config.h"
+#include "trainer/peer/peer_link.h"
+
+namespace dtrain {
+
+class Registration {
+ public:
+  // Begins to connect. `self` wants to talk to ps `ps_index` of the spec.
+  Registration(const Config& config, TaskId self, int ps_index, net::Channel& channel);
+
+  PeerLink& link() { return link_; }
+  const PeerLink& link() const { return link_; }
+  const std::string& address() const { return address_; }
+  bool welcomed() const { return welcomed_; }
+  uint64_t run_id() const { return run_id_; }
+
+  void SayHello();
+  void OnWelcome(uint64_t run_id);
+  // Reasons that may pass are kept for Waiting(); others throw UserError with the ps's own words.
+  void OnRefuse(const wire::Refuse& refuse);
+  void Forget() { welcomed_ = false; }
+
+  // "ps 1 (10.0.0.2:9001): connection refused; start it, or check the address". Tries the address to
+  // learn why: may take half a second, or longer while a name is looked up.
+  std::string Waiting() const;
+
+ private:
+  const Config& config_;
+  const TaskId self_;
+  const int ps_index_;
+  const std::string address_;
+  net::Channel& channel_;
+  net::Encoder encoder_;
+  PeerLink link_;
+  bool welcomed_ = false;
+  uint64_t run_id_ = 0;
+  std::string last_refusal_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,278 @@
+#include "trainer/ps/coordinator.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace dtrain {
+namespace {
+
+using wire::Body;
+
+constexpr milliseconds kStatusEvery{5000};
+// How long ps 0 stays after the end for those who have not said Bye.
+constexpr milliseconds kFarewell{3000};
+
+milliseconds Seconds(double seconds) { return milliseconds(static_cast<int64_t>(seconds * 1000)); }
+
+}  // namespace
+
+Coordinator::Coordinator(const Config& config, Membership& members, Outbox& outbox, Logger& log)
+    : config_(config),
+      members_(members),
+      outbox_(outbox),
+      log_(log),
+      grants_(config.train.steps),
+      standings_(members.all().size()),
+      begun_(Clock::now()),
+      next_status_(begun_ + kStatusEvery) {}
+
+Coordinator::Standing& Coordinator::StandingOf(const Member& member) {
+  return standings_[static_cast<size_t>(&member - members_.all().data())];
+}
+
+bool Coordinator::IsChief(const Member& member) const {
+  return member.task.role == Role::kWorker && member.task.index == 0;
+}
+
+bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
+  const uint64_t number = request.request();
+  switch (request.body_type()) {
+    case Body::Ready: OnReady(member, number); return true;
+    case Body::Initialised: OnInitialised(member, number); return true;
+    case Body::NeedStep: OnNeedStep(member, number); return true;
+    case Body::Done: OnDone(member, number, *request.body_as_Done()); return true;
+    case Body::WaitAllDone: OnWaitAllDone(member, number); return true;
+    case Body::Report: OnReport(member, number, *request.body_as_Report()); return true;
+    case Body::WaitEnd: OnWaitEnd(member, number); return true;
+    case Body::Bye: StandingOf(member).told = true; return true;
+    default: return false;
+  }
+}
+
+void Coordinator::OnReady(Member& member, uint64_t request) {
+  Standing& standing = StandingOf(member);
+  standing.ready = true;
+  if (phase_ == Phase::kRunning) {
+    Start(member, request, false);
+  } else if (phase_ == Phase::kInitialising && IsChief(member)) {
+    Start(member, request, true);  // asked again, or a chief that came back before it was done
+  } else {
+    standing.ready_request = request;
+    BeginWhenAllAreReady();
+  }
+}
+
+void Coordinator::BeginWhenAllAreReady() {
+  if (phase_ != Phase::kJoining) return;
+  for (const Member& member : members_.all()) {
+    if (!member.here() || !StandingOf(member).ready) return;
+  }
+  phase_ = Phase::kInitialising;
+  log_.Info("all {} tasks are here after {:.2f} s", members_.all().size() + 1, SecondsSince(begun_));
+  Member& chief = members_.At({Role::kWorker, 0});
+  Start(chief, StandingOf(chief).ready_request, true);
+}
+
+void Coordinator::Start(Member& member, uint64_t request, bool initialise) {
+  Standing& standing = StandingOf(member);
+  standing.ready_request = 0;
+  if (member.task.role == Role::kWorker && standing.open_steps == 0) Grant(member, config_.train.in_flight);
+  outbox_.Send(member.node, request, [&](auto& builder) {
+    return wire::CreateStart(builder, static_cast<uint32_t>(standing.open_steps), initialise,
+                                  static_cast<uint64_t>(member.applied));
+  });
+}
+
+void Coordinator::OnInitialised(Member& member, uint64_t request) {
+  if (!IsChief(member)) return;
+  outbox_.Ack(member.node, request);
+  if (phase_ != Phase::kInitialising) return;
+  phase_ = Phase::kRunning;
+  for (Member& other : members_.all()) {
+    if (const uint64_t waiting = StandingOf(other).ready_request) Start(other, waiting, false);
+  }
+}
+
+uint32_t Coordinator::Grant(Member& member, int64_t wanted) {
+  const int64_t steps = grants_.Take(wanted);
+  StandingOf(member).open_steps += steps;
+  return static_cast<uint32_t>(steps);
+}
+
+uint32_t Coordinator::StepApplied(Member& member) {
+  grants_.Applied();
+  --StandingOf(member).open_steps;
+  const uint32_t steps = Grant(member, 1);
+  if (grants_.over()) ServeWaitingSteps();
+  return steps;
+}
+
+void Coordinator::OnNeedStep(Member& member, uint64_t request) {
+  uint32_t& steps = member.GrantOf(request);
+  if (steps == 0) steps = Grant(member, 1);
+  if (steps == 0 && !grants_.over()) {
+    StandingOf(member).step_request = request;  // answered when a step comes back or the last is applied
+    return;
+  }
+  outbox_.Send(member.node, request, [&](auto& builder) {
+    return wire::CreateGrant(builder, steps, steps == 0, static_cast<uint64_t>(global_step()));
+  });
+}
+
+void Coordinator::ServeWaitingSteps() {
+  for (Member& member : members_.all()) {
+    const uint64_t request = StandingOf(member).step_request;
+    if (request == 0 || !member.here()) continue;
+    StandingOf(member).step_request = 0;
+    OnNeedStep(member, request);
+  }
+}
+
+void Coordinator::OnDone(Member& member, uint64_t request, const wire::Done& done) {
+  Standing& standing = StandingOf(member);
+  outbox_.Ack(member.node, request);
+  if (standing.done) return;
+  standing.done = true;
+  standing.local_steps = static_cast<int64_t>(done.local_steps());
+  standing.examples = static_cast<int64_t>(done.examples());
+  standing.loss = done.loss();
+  standing.first_step_nanos = done.first_step_nanos();
+  standing.last_step_nanos = done.last_step_nanos();
+  standing.bytes_sent = done.bytes_sent();
+  standing.bytes_received = done.bytes_received();
+  standing.accuracy = done.accuracy();
+  grants_.GiveBack(standing.open_steps);
+  standing.open_steps = 0;
+  ServeWaitingSteps();
+  log_.Info("{} is done: {} local steps", TaskName(member.task), standing.local_steps);
+  Member& chief = members_.At({Role::kWorker, 0});
+  if (const uint64_t waiting = StandingOf(chief).all_done_request) OnWaitAllDone(chief, waiting);
+}
+
+bool Coordinator::AllDone() const {
+  for (size_t i = 0; i < standings_.size(); ++i) {
+    if (members_.all()[i].task.role == Role::kWorker && !standings_[i].done) return false;
+  }
+  return true;
+}
+
+void Coordinator::OnWaitAllDone(Member& member, uint64_t request) {
+  StandingOf(member).all_done_request = request;
+  if (!AllDone()) return;
+  outbox_.Send(member.node, request, [&](auto& builder) {
+    return wire::CreateAllDone(builder, static_cast<uint64_t>(global_step()));
+  });
+}
+
+void Coordinator::OnReport(Member& member, uint64_t request, const wire::Report& report) {
+  if (!IsChief(member)) return;
+  if (phase_ == Phase::kRunning) {
+    if (!FromWireJson(report.json()->str(), &summary_)) {
+      log_.Error("{}: its report is not one; asking for it again", members_.NameOf(member));
+      return;
+    }
+    Complete(&summary_);
+    summary_json_ = ToWireJson(summary_);
+    phase_ = Phase::kEnded;
+    ended_ = Clock::now();
+    for (Member& other : members_.all()) {
+      if (const uint64_t waiting = StandingOf(other).end_request) OnWaitEnd(other, waiting);
+    }
+  }
+  outbox_.Ack(member.node, request);
+}
+
+void Coordinator::Complete(RunSummary* summary) const {
+  summary->status = "done";
+  summary->global_step = global_step();
+  int64_t first = 0, last = 0;
+  double loss = 0;
+  int trained = 0;
+  for (size_t i = 0; i < standings_.size(); ++i) {
+    if (members_.all()[i].task.role != Role::kWorker) continue;
+    const Standing& standing = standings_[i];
+    summary->local_steps.push_back(standing.local_steps);
+    summary->worker_accuracy.push_back(std::isnan(standing.accuracy)
+                                           ? std::nullopt
+                                           : std::optional<double>(standing.accuracy));
+    summary->examples += standing.examples;
+    summary->bytes_sent += static_cast<int64_t>(standing.bytes_sent);
+    summary->bytes_received += static_cast<int64_t>(standing.bytes_received);
+    if (standing.local_steps == 0) continue;
+    loss += standing.loss;
+    ++trained;
+    first = first == 0 ? standing.first_step_nanos : std::min(first, standing.first_step_nanos);
+    last = std::max(last, standing.last_step_nanos);
+  }
+  if (trained == 0) return;
+  summary->first_step_nanos = first;
+  summary->final_loss = loss / trained;
+  summary->train_s = static_cast<double>(last - first) * 1e-9;
+  if (*summary->train_s <= 0) return;
+  summary->steps_per_s = static_cast<double>(summary->global_step) / *summary->train_s;
+  summary->examples_per_s = static_cast<double>(summary->examples) / *summary->train_s;
+}
+
+void Coordinator::OnWaitEnd(Member& member, uint64_t request) {
+  StandingOf(member).end_request = request;
+  if (phase_ != Phase::kEnded) return;
+  outbox_.Send(member.node, request, [&](auto& builder) {
+    return wire::CreateEnd(builder, builder.CreateString(summary_json_));
+  });
+}
+
+void Coordinator::Left(Member& member) {
+  Standing& standing = StandingOf(member);
+  grants_.GiveBack(standing.open_steps);
+  standing.open_steps = 0;
+  standing.ready = false;
+  standing.ready_request = standing.step_request = standing.all_done_request = standing.end_request = 0;
+  if (phase_ == Phase::kEnded) standing.told = true;
+  ServeWaitingSteps();
+}
+
+bool Coordinator::Needs(const Member& member) const {
+  if (phase_ == Phase::kEnded) return false;
+  const Standing& standing = standings_[static_cast<size_t>(&member - members_.all().data())];
+  return member.task.role == Role::kPs || IsChief(member) || !standing.done;
+}
+
+std::string Coordinator::Status() const {
+  if (phase_ != Phase::kJoining) return std::string();
+  std::string unready;
+  for (size_t i = 0; i < standings_.size(); ++i) {
+    const Member& member = members_.all()[i];
+    if (!member.here() || standings_[i].ready) continue;
+    unready += (unready.empty() ? "" : ", ") + TaskName(member.task);
+  }
+  const std::string missing = members_.Missing();
+  return fmt::format("joined {} of {}{}{}{}{}", members_.joined() + 1, members_.all().size() + 1,
+                     missing.empty() ? "" : "; missing: ", missing,
+                     unready.empty() ? "" : "; still preparing: ", unready);
+}
+
+void Coordinator::Tick(TimePoint now) {
+  if (phase_ != Phase::kJoining) return;
+  const std::string missing = members_.Missing();
+  if (!missing.empty() && now - begun_ > Seconds(config_.failure.startup_timeout_s)) {
+    throw PeerLost("not all tasks came in {} s (failure.startup_timeout_s); {}. Start them, or look at their logs.",
+                   config_.failure.startup_timeout_s, Status());
+  }
+  if (now < next_status_) return;
+  next_status_ = now + kStatusEvery;
+  log_.Info("waiting: {}", Status());
+}
+
+bool Coordinator::Finished(TimePoint now) const {
+  if (phase_ != Phase::kEnded) return false;
+  if (now - ended_ > kFarewell) return true;
+  for (size_t i = 0; i < standings_.size(); ++i) {
+    if (members_.all()[i].here() && !standings_[i].told) return false;
+  }
+  return true;
+}
+
+}  // namespace dtrain

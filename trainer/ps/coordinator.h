@@ -1,0 +1,99 @@
+// Coordinator: what ps 0 does beyond owning a range: it waits for everybody, has the chief initialise,
+// grants the steps, collects the workers' results and ends the run.
+// Every answer is made again from state when a request is repeated.
+// Thread: the ps loop. Order of messages: docs/wire.md.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "trainer/config/config.h"
+#include "trainer/ps/membership.h"
+#include "trainer/ps/outbox.h"
+#include "trainer/ps/step_grants.h"
+#include "trainer/task/run_summary.h"
+
+namespace dtrain {
+
+class Coordinator {
+ public:
+  Coordinator(const Config& config, Membership& members, Outbox& outbox, Logger& log);
+
+  // One request of the kinds that only ps 0 answers. False: not one of those.
+  bool Handle(Member& member, const wire::Envelope& request);
+  bool MayStep(const Member& member) { return StandingOf(member).open_steps > 0; }
+  // A gradient of `member` was applied; returns how many steps it is granted with the answer.
+  uint32_t StepApplied(Member& member);
+  // A task is gone or replaced: its open steps are granted again.
+  void Left(Member& member);
+
+  // Start-up status line and deadline. Throws PeerLost naming who is missing.
+  void Tick(TimePoint now);
+  // "joined 3 of 5; missing: ps 1 (10.0.0.2:9001)" until the start; then empty.
+  std::string Status() const;
+
+  int64_t global_step() const { return grants_.applied(); }
+  bool running() const { return phase_ == Phase::kRunning; }
+  // Whether the run still needs this task: the loss of another ends it.
+  bool Needs(const Member& member) const;
+  // The run is over, and everybody knows or has had time to ask.
+  bool Finished(TimePoint now) const;
+  const RunSummary& summary() const { return summary_; }
+
+ private:
+  enum class Phase { kJoining, kInitialising, kRunning, kEnded };
+
+  // What ps 0 keeps of each task, beside Membership's part. Requests are 0 when none waits.
+  struct Standing {
+    bool ready = false;
+    bool done = false;
+    bool told = false;  // has said Bye, or left after the end
+    uint64_t ready_request = 0;
+    uint64_t step_request = 0;
+    uint64_t all_done_request = 0;
+    uint64_t end_request = 0;
+    int64_t open_steps = 0;  // granted, neither applied nor given back
+    int64_t local_steps = 0;
+    int64_t examples = 0;
+    double loss = 0;
+    int64_t first_step_nanos = 0;
+    int64_t last_step_nanos = 0;
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
+    double accuracy = 0;
+  };
+
+  Standing& StandingOf(const Member& member);
+  void OnReady(Member& member, uint64_t request);
+  void OnInitialised(Member& member, uint64_t request);
+  void OnNeedStep(Member& member, uint64_t request);
+  void OnDone(Member& member, uint64_t request, const wire::Done& done);
+  void OnWaitAllDone(Member& member, uint64_t request);
+  void OnReport(Member& member, uint64_t request, const wire::Report& report);
+  void OnWaitEnd(Member& member, uint64_t request);
+
+  void BeginWhenAllAreReady();
+  void Start(Member& member, uint64_t request, bool initialise);
+  uint32_t Grant(Member& member, int64_t wanted);
+  void ServeWaitingSteps();
+  bool AllDone() const;
+  void Complete(RunSummary* summary) const;
+  bool IsChief(const Member& member) const;
+
+  const Config& config_;
+  Membership& members_;
+  Outbox& outbox_;
+  Logger& log_;
+  StepGrants grants_;
+  Phase phase_ = Phase::kJoining;
+  std::vector<Standing> standings_;  // as Membership::all()
+  const TimePoint begun_;
+  TimePoint next_status_;
+  TimePoint ended_;
+  RunSummary summary_;
+  std::string summary_json_;
+};
+
+}  // namespace dtrain

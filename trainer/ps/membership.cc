@@ -1,0 +1,170 @@
+#include "trainer/ps/membership.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainer/config/dump.h"
+
+namespace dtrain {
+namespace {
+
+using wire::Reason;
+
+TaskId TaskOf(const wire::Hello& hello) {
+  return {hello.role() == wire::Role::Ps ? Role::kPs : Role::kWorker, static_cast<int>(hello.index())};
+}
+
+Settings SettingsOf(const wire::Hello& hello) {
+  Settings settings;
+  for (const auto* setting : *hello.settings()) {
+    settings.emplace_back(setting->key()->str(), setting->value()->str());
+  }
+  return settings;
+}
+
+}  // namespace
+
+Membership::Membership(const Config& config, TaskId self)
+    : config_(config),
+      self_(self),
+      detect_(static_cast<int64_t>(config.failure.detect_s * 1000)) {
+  const size_t recent = static_cast<size_t>(config.train.in_flight) + 2;
+  const auto add = [&](Role role, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      Member member;
+      member.task = {role, static_cast<int>(i)};
+      member.granted.resize(recent);
+      members_.push_back(std::move(member));
+    }
+  };
+  // Only ps 0 has other ps as members.
+  if (self.index == 0) add(Role::kPs, config.cluster.ps.size());
+  add(Role::kWorker, config.cluster.worker.size());
+  members_.erase(std::remove_if(members_.begin(), members_.end(),
+                                [&](const Member& member) {
+                                  return member.task.role == self.role && member.task.index == self.index;
+                                }),
+                 members_.end());
+}
+
+std::optional<Membership::Decision> Membership::RefuseStranger(const wire::Hello& hello) const {
+  const auto refuse = [](Reason reason, std::string text) {
+    return Decision{false, reason, std::move(text), std::nullopt};
+  };
+  if (hello.protocol() != net::kProtocol) {
+    return refuse(Reason::Protocol, fmt::format("wire protocol {} here, {} there; use the same dtrain on "
+                                                "every machine (there: {})",
+                                                net::kProtocol, hello.protocol(), hello.version()->str()));
+  }
+  if (hello.ps_index() != static_cast<uint32_t>(self_.index)) {
+    return refuse(Reason::WrongTask,
+                  fmt::format("this is {}, not ps {}; check the order of cluster.ps and the --index of each ps",
+                              TaskName(self_), hello.ps_index()));
+  }
+  const TaskId task = TaskOf(hello);
+  const size_t count =
+      task.role == Role::kPs ? config_.cluster.ps.size() : config_.cluster.worker.size();
+  if (hello.index() >= count) {
+    return refuse(Reason::Index, fmt::format("{} is outside the spec, which has {} of that role here",
+                                             TaskName(task), count));
+  }
+  if (const auto difference = FirstDifference(RunSettings(config_), SettingsOf(hello))) {
+    return refuse(Reason::Config,
+                  fmt::format("{} is {} on {} and {} on {}; give every task the same file and --set flags",
+                              difference->key, difference->ours, TaskName(self_), difference->theirs,
+                              TaskName(task)));
+  }
+  return std::nullopt;
+}
+
+Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hello, TimePoint now,
+                                       const std::function<bool(net::NodeId)>& closed) {
+  if (auto refusal = RefuseStranger(hello)) return *refusal;
+  const TaskId task = TaskOf(hello);
+  const auto same = [&](const Member& member) {
+    return member.task.role == task.role && member.task.index == task.index;
+  };
+  const auto found = std::find_if(members_.begin(), members_.end(), same);
+  if (found == members_.end()) {
+    return {false, Reason::WrongTask, fmt::format("{} has no business with {}", TaskName(task), TaskName(self_)),
+            std::nullopt};
+  }
+  Member& member = *found;
+  Decision decision;
+  if (member.here() && member.node != node) {
+    if (!closed(member.node) && now - member.last_heard <= detect_) {
+      const TimePoint since = held_since_.emplace(node, now).first->second;
+      const std::string both = fmt::format("index in use by {}; the newcomer is {}", NameOf(member),
+                                           hello.process()->str());
+      if (now - since <= detect_) return {false, Reason::Held, both, std::nullopt};
+      held_since_.erase(node);
+      return {false, Reason::Duplicate, both + ". Give each task an index of its own", std::nullopt};
+    }
+    decision.replaced = member.node;
+    Remove(member);
+  }
+  held_since_.erase(node);
+  decision.welcome = true;
+  member.node = node;
+  member.process = hello.process()->str();
+  member.last_heard = now;
+  if (decision.replaced || !by_node_.count(node)) member.last_request = 0;
+  by_node_[node] = static_cast<size_t>(&member - members_.data());
+  return decision;
+}
+
+Member* Membership::Find(net::NodeId node) {
+  const auto found = by_node_.find(node & ~net::NodeId{1});
+  return found == by_node_.end() ? nullptr : &members_[found->second];
+}
+
+Member& Membership::At(TaskId task) {
+  return *std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
+    return member.task.role == task.role && member.task.index == task.index;
+  });
+}
+
+void Membership::Remove(Member& member) {
+  by_node_.erase(member.node);
+  member.node = 0;
+  member.last_request = 0;
+}
+
+std::vector<Member*> Membership::Tick(TimePoint now) {
+  std::vector<Member*> overdue;
+  for (Member& member : members_) {
+    if (!member.here()) continue;
+    if (member.heard) member.last_heard = now;
+    member.heard = false;
+    if (now - member.last_heard > detect_) overdue.push_back(&member);
+  }
+  // A newcomer that was held and went away leaves no trace.
+  for (auto held = held_since_.begin(); held != held_since_.end();) {
+    held = now - held->second > 2 * detect_ ? held_since_.erase(held) : std::next(held);
+  }
+  return overdue;
+}
+
+int Membership::joined() const {
+  return static_cast<int>(
+      std::count_if(members_.begin(), members_.end(), [](const Member& member) { return member.here(); }));
+}
+
+std::string Membership::Missing() const {
+  std::vector<std::string> names;
+  for (const Member& member : members_) {
+    if (!member.here()) names.push_back(TaskNameAndAddress(config_.cluster, member.task));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string Membership::NameOf(const Member& member) const {
+  const std::vector<std::string>& addresses =
+      member.task.role == Role::kPs ? config_.cluster.ps : config_.cluster.worker;
+  return fmt::format("{} ({}; {})", TaskName(member.task),
+                     addresses.at(static_cast<size_t>(member.task.index)),
+                     member.process.empty() ? "never seen" : member.process);
+}
+
+}  // namespace dtrain

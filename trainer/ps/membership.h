@@ -1,0 +1,72 @@
+// Membership: which task of the cluster is here, under which connection, and when it was last heard.
+// Every ps keeps one. Thread: the ps loop.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "net/codec.h"
+#include "trainer/config/config.h"
+
+namespace dtrain {
+
+// One task of the spec as seen by a ps. The fields after `heard` belong to the loop and the coordinator.
+struct Member {
+  TaskId task;
+  net::NodeId node = 0;  // of its main connection; 0 while it is not here
+  std::string process;   // "host, pid 123"
+  TimePoint last_heard;
+  bool heard = false;         // since the last tick; spares a clock call per message
+  uint64_t last_request = 0;  // numbered requests are taken in order, without gaps
+  std::vector<uint32_t> granted;  // steps granted by recent answers, by request modulo size
+  int64_t applied = 0;            // gradients of this index applied here, over all incarnations
+
+  bool here() const { return node != 0; }
+  uint32_t& GrantOf(uint64_t request) { return granted[request % granted.size()]; }
+};
+
+class Membership {
+ public:
+  Membership(const Config& config, TaskId self);
+
+  struct Decision {
+    bool welcome = false;
+    wire::Reason reason = wire::Reason::Unregistered;
+    std::string text;
+    std::optional<net::NodeId> replaced;  // the connection that the newcomer takes the place of
+  };
+  // Judges a Hello. A newcomer under an index in use is held until `closed(old)` says that the old
+  // connection is gone or its heartbeat is overdue, and refused when detect_s have passed.
+  Decision Admit(net::NodeId node, const wire::Hello& hello, TimePoint now,
+                 const std::function<bool(net::NodeId)>& closed);
+
+  // The member behind a main or heartbeat connection; null for a stranger.
+  Member* Find(net::NodeId node);
+  Member& At(TaskId task);
+  std::vector<Member>& all() { return members_; }
+
+  void Remove(Member& member);
+  // Notes who was heard since the last call; returns those silent for longer than detect_s.
+  std::vector<Member*> Tick(TimePoint now);
+
+  int joined() const;
+  // "ps 1 (10.0.0.2:9001), worker 2 (...)": tasks of the spec that are not here; empty when all are.
+  std::string Missing() const;
+  std::string NameOf(const Member& member) const;  // "worker 1 (address; host, pid 123)"
+
+ private:
+  std::optional<Decision> RefuseStranger(const wire::Hello& hello) const;
+
+  const Config& config_;
+  const TaskId self_;
+  const milliseconds detect_;
+  std::vector<Member> members_;  // ps first, then workers; the ps itself is not among them
+  std::unordered_map<net::NodeId, size_t> by_node_;
+  std::unordered_map<net::NodeId, TimePoint> held_since_;  // newcomers under an index in use
+};
+
+}  // namespace dtrain

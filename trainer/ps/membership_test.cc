@@ -1,0 +1,116 @@
+#include "trainer/ps/membership.h"
+
+#include <doctest/doctest.h>
+
+#include "trainer/config/dump.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+constexpr net::NodeId kFirst = 0x1000000000000000;
+constexpr net::NodeId kSecond = 0x2000000000000000;
+
+// A Hello as `role` `index` would say it to ps 0.
+class HelloMessage {
+ public:
+  HelloMessage(const Config& config, wire::Role role, uint32_t index, uint32_t ps_index = 0) {
+    flatbuffers::FlatBufferBuilder& b = encoder_.Begin();
+    std::vector<flatbuffers::Offset<wire::Setting>> settings;
+    for (const auto& [key, value] : RunSettings(config)) {
+      settings.push_back(wire::CreateSetting(b, b.CreateString(key), b.CreateString(value)));
+    }
+    message_ = encoder_.Finish({}, wire::CreateHello(b, net::kProtocol, role, index, ps_index, b.CreateString("a"),
+                                                     b.CreateString("host, pid 7"), b.CreateString("1"),
+                                                     b.CreateVector(settings)));
+  }
+  const wire::Hello& get() const { return *net::Decode(message_)->body_as_Hello(); }
+
+ private:
+  net::Encoder encoder_;
+  net::Message message_;
+};
+
+bool Open(net::NodeId) { return false; }
+bool Closed(net::NodeId) { return true; }
+
+TEST_CASE("membership: tasks that are not here are named with their addresses") {
+  const Config config = LinearCluster(2, 2, 10);
+  Membership members(config, {Role::kPs, 0});
+  const TimePoint now = Clock::now();
+  CHECK(members.Missing() == "ps 1 (127.0.0.1:10002), worker 0 (127.0.0.1:11001), worker 1 (127.0.0.1:11002)");
+  CHECK(members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 1).get(), now, Open).welcome);
+  CHECK(members.joined() == 1);
+  CHECK(members.Missing() == "ps 1 (127.0.0.1:10002), worker 0 (127.0.0.1:11001)");
+  CHECK(members.NameOf(*members.Find(kFirst)) == "worker 1 (127.0.0.1:11002; host, pid 7)");
+}
+
+TEST_CASE("membership: the heartbeat connection belongs to the same member") {
+  const Config config = LinearCluster(1, 1, 10);
+  Membership members(config, {Role::kPs, 0});
+  members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), Clock::now(), Open);
+  REQUIRE(members.Find(kFirst | 1) != nullptr);
+  CHECK(members.Find(kFirst | 1) == members.Find(kFirst));
+  CHECK(members.Find(kSecond) == nullptr);
+}
+
+TEST_CASE("membership: an index in use is held, then refused naming both when the old task lives") {
+  Config config = LinearCluster(1, 1, 10);
+  config.failure.detect_s = 1;
+  Membership members(config, {Role::kPs, 0});
+  const HelloMessage hello(config, wire::Role::Worker, 0);
+  TimePoint now = Clock::now();
+  members.Admit(kFirst, hello.get(), now, Open);
+  CHECK(members.Admit(kSecond, hello.get(), now, Open).reason == wire::Reason::Held);
+  for (int i = 0; i < 12; ++i) {
+    now += milliseconds(100);
+    members.Find(kFirst)->heard = true;
+    members.Tick(now);
+  }
+  const Membership::Decision decision = members.Admit(kSecond, hello.get(), now, Open);
+  CHECK(decision.reason == wire::Reason::Duplicate);
+  CHECK(decision.text.find("worker 0 (127.0.0.1:11001; host, pid 7)") != std::string::npos);
+  CHECK(members.Find(kFirst) != nullptr);
+}
+
+TEST_CASE("membership: an index is free at once when the old connection is closed or overdue") {
+  Config config = LinearCluster(1, 1, 10);
+  config.failure.detect_s = 1;
+  const HelloMessage hello(config, wire::Role::Worker, 0);
+  const TimePoint now = Clock::now();
+  for (const bool closed : {true, false}) {
+    Membership members(config, {Role::kPs, 0});
+    members.Admit(kFirst, hello.get(), now, Open);
+    const TimePoint later = closed ? now : now + milliseconds(1100);
+    const Membership::Decision decision = members.Admit(kSecond, hello.get(), later, closed ? Closed : Open);
+    CHECK(decision.welcome);
+    CHECK(decision.replaced == kFirst);
+    CHECK(members.Find(kFirst) == nullptr);
+  }
+}
+
+TEST_CASE("membership: whoever is silent for longer than detect_s is overdue, and nobody else") {
+  Config config = LinearCluster(1, 2, 10);
+  config.failure.detect_s = 1;
+  Membership members(config, {Role::kPs, 0});
+  const TimePoint now = Clock::now();
+  members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), now, Open);
+  members.Admit(kSecond, HelloMessage(config, wire::Role::Worker, 1).get(), now, Open);
+  members.Find(kSecond)->heard = true;
+  CHECK(members.Tick(now + milliseconds(900)).empty());
+  const std::vector<Member*> overdue = members.Tick(now + milliseconds(1100));
+  REQUIRE(overdue.size() == 1);
+  CHECK(overdue[0]->task.index == 0);
+}
+
+TEST_CASE("membership: a task that looks for another ps learns whom it has found") {
+  const Config config = LinearCluster(2, 1, 10);
+  Membership members(config, {Role::kPs, 1});
+  const HelloMessage hello(config, wire::Role::Worker, 0, /*ps_index=*/0);
+  const Membership::Decision decision = members.Admit(kFirst, hello.get(), Clock::now(), Open);
+  CHECK(decision.reason == wire::Reason::WrongTask);
+  CHECK(decision.text.find("this is ps 1, not ps 0") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,241 @@
+#include "trainer/ps/ps_server.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "trainer/peer/abort.h"
+
+namespace dtrain {
+namespace {
+
+using wire::Body;
+using wire::Reason;
+
+// Messages between two looks at the clock while they come without a pause.
+constexpr int kMessagesPerTick = 256;
+
+}  // namespace
+
+PsServer::PsServer(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
+                   net::Transport& transport, Logger& log)
+    : config_(config),
+      self_(self),
+      channel_(channel),
+      log_(log),
+      shard_(config, layout, self.index),
+      members_(config, self),
+      outbox_(channel),
+      tick_(std::min<milliseconds>(Heartbeat::Interval(config.failure.detect_s), milliseconds(50))) {
+  if (self.index == 0) {
+    outbox_.set_run_id(net::NewNodeId());
+    log_.Info("run id {:016x}", outbox_.run_id());
+    coordinator_ = std::make_unique<Coordinator>(config, members_, outbox_, log_);
+  } else {
+    uplink_ = std::make_unique<Uplink>(config, self, channel, transport, activity_, log_);
+  }
+}
+
+RunSummary PsServer::Run() {
+  net::NodeId from = 0;
+  net::Message message;
+  TimePoint now = Clock::now();
+  while (!Finished(now)) {
+    Tick(now);
+    const TimePoint next_tick = now + tick_;
+    for (int i = 0; i < kMessagesPerTick; ++i) {
+      if (channel_.Receive(next_tick, &from, &message) != net::ReceiveResult::kMessage) break;
+      Handle(from, message);
+    }
+    now = Clock::now();
+  }
+  return Summary();
+}
+
+bool PsServer::Finished(TimePoint now) const {
+  return coordinator_ ? coordinator_->Finished(now) : uplink_->end().has_value();
+}
+
+RunSummary PsServer::Summary() const {
+  if (coordinator_) return coordinator_->summary();
+  RunSummary summary;
+  if (!FromWireJson(*uplink_->end(), &summary)) {
+    throw Failure(ExitCode::kInternal, "ps 0 ended the run with a summary that cannot be read");
+  }
+  return summary;
+}
+
+void PsServer::Tick(TimePoint now) {
+  if (coordinator_) coordinator_->Tick(now);
+  if (uplink_) uplink_->Tick(now);
+  if (uplink_) outbox_.set_run_id(uplink_->run_id());
+  WatchMembers(now);
+}
+
+void PsServer::WatchMembers(TimePoint now) {
+  for (Member* member : members_.Tick(now)) {
+    const std::string text =
+        fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", members_.NameOf(*member),
+                    SecondsBetween(member->last_heard, now), config_.failure.detect_s);
+    if (coordinator_ && coordinator_->running() && coordinator_->Needs(*member)) {
+      throw PeerLost("{}. Look at its log.", text);
+    }
+    log_.Warning("{}", text);
+    if (coordinator_) coordinator_->Left(*member);
+    members_.Remove(*member);
+  }
+}
+
+void PsServer::DropFrame(net::NodeId from, const char* why) {
+  if (frames_dropped_++ == 0) log_.Warning("dropped a frame from peer {:016x}: {}", from, why);
+}
+
+void PsServer::Handle(net::NodeId from, const net::Message& message) {
+  const wire::Envelope* envelope = net::Decode(message);
+  if (envelope == nullptr) return DropFrame(from, "it is not a message of dtrain");
+  if (uplink_ && from == uplink_->node()) return uplink_->Handle(*envelope);
+  if (const auto* hello = envelope->body_as_Hello()) return OnHello(from, *hello);
+  Member* member = members_.Find(from);
+  if (member == nullptr) {
+    return outbox_.Refuse(from, envelope->request(), Reason::Unregistered, "say Hello first");
+  }
+  member->heard = true;
+  if (envelope->body_type() == Body::Heartbeat) return OnHeartbeat(from);
+  if (envelope->run_id() != outbox_.run_id()) {
+    return outbox_.Refuse(from, envelope->request(), Reason::Run, "this is another run");
+  }
+  HandleMember(*member, *envelope, message);
+}
+
+// Requests are taken in the order of their numbers; a gap means that one was lost and comes again.
+bool PsServer::TakeRequest(Member& member, uint64_t request, bool* repeated) {
+  *repeated = request <= member.last_request;
+  if (*repeated) return true;
+  if (request != member.last_request + 1 && member.last_request != 0) return false;
+  member.last_request = request;
+  member.GrantOf(request) = 0;
+  return true;
+}
+
+void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, const net::Message& message) {
+  if (const auto* abort = envelope.body_as_Abort()) return OnAbort(*abort);
+  const uint64_t request = envelope.request();
+  bool repeated = false;
+  if (!TakeRequest(member, request, &repeated)) return;
+  switch (envelope.body_type()) {
+    case Body::Push:
+      if (repeated) return SendWeights(member, request);
+      return OnPush(member, request, *envelope.body_as_Push(), message);
+    case Body::Pull:
+      if (!shard_.initialised()) return DropFrame(member.node, "a pull before the initial values");
+      return SendWeights(member, request);
+    case Body::Initialise:
+      if (member.task.role != Role::kWorker || member.task.index != 0) return;
+      shard_.Initialise();
+      return outbox_.Ack(member.node, request);
+    case Body::Checksums: return OnChecksums(member, request);
+    case Body::Done:
+      if (!coordinator_) return outbox_.Ack(member.node, request);
+      break;
+    default: break;
+  }
+  if (coordinator_ && coordinator_->Handle(member, envelope)) return;
+  DropFrame(member.node, "its kind is not for this ps");
+}
+
+void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
+  if (uplink_ && uplink_->run_id() == 0) {
+    return outbox_.Refuse(from, 0, Reason::NotReady, fmt::format("{} has not joined ps 0 yet", TaskName(self_)));
+  }
+  outbox_.set_run_id(uplink_ ? uplink_->run_id() : outbox_.run_id());
+  const auto closed = [this](net::NodeId old) {
+    const auto ping = [](auto& builder) {
+      return wire::CreateHeartbeat(builder, builder.CreateString("serve"), 0, builder.CreateString(""));
+    };
+    return outbox_.Send(old, 0, ping) == net::SendResult::kGone;
+  };
+  const Membership::Decision decision = members_.Admit(from, hello, Clock::now(), closed);
+  if (!decision.welcome) return outbox_.Refuse(from, 0, decision.reason, decision.text);
+  Member& member = *members_.Find(from);
+  if (member.task.role == Role::kPs && coordinator_->running()) {
+    throw PeerLost("{} was restarted during the run and has lost its weights. Start the run again.",
+                   members_.NameOf(member));
+  }
+  if (decision.replaced) {
+    log_.Warning("{} takes the place of an earlier one whose connection is gone", members_.NameOf(member));
+    if (coordinator_) coordinator_->Left(member);
+  } else {
+    log_.Debug("{} is here", members_.NameOf(member));
+  }
+  const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
+  outbox_.Send(from, 0, [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms); });
+}
+
+void PsServer::OnHeartbeat(net::NodeId from) {
+  const std::string status = coordinator_ ? coordinator_->Status() : std::string();
+  outbox_.Send(from, 0, [&](auto& builder) {
+    return wire::CreateHeartbeat(builder, builder.CreateString("serve"), shard_.version(),
+                                      builder.CreateString(status));
+  });
+}
+
+void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push,
+                      const net::Message& message) {
+  const net::TensorView gradient = net::Tensor(message, push);
+  const std::string wrong = WhyNotApplied(member, push, gradient);
+  if (!wrong.empty()) {
+    log_.Error("a gradient of {} is refused: {}", members_.NameOf(member), wrong);
+    return outbox_.Refuse(member.node, request, Reason::BadRequest, wrong);
+  }
+  shard_.Apply(gradient);
+  ++member.applied;
+  if (coordinator_) member.GrantOf(request) = coordinator_->StepApplied(member);
+  SendWeights(member, request);
+}
+
+// Empty for a gradient that may be applied.
+std::string PsServer::WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient) {
+  if (gradient.size != shard_.bytes()) {
+    return fmt::format("it has {} bytes, the range of {} has {}", gradient.size, TaskName(self_), shard_.bytes());
+  }
+  if (!shard_.initialised()) return "there are no initial values yet";
+  if (coordinator_ && !coordinator_->MayStep(member)) return "its step was not granted";
+  if (push.checksum() != 0 && push.checksum() != net::PayloadChecksum(gradient.data, gradient.size)) {
+    return "its bytes do not have the checksum that it names (net.checksum)";
+  }
+  return std::string();
+}
+
+void PsServer::SendWeights(Member& member, uint64_t request) {
+  const auto global_step = static_cast<uint64_t>(coordinator_ ? coordinator_->global_step() : 0);
+  outbox_.Weights(member.node, request, shard_.version(), global_step, member.GrantOf(request),
+                  shard_.checksum(), shard_.Lend());
+}
+
+void PsServer::OnChecksums(Member& member, uint64_t request) {
+  outbox_.Send(member.node, request, [&](flatbuffers::FlatBufferBuilder& builder) {
+    std::vector<flatbuffers::Offset<wire::Part>> parts;
+    for (const PartChecksum& part : shard_.PartChecksums()) {
+      parts.push_back(wire::CreatePart(builder, builder.CreateString(part.name),
+                                            static_cast<uint64_t>(part.first_row),
+                                            static_cast<uint64_t>(part.bytes), part.crc));
+    }
+    const net::ChannelStats stats = channel_.stats();
+    return wire::CreateChecksumList(builder, builder.CreateVector(parts), stats.bytes_sent,
+                                         stats.bytes_received);
+  });
+}
+
+void PsServer::OnAbort(const wire::Abort& abort) {
+  throw PeerLost("{}", AbortText(config_.cluster, abort));
+}
+
+void PsServer::Abort(int exit_code, const std::string& text) {
+  if (uplink_) return uplink_->Abort(exit_code, text);
+  for (const Member& member : members_.all()) {
+    if (!member.here()) continue;
+    outbox_.Send(member.node, 0,
+                 [&](auto& builder) { return CreateAbort(builder, exit_code, self_, text); });
+  }
+}
+
+}  // namespace dtrain

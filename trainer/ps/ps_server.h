@@ -1,0 +1,66 @@
+// PsServer: one ps: receives, decides, applies, answers. ps 0 coordinates besides.
+// One thread runs everything here; heartbeats to ps 0 have their own (uplink.h).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/channel.h"
+#include "net/codec.h"
+#include "trainer/config/config.h"
+#include "trainer/model/layout.h"
+#include "trainer/peer/activity.h"
+#include "trainer/ps/coordinator.h"
+#include "trainer/ps/membership.h"
+#include "trainer/ps/outbox.h"
+#include "trainer/ps/parameter_shard.h"
+#include "trainer/ps/uplink.h"
+#include "trainer/task/run_summary.h"
+
+namespace dtrain {
+
+class PsServer {
+ public:
+  // `channel` is bound already. `self.index` 0 coordinates, others join ps 0.
+  PsServer(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
+           net::Transport& transport, Logger& log);
+
+  // Serves until the run is over. Throws Failure when it failed; Abort() then tells the others.
+  RunSummary Run();
+  // Tells everybody (ps 0), or ps 0, that this task failed or gave the run up.
+  void Abort(int exit_code, const std::string& text);
+
+ private:
+  void Handle(net::NodeId from, const net::Message& message);
+  void HandleMember(Member& member, const wire::Envelope& request, const net::Message& message);
+  void OnHello(net::NodeId from, const wire::Hello& hello);
+  void OnHeartbeat(net::NodeId from);
+  void OnPush(Member& member, uint64_t request, const wire::Push& push, const net::Message& message);
+  std::string WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient);
+  void OnChecksums(Member& member, uint64_t request);
+  void OnAbort(const wire::Abort& abort);
+  void SendWeights(Member& member, uint64_t request);
+  bool TakeRequest(Member& member, uint64_t request, bool* repeated);
+  void DropFrame(net::NodeId from, const char* why);
+  void Tick(TimePoint now);
+  void WatchMembers(TimePoint now);
+  bool Finished(TimePoint now) const;
+  RunSummary Summary() const;
+
+  const Config& config_;
+  const TaskId self_;
+  net::Channel& channel_;
+  Logger& log_;
+  ParameterShard shard_;
+  Membership members_;
+  Outbox outbox_;
+  Activity activity_;
+  std::unique_ptr<Coordinator> coordinator_;  // ps 0
+  std::unique_ptr<Uplink> uplink_;            // the others
+  const milliseconds tick_;
+  uint64_t frames_dropped_ = 0;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,46 @@
+// StepGrants: the steps of a run, dealt out one by one by ps 0 so that `train.steps: N` ends at exactly N.
+// A step is granted, then applied, or given back (by a worker that leaves or is lost) and granted again.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "base/check.h"
+
+namespace dtrain {
+
+class StepGrants {
+ public:
+  // Without a total there is always another step: the workers' epochs end the run.
+  explicit StepGrants(std::optional<int64_t> total)
+      : total_(total ? *total : std::numeric_limits<int64_t>::max()) {}
+
+  // Up to `wanted` steps; fewer, or none, when the rest is granted already.
+  int64_t Take(int64_t wanted) {
+    const int64_t steps = std::min(wanted, total_ - applied_ - open_);
+    open_ += steps;
+    return steps;
+  }
+  void GiveBack(int64_t steps) {
+    DT_CHECK(steps <= open_, steps, open_);
+    open_ -= steps;
+  }
+  void Applied() {
+    DT_CHECK(open_ >= 1, open_, applied_);
+    --open_;
+    ++applied_;
+  }
+
+  int64_t applied() const { return applied_; }  // the global step
+  int64_t open() const { return open_; }
+  bool over() const { return applied_ == total_; }
+
+ private:
+  const int64_t total_;
+  int64_t applied_ = 0;
+  int64_t open_ = 0;  // granted, not yet applied
+};
+
+}  // namespace dtrain

@@ -1,0 +1,100 @@
+#include "trainer/ps/uplink.h"
+
+#include "base/error.h"
+#include "trainer/peer/abort.h"
+
+namespace dtrain {
+namespace {
+
+using wire::Body;
+
+constexpr milliseconds kStatusEvery{5000};
+
+}  // namespace
+
+Uplink::Uplink(const Config& config, TaskId self, net::Channel& channel, net::Transport& transport,
+               const Activity& activity, Logger& log)
+    : config_(config),
+      self_(self),
+      channel_(channel),
+      log_(log),
+      registration_(config, self, 0, channel),
+      heartbeat_(transport, {{registration_.link().node(), registration_.address()}},
+                 config.failure.detect_s, activity),
+      begun_(Clock::now()),
+      next_status_(begun_ + kStatusEvery) {}
+
+void Uplink::Ask() {
+  PeerLink& link = registration_.link();
+  const net::Envelope ready{run_id(), 0, link.NextRequest()};
+  link.Send(ready.request, encoder_.Finish(ready, wire::CreateReady(encoder_.Begin())));
+  const net::Envelope end{run_id(), 0, link.NextRequest()};
+  link.Send(end.request, encoder_.Finish(end, wire::CreateWaitEnd(encoder_.Begin())));
+}
+
+void Uplink::Handle(const wire::Envelope& message) {
+  PeerLink& link = registration_.link();
+  switch (message.body_type()) {
+    case Body::Welcome:
+      if (registration_.welcomed()) return;
+      registration_.OnWelcome(message.run_id());
+      Ask();
+      return;
+    case Body::Refuse:
+      registration_.OnRefuse(*message.body_as_Refuse());
+      if (registration_.welcomed()) return;
+      if (started_) {
+        throw PeerLost("{} was restarted during the run and has lost its state. Start the run again.",
+                       link.name());
+      }
+      link.Clear();
+      return;
+    case Body::Start: started_ |= link.Answered(message.request()); return;
+    case Body::End:
+      if (!link.Answered(message.request())) return;
+      end_ = message.body_as_End()->json()->str();
+      {
+        const net::Envelope bye{run_id(), 0, link.NextRequest()};
+        net::Message farewell = encoder_.Finish(bye, wire::CreateBye(encoder_.Begin()));
+        channel_.Send(node(), farewell);
+      }
+      return;
+    case Body::Abort: throw PeerLost("{}", AbortText(config_.cluster, *message.body_as_Abort()));
+    default: return;
+  }
+}
+
+void Uplink::Tick(TimePoint now) {
+  if (!registration_.welcomed()) {
+    registration_.SayHello();
+    const double waited = SecondsBetween(begun_, now);
+    if (waited > config_.failure.startup_timeout_s) {
+      throw PeerLost("{} s (failure.startup_timeout_s) have passed without {}. Start it, or look at its log.",
+                     config_.failure.startup_timeout_s, registration_.Waiting());
+    }
+    if (now >= next_status_) {
+      next_status_ = now + kStatusEvery;
+      log_.Info("waiting for {}", registration_.Waiting());
+    }
+    return;
+  }
+  registration_.link().OnQuiet(now);
+  if (heartbeat_.Lost(0)) {
+    throw PeerLost("{} has not been heard for {:.1f} s (failure.detect_s = {}). Look at its log.",
+                   registration_.link().name(), heartbeat_.SilentSeconds(0), config_.failure.detect_s);
+  }
+  const std::string status = heartbeat_.status();
+  if (!started_ && now >= next_status_ && !status.empty()) {
+    next_status_ = now + kStatusEvery;
+    log_.Info("waiting: {}", status);
+  }
+}
+
+void Uplink::Abort(int exit_code, const std::string& text) {
+  flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+  net::Message message =
+      encoder_.Finish({run_id(), 0, 0}, CreateAbort(builder, exit_code, self_, text));
+  channel_.Send(node(), message);
+}
+
+}  // namespace dtrain

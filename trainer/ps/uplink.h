@@ -1,0 +1,55 @@
+// Uplink: the side of a ps i > 0 that talks to ps 0: joins the run, waits for its end, and hears of failure.
+// Owner: PsServer. Thread: the ps loop, except for its heartbeats.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/channel.h"
+#include "net/codec.h"
+#include "trainer/config/config.h"
+#include "trainer/peer/activity.h"
+#include "trainer/peer/heartbeat.h"
+#include "trainer/peer/registration.h"
+
+namespace dtrain {
+
+class Uplink {
+ public:
+  Uplink(const Config& config, TaskId self, net::Channel& channel, net::Transport& transport,
+         const Activity& activity, Logger& log);
+
+  net::NodeId node() const { return registration_.link().node(); }
+  // 0 until ps 0 has let this task in.
+  uint64_t run_id() const { return registration_.welcomed() ? registration_.run_id() : 0; }
+
+  // A message from ps 0. Throws PeerLost when it ends the run as failed, UserError when it refuses us.
+  void Handle(const wire::Envelope& message);
+  // Says Hello until heard, repeats requests, watches ps 0 and the start-up deadline. Throws PeerLost.
+  void Tick(TimePoint now);
+  // Tells ps 0 that this task failed.
+  void Abort(int exit_code, const std::string& text);
+
+  // The run's summary as ps 0 sent it, once the run is over.
+  const std::optional<std::string>& end() const { return end_; }
+
+ private:
+  void Ask();
+
+  const Config& config_;
+  const TaskId self_;
+  net::Channel& channel_;
+  Logger& log_;
+  Registration registration_;
+  net::Encoder encoder_;
+  Heartbeat heartbeat_;
+  const TimePoint begun_;
+  TimePoint next_status_;
+  bool started_ = false;
+  std::optional<std::string> end_;
+};
+
+}  // namespace dtrain

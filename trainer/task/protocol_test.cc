@@ -1,0 +1,304 @@
+// A ps against a worker made by hand: what the exchange promises when messages are repeated, lost, wrong or
+// from strangers. Over the in-process transport.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "net/codec.h"
+#include "net/inproc_transport.h"
+#include "trainer/config/dump.h"
+#include "trainer/task/run_task.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+constexpr milliseconds kPatience{5000};
+
+// One ps on a thread of its own.
+class Ps {
+ public:
+  Ps(const Config& config, net::Transport& transport, int index = 0)
+      : done_(std::async(std::launch::async, [config, &transport, index] {
+          LogOptions options;
+          options.level = LogLevel::kError;
+          options.standard_error = false;
+          Logger log("ps 0", options);
+          return RunTask(config, {Role::kPs, index}, transport, log, {});
+        })) {}
+  RunSummary Wait() { return done_.get(); }
+
+ private:
+  std::future<RunSummary> done_;
+};
+
+// A worker's connection, driven message by message.
+class RawWorker {
+ public:
+  RawWorker(const Config& config, net::Transport& transport, int index)
+      : config_(config), index_(index), node_(net::NewNodeId()), channel_(transport.NewChannel()) {
+    channel_->Connect(node_, config.cluster.ps[0]);
+  }
+
+  template <typename Build>
+  void Send(uint64_t request, Build&& build) {
+    const TimePoint deadline = Clock::now() + kPatience;
+    flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+    net::Message message = encoder_.Finish({run_id_, 0, request}, build(builder));
+    while (channel_->Send(node_, message) == net::SendResult::kFull && Clock::now() < deadline) {
+    }
+  }
+  void SendPush(uint64_t request, const std::vector<float>& gradient) {
+    net::Message message = encoder_.Push({run_id_, 0, request}, 0.5f, 1, 0,
+                                         {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr});
+    channel_->Send(node_, message);
+  }
+  void SendHello(uint32_t protocol = net::kProtocol, const Config* other = nullptr) {
+    Send(0, [&](flatbuffers::FlatBufferBuilder& builder) {
+      std::vector<flatbuffers::Offset<wire::Setting>> settings;
+      for (const auto& [key, value] : RunSettings(other == nullptr ? config_ : *other)) {
+        settings.push_back(wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
+      }
+      return wire::CreateHello(builder, protocol, wire::Role::Worker, static_cast<uint32_t>(index_), 0,
+                               builder.CreateString("raw"), builder.CreateString("test, pid 1"),
+                               builder.CreateString("0"), builder.CreateVector(settings));
+    });
+  }
+  // The next message, save for those that only ask whether this connection is open; null when none comes.
+  const wire::Envelope* Receive(milliseconds wait = kPatience) {
+    const TimePoint deadline = Clock::now() + wait;
+    net::NodeId from = 0;
+    while (channel_->Receive(deadline, &from, &message_) == net::ReceiveResult::kMessage) {
+      const wire::Envelope* envelope = net::Decode(message_);
+      if (envelope == nullptr || envelope->body_type() != wire::Body::Heartbeat) return envelope;
+    }
+    return nullptr;
+  }
+  template <typename Table>
+  const Table* Expect() {
+    const wire::Envelope* envelope = Receive();
+    REQUIRE(envelope != nullptr);
+    return envelope->body_as<Table>();
+  }
+  void Join() {
+    SendHello();
+    const wire::Envelope* welcome = Receive();
+    REQUIRE(welcome != nullptr);
+    REQUIRE(welcome->body_as_Welcome() != nullptr);
+    run_id_ = welcome->run_id();
+  }
+  // Join, start and initialise as the only worker and chief; uses requests 1 to 3.
+  void Begin() {
+    Join();
+    Send(1, [](auto& builder) { return wire::CreateReady(builder); });
+    REQUIRE(Expect<wire::Start>()->initialise());
+    Send(2, [](auto& builder) { return wire::CreateInitialise(builder); });
+    REQUIRE(Expect<wire::Ack>() != nullptr);
+    Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
+    REQUIRE(Expect<wire::Ack>() != nullptr);
+  }
+  // The rest of a chief's duties, from request `next` on, so that the ps ends.
+  void End(uint64_t next) {
+    Send(next, [](auto& builder) {
+      return wire::CreateDone(builder, 1, 1, 0.5, 1, 2, 0, 0, 0);
+    });
+    REQUIRE(Expect<wire::Ack>() != nullptr);
+    Send(next + 1, [](auto& builder) {
+      return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
+    });
+    REQUIRE(Expect<wire::Ack>() != nullptr);
+    Send(next + 2, [](auto& builder) { return wire::CreateWaitEnd(builder); });
+    REQUIRE(Expect<wire::End>() != nullptr);
+    Send(next + 3, [](auto& builder) { return wire::CreateBye(builder); });
+  }
+  std::vector<float> Values(const wire::Weights& weights) {
+    const net::TensorView view = net::Tensor(message_, weights);
+    std::vector<float> values(view.size / sizeof(float));
+    std::memcpy(values.data(), view.data, view.size);
+    return values;
+  }
+  void set_run_id(uint64_t run_id) { run_id_ = run_id; }
+  uint64_t run_id() const { return run_id_; }
+
+ private:
+  const Config config_;
+  const int index_;
+  const net::NodeId node_;
+  const std::unique_ptr<net::Channel> channel_;
+  net::Encoder encoder_;
+  net::Message message_;
+  uint64_t run_id_ = 0;
+};
+
+Config OneWorker() {
+  Config config = LinearCluster(1, 1, 100);
+  config.train.optimizer.learning_rate = 1;
+  return config;
+}
+
+TEST_CASE("exchange: a push sent twice is answered twice and applied once") {
+  net::InprocTransport transport;
+  const Config config = OneWorker();
+  Ps ps(config, transport);
+  RawWorker worker(config, transport, 0);
+  worker.Begin();
+  for (int copy = 0; copy < 3; ++copy) {
+    worker.SendPush(4, {1, 2});
+    const wire::Weights* weights = worker.Expect<wire::Weights>();
+    REQUIRE(weights != nullptr);
+    CHECK(weights->version() == 1);
+    CHECK(weights->global_step() == 1);
+    CHECK(weights->steps() == 1);
+    CHECK(worker.Values(*weights) == std::vector<float>{-1, -2});
+  }
+  worker.End(5);
+  CHECK(ps.Wait().global_step == 1);
+}
+
+TEST_CASE("exchange: a push behind a lost one waits until the lost one has come again") {
+  net::InprocTransport transport;
+  const Config config = OneWorker();
+  Ps ps(config, transport);
+  RawWorker worker(config, transport, 0);
+  worker.Begin();
+  worker.SendPush(5, {1, 1});  // 4 was lost
+  CHECK(worker.Receive(milliseconds(100)) == nullptr);
+  worker.SendPush(4, {1, 1});
+  CHECK(worker.Expect<wire::Weights>()->version() == 1);
+  worker.SendPush(5, {1, 1});
+  CHECK(worker.Expect<wire::Weights>()->version() == 2);
+  worker.End(6);
+  ps.Wait();
+}
+
+TEST_CASE("exchange: a gradient of another size is refused and not applied") {
+  net::InprocTransport transport;
+  const Config config = OneWorker();
+  Ps ps(config, transport);
+  RawWorker worker(config, transport, 0);
+  worker.Begin();
+  worker.SendPush(4, {1, 2, 3});
+  const wire::Refuse* refuse = worker.Expect<wire::Refuse>();
+  REQUIRE(refuse != nullptr);
+  CHECK(refuse->reason() == wire::Reason::BadRequest);
+  worker.Send(5, [](auto& builder) { return wire::CreatePull(builder); });
+  CHECK(worker.Expect<wire::Weights>()->version() == 0);
+  worker.End(6);
+  CHECK(ps.Wait().global_step == 0);
+}
+
+TEST_CASE("exchange: a message of another run is refused") {
+  net::InprocTransport transport;
+  const Config config = OneWorker();
+  Ps ps(config, transport);
+  RawWorker worker(config, transport, 0);
+  worker.Begin();
+  const uint64_t run_id = worker.run_id();
+  worker.set_run_id(run_id + 1);
+  worker.SendPush(4, {1, 2});
+  CHECK(worker.Expect<wire::Refuse>()->reason() == wire::Reason::Run);
+  worker.set_run_id(run_id);
+  worker.End(4);
+  CHECK(ps.Wait().global_step == 0);
+}
+
+TEST_CASE("handshake: each reason to refuse has its own message") {
+  net::InprocTransport transport;
+  const Config config = OneWorker();
+  Ps ps(config, transport);
+
+  RawWorker unregistered(config, transport, 0);
+  unregistered.SendPush(1, {1, 2});
+  unregistered.Send(1, [](auto& builder) { return wire::CreatePull(builder); });
+  CHECK(unregistered.Expect<wire::Refuse>()->reason() == wire::Reason::Unregistered);
+
+  RawWorker old(config, transport, 0);
+  old.SendHello(net::kProtocol + 1);
+  const wire::Refuse* refuse = old.Expect<wire::Refuse>();
+  CHECK(refuse->reason() == wire::Reason::Protocol);
+  CHECK(refuse->text()->str().find("wire protocol") != std::string::npos);
+
+  Config different = config;
+  different.train.optimizer.learning_rate = 0.25;
+  RawWorker other(config, transport, 0);
+  other.SendHello(net::kProtocol, &different);
+  refuse = other.Expect<wire::Refuse>();
+  CHECK(refuse->reason() == wire::Reason::Config);
+  CHECK(refuse->text()->str().find("train.optimizer.learning_rate is 1 on ps 0 and 0.25 on worker 0") !=
+        std::string::npos);
+
+  RawWorker outside(config, transport, 7);
+  outside.SendHello();
+  CHECK(outside.Expect<wire::Refuse>()->reason() == wire::Reason::Index);
+
+  RawWorker worker(config, transport, 0);
+  worker.Begin();
+  RawWorker twin(config, transport, 0);
+  twin.SendHello();
+  refuse = twin.Expect<wire::Refuse>();
+  CHECK(refuse->reason() == wire::Reason::Held);
+  worker.End(4);
+  ps.Wait();
+}
+
+TEST_CASE("handshake: a newcomer takes an index whose old connection is gone, and goes on at its step") {
+  net::InprocTransport transport;
+  const Config config = OneWorker();
+  Ps ps(config, transport);
+  {
+    RawWorker first(config, transport, 0);
+    first.Begin();
+    first.SendPush(4, {1, 2});
+    CHECK(first.Expect<wire::Weights>()->global_step() == 1);
+  }
+  RawWorker second(config, transport, 0);
+  second.Join();
+  second.Send(1, [](auto& builder) { return wire::CreateReady(builder); });
+  const wire::Start* start = second.Expect<wire::Start>();
+  REQUIRE(start != nullptr);
+  CHECK_FALSE(start->initialise());
+  CHECK(start->local_step() == 1);
+  CHECK(start->steps() == 1);
+  second.SendPush(2, {1, 2});
+  CHECK(second.Expect<wire::Weights>()->global_step() == 2);
+  second.End(3);
+  CHECK(ps.Wait().global_step == 2);
+}
+
+TEST_CASE("start-up: a worker that never comes ends the wait at the deadline, by name") {
+  net::InprocTransport transport;
+  Config config = LinearCluster(1, 2, 100);
+  config.failure.startup_timeout_s = 0.2;
+  Ps ps(config, transport);
+  RawWorker worker(config, transport, 0);
+  worker.Join();
+  CHECK_THROWS_WITH_AS(ps.Wait(), doctest::Contains("worker 1 (127.0.0.1:11002)"), PeerLost);
+}
+
+TEST_CASE("start-up: a ps that is not there ends a worker's wait at the deadline, by name and reason") {
+  net::InprocTransport transport;
+  Config config = LinearCluster(1, 1, 100);
+  config.failure.startup_timeout_s = 0.2;
+  LogOptions options;
+  options.standard_error = false;
+  Logger log("worker 0", options);
+  CHECK_THROWS_WITH_AS(RunTask(config, {Role::kWorker, 0}, transport, log, {}),
+                       doctest::Contains("ps 0 (127.0.0.1:10001)"), PeerLost);
+}
+
+TEST_CASE("failure: a worker that falls silent ends the run within detect_s, by name") {
+  net::InprocTransport transport;
+  Config config = OneWorker();
+  config.failure.detect_s = 0.2;
+  Ps ps(config, transport);
+  RawWorker worker(config, transport, 0);
+  worker.Begin();
+  CHECK_THROWS_WITH_AS(ps.Wait(), doctest::Contains("worker 0 (127.0.0.1:11001; test, pid 1)"), PeerLost);
+}
+
+}  // namespace
+}  // namespace dtrain

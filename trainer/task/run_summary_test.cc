@@ -1,0 +1,129 @@
+#include "trainer/task/run_summary.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace dtrain {
+namespace {
+
+RunSummary FullSummary() {
+  RunSummary summary;
+  summary.status = "done";
+  summary.global_step = 82500;
+  summary.local_steps = {27500, 27500, 27500};
+  summary.examples = 8250000;
+  summary.wall_s = 12.5;
+  summary.train_s = 11.25;
+  summary.steps_per_s = 7333.3333333333333;
+  summary.examples_per_s = 733333.25;
+  summary.final_loss = 0.1 + 0.2;
+  summary.test_loss = 0.4;
+  summary.test_accuracy = 0.8891;
+  summary.model_crc = "0badcafe";
+  summary.deterministic = true;
+  summary.bytes_sent = int64_t{1} << 40;
+  summary.bytes_received = (int64_t{1} << 53) + 1;
+  summary.startup_s = 0.03;
+  summary.weights = {{"weights/W1", {1.99f, 0.1f, 1e-30f}}, {"biases/b1", {10.01f}}};
+  summary.first_step_nanos = 1769860800123456789;
+  summary.worker_accuracy = {0.889, std::nullopt, 0.887};
+  return summary;
+}
+
+TEST_CASE("run summary: the wire text brings back every field, to the last bit") {
+  const RunSummary sent = FullSummary();
+  RunSummary got;
+  REQUIRE(FromWireJson(ToWireJson(sent), &got));
+  CHECK(ToWireJson(got) == ToWireJson(sent));
+  CHECK(ToJson(got) == ToJson(sent));
+  CHECK(got.first_step_nanos == sent.first_step_nanos);
+  CHECK(got.bytes_received == sent.bytes_received);
+  CHECK(got.final_loss == sent.final_loss);
+  CHECK(got.weights == sent.weights);
+  CHECK(got.worker_accuracy == sent.worker_accuracy);
+  CHECK_FALSE(got.test_auc.has_value());
+}
+
+TEST_CASE("run summary: the wire text is one line") {
+  CHECK(ToWireJson(FullSummary()).find('\n') == std::string::npos);
+}
+
+TEST_CASE("run summary: the result has the documented keys in the documented order") {
+  const nlohmann::ordered_json document = nlohmann::ordered_json::parse(ToJson(FullSummary()));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : document.items()) keys.push_back(key);
+  const std::vector<std::string> documented = {
+      "status",        "global_step",    "local_steps",    "examples",      "wall_s",
+      "train_s",       "steps_per_s",    "examples_per_s", "final_loss",    "test_loss",
+      "test_accuracy", "test_auc",       "model_crc",      "deterministic", "checkpoint",
+      "bytes_sent",    "bytes_received", "startup_s",      "weights"};
+  CHECK(keys == documented);
+}
+
+TEST_CASE("run summary: what does not apply is null") {
+  RunSummary summary;
+  summary.status = "failed";
+  const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
+  for (const char* key : {"train_s", "steps_per_s", "examples_per_s", "final_loss", "test_loss",
+                          "test_accuracy", "test_auc", "model_crc", "checkpoint", "startup_s", "weights"}) {
+    CAPTURE(key);
+    CHECK(document.at(key).is_null());
+  }
+  CHECK(document.at("status") == "failed");
+  CHECK(document.at("global_step") == 0);
+}
+
+TEST_CASE("run summary: numbers that are not finite are null, since JSON has none") {
+  RunSummary summary;
+  summary.final_loss = std::nan("");
+  summary.test_loss = std::numeric_limits<double>::infinity();
+  summary.weights = {{"w", {std::numeric_limits<float>::infinity(), 2.0f}}};
+  const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
+  CHECK(document.at("final_loss").is_null());
+  CHECK(document.at("test_loss").is_null());
+  CHECK(document.at("weights").at("w") == nlohmann::json::parse("[null, 2.0]"));
+}
+
+TEST_CASE("run summary: weights are printed as short decimals") {
+  CHECK(ToJson(FullSummary()).find("0.10000000149") == std::string::npos);
+}
+
+TEST_CASE("run summary: text that is damaged is refused and leaves the summary alone") {
+  const std::string text = ToWireJson(FullSummary());
+  RunSummary kept;
+  kept.status = "untouched";
+  for (size_t size = 0; size < text.size(); ++size) {
+    CHECK_FALSE(FromWireJson(text.substr(0, size), &kept));
+  }
+  for (const char* other : {"null", "[]", "7", "{}", "{\"status\": 1}", "\xff\xfe"}) {
+    CAPTURE(other);
+    CHECK_FALSE(FromWireJson(other, &kept));
+  }
+  CHECK(kept.status == "untouched");
+}
+
+TEST_CASE("run summary: a value of another type is refused") {
+  nlohmann::json document = nlohmann::json::parse(ToWireJson(FullSummary()));
+  const nlohmann::json wrong = nlohmann::json::parse(R"({"a": "b"})");
+  for (const auto& [key, value] : document.items()) {
+    nlohmann::json damaged = document;
+    damaged[key] = key == "weights" ? nlohmann::json("text") : wrong;
+    RunSummary summary;
+    CAPTURE(key);
+    CHECK_FALSE(FromWireJson(damaged.dump(), &summary));
+  }
+}
+
+TEST_CASE("run summary: keys that a later version adds are passed over") {
+  nlohmann::json document = nlohmann::json::parse(ToWireJson(FullSummary()));
+  document["added_later"] = 1;
+  RunSummary summary;
+  CHECK(FromWireJson(document.dump(), &summary));
+  CHECK(summary.global_step == 82500);
+}
+
+}  // namespace
+}  // namespace dtrain

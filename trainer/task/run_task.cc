@@ -1,0 +1,77 @@
+#include "trainer/task/run_task.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "net/address.h"
+#include "trainer/data/source.h"
+#include "trainer/model/layout.h"
+#include "trainer/model/model.h"
+#include "trainer/ps/ps_server.h"
+#include "trainer/task/start_lines.h"
+#include "trainer/worker/worker.h"
+
+namespace dtrain {
+namespace {
+
+// Opens the ps's port. Beyond this machine only with leave: anybody who reaches the port could join.
+void Listen(const Config& config, TaskId task, const TaskOptions& options, net::Channel& channel, Logger& log) {
+  if (options.listening_fd >= 0) {
+    log.Info("listening at {}", channel.BindDescriptor(options.listening_fd));
+    return;
+  }
+  const std::string& spec = config.cluster.ps.at(static_cast<size_t>(task.index));
+  const std::string& address = config.net.bind.empty() ? spec : config.net.bind;
+  if (!net::IsLoopback(net::ParseAddress(address).host)) {
+    if (!config.security.insecure) {
+      throw UserError("{}: listening beyond this machine without keys lets anybody in; refused. Set "
+                      "security.insecure: true if the network is trusted.",
+                      address);
+    }
+    log.Warning("listening at {} without keys (security.insecure): anybody who reaches it can join", address);
+  }
+  log.Info("listening at {}", channel.Bind(address));
+}
+
+// Runs `task`; on failure the other tasks hear of it before the exception goes on.
+template <typename Task>
+RunSummary RunOrAbort(Task& task) {
+  try {
+    return task.Run();
+  } catch (const Failure& failure) {
+    task.Abort(static_cast<int>(failure.code()), failure.what());
+    throw;
+  } catch (const std::exception& error) {
+    task.Abort(static_cast<int>(ExitCode::kInternal), error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, Logger& log,
+                   const TaskOptions& options) {
+  const TimePoint begun = Clock::now();
+  Config config = given;
+  ResolveModelShape(PeekShape(config), &config);
+  const Layout layout = PlaceVariables(ModelVariables(config.model), static_cast<int>(config.cluster.ps.size()),
+                                       config.placement.policy);
+  LogStart(config, task, layout, log);
+  const std::unique_ptr<net::Channel> channel = transport.NewChannel();
+  RunSummary summary;
+  if (task.role == Role::kPs) {
+    Listen(config, task, options, *channel, log);
+    PsServer server(config, task, layout, *channel, transport, log);
+    summary = RunOrAbort(server);
+  } else {
+    Worker worker(config, task, layout, *channel, transport, log);
+    summary = RunOrAbort(worker);
+  }
+  summary.wall_s = SecondsSince(begun);
+  if (options.started_nanos != 0 && summary.first_step_nanos != 0) {
+    summary.startup_s = static_cast<double>(summary.first_step_nanos - options.started_nanos) * 1e-9;
+  }
+  LogEnd(config, task, summary, log);
+  return summary;
+}
+
+}  // namespace dtrain

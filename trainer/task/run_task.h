@@ -1,0 +1,28 @@
+// RunTask: one task of a cluster from start to end, whatever carries its messages.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/log.h"
+#include "net/channel.h"
+#include "trainer/config/config.h"
+#include "trainer/task/run_summary.h"
+
+namespace dtrain {
+
+struct TaskOptions {
+  int listening_fd = -1;  // ps: a TCP socket that already listens, used in place of the spec's address
+  int64_t started_nanos = 0;  // wall clock at exec, for startup_s
+};
+
+// Runs until the run ends everywhere. Throws Failure (error.h) where it cannot: by then the other tasks
+// have been told why, as far as they can be reached. Thread: one for each task of the process.
+RunSummary RunTask(const Config& config, TaskId task, net::Transport& transport, Logger& log,
+                   const TaskOptions& options);
+
+// Every task of the spec as a thread of this process, over the in-process transport. Returns the run's
+// summary; throws the first causal Failure. Each task logs under its own name.
+RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, const TaskOptions& options);
+
+}  // namespace dtrain

@@ -1,0 +1,80 @@
+#include "trainer/task/start_lines.h"
+
+#include <cpuid.h>
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace dtrain {
+namespace {
+
+// The processor's own name (CPUID leaves 0x80000002 to 4).
+std::string ProcessorName() {
+  unsigned words[12] = {};
+  for (unsigned leaf = 0; leaf < 3; ++leaf) {
+    unsigned* at = words + 4 * leaf;
+    if (__get_cpuid(0x80000002u + leaf, at, at + 1, at + 2, at + 3) == 0) return "unknown processor";
+  }
+  char name[sizeof words + 1] = {};
+  std::memcpy(name, words, sizeof words);
+  std::string text(name);
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+const char* InstructionSet() {
+  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
+  if (__builtin_cpu_supports("avx2")) return "AVX2";
+  return "SSE4.2";
+}
+
+void LogPlacement(const Layout& layout, Logger& log) {
+  for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
+    for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
+      const Variable& variable = layout.variables[static_cast<size_t>(segment.variable)];
+      log.Info("{} [{}:{}) -> /job:ps/task:{}/cpu:0", variable.name, segment.first_row,
+               segment.first_row + segment.rows, ps);
+    }
+  }
+}
+
+}  // namespace
+
+std::string FirstNondeterministicKey(const Config& config) {
+  return config.train.mode == TrainMode::kAsync ? "train.mode: async" : "";
+}
+
+void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& log) {
+  const ClusterConfig& cluster = config.cluster;
+  log.Info("cluster: {} ps {}, {} workers {}", cluster.ps.size(), fmt::join(cluster.ps, " "),
+           cluster.worker.size(), fmt::join(cluster.worker, " "));
+  log.Info("device /job:{}/task:{}/cpu:0: {}, {}, {} thread{}", task.role == Role::kPs ? "ps" : "worker",
+           task.index, ProcessorName(), InstructionSet(), config.device.threads,
+           config.device.threads == 1 ? "" : "s");
+  if (task.index != 0) return;
+  if (config.placement.log) LogPlacement(layout, log);
+  const std::string key = FirstNondeterministicKey(config);
+  if (task.role == Role::kPs && !key.empty()) log.Info("the run is not deterministic: {}", key);
+}
+
+void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger& log) {
+  log.Info("{} global steps, {} examples, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent", summary.global_step,
+           summary.examples, summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0),
+           summary.bytes_sent);
+  for (const auto& [name, values] : summary.weights) {
+    if (values.size() <= 4) log.Info("{} = {:.6g}", name, fmt::join(values, " "));
+  }
+  if (task.role == Role::kWorker) {
+    const char* set = config.eval.on == EvalOn::kTest ? "test" : "validation";
+    const auto& own = summary.worker_accuracy;
+    const auto index = static_cast<size_t>(task.index);
+    if (index < own.size() && own[index]) log.Info("{} accuracy of this worker: {:.4f}", set, *own[index]);
+    if (summary.test_accuracy) log.Info("{} accuracy of the final weights: {:.4f}", set, *summary.test_accuracy);
+    if (summary.test_loss) log.Info("{} loss of the final weights: {:.6g}", set, *summary.test_loss);
+  }
+  log.Info("total time: {:.2f} s, final cost: {:.6g}, model crc {}", summary.wall_s, summary.final_loss.value_or(0),
+           summary.model_crc.value_or("-"));
+  log.Info("done");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,20 @@
+// What a task logs when it starts and ends: where it belongs, what it runs on, what lies where, what came out.
+#pragma once
+
+#include "base/log.h"
+#include "trainer/config/config.h"
+#include "trainer/model/layout.h"
+#include "trainer/task/run_summary.h"
+
+namespace dtrain {
+
+// Cluster map, model, device; with placement.log also where each variable lies.
+void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& log);
+
+// Totals, accuracy, time, final cost, and `done`.
+void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger& log);
+
+// The first key that keeps two runs of this config from ending with the same bits; empty when none does.
+std::string FirstNondeterministicKey(const Config& config);
+
+}  // namespace dtrain

@@ -1,0 +1,48 @@
+// FakeChannel: a Channel of a test's own hands: what is sent is kept, what is received was put there.
+#pragma once
+
+#include <deque>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/channel.h"
+#include "net/codec.h"
+
+namespace dtrain {
+
+class FakeChannel : public net::Channel {
+ public:
+  struct Sent {
+    net::NodeId to;
+    net::Message message;
+    const wire::Envelope& envelope() const { return *net::Decode(message); }
+  };
+
+  std::string Bind(const std::string& address) override { return address; }
+  std::string BindDescriptor(int) override { return "fake:0"; }
+  void Connect(net::NodeId, const std::string&) override {}
+  void Disconnect(net::NodeId) override {}
+  net::SendResult Send(net::NodeId peer, net::Message& message) override {
+    if (gone.count(peer)) return net::SendResult::kGone;
+    if (full) return net::SendResult::kFull;
+    sent.push_back({peer, std::move(message)});
+    return net::SendResult::kSent;
+  }
+  net::ReceiveResult Receive(TimePoint, net::NodeId* from, net::Message* message) override {
+    if (incoming.empty()) return net::ReceiveResult::kTimeout;
+    *from = incoming.front().to;
+    *message = std::move(incoming.front().message);
+    incoming.pop_front();
+    return net::ReceiveResult::kMessage;
+  }
+  net::ChannelStats stats() const override { return {}; }
+
+  std::vector<Sent> sent;
+  std::deque<Sent> incoming;
+  std::set<net::NodeId> gone;
+  bool full = false;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,36 @@
+#include "trainer/worker/evaluate.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/crc32c.h"
+
+namespace dtrain {
+
+Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& source) {
+  Evaluation sum;
+  Batch batch;
+  while (source.Next(&batch)) sum.Add(model.Evaluate(parameters, batch));
+  return sum;
+}
+
+std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const LoadedData& data) {
+  if (config.eval.on == EvalOn::kValidation) {
+    return MakeSequentialSource(data.train, 0, config.data.validation, config.train.batch_size);
+  }
+  if (data.test == nullptr || !data.test->rows()) return nullptr;
+  return MakeSequentialSource(data.test, 0, *data.test->rows(), config.train.batch_size);
+}
+
+std::string ModelChecksum(std::vector<ModelPart> parts) {
+  std::sort(parts.begin(), parts.end(), [](const ModelPart& a, const ModelPart& b) {
+    return std::tie(a.name, a.first_row) < std::tie(b.name, b.first_row);
+  });
+  uint32_t crc = 0;
+  for (const ModelPart& part : parts) crc = Crc32cCombine(crc, part.crc, part.bytes);
+  return fmt::format("{:08x}", crc);
+}
+
+}  // namespace dtrain

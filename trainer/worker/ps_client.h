@@ -1,0 +1,100 @@
+// PsClient: a worker's conversations with every ps: joining, numbered requests, exchanges of a gradient for
+// new weights. It alone knows that there are several ps.
+// Every wait ends: at an answer, at net.timeout_ms, or when a ps is lost (PeerLost names it).
+// Owner and thread: the worker.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/channel.h"
+#include "net/codec.h"
+#include "net/lent_buffer.h"
+#include "trainer/config/config.h"
+#include "trainer/model/layout.h"
+#include "trainer/peer/activity.h"
+#include "trainer/peer/heartbeat.h"
+#include "trainer/peer/registration.h"
+
+namespace dtrain {
+
+class PsClient {
+ public:
+  PsClient(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
+           net::Transport& transport, const Activity& activity, Logger& log);
+
+  // Says Hello to every ps until all have answered; a status line every 5 s. Throws PeerLost at
+  // failure.startup_timeout_s, UserError when a ps refuses this task.
+  void Join();
+
+  // One request to one ps, and the wait for its answer. `build(builder)` returns the body's offset.
+  // The answer is valid until the next call. A `patient` request may take for ever, as long as the ps
+  // is heard: it is answered when others have done something.
+  template <typename Build>
+  const wire::Envelope& Call(size_t ps, bool patient, const char* what, Build&& build) {
+    const uint64_t request = registrations_[ps]->link().NextRequest();
+    registrations_[ps]->link().Send(request,
+                                    encoder_.Finish({run_id_, 0, request}, build(encoder_.Begin())));
+    return AwaitAnswer(ps, patient, what);
+  }
+
+  // All current weights into `parameters` (the whole flat vector).
+  void Pull(float* parameters);
+
+  // Sends the gradient in `buffer` (the whole flat vector) to every ps; waits for nothing.
+  void Push(const net::LentBuffer& buffer, float loss, uint32_t examples);
+  // Exchanges pushed and not yet collected.
+  size_t open() const { return pushed_ - collected_; }
+  // Waits for the oldest exchange's weights from every ps; `parameters` then holds them.
+  void Collect(float* parameters);
+  // Takes in what has arrived already; waits for nothing.
+  void CollectArrived(float* parameters);
+
+  // Steps granted and not yet used by Push().
+  int64_t steps() const { return steps_; }
+  void AddSteps(int64_t steps) { steps_ += steps; }
+  int64_t global_step() const { return global_step_; }
+  size_t ps_count() const { return registrations_.size(); }
+  // The run has started: from now on a ps that does not know this task is lost.
+  void Started() { running_ = true; }
+
+  // Tells ps 0 that this task failed; the others then hear it from there.
+  void Abort(int exit_code, const std::string& text);
+  void SayBye();
+
+ private:
+  const wire::Envelope& AwaitAnswer(size_t ps, bool patient, const char* what);
+  bool ReceiveOne(TimePoint deadline);
+  void Handle(size_t ps, const wire::Envelope& envelope);
+  void OnWeights(size_t ps, const wire::Envelope& envelope);
+  void OnQuiet(bool patient, const char* what);
+  bool EveryPsAnswered(uint64_t exchange) const;
+  bool AllWelcomed() const;
+  size_t IndexOf(net::NodeId node) const;
+
+  const Config& config_;
+  const TaskId self_;
+  const Layout& layout_;
+  net::Channel& channel_;
+  Logger& log_;
+  net::Encoder encoder_;
+  std::vector<std::unique_ptr<Registration>> registrations_;  // by ps
+  std::vector<uint64_t> exchanged_;                           // by ps: exchanges answered
+  std::unique_ptr<Heartbeat> heartbeat_;
+  uint64_t run_id_ = 0;
+  uint64_t pushed_ = 0;
+  uint64_t collected_ = 0;
+  int64_t steps_ = 0;
+  int64_t global_step_ = 0;
+  float* parameters_ = nullptr;  // where weights that arrive are copied to
+  net::Message message_;         // the last received
+  const wire::Envelope* answer_ = nullptr;
+  size_t answer_from_ = 0;
+  bool running_ = false;  // started: a ps that does not know us any more is lost
+  TimePoint next_status_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,207 @@
+#include "trainer/worker/worker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "trainer/worker/evaluate.h"
+
+namespace dtrain {
+namespace {
+
+
+// `--result` shows the weights of models up to this many values.
+constexpr int64_t kSmallModel = 64;
+
+const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); };
+
+}  // namespace
+
+Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
+               net::Transport& transport, Logger& log)
+    : config_(config),
+      self_(self),
+      layout_(layout),
+      channel_(channel),
+      log_(log),
+      client_(config, self, layout, channel, transport, activity_, log),
+      model_(MakeModel(config.model, layout, config.train.batch_size)),
+      parameters_(static_cast<size_t>(layout.size)),
+      progress_(config.hooks, log) {
+  for (int64_t i = 0; i < config.train.in_flight + 1; ++i) {
+    buffers_.emplace_back(static_cast<size_t>(layout.size) * sizeof(float));
+  }
+}
+
+RunSummary Worker::Run() {
+  client_.Join();
+  Load();
+  Start();
+  Train();
+  if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) own_evaluation_ = Evaluate();
+  SayDone();
+  if (chief()) ReportAsChief();
+  return WaitForEnd();
+}
+
+void Worker::Load() {
+  activity_.what = "load";
+  data_ = LoadData(config_);
+  source_ = MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
+}
+
+void Worker::Start() {
+  activity_.what = "wait";
+  const wire::Envelope& answer =
+      client_.Call(0, true, "ready", [](auto& builder) { return wire::CreateReady(builder); });
+  const wire::Start* start = answer.body_as_Start();
+  if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
+  const bool initialise = start->initialise();
+  client_.AddSteps(start->steps());
+  local_step_ = static_cast<int64_t>(start->local_step());
+  if (local_step_ > 0) {
+    log_.Info("goes on at local step {}", local_step_);
+    source_->Seek(local_step_);
+  }
+  client_.Started();
+  if (initialise) {
+    for (size_t ps = 0; ps < client_.ps_count(); ++ps) {
+      client_.Call(ps, false, "initialise", [](auto& builder) { return wire::CreateInitialise(builder); });
+    }
+    client_.Call(0, false, "initialised", [](auto& builder) { return wire::CreateInitialised(builder); });
+    log_.Info("initialised {} variables, {} values", layout_.variables.size(), layout_.size);
+  }
+  client_.Pull(parameters_.data());
+}
+
+void Worker::Train() {
+  activity_.what = "step";
+  first_step_nanos_ = WallNanos();
+  Batch batch;
+  while (HaveStep() && source_->Next(&batch)) Step(batch);
+  while (client_.open() > 0) client_.Collect(parameters_.data());
+  last_step_nanos_ = WallNanos();
+}
+
+// Whether ps 0 has granted a step; asks and waits where it has not. False: the run's last step is applied.
+bool Worker::HaveStep() {
+  while (client_.steps() == 0) {
+    if (client_.open() > 0) {
+      client_.Collect(parameters_.data());
+      continue;
+    }
+    const wire::Grant* grant =
+        client_.Call(0, true, "step", [](auto& builder) { return wire::CreateNeedStep(builder); })
+            .body_as_Grant();
+    if (grant == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered NeedStep with something else");
+    if (grant->over()) return false;
+    client_.AddSteps(grant->steps());
+  }
+  return true;
+}
+
+void Worker::Step(const Batch& batch) {
+  const net::LentBuffer& gradient = FreeBuffer();
+  const float loss = model_->Gradient(parameters_.data(), batch, gradient.floats());
+  client_.Push(gradient, loss, static_cast<uint32_t>(batch.rows));
+  if (client_.open() == static_cast<size_t>(config_.train.in_flight)) {
+    client_.Collect(parameters_.data());
+  } else {
+    client_.CollectArrived(parameters_.data());
+  }
+  recent_losses_[static_cast<size_t>(steps_here_++ % static_cast<int64_t>(recent_losses_.size()))] = loss;
+  ++local_step_;
+  examples_ += batch.rows;
+  activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
+  progress_.OnStep(*source_, client_.global_step(), local_step_, loss, batch.rows);
+}
+
+const net::LentBuffer& Worker::FreeBuffer() {
+  for (size_t tried = 0; tried < buffers_.size(); ++tried) {
+    next_buffer_ = (next_buffer_ + 1) % buffers_.size();
+    if (!buffers_[next_buffer_].lent()) return buffers_[next_buffer_];
+  }
+  // A transport may hold on to bytes a moment after they were answered.
+  buffers_.emplace_back(static_cast<size_t>(layout_.size) * sizeof(float));
+  next_buffer_ = buffers_.size() - 1;
+  return buffers_.back();
+}
+
+double Worker::RecentLoss() const {
+  const auto count = static_cast<size_t>(std::min<int64_t>(steps_here_, static_cast<int64_t>(recent_losses_.size())));
+  double sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += static_cast<double>(recent_losses_[i]);
+  return count == 0 ? 0 : sum / static_cast<double>(count);
+}
+
+std::optional<Evaluation> Worker::Evaluate() {
+  const std::unique_ptr<BatchSource> source = EvaluationSource(config_, data_);
+  if (source == nullptr) return std::nullopt;
+  activity_.what = "eval";
+  client_.Pull(parameters_.data());
+  return EvaluateAll(*model_, parameters_.data(), *source);
+}
+
+void Worker::SayDone() {
+  activity_.what = "wait";
+  const double accuracy = own_evaluation_ && own_evaluation_->classifies
+                              ? own_evaluation_->accuracy()
+                              : std::numeric_limits<double>::quiet_NaN();
+  // ps 0 last: when it knows, all know.
+  for (size_t ps = client_.ps_count(); ps-- > 0;) {
+    const net::ChannelStats stats = channel_.stats();
+    client_.Call(ps, false, "done", [&](auto& builder) {
+      return wire::CreateDone(builder, static_cast<uint64_t>(local_step_), static_cast<uint64_t>(examples_),
+                              RecentLoss(), first_step_nanos_, last_step_nanos_, stats.bytes_sent,
+                              stats.bytes_received, accuracy);
+    });
+  }
+}
+
+void Worker::ReportAsChief() {
+  RunSummary report;
+  client_.Call(0, true, "the others' end", [](auto& builder) { return wire::CreateWaitAllDone(builder); });
+  client_.Pull(parameters_.data());
+  if (config_.eval.at_end) {
+    if (const std::optional<Evaluation> evaluation = Evaluate()) {
+      report.test_loss = evaluation->loss();
+      if (evaluation->classifies) report.test_accuracy = evaluation->accuracy();
+    }
+  }
+  std::vector<ModelPart> parts;
+  for (size_t ps = 0; ps < client_.ps_count(); ++ps) {
+    const wire::ChecksumList* list =
+        client_.Call(ps, false, "checksums", [](auto& builder) { return wire::CreateChecksums(builder); })
+            .body_as_ChecksumList();
+    if (list == nullptr) throw Failure(ExitCode::kInternal, "a ps answered Checksums with something else");
+    for (const wire::Part* part : *list->parts()) {
+      parts.push_back({part->name()->str(), part->first_row(), part->bytes(), part->crc()});
+    }
+    report.bytes_sent += static_cast<int64_t>(list->bytes_sent());
+    report.bytes_received += static_cast<int64_t>(list->bytes_received());
+  }
+  report.model_crc = ModelChecksum(std::move(parts));
+  if (layout_.size <= kSmallModel) {
+    for (const Variable& variable : layout_.variables) {
+      const float* values = parameters_.data() + variable.offset;
+      report.weights[variable.name] = std::vector<float>(values, values + variable.size());
+    }
+  }
+  client_.Call(0, false, "report", [&](auto& builder) {
+    return wire::CreateReport(builder, builder.CreateString(ToWireJson(report)));
+  });
+}
+
+RunSummary Worker::WaitForEnd() {
+  const wire::End* end = client_.Call(0, true, "the end", kWaitEnd).body_as_End();
+  RunSummary summary;
+  if (end == nullptr || !FromWireJson(end->json()->str(), &summary)) {
+    throw Failure(ExitCode::kInternal, "ps 0 ended the run with a summary that cannot be read");
+  }
+  client_.SayBye();
+  return summary;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,72 @@
+// Worker: one worker of a run: reads batches, computes gradients, exchanges them for new weights, evaluates.
+// Worker 0 is the chief: it has the weights initialised and reports the run's results.
+// Thread: the caller's; heartbeats have their own.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "net/channel.h"
+#include "net/lent_buffer.h"
+#include "trainer/config/config.h"
+#include "trainer/data/source.h"
+#include "trainer/model/layout.h"
+#include "trainer/model/model.h"
+#include "trainer/peer/activity.h"
+#include "trainer/task/run_summary.h"
+#include "trainer/worker/progress.h"
+#include "trainer/worker/ps_client.h"
+
+namespace dtrain {
+
+class Worker {
+ public:
+  Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
+         net::Transport& transport, Logger& log);
+
+  // From Hello to the end of the run. Throws Failure; Abort() then tells the others.
+  RunSummary Run();
+  void Abort(int exit_code, const std::string& text) { client_.Abort(exit_code, text); }
+
+ private:
+  void Load();
+  void Start();
+  void Train();
+  void Step(const Batch& batch);
+  bool HaveStep();
+  const net::LentBuffer& FreeBuffer();
+  std::optional<Evaluation> Evaluate();
+  void SayDone();
+  void ReportAsChief();
+  RunSummary WaitForEnd();
+  double RecentLoss() const;
+  bool chief() const { return self_.index == 0; }
+
+  const Config& config_;
+  const TaskId self_;
+  const Layout& layout_;
+  net::Channel& channel_;
+  Logger& log_;
+  Activity activity_;
+  PsClient client_;
+  std::unique_ptr<Model> model_;
+  LoadedData data_;
+  std::unique_ptr<BatchSource> source_;
+  std::vector<float> parameters_;
+  std::vector<net::LentBuffer> buffers_;  // gradients; each is written only while nobody reads it
+  size_t next_buffer_ = 0;
+  Progress progress_;
+  std::optional<Evaluation> own_evaluation_;
+  int64_t local_step_ = 0;
+  int64_t examples_ = 0;
+  int64_t first_step_nanos_ = 0;
+  int64_t last_step_nanos_ = 0;
+  std::array<float, 100> recent_losses_{};  // a ring by local step
+  int64_t steps_here_ = 0;                  // by this incarnation
+};
+
+}  // namespace dtrain
