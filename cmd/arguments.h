@@ -1,0 +1,51 @@
+// What the command line said, for each command. command_line.h fills these; nothing here is checked against
+// the configuration yet.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "trainer/config/config.h"
+
+namespace dtrain {
+
+// Text to print, and nothing else to do: --help, --version.
+struct ShowText {
+  std::string text;
+};
+
+struct ConfigArguments {
+  std::string path;
+  std::vector<std::string> sets;  // "key.path=value", in order
+  bool dump = false;              // print the effective YAML and end
+};
+
+// dtrain --config F --role R --index I
+struct TaskArguments {
+  ConfigArguments config;
+  std::optional<TaskId> task;  // unset only with config.dump
+  std::string result;          // --result; empty: none
+  // From `dtrain local` to its children only: open descriptors.
+  int listening_fd = -1;
+  int result_fd = -1;
+};
+
+// dtrain local
+struct LocalArguments {
+  ConfigArguments config;
+  std::optional<int> ps;
+  std::optional<int> workers;
+  bool in_process = false;
+  std::string result;
+};
+
+// dtrain check
+struct CheckArguments {
+  ConfigArguments config;
+};
+
+using Arguments = std::variant<ShowText, TaskArguments, LocalArguments, CheckArguments>;
+
+}  // namespace dtrain

@@ -1,0 +1,136 @@
+#include "cmd/check_command.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cmd/load_config.h"
+#include "cmd/local_cluster.h"
+#include "trainer/data/order.h"
+#include "trainer/data/source.h"
+#include "trainer/model/layout.h"
+#include "trainer/model/model.h"
+
+namespace dtrain {
+namespace {
+
+std::string Plural(int64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+const char* KindName(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::kLinear:
+      return "linear";
+    case ModelKind::kLogistic:
+      return "logistic";
+    case ModelKind::kSoftmax:
+      return "softmax";
+  }
+  return "";
+}
+
+// All that are missing, not only the first.
+void CheckFilesExist(const DataConfig& data) {
+  std::string missing;
+  const auto check = [&missing](const DataSourceConfig& source, const std::string& section) {
+    if (source.format != DataFormat::kIdx) return;
+    for (const auto& [path, key] : {std::pair(source.images, "images"), std::pair(source.labels, "labels")}) {
+      if (access(path.c_str(), R_OK) == 0) continue;
+      missing += fmt::format("{}{}: cannot be read: {}. Set {}.{} to where the file is.",
+                             missing.empty() ? "" : "\n", path, ErrnoText(errno), section, key);
+    }
+  };
+  check(data.train, "data.train");
+  check(data.test, "data.test");
+  if (!missing.empty()) throw UserError("{}", missing);
+}
+
+void PrintTasks(const ClusterConfig& cluster) {
+  if (cluster.ps.empty() || cluster.worker.empty()) {
+    fmt::print("tasks: the file has no cluster; dtrain local makes one of {} ps and {} workers\n", kDefaultPs,
+               kDefaultWorkers);
+    return;
+  }
+  fmt::print("tasks:\n");
+  for (size_t i = 0; i < cluster.ps.size(); ++i) fmt::print("  ps {}      {}\n", i, cluster.ps[i]);
+  for (size_t i = 0; i < cluster.worker.size(); ++i) {
+    fmt::print("  worker {}  {}{}\n", i, cluster.worker[i], i == 0 ? "  (chief)" : "");
+  }
+}
+
+void PrintModel(const ModelConfig& model, const Layout& layout) {
+  fmt::print("model: {}, {}, {}, {} ({})\n", KindName(model.kind), Plural(*model.inputs, "input"),
+             Plural(*model.outputs, "output"), Plural(layout.size, "parameter"),
+             Plural(layout.size * static_cast<int64_t>(sizeof(float)), "byte"));
+  for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
+    fmt::print("  ps {}: {}, {}:", ps, Plural(layout.ps[ps].size(), "parameter"),
+               Plural(layout.ps[ps].size() * static_cast<int64_t>(sizeof(float)), "byte"));
+    for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
+      fmt::print(" {}[{}:{})", layout.variables[static_cast<size_t>(segment.variable)].name,
+                 segment.first_row, segment.first_row + segment.rows);
+    }
+    fmt::print("\n");
+  }
+}
+
+std::string SourceText(const DataSourceConfig& source, const DataSet* set) {
+  if (set == nullptr) return "none";
+  const std::string rows = set->rows() ? Plural(*set->rows(), "row") : "rows without end";
+  if (source.format == DataFormat::kIdx) return fmt::format("{} of {}", rows, source.images);
+  return fmt::format("{}, synthetic {}", rows, source.name == SyntheticName::kLinear ? "linear" : "digits");
+}
+
+void PrintData(const DataConfig& data, const LoadedData& loaded) {
+  fmt::print("data:\n  train: {}", SourceText(data.train, loaded.train.get()));
+  if (data.validation > 0) fmt::print(", of which the first {} are held out", data.validation);
+  fmt::print("\n  test: {}\n", SourceText(data.test, loaded.test.get()));
+}
+
+// Global steps of all workers' epochs together.
+int64_t StepsOfEpochs(const Config& config, int64_t rows, int workers) {
+  OrderSpec spec;
+  spec.rows = rows;
+  spec.batch_size = config.train.batch_size;
+  spec.drop_short = config.data.last_batch == LastBatch::kDrop;
+  const int64_t readers = config.data.split == Split::kFull ? workers : 1;
+  return BatchesInAll(spec) * readers * *config.train.epochs;
+}
+
+void PrintLength(const Config& config, const DataShape& shape) {
+  const size_t spec = config.cluster.worker.size();
+  const int workers = spec == 0 ? kDefaultWorkers : static_cast<int>(spec);
+  std::optional<int64_t> steps = config.train.steps;
+  std::string epochs;
+  if (config.train.epochs && shape.rows) {
+    const int64_t of_epochs = StepsOfEpochs(config, *shape.rows, workers);
+    epochs = fmt::format(", {} per worker", Plural(*config.train.epochs, "epoch"));
+    if (!steps || of_epochs <= *steps) steps = of_epochs;
+  }
+  fmt::print("run: batches of {}{}, ends at global step {}\n", config.train.batch_size, epochs,
+             steps.value_or(0));
+}
+
+}  // namespace
+
+int RunCheckCommand(const CheckArguments& arguments) {
+  LoadOptions options;
+  options.cluster_optional = true;
+  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
+  Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+  CheckFilesExist(config.data);
+  const DataShape shape = PeekShape(config);
+  ResolveModelShape(shape, &config);
+  const LoadedData loaded = LoadData(config);
+  const int ps = config.cluster.ps.empty() ? kDefaultPs : static_cast<int>(config.cluster.ps.size());
+  const Layout layout = PlaceVariables(ModelVariables(config.model), ps, config.placement.policy);
+  fmt::print("{}: good\n", arguments.config.path);
+  PrintTasks(config.cluster);
+  PrintModel(config.model, layout);
+  PrintData(config.data, loaded);
+  PrintLength(config, shape);
+  return 0;
+}
+
+}  // namespace dtrain

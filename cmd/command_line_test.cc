@@ -1,0 +1,104 @@
+#include "cmd/command_line.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+namespace {
+
+template <typename Kind>
+Kind Parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "dtrain");
+  return std::get<Kind>(ParseCommandLine(static_cast<int>(words.size()), words.data()));
+}
+
+std::string ErrorOf(std::vector<const char*> words) {
+  words.insert(words.begin(), "dtrain");
+  try {
+    ParseCommandLine(static_cast<int>(words.size()), words.data());
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("command line: a task has role, index and its overrides in order") {
+  const auto task = Parse<TaskArguments>({"--config", "a.yaml", "--role", "worker", "--index", "3", "--set",
+                                          "a.b=1", "--set", "a.b=[x:1, y:2]", "--result", "r.json"});
+  CHECK(task.config.path == "a.yaml");
+  CHECK(task.config.sets == std::vector<std::string>{"a.b=1", "a.b=[x:1, y:2]"});
+  REQUIRE(task.task.has_value());
+  CHECK(task.task->role == Role::kWorker);
+  CHECK(task.task->index == 3);
+  CHECK(task.result == "r.json");
+}
+
+TEST_CASE("command line: values of --set reach the config as they were written") {
+  for (const char* value : {"k=[\"a:1\", \"b:2\"]", "k=[a]", "k=", "k=-1", "k='x y'", "k={a: b}", "k=a=b",
+                            "k=a,b", "k=%%", "k=--role"}) {
+    CAPTURE(value);
+    const auto check = Parse<CheckArguments>({"check", "--config", "a", "--set", value});
+    CHECK(check.config.sets == std::vector<std::string>{value});
+    const auto glued =
+        Parse<CheckArguments>({"check", "--config", "a", ("--set=" + std::string(value)).c_str()});
+    CHECK(glued.config.sets == std::vector<std::string>{value});
+  }
+}
+
+TEST_CASE("command line: one --set takes one value") {
+  CHECK(ErrorOf({"check", "--config", "a", "--set", "a=1", "b=2"}).find("b: unknown") != std::string::npos);
+}
+
+TEST_CASE("command line: local has counts where given") {
+  const auto plain = Parse<LocalArguments>({"local", "--config", "a.yaml"});
+  CHECK_FALSE(plain.ps.has_value());
+  CHECK_FALSE(plain.workers.has_value());
+  CHECK_FALSE(plain.in_process);
+  const auto given =
+      Parse<LocalArguments>({"local", "--config=a.yaml", "--ps=2", "--workers", "5", "--in-process"});
+  CHECK(given.ps == 2);
+  CHECK(given.workers == 5);
+  CHECK(given.in_process);
+}
+
+TEST_CASE("command line: numbers that are none, too small or too large are refused by name") {
+  for (const char* bad : {"-1", "1x", "", "1.5", "99999999999999999999", " 1", "0x1"}) {
+    CAPTURE(bad);
+    const std::string index = std::string("--index=") + bad;
+    const std::string text = ErrorOf({"--config", "a", "--role", "ps", index.c_str()});
+    CHECK(text.find("--index") == 0);
+  }
+  CHECK(ErrorOf({"local", "--config", "a", "--ps", "0"}) ==
+        "--ps 0: must be a whole number >= 1. Try --ps 1.");
+}
+
+TEST_CASE("command line: what a task needs is asked for by name") {
+  CHECK(ErrorOf({"--role", "ps", "--index", "0"}).find("--config is missing") == 0);
+  CHECK(ErrorOf({"--config", "a", "--index", "0"}).find("--role is missing") == 0);
+  CHECK(ErrorOf({"--config", "a", "--role", "ps"}).find("--index is missing") == 0);
+}
+
+TEST_CASE("command line: an option twice is refused, not silently the last one") {
+  CHECK(ErrorOf({"check", "--config", "a", "--config", "b"}).find("--config") != std::string::npos);
+}
+
+TEST_CASE("command line: options before a command are refused with the right order") {
+  CHECK(ErrorOf({"--config", "a", "local"}) ==
+        "--config: stands before \"local\". Write dtrain local --config ...");
+}
+
+TEST_CASE("command line: a dumped config needs no role") {
+  const auto dump = Parse<TaskArguments>({"--config", "a", "--dump-config"});
+  CHECK(dump.config.dump);
+  CHECK_FALSE(dump.task.has_value());
+}
+
+TEST_CASE("command line: nothing at all, and help of each command, is text") {
+  CHECK(Parse<ShowText>({}).text == Parse<ShowText>({"--help"}).text);
+  CHECK(Parse<ShowText>({"local", "--help"}).text.find("dtrain local") != std::string::npos);
+  CHECK(Parse<ShowText>({"check", "-h"}).text.find("dtrain check") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,39 @@
+#include "cmd/end_on_signal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+namespace dtrain {
+
+EndOnSignal::EndOnSignal(ResultFile& result, Logger& log)
+    : result_(result), log_(log), signals_({SIGINT, SIGTERM}), stop_fd_(eventfd(0, EFD_CLOEXEC)) {
+  DT_CHECK(stop_fd_ >= 0, errno);
+  thread_ = std::thread([this] { Watch(); });
+}
+
+EndOnSignal::~EndOnSignal() {
+  eventfd_write(stop_fd_, 1);
+  thread_.join();
+  close(stop_fd_);
+}
+
+void EndOnSignal::Watch() {
+  pollfd waiting[] = {{signals_.fd(), POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+  while (true) {
+    if (poll(waiting, 2, -1) < 0) continue;
+    if (const int signal = signals_.Take(); signal != 0) {
+      log_.Warning("stopped by {}", SignalName(signal));
+      result_.WriteEnding("stopped");
+      // Other threads are in the middle of things: nothing of theirs is torn down.
+      _exit(128 + signal);
+    }
+    if (waiting[1].revents != 0) return;
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,29 @@
+// EndOnSignal: while it lives, SIGINT and SIGTERM end this process at once with 130 or 143, after the result
+// is written. The other tasks notice that this one is gone.
+// Owner: the command that runs tasks in this process. Thread: one of its own.
+#pragma once
+
+#include <thread>
+
+#include "base/log.h"
+#include "cmd/result_file.h"
+#include "cmd/signal_pipe.h"
+
+namespace dtrain {
+
+class EndOnSignal {
+ public:
+  EndOnSignal(ResultFile& result, Logger& log);
+  ~EndOnSignal();
+
+ private:
+  void Watch();
+
+  ResultFile& result_;
+  Logger& log_;
+  SignalPipe signals_;
+  int stop_fd_ = -1;  // readable: the thread ends
+  std::thread thread_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,25 @@
+#include "cmd/exit_deadline.h"
+
+#include <unistd.h>
+
+namespace dtrain {
+
+ExitDeadline::~ExitDeadline() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void ExitDeadline::Arm(int exit_code, milliseconds patience) {
+  const TimePoint deadline = Clock::now() + patience;
+  thread_ = std::thread([this, exit_code, deadline] {
+    std::unique_lock<std::mutex> hold(mutex_);
+    if (!changed_.wait_until(hold, deadline, [this] { return over_; })) _exit(exit_code);
+  });
+}
+
+}  // namespace dtrain

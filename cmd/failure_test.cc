@@ -1,0 +1,151 @@
+// Real processes that never come, die or stop: nobody waits longer than the configured deadline, and exit 4
+// names the one that is missing.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+constexpr double kDetect = 2;
+constexpr double kMargin = 5;
+constexpr int64_t kForEver = 1000000000000;
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string EndlessJob() {
+  return LinearJob(kForEver) +
+         fmt::format("hooks: {{log_every_steps: 100}}\nfailure: {{detect_s: {}}}\n", kDetect);
+}
+
+// A cluster in the middle of its training.
+struct Running {
+  Cluster cluster;
+  std::vector<std::unique_ptr<Process>> ps;
+  std::vector<std::unique_ptr<Process>> workers;
+
+  Running(int ps_count, int worker_count) : cluster(ps_count, worker_count, EndlessJob()) {
+    for (int i = 0; i < ps_count; ++i) ps.push_back(Start("ps", i));
+    for (int i = 0; i < worker_count; ++i) workers.push_back(Start("worker", i));
+    for (const auto& worker : workers) REQUIRE(worker->WaitForLine("global step"));
+  }
+  std::unique_ptr<Process> Start(const std::string& role, int index) const {
+    return cluster.Start(role, index, {"--result", Result(role, index)});
+  }
+  std::string Result(const std::string& role, int index) const {
+    return fmt::format("{}/{}{}.json", cluster.directory(), role, index);
+  }
+};
+
+// The survivor ends with 4 in time, and says who is lost.
+void CheckSurvivor(Process& survivor, const std::string& lost, const std::string& result) {
+  const bool ended = survivor.WaitForEnd(milliseconds(static_cast<int64_t>((kDetect + kMargin) * 1000)));
+  const std::string said = survivor.standard_error();
+  const std::string last = said.substr(said.size() > 3000 ? said.size() - 3000 : 0);
+  CAPTURE(last);
+  CAPTURE(lost);
+  REQUIRE(ended);
+  CHECK(survivor.exit_code() == 4);
+  CHECK(Contains(said, lost));
+  const nlohmann::json written = ReadResult(result);
+  REQUIRE(written.is_object());
+  CHECK(written.at("status") == "peer_lost");
+}
+
+TEST_CASE("failure: a ps that never comes is exit 4 after failure.startup_timeout_s, with its address") {
+  const Cluster cluster(2, 1, LinearJob(20) + "failure: {startup_timeout_s: 1}\n");
+  const auto ps = cluster.Start("ps", 0);
+  const auto worker = cluster.Start("worker", 0);
+  for (Process* task : {ps.get(), worker.get()}) {
+    CHECK(RunToEnd(*task) == 4);
+    CAPTURE(task->standard_error());
+    CHECK(Contains(task->standard_error(), "ps 1 (" + cluster.address("ps", 1)));
+    CHECK(task->seconds() >= 1);
+    CHECK(task->seconds() < 1 + kMargin);
+  }
+}
+
+TEST_CASE("failure: a worker alone ends with 4 and names ps 0") {
+  const Cluster cluster(1, 1, LinearJob(20) + "failure: {startup_timeout_s: 1}\n");
+  const auto worker = cluster.Start("worker", 0);
+  CHECK(RunToEnd(*worker) == 4);
+  CAPTURE(worker->standard_error());
+  CHECK(Contains(worker->standard_error(), "ps 0 (" + cluster.address("ps", 0)));
+  CHECK(worker->seconds() < 1 + kMargin);
+}
+
+TEST_CASE("failure: a worker that never comes is exit 4 after failure.startup_timeout_s, with its address") {
+  const Cluster cluster(1, 2, LinearJob(20) + "failure: {startup_timeout_s: 1}\n");
+  const auto ps = cluster.Start("ps", 0);
+  const auto worker = cluster.Start("worker", 0);
+  for (Process* task : {ps.get(), worker.get()}) {
+    CHECK(RunToEnd(*task) == 4);
+    CAPTURE(task->standard_error());
+    CHECK(Contains(task->standard_error(), "worker 1 (" + cluster.address("worker", 1)));
+    CHECK(task->seconds() < 1 + kMargin);
+  }
+}
+
+TEST_CASE("failure: a worker killed in the middle ends the run with 4 everywhere") {
+  Running run(2, 2);
+  run.workers[1]->Signal(SIGKILL);
+  for (int i : {0, 1}) CheckSurvivor(*run.ps[i], "worker 1 (", run.Result("ps", i));
+  CheckSurvivor(*run.workers[0], "worker 1 (", run.Result("worker", 0));
+}
+
+TEST_CASE("failure: the chief killed in the middle ends the run with 4 everywhere") {
+  Running run(1, 2);
+  run.workers[0]->Signal(SIGKILL);
+  CheckSurvivor(*run.ps[0], "worker 0 (", run.Result("ps", 0));
+  CheckSurvivor(*run.workers[1], "worker 0 (", run.Result("worker", 1));
+}
+
+TEST_CASE("failure: ps 0 killed in the middle ends the run with 4 everywhere") {
+  Running run(2, 2);
+  run.ps[0]->Signal(SIGKILL);
+  CheckSurvivor(*run.ps[1], "ps 0 (", run.Result("ps", 1));
+  for (int i : {0, 1}) CheckSurvivor(*run.workers[i], "ps 0 (", run.Result("worker", i));
+}
+
+TEST_CASE("failure: another ps killed in the middle ends the run with 4 everywhere") {
+  Running run(2, 2);
+  run.ps[1]->Signal(SIGKILL);
+  CheckSurvivor(*run.ps[0], "ps 1 (", run.Result("ps", 0));
+  for (int i : {0, 1}) CheckSurvivor(*run.workers[i], "ps 1 (", run.Result("worker", i));
+}
+
+TEST_CASE("failure: a ps that is stopped, not dead, ends the run with 4 everywhere") {
+  Running run(2, 2);
+  run.ps[1]->Signal(SIGSTOP);
+  CheckSurvivor(*run.ps[0], "ps 1 (", run.Result("ps", 0));
+  for (int i : {0, 1}) CheckSurvivor(*run.workers[i], "ps 1 (", run.Result("worker", i));
+  // When it wakes it finds that it was given up.
+  run.ps[1]->Signal(SIGCONT);
+  REQUIRE(run.ps[1]->WaitForEnd());
+  CHECK(run.ps[1]->exit_code() == 4);
+}
+
+TEST_CASE("failure: a worker that is stopped, not dead, ends the run with 4 everywhere") {
+  Running run(1, 2);
+  run.workers[1]->Signal(SIGSTOP);
+  CheckSurvivor(*run.ps[0], "worker 1 (", run.Result("ps", 0));
+  CheckSurvivor(*run.workers[0], "worker 1 (", run.Result("worker", 0));
+  run.workers[1]->Signal(SIGCONT);
+  REQUIRE(run.workers[1]->WaitForEnd());
+  CHECK(run.workers[1]->exit_code() == 4);
+}
+
+TEST_CASE("failure: SIGTERM to one worker is 143 there and 4 elsewhere, naming it") {
+  Running run(1, 2);
+  run.workers[1]->Signal(SIGTERM);
+  CHECK(RunToEnd(*run.workers[1]) == 143);
+  CheckSurvivor(*run.ps[0], "worker 1 (", run.Result("ps", 0));
+  CheckSurvivor(*run.workers[0], "worker 1 (", run.Result("worker", 0));
+}
+
+}  // namespace
+}  // namespace dtrain::testing

@@ -1,0 +1,45 @@
+// The prose of --help. The lists of options come from the options themselves (command_line.cc).
+#pragma once
+
+namespace dtrain {
+
+constexpr char kAbout[] =
+    "dtrain trains models with parameter servers (ps) and workers, as one YAML file describes them.\n"
+    "This form runs one task of the cluster; the same file goes to every machine.";
+
+constexpr char kMainFooter[] =
+    R"(Examples:
+  dtrain local --config configs/quickstart_digits.yaml             a whole cluster on this machine
+  dtrain --config cluster.yaml --role ps --index 0                 one task of a real one
+  dtrain --config cluster.yaml --role worker --index 1 --set train.steps=1000
+  dtrain --config cluster.yaml --dump-config                       the file with all defaults filled in
+
+Exit codes:
+  0 done   1 internal error or local I/O   2 usage, config or data   3 diverged
+  4 a peer was lost or a deadline passed   130 SIGINT   143 SIGTERM
+
+docs/config.md explains every key of the file.)";
+
+constexpr char kLocalAbout[] = "Run the whole cluster on this machine, as child processes on free ports";
+
+constexpr char kLocalFooter[] =
+    R"(Examples:
+  dtrain local --config configs/first_cluster.yaml
+  dtrain local --config configs/quickstart_digits.yaml --ps 2 --workers 3 --result result.json
+  dtrain local --config configs/quickstart_digits.yaml --in-process --set train.steps=20
+
+The addresses in the file are not used.
+When a task dies the others are ended too, and the last block names the first that failed, its last
+lines and the logs (log.dir). The exit code is that task's own; 4 when a signal killed it. Ctrl-C and
+SIGTERM end all tasks: 130 and 143.)";
+
+constexpr char kCheckAbout[] = "Check the file and the data without running, and show what they come to";
+
+constexpr char kCheckFooter[] =
+    R"(Examples:
+  dtrain check --config cluster.yaml
+  dtrain check --config cluster.yaml --set 'cluster.ps=[a:9001, b:9001]'
+
+Reads the file and all data. Exit code 0 when both are good, 2 with every error found.)";
+
+}  // namespace dtrain

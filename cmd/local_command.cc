@@ -1,0 +1,139 @@
+#include "cmd/local_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "cmd/end_on_signal.h"
+#include "cmd/load_config.h"
+#include "cmd/local_cluster.h"
+#include "cmd/post_mortem.h"
+#include "cmd/result_file.h"
+#include "cmd/supervisor.h"
+#include "trainer/config/dump.h"
+#include "trainer/task/run_task.h"
+
+namespace dtrain {
+namespace {
+
+// Where worker 0 leaves its result: memory without a name, so that nothing lies about at any ending.
+class ResultMemory {
+ public:
+  ResultMemory() : fd_(memfd_create("dtrain-result", MFD_CLOEXEC)) { DT_CHECK(fd_ >= 0, errno); }
+  ~ResultMemory() { close(fd_); }
+  ResultMemory(const ResultMemory&) = delete;
+  ResultMemory& operator=(const ResultMemory&) = delete;
+  int fd() const { return fd_; }
+
+  // What worker 0 has written; a summary without anything when it has not got that far.
+  RunSummary Read() const {
+    std::string text(static_cast<size_t>(lseek(fd_, 0, SEEK_END)), '\0');
+    RunSummary summary;
+    const ssize_t got = pread(fd_, text.data(), text.size(), 0);
+    if (got == static_cast<ssize_t>(text.size())) FromWireJson(text, &summary);
+    return summary;
+  }
+
+ private:
+  int fd_;
+};
+
+// The spec's counts, unless the flags say otherwise.
+int Count(const std::optional<int>& flag, const std::vector<std::string>& spec, int otherwise) {
+  if (flag) return *flag;
+  return spec.empty() ? otherwise : static_cast<int>(spec.size());
+}
+
+// Loaded here first: errors are then told once, not by every child.
+Config LoadLocal(const LocalArguments& arguments) {
+  LoadOptions options;
+  options.cluster_optional = true;
+  Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+  const int ps = Count(arguments.ps, config.cluster.ps, kDefaultPs);
+  const int workers = Count(arguments.workers, config.cluster.worker, kDefaultWorkers);
+  config.cluster = arguments.in_process ? InProcessCluster(ps, workers)
+                                        : ClusterConfig{LocalNames(ps), LocalNames(workers)};
+  config.net.bind.clear();
+  return config;
+}
+
+int RunThreads(const Config& config, ResultFile& result) {
+  LogOptions log_options = LogOptionsOf(config.log);
+  LogOptions console = log_options;
+  console.directory.clear();
+  Logger log("local", console);
+  const EndOnSignal end_on_signal(result, log);
+  TaskOptions options;
+  options.started_nanos = ProcessStartWallNanos();
+  result.Write(RunClusterInProcess(config, log_options, options));
+  return 0;
+}
+
+Outcome RunChildren(const LocalArguments& arguments, const Config& config, int result_fd) {
+  Supervisor supervisor{Patience()};
+  {
+    // Closed here once the children have them: the port of a dead ps must not look alive.
+    std::vector<ListeningSocket> sockets(config.cluster.ps.size());
+    const int workers = static_cast<int>(config.cluster.worker.size());
+    supervisor.Start(LocalCommands(arguments.config, sockets, workers, result_fd));
+  }
+  return supervisor.Run();
+}
+
+// The exit code of the run; says on standard error why it is not 0.
+int Judge(const Outcome& outcome, const std::string& log_directory) {
+  if (outcome.stop_signal != 0) {
+    fmt::print(stderr, "dtrain: stopped by {}\n", SignalName(outcome.stop_signal));
+    return 128 + outcome.stop_signal;
+  }
+  if (const std::optional<size_t> cause = FindCause(outcome.ends)) {
+    const ChildEnd& end = outcome.ends[*cause];
+    fmt::print(stderr, "{}", FailureReport(end, outcome.ends, log_directory));
+    return ExitCodeOf(end);
+  }
+  if (!outcome.stuck) return 0;
+  fmt::print(stderr, "dtrain: the run was over, but some tasks did not end and were killed\n");
+  return static_cast<int>(ExitCode::kInternal);
+}
+
+std::string StatusOf(const Outcome& outcome, int exit_code, const std::string& reported) {
+  if (outcome.stop_signal != 0) return "stopped";
+  return exit_code == 0 ? reported : StatusOf(static_cast<ExitCode>(exit_code));
+}
+
+}  // namespace
+
+int RunLocalCommand(const LocalArguments& arguments) {
+  if (arguments.config.dump) {
+    fmt::print("{}", DumpConfig(LoadLocal(arguments)));
+    return 0;
+  }
+  ResultFile result(arguments.result);
+  try {
+    const Config config = LoadLocal(arguments);
+    if (arguments.in_process) return RunThreads(config, result);
+    const ResultMemory memory;
+    const Outcome outcome = RunChildren(arguments, config, memory.fd());
+    const int exit_code = Judge(outcome, config.log.dir);
+    RunSummary summary = memory.Read();
+    summary.status = StatusOf(outcome, exit_code, summary.status);
+    summary.wall_s = SecondsSinceStart();
+    if (summary.first_step_nanos != 0) {
+      summary.startup_s = static_cast<double>(summary.first_step_nanos - ProcessStartWallNanos()) * 1e-9;
+    }
+    result.Write(summary);
+    return exit_code;
+  } catch (const Failure& failure) {
+    result.WriteEnding(StatusOf(failure.code()));
+    throw;
+  } catch (...) {
+    result.WriteEnding(StatusOf(ExitCode::kInternal));
+    throw;
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,253 @@
+// dtrain local with the real binary: results, failures, signals, and nothing left behind.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+constexpr int64_t kForEver = 1000000000000;
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct Local {
+  std::string directory = NewDirectory();
+  std::string config = directory + "/job.yaml";
+  std::string result = directory + "/result.json";
+
+  explicit Local(const std::string& job) { WriteFile(config, job); }
+  std::unique_ptr<Process> Start(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"local", "--config", config, "--result", result};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return std::make_unique<Process>(arguments);
+  }
+};
+
+std::string EndlessJob() { return LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n"; }
+
+// The child of `parent` that is this task; -1 when there is none.
+pid_t ChildOf(const Process& parent, const std::string& role, int index) {
+  for (const pid_t pid : parent.Children()) {
+    if (Contains(CommandLine(pid), fmt::format("--role {} --index {} ", role, index))) return pid;
+  }
+  return -1;
+}
+
+std::vector<std::string> FilesIn(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST_CASE("local: without a cluster section it is 1 ps and 2 workers, and the result is the run's") {
+  AdoptOrphans();
+  const Local job(LinearJob(100));
+  const auto run = job.Start();
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  REQUIRE(code == 0);
+  const nlohmann::json result = ReadResult(job.result);
+  REQUIRE(result.is_object());
+  CHECK(result.at("status") == "done");
+  CHECK(result.at("global_step") == 100);
+  CHECK(result.at("examples") == 800);
+  CHECK(result.at("local_steps").size() == 2);
+  CHECK(result.at("startup_s").get<double>() > 0);
+  CHECK(result.at("startup_s").get<double>() <= result.at("wall_s").get<double>());
+  CHECK(Contains(run->standard_error(), "worker 1 | done"));
+  CHECK(FilesIn(job.directory) == std::vector<std::string>{"job.yaml", "result.json"});
+  CHECK(NoneLeft());
+}
+
+TEST_CASE("local: the flags decide how many tasks there are") {
+  const Local job(LinearJob(60));
+  const auto run = job.Start({"--ps", "2", "--workers", "3"});
+  CHECK(RunToEnd(*run) == 0);
+  CHECK(ReadResult(job.result).at("local_steps").size() == 3);
+  CHECK(Contains(run->standard_error(), "ps 1 | done"));
+}
+
+TEST_CASE("local: threads of one process give the same steps, and weights as near as async allows") {
+  const Local job(LinearJob(2000));
+  const auto run = job.Start({"--in-process"});
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  REQUIRE(code == 0);
+  const nlohmann::json result = ReadResult(job.result);
+  CHECK(result.at("status") == "done");
+  CHECK(result.at("global_step") == 2000);
+  for (const auto& weight : result.at("weights").at("weights/W1")) {
+    CHECK(weight.get<double>() == doctest::Approx(2).epsilon(0.05));
+  }
+}
+
+TEST_CASE("local: a task that is killed ends the run with 4; the last block names it and shows its lines") {
+  AdoptOrphans();
+  const Local job(EndlessJob());
+  const std::string logs = job.directory + "/logs";
+  const auto run = job.Start({"--set", "log.dir=" + logs});
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  const pid_t victim = ChildOf(*run, "worker", 1);
+  REQUIRE(victim > 0);
+  kill(victim, SIGKILL);
+  CHECK(RunToEnd(*run) == 4);
+  const std::string said = run->standard_error();
+  const size_t block = said.find("dtrain: worker 1 was killed by SIGKILL; its last");
+  REQUIRE(block != std::string::npos);
+  CHECK(said.find("worker 1 | epoch", block) != std::string::npos);
+  for (const char* name : {"/ps-0.log", "/worker-0.log", "/worker-1.log"}) {
+    CAPTURE(name);
+    CHECK(said.find(logs + name, block) != std::string::npos);
+    CHECK(std::filesystem::exists(logs + name));
+  }
+  CHECK(ReadResult(job.result).at("status") == "peer_lost");
+  CHECK(NoneLeft());
+}
+
+TEST_CASE("local: a ps that is killed is named, not the workers that lost it") {
+  AdoptOrphans();
+  const Local job(EndlessJob());
+  const auto run = job.Start({"--ps", "2"});
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  kill(ChildOf(*run, "ps", 1), SIGKILL);
+  CHECK(RunToEnd(*run) == 4);
+  CHECK(Contains(run->standard_error(), "dtrain: ps 1 was killed by SIGKILL"));
+  CHECK(NoneLeft());
+}
+
+TEST_CASE("local: a task that hangs is given up, killed and named") {
+  AdoptOrphans();
+  const Local job(EndlessJob());
+  const auto run = job.Start({"--set", "failure.detect_s=1"});
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  kill(ChildOf(*run, "ps", 0), SIGSTOP);
+  CHECK(RunToEnd(*run) == 4);
+  CHECK(Contains(run->standard_error(), "ps 0 did not end and was killed"));
+  CHECK(run->seconds() < 30);
+  CHECK(NoneLeft());
+}
+
+TEST_CASE("local: a task that fails of itself gives its exit code, and victims are not blamed") {
+  AdoptOrphans();
+  const Local job(
+      "model: {kind: softmax, inputs: 4, outputs: 2}\n"
+      "data: {train: {format: idx, images: gone-images, labels: gone-labels}}\n"
+      "train: {steps: 10}\n");
+  const auto run = job.Start();
+  CHECK(RunToEnd(*run) == 2);
+  const std::string said = run->standard_error();
+  CAPTURE(said);
+  CHECK(Contains(said, "ended with exit code 2"));
+  CHECK(Contains(said, "gone-"));
+  CHECK(ReadResult(job.result).at("status") == "failed");
+  CHECK(NoneLeft());
+}
+
+TEST_CASE("local: an error of the config is told once, by the parent, and leaves a result") {
+  const Local job(LinearJob(100));
+  const auto run = job.Start({"--set", "train.batch_sise=3"});
+  CHECK(RunToEnd(*run) == 2);
+  const std::string said = run->standard_error();
+  CAPTURE(said);
+  const size_t told = said.find("unknown key \"batch_sise\"");
+  REQUIRE(told != std::string::npos);
+  CHECK(said.find("unknown key", told + 1) == std::string::npos);
+  CHECK(ReadResult(job.result).at("status") == "failed");
+}
+
+TEST_CASE("local: Ctrl-C is 130 and SIGTERM 143, with every task gone and a result") {
+  AdoptOrphans();
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Local job(EndlessJob());
+    const auto run = job.Start();
+    REQUIRE(run->WaitForLine("worker 0 | epoch"));
+    run->Signal(signal);
+    CHECK(RunToEnd(*run) == 128 + signal);
+    CHECK(ReadResult(job.result).at("status") == "stopped");
+    CHECK(FilesIn(job.directory) == std::vector<std::string>{"job.yaml", "result.json"});
+    CHECK(NoneLeft());
+  }
+}
+
+TEST_CASE("local: Ctrl-C ends a run of threads too") {
+  const Local job(EndlessJob());
+  const auto run = job.Start({"--in-process"});
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  run->Signal(SIGINT);
+  CHECK(RunToEnd(*run) == 130);
+  CHECK(ReadResult(job.result).at("status") == "stopped");
+}
+
+TEST_CASE("local: children die with a parent that is killed") {
+  AdoptOrphans();
+  const Local job(EndlessJob());
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  CHECK(run->Children().size() == 3);
+  run->Signal(SIGKILL);
+  REQUIRE(run->WaitForEnd());
+  CHECK(NoneLeft(milliseconds(10000)));
+  CHECK(FilesIn(job.directory) == std::vector<std::string>{"job.yaml"});
+}
+
+TEST_CASE("local: a result that cannot be written is found before anything starts") {
+  const Local job(EndlessJob());
+  for (const std::string& path : {std::string("/proc/nowhere/result.json"), job.directory}) {
+    Process run({"local", "--config", job.config, "--result", path});
+    CHECK(RunToEnd(run) == 2);
+    CAPTURE(run.standard_error());
+    CHECK(Contains(run.standard_error(), "dtrain: --result " + path));
+    CHECK_FALSE(Contains(run.standard_error(), "listening"));
+  }
+}
+
+TEST_CASE("local: an older result does not outlive the start of a run") {
+  const Local job(EndlessJob());
+  WriteFile(job.result, "{\"status\": \"done\"}");
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("listening"));
+  run->Signal(SIGKILL);
+  REQUIRE(run->WaitForEnd());
+  CHECK_FALSE(std::filesystem::exists(job.result));
+}
+
+TEST_CASE("local: many runs at once do not take each other's ports") {
+  AdoptOrphans();
+  const Local job(LinearJob(20));
+  std::vector<std::unique_ptr<Process>> runs;
+  for (int i = 0; i < 10; ++i) {
+    runs.push_back(std::make_unique<Process>(std::vector<std::string>{"local", "--config", job.config}));
+  }
+  for (const auto& run : runs) {
+    const int code = RunToEnd(*run);
+    CAPTURE(run->standard_error());
+    CHECK(code == 0);
+  }
+  CHECK(NoneLeft());
+}
+
+TEST_CASE("local: the effective config is that of the cluster it would make") {
+  const Local job(LinearJob(20));
+  Process dump({"local", "--config", job.config, "--ps", "2", "--workers", "1", "--dump-config"});
+  REQUIRE(RunToEnd(dump) == 0);
+  CHECK(Contains(dump.standard_output(), "ps: [\"127.0.0.1:0\", \"127.0.0.1:0\"]"));
+  const std::string again = job.directory + "/again.yaml";
+  WriteFile(again, dump.standard_output());
+  Process second({"local", "--config", again, "--dump-config"});
+  REQUIRE(RunToEnd(second) == 0);
+  CHECK(second.standard_output() == dump.standard_output());
+}
+
+}  // namespace
+}  // namespace dtrain::testing

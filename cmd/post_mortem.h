@@ -1,0 +1,31 @@
+// Which of several dead tasks was the cause, and what to tell the user about it. Plain functions on plain
+// data; local and other launchers share them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dtrain {
+
+// How one child ended.
+struct ChildEnd {
+  std::string name;  // "worker 1"
+  int exit_code = 0;
+  int signal = 0;                       // that killed it; 0: it ended by itself
+  bool ended_by_us = false;             // we had asked it to end
+  std::vector<std::string> last_lines;  // each with its newline
+};
+
+// The exit code of a run that this child has ended: its own; a task that a signal killed is a lost peer (4).
+int ExitCodeOf(const ChildEnd& end);
+
+// Index into `ends` (in the order of dying) of the first causal failure. A child that ended because a peer
+// was lost (exit 4) is a victim as long as another has failed in its own right. Unset: nobody failed.
+std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends);
+
+// The last block on the terminal: who, how, its last lines, where the logs are. `log_directory` empty: none.
+std::string FailureReport(const ChildEnd& cause, const std::vector<ChildEnd>& ends,
+                          const std::string& log_directory);
+
+}  // namespace dtrain

@@ -1,0 +1,70 @@
+#include "cmd/result_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/atomic_file.h"
+#include "base/clock.h"
+
+namespace dtrain {
+
+ResultFile::ResultFile(const std::string& path, int fd) : path_(path), fd_(fd) {
+  if (path_.empty()) return;
+  struct stat found {};
+  if (stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
+    throw UserError("--result {}: is not a regular file. Name a file.", path_);
+  }
+  // Written once for the proof, then removed.
+  try {
+    WriteFileAtomically(path_, "");
+  } catch (const IoError& error) {
+    throw UserError("--result {}", error.what());
+  }
+  unlink(path_.c_str());
+}
+
+void ResultFile::Write(const RunSummary& summary) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (written_) return;
+  written_ = true;
+  if (!path_.empty()) WriteFileAtomically(path_, ToJson(summary));
+  if (fd_ < 0) return;
+  const std::string text = ToWireJson(summary);
+  if (write(fd_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    throw IoError("the result cannot be handed to the parent: {}", ErrnoText(errno));
+  }
+}
+
+void ResultFile::WriteEnding(const std::string& status) {
+  RunSummary summary;
+  summary.status = status;
+  summary.wall_s = SecondsSinceStart();
+  try {
+    Write(summary);
+  } catch (const Failure& failure) {
+    fmt::print(stderr, "dtrain: {}\n", failure.what());
+  }
+}
+
+double SecondsSinceStart() { return static_cast<double>(WallNanos() - ProcessStartWallNanos()) / 1e9; }
+
+std::string StatusOf(ExitCode code) {
+  switch (code) {
+    case ExitCode::kOk:
+      return "done";
+    case ExitCode::kDiverged:
+      return "diverged";
+    case ExitCode::kPeerLost:
+      return "peer_lost";
+    case ExitCode::kInternal:
+    case ExitCode::kUser:
+      return "failed";
+  }
+  return "failed";
+}
+
+}  // namespace dtrain

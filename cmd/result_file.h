@@ -1,0 +1,39 @@
+// ResultFile: the destination of `--result`: JSON, whole or absent, written once whatever the ending.
+// Owner: the command. Thread: any; a signal thread may write while the run ends.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "base/error.h"
+#include "trainer/task/run_summary.h"
+
+namespace dtrain {
+
+class ResultFile {
+ public:
+  // `path`, empty for none: an older file there is removed, so that what lies there later is this run's.
+  // Throws UserError when none can be written there: at the start, not after hours.
+  // `fd`, -1 for none: from a `dtrain local`, which completes what is written there as wire JSON.
+  explicit ResultFile(const std::string& path, int fd = -1);
+
+  // The first call writes, later ones do nothing. Throws IoError when the disk has failed meanwhile.
+  void Write(const RunSummary& summary);
+  // For a run that has not got to its own summary. A write that fails is reported, not thrown: how the run
+  // ended matters more.
+  void WriteEnding(const std::string& status);
+
+ private:
+  std::mutex mutex_;
+  bool written_ = false;
+  const std::string path_;
+  const int fd_;
+};
+
+// Since this process was executed.
+double SecondsSinceStart();
+
+// The `status` of a task that ends with this code.
+std::string StatusOf(ExitCode code);
+
+}  // namespace dtrain

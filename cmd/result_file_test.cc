@@ -1,0 +1,72 @@
+#include "cmd/result_file.h"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace dtrain {
+namespace {
+
+std::string PathOf(const std::string& name) { return std::string(getenv("TEST_TMPDIR")) + "/" + name; }
+
+nlohmann::json Read(const std::string& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+}
+
+TEST_CASE("result file: the first ending is the one that is written") {
+  const std::string path = PathOf("first.json");
+  ResultFile result(path);
+  RunSummary summary;
+  summary.status = "done";
+  summary.global_step = 7;
+  result.Write(summary);
+  result.WriteEnding("stopped");
+  CHECK(Read(path).at("status") == "done");
+  CHECK(Read(path).at("global_step") == 7);
+}
+
+TEST_CASE("result file: an ending without a summary has its status and the time it took") {
+  const std::string path = PathOf("ending.json");
+  ResultFile result(path);
+  result.WriteEnding("peer_lost");
+  CHECK(Read(path).at("status") == "peer_lost");
+  CHECK(Read(path).at("wall_s").get<double>() >= 0);
+  CHECK(Read(path).at("steps_per_s").is_null());
+}
+
+TEST_CASE("result file: an older file is gone once the run has begun") {
+  const std::string path = PathOf("older.json");
+  std::ofstream(path) << "old";
+  const ResultFile result(path);
+  CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("result file: missing directories are made") {
+  const std::string path = PathOf("a/b/c.json");
+  ResultFile result(path);
+  result.WriteEnding("done");
+  CHECK(Read(path).is_object());
+}
+
+TEST_CASE("result file: a place that cannot be written is refused at once, and left alone") {
+  std::filesystem::create_directories(PathOf("directory"));
+  for (const std::string& path :
+       {PathOf("directory"), std::string("/dev/null"), std::string("/proc/x/r.json")}) {
+    CAPTURE(path);
+    CHECK_THROWS_AS(ResultFile{path}, UserError);
+  }
+  CHECK(std::filesystem::is_directory(PathOf("directory")));
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_CASE("result file: without a path nothing is written") {
+  ResultFile result("");
+  result.WriteEnding("done");
+}
+
+}  // namespace
+}  // namespace dtrain

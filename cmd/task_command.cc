@@ -1,0 +1,74 @@
+#include "cmd/task_command.h"
+
+#include "base/clock.h"
+#include "cmd/end_on_signal.h"
+#include "cmd/exit_deadline.h"
+#include "cmd/load_config.h"
+#include "cmd/result_file.h"
+#include "trainer/task/network_transport.h"
+#include "trainer/task/run_task.h"
+
+namespace dtrain {
+namespace {
+
+// Everything ends within 5 s of the run's end; this is for tearing down alone.
+constexpr milliseconds kTearDown{3000};
+
+// "Use --index 0.", "Use --index 0, 1 or 2.", "Use --index 0 to 7."
+std::string IndexRemedy(int count) {
+  if (count == 1) return "Use --index 0.";
+  if (count == 2) return "Use --index 0 or 1.";
+  if (count == 3) return "Use --index 0, 1 or 2.";
+  return fmt::format("Use --index 0 to {}.", count - 1);
+}
+
+void CheckIndex(const ClusterConfig& cluster, TaskId task) {
+  const bool is_ps = task.role == Role::kPs;
+  const int count = static_cast<int>(is_ps ? cluster.ps.size() : cluster.worker.size());
+  if (task.index < count) return;
+  const std::string role = is_ps ? "ps" : "worker";
+  const std::string has = count == 1 ? fmt::format("only {} 0", role)
+                                     : fmt::format("{} 0 to {}", is_ps ? "ps" : "workers", count - 1);
+  throw UserError("{}: the spec has {} (cluster.{}). {}", TaskName(task), has, role, IndexRemedy(count));
+}
+
+// The run itself. A failure goes to the log, which carries role and index.
+int RunLogged(const TaskArguments& arguments, const Config& config, Logger& log, ResultFile& result) {
+  ExitDeadline exit_deadline;
+  const auto transport = NewNetworkTransport(config.net);
+  TaskOptions options;
+  options.listening_fd = arguments.listening_fd;
+  options.started_nanos = ProcessStartWallNanos();
+  ExitCode code = ExitCode::kOk;
+  try {
+    result.Write(RunTask(config, *arguments.task, *transport, log, options));
+  } catch (const Failure& failure) {
+    code = failure.code();
+    log.Error("{}", failure.what());
+  } catch (const std::exception& error) {
+    code = ExitCode::kInternal;
+    log.Error("internal error: {}", error.what());
+  }
+  if (code != ExitCode::kOk) result.WriteEnding(StatusOf(code));
+  exit_deadline.Arm(static_cast<int>(code), kTearDown);
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int RunTaskCommand(const TaskArguments& arguments) {
+  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, {});
+  ResultFile result(arguments.result, arguments.result_fd);
+  try {
+    const Config config = LoadConfig(arguments.config.path, arguments.config.sets, {});
+    CheckIndex(config.cluster, *arguments.task);
+    Logger log(TaskName(*arguments.task), LogOptionsOf(config.log));
+    const EndOnSignal end_on_signal(result, log);
+    return RunLogged(arguments, config, log, result);
+  } catch (const Failure& failure) {
+    result.WriteEnding(StatusOf(failure.code()));
+    throw;
+  }
+}
+
+}  // namespace dtrain

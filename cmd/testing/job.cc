@@ -1,0 +1,92 @@
+#include "cmd/testing/job.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/check.h"
+
+namespace dtrain::testing {
+
+ReservedPort::ReservedPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  const int on = 1;
+  setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  DT_CHECK(bind(fd_, generic, size) == 0 && getsockname(fd_, generic, &size) == 0, errno);
+  address_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+}
+
+ReservedPort::~ReservedPort() { close(fd_); }
+
+std::string NewDirectory() {
+  const char* base = getenv("TEST_TMPDIR");
+  std::string path = std::string(base != nullptr ? base : "/tmp") + "/dtrain.XXXXXX";
+  DT_CHECK(mkdtemp(path.data()) != nullptr, errno);
+  return path;
+}
+
+void WriteFile(const std::string& path, const std::string& content) {
+  std::ofstream file(path, std::ios::binary);
+  file << content;
+  file.close();
+  DT_CHECK(file.good(), path);
+}
+
+nlohmann::json ReadResult(const std::string& path) {
+  std::ifstream file(path);
+  const nlohmann::json document = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  return document.is_object() ? document : nlohmann::json();
+}
+
+std::string LinearJob(int64_t steps) {
+  return fmt::format(
+      "model: {{kind: linear, inputs: 2}}\n"
+      "data: {{train: {{format: synthetic, name: linear}}}}\n"
+      "train: {{batch_size: 8, steps: {}}}\n",
+      steps);
+}
+
+Cluster::Cluster(int ps, int workers, const std::string& job)
+    : directory_(NewDirectory()), workers_(workers) {
+  for (int i = 0; i < ps; ++i) ps_.push_back(std::make_unique<ReservedPort>());
+  config_ = WriteConfig("job.yaml", job);
+}
+
+std::string Cluster::WriteConfig(const std::string& name, const std::string& job) const {
+  std::vector<std::string> ps, workers;
+  for (const auto& port : ps_) ps.push_back(port->address());
+  for (int i = 0; i < workers_; ++i) workers.push_back(address("worker", i));
+  const std::string path = directory_ + "/" + name;
+  WriteFile(path, fmt::format("cluster:\n  ps: [\"{}\"]\n  worker: [\"{}\"]\n{}", fmt::join(ps, "\", \""),
+                              fmt::join(workers, "\", \""), job));
+  return path;
+}
+
+std::unique_ptr<Process> Cluster::Start(const std::string& role, int index,
+                                        const std::vector<std::string>& more) const {
+  return StartWith(config_, role, index, more);
+}
+
+std::unique_ptr<Process> Cluster::StartWith(const std::string& config, const std::string& role, int index,
+                                            const std::vector<std::string>& more) const {
+  std::vector<std::string> arguments = {"--config", config, "--role", role, "--index", std::to_string(index)};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return std::make_unique<Process>(arguments);
+}
+
+std::string Cluster::address(const std::string& role, int index) const {
+  if (role == "ps") return ps_.at(static_cast<size_t>(index))->address();
+  return fmt::format("localhost:{}", 1 + index);  // a name: no worker listens
+}
+
+}  // namespace dtrain::testing

@@ -1,0 +1,64 @@
+// Jobs for tests of the real binary: free ports, config files and data files in the test's own directory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cmd/testing/process.h"
+
+namespace dtrain::testing {
+
+// A port at 127.0.0.1 that is kept from others until this object is gone, while dtrain may listen at it:
+// bound but not listening, with SO_REUSEADDR on both sides.
+class ReservedPort {
+ public:
+  ReservedPort();
+  ~ReservedPort();
+  ReservedPort(const ReservedPort&) = delete;
+  ReservedPort& operator=(const ReservedPort&) = delete;
+  const std::string& address() const { return address_; }  // "127.0.0.1:40001"
+
+ private:
+  int fd_ = -1;
+  std::string address_;
+};
+
+// A new directory under TEST_TMPDIR, and paths in it.
+std::string NewDirectory();
+void WriteFile(const std::string& path, const std::string& content);
+// What `--result` wrote; null when there is no file, or not JSON.
+nlohmann::json ReadResult(const std::string& path);
+
+// An endless linear job that ends at `steps`; small, without files.
+std::string LinearJob(int64_t steps);
+
+// A cluster on ports of its own whose tasks are started one by one, each in a process.
+class Cluster {
+ public:
+  // `job`: the YAML without the cluster section.
+  Cluster(int ps, int workers, const std::string& job);
+
+  // Starts a task; `more` are further arguments.
+  std::unique_ptr<Process> Start(const std::string& role, int index,
+                                 const std::vector<std::string>& more = {}) const;
+  // With another config file.
+  std::unique_ptr<Process> StartWith(const std::string& config, const std::string& role, int index,
+                                     const std::vector<std::string>& more = {}) const;
+  // The job's file again with `job` in place of its own, for the same cluster.
+  std::string WriteConfig(const std::string& name, const std::string& job) const;
+
+  const std::string& directory() const { return directory_; }
+  const std::string& config() const { return config_; }
+  std::string address(const std::string& role, int index) const;
+
+ private:
+  std::string directory_;
+  std::string config_;
+  std::vector<std::unique_ptr<ReservedPort>> ps_;
+  int workers_;
+};
+
+}  // namespace dtrain::testing

@@ -1,0 +1,174 @@
+#include "cmd/testing/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "base/check.h"
+
+namespace dtrain::testing {
+namespace {
+
+// Readable once the process has ended. By number: this glibc's header does not suit C++.
+int OpenPid(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
+constexpr const char* kProgram = "cmd/dtrain";  // in the runfiles
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Appends what is there; false at the end.
+bool Append(int fd, std::string* text) {
+  char buffer[4096];
+  const ssize_t got = read(fd, buffer, sizeof buffer);
+  if (got > 0) text->append(buffer, static_cast<size_t>(got));
+  return got > 0 || (got < 0 && errno == EINTR);
+}
+
+std::vector<pid_t> ChildrenOf(pid_t pid) {
+  std::istringstream list(ReadFile(fmt::format("/proc/{}/task/{}/children", pid, pid)));
+  std::vector<pid_t> children;
+  for (pid_t child; list >> child;) children.push_back(child);
+  return children;
+}
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& arguments) : begun_(Clock::now()) {
+  std::vector<std::string> words = arguments;
+  words.insert(words.begin(), "dtrain");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int output[2], error[2];
+  DT_CHECK(pipe2(output, O_CLOEXEC) == 0 && pipe2(error, O_CLOEXEC) == 0, errno);
+  pid_ = fork();
+  if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int nothing = open("/dev/null", O_RDONLY);
+    dup2(nothing, STDIN_FILENO);
+    dup2(output[1], STDOUT_FILENO);
+    dup2(error[1], STDERR_FILENO);
+    execv(kProgram, argv.data());
+    _exit(127);
+  }
+  DT_CHECK(pid_ > 0, errno);
+  close(output[1]);
+  close(error[1]);
+  collector_ = std::thread([this, out = output[0], err = error[0]] { Collect(out, err); });
+}
+
+Process::~Process() {
+  Signal(SIGKILL);
+  collector_.join();
+}
+
+// Ends when the process has ended, even where a grandchild still holds the pipes.
+void Process::Collect(int output, int error) {
+  const int ended = OpenPid(pid_);
+  DT_CHECK(ended >= 0, errno);
+  pollfd waiting[] = {{output, POLLIN, 0}, {error, POLLIN, 0}, {ended, POLLIN, 0}};
+  std::string* texts[] = {&output_, &error_};
+  while (true) {
+    poll(waiting, 3, -1);
+    std::lock_guard<std::mutex> hold(mutex_);
+    bool read_something = false;
+    for (int i = 0; i < 2; ++i) {
+      if (waiting[i].fd < 0 || (waiting[i].revents & (POLLIN | POLLHUP)) == 0) continue;
+      const bool more = Append(waiting[i].fd, texts[i]);
+      if (!more) waiting[i].fd = -1;
+      read_something = read_something || more;
+    }
+    changed_.notify_all();
+    if (!read_something && waiting[2].revents != 0) break;
+  }
+  std::lock_guard<std::mutex> hold(mutex_);
+  while (waitpid(pid_, &wait_status_, 0) < 0 && errno == EINTR) {
+  }
+  ended_ = true;
+  ended_at_ = Clock::now();
+  changed_.notify_all();
+  for (const int fd : {output, error, ended}) close(fd);
+}
+
+bool Process::WaitForEnd(milliseconds patience) {
+  std::unique_lock<std::mutex> hold(mutex_);
+  return changed_.wait_for(hold, patience, [this] { return ended_; });
+}
+
+bool Process::WaitForLine(const std::string& text, milliseconds patience) {
+  std::unique_lock<std::mutex> hold(mutex_);
+  const auto said = [&] { return error_.find(text) != std::string::npos; };
+  changed_.wait_for(hold, patience, [&] { return ended_ || said(); });
+  return said();
+}
+
+void Process::Signal(int signal) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (!ended_) kill(pid_, signal);
+}
+
+int Process::exit_code() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  DT_CHECK(ended_);
+  return WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_);
+}
+
+double Process::seconds() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  DT_CHECK(ended_);
+  return SecondsBetween(begun_, ended_at_);
+}
+
+std::string Process::standard_output() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return output_;
+}
+
+std::string Process::standard_error() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return error_;
+}
+
+std::vector<pid_t> Process::Children() const { return ChildrenOf(pid_); }
+
+int RunToEnd(Process& process) { return process.WaitForEnd() ? process.exit_code() : -1; }
+
+std::string CommandLine(pid_t pid) {
+  std::string text = ReadFile(fmt::format("/proc/{}/cmdline", pid));
+  std::replace(text.begin(), text.end(), '\0', ' ');
+  return text;
+}
+
+void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+bool NoneLeft(milliseconds patience) {
+  const TimePoint deadline = Clock::now() + patience;
+  while (true) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    const std::vector<pid_t> children = ChildrenOf(getpid());
+    if (children.empty()) return true;
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return false;
+    pollfd ended{OpenPid(children.front()), POLLIN, 0};
+    if (ended.fd < 0) continue;
+    poll(&ended, 1, static_cast<int>(left));
+    close(ended.fd);
+  }
+}
+
+}  // namespace dtrain::testing

@@ -1,0 +1,72 @@
+// Process: the real dtrain binary under test: started, watched, signalled, and never left behind.
+// Output is collected by a thread of its own, so that a talkative child cannot block. All waiting is for
+// events, with a deadline. Owner: the test. Thread: the test's.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace dtrain::testing {
+
+// Longer than anything takes under sanitizers on a busy machine: reached only when something hangs.
+constexpr milliseconds kPatience{60000};
+
+class Process {
+ public:
+  // Runs `dtrain arguments...` in the test's working directory. Two starts never wait for each other.
+  explicit Process(const std::vector<std::string>& arguments);
+  ~Process();  // kills and reaps what still runs
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // True when it has ended by the deadline; its output is then complete.
+  bool WaitForEnd(milliseconds patience = kPatience);
+  // True when standard error contains `text` by the deadline; false also when it ends without.
+  bool WaitForLine(const std::string& text, milliseconds patience = kPatience);
+  // To this process only; nothing when it has ended.
+  void Signal(int signal);
+
+  pid_t pid() const { return pid_; }
+  // After WaitForEnd(): the exit code, or 128 + signal.
+  int exit_code();
+  double seconds();  // from start to end
+  std::string standard_output();
+  std::string standard_error();
+  // Pids of its own children now.
+  std::vector<pid_t> Children() const;
+
+ private:
+  void Collect(int output, int error);
+
+  TimePoint begun_;
+  pid_t pid_ = -1;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string output_;
+  std::string error_;
+  bool ended_ = false;
+  int wait_status_ = 0;
+  TimePoint ended_at_;
+  std::thread collector_;
+};
+
+// Runs to the end and returns the exit code; -1 when it hangs.
+int RunToEnd(Process& process);
+
+// The command line of a process as one text with spaces; empty when it is gone.
+std::string CommandLine(pid_t pid);
+
+// Makes orphans of our children our own, so that NoneLeft() sees them. Once, at the start of a test.
+void AdoptOrphans();
+// True when no child and no adopted orphan is alive by the deadline; reaps them. Every Process of the test
+// has ended before.
+bool NoneLeft(milliseconds patience = kPatience);
+
+}  // namespace dtrain::testing

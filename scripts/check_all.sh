@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Everything: check.sh, every test, and every test again under ASan, UBSan and TSan.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/check.sh
+scripts/test.sh
+for sanitizer in asan ubsan tsan; do
+  echo "check_all: $sanitizer"
+  scripts/test.sh "--config=$sanitizer"
+done
+echo "check_all: fine"

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Installs what building and testing need and this machine lacks, from Debian's own packages.
+# Uses sudo only where it is not root. Says nothing but one line when nothing is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+missing=()
+while read -r package; do
+  case "$package" in '' | '#'*) continue ;; esac
+  if [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
+    missing+=("$package")
+  fi
+done <scripts/packages.txt
+
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "install: nothing is missing"
+  exit 0
+fi
+echo "install: ${missing[*]}"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || {
+    echo "install: neither root nor sudo: ask an administrator to install: ${missing[*]}" >&2
+    exit 1
+  }
+  as_root=(sudo)
+fi
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything, runs every test, and ends with `N passed, N failed, N skipped`
+# (test cases). Flags are Bazel's: `scripts/test.sh --config=asan`.
+# Exits non-zero when a test failed, the build failed, or no test ran.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+scripts/install.sh || exit 1
+
+# Tests on MNIST run where the data lies beside the checkout; elsewhere they say why they are skipped.
+if [ -d ../shared/data ]; then
+  DTRAIN_SHARED_DATA=$(cd ../shared/data && pwd)
+  export DTRAIN_SHARED_DATA
+fi
+
+bazel build "$@" //... </dev/null || {
+  echo "the build failed" >&2
+  echo "0 passed, 1 failed, 0 skipped"
+  exit 1
+}
+bazel test --keep_going "$@" //... </dev/null
+bazel_status=$?
+
+logs=$(bazel info "$@" bazel-testlogs 2>/dev/null </dev/null)
+passed=0 failed=0 skipped=0
+while read -r target; do
+  log="$logs/$(printf '%s' "${target#//}" | tr ':' '/')/test.log"
+  summary=$(sed 's/\x1b\[[0-9;]*m//g' "$log" 2>/dev/null | grep -a '^\[doctest\] test cases:' | tail -n 1)
+  if [ -z "$summary" ]; then  # it crashed, timed out or never ran
+    echo "no result: $target" >&2
+    failed=$((failed + 1))
+    continue
+  fi
+  skips=$(grep -ac '^SKIPPED:' "$log")
+  grep -a '^SKIPPED:' "$log" | sed "s|^|$target: |"
+  [[ $summary =~ ([0-9]+)\ passed ]] && passed=$((passed + BASH_REMATCH[1] - skips))
+  [[ $summary =~ ([0-9]+)\ failed ]] && failed=$((failed + BASH_REMATCH[1]))
+  skipped=$((skipped + skips))
+done < <(bazel query 'tests(//...)' 2>/dev/null </dev/null)
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$bazel_status" -eq 0 ] && [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
