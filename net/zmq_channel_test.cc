@@ -18,6 +18,8 @@ namespace {
 
 using ZmqPair = Pair<ZmqKind>;
 
+constexpr double kLingerAndMargin = 1.0 + 1.5;  // the margin is for a machine that does other things too
+
 // A ZeroMQ socket of somebody who has never read our code.
 class Stranger {
  public:
@@ -254,7 +256,7 @@ TEST_CASE("zmq transport: its end takes at most the linger time, though peers co
     SendUntilStuck(*server, id);
     begin = Clock::now();
   }
-  CHECK(SecondsSince(begin) < 2.5);
+  CHECK(SecondsSince(begin) < kLingerAndMargin);
 }
 
 TEST_CASE("zmq transport: its end takes at most the linger time, though the peer's process is stopped") {
@@ -283,7 +285,7 @@ TEST_CASE("zmq transport: its end takes at most the linger time, though the peer
     SendUntilStuck(*server, id);
     begin = Clock::now();
   }
-  CHECK(SecondsSince(begin) < 2.5);
+  CHECK(SecondsSince(begin) < kLingerAndMargin);
   kill(child, SIGKILL);
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child);

@@ -1,0 +1,44 @@
+#include "net/lent_buffer.h"
+
+#include <doctest/doctest.h>
+
+#include <utility>
+
+namespace dtrain::net {
+
+TEST_CASE("lent buffer: is zeroed, aligned and not lent at first") {
+  const LentBuffer buffer(1000);
+  CHECK(buffer.bytes() == 1000);
+  CHECK(reinterpret_cast<uintptr_t>(buffer.floats()) % 64 == 0);
+  CHECK_FALSE(buffer.lent());
+  for (int i = 0; i < 250; ++i) CHECK(buffer.floats()[i] == 0.0f);
+}
+
+TEST_CASE("lent buffer: is lent until the last frame over it has ended") {
+  const LentBuffer buffer(1000);
+  const auto lend = [&](size_t offset, size_t size) {
+    const LentBytes bytes = buffer.Lend(offset, size);
+    return Frame::Lend(bytes.data, bytes.size, bytes.release, bytes.context);
+  };
+  Frame first = lend(0, 400);
+  Frame second = lend(400, 600);
+  CHECK(second.data() == reinterpret_cast<const std::byte*>(buffer.floats()) + 400);
+  first = Frame();
+  CHECK(buffer.lent());
+  second = Frame();
+  CHECK_FALSE(buffer.lent());
+}
+
+TEST_CASE("lent buffer: its bytes outlive it while a frame is over them") {
+  Frame frame;
+  {
+    LentBuffer buffer(8);
+    buffer.floats()[1] = 2.5f;
+    const LentBytes bytes = buffer.Lend(0, 8);
+    frame = Frame::Lend(bytes.data, bytes.size, bytes.release, bytes.context);
+    const LentBuffer moved = std::move(buffer);
+  }
+  CHECK(reinterpret_cast<const float*>(frame.data())[1] == 2.5f);
+}
+
+}  // namespace dtrain::net
