@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <sstream>
 
 #include "cmd/testing/process.h"
@@ -84,16 +83,24 @@ TEST_CASE("command line: every golden prints what its file says and ends with it
 TEST_CASE("command line: --version names the version, the commit, the libraries and CUDA") {
   Process process({"--version"});
   CHECK(RunToEnd(process) == 0);
-  const std::regex expected(
-      "dtrain [0-9]+\\.[0-9]+\\.[0-9]+\n"
-      "commit (unknown|[0-9a-f]{7,40}(-dirty)?)\n"
-      "libzmq [0-9]+\\.[0-9]+\\.[0-9]+\n"
-      "flatbuffers [0-9]+\\.[0-9]+\\.[0-9]+\n"
-      "OpenBLAS [0-9]+\\.[0-9]+\\.[0-9]+\n"
-      "CUDA (built in|not built in)\n");
-  const std::string said = process.standard_output();
-  CAPTURE(said);
-  CHECK(std::regex_match(said, expected));
+  std::istringstream said(process.standard_output());
+  std::string line;
+  for (const char* name : {"dtrain", "commit", "libzmq", "flatbuffers", "OpenBLAS", "CUDA"}) {
+    REQUIRE(std::getline(said, line));
+    const size_t space = line.find(' ');
+    const std::string value = space == std::string::npos ? "" : line.substr(space + 1);
+    CAPTURE(line);
+    CHECK(line.substr(0, space) == name);
+    if (name == std::string("commit")) {
+      CHECK((value == "unknown" || value.size() >= 40));
+    } else if (name == std::string("CUDA")) {
+      CHECK((value == "built in" || value == "not built in"));
+    } else {
+      CHECK(std::count(value.begin(), value.end(), '.') == 2);
+      CHECK(value.find_first_not_of("0123456789.") == std::string::npos);
+    }
+  }
+  CHECK_FALSE(std::getline(said, line));
 }
 
 TEST_CASE("command line: --dump-config prints a file that loads to itself") {

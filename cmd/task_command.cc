@@ -63,6 +63,7 @@ int RunTaskCommand(const TaskArguments& arguments) {
     const Config config = LoadConfig(arguments.config.path, arguments.config.sets, {});
     CheckIndex(config.cluster, *arguments.task);
     Logger log(TaskName(*arguments.task), LogOptionsOf(config.log));
+    PrepareProcess(config);
     const EndOnSignal end_on_signal(result, log);
     return RunLogged(arguments, config, log, result);
   } catch (const Failure& failure) {

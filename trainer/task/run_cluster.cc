@@ -43,6 +43,7 @@ void RunOne(const Config& config, TaskId task, net::Transport& transport, const 
 }  // namespace
 
 RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, const TaskOptions& options) {
+  PrepareProcess(config);
   net::InprocTransport transport;
   Outcome outcome;
   std::vector<std::thread> threads;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "gpu/ops.h"
 #include "net/address.h"
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
@@ -47,6 +48,8 @@ RunSummary RunOrAbort(Task& task) {
 }
 
 }  // namespace
+
+void PrepareProcess(const Config& config) { gpu::SetThreads(static_cast<int>(config.device.threads)); }
 
 RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, Logger& log,
                    const TaskOptions& options) {

@@ -16,6 +16,9 @@ struct TaskOptions {
   int64_t started_nanos = 0;  // wall clock at exec, for startup_s
 };
 
+// Once in a process, before its first task: limits the threads of matrix products to device.threads.
+void PrepareProcess(const Config& config);
+
 // Runs until the run ends everywhere. Throws Failure (error.h) where it cannot: by then the other tasks
 // have been told why, as far as they can be reached. Thread: one for each task of the process.
 RunSummary RunTask(const Config& config, TaskId task, net::Transport& transport, Logger& log,
