@@ -20,10 +20,9 @@ std::string CheckValues(const First& first, const Rest&... rest) {
 
 }  // namespace dtrain
 
-#define DT_CHECK(condition, ...)                                               \
-  do {                                                                         \
-    if (__builtin_expect(!(condition), 0)) {                                   \
-      ::dtrain::CheckFailed(__FILE__, __LINE__, #condition,                    \
-                            ::dtrain::internal::CheckValues(__VA_ARGS__));     \
-    }                                                                          \
+#define DT_CHECK(condition, ...)                                                                           \
+  do {                                                                                                     \
+    if (__builtin_expect(!(condition), 0)) {                                                               \
+      ::dtrain::CheckFailed(__FILE__, __LINE__, #condition, ::dtrain::internal::CheckValues(__VA_ARGS__)); \
+    }                                                                                                      \
   } while (false)

@@ -20,8 +20,7 @@ std::string WallText(int64_t wall_nanos) {
   tm parts{};
   localtime_r(&seconds, &parts);
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:03}", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                     wall_nanos / 1000000 % 1000);
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, wall_nanos / 1000000 % 1000);
 }
 
 int64_t ProcessStartWallNanos() {

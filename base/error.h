@@ -14,10 +14,10 @@ namespace dtrain {
 // The process exit codes. docs/operations: part of the contract with scripts, never renumbered.
 enum class ExitCode : int {
   kOk = 0,
-  kInternal = 1,   // our own fault, or local I/O such as a full disk
-  kUser = 2,       // usage, config, data: the user can fix it
-  kDiverged = 3,   // non-finite loss or gradient
-  kPeerLost = 4,   // a peer is gone or a deadline passed
+  kInternal = 1,  // our own fault, or local I/O such as a full disk
+  kUser = 2,      // usage, config, data: the user can fix it
+  kDiverged = 3,  // non-finite loss or gradient
+  kPeerLost = 4,  // a peer is gone or a deadline passed
 };
 
 class Failure : public std::runtime_error {

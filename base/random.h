@@ -33,7 +33,9 @@ class CounterRandom {
     return ((Bits(counter) >> 32) * bound) >> 32;
   }
   // In [0, 1), 53 bits.
-  constexpr double Uniform(uint64_t counter) const { return static_cast<double>(Bits(counter) >> 11) * 0x1p-53; }
+  constexpr double Uniform(uint64_t counter) const {
+    return static_cast<double>(Bits(counter) >> 11) * 0x1p-53;
+  }
   // Standard normal by Box and Muller (1958), cosine branch.
   double Normal(uint64_t counter) const;
 

@@ -59,8 +59,12 @@ Layout PlaceVariables(std::vector<Variable> variables, int ps_count, PlacementPo
   Layout layout;
   layout.variables = std::move(variables);
   switch (policy) {
-    case PlacementPolicy::kBytes: CutByBytes(ps_count, &layout); break;
-    case PlacementPolicy::kRoundRobin: DealInTurn(ps_count, &layout); break;
+    case PlacementPolicy::kBytes:
+      CutByBytes(ps_count, &layout);
+      break;
+    case PlacementPolicy::kRoundRobin:
+      DealInTurn(ps_count, &layout);
+      break;
   }
   return layout;
 }

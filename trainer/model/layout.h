@@ -17,7 +17,7 @@ struct Variable {
   int64_t rows = 0;
   int64_t cols = 1;
   bool bias = false;
-  int64_t fan_in = 1;   // for glorot
+  int64_t fan_in = 1;  // for glorot
   int64_t fan_out = 1;
   int64_t offset = 0;  // of element 0 in the flat vector
   int64_t size() const { return rows * cols; }

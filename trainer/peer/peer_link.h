@@ -54,7 +54,7 @@ class PeerLink {
   std::vector<Open> open_;  // a ring
   size_t head_ = 0;
   size_t open_count_ = 0;
-  bool quiet_ = false;      // the fields below are about the oldest open request
+  bool quiet_ = false;  // the fields below are about the oldest open request
   TimePoint quiet_since_;
   TimePoint next_repeat_;
   milliseconds repeat_after_{0};

@@ -46,11 +46,10 @@ void Registration::SayHello() {
   const auto process = builder.CreateString(ProcessText());
   const auto version = builder.CreateString(kVersion);
   net::Message hello = encoder_.Finish(
-      {run_id_, 0, 0},
-      wire::CreateHello(builder, net::kProtocol,
-                        self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
-                        static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps_index_), address,
-                        process, version, list));
+      {run_id_, 0, 0}, wire::CreateHello(builder, net::kProtocol,
+                                         self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
+                                         static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps_index_),
+                                         address, process, version, list));
   channel_.Send(link_.node(), hello);  // not connected yet: said again soon
 }
 
@@ -71,8 +70,8 @@ void Registration::OnRefuse(const wire::Refuse& refuse) {
       welcomed_ = false;  // the ps was restarted
       return;
     case Reason::BadRequest:
-      throw Failure(ExitCode::kInternal, fmt::format("{} refused a request of {}: {}", link_.name(),
-                                                     TaskName(self_), text));
+      throw Failure(ExitCode::kInternal,
+                    fmt::format("{} refused a request of {}: {}", link_.name(), TaskName(self_), text));
     default:
       throw UserError("{} refuses {}: {}.", link_.name(), TaskName(self_), text);
   }

@@ -45,9 +45,9 @@ TEST_CASE("registration: a reason that may pass is kept, others end the task wit
   Registration registration(config, {Role::kWorker, 0}, 0, channel);
   registration.OnRefuse(RefuseMessage(wire::Reason::Held, "index in use by another").get());
   CHECK(registration.Waiting() == "ps 0 (127.0.0.1:10001): index in use by another");
-  CHECK_THROWS_WITH_AS(registration.OnRefuse(RefuseMessage(wire::Reason::Config, "train.steps is 1 there").get()),
-                       doctest::Contains("ps 0 (127.0.0.1:10001) refuses worker 0: train.steps is 1 there"),
-                       UserError);
+  CHECK_THROWS_WITH_AS(
+      registration.OnRefuse(RefuseMessage(wire::Reason::Config, "train.steps is 1 there").get()),
+      doctest::Contains("ps 0 (127.0.0.1:10001) refuses worker 0: train.steps is 1 there"), UserError);
 }
 
 TEST_CASE("registration: a ps that was restarted has to be told Hello again") {

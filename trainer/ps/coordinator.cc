@@ -40,15 +40,32 @@ bool Coordinator::IsChief(const Member& member) const {
 bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
   const uint64_t number = request.request();
   switch (request.body_type()) {
-    case Body::Ready: OnReady(member, number); return true;
-    case Body::Initialised: OnInitialised(member, number); return true;
-    case Body::NeedStep: OnNeedStep(member, number); return true;
-    case Body::Done: OnDone(member, number, *request.body_as_Done()); return true;
-    case Body::WaitAllDone: OnWaitAllDone(member, number); return true;
-    case Body::Report: OnReport(member, number, *request.body_as_Report()); return true;
-    case Body::WaitEnd: OnWaitEnd(member, number); return true;
-    case Body::Bye: StandingOf(member).told = true; return true;
-    default: return false;
+    case Body::Ready:
+      OnReady(member, number);
+      return true;
+    case Body::Initialised:
+      OnInitialised(member, number);
+      return true;
+    case Body::NeedStep:
+      OnNeedStep(member, number);
+      return true;
+    case Body::Done:
+      OnDone(member, number, *request.body_as_Done());
+      return true;
+    case Body::WaitAllDone:
+      OnWaitAllDone(member, number);
+      return true;
+    case Body::Report:
+      OnReport(member, number, *request.body_as_Report());
+      return true;
+    case Body::WaitEnd:
+      OnWaitEnd(member, number);
+      return true;
+    case Body::Bye:
+      StandingOf(member).told = true;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -82,7 +99,7 @@ void Coordinator::Start(Member& member, uint64_t request, bool initialise) {
   if (member.task.role == Role::kWorker && standing.open_steps == 0) Grant(member, config_.train.in_flight);
   outbox_.Send(member.node, request, [&](auto& builder) {
     return wire::CreateStart(builder, static_cast<uint32_t>(standing.open_steps), initialise,
-                                  static_cast<uint64_t>(member.applied));
+                             static_cast<uint64_t>(member.applied));
   });
 }
 
@@ -195,9 +212,8 @@ void Coordinator::Complete(RunSummary* summary) const {
     if (members_.all()[i].task.role != Role::kWorker) continue;
     const Standing& standing = standings_[i];
     summary->local_steps.push_back(standing.local_steps);
-    summary->worker_accuracy.push_back(std::isnan(standing.accuracy)
-                                           ? std::nullopt
-                                           : std::optional<double>(standing.accuracy));
+    summary->worker_accuracy.push_back(
+        std::isnan(standing.accuracy) ? std::nullopt : std::optional<double>(standing.accuracy));
     summary->examples += standing.examples;
     summary->bytes_sent += static_cast<int64_t>(standing.bytes_sent);
     summary->bytes_received += static_cast<int64_t>(standing.bytes_received);
@@ -219,9 +235,8 @@ void Coordinator::Complete(RunSummary* summary) const {
 void Coordinator::OnWaitEnd(Member& member, uint64_t request) {
   StandingOf(member).end_request = request;
   if (phase_ != Phase::kEnded) return;
-  outbox_.Send(member.node, request, [&](auto& builder) {
-    return wire::CreateEnd(builder, builder.CreateString(summary_json_));
-  });
+  outbox_.Send(member.node, request,
+               [&](auto& builder) { return wire::CreateEnd(builder, builder.CreateString(summary_json_)); });
 }
 
 void Coordinator::Left(Member& member) {
@@ -258,8 +273,9 @@ void Coordinator::Tick(TimePoint now) {
   if (phase_ != Phase::kJoining) return;
   const std::string missing = members_.Missing();
   if (!missing.empty() && now - begun_ > Seconds(config_.failure.startup_timeout_s)) {
-    throw PeerLost("not all tasks came in {} s (failure.startup_timeout_s); {}. Start them, or look at their logs.",
-                   config_.failure.startup_timeout_s, Status());
+    throw PeerLost(
+        "not all tasks came in {} s (failure.startup_timeout_s); {}. Start them, or look at their logs.",
+        config_.failure.startup_timeout_s, Status());
   }
   if (now < next_status_) return;
   next_status_ = now + kStatusEvery;

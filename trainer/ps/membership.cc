@@ -26,9 +26,7 @@ Settings SettingsOf(const wire::Hello& hello) {
 }  // namespace
 
 Membership::Membership(const Config& config, TaskId self)
-    : config_(config),
-      self_(self),
-      detect_(static_cast<int64_t>(config.failure.detect_s * 1000)) {
+    : config_(config), self_(self), detect_(static_cast<int64_t>(config.failure.detect_s * 1000)) {
   const size_t recent = static_cast<size_t>(config.train.in_flight) + 2;
   const auto add = [&](Role role, size_t count) {
     for (size_t i = 0; i < count; ++i) {
@@ -58,22 +56,22 @@ std::optional<Membership::Decision> Membership::RefuseStranger(const wire::Hello
                                                 net::kProtocol, hello.protocol(), hello.version()->str()));
   }
   if (hello.ps_index() != static_cast<uint32_t>(self_.index)) {
-    return refuse(Reason::WrongTask,
-                  fmt::format("this is {}, not ps {}; check the order of cluster.ps and the --index of each ps",
-                              TaskName(self_), hello.ps_index()));
+    return refuse(
+        Reason::WrongTask,
+        fmt::format("this is {}, not ps {}; check the order of cluster.ps and the --index of each ps",
+                    TaskName(self_), hello.ps_index()));
   }
   const TaskId task = TaskOf(hello);
-  const size_t count =
-      task.role == Role::kPs ? config_.cluster.ps.size() : config_.cluster.worker.size();
+  const size_t count = task.role == Role::kPs ? config_.cluster.ps.size() : config_.cluster.worker.size();
   if (hello.index() >= count) {
     return refuse(Reason::Index, fmt::format("{} is outside the spec, which has {} of that role here",
                                              TaskName(task), count));
   }
   if (const auto difference = FirstDifference(RunSettings(config_), SettingsOf(hello))) {
-    return refuse(Reason::Config,
-                  fmt::format("{} is {} on {} and {} on {}; give every task the same file and --set flags",
-                              difference->key, difference->ours, TaskName(self_), difference->theirs,
-                              TaskName(task)));
+    return refuse(
+        Reason::Config,
+        fmt::format("{} is {} on {} and {} on {}; give every task the same file and --set flags",
+                    difference->key, difference->ours, TaskName(self_), difference->theirs, TaskName(task)));
   }
   return std::nullopt;
 }
@@ -87,16 +85,16 @@ Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hell
   };
   const auto found = std::find_if(members_.begin(), members_.end(), same);
   if (found == members_.end()) {
-    return {false, Reason::WrongTask, fmt::format("{} has no business with {}", TaskName(task), TaskName(self_)),
-            std::nullopt};
+    return {false, Reason::WrongTask,
+            fmt::format("{} has no business with {}", TaskName(task), TaskName(self_)), std::nullopt};
   }
   Member& member = *found;
   Decision decision;
   if (member.here() && member.node != node) {
     if (!closed(member.node) && now - member.last_heard <= detect_) {
       const TimePoint since = held_since_.emplace(node, now).first->second;
-      const std::string both = fmt::format("index in use by {}; the newcomer is {}", NameOf(member),
-                                           hello.process()->str());
+      const std::string both =
+          fmt::format("index in use by {}; the newcomer is {}", NameOf(member), hello.process()->str());
       if (now - since <= detect_) return {false, Reason::Held, both, std::nullopt};
       held_since_.erase(node);
       return {false, Reason::Duplicate, both + ". Give each task an index of its own", std::nullopt};

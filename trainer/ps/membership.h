@@ -20,8 +20,8 @@ struct Member {
   net::NodeId node = 0;  // of its main connection; 0 while it is not here
   std::string process;   // "host, pid 123"
   TimePoint last_heard;
-  bool heard = false;         // since the last tick; spares a clock call per message
-  uint64_t last_request = 0;  // numbered requests are taken in order, without gaps
+  bool heard = false;             // since the last tick; spares a clock call per message
+  uint64_t last_request = 0;      // numbered requests are taken in order, without gaps
   std::vector<uint32_t> granted;  // steps granted by recent answers, by request modulo size
   int64_t applied = 0;            // gradients of this index applied here, over all incarnations
 

@@ -20,9 +20,9 @@ class HelloMessage {
     for (const auto& [key, value] : RunSettings(config)) {
       settings.push_back(wire::CreateSetting(b, b.CreateString(key), b.CreateString(value)));
     }
-    message_ = encoder_.Finish({}, wire::CreateHello(b, net::kProtocol, role, index, ps_index, b.CreateString("a"),
-                                                     b.CreateString("host, pid 7"), b.CreateString("1"),
-                                                     b.CreateVector(settings)));
+    message_ = encoder_.Finish(
+        {}, wire::CreateHello(b, net::kProtocol, role, index, ps_index, b.CreateString("a"),
+                              b.CreateString("host, pid 7"), b.CreateString("1"), b.CreateVector(settings)));
   }
   const wire::Hello& get() const { return *net::Decode(message_)->body_as_Hello(); }
 
@@ -38,7 +38,8 @@ TEST_CASE("membership: tasks that are not here are named with their addresses") 
   const Config config = LinearCluster(2, 2, 10);
   Membership members(config, {Role::kPs, 0});
   const TimePoint now = Clock::now();
-  CHECK(members.Missing() == "ps 1 (127.0.0.1:10002), worker 0 (127.0.0.1:11001), worker 1 (127.0.0.1:11002)");
+  CHECK(members.Missing() ==
+        "ps 1 (127.0.0.1:10002), worker 0 (127.0.0.1:11001), worker 1 (127.0.0.1:11002)");
   CHECK(members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 1).get(), now, Open).welcome);
   CHECK(members.joined() == 1);
   CHECK(members.Missing() == "ps 1 (127.0.0.1:10002), worker 0 (127.0.0.1:11001)");

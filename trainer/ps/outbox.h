@@ -26,9 +26,8 @@ class Outbox {
   }
 
   void Refuse(net::NodeId to, uint64_t request, wire::Reason reason, const std::string& text) {
-    Send(to, request, [&](auto& builder) {
-      return wire::CreateRefuse(builder, reason, builder.CreateString(text));
-    });
+    Send(to, request,
+         [&](auto& builder) { return wire::CreateRefuse(builder, reason, builder.CreateString(text)); });
   }
   void Ack(net::NodeId to, uint64_t request) {
     Send(to, request, [](auto& builder) { return wire::CreateAck(builder); });

@@ -50,8 +50,8 @@ std::vector<PartChecksum> ParameterShard::PartChecksums() const {
     const Variable& variable = layout_.variables[static_cast<size_t>(segment.variable)];
     const int64_t size = segment.rows * variable.cols * static_cast<int64_t>(sizeof(float));
     const float* values = current().floats() + (segment.offset - range_.begin);
-    parts.push_back({variable.name, segment.first_row, size,
-                     Crc32cExtend(0, values, static_cast<size_t>(size))});
+    parts.push_back(
+        {variable.name, segment.first_row, size, Crc32cExtend(0, values, static_cast<size_t>(size))});
   }
   return parts;
 }

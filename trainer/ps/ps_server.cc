@@ -13,6 +13,8 @@ using wire::Reason;
 
 // Messages between two looks at the clock while they come without a pause.
 constexpr int kMessagesPerTick = 256;
+// How long a failed ps 0 tries to tell the others why.
+constexpr milliseconds kAbortFarewell{1000};
 
 }  // namespace
 
@@ -132,11 +134,13 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, cons
       if (member.task.role != Role::kWorker || member.task.index != 0) return;
       shard_.Initialise();
       return outbox_.Ack(member.node, request);
-    case Body::Checksums: return OnChecksums(member, request);
+    case Body::Checksums:
+      return OnChecksums(member, request);
     case Body::Done:
       if (!coordinator_) return outbox_.Ack(member.node, request);
       break;
-    default: break;
+    default:
+      break;
   }
   if (coordinator_ && coordinator_->Handle(member, envelope)) return;
   DropFrame(member.node, "its kind is not for this ps");
@@ -144,7 +148,8 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, cons
 
 void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
   if (uplink_ && uplink_->run_id() == 0) {
-    return outbox_.Refuse(from, 0, Reason::NotReady, fmt::format("{} has not joined ps 0 yet", TaskName(self_)));
+    return outbox_.Refuse(from, 0, Reason::NotReady,
+                          fmt::format("{} has not joined ps 0 yet", TaskName(self_)));
   }
   outbox_.set_run_id(uplink_ ? uplink_->run_id() : outbox_.run_id());
   const auto closed = [this](net::NodeId old) {
@@ -174,12 +179,11 @@ void PsServer::OnHeartbeat(net::NodeId from) {
   const std::string status = coordinator_ ? coordinator_->Status() : std::string();
   outbox_.Send(from, 0, [&](auto& builder) {
     return wire::CreateHeartbeat(builder, builder.CreateString("serve"), shard_.version(),
-                                      builder.CreateString(status));
+                                 builder.CreateString(status));
   });
 }
 
-void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push,
-                      const net::Message& message) {
+void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, const net::Message& message) {
   const net::TensorView gradient = net::Tensor(message, push);
   const std::string wrong = WhyNotApplied(member, push, gradient);
   if (!wrong.empty()) {
@@ -195,7 +199,8 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push,
 // Empty for a gradient that may be applied.
 std::string PsServer::WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient) {
   if (gradient.size != shard_.bytes()) {
-    return fmt::format("it has {} bytes, the range of {} has {}", gradient.size, TaskName(self_), shard_.bytes());
+    return fmt::format("it has {} bytes, the range of {} has {}", gradient.size, TaskName(self_),
+                       shard_.bytes());
   }
   if (!shard_.initialised()) return "there are no initial values yet";
   if (coordinator_ && !coordinator_->MayStep(member)) return "its step was not granted";
@@ -216,25 +221,41 @@ void PsServer::OnChecksums(Member& member, uint64_t request) {
     std::vector<flatbuffers::Offset<wire::Part>> parts;
     for (const PartChecksum& part : shard_.PartChecksums()) {
       parts.push_back(wire::CreatePart(builder, builder.CreateString(part.name),
-                                            static_cast<uint64_t>(part.first_row),
-                                            static_cast<uint64_t>(part.bytes), part.crc));
+                                       static_cast<uint64_t>(part.first_row),
+                                       static_cast<uint64_t>(part.bytes), part.crc));
     }
     const net::ChannelStats stats = channel_.stats();
     return wire::CreateChecksumList(builder, builder.CreateVector(parts), stats.bytes_sent,
-                                         stats.bytes_received);
+                                    stats.bytes_received);
   });
 }
 
-void PsServer::OnAbort(const wire::Abort& abort) {
-  throw PeerLost("{}", AbortText(config_.cluster, abort));
-}
+void PsServer::OnAbort(const wire::Abort& abort) { throw PeerLost("{}", AbortText(config_.cluster, abort)); }
 
 void PsServer::Abort(int exit_code, const std::string& text) {
   if (uplink_) return uplink_->Abort(exit_code, text);
+  std::set<net::NodeId> untold;
   for (const Member& member : members_.all()) {
-    if (!member.here()) continue;
-    outbox_.Send(member.node, 0,
-                 [&](auto& builder) { return CreateAbort(builder, exit_code, self_, text); });
+    if (member.here()) untold.insert(member.node);
+  }
+  // A connection that closes takes along what its peer has not read yet, so this stays until each has said
+  // Bye or is gone.
+  const TimePoint deadline = Clock::now() + kAbortFarewell;
+  while (!untold.empty() && Clock::now() < deadline) {
+    for (auto node = untold.begin(); node != untold.end();) {
+      const auto abort = [&](auto& builder) { return CreateAbort(builder, exit_code, self_, text); };
+      node = outbox_.Send(*node, 0, abort) == net::SendResult::kGone ? untold.erase(node) : std::next(node);
+    }
+    TakeByes(std::min(deadline, Clock::now() + tick_), &untold);
+  }
+}
+
+void PsServer::TakeByes(TimePoint deadline, std::set<net::NodeId>* untold) {
+  net::NodeId from = 0;
+  net::Message message;
+  while (!untold->empty() && channel_.Receive(deadline, &from, &message) == net::ReceiveResult::kMessage) {
+    const wire::Envelope* envelope = net::Decode(message);
+    if (envelope != nullptr && envelope->body_type() == Body::Bye) untold->erase(from);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -44,6 +45,7 @@ class PsServer {
   void SendWeights(Member& member, uint64_t request);
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);
   void DropFrame(net::NodeId from, const char* why);
+  void TakeByes(TimePoint deadline, std::set<net::NodeId>* untold);
   void Tick(TimePoint now);
   void WatchMembers(TimePoint now);
   bool Finished(TimePoint now) const;

@@ -19,8 +19,8 @@ Uplink::Uplink(const Config& config, TaskId self, net::Channel& channel, net::Tr
       channel_(channel),
       log_(log),
       registration_(config, self, 0, channel),
-      heartbeat_(transport, {{registration_.link().node(), registration_.address()}},
-                 config.failure.detect_s, activity),
+      heartbeat_(transport, {{registration_.link().node(), registration_.address()}}, config.failure.detect_s,
+                 activity),
       begun_(Clock::now()),
       next_status_(begun_ + kStatusEvery) {}
 
@@ -49,19 +49,25 @@ void Uplink::Handle(const wire::Envelope& message) {
       }
       link.Clear();
       return;
-    case Body::Start: started_ |= link.Answered(message.request()); return;
+    case Body::Start:
+      started_ |= link.Answered(message.request());
+      return;
     case Body::End:
       if (!link.Answered(message.request())) return;
       end_ = message.body_as_End()->json()->str();
-      {
-        const net::Envelope bye{run_id(), 0, link.NextRequest()};
-        net::Message farewell = encoder_.Finish(bye, wire::CreateBye(encoder_.Begin()));
-        channel_.Send(node(), farewell);
-      }
+      return SayBye();
+    case Body::Abort:
+      SayBye();
+      throw PeerLost("{}", AbortText(config_.cluster, *message.body_as_Abort()));
+    default:
       return;
-    case Body::Abort: throw PeerLost("{}", AbortText(config_.cluster, *message.body_as_Abort()));
-    default: return;
   }
+}
+
+void Uplink::SayBye() {
+  const net::Envelope bye{run_id(), 0, registration_.link().NextRequest()};
+  net::Message message = encoder_.Finish(bye, wire::CreateBye(encoder_.Begin()));
+  channel_.Send(node(), message);
 }
 
 void Uplink::Tick(TimePoint now) {
@@ -92,8 +98,7 @@ void Uplink::Tick(TimePoint now) {
 
 void Uplink::Abort(int exit_code, const std::string& text) {
   flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
-  net::Message message =
-      encoder_.Finish({run_id(), 0, 0}, CreateAbort(builder, exit_code, self_, text));
+  net::Message message = encoder_.Finish({run_id(), 0, 0}, CreateAbort(builder, exit_code, self_, text));
   channel_.Send(node(), message);
 }
 

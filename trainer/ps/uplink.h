@@ -38,6 +38,7 @@ class Uplink {
 
  private:
   void Ask();
+  void SayBye();
 
   const Config& config_;
   const TaskId self_;

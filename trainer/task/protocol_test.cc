@@ -53,15 +53,17 @@ class RawWorker {
     }
   }
   void SendPush(uint64_t request, const std::vector<float>& gradient) {
-    net::Message message = encoder_.Push({run_id_, 0, request}, 0.5f, 1, 0,
-                                         {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr});
+    net::Message message =
+        encoder_.Push({run_id_, 0, request}, 0.5f, 1, 0,
+                      {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr});
     channel_->Send(node_, message);
   }
   void SendHello(uint32_t protocol = net::kProtocol, const Config* other = nullptr) {
     Send(0, [&](flatbuffers::FlatBufferBuilder& builder) {
       std::vector<flatbuffers::Offset<wire::Setting>> settings;
       for (const auto& [key, value] : RunSettings(other == nullptr ? config_ : *other)) {
-        settings.push_back(wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
+        settings.push_back(
+            wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
       }
       return wire::CreateHello(builder, protocol, wire::Role::Worker, static_cast<uint32_t>(index_), 0,
                                builder.CreateString("raw"), builder.CreateString("test, pid 1"),
@@ -103,9 +105,7 @@ class RawWorker {
   }
   // The rest of a chief's duties, from request `next` on, so that the ps ends.
   void End(uint64_t next) {
-    Send(next, [](auto& builder) {
-      return wire::CreateDone(builder, 1, 1, 0.5, 1, 2, 0, 0, 0);
-    });
+    Send(next, [](auto& builder) { return wire::CreateDone(builder, 1, 1, 0.5, 1, 2, 0, 0, 0); });
     REQUIRE(Expect<wire::Ack>() != nullptr);
     Send(next + 1, [](auto& builder) {
       return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));

@@ -27,12 +27,23 @@ struct Outcome {
 
 void RunOne(const Config& config, TaskId task, net::Transport& transport, const LogOptions& log_options,
             const TaskOptions& options, Outcome* outcome) {
+  Logger log(TaskName(task), log_options);
   try {
-    Logger log(TaskName(task), log_options);
     RunSummary summary = RunTask(config, task, transport, log, options);
     if (task.role != Role::kWorker || task.index != 0) return;
     std::lock_guard<std::mutex> hold(outcome->mutex);
     outcome->summary = std::move(summary);
+  } catch (const std::exception& error) {
+    log.Error("{}", error.what());
+    throw;
+  }
+}
+
+// What a thread runs: nothing leaves it but through the outcome.
+void RunThread(const Config& config, TaskId task, net::Transport& transport, const LogOptions& log_options,
+               const TaskOptions& options, Outcome* outcome) {
+  try {
+    RunOne(config, task, transport, log_options, options, outcome);
   } catch (const PeerLost&) {
     outcome->Failed(std::current_exception(), true);
   } catch (...) {
@@ -50,8 +61,7 @@ RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, cons
   const auto start = [&](Role role, size_t count) {
     for (size_t i = 0; i < count; ++i) {
       const TaskId task{role, static_cast<int>(i)};
-      threads.emplace_back(
-          [&, task] { RunOne(config, task, transport, log, options, &outcome); });
+      threads.emplace_back([&, task] { RunThread(config, task, transport, log, options, &outcome); });
     }
   };
   start(Role::kPs, config.cluster.ps.size());

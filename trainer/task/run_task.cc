@@ -15,7 +15,8 @@ namespace dtrain {
 namespace {
 
 // Opens the ps's port. Beyond this machine only with leave: anybody who reaches the port could join.
-void Listen(const Config& config, TaskId task, const TaskOptions& options, net::Channel& channel, Logger& log) {
+void Listen(const Config& config, TaskId task, const TaskOptions& options, net::Channel& channel,
+            Logger& log) {
   if (options.listening_fd >= 0) {
     log.Info("listening at {}", channel.BindDescriptor(options.listening_fd));
     return;
@@ -24,9 +25,10 @@ void Listen(const Config& config, TaskId task, const TaskOptions& options, net::
   const std::string& address = config.net.bind.empty() ? spec : config.net.bind;
   if (!net::IsLoopback(net::ParseAddress(address).host)) {
     if (!config.security.insecure) {
-      throw UserError("{}: listening beyond this machine without keys lets anybody in; refused. Set "
-                      "security.insecure: true if the network is trusted.",
-                      address);
+      throw UserError(
+          "{}: listening beyond this machine without keys lets anybody in; refused. Set "
+          "security.insecure: true if the network is trusted.",
+          address);
     }
     log.Warning("listening at {} without keys (security.insecure): anybody who reaches it can join", address);
   }
@@ -56,8 +58,8 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   const TimePoint begun = Clock::now();
   Config config = given;
   ResolveModelShape(PeekShape(config), &config);
-  const Layout layout = PlaceVariables(ModelVariables(config.model), static_cast<int>(config.cluster.ps.size()),
-                                       config.placement.policy);
+  const Layout layout = PlaceVariables(ModelVariables(config.model),
+                                       static_cast<int>(config.cluster.ps.size()), config.placement.policy);
   LogStart(config, task, layout, log);
   const std::unique_ptr<net::Channel> channel = transport.NewChannel();
   RunSummary summary;

@@ -12,7 +12,7 @@
 namespace dtrain {
 
 struct TaskOptions {
-  int listening_fd = -1;  // ps: a TCP socket that already listens, used in place of the spec's address
+  int listening_fd = -1;      // ps: a TCP socket that already listens, used in place of the spec's address
   int64_t started_nanos = 0;  // wall clock at exec, for startup_s
 };
 

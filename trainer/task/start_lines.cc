@@ -58,9 +58,9 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& l
 }
 
 void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger& log) {
-  log.Info("{} global steps, {} examples, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent", summary.global_step,
-           summary.examples, summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0),
-           summary.bytes_sent);
+  log.Info("{} global steps, {} examples, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
+           summary.global_step, summary.examples, summary.steps_per_s.value_or(0),
+           summary.examples_per_s.value_or(0), summary.bytes_sent);
   for (const auto& [name, values] : summary.weights) {
     if (values.size() <= 4) log.Info("{} = {:.6g}", name, fmt::join(values, " "));
   }
@@ -69,11 +69,12 @@ void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger
     const auto& own = summary.worker_accuracy;
     const auto index = static_cast<size_t>(task.index);
     if (index < own.size() && own[index]) log.Info("{} accuracy of this worker: {:.4f}", set, *own[index]);
-    if (summary.test_accuracy) log.Info("{} accuracy of the final weights: {:.4f}", set, *summary.test_accuracy);
+    if (summary.test_accuracy)
+      log.Info("{} accuracy of the final weights: {:.4f}", set, *summary.test_accuracy);
     if (summary.test_loss) log.Info("{} loss of the final weights: {:.6g}", set, *summary.test_loss);
   }
-  log.Info("total time: {:.2f} s, final cost: {:.6g}, model crc {}", summary.wall_s, summary.final_loss.value_or(0),
-           summary.model_crc.value_or("-"));
+  log.Info("total time: {:.2f} s, final cost: {:.6g}, model crc {}", summary.wall_s,
+           summary.final_loss.value_or(0), summary.model_crc.value_or("-"));
   log.Info("done");
 }
 

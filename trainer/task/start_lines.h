@@ -1,4 +1,5 @@
-// What a task logs when it starts and ends: where it belongs, what it runs on, what lies where, what came out.
+// What a task logs when it starts and ends: where it belongs, what it runs on, what lies where, what came
+// out.
 #pragma once
 
 #include "base/log.h"

@@ -20,12 +20,13 @@ void Progress::OnStep(const BatchSource& source, int64_t global_step, int64_t lo
   const TimePoint now = Clock::now();
   const double seconds = std::max(SecondsBetween(row_began_, now), 1e-9);
   const int64_t batches = source.batches_per_epoch();
-  log_.Info("epoch {:>4}  batch {:>6}/{:<6}  global step {:>9}  local step {:>9}  loss {:<11.6g}  "
-            "examples/s {:>9.0f}  ms/step {:.3f}",
-            source.epoch() + 1, batches > 0 ? fmt::format("{}", source.batch_in_epoch() + 1) : "-",
-            batches > 0 ? fmt::format("{}", batches) : "-", global_step, local_step,
-            loss_sum_ / static_cast<double>(steps_), static_cast<double>(examples_) / seconds,
-            seconds * 1000 / static_cast<double>(steps_));
+  log_.Info(
+      "epoch {:>4}  batch {:>6}/{:<6}  global step {:>9}  local step {:>9}  loss {:<11.6g}  "
+      "examples/s {:>9.0f}  ms/step {:.3f}",
+      source.epoch() + 1, batches > 0 ? fmt::format("{}", source.batch_in_epoch() + 1) : "-",
+      batches > 0 ? fmt::format("{}", batches) : "-", global_step, local_step,
+      loss_sum_ / static_cast<double>(steps_), static_cast<double>(examples_) / seconds,
+      seconds * 1000 / static_cast<double>(steps_));
   row_began_ = now;
   steps_ = examples_ = 0;
   loss_sum_ = 0;

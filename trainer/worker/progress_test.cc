@@ -49,7 +49,8 @@ TEST_CASE("progress: a row every log_every_steps local steps, with means since t
   hooks.log_every_steps = 4;
   const std::vector<std::string> rows = RowsOf(hooks, 11);
   REQUIRE(rows.size() == 2);
-  CHECK(rows[1].find("epoch    1  batch      8/10      global step        16  local step         8  loss 6.5 ") !=
+  CHECK(rows[1].find(
+            "epoch    1  batch      8/10      global step        16  local step         8  loss 6.5 ") !=
         std::string::npos);
 }
 

@@ -35,8 +35,7 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       next_status_(Clock::now() + kStatusEvery) {
   std::vector<Heartbeat::Target> targets;
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
-    registrations_.push_back(
-        std::make_unique<Registration>(config, self, static_cast<int>(ps), channel));
+    registrations_.push_back(std::make_unique<Registration>(config, self, static_cast<int>(ps), channel));
     targets.push_back({registrations_.back()->link().node(), registrations_.back()->address()});
   }
   heartbeat_ = std::make_unique<Heartbeat>(transport, targets, config.failure.detect_s, activity);
@@ -63,9 +62,10 @@ void PsClient::Join() {
       if (too_late || status_due) waiting += (waiting.empty() ? "" : ", ") + registration->Waiting();
     }
     if (too_late) {
-      throw PeerLost("{} s (failure.startup_timeout_s) have passed; waiting for {}. Start what is missing, or "
-                     "look at its log.",
-                     config_.failure.startup_timeout_s, waiting);
+      throw PeerLost(
+          "{} s (failure.startup_timeout_s) have passed; waiting for {}. Start what is missing, or "
+          "look at its log.",
+          config_.failure.startup_timeout_s, waiting);
     }
     if (status_due) {
       next_status_ = now + kStatusEvery;
@@ -100,18 +100,25 @@ bool PsClient::ReceiveOne(TimePoint deadline) {
 void PsClient::Handle(size_t ps, const wire::Envelope& envelope) {
   Registration& registration = *registrations_[ps];
   switch (envelope.body_type()) {
-    case Body::Weights: return OnWeights(ps, envelope);
-    case Body::Welcome: return registration.OnWelcome(envelope.run_id());
+    case Body::Weights:
+      return OnWeights(ps, envelope);
+    case Body::Welcome:
+      return registration.OnWelcome(envelope.run_id());
     case Body::Refuse:
       registration.OnRefuse(*envelope.body_as_Refuse());
       if (running_ && !registration.welcomed()) {
-        throw PeerLost("{} does not know this task any more: it was restarted, or gave this task up. See its log.",
-                       registration.link().name());
+        throw PeerLost(
+            "{} does not know this task any more: it was restarted, or gave this task up. See its log.",
+            registration.link().name());
       }
       return;
-    case Body::Abort: throw PeerLost("{}", AbortText(config_.cluster, *envelope.body_as_Abort()));
-    case Body::Heartbeat: return;  // only asks whether this connection is open
-    default: break;
+    case Body::Abort:
+      SayBye();
+      throw PeerLost("{}", AbortText(config_.cluster, *envelope.body_as_Abort()));
+    case Body::Heartbeat:
+      return;  // only asks whether this connection is open
+    default:
+      break;
   }
   if (!registration.link().Answered(envelope.request())) return;  // an answer given twice
   answer_ = &envelope;
@@ -203,8 +210,8 @@ void PsClient::OnQuiet(bool patient, const char* what) {
   for (size_t ps = 0; ps < ps_count(); ++ps) {
     PeerLink& link = registrations_[ps]->link();
     if (heartbeat_->Lost(ps)) {
-      throw PeerLost("{} has not been heard for {:.1f} s (failure.detect_s = {}). Look at its log.", link.name(),
-                     heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
+      throw PeerLost("{} has not been heard for {:.1f} s (failure.detect_s = {}). Look at its log.",
+                     link.name(), heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
     }
     if (!patient && link.WaitedSeconds(now) * 1000 > static_cast<double>(config_.net.timeout_ms)) {
       throw PeerLost("{}: no reply to {} of step {} in {} ms (net.timeout_ms). Is it alive? See its log.",
@@ -219,14 +226,14 @@ void PsClient::OnQuiet(bool patient, const char* what) {
 }
 
 void PsClient::Abort(int exit_code, const std::string& text) {
-  net::Message message = encoder_.Finish({run_id_, 0, 0}, CreateAbort(encoder_.Begin(), exit_code, self_, text));
+  net::Message message =
+      encoder_.Finish({run_id_, 0, 0}, CreateAbort(encoder_.Begin(), exit_code, self_, text));
   channel_.Send(registrations_[0]->link().node(), message);
 }
 
 void PsClient::SayBye() {
   const uint64_t request = registrations_[0]->link().NextRequest();
-  net::Message message =
-      encoder_.Finish({run_id_, 0, request}, wire::CreateBye(encoder_.Begin()));
+  net::Message message = encoder_.Finish({run_id_, 0, request}, wire::CreateBye(encoder_.Begin()));
   channel_.Send(registrations_[0]->link().node(), message);
 }
 

@@ -36,8 +36,7 @@ class PsClient {
   template <typename Build>
   const wire::Envelope& Call(size_t ps, bool patient, const char* what, Build&& build) {
     const uint64_t request = registrations_[ps]->link().NextRequest();
-    registrations_[ps]->link().Send(request,
-                                    encoder_.Finish({run_id_, 0, request}, build(encoder_.Begin())));
+    registrations_[ps]->link().Send(request, encoder_.Finish({run_id_, 0, request}, build(encoder_.Begin())));
     return AwaitAnswer(ps, patient, what);
   }
 

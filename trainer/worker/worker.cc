@@ -11,7 +11,6 @@
 namespace dtrain {
 namespace {
 
-
 // `--result` shows the weights of models up to this many values.
 constexpr int64_t kSmallModel = 64;
 
@@ -49,7 +48,8 @@ RunSummary Worker::Run() {
 void Worker::Load() {
   activity_.what = "load";
   data_ = LoadData(config_);
-  source_ = MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
+  source_ =
+      MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
 }
 
 void Worker::Start() {
@@ -130,7 +130,8 @@ const net::LentBuffer& Worker::FreeBuffer() {
 }
 
 double Worker::RecentLoss() const {
-  const auto count = static_cast<size_t>(std::min<int64_t>(steps_here_, static_cast<int64_t>(recent_losses_.size())));
+  const auto count =
+      static_cast<size_t>(std::min<int64_t>(steps_here_, static_cast<int64_t>(recent_losses_.size())));
   double sum = 0;
   for (size_t i = 0; i < count; ++i) sum += static_cast<double>(recent_losses_[i]);
   return count == 0 ? 0 : sum / static_cast<double>(count);
