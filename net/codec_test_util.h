@@ -61,7 +61,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Weights(e, 9, 17, 2, 78, Lent(Ramp(13))));
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000)));
-  add(encoder.Finish(e, wire::CreateDone(encoder.Begin(), 2, 3, 0.25, 5, 6, 7, 8, 0.9)));
+  add(encoder.Finish(e, wire::CreateDone(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9)));
   add(encoder.Finish(e, wire::CreateWaitAllDone(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateAllDone(encoder.Begin(), 82500)));
   add(encoder.Finish(e, wire::CreateChecksums(encoder.Begin())));

@@ -5,6 +5,12 @@
 #include "net/codec.h"
 
 namespace dtrain {
+namespace {
+
+// Longer than a channel waits between two attempts to connect.
+constexpr milliseconds kFirstBeatPatience{3000};
+
+}  // namespace
 
 milliseconds Heartbeat::Interval(double detect_s) {
   return milliseconds(std::clamp<int64_t>(static_cast<int64_t>(detect_s * 1000 / 6), 20, 1000));
@@ -33,8 +39,13 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
+void Heartbeat::Watch(size_t target) {
+  silent_beats_[target].store(-static_cast<int>(kFirstBeatPatience / interval_));
+}
+
 double Heartbeat::SilentSeconds(size_t target) const {
-  return static_cast<double>(silent_beats_[target].load()) * 1e-3 * static_cast<double>(interval_.count());
+  return static_cast<double>(std::max(silent_beats_[target].load(), 0)) * 1e-3 *
+         static_cast<double>(interval_.count());
 }
 
 std::string Heartbeat::status() const {

@@ -29,7 +29,10 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // Thread: any. Seconds of silence, to the beat; above detect_s the target is lost.
+  // The target has let this task in: silence counts from now on. A little more is granted at first, because
+  // this connection may still be waiting for its next attempt.
+  void Watch(size_t target);
+  // Thread: any. Seconds of silence, to the beat; above detect_s the target is lost. Meant after Watch().
   double SilentSeconds(size_t target) const;
   bool Lost(size_t target) const { return SilentSeconds(target) > detect_s_; }
   // What ps 0 said last of who is missing; empty once the run has started.
@@ -48,7 +51,7 @@ class Heartbeat {
   const Activity& activity_;
   std::unique_ptr<net::Channel> channel_;  // the thread's
   std::vector<net::NodeId> nodes_;
-  std::vector<std::atomic<int>> silent_beats_;
+  std::vector<std::atomic<int>> silent_beats_;  // below 0: what is granted at first
   mutable std::mutex mutex_;
   std::condition_variable stop_changed_;
   bool stop_ = false;

@@ -12,6 +12,9 @@ namespace {
 
 using wire::Reason;
 
+// A refusal is repeated with each Hello, so an old one says nothing of now.
+constexpr milliseconds kFreshRefusal{2000};
+
 std::string ProcessText() {
   char host[256] = "?";
   gethostname(host, sizeof host - 1);
@@ -64,6 +67,7 @@ void Registration::OnRefuse(const wire::Refuse& refuse) {
     case Reason::NotReady:
     case Reason::Held:
       last_refusal_ = text;
+      refused_ = Clock::now();
       return;
     case Reason::Unregistered:
     case Reason::Run:
@@ -78,10 +82,11 @@ void Registration::OnRefuse(const wire::Refuse& refuse) {
 }
 
 std::string Registration::Waiting() const {
-  if (!last_refusal_.empty()) return fmt::format("{}: {}", link_.name(), last_refusal_);
+  if (!last_refusal_.empty() && Clock::now() - refused_ < kFreshRefusal)
+    return fmt::format("{}: {}", link_.name(), last_refusal_);
   const net::ProbeResult probe = net::Probe(address_, milliseconds(500));
   if (probe.status == net::ProbeStatus::kOpen) {
-    return link_.name() + ": something listens there but does not answer as a ps of dtrain";
+    return link_.name() + ": listens, but has not answered yet; if that lasts, check the address and its log";
   }
   return fmt::format("{}: {}", link_.name(), probe.text);
 }

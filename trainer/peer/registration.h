@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "net/channel.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
@@ -43,6 +44,7 @@ class Registration {
   bool welcomed_ = false;
   uint64_t run_id_ = 0;
   std::string last_refusal_;
+  TimePoint refused_;
 };
 
 }  // namespace dtrain

@@ -12,6 +12,8 @@ namespace {
 using wire::Body;
 
 constexpr milliseconds kStatusEvery{5000};
+// Its answer, the summary, has to fit into a header too.
+constexpr size_t kLongestReport = 256 * 1024;
 // How long ps 0 stays after the end for those who have not said Bye.
 constexpr milliseconds kFarewell{3000};
 
@@ -96,7 +98,8 @@ void Coordinator::BeginWhenAllAreReady() {
 void Coordinator::Start(Member& member, uint64_t request, bool initialise) {
   Standing& standing = StandingOf(member);
   standing.ready_request = 0;
-  if (member.task.role == Role::kWorker && standing.open_steps == 0) Grant(member, config_.train.in_flight);
+  const bool steps_on = member.task.role == Role::kWorker && !standing.done;
+  if (steps_on && standing.open_steps == 0) Grant(member, config_.train.in_flight);
   outbox_.Send(member.node, request, [&](auto& builder) {
     return wire::CreateStart(builder, static_cast<uint32_t>(standing.open_steps), initialise,
                              static_cast<uint64_t>(member.applied));
@@ -119,9 +122,11 @@ uint32_t Coordinator::Grant(Member& member, int64_t wanted) {
   return static_cast<uint32_t>(steps);
 }
 
-uint32_t Coordinator::StepApplied(Member& member) {
+uint32_t Coordinator::StepApplied(Member& member, int64_t examples) {
+  if (global_step() == 0) first_applied_nanos_ = WallNanos();
   grants_.Applied();
   --StandingOf(member).open_steps;
+  StandingOf(member).examples += examples;
   const uint32_t steps = Grant(member, 1);
   if (grants_.over()) ServeWaitingSteps();
   return steps;
@@ -151,19 +156,18 @@ void Coordinator::ServeWaitingSteps() {
 void Coordinator::OnDone(Member& member, uint64_t request, const wire::Done& done) {
   Standing& standing = StandingOf(member);
   outbox_.Ack(member.node, request);
+  grants_.GiveBack(standing.open_steps);
+  standing.open_steps = 0;
+  ServeWaitingSteps();
   if (standing.done) return;
   standing.done = true;
   standing.local_steps = static_cast<int64_t>(done.local_steps());
-  standing.examples = static_cast<int64_t>(done.examples());
   standing.loss = done.loss();
   standing.first_step_nanos = done.first_step_nanos();
   standing.last_step_nanos = done.last_step_nanos();
   standing.bytes_sent = done.bytes_sent();
   standing.bytes_received = done.bytes_received();
   standing.accuracy = done.accuracy();
-  grants_.GiveBack(standing.open_steps);
-  standing.open_steps = 0;
-  ServeWaitingSteps();
   log_.Info("{} is done: {} local steps", TaskName(member.task), standing.local_steps);
   Member& chief = members_.At({Role::kWorker, 0});
   if (const uint64_t waiting = StandingOf(chief).all_done_request) OnWaitAllDone(chief, waiting);
@@ -187,9 +191,9 @@ void Coordinator::OnWaitAllDone(Member& member, uint64_t request) {
 void Coordinator::OnReport(Member& member, uint64_t request, const wire::Report& report) {
   if (!IsChief(member)) return;
   if (phase_ == Phase::kRunning) {
-    if (!FromWireJson(report.json()->str(), &summary_)) {
-      log_.Error("{}: its report is not one; asking for it again", members_.NameOf(member));
-      return;
+    const bool too_long = report.json()->size() > kLongestReport;
+    if (too_long || !FromWireJson(report.json()->str(), &summary_)) {
+      return outbox_.Refuse(member.node, request, wire::Reason::BadRequest, "the report is not one");
     }
     Complete(&summary_);
     summary_json_ = ToWireJson(summary_);
@@ -224,6 +228,8 @@ void Coordinator::Complete(RunSummary* summary) const {
     last = std::max(last, standing.last_step_nanos);
   }
   if (trained == 0) return;
+  // A worker that was lost and came back knows only its own start.
+  if (first_applied_nanos_ != 0) first = std::min(first, first_applied_nanos_);
   summary->first_step_nanos = first;
   summary->final_loss = loss / trained;
   summary->train_s = static_cast<double>(last - first) * 1e-9;
@@ -250,7 +256,7 @@ void Coordinator::Left(Member& member) {
 }
 
 bool Coordinator::Needs(const Member& member) const {
-  if (phase_ == Phase::kEnded) return false;
+  if (!begun()) return false;
   const Standing& standing = standings_[static_cast<size_t>(&member - members_.all().data())];
   return member.task.role == Role::kPs || IsChief(member) || !standing.done;
 }

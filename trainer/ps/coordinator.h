@@ -25,7 +25,7 @@ class Coordinator {
   bool Handle(Member& member, const wire::Envelope& request);
   bool MayStep(const Member& member) { return StandingOf(member).open_steps > 0; }
   // A gradient of `member` was applied; returns how many steps it is granted with the answer.
-  uint32_t StepApplied(Member& member);
+  uint32_t StepApplied(Member& member, int64_t examples);
   // A task is gone or replaced: its open steps are granted again.
   void Left(Member& member);
 
@@ -35,8 +35,9 @@ class Coordinator {
   std::string Status() const;
 
   int64_t global_step() const { return grants_.applied(); }
-  bool running() const { return phase_ == Phase::kRunning; }
-  // Whether the run still needs this task: the loss of another ends it.
+  // All were here once, and the run is not over: from now on a lost ps cannot be replaced.
+  bool begun() const { return phase_ == Phase::kInitialising || phase_ == Phase::kRunning; }
+  // Whether the run has begun and cannot end without this task.
   bool Needs(const Member& member) const;
   // The run is over, and everybody knows or has had time to ask.
   bool Finished(TimePoint now) const;
@@ -94,6 +95,7 @@ class Coordinator {
   TimePoint ended_;
   RunSummary summary_;
   std::string summary_json_;
+  int64_t first_applied_nanos_ = 0;  // wall clock
 };
 
 }  // namespace dtrain

@@ -5,11 +5,15 @@
 #include <algorithm>
 
 #include "trainer/config/dump.h"
+#include "trainer/peer/short_text.h"
 
 namespace dtrain {
 namespace {
 
 using wire::Reason;
+
+// What one tick adds to a silence at most: a ps that was stopped itself does not blame its members.
+constexpr milliseconds kLongestTick{250};
 
 TaskId TaskOf(const wire::Hello& hello) {
   return {hello.role() == wire::Role::Ps ? Role::kPs : Role::kWorker, static_cast<int>(hello.index())};
@@ -26,7 +30,10 @@ Settings SettingsOf(const wire::Hello& hello) {
 }  // namespace
 
 Membership::Membership(const Config& config, TaskId self)
-    : config_(config), self_(self), detect_(static_cast<int64_t>(config.failure.detect_s * 1000)) {
+    : config_(config),
+      self_(self),
+      detect_(static_cast<int64_t>(config.failure.detect_s * 1000)),
+      last_tick_(Clock::now()) {
   const size_t recent = static_cast<size_t>(config.train.in_flight) + 2;
   const auto add = [&](Role role, size_t count) {
     for (size_t i = 0; i < count; ++i) {
@@ -67,6 +74,11 @@ std::optional<Membership::Decision> Membership::RefuseStranger(const wire::Hello
     return refuse(Reason::Index, fmt::format("{} is outside the spec, which has {} of that role here",
                                              TaskName(task), count));
   }
+  // A small frame can name one long text many times.
+  uint64_t settings_bytes = 0;
+  for (const auto* setting : *hello.settings())
+    settings_bytes += setting->key()->size() + setting->value()->size();
+  if (settings_bytes > net::kMaxHeaderBytes) return refuse(Reason::BadRequest, "its settings are too long");
   if (const auto difference = FirstDifference(RunSettings(config_), SettingsOf(hello))) {
     return refuse(
         Reason::Config,
@@ -91,7 +103,7 @@ Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hell
   Member& member = *found;
   Decision decision;
   if (member.here() && member.node != node) {
-    if (!closed(member.node) && now - member.last_heard <= detect_) {
+    if (!closed(member.node) && member.silent <= detect_) {
       const TimePoint since = held_since_.emplace(node, now).first->second;
       const std::string both =
           fmt::format("index in use by {}; the newcomer is {}", NameOf(member), hello.process()->str());
@@ -105,9 +117,9 @@ Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hell
   held_since_.erase(node);
   decision.welcome = true;
   member.node = node;
-  member.process = hello.process()->str();
-  member.last_heard = now;
-  if (decision.replaced || !by_node_.count(node)) member.last_request = 0;
+  member.process = ShortText(hello.process()->str());
+  member.last_request = 0;  // whatever number comes next is the first
+  member.silent = milliseconds(0);
   by_node_[node] = static_cast<size_t>(&member - members_.data());
   return decision;
 }
@@ -131,11 +143,14 @@ void Membership::Remove(Member& member) {
 
 std::vector<Member*> Membership::Tick(TimePoint now) {
   std::vector<Member*> overdue;
+  const auto since = std::chrono::duration_cast<milliseconds>(now - last_tick_);
+  const milliseconds counted = std::min(since, kLongestTick);
+  if (since > milliseconds(0)) last_tick_ += since;
   for (Member& member : members_) {
     if (!member.here()) continue;
-    if (member.heard) member.last_heard = now;
+    member.silent = member.heard ? milliseconds(0) : member.silent + counted;
     member.heard = false;
-    if (now - member.last_heard > detect_) overdue.push_back(&member);
+    if (member.silent > detect_) overdue.push_back(&member);
   }
   // A newcomer that was held and went away leaves no trace.
   for (auto held = held_since_.begin(); held != held_since_.end();) {

@@ -17,9 +17,9 @@ namespace dtrain {
 // One task of the spec as seen by a ps. The fields after `heard` belong to the loop and the coordinator.
 struct Member {
   TaskId task;
-  net::NodeId node = 0;  // of its main connection; 0 while it is not here
-  std::string process;   // "host, pid 123"
-  TimePoint last_heard;
+  net::NodeId node = 0;           // of its main connection; 0 while it is not here
+  std::string process;            // "host, pid 123"
+  milliseconds silent{0};         // as ticks have counted
   bool heard = false;             // since the last tick; spares a clock call per message
   uint64_t last_request = 0;      // numbered requests are taken in order, without gaps
   std::vector<uint32_t> granted;  // steps granted by recent answers, by request modulo size
@@ -64,6 +64,7 @@ class Membership {
   const Config& config_;
   const TaskId self_;
   const milliseconds detect_;
+  TimePoint last_tick_;
   std::vector<Member> members_;  // ps first, then workers; the ps itself is not among them
   std::unordered_map<net::NodeId, size_t> by_node_;
   std::unordered_map<net::NodeId, TimePoint> held_since_;  // newcomers under an index in use

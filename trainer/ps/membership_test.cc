@@ -34,6 +34,16 @@ class HelloMessage {
 bool Open(net::NodeId) { return false; }
 bool Closed(net::NodeId) { return true; }
 
+// Ticks of 100 ms for `time`, in which nobody is heard but who is marked already.
+std::vector<Member*> Silence(Membership& members, TimePoint now, milliseconds time) {
+  std::vector<Member*> overdue;
+  for (const TimePoint end = now + time; now < end;) {
+    now += milliseconds(100);
+    overdue = members.Tick(now);
+  }
+  return overdue;
+}
+
 TEST_CASE("membership: tasks that are not here are named with their addresses") {
   const Config config = LinearCluster(2, 2, 10);
   Membership members(config, {Role::kPs, 0});
@@ -82,8 +92,8 @@ TEST_CASE("membership: an index is free at once when the old connection is close
   for (const bool closed : {true, false}) {
     Membership members(config, {Role::kPs, 0});
     members.Admit(kFirst, hello.get(), now, Open);
-    const TimePoint later = closed ? now : now + milliseconds(1100);
-    const Membership::Decision decision = members.Admit(kSecond, hello.get(), later, closed ? Closed : Open);
+    if (!closed) Silence(members, now, milliseconds(1200));
+    const Membership::Decision decision = members.Admit(kSecond, hello.get(), now, closed ? Closed : Open);
     CHECK(decision.welcome);
     CHECK(decision.replaced == kFirst);
     CHECK(members.Find(kFirst) == nullptr);
@@ -97,11 +107,20 @@ TEST_CASE("membership: whoever is silent for longer than detect_s is overdue, an
   const TimePoint now = Clock::now();
   members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), now, Open);
   members.Admit(kSecond, HelloMessage(config, wire::Role::Worker, 1).get(), now, Open);
+  CHECK(Silence(members, now, milliseconds(800)).empty());
   members.Find(kSecond)->heard = true;
-  CHECK(members.Tick(now + milliseconds(900)).empty());
-  const std::vector<Member*> overdue = members.Tick(now + milliseconds(1100));
+  const std::vector<Member*> overdue = Silence(members, now + milliseconds(800), milliseconds(400));
   REQUIRE(overdue.size() == 1);
   CHECK(overdue[0]->task.index == 0);
+}
+
+TEST_CASE("membership: a ps that slept itself blames nobody") {
+  Config config = LinearCluster(1, 1, 10);
+  config.failure.detect_s = 1;
+  Membership members(config, {Role::kPs, 0});
+  const TimePoint now = Clock::now();
+  members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), now, Open);
+  CHECK(members.Tick(now + milliseconds(60'000)).empty());
 }
 
 TEST_CASE("membership: a task that looks for another ps learns whom it has found") {

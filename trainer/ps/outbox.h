@@ -7,6 +7,7 @@
 
 #include "net/channel.h"
 #include "net/codec.h"
+#include "trainer/peer/short_text.h"
 
 namespace dtrain {
 
@@ -26,8 +27,9 @@ class Outbox {
   }
 
   void Refuse(net::NodeId to, uint64_t request, wire::Reason reason, const std::string& text) {
-    Send(to, request,
-         [&](auto& builder) { return wire::CreateRefuse(builder, reason, builder.CreateString(text)); });
+    Send(to, request, [&](auto& builder) {
+      return wire::CreateRefuse(builder, reason, builder.CreateString(ShortText(text)));
+    });
   }
   void Ack(net::NodeId to, uint64_t request) {
     Send(to, request, [](auto& builder) { return wire::CreateAck(builder); });

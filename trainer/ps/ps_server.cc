@@ -13,6 +13,7 @@ using wire::Reason;
 
 // Messages between two looks at the clock while they come without a pause.
 constexpr int kMessagesPerTick = 256;
+constexpr int kRefusalsLogged = 20;
 // How long a failed ps 0 tries to tell the others why.
 constexpr milliseconds kAbortFarewell{1000};
 
@@ -77,13 +78,26 @@ void PsServer::WatchMembers(TimePoint now) {
   for (Member* member : members_.Tick(now)) {
     const std::string text =
         fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", members_.NameOf(*member),
-                    SecondsBetween(member->last_heard, now), config_.failure.detect_s);
-    if (coordinator_ && coordinator_->running() && coordinator_->Needs(*member)) {
+                    static_cast<double>(member->silent.count()) / 1000, config_.failure.detect_s);
+    if (coordinator_ && coordinator_->Needs(*member)) {
       throw PeerLost("{}. Look at its log.", text);
     }
     log_.Warning("{}", text);
-    if (coordinator_) coordinator_->Left(*member);
-    members_.Remove(*member);
+    Forget(*member);
+  }
+}
+
+// The member has to say Hello again. Before the start a lost ps takes the workers' registrations along: they
+// are registered with it too, and with its successor they are not.
+void PsServer::Forget(Member& member) {
+  if (coordinator_) coordinator_->Left(member);
+  members_.Remove(member);
+  if (member.task.role == Role::kPs) ForgetWorkers();
+}
+
+void PsServer::ForgetWorkers() {
+  for (Member& member : members_.all()) {
+    if (member.task.role == Role::kWorker && member.here()) Forget(member);
   }
 }
 
@@ -159,20 +173,28 @@ void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
     return outbox_.Send(old, 0, ping) == net::SendResult::kGone;
   };
   const Membership::Decision decision = members_.Admit(from, hello, Clock::now(), closed);
-  if (!decision.welcome) return outbox_.Refuse(from, 0, decision.reason, decision.text);
+  if (!decision.welcome) return RefuseHello(from, hello, decision);
   Member& member = *members_.Find(from);
-  if (member.task.role == Role::kPs && coordinator_->running()) {
+  if (member.task.role == Role::kPs && coordinator_->begun()) {
     throw PeerLost("{} was restarted during the run and has lost its weights. Start the run again.",
                    members_.NameOf(member));
   }
   if (decision.replaced) {
     log_.Warning("{} takes the place of an earlier one whose connection is gone", members_.NameOf(member));
     if (coordinator_) coordinator_->Left(member);
+    if (member.task.role == Role::kPs) ForgetWorkers();
   } else {
     log_.Debug("{} is here", members_.NameOf(member));
   }
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
   outbox_.Send(from, 0, [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms); });
+}
+
+void PsServer::RefuseHello(net::NodeId from, const wire::Hello& hello, const Membership::Decision& decision) {
+  outbox_.Refuse(from, 0, decision.reason, decision.text);
+  // Bounded: a stranger may ask for ever.
+  if (decision.reason == Reason::Held || ++hellos_refused_ > kRefusalsLogged) return;
+  log_.Warning("refused a task ({}): {}", ShortText(hello.process()->str()), decision.text);
 }
 
 void PsServer::OnHeartbeat(net::NodeId from) {
@@ -192,7 +214,7 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   }
   shard_.Apply(gradient);
   ++member.applied;
-  if (coordinator_) member.GrantOf(request) = coordinator_->StepApplied(member);
+  if (coordinator_) member.GrantOf(request) = coordinator_->StepApplied(member, push.examples());
   SendWeights(member, request);
 }
 

@@ -37,6 +37,9 @@ class PsServer {
   void Handle(net::NodeId from, const net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, const net::Message& message);
   void OnHello(net::NodeId from, const wire::Hello& hello);
+  void RefuseHello(net::NodeId from, const wire::Hello& hello, const Membership::Decision& decision);
+  void Forget(Member& member);
+  void ForgetWorkers();
   void OnHeartbeat(net::NodeId from);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, const net::Message& message);
   std::string WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient);
@@ -63,6 +66,7 @@ class PsServer {
   std::unique_ptr<Uplink> uplink_;            // the others
   const milliseconds tick_;
   uint64_t frames_dropped_ = 0;
+  int hellos_refused_ = 0;
 };
 
 }  // namespace dtrain

@@ -38,6 +38,7 @@ void Uplink::Handle(const wire::Envelope& message) {
     case Body::Welcome:
       if (registration_.welcomed()) return;
       registration_.OnWelcome(message.run_id());
+      heartbeat_.Watch(0);
       Ask();
       return;
     case Body::Refuse:

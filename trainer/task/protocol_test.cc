@@ -105,7 +105,7 @@ class RawWorker {
   }
   // The rest of a chief's duties, from request `next` on, so that the ps ends.
   void End(uint64_t next) {
-    Send(next, [](auto& builder) { return wire::CreateDone(builder, 1, 1, 0.5, 1, 2, 0, 0, 0); });
+    Send(next, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
     REQUIRE(Expect<wire::Ack>() != nullptr);
     Send(next + 1, [](auto& builder) {
       return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));

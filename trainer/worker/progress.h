@@ -15,7 +15,10 @@ namespace dtrain {
 
 class Progress {
  public:
-  Progress(const HooksConfig& hooks, Logger& log) : hooks_(hooks), log_(log), row_began_(Clock::now()) {}
+  Progress(const HooksConfig& hooks, Logger& log) : hooks_(hooks), log_(log) {}
+
+  // The first step begins: the time until here was start-up.
+  void Begin() { row_began_ = Clock::now(); }
 
   // One local step is done; reads the clock only when a row is due.
   void OnStep(const BatchSource& source, int64_t global_step, int64_t local_step, float loss, int64_t rows);

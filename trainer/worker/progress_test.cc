@@ -32,6 +32,7 @@ std::vector<std::string> RowsOf(HooksConfig hooks, int64_t steps) {
   std::filesystem::remove_all(options.directory);
   Logger log("worker 0", options);
   Progress progress(hooks, log);
+  progress.Begin();
   StandingSource source;
   for (int64_t step = 1; step <= steps; ++step) {
     source.epoch_ = (step - 1) / 10;

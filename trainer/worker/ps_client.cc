@@ -48,6 +48,7 @@ bool PsClient::AllWelcomed() const {
 }
 
 void PsClient::Join() {
+  joined_ = false;
   const TimePoint begun = Clock::now();
   while (!AllWelcomed()) {
     const TimePoint now = Clock::now();
@@ -55,8 +56,6 @@ void PsClient::Join() {
     const bool too_late = SecondsBetween(begun, now) > config_.failure.startup_timeout_s;
     const bool status_due = now >= next_status_;
     for (const auto& registration : registrations_) {
-      // Of another run than ps 0's: one of the two was restarted meanwhile.
-      if (registration->run_id() != registrations_[0]->run_id()) registration->Forget();
       if (registration->welcomed()) continue;
       registration->SayHello();
       if (too_late || status_due) waiting += (waiting.empty() ? "" : ", ") + registration->Waiting();
@@ -74,8 +73,27 @@ void PsClient::Join() {
     const TimePoint pause = now + (SecondsBetween(begun, now) < kEagerSeconds ? kEagerHello : kPatientHello);
     while (!AllWelcomed() && ReceiveOne(pause)) {
     }
+    ForgetOtherRuns();
   }
   run_id_ = registrations_[0]->run_id();
+  joined_ = true;
+  for (size_t ps = 0; ps < ps_count(); ++ps) heartbeat_->Watch(ps);
+}
+
+// All have answered, but for different runs: ps 0 was restarted meanwhile.
+void PsClient::ForgetOtherRuns() {
+  const auto welcomed = [](const auto& registration) { return registration->welcomed(); };
+  if (!std::all_of(registrations_.begin(), registrations_.end(), welcomed) || AllWelcomed()) return;
+  for (const auto& registration : registrations_) registration->Forget();
+}
+
+void PsClient::Rejoin() {
+  for (const auto& registration : registrations_) {
+    registration->link().Clear();
+    registration->Forget();
+  }
+  steps_ = 0;
+  Join();
 }
 
 size_t PsClient::IndexOf(net::NodeId node) const {
@@ -111,6 +129,7 @@ void PsClient::Handle(size_t ps, const wire::Envelope& envelope) {
             "{} does not know this task any more: it was restarted, or gave this task up. See its log.",
             registration.link().name());
       }
+      if (joined_ && !registration.welcomed()) throw Restarted();
       return;
     case Body::Abort:
       SayBye();
@@ -121,6 +140,10 @@ void PsClient::Handle(size_t ps, const wire::Envelope& envelope) {
       break;
   }
   if (!registration.link().Answered(envelope.request())) return;  // an answer given twice
+  if (exchanged_[ps] < pushed_) {
+    throw Failure(ExitCode::kInternal,
+                  fmt::format("{} answered a push with something else", registration.link().name()));
+  }
   answer_ = &envelope;
   answer_from_ = ps;
 }
@@ -131,7 +154,7 @@ void PsClient::OnWeights(size_t ps, const wire::Envelope& envelope) {
   const wire::Weights& weights = *envelope.body_as_Weights();
   const net::TensorView values = net::Tensor(message_, weights);
   const Range range = layout_.ps[ps];
-  if (values.size != static_cast<size_t>(range.size()) * sizeof(float)) {
+  if (parameters_ == nullptr || values.size != static_cast<size_t>(range.size()) * sizeof(float)) {
     throw Failure(ExitCode::kInternal, fmt::format("{} sent {} bytes for a range of {} values", link.name(),
                                                    values.size, range.size()));
   }

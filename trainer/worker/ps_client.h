@@ -26,9 +26,15 @@ class PsClient {
   PsClient(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
            net::Transport& transport, const Activity& activity, Logger& log);
 
+  // Thrown before the start where a ps does not know this task any more, because it or another ps was
+  // restarted: to be answered by Rejoin().
+  struct Restarted {};
+
   // Says Hello to every ps until all have answered; a status line every 5 s. Throws PeerLost at
   // failure.startup_timeout_s, UserError when a ps refuses this task.
   void Join();
+  // Drops what was asked and granted, and joins again.
+  void Rejoin();
 
   // One request to one ps, and the wait for its answer. `build(builder)` returns the body's offset.
   // The answer is valid until the next call. A `patient` request may take for ever, as long as the ps
@@ -72,6 +78,7 @@ class PsClient {
   void OnQuiet(bool patient, const char* what);
   bool EveryPsAnswered(uint64_t exchange) const;
   bool AllWelcomed() const;
+  void ForgetOtherRuns();
   size_t IndexOf(net::NodeId node) const;
 
   const Config& config_;
@@ -92,6 +99,7 @@ class PsClient {
   net::Message message_;         // the last received
   const wire::Envelope* answer_ = nullptr;
   size_t answer_from_ = 0;
+  bool joined_ = false;
   bool running_ = false;  // started: a ps that does not know us any more is lost
   TimePoint next_status_;
 };

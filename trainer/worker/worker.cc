@@ -37,7 +37,7 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Cha
 RunSummary Worker::Run() {
   client_.Join();
   Load();
-  Start();
+  while (!Start()) client_.Rejoin();
   Train();
   if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) own_evaluation_ = Evaluate();
   SayDone();
@@ -52,8 +52,20 @@ void Worker::Load() {
       MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
 }
 
-void Worker::Start() {
+bool Worker::Start() {
   activity_.what = "wait";
+  try {
+    WaitForStart();
+    client_.Pull(parameters_.data());
+  } catch (const PsClient::Restarted&) {
+    log_.Warning("a ps was restarted before the start; joining again");
+    return false;
+  }
+  client_.Started();
+  return true;
+}
+
+void Worker::WaitForStart() {
   const wire::Envelope& answer =
       client_.Call(0, true, "ready", [](auto& builder) { return wire::CreateReady(builder); });
   const wire::Start* start = answer.body_as_Start();
@@ -65,7 +77,6 @@ void Worker::Start() {
     log_.Info("goes on at local step {}", local_step_);
     source_->Seek(local_step_);
   }
-  client_.Started();
   if (initialise) {
     for (size_t ps = 0; ps < client_.ps_count(); ++ps) {
       client_.Call(ps, false, "initialise", [](auto& builder) { return wire::CreateInitialise(builder); });
@@ -73,12 +84,12 @@ void Worker::Start() {
     client_.Call(0, false, "initialised", [](auto& builder) { return wire::CreateInitialised(builder); });
     log_.Info("initialised {} variables, {} values", layout_.variables.size(), layout_.size);
   }
-  client_.Pull(parameters_.data());
 }
 
 void Worker::Train() {
   activity_.what = "step";
   first_step_nanos_ = WallNanos();
+  progress_.Begin();
   Batch batch;
   while (HaveStep() && source_->Next(&batch)) Step(batch);
   while (client_.open() > 0) client_.Collect(parameters_.data());
@@ -105,6 +116,12 @@ bool Worker::HaveStep() {
 void Worker::Step(const Batch& batch) {
   const net::LentBuffer& gradient = FreeBuffer();
   const float loss = model_->Gradient(parameters_.data(), batch, gradient.floats());
+  if (!std::isfinite(loss)) {
+    throw Failure(ExitCode::kDiverged,
+                  fmt::format("the loss is {} at local step {}: the run has diverged. Try a smaller "
+                              "train.optimizer.learning_rate, or check the data.",
+                              loss, local_step_ + 1));
+  }
   client_.Push(gradient, loss, static_cast<uint32_t>(batch.rows));
   if (client_.open() == static_cast<size_t>(config_.train.in_flight)) {
     client_.Collect(parameters_.data());
@@ -113,7 +130,6 @@ void Worker::Step(const Batch& batch) {
   }
   recent_losses_[static_cast<size_t>(steps_here_++ % static_cast<int64_t>(recent_losses_.size()))] = loss;
   ++local_step_;
-  examples_ += batch.rows;
   activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
   progress_.OnStep(*source_, client_.global_step(), local_step_, loss, batch.rows);
 }
@@ -154,9 +170,8 @@ void Worker::SayDone() {
   for (size_t ps = client_.ps_count(); ps-- > 0;) {
     const net::ChannelStats stats = channel_.stats();
     client_.Call(ps, false, "done", [&](auto& builder) {
-      return wire::CreateDone(builder, static_cast<uint64_t>(local_step_), static_cast<uint64_t>(examples_),
-                              RecentLoss(), first_step_nanos_, last_step_nanos_, stats.bytes_sent,
-                              stats.bytes_received, accuracy);
+      return wire::CreateDone(builder, static_cast<uint64_t>(local_step_), RecentLoss(), first_step_nanos_,
+                              last_step_nanos_, stats.bytes_sent, stats.bytes_received, accuracy);
     });
   }
 }

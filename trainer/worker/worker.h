@@ -34,7 +34,8 @@ class Worker {
 
  private:
   void Load();
-  void Start();
+  bool Start();  // false: to be tried again, after joining again
+  void WaitForStart();
   void Train();
   void Step(const Batch& batch);
   bool HaveStep();
@@ -62,7 +63,6 @@ class Worker {
   Progress progress_;
   std::optional<Evaluation> own_evaluation_;
   int64_t local_step_ = 0;
-  int64_t examples_ = 0;
   int64_t first_step_nanos_ = 0;
   int64_t last_step_nanos_ = 0;
   std::array<float, 100> recent_losses_{};  // a ring by local step
