@@ -120,6 +120,57 @@ TEST_CASE("cluster: a killed task that is restarted at once is accepted while th
   }
 }
 
+TEST_CASE("cluster: a ps that starts long after detect_s is waited for by workers and other ps") {
+  const Cluster cluster(2, 2, LinearJob(20) + "failure: {detect_s: 1}\n");
+  std::vector<std::unique_ptr<Process>> tasks;
+  tasks.push_back(cluster.Start("worker", 0));
+  tasks.push_back(cluster.Start("worker", 1));
+  tasks.push_back(cluster.Start("ps", 1));
+  for (const auto& task : tasks) REQUIRE(task->WaitForLine("waiting for ps 0"));  // after five seconds
+  tasks.push_back(cluster.Start("ps", 0));
+  for (const auto& task : tasks) {
+    const int code = RunToEnd(*task);
+    CAPTURE(task->standard_error());
+    CHECK(code == 0);
+  }
+}
+
+TEST_CASE("cluster: a ps killed and restarted before the start makes everybody join again") {
+  for (const int killed : {0, 1}) {
+    CAPTURE(killed);
+    const Cluster cluster(2, 2, LinearJob(20) + "failure: {detect_s: 1}\n");
+    std::unique_ptr<Process> ps[2] = {cluster.Start("ps", 0), cluster.Start("ps", 1)};
+    const auto first = cluster.Start("worker", 0);
+    REQUIRE(first->WaitForLine("waiting:"));  // told by ps 0, hence let in everywhere
+    ps[killed]->Signal(SIGKILL);
+    REQUIRE(ps[killed]->WaitForEnd());
+    ps[killed] = cluster.Start("ps", killed);
+    REQUIRE(first->WaitForLine("joining again"));
+    const auto last = cluster.Start("worker", 1);
+    for (Process* task : {ps[0].get(), ps[1].get(), first.get(), last.get()}) {
+      const int code = RunToEnd(*task);
+      CAPTURE(task->standard_error());
+      CHECK(code == 0);
+    }
+  }
+}
+
+TEST_CASE("cluster: weights over ZeroMQ are never torn") {
+  const Cluster cluster(2, 3,
+                        "model: {kind: softmax}\n"
+                        "data: {train: {format: synthetic, name: digits, rows: 3000}}\n"
+                        "train: {epochs: 10, batch_size: 10, in_flight: 3}\n"
+                        "net: {checksum: true}\n");
+  std::vector<std::unique_ptr<Process>> tasks;
+  for (int i = 0; i < 2; ++i) tasks.push_back(cluster.Start("ps", i));
+  for (int i = 0; i < 3; ++i) tasks.push_back(cluster.Start("worker", i));
+  for (const auto& task : tasks) {
+    const int code = RunToEnd(*task);
+    CAPTURE(task->standard_error());
+    CHECK(code == 0);
+  }
+}
+
 TEST_CASE("cluster: a worker with another config ends with 2, the key and both values") {
   const Cluster cluster(1, 2, LinearJob(20));
   const auto ps = cluster.Start("ps", 0);

@@ -139,6 +139,17 @@ TEST_CASE("failure: a worker that is stopped, not dead, ends the run with 4 ever
   CHECK(run.workers[1]->exit_code() == 4);
 }
 
+TEST_CASE(
+    "failure: a run that diverges is exit 3 at the worker that saw it, and 4 elsewhere with the reason") {
+  const Cluster cluster(1, 1, LinearJob(1000) + "failure: {detect_s: 2}\n");
+  const auto ps = cluster.Start("ps", 0, {"--set", "train.optimizer.learning_rate=1e30"});
+  const auto worker = cluster.Start("worker", 0, {"--set", "train.optimizer.learning_rate=1e30"});
+  CHECK(RunToEnd(*worker) == 3);
+  CHECK(Contains(worker->standard_error(), "train.optimizer.learning_rate"));
+  CHECK(RunToEnd(*ps) == 4);
+  CHECK(Contains(ps->standard_error(), "ended the run with exit code 3"));
+}
+
 TEST_CASE("failure: SIGTERM to one worker is 143 there and 4 elsewhere, naming it") {
   Running run(1, 2);
   run.workers[1]->Signal(SIGTERM);

@@ -269,6 +269,67 @@ TEST_CASE("handshake: a newcomer takes an index whose old connection is gone, an
   CHECK(ps.Wait().global_step == 2);
 }
 
+TEST_CASE("handshake: a Hello as long as a frame may be is refused, and the ps lives on") {
+  net::InprocTransport transport;
+  const Config config = OneWorker();
+  Ps ps(config, transport);
+  RawWorker loud(config, transport, 0);
+  const std::string text(net::kMaxHeaderBytes - 4096, 'x');
+  loud.Send(0, [&](flatbuffers::FlatBufferBuilder& builder) {
+    const std::vector<flatbuffers::Offset<wire::Setting>> settings;
+    return wire::CreateHello(builder, net::kProtocol + 1, wire::Role::Worker, 0, 0,
+                             builder.CreateString("raw"), builder.CreateString("test, pid 1"),
+                             builder.CreateString(text), builder.CreateVector(settings));
+  });
+  CHECK(loud.Expect<wire::Refuse>()->reason() == wire::Reason::Protocol);
+  RawWorker many(config, transport, 0);
+  many.Send(0, [&](flatbuffers::FlatBufferBuilder& builder) {
+    const auto shared = builder.CreateString(std::string(1000, 'y'));
+    const std::vector<flatbuffers::Offset<wire::Setting>> settings(
+        20000, wire::CreateSetting(builder, shared, shared));
+    return wire::CreateHello(builder, net::kProtocol, wire::Role::Worker, 0, 0, builder.CreateString("raw"),
+                             builder.CreateString("test, pid 1"), builder.CreateString("0"),
+                             builder.CreateVector(settings));
+  });
+  CHECK(many.Expect<wire::Refuse>()->reason() == wire::Reason::BadRequest);
+  RawWorker worker(config, transport, 0);
+  worker.Begin();
+  worker.End(4);
+  ps.Wait();
+}
+
+TEST_CASE("failure: the chief lost while it initialises ends the run within detect_s, by name") {
+  net::InprocTransport transport;
+  Config config = OneWorker();
+  config.failure.detect_s = 0.3;
+  Ps ps(config, transport);
+  RawWorker chief(config, transport, 0);
+  chief.Join();
+  chief.Send(1, [](auto& builder) { return wire::CreateReady(builder); });
+  CHECK(chief.Expect<wire::Start>()->initialise());
+  CHECK_THROWS_WITH_AS(ps.Wait(), doctest::Contains("worker 0 (127.0.0.1:11001; test, pid 1)"), PeerLost);
+}
+
+TEST_CASE("exchange: a finished worker that comes back holds no steps") {
+  net::InprocTransport transport;
+  const Config config = OneWorker();
+  Ps ps(config, transport);
+  {
+    RawWorker first(config, transport, 0);
+    first.Begin();
+    first.SendPush(4, {1, 2});
+    CHECK(first.Expect<wire::Weights>()->global_step() == 1);
+    first.Send(5, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
+    REQUIRE(first.Expect<wire::Ack>() != nullptr);
+  }
+  RawWorker second(config, transport, 0);
+  second.Join();
+  second.Send(1, [](auto& builder) { return wire::CreateReady(builder); });
+  CHECK(second.Expect<wire::Start>()->steps() == 0);
+  second.End(2);
+  CHECK(ps.Wait().global_step == 1);
+}
+
 TEST_CASE("start-up: a worker that never comes ends the wait at the deadline, by name") {
   net::InprocTransport transport;
   Config config = LinearCluster(1, 2, 100);

@@ -1,0 +1,118 @@
+// The jobs of configs/, in full where that takes seconds: what the files promise to their users.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+// The folder of the four MNIST files; empty, with a line that says so, where it is not there.
+std::string Mnist() {
+  const char* shared = std::getenv("DTRAIN_SHARED_DATA");
+  const std::string folder = shared == nullptr ? "" : std::string(shared) + "/mnist";
+  if (!folder.empty() && std::filesystem::is_directory(folder)) return folder;
+  fmt::print("SKIPPED: MNIST is not there; scripts/test.sh looks in ../shared/data/mnist\n");
+  return std::string();
+}
+
+std::vector<std::string> MnistFlags(const std::string& folder) {
+  const auto set = [&](const char* key, const char* file) {
+    return fmt::format("{}={}/{}", key, folder, file);
+  };
+  return {"--set", set("data.train.images", "train-images-idx3-ubyte.gz"),
+          "--set", set("data.train.labels", "train-labels-idx1-ubyte.gz"),
+          "--set", set("data.test.images", "t10k-images-idx3-ubyte.gz"),
+          "--set", set("data.test.labels", "t10k-labels-idx1-ubyte.gz")};
+}
+
+nlohmann::json RunLocal(const std::string& config, const std::vector<std::string>& more) {
+  const std::string result = NewDirectory() + "/result.json";
+  std::vector<std::string> arguments = {"local", "--config", config, "--result", result};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  Process local(arguments);
+  const int code = RunToEnd(local);
+  CAPTURE(local.standard_error());
+  REQUIRE(code == 0);
+  return ReadResult(result);
+}
+
+TEST_CASE("jobs: quickstart_digits.yaml reaches 0.95 on held-out digits") {
+  const nlohmann::json result = RunLocal("configs/quickstart_digits.yaml", {});
+  CHECK(result.at("test_accuracy").get<double>() >= 0.95);
+}
+
+TEST_CASE("jobs: linear_regression.yaml ends at exactly a million steps beside w = 2 and b = 10") {
+  const nlohmann::json result =
+      RunLocal("configs/linear_regression.yaml", {"--in-process", "--set", "log.level=warning"});
+  CHECK(result.at("global_step") == 1000000);
+  CHECK(std::fabs(result.at("weights").at("weights/W1")[0].get<double>() - 2) < 0.01);
+  CHECK(std::fabs(result.at("weights").at("biases/b1")[0].get<double>() - 10) < 0.01);
+}
+
+TEST_CASE("jobs: linear_regression.yaml runs as processes") {
+  const nlohmann::json result = RunLocal("configs/linear_regression.yaml", {"--set", "train.steps=5000"});
+  CHECK(result.at("global_step") == 5000);
+}
+
+TEST_CASE("jobs: mnist_softmax.yaml by hand as four processes: 82,500 steps, and every worker's accuracy") {
+  const std::string folder = Mnist();
+  if (folder.empty()) return;
+  const ReservedPort port;
+  const std::string directory = NewDirectory();
+  std::vector<std::unique_ptr<Process>> tasks;
+  for (const auto& [role, index] :
+       std::vector<std::pair<std::string, int>>{{"worker", 2}, {"ps", 0}, {"worker", 0}, {"worker", 1}}) {
+    std::vector<std::string> arguments = {"--config", "configs/mnist_softmax.yaml",
+                                          "--role",   role,
+                                          "--index",  std::to_string(index),
+                                          "--set",    fmt::format("cluster.ps=[\"{}\"]", port.address()),
+                                          "--result", fmt::format("{}/{}{}.json", directory, role, index)};
+    const std::vector<std::string> data = MnistFlags(folder);
+    arguments.insert(arguments.end(), data.begin(), data.end());
+    tasks.push_back(std::make_unique<Process>(arguments));
+  }
+  for (const auto& task : tasks) {
+    REQUIRE(task->WaitForEnd(milliseconds(240'000)));
+    CAPTURE(task->standard_error());
+    CHECK(task->exit_code() == 0);
+    const std::string said = task->standard_error();
+    const std::string mark = "accuracy of this worker: ";
+    const size_t at = said.find(mark);
+    if (task == tasks[1]) continue;  // the ps
+    REQUIRE(at != std::string::npos);
+    const double accuracy = std::stod(said.substr(at + mark.size()));
+    CHECK(accuracy >= 0.884);
+    CHECK(accuracy <= 0.896);
+  }
+  const nlohmann::json result = ReadResult(directory + "/worker0.json");
+  CHECK(result.at("global_step") == 82500);
+  CHECK(result.at("local_steps") == nlohmann::json({27500, 27500, 27500}));
+}
+
+TEST_CASE("jobs: MNIST at learning rate 0.5, five epochs shared by 1, 2 or 3 workers, reaches 0.917") {
+  const std::string folder = Mnist();
+  if (folder.empty()) return;
+  for (const char* workers : {"1", "2", "3"}) {
+    CAPTURE(workers);
+    std::vector<std::string> flags = MnistFlags(folder);
+    for (const char* set : {"train.optimizer.learning_rate=0.5", "train.epochs=5", "model.init.kind=zeros",
+                            "model.init.bias=zeros", "data.split=shard", "data.validation=0"}) {
+      flags.insert(flags.end(), {"--set", set});
+    }
+    flags.insert(flags.end(), {"--workers", workers});
+    const nlohmann::json result = RunLocal("configs/mnist_softmax.yaml", flags);
+    CHECK(result.at("test_accuracy").get<double>() >= 0.917);
+    CHECK(result.at("global_step") == 3000);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::testing
