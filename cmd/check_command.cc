@@ -11,6 +11,7 @@
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
+#include "trainer/task/run_task.h"
 
 namespace dtrain {
 namespace {
@@ -112,6 +113,13 @@ void PrintLength(const Config& config, const DataShape& shape) {
              steps.value_or(0));
 }
 
+// What each task would find out by itself: whether its ps may listen, whether its worker has data.
+void CheckTasks(const Config& config, const LoadedData& loaded) {
+  for (size_t i = 0; i < config.cluster.ps.size(); ++i) ListenAddress(config, static_cast<int>(i));
+  const int workers = static_cast<int>(config.cluster.worker.size());
+  for (int i = 0; i < workers; ++i) MakeBatchSource(config, loaded.train, i, workers);
+}
+
 }  // namespace
 
 int RunCheckCommand(const CheckArguments& arguments) {
@@ -123,6 +131,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const DataShape shape = PeekShape(config);
   ResolveModelShape(shape, &config);
   const LoadedData loaded = LoadData(config);
+  CheckTasks(config, loaded);
   const int ps = config.cluster.ps.empty() ? kDefaultPs : static_cast<int>(config.cluster.ps.size());
   const Layout layout = PlaceVariables(ModelVariables(config.model), ps, config.placement.policy);
   fmt::print("{}: good\n", arguments.config.path);

@@ -207,6 +207,9 @@ TEST_CASE("cluster: listening beyond this machine without keys is exit 2, unless
   Process refused(arguments);
   CHECK(RunToEnd(refused) == 2);
   CHECK(Contains(refused.standard_error(), "security.insecure"));
+  Process checked({"check", "--config", "configs/first_cluster.yaml", "--set", arguments.back()});
+  CHECK(RunToEnd(checked) == 2);
+  CHECK(Contains(checked.standard_error(), "security.insecure"));
   std::vector<std::string> allowed = arguments;
   allowed.insert(allowed.end(), {"--set", "security.insecure=true"});
   Process listening(allowed);

@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 #include <signal.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <sstream>
 
 #include "base/error.h"
@@ -31,8 +33,10 @@ int Main(int argc, char** argv) {
   // A reader of our output that goes away must not end a run: `dtrain ... | head`.
   signal(SIGPIPE, SIG_IGN);
   try {
-    return std::visit([](const auto& arguments) { return Dispatch(arguments); },
-                      ParseCommandLine(argc, argv));
+    const int code =
+        std::visit([](const auto& arguments) { return Dispatch(arguments); }, ParseCommandLine(argc, argv));
+    if (std::fflush(stdout) != 0) throw IoError("standard output: {}", ErrnoText(errno));
+    return code;
   } catch (const Failure& failure) {
     PrintError(failure.what());
     return static_cast<int>(failure.code());

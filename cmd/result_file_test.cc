@@ -23,6 +23,7 @@ TEST_CASE("result file: the first ending is the one that is written") {
   RunSummary summary;
   summary.status = "done";
   summary.global_step = 7;
+  summary.local_steps = {7};
   result.Write(summary);
   result.WriteEnding("stopped");
   CHECK(Read(path).at("status") == "done");

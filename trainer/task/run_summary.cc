@@ -159,6 +159,11 @@ struct Reader {
 std::string ToJson(const RunSummary& summary) {
   Writer writer;
   VisitKeys(summary, writer);
+  if (summary.local_steps.empty()) {  // ended before the workers' counts came together: unknown, not zero
+    for (const char* key : {"global_step", "local_steps", "examples", "bytes_sent", "bytes_received"}) {
+      writer.document[key] = nullptr;
+    }
+  }
   return writer.document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -14,22 +14,14 @@
 namespace dtrain {
 namespace {
 
-// Opens the ps's port. Beyond this machine only with leave: anybody who reaches the port could join.
 void Listen(const Config& config, TaskId task, const TaskOptions& options, net::Channel& channel,
             Logger& log) {
   if (options.listening_fd >= 0) {
     log.Info("listening at {}", channel.BindDescriptor(options.listening_fd));
     return;
   }
-  const std::string& spec = config.cluster.ps.at(static_cast<size_t>(task.index));
-  const std::string& address = config.net.bind.empty() ? spec : config.net.bind;
+  const std::string address = ListenAddress(config, task.index);
   if (!net::IsLoopback(net::ParseAddress(address).host)) {
-    if (!config.security.insecure) {
-      throw UserError(
-          "{}: listening beyond this machine without keys lets anybody in; refused. Set "
-          "security.insecure: true if the network is trusted.",
-          address);
-    }
     log.Warning("listening at {} without keys (security.insecure): anybody who reaches it can join", address);
   }
   log.Info("listening at {}", channel.Bind(address));
@@ -50,6 +42,19 @@ RunSummary RunOrAbort(Task& task) {
 }
 
 }  // namespace
+
+std::string ListenAddress(const Config& config, int index) {
+  const std::string& spec = config.cluster.ps.at(static_cast<size_t>(index));
+  const std::string& address = config.net.bind.empty() ? spec : config.net.bind;
+  if (!config.security.insecure && !net::IsLoopback(net::ParseAddress(address).host)) {
+    throw UserError(
+        "{}: listening beyond this machine without keys lets anybody in; refused. Set security.insecure: "
+        "true "
+        "if the network is trusted.",
+        address);
+  }
+  return address;
+}
 
 void PrepareProcess(const Config& config) { gpu::SetThreads(static_cast<int>(config.device.threads)); }
 

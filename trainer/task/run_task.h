@@ -19,6 +19,10 @@ struct TaskOptions {
 // Once in a process, before its first task: limits the threads of matrix products to device.threads.
 void PrepareProcess(const Config& config);
 
+// The address that ps `index` will listen at. Throws UserError where that is beyond this machine and nothing
+// allows it: there are no keys, so anybody who reaches the port could join.
+std::string ListenAddress(const Config& config, int index);
+
 // Runs until the run ends everywhere. Throws Failure (error.h) where it cannot: by then the other tasks
 // have been told why, as far as they can be reached. Thread: one for each task of the process.
 RunSummary RunTask(const Config& config, TaskId task, net::Transport& transport, Logger& log,
