@@ -133,7 +133,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const LoadedData loaded = LoadData(config);
   CheckTasks(config, loaded);
   const int ps = config.cluster.ps.empty() ? kDefaultPs : static_cast<int>(config.cluster.ps.size());
-  const Layout layout = PlaceVariables(ModelVariables(config.model), ps, config.placement.policy);
+  const Layout layout = MakeLayout(config, ps);
   fmt::print("{}: good\n", arguments.config.path);
   PrintTasks(config.cluster);
   PrintModel(config.model, layout);

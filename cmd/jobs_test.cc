@@ -80,7 +80,7 @@ TEST_CASE("jobs: mnist_softmax.yaml by hand as four processes: 82,500 steps, and
     tasks.push_back(std::make_unique<Process>(arguments));
   }
   for (const auto& task : tasks) {
-    REQUIRE(task->WaitForEnd(milliseconds(240'000)));
+    REQUIRE(task->WaitForEnd(milliseconds(800'000)));
     CAPTURE(task->standard_error());
     CHECK(task->exit_code() == 0);
     const std::string said = task->standard_error();

@@ -330,6 +330,14 @@ TEST_CASE("exchange: a finished worker that comes back holds no steps") {
   CHECK(ps.Wait().global_step == 1);
 }
 
+TEST_CASE("start-up: a range larger than a message may be is refused, with the key to raise") {
+  Config config = DigitsCluster(1, 1, 1);
+  config.model.inputs = 100000;
+  config.net.max_message_mb = 1;
+  CHECK_THROWS_WITH_AS(MakeLayout(config, 1), doctest::Contains("net.max_message_mb = 1"), UserError);
+  CHECK(MakeLayout(config, 5).ps.size() == 5);
+}
+
 TEST_CASE("start-up: a worker that never comes ends the wait at the deadline, by name") {
   net::InprocTransport transport;
   Config config = LinearCluster(1, 2, 100);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
+#include "trainer/model/layout.h"
 #include "trainer/task/run_summary.h"
 
 namespace dtrain {
@@ -22,6 +23,10 @@ void PrepareProcess(const Config& config);
 // The address that ps `index` will listen at. Throws UserError where that is beyond this machine and nothing
 // allows it: there are no keys, so anybody who reaches the port could join.
 std::string ListenAddress(const Config& config, int index);
+
+// What lies where, for `ps_count` ps; model.inputs and model.outputs must be set. Throws UserError where a
+// range is larger than one message may be.
+Layout MakeLayout(const Config& config, int ps_count);
 
 // Runs until the run ends everywhere. Throws Failure (error.h) where it cannot: by then the other tasks
 // have been told why, as far as they can be reached. Thread: one for each task of the process.
