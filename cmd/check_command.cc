@@ -20,18 +20,6 @@ std::string Plural(int64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-const char* KindName(ModelKind kind) {
-  switch (kind) {
-    case ModelKind::kLinear:
-      return "linear";
-    case ModelKind::kLogistic:
-      return "logistic";
-    case ModelKind::kSoftmax:
-      return "softmax";
-  }
-  return "";
-}
-
 // All that are missing, not only the first.
 void CheckFilesExist(const DataConfig& data) {
   std::string missing;

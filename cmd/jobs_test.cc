@@ -114,5 +114,21 @@ TEST_CASE("jobs: MNIST at learning rate 0.5, five epochs shared by 1, 2 or 3 wor
   }
 }
 
+TEST_CASE("jobs: mnist_mlp.yaml ends at exactly 33,000 steps and reaches what its tutorial does") {
+  const std::string folder = Mnist();
+  if (folder.empty()) return;
+  const nlohmann::json result = RunLocal("configs/mnist_mlp.yaml", MnistFlags(folder));
+  CHECK(result.at("global_step") == 33000);
+  CHECK(result.at("test_accuracy").get<double>() >= 0.645);
+  CHECK(result.at("test_accuracy").get<double>() <= 0.70);
+}
+
+TEST_CASE("jobs: mnist_mlp_relu.yaml reaches 0.978") {
+  const std::string folder = Mnist();
+  if (folder.empty()) return;
+  const nlohmann::json result = RunLocal("configs/mnist_mlp_relu.yaml", MnistFlags(folder));
+  CHECK(result.at("test_accuracy").get<double>() >= 0.978);
+}
+
 }  // namespace
 }  // namespace dtrain::testing

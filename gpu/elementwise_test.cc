@@ -104,7 +104,8 @@ TEST_CASE("bytes to floats: all 256 values are the correctly rounded quotient") 
   std::vector<uint8_t> table(256);
   std::iota(table.begin(), table.end(), uint8_t{0});
   Guarded<float> out(256);
-  GatherBytes(stream, {table.data(), 1, 256}, std::vector<int64_t>{0}, out.matrix(1, 256));
+  const std::vector<int64_t> first = {0};
+  GatherBytes(stream, {{table.data(), 1, 256}, first}, out.matrix(1, 256));
   for (int i = 0; i < 256; ++i) CHECK(out.span()[i] == static_cast<float>(i) / 255.0f);
 }
 
@@ -118,7 +119,7 @@ TEST_CASE("bytes to floats: rows are gathered in the given order over odd widths
     const std::vector<int64_t> rows = {4, 0, 0, 3};
     Guarded<float> out(4 * cols);
     std::vector<double> expected(4 * cols);
-    GatherBytes(stream, {table.data(), 5, cols}, rows, out.matrix(4, cols));
+    GatherBytes(stream, {{table.data(), 5, cols}, rows}, out.matrix(4, cols));
     ref::GatherBytes({table.data(), 5, cols}, rows, {expected.data(), 4, cols});
     CHECK(LargestError(out.span(), expected, 0x1p-24) <= 0x1p-24);  // one rounding
     CHECK(out.GuardsIntact());

@@ -73,10 +73,77 @@ TEST_CASE("linear: forward and gradient agree with ref over odd shapes") {
   }
 }
 
-TEST_CASE("linear: the shape of the digits model agrees with ref") {
-  const Layer layer(100, 784, 10);
-  CheckForward(layer);
-  CheckGradient(layer);
+TEST_CASE("linear: layers of few outputs agree with ref") {
+  for (int64_t m = 1; m <= 18; ++m) {
+    for (const int64_t k : {64, 65, 79, 784}) {
+      CAPTURE(m);
+      CAPTURE(k);
+      const Layer layer(m % 2 == 0 ? 100 : 31, k, m);
+      CheckForward(layer);
+      CheckGradient(layer);
+    }
+  }
+}
+
+// A layer whose inputs are rows of a table of bytes, out of order and one of them twice.
+struct ByteLayer : Layer {
+  ByteLayer(int64_t count, int64_t inputs, int64_t outputs)
+      : Layer(count, inputs, outputs), table(static_cast<size_t>((count + 3) * inputs)), rows(count) {
+    const CounterRandom random(5);
+    for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<uint8_t>(random.Below(i, 256));
+    for (int64_t i = 0; i < n; ++i) rows[i] = i == 0 ? 2 : n - i;
+    for (int64_t i = 0; i < n * k; ++i) x64[i] = table[static_cast<size_t>(rows[i / k] * k + i % k)] / 255.0;
+  }
+  ByteRows bytes() const { return {{table.data(), n + 3, k}, rows}; }
+  std::vector<uint8_t> table;
+  std::vector<int64_t> rows;
+};
+
+TEST_CASE("linear: layers on rows of bytes agree with ref") {
+  Stream stream(Backend::kCpu);
+  for (const int64_t n : kOddSizes) {
+    for (const int64_t k : {1, 7, 8, 31, 64, 784}) {
+      for (const int64_t m : {1, 2, 5, 6, 10, 16}) {
+        REQUIRE(BytesPay(m));
+        CAPTURE(n);
+        CAPTURE(k);
+        CAPTURE(m);
+        const ByteLayer layer(n, k, m);
+        Guarded<float> out(n * m), dw(k * m), db(m);
+        std::vector<double> expected(n * m), expected_dw(k * m), expected_db(m);
+        LinearForward(stream, layer.bytes(), {layer.w.data(), k, m}, layer.b, out.matrix(n, m));
+        ref::LinearForward({layer.x64.data(), n, k}, {layer.w64.data(), k, m}, layer.b64,
+                           {expected.data(), n, m});
+        LinearGradient(stream, layer.bytes(), {layer.dout.data(), n, m}, dw.matrix(k, m), db.span());
+        ref::LinearGradient({layer.x64.data(), n, k}, {layer.dout64.data(), n, m}, {expected_dw.data(), k, m},
+                            expected_db);
+        CHECK(LargestError(out.span(), expected, 1) <= SumTolerance(k));
+        CHECK(LargestError(dw.span(), expected_dw, 1) <= SumTolerance(n));
+        CHECK(LargestError(db.span(), expected_db, 1) <= SumTolerance(n));
+        CHECK(out.GuardsIntact());
+        CHECK(dw.GuardsIntact());
+        CHECK(db.GuardsIntact());
+      }
+    }
+  }
+}
+
+TEST_CASE("linear: the gradient of inputs agrees with ref over odd shapes") {
+  Stream stream(Backend::kCpu);
+  for (const int64_t n : kOddSizes) {
+    for (const int64_t k : kOddSizes) {
+      for (const int64_t m : {1, 2, 10, 33}) {
+        const Layer layer(n, k, m);
+        Guarded<float> dx(n * k);
+        std::vector<double> expected(n * k);
+        LinearInputGradient(stream, {layer.dout.data(), n, m}, {layer.w.data(), k, m}, dx.matrix(n, k));
+        ref::LinearInputGradient({layer.dout64.data(), n, m}, {layer.w64.data(), k, m},
+                                 {expected.data(), n, k});
+        CHECK(LargestError(dx.span(), expected, 1) <= SumTolerance(m));
+        CHECK(dx.GuardsIntact());
+      }
+    }
+  }
 }
 
 TEST_CASE("linear: the gradient of no rows is zero") {

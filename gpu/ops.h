@@ -2,11 +2,12 @@
 // ref/ref.h has the same operations as plain loops in double, the oracle of the tests.
 // Shapes must agree (checked, a mistake of ours). Outputs may hold anything before and are overwritten;
 // they alias no input unless an operation says so. 0 rows are allowed everywhere: losses are then 0.
-// No allocation. Thread: any, one at a time per Stream.
+// No allocation, but for a stream's scratch when a shape comes first. Thread: any, one at a time per Stream.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "gpu/view.h"
 
@@ -14,14 +15,22 @@ namespace dtrain::gpu {
 
 enum class Backend { kCpu };
 
+enum class Activation { kSigmoid, kTanh, kRelu };
+
 // Where operations run, and in which order relative to each other.
 class Stream {
  public:
   explicit Stream(Backend backend) : backend_(backend) {}
   Backend backend() const { return backend_; }
+  // `size` floats for the inside of one operation; the next one may overwrite them.
+  float* Scratch(int64_t size) {
+    if (static_cast<size_t>(size) > scratch_.size()) scratch_.resize(static_cast<size_t>(size));
+    return scratch_.data();
+  }
 
  private:
   Backend backend_;
+  std::vector<float> scratch_;
 };
 
 // How many threads one matrix product may use, in the whole process; 1 or more. Call it first thing in
@@ -43,6 +52,34 @@ void LinearForward(Stream& stream, MatrixView<const float> x, MatrixView<const f
 // f32 sums: agrees with ref to n * 2^-24 relative to the sum of magnitudes.
 void LinearGradient(Stream& stream, MatrixView<const float> x, MatrixView<const float> dout,
                     MatrixView<float> dw, Span<float> db);
+
+// The two above for rows of bytes, which are read as they lie, without a copy as floats. For layers of few
+// outputs; for others gather the rows first.
+//   x   values [n, k] as ByteRows says; all else as above. Agrees with ref as above, plus 2^-24 relative.
+bool BytesPay(int64_t outputs);  // whether these are faster than GatherBytes and the two above
+void LinearForward(Stream& stream, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
+                   MatrixView<float> out);
+void LinearGradient(Stream& stream, const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw,
+                    Span<float> db);
+
+// The gradient of a dense layer with respect to its inputs.
+//   dout [n, m] f32, read       w [k, m] f32 row-major, read
+//   dx   [n, k] f32, OVERWRITTEN: dx = dout * w^T
+// f32 sums: agrees with ref to m * 2^-24 relative to the sum of magnitudes.
+void LinearInputGradient(Stream& stream, MatrixView<const float> dout, MatrixView<const float> w,
+                         MatrixView<float> dx);
+
+// A layer's activation, in place.
+//   values [n] f32: replaced by sigmoid, tanh or max(0, .) of themselves
+// Any value is allowed; agrees with ref to 2^-21 relative.
+void Activate(Stream& stream, Activation kind, Span<float> values);
+
+// The gradient with respect to an activation's inputs, in place.
+//   outputs  [n] f32, read: what Activate() made
+//   gradient [n] f32: of the loss with respect to the outputs; multiplied by the activation's slope, taken
+//            from the outputs: y (1 - y), 1 - y^2, or 1 where y > 0 and else 0
+// Agrees with ref to 2^-22 relative.
+void ActivationGradient(Stream& stream, Activation kind, Span<const float> outputs, Span<float> gradient);
 
 // Mean squared error and its gradient.
 //   y  [n] f32, read: predictions      t [n] f32, read: targets
@@ -86,9 +123,8 @@ void SgdStep(Stream& stream, Span<const float> weights, const std::byte* gradien
 bool AnyNonFinite(Stream& stream, const std::byte* values, int64_t count);
 
 // Rows of bytes as floats in [0, 1].
-//   table [n, k] u8, read              rows [m] i64, each in [0, n)
-//   out   [m, k] f32, OVERWRITTEN: out[i] = table[rows[i]] / 255, correctly rounded
-void GatherBytes(Stream& stream, MatrixView<const uint8_t> table, Span<const int64_t> rows,
-                 MatrixView<float> out);
+//   x   [n, k], read
+//   out [n, k] f32, OVERWRITTEN: the values of x, correctly rounded
+void GatherBytes(Stream& stream, const ByteRows& x, MatrixView<float> out);
 
 }  // namespace dtrain::gpu

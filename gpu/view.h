@@ -43,4 +43,11 @@ struct MatrixView {
   T* row(int64_t index) const { return data + index * cols; }
 };
 
+// Rows of a table of bytes as a matrix of floats in [0, 1]: element (i, j) is table[rows[i]][j] / 255. The
+// form of images in memory, a quarter of the floats' size.
+struct ByteRows {
+  MatrixView<const uint8_t> table;
+  Span<const int64_t> rows;  // each in [0, table.rows)
+};
+
 }  // namespace dtrain::gpu

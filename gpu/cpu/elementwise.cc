@@ -60,7 +60,9 @@ bool AnyNonFinite(Stream&, const std::byte* values, int64_t count) {
   return false;
 }
 
-void GatherBytes(Stream&, MatrixView<const uint8_t> table, Span<const int64_t> rows, MatrixView<float> out) {
+void GatherBytes(Stream&, const ByteRows& x, MatrixView<float> out) {
+  const MatrixView<const uint8_t>& table = x.table;
+  const Span<const int64_t>& rows = x.rows;
   DT_CHECK(out.rows == rows.size && out.cols == table.cols, out.rows, rows.size, out.cols, table.cols);
   for (int64_t i = 0; i < rows.size; ++i) {
     DT_CHECK(rows[i] >= 0 && rows[i] < table.rows, rows[i], table.rows);

@@ -1,11 +1,13 @@
-// Dense layers: OpenBLAS where its call overhead (30 to 100 ns) pays, plain loops for the tiny shapes of
-// one-example batches. The limits are where the two were measured to cross.
+// Dense layers: own kernels where the layer has few outputs, OpenBLAS elsewhere, plain loops for the tiny
+// shapes of one-example batches, which a call to OpenBLAS (30 to 100 ns) would dominate. The limits are where
+// they were measured to cross.
 #include <cblas.h>
 
 #include <algorithm>
 #include <climits>
 
 #include "base/check.h"
+#include "gpu/cpu/narrow.h"
 #include "gpu/ops.h"
 
 // Stops OpenBLAS's threads; they come back when a product asks for more than one. Not in its headers, and
@@ -18,6 +20,7 @@ namespace {
 constexpr int64_t kSmallestGemvSize = 100;   // elements of x
 constexpr int64_t kSmallestGemmSize = 1000;  // multiplications
 constexpr int64_t kSmallestGemmRows = 4;
+constexpr int64_t kSmallestNarrowInputs = 64;
 
 int BlasSize(int64_t size) {
   DT_CHECK(size <= INT_MAX, size);
@@ -30,6 +33,11 @@ bool GemvPays(MatrixView<const float> x, int64_t outputs) {
 
 bool GemmPays(MatrixView<const float> x, int64_t outputs) {
   return x.rows >= kSmallestGemmRows && x.size() * outputs >= kSmallestGemmSize;
+}
+
+bool NarrowPays(MatrixView<const float> x, int64_t outputs) {
+  return outputs > 1 && outputs <= cpu::kMostNarrowColumns && GemmPays(x, outputs) &&
+         x.cols >= kSmallestNarrowInputs;
 }
 
 // out += x * w
@@ -73,10 +81,13 @@ void SetThreads(int threads) {
   if (threads == 1 && blas_thread_shutdown_ != nullptr) blas_thread_shutdown_();
 }
 
-void LinearForward(Stream&, MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
+void LinearForward(Stream& stream, MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out) {
   DT_CHECK(x.cols == w.rows && b.size == w.cols && out.rows == x.rows && out.cols == w.cols, x.cols, w.rows,
            b.size, w.cols, out.rows, x.rows, out.cols);
+  if (NarrowPays(x, w.cols)) {
+    return cpu::NarrowForward(x, w, b, stream.Scratch(cpu::NarrowScratch(w.rows, w.cols)), out);
+  }
   for (int64_t i = 0; i < out.rows; ++i) std::copy(b.begin(), b.end(), out.row(i));
   const int m = BlasSize(w.cols);
   if (GemvPays(x, w.cols)) {
@@ -95,6 +106,7 @@ void LinearGradient(Stream&, MatrixView<const float> x, MatrixView<const float> 
   DT_CHECK(x.rows == dout.rows && dw.rows == x.cols && dw.cols == dout.cols && db.size == dout.cols, x.rows,
            dout.rows, dw.rows, x.cols, dw.cols, dout.cols, db.size);
   ColumnSums(dout, db);
+  if (NarrowPays(x, dout.cols)) return cpu::NarrowGradient(x, dout, dw);
   if (GemmPays(x, dout.cols) && dout.cols > 1) {
     const int m = BlasSize(dout.cols);
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, BlasSize(x.cols), m, BlasSize(x.rows), 1, x.data,
@@ -108,6 +120,34 @@ void LinearGradient(Stream&, MatrixView<const float> x, MatrixView<const float> 
   } else {
     AddOuterByLoops(x, dout, dw);
   }
+}
+
+bool BytesPay(int64_t outputs) { return outputs <= cpu::kMostNarrowColumns; }
+
+void LinearForward(Stream& stream, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
+                   MatrixView<float> out) {
+  DT_CHECK(x.table.cols == w.rows && b.size == w.cols && out.rows == x.rows.size && out.cols == w.cols,
+           x.table.cols, w.rows, b.size, w.cols, out.rows, x.rows.size, out.cols);
+  cpu::NarrowForward(x, w, b, stream.Scratch(cpu::NarrowScratch(w.rows, w.cols)), out);
+}
+
+void LinearGradient(Stream&, const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw,
+                    Span<float> db) {
+  DT_CHECK(
+      x.rows.size == dout.rows && dw.rows == x.table.cols && dw.cols == dout.cols && db.size == dout.cols,
+      x.rows.size, dout.rows, dw.rows, x.table.cols, dw.cols, dout.cols, db.size);
+  ColumnSums(dout, db);
+  cpu::NarrowGradient(x, dout, dw);
+}
+
+void LinearInputGradient(Stream&, MatrixView<const float> dout, MatrixView<const float> w,
+                         MatrixView<float> dx) {
+  DT_CHECK(dx.rows == dout.rows && dx.cols == w.rows && dout.cols == w.cols, dx.rows, dout.rows, dx.cols,
+           w.rows, dout.cols, w.cols);
+  if (dx.size() == 0) return;
+  const int k = BlasSize(w.rows), m = BlasSize(w.cols);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, BlasSize(dout.rows), k, m, 1, dout.data, m, w.data, m,
+              0, dx.data, k);
 }
 
 }  // namespace dtrain::gpu

@@ -27,6 +27,33 @@ void LinearGradient(Matrix x, Matrix dout, MatrixView<double> dw, Span<double> d
   }
 }
 
+void LinearInputGradient(Matrix dout, Matrix w, MatrixView<double> dx) {
+  for (int64_t i = 0; i < dout.rows; ++i) {
+    for (int64_t p = 0; p < w.rows; ++p) {
+      double sum = 0;
+      for (int64_t j = 0; j < w.cols; ++j) sum += dout.row(i)[j] * w.row(p)[j];
+      dx.row(i)[p] = sum;
+    }
+  }
+}
+
+void Activate(Activation kind, Span<double> values) {
+  for (double& value : values) {
+    if (kind == Activation::kSigmoid) value = 1 / (1 + std::exp(-value));
+    if (kind == Activation::kTanh) value = std::tanh(value);
+    if (kind == Activation::kRelu) value = value < 0 ? 0 : value;
+  }
+}
+
+void ActivationGradient(Activation kind, Vector outputs, Span<double> gradient) {
+  for (int64_t i = 0; i < outputs.size; ++i) {
+    const double y = outputs[i];
+    if (kind == Activation::kSigmoid) gradient[i] *= y * (1 - y);
+    if (kind == Activation::kTanh) gradient[i] *= 1 - y * y;
+    if (kind == Activation::kRelu) gradient[i] *= y > 0 ? 1 : 0;
+  }
+}
+
 double MeanSquaredError(Vector y, Vector t, Span<double> dy) {
   double sum = 0;
   for (int64_t i = 0; i < y.size; ++i) {

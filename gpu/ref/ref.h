@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "gpu/ops.h"
 #include "gpu/view.h"
 
 namespace dtrain::gpu::ref {
@@ -14,6 +15,9 @@ using Labels = Span<const int32_t>;
 
 void LinearForward(Matrix x, Matrix w, Vector b, MatrixView<double> out);
 void LinearGradient(Matrix x, Matrix dout, MatrixView<double> dw, Span<double> db);
+void LinearInputGradient(Matrix dout, Matrix w, MatrixView<double> dx);
+void Activate(Activation kind, Span<double> values);
+void ActivationGradient(Activation kind, Vector outputs, Span<double> gradient);
 double MeanSquaredError(Vector y, Vector t, Span<double> dy);
 double SigmoidXent(Vector logits, Labels labels, Span<double> dlogits);
 double SoftmaxXent(Matrix logits, Labels labels, MatrixView<double> dlogits);

@@ -4,6 +4,20 @@
 
 namespace dtrain {
 
+const char* KindName(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::kLinear:
+      return "linear";
+    case ModelKind::kLogistic:
+      return "logistic";
+    case ModelKind::kSoftmax:
+      return "softmax";
+    case ModelKind::kMlp:
+      return "mlp";
+  }
+  return "";
+}
+
 std::string TaskName(TaskId task) {
   return fmt::format("{} {}", task.role == Role::kPs ? "ps" : "worker", task.index);
 }

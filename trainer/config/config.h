@@ -11,7 +11,12 @@
 namespace dtrain {
 
 enum class Role { kPs, kWorker };
-enum class ModelKind { kLinear, kLogistic, kSoftmax };
+enum class ModelKind { kLinear, kLogistic, kSoftmax, kMlp };
+// One output for each class, under a softmax.
+inline bool HasOutputPerClass(ModelKind kind) {
+  return kind == ModelKind::kSoftmax || kind == ModelKind::kMlp;
+}
+enum class Activation { kSigmoid, kTanh, kRelu };
 enum class InitKind { kZeros, kConstant, kNormal, kGlorot };
 enum class BiasInit { kSame, kZeros };
 enum class DataFormat { kNone, kIdx, kSynthetic };
@@ -20,7 +25,7 @@ enum class Split { kShard, kFull };
 enum class LastBatch { kKeep, kDrop };
 enum class TrainMode { kAsync };
 enum class OptimizerKind { kSgd };
-enum class PlacementPolicy { kBytes, kRoundRobin };
+enum class PlacementPolicy { kBytes, kRoundRobin, kPin };
 enum class EvalOn { kTest, kValidation };
 enum class EvalBy { kChief, kAll };
 
@@ -40,7 +45,9 @@ struct InitConfig {
 struct ModelConfig {
   ModelKind kind = ModelKind::kLinear;
   std::optional<int64_t> inputs;   // unset: as the data says
-  std::optional<int64_t> outputs;  // unset: 1, or the 10 classes of digits for softmax
+  std::optional<int64_t> outputs;  // unset: 1, or the 10 classes of digits for softmax and mlp
+  std::vector<int64_t> hidden;     // mlp: units of each hidden layer
+  Activation activation = Activation::kSigmoid;
   InitConfig init;
 };
 
@@ -78,6 +85,7 @@ struct TrainConfig {
 
 struct PlacementConfig {
   PlacementPolicy policy = PlacementPolicy::kBytes;
+  std::vector<std::string> pin;  // "weights/W1=0", "biases/*=1"
   bool log = true;
 };
 
@@ -139,6 +147,8 @@ struct TaskId {
   int index = 0;
 };
 
+// "softmax".
+const char* KindName(ModelKind kind);
 // "worker 1".
 std::string TaskName(TaskId task);
 // "worker 1 (10.0.0.4:9002)", from the spec.

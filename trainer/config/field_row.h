@@ -84,6 +84,13 @@ Field Number(std::string key, At at, Scope scope, Limits limits, std::string hel
   return field;
 }
 
+template <typename At>
+Field Numbers(std::string key, At at, Scope scope, Limits limits, std::string help) {
+  Field field = Row(std::move(key), at, FieldType::kInts, scope, std::move(help));
+  field.limits = limits;
+  return field;
+}
+
 // `codes`: each name with the member's value (an enum, or a number). A member with another value is unset.
 template <typename At>
 Field Choice(std::string key, At at, Scope scope, std::vector<std::pair<std::string, MemberOf<At>>> codes,

@@ -69,24 +69,35 @@ std::vector<Field> ModelFields() {
       Choice(DT_KEY(model.kind), kRun,
              {{"linear", ModelKind::kLinear},
               {"logistic", ModelKind::kLogistic},
-              {"softmax", ModelKind::kSoftmax}},
-             "linear: mean squared error; logistic: labels 0 and 1; softmax: labels 0 to outputs - 1.")
+              {"softmax", ModelKind::kSoftmax},
+              {"mlp", ModelKind::kMlp}},
+             "linear: mean squared error; logistic: labels 0 and 1; softmax: labels 0 to outputs - 1; mlp: "
+             "softmax behind hidden layers.")
           .Required(),
       Number(DT_KEY(model.inputs), kRun, {1, 1e12}, "Features of one row.")
           .Unit("features of one row")
           .Try("784")
           .Unset("as the data says"),
-      Number(DT_KEY(model.outputs), kRun, {1, 1e6}, "Outputs; the number of classes for softmax.")
+      Number(DT_KEY(model.outputs), kRun, {1, 1e6}, "Outputs; the number of classes for softmax and mlp.")
           .Unit("outputs")
           .Try("10")
-          .Unset("1; 10 for softmax"),
+          .Unset("1; 10 for softmax and mlp"),
+      Numbers(DT_KEY(model.hidden), kRun, {1, 1e6}, "Units of each hidden layer, from the inputs on.")
+          .Unit("units")
+          .Try("[100]")
+          .Required()
+          .OnlyWith("model.kind", "mlp"),
+      Choice(DT_KEY(model.activation), kRun,
+             {{"sigmoid", Activation::kSigmoid}, {"tanh", Activation::kTanh}, {"relu", Activation::kRelu}},
+             "What hidden layers apply to their outputs.")
+          .OnlyWith("model.kind", "mlp"),
       Choice(DT_KEY(model.init.kind), kRun,
              {{"zeros", InitKind::kZeros},
               {"constant", InitKind::kConstant},
               {"normal", InitKind::kNormal},
               {"glorot", InitKind::kGlorot}},
              "Initial weights. normal: mean 0; glorot: uniform, by the numbers of inputs and outputs.")
-          .Unset("zeros"),
+          .Unset("zeros; glorot for mlp"),
       Number(DT_KEY(model.init.value), kRun, {-1e30, 1e30}, "The initial weight of constant.")
           .Try("0.5")
           .Required()
@@ -180,9 +191,20 @@ std::vector<Field> TrainFields() {
 
 std::vector<Field> RunningFields() {
   return {
-      Choice(DT_KEY(placement.policy), kRun,
-             {{"bytes", PlacementPolicy::kBytes}, {"round_robin", PlacementPolicy::kRoundRobin}},
-             "bytes: split so that every ps holds nearly the same; round_robin: whole variables in turn."),
+      Choice(
+          DT_KEY(placement.policy), kRun,
+          {{"bytes", PlacementPolicy::kBytes},
+           {"round_robin", PlacementPolicy::kRoundRobin},
+           {"pin", PlacementPolicy::kPin}},
+          "bytes: split so that every ps holds nearly the same; round_robin: whole variables in turn; pin: "
+          "whole variables where placement.pin says."),
+      Row(DT_KEY(placement.pin), FieldType::kPins, kRun,
+          "Which ps holds a variable: \"weights/W1=0\"; \"biases/*=1\" stands for all names that begin so. "
+          "The "
+          "first that fits counts; the rest go to the ps with the fewest bytes.")
+          .Try("[\"weights/W1=0\"]")
+          .Required()
+          .OnlyWith("placement.policy", "pin"),
       Flag(DT_KEY(placement.log), kTask, "Print at the start which ps holds what."),
       Number(DT_KEY(device.threads), kTask, {1, 1024}, "Threads of one task's arithmetic.").Unit("threads"),
       Choice(DT_KEY(eval.on), kRun, {{"test", EvalOn::kTest}, {"validation", EvalOn::kValidation}},
@@ -251,9 +273,9 @@ std::vector<Field> AllFields() {
   return all;
 }
 
-std::string AddressListText(const std::vector<std::string>& addresses) {
+std::string TextListText(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;
-  for (const std::string& address : addresses) quoted.push_back(Quoted(address));
+  for (const std::string& text : texts) quoted.push_back(Quoted(text));
   return fmt::format("[{}]", fmt::join(quoted, ", "));
 }
 
@@ -298,7 +320,10 @@ std::string ValueText(const Field& field, const Value& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const auto* whole = std::get_if<int64_t>(&value)) return fmt::format("{}", *whole);
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
-  if (const auto* list = std::get_if<std::vector<std::string>>(&value)) return AddressListText(*list);
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value)) return TextListText(*list);
+  if (const auto* sizes = std::get_if<std::vector<int64_t>>(&value)) {
+    return fmt::format("[{}]", fmt::join(*sizes, ", "));
+  }
   const std::string& text = std::get<std::string>(value);
   return field.type == FieldType::kChoice ? text : Quoted(text);
 }
@@ -308,6 +333,7 @@ std::string LimitsText(const Field& field) {
     case FieldType::kChoice:
       return fmt::format("{}", fmt::join(field.choices, ", "));
     case FieldType::kInt:
+    case FieldType::kInts:
     case FieldType::kDouble:
       break;
     default:

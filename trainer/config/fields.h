@@ -14,12 +14,27 @@
 
 namespace dtrain {
 
-// What a key holds, whatever its C++ type: null (unset), a scalar (a choice by its name) or addresses.
-using Value = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<std::string>>;
+// What a key holds, whatever its C++ type: null (unset), a scalar (a choice by its name) or a list.
+using Value = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<std::string>,
+                           std::vector<int64_t>>;
 
 inline bool IsNull(const Value& value) { return std::holds_alternative<std::monostate>(value); }
 
-enum class FieldType { kBool, kInt, kDouble, kChoice, kAddress, kAddresses, kInputPath, kOutputPath };
+enum class FieldType {
+  kBool,
+  kInt,
+  kDouble,
+  kChoice,
+  kAddress,
+  kInputPath,
+  kOutputPath,
+  // Lists.
+  kInts,
+  kAddresses,
+  kPins,  // "VARIABLE=PS"
+};
+
+inline bool IsList(FieldType type) { return type >= FieldType::kInts; }
 
 // run: equal in every task, compared when a task joins. task: its own affair (paths, threads, log).
 enum class Scope { kRun, kTask };
@@ -76,7 +91,7 @@ std::string JoinKey(const std::string& section, const std::string& name);
 // Whether the key has an effect in this config (only_key, only_value).
 bool Applies(const Field& field, const Config& config);
 
-// As YAML: 0.01, "text" (quoted; choices are not), null, ["a:1", "b:2"].
+// As YAML: 0.01, "text" (quoted; choices are not), null, ["a:1", "b:2"], [300, 100].
 std::string ValueText(const Field& field, const Value& value);
 
 // Of numbers and choices: ">= 1", "> 0", "1 to 64", "linear, softmax". Empty for other types.

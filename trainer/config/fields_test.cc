@@ -18,7 +18,10 @@ Value OtherValue(const Field& field) {
       return 7.5;
     case FieldType::kChoice:
       return field.choices.back();
+    case FieldType::kInts:
+      return std::vector<int64_t>{300, 100};
     case FieldType::kAddresses:
+    case FieldType::kPins:
       return std::vector<std::string>{"a:1", "b:2"};
     default:
       return std::string("text");

@@ -51,6 +51,18 @@ bool SaysNull(const std::string& text) {
   return first != std::string::npos && (text[first] == '~' || std::tolower(text[first]) == 'n');
 }
 
+// The items of a list that is not empty, all of one type.
+Value ListValue(const std::vector<Value>& items) {
+  if (std::holds_alternative<int64_t>(items[0])) {
+    std::vector<int64_t> numbers;
+    for (const Value& item : items) numbers.push_back(std::get<int64_t>(item));
+    return numbers;
+  }
+  std::vector<std::string> texts;
+  for (const Value& item : items) texts.push_back(std::get<std::string>(item));
+  return texts;
+}
+
 class Loader {
  public:
   explicit Loader(const std::string& path) : path_(path) {}
@@ -171,7 +183,7 @@ void Loader::ReadKey(const Field& field, const YamlNode& node, const Place& plac
 }
 
 void Loader::ReadScalar(const Field& field, const YamlNode& node, const Place& place) {
-  if (field.type == FieldType::kAddresses) {
+  if (IsList(field.type)) {
     return RefuseKey(field, node, place, fmt::format("{}.{}", RuleText(field), RemedyText(field)));
   }
   Parsed parsed = ParseScalar(field, node.text, node.quoted);
@@ -185,26 +197,29 @@ void Loader::ReadScalar(const Field& field, const YamlNode& node, const Place& p
 }
 
 void Loader::ReadList(const Field& field, const YamlNode& node, const Place& place) {
-  if (field.type != FieldType::kAddresses) {
+  if (!IsList(field.type)) {
     return RefuseKey(field, node, place, RuleText(field) + ", not a list." + RemedyText(field));
   }
-  std::vector<std::string> items;
+  std::vector<Value> items;
   bool bad = false;
   for (const YamlNode& item : node.children) {
-    const bool scalar = item.kind == YamlNode::Kind::kScalar;
-    const std::string problem = scalar ? ParseScalar(field, item.text, item.quoted).problem
-                                       : "must be host:port. Write localhost:9001.";
-    if (!problem.empty()) {
-      problems_.Add(At(place, item.line),
-                    fmt::format("{}[{}] = {}; {}", field.key, items.size(), ShownValue(item), problem));
+    Parsed parsed;
+    if (item.kind == YamlNode::Kind::kScalar) {
+      parsed = ParseScalar(field, item.text, item.quoted);
+    } else {
+      parsed.problem = fmt::format("{}.{}", RuleText(field), RemedyText(field));
+    }
+    if (!parsed.problem.empty()) {
+      problems_.Add(At(place, item.line), fmt::format("{}[{}] = {}; {}", field.key, items.size(),
+                                                      ShownValue(item), parsed.problem));
       bad = true;
     }
-    items.push_back(item.text);
+    items.push_back(std::move(parsed.value));
   }
   if (items.empty()) {
     return RefuseKey(field, node, place, fmt::format("must not be empty.{}", RemedyText(field)));
   }
-  given_[field.key] = {std::move(items), ShownValue(node), place, bad};
+  given_[field.key] = {bad ? Value() : ListValue(items), ShownValue(node), place, bad};
 }
 
 void Loader::RefuseKey(const Field& field, const YamlNode& node, const Place& place,

@@ -126,6 +126,14 @@ Parsed ParsePath(const std::string& text, bool quoted) {
   return {text, ""};
 }
 
+// "weights/W1=0": a variable, or the beginning of names and a star, and the index of a ps.
+std::string PinProblem(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  const bool good = equals != std::string::npos && equals > 0 && IsPlainInteger(text.substr(equals + 1)) &&
+                    text[equals + 1] != '-' && text.size() - equals < 8;
+  return good ? "" : "must be VARIABLE=PS, a variable's name and the index of a ps. Write \"weights/W1=0\".";
+}
+
 }  // namespace
 
 Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
@@ -133,6 +141,7 @@ Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
     case FieldType::kBool:
       return ParseBool(text, quoted);
     case FieldType::kInt:
+    case FieldType::kInts:
       return ParseInt(field, text, quoted);
     case FieldType::kDouble:
       return ParseDouble(field, text, quoted);
@@ -141,6 +150,8 @@ Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
     case FieldType::kAddress:
     case FieldType::kAddresses:
       return {text, AddressProblem(text)};
+    case FieldType::kPins:
+      return {text, PinProblem(text)};
     case FieldType::kInputPath:
     case FieldType::kOutputPath:
       return ParsePath(text, quoted);
@@ -163,6 +174,10 @@ std::string RuleText(const Field& field) {
       return "must be host:port";
     case FieldType::kAddresses:
       return "must be a list of host:port";
+    case FieldType::kInts:
+      return fmt::format("must be a list of whole numbers, {}{}", LimitsText(field), unit);
+    case FieldType::kPins:
+      return "must be a list of \"VARIABLE=PS\"";
     default:
       return "must be a path";
   }

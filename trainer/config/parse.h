@@ -12,7 +12,7 @@ struct Parsed {
   std::string problem;  // "must be >= 1 (examples per step). Try 64."; empty: the value is good
 };
 
-// `quoted`: the text stood in quotes. For kAddresses: one item of the list. Paths stay as written.
+// `quoted`: the text stood in quotes. Of a list: one item of it. Paths stay as written.
 Parsed ParseScalar(const Field& field, const std::string& text, bool quoted);
 
 // "must be a whole number >= 1 (examples per step)", without a remedy.

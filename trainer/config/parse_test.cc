@@ -85,7 +85,7 @@ TEST_CASE("parse: choices are names, quoted or not") {
   CHECK(Parse("model.kind", "softmax").value == Value(std::string("softmax")));
   CHECK(Parse("model.kind", "softmax", true).value == Value(std::string("softmax")));
   CHECK(Parse("model.kind", "sofmax").problem ==
-        "must be linear, logistic or softmax. Did you mean softmax?");
+        "must be linear, logistic, softmax or mlp. Did you mean softmax?");
   CHECK(Parse("data.split", "feed").problem == "must be shard or full. Try shard.");
   CHECK(Parse("train.mode", "sync").problem == "this version has async only. Write async.");
 }

@@ -44,6 +44,10 @@ const char* TypeName(FieldType type) {
       return "address";
     case FieldType::kAddresses:
       return "list of addresses";
+    case FieldType::kInts:
+      return "list of whole numbers";
+    case FieldType::kPins:
+      return "list of VARIABLE=PS";
     case FieldType::kInputPath:
       return "input path";
     case FieldType::kOutputPath:

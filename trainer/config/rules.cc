@@ -184,11 +184,11 @@ void Rules::CheckRows() {
 
 void Rules::CheckOutputs() {
   if (!config_.model.outputs || Given("model.kind") == nullptr || Bad("model.kind")) return;
-  const bool softmax = config_.model.kind == ModelKind::kSoftmax;
-  if (softmax && *config_.model.outputs < 2) {
-    Refuse("model.outputs", "must be >= 2 (classes) for softmax. Try 10.");
+  const bool per_class = HasOutputPerClass(config_.model.kind);
+  if (per_class && *config_.model.outputs < 2) {
+    Refuse("model.outputs", "must be >= 2 (classes) for softmax and mlp. Try 10.");
   }
-  if (!softmax && *config_.model.outputs > 1) {
+  if (!per_class && *config_.model.outputs > 1) {
     Refuse("model.outputs", "must be 1 for linear and logistic. Leave it out.");
   }
 }

@@ -1,13 +1,17 @@
-// Batch: rows of float32 features with their labels, as a model reads them.
+// Batch: rows of features with their labels, as a model reads them.
 #pragma once
 
 #include <cstdint>
 
+#include "gpu/view.h"
+
 namespace dtrain {
 
-// Points into the source that filled it, until that source's next call.
+// Points into the source that filled it, until that source's next call. Features are floats, or bytes where
+// the data set keeps bytes.
 struct Batch {
-  const float* inputs = nullptr;  // [rows, columns] row-major
+  const float* inputs = nullptr;  // [rows, columns] row-major; null: see `bytes`
+  gpu::ByteRows bytes;            // [rows, columns]
   int64_t rows = 0;
   int64_t columns = 0;
   const int32_t* labels = nullptr;  // [rows] classes, each in [0, outputs); null for linear

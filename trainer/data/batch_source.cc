@@ -16,7 +16,7 @@ namespace {
 class BatchBuffer {
  public:
   BatchBuffer(std::shared_ptr<const DataSet> set, int64_t max_rows)
-      : set_(std::move(set)), inputs_(max_rows * set_->inputs()) {
+      : set_(std::move(set)), inputs_(set_->bytes().data == nullptr ? max_rows * set_->inputs() : 0) {
     if (set_->classes().has_value()) {
       labels_.resize(max_rows);
     } else {
@@ -25,8 +25,10 @@ class BatchBuffer {
   }
 
   void Fill(gpu::Span<const int64_t> rows, Batch* batch) {
-    set_->Gather(rows.data, rows.size, inputs_.data(), labels_.data(), targets_.data());
-    batch->inputs = inputs_.data();
+    float* const inputs = inputs_.empty() ? nullptr : inputs_.data();
+    set_->Gather(rows.data, rows.size, inputs, labels_.data(), targets_.data());
+    batch->inputs = inputs;
+    batch->bytes = {set_->bytes(), rows};
     batch->rows = rows.size;
     batch->columns = set_->inputs();
     batch->labels = labels_.empty() ? nullptr : labels_.data();

@@ -14,9 +14,10 @@ ByteSet::ByteSet(std::vector<uint8_t> bytes, std::vector<uint8_t> labels, int64_
 }
 
 void ByteSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels, float*) const {
-  gpu::Stream stream(gpu::Backend::kCpu);
-  gpu::GatherBytes(stream, {bytes_.data(), static_cast<int64_t>(labels_.size()), inputs_}, {rows, count},
-                   {inputs, count, inputs_});
+  if (inputs != nullptr) {
+    gpu::Stream stream(gpu::Backend::kCpu);
+    gpu::GatherBytes(stream, {bytes(), {rows, count}}, {inputs, count, inputs_});
+  }
   for (int64_t i = 0; i < count; ++i) labels[i] = labels_[rows[i]];
 }
 

@@ -19,6 +19,7 @@ class ByteSet : public DataSet {
   std::optional<int64_t> rows() const override { return static_cast<int64_t>(labels_.size()); }
   void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
               float* targets) const override;
+  gpu::MatrixView<const uint8_t> bytes() const override { return {bytes_.data(), *rows(), inputs_}; }
 
  private:
   const std::vector<uint8_t> bytes_;

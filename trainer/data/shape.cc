@@ -46,7 +46,7 @@ DataShape PeekSynthetic(const Config& config) {
 
 // Outputs of a model of this kind for this data.
 int64_t OutputsFor(const DataShape& shape, const ModelConfig& model) {
-  if (model.kind == ModelKind::kSoftmax) return model.outputs.value_or(shape.classes.value_or(0));
+  if (HasOutputPerClass(model.kind)) return model.outputs.value_or(shape.classes.value_or(0));
   return 1;
 }
 
@@ -56,14 +56,14 @@ void CheckKind(const DataShape& shape, const ModelConfig& model) {
   }
   if (model.kind != ModelKind::kLinear && !shape.classes.has_value()) {
     throw UserError("model.kind = {}; needs classes, and data.train has real targets. Try linear.",
-                    model.kind == ModelKind::kLogistic ? "logistic" : "softmax");
+                    KindName(model.kind));
   }
   if (model.kind == ModelKind::kLogistic && *shape.classes != 2) {
     throw UserError(
         "model.kind = logistic; needs the labels 0 and 1, and data.train has {} classes. Try softmax.",
         *shape.classes);
   }
-  if (model.kind == ModelKind::kSoftmax && model.outputs.has_value() && *model.outputs < *shape.classes) {
+  if (HasOutputPerClass(model.kind) && model.outputs.has_value() && *model.outputs < *shape.classes) {
     throw UserError("model.outputs = {}; must be at least {}, the classes of data.train. Leave it out.",
                     *model.outputs, *shape.classes);
   }

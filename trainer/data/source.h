@@ -28,10 +28,12 @@ class DataSet {
   virtual std::optional<int64_t> classes() const = 0;
   virtual std::optional<int64_t> rows() const = 0;  // unset: without end
   // Copies `count` rows, in the order of `rows`: features to inputs[count, inputs()] as floats (IDX bytes
-  // / 255), and a label or a target each: `labels` where classes() is set, else `targets`; the other one
-  // is not touched and may be null.
+  // / 255; null: not wanted), and a label or a target each: `labels` where classes() is set, else `targets`;
+  // the other one is not touched and may be null.
   virtual void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
                       float* targets) const = 0;
+  // All rows [rows(), inputs()] where they are kept as bytes, each a feature times 255; else empty.
+  virtual gpu::MatrixView<const uint8_t> bytes() const { return {}; }
 };
 
 // The training and test sets that the config names, loaded and checked (counts, magic, label range

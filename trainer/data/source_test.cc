@@ -155,8 +155,11 @@ TEST_CASE("batch source: threads that share a set get what they would get alone"
     const auto source = MakeBatchSource(config, data.train, worker, 2);
     double sum = 0;
     for (Batch batch; source->Next(&batch);) {
-      for (int64_t i = 0; i < batch.rows * batch.columns; ++i)
-        sum += batch.inputs[i] * static_cast<double>(i);
+      REQUIRE(batch.bytes.rows.size == batch.rows);
+      for (int64_t row = 0; row < batch.rows; ++row) {
+        const uint8_t* bytes = batch.bytes.table.row(batch.bytes.rows[row]);
+        for (int64_t i = 0; i < batch.columns; ++i) sum += bytes[i] * static_cast<double>(row + i);
+      }
     }
     return sum;
   };

@@ -11,18 +11,20 @@
 namespace dtrain {
 namespace {
 
-constexpr ModelKind kKinds[] = {ModelKind::kLinear, ModelKind::kLogistic, ModelKind::kSoftmax};
+constexpr ModelKind kKinds[] = {ModelKind::kLinear, ModelKind::kLogistic, ModelKind::kSoftmax,
+                                ModelKind::kMlp};
 
 ModelConfig ConfigOf(ModelKind kind, int64_t inputs) {
   ModelConfig config;
   config.kind = kind;
   config.inputs = inputs;
-  config.outputs = kind == ModelKind::kSoftmax ? 4 : 1;
+  config.outputs = HasOutputPerClass(kind) ? 4 : 1;
+  if (kind == ModelKind::kMlp) config.hidden = {7, 5};
   return config;
 }
 
 Layout LayoutOf(const ModelConfig& config) {
-  return PlaceVariables(ModelVariables(config), 1, PlacementPolicy::kBytes);
+  return PlaceVariables(ModelVariables(config), 1, PlacementConfig());
 }
 
 std::vector<float> Normals(int64_t count, uint64_t seed) {
@@ -35,7 +37,7 @@ std::vector<float> Normals(int64_t count, uint64_t seed) {
 struct Rows {
   Rows(const ModelConfig& config, int64_t count)
       : inputs(Normals(count * *config.inputs, 1)), targets(Normals(count, 2)), labels(count) {
-    const uint64_t classes = config.kind == ModelKind::kSoftmax ? *config.outputs : 2;
+    const uint64_t classes = HasOutputPerClass(config.kind) ? *config.outputs : 2;
     for (int64_t i = 0; i < count; ++i) labels[i] = static_cast<int32_t>(CounterRandom(3).Below(i, classes));
     batch.inputs = inputs.data();
     batch.rows = count;
@@ -72,26 +74,75 @@ TEST_CASE("model variables: names and shapes are those of one dense layer") {
   CHECK(variables[1].bias);
 }
 
+TEST_CASE("model variables: an mlp has weights and biases for each layer, in order") {
+  const std::vector<Variable> variables = ModelVariables(ConfigOf(ModelKind::kMlp, 31));
+  REQUIRE(variables.size() == 6);
+  CHECK(variables[0].rows == 31);
+  CHECK(variables[0].cols == 7);
+  CHECK(variables[2].name == "weights/W2");
+  CHECK(variables[2].rows == 7);
+  CHECK(variables[2].fan_in == 7);
+  CHECK(variables[2].fan_out == 5);
+  CHECK(variables[5].name == "biases/b3");
+  CHECK(variables[5].rows == 4);
+}
+
+void CheckGradient(const ModelConfig& config) {
+  const Layout layout = LayoutOf(config);
+  const auto model = MakeModel(config, layout, 33);
+  const Rows rows(config, 33);
+  std::vector<float> parameters = Normals(layout.size, 4), gradient(layout.size), unused(layout.size);
+  model->Gradient(parameters.data(), rows.batch, gradient.data());
+  // Width 0.01: the loss's third derivative makes about 3 width^2, its rounding 1e-6 / 0.02.
+  for (int64_t i = 0; i < layout.size; ++i) {
+    const float kept = parameters[i];
+    parameters[i] = kept + 0.01f;
+    const double above = model->Gradient(parameters.data(), rows.batch, unused.data());
+    parameters[i] = kept - 0.01f;
+    const double below = model->Gradient(parameters.data(), rows.batch, unused.data());
+    parameters[i] = kept;
+    CHECK(std::abs((above - below) / 0.02 - gradient[i]) <= 4e-4);
+  }
+}
+
 TEST_CASE("model: the gradient is that of finite differences for every kind") {
   for (const ModelKind kind : kKinds) {
     CAPTURE(static_cast<int>(kind));
-    const ModelConfig config = ConfigOf(kind, 5);
-    const Layout layout = LayoutOf(config);
-    const auto model = MakeModel(config, layout, 33);
-    const Rows rows(config, 33);
-    std::vector<float> parameters = Normals(layout.size, 4), gradient(layout.size), unused(layout.size);
-    model->Gradient(parameters.data(), rows.batch, gradient.data());
-    // Width 0.02: the loss's third derivative makes about width^2, its rounding 1e-6 / 0.04.
-    for (int64_t i = 0; i < layout.size; ++i) {
-      const float kept = parameters[i];
-      parameters[i] = kept + 0.02f;
-      const double above = model->Gradient(parameters.data(), rows.batch, unused.data());
-      parameters[i] = kept - 0.02f;
-      const double below = model->Gradient(parameters.data(), rows.batch, unused.data());
-      parameters[i] = kept;
-      CHECK(std::abs((above - below) / 0.04 - gradient[i]) <= 4e-4);
-    }
+    CheckGradient(ConfigOf(kind, 5));
   }
+}
+
+TEST_CASE("model: the gradient is that of finite differences for every smooth activation") {
+  for (const Activation activation : {Activation::kSigmoid, Activation::kTanh}) {
+    ModelConfig config = ConfigOf(ModelKind::kMlp, 5);
+    config.activation = activation;
+    CheckGradient(config);
+  }
+}
+
+TEST_CASE("model: under relu a unit that is off passes nothing on") {
+  ModelConfig config = ConfigOf(ModelKind::kMlp, 1);
+  config.hidden = {1};
+  config.outputs = 2;
+  config.activation = Activation::kRelu;
+  const Layout layout = LayoutOf(config);
+  const auto model = MakeModel(config, layout, 1);
+  const float input = 2;
+  const int32_t label = 0;
+  Batch batch;
+  batch.inputs = &input;
+  batch.labels = &label;
+  batch.rows = batch.columns = 1;
+  // W1, b1, W2 [1, 2], b2 [2]: the unit's input is 2 W1, its output max(0, 2 W1), the loss that of two
+  // logits o = W2 * output; at 0 output both classes have 1/2.
+  const std::vector<float> off = {-1, 0, 3, 1, 0, 0}, on = {1, 0, 3, 1, 0, 0};
+  std::vector<float> gradient(6);
+  CHECK(model->Gradient(off.data(), batch, gradient.data()) == doctest::Approx(std::log(2)));
+  CHECK(gradient == std::vector<float>{0, 0, 0, 0, -0.5f, 0.5f});
+  model->Gradient(on.data(), batch, gradient.data());
+  const double miss = 1 / (1 + std::exp(4.0));  // 1 - p of class 0, logits 6 and 2
+  CHECK(gradient[2] == doctest::Approx(-2 * miss));
+  CHECK(gradient[0] == doctest::Approx(2 * (-3 * miss + miss)));
 }
 
 TEST_CASE("model: the gradient of a batch is the mean of those of its rows") {

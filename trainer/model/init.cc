@@ -9,17 +9,19 @@
 namespace dtrain {
 namespace {
 
-InitKind KindFor(const InitConfig& config, const Variable& variable) {
-  if (variable.bias && config.bias == BiasInit::kZeros) return InitKind::kZeros;
-  return config.kind.value_or(InitKind::kZeros);  // models of one layer start from zero as well as from noise
+InitKind KindFor(const ModelConfig& config, const Variable& variable) {
+  if (variable.bias && config.init.bias == BiasInit::kZeros) return InitKind::kZeros;
+  // Models of one layer start from zero as well as from noise; equal hidden units would stay equal.
+  return config.init.kind.value_or(config.kind == ModelKind::kMlp ? InitKind::kGlorot : InitKind::kZeros);
 }
 
 // Elements [begin, end) of one variable.
-void FillVariable(const InitConfig& config, const Variable& variable, int64_t begin, int64_t end,
+void FillVariable(const ModelConfig& model, const Variable& variable, int64_t begin, int64_t end,
                   float* values) {
+  const InitConfig& config = model.init;
   const CounterRandom random = CounterRandom(config.seed).Stream(variable.name);
   const double limit = std::sqrt(6.0 / static_cast<double>(variable.fan_in + variable.fan_out));
-  switch (KindFor(config, variable)) {
+  switch (KindFor(model, variable)) {
     case InitKind::kZeros:
       std::fill(values, values + (end - begin), 0.0f);
       return;
@@ -45,7 +47,7 @@ void InitialValues(const ModelConfig& config, const Layout& layout, Range range,
     const int64_t begin = std::max(range.begin, variable.offset);
     const int64_t end = std::min(range.end, variable.offset + variable.size());
     if (begin >= end) continue;
-    FillVariable(config.init, variable, begin - variable.offset, end - variable.offset,
+    FillVariable(config, variable, begin - variable.offset, end - variable.offset,
                  values + (begin - range.begin));
   }
 }

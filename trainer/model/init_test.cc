@@ -21,7 +21,7 @@ ModelConfig Softmax(InitKind kind, BiasInit bias) {
 }
 
 Layout LayoutOf(const ModelConfig& config, int ps_count = 1) {
-  return PlaceVariables(ModelVariables(config), ps_count, PlacementPolicy::kBytes);
+  return PlaceVariables(ModelVariables(config), ps_count, PlacementConfig());
 }
 
 std::vector<float> AllValues(const ModelConfig& config, const Layout& layout) {

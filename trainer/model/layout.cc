@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "trainer/model/pin.h"
 
 namespace dtrain {
 namespace {
@@ -36,12 +37,14 @@ void CutByBytes(int ps_count, Layout* layout) {
   }
 }
 
-void DealInTurn(int ps_count, Layout* layout) {
+// Variable i lies on ps owners[i]; the variables of a ps keep their order.
+void PlaceWhole(const std::vector<int>& owners, int ps_count, Layout* layout) {
   std::vector<Variable> given;
   given.swap(layout->variables);
   for (int ps = 0; ps < ps_count; ++ps) {
     Range range{layout->size, layout->size};
-    for (size_t i = static_cast<size_t>(ps); i < given.size(); i += static_cast<size_t>(ps_count)) {
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (owners[i] != ps) continue;
       Variable variable = given[i];
       variable.offset = range.end;
       range.end += variable.size();
@@ -52,18 +55,27 @@ void DealInTurn(int ps_count, Layout* layout) {
   }
 }
 
+std::vector<int> InTurn(size_t variables, int ps_count) {
+  std::vector<int> owners(variables);
+  for (size_t i = 0; i < variables; ++i) owners[i] = static_cast<int>(i % static_cast<size_t>(ps_count));
+  return owners;
+}
+
 }  // namespace
 
-Layout PlaceVariables(std::vector<Variable> variables, int ps_count, PlacementPolicy policy) {
+Layout PlaceVariables(std::vector<Variable> variables, int ps_count, const PlacementConfig& placement) {
   DT_CHECK(ps_count >= 1, ps_count);
   Layout layout;
   layout.variables = std::move(variables);
-  switch (policy) {
+  switch (placement.policy) {
     case PlacementPolicy::kBytes:
       CutByBytes(ps_count, &layout);
       break;
     case PlacementPolicy::kRoundRobin:
-      DealInTurn(ps_count, &layout);
+      PlaceWhole(InTurn(layout.variables.size(), ps_count), ps_count, &layout);
+      break;
+    case PlacementPolicy::kPin:
+      PlaceWhole(PinnedOwners(layout.variables, ps_count, placement.pin), ps_count, &layout);
       break;
   }
   return layout;

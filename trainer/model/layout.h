@@ -48,7 +48,10 @@ struct Layout {
 
 // bytes: the flat vector is cut at row boundaries into ranges of nearly equal size.
 // round_robin: whole variables in turn, variable i on ps i mod n.
+// pin: whole variables, each on the ps that the first fitting entry of `pins` names ("weights/W1=0",
+// "biases/*=1"); the others, largest first, on the ps with the fewest bytes. UserError where an entry fits no
+// variable or names no ps.
 // Every task computes the same layout from the same config.
-Layout PlaceVariables(std::vector<Variable> variables, int ps_count, PlacementPolicy policy);
+Layout PlaceVariables(std::vector<Variable> variables, int ps_count, const PlacementConfig& placement);
 
 }  // namespace dtrain

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace dtrain {
 namespace {
 
@@ -13,6 +15,12 @@ Variable Matrix(const std::string& name, int64_t rows, int64_t cols) {
   variable.rows = rows;
   variable.cols = cols;
   return variable;
+}
+
+PlacementConfig With(PlacementPolicy policy) {
+  PlacementConfig placement;
+  placement.policy = policy;
+  return placement;
 }
 
 std::vector<Variable> TutorialMlp() {
@@ -38,7 +46,7 @@ void CheckCoversOnce(const Layout& layout) {
 
 TEST_CASE("layout: placement by bytes is balanced within 1.1 and cuts between rows") {
   for (const int ps_count : {1, 2, 3, 4, 5}) {
-    const Layout layout = PlaceVariables(TutorialMlp(), ps_count, PlacementPolicy::kBytes);
+    const Layout layout = PlaceVariables(TutorialMlp(), ps_count, PlacementConfig());
     CheckCoversOnce(layout);
     int64_t smallest = layout.size, largest = 0;
     for (const Range& range : layout.ps) {
@@ -50,7 +58,7 @@ TEST_CASE("layout: placement by bytes is balanced within 1.1 and cuts between ro
 }
 
 TEST_CASE("layout: a big matrix is cut by rows over two ps") {
-  const Layout layout = PlaceVariables({Matrix("weights/W1", 784, 10)}, 2, PlacementPolicy::kBytes);
+  const Layout layout = PlaceVariables({Matrix("weights/W1", 784, 10)}, 2, PlacementConfig());
   const std::vector<Segment> second = layout.SegmentsOf(1);
   REQUIRE(second.size() == 1);
   CHECK(second[0].first_row == 392);
@@ -59,17 +67,54 @@ TEST_CASE("layout: a big matrix is cut by rows over two ps") {
 
 TEST_CASE("layout: more ps than elements leaves ranges empty and loses nothing") {
   const Layout layout =
-      PlaceVariables({Matrix("weights/W1", 1, 1), Matrix("biases/b1", 1, 1)}, 5, PlacementPolicy::kBytes);
+      PlaceVariables({Matrix("weights/W1", 1, 1), Matrix("biases/b1", 1, 1)}, 5, PlacementConfig());
   CheckCoversOnce(layout);
 }
 
 TEST_CASE("layout: round_robin keeps variables whole and each ps's range contiguous") {
-  const Layout layout = PlaceVariables(TutorialMlp(), 3, PlacementPolicy::kRoundRobin);
+  const Layout layout = PlaceVariables(TutorialMlp(), 3, With(PlacementPolicy::kRoundRobin));
   CheckCoversOnce(layout);
   REQUIRE(layout.SegmentsOf(0).size() == 2);
   CHECK(layout.variables[static_cast<size_t>(layout.SegmentsOf(0)[1].variable)].name == "biases/b2");
   CHECK(layout.SegmentsOf(1)[0].rows == 100);
   CHECK(layout.Find("biases/b1").offset == layout.ps[1].begin);
+}
+
+PlacementConfig Pins(std::vector<std::string> pins) {
+  PlacementConfig placement = With(PlacementPolicy::kPin);
+  placement.pin = std::move(pins);
+  return placement;
+}
+
+TEST_CASE("layout: pinned variables lie where they are pinned, the others where there is room") {
+  const Layout layout = PlaceVariables(TutorialMlp(), 3, Pins({"weights/W1=2", "biases/*=0"}));
+  CheckCoversOnce(layout);
+  const auto owner = [&](const std::string& name) {
+    const int64_t offset = layout.Find(name).offset;
+    for (int ps = 0; ps < 3; ++ps) {
+      if (offset < layout.ps[static_cast<size_t>(ps)].end) return ps;
+    }
+    return -1;
+  };
+  CHECK(owner("weights/W1") == 2);
+  CHECK(owner("biases/b1") == 0);
+  CHECK(owner("biases/b2") == 0);
+  CHECK(owner("weights/W2") == 1);
+}
+
+TEST_CASE("layout: of two pins that fit the first counts") {
+  const Layout layout = PlaceVariables(TutorialMlp(), 2, Pins({"weights/W2=1", "weights/*=0", "biases/*=0"}));
+  CHECK(layout.ps[1].size() == 1000);
+}
+
+TEST_CASE("layout: a pin to nowhere or of nothing is a user error that says what there is") {
+  CHECK_THROWS_WITH_AS(
+      PlaceVariables(TutorialMlp(), 2, Pins({"weights/W1=2"})),
+      "placement.pin: weights/W1=2; there is no ps 2: the cluster has 2 ps. Name one of 0 to 1.", UserError);
+  CHECK_THROWS_WITH_AS(PlaceVariables(TutorialMlp(), 2, Pins({"weights/w1=1"})),
+                       "placement.pin: weights/w1=1; fits no variable of the model. It has weights/W1, "
+                       "biases/b1, weights/W2, biases/b2.",
+                       UserError);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ struct Fixture {
     config.model.init.bias = BiasInit::kSame;
     config.train.optimizer.learning_rate = 0.5;
     config.net.checksum = checksum;
-    layout = PlaceVariables(ModelVariables(config.model), 1, PlacementPolicy::kBytes);
+    layout = PlaceVariables(ModelVariables(config.model), 1, PlacementConfig());
   }
   Config config;
   Layout layout;
@@ -78,7 +78,7 @@ TEST_CASE("shard: initial values are set once") {
 TEST_CASE("shard: checksums of the parts of two ps combine to that of one") {
   Fixture f(false);
   f.config.cluster.ps.push_back("127.0.0.1:10002");
-  const Layout two = PlaceVariables(ModelVariables(f.config.model), 2, PlacementPolicy::kBytes);
+  const Layout two = PlaceVariables(ModelVariables(f.config.model), 2, PlacementConfig());
   uint32_t combined = 0;
   for (int ps = 0; ps < 2; ++ps) {
     ParameterShard shard(f.config, two, ps);

@@ -1,0 +1,249 @@
+#include "gpu/cpu/narrow.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "gpu/cpu/narrow.cc"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace dtrain::gpu::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using FloatTag = hn::ScalableTag<float>;
+using Vector = hn::Vec<FloatTag>;
+
+constexpr FloatTag kFloats;
+constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(kFloats));
+
+// Where the rows of a batch lie, how vectors of their elements are read, and what their products are
+// multiplied by at the end.
+struct FloatRows {
+  static constexpr float kScale = 1;
+  const MatrixView<const float> x;
+
+  int64_t rows() const { return x.rows; }
+  int64_t cols() const { return x.cols; }
+  const float* row(int64_t i) const { return x.row(i); }
+  static HWY_INLINE Vector Load(const float* at) { return hn::LoadU(kFloats, at); }
+  static HWY_INLINE void Prefetch(const float*, int64_t) {}  // read in order: the processor does it
+};
+
+struct TableRows {
+  static constexpr float kScale = 1.0f / 255;
+  const ByteRows x;
+
+  int64_t rows() const { return x.rows.size; }
+  int64_t cols() const { return x.table.cols; }
+  const uint8_t* row(int64_t i) const { return x.table.row(x.rows[i]); }
+  static HWY_INLINE Vector Load(const uint8_t* at) {
+    const hn::Rebind<uint8_t, FloatTag> bytes;
+    const hn::Rebind<int32_t, FloatTag> ints;
+    return hn::ConvertTo(kFloats, hn::PromoteTo(ints, hn::LoadU(bytes, at)));
+  }
+  // A shuffled row lies anywhere in a large table: the processor cannot guess the next one, but we know it.
+  static HWY_INLINE void Prefetch(const uint8_t* row, int64_t count) {
+    constexpr int64_t kCacheLine = 64;
+    for (int64_t i = 0; i < count; i += kCacheLine) __builtin_prefetch(row + i);
+  }
+};
+
+// The last, partial vector of a row, with zeros behind it.
+template <typename Rows, typename T>
+HWY_INLINE Vector LoadTail(const T* at, int64_t count) {
+  T padded[kWidth] = {};
+  std::memcpy(padded, at, static_cast<size_t>(count) * sizeof(T));
+  return Rows::Load(padded);
+}
+
+int64_t PaddedTo(int64_t size, int64_t unit) { return (size + unit - 1) / unit * unit; }
+
+// columns[j * stride + p] = w[p][j], zeros behind the last p.
+void Transpose(MatrixView<const float> w, int64_t stride, float* columns) {
+  for (int64_t j = 0; j < w.cols; ++j) {
+    float* column = columns + j * stride;
+    for (int64_t p = 0; p < w.rows; ++p) column[p] = w.data[p * w.cols + j];
+    std::fill(column + w.rows, column + stride, 0.0f);
+  }
+}
+
+// Rows [i, i + R) times columns [j, j + C): R * C sums stay in registers.
+template <int R, int C, typename Rows>
+HWY_INLINE void ForwardBlock(const Rows& x, int64_t i, const float* columns, int64_t stride, const float* b,
+                             float* out, int64_t out_stride) {
+  Vector sums[R][C];
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) sums[r][c] = hn::Zero(kFloats);
+  }
+  const auto add = [&](const Vector(&row)[R], int64_t p) HWY_ATTR {
+    for (int c = 0; c < C; ++c) {
+      const Vector column = hn::LoadU(kFloats, columns + c * stride + p);
+      for (int r = 0; r < R; ++r) sums[r][c] = hn::MulAdd(row[r], column, sums[r][c]);
+    }
+  };
+  Vector row[R];
+  int64_t p = 0;
+  for (; p + kWidth <= x.cols(); p += kWidth) {
+    for (int r = 0; r < R; ++r) row[r] = Rows::Load(x.row(i + r) + p);
+    add(row, p);
+  }
+  if (p < x.cols()) {
+    for (int r = 0; r < R; ++r) row[r] = LoadTail<Rows>(x.row(i + r) + p, x.cols() - p);
+    add(row, p);
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) {
+      const float sum = hn::GetLane(hn::SumOfLanes(kFloats, sums[r][c]));
+      out[r * out_stride + c] = sum * Rows::kScale + b[c];
+    }
+  }
+}
+
+constexpr int kMostColumnsAtOnce = 5;
+
+// Calls block<C>(j) for blocks of at most kMostColumnsAtOnce columns and of nearly equal size.
+template <typename Block>
+HWY_INLINE void ForColumnBlocks(int64_t columns, Block&& block) {
+  const int64_t blocks = (columns + kMostColumnsAtOnce - 1) / kMostColumnsAtOnce;
+  for (int64_t k = 0; k < blocks; ++k) {
+    const int64_t begin = columns * k / blocks, count = columns * (k + 1) / blocks - begin;
+    if (count == 1) block(std::integral_constant<int, 1>(), begin);
+    if (count == 2) block(std::integral_constant<int, 2>(), begin);
+    if (count == 3) block(std::integral_constant<int, 3>(), begin);
+    if (count == 4) block(std::integral_constant<int, 4>(), begin);
+    if (count == 5) block(std::integral_constant<int, 5>(), begin);
+  }
+}
+
+// A block of columns fits the first-level cache and stays there while all rows pass by.
+template <typename Rows>
+void Forward(const Rows& x, MatrixView<const float> w, Span<const float> b, float* scratch,
+             MatrixView<float> out) {
+  constexpr int kRows = 2;
+  const int64_t stride = PaddedTo(w.rows, kWidth);
+  Transpose(w, stride, scratch);
+  ForColumnBlocks(w.cols, [&](auto count, int64_t j) HWY_ATTR {
+    const float* columns = scratch + j * stride;
+    int64_t i = 0;
+    for (; i + kRows <= x.rows(); i += kRows) {
+      for (int64_t next = i + kRows; j == 0 && next < std::min(i + 2 * kRows, x.rows()); ++next) {
+        Rows::Prefetch(x.row(next), x.cols());
+      }
+      ForwardBlock<kRows, count>(x, i, columns, stride, b.data + j, out.row(i) + j, out.cols);
+    }
+    for (; i < x.rows(); ++i) {
+      ForwardBlock<1, count>(x, i, columns, stride, b.data + j, out.row(i) + j, out.cols);
+    }
+  });
+}
+
+constexpr int kVectors = 2;  // of inputs at once in the gradient
+constexpr int64_t kStrip = kVectors * kWidth;
+
+// Sums over the batch for inputs [p, p + kStrip) and outputs [j, j + C), scaled, to tile[c * kStrip + input].
+template <int C, bool kWhole, typename Rows>
+HWY_INLINE void GradientBlock(const Rows& x, int64_t p, const float* dout, int64_t dout_stride, float* tile) {
+  Vector sums[kVectors][C];
+  for (int v = 0; v < kVectors; ++v) {
+    for (int c = 0; c < C; ++c) sums[v][c] = hn::Zero(kFloats);
+  }
+  for (int64_t i = 0; i < x.rows(); ++i) {
+    const auto* row = x.row(i) + p;
+    Vector inputs[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t left = x.cols() - p - v * kWidth;
+      inputs[v] = kWhole || left >= kWidth ? Rows::Load(row + v * kWidth)
+                                           : LoadTail<Rows>(row + v * kWidth, std::max<int64_t>(left, 0));
+    }
+    for (int c = 0; c < C; ++c) {
+      const Vector slope = hn::Set(kFloats, dout[i * dout_stride + c]);
+      for (int v = 0; v < kVectors; ++v) sums[v][c] = hn::MulAdd(inputs[v], slope, sums[v][c]);
+    }
+  }
+  const Vector scale = hn::Set(kFloats, Rows::kScale);
+  for (int c = 0; c < C; ++c) {
+    for (int v = 0; v < kVectors; ++v) {
+      hn::StoreU(hn::Mul(sums[v][c], scale), kFloats, tile + c * kStrip + v * kWidth);
+    }
+  }
+}
+
+template <typename Rows>
+void Gradient(const Rows& x, MatrixView<const float> dout, MatrixView<float> dw) {
+  float tile[kMostNarrowColumns * kStrip];
+  for (int64_t p = 0; p < x.cols(); p += kStrip) {
+    const int64_t inputs = std::min(kStrip, x.cols() - p);
+    ForColumnBlocks(dout.cols, [&](auto count, int64_t j) HWY_ATTR {
+      if (inputs == kStrip) {
+        GradientBlock<count, true>(x, p, dout.data + j, dout.cols, tile + j * kStrip);
+      } else {
+        GradientBlock<count, false>(x, p, dout.data + j, dout.cols, tile + j * kStrip);
+      }
+    });
+    for (int64_t input = 0; input < inputs; ++input) {
+      float* slopes = dw.row(p + input);
+      for (int64_t j = 0; j < dw.cols; ++j) slopes[j] = tile[j * kStrip + input];
+    }
+  }
+}
+
+void ForwardOfFloats(MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
+                     float* scratch, MatrixView<float> out) {
+  Forward(FloatRows{x}, w, b, scratch, out);
+}
+void ForwardOfBytes(const ByteRows& x, MatrixView<const float> w, Span<const float> b, float* scratch,
+                    MatrixView<float> out) {
+  Forward(TableRows{x}, w, b, scratch, out);
+}
+void GradientOfFloats(MatrixView<const float> x, MatrixView<const float> dout, MatrixView<float> dw) {
+  Gradient(FloatRows{x}, dout, dw);
+}
+void GradientOfBytes(const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw) {
+  Gradient(TableRows{x}, dout, dw);
+}
+int64_t ScratchSize(int64_t k, int64_t m) { return PaddedTo(k, kWidth) * m; }
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace dtrain::gpu::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace dtrain::gpu::cpu {
+
+HWY_EXPORT(ForwardOfFloats);
+HWY_EXPORT(ForwardOfBytes);
+HWY_EXPORT(GradientOfFloats);
+HWY_EXPORT(GradientOfBytes);
+HWY_EXPORT(ScratchSize);
+
+int64_t NarrowScratch(int64_t k, int64_t m) { return HWY_DYNAMIC_DISPATCH(ScratchSize)(k, m); }
+
+void NarrowForward(MatrixView<const float> x, MatrixView<const float> w, Span<const float> b, float* scratch,
+                   MatrixView<float> out) {
+  DT_CHECK(w.cols >= 1 && w.cols <= kMostNarrowColumns, w.cols);
+  HWY_DYNAMIC_DISPATCH(ForwardOfFloats)(x, w, b, scratch, out);
+}
+void NarrowForward(const ByteRows& x, MatrixView<const float> w, Span<const float> b, float* scratch,
+                   MatrixView<float> out) {
+  DT_CHECK(w.cols >= 1 && w.cols <= kMostNarrowColumns, w.cols);
+  HWY_DYNAMIC_DISPATCH(ForwardOfBytes)(x, w, b, scratch, out);
+}
+void NarrowGradient(MatrixView<const float> x, MatrixView<const float> dout, MatrixView<float> dw) {
+  DT_CHECK(dout.cols >= 1 && dout.cols <= kMostNarrowColumns, dout.cols);
+  HWY_DYNAMIC_DISPATCH(GradientOfFloats)(x, dout, dw);
+}
+void NarrowGradient(const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw) {
+  DT_CHECK(dout.cols >= 1 && dout.cols <= kMostNarrowColumns, dout.cols);
+  HWY_DYNAMIC_DISPATCH(GradientOfBytes)(x, dout, dw);
+}
+
+}  // namespace dtrain::gpu::cpu
+#endif  // HWY_ONCE
