@@ -1,0 +1,217 @@
+// The operations of gpu/ops.h at the shapes of the jobs, each beside its limit in the same run: OpenBLAS at
+// the same shape for products, the C library's exponential for losses, one plain pass over the same memory
+// for all else.
+#include <cblas.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "bench/compare.h"
+#include "bench/limit/passes.h"
+#include "gpu/ops.h"
+
+namespace dtrain::bench {
+namespace {
+
+constexpr float kRate = 1e-6f;
+constexpr int64_t kImageRows = 55000;
+constexpr int64_t kPixels = 784;
+
+using Floats = std::vector<float>;
+
+Floats RandomFloats(int64_t count) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  Floats values(static_cast<size_t>(count));
+  std::generate(values.begin(), values.end(), [&] { return uniform(random); });
+  return values;
+}
+
+std::vector<int32_t> RandomLabels(int64_t count, int32_t classes) {
+  std::mt19937 random(2);
+  std::vector<int32_t> labels(static_cast<size_t>(count));
+  std::generate(labels.begin(), labels.end(), [&] { return static_cast<int32_t>(random() % classes); });
+  return labels;
+}
+
+gpu::Stream& Cpu() {
+  static gpu::Stream stream(gpu::Backend::kCpu);
+  return stream;
+}
+
+// [rows, inner] x [inner, cols]
+struct Shape {
+  int64_t rows = 0;
+  int64_t inner = 0;
+  int64_t cols = 0;
+};
+
+Prepare LinearForward(Shape s) {
+  return [s]() -> Timed {
+    return [s, x = RandomFloats(s.rows * s.inner), w = RandomFloats(s.inner * s.cols), b = Floats(s.cols),
+            out = Floats(s.rows * s.cols)]() mutable {
+      gpu::LinearForward(Cpu(), {x.data(), s.rows, s.inner}, {w.data(), s.inner, s.cols}, b,
+                         {out.data(), s.rows, s.cols});
+    };
+  };
+}
+
+Prepare LinearGradient(Shape s) {
+  return [s]() -> Timed {
+    return [s, x = RandomFloats(s.rows * s.inner), dout = RandomFloats(s.rows * s.cols),
+            dw = Floats(s.inner * s.cols), db = Floats(s.cols)]() mutable {
+      gpu::LinearGradient(Cpu(), {x.data(), s.rows, s.inner}, {dout.data(), s.rows, s.cols},
+                          {dw.data(), s.inner, s.cols}, db);
+    };
+  };
+}
+
+Prepare Product(Shape s, CBLAS_TRANSPOSE left = CblasNoTrans) {
+  return [s, left]() -> Timed {
+    return [s, left, a = RandomFloats(s.rows * s.inner), b = RandomFloats(s.inner * s.cols),
+            out = Floats(s.rows * s.cols)]() mutable {
+      const auto rows = static_cast<int>(s.rows), inner = static_cast<int>(s.inner),
+                 cols = static_cast<int>(s.cols);
+      cblas_sgemm(CblasRowMajor, left, CblasNoTrans, rows, cols, inner, 1, a.data(),
+                  left == CblasNoTrans ? inner : rows, b.data(), cols, 0, out.data(), cols);
+    };
+  };
+}
+
+// The product that LinearGradient makes of a layer of shape `s`.
+Prepare TransposedProduct(Shape s) { return Product({s.inner, s.rows, s.cols}, CblasTrans); }
+
+Prepare SoftmaxXent(int64_t rows, int64_t classes) {
+  return [=]() -> Timed {
+    return [=, logits = RandomFloats(rows * classes), slopes = Floats(rows * classes),
+            labels = RandomLabels(rows, static_cast<int32_t>(classes))]() mutable {
+      gpu::SoftmaxXent(Cpu(), {logits.data(), rows, classes}, labels, {slopes.data(), rows, classes});
+    };
+  };
+}
+
+Prepare SigmoidXent(int64_t rows) {
+  return [=]() -> Timed {
+    return [logits = RandomFloats(rows), slopes = Floats(rows), labels = RandomLabels(rows, 2)]() mutable {
+      gpu::SigmoidXent(Cpu(), logits, labels, slopes);
+    };
+  };
+}
+
+Prepare MeanSquaredError(int64_t rows) {
+  return [=]() -> Timed {
+    return [y = RandomFloats(rows), t = Floats(rows), slopes = Floats(rows)]() mutable {
+      gpu::MeanSquaredError(Cpu(), y, t, slopes);
+    };
+  };
+}
+
+Prepare Exponentials(int64_t count) {
+  return [=]() -> Timed {
+    return [=, values = RandomFloats(count), out = Floats(count)]() mutable {
+      ExponentialPass(values.data(), out.data(), count);
+    };
+  };
+}
+
+Prepare SgdStep(int64_t count) {
+  return [=]() -> Timed {
+    return [from = RandomFloats(count), slopes = RandomFloats(count), to = Floats(count)]() mutable {
+      gpu::SgdStep(Cpu(), from, reinterpret_cast<const std::byte*>(slopes.data()), kRate, to);
+    };
+  };
+}
+
+Prepare Update(int64_t count) {
+  return [=]() -> Timed {
+    return [=, from = RandomFloats(count), slopes = RandomFloats(count), to = Floats(count)]() mutable {
+      UpdatePass(from.data(), slopes.data(), kRate, to.data(), count);
+    };
+  };
+}
+
+Prepare AnyNonFinite(int64_t count) {
+  return [=]() -> Timed {
+    return [=, values = RandomFloats(count)] {
+      benchmark::DoNotOptimize(
+          gpu::AnyNonFinite(Cpu(), reinterpret_cast<const std::byte*>(values.data()), count));
+    };
+  };
+}
+
+Prepare Read(int64_t count) {
+  return [=]() -> Timed {
+    return [=, values = std::vector<uint32_t>(static_cast<size_t>(count), 1)] {
+      benchmark::DoNotOptimize(ReadPass(values.data(), count));
+    };
+  };
+}
+
+// A table of images and, batch by batch, the rows of one shuffled epoch.
+struct Images {
+  std::vector<uint8_t> table;
+  std::vector<int64_t> order;
+  int64_t next = 0;
+
+  Images() : table(kImageRows * kPixels), order(kImageRows) {
+    std::mt19937 random(3);
+    std::generate(table.begin(), table.end(), [&] { return static_cast<uint8_t>(random()); });
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+  }
+  gpu::Span<const int64_t> Next(int64_t rows) {
+    next = next + rows > kImageRows ? 0 : next;
+    next += rows;
+    return {order.data() + next - rows, rows};
+  }
+};
+
+Prepare GatherBytes(int64_t rows) {
+  return [=]() -> Timed {
+    return [=, images = Images(), out = Floats(rows * kPixels)]() mutable {
+      gpu::GatherBytes(Cpu(), {images.table.data(), kImageRows, kPixels}, images.Next(rows),
+                       {out.data(), rows, kPixels});
+    };
+  };
+}
+
+Prepare Gather(int64_t rows) {
+  return [=]() -> Timed {
+    return [=, images = Images(), out = Floats(rows * kPixels)]() mutable {
+      GatherPass(images.table.data(), images.Next(rows).data, rows, kPixels, out.data());
+    };
+  };
+}
+
+void RegisterAll() {
+  Compare("LinearForward 100x784x10", LinearForward({100, 784, 10}), Product({100, 784, 10}));
+  Compare("LinearForward 100x784x100", LinearForward({100, 784, 100}), Product({100, 784, 100}));
+  Compare("LinearForward 100x100x10", LinearForward({100, 100, 10}), Product({100, 100, 10}));
+  Compare("LinearGradient 100x784x10", LinearGradient({100, 784, 10}), TransposedProduct({100, 784, 10}));
+  Compare("LinearGradient 100x784x100", LinearGradient({100, 784, 100}), TransposedProduct({100, 784, 100}));
+  Compare("LinearGradient 100x100x10", LinearGradient({100, 100, 10}), TransposedProduct({100, 100, 10}));
+  Compare("SoftmaxXent 100x10", SoftmaxXent(100, 10), Exponentials(1000));
+  Compare("SigmoidXent 100", SigmoidXent(100), Exponentials(100));
+  Compare("MeanSquaredError 100", MeanSquaredError(100), Update(100));
+  Compare("SgdStep 7850", SgdStep(7850), Update(7850));
+  Compare("SgdStep 79510", SgdStep(79510), Update(79510));
+  Compare("SgdStep 16Mi", SgdStep(16 << 20), Update(16 << 20));
+  Compare("AnyNonFinite 7850", AnyNonFinite(7850), Read(7850));
+  Compare("AnyNonFinite 16Mi", AnyNonFinite(16 << 20), Read(16 << 20));
+  Compare("GatherBytes 100x784", GatherBytes(100), Gather(100));
+}
+
+}  // namespace
+}  // namespace dtrain::bench
+
+int main(int argc, char** argv) {
+  dtrain::gpu::SetThreads(1);
+  dtrain::bench::RegisterAll();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}

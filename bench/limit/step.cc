@@ -1,0 +1,77 @@
+#include "bench/limit/step.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "bench/limit/passes.h"
+
+namespace dtrain::bench {
+namespace {
+
+// Never written again for the last layer, in place of a loss.
+constexpr float kSlope = 0.001f;
+
+struct Product {
+  CBLAS_TRANSPOSE left = CblasNoTrans;
+  CBLAS_TRANSPOSE right = CblasNoTrans;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t inner = 0;
+};
+
+void Multiply(const Product& shape, const float* left, const float* right, float* out) {
+  const auto rows = static_cast<int>(shape.rows);
+  const auto cols = static_cast<int>(shape.cols);
+  const auto inner = static_cast<int>(shape.inner);
+  cblas_sgemm(CblasRowMajor, shape.left, shape.right, rows, cols, inner, 1, left,
+              shape.left == CblasNoTrans ? inner : rows, right, shape.right == CblasNoTrans ? cols : inner, 0,
+              out, cols);
+}
+
+}  // namespace
+
+LimitStep::LimitStep(const LimitPlan& plan)
+    : sizes_(plan.layers),
+      batch_(plan.batch),
+      table_(static_cast<size_t>(plan.rows * plan.layers.front())),
+      order_(static_cast<size_t>(plan.rows)) {
+  std::mt19937 random(1);
+  std::generate(table_.begin(), table_.end(), [&] { return static_cast<uint8_t>(random()); });
+  std::iota(order_.begin(), order_.end(), 0);
+  std::shuffle(order_.begin(), order_.end(), random);
+  int64_t offset = 0;
+  for (size_t i = 0; i < sizes_.size(); ++i) {
+    values_.emplace_back(static_cast<size_t>(batch_ * sizes_[i]));
+    slopes_.emplace_back(static_cast<size_t>(batch_ * sizes_[i]), kSlope);
+    offsets_.push_back(offset);
+    if (i + 1 < sizes_.size()) offset += (sizes_[i] + 1) * sizes_[i + 1];
+  }
+}
+
+// The last rows, where no whole batch is left, are passed over.
+void LimitStep::Gather() {
+  if (next_row_ + batch_ > static_cast<int64_t>(order_.size())) next_row_ = 0;
+  GatherPass(table_.data(), order_.data() + next_row_, batch_, sizes_.front(), values_.front().data());
+  next_row_ += batch_;
+}
+
+void LimitStep::Run(const float* parameters, float* gradient) {
+  Gather();
+  const size_t layers = sizes_.size() - 1;
+  for (size_t i = 0; i < layers; ++i) {
+    Multiply({CblasNoTrans, CblasNoTrans, batch_, sizes_[i + 1], sizes_[i]}, values_[i].data(),
+             parameters + offsets_[i], values_[i + 1].data());
+  }
+  for (size_t i = layers; i-- > 0;) {
+    Multiply({CblasTrans, CblasNoTrans, sizes_[i], sizes_[i + 1], batch_}, values_[i].data(),
+             slopes_[i + 1].data(), gradient + offsets_[i]);
+    if (i == 0) break;
+    Multiply({CblasNoTrans, CblasTrans, batch_, sizes_[i], sizes_[i + 1]}, slopes_[i + 1].data(),
+             parameters + offsets_[i], slopes_[i].data());
+  }
+}
+
+}  // namespace dtrain::bench

@@ -1,0 +1,162 @@
+// How fast dtrain moves many parameters: a real ps in a process of its own and a real PsClient in this one,
+// over TCP loopback, without a model's arithmetic. Prints one JSON object.
+//   parameter_stream push|pull PARAMETERS TIMES        push: gradients there, weights back; pull: weights
+#include <fmt/core.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "net/listener.h"
+#include "trainer/peer/activity.h"
+#include "trainer/task/network_transport.h"
+#include "trainer/task/run_task.h"
+#include "trainer/worker/ps_client.h"
+
+namespace dtrain::bench {
+namespace {
+
+constexpr int64_t kWarmUp = 2;  // the first ones meet memory that was never touched
+
+struct Stream {
+  bool push = true;
+  int64_t parameters = 0;
+  int64_t times = 0;
+};
+
+// One layer of as many weights as are wanted, and a bias.
+Config StreamConfig(const Stream& stream, const std::string& address) {
+  Config config;
+  config.cluster.ps = {address};
+  config.cluster.worker = {"localhost:1"};  // a name: its port is not opened
+  config.model.kind = ModelKind::kLinear;
+  config.model.inputs = stream.parameters - 1;
+  config.model.outputs = 1;
+  config.data.train.format = DataFormat::kSynthetic;
+  config.data.train.name = SyntheticName::kLinear;
+  config.train.steps = kWarmUp + stream.times;
+  config.placement.log = false;
+  config.log.level = static_cast<int>(LogLevel::kWarning);
+  return config;
+}
+
+int RunPs(const Config& config, int listening_fd) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  LogOptions log_options;
+  log_options.level = LogLevel::kWarning;
+  Logger log("ps 0", log_options);
+  TaskOptions options;
+  options.listening_fd = listening_fd;
+  RunTask(config, {Role::kPs, 0}, *NewNetworkTransport(config.net), log, options);
+  return 0;
+}
+
+// A worker's conversation without its steps.
+class StreamWorker {
+ public:
+  StreamWorker(const Config& config, net::Transport& transport, Logger& log)
+      : layout_(MakeLayout(config, 1)),
+        channel_(transport.NewChannel()),
+        client_(config, {Role::kWorker, 0}, layout_, *channel_, transport, activity_, log),
+        gradient_(static_cast<size_t>(layout_.size) * sizeof(float)),
+        parameters_(static_cast<size_t>(layout_.size)) {}
+
+  void Begin();
+  void Exchange();
+  void Pull() { client_.Pull(parameters_.data()); }
+  void End();
+  net::ChannelStats stats() const { return channel_->stats(); }
+
+ private:
+  const Activity activity_;
+  const Layout layout_;
+  const std::unique_ptr<net::Channel> channel_;
+  PsClient client_;
+  const net::LentBuffer gradient_;
+  std::vector<float> parameters_;
+};
+
+void StreamWorker::Begin() {
+  client_.Join();
+  const wire::Start* start =
+      client_.Call(0, true, "ready", [](auto& builder) { return wire::CreateReady(builder); })
+          .body_as_Start();
+  if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
+  client_.AddSteps(start->steps());
+  client_.Call(0, false, "initialise", [](auto& builder) { return wire::CreateInitialise(builder); });
+  client_.Call(0, false, "initialised", [](auto& builder) { return wire::CreateInitialised(builder); });
+  client_.Started();
+}
+
+void StreamWorker::Exchange() {
+  client_.Push(gradient_, 0, 1);
+  client_.Collect(parameters_.data());
+}
+
+void StreamWorker::End() {
+  client_.Call(0, false, "done", [](auto& builder) { return wire::CreateDone(builder); });
+  client_.Call(0, true, "the end", [](auto& builder) { return wire::CreateWaitAllDone(builder); });
+  client_.Call(0, false, "report", [](auto& builder) {
+    return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
+  });
+  client_.SayBye();
+}
+
+void Measure(const Stream& stream, StreamWorker& worker) {
+  const auto once = [&] { stream.push ? worker.Exchange() : worker.Pull(); };
+  for (int64_t i = 0; i < kWarmUp; ++i) once();
+  const net::ChannelStats before = worker.stats();
+  const TimePoint begun = Clock::now();
+  for (int64_t i = 0; i < stream.times; ++i) once();
+  const double seconds = SecondsSince(begun);
+  const net::ChannelStats after = worker.stats();
+  const uint64_t bytes = after.bytes_sent - before.bytes_sent + after.bytes_received - before.bytes_received;
+  fmt::print("{{\"exchanges_per_s\": {:.6f}, \"bytes_per_exchange\": {:.1f}}}\n",
+             static_cast<double>(stream.times) / seconds,
+             static_cast<double>(bytes) / static_cast<double>(stream.times));
+}
+
+int RunStream(const Stream& stream) {
+  const int listening_fd = net::Listen("127.0.0.1:0");
+  const Config config = StreamConfig(stream, net::ListeningAddress(listening_fd));
+  PrepareProcess(config);
+  const pid_t ps = fork();
+  if (ps == 0) std::_Exit(RunPs(config, listening_fd));
+  close(listening_fd);
+  LogOptions log_options;
+  log_options.level = LogLevel::kWarning;
+  Logger log("worker 0", log_options);
+  {
+    const std::unique_ptr<net::Transport> transport = NewNetworkTransport(config.net);
+    StreamWorker worker(config, *transport, log);
+    worker.Begin();
+    Measure(stream, worker);
+    worker.End();
+  }
+  int status = 0;
+  waitpid(ps, &status, 0);
+  return status == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace dtrain::bench
+
+int main(int argc, char** argv) {
+  const std::string mode = argc == 4 ? argv[1] : "";
+  if (mode != "push" && mode != "pull") {
+    fmt::print(stderr, "usage: parameter_stream push|pull PARAMETERS TIMES\n");
+    return 2;
+  }
+  try {
+    return dtrain::bench::RunStream({mode == "push", std::atoll(argv[2]), std::atoll(argv[3])});
+  } catch (const dtrain::Failure& failure) {
+    fmt::print(stderr, "parameter_stream: {}\n", failure.what());
+    return static_cast<int>(failure.code());
+  }
+}

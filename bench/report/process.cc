@@ -1,0 +1,83 @@
+#include "bench/report/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace dtrain::bench {
+namespace {
+
+constexpr size_t kLastWords = 600;
+constexpr int kMode = 0644;
+constexpr int64_t kRssUnit = 1024;  // getrusage(2) counts kilobytes
+
+// Standard output and standard error as files.
+class FileActions {
+ public:
+  explicit FileActions(const std::string& path) {
+    constexpr int kFlags = O_CREAT | O_TRUNC | O_WRONLY;
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, (path + ".out").c_str(), kFlags, kMode);
+    posix_spawn_file_actions_addopen(&actions_, STDERR_FILENO, (path + ".err").c_str(), kFlags, kMode);
+  }
+  ~FileActions() { posix_spawn_file_actions_destroy(&actions_); }
+  FileActions(const FileActions&) = delete;
+  FileActions& operator=(const FileActions&) = delete;
+  const posix_spawn_file_actions_t* get() const { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+};
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& command, const std::string& path)
+    : path_(path), name_(command.front()) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  const FileActions actions(path);
+  const int error = posix_spawn(&pid_, name_.c_str(), actions.get(), nullptr, arguments.data(), environ);
+  if (error != 0) throw std::runtime_error(fmt::format("{}: {}", name_, std::strerror(error)));
+}
+
+Process::~Process() {
+  if (pid_ < 0) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+int64_t Process::Wait() {
+  int status = 0;
+  rusage usage{};
+  wait4(pid_, &status, 0, &usage);
+  pid_ = -1;
+  if (status == 0) return usage.ru_maxrss * kRssUnit;
+  std::string words = ReadFile(path_ + ".err");
+  if (words.size() > kLastWords) words.erase(0, words.size() - kLastWords);
+  throw std::runtime_error(fmt::format("{} ended with status {:#x}: {}", name_, status, words));
+}
+
+std::string OutputOf(const std::vector<std::string>& command, const std::string& path) {
+  Process(command, path).Wait();
+  return ReadFile(path + ".out");
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error(path + " cannot be read");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace dtrain::bench

@@ -1,0 +1,115 @@
+// The report of bench/run.sh: runs dtrain and its limits in turns, prints a table, writes JSON.
+// See docs/performance.md for what each row is.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "base/atomic_file.h"
+#include "bench/report/cases.h"
+#include "bench/report/machine.h"
+#include "bench/report/table.h"
+
+namespace dtrain::bench {
+namespace {
+
+struct Arguments {
+  Settings settings;
+  std::vector<std::string> only;  // what the names of cases begin with; empty: all
+  std::string json;
+};
+
+void AddFlags(CLI::App& app, Arguments* arguments) {
+  Settings& settings = arguments->settings;
+  app.add_option("--rounds", settings.rounds, "how often each side runs")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seconds", settings.seconds, "how long one side of a round is to take")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--only", arguments->only, "cases whose name begins so; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--json", arguments->json, "a file for all values");
+  app.add_option("--data", settings.data, "the directory with mnist/; left out: digits are drawn instead");
+}
+
+// A directory of its own for each report, gone when that is.
+class Scratch {
+ public:
+  Scratch() : path_(std::filesystem::temp_directory_path() / "dtrain-bench-XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error(path_ + " cannot be made");
+  }
+  ~Scratch() { std::filesystem::remove_all(path_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Bazel's, in which this program is bench/report/report.
+std::string BinaryDirectory() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path().parent_path();
+}
+
+bool Wanted(const Case& one, const std::vector<std::string>& only) {
+  const auto begins = [&](const std::string& text) { return one.name.rfind(text, 0) == 0; };
+  return only.empty() || std::any_of(only.begin(), only.end(), begins);
+}
+
+std::vector<Case> AllCases(const Settings& settings) {
+  std::vector<Case> all;
+  for (const auto& some : {TrainingCases, StreamCases, FootprintCases, KernelCases}) {
+    for (Case& one : some(settings)) all.push_back(std::move(one));
+  }
+  return all;
+}
+
+int Report(const Arguments& arguments) {
+  const Settings& settings = arguments.settings;
+  const std::string machine = DescribeMachine();
+  fmt::print("{}\nMedians of {} rounds.{}\n\n", machine, settings.rounds,
+             settings.data.empty() ? " MNIST is not there: drawn digits of the same number and size." : "");
+  PrintTableHead();
+  std::vector<Row> rows;
+  int failed = 0;
+  for (const Case& one : AllCases(settings)) {
+    if (!Wanted(one, arguments.only)) continue;
+    try {
+      for (Row& row : one.measure()) {
+        PrintRow(row);
+        rows.push_back(std::move(row));
+      }
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "{} is left out: {}\n", one.name, error.what());
+      ++failed;
+    }
+  }
+  if (!arguments.json.empty()) {
+    WriteFileAtomically(arguments.json, ReportJson(machine, settings.rounds, rows));
+  }
+  return failed == 0 && !rows.empty() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace dtrain::bench
+
+int main(int argc, char** argv) {
+  dtrain::bench::Arguments arguments;
+  CLI::App app("Measures dtrain beside its limits");
+  dtrain::bench::AddFlags(app, &arguments);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const dtrain::bench::Scratch scratch;
+    arguments.settings.scratch = scratch.path();
+    arguments.settings.bin = dtrain::bench::BinaryDirectory();
+    return dtrain::bench::Report(arguments);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "report: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,77 @@
+// 64 MiB of parameters through a real ps, beside raw ZeroMQ that moves them in chunks.
+#include <cmath>
+
+#include "bench/report/cases.h"
+#include "bench/report/exchange_program.h"
+
+namespace dtrain::bench {
+namespace {
+
+constexpr int64_t kParameters = 16 << 20;  // 64 MiB
+constexpr int64_t kChunk = 256 << 10;      // 1 MiB
+constexpr int64_t kChunks = kParameters / kChunk;
+constexpr double kMib = 1 << 20;
+
+struct StreamCase {
+  std::string name;
+  std::string what;
+  std::string mode;                      // of parameter_stream
+  std::vector<std::string> limit_flags;  // beside what all have
+  double exchanges_per_s = 10;           // about
+  std::string to_reach;
+};
+
+std::vector<std::string> LimitFlags(const StreamCase& stream, int64_t times) {
+  std::vector<std::string> flags = {"--clients",    "1",
+                                    "--open",       "8",
+                                    "--parameters", std::to_string(kParameters),
+                                    "--block",      std::to_string(kChunk),
+                                    "--warm-up",    std::to_string(2 * kChunks),
+                                    "--exchanges",  std::to_string((times + 2) * kChunks)};
+  flags.insert(flags.end(), stream.limit_flags.begin(), stream.limit_flags.end());
+  return flags;
+}
+
+double MibPerSecond(const Exchanged& exchanged) { return exchanged.per_s * exchanged.bytes / kMib; }
+
+std::vector<Row> MeasureStream(const Settings& settings, const StreamCase& stream) {
+  Row row = {stream.name, stream.what, "MiB/s", stream.to_reach, false, {}, {}, {}, {}};
+  const int64_t times = std::max<int64_t>(2, std::llround(stream.exchanges_per_s * settings.seconds));
+  for (int round = 0; round < settings.rounds; ++round) {
+    const Exchanged ours = RunExchange(settings, kStreamProgram,
+                                       {stream.mode, std::to_string(kParameters), std::to_string(times)});
+    const Exchanged limit = RunExchange(settings, kLimitProgram, LimitFlags(stream, times));
+    row.dtrain.push_back(MibPerSecond(ours));
+    row.dtrain_bytes = ours.bytes;
+    row.limit.push_back(MibPerSecond(limit));
+    row.limit_bytes = limit.bytes * kChunks;
+  }
+  return {row};
+}
+
+const std::vector<StreamCase>& Streams() {
+  static const std::vector<StreamCase> streams = {
+      {"stream_push", "64 MiB pushed and pulled, both counted", "push", {}, 10, "0.7"},
+      {"stream_pull", "64 MiB pulled", "pull", {"--no-gradients"}, 20, "0.7"},
+      {"stream_moved_push", "64 MiB pushed and pulled, beside moving alone", "push", {"--no-passes"}, 10, ""},
+      {"stream_moved_pull",
+       "64 MiB pulled, beside moving alone",
+       "pull",
+       {"--no-gradients", "--no-passes"},
+       20,
+       ""},
+  };
+  return streams;
+}
+
+}  // namespace
+
+std::vector<Case> StreamCases(const Settings& settings) {
+  std::vector<Case> cases;
+  for (const StreamCase& stream : Streams()) {
+    cases.push_back({stream.name, [&] { return MeasureStream(settings, stream); }});
+  }
+  return cases;
+}
+
+}  // namespace dtrain::bench

@@ -1,0 +1,106 @@
+// Global steps per second of whole jobs, beside their limits and beside threads in place of processes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/report/cases.h"
+#include "bench/report/exchange_program.h"
+#include "bench/report/job.h"
+
+namespace dtrain::bench {
+namespace {
+
+// Rows of MNIST that are left when the config holds some out, and its batch.
+constexpr int64_t kTrainingRows = 55000;
+constexpr int64_t kBatch = 100;
+
+// What the first runs of a job tell: how long later ones should be and what one exchange moves.
+struct Measured {
+  int64_t steps = 0;
+  double bytes_per_exchange = 0;
+};
+
+// The difference of two runs, so that what is said once in a run does not count.
+Measured Measure(const Settings& settings, const Job& job) {
+  const auto few = std::max<int64_t>(1, std::llround(job.steps_per_s * settings.seconds / 16));
+  const JobResult first = RunJob(settings, job, few, {});
+  const JobResult second = RunJob(settings, job, 3 * few, {});
+  return {std::max<int64_t>(1, std::llround(second.steps_per_s * settings.seconds)),
+          (second.bytes_sent - first.bytes_sent) / (second.global_step - first.global_step)};
+}
+
+std::string LayerText(const std::vector<int64_t>& layers) {
+  return fmt::format("{}", fmt::join(layers, ","));
+}
+
+std::vector<std::string> LimitFlags(const Job& job, const Measured& measured) {
+  const double headers = measured.bytes_per_exchange - 2.0 * sizeof(float) * static_cast<double>(job.block());
+  const std::string header = std::to_string(std::llround(headers / 2));
+  std::vector<std::string> flags = {"--clients",        std::to_string(job.workers),
+                                    "--open",           std::to_string(job.in_flight),
+                                    "--request-header", header,
+                                    "--reply-header",   header,
+                                    "--parameters",     std::to_string(job.block()),
+                                    "--block",          std::to_string(job.block()),
+                                    "--batch",          std::to_string(kBatch),
+                                    "--rows",           std::to_string(kTrainingRows)};
+  if (!job.layers.empty()) flags.insert(flags.end(), {"--layers", LayerText(job.layers)});
+  return flags;
+}
+
+std::vector<std::string> WithExchanges(std::vector<std::string> flags, int64_t exchanges) {
+  flags.insert(flags.end(), {"--exchanges", std::to_string(std::max<int64_t>(1, exchanges))});
+  return flags;
+}
+
+std::vector<Row> MeasureJob(const Settings& settings, const Job& job) {
+  Row row = {job.name, job.what(), "global steps/s", job.to_reach, false, {}, {}, {}, {}};
+  const Measured measured = Measure(settings, job);
+  const std::vector<std::string> flags = LimitFlags(job, measured);
+  const int64_t first_length = measured.steps / 4 / job.workers;
+  const Exchanged first = RunExchange(settings, kLimitProgram, WithExchanges(flags, first_length));
+  const int64_t exchanges = std::llround(first.per_s * settings.seconds) / job.workers;
+  for (int round = 0; round < settings.rounds; ++round) {
+    const JobResult result = RunJob(settings, job, measured.steps, {});
+    const Exchanged limit = RunExchange(settings, kLimitProgram, WithExchanges(flags, exchanges));
+    row.dtrain.push_back(result.steps_per_s);
+    row.dtrain_bytes = result.bytes_sent / result.global_step;
+    row.limit.push_back(limit.per_s);
+    row.limit_bytes = limit.bytes;
+  }
+  return {row};
+}
+
+// The limit of threads are processes: threads ought not to be slower.
+std::vector<Row> MeasureInProcess(const Settings& settings, const Job& job) {
+  Row row = {"in_process_" + job.name,
+             job.config + ".yaml: --in-process, beside processes",
+             "global steps/s",
+             "1",
+             false,
+             {},
+             {},
+             {},
+             {}};
+  const int64_t steps = Measure(settings, job).steps;
+  for (int round = 0; round < settings.rounds; ++round) {
+    row.dtrain.push_back(RunJob(settings, job, steps, {"--in-process"}).steps_per_s);
+    row.limit.push_back(RunJob(settings, job, steps, {}).steps_per_s);
+  }
+  return {row};
+}
+
+}  // namespace
+
+std::vector<Case> TrainingCases(const Settings& settings) {
+  std::vector<Case> cases;
+  for (const Job& job : Jobs()) cases.push_back({job.name, [&] { return MeasureJob(settings, job); }});
+  for (const char* name : {"softmax", "linear", "mlp"}) {
+    const Job& job = FindJob(name);
+    cases.push_back({"in_process_" + job.name, [&] { return MeasureInProcess(settings, job); }});
+  }
+  return cases;
+}
+
+}  // namespace dtrain::bench
