@@ -60,11 +60,11 @@ flatbuffers::FlatBufferBuilder& Encoder::Begin() {
   return builder_;
 }
 
-Message Encoder::Push(const Envelope& envelope, float loss, uint32_t examples, uint64_t checksum,
-                      LentBytes gradient) {
+Message Encoder::Push(const Envelope& envelope, uint32_t block, float loss, uint32_t examples,
+                      uint64_t checksum, LentBytes gradient) {
   auto& builder = Begin();
   const auto values = Inline(builder, gradient);
-  Message message = Finish(envelope, wire::CreatePush(builder, loss, examples, checksum, values));
+  Message message = Finish(envelope, wire::CreatePush(builder, loss, examples, checksum, values, block));
   message.payload = Payload(gradient);
   return message;
 }

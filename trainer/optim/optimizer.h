@@ -14,11 +14,13 @@ namespace dtrain {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Applies one gradient of the whole range: `size` float32 at any address, as they lie in a frame.
+  // Applies one gradient to elements [first, first + size) of the range: `size` float32 at any address, as
+  // they lie in a frame. `weights` points to element `first`.
   // Writes the new weights to `updated`, which is `weights` itself or overlaps neither input.
   // Element i of the result depends on element i of the inputs alone: the same bits however the flat
   // vector is cut into ranges.
-  virtual void Apply(const float* weights, float* updated, const std::byte* gradient, int64_t size) = 0;
+  virtual void Apply(int64_t first, const float* weights, float* updated, const std::byte* gradient,
+                     int64_t size) = 0;
 };
 
 // The optimizer that train.optimizer names, for a range of `size` elements.

@@ -29,7 +29,8 @@ const std::byte* Bytes(const std::vector<float>& values) {
 TEST_CASE("sgd: a step is the plain loop, bit for bit") {
   const std::vector<float> weights = Normals(1001, 1), gradient = Normals(1001, 2);
   std::vector<float> updated(1001);
-  MakeOptimizer(WithLearningRate(0.03), 1001)->Apply(weights.data(), updated.data(), Bytes(gradient), 1001);
+  MakeOptimizer(WithLearningRate(0.03), 1001)
+      ->Apply(0, weights.data(), updated.data(), Bytes(gradient), 1001);
   const float learning_rate = 0.03f;
   for (size_t i = 0; i < weights.size(); ++i) {
     const float step = learning_rate * gradient[i];
@@ -41,8 +42,8 @@ TEST_CASE("sgd: in place and into a fresh buffer give the same bits") {
   const std::vector<float> weights = Normals(333, 1), gradient = Normals(333, 2);
   std::vector<float> fresh(333), same = weights;
   const auto optimizer = MakeOptimizer(WithLearningRate(0.1), 333);
-  optimizer->Apply(weights.data(), fresh.data(), Bytes(gradient), 333);
-  optimizer->Apply(same.data(), same.data(), Bytes(gradient), 333);
+  optimizer->Apply(0, weights.data(), fresh.data(), Bytes(gradient), 333);
+  optimizer->Apply(0, same.data(), same.data(), Bytes(gradient), 333);
   CHECK(same == fresh);
 }
 
@@ -52,11 +53,11 @@ TEST_CASE("sgd: many steps give the same bits on one ps and cut over three") {
   const auto one = MakeOptimizer(WithLearningRate(0.1), 100);
   for (uint64_t step = 0; step < 20; ++step) {
     const std::vector<float> gradient = Normals(100, 10 + step);
-    one->Apply(whole.data(), whole.data(), Bytes(gradient), 100);
+    one->Apply(0, whole.data(), whole.data(), Bytes(gradient), 100);
     for (int ps = 0; ps < 3; ++ps) {
       const int64_t begin = cuts[ps], size = cuts[ps + 1] - begin;
       MakeOptimizer(WithLearningRate(0.1), size)
-          ->Apply(parts.data() + begin, parts.data() + begin, Bytes(gradient) + begin * 4, size);
+          ->Apply(0, parts.data() + begin, parts.data() + begin, Bytes(gradient) + begin * 4, size);
     }
   }
   CHECK(parts == whole);
@@ -68,8 +69,8 @@ TEST_CASE("sgd: a gradient inside a frame may lie at an odd address") {
   std::memcpy(frame.data() + 3, gradient.data(), 50 * sizeof(float));
   std::vector<float> from_frame(50), expected(50);
   const auto optimizer = MakeOptimizer(WithLearningRate(0.1), 50);
-  optimizer->Apply(weights.data(), from_frame.data(), frame.data() + 3, 50);
-  optimizer->Apply(weights.data(), expected.data(), Bytes(gradient), 50);
+  optimizer->Apply(0, weights.data(), from_frame.data(), frame.data() + 3, 50);
+  optimizer->Apply(0, weights.data(), expected.data(), Bytes(gradient), 50);
   CHECK(from_frame == expected);
 }
 

@@ -9,7 +9,8 @@ namespace dtrain {
 class Sgd : public Optimizer {
  public:
   Sgd(double learning_rate, int64_t size);
-  void Apply(const float* weights, float* updated, const std::byte* gradient, int64_t size) override;
+  void Apply(int64_t first, const float* weights, float* updated, const std::byte* gradient,
+             int64_t size) override;
 
  private:
   const float learning_rate_;

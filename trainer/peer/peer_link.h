@@ -3,6 +3,7 @@
 // Owner and thread: the task's main loop.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,6 +13,14 @@
 #include "trainer/config/config.h"
 
 namespace dtrain {
+
+// Blocks of tensors that a worker has open with one ps: enough to keep both directions busy, few enough to
+// bound what lies in queues.
+constexpr int64_t kOpenBlocks = 16;
+// Requests that a task may have open with one ps: tensors, a question beside them, and one more.
+inline size_t MostOpenRequests(const TrainConfig& train) {
+  return static_cast<size_t>(std::max(train.in_flight, kOpenBlocks)) + 2;
+}
 
 class PeerLink {
  public:

@@ -34,7 +34,7 @@ Registration::Registration(const Config& config, TaskId self, int ps_index, net:
       address_(AddressOf(config.cluster, {Role::kPs, ps_index})),
       channel_(channel),
       link_(channel, net::NewNodeId(), TaskNameAndAddress(config.cluster, {Role::kPs, ps_index}),
-            static_cast<size_t>(config.train.in_flight) + 2) {
+            MostOpenRequests(config.train)) {
   channel_.Connect(link_.node(), address_);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "trainer/config/dump.h"
+#include "trainer/peer/peer_link.h"
 #include "trainer/peer/short_text.h"
 
 namespace dtrain {
@@ -34,7 +35,7 @@ Membership::Membership(const Config& config, TaskId self)
       self_(self),
       detect_(static_cast<int64_t>(config.failure.detect_s * 1000)),
       last_tick_(Clock::now()) {
-  const size_t recent = static_cast<size_t>(config.train.in_flight) + 2;
+  const size_t recent = MostOpenRequests(config.train);
   const auto add = [&](Role role, size_t count) {
     for (size_t i = 0; i < count; ++i) {
       Member member;
@@ -119,6 +120,7 @@ Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hell
   member.node = node;
   member.process = ShortText(hello.process()->str());
   member.last_request = 0;  // whatever number comes next is the first
+  member.next_block = 0;
   member.silent = milliseconds(0);
   by_node_[node] = static_cast<size_t>(&member - members_.data());
   return decision;

@@ -23,7 +23,8 @@ struct Member {
   bool heard = false;             // since the last tick; spares a clock call per message
   uint64_t last_request = 0;      // numbered requests are taken in order, without gaps
   std::vector<uint32_t> granted;  // steps granted by recent answers, by request modulo size
-  int64_t applied = 0;            // gradients of this index applied here, over all incarnations
+  int64_t next_block = 0;         // of the gradient that is arriving
+  int64_t applied = 0;            // whole gradients of this index applied here, over all incarnations
 
   bool here() const { return node != 0; }
   uint32_t& GrantOf(uint64_t request) { return granted[request % granted.size()]; }

@@ -1,7 +1,11 @@
 #include "trainer/ps/parameter_shard.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/check.h"
 #include "base/crc32c.h"
+#include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {
@@ -11,47 +15,61 @@ ParameterShard::ParameterShard(const Config& config, const Layout& layout, int p
       layout_(layout),
       ps_index_(ps_index),
       range_(layout.ps.at(static_cast<size_t>(ps_index))),
-      optimizer_(MakeOptimizer(config, range_.size())) {
-  buffers_.emplace_back(bytes());
+      optimizer_(MakeOptimizer(config, range_.size())),
+      capacity_(static_cast<size_t>(BlockOf(range_, 0).size()) * sizeof(float)) {
+  for (int64_t i = 0; i < BlockCount(range_); ++i) blocks_.emplace_back(BlockOf(range_, i), capacity_);
 }
 
 void ParameterShard::Initialise() {
   if (initialised_) return;
-  InitialValues(config_.model, layout_, range_, current().floats());
-  initialised_ = true;
-  Checksum();
-}
-
-void ParameterShard::Apply(net::TensorView gradient) {
-  DT_CHECK(gradient.size == bytes(), gradient.size, bytes());
-  const size_t target = FreeBuffer();
-  optimizer_->Apply(current().floats(), buffers_[target].floats(), gradient.data, range_.size());
-  current_ = target;
-  ++version_;
-  Checksum();
-}
-
-size_t ParameterShard::FreeBuffer() {
-  if (!current().lent()) return current_;
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (!buffers_[i].lent()) return i;
+  for (Block& block : blocks_) {
+    InitialValues(config_.model, layout_, block.range, block.weights.floats());
+    Checksum(block);
   }
-  buffers_.emplace_back(bytes());
-  return buffers_.size() - 1;
+  initialised_ = true;
 }
 
-void ParameterShard::Checksum() {
-  if (config_.net.checksum) checksum_ = net::PayloadChecksum(current().floats(), bytes());
+void ParameterShard::Apply(int64_t index, net::TensorView gradient) {
+  Block& block = blocks_[static_cast<size_t>(index)];
+  DT_CHECK(gradient.size == block.bytes(), gradient.size, block.bytes());
+  float* const weights = block.weights.floats();
+  if (block.weights.lent()) {
+    net::LentBuffer& spare = FreeSpare();
+    optimizer_->Apply(block.range.begin - range_.begin, weights, spare.floats(), gradient.data,
+                      block.range.size());
+    std::swap(block.weights, spare);
+  } else {
+    optimizer_->Apply(block.range.begin - range_.begin, weights, weights, gradient.data, block.range.size());
+  }
+  ++block.version;
+  Checksum(block);
+}
+
+net::LentBuffer& ParameterShard::FreeSpare() {
+  for (net::LentBuffer& spare : spares_) {
+    if (!spare.lent()) return spare;
+  }
+  return spares_.emplace_back(capacity_);
+}
+
+void ParameterShard::Checksum(Block& block) {
+  if (config_.net.checksum) block.checksum = net::PayloadChecksum(block.weights.floats(), block.bytes());
 }
 
 std::vector<PartChecksum> ParameterShard::PartChecksums() const {
   std::vector<PartChecksum> parts;
   for (const Segment& segment : layout_.SegmentsOf(ps_index_)) {
     const Variable& variable = layout_.variables[static_cast<size_t>(segment.variable)];
-    const int64_t size = segment.rows * variable.cols * static_cast<int64_t>(sizeof(float));
-    const float* values = current().floats() + (segment.offset - range_.begin);
-    parts.push_back(
-        {variable.name, segment.first_row, size, Crc32cExtend(0, values, static_cast<size_t>(size))});
+    const int64_t end = segment.offset + segment.rows * variable.cols;
+    PartChecksum part{variable.name, segment.first_row, 0, 0};
+    for (const Block& block : blocks_) {
+      const int64_t from = std::max(segment.offset, block.range.begin), to = std::min(end, block.range.end);
+      if (from >= to) continue;
+      const auto size = static_cast<size_t>(to - from) * sizeof(float);
+      part.crc = Crc32cExtend(part.crc, block.weights.floats() + (from - block.range.begin), size);
+      part.bytes += static_cast<int64_t>(size);
+    }
+    parts.push_back(std::move(part));
   }
   return parts;
 }

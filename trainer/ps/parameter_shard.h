@@ -1,6 +1,6 @@
-// ParameterShard: one contiguous range of the model's parameters on one ps.
+// ParameterShard: one contiguous range of the model's parameters on one ps, in blocks (model/blocks.h).
 // Owner: PsServer. Thread: the ps loop only, hence no lock.
-// Invariant: version() equals the number of gradients applied since the initial values.
+// Invariant: version(block) equals the number of gradients applied to that block since the initial values.
 // A version that was lent to a reply is never written again: the next update goes to another buffer
 // while that one is out, and in place otherwise. So a reply costs no copy.
 #pragma once
@@ -33,33 +33,42 @@ class ParameterShard {
   void Initialise();
   bool initialised() const { return initialised_; }
 
-  size_t bytes() const { return static_cast<size_t>(range_.size()) * sizeof(float); }
-  uint64_t version() const { return version_; }
+  int64_t block_count() const { return static_cast<int64_t>(blocks_.size()); }
+  size_t bytes(int64_t block) const { return At(block).bytes(); }
+  uint64_t version(int64_t block) const { return At(block).version; }
 
-  // One gradient of exactly bytes() bytes, at any alignment.
-  void Apply(net::TensorView gradient);
+  // A block's part of one gradient: exactly bytes(block) bytes, at any alignment.
+  void Apply(int64_t block, net::TensorView gradient);
 
   // The current version, lent; to be sent exactly once.
-  net::LentBytes Lend() const { return current().Lend(0, bytes()); }
+  net::LentBytes Lend(int64_t block) const { return At(block).weights.Lend(0, bytes(block)); }
   // xxh3 of the current version, made when the version was; 0 unless net.checksum.
-  uint64_t checksum() const { return checksum_; }
+  uint64_t checksum(int64_t block) const { return At(block).checksum; }
 
   std::vector<PartChecksum> PartChecksums() const;
 
  private:
-  const net::LentBuffer& current() const { return buffers_[current_]; }
-  size_t FreeBuffer();  // one that nobody reads: the current one where possible
-  void Checksum();
+  struct Block {
+    Block(Range where, size_t capacity) : range(where), weights(capacity) {}
+    size_t bytes() const { return static_cast<size_t>(range.size()) * sizeof(float); }
+    Range range;
+    net::LentBuffer weights;
+    uint64_t version = 0;
+    uint64_t checksum = 0;
+  };
+
+  const Block& At(int64_t block) const { return blocks_[static_cast<size_t>(block)]; }
+  net::LentBuffer& FreeSpare();
+  void Checksum(Block& block);
 
   const Config& config_;
   const Layout& layout_;
   const int ps_index_;
   const Range range_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::vector<net::LentBuffer> buffers_;  // bounded by the replies that can be out, plus one
-  size_t current_ = 0;
-  uint64_t version_ = 0;
-  uint64_t checksum_ = 0;
+  const size_t capacity_;  // of every buffer: that of the largest block, because they change places
+  std::vector<Block> blocks_;
+  std::vector<net::LentBuffer> spares_;  // bounded by the replies that can be out
   bool initialised_ = false;
 };
 

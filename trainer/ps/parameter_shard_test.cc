@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/crc32c.h"
+#include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
 #include "trainer/testing/small_config.h"
 
@@ -35,10 +36,10 @@ TEST_CASE("shard: each gradient raises the version by one and is applied once") 
   ParameterShard shard(f.config, f.layout, 0);
   shard.Initialise();
   const float gradient[] = {1, -2};
-  shard.Apply(View(gradient, 2));
-  shard.Apply(View(gradient, 2));
-  CHECK(shard.version() == 2);
-  const net::LentBytes now = shard.Lend();
+  shard.Apply(0, View(gradient, 2));
+  shard.Apply(0, View(gradient, 2));
+  CHECK(shard.version(0) == 2);
+  const net::LentBytes now = shard.Lend(0);
   CHECK(Floats(now)[0] == 1.0f);
   CHECK(Floats(now)[1] == 4.0f);
   now.release(now.context);
@@ -48,18 +49,18 @@ TEST_CASE("shard: a version that is lent out is not written again") {
   Fixture f(true);
   ParameterShard shard(f.config, f.layout, 0);
   shard.Initialise();
-  const net::LentBytes first = shard.Lend();
-  const uint64_t first_sum = shard.checksum();
+  const net::LentBytes first = shard.Lend(0);
+  const uint64_t first_sum = shard.checksum(0);
   const float gradient[] = {1, 1};
   for (int i = 0; i < 5; ++i) {
-    shard.Apply(View(gradient, 2));
-    const net::LentBytes other = shard.Lend();
+    shard.Apply(0, View(gradient, 2));
+    const net::LentBytes other = shard.Lend(0);
     other.release(other.context);
   }
   CHECK(Floats(first)[0] == 2.0f);
   CHECK(net::PayloadChecksum(first.data, first.size) == first_sum);
   first.release(first.context);
-  CHECK(shard.version() == 5);
+  CHECK(shard.version(0) == 5);
 }
 
 TEST_CASE("shard: initial values are set once") {
@@ -68,9 +69,9 @@ TEST_CASE("shard: initial values are set once") {
   CHECK_FALSE(shard.initialised());
   shard.Initialise();
   const float gradient[] = {1, 1};
-  shard.Apply(View(gradient, 2));
+  shard.Apply(0, View(gradient, 2));
   shard.Initialise();
-  const net::LentBytes now = shard.Lend();
+  const net::LentBytes now = shard.Lend(0);
   CHECK(Floats(now)[0] == 1.5f);
   now.release(now.context);
 }
@@ -89,6 +90,41 @@ TEST_CASE("shard: checksums of the parts of two ps combine to that of one") {
   }
   const float whole[] = {2, 2};
   CHECK(combined == Crc32cExtend(0, whole, sizeof whole));
+}
+
+TEST_CASE("shard: a block is applied, lent and versioned apart from the others") {
+  Fixture f(true);
+  f.config.model.inputs = 2 * kBlockValues + 3;
+  f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
+  ParameterShard shard(f.config, f.layout, 0);
+  shard.Initialise();
+  REQUIRE(shard.block_count() == 3);
+  REQUIRE(shard.bytes(2) == 4 * sizeof(float));
+  const net::LentBytes before = shard.Lend(2);
+  const float gradient[] = {1, 2, 3, 4};
+  shard.Apply(2, View(gradient, 4));
+  CHECK(shard.version(2) == 1);
+  CHECK(shard.version(0) == 0);
+  CHECK(Floats(before)[3] == 2.0f);
+  const net::LentBytes after = shard.Lend(2), other = shard.Lend(1);
+  CHECK(Floats(after)[3] == 0.0f);
+  CHECK(net::PayloadChecksum(after.data, after.size) == shard.checksum(2));
+  CHECK(Floats(other)[0] == 2.0f);
+  for (const net::LentBytes& bytes : {before, after, other}) bytes.release(bytes.context);
+}
+
+TEST_CASE("shard: checksums of parts go across blocks") {
+  Fixture f(false);
+  f.config.model.inputs = kBlockValues + 7;
+  f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
+  ParameterShard shard(f.config, f.layout, 0);
+  shard.Initialise();
+  const std::vector<float> weights(kBlockValues + 7, 2);
+  const std::vector<PartChecksum> parts = shard.PartChecksums();
+  REQUIRE(parts.size() == 2);
+  CHECK(parts[0].bytes == static_cast<int64_t>(weights.size() * sizeof(float)));
+  CHECK(parts[0].crc == Crc32cExtend(0, weights.data(), weights.size() * sizeof(float)));
+  CHECK(parts[1].bytes == sizeof(float));
 }
 
 }  // namespace

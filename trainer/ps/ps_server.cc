@@ -139,11 +139,11 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, cons
   if (!TakeRequest(member, request, &repeated)) return;
   switch (envelope.body_type()) {
     case Body::Push:
-      if (repeated) return SendWeights(member, request);
+      if (repeated) return SendWeights(member, request, envelope.body_as_Push()->block());
       return OnPush(member, request, *envelope.body_as_Push(), message);
     case Body::Pull:
       if (!shard_.initialised()) return DropFrame(member.node, "a pull before the initial values");
-      return SendWeights(member, request);
+      return SendWeights(member, request, envelope.body_as_Pull()->block());
     case Body::Initialise:
       if (member.task.role != Role::kWorker || member.task.index != 0) return;
       shard_.Initialise();
@@ -200,7 +200,7 @@ void PsServer::RefuseHello(net::NodeId from, const wire::Hello& hello, const Mem
 void PsServer::OnHeartbeat(net::NodeId from) {
   const std::string status = coordinator_ ? coordinator_->Status() : std::string();
   outbox_.Send(from, 0, [&](auto& builder) {
-    return wire::CreateHeartbeat(builder, builder.CreateString("serve"), shard_.version(),
+    return wire::CreateHeartbeat(builder, builder.CreateString("serve"), shard_.version(0),
                                  builder.CreateString(status));
   });
 }
@@ -212,17 +212,23 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
     log_.Error("a gradient of {} is refused: {}", members_.NameOf(member), wrong);
     return outbox_.Refuse(member.node, request, Reason::BadRequest, wrong);
   }
-  shard_.Apply(gradient);
-  ++member.applied;
-  if (coordinator_) member.GrantOf(request) = coordinator_->StepApplied(member, push.examples());
-  SendWeights(member, request);
+  shard_.Apply(push.block(), gradient);
+  if (++member.next_block == shard_.block_count()) {
+    member.next_block = 0;
+    ++member.applied;
+    if (coordinator_) member.GrantOf(request) = coordinator_->StepApplied(member, push.examples());
+  }
+  SendWeights(member, request, push.block());
 }
 
 // Empty for a gradient that may be applied.
 std::string PsServer::WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient) {
-  if (gradient.size != shard_.bytes()) {
-    return fmt::format("it has {} bytes, the range of {} has {}", gradient.size, TaskName(self_),
-                       shard_.bytes());
+  if (push.block() != member.next_block) {
+    return fmt::format("it has block {}, and block {} is the next", push.block(), member.next_block);
+  }
+  if (gradient.size != shard_.bytes(push.block())) {
+    return fmt::format("block {} has {} bytes, that of {} has {}", push.block(), gradient.size,
+                       TaskName(self_), shard_.bytes(push.block()));
   }
   if (!shard_.initialised()) return "there are no initial values yet";
   if (coordinator_ && !coordinator_->MayStep(member)) return "its step was not granted";
@@ -232,10 +238,11 @@ std::string PsServer::WhyNotApplied(Member& member, const wire::Push& push, net:
   return std::string();
 }
 
-void PsServer::SendWeights(Member& member, uint64_t request) {
+void PsServer::SendWeights(Member& member, uint64_t request, int64_t block) {
+  if (block >= shard_.block_count()) return DropFrame(member.node, "it asks for a block that is not here");
   const auto global_step = static_cast<uint64_t>(coordinator_ ? coordinator_->global_step() : 0);
-  outbox_.Weights(member.node, request, shard_.version(), global_step, member.GrantOf(request),
-                  shard_.checksum(), shard_.Lend());
+  outbox_.Weights(member.node, request, shard_.version(block), global_step, member.GrantOf(request),
+                  shard_.checksum(block), shard_.Lend(block));
 }
 
 void PsServer::OnChecksums(Member& member, uint64_t request) {

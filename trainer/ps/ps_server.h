@@ -45,7 +45,7 @@ class PsServer {
   std::string WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient);
   void OnChecksums(Member& member, uint64_t request);
   void OnAbort(const wire::Abort& abort);
-  void SendWeights(Member& member, uint64_t request);
+  void SendWeights(Member& member, uint64_t request, int64_t block);
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);
   void DropFrame(net::NodeId from, const char* why);
   void TakeByes(TimePoint deadline, std::set<net::NodeId>* untold);

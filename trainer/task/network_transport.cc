@@ -5,7 +5,7 @@
 namespace dtrain {
 namespace {
 
-// Twice the largest train.in_flight: the exchanges that are open, and their repetition.
+// Twice the largest number of open requests: those, and their repetition.
 constexpr int kQueueMessages = 128;
 
 }  // namespace

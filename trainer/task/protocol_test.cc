@@ -11,6 +11,7 @@
 #include "net/codec.h"
 #include "net/inproc_transport.h"
 #include "trainer/config/dump.h"
+#include "trainer/model/blocks.h"
 #include "trainer/task/run_task.h"
 #include "trainer/testing/small_config.h"
 
@@ -52,9 +53,9 @@ class RawWorker {
     while (channel_->Send(node_, message) == net::SendResult::kFull && Clock::now() < deadline) {
     }
   }
-  void SendPush(uint64_t request, const std::vector<float>& gradient) {
+  void SendPush(uint64_t request, const std::vector<float>& gradient, uint32_t block = 0) {
     net::Message message =
-        encoder_.Push({run_id_, 0, request}, 0.5f, 1, 0,
+        encoder_.Push({run_id_, 0, request}, block, 0.5f, 1, 0,
                       {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr});
     channel_->Send(node_, message);
   }
@@ -330,12 +331,50 @@ TEST_CASE("exchange: a finished worker that comes back holds no steps") {
   CHECK(ps.Wait().global_step == 1);
 }
 
-TEST_CASE("start-up: a range larger than a message may be is refused, with the key to raise") {
-  Config config = DigitsCluster(1, 1, 1);
-  config.model.inputs = 100000;
-  config.net.max_message_mb = 1;
-  CHECK_THROWS_WITH_AS(MakeLayout(config, 1), doctest::Contains("net.max_message_mb = 1"), UserError);
-  CHECK(MakeLayout(config, 5).ps.size() == 5);
+// One worker whose model makes one block and five values.
+Config TwoBlocks() {
+  Config config = OneWorker();
+  config.model.inputs = kBlockValues + 4;
+  return config;
+}
+
+TEST_CASE("blocks: a gradient in two blocks is one step, counted with the second") {
+  net::InprocTransport transport;
+  const Config config = TwoBlocks();
+  Ps ps(config, transport);
+  RawWorker worker(config, transport, 0);
+  worker.Begin();
+  const std::vector<float> first(kBlockValues, 1), second(5, 1);
+  worker.SendPush(4, first, 0);
+  CHECK(worker.Expect<wire::Weights>()->global_step() == 0);
+  worker.SendPush(5, second, 1);
+  const wire::Weights* weights = worker.Expect<wire::Weights>();
+  CHECK(weights->global_step() == 1);
+  CHECK(weights->values()->size() == 5 * sizeof(float));
+  worker.SendPush(5, second, 1);  // once more: answered, not applied
+  CHECK(worker.Expect<wire::Weights>()->version() == 1);
+  worker.End(6);
+  CHECK(ps.Wait().global_step == 1);
+}
+
+TEST_CASE("blocks: one out of turn, and one that is not there, are refused and not applied") {
+  net::InprocTransport transport;
+  const Config config = TwoBlocks();
+  Ps ps(config, transport);
+  RawWorker worker(config, transport, 0);
+  worker.Begin();
+  const std::vector<float> second(5, 1);
+  uint64_t request = 4;
+  for (const uint32_t block : {1u, 2u, 0xffffffffu}) {
+    worker.SendPush(request++, second, block);
+    const wire::Refuse* refuse = worker.Expect<wire::Refuse>();
+    REQUIRE(refuse != nullptr);
+    CHECK(refuse->reason() == wire::Reason::BadRequest);
+  }
+  worker.Send(7, [](auto& builder) { return wire::CreatePull(builder, 1); });
+  CHECK(worker.Expect<wire::Weights>()->version() == 0);
+  worker.End(8);
+  CHECK(ps.Wait().global_step == 0);
 }
 
 TEST_CASE("start-up: a worker that never comes ends the wait at the deadline, by name") {

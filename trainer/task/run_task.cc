@@ -59,17 +59,7 @@ std::string ListenAddress(const Config& config, int index) {
 void PrepareProcess(const Config& config) { gpu::SetThreads(static_cast<int>(config.device.threads)); }
 
 Layout MakeLayout(const Config& config, int ps_count) {
-  Layout layout = PlaceVariables(ModelVariables(config.model), ps_count, config.placement);
-  for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
-    const int64_t bytes = layout.ps[ps].size() * static_cast<int64_t>(sizeof(float));
-    if (bytes <= config.net.max_message_mb << 20) continue;
-    throw UserError(
-        "ps {} would own {} bytes, more than a message may hold: net.max_message_mb = {}. Raise it, or use "
-        "more "
-        "ps.",
-        ps, bytes, config.net.max_message_mb);
-  }
-  return layout;
+  return PlaceVariables(ModelVariables(config.model), ps_count, config.placement);
 }
 
 RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, Logger& log,

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "trainer/model/blocks.h"
 #include "trainer/peer/abort.h"
 
 namespace dtrain {
@@ -31,19 +32,23 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       layout_(layout),
       channel_(channel),
       log_(log),
-      exchanged_(config.cluster.ps.size()),
+      exchanges_(static_cast<size_t>(config.train.in_flight)),
       next_status_(Clock::now() + kStatusEvery) {
   std::vector<Heartbeat::Target> targets;
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
-    registrations_.push_back(std::make_unique<Registration>(config, self, static_cast<int>(ps), channel));
-    targets.push_back({registrations_.back()->link().node(), registrations_.back()->address()});
+    Flow flow;
+    flow.registration = std::make_unique<Registration>(config, self, static_cast<int>(ps), channel);
+    flow.range = layout.ps[ps];
+    flow.blocks = BlockCount(flow.range);
+    targets.push_back({flow.registration->link().node(), flow.registration->address()});
+    flows_.push_back(std::move(flow));
   }
   heartbeat_ = std::make_unique<Heartbeat>(transport, targets, config.failure.detect_s, activity);
 }
 
 bool PsClient::AllWelcomed() const {
-  return std::all_of(registrations_.begin(), registrations_.end(), [&](const auto& registration) {
-    return registration->welcomed() && registration->run_id() == registrations_[0]->run_id();
+  return std::all_of(flows_.begin(), flows_.end(), [&](const Flow& flow) {
+    return flow.registration->welcomed() && flow.registration->run_id() == flows_[0].registration->run_id();
   });
 }
 
@@ -55,10 +60,10 @@ void PsClient::Join() {
     std::string waiting;
     const bool too_late = SecondsBetween(begun, now) > config_.failure.startup_timeout_s;
     const bool status_due = now >= next_status_;
-    for (const auto& registration : registrations_) {
-      if (registration->welcomed()) continue;
-      registration->SayHello();
-      if (too_late || status_due) waiting += (waiting.empty() ? "" : ", ") + registration->Waiting();
+    for (const Flow& flow : flows_) {
+      if (flow.registration->welcomed()) continue;
+      flow.registration->SayHello();
+      if (too_late || status_due) waiting += (waiting.empty() ? "" : ", ") + flow.registration->Waiting();
     }
     if (too_late) {
       throw PeerLost(
@@ -75,30 +80,33 @@ void PsClient::Join() {
     }
     ForgetOtherRuns();
   }
-  run_id_ = registrations_[0]->run_id();
+  run_id_ = flows_[0].registration->run_id();
   joined_ = true;
   for (size_t ps = 0; ps < ps_count(); ++ps) heartbeat_->Watch(ps);
 }
 
 // All have answered, but for different runs: ps 0 was restarted meanwhile.
 void PsClient::ForgetOtherRuns() {
-  const auto welcomed = [](const auto& registration) { return registration->welcomed(); };
-  if (!std::all_of(registrations_.begin(), registrations_.end(), welcomed) || AllWelcomed()) return;
-  for (const auto& registration : registrations_) registration->Forget();
+  const auto welcomed = [](const Flow& flow) { return flow.registration->welcomed(); };
+  if (!std::all_of(flows_.begin(), flows_.end(), welcomed) || AllWelcomed()) return;
+  for (const Flow& flow : flows_) flow.registration->Forget();
 }
 
 void PsClient::Rejoin() {
-  for (const auto& registration : registrations_) {
-    registration->link().Clear();
-    registration->Forget();
+  for (Flow& flow : flows_) {
+    flow.registration->link().Clear();
+    flow.registration->Forget();
+    flow.sent = flow.answered = begun_ * flow.blocks;
   }
+  DropSent();
+  collected_ = begun_;
   steps_ = 0;
   Join();
 }
 
 size_t PsClient::IndexOf(net::NodeId node) const {
   size_t ps = 0;
-  while (ps < registrations_.size() && registrations_[ps]->link().node() != node) ++ps;
+  while (ps < flows_.size() && flows_[ps].registration->link().node() != node) ++ps;
   return ps;
 }
 
@@ -107,7 +115,7 @@ bool PsClient::ReceiveOne(TimePoint deadline) {
   if (channel_.Receive(deadline, &from, &message_) != net::ReceiveResult::kMessage) return false;
   const wire::Envelope* envelope = net::Decode(message_);
   const size_t ps = IndexOf(from);
-  if (envelope == nullptr || ps == registrations_.size()) {
+  if (envelope == nullptr || ps == flows_.size()) {
     log_.Warning("dropped a frame that is not a message of dtrain");
     return true;
   }
@@ -116,7 +124,7 @@ bool PsClient::ReceiveOne(TimePoint deadline) {
 }
 
 void PsClient::Handle(size_t ps, const wire::Envelope& envelope) {
-  Registration& registration = *registrations_[ps];
+  Registration& registration = *flows_[ps].registration;
   switch (envelope.body_type()) {
     case Body::Weights:
       return OnWeights(ps, envelope);
@@ -140,23 +148,24 @@ void PsClient::Handle(size_t ps, const wire::Envelope& envelope) {
       break;
   }
   if (!registration.link().Answered(envelope.request())) return;  // an answer given twice
-  if (exchanged_[ps] < pushed_) {
-    throw Failure(ExitCode::kInternal,
-                  fmt::format("{} answered a push with something else", registration.link().name()));
+  if (flows_[ps].answered < flows_[ps].sent) {
+    throw Failure(ExitCode::kInternal, fmt::format("{} answered a push or a pull with something else",
+                                                   registration.link().name()));
   }
   answer_ = &envelope;
   answer_from_ = ps;
 }
 
 void PsClient::OnWeights(size_t ps, const wire::Envelope& envelope) {
-  PeerLink& link = registrations_[ps]->link();
+  Flow& flow = flows_[ps];
+  PeerLink& link = LinkOf(ps);
   if (!link.Answered(envelope.request())) return;
   const wire::Weights& weights = *envelope.body_as_Weights();
   const net::TensorView values = net::Tensor(message_, weights);
-  const Range range = layout_.ps[ps];
-  if (parameters_ == nullptr || values.size != static_cast<size_t>(range.size()) * sizeof(float)) {
-    throw Failure(ExitCode::kInternal, fmt::format("{} sent {} bytes for a range of {} values", link.name(),
-                                                   values.size, range.size()));
+  const Range block = BlockOf(flow.range, flow.answered % flow.blocks);
+  if (flow.answered == flow.sent || values.size != static_cast<size_t>(block.size()) * sizeof(float)) {
+    throw Failure(ExitCode::kInternal, fmt::format("{} sent {} bytes for a block of {} values", link.name(),
+                                                   values.size, block.size()));
   }
   if (weights.checksum() != 0 && weights.checksum() != net::PayloadChecksum(values.data, values.size)) {
     throw Failure(ExitCode::kInternal,
@@ -164,53 +173,81 @@ void PsClient::OnWeights(size_t ps, const wire::Envelope& envelope) {
                               "(net.checksum)",
                               link.name(), weights.version()));
   }
-  if (values.size > 0) std::memcpy(parameters_ + range.begin, values.data, values.size);
+  if (values.size > 0) std::memcpy(parameters_ + block.begin, values.data, values.size);
   if (ps == 0) {
     steps_ += weights.steps();
     global_step_ = static_cast<int64_t>(weights.global_step());
   }
-  if (exchanged_[ps] < pushed_) {
-    ++exchanged_[ps];
-  } else {  // the answer to a pull
-    answer_ = &envelope;
-    answer_from_ = ps;
-  }
+  ++flow.answered;
+  SendBlocks(ps);
 }
 
 void PsClient::Pull(float* parameters) {
   DT_CHECK(open() == 0, open());
   parameters_ = parameters;
-  for (size_t ps = 0; ps < ps_count(); ++ps) {
-    Call(ps, false, "pull", [](auto& builder) { return wire::CreatePull(builder); });
-  }
+  Begin(Exchange());
+  Collect(parameters);
 }
 
 void PsClient::Push(const net::LentBuffer& buffer, float loss, uint32_t examples) {
-  const bool checksum = config_.net.checksum;
-  for (size_t ps = 0; ps < ps_count(); ++ps) {
-    PeerLink& link = registrations_[ps]->link();
-    const size_t offset = static_cast<size_t>(layout_.ps[ps].begin) * sizeof(float);
-    const size_t size = static_cast<size_t>(layout_.ps[ps].size()) * sizeof(float);
-    const net::LentBytes bytes = buffer.Lend(offset, size);
-    const uint64_t sum = checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
-    const uint64_t request = link.NextRequest();
-    link.Send(request, encoder_.Push({run_id_, 0, request}, loss, examples, sum, bytes));
-  }
-  ++pushed_;
+  Begin({&buffer, buffer.Lend(0, 0), loss, examples});
   --steps_;
 }
 
-bool PsClient::EveryPsAnswered(uint64_t exchange) const {
-  return std::all_of(exchanged_.begin(), exchanged_.end(), [&](uint64_t done) { return done >= exchange; });
+void PsClient::Begin(const Exchange& exchange) {
+  DT_CHECK(open() < static_cast<int64_t>(exchanges_.size()), open());
+  ExchangeOf(begun_) = exchange;
+  ++begun_;
+  for (size_t ps = 0; ps < ps_count(); ++ps) SendBlocks(ps);
+}
+
+// As many blocks of the open exchanges as the window has room for, in order.
+void PsClient::SendBlocks(size_t ps) {
+  Flow& flow = flows_[ps];
+  const int64_t window = std::max(config_.train.in_flight, kOpenBlocks);
+  while (flow.sent < begun_ * flow.blocks && flow.sent - flow.answered < window) {
+    SendBlock(ps, ExchangeOf(flow.sent / flow.blocks), flow.sent % flow.blocks);
+    ++flow.sent;
+  }
+  DropSent();
+}
+
+void PsClient::SendBlock(size_t ps, const Exchange& exchange, int64_t index) {
+  PeerLink& link = LinkOf(ps);
+  const uint64_t request = link.NextRequest();
+  const auto number = static_cast<uint32_t>(index);
+  if (exchange.gradient == nullptr) {
+    link.Send(request, encoder_.Finish({run_id_, 0, request}, wire::CreatePull(encoder_.Begin(), number)));
+    return;
+  }
+  const Range block = BlockOf(flows_[ps].range, index);
+  const net::LentBytes bytes = exchange.gradient->Lend(static_cast<size_t>(block.begin) * sizeof(float),
+                                                       static_cast<size_t>(block.size()) * sizeof(float));
+  const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
+  link.Send(request,
+            encoder_.Push({run_id_, 0, request}, number, exchange.loss, exchange.examples, sum, bytes));
+}
+
+// Gives back gradients of which every block is on its way: each of those is lent on its own.
+void PsClient::DropSent() {
+  const auto sent = [&](const Flow& flow) { return flow.sent >= (sent_ + 1) * flow.blocks; };
+  for (; sent_ < begun_ && std::all_of(flows_.begin(), flows_.end(), sent); ++sent_) {
+    const net::LentBytes& hold = ExchangeOf(sent_).hold;
+    if (hold.release != nullptr) hold.release(hold.context);
+  }
+}
+
+bool PsClient::EveryPsAnswered(int64_t exchanges) const {
+  return std::all_of(flows_.begin(), flows_.end(),
+                     [&](const Flow& flow) { return flow.answered >= exchanges * flow.blocks; });
 }
 
 void PsClient::Collect(float* parameters) {
   parameters_ = parameters;
-  const uint64_t exchange = collected_ + 1;
-  while (!EveryPsAnswered(exchange)) {
-    if (!ReceiveOne(Clock::now() + kSlice)) OnQuiet(false, "push");
+  while (!EveryPsAnswered(collected_ + 1)) {
+    if (!ReceiveOne(Clock::now() + kSlice)) OnQuiet(false, "an exchange");
   }
-  collected_ = exchange;
+  ++collected_;
 }
 
 void PsClient::CollectArrived(float* parameters) {
@@ -231,14 +268,14 @@ const wire::Envelope& PsClient::AwaitAnswer(size_t ps, bool patient, const char*
 void PsClient::OnQuiet(bool patient, const char* what) {
   const TimePoint now = Clock::now();
   for (size_t ps = 0; ps < ps_count(); ++ps) {
-    PeerLink& link = registrations_[ps]->link();
+    PeerLink& link = LinkOf(ps);
     if (heartbeat_->Lost(ps)) {
       throw PeerLost("{} has not been heard for {:.1f} s (failure.detect_s = {}). Look at its log.",
                      link.name(), heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
     }
     if (!patient && link.WaitedSeconds(now) * 1000 > static_cast<double>(config_.net.timeout_ms)) {
       throw PeerLost("{}: no reply to {} of step {} in {} ms (net.timeout_ms). Is it alive? See its log.",
-                     link.name(), what, pushed_, config_.net.timeout_ms);
+                     link.name(), what, begun_, config_.net.timeout_ms);
     }
     link.OnQuiet(now);
   }
@@ -251,13 +288,13 @@ void PsClient::OnQuiet(bool patient, const char* what) {
 void PsClient::Abort(int exit_code, const std::string& text) {
   net::Message message =
       encoder_.Finish({run_id_, 0, 0}, CreateAbort(encoder_.Begin(), exit_code, self_, text));
-  channel_.Send(registrations_[0]->link().node(), message);
+  channel_.Send(LinkOf(0).node(), message);
 }
 
 void PsClient::SayBye() {
-  const uint64_t request = registrations_[0]->link().NextRequest();
+  const uint64_t request = LinkOf(0).NextRequest();
   net::Message message = encoder_.Finish({run_id_, 0, request}, wire::CreateBye(encoder_.Begin()));
-  channel_.Send(registrations_[0]->link().node(), message);
+  channel_.Send(LinkOf(0).node(), message);
 }
 
 }  // namespace dtrain

@@ -1,5 +1,6 @@
 // PsClient: a worker's conversations with every ps: joining, numbered requests, exchanges of a gradient for
 // new weights. It alone knows that there are several ps.
+// Tensors travel in blocks (model/blocks.h), a bounded number of them open at a time.
 // Every wait ends: at an answer, at net.timeout_ms, or when a ps is lost (PeerLost names it).
 // Owner and thread: the worker.
 #pragma once
@@ -41,18 +42,20 @@ class PsClient {
   // is heard: it is answered when others have done something.
   template <typename Build>
   const wire::Envelope& Call(size_t ps, bool patient, const char* what, Build&& build) {
-    const uint64_t request = registrations_[ps]->link().NextRequest();
-    registrations_[ps]->link().Send(request, encoder_.Finish({run_id_, 0, request}, build(encoder_.Begin())));
+    PeerLink& link = LinkOf(ps);
+    const uint64_t request = link.NextRequest();
+    link.Send(request, encoder_.Finish({run_id_, 0, request}, build(encoder_.Begin())));
     return AwaitAnswer(ps, patient, what);
   }
 
   // All current weights into `parameters` (the whole flat vector).
   void Pull(float* parameters);
 
-  // Sends the gradient in `buffer` (the whole flat vector) to every ps; waits for nothing.
+  // Sends the gradient in `buffer` (the whole flat vector) to every ps; waits for nothing. What does not fit
+  // into the window goes out as answers come in; the buffer is lent until then.
   void Push(const net::LentBuffer& buffer, float loss, uint32_t examples);
   // Exchanges pushed and not yet collected.
-  size_t open() const { return pushed_ - collected_; }
+  int64_t open() const { return begun_ - collected_; }
   // Waits for the oldest exchange's weights from every ps; `parameters` then holds them.
   void Collect(float* parameters);
   // Takes in what has arrived already; waits for nothing.
@@ -62,7 +65,7 @@ class PsClient {
   int64_t steps() const { return steps_; }
   void AddSteps(int64_t steps) { steps_ += steps; }
   int64_t global_step() const { return global_step_; }
-  size_t ps_count() const { return registrations_.size(); }
+  size_t ps_count() const { return flows_.size(); }
   // The run has started: from now on a ps that does not know this task is lost.
   void Started() { running_ = true; }
 
@@ -71,15 +74,38 @@ class PsClient {
   void SayBye();
 
  private:
+  // One round trip of the whole flat vector: gradients there, or nothing, and weights back.
+  struct Exchange {
+    const net::LentBuffer* gradient = nullptr;  // null: a pull
+    net::LentBytes hold;                        // keeps the gradient from being written until all is sent
+    float loss = 0;
+    uint32_t examples = 0;
+  };
+  // How far a ps has come: blocks that have been sent to it, and that it has answered.
+  struct Flow {
+    std::unique_ptr<Registration> registration;
+    Range range;
+    int64_t blocks = 1;
+    int64_t sent = 0;
+    int64_t answered = 0;
+  };
+
+  void Begin(const Exchange& exchange);
+  void SendBlocks(size_t ps);
+  void SendBlock(size_t ps, const Exchange& exchange, int64_t block);
+  void DropSent();
+  Exchange& ExchangeOf(int64_t number) { return exchanges_[static_cast<size_t>(number) % exchanges_.size()]; }
+
   const wire::Envelope& AwaitAnswer(size_t ps, bool patient, const char* what);
   bool ReceiveOne(TimePoint deadline);
   void Handle(size_t ps, const wire::Envelope& envelope);
   void OnWeights(size_t ps, const wire::Envelope& envelope);
   void OnQuiet(bool patient, const char* what);
-  bool EveryPsAnswered(uint64_t exchange) const;
+  bool EveryPsAnswered(int64_t exchanges) const;
   bool AllWelcomed() const;
   void ForgetOtherRuns();
   size_t IndexOf(net::NodeId node) const;
+  PeerLink& LinkOf(size_t ps) { return flows_[ps].registration->link(); }
 
   const Config& config_;
   const TaskId self_;
@@ -87,12 +113,13 @@ class PsClient {
   net::Channel& channel_;
   Logger& log_;
   net::Encoder encoder_;
-  std::vector<std::unique_ptr<Registration>> registrations_;  // by ps
-  std::vector<uint64_t> exchanged_;                           // by ps: exchanges answered
+  std::vector<Flow> flows_;          // by ps
+  std::vector<Exchange> exchanges_;  // a ring: those that are open
   std::unique_ptr<Heartbeat> heartbeat_;
   uint64_t run_id_ = 0;
-  uint64_t pushed_ = 0;
-  uint64_t collected_ = 0;
+  int64_t begun_ = 0;      // exchanges
+  int64_t sent_ = 0;       // of which every block is on its way
+  int64_t collected_ = 0;  // and has been answered
   int64_t steps_ = 0;
   int64_t global_step_ = 0;
   float* parameters_ = nullptr;  // where weights that arrive are copied to

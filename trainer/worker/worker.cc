@@ -123,7 +123,7 @@ void Worker::Step(const Batch& batch) {
                               loss, local_step_ + 1));
   }
   client_.Push(gradient, loss, static_cast<uint32_t>(batch.rows));
-  if (client_.open() == static_cast<size_t>(config_.train.in_flight)) {
+  if (client_.open() == config_.train.in_flight) {
     client_.Collect(parameters_.data());
   } else {
     client_.CollectArrived(parameters_.data());
