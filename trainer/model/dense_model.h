@@ -23,7 +23,7 @@ class DenseModel : public Model {
   DenseModel(const ModelConfig& config, const Layout& layout, int64_t max_rows);
 
   const Layout& layout() const override { return layout_; }
-  float Gradient(const float* parameters, const Batch& batch, float* gradient) override;
+  float Gradient(const float* parameters, const Batch& batch, float* gradient, int64_t* correct) override;
   Evaluation Evaluate(const float* parameters, const Batch& batch) override;
 
  private:
@@ -31,6 +31,7 @@ class DenseModel : public Model {
   gpu::MatrixView<float> Forward(const float* parameters, const Batch& batch);
   // Replaces the outputs by the loss's gradient with respect to them; returns the mean loss.
   float Loss(const Batch& batch, gpu::MatrixView<float> outputs);
+  // 0 for a model that does not classify.
   int64_t CountCorrect(const Batch& batch, gpu::MatrixView<const float> outputs);
 
   const ModelKind kind_;
