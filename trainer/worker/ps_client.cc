@@ -32,6 +32,7 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       channel_(channel),
       log_(log),
       exchanged_(config.cluster.ps.size()),
+      staleness_(config.train.in_flight),
       next_status_(Clock::now() + kStatusEvery) {
   std::vector<Heartbeat::Target> targets;
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
@@ -171,7 +172,9 @@ void PsClient::OnWeights(size_t ps, const wire::Envelope& envelope) {
   }
   if (exchanged_[ps] < pushed_) {
     ++exchanged_[ps];
+    if (ps == 0) staleness_.OnApplied(weights.version());
   } else {  // the answer to a pull
+    if (ps == 0) staleness_.OnPulled(weights.version());
     answer_ = &envelope;
     answer_from_ = ps;
   }
@@ -196,6 +199,7 @@ void PsClient::Push(const net::LentBuffer& buffer, float loss, uint32_t examples
     const uint64_t request = link.NextRequest();
     link.Send(request, encoder_.Push({run_id_, 0, request}, loss, examples, sum, bytes));
   }
+  staleness_.OnPushed();
   ++pushed_;
   --steps_;
 }
