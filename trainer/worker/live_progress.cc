@@ -47,7 +47,7 @@ std::optional<int64_t> TotalSteps(const Config& config, int64_t batches_per_epoc
 }
 
 LiveProgress::LiveProgress(int workers, std::optional<int64_t> total, int64_t global_step, TimePoint now)
-    : timer_(kDrawEvery, now), drawn_at_(now) {
+    : timer_(kDrawEvery, now), began_(now), drawn_at_(now) {
   figures_.workers = workers;
   figures_.total = total;
   figures_.global_step = global_step;
@@ -56,7 +56,9 @@ LiveProgress::LiveProgress(int workers, std::optional<int64_t> total, int64_t gl
 LiveFigures LiveProgress::Figures(int64_t global_step, int workers_here, TimePoint now) {
   const double seconds = std::max(SecondsBetween(drawn_at_, now), 1e-9);
   const double pace = static_cast<double>(global_step - figures_.global_step) / seconds;
-  const double weight = steps_per_s_ > 0 ? 1 - std::exp(-seconds / kSmoothSeconds) : 1;
+  // At first the mean of all so far: the first steps are slow and must not weigh for long.
+  const double weight = std::max(1 - std::exp(-seconds / kSmoothSeconds),
+                                 seconds / std::max(SecondsBetween(began_, now), seconds));
   steps_per_s_ += weight * (pace - steps_per_s_);
   figures_.global_step = global_step;
   figures_.workers_here = workers_here;

@@ -46,6 +46,7 @@ class LiveProgress {
  private:
   LiveFigures figures_;
   PacedTimer timer_;
+  const TimePoint began_;
   TimePoint drawn_at_;
   int64_t steps_ = 0;  // local, since then; as the two below
   int64_t examples_ = 0;

@@ -55,13 +55,24 @@ TEST_CASE("live progress: loss is the mean since the last drawing; pace and ETA 
   CHECK(figures.workers_here == 2);
 }
 
+TEST_CASE("live progress: at first the pace is the mean of all steps so far") {
+  TimePoint now;
+  LiveProgress progress(1, 100000, 0, now);
+  progress.OnStep(1, 1);
+  progress.Figures(20, 1, now += milliseconds(200));  // a slow start
+  progress.OnStep(1, 1);
+  CHECK(progress.Figures(400, 1, now += milliseconds(200)).examples_per_s == doctest::Approx(1000));
+}
+
 TEST_CASE(
     "live progress: a change of pace reaches the ETA within seconds, and no single drawing jumps to it") {
   TimePoint now;
   LiveProgress progress(1, 100000, 0, now);
-  progress.OnStep(1, 1);
-  int64_t step = 200;
-  progress.Figures(step, 1, now += milliseconds(200));  // 1000 a second
+  int64_t step = 0;
+  for (int i = 0; i < 50; ++i) {
+    progress.OnStep(1, 1);
+    progress.Figures(step += 200, 1, now += milliseconds(200));  // 1000 a second
+  }
   progress.OnStep(1, 1);
   LiveFigures figures = progress.Figures(step += 20, 1, now += milliseconds(200));  // 100 a second
   CHECK(figures.examples_per_s > 900);
