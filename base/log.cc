@@ -27,13 +27,20 @@ const char* LevelName(LogLevel level) {
   return "";
 }
 
-std::string FormatLine(const std::string& task, bool json, LogLevel level, std::string_view text) {
-  const std::string time = WallText(WallNanos());
-  if (json) {
-    const nlohmann::ordered_json line = {
-        {"time", time}, {"task", task}, {"level", LevelName(level)}, {"text", std::string(text)}};
-    return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+std::string JsonLine(const std::string& time, const std::string& task, LogLevel level, std::string_view text,
+                     std::initializer_list<LogField> fields) {
+  nlohmann::ordered_json line = {
+      {"time", time}, {"task", task}, {"level", LevelName(level)}, {"text", std::string(text)}};
+  for (const LogField& field : fields) {
+    nlohmann::ordered_json& value = line[field.name];
+    if (const auto* whole = std::get_if<int64_t>(&field.value)) value = *whole;
+    if (const auto* number = std::get_if<double>(&field.value)) value = *number;
   }
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string TextLine(const std::string& time, const std::string& task, LogLevel level,
+                     std::string_view text) {
   const char* mark = level == LogLevel::kError ? "error: " : level == LogLevel::kWarning ? "warning: " : "";
   return fmt::format("{} {} | {}{}\n", time, task, mark, text);
 }
@@ -49,7 +56,10 @@ void WriteAll(int fd, const std::string& line) {
 
 }  // namespace
 
-Logger::Logger(std::string task, const LogOptions& options) : task_(std::move(task)), options_(options) {
+Logger::Logger(std::string task, const LogOptions& options)
+    : task_(std::move(task)),
+      options_(options),
+      console_(options.console != nullptr ? *options.console : own_console_) {
   if (options_.directory.empty()) return;
   std::error_code failed;
   std::filesystem::create_directories(options_.directory, failed);
@@ -67,11 +77,13 @@ Logger::~Logger() {
   if (file_ >= 0) close(file_);
 }
 
-void Logger::Write(LogLevel level, std::string_view text) {
+void Logger::Record(LogLevel level, std::string_view text, std::initializer_list<LogField> fields) {
   if (!Enabled(level)) return;
-  const std::string line = FormatLine(task_, options_.json, level, text);
+  const std::string time = WallText(WallNanos());
+  const std::string line =
+      options_.json ? JsonLine(time, task_, level, text, fields) : TextLine(time, task_, level, text);
   std::lock_guard<std::mutex> hold(mutex_);
-  if (options_.standard_error) WriteAll(STDERR_FILENO, line);
+  if (options_.standard_error) console_.WriteLine(line);
   if (file_ >= 0) WriteAll(file_, line);
 }
 

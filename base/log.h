@@ -1,15 +1,19 @@
 // Levelled log lines of one task: "2026-01-31 12:00:00.123 worker 1 | text" on standard error and, with
-// log.dir, in a file of the task's own; or one JSON object a line.
-// Thread: any; each line is written whole. Owner: the task.
+// log.dir, in a file of the task's own; or one JSON object a line, where a record's fields stand beside the
+// text. Thread: any; each line is written whole. Owner: the task.
 #pragma once
 
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
+
+#include "base/console.h"
 
 namespace dtrain {
 
@@ -20,6 +24,13 @@ struct LogOptions {
   bool json = false;
   std::string directory;  // empty: no file
   bool standard_error = true;
+  Console* console = nullptr;  // shared with other loggers; null: one of its own, without a live line
+};
+
+// One figure of a record, by its name in JSON; null where it does not apply.
+struct LogField {
+  const char* name;
+  std::variant<std::monostate, int64_t, double> value;
 };
 
 class Logger {
@@ -31,7 +42,9 @@ class Logger {
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
-  void Write(LogLevel level, std::string_view text);
+  void Write(LogLevel level, std::string_view text) { Record(level, text, {}); }
+  // `fields` say in JSON what `text` says to people.
+  void Record(LogLevel level, std::string_view text, std::initializer_list<LogField> fields);
   bool Enabled(LogLevel level) const { return level >= options_.level; }
 
   template <typename... Args>
@@ -53,12 +66,18 @@ class Logger {
     Write(LogLevel::kError, fmt::format(format, std::forward<Args>(args)...));
   }
 
+  // Whether a live line would be shown; see Console::SetLive().
+  bool live() const { return console_.live(); }
+  void SetLive(std::string_view text) { console_.SetLive(text); }
+
   const std::string& task() const { return task_; }
   const std::string& path() const { return path_; }  // of the file; empty without one
 
  private:
   const std::string task_;
   const LogOptions options_;
+  Console own_console_{LiveLine::kNone};
+  Console& console_;
   std::string path_;
   int file_ = -1;
   std::mutex mutex_;  // keeps a line that reaches both sinks in one order

@@ -55,6 +55,22 @@ TEST_CASE("log: json lines survive quotes, newlines and bytes that are not UTF-8
   CHECK(line["text"].get<std::string>().find("a \"b\"\nc ") == 0);
 }
 
+TEST_CASE("log: a record's fields are members in json, null where they do not apply, and nothing in text") {
+  const auto record = [](Logger& log) {
+    log.Record(LogLevel::kInfo, "step 7", {{"step", int64_t{7}}, {"loss", 0.5}, {"batch", {}}});
+  };
+  Logger json("ps 0", FileOnly(TestDirectory("json_record"), true));
+  record(json);
+  const nlohmann::json line = nlohmann::json::parse(ReadAll(json.path()));
+  CHECK(line["text"] == "step 7");
+  CHECK(line["step"] == 7);
+  CHECK(line["loss"] == 0.5);
+  CHECK(line.at("batch").is_null());
+  Logger text("ps 0", FileOnly(TestDirectory("text_record"), false));
+  record(text);
+  CHECK(ReadAll(text.path()).find(" ps 0 | step 7\n") != std::string::npos);
+}
+
 TEST_CASE("log: a directory that cannot be used is the user's error, with the path") {
   CHECK_THROWS_WITH_AS(Logger("ps 0", FileOnly("/proc/nowhere", false)),
                        doctest::Contains("/proc/nowhere/ps-0.log"), UserError);

@@ -171,7 +171,7 @@ struct Images {
 Prepare GatherBytes(int64_t rows) {
   return [=]() -> Timed {
     return [=, images = Images(), out = Floats(rows * kPixels)]() mutable {
-      gpu::GatherBytes(Cpu(), {images.table.data(), kImageRows, kPixels}, images.Next(rows),
+      gpu::GatherBytes(Cpu(), {{images.table.data(), kImageRows, kPixels}, images.Next(rows)},
                        {out.data(), rows, kPixels});
     };
   };

@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "base/console.h"
 #include "base/error.h"
 
 namespace dtrain {
@@ -104,6 +105,7 @@ void ChildProcess::Signal(int signal) {
 
 void ChildProcess::TakeLine(std::string line, const std::function<void(const std::string&)>& sink) {
   sink(line);
+  if (Console::IsRelayed(line)) return;
   last_lines_.push_back(std::move(line));
   if (last_lines_.size() > kKeptLines) last_lines_.pop_front();
 }

@@ -42,7 +42,7 @@ class ChildProcess {
   const std::string& name() const { return name_; }
   // As waitpid() gives it; valid after HasEnded().
   int wait_status() const { return *wait_status_; }
-  // The last lines, at most kKeptLines, each with its newline.
+  // The last lines, at most kKeptLines, each with its newline; without live lines.
   const std::deque<std::string>& last_lines() const { return last_lines_; }
   static constexpr size_t kKeptLines = 20;
 

@@ -10,8 +10,12 @@
 
 namespace dtrain {
 
-EndOnSignal::EndOnSignal(ResultFile& result, Logger& log)
-    : result_(result), log_(log), signals_({SIGINT, SIGTERM}), stop_fd_(eventfd(0, EFD_CLOEXEC)) {
+EndOnSignal::EndOnSignal(ResultFile& result, Logger& log, Console& console)
+    : result_(result),
+      log_(log),
+      console_(console),
+      signals_({SIGINT, SIGTERM}),
+      stop_fd_(eventfd(0, EFD_CLOEXEC)) {
   DT_CHECK(stop_fd_ >= 0, errno);
   thread_ = std::thread([this] { Watch(); });
 }
@@ -27,6 +31,7 @@ void EndOnSignal::Watch() {
   while (true) {
     if (poll(waiting, 2, -1) < 0) continue;
     if (const int signal = signals_.Take(); signal != 0) {
+      console_.End();
       log_.Warning("stopped by {}", SignalName(signal));
       result_.WriteEnding("stopped");
       // Other threads are in the middle of things: nothing of theirs is torn down.

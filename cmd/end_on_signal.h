@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "base/console.h"
 #include "base/log.h"
 #include "cmd/result_file.h"
 #include "cmd/signal_pipe.h"
@@ -13,7 +14,7 @@ namespace dtrain {
 
 class EndOnSignal {
  public:
-  EndOnSignal(ResultFile& result, Logger& log);
+  EndOnSignal(ResultFile& result, Logger& log, Console& console);
   ~EndOnSignal();
 
  private:
@@ -21,6 +22,7 @@ class EndOnSignal {
 
   ResultFile& result_;
   Logger& log_;
+  Console& console_;
   SignalPipe signals_;
   int stop_fd_ = -1;  // readable: the thread ends
   std::thread thread_;

@@ -11,12 +11,18 @@ int DumpEffectiveConfig(const ConfigArguments& arguments, const LoadOptions& opt
   return 0;
 }
 
-LogOptions LogOptionsOf(const LogConfig& config) {
+LogOptions LogOptionsOf(const LogConfig& config, Console& console) {
   LogOptions options;
   options.level = static_cast<LogLevel>(config.level);
   options.json = config.json;
   options.directory = config.dir;
+  options.console = &console;
   return options;
+}
+
+LiveLine LiveLineOf(const LogConfig& config) {
+  const bool shown = !config.json && config.level <= static_cast<int>(LogLevel::kInfo);
+  return shown && Console::IsTerminal() ? LiveLine::kDrawn : LiveLine::kNone;
 }
 
 }  // namespace dtrain

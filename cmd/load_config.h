@@ -1,6 +1,7 @@
 // What the commands have in common about --config and --set.
 #pragma once
 
+#include "base/console.h"
 #include "base/log.h"
 #include "cmd/arguments.h"
 #include "trainer/config/config.h"
@@ -11,6 +12,11 @@ namespace dtrain {
 // --dump-config: prints the effective config. Returns the exit code, 0; throws UserError.
 int DumpEffectiveConfig(const ConfigArguments& arguments, const LoadOptions& options);
 
-LogOptions LogOptionsOf(const LogConfig& config);
+// Of tasks of this process, which share `console`.
+LogOptions LogOptionsOf(const LogConfig& config, Console& console);
+
+// What becomes of live lines of this process: at a terminal they are drawn, unless the log is for machines or
+// has no progress in it.
+LiveLine LiveLineOf(const LogConfig& config);
 
 }  // namespace dtrain

@@ -31,9 +31,10 @@ class ListeningSocket {
   std::string address_;
 };
 
-// The flags of one child for each ps and worker. Worker 0 gets `result_fd`, unless it is -1.
+// The flags of one child for each ps and worker. Worker 0 gets `result_fd`, unless it is -1; with `live` it
+// sends its live line to this process.
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const std::vector<ListeningSocket>& ps,
-                                        int workers, int result_fd);
+                                        int workers, int result_fd, bool live);
 
 // Addresses that nobody connects to, for workers: only names.
 std::vector<std::string> LocalNames(int count);

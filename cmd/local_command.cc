@@ -62,11 +62,12 @@ Config LoadLocal(const LocalArguments& arguments) {
 }
 
 int RunThreads(const Config& config, ResultFile& result) {
-  LogOptions log_options = LogOptionsOf(config.log);
-  LogOptions console = log_options;
-  console.directory.clear();
-  Logger log("local", console);
-  const EndOnSignal end_on_signal(result, log);
+  Console console(LiveLineOf(config.log));
+  const LogOptions log_options = LogOptionsOf(config.log, console);
+  LogOptions own_options = log_options;
+  own_options.directory.clear();
+  Logger log("local", own_options);
+  const EndOnSignal end_on_signal(result, log, console);
   TaskOptions options;
   options.started_nanos = ProcessStartWallNanos();
   result.Write(RunClusterInProcess(config, log_options, options));
@@ -74,12 +75,13 @@ int RunThreads(const Config& config, ResultFile& result) {
 }
 
 Outcome RunChildren(const LocalArguments& arguments, const Config& config, int result_fd) {
-  Supervisor supervisor{Patience()};
+  Console console(LiveLineOf(config.log));
+  Supervisor supervisor(Patience(), console);
   {
     // Closed here once the children have them: the port of a dead ps must not look alive.
     std::vector<ListeningSocket> sockets(config.cluster.ps.size());
     const int workers = static_cast<int>(config.cluster.worker.size());
-    supervisor.Start(LocalCommands(arguments.config, sockets, workers, result_fd));
+    supervisor.Start(LocalCommands(arguments.config, sockets, workers, result_fd, console.live()));
   }
   return supervisor.Run();
 }

@@ -3,17 +3,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 namespace dtrain {
 namespace {
-
-void WriteLine(const std::string& line) {
-  // Nobody reading is no reason to end a run.
-  [[maybe_unused]] const ssize_t wrote = write(STDERR_FILENO, line.data(), line.size());
-}
 
 int PollTimeout(TimePoint deadline) {
   if (deadline == TimePoint::max()) return -1;
@@ -23,7 +17,8 @@ int PollTimeout(TimePoint deadline) {
 
 }  // namespace
 
-Supervisor::Supervisor(Patience patience) : patience_(patience), signals_({SIGINT, SIGTERM, SIGCHLD}) {}
+Supervisor::Supervisor(Patience patience, Console& console)
+    : patience_(patience), console_(console), signals_({SIGINT, SIGTERM, SIGCHLD}) {}
 
 void Supervisor::Start(const std::vector<ChildCommand>& commands) {
   for (const ChildCommand& command : commands) children_.push_back(std::make_unique<ChildProcess>(command));
@@ -50,7 +45,11 @@ void Supervisor::WaitForEvents() {
 }
 
 void Supervisor::PassLinesOn() {
-  for (const auto& child : children_) child->ReadLines(WriteLine);
+  for (const auto& child : children_) PassLinesOn(*child);
+}
+
+void Supervisor::PassLinesOn(ChildProcess& child) {
+  child.ReadLines([this](const std::string& line) { console_.PassOn(line); });
 }
 
 void Supervisor::TakeSignals() {
@@ -73,7 +72,8 @@ void Supervisor::ReapChildren() {
 void Supervisor::OnChildEnd(size_t i) {
   ChildProcess& child = *children_[i];
   reaped_[i] = true;
-  child.ReadLines(WriteLine);  // what it said last
+  PassLinesOn(child);    // what it said last
+  console_.SetLive("");  // of a child that could not remove it
   ChildEnd end;
   end.name = child.name();
   const int status = child.wait_status();

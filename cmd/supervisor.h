@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/console.h"
 #include "cmd/child_process.h"
 #include "cmd/post_mortem.h"
 #include "cmd/signal_pipe.h"
@@ -29,7 +30,8 @@ struct Outcome {
 
 class Supervisor {
  public:
-  explicit Supervisor(Patience patience);
+  // The children's lines go to `console`.
+  Supervisor(Patience patience, Console& console);
   // Starts every child. Throws IoError; destruction kills those that run.
   void Start(const std::vector<ChildCommand>& commands);
   // Returns when all are reaped.
@@ -40,6 +42,7 @@ class Supervisor {
 
   void WaitForEvents();
   void PassLinesOn();
+  void PassLinesOn(ChildProcess& child);
   void TakeSignals();
   void ReapChildren();
   void OnChildEnd(size_t child);
@@ -50,6 +53,7 @@ class Supervisor {
   bool AllEnded() const { return outcome_.ends.size() == children_.size(); }
 
   const Patience patience_;
+  Console& console_;
   SignalPipe signals_;
   std::vector<std::unique_ptr<ChildProcess>> children_;
   std::vector<bool> reaped_;

@@ -62,9 +62,10 @@ int RunTaskCommand(const TaskArguments& arguments) {
   try {
     const Config config = LoadConfig(arguments.config.path, arguments.config.sets, {});
     CheckIndex(config.cluster, *arguments.task);
-    Logger log(TaskName(*arguments.task), LogOptionsOf(config.log));
+    Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log));
+    Logger log(TaskName(*arguments.task), LogOptionsOf(config.log, console));
     PrepareProcess(config);
-    const EndOnSignal end_on_signal(result, log);
+    const EndOnSignal end_on_signal(result, log, console);
     return RunLogged(arguments, config, log, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));

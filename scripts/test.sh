@@ -13,6 +13,12 @@ if [ -d ../shared/data ]; then
   export DTRAIN_SHARED_DATA
 fi
 
+# Kept from run to run; a test that does not find it installs its own.
+if [ -n "${HOME:-}" ]; then
+  DTRAIN_TENSORBOARD=${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/tensorboard
+  scripts/tensorboard.sh "$DTRAIN_TENSORBOARD" && export DTRAIN_TENSORBOARD
+fi
+
 bazel build "$@" //... </dev/null || {
   echo "the build failed" >&2
   echo "0 passed, 1 failed, 0 skipped"

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -30,6 +31,15 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
+// A terminal: its user's end, then its programs' end.
+void OpenTerminal(int columns, int* ends) {
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = static_cast<unsigned short>(columns);
+  DT_CHECK(openpty(&ends[0], &ends[1], nullptr, nullptr, &size) == 0, errno);
+  for (int i = 0; i < 2; ++i) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+}
+
 // Appends what is there; false at the end.
 bool Append(int fd, std::string* text) {
   char buffer[4096];
@@ -47,14 +57,19 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
 
 }  // namespace
 
-Process::Process(const std::vector<std::string>& arguments) : begun_(Clock::now()) {
+Process::Process(const std::vector<std::string>& arguments, int terminal_columns) : begun_(Clock::now()) {
   std::vector<std::string> words = arguments;
   words.insert(words.begin(), "dtrain");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   int output[2], error[2];
-  DT_CHECK(pipe2(output, O_CLOEXEC) == 0 && pipe2(error, O_CLOEXEC) == 0, errno);
+  DT_CHECK(pipe2(output, O_CLOEXEC) == 0, errno);
+  if (terminal_columns > 0) {
+    OpenTerminal(terminal_columns, error);
+  } else {
+    DT_CHECK(pipe2(error, O_CLOEXEC) == 0, errno);
+  }
   pid_ = fork();
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

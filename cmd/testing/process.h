@@ -21,7 +21,8 @@ constexpr milliseconds kPatience{60000};
 class Process {
  public:
   // Runs `dtrain arguments...` in the test's working directory. Two starts never wait for each other.
-  explicit Process(const std::vector<std::string>& arguments);
+  // With `terminal_columns` standard error is a terminal so wide.
+  explicit Process(const std::vector<std::string>& arguments, int terminal_columns = 0);
   ~Process();  // kills and reaps what still runs
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

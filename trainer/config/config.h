@@ -104,6 +104,12 @@ struct HooksConfig {
   int64_t log_every_epochs = 0;
 };
 
+struct SummaryConfig {
+  std::string dir;            // empty: no event files
+  int64_t every_steps = 100;  // local steps of the task that writes; 0: not by steps
+  double every_secs = 0;      // 0: not by time
+};
+
 struct FailureConfig {
   double detect_s = 10;
   double startup_timeout_s = 120;
@@ -135,6 +141,7 @@ struct Config {
   DeviceConfig device;
   EvalConfig eval;
   HooksConfig hooks;
+  SummaryConfig summary;
   FailureConfig failure;
   NetConfig net;
   LogConfig log;

@@ -232,6 +232,21 @@ std::vector<Field> RunningFields() {
   };
 }
 
+std::vector<Field> SummaryFields() {
+  return {
+      Row(DT_KEY(summary.dir), FieldType::kOutputPath, kTask,
+          "A directory for TensorBoard's event files: chief/, worker-1/, ..., ps-0/ (docs/summaries.md).")
+          .Try("run/logs")
+          .Unset("none"),
+      Number(DT_KEY(summary.every_steps), kTask, kFromZero,
+             "A point of each curve every N local steps of the task that writes it; 0: not by steps.")
+          .Unit("local steps"),
+      Number(DT_KEY(summary.every_secs), kTask, {0, kMostSeconds},
+             "A point of each curve also every N seconds; 0: not by time.")
+          .Unit("seconds"),
+  };
+}
+
 std::vector<Field> HostFields() {
   return {
       Row(DT_KEY(net.bind), FieldType::kAddress, kTask,
@@ -267,7 +282,7 @@ std::vector<Field> AllFields() {
                                "data.train", [](auto& config) -> auto& { return config.data.train; }),
                            SourceFields(
                                "data.test", [](auto& config) -> auto& { return config.data.test; }),
-                           DataFields(), TrainFields(), RunningFields(), HostFields()}) {
+                           DataFields(), TrainFields(), RunningFields(), SummaryFields(), HostFields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -48,7 +48,7 @@ TEST_CASE("did you mean: has nothing to say of keys that later versions may have
   CHECK(DidYouMean("", "checkpoint") == "");
   CHECK(DidYouMean("model", "table") == "");
   CHECK(DidYouMean("train", "staleness") == "");
-  CHECK(DidYouMean("eval", "every_steps") == "");
+  CHECK(DidYouMean("eval", "patience") == "");
   CHECK(DidYouMean("device", "kind") == "");  // other sections have a "kind", of other things
 }
 

@@ -86,9 +86,11 @@ DenseModel::DenseModel(const ModelConfig& config, const Layout& layout, int64_t 
   }
 }
 
-float DenseModel::Gradient(const float* parameters, const Batch& batch, float* gradient) {
+float DenseModel::Gradient(const float* parameters, const Batch& batch, float* gradient, int64_t* correct) {
   const Inputs inputs = InputsOf(batch);
-  const float loss = Loss(batch, Forward(parameters, inputs, batch.rows));
+  const gpu::MatrixView<float> outputs = Forward(parameters, inputs, batch.rows);
+  if (correct != nullptr) *correct = CountCorrect(batch, outputs);
+  const float loss = Loss(batch, outputs);
   Backward(parameters, inputs, batch.rows, gradient);
   return loss;
 }
@@ -98,7 +100,7 @@ Evaluation DenseModel::Evaluate(const float* parameters, const Batch& batch) {
   Evaluation evaluation;
   evaluation.rows = batch.rows;
   evaluation.classifies = kind_ != ModelKind::kLinear;
-  if (evaluation.classifies) evaluation.correct = CountCorrect(batch, outputs);
+  evaluation.correct = CountCorrect(batch, outputs);
   evaluation.loss_sum = static_cast<double>(Loss(batch, outputs)) * static_cast<double>(batch.rows);
   return evaluation;
 }
@@ -179,6 +181,7 @@ float DenseModel::Loss(const Batch& batch, gpu::MatrixView<float> outputs) {
 }
 
 int64_t DenseModel::CountCorrect(const Batch& batch, gpu::MatrixView<const float> outputs) {
+  if (kind_ == ModelKind::kLinear) return 0;
   const gpu::Span<const int32_t> labels(batch.labels, batch.rows);
   if (kind_ == ModelKind::kLogistic) {
     return gpu::CountSignCorrect(stream_, {outputs.data, outputs.rows}, labels);

@@ -24,7 +24,7 @@ class DenseModel : public Model {
   DenseModel(const ModelConfig& config, const Layout& layout, int64_t max_rows);
 
   const Layout& layout() const override { return layout_; }
-  float Gradient(const float* parameters, const Batch& batch, float* gradient) override;
+  float Gradient(const float* parameters, const Batch& batch, float* gradient, int64_t* correct) override;
   Evaluation Evaluate(const float* parameters, const Batch& batch) override;
 
  private:
@@ -40,6 +40,7 @@ class DenseModel : public Model {
   void Backward(const float* parameters, const Inputs& inputs, int64_t rows, float* gradient);
   // Replaces the outputs by the loss's gradient with respect to them; returns the mean loss.
   float Loss(const Batch& batch, gpu::MatrixView<float> outputs);
+  // 0 for a model that does not classify.
   int64_t CountCorrect(const Batch& batch, gpu::MatrixView<const float> outputs);
   gpu::MatrixView<float> OutputsOf(size_t layer, int64_t rows) {
     return {outputs_[layer].data(), rows, layers_[layer].outputs};

@@ -202,6 +202,22 @@ TEST_CASE("evaluation: parts of a set add up to the whole, and linear models cou
   }
 }
 
+TEST_CASE("model: a gradient counts the rows that are right as an evaluation does, and stays the same") {
+  for (const ModelKind kind : kKinds) {
+    const ModelConfig config = ConfigOf(kind, 7);
+    const Layout layout = LayoutOf(config);
+    const auto model = MakeModel(config, layout, 50);
+    const Rows rows(config, 50);
+    const std::vector<float> parameters = Normals(layout.size, 4);
+    std::vector<float> plain(layout.size), counted(layout.size);
+    int64_t correct = -1;
+    const float loss = model->Gradient(parameters.data(), rows.batch, plain.data());
+    CHECK(model->Gradient(parameters.data(), rows.batch, counted.data(), &correct) == loss);
+    CHECK(counted == plain);
+    CHECK(correct == model->Evaluate(parameters.data(), rows.batch).correct);
+  }
+}
+
 TEST_CASE("evaluation: of nothing is nothing") {
   CHECK(Evaluation().loss() == 0);
   CHECK(Evaluation().accuracy() == 0);

@@ -34,7 +34,9 @@ class Model {
   virtual ~Model() = default;
   virtual const Layout& layout() const = 0;
   // Mean loss over the batch's rows; writes the gradient of that mean to all of `gradient` (=, not +=).
-  virtual float Gradient(const float* parameters, const Batch& batch, float* gradient) = 0;
+  // `correct`, where it is not null: set to how many rows are classified right; 0 where the model does not.
+  virtual float Gradient(const float* parameters, const Batch& batch, float* gradient,
+                         int64_t* correct = nullptr) = 0;
   virtual Evaluation Evaluate(const float* parameters, const Batch& batch) = 0;
 };
 

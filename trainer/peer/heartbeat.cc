@@ -87,6 +87,7 @@ void Heartbeat::Drain() {
     silent_beats_[static_cast<size_t>(found - nodes_.begin())].store(0);
     const wire::Heartbeat* beat = envelope->body_as_Heartbeat();
     if (found != nodes_.begin() || beat == nullptr) continue;
+    workers_.store(static_cast<int>(beat->workers()), std::memory_order_relaxed);
     std::lock_guard<std::mutex> hold(mutex_);
     status_ = beat->status()->str();
   }

@@ -37,6 +37,8 @@ class Heartbeat {
   bool Lost(size_t target) const { return SilentSeconds(target) > detect_s_; }
   // What ps 0 said last of who is missing; empty once the run has started.
   std::string status() const;
+  // How many workers ps 0 said last that it has; 0 before it said so. Thread: any.
+  int workers() const { return workers_.load(std::memory_order_relaxed); }
 
   // How often a beat goes out, for a given detect_s.
   static milliseconds Interval(double detect_s);
@@ -56,6 +58,7 @@ class Heartbeat {
   std::condition_variable stop_changed_;
   bool stop_ = false;
   std::string status_;
+  std::atomic<int> workers_{0};
   std::thread thread_;
 };
 

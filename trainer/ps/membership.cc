@@ -166,6 +166,12 @@ int Membership::joined() const {
       std::count_if(members_.begin(), members_.end(), [](const Member& member) { return member.here(); }));
 }
 
+int Membership::workers() const {
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(), [](const Member& member) {
+    return member.task.role == Role::kWorker && member.here();
+  }));
+}
+
 std::string Membership::Missing() const {
   std::vector<std::string> names;
   for (const Member& member : members_) {

@@ -55,6 +55,7 @@ class Membership {
   std::vector<Member*> Tick(TimePoint now);
 
   int joined() const;
+  int workers() const;  // of those that are here
   // "ps 1 (10.0.0.2:9001), worker 2 (...)": tasks of the spec that are not here; empty when all are.
   std::string Missing() const;
   std::string NameOf(const Member& member) const;  // "worker 1 (address; host, pid 123)"

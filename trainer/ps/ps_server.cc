@@ -42,6 +42,7 @@ RunSummary PsServer::Run() {
   net::NodeId from = 0;
   net::Message message;
   TimePoint now = Clock::now();
+  if (coordinator_) summary_ = PsSummary::Open(config_, log_);
   while (!Finished(now)) {
     Tick(now);
     const TimePoint next_tick = now + tick_;
@@ -199,9 +200,10 @@ void PsServer::RefuseHello(net::NodeId from, const wire::Hello& hello, const Mem
 
 void PsServer::OnHeartbeat(net::NodeId from) {
   const std::string status = coordinator_ ? coordinator_->Status() : std::string();
+  const int workers = coordinator_ ? members_.workers() : 0;
   outbox_.Send(from, 0, [&](auto& builder) {
     return wire::CreateHeartbeat(builder, builder.CreateString("serve"), shard_.version(0),
-                                 builder.CreateString(status));
+                                 builder.CreateString(status), static_cast<uint32_t>(workers));
   });
 }
 
@@ -213,12 +215,19 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
     return outbox_.Refuse(member.node, request, Reason::BadRequest, wrong);
   }
   shard_.Apply(push.block(), gradient);
-  if (++member.next_block == shard_.block_count()) {
-    member.next_block = 0;
-    ++member.applied;
-    if (coordinator_) member.GrantOf(request) = coordinator_->StepApplied(member, push.examples());
-  }
+  if (++member.next_block == shard_.block_count()) StepApplied(member, request, push.examples());
   SendWeights(member, request, push.block());
+}
+
+// The last block of a gradient has been applied.
+void PsServer::StepApplied(Member& member, uint64_t request, int64_t examples) {
+  member.next_block = 0;
+  ++member.applied;
+  if (!coordinator_) return;
+  member.GrantOf(request) = coordinator_->StepApplied(member, examples);
+  if (summary_ && summary_->Due(coordinator_->global_step())) {
+    summary_->OnUpdate(coordinator_->global_step(), members_.workers());
+  }
 }
 
 // Empty for a gradient that may be applied.

@@ -18,6 +18,7 @@
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/parameter_shard.h"
 #include "trainer/ps/uplink.h"
+#include "trainer/summary/ps_summary.h"
 #include "trainer/task/run_summary.h"
 
 namespace dtrain {
@@ -42,6 +43,7 @@ class PsServer {
   void ForgetWorkers();
   void OnHeartbeat(net::NodeId from);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, const net::Message& message);
+  void StepApplied(Member& member, uint64_t request, int64_t examples);
   std::string WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient);
   void OnChecksums(Member& member, uint64_t request);
   void OnAbort(const wire::Abort& abort);
@@ -64,6 +66,7 @@ class PsServer {
   Activity activity_;
   std::unique_ptr<Coordinator> coordinator_;  // ps 0
   std::unique_ptr<Uplink> uplink_;            // the others
+  std::unique_ptr<PsSummary> summary_;        // of ps 0, with summary.dir
   const milliseconds tick_;
   uint64_t frames_dropped_ = 0;
   int hellos_refused_ = 0;

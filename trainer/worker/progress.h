@@ -1,4 +1,5 @@
-// Progress: the table of training, one row every so many local steps or epochs, in stable columns:
+// Progress: the table of training, one row every so many local steps or epochs, in stable columns, which are
+// members of their own in log.format: json:
 //   epoch, batch i/n, global step, local step, loss, examples/s, ms/step
 // Loss, examples/s and ms/step are means since the row before.
 // Owner and thread: the worker.
@@ -24,6 +25,7 @@ class Progress {
   void OnStep(const BatchSource& source, int64_t global_step, int64_t local_step, float loss, int64_t rows);
 
  private:
+  void WriteRow(const BatchSource& source, int64_t global_step, int64_t local_step, double seconds);
   bool Due(const BatchSource& source, int64_t local_step) const;
 
   const HooksConfig& hooks_;

@@ -33,6 +33,7 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       channel_(channel),
       log_(log),
       exchanges_(static_cast<size_t>(config.train.in_flight)),
+      staleness_(config.train.in_flight),
       next_status_(Clock::now() + kStatusEvery) {
   std::vector<Heartbeat::Target> targets;
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
@@ -179,7 +180,13 @@ void PsClient::OnWeights(size_t ps, const wire::Envelope& envelope) {
     global_step_ = static_cast<int64_t>(weights.global_step());
   }
   ++flow.answered;
+  if (ps == 0 && flow.answered % flow.blocks == 0) CountStaleness(flow.answered / flow.blocks - 1, weights);
   SendBlocks(ps);
+}
+
+void PsClient::CountStaleness(int64_t exchange, const wire::Weights& weights) {
+  if (ExchangeOf(exchange).gradient == nullptr) return staleness_.OnPulled(weights.version());
+  staleness_.OnApplied(weights.version());
 }
 
 void PsClient::Pull(float* parameters) {
@@ -191,6 +198,7 @@ void PsClient::Pull(float* parameters) {
 
 void PsClient::Push(const net::LentBuffer& buffer, float loss, uint32_t examples) {
   Begin({&buffer, buffer.Lend(0, 0), loss, examples});
+  staleness_.OnPushed();
   --steps_;
 }
 

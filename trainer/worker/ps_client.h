@@ -19,6 +19,7 @@
 #include "trainer/peer/activity.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/registration.h"
+#include "trainer/worker/staleness.h"
 
 namespace dtrain {
 
@@ -66,6 +67,10 @@ class PsClient {
   void AddSteps(int64_t steps) { steps_ += steps; }
   int64_t global_step() const { return global_step_; }
   size_t ps_count() const { return flows_.size(); }
+  // Of the gradients that were answered.
+  Staleness& staleness() { return staleness_; }
+  // How many workers ps 0 said last that it has; 0 before it said so.
+  int workers_here() const { return heartbeat_->workers(); }
   // The run has started: from now on a ps that does not know this task is lost.
   void Started() { running_ = true; }
 
@@ -100,6 +105,7 @@ class PsClient {
   bool ReceiveOne(TimePoint deadline);
   void Handle(size_t ps, const wire::Envelope& envelope);
   void OnWeights(size_t ps, const wire::Envelope& envelope);
+  void CountStaleness(int64_t exchange, const wire::Weights& weights);
   void OnQuiet(bool patient, const char* what);
   bool EveryPsAnswered(int64_t exchanges) const;
   bool AllWelcomed() const;
@@ -122,6 +128,7 @@ class PsClient {
   int64_t collected_ = 0;  // and has been answered
   int64_t steps_ = 0;
   int64_t global_step_ = 0;
+  Staleness staleness_;
   float* parameters_ = nullptr;  // where weights that arrive are copied to
   net::Message message_;         // the last received
   const wire::Envelope* answer_ = nullptr;

@@ -50,6 +50,7 @@ void Worker::Load() {
   data_ = LoadData(config_);
   source_ =
       MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
+  summary_ = WorkerSummary::Open(config_, self_.index, layout_, log_);
 }
 
 bool Worker::Start() {
@@ -89,11 +90,21 @@ void Worker::WaitForStart() {
 void Worker::Train() {
   activity_.what = "step";
   first_step_nanos_ = WallNanos();
-  progress_.Begin();
+  BeginReports();
   Batch batch;
   while (HaveStep() && source_->Next(&batch)) Step(batch);
   while (client_.open() > 0) client_.Collect(parameters_.data());
   last_step_nanos_ = WallNanos();
+  log_.SetLive("");
+  if (summary_) summary_->Flush();
+}
+
+void Worker::BeginReports() {
+  progress_.Begin();
+  if (summary_) summary_->Begin(client_.global_step());
+  if (!chief() || !log_.live()) return;
+  live_.emplace(static_cast<int>(config_.cluster.worker.size()),
+                TotalSteps(config_, source_->batches_per_epoch()), client_.global_step(), Clock::now());
 }
 
 // Whether ps 0 has granted a step; asks and waits where it has not. False: the run's last step is applied.
@@ -115,7 +126,10 @@ bool Worker::HaveStep() {
 
 void Worker::Step(const Batch& batch) {
   const net::LentBuffer& gradient = FreeBuffer();
-  const float loss = model_->Gradient(parameters_.data(), batch, gradient.floats());
+  const bool summarised = summary_ && summary_->Due(local_step_ + 1);
+  int64_t correct = 0;
+  const float loss =
+      model_->Gradient(parameters_.data(), batch, gradient.floats(), summarised ? &correct : nullptr);
   if (!std::isfinite(loss)) {
     throw Failure(ExitCode::kDiverged,
                   fmt::format("the loss is {} at local step {}: the run has diverged. Try a smaller "
@@ -131,7 +145,17 @@ void Worker::Step(const Batch& batch) {
   recent_losses_[static_cast<size_t>(steps_here_++ % static_cast<int64_t>(recent_losses_.size()))] = loss;
   ++local_step_;
   activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
-  progress_.OnStep(*source_, client_.global_step(), local_step_, loss, batch.rows);
+  if (summary_) summary_->CountExamples(batch.rows);
+  if (summarised) {
+    summary_->OnStep({client_.global_step(), loss, correct, batch.rows, client_.staleness().TakeMean()});
+  }
+  ReportStep(batch.rows, loss);
+}
+
+void Worker::ReportStep(int64_t rows, float loss) {
+  progress_.OnStep(*source_, client_.global_step(), local_step_, loss, rows);
+  if (!live_ || !live_->OnStep(loss, rows)) return;
+  log_.SetLive(LiveText(live_->Figures(client_.global_step(), client_.workers_here(), Clock::now())));
 }
 
 const net::LentBuffer& Worker::FreeBuffer() {
@@ -179,11 +203,12 @@ void Worker::SayDone() {
 void Worker::ReportAsChief() {
   RunSummary report;
   client_.Call(0, true, "the others' end", [](auto& builder) { return wire::CreateWaitAllDone(builder); });
-  client_.Pull(parameters_.data());
+  client_.Pull(parameters_.data());  // and with it the last global step
   if (config_.eval.at_end) {
     if (const std::optional<Evaluation> evaluation = Evaluate()) {
       report.test_loss = evaluation->loss();
       if (evaluation->classifies) report.test_accuracy = evaluation->accuracy();
+      if (summary_) summary_->OnEvaluation(client_.global_step(), *evaluation);
     }
   }
   std::vector<ModelPart> parts;

@@ -17,7 +17,9 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/activity.h"
+#include "trainer/summary/worker_summary.h"
 #include "trainer/task/run_summary.h"
+#include "trainer/worker/live_progress.h"
 #include "trainer/worker/progress.h"
 #include "trainer/worker/ps_client.h"
 
@@ -37,7 +39,9 @@ class Worker {
   bool Start();  // false: to be tried again, after joining again
   void WaitForStart();
   void Train();
+  void BeginReports();
   void Step(const Batch& batch);
+  void ReportStep(int64_t rows, float loss);
   bool HaveStep();
   const net::LentBuffer& FreeBuffer();
   std::optional<Evaluation> Evaluate();
@@ -61,6 +65,8 @@ class Worker {
   std::vector<net::LentBuffer> buffers_;  // gradients; each is written only while nobody reads it
   size_t next_buffer_ = 0;
   Progress progress_;
+  std::optional<LiveProgress> live_;        // the chief's, at a terminal
+  std::unique_ptr<WorkerSummary> summary_;  // with summary.dir
   std::optional<Evaluation> own_evaluation_;
   int64_t local_step_ = 0;
   int64_t first_step_nanos_ = 0;

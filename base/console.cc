@@ -1,0 +1,65 @@
+#include "base/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kUsualColumns = 80;
+// Back to the first column, and what stands there is erased.
+constexpr char kErase[] = "\r\x1b[K";
+
+// Read at each drawing: the window may have been resized.
+size_t Columns() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualColumns;
+  return size.ws_col;
+}
+
+// Output that nobody takes must not end a run.
+void WriteAll(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = write(STDERR_FILENO, text.data(), text.size());
+    if (wrote <= 0) return;
+    text.remove_prefix(static_cast<size_t>(wrote));
+  }
+}
+
+}  // namespace
+
+bool Console::IsTerminal() { return isatty(STDERR_FILENO) == 1; }
+
+// In the last column a terminal would go to the next line.
+std::string Console::Drawing() const { return kErase + text_.substr(0, Columns() - 1); }
+
+void Console::SetLive(std::string_view text) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (!live() || ended_ || text == text_) return;
+  text_ = text;
+  if (live_ == LiveLine::kRelayed) {
+    WriteAll("\r" + text_ + "\n");
+  } else {
+    WriteAll(Drawing());
+  }
+}
+
+void Console::WriteLine(std::string_view line) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (live_ != LiveLine::kDrawn || text_.empty()) return WriteAll(line);
+  WriteAll(std::string(kErase).append(line) + Drawing());
+}
+
+void Console::PassOn(std::string_view line) {
+  if (!IsRelayed(line)) return WriteLine(line);
+  line.remove_prefix(1);
+  SetLive(line.substr(0, line.find('\n')));
+}
+
+void Console::End() {
+  SetLive("");
+  std::lock_guard<std::mutex> hold(mutex_);
+  ended_ = true;
+}
+
+}  // namespace dtrain

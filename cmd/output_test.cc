@@ -1,0 +1,183 @@
+// What the real binary shows: a live line at a terminal, stable columns elsewhere, JSON where it was asked
+// for.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+constexpr int64_t kForEver = 1000000000000;
+constexpr int kColumns = 90;
+
+// A terminal as far as needed here: what its user would see after all that was written.
+class Screen {
+ public:
+  void Write(const std::string& text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text.compare(i, 3, "\x1b[K") == 0) {
+        lines_.back().resize(std::min(lines_.back().size(), column_));
+        i += 2;
+      } else if (text[i] == '\r') {
+        column_ = 0;
+      } else if (text[i] == '\n') {
+        lines_.emplace_back();
+      } else {
+        Put(text[i]);
+      }
+      most_live_ = std::max(most_live_, LiveLines());
+    }
+  }
+  int LiveLines() const { return static_cast<int>(std::count_if(lines_.begin(), lines_.end(), IsLive)); }
+  // At any time.
+  int most_live() const { return most_live_; }
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  static bool IsLive(const std::string& line) { return line.compare(0, 5, "step ") == 0; }
+  void Put(char c) {
+    if (lines_.back().size() <= column_) lines_.back().resize(column_ + 1, ' ');
+    lines_.back()[column_++] = c;
+  }
+
+  std::vector<std::string> lines_ = {""};
+  size_t column_ = 0;
+  int most_live_ = 0;
+};
+
+struct Job {
+  std::string directory = NewDirectory();
+  std::string config = directory + "/job.yaml";
+  explicit Job(const std::string& text) { WriteFile(config, text); }
+};
+
+// How often the live line's text changed.
+size_t Drawings(const std::string& output) {
+  std::set<std::string> texts;
+  for (size_t at = 0; (at = output.find("step ", at)) != std::string::npos; ++at) {
+    if (at >= 3 && output.compare(at - 3, 3, "\x1b[K") == 0) {
+      texts.insert(output.substr(at, output.find_first_of("\r\n", at) - at));
+    }
+  }
+  return texts.size();
+}
+
+void CheckRows(const Screen& screen) {
+  int rows = 0;
+  for (const std::string& line : screen.lines()) {
+    if (line.find("| epoch ") == std::string::npos) continue;
+    ++rows;
+    CHECK(line.find(" worker ") == 23);  // it begins its line, behind the time
+    CHECK(line.find("step ", line.find("ms/step") + 8) == std::string::npos);
+  }
+  CHECK(rows >= 2);
+}
+
+TEST_CASE("terminal: one live line below the rows, five drawings a second, and none of it left at the end") {
+  for (const bool in_process : {false, true}) {
+    CAPTURE(in_process);
+    const Job job(LinearJob(30000) + "hooks: {log_every_steps: 2000}\n");
+    std::vector<std::string> arguments = {"local", "--config", job.config};
+    if (in_process) arguments.push_back("--in-process");
+    Process run(arguments, kColumns);
+    const int code = RunToEnd(run);
+    const std::string output = run.standard_error();
+    CAPTURE(output);
+    REQUIRE(code == 0);
+    Screen screen;
+    screen.Write(output);
+    CHECK(screen.most_live() == 1);
+    CHECK(screen.LiveLines() == 0);
+    CHECK(screen.lines().back().empty());
+    CHECK(static_cast<double>(Drawings(output)) <= 5 * run.seconds() + 1);
+    CheckRows(screen);
+  }
+}
+
+TEST_CASE("terminal: the live line has step, loss, pace, ETA and the workers that are here") {
+  const Job job(LinearJob(kForEver));
+  Process run({"local", "--config", job.config}, kColumns);
+  REQUIRE(run.WaitForLine("2/2 workers"));
+  const std::string output = run.standard_error();
+  const size_t live = output.rfind("\x1b[Kstep ", output.find("2/2 workers"));
+  REQUIRE(live != std::string::npos);
+  const std::string line = output.substr(live, output.find("2/2 workers") - live);
+  for (const char* part : {"/1000000000000 0%  loss ", " examples/s  ETA "}) {
+    CAPTURE(line);
+    CHECK(line.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("terminal: the live line goes when the run is stopped, whoever draws it") {
+  for (const char* mode : {"", "--in-process"}) {
+    CAPTURE(mode);
+    const Job job(LinearJob(kForEver));
+    std::vector<std::string> arguments = {"local", "--config", job.config};
+    if (*mode != '\0') arguments.push_back(mode);
+    Process run(arguments, kColumns);
+    REQUIRE(run.WaitForLine("\x1b[Kstep "));
+    run.Signal(SIGINT);
+    CHECK(RunToEnd(run) == 130);
+    Screen screen;
+    screen.Write(run.standard_error());
+    CHECK(screen.LiveLines() == 0);
+    CHECK(screen.lines().back().empty());
+  }
+}
+
+TEST_CASE("terminal: only the chief of a cluster draws, and a narrow terminal cuts the line") {
+  const Cluster cluster(1, 2, LinearJob(kForEver));
+  const auto ps = cluster.Start("ps", 0);
+  Process chief({"--config", cluster.config(), "--role", "worker", "--index", "0"}, 30);
+  Process other({"--config", cluster.config(), "--role", "worker", "--index", "1", "--set",
+                 "hooks.log_every_steps=100"},
+                kColumns);
+  REQUIRE(chief.WaitForLine("\x1b[Kstep "));
+  REQUIRE(other.WaitForLine("epoch"));
+  CHECK(other.standard_error().find("\x1b[K") == std::string::npos);
+  chief.Signal(SIGTERM);
+  CHECK(RunToEnd(chief) == 143);
+  const std::string output = chief.standard_error();
+  const size_t live = output.find("\x1b[Kstep ") + 3;
+  CHECK(output.find_first_of("\r\n", live) - live <= 29);
+}
+
+TEST_CASE("output: without a terminal there are no control characters") {
+  const Job job(LinearJob(2000));
+  Process run({"local", "--config", job.config});
+  REQUIRE(RunToEnd(run) == 0);
+  CHECK(run.standard_error().find_first_of("\r\x1b") == std::string::npos);
+}
+
+TEST_CASE("output: log.format json is one object a line, at a terminal too; rows have their figures") {
+  const Job job(LinearJob(2000));
+  Process run(
+      {"local", "--config", job.config, "--set", "log.format=json", "--set", "hooks.log_every_steps=100"},
+      kColumns);
+  REQUIRE(RunToEnd(run) == 0);
+  std::istringstream lines(run.standard_error());
+  int rows = 0;
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
+    REQUIRE(object.is_object());
+    for (const char* key : {"time", "task", "level", "text"}) CHECK(object.at(key).is_string());
+    if (!object.contains("epoch")) continue;
+    ++rows;
+    CHECK(object.at("epoch") == 1);
+    CHECK(object.at("batch").is_null());  // data without end
+    CHECK(object.at("batches").is_null());
+    CHECK(object.at("local_step").get<int64_t>() % 100 == 0);
+    CHECK(object.at("global_step") >= object.at("local_step"));
+    for (const char* key : {"loss", "examples_per_s", "ms_per_step"}) CHECK(object.at(key).is_number_float());
+  }
+  CHECK(rows >= 10);
+}
+
+}  // namespace
+}  // namespace dtrain::testing

@@ -1,0 +1,89 @@
+#include "trainer/summary/event_writer.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "trainer/summary/event.pb.h"
+
+namespace dtrain {
+namespace {
+
+constexpr char kFileVersion[] = "brain.Event:2";
+constexpr milliseconds kFlushEvery{1000};
+// Before the second is over: memory is for the model.
+constexpr size_t kMostWaitingBytes = 1 << 20;
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
+}
+
+}  // namespace
+
+EventWriter::EventWriter(const std::string& directory, Logger& log)
+    : log_(log),
+      began_(Clock::now()),
+      began_wall_s_(static_cast<double>(WallNanos()) * 1e-9),
+      event_(std::make_unique<event::Event>()),
+      next_flush_(began_ + kFlushEvery) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  CreateFile(directory);
+  event_->set_file_version(kFileVersion);
+  Append(0, began_);
+  if (const int error = file_.Flush()) throw IoError("{}: cannot be written: {}.", path_, ErrnoText(error));
+}
+
+EventWriter::~EventWriter() { Flush(); }
+
+void EventWriter::CreateFile(const std::string& directory) {
+  const std::string common = fmt::format("{}/events.out.tfevents.{:010}.{}.{}", directory,
+                                         static_cast<int64_t>(began_wall_s_), HostName(), getpid());
+  int error = EEXIST;
+  // A task that was started again in a container may have its predecessor's number within one second.
+  for (int number = 0; error == EEXIST; ++number) {
+    path_ = fmt::format("{}.{}", common, number);
+    error = file_.Create(path_);
+  }
+  if (error == 0) return;
+  throw UserError(
+      "{}: cannot be made: {}. Set summary.dir to a writable directory, or leave it out for no summaries.",
+      path_, ErrnoText(error));
+}
+
+void EventWriter::WriteGraph(const std::string& graph) {
+  event_->set_graph_def(graph);
+  Append(0, Clock::now());
+  Flush();
+}
+
+void EventWriter::Add(std::string_view tag, double value) {
+  event::Summary::Value& point = *event_->mutable_summary()->add_value();
+  point.set_tag(tag.data(), tag.size());
+  point.set_simple_value(static_cast<float>(value));
+}
+
+void EventWriter::WriteScalars(int64_t step, TimePoint now) {
+  Append(step, now);
+  event_->mutable_summary()->clear_value();
+  if (now >= next_flush_ || file_.waiting_bytes() > kMostWaitingBytes) Flush();
+}
+
+void EventWriter::Append(int64_t step, TimePoint now) {
+  event_->set_step(step);
+  event_->set_wall_time(began_wall_s_ + SecondsBetween(began_, now));
+  event_->SerializeToString(&bytes_);
+  file_.Append(bytes_);
+}
+
+void EventWriter::Flush() {
+  next_flush_ = Clock::now() + kFlushEvery;
+  if (const int error = file_.Flush()) {
+    log_.Warning("{}: cannot be written: {}; the run goes on without summaries", path_, ErrnoText(error));
+  }
+}
+
+}  // namespace dtrain

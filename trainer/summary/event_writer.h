@@ -1,0 +1,55 @@
+// EventWriter: one TensorBoard event file, new at each start. Events are gathered and written about once a
+// second and at the end: what was written stays readable when the task is killed.
+// A disk that fails during the run costs the summaries, not the run: one warning, and no more is written.
+// Owner: a summary (worker_summary.h, ps_summary.h). Thread: the owner's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "trainer/summary/record_file.h"
+
+namespace dtrain {
+
+namespace event {
+class Event;
+}
+
+class EventWriter {
+ public:
+  // Makes `directory` where it is missing, and a file in it. Throws UserError where that cannot be, IoError
+  // where the disk takes nothing.
+  EventWriter(const std::string& directory, Logger& log);
+  ~EventWriter();  // writes what waits
+  EventWriter(const EventWriter&) = delete;
+  EventWriter& operator=(const EventWriter&) = delete;
+
+  // `graph`: a serialised GraphDef.
+  void WriteGraph(const std::string& graph);
+  // One point of the curve `tag`, for the next WriteScalars().
+  void Add(std::string_view tag, double value);
+  // One event at `now` with the points that were added; `step` is the x axis.
+  void WriteScalars(int64_t step, TimePoint now);
+  void Flush();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  void CreateFile(const std::string& directory);
+  void Append(int64_t step, TimePoint now);
+
+  Logger& log_;
+  const TimePoint began_;
+  const double began_wall_s_;
+  RecordFile file_;
+  std::string path_;
+  std::unique_ptr<event::Event> event_;  // kept: its memory is used again
+  std::string bytes_;
+  TimePoint next_flush_;
+};
+
+}  // namespace dtrain

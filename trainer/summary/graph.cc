@@ -1,0 +1,237 @@
+#include "trainer/summary/graph.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "trainer/summary/graph_builder.h"
+
+namespace dtrain {
+namespace {
+
+constexpr char kWorker[] = "/job:worker/task:0/cpu:0";
+constexpr char kInput[] = "input/x-input";
+constexpr char kTarget[] = "input/y-input";
+
+std::string PsDevice(int ps) { return fmt::format("/job:ps/task:{}/cpu:0", ps); }
+
+// The operation that hidden layers apply to their sums.
+const char* ActivationOp(Activation activation) {
+  switch (activation) {
+    case Activation::kSigmoid:
+      return "Sigmoid";
+    case Activation::kTanh:
+      return "Tanh";
+    case Activation::kRelu:
+      break;
+  }
+  return "Relu";
+}
+
+// Rows of a variable on one ps.
+struct VariablePart {
+  std::string name;  // the variable's own where it is whole
+  int ps = 0;
+  Shape shape;
+};
+
+struct VariableNodes {
+  const Variable* variable = nullptr;
+  std::vector<VariablePart> parts;
+  std::string read;  // the node that has all rows
+};
+
+struct LayerNodes {
+  std::string scope;
+  const VariableNodes* weights = nullptr;
+  const VariableNodes* biases = nullptr;
+  std::string input;
+  std::string sums;     // before the activation
+  std::string outputs;  // after it
+};
+
+class TrainingStep {
+ public:
+  TrainingStep(const Config& config, const Layout& layout) : config_(config), layout_(layout) {}
+  std::string Build();
+
+ private:
+  void AddInputs();
+  void AddVariables();
+  void FindLayers();
+  void AddForward();
+  void AddCost();
+  void AddAccuracy();
+  void AddGradients();
+  void AddUpdates(const VariableNodes& nodes, const std::string& gradient);
+  void AddGlobalStep();
+
+  const VariableNodes* Find(const std::string& name) const;
+  Shape ShapeOf(const Variable& variable) const;
+  Shape Rows(int64_t columns) const { return {-1, columns}; }
+  bool linear() const { return config_.model.kind == ModelKind::kLinear; }
+  bool logistic() const { return config_.model.kind == ModelKind::kLogistic; }
+
+  const Config& config_;
+  const Layout& layout_;
+  GraphBuilder graph_;
+  std::vector<VariableNodes> variables_;
+  std::vector<LayerNodes> layers_;
+  std::string predictions_;
+};
+
+std::string TrainingStep::Build() {
+  AddVariables();
+  FindLayers();
+  graph_.OnDevice(kWorker);
+  AddInputs();
+  AddForward();
+  AddCost();
+  if (!linear()) AddAccuracy();
+  AddGradients();
+  AddGlobalStep();
+  return graph_.Serialise();
+}
+
+Shape TrainingStep::ShapeOf(const Variable& variable) const {
+  return variable.bias ? Shape{variable.rows} : Shape{variable.rows, variable.cols};
+}
+
+void TrainingStep::AddInputs() {
+  graph_.Placeholder(kInput, {Rows(layers_.front().weights->variable->rows)});
+  graph_.Placeholder(kTarget, {{-1}, linear() ? event::DT_FLOAT : event::DT_INT32});
+}
+
+void TrainingStep::AddVariables() {
+  for (const Variable& variable : layout_.variables) variables_.push_back({&variable, {}, variable.name});
+  std::vector<std::vector<std::pair<int, Segment>>> segments(variables_.size());
+  for (int ps = 0; ps < static_cast<int>(layout_.ps.size()); ++ps) {
+    for (const Segment& segment : layout_.SegmentsOf(ps)) {
+      segments[static_cast<size_t>(segment.variable)].emplace_back(ps, segment);
+    }
+  }
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    VariableNodes& nodes = variables_[i];
+    std::vector<std::string> names;
+    for (const auto& [ps, segment] : segments[i]) {
+      const bool whole = segments[i].size() == 1;
+      names.push_back(whole ? nodes.read : fmt::format("{}/part_{}", nodes.variable->name, names.size()));
+      Shape shape = ShapeOf(*nodes.variable);
+      shape[0] = segment.rows;
+      graph_.OnDevice(PsDevice(ps));
+      nodes.parts.push_back({graph_.Variable(names.back(), {shape}), ps, shape});
+    }
+    if (names.size() == 1) continue;
+    graph_.OnDevice(kWorker);
+    nodes.read = graph_.Add(nodes.variable->name + "/concat", "ConcatV2", names, {ShapeOf(*nodes.variable)});
+  }
+}
+
+const VariableNodes* TrainingStep::Find(const std::string& name) const {
+  const auto found = std::find_if(variables_.begin(), variables_.end(),
+                                  [&](const VariableNodes& nodes) { return nodes.variable->name == name; });
+  return found == variables_.end() ? nullptr : &*found;
+}
+
+void TrainingStep::FindLayers() {
+  for (int number = 1;; ++number) {
+    const VariableNodes* weights = Find(fmt::format("weights/W{}", number));
+    const VariableNodes* biases = Find(fmt::format("biases/b{}", number));
+    if (weights == nullptr || biases == nullptr) break;
+    layers_.push_back({fmt::format("layer_{}", number), weights, biases, "", "", ""});
+  }
+  DT_CHECK(!layers_.empty());
+  layers_.back().scope = "output";
+}
+
+void TrainingStep::AddForward() {
+  std::string input = kInput;
+  for (LayerNodes& layer : layers_) {
+    const Shape shape = Rows(layer.weights->variable->cols);
+    layer.input = input;
+    const std::string product =
+        graph_.MatMul(layer.scope + "/MatMul", input, false, layer.weights->read, false, shape);
+    layer.sums = graph_.Add(layer.scope + "/Add", "Add", {product, layer.biases->read}, {shape});
+    const bool last = &layer == &layers_.back();
+    const std::string op = !last        ? ActivationOp(config_.model.activation)
+                           : linear()   ? ""
+                           : logistic() ? "Sigmoid"
+                                        : "Softmax";
+    layer.outputs = op.empty() ? layer.sums : graph_.Add(layer.scope + "/" + op, op, {layer.sums}, {shape});
+    input = layer.outputs;
+  }
+  predictions_ = input;
+}
+
+void TrainingStep::AddCost() {
+  const std::string& sums = layers_.back().sums;
+  const std::string op = linear()     ? "SquaredDifference"
+                         : logistic() ? "SigmoidCrossEntropyWithLogits"
+                                      : "SparseSoftmaxCrossEntropyWithLogits";
+  const std::string losses = graph_.Add("cost/" + op, op, {sums, kTarget}, {{-1}});
+  graph_.Add("cost/Mean", "Mean", {losses}, {});
+}
+
+void TrainingStep::AddAccuracy() {
+  const std::string op = logistic() ? "Round" : "ArgMax";
+  const std::string classes = graph_.Add("accuracy/" + op, op, {predictions_}, {{-1}, event::DT_INT32});
+  const std::string equal =
+      graph_.Add("accuracy/Equal", "Equal", {classes, kTarget}, {{-1}, event::DT_INT32});
+  graph_.Add("accuracy/Mean", "Mean", {equal}, {});
+}
+
+void TrainingStep::AddGradients() {
+  const std::string gradients = "gradients/";
+  const Shape last = Rows(layers_.back().weights->variable->cols);
+  // Of every cost here it is the difference of prediction and target, up to a factor.
+  std::string delta =
+      graph_.Add(gradients + "cost/Sub", "Sub", {predictions_, kTarget, "^cost/Mean"}, {last});
+  for (size_t i = layers_.size(); i-- > 0;) {
+    const LayerNodes& layer = layers_[i];
+    const Variable& weights = *layer.weights->variable;
+    const Variable& biases = *layer.biases->variable;
+    graph_.OnDevice(kWorker);
+    const std::string for_weights =
+        graph_.MatMul(gradients + weights.name, layer.input, true, delta, false, ShapeOf(weights));
+    const std::string for_biases =
+        graph_.Add(gradients + biases.name, "BiasAddGrad", {delta}, {ShapeOf(biases)});
+    if (i > 0) {
+      const std::string& before = layers_[i - 1].outputs;
+      const Shape shape = Rows(weights.rows);
+      const std::string scope = gradients + layers_[i - 1].scope;
+      const std::string op = std::string(ActivationOp(config_.model.activation)) + "Grad";
+      const std::string sent_back =
+          graph_.MatMul(scope + "/MatMul", delta, false, layer.weights->read, true, shape);
+      delta = graph_.Add(scope + "/" + op, op, {before, sent_back}, {shape});
+    }
+    AddUpdates(*layer.weights, for_weights);
+    AddUpdates(*layer.biases, for_biases);
+  }
+}
+
+void TrainingStep::AddUpdates(const VariableNodes& nodes, const std::string& gradient) {
+  for (const VariablePart& part : nodes.parts) {
+    graph_.OnDevice(PsDevice(part.ps));
+    const std::string scope = "train/" + part.name;
+    const std::string rate =
+        graph_.Constant(scope + "/learning_rate", static_cast<float>(config_.train.optimizer.learning_rate));
+    graph_.Add(scope + "/ApplyGradientDescent", "ApplyGradientDescent", {part.name, rate, gradient},
+               {part.shape});
+  }
+}
+
+void TrainingStep::AddGlobalStep() {
+  graph_.OnDevice(PsDevice(0));
+  const GraphBuilder::Output scalar{{}, event::DT_INT64};
+  const std::string step = graph_.Variable("global_step", scalar);
+  graph_.Add("train/global_step/AssignAdd", "AssignAdd", {step}, scalar);
+}
+
+}  // namespace
+
+std::string ModelGraph(const Config& config, const Layout& layout) {
+  return TrainingStep(config, layout).Build();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,16 @@
+// The model's graph for TensorBoard's Graphs tab: which operation runs on which task, and what it reads.
+#pragma once
+
+#include <string>
+
+#include "trainer/config/config.h"
+#include "trainer/model/layout.h"
+
+namespace dtrain {
+
+// A serialised GraphDef of one training step of the chief: inputs, layers, cost, gradients, accuracy on the
+// worker; each variable and its update on the ps that owns it, in parts where several do. The layers follow
+// from the layout's variables weights/W1, biases/b1, weights/W2, ...
+std::string ModelGraph(const Config& config, const Layout& layout);
+
+}  // namespace dtrain

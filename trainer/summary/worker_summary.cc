@@ -1,0 +1,61 @@
+#include "trainer/summary/worker_summary.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "trainer/summary/graph.h"
+
+namespace dtrain {
+namespace {
+
+std::string DirectoryOf(const std::string& root, int index) {
+  return index == 0 ? root + "/chief" : fmt::format("{}/worker-{}", root, index);
+}
+
+}  // namespace
+
+std::unique_ptr<WorkerSummary> WorkerSummary::Open(const Config& config, int index, const Layout& layout,
+                                                   Logger& log) {
+  if (config.summary.dir.empty()) return nullptr;
+  return std::unique_ptr<WorkerSummary>(new WorkerSummary(config, index, layout, log));
+}
+
+WorkerSummary::WorkerSummary(const Config& config, int index, const Layout& layout, Logger& log)
+    : classifies_(config.model.kind != ModelKind::kLinear),
+      writer_(DirectoryOf(config.summary.dir, index), log),
+      schedule_(config.summary),
+      point_at_(Clock::now()) {
+  if (index == 0) writer_.WriteGraph(ModelGraph(config, layout));
+  log.Info("summaries for TensorBoard: {}", writer_.path());
+}
+
+void WorkerSummary::Begin(int64_t global_step) {
+  point_at_ = Clock::now();
+  point_step_ = global_step;
+}
+
+void WorkerSummary::OnStep(const StepFigures& step) {
+  const TimePoint now = Clock::now();
+  const double seconds = std::max(SecondsBetween(point_at_, now), 1e-9);
+  writer_.Add("cost", static_cast<double>(step.loss));
+  if (classifies_ && step.rows > 0) {
+    writer_.Add("accuracy", static_cast<double>(step.correct) / static_cast<double>(step.rows));
+  }
+  writer_.Add("global_step/sec", static_cast<double>(step.global_step - point_step_) / seconds);
+  writer_.Add("examples/sec", static_cast<double>(examples_) / seconds);
+  if (step.staleness) writer_.Add("staleness", *step.staleness);
+  writer_.WriteScalars(step.global_step, now);
+  point_at_ = now;
+  point_step_ = step.global_step;
+  examples_ = 0;
+}
+
+void WorkerSummary::OnEvaluation(int64_t global_step, const Evaluation& evaluation) {
+  writer_.Add("eval/loss", evaluation.loss());
+  if (evaluation.classifies) writer_.Add("eval/accuracy", evaluation.accuracy());
+  writer_.WriteScalars(global_step, Clock::now());
+  writer_.Flush();
+}
+
+}  // namespace dtrain

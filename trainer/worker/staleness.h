@@ -1,0 +1,46 @@
+// Staleness: how many other updates were applied between the weights that a gradient was computed from and
+// the gradient itself. With several open exchanges, the worker's own earlier ones are among them. ps 0's
+// versions count. Owner: PsClient. Thread: the worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace dtrain {
+
+class Staleness {
+ public:
+  explicit Staleness(int64_t most_open) : versions_(static_cast<size_t>(most_open)) {}
+
+  // Weights came that answer no gradient.
+  void OnPulled(uint64_t version) { version_ = version; }
+  // A gradient of the latest weights goes out.
+  void OnPushed() { versions_[pushed_++ % versions_.size()] = version_; }
+  // The oldest open gradient was applied and made `version`.
+  void OnApplied(uint64_t version) {
+    sum_ += static_cast<double>(version - 1 - versions_[applied_++ % versions_.size()]);
+    ++count_;
+    version_ = version;
+  }
+
+  // The mean since the last call; unset when no gradient was applied since.
+  std::optional<double> TakeMean() {
+    if (count_ == 0) return std::nullopt;
+    const double mean = sum_ / static_cast<double>(count_);
+    sum_ = 0;
+    count_ = 0;
+    return mean;
+  }
+
+ private:
+  std::vector<uint64_t> versions_;  // of the weights of open gradients; a ring
+  uint64_t version_ = 0;            // of the latest weights
+  size_t pushed_ = 0;
+  size_t applied_ = 0;
+  double sum_ = 0;
+  int64_t count_ = 0;
+};
+
+}  // namespace dtrain
