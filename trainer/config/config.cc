@@ -2,7 +2,17 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
+#include <limits>
+
 namespace dtrain {
+
+std::optional<int64_t> ColumnNumber(const std::string& label) {
+  if (label.empty() || label.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  int64_t number = 0;
+  const auto result = std::from_chars(label.data(), label.data() + label.size(), number);
+  return result.ec == std::errc() ? number : std::numeric_limits<int64_t>::max();
+}
 
 std::string TaskName(TaskId task) {
   return fmt::format("{} {}", task.role == Role::kPs ? "ps" : "worker", task.index);

@@ -19,7 +19,7 @@ using Value = std::variant<std::monostate, bool, int64_t, double, std::string, s
 
 inline bool IsNull(const Value& value) { return std::holds_alternative<std::monostate>(value); }
 
-enum class FieldType { kBool, kInt, kDouble, kChoice, kAddress, kAddresses, kInputPath, kOutputPath };
+enum class FieldType { kBool, kInt, kDouble, kChoice, kAddress, kAddresses, kInputPath, kOutputPath, kText };
 
 // run: equal in every task, compared when a task joins. task: its own affair (paths, threads, log).
 enum class Scope { kRun, kTask };

@@ -144,6 +144,8 @@ Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
     case FieldType::kInputPath:
     case FieldType::kOutputPath:
       return ParsePath(text, quoted);
+    case FieldType::kText:
+      return {text, text.empty() ? fmt::format("{}.{}", RuleText(field), RemedyText(field)) : ""};
   }
   return Refused("has an unknown type");
 }
@@ -163,6 +165,8 @@ std::string RuleText(const Field& field) {
       return "must be host:port";
     case FieldType::kAddresses:
       return "must be a list of host:port";
+    case FieldType::kText:
+      return fmt::format("must be text{}", unit);
     default:
       return "must be a path";
   }
