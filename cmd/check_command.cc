@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
@@ -24,8 +26,10 @@ std::string Plural(int64_t count, const char* what) {
 void CheckFilesExist(const DataConfig& data) {
   std::string missing;
   const auto check = [&missing](const DataSourceConfig& source, const std::string& section) {
-    if (source.format != DataFormat::kIdx) return;
-    for (const auto& [path, key] : {std::pair(source.images, "images"), std::pair(source.labels, "labels")}) {
+    std::vector<std::pair<std::string, const char*>> files;
+    if (source.format == DataFormat::kIdx) files = {{source.images, "images"}, {source.labels, "labels"}};
+    if (source.format == DataFormat::kCsv) files = {{source.path, "path"}};
+    for (const auto& [path, key] : files) {
       if (access(path.c_str(), R_OK) == 0) continue;
       missing += fmt::format("{}{}: cannot be read: {}. Set {}.{} to where the file is.",
                              missing.empty() ? "" : "\n", path, ErrnoText(errno), section, key);
@@ -68,6 +72,7 @@ std::string SourceText(const DataSourceConfig& source, const DataSet* set) {
   if (set == nullptr) return "none";
   const std::string rows = set->rows() ? Plural(*set->rows(), "row") : "rows without end";
   if (source.format == DataFormat::kIdx) return fmt::format("{} of {}", rows, source.images);
+  if (source.format == DataFormat::kCsv) return fmt::format("{} of {}", rows, source.path);
   return fmt::format("{}, synthetic {}", rows, source.name == SyntheticName::kLinear ? "linear" : "digits");
 }
 
@@ -75,6 +80,7 @@ void PrintData(const DataConfig& data, const LoadedData& loaded) {
   fmt::print("data:\n  train: {}", SourceText(data.train, loaded.train.get()));
   if (data.validation > 0) fmt::print(", of which the first {} are held out", data.validation);
   fmt::print("\n  test: {}\n", SourceText(data.test, loaded.test.get()));
+  if (!loaded.class_names.empty()) fmt::print("  {}\n", ClassNamesText(loaded.class_names));
 }
 
 // Global steps of all workers' epochs together.
@@ -104,7 +110,8 @@ void PrintLength(const Config& config, const DataShape& shape) {
 // What each task would find out by itself: whether its ps may listen, whether its worker has data.
 void CheckTasks(const Config& config, const LoadedData& loaded) {
   for (size_t i = 0; i < config.cluster.ps.size(); ++i) ListenAddress(config, static_cast<int>(i));
-  const int workers = static_cast<int>(config.cluster.worker.size());
+  // Without a cluster at least one worker: dtrain local decides how many.
+  const int workers = std::max(1, static_cast<int>(config.cluster.worker.size()));
   for (int i = 0; i < workers; ++i) MakeBatchSource(config, loaded.train, i, workers);
 }
 
@@ -116,9 +123,10 @@ int RunCheckCommand(const CheckArguments& arguments) {
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
   CheckFilesExist(config.data);
-  const DataShape shape = PeekShape(config);
+  DataShape shape = PeekShape(config);
   ResolveModelShape(shape, &config);
   const LoadedData loaded = LoadData(config);
+  if (!shape.rows && loaded.train->rows()) shape.rows = *loaded.train->rows() - config.data.validation;
   CheckTasks(config, loaded);
   const int ps = config.cluster.ps.empty() ? kDefaultPs : static_cast<int>(config.cluster.ps.size());
   const Layout layout = MakeLayout(config, ps);

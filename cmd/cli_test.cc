@@ -105,7 +105,8 @@ TEST_CASE("command line: --version names the version, the commit, the libraries 
 
 TEST_CASE("command line: --dump-config prints a file that loads to itself") {
   const std::string again = std::string(getenv("TEST_TMPDIR")) + "/again.yaml";
-  for (const char* name : {"first_cluster", "linear_regression", "mnist_softmax", "quickstart_digits"}) {
+  for (const char* name :
+       {"first_cluster", "flowers", "linear_regression", "mnist_softmax", "quickstart_digits"}) {
     CAPTURE(name);
     Process dump({"--config", std::string("configs/") + name + ".yaml", "--dump-config"});
     REQUIRE(RunToEnd(dump) == 0);

@@ -49,6 +49,16 @@ TEST_CASE("jobs: quickstart_digits.yaml reaches 0.95 on held-out digits") {
   CHECK(result.at("test_accuracy").get<double>() >= 0.95);
 }
 
+TEST_CASE("jobs: flowers.yaml tells 0.93 of the held-out flowers apart") {
+  const nlohmann::json result = RunLocal("configs/flowers.yaml", {});
+  CHECK(result.at("test_accuracy").get<double>() >= 0.93);
+  CHECK(result.at("global_step") == 600);
+}
+
+TEST_CASE("jobs: flowers.yaml in one process learns the same") {
+  CHECK(RunLocal("configs/flowers.yaml", {"--in-process"}).at("test_accuracy").get<double>() >= 0.93);
+}
+
 TEST_CASE("jobs: linear_regression.yaml ends at exactly a million steps beside w = 2 and b = 10") {
   const nlohmann::json result =
       RunLocal("configs/linear_regression.yaml", {"--in-process", "--set", "log.level=warning"});

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
+#include <limits>
+
 namespace dtrain {
 
 const char* KindName(ModelKind kind) {
@@ -16,6 +19,13 @@ const char* KindName(ModelKind kind) {
       return "mlp";
   }
   return "";
+}
+
+std::optional<int64_t> ColumnNumber(const std::string& label) {
+  if (label.empty() || label.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  int64_t number = 0;
+  const auto result = std::from_chars(label.data(), label.data() + label.size(), number);
+  return result.ec == std::errc() ? number : std::numeric_limits<int64_t>::max();
 }
 
 std::string TaskName(TaskId task) {

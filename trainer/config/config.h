@@ -19,10 +19,11 @@ inline bool HasOutputPerClass(ModelKind kind) {
 enum class Activation { kSigmoid, kTanh, kRelu };
 enum class InitKind { kZeros, kConstant, kNormal, kGlorot };
 enum class BiasInit { kSame, kZeros };
-enum class DataFormat { kNone, kIdx, kSynthetic };
+enum class DataFormat { kNone, kIdx, kCsv, kSynthetic };
 enum class SyntheticName { kLinear, kDigits };
 enum class Split { kShard, kFull };
 enum class LastBatch { kKeep, kDrop };
+enum class FeatureScale { kNone, kUnit, kStandard };
 enum class TrainMode { kAsync };
 enum class OptimizerKind { kSgd };
 enum class PlacementPolicy { kBytes, kRoundRobin, kPin };
@@ -53,6 +54,9 @@ struct ModelConfig {
 
 struct DataSourceConfig {
   DataFormat format = DataFormat::kNone;
+  std::string path;
+  std::string label;  // a column's name, or its number (ColumnNumber)
+  bool header = true;
   std::string images;
   std::string labels;
   SyntheticName name = SyntheticName::kLinear;
@@ -67,6 +71,7 @@ struct DataConfig {
   bool shuffle = true;
   uint64_t seed = 1;
   LastBatch last_batch = LastBatch::kKeep;
+  FeatureScale scale = FeatureScale::kNone;
 };
 
 struct OptimizerConfig {
@@ -147,6 +152,9 @@ struct Config {
   LogConfig log;
   SecurityConfig security;
 };
+
+// A label column given by number: the first column is 0. Unset: `label` is a name.
+std::optional<int64_t> ColumnNumber(const std::string& label);
 
 // Which task of the cluster this process is.
 struct TaskId {

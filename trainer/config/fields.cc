@@ -78,7 +78,8 @@ std::vector<Field> ModelFields() {
           .Unit("features of one row")
           .Try("784")
           .Unset("as the data says"),
-      Number(DT_KEY(model.outputs), kRun, {1, 1e6}, "Outputs; the number of classes for softmax and mlp.")
+      Number(DT_KEY(model.outputs), kRun, {1, 1e6},
+             "Outputs; the number of classes for softmax and mlp. With CSV it must be given.")
           .Unit("outputs")
           .Try("10")
           .Unset("1; 10 for softmax and mlp"),
@@ -118,11 +119,31 @@ std::vector<Field> SourceFields(const std::string& section, At at) {
   const bool train = section == "data.train";
   const Field kind = Choice(
       format, [at](auto& config) -> auto& { return at(config).format; }, kRun,
-      {{"idx", DataFormat::kIdx}, {"synthetic", DataFormat::kSynthetic}},
-      train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; synthetic: made here."
+      {{"idx", DataFormat::kIdx}, {"csv", DataFormat::kCsv}, {"synthetic", DataFormat::kSynthetic}},
+      train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; csv: numbers and a "
+              "label, separated by commas; synthetic: made here."
             : "What is evaluated on; as for data.train.");
   return {
       train ? kind.Required() : kind.Unset("no test set"),
+      Row(
+          section + ".path", [at](auto& config) -> auto& { return at(config).path; }, FieldType::kInputPath,
+          kTask, "The CSV file, plain or gzip.")
+          .Try("table.csv")
+          .Required()
+          .OnlyWith(format, "csv"),
+      Row(
+          section + ".label", [at](auto& config) -> auto& { return at(config).label; }, FieldType::kText,
+          kRun,
+          "The column of labels: its name in the header, or its number; the first is 0. All others are "
+          "features. Labels are numbers, or for classes names: these count from 0 in their sorted order.")
+          .Unit("a column's name, or its number")
+          .Try("0")
+          .Required()
+          .OnlyWith(format, "csv"),
+      Flag(
+          section + ".header", [at](auto& config) -> auto& { return at(config).header; }, kRun,
+          "Whether the first line names the columns.")
+          .OnlyWith(format, "csv"),
       Row(
           section + ".images", [at](auto& config) -> auto& { return at(config).images; },
           FieldType::kInputPath, kTask, "The IDX file of images.")
@@ -162,6 +183,13 @@ std::vector<Field> DataFields() {
       Number(DT_KEY(data.seed), kRun, kFromZero, "Seed of the order and of synthetic data."),
       Choice(DT_KEY(data.last_batch), kRun, {{"keep", LastBatch::kKeep}, {"drop", LastBatch::kDrop}},
              "What happens to the short batch at the end of an epoch."),
+      Choice(DT_KEY(data.scale), kRun,
+             {{"none", FeatureScale::kNone},
+              {"unit", FeatureScale::kUnit},
+              {"standard", FeatureScale::kStandard}},
+             "How features are scaled, fitted on the training rows without those held out. unit: least to "
+             "greatest become 0 to 1; standard: mean 0, standard deviation 1.")
+          .OnlyWith("data.train.format", "csv"),
   };
 }
 

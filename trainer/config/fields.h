@@ -28,6 +28,7 @@ enum class FieldType {
   kAddress,
   kInputPath,
   kOutputPath,
+  kText,
   // Lists.
   kInts,
   kAddresses,

@@ -155,6 +155,8 @@ Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
     case FieldType::kInputPath:
     case FieldType::kOutputPath:
       return ParsePath(text, quoted);
+    case FieldType::kText:
+      return {text, text.empty() ? fmt::format("{}.{}", RuleText(field), RemedyText(field)) : ""};
   }
   return Refused("has an unknown type");
 }
@@ -178,6 +180,8 @@ std::string RuleText(const Field& field) {
       return fmt::format("must be a list of whole numbers, {}{}", LimitsText(field), unit);
     case FieldType::kPins:
       return "must be a list of \"VARIABLE=PS\"";
+    case FieldType::kText:
+      return fmt::format("must be text{}", unit);
     default:
       return "must be a path";
   }

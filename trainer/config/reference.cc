@@ -52,6 +52,8 @@ const char* TypeName(FieldType type) {
       return "input path";
     case FieldType::kOutputPath:
       return "output path";
+    case FieldType::kText:
+      return "text";
   }
   return "";
 }

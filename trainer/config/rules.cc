@@ -38,6 +38,8 @@ class Rules {
   void CheckRows();
   void CheckOutputs();
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
+  void CheckCsv();
+  void CheckLabelColumn(const std::string& section, const DataSourceConfig& source);
 
   const GivenKey* Given(const std::string& key) const {
     const auto found = given_.find(key);
@@ -78,6 +80,7 @@ Config Rules::Run(bool cluster_optional) {
   CheckOutputs();
   CheckTargets("data.train", config_.data.train);
   CheckTargets("data.test", config_.data.test);
+  CheckCsv();
   return config_;
 }
 
@@ -197,7 +200,8 @@ void Rules::CheckTargets(const std::string& section, const DataSourceConfig& sou
   const bool synthetic = source.format == DataFormat::kSynthetic;
   const bool named = !synthetic || (Given(section + ".name") != nullptr && !Bad(section + ".name"));
   const bool kind_known = Given("model.kind") != nullptr && !Bad("model.kind");
-  if (source.format == DataFormat::kNone || !named || !kind_known) return;
+  const bool labels_tell = source.format == DataFormat::kNone || source.format == DataFormat::kCsv;
+  if (labels_tell || !named || !kind_known) return;
   const bool real_targets = synthetic && source.name == SyntheticName::kLinear;
   const ModelKind kind = config_.model.kind;
   if (kind == ModelKind::kLinear && !real_targets) {
@@ -210,6 +214,37 @@ void Rules::CheckTargets(const std::string& section, const DataSourceConfig& sou
     Refuse("model.kind",
            fmt::format("needs labels 0 and 1, and {} has {} classes. Try softmax.", section, kDigitClasses));
   }
+}
+
+// A ps reads no rows, so that only the config can tell it the number of classes.
+void Rules::CheckCsv() {
+  const DataConfig& data = config_.data;
+  CheckLabelColumn("data.train", data.train);
+  CheckLabelColumn("data.test", data.test);
+  const bool train_csv = data.train.format == DataFormat::kCsv;
+  const bool test_csv = data.test.format == DataFormat::kCsv;
+  const bool both = data.train.format != DataFormat::kNone && data.test.format != DataFormat::kNone;
+  if (both && train_csv != test_csv) {
+    const Field& format = *FindField("data.train.format");
+    Refuse("data.test.format",
+           fmt::format("does not go with data.train.format = {}: csv is tested on csv. Use one for both.",
+                       ValueText(format, format.get(config_))));
+  }
+  const bool classes = Given("model.kind") != nullptr && !Bad("model.kind") &&
+                       config_.model.kind != ModelKind::kLinear && config_.model.kind != ModelKind::kLogistic;
+  if (train_csv && classes && Given("model.outputs") == nullptr) {
+    problems_.Add(PlaceOf("model.kind"),
+                  "model.outputs is missing; data.train.format = csv needs it, the number of classes. Write "
+                  "\"outputs: 3\" under model.");
+  }
+}
+
+void Rules::CheckLabelColumn(const std::string& section, const DataSourceConfig& source) {
+  const std::string key = section + ".label";
+  if (source.format != DataFormat::kCsv || source.header || Given(key) == nullptr || Bad(key)) return;
+  if (ColumnNumber(source.label).has_value()) return;
+  Refuse(key,
+         fmt::format("must be a column's number (the first is 0) with {}.header = false. Try 0.", section));
 }
 
 }  // namespace

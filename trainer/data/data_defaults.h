@@ -12,7 +12,7 @@ namespace dtrain {
 constexpr int64_t kLinearInputs = 1;  // of synthetic linear
 constexpr int64_t kIdxClasses = 10;   // IDX files hold digits unless model.outputs says otherwise
 
-// Labels of IDX files must be in [0, this).
+// Labels of IDX and CSV files must be in [0, this).
 inline int64_t ClassesOf(const ModelConfig& model) {
   return model.kind == ModelKind::kLogistic ? 2 : model.outputs.value_or(kIdxClasses);
 }

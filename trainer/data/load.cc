@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "trainer/data/csv.h"
 #include "trainer/data/data_defaults.h"
 #include "trainer/data/idx.h"
 #include "trainer/data/source.h"
@@ -41,6 +42,11 @@ std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig
 }  // namespace
 
 LoadedData LoadData(const Config& config) {
+  if (config.data.train.format == DataFormat::kCsv) {
+    const bool classes = config.model.kind != ModelKind::kLinear;
+    return LoadCsv(
+        config, {classes ? std::optional(ClassesOf(config.model)) : std::nullopt, LabelRule(config.model)});
+  }
   LoadedData data;
   data.train = Load(config, config.data.train, "train");
   data.test = Load(config, config.data.test, "test");

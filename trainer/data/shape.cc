@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "trainer/data/csv_columns.h"
 #include "trainer/data/data_defaults.h"
 #include "trainer/data/idx.h"
 #include "trainer/data/source.h"
@@ -27,6 +28,16 @@ DataShape PeekIdx(const Config& config) {
   const IdxShape images = PeekIdxImages(path, "data.train.images");
   shape.inputs = images.row_bytes;
   shape.rows = images.count;
+  return shape;
+}
+
+// The number of rows would take reading all of them.
+DataShape PeekCsvShape(const Config& config) {
+  const DataSourceConfig& train = config.data.train;
+  DataShape shape;
+  if (config.model.kind != ModelKind::kLinear) shape.classes = ClassesOf(config.model);
+  const bool given = Missing(train.path) && config.model.inputs.has_value();
+  shape.inputs = given ? *config.model.inputs : PeekCsv(train, "data.train").features();
   return shape;
 }
 
@@ -73,7 +84,9 @@ void CheckKind(const DataShape& shape, const ModelConfig& model) {
 
 DataShape PeekShape(const Config& config) {
   const DataConfig& data = config.data;
-  DataShape shape = data.train.format == DataFormat::kIdx ? PeekIdx(config) : PeekSynthetic(config);
+  DataShape shape = data.train.format == DataFormat::kIdx   ? PeekIdx(config)
+                    : data.train.format == DataFormat::kCsv ? PeekCsvShape(config)
+                                                            : PeekSynthetic(config);
   if (!shape.rows.has_value()) return shape;
   if (data.validation >= *shape.rows) {
     throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",

@@ -48,6 +48,7 @@ RunSummary Worker::Run() {
 void Worker::Load() {
   activity_.what = "load";
   data_ = LoadData(config_);
+  if (!data_.class_names.empty()) log_.Info("{}", ClassNamesText(data_.class_names));
   source_ =
       MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
   summary_ = WorkerSummary::Open(config_, self_.index, layout_, log_);

@@ -1,0 +1,126 @@
+#include "trainer/data/csv_columns.h"
+
+#include <algorithm>
+
+#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
+#include "trainer/data/csv_number.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kMostListed = 20;
+
+std::string ListNames(const std::vector<std::string>& names) {
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < names.size() && i < kMostListed; ++i) shown.push_back(Quoted(Shown(names[i])));
+  if (names.size() > kMostListed) shown.push_back(fmt::format("{} more", names.size() - kMostListed));
+  return ListText(shown, "and");
+}
+
+void CheckCount(const CsvReader& reader, int64_t count) {
+  if (count >= 2) return;
+  const std::string_view text = reader.fields()[0].text;
+  const bool other = text.find_first_of(";\t|") != std::string_view::npos;
+  throw CsvError(
+      reader.path(), reader.fields()[0].place,
+      fmt::format("1 column; a label and at least one feature are needed. {}",
+                  other ? "Commas must separate the fields: save the file so." : "Is it the right file?"));
+}
+
+// Refuses a first row of numbers, which would be lost as a header. Names that are numbers count on: 0, 1, 2.
+void CheckHeader(const CsvReader& reader, const std::string& section) {
+  float before = 0;
+  bool counting = true;
+  for (size_t i = 0; i < reader.fields().size(); ++i) {
+    float number = 0;
+    if (ParseNumber(reader.fields()[i].text, &number) != NumberText::kGood) return;
+    counting = counting && (i == 0 || number == before + 1);
+    before = number;
+  }
+  if (counting) return;
+  throw CsvError(reader.path(), reader.fields()[0].place,
+                 fmt::format("the header has only numbers; it must name the columns. If the file has no "
+                             "header, set {}.header to false.",
+                             section));
+}
+
+int64_t FindLabel(const CsvColumns& columns, const std::string& label, const std::string& key,
+                  const CsvReader& reader) {
+  const auto refuse = [&](const std::string& text) {
+    return CsvError(reader.path(), reader.fields()[0].place, text);
+  };
+  if (const std::optional<int64_t> number = ColumnNumber(label)) {
+    if (*number < columns.count) return *number;
+    throw refuse(fmt::format("no column {} ({} = {}); the columns are 0 to {}. Set one of them.",
+                             Shown(label), key, Shown(label), columns.count - 1));
+  }
+  const auto found = std::find(columns.names.begin(), columns.names.end(), label);
+  if (found == columns.names.end()) {
+    const std::string closest = ClosestName(label, columns.names);
+    throw refuse(fmt::format(
+        "no column {} ({}); the columns are {}.{}", Quoted(Shown(label)), key, ListNames(columns.names),
+        closest.empty() ? "" : fmt::format(" Did you mean {}?", Quoted(Shown(closest)))));
+  }
+  if (std::find(found + 1, columns.names.end(), label) != columns.names.end()) {
+    throw refuse(
+        fmt::format("more than one column {} ({}); name one. Give its number: the first column is 0.",
+                    Quoted(Shown(label)), key));
+  }
+  return found - columns.names.begin();
+}
+
+}  // namespace
+
+CsvColumns ReadColumns(const DataSourceConfig& source, const std::string& section, CsvReader* reader) {
+  if (!reader->Next()) {
+    throw CsvError(reader->path(), {1, 1},
+                   fmt::format("no rows; {}.path must name a file with data. Fetch it anew.", section));
+  }
+  CsvColumns columns;
+  columns.count = static_cast<int64_t>(reader->fields().size());
+  CheckCount(*reader, columns.count);
+  if (source.header) {
+    CheckHeader(*reader, section);
+    for (const CsvField& field : reader->fields()) columns.names.emplace_back(field.text);
+  }
+  columns.label = FindLabel(columns, source.label, section + ".label", *reader);
+  return columns;
+}
+
+CsvColumns PeekCsv(const DataSourceConfig& source, const std::string& section) {
+  CsvReader reader(source.path, section + ".path");
+  return ReadColumns(source, section, &reader);
+}
+
+void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const CsvColumns& train,
+                       const std::string& train_path) {
+  if (columns.count != train.count) {
+    throw CsvError(reader.path(), reader.fields()[0].place,
+                   fmt::format("{} columns; must be {}, as {} has. Name files of one kind.", columns.count,
+                               train.count, train_path));
+  }
+  if (columns.names.empty() || train.names.empty()) return;
+  for (int64_t feature = 0; feature < columns.features(); ++feature) {
+    const size_t here = static_cast<size_t>(feature + (feature >= columns.label ? 1 : 0));
+    const size_t there = static_cast<size_t>(feature + (feature >= train.label ? 1 : 0));
+    if (columns.names[here] == train.names[there]) continue;
+    throw CsvError(
+        reader.path(), reader.fields()[here].place,
+        fmt::format("feature {} is {}; must be {}, as in {}. Order the columns as there.", feature,
+                    Quoted(Shown(columns.names[here])), Quoted(Shown(train.names[there])), train_path));
+  }
+}
+
+std::string ColumnTitle(const CsvColumns& columns, int64_t column) {
+  const bool named = !columns.names.empty() && !columns.names[static_cast<size_t>(column)].empty();
+  return named ? Shown(columns.names[static_cast<size_t>(column)]) : fmt::format("column {}", column);
+}
+
+UserError FieldError(const std::string& path, const std::string& title, const CsvField& field,
+                     const std::string& rule) {
+  const std::string value = field.text.empty() ? "is empty" : "= " + Shown(std::string(field.text));
+  return CsvError(path, field.place, fmt::format("{} {}; {}", title, value, rule));
+}
+
+}  // namespace dtrain

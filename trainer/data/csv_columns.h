@@ -1,0 +1,40 @@
+// The columns of a CSV file: how many, their names where a header tells, which is the label. All others are
+// features, in their order. Errors are UserErrors with file, line and column.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/config/config.h"
+#include "trainer/data/csv_reader.h"
+
+namespace dtrain {
+
+struct CsvColumns {
+  std::vector<std::string> names;  // empty without a header
+  int64_t count = 0;
+  int64_t label = 0;  // its number, from 0
+
+  int64_t features() const { return count - 1; }
+};
+
+// From the first record, which becomes the reader's. `section` is "data.train" or "data.test".
+CsvColumns ReadColumns(const DataSourceConfig& source, const std::string& section, CsvReader* reader);
+
+// ReadColumns() of source.path, and no more of the file.
+CsvColumns PeekCsv(const DataSourceConfig& source, const std::string& section);
+
+// Refuses a test file, whose header `reader` stands at, that does not have the training file's features in
+// the training file's order. Names are compared where both files have them.
+void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const CsvColumns& train,
+                       const std::string& train_path);
+
+// As a message calls a column: "width", or "column 3" where it has no name.
+std::string ColumnTitle(const CsvColumns& columns, int64_t column);
+
+// "file:line:column: width = abc; rule". `title` is ColumnTitle().
+UserError FieldError(const std::string& path, const std::string& title, const CsvField& field,
+                     const std::string& rule);
+
+}  // namespace dtrain

@@ -1,0 +1,186 @@
+// What is said of CSV files that cannot be read, word by word.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/random.h"
+#include "trainer/data/csv_test_util.h"
+#include "trainer/data/source.h"
+
+namespace dtrain {
+namespace {
+
+// The message without the directory: "train.csv:2:1: ...".
+std::string LoadError(const Config& config) {
+  std::string error = UserErrorOf([&] { LoadData(config); });
+  const std::string& path = config.data.train.path;
+  const std::string directory = path.substr(0, path.rfind('/') + 1);
+  for (size_t at = error.find(directory); at != std::string::npos; at = error.find(directory)) {
+    error.erase(at, directory.size());
+  }
+  return error;
+}
+std::string Error(const std::string& content, ModelKind kind = ModelKind::kSoftmax,
+                  const std::string& label = "y") {
+  return LoadError(CsvConfig(kind, content, label));
+}
+std::string HeadlessError(const std::string& content, const std::string& label = "1") {
+  Config config = CsvConfig(ModelKind::kSoftmax, content, label);
+  config.data.train.header = false;
+  return LoadError(config);
+}
+// Of a test file beside a good training file with the columns a, b and y.
+std::string TestError(const std::string& content, const std::string& train_label = "0") {
+  Config config = CsvConfig(ModelKind::kSoftmax, "a,b,y\n1,2," + train_label + "\n", "y");
+  config.data.test = CsvSource("test.csv", content, "y");
+  return LoadError(config);
+}
+
+TEST_CASE("csv errors: a field that is no finite number") {
+  CHECK(Error("a,width,y\n1,2,0\n1,abc,0\n") ==
+        "train.csv:3:3: width = abc; must be a number. Correct it, or remove the row.");
+  CHECK(Error("a,y\nNaN,0\n") ==
+        "train.csv:2:1: a = NaN; must be a finite number. Correct it, or remove the row.");
+  CHECK(Error("a,y\n-inf,0\n") ==
+        "train.csv:2:1: a = -inf; must be a finite number. Correct it, or remove the row.");
+  CHECK(Error("a,b,y\n1,,0\n") ==
+        "train.csv:2:3: b is empty; must be a number. Correct it, or remove the row.");
+  CHECK(Error("a,y\n1e50,0\n") ==
+        "train.csv:2:1: a = 1e50; must be a number within float32, up to 3.4e38. Correct it, or remove the "
+        "row.");
+  CHECK(Error("\"long\nname\",y\n1,0\n\"2\n\",0\n") ==
+        "train.csv:4:1: long\\x0aname = 2\\x0a; must be a number. Correct it, or remove the row.");
+}
+
+TEST_CASE("csv errors: without a header columns have numbers, and a header is suspected in the first line") {
+  CHECK(HeadlessError("1,0\nx,0\n") ==
+        "train.csv:2:1: column 0 = x; must be a number. Correct it, or remove the row.");
+  CHECK(
+      HeadlessError("width,kind\n1,0\n") ==
+      "train.csv:1:1: column 0 = width; must be a number. If this line is a header, set data.train.header to "
+      "true.");
+}
+
+TEST_CASE("csv errors: rows with too few or too many fields") {
+  CHECK(Error("a,b,y\n1,2,0\n1,2\n") ==
+        "train.csv:3:4: 2 fields; must be 3, as in the first line. Correct the row, or remove it.");
+  CHECK(Error("a,b,y\n1,2,0,7,8\n") ==
+        "train.csv:2:7: 5 fields; must be 3, as in the first line. Correct the row, or remove it.");
+  CHECK(Error("a,b,y\n1,2,0\n   \n") ==
+        "train.csv:3:4: 1 field; must be 3, as in the first line. Correct the row, or remove it.");
+}
+
+TEST_CASE("csv errors: a label column that is not there, or there twice") {
+  CHECK(Error("width,height,kind\n1,2,0\n", ModelKind::kSoftmax, "kinds") ==
+        "train.csv:1:1: no column \"kinds\" (data.train.label); the columns are \"width\", \"height\" and "
+        "\"kind\". Did you mean \"kind\"?");
+  CHECK(Error("a,b\n1,2\n", ModelKind::kSoftmax, "something") ==
+        "train.csv:1:1: no column \"something\" (data.train.label); the columns are \"a\" and \"b\".");
+  CHECK(Error("a,b\n1,2\n", ModelKind::kSoftmax, "2") ==
+        "train.csv:1:1: no column 2 (data.train.label = 2); the columns are 0 to 1. Set one of them.");
+  CHECK(Error("a,y,y\n1,2,0\n") ==
+        "train.csv:1:1: more than one column \"y\" (data.train.label); name one. Give its number: the first "
+        "column is 0.");
+}
+
+TEST_CASE("csv errors: labels that are no classes") {
+  CHECK(Error("a,y\n1,0\n1,3\n") ==
+        "train.csv:3:3: y = 3; must be a whole number in 0..2 (model.outputs = 3. Raise it or remove the "
+        "row).");
+  CHECK(Error("a,y\n1,0.5\n") ==
+        "train.csv:2:3: y = 0.5; must be a whole number in 0..2 (model.outputs = 3. Raise it or remove the "
+        "row).");
+  CHECK(Error("a,y\n1,-1\n", ModelKind::kLogistic) ==
+        "train.csv:2:3: y = -1; must be a whole number in 0..1 (model.kind = logistic. Use softmax for more "
+        "classes).");
+  CHECK(Error("a,y\n1,0\n1,oak\n") ==
+        "train.csv:3:3: y = oak; must be a whole number in 0..2 (model.outputs = 3. Raise it or remove the "
+        "row).");
+  CHECK(
+      Error("a,y\n1,\n") ==
+      "train.csv:2:3: y is empty; must be a whole number in 0..2 (model.outputs = 3. Raise it or remove the "
+      "row).");
+  CHECK(Error("a,y\n1,oak\n", ModelKind::kLinear) ==
+        "train.csv:2:3: y = oak; must be a number (model.kind = linear). Correct it, or remove the row.");
+}
+
+TEST_CASE("csv errors: labels among names that are numbers, empty or too many") {
+  CHECK(Error("a,y\n1,oak\n1,2\n") ==
+        "train.csv:3:3: y = 2; must be a name, as the first label of data.train, oak, is. Correct it, or "
+        "remove "
+        "the row.");
+  CHECK(
+      Error("a,y\n1,oak\n1,\"\"\n") ==
+      "train.csv:3:3: y is empty; must be a name, as the first label of data.train, oak, is. Correct it, or "
+      "remove the row.");
+  CHECK(Error("a,y\n1,oak\n1,elm\n1,aok\n", ModelKind::kLogistic) ==
+        "train.csv:4:3: y = aok; must be one of 2 classes (model.kind = logistic. Use softmax for more "
+        "classes). Before it came oak and elm. Did you mean oak?");
+}
+
+TEST_CASE("csv errors: a file without rows or columns") {
+  CHECK(Error("") ==
+        "train.csv: is empty (0 bytes); data.train.path must name a file with data. Fetch it anew.");
+  CHECK(Error("\n\n") ==
+        "train.csv:1:1: no rows; data.train.path must name a file with data. Fetch it anew.");
+  CHECK(Error("a,b,y\n") ==
+        "train.csv:1:6: no rows after the header; data.train.path must name a file with data. If the first "
+        "line "
+        "is data, set data.train.header to false.");
+  CHECK(Error("y\n1\n") ==
+        "train.csv:1:1: 1 column; a label and at least one feature are needed. Is it the right file?");
+  CHECK(Error("a;b;y\n1;2;0\n") ==
+        "train.csv:1:1: 1 column; a label and at least one feature are needed. Commas must separate the "
+        "fields: "
+        "save the file so.");
+  CHECK(
+      Error("5.1,3.5,0\n4.9,3.0,0\n", ModelKind::kSoftmax, "2") ==
+      "train.csv:1:1: the header has only numbers; it must name the columns. If the file has no header, set "
+      "data.train.header to false.");
+}
+
+TEST_CASE("csv errors: a test file with other columns or classes than the training file") {
+  CHECK(TestError("a,y\n1,0\n") ==
+        "test.csv:1:1: 2 columns; must be 3, as train.csv has. Name files of one kind.");
+  CHECK(TestError("y,b,a\n0,2,1\n") ==
+        "test.csv:1:3: feature 0 is \"b\"; must be \"a\", as in train.csv. Order the columns as there.");
+  CHECK(TestError("a,b,y\n1,2,ok\n", "oak") ==
+        "test.csv:2:5: y = ok; must be a class of data.train: oak. Did you mean oak?");
+  CHECK(TestError("a,b,y\n1,2,oak\n").substr(0, 50) == "test.csv:2:5: y = oak; must be a whole number in 0");
+}
+
+TEST_CASE("csv errors: damaged gzip data") {
+  std::string content = "a,y\n";
+  for (int row = 0; row < 2000; ++row) content += fmt::format("{},{}\n", row * 7919 % 1000, row % 3);
+  const std::string zipped = ReadBack(WriteGzip("whole.gz", content));
+  const std::string error = Error(zipped.substr(0, zipped.size() / 2));
+  CHECK(error.substr(0, 42) == "train.csv: cannot be read after byte 0 of ");
+}
+
+// Every mixture of the bytes that mean something is read or refused by name, and the same each time.
+TEST_CASE("csv errors: random bytes are read or refused, never worse") {
+  const CounterRandom random(11);
+  constexpr char kBytes[] = "0123456789,,,,\n\n\r\"\" .-+eEnaifxy\t;\0\xef\xbb\xbf\xff";
+  for (uint64_t round = 0; round < 4000; ++round) {
+    std::string content = round % 3 == 0 ? "" : round % 3 == 1 ? "a,y\n" : "a,y\n1,0\n2,1\n";
+    const uint64_t size = random.Below(round, 60);
+    for (uint64_t i = 0; i < size; ++i) {
+      content += kBytes[random.Below((round << 8) + i + 1000000, sizeof kBytes - 1)];
+    }
+    Config config = CsvConfig(round % 2 == 0 ? ModelKind::kSoftmax : ModelKind::kLinear, content, "1");
+    config.data.train.header = round % 3 != 0;
+    config.data.scale = FeatureScale::kStandard;
+    const std::string error = LoadError(config);
+    CAPTURE(content);
+    CHECK(error == LoadError(config));
+    if (error.empty()) {
+      CHECK(*LoadData(config).train->rows() >= 1);
+    } else {
+      CHECK(error.substr(0, 10) == "train.csv:");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

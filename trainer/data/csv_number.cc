@@ -1,0 +1,68 @@
+#include "trainer/data/csv_number.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace dtrain {
+namespace {
+
+// from_chars calls too small what it calls too large; double tells them apart, but for what is beyond it.
+NumberText OutOfFloat(const char* begin, const char* end, float* number) {
+  double exact = 0;
+  const auto result = std::from_chars(begin, end, exact);
+  if (result.ec != std::errc() || std::fabs(exact) > 1) return NumberText::kTooLarge;
+  *number = static_cast<float>(exact);
+  return NumberText::kGood;
+}
+
+// The common case, digits with a point or without: where digits and power of ten are both exact in float32,
+// one division rounds once (Clinger, "How to read floating point numbers accurately", 1990).
+bool ParseShort(std::string_view text, float* number) {
+  constexpr size_t kMostExactDigits = 7;
+  constexpr float kPowers[] = {1, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f, 1e6f, 1e7f};
+  const bool minus = text.front() == '-';
+  uint32_t digits = 0;
+  size_t count = 0, whole = kMostExactDigits + 1;  // digits, and those before the point
+  for (const char c : text.substr(minus ? 1 : 0)) {
+    if (c == '.' && whole > kMostExactDigits) {
+      whole = count;
+    } else if (c < '0' || c > '9' || ++count > kMostExactDigits) {
+      return false;
+    } else {
+      digits = digits * 10 + static_cast<uint32_t>(c - '0');
+    }
+  }
+  if (count == 0) return false;
+  const float magnitude = static_cast<float>(digits) / kPowers[whole > count ? 0 : count - whole];
+  *number = minus ? -magnitude : magnitude;
+  return true;
+}
+
+}  // namespace
+
+NumberText ParseNumber(std::string_view text, float* number) {
+  if (text.empty()) return NumberText::kEmpty;
+  if (ParseShort(text, number)) return NumberText::kGood;
+  const bool plus = text.front() == '+' && text.size() > 1 && text[1] != '-';
+  const char* const begin = text.data() + (plus ? 1 : 0);
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(begin, end, *number);
+  if (result.ptr != end || result.ec == std::errc::invalid_argument) return NumberText::kNoNumber;
+  if (result.ec == std::errc::result_out_of_range) return OutOfFloat(begin, end, number);
+  return std::isfinite(*number) ? NumberText::kGood : NumberText::kNotFinite;
+}
+
+const char* NumberRule(NumberText state) {
+  switch (state) {
+    case NumberText::kNotFinite:
+      return "must be a finite number";
+    case NumberText::kTooLarge:
+      return "must be a number within float32, up to 3.4e38";
+    default:
+      return "must be a number";
+  }
+}
+
+}  // namespace dtrain
