@@ -47,6 +47,11 @@ struct CheckArguments {
   ConfigArguments config;
 };
 
-using Arguments = std::variant<ShowText, TaskArguments, LocalArguments, CheckArguments>;
+// dtrain plan
+struct PlanArguments {
+  ConfigArguments config;
+};
+
+using Arguments = std::variant<ShowText, TaskArguments, LocalArguments, CheckArguments, PlanArguments>;
 
 }  // namespace dtrain

@@ -61,8 +61,7 @@ void PrintModel(const ModelConfig& model, const Layout& layout) {
     fmt::print("  ps {}: {}, {}:", ps, Plural(layout.ps[ps].size(), "parameter"),
                Plural(layout.ps[ps].size() * static_cast<int64_t>(sizeof(float)), "byte"));
     for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
-      fmt::print(" {}[{}:{})", layout.variables[static_cast<size_t>(segment.variable)].name,
-                 segment.first_row, segment.first_row + segment.rows);
+      fmt::print(" {}", layout.RowsText(segment));
     }
     fmt::print("\n");
   }

@@ -67,9 +67,19 @@ class Grammar {
 
   CLI::App app_{kAbout, "dtrain"};
   bool version_ = false;
-  Texts task_, local_, check_;
+  // The command that was given; null for the form without one.
+  const CLI::App* Parsed() const {
+    for (const CLI::App* command : commands_) {
+      if (command->parsed()) return command;
+    }
+    return nullptr;
+  }
+
+  Texts task_, local_, check_, plan_;
   CLI::App* local_app_ = nullptr;
   CLI::App* check_app_ = nullptr;
+  CLI::App* plan_app_ = nullptr;
+  std::vector<CLI::App*> commands_;  // the three above
 };
 
 Grammar::Grammar() {
@@ -97,7 +107,12 @@ Grammar::Grammar() {
   check_app_ = app_.add_subcommand("check", kCheckAbout);
   check_app_->footer(kCheckFooter);
   AddConfigOptions(check_app_, &check_);
-  for (CLI::App* command : {local_app_, check_app_}) command->allow_extras();
+
+  plan_app_ = app_.add_subcommand("plan", kPlanAbout);
+  plan_app_->footer(kPlanFooter);
+  AddConfigOptions(plan_app_, &plan_);
+  commands_ = {local_app_, check_app_, plan_app_};
+  for (CLI::App* command : commands_) command->allow_extras();
 }
 
 Arguments Grammar::Parse(int argc, const char* const* argv) {
@@ -105,10 +120,7 @@ Arguments Grammar::Parse(int argc, const char* const* argv) {
   try {
     app_.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    for (const CLI::App* command : {local_app_, check_app_}) {
-      if (command->parsed()) return ShowText{command->help("dtrain")};
-    }
-    return ShowText{app_.help()};
+    return ShowText{Parsed() != nullptr ? Parsed()->help("dtrain") : app_.help()};
   } catch (const CLI::ParseError& error) {
     throw UserError("{}. See dtrain --help.", error.what());
   }
@@ -119,20 +131,24 @@ Arguments Grammar::Understand() {
   RefuseExtras();
   if (version_) return ShowText{VersionText()};
   RefuseMisplaced();
-  const Texts& texts = local_app_->parsed() ? local_ : check_app_->parsed() ? check_ : task_;
+  const Texts& texts = local_app_->parsed()   ? local_
+                       : check_app_->parsed() ? check_
+                       : plan_app_->parsed()  ? plan_
+                                              : task_;
   if (texts.config.path.empty()) {
     throw UserError(
         "--config is missing: no YAML file to read. Try --config configs/quickstart_digits.yaml.");
   }
   if (local_app_->parsed()) return Local();
   if (check_app_->parsed()) return CheckArguments{check_.config};
+  if (plan_app_->parsed()) return PlanArguments{plan_.config};
   return Task();
 }
 
 void Grammar::RefuseExtras() {
   const std::vector<std::string> extras = app_.remaining(/*recurse=*/true);
   if (extras.empty()) return;
-  const CLI::App* command = local_app_->parsed() ? local_app_ : check_app_->parsed() ? check_app_ : &app_;
+  const CLI::App* command = Parsed() != nullptr ? Parsed() : &app_;
   const std::string name = extras.front().substr(0, extras.front().find('='));
   std::vector<std::string> known;
   const bool is_option = name.compare(0, 1, "-") == 0;
@@ -141,7 +157,7 @@ void Grammar::RefuseExtras() {
       if (!option->get_group().empty()) known.push_back(option->get_name());
     }
   } else {
-    known = {"local", "check"};
+    for (const CLI::App* each : commands_) known.push_back(each->get_name());
   }
   const std::string close = ClosestName(name, known);
   const std::string hint = close.empty() ? "" : " Did you mean " + close + "?";
@@ -152,8 +168,8 @@ void Grammar::RefuseExtras() {
 
 // `dtrain --config F local` would silently lose F.
 void Grammar::RefuseMisplaced() {
-  if (!local_app_->parsed() && !check_app_->parsed()) return;
-  const std::string command = local_app_->parsed() ? "local" : "check";
+  if (Parsed() == nullptr) return;
+  const std::string command = Parsed()->get_name();
   for (const CLI::Option* option : app_.get_options()) {
     if (option->count() == 0) continue;
     throw UserError("{}: stands before \"{}\". Write dtrain {} {} ...", option->get_name(), command, command,

@@ -42,4 +42,13 @@ constexpr char kCheckFooter[] =
 
 Reads the file and all data. Exit code 0 when both are good, 2 with every error found.)";
 
+constexpr char kPlanAbout[] = "Show which ps will hold what, in bytes, and what will travel to and from it";
+
+constexpr char kPlanFooter[] =
+    R"(Examples:
+  dtrain plan --config cluster.yaml
+  dtrain plan --config cluster.yaml --set placement.policy=round_robin
+
+Reads no more of the data than their shape.)";
+
 }  // namespace dtrain

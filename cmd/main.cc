@@ -10,6 +10,7 @@
 #include "cmd/check_command.h"
 #include "cmd/command_line.h"
 #include "cmd/local_command.h"
+#include "cmd/plan_command.h"
 #include "cmd/task_command.h"
 
 namespace dtrain {
@@ -22,6 +23,7 @@ int Dispatch(const ShowText& show) {
 int Dispatch(const TaskArguments& arguments) { return RunTaskCommand(arguments); }
 int Dispatch(const LocalArguments& arguments) { return RunLocalCommand(arguments); }
 int Dispatch(const CheckArguments& arguments) { return RunCheckCommand(arguments); }
+int Dispatch(const PlanArguments& arguments) { return RunPlanCommand(arguments); }
 
 // One "dtrain: " line for each line of the text.
 void PrintError(const std::string& text) {

@@ -1,5 +1,7 @@
 #include "trainer/model/layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -93,6 +95,11 @@ std::vector<Segment> Layout::SegmentsOf(int ps_index) const {
                         (end - begin) / variable.cols, begin});
   }
   return segments;
+}
+
+std::string Layout::RowsText(const Segment& segment) const {
+  return fmt::format("{} [{}:{})", variables[static_cast<size_t>(segment.variable)].name, segment.first_row,
+                     segment.first_row + segment.rows);
 }
 
 const Variable& Layout::Find(const std::string& name) const {

@@ -43,6 +43,8 @@ struct Layout {
   std::vector<Range> ps;  // ps i owns [begin, end); in order, without gaps
 
   std::vector<Segment> SegmentsOf(int ps_index) const;
+  // "weights/W1 [0:392)".
+  std::string RowsText(const Segment& segment) const;
   const Variable& Find(const std::string& name) const;
 };
 

@@ -31,9 +31,7 @@ const char* InstructionSet() {
 void LogPlacement(const Layout& layout, Logger& log) {
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
     for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
-      const Variable& variable = layout.variables[static_cast<size_t>(segment.variable)];
-      log.Info("{} [{}:{}) -> /job:ps/task:{}/cpu:0", variable.name, segment.first_row,
-               segment.first_row + segment.rows, ps);
+      log.Info("{} -> /job:ps/task:{}/cpu:0", layout.RowsText(segment), ps);
     }
   }
 }
