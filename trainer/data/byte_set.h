@@ -22,8 +22,8 @@ class ByteSet : public DataSet {
   gpu::MatrixView<const uint8_t> bytes() const override { return {bytes_.data(), *rows(), inputs_}; }
 
  private:
-  const std::vector<uint8_t> bytes_;
-  const std::vector<uint8_t> labels_;
+  std::vector<uint8_t> bytes_;  // not const, or a move would copy them
+  std::vector<uint8_t> labels_;
   const int64_t inputs_;
   const int64_t classes_;
 };
