@@ -42,36 +42,61 @@ class BatchBuffer {
   std::vector<float> targets_;
 };
 
-class EpochSource : public BatchSource {
+// Batches by local step, one ahead where it was asked for.
+class StepSource : public BatchSource {
+ public:
+  bool Next(Batch* batch) final {
+    ReadAhead();
+    if (!is_read_) return false;
+    is_read_ = false;
+    *batch = next_batch_;
+    current_ = next_++;
+    return true;
+  }
+  void ReadAhead() final {
+    if (!is_read_) is_read_ = Read(next_, &next_batch_);
+  }
+  void Seek(int64_t local_step) final {
+    next_ = local_step;
+    is_read_ = false;
+  }
+
+ protected:
+  // False when there is no such step.
+  virtual bool Read(int64_t local_step, Batch* batch) = 0;
+  int64_t current() const { return current_; }  // local step of the batch last returned
+
+ private:
+  Batch next_batch_;
+  bool is_read_ = false;  // next_batch_ is that of next_
+  int64_t next_ = 0;      // local step
+  int64_t current_ = 0;
+};
+
+class EpochSource : public StepSource {
  public:
   EpochSource(std::shared_ptr<const DataSet> set, const OrderSpec& spec, std::optional<int64_t> epochs)
       : order_(spec), epochs_(epochs), buffer_(std::move(set), std::min(spec.batch_size, spec.rows)) {}
 
-  bool Next(Batch* batch) override {
-    const int64_t epoch = next_ / order_.batches_per_epoch();
-    if (epochs_.has_value() && epoch >= *epochs_) return false;
-    epoch_ = epoch;
-    batch_in_epoch_ = next_ % order_.batches_per_epoch();
-    ++next_;
-    buffer_.Fill(order_.Rows(epoch_, batch_in_epoch_), batch);
-    return true;
-  }
-  void Seek(int64_t local_step) override { next_ = local_step; }
-  int64_t epoch() const override { return epoch_; }
-  int64_t batch_in_epoch() const override { return batch_in_epoch_; }
+  int64_t epoch() const override { return current() / batches_per_epoch(); }
+  int64_t batch_in_epoch() const override { return current() % batches_per_epoch(); }
   int64_t batches_per_epoch() const override { return order_.batches_per_epoch(); }
 
  private:
+  bool Read(int64_t local_step, Batch* batch) override {
+    const int64_t epoch = local_step / batches_per_epoch();
+    if (epochs_.has_value() && epoch >= *epochs_) return false;
+    buffer_.Fill(order_.Rows(epoch, local_step % batches_per_epoch()), batch);
+    return true;
+  }
+
   BatchOrder order_;
   const std::optional<int64_t> epochs_;
   BatchBuffer buffer_;
-  int64_t next_ = 0;  // local step
-  int64_t epoch_ = 0;
-  int64_t batch_in_epoch_ = 0;
 };
 
 // Worker w's local step s takes batch s * workers + w of the row numbers: nobody reads a row twice.
-class EndlessSource : public BatchSource {
+class EndlessSource : public StepSource {
  public:
   EndlessSource(std::shared_ptr<const DataSet> set, int64_t first_row, int64_t batch_size, int worker,
                 int workers)
@@ -80,23 +105,21 @@ class EndlessSource : public BatchSource {
         rows_(batch_size),
         buffer_(std::move(set), batch_size) {}
 
-  bool Next(Batch* batch) override {
-    std::iota(rows_.begin(), rows_.end(), first_row_ + next_ * stride_);
-    buffer_.Fill(rows_, batch);
-    ++next_;
-    return true;
-  }
-  void Seek(int64_t local_step) override { next_ = local_step; }
   int64_t epoch() const override { return 0; }
-  int64_t batch_in_epoch() const override { return next_ - 1; }
+  int64_t batch_in_epoch() const override { return current(); }
   int64_t batches_per_epoch() const override { return 0; }
 
  private:
+  bool Read(int64_t local_step, Batch* batch) override {
+    std::iota(rows_.begin(), rows_.end(), first_row_ + local_step * stride_);
+    buffer_.Fill(rows_, batch);
+    return true;
+  }
+
   const int64_t first_row_;
   const int64_t stride_;
   std::vector<int64_t> rows_;
   BatchBuffer buffer_;
-  int64_t next_ = 0;  // local step
 };
 
 OrderSpec SpecOf(const Config& config, int64_t rows, int worker, int workers) {

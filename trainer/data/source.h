@@ -64,8 +64,10 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   // Local step number -> batch; false when the worker's epochs are over. The batch stays valid until the
-  // next call.
+  // next call of Next() or ReadAhead().
   virtual bool Next(Batch* batch) = 0;
+  // Does the next Next()'s work now, while the caller would only wait. Changes nothing else.
+  virtual void ReadAhead() = 0;
   // The next batch is that of local step `local_step` (from 0): where a worker that comes back goes on.
   virtual void Seek(int64_t local_step) = 0;
   virtual int64_t epoch() const = 0;              // of the batch last returned, from 0

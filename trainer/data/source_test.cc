@@ -284,5 +284,25 @@ TEST_CASE("load: digits have a test set of their own, and more than memory holds
   CHECK(Has(UserErrorOf([&] { LoadData(config); }), "data.train.rows = 1000000000; must be <= 10000000"));
 }
 
+TEST_CASE("batch source: reading ahead changes neither the batches nor where the source stands") {
+  const auto plain = MakeBatchSource(Batches(3, 2), Counting(10), 0, 1);
+  const auto ahead = MakeBatchSource(Batches(3, 2), Counting(10), 0, 1);
+  Batch expected, batch;
+  while (plain->Next(&expected)) {
+    REQUIRE(ahead->Next(&batch));
+    CHECK(RowsOf(batch) == RowsOf(expected));
+    ahead->ReadAhead();
+    ahead->ReadAhead();
+    CHECK(ahead->epoch() == plain->epoch());
+    CHECK(ahead->batch_in_epoch() == plain->batch_in_epoch());
+  }
+  CHECK_FALSE(ahead->Next(&batch));
+  ahead->Seek(1);
+  plain->Seek(1);
+  REQUIRE(plain->Next(&expected));
+  REQUIRE(ahead->Next(&batch));
+  CHECK(batch.targets[0] == expected.targets[0]);
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -15,6 +15,7 @@ namespace {
 class StandingSource : public BatchSource {
  public:
   bool Next(Batch*) override { return false; }
+  void ReadAhead() override {}
   void Seek(int64_t) override {}
   int64_t epoch() const override { return epoch_; }
   int64_t batch_in_epoch() const override { return batch_; }

@@ -137,7 +137,9 @@ void Worker::Step(const Batch& batch) {
                               "train.optimizer.learning_rate, or check the data.",
                               loss, local_step_ + 1));
   }
-  client_.Push(gradient, loss, static_cast<uint32_t>(batch.rows));
+  const int64_t rows = batch.rows;
+  client_.Push(gradient, loss, static_cast<uint32_t>(rows));
+  source_->ReadAhead();  // while the gradient is under way
   if (client_.open() == config_.train.in_flight) {
     client_.Collect(parameters_.data());
   } else {
@@ -146,11 +148,11 @@ void Worker::Step(const Batch& batch) {
   recent_losses_[static_cast<size_t>(steps_here_++ % static_cast<int64_t>(recent_losses_.size()))] = loss;
   ++local_step_;
   activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
-  if (summary_) summary_->CountExamples(batch.rows);
+  if (summary_) summary_->CountExamples(rows);
   if (summarised) {
-    summary_->OnStep({client_.global_step(), loss, correct, batch.rows, client_.staleness().TakeMean()});
+    summary_->OnStep({client_.global_step(), loss, correct, rows, client_.staleness().TakeMean()});
   }
-  ReportStep(batch.rows, loss);
+  ReportStep(rows, loss);
 }
 
 void Worker::ReportStep(int64_t rows, float loss) {
