@@ -162,6 +162,7 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, cons
 }
 
 void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
+  if (from & 1) return DropFrame(from, "it says Hello from a connection for heartbeats");
   if (uplink_ && uplink_->run_id() == 0) {
     return outbox_.Refuse(from, 0, Reason::NotReady,
                           fmt::format("{} has not joined ps 0 yet", TaskName(self_)));

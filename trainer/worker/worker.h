@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,7 +63,8 @@ class Worker {
   LoadedData data_;
   std::unique_ptr<BatchSource> source_;
   std::vector<float> parameters_;
-  std::vector<net::LentBuffer> buffers_;  // gradients; each is written only while nobody reads it
+  // Gradients; each is written only while nobody reads it. A deque: an open exchange points to its gradient.
+  std::deque<net::LentBuffer> buffers_;
   size_t next_buffer_ = 0;
   Progress progress_;
   std::optional<LiveProgress> live_;        // the chief's, at a terminal
