@@ -119,6 +119,12 @@ TEST_CASE("cluster: a worker whose data is bad ends the run for all, with its ow
   CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("/nowhere/"), UserError);
 }
 
+TEST_CASE("cluster: weights that overflow in the very last step end the run as diverged, by name") {
+  Config config = LinearCluster(1, 2, 1);
+  config.train.optimizer.learning_rate = 1e38;
+  CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("is inf: the run has diverged"), Failure);
+}
+
 TEST_CASE("cluster: a model of several blocks ends with the same bits for any number of ps") {
   std::string crc;
   for (const int ps : {1, 2, 3}) {

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "trainer/model/finite.h"
 #include "trainer/worker/evaluate.h"
 
 namespace dtrain {
@@ -13,6 +14,12 @@ namespace {
 
 // `--result` shows the weights of models up to this many values.
 constexpr int64_t kSmallModel = 64;
+
+Failure Diverged(const std::string& what) {
+  return Failure(ExitCode::kDiverged, what +
+                                          ": the run has diverged. Try a smaller "
+                                          "train.optimizer.learning_rate, or check the data.");
+}
 
 const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); };
 
@@ -132,10 +139,7 @@ void Worker::Step(const Batch& batch) {
   const float loss =
       model_->Gradient(parameters_.data(), batch, gradient.floats(), summarised ? &correct : nullptr);
   if (!std::isfinite(loss)) {
-    throw Failure(ExitCode::kDiverged,
-                  fmt::format("the loss is {} at local step {}: the run has diverged. Try a smaller "
-                              "train.optimizer.learning_rate, or check the data.",
-                              loss, local_step_ + 1));
+    throw Diverged(fmt::format("the loss is {} at local step {}", loss, local_step_ + 1));
   }
   const int64_t rows = batch.rows;
   client_.Push(gradient, loss, static_cast<uint32_t>(rows));
@@ -207,6 +211,10 @@ void Worker::ReportAsChief() {
   RunSummary report;
   client_.Call(0, true, "the others' end", [](auto& builder) { return wire::CreateWaitAllDone(builder); });
   client_.Pull(parameters_.data());  // and with it the last global step
+  // The last steps' overflow is in no loss any more.
+  if (const std::optional<std::string> wrong = FirstNonFinite(layout_, parameters_.data())) {
+    throw Diverged(fmt::format("at the end of the run {}", *wrong));
+  }
   if (config_.eval.at_end) {
     if (const std::optional<Evaluation> evaluation = Evaluate()) {
       report.test_loss = evaluation->loss();
