@@ -9,7 +9,6 @@ namespace dtrain {
 namespace {
 
 // Without a branch, so that the compiler can make vectors of it.
-// slower.
 bool AllFinite(const float* values, int64_t size) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t found = 0;

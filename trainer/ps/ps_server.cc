@@ -213,6 +213,8 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   const std::string wrong = WhyNotApplied(member, push, gradient);
   if (!wrong.empty()) {
     log_.Error("a gradient of {} is refused: {}", members_.NameOf(member), wrong);
+    // Its number is not taken: a repeat is judged anew, and what was sent behind it waits.
+    member.last_request = request - 1;
     return outbox_.Refuse(member.node, request, Reason::BadRequest, wrong);
   }
   shard_.Apply(push.block(), gradient);

@@ -141,12 +141,32 @@ Config OneWorker() {
   return config;
 }
 
-TEST_CASE("exchange: a push sent twice is answered twice and applied once") {
+// A ps whose only worker is made by hand and has begun: requests 1 to 3 are used.
+struct OneWorkerRun {
+  explicit OneWorkerRun(const Config& of = OneWorker())
+      : config(of), ps(config, transport), worker(config, transport, 0) {
+    worker.Begin();
+  }
+
   net::InprocTransport transport;
-  const Config config = OneWorker();
-  Ps ps(config, transport);
-  RawWorker worker(config, transport, 0);
-  worker.Begin();
+  const Config config;
+  Ps ps;
+  RawWorker worker;
+};
+
+// Sends the push again as if its answer had got lost, and gets the same one.
+void CheckRefused(RawWorker& worker, uint64_t request, const std::vector<float>& gradient, uint32_t block) {
+  for (int copy = 0; copy < 2; ++copy) {
+    worker.SendPush(request, gradient, block);
+    const wire::Refuse* refuse = worker.Expect<wire::Refuse>();
+    REQUIRE(refuse != nullptr);
+    CHECK(refuse->reason() == wire::Reason::BadRequest);
+  }
+}
+
+TEST_CASE("exchange: a push sent twice is answered twice and applied once") {
+  OneWorkerRun run;
+  RawWorker& worker = run.worker;
   for (int copy = 0; copy < 3; ++copy) {
     worker.SendPush(4, {1, 2});
     const wire::Weights* weights = worker.Expect<wire::Weights>();
@@ -157,15 +177,12 @@ TEST_CASE("exchange: a push sent twice is answered twice and applied once") {
     CHECK(worker.Values(*weights) == std::vector<float>{-1, -2});
   }
   worker.End(5);
-  CHECK(ps.Wait().global_step == 1);
+  CHECK(run.ps.Wait().global_step == 1);
 }
 
 TEST_CASE("exchange: a push behind a lost one waits until the lost one has come again") {
-  net::InprocTransport transport;
-  const Config config = OneWorker();
-  Ps ps(config, transport);
-  RawWorker worker(config, transport, 0);
-  worker.Begin();
+  OneWorkerRun run;
+  RawWorker& worker = run.worker;
   worker.SendPush(5, {1, 1});  // 4 was lost
   CHECK(worker.Receive(milliseconds(100)) == nullptr);
   worker.SendPush(4, {1, 1});
@@ -173,38 +190,29 @@ TEST_CASE("exchange: a push behind a lost one waits until the lost one has come 
   worker.SendPush(5, {1, 1});
   CHECK(worker.Expect<wire::Weights>()->version() == 2);
   worker.End(6);
-  ps.Wait();
+  run.ps.Wait();
 }
 
 TEST_CASE("exchange: a gradient of another size is refused and not applied") {
-  net::InprocTransport transport;
-  const Config config = OneWorker();
-  Ps ps(config, transport);
-  RawWorker worker(config, transport, 0);
-  worker.Begin();
-  worker.SendPush(4, {1, 2, 3});
-  const wire::Refuse* refuse = worker.Expect<wire::Refuse>();
-  REQUIRE(refuse != nullptr);
-  CHECK(refuse->reason() == wire::Reason::BadRequest);
-  worker.Send(5, [](auto& builder) { return wire::CreatePull(builder); });
+  OneWorkerRun run;
+  RawWorker& worker = run.worker;
+  CheckRefused(worker, 4, {1, 2, 3}, 0);
+  worker.Send(4, [](auto& builder) { return wire::CreatePull(builder); });
   CHECK(worker.Expect<wire::Weights>()->version() == 0);
-  worker.End(6);
-  CHECK(ps.Wait().global_step == 0);
+  worker.End(5);
+  CHECK(run.ps.Wait().global_step == 0);
 }
 
 TEST_CASE("exchange: a message of another run is refused") {
-  net::InprocTransport transport;
-  const Config config = OneWorker();
-  Ps ps(config, transport);
-  RawWorker worker(config, transport, 0);
-  worker.Begin();
+  OneWorkerRun run;
+  RawWorker& worker = run.worker;
   const uint64_t run_id = worker.run_id();
   worker.set_run_id(run_id + 1);
   worker.SendPush(4, {1, 2});
   CHECK(worker.Expect<wire::Refuse>()->reason() == wire::Reason::Run);
   worker.set_run_id(run_id);
   worker.End(4);
-  CHECK(ps.Wait().global_step == 0);
+  CHECK(run.ps.Wait().global_step == 0);
 }
 
 TEST_CASE("handshake: each reason to refuse has its own message") {
@@ -339,11 +347,8 @@ Config TwoBlocks() {
 }
 
 TEST_CASE("blocks: a gradient in two blocks is one step, counted with the second") {
-  net::InprocTransport transport;
-  const Config config = TwoBlocks();
-  Ps ps(config, transport);
-  RawWorker worker(config, transport, 0);
-  worker.Begin();
+  OneWorkerRun run(TwoBlocks());
+  RawWorker& worker = run.worker;
   const std::vector<float> first(kBlockValues, 1), second(5, 1);
   worker.SendPush(4, first, 0);
   CHECK(worker.Expect<wire::Weights>()->global_step() == 0);
@@ -354,27 +359,20 @@ TEST_CASE("blocks: a gradient in two blocks is one step, counted with the second
   worker.SendPush(5, second, 1);  // once more: answered, not applied
   CHECK(worker.Expect<wire::Weights>()->version() == 1);
   worker.End(6);
-  CHECK(ps.Wait().global_step == 1);
+  CHECK(run.ps.Wait().global_step == 1);
 }
 
 TEST_CASE("blocks: one out of turn, and one that is not there, are refused and not applied") {
-  net::InprocTransport transport;
-  const Config config = TwoBlocks();
-  Ps ps(config, transport);
-  RawWorker worker(config, transport, 0);
-  worker.Begin();
+  OneWorkerRun run(TwoBlocks());
+  RawWorker& worker = run.worker;
   const std::vector<float> second(5, 1);
-  uint64_t request = 4;
-  for (const uint32_t block : {1u, 2u, 0xffffffffu}) {
-    worker.SendPush(request++, second, block);
-    const wire::Refuse* refuse = worker.Expect<wire::Refuse>();
-    REQUIRE(refuse != nullptr);
-    CHECK(refuse->reason() == wire::Reason::BadRequest);
-  }
-  worker.Send(7, [](auto& builder) { return wire::CreatePull(builder, 1); });
+  for (const uint32_t block : {1u, 2u, 0xffffffffu}) CheckRefused(worker, 4, second, block);
+  worker.SendPush(5, second, 1);  // sent before its predecessor was refused
+  CHECK(worker.Receive(milliseconds(100)) == nullptr);
+  worker.Send(4, [](auto& builder) { return wire::CreatePull(builder, 1); });
   CHECK(worker.Expect<wire::Weights>()->version() == 0);
-  worker.End(8);
-  CHECK(ps.Wait().global_step == 0);
+  worker.End(5);
+  CHECK(run.ps.Wait().global_step == 0);
 }
 
 TEST_CASE("start-up: a worker that never comes ends the wait at the deadline, by name") {
