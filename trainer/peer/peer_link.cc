@@ -14,11 +14,15 @@ constexpr milliseconds kLongestRepeat{8000};
 }  // namespace
 
 PeerLink::PeerLink(net::Channel& channel, net::NodeId node, std::string name, size_t most_open)
-    : channel_(channel), node_(node), name_(std::move(name)), open_(most_open) {}
+    : channel_(channel), node_(node), name_(std::move(name)), open_(most_open), first_repeat_(kFirstRepeat) {}
 
-void PeerLink::Post(const Open& open) {
+bool PeerLink::Post(const Open& open) {
   net::Message copy{open.message.header.Share(), open.message.payload.Share()};
-  channel_.Send(node_, copy);  // full or gone: Repeat() tries again
+  return channel_.Send(node_, copy) == net::SendResult::kSent;
+}
+
+void PeerLink::PostWaiting() {
+  while (posted_ < open_count_ && Post(At(posted_))) ++posted_;
 }
 
 void PeerLink::Send(uint64_t request, net::Message message) {
@@ -27,31 +31,59 @@ void PeerLink::Send(uint64_t request, net::Message message) {
   Open& open = At(open_count_++);
   open.request = request;
   open.message = std::move(message);
-  Post(open);
+  PostWaiting();
 }
 
 bool PeerLink::Answered(uint64_t request) {
-  if (open_count_ == 0 || open_[head_].request != request) return false;
+  if (open_count_ == 0 || oldest_open() != request) {
+    if (request > 0 && request < (open_count_ > 0 ? oldest_open() : last_request_ + 1)) OnAnsweredTwice();
+    return false;
+  }
+  LearnWait();
   open_[head_].message = net::Message();
   head_ = (head_ + 1) % open_.size();
   --open_count_;
-  quiet_ = false;
+  if (posted_ > 0) --posted_;
+  PostWaiting();
   return true;
 }
 
+void PeerLink::LearnWait() {
+  if (!quiet_) return;
+  quiet_ = false;
+  const auto waited = std::chrono::duration_cast<milliseconds>(quiet_until_ - quiet_since_);
+  first_repeat_ = std::clamp(2 * waited, first_repeat_, kLongestRepeat);
+  answer_after_ = std::chrono::duration_cast<milliseconds>(quiet_until_ - repeated_);
+}
+
+void PeerLink::OnAnsweredTwice() {
+  quiet_ = false;  // it is alive, and behind
+  if (repeat_until_ == 0) return;
+  repeat_until_ = 0;
+  first_repeat_ = std::min(2 * first_repeat_, kLongestRepeat);
+}
+
+milliseconds PeerLink::Patience() const {
+  return oldest_open() <= repeat_until_ ? std::min(2 * answer_after_, first_repeat_) : first_repeat_;
+}
+
 void PeerLink::OnQuiet(TimePoint now) {
+  PostWaiting();
   if (open_count_ == 0) return;
   if (!quiet_) {
     quiet_ = true;
-    quiet_since_ = now;
-    repeat_after_ = kFirstRepeat;
+    quiet_since_ = quiet_until_ = now;
+    repeat_after_ = Patience();
     next_repeat_ = now + repeat_after_;
     return;
   }
-  if (now < next_repeat_) return;
-  repeat_after_ = std::min(2 * repeat_after_, kLongestRepeat);
+  quiet_until_ = now;
+  if (now < next_repeat_ || posted_ == 0) return;
+  repeat_after_ = std::min(2 * std::max(repeat_after_, kFirstRepeat), kLongestRepeat);
   next_repeat_ = now + repeat_after_;
-  Repeat();
+  if (oldest_open() > repeat_until_) repeat_until_ = At(posted_ - 1).request;
+  repeated_ = now;
+  Post(At(0));
 }
 
 double PeerLink::WaitedSeconds(TimePoint now) const {
@@ -59,11 +91,10 @@ double PeerLink::WaitedSeconds(TimePoint now) const {
 }
 
 void PeerLink::Clear() {
-  while (open_count_ > 0) Answered(oldest_open());
-}
-
-void PeerLink::Repeat() {
-  for (size_t i = 0; i < open_count_; ++i) Post(At(i));
+  for (Open& open : open_) open.message = net::Message();
+  open_count_ = posted_ = 0;
+  repeat_until_ = 0;
+  quiet_ = false;
 }
 
 }  // namespace dtrain

@@ -1,5 +1,10 @@
 // PeerLink: numbered requests to one ps, kept until they are answered and repeated when they may be lost.
 // The ps takes them in order and without gaps, so a repeated request is never applied twice.
+// When nothing has been answered for a while the oldest open request is sent again, and no more: on a slow
+// connection nothing was lost, and more of the same would only make it slower. The others that were open then
+// may be lost too and follow one by one, each when twice the time has passed that the one before it took. An
+// answer given twice says that the repeats were needless: they stop, and later ones wait for longer.
+//
 // Owner and thread: the task's main loop.
 #pragma once
 
@@ -32,21 +37,19 @@ class PeerLink {
 
   uint64_t NextRequest() { return ++last_request_; }
   // Hands the message to the channel and keeps it until Answered(). One that the channel cannot take now
-  // goes out with a later Repeat().
+  // goes out, in order, when an answer or OnQuiet() comes.
   void Send(uint64_t request, net::Message message);
   // Whether `request` is the oldest open one; it is closed then. Others are answers given twice.
   bool Answered(uint64_t request);
   size_t open() const { return open_count_; }
   uint64_t oldest_open() const { return open_[head_].request; }
 
-  // Nothing came for a while: after a second the open requests are sent again, then less and less often.
+  // Nothing came for a while: after a second the oldest open request is sent again, then less and less often.
   void OnQuiet(TimePoint now);
   // For how long the oldest open request has gone without an answer, as far as OnQuiet() has seen.
   double WaitedSeconds(TimePoint now) const;
   // Drops the open requests: the ps they were sent to was restarted and knows nothing of them.
   void Clear();
-  // Sends all open requests again, in order.
-  void Repeat();
 
  private:
   struct Open {
@@ -54,7 +57,11 @@ class PeerLink {
     net::Message message;
   };
   Open& At(size_t i) { return open_[(head_ + i) % open_.size()]; }
-  void Post(const Open& open);
+  bool Post(const Open& open);
+  void PostWaiting();
+  void OnAnsweredTwice();
+  void LearnWait();
+  milliseconds Patience() const;
 
   net::Channel& channel_;
   const net::NodeId node_;
@@ -63,8 +70,14 @@ class PeerLink {
   std::vector<Open> open_;  // a ring
   size_t head_ = 0;
   size_t open_count_ = 0;
-  bool quiet_ = false;  // the fields below are about the oldest open request
+  size_t posted_ = 0;             // of the open ones, from the oldest on: handed to the channel
+  milliseconds first_repeat_;     // how long the oldest may go unanswered; grows with what was seen
+  uint64_t repeat_until_ = 0;     // the last of those that may be lost
+  TimePoint repeated_;            // when the latest repeat went out
+  milliseconds answer_after_{0};  // how long after that its answer came
+  bool quiet_ = false;            // the fields below are about the oldest open request
   TimePoint quiet_since_;
+  TimePoint quiet_until_;
   TimePoint next_repeat_;
   milliseconds repeat_after_{0};
 };

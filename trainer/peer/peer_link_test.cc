@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 #include "trainer/testing/fake_channel.h"
 
 namespace dtrain {
@@ -14,49 +16,139 @@ net::Message Pull(uint64_t request) {
   return encoder.Finish({1, 0, request}, wire::CreatePull(encoder.Begin()));
 }
 
-TEST_CASE("link: an unanswered request is sent again after a second, then less often") {
-  FakeChannel channel;
-  PeerLink link(channel, kPs, "ps 0", 2);
-  const uint64_t request = link.NextRequest();
-  link.Send(request, Pull(request));
-  REQUIRE(channel.sent.size() == 1);
-  const TimePoint start = Clock::now();
-  link.OnQuiet(start);
-  link.OnQuiet(start + milliseconds(999));
-  CHECK(channel.sent.size() == 1);
-  link.OnQuiet(start + milliseconds(1001));
-  CHECK(channel.sent.size() == 2);
-  link.OnQuiet(start + milliseconds(2500));
-  CHECK(channel.sent.size() == 2);
-  link.OnQuiet(start + milliseconds(3100));
-  REQUIRE(channel.sent.size() == 3);
-  CHECK(channel.sent[2].envelope().request() == request);
-  CHECK(link.WaitedSeconds(start + milliseconds(3100)) == doctest::Approx(3.1));
-}
-
-TEST_CASE("link: open requests are repeated in their order") {
-  FakeChannel channel;
-  PeerLink link(channel, kPs, "ps 0", 3);
-  for (int i = 0; i < 3; ++i) {
+void SendPulls(PeerLink& link, int count) {
+  for (int i = 0; i < count; ++i) {
     const uint64_t request = link.NextRequest();
     link.Send(request, Pull(request));
   }
-  channel.sent.clear();
-  link.Repeat();
-  REQUIRE(channel.sent.size() == 3);
-  for (uint64_t i = 0; i < 3; ++i) CHECK(channel.sent[i].envelope().request() == i + 1);
 }
 
-TEST_CASE("link: a request that the channel could not take goes out with a repeat") {
+// The numbers of what has been sent since the last call.
+std::vector<uint64_t> TakeSent(FakeChannel& channel) {
+  std::vector<uint64_t> requests;
+  for (const FakeChannel::Sent& sent : channel.sent) requests.push_back(sent.envelope().request());
+  channel.sent.clear();
+  return requests;
+}
+
+using Requests = std::vector<uint64_t>;
+
+TEST_CASE("link: an unanswered request is sent again after a second, then less often") {
+  FakeChannel channel;
+  PeerLink link(channel, kPs, "ps 0", 2);
+  SendPulls(link, 1);
+  CHECK(TakeSent(channel) == Requests{1});
+  const TimePoint start = Clock::now();
+  link.OnQuiet(start);
+  link.OnQuiet(start + milliseconds(999));
+  CHECK(TakeSent(channel).empty());
+  link.OnQuiet(start + milliseconds(1001));
+  CHECK(TakeSent(channel) == Requests{1});
+  link.OnQuiet(start + milliseconds(2500));
+  CHECK(TakeSent(channel).empty());
+  link.OnQuiet(start + milliseconds(3100));
+  CHECK(TakeSent(channel) == Requests{1});
+  CHECK(link.WaitedSeconds(start + milliseconds(3100)) == doctest::Approx(3.1));
+}
+
+// Looks at the link every 100 ms from `begin` to `end`, as a wait does.
+void StayQuiet(PeerLink& link, TimePoint begin, TimePoint end) {
+  for (TimePoint now = begin; now <= end; now += milliseconds(100)) link.OnQuiet(now);
+}
+
+TEST_CASE("link: several lost requests are sent again one by one, at the pace of their answers") {
+  FakeChannel channel;
+  PeerLink link(channel, kPs, "ps 0", 4);
+  SendPulls(link, 3);
+  TakeSent(channel);
+  TimePoint now = Clock::now();
+  StayQuiet(link, now, now + milliseconds(1000));
+  CHECK(TakeSent(channel) == Requests{1});
+  SendPulls(link, 1);  // after the repeat: not among the lost
+  CHECK(TakeSent(channel) == Requests{4});
+  for (const uint64_t lost : {2, 3}) {  // each answer comes at once
+    CHECK(link.Answered(lost - 1));
+    CHECK(TakeSent(channel).empty());
+    now += milliseconds(2000);
+    StayQuiet(link, now, now + milliseconds(100));
+    CHECK(TakeSent(channel) == Requests{lost});
+  }
+  CHECK(link.Answered(3));
+  now += milliseconds(2000);
+  StayQuiet(link, now, now + milliseconds(1900));
+  CHECK(TakeSent(channel).empty());
+  CHECK(link.Answered(4));
+}
+
+TEST_CASE("link: what answers slowly is left alone once its pace is known") {
+  FakeChannel channel;
+  PeerLink link(channel, kPs, "ps 0", 16);
+  SendPulls(link, 16);
+  TakeSent(channel);
+  TimePoint now = Clock::now();
+  for (uint64_t request = 1; request <= 16; ++request) {
+    StayQuiet(link, now, now + milliseconds(1300));
+    now += milliseconds(1400);
+    CHECK(link.Answered(request));
+  }
+  CHECK(TakeSent(channel).size() <= 3);
+}
+
+TEST_CASE("link: an answer given twice ends the repeats, and later ones wait for longer") {
+  FakeChannel channel;
+  PeerLink link(channel, kPs, "ps 0", 4);
+  SendPulls(link, 4);
+  TakeSent(channel);
+  const TimePoint start = Clock::now();
+  StayQuiet(link, start, start + milliseconds(1000));
+  CHECK(link.Answered(1));
+  CHECK(TakeSent(channel) == Requests{1});
+  CHECK_FALSE(link.Answered(1));  // both copies were answered: nothing had been lost
+  StayQuiet(link, start + milliseconds(1100), start + milliseconds(5000));
+  CHECK(TakeSent(channel).empty());
+  StayQuiet(link, start + milliseconds(5100), start + milliseconds(5200));
+  CHECK(TakeSent(channel) == Requests{2});
+}
+
+TEST_CASE("link: an answer given twice shows that the other end lives") {
+  FakeChannel channel;
+  PeerLink link(channel, kPs, "ps 0", 4);
+  SendPulls(link, 2);
+  const TimePoint start = Clock::now();
+  CHECK(link.Answered(1));
+  StayQuiet(link, start, start + milliseconds(700));
+  CHECK(link.WaitedSeconds(start + milliseconds(700)) > 0.6);
+  CHECK_FALSE(link.Answered(1));
+  CHECK(link.WaitedSeconds(start + milliseconds(700)) == 0);
+}
+
+TEST_CASE("link: requests that the channel could not take go out, in order, as soon as it can") {
   FakeChannel channel;
   channel.full = true;
-  PeerLink link(channel, kPs, "ps 0", 1);
-  const uint64_t request = link.NextRequest();
-  link.Send(request, Pull(request));
-  CHECK(channel.sent.empty());
+  PeerLink link(channel, kPs, "ps 0", 3);
+  SendPulls(link, 2);
+  CHECK(TakeSent(channel).empty());
   channel.full = false;
-  link.Repeat();
-  CHECK(channel.sent.size() == 1);
+  link.OnQuiet(Clock::now());
+  CHECK(TakeSent(channel) == Requests{1, 2});
+  channel.full = true;
+  SendPulls(link, 1);
+  channel.full = false;
+  CHECK(link.Answered(1));
+  CHECK(TakeSent(channel) == Requests{3});
+}
+
+TEST_CASE("link: after Clear nothing is open, and nothing of it is sent again") {
+  FakeChannel channel;
+  PeerLink link(channel, kPs, "ps 0", 3);
+  SendPulls(link, 3);
+  TakeSent(channel);
+  link.Clear();
+  CHECK(link.open() == 0);
+  link.OnQuiet(Clock::now());
+  link.OnQuiet(Clock::now() + milliseconds(5000));
+  SendPulls(link, 1);
+  CHECK(TakeSent(channel) == Requests{4});
 }
 
 TEST_CASE("link: an answer given twice closes one request only") {
