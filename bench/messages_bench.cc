@@ -25,7 +25,7 @@ Prepare Encode(size_t bytes) {
     auto encoder = std::make_shared<net::Encoder>();
     auto buffer = std::make_shared<net::LentBuffer>(bytes);
     return [=] {
-      const net::Message message = encoder->Push(kEnvelope, 0, 0, 1, 0, buffer->Lend(0, bytes));
+      const net::Message message = encoder->Push(kEnvelope, 0, 1, 0, buffer->Lend(0, bytes));
       benchmark::DoNotOptimize(net::Decode(message));
     };
   };
@@ -70,7 +70,7 @@ class Exchange {
     channel_->Connect(kNode, kAddress);
   }
   void Run() {
-    net::Message message = encoder_.Push(kEnvelope, 0, 0, 1, 0, gradient_.Lend(0, gradient_.bytes()));
+    net::Message message = encoder_.Push(kEnvelope, 0, 1, 0, gradient_.Lend(0, gradient_.bytes()));
     while (channel_->Send(kNode, message) != net::SendResult::kSent) std::this_thread::yield();
     net::NodeId from = 0;
     channel_->Receive(Clock::now() + kPatience, &from, &message);

@@ -95,7 +95,7 @@ void StreamWorker::Begin() {
 }
 
 void StreamWorker::Exchange() {
-  client_.Push(gradient_, 0, 1);
+  client_.Push(gradient_, 1);
   client_.Collect(parameters_.data());
 }
 

@@ -62,7 +62,7 @@ class Loaned {
   int releases() const { return releases_.load(std::memory_order_acquire); }
 
  private:
-  static void Release(void* context) {
+  static void Release(void* /*data*/, void* context) {
     auto* self = static_cast<Loaned*>(context);
     std::fill(self->bytes_.begin(), self->bytes_.end(), '!');
     self->releases_.fetch_add(1, std::memory_order_release);

@@ -49,7 +49,7 @@ flatbuffers::Offset<flatbuffers::Vector<uint8_t>> Inline(flatbuffers::FlatBuffer
 Frame Payload(const LentBytes& tensor) {
   if (tensor.size > kInlineBytes)
     return Frame::Lend(tensor.data, tensor.size, tensor.release, tensor.context);
-  if (tensor.release != nullptr) tensor.release(tensor.context);
+  if (tensor.release != nullptr) tensor.release(const_cast<void*>(tensor.data), tensor.context);
   return Frame();
 }
 
@@ -60,11 +60,11 @@ flatbuffers::FlatBufferBuilder& Encoder::Begin() {
   return builder_;
 }
 
-Message Encoder::Push(const Envelope& envelope, uint32_t block, float loss, uint32_t examples,
-                      uint64_t checksum, LentBytes gradient) {
+Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
+                      LentBytes gradient) {
   auto& builder = Begin();
   const auto values = Inline(builder, gradient);
-  Message message = Finish(envelope, wire::CreatePush(builder, loss, examples, checksum, values, block));
+  Message message = Finish(envelope, wire::CreatePush(builder, examples, checksum, values, block));
   message.payload = Payload(gradient);
   return message;
 }
@@ -95,7 +95,7 @@ const wire::Envelope* Decode(const Message& message) {
   const std::byte* const data = message.header.data();
   const size_t size = message.header.size();
   if (size > kMaxHeaderBytes) return nullptr;
-  DT_CHECK(reinterpret_cast<uintptr_t>(data) % kFrameAlignment == 0);
+  DT_CHECK(reinterpret_cast<uintptr_t>(data) % kHeaderAlignment == 0);
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(data), size, kMaxDepth, kMaxTables);
   if (!wire::VerifyEnvelopeBuffer(verifier)) return nullptr;
   const wire::Envelope* const envelope = wire::GetEnvelope(data);

@@ -50,7 +50,7 @@ class Encoder {
   }
 
   // Tensor messages. Up to kInlineBytes are copied into the header and released before the return.
-  Message Push(const Envelope& envelope, uint32_t block, float loss, uint32_t examples, uint64_t checksum,
+  Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                LentBytes gradient);
   Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
                   uint64_t checksum, LentBytes weights);
@@ -67,8 +67,7 @@ class Encoder {
 // schema requires is there and a Role is one of the schema's; all other values are as the peer sent them.
 const wire::Envelope* Decode(const Message& message);
 
-// The tensor bytes of a decoded Push or Weights, wherever they travelled. Aligned for float and not
-// necessarily for more: FlatBuffers keeps 4 bytes whatever a peer sends, the channels kFrameAlignment.
+// The tensor bytes of a decoded Push or Weights, wherever they travelled: at any address.
 TensorView Tensor(const Message& message, const wire::Push& push);
 TensorView Tensor(const Message& message, const wire::Weights& weights);
 

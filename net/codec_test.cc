@@ -16,7 +16,7 @@ std::vector<float> Floats(const TensorView& view) {
   return values;
 }
 
-void Count(void* context) { ++*static_cast<int*>(context); }
+void Count(void* /*data*/, void* context) { ++*static_cast<int*>(context); }
 
 Message Copied(const Message& message) {
   return {Frame::Copy(message.header.data(), message.header.size()), message.payload.Share()};
@@ -75,7 +75,7 @@ TEST_CASE("codec: a tensor travels inside the header up to kInlineBytes and in i
     CAPTURE(count);
     const std::vector<float> values = Ramp(count);
     const bool is_inline = count * sizeof(float) <= kInlineBytes;
-    const Message push = encoder.Push(kSampleEnvelope, 3, 0.5f, 100, 7, Lent(values));
+    const Message push = encoder.Push(kSampleEnvelope, 3, 100, 7, Lent(values));
     const Message weights = encoder.Weights(kSampleEnvelope, 1, 2, 3, 8, Lent(values));
     REQUIRE(Decode(push) != nullptr);
     REQUIRE(Decode(weights) != nullptr);
@@ -92,7 +92,7 @@ TEST_CASE("codec: a tensor travels inside the header up to kInlineBytes and in i
 TEST_CASE("codec: an empty gradient is a push without bytes") {
   Encoder encoder;
   int released = 0;
-  const Message push = encoder.Push(kSampleEnvelope, 0, 0, 0, 0, {nullptr, 0, Count, &released});
+  const Message push = encoder.Push(kSampleEnvelope, 0, 0, 0, {nullptr, 0, Count, &released});
   CHECK(released == 1);
   REQUIRE(Decode(push) != nullptr);
   CHECK(Tensor(push, *Decode(push)->body_as_Push()).size == 0);
@@ -102,10 +102,10 @@ TEST_CASE("codec: small lent bytes are given back before Push returns, large one
   Encoder encoder;
   int released = 0;
   const std::vector<float> values = Ramp(kInlineBytes);
-  { const Message small = encoder.Push({}, 0, 0, 0, 0, {values.data(), kInlineBytes, Count, &released}); }
+  { const Message small = encoder.Push({}, 0, 0, 0, {values.data(), kInlineBytes, Count, &released}); }
   CHECK(released == 1);
   {
-    const Message large = encoder.Push({}, 0, 0, 0, 0, {values.data(), kInlineBytes + 4, Count, &released});
+    const Message large = encoder.Push({}, 0, 0, 0, {values.data(), kInlineBytes + 4, Count, &released});
     CHECK(large.payload.data() == reinterpret_cast<const std::byte*>(values.data()));
     CHECK(released == 1);
   }
@@ -115,7 +115,7 @@ TEST_CASE("codec: small lent bytes are given back before Push returns, large one
 TEST_CASE("codec: an inline tensor is aligned for numbers of 8 bytes") {
   Encoder encoder;
   for (size_t count = 1; count < 40; ++count) {
-    const Message push = encoder.Push(kSampleEnvelope, 0, 0, 0, 0, Lent(Ramp(count)));
+    const Message push = encoder.Push(kSampleEnvelope, 0, 0, 0, Lent(Ramp(count)));
     CHECK(reinterpret_cast<uintptr_t>(Tensor(push, *Decode(push)->body_as_Push()).data) % 8 == 0);
   }
 }

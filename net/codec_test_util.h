@@ -57,7 +57,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateInitialised(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateAck(encoder.Begin())));
   add(encoder.Finish(e, wire::CreatePull(encoder.Begin())));
-  add(encoder.Push(e, 3, 0.5f, 100, 77, Lent(Ramp(11))));
+  add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11))));
   add(encoder.Weights(e, 9, 17, 2, 78, Lent(Ramp(13))));
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000)));

@@ -2,10 +2,7 @@
 
 #include <zmq.h>
 
-#include <atomic>
-#include <memory>
 #include <new>
-#include <utility>
 
 namespace dtrain::net {
 namespace {
@@ -14,19 +11,6 @@ zmq_msg_t* Native(Frame& frame) { return static_cast<zmq_msg_t*>(frame.native())
 
 // zmq_msg_copy and the getters take a non-const message. They change reference counts only.
 zmq_msg_t* Native(const Frame& frame) { return static_cast<zmq_msg_t*>(const_cast<void*>(frame.native())); }
-
-// What to run when libzmq lets go of lent bytes. The store and the load of `release` order everything that
-// the lender wrote before the release function; libzmq's own ordering is invisible to thread checkers.
-struct Loan {
-  std::atomic<ReleaseFn> release;
-  void* context;
-};
-
-void EndLoan(void* /*data*/, void* hint) {
-  const std::unique_ptr<Loan> loan(static_cast<Loan*>(hint));
-  const ReleaseFn release = loan->release.load(std::memory_order_acquire);
-  release(loan->context);
-}
 
 }  // namespace
 
@@ -51,19 +35,11 @@ Frame Frame::Copy(const void* data, size_t size) {
 }
 
 Frame Frame::Lend(const void* data, size_t size, ReleaseFn release, void* context) {
-  std::unique_ptr<Loan> loan;
-  if (release != nullptr) {
-    loan = std::make_unique<Loan>();
-    loan->context = context;
-    loan->release.store(release, std::memory_order_release);
-  }
   Frame frame;
   // libzmq only reads the bytes of a message that it sends.
-  if (zmq_msg_init_data(Native(frame), const_cast<void*>(data), size, loan ? EndLoan : nullptr, loan.get()) !=
-      0) {
+  if (zmq_msg_init_data(Native(frame), const_cast<void*>(data), size, release, context) != 0) {
     throw std::bad_alloc();
   }
-  loan.release();
   return frame;
 }
 

@@ -8,7 +8,7 @@
 namespace dtrain::net {
 namespace {
 
-void Count(void* context) { ++*static_cast<int*>(context); }
+void Count(void* /*data*/, void* context) { ++*static_cast<int*>(context); }
 
 }  // namespace
 

@@ -24,7 +24,7 @@ LentBuffer::LentBuffer(size_t bytes) {
 }
 
 LentBuffer::~LentBuffer() {
-  if (block_ != nullptr) Release(block_);
+  if (block_ != nullptr) Release(nullptr, block_);
 }
 
 LentBuffer& LentBuffer::operator=(LentBuffer&& other) noexcept {
@@ -41,11 +41,16 @@ bool LentBuffer::lent() const { return block_->references.load(std::memory_order
 
 LentBytes LentBuffer::Lend(size_t offset, size_t size) const {
   DT_CHECK(offset + size <= block_->bytes, offset, size, block_->bytes);
-  block_->references.fetch_add(1, std::memory_order_relaxed);
-  return {block_->data() + offset, size, &LentBuffer::Release, block_};
+  return {block_->data() + offset, size, &LentBuffer::Release, KeepLent().release()};
 }
 
-void LentBuffer::Release(void* context) {
+// Release: what the owner wrote happened before the transport lets go, and frees.
+LentBuffer::Hold LentBuffer::KeepLent() const {
+  block_->references.fetch_add(1, std::memory_order_release);
+  return Hold(block_);
+}
+
+void LentBuffer::Release(void* /*data*/, void* context) {
   Block* block = static_cast<Block*>(context);
   if (block->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   block->~Block();

@@ -13,7 +13,14 @@
 namespace dtrain::net {
 
 class LentBuffer {
+  struct Block;
+  struct Releaser {
+    void operator()(Block* block) const { Release(nullptr, block); }
+  };
+
  public:
+  using Hold = std::unique_ptr<Block, Releaser>;
+
   // 64-byte aligned, zeroed.
   explicit LentBuffer(size_t bytes);
   ~LentBuffer();
@@ -28,10 +35,11 @@ class LentBuffer {
   bool lent() const;
   // Bytes [offset, offset + size), to be put into a frame exactly once.
   LentBytes Lend(size_t offset, size_t size) const;
+  // Keeps lent() true while it lives, for a sender that has not sent all yet.
+  Hold KeepLent() const;
 
  private:
-  struct Block;
-  static void Release(void* block);
+  static void Release(void* data, void* block);
   Block* block_;
 };
 

@@ -56,7 +56,7 @@ TEST_CASE("wire.md: the worked example is the encoder's push of the gradient 0.5
   const std::string document = ReadFile("docs/wire.md");
   Encoder encoder;
   const std::vector<float> gradient = {0.5f, -0.25f};
-  const Message push = encoder.Push({0x1122334455667788, 0, 7}, 0, 0.75f, 100, 0,
+  const Message push = encoder.Push({0x1122334455667788, 0, 7}, 0, 100, 0,
                                     {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr});
   REQUIRE(push.payload.empty());
   CheckNamed(document, HexDump(push.header));

@@ -81,7 +81,7 @@ void ReceiveRest(void* socket, Frame& frame) {
 
 // libzmq's decoder leaves frames of up to 8 KB inside its receive buffer, wherever they happened to arrive.
 void Align(Frame& frame) {
-  if (reinterpret_cast<uintptr_t>(frame.data()) % kFrameAlignment != 0) {
+  if (reinterpret_cast<uintptr_t>(frame.data()) % kHeaderAlignment != 0) {
     frame = Frame::Copy(frame.data(), frame.size());
   }
 }
@@ -298,7 +298,6 @@ ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message*
     return Taken::kDropped;
   }
   Align(message->header);
-  Align(message->payload);
   *from = port.is_router ? FromRoutingId(routing_id_) : port.id;
   stats_.bytes_received += message->header.size() + message->payload.size();
   return Taken::kMessage;

@@ -29,6 +29,8 @@ net::TensorView View(const float* values, size_t count) {
   return {reinterpret_cast<const std::byte*>(values), count * sizeof(float)};
 }
 
+void Release(const net::LentBytes& bytes) { bytes.release(nullptr, bytes.context); }
+
 const float* Floats(const net::LentBytes& bytes) { return static_cast<const float*>(bytes.data); }
 
 TEST_CASE("shard: each gradient raises the version by one and is applied once") {
@@ -42,7 +44,7 @@ TEST_CASE("shard: each gradient raises the version by one and is applied once") 
   const net::LentBytes now = shard.Lend(0);
   CHECK(Floats(now)[0] == 1.0f);
   CHECK(Floats(now)[1] == 4.0f);
-  now.release(now.context);
+  Release(now);
 }
 
 TEST_CASE("shard: a version that is lent out is not written again") {
@@ -55,11 +57,11 @@ TEST_CASE("shard: a version that is lent out is not written again") {
   for (int i = 0; i < 5; ++i) {
     shard.Apply(0, View(gradient, 2));
     const net::LentBytes other = shard.Lend(0);
-    other.release(other.context);
+    Release(other);
   }
   CHECK(Floats(first)[0] == 2.0f);
   CHECK(net::PayloadChecksum(first.data, first.size) == first_sum);
-  first.release(first.context);
+  Release(first);
   CHECK(shard.version(0) == 5);
 }
 
@@ -73,7 +75,7 @@ TEST_CASE("shard: initial values are set once") {
   shard.Initialise();
   const net::LentBytes now = shard.Lend(0);
   CHECK(Floats(now)[0] == 1.5f);
-  now.release(now.context);
+  Release(now);
 }
 
 TEST_CASE("shard: checksums of the parts of two ps combine to that of one") {
@@ -110,7 +112,7 @@ TEST_CASE("shard: a block is applied, lent and versioned apart from the others")
   CHECK(Floats(after)[3] == 0.0f);
   CHECK(net::PayloadChecksum(after.data, after.size) == shard.checksum(2));
   CHECK(Floats(other)[0] == 2.0f);
-  for (const net::LentBytes& bytes : {before, after, other}) bytes.release(bytes.context);
+  for (const net::LentBytes& bytes : {before, after, other}) Release(bytes);
 }
 
 TEST_CASE("shard: checksums of parts go across blocks") {

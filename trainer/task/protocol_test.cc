@@ -55,7 +55,7 @@ class RawWorker {
   }
   void SendPush(uint64_t request, const std::vector<float>& gradient, uint32_t block = 0) {
     net::Message message =
-        encoder_.Push({run_id_, 0, request}, block, 0.5f, 1, 0,
+        encoder_.Push({run_id_, 0, request}, block, 1, 0,
                       {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr});
     channel_->Send(node_, message);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -31,6 +32,7 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       self_(self),
       layout_(layout),
       channel_(channel),
+      activity_(activity),
       log_(log),
       exchanges_(static_cast<size_t>(config.train.in_flight)),
       staleness_(config.train.in_flight),
@@ -196,15 +198,15 @@ void PsClient::Pull(float* parameters) {
   Collect(parameters);
 }
 
-void PsClient::Push(const net::LentBuffer& buffer, float loss, uint32_t examples) {
-  Begin({&buffer, buffer.Lend(0, 0), loss, examples});
+void PsClient::Push(const net::LentBuffer& buffer, uint32_t examples) {
+  Begin({&buffer, buffer.KeepLent(), examples});
   staleness_.OnPushed();
   --steps_;
 }
 
-void PsClient::Begin(const Exchange& exchange) {
+void PsClient::Begin(Exchange exchange) {
   DT_CHECK(open() < static_cast<int64_t>(exchanges_.size()), open());
-  ExchangeOf(begun_) = exchange;
+  ExchangeOf(begun_) = std::move(exchange);
   ++begun_;
   for (size_t ps = 0; ps < ps_count(); ++ps) SendBlocks(ps);
 }
@@ -232,16 +234,14 @@ void PsClient::SendBlock(size_t ps, const Exchange& exchange, int64_t index) {
   const net::LentBytes bytes = exchange.gradient->Lend(static_cast<size_t>(block.begin) * sizeof(float),
                                                        static_cast<size_t>(block.size()) * sizeof(float));
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
-  link.Send(request,
-            encoder_.Push({run_id_, 0, request}, number, exchange.loss, exchange.examples, sum, bytes));
+  link.Send(request, encoder_.Push({run_id_, 0, request}, number, exchange.examples, sum, bytes));
 }
 
 // Gives back gradients of which every block is on its way: each of those is lent on its own.
 void PsClient::DropSent() {
   const auto sent = [&](const Flow& flow) { return flow.sent >= (sent_ + 1) * flow.blocks; };
   for (; sent_ < begun_ && std::all_of(flows_.begin(), flows_.end(), sent); ++sent_) {
-    const net::LentBytes& hold = ExchangeOf(sent_).hold;
-    if (hold.release != nullptr) hold.release(hold.context);
+    ExchangeOf(sent_).hold.reset();
   }
 }
 
@@ -282,8 +282,9 @@ void PsClient::OnQuiet(bool patient, const char* what) {
                      link.name(), heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
     }
     if (!patient && link.WaitedSeconds(now) * 1000 > static_cast<double>(config_.net.timeout_ms)) {
-      throw PeerLost("{}: no reply to {} of step {} in {} ms (net.timeout_ms). Is it alive? See its log.",
-                     link.name(), what, begun_, config_.net.timeout_ms);
+      throw PeerLost(
+          "{}: no reply to {} at local step {} in {} ms (net.timeout_ms). Is it alive? See its log.",
+          link.name(), what, activity_.progress.load(std::memory_order_relaxed), config_.net.timeout_ms);
     }
     link.OnQuiet(now);
   }

@@ -54,7 +54,7 @@ class PsClient {
 
   // Sends the gradient in `buffer` (the whole flat vector) to every ps; waits for nothing. What does not fit
   // into the window goes out as answers come in; the buffer is lent until then.
-  void Push(const net::LentBuffer& buffer, float loss, uint32_t examples);
+  void Push(const net::LentBuffer& buffer, uint32_t examples);
   // Exchanges pushed and not yet collected.
   int64_t open() const { return begun_ - collected_; }
   // Waits for the oldest exchange's weights from every ps; `parameters` then holds them.
@@ -82,8 +82,7 @@ class PsClient {
   // One round trip of the whole flat vector: gradients there, or nothing, and weights back.
   struct Exchange {
     const net::LentBuffer* gradient = nullptr;  // null: a pull
-    net::LentBytes hold;                        // keeps the gradient from being written until all is sent
-    float loss = 0;
+    net::LentBuffer::Hold hold;                 // keeps the gradient from being written until all is sent
     uint32_t examples = 0;
   };
   // How far a ps has come: blocks that have been sent to it, and that it has answered.
@@ -95,7 +94,7 @@ class PsClient {
     int64_t answered = 0;
   };
 
-  void Begin(const Exchange& exchange);
+  void Begin(Exchange exchange);
   void SendBlocks(size_t ps);
   void SendBlock(size_t ps, const Exchange& exchange, int64_t block);
   void DropSent();
@@ -117,6 +116,7 @@ class PsClient {
   const TaskId self_;
   const Layout& layout_;
   net::Channel& channel_;
+  const Activity& activity_;
   Logger& log_;
   net::Encoder encoder_;
   std::vector<Flow> flows_;          // by ps

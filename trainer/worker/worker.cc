@@ -142,7 +142,7 @@ void Worker::Step(const Batch& batch) {
     throw Diverged(fmt::format("the loss is {} at local step {}", loss, local_step_ + 1));
   }
   const int64_t rows = batch.rows;
-  client_.Push(gradient, loss, static_cast<uint32_t>(rows));
+  client_.Push(gradient, static_cast<uint32_t>(rows));
   source_->ReadAhead();  // while the gradient is under way
   if (client_.open() == config_.train.in_flight) {
     client_.Collect(parameters_.data());
