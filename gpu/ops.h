@@ -55,8 +55,9 @@ void LinearGradient(Stream& stream, MatrixView<const float> x, MatrixView<const 
 
 // The two above for rows of bytes, which are read as they lie, without a copy as floats. For layers of few
 // outputs; for others gather the rows first.
-//   x   values [n, k] as ByteRows says; all else as above. Agrees with ref as above, plus 2^-24 relative.
-bool BytesPay(int64_t outputs);  // whether these are faster than GatherBytes and the two above
+//   x   values [n, k] as ByteRows says, row numbers not checked; all else as above. Up to 16 outputs
+//       (checked). Agrees with ref as above, plus 2^-24 relative.
+bool BytesPay(int64_t rows, int64_t outputs);  // whether these are faster than GatherBytes and the two above
 void LinearForward(Stream& stream, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out);
 void LinearGradient(Stream& stream, const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw,
@@ -71,7 +72,7 @@ void LinearInputGradient(Stream& stream, MatrixView<const float> dout, MatrixVie
 
 // A layer's activation, in place.
 //   values [n] f32: replaced by sigmoid, tanh or max(0, .) of themselves
-// Any value is allowed; agrees with ref to 2^-21 relative.
+// Any value is allowed; agrees with ref to 2^-21 relative, or to 2^-126 where a sigmoid is smaller.
 void Activate(Stream& stream, Activation kind, Span<float> values);
 
 // The gradient with respect to an activation's inputs, in place.

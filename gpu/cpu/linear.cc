@@ -20,7 +20,9 @@ namespace {
 constexpr int64_t kSmallestGemvSize = 100;   // elements of x
 constexpr int64_t kSmallestGemmSize = 1000;  // multiplications
 constexpr int64_t kSmallestGemmRows = 4;
+constexpr int64_t kSmallestNarrowRows = 2;
 constexpr int64_t kSmallestNarrowInputs = 64;
+constexpr int64_t kSmallestByteColumnRows = 16;  // with one output, where OpenBLAS multiplies a vector
 
 int BlasSize(int64_t size) {
   DT_CHECK(size <= INT_MAX, size);
@@ -36,7 +38,7 @@ bool GemmPays(MatrixView<const float> x, int64_t outputs) {
 }
 
 bool NarrowPays(MatrixView<const float> x, int64_t outputs) {
-  return outputs > 1 && outputs <= cpu::kMostNarrowColumns && GemmPays(x, outputs) &&
+  return outputs > 1 && outputs <= cpu::kMostNarrowColumns && x.rows >= kSmallestNarrowRows &&
          x.cols >= kSmallestNarrowInputs;
 }
 
@@ -122,7 +124,9 @@ void LinearGradient(Stream&, MatrixView<const float> x, MatrixView<const float> 
   }
 }
 
-bool BytesPay(int64_t outputs) { return outputs <= cpu::kMostNarrowColumns; }
+bool BytesPay(int64_t rows, int64_t outputs) {
+  return outputs == 1 ? rows >= kSmallestByteColumnRows : outputs <= cpu::kMostNarrowColumns;
+}
 
 void LinearForward(Stream& stream, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out) {

@@ -111,7 +111,7 @@ DenseModel::Inputs DenseModel::InputsOf(const Batch& batch) {
   Inputs inputs;
   if (batch.inputs != nullptr || batch.rows == 0) {
     inputs.floats = {batch.inputs, batch.rows, batch.columns};
-  } else if (gpu::BytesPay(layers_[0].outputs)) {
+  } else if (gpu::BytesPay(batch.rows, layers_[0].outputs)) {
     inputs.as_bytes = true;
     inputs.bytes = batch.bytes;
   } else {

@@ -166,6 +166,57 @@ TEST_CASE("model: the gradient of a batch is the mean of those of its rows") {
   }
 }
 
+// The same images as bytes in a table and as floats.
+struct ByteImages {
+  ByteImages(int64_t count, int64_t columns) : table(count * columns), floats(table.size()), rows(count) {
+    for (size_t i = 0; i < table.size(); ++i) {
+      table[i] = static_cast<uint8_t>(CounterRandom(6).Below(i, 256));
+    }
+    // Row i of the batch is the table's row count - 1 - i.
+    for (int64_t i = 0; i < count; ++i) {
+      rows[i] = count - 1 - i;
+      for (int64_t j = 0; j < columns; ++j) {
+        floats[i * columns + j] = static_cast<float>(table[rows[i] * columns + j]) / 255;
+      }
+    }
+  }
+  std::vector<uint8_t> table;
+  std::vector<float> floats;
+  std::vector<int64_t> rows;
+};
+
+void CheckSameGradient(const ModelConfig& config, int64_t count) {
+  const Layout layout = LayoutOf(config);
+  const int64_t inputs = *config.inputs;
+  const ByteImages images(count, inputs);
+  const auto model = MakeModel(config, layout, count);
+  const std::vector<float> parameters = Normals(layout.size, 4);
+  // The second batch is shorter, and meets what the first has left.
+  for (const int64_t rows : {count, count / 2 + 1}) {
+    const Rows labelled(config, count);
+    Batch floats = labelled.Part(0, rows);
+    Batch bytes = floats;
+    floats.inputs = images.floats.data();
+    bytes.inputs = nullptr;
+    bytes.bytes = {{images.table.data(), count, inputs}, {images.rows.data(), rows}};
+    std::vector<float> of_floats(layout.size), of_bytes(layout.size);
+    const float loss = model->Gradient(parameters.data(), floats, of_floats.data());
+    CHECK(model->Gradient(parameters.data(), bytes, of_bytes.data()) == doctest::Approx(loss));
+    for (int64_t i = 0; i < layout.size; ++i) CHECK(std::abs(of_bytes[i] - of_floats[i]) <= 1e-4);
+  }
+}
+
+TEST_CASE("model: images as bytes give the gradient of the same images as floats") {
+  for (const int64_t rows : {1, 5, 40}) {
+    for (const ModelKind kind : {ModelKind::kLogistic, ModelKind::kSoftmax}) {
+      CheckSameGradient(ConfigOf(kind, 70), rows);
+    }
+    ModelConfig mlp = ConfigOf(ModelKind::kMlp, 70);
+    mlp.hidden = {20};  // more outputs than byte kernels take: the rows are gathered
+    CheckSameGradient(mlp, rows);
+  }
+}
+
 TEST_CASE("model: variables are read and written where the layout puts them") {
   const ModelConfig config = ConfigOf(ModelKind::kSoftmax, 6);
   const Layout plain = LayoutOf(config);

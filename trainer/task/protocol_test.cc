@@ -351,11 +351,13 @@ TEST_CASE("blocks: a gradient in two blocks is one step, counted with the second
   RawWorker& worker = run.worker;
   const std::vector<float> first(kBlockValues, 1), second(5, 1);
   worker.SendPush(4, first, 0);
-  CHECK(worker.Expect<wire::Weights>()->global_step() == 0);
-  worker.SendPush(5, second, 1);
   const wire::Weights* weights = worker.Expect<wire::Weights>();
+  CHECK(weights->global_step() == 0);
+  CHECK(worker.Values(*weights) == std::vector<float>(kBlockValues, -1));
+  worker.SendPush(5, second, 1);
+  weights = worker.Expect<wire::Weights>();
   CHECK(weights->global_step() == 1);
-  CHECK(weights->values()->size() == 5 * sizeof(float));
+  CHECK(worker.Values(*weights) == std::vector<float>(5, -1));
   worker.SendPush(5, second, 1);  // once more: answered, not applied
   CHECK(worker.Expect<wire::Weights>()->version() == 1);
   worker.End(6);
