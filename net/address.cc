@@ -90,4 +90,12 @@ bool IsLoopback(std::string_view host) {
   return text == "localhost";
 }
 
+bool IsWildcard(std::string_view host) {
+  const std::string text(host);
+  in_addr v4;
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return v4.s_addr == INADDR_ANY;
+  in6_addr v6;
+  return inet_pton(AF_INET6, text.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
+}
+
 }  // namespace dtrain::net

@@ -25,5 +25,7 @@ std::string ZmqEndpoint(const Address& address);
 
 // Whether `host` (as in Address::host) can be reached from this machine only: 127.0.0.0/8, ::1, localhost.
 bool IsLoopback(std::string_view host);
+// Whether it means every address of a machine, 0.0.0.0 or ::, to listen at and not to connect to.
+bool IsWildcard(std::string_view host);
 
 }  // namespace dtrain::net

@@ -66,4 +66,9 @@ TEST_CASE("address: only hosts that cannot be reached from elsewhere are loopbac
   }
 }
 
+TEST_CASE("address: wildcards are known in every spelling") {
+  for (const char* host : {"0.0.0.0", "::", "0:0::0"}) CHECK(IsWildcard(host));
+  for (const char* host : {"127.0.0.1", "0.0.0.1", "::1", "localhost", "0"}) CHECK_FALSE(IsWildcard(host));
+}
+
 }  // namespace dtrain::net

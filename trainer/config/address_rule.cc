@@ -20,6 +20,8 @@ std::string AddressProblem(const std::string& text) {
   }
 }
 
+bool CanConnect(const std::string& address) { return !net::IsWildcard(net::ParseAddress(address).host); }
+
 std::string AddressIdentity(const std::string& address) {
   const net::Address parsed = net::ParseAddress(address);
   if (parsed.port == 0) return "";

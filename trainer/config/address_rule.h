@@ -12,4 +12,7 @@ std::string AddressProblem(const std::string& text);
 // are never one. The address is a good one.
 std::string AddressIdentity(const std::string& address);
 
+// Whether others can connect to it: 0.0.0.0 and [::] are for listening only. The address is a good one.
+bool CanConnect(const std::string& address);
+
 }  // namespace dtrain

@@ -156,6 +156,12 @@ void Rules::CheckAddresses() {
     const std::string key = "cluster." + role;
     const auto& addresses = role == "ps" ? config_.cluster.ps : config_.cluster.worker;
     for (size_t i = 0; i < addresses.size(); ++i) {
+      if (role == "ps" && !CanConnect(addresses[i])) {
+        problems_.Add(PlaceOf(key),
+                      fmt::format("{}[{}] = {}; must be where the other machines reach this ps. "
+                                  "Name its host here; net.bind says where it listens.",
+                                  key, i, addresses[i]));
+      }
       const std::string identity = AddressIdentity(addresses[i]);
       if (identity.empty()) continue;
       const auto [owner, is_new] = owners.emplace(identity, fmt::format("{} {}", role, i));

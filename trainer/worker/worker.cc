@@ -139,7 +139,8 @@ void Worker::Step(const Batch& batch) {
   const float loss =
       model_->Gradient(parameters_.data(), batch, gradient.floats(), summarised ? &correct : nullptr);
   if (!std::isfinite(loss)) {
-    throw Diverged(fmt::format("the loss is {} at local step {}", loss, local_step_ + 1));
+    throw Diverged(
+        fmt::format("the loss is {} at local step {}", std::isnan(loss) ? "nan" : "inf", local_step_ + 1));
   }
   const int64_t rows = batch.rows;
   client_.Push(gradient, static_cast<uint32_t>(rows));
