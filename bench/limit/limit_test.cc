@@ -44,7 +44,6 @@ TEST_CASE("limit: a step moves its gradient there and the weights back") {
   if (!CanFork()) return;
   LimitPlan plan = SmallPlan();
   plan.layers = {20, 8, 4};
-  plan.rows = 30;
   plan.batch = 10;
   plan.parameters = plan.block = 21 * 8 + 9 * 4;
   CHECK(RunLimit(plan).bytes_per_exchange == 104 + 112 + 2 * plan.block * 4);
@@ -63,7 +62,6 @@ TEST_CASE("limit: a pull of blocks moves them one way") {
 TEST_CASE("limit: the gradient of a last layer is the product of its inputs and its slopes") {
   LimitPlan plan;
   plan.layers = {3, 2};
-  plan.rows = 1;
   plan.batch = 1;
   std::vector<float> parameters(8, 0.5f);
   std::vector<float> gradient(8, -1.0f);

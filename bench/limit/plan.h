@@ -20,7 +20,6 @@ struct LimitPlan {
   // The step's products before each request: inputs, hidden layers, outputs. Empty: none.
   std::vector<int64_t> layers;
   int64_t batch = 100;
-  int64_t rows = 1;  // of the table of bytes that batches are gathered from
 
   int64_t blocks() const { return block == 0 ? 1 : parameters / block; }
 };

@@ -11,9 +11,7 @@
 namespace dtrain::bench {
 namespace {
 
-// Rows of MNIST that are left when the config holds some out, and its batch.
-constexpr int64_t kTrainingRows = 55000;
-constexpr int64_t kBatch = 100;
+constexpr int64_t kBatch = 100;  // of the configs
 
 // What the first runs of a job tell: how long later ones should be and what one exchange moves.
 struct Measured {
@@ -43,8 +41,7 @@ std::vector<std::string> LimitFlags(const Job& job, const Measured& measured) {
                                     "--reply-header",   header,
                                     "--parameters",     std::to_string(job.block()),
                                     "--block",          std::to_string(job.block()),
-                                    "--batch",          std::to_string(kBatch),
-                                    "--rows",           std::to_string(kTrainingRows)};
+                                    "--batch",          std::to_string(kBatch)};
   if (!job.layers.empty()) flags.insert(flags.end(), {"--layers", LayerText(job.layers)});
   return flags;
 }
