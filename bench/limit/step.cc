@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 namespace dtrain::bench {
 namespace {
-
-// Never written again for the last layer, in place of a loss.
-constexpr float kSlope = 0.001f;
 
 struct Product {
   CBLAS_TRANSPOSE left = CblasNoTrans;
@@ -30,7 +28,16 @@ void Multiply(const Product& shape, const float* left, const float* right, float
 
 }  // namespace
 
-LimitStep::LimitStep(const LimitPlan& plan) : sizes_(plan.layers), batch_(plan.batch) {
+std::vector<float> RandomBatch(const LimitPlan& plan) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> uniform(0, 1);
+  std::vector<float> batch(static_cast<size_t>(plan.batch * plan.layers.front()));
+  std::generate(batch.begin(), batch.end(), [&] { return uniform(random); });
+  return batch;
+}
+
+LimitStep::LimitStep(const LimitPlan& plan, std::vector<float> batch)
+    : sizes_(plan.layers), batch_(plan.batch) {
   int64_t offset = 0;
   for (size_t i = 0; i < sizes_.size(); ++i) {
     values_.emplace_back(static_cast<size_t>(batch_ * sizes_[i]));
@@ -38,9 +45,7 @@ LimitStep::LimitStep(const LimitPlan& plan) : sizes_(plan.layers), batch_(plan.b
     offsets_.push_back(offset);
     if (i + 1 < sizes_.size()) offset += (sizes_[i] + 1) * sizes_[i + 1];
   }
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> pixel(0, 1);
-  std::generate(values_.front().begin(), values_.front().end(), [&] { return pixel(random); });
+  values_.front() = std::move(batch);
 }
 
 void LimitStep::Run(const float* parameters, float* gradient) {

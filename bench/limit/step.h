@@ -10,13 +10,22 @@
 
 namespace dtrain::bench {
 
+// The slope of the loss at each output of the last layer, in place of a loss.
+inline constexpr float kSlope = 0.001f;
+
+// A batch for the plan's step, each number from 0 to 1.
+std::vector<float> RandomBatch(const LimitPlan& plan);
+
 class LimitStep {
  public:
-  explicit LimitStep(const LimitPlan& plan);
+  // `batch`: [rows, inputs].
+  LimitStep(const LimitPlan& plan, std::vector<float> batch);
 
   // `parameters` and `gradient`: for each layer its weights [inputs, outputs], then its biases, which are
   // neither read nor written.
   void Run(const float* parameters, float* gradient);
+  // What the last layer made of the batch: [rows, outputs].
+  const std::vector<float>& outputs() const { return values_.back(); }
 
  private:
   const std::vector<int64_t> sizes_;
