@@ -2,8 +2,8 @@
 # Measures dtrain beside its limits, in turns; prints a table and a line that describes the machine.
 # docs/performance.md says what each row is and how to read it.
 #   bench/run.sh [--rounds 5] [--seconds 4] [--only NAME]... [--json FILE]
-# --only takes what a row's name begins with: softmax, linear, mlp, in_process, stream, startup, memory,
-# kernel, message. MNIST is read from ../shared/data, or from DTRAIN_SHARED_DATA as in the tests; where it is
+# --only takes what a row's name begins with, such as softmax, stream or memory_ps; where none does, all
+# names are told. MNIST is read from ../shared/data, or from DTRAIN_SHARED_DATA as in the tests; where it is
 # not, digits are drawn.
 set -euo pipefail
 cd "$(dirname "$0")/.."

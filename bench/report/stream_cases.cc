@@ -69,7 +69,7 @@ const std::vector<StreamCase>& Streams() {
 std::vector<Case> StreamCases(const Settings& settings) {
   std::vector<Case> cases;
   for (const StreamCase& stream : Streams()) {
-    cases.push_back({stream.name, [&] { return MeasureStream(settings, stream); }});
+    cases.push_back({{stream.name}, [&] { return MeasureStream(settings, stream); }});
   }
   return cases;
 }

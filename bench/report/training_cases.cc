@@ -69,9 +69,11 @@ std::vector<Row> MeasureJob(const Settings& settings, const Job& job) {
   return {row};
 }
 
+std::string InProcessName(const Job& job) { return "in_process_" + job.name; }
+
 // The limit of threads are processes: threads ought not to be slower.
 std::vector<Row> MeasureInProcess(const Settings& settings, const Job& job) {
-  Row row = {"in_process_" + job.name,
+  Row row = {InProcessName(job),
              job.config + ".yaml: --in-process, beside processes",
              "global steps/s",
              "1",
@@ -92,10 +94,10 @@ std::vector<Row> MeasureInProcess(const Settings& settings, const Job& job) {
 
 std::vector<Case> TrainingCases(const Settings& settings) {
   std::vector<Case> cases;
-  for (const Job& job : Jobs()) cases.push_back({job.name, [&] { return MeasureJob(settings, job); }});
+  for (const Job& job : Jobs()) cases.push_back({{job.name}, [&] { return MeasureJob(settings, job); }});
   for (const char* name : {"softmax", "linear", "mlp"}) {
     const Job& job = FindJob(name);
-    cases.push_back({"in_process_" + job.name, [&] { return MeasureInProcess(settings, job); }});
+    cases.push_back({{InProcessName(job)}, [&] { return MeasureInProcess(settings, job); }});
   }
   return cases;
 }
