@@ -1,15 +1,17 @@
-// 64 MiB of parameters through a real ps, beside raw ZeroMQ that moves them in chunks.
+// 64 MiB of parameters through a real ps, beside raw ZeroMQ that moves them in chunks of the same size, as
+// many of them open.
 #include <cmath>
 
 #include "bench/report/cases.h"
 #include "bench/report/exchange_program.h"
+#include "trainer/model/blocks.h"
+#include "trainer/peer/peer_link.h"
 
 namespace dtrain::bench {
 namespace {
 
 constexpr int64_t kParameters = 16 << 20;  // 64 MiB
-constexpr int64_t kChunk = 256 << 10;      // 1 MiB
-constexpr int64_t kChunks = kParameters / kChunk;
+constexpr int64_t kChunks = kParameters / kBlockValues;
 constexpr double kMib = 1 << 20;
 
 struct StreamCase {
@@ -23,9 +25,9 @@ struct StreamCase {
 
 std::vector<std::string> LimitFlags(const StreamCase& stream, int64_t times) {
   std::vector<std::string> flags = {"--clients",    "1",
-                                    "--open",       "8",
+                                    "--open",       std::to_string(kOpenBlocks),
                                     "--parameters", std::to_string(kParameters),
-                                    "--block",      std::to_string(kChunk),
+                                    "--block",      std::to_string(kBlockValues),
                                     "--warm-up",    std::to_string(2 * kChunks),
                                     "--exchanges",  std::to_string((times + 2) * kChunks)};
   flags.insert(flags.end(), stream.limit_flags.begin(), stream.limit_flags.end());
