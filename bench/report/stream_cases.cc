@@ -37,7 +37,10 @@ std::vector<std::string> LimitFlags(const StreamCase& stream, int64_t times) {
 double MibPerSecond(const Exchanged& exchanged) { return exchanged.per_s * exchanged.bytes / kMib; }
 
 std::vector<Row> MeasureStream(const Settings& settings, const StreamCase& stream) {
-  Row row = {stream.name, stream.what, "MiB/s", stream.to_reach, false, {}, {}, {}, {}};
+  const bool both_ways = stream.mode == "push";
+  Row row = {
+      stream.name, stream.what, both_ways ? "MiB/s both ways" : "MiB/s", stream.to_reach, false, {}, {},
+      {},          {}};
   const int64_t times = std::max<int64_t>(2, std::llround(stream.exchanges_per_s * settings.seconds));
   for (int round = 0; round < settings.rounds; ++round) {
     const Exchanged ours = RunExchange(settings, kStreamProgram,
@@ -53,9 +56,14 @@ std::vector<Row> MeasureStream(const Settings& settings, const StreamCase& strea
 
 const std::vector<StreamCase>& Streams() {
   static const std::vector<StreamCase> streams = {
-      {"stream_push", "64 MiB pushed and pulled, both counted", "push", {}, 10, "0.7"},
+      {"stream_push", "64 MiB pushed and 64 MiB pulled", "push", {}, 10, "0.7"},
       {"stream_pull", "64 MiB pulled", "pull", {"--no-gradients"}, 20, "0.7"},
-      {"stream_moved_push", "64 MiB pushed and pulled, beside moving alone", "push", {"--no-passes"}, 10, ""},
+      {"stream_moved_push",
+       "64 MiB pushed and 64 MiB pulled, beside moving alone",
+       "push",
+       {"--no-passes"},
+       10,
+       ""},
       {"stream_moved_pull",
        "64 MiB pulled, beside moving alone",
        "pull",
