@@ -20,6 +20,8 @@ struct Arguments {
   Settings settings;
   std::vector<std::string> only;  // what the names of rows begin with; empty: all
   std::string json;
+  std::string directory;
+  double load = Load();
 };
 
 void AddFlags(CLI::App& app, Arguments* arguments) {
@@ -33,6 +35,8 @@ void AddFlags(CLI::App& app, Arguments* arguments) {
   app.add_option("--only", arguments->only, "rows whose name begins so; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--json", arguments->json, "a file for all values");
+  app.add_option("--directory", arguments->directory, "what a relative --json begins at; left out: here");
+  app.add_option("--load", arguments->load, "the machine's load before the build; left out: that of now");
   app.add_option("--data", settings.data, "the directory with mnist/; left out: digits are drawn instead");
 }
 
@@ -67,7 +71,7 @@ std::vector<Case> AllCases(const Settings& settings) {
 int Report(const Arguments& arguments) {
   const Settings& settings = arguments.settings;
   const std::vector<Case> cases = Choose(AllCases(settings), arguments.only);
-  const std::string machine = DescribeMachine();
+  const std::string machine = DescribeMachine(arguments.load);
   fmt::print("{}\nMedians of {} rounds.{}\n\n", machine, settings.rounds,
              settings.data.empty() ? " MNIST is not there: drawn digits of the same number and size." : "");
   PrintTableHead();
@@ -86,7 +90,8 @@ int Report(const Arguments& arguments) {
     }
   }
   if (!arguments.json.empty()) {
-    WriteFileAtomically(arguments.json, ReportJson(machine, settings.rounds, rows));
+    const std::filesystem::path path = std::filesystem::path(arguments.directory) / arguments.json;
+    WriteFileAtomically(path, ReportJson(machine, settings.rounds, rows));
   }
   return failed == 0 ? 0 : 1;
 }
