@@ -12,6 +12,7 @@ namespace dtrain::bench {
 namespace {
 
 constexpr double kNanosPerMicro = 1000;
+constexpr double kKernelShare = 0.125;  // of the length of a job's turn
 
 std::string Output(const Settings& settings, const std::string& program,
                    const std::vector<std::string>& flags) {
@@ -47,6 +48,7 @@ std::vector<Row> MeasureBenchmark(const Settings& settings, const std::string& p
       Output(settings, program,
              {"--benchmark_format=json", fmt::format("--benchmark_filter=^{}/", row.what),
               "--benchmark_enable_random_interleaving=true",
+              fmt::format("--benchmark_min_time={:.3f}", kKernelShare * settings.seconds),
               fmt::format("--benchmark_repetitions={}", settings.rounds)}));
   for (const auto& run : report.at("benchmarks")) AddRun(run, &row);
   return {row};

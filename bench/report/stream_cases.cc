@@ -4,6 +4,7 @@
 
 #include "bench/report/cases.h"
 #include "bench/report/exchange_program.h"
+#include "bench/report/turns.h"
 #include "trainer/model/blocks.h"
 #include "trainer/peer/peer_link.h"
 
@@ -42,15 +43,18 @@ std::vector<Row> MeasureStream(const Settings& settings, const StreamCase& strea
       stream.name, stream.what, both_ways ? "MiB/s both ways" : "MiB/s", stream.to_reach, false, {}, {},
       {},          {}};
   const int64_t times = std::max<int64_t>(2, std::llround(stream.exchanges_per_s * settings.seconds));
-  for (int round = 0; round < settings.rounds; ++round) {
+  const auto run_dtrain = [&] {
     const Exchanged ours = RunExchange(settings, kStreamProgram,
                                        {stream.mode, std::to_string(kParameters), std::to_string(times)});
-    const Exchanged limit = RunExchange(settings, kLimitProgram, LimitFlags(stream, times));
     row.dtrain.push_back(MibPerSecond(ours));
     row.dtrain_bytes = ours.bytes;
+  };
+  const auto run_limit = [&] {
+    const Exchanged limit = RunExchange(settings, kLimitProgram, LimitFlags(stream, times));
     row.limit.push_back(MibPerSecond(limit));
     row.limit_bytes = limit.bytes * kChunks;
-  }
+  };
+  TakeTurns(settings.rounds, run_dtrain, run_limit);
   return {row};
 }
 

@@ -7,6 +7,7 @@
 #include "bench/report/cases.h"
 #include "bench/report/exchange_program.h"
 #include "bench/report/job.h"
+#include "bench/report/turns.h"
 
 namespace dtrain::bench {
 namespace {
@@ -58,14 +59,17 @@ std::vector<Row> MeasureJob(const Settings& settings, const Job& job) {
   const int64_t first_length = measured.steps / 4 / job.workers;
   const Exchanged first = RunExchange(settings, kLimitProgram, WithExchanges(flags, first_length));
   const int64_t exchanges = std::llround(first.per_s * settings.seconds) / job.workers;
-  for (int round = 0; round < settings.rounds; ++round) {
+  const auto run_dtrain = [&] {
     const JobResult result = RunJob(settings, job, measured.steps, {});
-    const Exchanged limit = RunExchange(settings, kLimitProgram, WithExchanges(flags, exchanges));
     row.dtrain.push_back(result.steps_per_s);
     row.dtrain_bytes = result.bytes_sent / result.global_step;
+  };
+  const auto run_limit = [&] {
+    const Exchanged limit = RunExchange(settings, kLimitProgram, WithExchanges(flags, exchanges));
     row.limit.push_back(limit.per_s);
     row.limit_bytes = limit.bytes;
-  }
+  };
+  TakeTurns(settings.rounds, run_dtrain, run_limit);
   return {row};
 }
 
@@ -83,10 +87,10 @@ std::vector<Row> MeasureInProcess(const Settings& settings, const Job& job) {
              {},
              {}};
   const int64_t steps = Measure(settings, job).steps;
-  for (int round = 0; round < settings.rounds; ++round) {
-    row.dtrain.push_back(RunJob(settings, job, steps, {"--in-process"}).steps_per_s);
-    row.limit.push_back(RunJob(settings, job, steps, {}).steps_per_s);
-  }
+  TakeTurns(
+      settings.rounds,
+      [&] { row.dtrain.push_back(RunJob(settings, job, steps, {"--in-process"}).steps_per_s); },
+      [&] { row.limit.push_back(RunJob(settings, job, steps, {}).steps_per_s); });
   return {row};
 }
 
