@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "bench/limit/raw_socket.h"
@@ -10,12 +11,10 @@
 namespace dtrain::bench {
 namespace {
 
-constexpr float kFirstWeight = 0.01f;
-
 class LimitClient {
  public:
   LimitClient(const LimitPlan& plan, const std::string& endpoint);
-  void Run();
+  std::vector<float> Run();
 
  private:
   void Begin();
@@ -37,10 +36,10 @@ LimitClient::LimitClient(const LimitPlan& plan, const std::string& endpoint)
     : plan_(plan),
       socket_(ZMQ_DEALER),
       header_(static_cast<size_t>(plan.request_header)),
-      parameters_(static_cast<size_t>(plan.parameters), kFirstWeight),
+      parameters_(static_cast<size_t>(plan.parameters)),
       gradients_(plan.layers.empty() ? 1 : static_cast<size_t>(plan.open + 1),
-                 std::vector<float>(parameters_.size(), kFirstWeight)) {
-  if (!plan.layers.empty()) step_ = std::make_unique<LimitStep>(plan);
+                 std::vector<float>(parameters_.size(), kFirstValue)) {
+  if (!plan.layers.empty()) step_ = std::make_unique<LimitStep>(plan, RandomBatch(plan));
   socket_.Connect(endpoint);
 }
 
@@ -77,7 +76,7 @@ bool LimitClient::Collect(bool wait) {
   return true;
 }
 
-void LimitClient::Run() {
+std::vector<float> LimitClient::Run() {
   Begin();
   for (int64_t i = 0; i < plan_.exchanges; ++i) {
     Push(i);
@@ -86,10 +85,13 @@ void LimitClient::Run() {
     }
   }
   while (open_ > 0) Collect(true);
+  return std::move(parameters_);
 }
 
 }  // namespace
 
-void RunLimitClient(const LimitPlan& plan, const std::string& endpoint) { LimitClient(plan, endpoint).Run(); }
+std::vector<float> RunLimitClient(const LimitPlan& plan, const std::string& endpoint) {
+  return LimitClient(plan, endpoint).Run();
+}
 
 }  // namespace dtrain::bench

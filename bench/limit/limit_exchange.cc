@@ -25,7 +25,6 @@ void AddFlags(CLI::App& app, LimitPlan* plan) {
   app.add_option("--layers", plan->layers, "sizes, such as 784,100,10; left out: nothing is computed")
       ->delimiter(',');
   app.add_option("--batch", plan->batch, "rows of a step");
-  app.add_option("--rows", plan->rows, "rows of the table that batches are gathered from");
 }
 
 }  // namespace

@@ -6,6 +6,9 @@
 
 namespace dtrain::bench {
 
+// Of all weights and gradients; clients have no weights before the server shows them some.
+inline constexpr float kFirstValue = 0.01f;
+
 struct LimitPlan {
   int64_t clients = 1;
   int64_t exchanges = 1000;     // of each client
@@ -17,10 +20,10 @@ struct LimitPlan {
   int64_t block = 0;       // floats of a payload frame, a part of the parameters; 0: headers alone
   bool gradients = true;   // whether requests carry a block, or replies alone do
   bool passes = true;      // whether blocks are applied and copied, or only moved
+  float rate = 1e-9f;      // so small that weights stay near where they began, however long the run is
   // The step's products before each request: inputs, hidden layers, outputs. Empty: none.
   std::vector<int64_t> layers;
   int64_t batch = 100;
-  int64_t rows = 1;  // of the table of bytes that batches are gathered from
 
   int64_t blocks() const { return block == 0 ? 1 : parameters / block; }
 };

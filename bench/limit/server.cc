@@ -10,10 +10,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// So small that weights stay near where they began, whatever the length of the run.
-constexpr float kRate = 1e-9f;
-constexpr float kFirstWeight = 0.01f;
-
 // Replies that may be on their way, and the version that is made meanwhile. Of many blocks, one that is asked
 // for again was received long ago.
 size_t VersionCount(const LimitPlan& plan) {
@@ -26,7 +22,7 @@ LimitServer::LimitServer(const LimitPlan& plan, RawSocket& socket)
     : plan_(plan),
       socket_(socket),
       reply_header_(static_cast<size_t>(plan.reply_header)),
-      versions_(VersionCount(plan), std::vector<float>(static_cast<size_t>(plan.parameters), kFirstWeight)),
+      versions_(VersionCount(plan), std::vector<float>(static_cast<size_t>(plan.parameters), kFirstValue)),
       current_(static_cast<size_t>(plan.blocks())) {}
 
 void LimitServer::AwaitClients() {
@@ -49,8 +45,17 @@ const float* LimitServer::Version(int64_t block, const RawFrame& gradient) {
   if (gradient.size() == 0 || !plan_.passes) return weights;
   current = (current + 1) % versions_.size();
   float* const updated = versions_[current].data() + offset;
-  UpdatePass(weights, static_cast<const AnyFloat*>(gradient.data()), kRate, updated, plan_.block);
+  UpdatePass(weights, static_cast<const AnyFloat*>(gradient.data()), plan_.rate, updated, plan_.block);
   return updated;
+}
+
+std::vector<float> LimitServer::Weights() const {
+  std::vector<float> weights;
+  for (size_t block = 0; block < current_.size(); ++block) {
+    const auto begin = versions_[current_[block]].begin() + static_cast<int64_t>(block) * plan_.block;
+    weights.insert(weights.end(), begin, begin + plan_.block);
+  }
+  return weights;
 }
 
 void LimitServer::Answer() {

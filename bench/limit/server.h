@@ -21,6 +21,8 @@ class LimitServer {
 
   // Lets the clients begin when all are here, and answers them until each has had its exchanges.
   LimitResult Run();
+  // The newest version of each block.
+  std::vector<float> Weights() const;
 
  private:
   void AwaitClients();

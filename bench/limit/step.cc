@@ -3,16 +3,11 @@
 #include <cblas.h>
 
 #include <algorithm>
-#include <numeric>
 #include <random>
-
-#include "bench/limit/passes.h"
+#include <utility>
 
 namespace dtrain::bench {
 namespace {
-
-// Never written again for the last layer, in place of a loss.
-constexpr float kSlope = 0.001f;
 
 struct Product {
   CBLAS_TRANSPOSE left = CblasNoTrans;
@@ -33,15 +28,16 @@ void Multiply(const Product& shape, const float* left, const float* right, float
 
 }  // namespace
 
-LimitStep::LimitStep(const LimitPlan& plan)
-    : sizes_(plan.layers),
-      batch_(plan.batch),
-      table_(static_cast<size_t>(plan.rows * plan.layers.front())),
-      order_(static_cast<size_t>(plan.rows)) {
+std::vector<float> RandomBatch(const LimitPlan& plan) {
   std::mt19937 random(1);
-  std::generate(table_.begin(), table_.end(), [&] { return static_cast<uint8_t>(random()); });
-  std::iota(order_.begin(), order_.end(), 0);
-  std::shuffle(order_.begin(), order_.end(), random);
+  std::uniform_real_distribution<float> uniform(0, 1);
+  std::vector<float> batch(static_cast<size_t>(plan.batch * plan.layers.front()));
+  std::generate(batch.begin(), batch.end(), [&] { return uniform(random); });
+  return batch;
+}
+
+LimitStep::LimitStep(const LimitPlan& plan, std::vector<float> batch)
+    : sizes_(plan.layers), batch_(plan.batch) {
   int64_t offset = 0;
   for (size_t i = 0; i < sizes_.size(); ++i) {
     values_.emplace_back(static_cast<size_t>(batch_ * sizes_[i]));
@@ -49,17 +45,10 @@ LimitStep::LimitStep(const LimitPlan& plan)
     offsets_.push_back(offset);
     if (i + 1 < sizes_.size()) offset += (sizes_[i] + 1) * sizes_[i + 1];
   }
-}
-
-// The last rows, where no whole batch is left, are passed over.
-void LimitStep::Gather() {
-  if (next_row_ + batch_ > static_cast<int64_t>(order_.size())) next_row_ = 0;
-  GatherPass(table_.data(), order_.data() + next_row_, batch_, sizes_.front(), values_.front().data());
-  next_row_ += batch_;
+  values_.front() = std::move(batch);
 }
 
 void LimitStep::Run(const float* parameters, float* gradient) {
-  Gather();
   const size_t layers = sizes_.size() - 1;
   for (size_t i = 0; i < layers; ++i) {
     Multiply({CblasNoTrans, CblasNoTrans, batch_, sizes_[i + 1], sizes_[i]}, values_[i].data(),

@@ -1,5 +1,6 @@
-// What the report measures. Each case runs dtrain and its limit in turns, round by round.
-// Cases keep a reference to the settings. They throw std::runtime_error where something cannot be run.
+// What the report measures. Each case runs dtrain and its limit in turns, round by round. Many short turns:
+// with few long ones, a machine that others use too is another one in the second half of a round. Cases keep
+// a reference to the settings. They throw std::runtime_error where something cannot be run.
 #pragma once
 
 #include <string>
@@ -10,11 +11,11 @@
 namespace dtrain::bench {
 
 struct Settings {
-  int rounds = 5;
-  double seconds = 4;   // how long one side of a round is to take
-  std::string bin;      // Bazel's directory of binaries
-  std::string data;     // the directory with mnist/; empty: digits are drawn instead
-  std::string scratch;  // a directory for what is written meanwhile
+  int rounds = 15;
+  double seconds = 1.2;  // how long one side of a round is to take
+  std::string bin;       // Bazel's directory of binaries
+  std::string data;      // the directory with mnist/; empty: digits are drawn instead
+  std::string scratch;   // a directory for what is written meanwhile
 
   std::string Program(const std::string& label) const { return bin + "/" + label; }
 };

@@ -85,8 +85,8 @@ std::vector<Row> MeasureMemory(const Settings& settings) {
 }  // namespace
 
 std::vector<Case> FootprintCases(const Settings& settings) {
-  return {{"startup", [&] { return MeasureStartup(settings); }},
-          {"memory", [&] { return MeasureMemory(settings); }}};
+  return {{{"startup"}, [&] { return MeasureStartup(settings); }},
+          {{"memory_ps", "memory_worker"}, [&] { return MeasureMemory(settings); }}};
 }
 
 }  // namespace dtrain::bench

@@ -7,12 +7,10 @@
 #include <stdexcept>
 
 #include "bench/report/process.h"
+#include "net/codec.h"
 
 namespace dtrain::bench {
 namespace {
-
-// Tensors up to this travel in the header (docs/wire.md).
-constexpr int64_t kInlineBytes = 2048;
 
 void Set(std::vector<std::string>* flags, const std::string& key_and_value) {
   flags->push_back("--set");
@@ -45,7 +43,7 @@ std::string Job::what() const {
 int64_t Job::block() const {
   int64_t parameters = 0;
   for (size_t i = 0; i + 1 < layers.size(); ++i) parameters += (layers[i] + 1) * layers[i + 1];
-  return parameters * static_cast<int64_t>(sizeof(float)) > kInlineBytes ? parameters : 0;
+  return static_cast<size_t>(parameters) * sizeof(float) > net::kInlineBytes ? parameters : 0;
 }
 
 const std::vector<Job>& Jobs() {

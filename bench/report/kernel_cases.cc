@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "bench/report/cases.h"
 #include "bench/report/process.h"
@@ -12,9 +12,29 @@ namespace dtrain::bench {
 namespace {
 
 constexpr double kNanosPerMicro = 1000;
+constexpr double kKernelShare = 0.125;  // of the length of a job's turn
+
+std::string Output(const Settings& settings, const std::string& program,
+                   const std::vector<std::string>& flags) {
+  std::vector<std::string> command = {settings.Program("bench/" + program)};
+  command.insert(command.end(), flags.begin(), flags.end());
+  return OutputOf(command, settings.scratch + "/" + program);
+}
+
+// Of the program's lines, NAME/dtrain and NAME/limit, each NAME once, in order.
+std::vector<std::string> BenchmarkNames(const Settings& settings, const std::string& program) {
+  std::istringstream lines(Output(settings, program, {"--benchmark_list_tests=true"}));
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    const std::string name = line.substr(0, line.find('/'));
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  return names;
+}
 
 // The values of NAME/dtrain and NAME/limit by repetition; they were measured in a random order.
 void AddRun(const nlohmann::json& run, Row* row) {
+  if (run.at("run_type") != "iteration") return;
   const bool is_limit = run.at("name").get<std::string>().find("/limit") != std::string::npos;
   std::vector<double>& values = is_limit ? row->limit : row->dtrain;
   const size_t repetition = run.at("repetition_index");
@@ -22,38 +42,30 @@ void AddRun(const nlohmann::json& run, Row* row) {
   values[repetition] = run.at("cpu_time").get<double>() / kNanosPerMicro;
 }
 
-// Rows in the order in which they were registered.
-std::vector<Row> ParseBenchmarks(const std::string& prefix, const std::string& text) {
-  std::map<int, Row> by_family;
-  std::map<std::string, int> families;
-  const auto report = nlohmann::json::parse(text);
-  for (const auto& run : report.at("benchmarks")) {
-    if (run.at("run_type") != "iteration") continue;
-    const std::string full_name = run.at("name");
-    const std::string name = full_name.substr(0, full_name.find('/'));
-    const int family = families.emplace(name, run.at("family_index")).first->second;
-    Row& row = by_family[family];
-    if (row.name.empty()) row = {prefix + "_" + name, name, "us", "", true, {}, {}, {}, {}};
-    AddRun(run, &row);
-  }
-  std::vector<Row> rows;
-  for (auto& [family, row] : by_family) rows.push_back(std::move(row));
-  return rows;
-}
-
-std::vector<Row> MeasureBenchmarks(const Settings& settings, const std::string& program,
-                                   const std::string& prefix) {
-  const std::vector<std::string> command = {settings.Program("bench/" + program), "--benchmark_format=json",
-                                            "--benchmark_enable_random_interleaving=true",
-                                            fmt::format("--benchmark_repetitions={}", settings.rounds)};
-  return ParseBenchmarks(prefix, OutputOf(command, settings.scratch + "/" + program));
+// Both sides in a run of their own, so that their repetitions lie next to each other.
+std::vector<Row> MeasureBenchmark(const Settings& settings, const std::string& program, Row row) {
+  const auto report = nlohmann::json::parse(
+      Output(settings, program,
+             {"--benchmark_format=json", fmt::format("--benchmark_filter=^{}/", row.what),
+              "--benchmark_enable_random_interleaving=true",
+              fmt::format("--benchmark_min_time={:.3f}", kKernelShare * settings.seconds),
+              fmt::format("--benchmark_repetitions={}", settings.rounds)}));
+  for (const auto& run : report.at("benchmarks")) AddRun(run, &row);
+  return {row};
 }
 
 }  // namespace
 
 std::vector<Case> KernelCases(const Settings& settings) {
-  return {{"kernel", [&] { return MeasureBenchmarks(settings, "kernels_bench", "kernel"); }},
-          {"message", [&] { return MeasureBenchmarks(settings, "messages_bench", "message"); }}};
+  std::vector<Case> cases;
+  for (const std::string prefix : {"kernel", "message"}) {
+    const std::string program = prefix + "s_bench";
+    for (const std::string& name : BenchmarkNames(settings, program)) {
+      const Row row = {prefix + "_" + name, name, "us", "", true, {}, {}, {}, {}};
+      cases.push_back({{row.name}, [=, &settings] { return MeasureBenchmark(settings, program, row); }});
+    }
+  }
+  return cases;
 }
 
 }  // namespace dtrain::bench

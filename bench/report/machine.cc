@@ -38,11 +38,15 @@ double MemoryGib() {
 
 }  // namespace
 
-std::string DescribeMachine() {
-  utsname kernel{};
-  uname(&kernel);
+double Load() {
   double load = 0;
   getloadavg(&load, 1);
+  return load;
+}
+
+std::string DescribeMachine(double load) {
+  utsname kernel{};
+  uname(&kernel);
   return fmt::format("{} cores of {}, {}, {} {}, {:.0f} GiB, load {:.2f}", Cores(), CpuModel(),
                      InstructionSet(), kernel.sysname, kernel.release, MemoryGib(), load);
 }

@@ -1,15 +1,15 @@
 // The report of bench/run.sh: runs dtrain and its limits in turns, prints a table, writes JSON.
 // See docs/performance.md for what each row is.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 
 #include "base/atomic_file.h"
 #include "bench/report/cases.h"
+#include "bench/report/choice.h"
 #include "bench/report/machine.h"
 #include "bench/report/table.h"
 
@@ -18,8 +18,10 @@ namespace {
 
 struct Arguments {
   Settings settings;
-  std::vector<std::string> only;  // what the names of cases begin with; empty: all
+  std::vector<std::string> only;  // what the names of rows begin with; empty: all
   std::string json;
+  std::string directory;
+  double load = Load();
 };
 
 void AddFlags(CLI::App& app, Arguments* arguments) {
@@ -30,9 +32,11 @@ void AddFlags(CLI::App& app, Arguments* arguments) {
   app.add_option("--seconds", settings.seconds, "how long one side of a round is to take")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--only", arguments->only, "cases whose name begins so; may be repeated")
+  app.add_option("--only", arguments->only, "rows whose name begins so; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--json", arguments->json, "a file for all values");
+  app.add_option("--directory", arguments->directory, "what a relative --json begins at; left out: here");
+  app.add_option("--load", arguments->load, "the machine's load before the build; left out: that of now");
   app.add_option("--data", settings.data, "the directory with mnist/; left out: digits are drawn instead");
 }
 
@@ -56,11 +60,6 @@ std::string BinaryDirectory() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path().parent_path();
 }
 
-bool Wanted(const Case& one, const std::vector<std::string>& only) {
-  const auto begins = [&](const std::string& text) { return one.name.rfind(text, 0) == 0; };
-  return only.empty() || std::any_of(only.begin(), only.end(), begins);
-}
-
 std::vector<Case> AllCases(const Settings& settings) {
   std::vector<Case> all;
   for (const auto& some : {TrainingCases, StreamCases, FootprintCases, KernelCases}) {
@@ -71,28 +70,30 @@ std::vector<Case> AllCases(const Settings& settings) {
 
 int Report(const Arguments& arguments) {
   const Settings& settings = arguments.settings;
-  const std::string machine = DescribeMachine();
+  const std::vector<Case> cases = Choose(AllCases(settings), arguments.only);
+  const std::string machine = DescribeMachine(arguments.load);
   fmt::print("{}\nMedians of {} rounds.{}\n\n", machine, settings.rounds,
              settings.data.empty() ? " MNIST is not there: drawn digits of the same number and size." : "");
   PrintTableHead();
   std::vector<Row> rows;
   int failed = 0;
-  for (const Case& one : AllCases(settings)) {
-    if (!Wanted(one, arguments.only)) continue;
+  for (const Case& one : cases) {
     try {
       for (Row& row : one.measure()) {
+        if (!IsChosen(row.name, arguments.only)) continue;
         PrintRow(row);
         rows.push_back(std::move(row));
       }
     } catch (const std::exception& error) {
-      fmt::print(stderr, "{} is left out: {}\n", one.name, error.what());
+      fmt::print(stderr, "{} is left out: {}\n", fmt::join(one.rows, ", "), error.what());
       ++failed;
     }
   }
   if (!arguments.json.empty()) {
-    WriteFileAtomically(arguments.json, ReportJson(machine, settings.rounds, rows));
+    const std::filesystem::path path = std::filesystem::path(arguments.directory) / arguments.json;
+    WriteFileAtomically(path, ReportJson(machine, settings.rounds, rows));
   }
-  return failed == 0 && !rows.empty() ? 0 : 1;
+  return failed == 0 ? 0 : 1;
 }
 
 }  // namespace

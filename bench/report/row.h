@@ -27,9 +27,9 @@ struct Row {
   std::vector<double> Ratios() const;
 };
 
-// Rows that are measured together.
+// Rows that are measured together. `measure` makes all of them.
 struct Case {
-  std::string name;  // what the rows' names begin with
+  std::vector<std::string> rows;  // their names
   std::function<std::vector<Row>()> measure;
 };
 

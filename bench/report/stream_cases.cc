@@ -1,15 +1,18 @@
-// 64 MiB of parameters through a real ps, beside raw ZeroMQ that moves them in chunks.
+// 64 MiB of parameters through a real ps, beside raw ZeroMQ that moves them in chunks of the same size, as
+// many of them open.
 #include <cmath>
 
 #include "bench/report/cases.h"
 #include "bench/report/exchange_program.h"
+#include "bench/report/turns.h"
+#include "trainer/model/blocks.h"
+#include "trainer/peer/peer_link.h"
 
 namespace dtrain::bench {
 namespace {
 
 constexpr int64_t kParameters = 16 << 20;  // 64 MiB
-constexpr int64_t kChunk = 256 << 10;      // 1 MiB
-constexpr int64_t kChunks = kParameters / kChunk;
+constexpr int64_t kChunks = kParameters / kBlockValues;
 constexpr double kMib = 1 << 20;
 
 struct StreamCase {
@@ -23,9 +26,9 @@ struct StreamCase {
 
 std::vector<std::string> LimitFlags(const StreamCase& stream, int64_t times) {
   std::vector<std::string> flags = {"--clients",    "1",
-                                    "--open",       "8",
+                                    "--open",       std::to_string(kOpenBlocks),
                                     "--parameters", std::to_string(kParameters),
-                                    "--block",      std::to_string(kChunk),
+                                    "--block",      std::to_string(kBlockValues),
                                     "--warm-up",    std::to_string(2 * kChunks),
                                     "--exchanges",  std::to_string((times + 2) * kChunks)};
   flags.insert(flags.end(), stream.limit_flags.begin(), stream.limit_flags.end());
@@ -35,25 +38,36 @@ std::vector<std::string> LimitFlags(const StreamCase& stream, int64_t times) {
 double MibPerSecond(const Exchanged& exchanged) { return exchanged.per_s * exchanged.bytes / kMib; }
 
 std::vector<Row> MeasureStream(const Settings& settings, const StreamCase& stream) {
-  Row row = {stream.name, stream.what, "MiB/s", stream.to_reach, false, {}, {}, {}, {}};
+  const bool both_ways = stream.mode == "push";
+  Row row = {
+      stream.name, stream.what, both_ways ? "MiB/s both ways" : "MiB/s", stream.to_reach, false, {}, {},
+      {},          {}};
   const int64_t times = std::max<int64_t>(2, std::llround(stream.exchanges_per_s * settings.seconds));
-  for (int round = 0; round < settings.rounds; ++round) {
+  const auto run_dtrain = [&] {
     const Exchanged ours = RunExchange(settings, kStreamProgram,
                                        {stream.mode, std::to_string(kParameters), std::to_string(times)});
-    const Exchanged limit = RunExchange(settings, kLimitProgram, LimitFlags(stream, times));
     row.dtrain.push_back(MibPerSecond(ours));
     row.dtrain_bytes = ours.bytes;
+  };
+  const auto run_limit = [&] {
+    const Exchanged limit = RunExchange(settings, kLimitProgram, LimitFlags(stream, times));
     row.limit.push_back(MibPerSecond(limit));
     row.limit_bytes = limit.bytes * kChunks;
-  }
+  };
+  TakeTurns(settings.rounds, run_dtrain, run_limit);
   return {row};
 }
 
 const std::vector<StreamCase>& Streams() {
   static const std::vector<StreamCase> streams = {
-      {"stream_push", "64 MiB pushed and pulled, both counted", "push", {}, 10, "0.7"},
+      {"stream_push", "64 MiB pushed and 64 MiB pulled", "push", {}, 10, "0.7"},
       {"stream_pull", "64 MiB pulled", "pull", {"--no-gradients"}, 20, "0.7"},
-      {"stream_moved_push", "64 MiB pushed and pulled, beside moving alone", "push", {"--no-passes"}, 10, ""},
+      {"stream_moved_push",
+       "64 MiB pushed and 64 MiB pulled, beside moving alone",
+       "push",
+       {"--no-passes"},
+       10,
+       ""},
       {"stream_moved_pull",
        "64 MiB pulled, beside moving alone",
        "pull",
@@ -69,7 +83,7 @@ const std::vector<StreamCase>& Streams() {
 std::vector<Case> StreamCases(const Settings& settings) {
   std::vector<Case> cases;
   for (const StreamCase& stream : Streams()) {
-    cases.push_back({stream.name, [&] { return MeasureStream(settings, stream); }});
+    cases.push_back({{stream.name}, [&] { return MeasureStream(settings, stream); }});
   }
   return cases;
 }

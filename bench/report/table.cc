@@ -42,15 +42,15 @@ Json OptionalJson(const std::optional<double>& value) { return value ? Json(*val
 }  // namespace
 
 void PrintTableHead() {
-  fmt::print("| {:56} | {:14} | {:>9} | {:>9} | {:>5} | {:13} | {:20} |\n", "what", "unit", "dtrain", "limit",
+  fmt::print("| {:56} | {:15} | {:>9} | {:>9} | {:>5} | {:13} | {:20} |\n", "what", "unit", "dtrain", "limit",
              "ratio", "ratios", "to reach");
-  fmt::print("|{:-<58}|{:-<16}|{:->11}|{:->11}|{:->7}|{:-<15}|{:-<22}|\n", "", "", ":", ":", ":", "", "");
+  fmt::print("|{:-<58}|{:-<17}|{:->11}|{:->11}|{:->7}|{:-<15}|{:-<22}|\n", "", "", ":", ":", ":", "", "");
   std::fflush(stdout);
 }
 
 void PrintRow(const Row& row) {
   const std::vector<double> ratios = row.Ratios();
-  fmt::print("| {:56} | {:14} | {:>9} | {:>9} | {:>5} | {:13} | {:20} |\n", row.what, row.unit,
+  fmt::print("| {:56} | {:15} | {:>9} | {:>9} | {:>5} | {:13} | {:20} |\n", row.what, row.unit,
              MedianText(row.dtrain), MedianText(row.limit),
              ratios.empty() ? "" : fmt::format("{:.2f}", Median(ratios)), Spread(ratios), row.to_reach);
   std::fflush(stdout);

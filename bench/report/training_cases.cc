@@ -7,13 +7,12 @@
 #include "bench/report/cases.h"
 #include "bench/report/exchange_program.h"
 #include "bench/report/job.h"
+#include "bench/report/turns.h"
 
 namespace dtrain::bench {
 namespace {
 
-// Rows of MNIST that are left when the config holds some out, and its batch.
-constexpr int64_t kTrainingRows = 55000;
-constexpr int64_t kBatch = 100;
+constexpr int64_t kBatch = 100;  // of the configs
 
 // What the first runs of a job tell: how long later ones should be and what one exchange moves.
 struct Measured {
@@ -43,8 +42,7 @@ std::vector<std::string> LimitFlags(const Job& job, const Measured& measured) {
                                     "--reply-header",   header,
                                     "--parameters",     std::to_string(job.block()),
                                     "--block",          std::to_string(job.block()),
-                                    "--batch",          std::to_string(kBatch),
-                                    "--rows",           std::to_string(kTrainingRows)};
+                                    "--batch",          std::to_string(kBatch)};
   if (!job.layers.empty()) flags.insert(flags.end(), {"--layers", LayerText(job.layers)});
   return flags;
 }
@@ -61,20 +59,25 @@ std::vector<Row> MeasureJob(const Settings& settings, const Job& job) {
   const int64_t first_length = measured.steps / 4 / job.workers;
   const Exchanged first = RunExchange(settings, kLimitProgram, WithExchanges(flags, first_length));
   const int64_t exchanges = std::llround(first.per_s * settings.seconds) / job.workers;
-  for (int round = 0; round < settings.rounds; ++round) {
+  const auto run_dtrain = [&] {
     const JobResult result = RunJob(settings, job, measured.steps, {});
-    const Exchanged limit = RunExchange(settings, kLimitProgram, WithExchanges(flags, exchanges));
     row.dtrain.push_back(result.steps_per_s);
     row.dtrain_bytes = result.bytes_sent / result.global_step;
+  };
+  const auto run_limit = [&] {
+    const Exchanged limit = RunExchange(settings, kLimitProgram, WithExchanges(flags, exchanges));
     row.limit.push_back(limit.per_s);
     row.limit_bytes = limit.bytes;
-  }
+  };
+  TakeTurns(settings.rounds, run_dtrain, run_limit);
   return {row};
 }
 
+std::string InProcessName(const Job& job) { return "in_process_" + job.name; }
+
 // The limit of threads are processes: threads ought not to be slower.
 std::vector<Row> MeasureInProcess(const Settings& settings, const Job& job) {
-  Row row = {"in_process_" + job.name,
+  Row row = {InProcessName(job),
              job.config + ".yaml: --in-process, beside processes",
              "global steps/s",
              "1",
@@ -84,10 +87,10 @@ std::vector<Row> MeasureInProcess(const Settings& settings, const Job& job) {
              {},
              {}};
   const int64_t steps = Measure(settings, job).steps;
-  for (int round = 0; round < settings.rounds; ++round) {
-    row.dtrain.push_back(RunJob(settings, job, steps, {"--in-process"}).steps_per_s);
-    row.limit.push_back(RunJob(settings, job, steps, {}).steps_per_s);
-  }
+  TakeTurns(
+      settings.rounds,
+      [&] { row.dtrain.push_back(RunJob(settings, job, steps, {"--in-process"}).steps_per_s); },
+      [&] { row.limit.push_back(RunJob(settings, job, steps, {}).steps_per_s); });
   return {row};
 }
 
@@ -95,10 +98,10 @@ std::vector<Row> MeasureInProcess(const Settings& settings, const Job& job) {
 
 std::vector<Case> TrainingCases(const Settings& settings) {
   std::vector<Case> cases;
-  for (const Job& job : Jobs()) cases.push_back({job.name, [&] { return MeasureJob(settings, job); }});
+  for (const Job& job : Jobs()) cases.push_back({{job.name}, [&] { return MeasureJob(settings, job); }});
   for (const char* name : {"softmax", "linear", "mlp"}) {
     const Job& job = FindJob(name);
-    cases.push_back({"in_process_" + job.name, [&] { return MeasureInProcess(settings, job); }});
+    cases.push_back({{InProcessName(job)}, [&] { return MeasureInProcess(settings, job); }});
   }
   return cases;
 }
