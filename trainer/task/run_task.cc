@@ -48,9 +48,8 @@ std::string ListenAddress(const Config& config, int index) {
   const std::string& address = config.net.bind.empty() ? spec : config.net.bind;
   if (!config.security.insecure && !net::IsLoopback(net::ParseAddress(address).host)) {
     throw UserError(
-        "{}: listening beyond this machine without keys lets anybody in; refused. Set security.insecure: "
-        "true "
-        "if the network is trusted.",
+        "{}: listening beyond this machine without keys lets anybody in; refused. Set "
+        "security.insecure: true if the network is trusted.",
         address);
   }
   return address;
