@@ -50,7 +50,17 @@ TEST_CASE("csv errors: a field that is no finite number") {
         "train.csv:2:1: a = 1e50; must be a number within float32, up to 3.4e38. Correct it, or remove the "
         "row.");
   CHECK(Error("\"long\nname\",y\n1,0\n\"2\n\",0\n") ==
-        "train.csv:4:1: long\\x0aname = 2\\x0a; must be a number. Correct it, or remove the row.");
+        "train.csv:4:1: long\\x0aname = \"2\\x0a\"; must be a number. Correct it, or remove the row.");
+}
+
+TEST_CASE("csv errors: a quoted field is shown as the file has it, at its opening quote") {
+  CHECK(Error("a,b,y\n1, \"1,5\" ,0\n") ==
+        "train.csv:2:4: b = \"1,5\"; must be a number. Correct it, or remove the row.");
+  CHECK(Error("a,y\n\"5\"\"\",0\n") ==
+        "train.csv:2:1: a = \"5\"\"\"; must be a number. Correct it, or remove the row.");
+  CHECK(Error("a,y\n\" 5\",0\n") ==
+        "train.csv:2:1: a = \" 5\"; must be a number. Correct it, or remove the row.");
+  CHECK(Error("a,y\n1,\"3\"\n").substr(0, 32) == "train.csv:2:3: y = \"3\"; must be ");
 }
 
 TEST_CASE("csv errors: without a header columns have numbers, and a header is suspected in the first line") {
