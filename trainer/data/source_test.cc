@@ -252,12 +252,12 @@ TEST_CASE("load: labels are checked against the model's outputs") {
   CHECK(LoadData(config).train->rows() == 5);
   config.data.train.labels = WritePlain("two", IdxLabelContent({0, 1, 2, 0, 1}));
   CHECK(Has(UserErrorOf([&] { LoadData(config); }),
-            "label of row 2 = 2; must be in 0..1 (model.kind = logistic"));
+            "label of row 2 = 2; must be a whole number in 0..1 (model.kind = logistic"));
   config.model.kind = ModelKind::kSoftmax;
   config.model.outputs = 3;
   CHECK(LoadData(config).train->classes() == 3);
   config.model.outputs = 2;
-  CHECK(Has(UserErrorOf([&] { LoadData(config); }), "must be in 0..1 (model.outputs = 2"));
+  CHECK(Has(UserErrorOf([&] { LoadData(config); }), "must be a whole number in 0..1 (model.outputs = 2"));
 }
 
 TEST_CASE("load: a test set is optional and must have as many inputs") {
