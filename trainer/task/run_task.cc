@@ -36,7 +36,7 @@ RunSummary RunOrAbort(Task& task) {
     task.Abort(static_cast<int>(failure.code()), failure.what());
     throw;
   } catch (const std::exception& error) {
-    task.Abort(static_cast<int>(ExitCode::kInternal), error.what());
+    task.Abort(static_cast<int>(ExitCode::kInternal), FailureText(error));
     throw;
   }
 }
