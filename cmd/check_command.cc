@@ -9,10 +9,12 @@
 #include "base/error.h"
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
+#include "cmd/memory_warning.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
+#include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
@@ -124,11 +126,13 @@ int RunCheckCommand(const CheckArguments& arguments) {
   CheckFilesExist(config.data);
   DataShape shape = PeekShape(config);
   ResolveModelShape(shape, &config);
+  const int ps = config.cluster.ps.empty() ? kDefaultPs : static_cast<int>(config.cluster.ps.size());
+  const Layout layout = MakeLayout(config, ps);
+  WarnOfMemory(config, layout);
+  CheckFits(DataNeed(EstimateDataSize(config), "dtrain check, which reads the data,"));
   const LoadedData loaded = LoadData(config);
   if (!shape.rows && loaded.train->rows()) shape.rows = *loaded.train->rows() - config.data.validation;
   CheckTasks(config, loaded);
-  const int ps = config.cluster.ps.empty() ? kDefaultPs : static_cast<int>(config.cluster.ps.size());
-  const Layout layout = MakeLayout(config, ps);
   fmt::print("{}: good\n", arguments.config.path);
   PrintTasks(config.cluster);
   PrintModel(config.model, layout);

@@ -15,6 +15,8 @@
 #include "cmd/result_file.h"
 #include "cmd/supervisor.h"
 #include "trainer/config/dump.h"
+#include "trainer/data/source.h"
+#include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
@@ -59,6 +61,14 @@ Config LoadLocal(const LocalArguments& arguments) {
                                         : ClusterConfig{LocalNames(ps), LocalNames(workers)};
   config.net.bind.clear();
   return config;
+}
+
+// All tasks run on this machine, so that here the sum must fit.
+void CheckMemory(const Config& given) {
+  Config config = given;
+  ResolveModelShape(PeekShape(config), &config);
+  const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
+  CheckFits(ClusterNeed(config, layout, EstimateDataSize(config)));
 }
 
 int RunThreads(const Config& config, ResultFile& result) {
@@ -117,6 +127,7 @@ int RunLocalCommand(const LocalArguments& arguments) {
   ResultFile result(arguments.result);
   try {
     const Config config = LoadLocal(arguments);
+    CheckMemory(config);
     if (arguments.in_process) return RunThreads(config, result);
     const ResultMemory memory;
     const Outcome outcome = RunChildren(arguments, config, memory.fd());

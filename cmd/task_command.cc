@@ -47,7 +47,7 @@ int RunLogged(const TaskArguments& arguments, const Config& config, Logger& log,
     log.Error("{}", failure.what());
   } catch (const std::exception& error) {
     code = ExitCode::kInternal;
-    log.Error("internal error: {}", error.what());
+    log.Error("{}", FailureText(error));
   }
   if (code != ExitCode::kOk) result.WriteEnding(StatusOf(code));
   exit_deadline.Arm(static_cast<int>(code), kTearDown);

@@ -101,7 +101,7 @@ CsvReader::After CsvReader::ReadField(Cursor* at) {
   }
   const char* last = at->next;
   while (last > begin && IsBlank(last[-1])) --last;
-  fields_.push_back({std::string_view(begin, static_cast<size_t>(last - begin)), place});
+  fields_.push_back({std::string_view(begin, static_cast<size_t>(last - begin)), place, false});
   return EndField(at);
 }
 
@@ -125,7 +125,7 @@ CsvReader::After CsvReader::ReadQuoted(Cursor* at) {
     }
   }
   const std::string_view text(begin, static_cast<size_t>(at->next - begin));
-  fields_.push_back({doubled ? WithoutDoubling(text) : text, place});
+  fields_.push_back({doubled ? WithoutDoubling(text) : text, place, true});
   at->next = SkipBlanks(at->next + 1);
   if (at->next == end_ || *at->next == ',' || *at->next == '\n' || *at->next == '\r') return EndField(at);
   throw CsvError(

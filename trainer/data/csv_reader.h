@@ -26,6 +26,7 @@ struct CsvPlace {
 struct CsvField {
   std::string_view text;  // without the quotes around it
   CsvPlace place;         // of its first byte, which may be a quote
+  bool quoted = false;
 };
 
 // "file:line:column: text".

@@ -72,9 +72,11 @@ TEST_CASE("csv: class names get the numbers of their sorted order, in the test s
   CHECK(RowsOf(*data.test).features == std::vector<float>{5, 6});
 }
 
-TEST_CASE("csv: class numbers may be written as 1.0") {
-  const LoadedData data = LoadData(CsvConfig(ModelKind::kLogistic, "a,y\n1,1.0\n2,0\n", "y"));
-  CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0});
+TEST_CASE("csv: class numbers may have a plus sign, zeros before them and a point and zeros behind") {
+  const LoadedData data =
+      LoadData(CsvConfig(ModelKind::kSoftmax, "a,y\n1,1.0\n2,0\n3,01\n4,+2\n5,\"1\"\n6,2.\n", "y"));
+  CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0, 1, 2, 1, 2});
+  CHECK(data.class_names.empty());
 }
 
 TEST_CASE("csv: a header of counting numbers is a header") {

@@ -95,13 +95,12 @@ IdxBytes ReadIdx(const std::string& path, const std::string& key, const IdxKind&
   return idx;
 }
 
-void CheckLabels(const std::string& path, const std::vector<uint8_t>& labels, int64_t classes,
-                 const std::string& label_rule) {
+void CheckLabels(const std::string& path, const std::vector<uint8_t>& labels, const LabelRules& rules) {
   for (size_t row = 0; row < labels.size(); ++row) {
-    if (labels[row] < classes) continue;
-    throw UserError("{}: byte {}: label of row {} = {}; must be in 0..{} ({}).", path,
-                    kLabels.header_bytes() + static_cast<int64_t>(row), row, labels[row], classes - 1,
-                    label_rule);
+    if (labels[row] < *rules.classes) continue;
+    throw UserError("{}: byte {}: label of row {} = {}; {}", path,
+                    kLabels.header_bytes() + static_cast<int64_t>(row), row, labels[row],
+                    LabelRangeRule(rules));
   }
 }
 
@@ -120,10 +119,10 @@ IdxBytes ReadIdxLabels(const std::string& path, const std::string& key) {
 }
 
 ByteSet ReadIdxSet(const std::string& images, const std::string& labels, const std::string& section,
-                   int64_t classes, const std::string& label_rule) {
+                   const LabelRules& rules) {
   // The short file first: what is wrong with it is said before the long one is unpacked.
   IdxBytes label_bytes = ReadIdxLabels(labels, section + ".labels");
-  CheckLabels(labels, label_bytes.bytes, classes, label_rule);
+  CheckLabels(labels, label_bytes.bytes, rules);
   const int64_t images_count = PeekIdxImages(images, section + ".images").count;
   if (images_count != label_bytes.shape.count) {
     throw UserError(
@@ -133,7 +132,7 @@ ByteSet ReadIdxSet(const std::string& images, const std::string& labels, const s
   }
   IdxBytes image_bytes = ReadIdxImages(images, section + ".images");
   return ByteSet(std::move(image_bytes.bytes), std::move(label_bytes.bytes), image_bytes.shape.row_bytes,
-                 classes);
+                 *rules.classes);
 }
 
 }  // namespace dtrain

@@ -17,7 +17,9 @@ std::string LabelError(const std::string& path) {
   return UserErrorOf([&] { ReadIdxLabels(path, "data.train.labels"); });
 }
 std::string SetError(const std::string& images, const std::string& labels) {
-  return UserErrorOf([&] { ReadIdxSet(images, labels, "data.train", 10, "model.outputs = 10"); });
+  return UserErrorOf([&] {
+    ReadIdxSet(images, labels, "data.train", {10, "model.outputs = 10", "raise model.outputs"});
+  });
 }
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -37,7 +39,7 @@ TEST_CASE("idx: plain and gzip files give the bytes that were written, whatever 
 TEST_CASE("idx: a set joins image and label of a row") {
   const std::string images = WritePlain("images", IdxImageContent(3, 1, 2));
   const std::string labels = WritePlain("labels", IdxLabelContent({7, 8, 9}));
-  const ByteSet set = ReadIdxSet(images, labels, "data.train", 10, "");
+  const ByteSet set = ReadIdxSet(images, labels, "data.train", {10, "", ""});
   const int64_t rows[] = {2, 0};
   float inputs[4];
   int32_t got[2];
@@ -132,8 +134,11 @@ TEST_CASE("idx: different numbers of images and labels are refused with both") {
 TEST_CASE("idx: a label beyond the outputs is refused with file, byte, row and range") {
   const std::string images = WritePlain("images", IdxImageContent(3, 2, 2));
   const std::string labels = WritePlain("labels", IdxLabelContent({9, 10, 1}));
-  CHECK(Has(SetError(images, labels),
-            "labels: byte 9: label of row 1 = 10; must be in 0..9 (model.outputs = 10)"));
+  CHECK(
+      Has(SetError(images, labels),
+          "labels: byte 9: label of row 1 = 10; must be a whole number in 0..9 (model.outputs = 10); labels "
+          "start at 0. Subtract 1 from labels that start at 1; otherwise raise model.outputs, or remove the "
+          "row."));
 }
 
 }  // namespace

@@ -19,8 +19,6 @@ BatchOrder::BatchOrder(const OrderSpec& spec) : spec_(spec), batches_(BatchesInA
   if (spec.split == Split::kShard) {
     batches_ = std::max<int64_t>(0, (batches_ - spec.worker + spec.workers - 1) / spec.workers);
   }
-  if (spec.shuffle) permutation_.resize(spec.rows);
-  batch_rows_.reserve(std::min(spec.batch_size, spec.rows));
 }
 
 gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
@@ -42,6 +40,7 @@ gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
 void BatchOrder::Permute(int64_t epoch) {
   CounterRandom random = CounterRandom(spec_.seed).Stream("order").Stream(static_cast<uint64_t>(epoch));
   if (spec_.split == Split::kFull) random = random.Stream(static_cast<uint64_t>(spec_.worker));
+  permutation_.resize(static_cast<size_t>(spec_.rows));
   std::iota(permutation_.begin(), permutation_.end(), 0u);
   for (uint64_t left = permutation_.size(); left > 1; --left) {
     std::swap(permutation_[left - 1], permutation_[random.Below(left, left)]);

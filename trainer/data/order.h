@@ -42,7 +42,7 @@ class BatchOrder {
   const OrderSpec spec_;
   int64_t batches_ = 0;
   int64_t epoch_ = -1;                 // that permutation_ is of
-  std::vector<uint32_t> permutation_;  // of [0, rows); empty without shuffle
+  std::vector<uint32_t> permutation_;  // of [0, rows); empty without shuffle and before the first rows
   std::vector<int64_t> batch_rows_;
 };
 

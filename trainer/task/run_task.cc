@@ -8,6 +8,7 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/ps/ps_server.h"
+#include "trainer/task/memory_need.h"
 #include "trainer/task/start_lines.h"
 #include "trainer/worker/worker.h"
 
@@ -36,7 +37,7 @@ RunSummary RunOrAbort(Task& task) {
     task.Abort(static_cast<int>(failure.code()), failure.what());
     throw;
   } catch (const std::exception& error) {
-    task.Abort(static_cast<int>(ExitCode::kInternal), error.what());
+    task.Abort(static_cast<int>(ExitCode::kInternal), FailureText(error));
     throw;
   }
 }
@@ -67,6 +68,8 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   Config config = given;
   ResolveModelShape(PeekShape(config), &config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
+  CheckFits(task.role == Role::kPs ? PsNeed(config, layout, task.index)
+                                   : WorkerNeed(config, layout, EstimateDataSize(config), task.index));
   LogStart(config, task, layout, log);
   const std::unique_ptr<net::Channel> channel = transport.NewChannel();
   RunSummary summary;

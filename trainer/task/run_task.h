@@ -29,7 +29,8 @@ std::string ListenAddress(const Config& config, int index);
 Layout MakeLayout(const Config& config, int ps_count);
 
 // Runs until the run ends everywhere. Throws Failure (error.h) where it cannot: by then the other tasks
-// have been told why, as far as they can be reached. Thread: one for each task of the process.
+// have been told why, as far as they can be reached. UserError, before anything is sent, where the task needs
+// more memory than the machine has. Thread: one for each task of the process.
 RunSummary RunTask(const Config& config, TaskId task, net::Transport& transport, Logger& log,
                    const TaskOptions& options);
 

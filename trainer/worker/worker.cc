@@ -33,7 +33,6 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Cha
       channel_(channel),
       log_(log),
       client_(config, self, layout, channel, transport, activity_, log),
-      model_(MakeModel(config.model, layout, config.train.batch_size)),
       parameters_(static_cast<size_t>(layout.size)),
       progress_(config.hooks, log) {
   for (int64_t i = 0; i < config.train.in_flight + 1; ++i) {
@@ -56,6 +55,8 @@ void Worker::Load() {
   activity_.what = "load";
   data_ = LoadData(config_);
   if (!data_.class_names.empty()) log_.Info("{}", ClassNamesText(data_.class_names));
+  const int64_t test_rows = data_.test == nullptr ? 0 : data_.test->rows().value_or(0);
+  model_ = MakeModel(config_.model, layout_, MaxBatchRows(config_, data_.train->rows(), test_rows));
   source_ =
       MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
   summary_ = WorkerSummary::Open(config_, self_.index, layout_, log_);

@@ -59,8 +59,8 @@ class Worker {
   Logger& log_;
   Activity activity_;
   PsClient client_;
-  std::unique_ptr<Model> model_;
   LoadedData data_;
+  std::unique_ptr<Model> model_;  // with memory for the largest batch of data_
   std::unique_ptr<BatchSource> source_;
   std::vector<float> parameters_;
   // Gradients; each is written only while nobody reads it. A deque: an open exchange points to its gradient.
