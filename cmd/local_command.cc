@@ -77,9 +77,11 @@ int RunThreads(const Config& config, ResultFile& result) {
   LogOptions own_options = log_options;
   own_options.directory.clear();
   Logger log("local", own_options);
-  const EndOnSignal end_on_signal(result, log, console);
+  ExitHooks hooks;
+  const EndOnSignal end_on_signal(result, hooks, log, console);
   TaskOptions options;
   options.started_nanos = ProcessStartWallNanos();
+  options.exit_hooks = &hooks;
   result.Write(RunClusterInProcess(config, log_options, options));
   return 0;
 }

@@ -72,13 +72,15 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
                                    : WorkerNeed(config, layout, EstimateDataSize(config), task.index));
   LogStart(config, task, layout, log);
   const std::unique_ptr<net::Channel> channel = transport.NewChannel();
+  ExitHooks unused;
+  ExitHooks& hooks = options.exit_hooks != nullptr ? *options.exit_hooks : unused;
   RunSummary summary;
   if (task.role == Role::kPs) {
     Listen(config, task, options, *channel, log);
-    PsServer server(config, task, layout, *channel, transport, log);
+    PsServer server(config, task, layout, *channel, transport, hooks, log);
     summary = RunOrAbort(server);
   } else {
-    Worker worker(config, task, layout, *channel, transport, log);
+    Worker worker(config, task, layout, *channel, transport, hooks, log);
     summary = RunOrAbort(worker);
   }
   summary.wall_s = SecondsSince(begun);

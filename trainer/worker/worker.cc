@@ -26,11 +26,12 @@ const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); }
 }  // namespace
 
 Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-               net::Transport& transport, Logger& log)
+               net::Transport& transport, ExitHooks& hooks, Logger& log)
     : config_(config),
       self_(self),
       layout_(layout),
       channel_(channel),
+      hooks_(hooks),
       log_(log),
       client_(config, self, layout, channel, transport, activity_, log),
       parameters_(static_cast<size_t>(layout.size)),
@@ -59,7 +60,7 @@ void Worker::Load() {
   model_ = MakeModel(config_.model, layout_, MaxBatchRows(config_, data_.train->rows(), test_rows));
   source_ =
       MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
-  summary_ = WorkerSummary::Open(config_, self_.index, layout_, log_);
+  summary_ = WorkerSummary::Open(config_, self_.index, layout_, hooks_, log_);
 }
 
 bool Worker::Start() {
