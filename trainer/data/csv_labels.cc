@@ -46,6 +46,10 @@ CsvLabels::CsvLabels(const LabelRules& rules, std::string path, std::string titl
   for (size_t i = 0; i < names_.size(); ++i) number_[names_[i]] = static_cast<int32_t>(i);
 }
 
+void CsvLabels::Reserve(size_t rows) {
+  kind_ == Kind::kTargets ? targets_.reserve(rows) : classes_.reserve(rows);
+}
+
 void CsvLabels::Add(const CsvField& field) {
   if (kind_ == Kind::kTargets) return AddTarget(field);
   if (field.text.empty()) Refuse(field, "must be a class. Correct it, or remove the row.");
