@@ -36,16 +36,6 @@ std::string LiveText(const LiveFigures& figures) {
   return text;
 }
 
-std::optional<int64_t> TotalSteps(const Config& config, int64_t batches_per_epoch) {
-  std::optional<int64_t> total = config.train.steps;
-  if (config.train.epochs && batches_per_epoch > 0) {
-    const auto workers = static_cast<int64_t>(config.cluster.worker.size());
-    const int64_t by_epochs = *config.train.epochs * batches_per_epoch * workers;
-    total = std::min(total.value_or(by_epochs), by_epochs);
-  }
-  return total;
-}
-
 LiveProgress::LiveProgress(int workers, std::optional<int64_t> total, int64_t global_step, TimePoint now)
     : timer_(kDrawEvery, now), began_(now), drawn_at_(now) {
   figures_.workers = workers;

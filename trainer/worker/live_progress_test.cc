@@ -27,19 +27,6 @@ TEST_CASE("live progress: it never shows more than 100 %") {
   CHECK(LiveText(figures).find("1205/1200 100%") != std::string::npos);
 }
 
-TEST_CASE("live progress: the first reached of steps and epochs is the total") {
-  Config config;
-  config.cluster.worker = {"a:1", "b:1"};
-  CHECK_FALSE(TotalSteps(config, 10).has_value());
-  config.train.epochs = 3;
-  CHECK(TotalSteps(config, 10) == 60);
-  CHECK_FALSE(TotalSteps(config, 0).has_value());
-  config.train.steps = 50;
-  CHECK(TotalSteps(config, 10) == 50);
-  config.train.steps = 70;
-  CHECK(TotalSteps(config, 10) == 60);
-}
-
 TEST_CASE("live progress: loss is the mean since the last drawing; pace and ETA are all workers'") {
   const TimePoint begun;
   LiveProgress progress(2, 1000, 0, begun);
