@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
 #include "cmd/memory_warning.h"
@@ -19,10 +20,6 @@
 
 namespace dtrain {
 namespace {
-
-std::string Plural(int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 // All that are missing, not only the first.
 void CheckFilesExist(const DataConfig& data) {

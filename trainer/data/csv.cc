@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/plural.h"
 #include "trainer/data/csv_number.h"
 #include "trainer/data/csv_reserve.h"
 #include "trainer/data/float_set.h"
@@ -35,8 +36,8 @@ void CheckWhole(const CsvReader& reader, int64_t count) {
   const CsvPlace place =
       fields < count ? reader.record_end() : reader.fields()[static_cast<size_t>(count)].place;
   throw CsvError(reader.path(), place,
-                 fmt::format("{} field{}; must be {}, as in the first line. Correct the row, or remove it.",
-                             fields, fields == 1 ? "" : "s", count));
+                 fmt::format("{}; must be {}, as in the first line. Correct the row, or remove it.",
+                             Plural(fields, "field"), count));
 }
 
 [[noreturn]] void RefuseFeature(const CsvReader& reader, const CsvTable& table, int64_t column,

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/plural.h"
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/csv_number.h"
@@ -125,7 +126,8 @@ void CsvLabels::Finish() {
 std::string ClassNamesText(const std::vector<std::string>& names) {
   std::vector<std::string> numbered;
   for (size_t i = 0; i < names.size(); ++i) numbered.push_back(fmt::format("{} = {}", i, names[i]));
-  return fmt::format("{} classes: {}", names.size(), ListNames(numbered, "and"));
+  return fmt::format("{}: {}", Plural(static_cast<int64_t>(names.size()), "class", "classes"),
+                     ListNames(numbered, "and"));
 }
 
 }  // namespace dtrain

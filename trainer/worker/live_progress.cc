@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/plural.h"
+
 namespace dtrain {
 namespace {
 
@@ -31,7 +33,7 @@ std::string LiveText(const LiveFigures& figures) {
   text += fmt::format("  loss {:.4g}  {:.0f} examples/s", figures.loss, figures.examples_per_s);
   if (figures.left_s) text += "  ETA " + Duration(*figures.left_s);
   if (figures.workers_here > 0) {
-    text += fmt::format("  {}/{} workers", figures.workers_here, figures.workers);
+    text += fmt::format("  {}/{}", figures.workers_here, Plural(figures.workers, "worker"));
   }
   return text;
 }
