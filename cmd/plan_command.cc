@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/plural.h"
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
 #include "cmd/memory_warning.h"
@@ -50,8 +51,9 @@ int RunPlanCommand(const PlanArguments& arguments) {
   const int workers =
       config.cluster.worker.empty() ? kDefaultWorkers : static_cast<int>(config.cluster.worker.size());
   const Layout layout = MakeLayout(config, ps_count);
-  fmt::print("{} parameters, {} on {} ps; {} workers\n", layout.size,
-             BytesText(static_cast<double>(layout.size) * sizeof(float)), ps_count, workers);
+  fmt::print("{}, {} on {} ps; {}\n", Plural(layout.size, "parameter"),
+             BytesText(static_cast<double>(layout.size) * sizeof(float)), ps_count,
+             Plural(workers, "worker"));
   fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}\n", "ps", "bytes", "", "share", "in / step",
              "out / step");
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) PrintPs(layout, ps);

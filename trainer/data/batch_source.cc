@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/plural.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
 
@@ -154,9 +155,9 @@ void CheckEnough(const Config& config, const OrderSpec& spec) {
   const int64_t needed = spec.split == Split::kShard ? spec.workers : 1;
   if (batches < needed) {
     throw UserError(
-        "train.batch_size = {}; the {} training rows make {} batches of it, and {} workers need at "
-        "least {}. Use a smaller batch or fewer workers.",
-        spec.batch_size, spec.rows, batches, spec.workers, needed);
+        "train.batch_size = {}; makes {} of {}, and {} at least {}. Use a smaller batch or fewer workers.",
+        spec.batch_size, Plural(batches, "batch", "batches"), Plural(spec.rows, "training row"),
+        spec.workers == 1 ? "1 worker needs" : fmt::format("{} workers need", spec.workers), needed);
   }
 }
 

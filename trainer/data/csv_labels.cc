@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/plural.h"
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/csv_number.h"
@@ -44,6 +45,10 @@ CsvLabels::CsvLabels(const LabelRules& rules, std::string path, std::string titl
                                        : Kind::kNames),
       names_(train_names) {
   for (size_t i = 0; i < names_.size(); ++i) number_[names_[i]] = static_cast<int32_t>(i);
+}
+
+void CsvLabels::Reserve(size_t rows) {
+  kind_ == Kind::kTargets ? targets_.reserve(rows) : classes_.reserve(rows);
 }
 
 void CsvLabels::Add(const CsvField& field) {
@@ -121,7 +126,8 @@ void CsvLabels::Finish() {
 std::string ClassNamesText(const std::vector<std::string>& names) {
   std::vector<std::string> numbered;
   for (size_t i = 0; i < names.size(); ++i) numbered.push_back(fmt::format("{} = {}", i, names[i]));
-  return fmt::format("{} classes: {}", names.size(), ListNames(numbered, "and"));
+  return fmt::format("{}: {}", Plural(static_cast<int64_t>(names.size()), "class", "classes"),
+                     ListNames(numbered, "and"));
 }
 
 }  // namespace dtrain

@@ -24,6 +24,8 @@ class CsvLabels {
   CsvLabels(const LabelRules& rules, std::string path, std::string title,
             const std::vector<std::string>& train_names);
 
+  // Takes memory for so many labels.
+  void Reserve(size_t rows);
   void Add(const CsvField& field);
   // After the last row: the names get their numbers.
   void Finish();

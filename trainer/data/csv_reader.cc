@@ -53,11 +53,6 @@ bool CsvReader::Next() {
   return true;
 }
 
-int64_t CsvReader::ExpectedRecords() const {
-  if (file_.compressed() || record_bytes_ == 0) return 0;
-  return static_cast<int64_t>(file_.file_size()) * records_ / record_bytes_ + 1;
-}
-
 bool CsvReader::SkipEmptyLines() {
   const int64_t first = begin_.line;
   while (true) {
@@ -82,7 +77,6 @@ bool CsvReader::ReadRecord() {
   After after = After::kField;
   while (after == After::kField) after = ReadField(&at);
   if (after == After::kMoreBytes) return false;
-  ++records_;
   record_bytes_ += at.next - begin_.next;
   begin_ = at;
   return true;

@@ -67,6 +67,7 @@ TEST_CASE("csv: class names get the numbers of their sorted order, in the test s
   const LoadedData data = LoadData(config);
   CHECK(data.class_names == std::vector<std::string>{"elm", "oak", "yew"});
   CHECK(ClassNamesText(data.class_names) == "3 classes: 0 = elm, 1 = oak and 2 = yew");
+  CHECK(ClassNamesText({"elm"}) == "1 class: 0 = elm");
   CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0, 2, 0});
   CHECK(RowsOf(*data.test).labels == std::vector<int32_t>{2, 0});
   CHECK(RowsOf(*data.test).features == std::vector<float>{5, 6});

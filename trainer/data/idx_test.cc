@@ -71,7 +71,8 @@ TEST_CASE("idx: a truncated file is told where it ends and what it needs") {
   CHECK(Has(ImageError(WritePlain("body", content.substr(0, 50))),
             "byte 4: the header promises 4 images of 9 bytes each, more than can be in a file of 50 bytes"));
   const std::string short_content = WriteGzip("body.gz", content.substr(0, 50));
-  CHECK(Has(ImageError(short_content), "ends at byte 50 of its content; 4 images of 9 bytes end at byte 52"));
+  CHECK(Has(ImageError(short_content),
+            "ends at byte 50 of its content; 4 images of 9 bytes must end at byte 52"));
 }
 
 TEST_CASE("idx: damaged gzip data is a user error") {
@@ -128,7 +129,8 @@ TEST_CASE("idx: different numbers of images and labels are refused with both") {
   const std::string labels = WritePlain("labels", IdxLabelContent({1, 2}));
   const std::string error = SetError(images, labels);
   CHECK(Has(error, "labels: byte 4: number of labels = 2; "));
-  CHECK(Has(error, "images has 3 images"));
+  CHECK(Has(error, "images has 3 images, and each needs one label"));
+  CHECK(Has(SetError(WritePlain("one", IdxImageContent(1, 2, 2)), labels), "one has 1 image, and each"));
 }
 
 TEST_CASE("idx: a label beyond the outputs is refused with file, byte, row and range") {

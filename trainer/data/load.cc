@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "trainer/data/csv.h"
 #include "trainer/data/data_defaults.h"
 #include "trainer/data/idx.h"
@@ -51,9 +52,8 @@ LoadedData LoadData(const Config& config) {
   data.train = Load(config, config.data.train, "train");
   data.test = Load(config, config.data.test, "test");
   if (data.test != nullptr && data.test->inputs() != data.train->inputs()) {
-    throw UserError(
-        "data.test has {} inputs and data.train has {}; they must be equal. Name files of one kind.",
-        data.test->inputs(), data.train->inputs());
+    throw UserError("data.test has {} and data.train has {}; they must be equal. Name files of one kind.",
+                    Plural(data.test->inputs(), "input"), data.train->inputs());
   }
   return data;
 }

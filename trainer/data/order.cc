@@ -13,6 +13,19 @@ int64_t BatchesInAll(const OrderSpec& spec) {
   return whole + (!spec.drop_short && spec.rows % spec.batch_size != 0 ? 1 : 0);
 }
 
+std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers) {
+  std::optional<int64_t> total = config.train.steps;
+  if (!config.train.epochs.has_value() || !rows.has_value()) return total;
+  OrderSpec spec;
+  spec.rows = *rows;
+  spec.batch_size = config.train.batch_size;
+  spec.drop_short = config.data.last_batch == LastBatch::kDrop;
+  const int64_t readers = config.data.split == Split::kFull ? workers : 1;
+  int64_t of_epochs = 0;  // 10^9 epochs of 10^12 batches are more than fit
+  if (__builtin_mul_overflow(BatchesInAll(spec) * readers, *config.train.epochs, &of_epochs)) return total;
+  return std::min(total.value_or(of_epochs), of_epochs);
+}
+
 BatchOrder::BatchOrder(const OrderSpec& spec) : spec_(spec), batches_(BatchesInAll(spec)) {
   DT_CHECK(spec.worker >= 0 && spec.worker < spec.workers, spec.worker, spec.workers);
   DT_CHECK(!spec.shuffle || spec.rows <= UINT32_MAX, spec.rows);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/random.h"
@@ -27,6 +28,10 @@ struct OrderSpec {
 
 // Batches in one epoch, of all workers of `shard` together or of each of `full`.
 int64_t BatchesInAll(const OrderSpec& spec);
+
+// Global steps of a run of `workers` workers on `rows` training rows (without those held out; unset: without
+// end): the first reached of train.steps and the epochs of all workers; unset where nothing ends the run.
+std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers);
 
 class BatchOrder {
  public:

@@ -157,11 +157,12 @@ TEST_CASE("batch source: too few batches for the workers is a user error") {
   };
   CHECK(error(Batches(4, 1), 3).empty());
   CHECK(Has(error(Batches(4, 1), 4),
-            "train.batch_size = 4; the 10 training rows make 3 batches of it, and 4 workers"));
+            "train.batch_size = 4; makes 3 batches of 10 training rows, and 4 workers need at least 4."));
   Config dropping = Batches(11, 1);
   CHECK(error(dropping, 1).empty());
   dropping.data.last_batch = LastBatch::kDrop;
-  CHECK(Has(error(dropping, 1), "make 0 batches"));
+  CHECK(Has(error(dropping, 1), "makes 0 batches of 10 training rows, and 1 worker needs at least 1."));
+  CHECK(Has(error(Batches(10, 1), 2), "makes 1 batch of 10 training rows, and 2 workers need at least 2."));
   Config holding = Batches(1, 1);
   holding.data.validation = 10;
   CHECK(Has(error(holding, 1), "data.validation = 10; must be below the number of training rows, 10"));

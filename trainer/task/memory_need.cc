@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "gpu/ops.h"
 #include "trainer/data/source.h"
 #include "trainer/model/blocks.h"
@@ -88,8 +89,7 @@ MemoryNeed DataNeed(const DataSize& data, const std::string& who) {
 MemoryNeed ClusterNeed(const Config& config, const Layout& layout, const DataSize& data) {
   const int ps = static_cast<int>(config.cluster.ps.size());
   const int workers = static_cast<int>(config.cluster.worker.size());
-  MemoryNeed sum{fmt::format("the cluster of {} ps and {} worker{}", ps, workers, workers == 1 ? "" : "s"),
-                 {}};
+  MemoryNeed sum{fmt::format("the cluster of {} ps and {}", ps, Plural(workers, "worker")), {}};
   for (int i = 0; i < ps; ++i) Add(PsNeed(config, layout, i), &sum);
   for (int i = 0; i < workers; ++i) Add(WorkerNeed(config, layout, data, i), &sum);
   return sum;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "trainer/data/order.h"
 #include "trainer/model/finite.h"
 #include "trainer/worker/evaluate.h"
 
@@ -113,8 +114,10 @@ void Worker::BeginReports() {
   progress_.Begin();
   if (summary_) summary_->Begin(client_.global_step());
   if (!chief() || !log_.live()) return;
-  live_.emplace(static_cast<int>(config_.cluster.worker.size()),
-                TotalSteps(config_, source_->batches_per_epoch()), client_.global_step(), Clock::now());
+  const int workers = static_cast<int>(config_.cluster.worker.size());
+  std::optional<int64_t> rows = data_.train->rows();
+  if (rows) *rows -= config_.data.validation;
+  live_.emplace(workers, TotalSteps(config_, rows, workers), client_.global_step(), Clock::now());
 }
 
 // Whether ps 0 has granted a step; asks and waits where it has not. False: the run's last step is applied.
