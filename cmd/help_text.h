@@ -29,8 +29,8 @@ constexpr char kLocalFooter[] =
   dtrain local --config configs/quickstart_digits.yaml --in-process --set train.steps=20
 
 The addresses in the file are not used.
-When a task dies the others are ended too, and the last block names the first that failed, its last
-lines and the logs (log.dir). The exit code is that task's own; 4 when a signal killed it. Ctrl-C and
+When a task dies the others are ended too, and the last lines are what the first that failed said last, the
+logs (log.dir), and who it was and why it ended. The exit code is that task's own; 4 when a signal killed it. Ctrl-C and
 SIGTERM end all tasks: 130 and 143.)";
 
 constexpr char kCheckAbout[] = "Check the file and the data without running, and show what they come to";
