@@ -40,7 +40,8 @@ constexpr char kCheckFooter[] =
   dtrain check --config cluster.yaml
   dtrain check --config cluster.yaml --set 'cluster.ps=[a:9001, b:9001]'
 
-Reads the file and all data. Exit code 0 when both are good, 2 with every error found.)";
+Reads the file and all data. Exit code 0 when both are good, else 2: of the file every error is told, of
+the data the first.)";
 
 constexpr char kPlanAbout[] = "Show which ps will hold what, in bytes, and what will travel to and from it";
 
