@@ -155,7 +155,7 @@ void Worker::Step(const Batch& batch) {
   ++local_step_;
   activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
   if (summary_) summary_->CountExamples(rows);
-  if (summarised) {
+  if (summarised && summary_->Moved(client_.global_step())) {
     summary_->OnStep({client_.global_step(), loss, correct, rows, client_.staleness().TakeMean()});
   }
   ReportStep(rows, loss);
