@@ -5,10 +5,11 @@
 #include <algorithm>
 
 #include "cmd/load_config.h"
-#include "cmd/local_cluster.h"
+#include "cmd/run_length.h"
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
 #include "trainer/task/run_task.h"
+#include "trainer/task/traffic.h"
 
 namespace dtrain {
 namespace {
@@ -23,12 +24,20 @@ std::string Bytes(double bytes) {
 
 int64_t BytesOf(const Range& range) { return range.size() * static_cast<int64_t>(sizeof(float)); }
 
-void PrintPs(const Layout& layout, size_t ps) {
-  const int64_t bytes = BytesOf(layout.ps[ps]);
-  fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}\n", ps, bytes,
-             Bytes(static_cast<double>(bytes)),
-             100.0 * static_cast<double>(layout.ps[ps].size()) / static_cast<double>(layout.size),
-             Bytes(static_cast<double>(bytes)), Bytes(static_cast<double>(bytes)));
+std::string Bytes(int64_t bytes) { return Bytes(static_cast<double>(bytes)); }
+
+// A line of the table: one ps, or all.
+void PrintRow(const std::string& who, int64_t bytes, double share, const Traffic& step,
+              const std::optional<Traffic>& run) {
+  fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}", who, bytes, Bytes(bytes), 100 * share,
+             Bytes(step.in), Bytes(step.out));
+  if (run) fmt::print("  {:>10}  {:>10}", Bytes(run->in), Bytes(run->out));
+  fmt::print("\n");
+}
+
+void PrintPs(const Layout& layout, size_t ps, const Traffic& step, const std::optional<Traffic>& run) {
+  const double share = static_cast<double>(layout.ps[ps].size()) / static_cast<double>(layout.size);
+  PrintRow(fmt::format("{}", ps), BytesOf(layout.ps[ps]), share, step, run);
   for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
     fmt::print("        {}\n", layout.RowsText(segment));
   }
@@ -44,6 +53,23 @@ void PrintBalance(const Layout& layout) {
   fmt::print("largest / smallest: {}\n", ratio);
 }
 
+void PrintTable(const Config& config, const Layout& layout, const std::optional<int64_t>& steps) {
+  fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}{}\n", "ps", "bytes", "", "share", "in / step",
+             "out / step", steps ? fmt::format("  {:>10}  {:>10}", "in / run", "out / run") : "");
+  Traffic all_step;
+  std::optional<Traffic> all_run;
+  for (size_t i = 0; i < layout.ps.size(); ++i) {
+    const int ps = static_cast<int>(i);
+    const Traffic step = StepTraffic(config, layout, ps);
+    std::optional<Traffic> run;
+    if (steps) run = RunTraffic(config, layout, ps, WorkerCount(config.cluster), *steps);
+    PrintPs(layout, i, step, run);
+    all_step += step;
+    if (run) (all_run ? *all_run : all_run.emplace()) += *run;
+  }
+  PrintRow("all", layout.size * static_cast<int64_t>(sizeof(float)), 1, all_step, all_run);
+}
+
 }  // namespace
 
 int RunPlanCommand(const PlanArguments& arguments) {
@@ -51,20 +77,25 @@ int RunPlanCommand(const PlanArguments& arguments) {
   options.cluster_optional = true;
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
-  ResolveModelShape(PeekShape(config), &config);
-  const int ps_count = config.cluster.ps.empty() ? kDefaultPs : static_cast<int>(config.cluster.ps.size());
-  const int workers =
-      config.cluster.worker.empty() ? kDefaultWorkers : static_cast<int>(config.cluster.worker.size());
-  const Layout layout = MakeLayout(config, ps_count);
+  const DataShape shape = PeekShape(config);
+  ResolveModelShape(shape, &config);
+  const Layout layout = MakeLayout(config, PsCount(config.cluster));
   fmt::print("{} parameters, {} on {} ps; {} workers\n", layout.size,
-             Bytes(static_cast<double>(layout.size) * sizeof(float)), ps_count, workers);
-  fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}\n", "ps", "bytes", "", "share", "in / step",
-             "out / step");
-  for (size_t ps = 0; ps < layout.ps.size(); ++ps) PrintPs(layout, ps);
+             Bytes(layout.size * static_cast<int64_t>(sizeof(float))), layout.ps.size(),
+             WorkerCount(config.cluster));
+  const std::optional<int64_t> steps = RunSteps(config, shape.rows);
+  PrintTable(config, layout, steps);
   PrintBalance(layout);
   fmt::print(
       "A step is one gradient of one worker: to each ps its part of the gradient, and back its new "
-      "weights.\n");
+      "weights.\n"
+      "In and out are messages with their headers; ZMTP, TCP and IP add their own.\n");
+  if (steps) {
+    fmt::print("A run is {} steps, and the weights that the workers pull before, after and to evaluate.\n",
+               *steps);
+  } else {
+    fmt::print("How long a run is depends on the rows of the data: dtrain check reads them.\n");
+  }
   return 0;
 }
 
