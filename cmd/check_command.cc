@@ -82,13 +82,12 @@ void PrintData(const DataConfig& data, const LoadedData& loaded) {
 }
 
 void PrintLength(const Config& config, const DataShape& shape) {
-  const size_t spec = config.cluster.worker.size();
-  const int workers = spec == 0 ? kDefaultWorkers : static_cast<int>(spec);
-  const std::string epochs = config.train.epochs && shape.rows
-                                 ? fmt::format(", {} per worker", Plural(*config.train.epochs, "epoch"))
-                                 : "";
+  std::string epochs;
+  if (config.train.epochs && shape.rows) {
+    epochs = fmt::format(", {} per worker", Plural(*config.train.epochs, "epoch"));
+  }
   fmt::print("run: batches of {}{}, ends at global step {}\n", config.train.batch_size, epochs,
-             TotalSteps(config, shape.rows, workers).value_or(0));
+             TotalSteps(config, shape.rows, WorkerCount(config.cluster)).value_or(0));
 }
 
 // What each task would find out by itself: whether its ps may listen, whether its worker has data.
@@ -109,8 +108,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   CheckFilesExist(config.data);
   DataShape shape = PeekShape(config);
   ResolveModelShape(shape, &config);
-  const int ps = config.cluster.ps.empty() ? kDefaultPs : static_cast<int>(config.cluster.ps.size());
-  const Layout layout = MakeLayout(config, ps);
+  const Layout layout = MakeLayout(config, PsCount(config.cluster));
   WarnOfMemory(config, layout);
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain check, which reads the data,"));
   const LoadedData loaded = LoadData(config);

@@ -41,9 +41,12 @@ struct Texts {
 void AddConfigOptions(CLI::App* app, Texts* texts) {
   app->add_option("--config", texts->config.path, "The YAML file that describes model, data and cluster")
       ->type_name("FILE");
-  app->add_option("--set", texts->config.sets, "Beats the file's value; repeatable. VALUE is YAML")
+  // One at a time: the help of an option with a list would promise several behind one flag.
+  app->add_option_function<std::string>(
+         "--set", [texts](const std::string& set) { texts->config.sets.push_back(set); },
+         "Beats the file's value; repeatable. VALUE is YAML")
       ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+      ->trigger_on_parse();
   app->add_flag("--dump-config", texts->config.dump, "Print the effective YAML and end");
 }
 

@@ -29,8 +29,8 @@ constexpr char kLocalFooter[] =
   dtrain local --config configs/quickstart_digits.yaml --in-process --set train.steps=20
 
 The addresses in the file are not used.
-When a task dies the others are ended too, and the last block names the first that failed, its last
-lines and the logs (log.dir). The exit code is that task's own; 4 when a signal killed it. Ctrl-C and
+When a task dies the others are ended too, and the last lines are what the first that failed said last, the
+logs (log.dir), and who it was and why it ended. The exit code is that task's own; 4 when a signal killed it. Ctrl-C and
 SIGTERM end all tasks: 130 and 143.)";
 
 constexpr char kCheckAbout[] = "Check the file and the data without running, and show what they come to";
@@ -40,7 +40,8 @@ constexpr char kCheckFooter[] =
   dtrain check --config cluster.yaml
   dtrain check --config cluster.yaml --set 'cluster.ps=[a:9001, b:9001]'
 
-Reads the file and all data. Exit code 0 when both are good, 2 with every error found.)";
+Reads the file and all data. Exit code 0 when both are good, else 2: of the file every error is told, of
+the data the first.)";
 
 constexpr char kPlanAbout[] = "Show which ps will hold what, in bytes, and what will travel to and from it";
 

@@ -38,6 +38,14 @@ void Inherit(ChildCommand* command, const char* option, int fd) {
 
 }  // namespace
 
+int PsCount(const ClusterConfig& cluster) {
+  return cluster.ps.empty() ? kDefaultPs : static_cast<int>(cluster.ps.size());
+}
+
+int WorkerCount(const ClusterConfig& cluster) {
+  return cluster.worker.empty() ? kDefaultWorkers : static_cast<int>(cluster.worker.size());
+}
+
 ListeningSocket::ListeningSocket() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;

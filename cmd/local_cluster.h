@@ -14,6 +14,9 @@ namespace dtrain {
 // The cluster of a file that has none.
 constexpr int kDefaultPs = 1;
 constexpr int kDefaultWorkers = 2;
+// Of the spec, or those.
+int PsCount(const ClusterConfig& cluster);
+int WorkerCount(const ClusterConfig& cluster);
 
 // A TCP socket that listens at 127.0.0.1, on a port that the system chose. Movable; closes itself.
 class ListeningSocket {

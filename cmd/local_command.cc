@@ -51,9 +51,10 @@ int Count(const std::optional<int>& flag, const std::vector<std::string>& spec, 
 }
 
 // Loaded here first: errors are then told once, not by every child.
-Config LoadLocal(const LocalArguments& arguments) {
+Config LoadLocal(const LocalArguments& arguments, bool* log_json) {
   LoadOptions options;
   options.cluster_optional = true;
+  options.log_json = log_json;
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
   const int ps = Count(arguments.ps, config.cluster.ps, kDefaultPs);
   const int workers = Count(arguments.workers, config.cluster.worker, kDefaultWorkers);
@@ -88,7 +89,7 @@ int RunThreads(const Config& config, ResultFile& result) {
 
 Outcome RunChildren(const LocalArguments& arguments, const Config& config, int result_fd) {
   Console console(LiveLineOf(config.log));
-  Supervisor supervisor(Patience(), console);
+  Supervisor supervisor(Patience(), console, config.log.json);
   {
     // Closed here once the children have them: the port of a dead ps must not look alive.
     std::vector<ListeningSocket> sockets(config.cluster.ps.size());
@@ -99,18 +100,18 @@ Outcome RunChildren(const LocalArguments& arguments, const Config& config, int r
 }
 
 // The exit code of the run; says on standard error why it is not 0.
-int Judge(const Outcome& outcome, const std::string& log_directory) {
+int Judge(const Outcome& outcome, const std::string& log_directory, const ErrorLines& errors) {
   if (outcome.stop_signal != 0) {
-    fmt::print(stderr, "dtrain: stopped by {}\n", SignalName(outcome.stop_signal));
+    errors.Print("stopped by " + SignalName(outcome.stop_signal));
     return 128 + outcome.stop_signal;
   }
   if (const std::optional<size_t> cause = FindCause(outcome.ends)) {
     const ChildEnd& end = outcome.ends[*cause];
-    fmt::print(stderr, "{}", FailureReport(end, outcome.ends, log_directory));
+    errors.Print(FailureReport(end, outcome.ends, log_directory));
     return ExitCodeOf(end);
   }
   if (!outcome.stuck) return 0;
-  fmt::print(stderr, "dtrain: the run was over, but some tasks did not end and were killed\n");
+  errors.Print("the run was over, but some tasks did not end and were killed");
   return static_cast<int>(ExitCode::kInternal);
 }
 
@@ -121,19 +122,19 @@ std::string StatusOf(const Outcome& outcome, int exit_code, const std::string& r
 
 }  // namespace
 
-int RunLocalCommand(const LocalArguments& arguments) {
+int RunLocalCommand(const LocalArguments& arguments, ErrorLines& errors) {
   if (arguments.config.dump) {
-    fmt::print("{}", DumpConfig(LoadLocal(arguments)));
+    fmt::print("{}", DumpConfig(LoadLocal(arguments, nullptr)));
     return 0;
   }
-  ResultFile result(arguments.result);
+  ResultFile result(arguments.result, errors);
   try {
-    const Config config = LoadLocal(arguments);
+    const Config config = LoadLocal(arguments, &errors.json);
     CheckMemory(config);
     if (arguments.in_process) return RunThreads(config, result);
     const ResultMemory memory;
     const Outcome outcome = RunChildren(arguments, config, memory.fd());
-    const int exit_code = Judge(outcome, config.log.dir);
+    const int exit_code = Judge(outcome, config.log.dir, errors);
     RunSummary summary = memory.Read();
     summary.status = StatusOf(outcome, exit_code, summary.status);
     summary.wall_s = SecondsSinceStart();

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "cmd/arguments.h"
+#include "cmd/error_lines.h"
 
 namespace dtrain {
 
-// Runs the cluster and returns the exit code; the last block on standard error says why it is not 0.
-// Throws Failure where nothing could be started, or a run of threads failed.
-int RunLocalCommand(const LocalArguments& arguments);
+// Runs the cluster and returns the exit code; the last line on standard error says why it is not 0.
+// Throws Failure where nothing could be started, or a run of threads failed; `errors` then knows log.format,
+// where the config has got so far.
+int RunLocalCommand(const LocalArguments& arguments, ErrorLines& errors);
 
 }  // namespace dtrain

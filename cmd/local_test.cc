@@ -92,7 +92,9 @@ TEST_CASE("local: threads of one process give the same steps, and weights as nea
   }
 }
 
-TEST_CASE("local: a task that is killed ends the run with 4; the last block names it and shows its lines") {
+TEST_CASE(
+    "local: a task that is killed ends the run with 4; the report shows its lines, and the last line names "
+    "it") {
   AdoptOrphans();
   const Local job(EndlessJob());
   const std::string logs = job.directory + "/logs";
@@ -103,8 +105,10 @@ TEST_CASE("local: a task that is killed ends the run with 4; the last block name
   kill(victim, SIGKILL);
   CHECK(RunToEnd(*run) == 4);
   const std::string said = run->standard_error();
-  const size_t block = said.find("dtrain: worker 1 was killed by SIGKILL; its last");
+  const size_t block = said.find(" lines of worker 1:\n");
   REQUIRE(block != std::string::npos);
+  const std::string last = said.substr(said.rfind('\n', said.size() - 2) + 1);
+  CHECK(last == "dtrain: worker 1 was killed by SIGKILL. If nobody did that, memory ran out: see dmesg.\n");
   CHECK(said.find("worker 1 | epoch", block) != std::string::npos);
   for (const char* name : {"/ps-0.log", "/worker-0.log", "/worker-1.log"}) {
     CAPTURE(name);

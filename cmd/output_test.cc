@@ -154,19 +154,76 @@ TEST_CASE("output: without a terminal there are no control characters") {
   CHECK(run.standard_error().find_first_of("\r\x1b") == std::string::npos);
 }
 
+// The lines of a log in JSON, each of which has to be an object with what every line has.
+std::vector<nlohmann::json> Objects(const std::string& log) {
+  std::vector<nlohmann::json> objects;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    objects.push_back(nlohmann::json::parse(line, nullptr, false));
+    REQUIRE(objects.back().is_object());
+    for (const char* key : {"time", "task", "level", "text"}) CHECK(objects.back().at(key).is_string());
+  }
+  REQUIRE_FALSE(objects.empty());
+  return objects;
+}
+
+// The text of the last line.
+std::string LastText(const std::string& log) { return Objects(log).back().at("text"); }
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("output: log.format json is one object a line when the run fails, and the last says why") {
+  const Job job(LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n");
+  for (const char* mode : {"log.level=info", "--in-process"}) {
+    std::vector<std::string> arguments = {"local", "--config", job.config, "--set", "log.format=json"};
+    if (mode[0] != '-') arguments.push_back("--set");
+    arguments.push_back(mode);
+    arguments.insert(arguments.end(), {"--set", "train.optimizer.learning_rate=1e30"});
+    Process run(arguments);
+    CHECK(RunToEnd(run) == 3);
+    CHECK(Contains(LastText(run.standard_error()), "train.optimizer.learning_rate"));
+  }
+}
+
+TEST_CASE("output: log.format json is one object a line when a task is killed or the run is stopped") {
+  const Job job(LinearJob(kForEver) + "hooks: {log_every_steps: 100}\nlog: {format: json}\n");
+  Process lost({"local", "--config", job.config});
+  REQUIRE(lost.WaitForLine("epoch"));
+  kill(lost.Children().back(), SIGKILL);
+  CHECK(RunToEnd(lost) == 4);
+  CHECK(Contains(LastText(lost.standard_error()), "was killed by SIGKILL"));
+  Process stopped({"local", "--config", job.config});
+  REQUIRE(stopped.WaitForLine("epoch"));
+  stopped.Signal(SIGTERM);
+  CHECK(RunToEnd(stopped) == 143);
+  CHECK(LastText(stopped.standard_error()) == "stopped by SIGTERM");
+}
+
+TEST_CASE("output: log.format json is one object a line for errors of the config, the index and the log") {
+  const Cluster cluster(1, 1, LinearJob(10) + "log: {format: json}\n");
+  const auto wrong_index = cluster.Start("worker", 7);
+  CHECK(RunToEnd(*wrong_index) == 2);
+  CHECK(Contains(LastText(wrong_index->standard_error()), "Use --index 0."));
+  const auto no_log = cluster.Start("worker", 0, {"--set", "log.dir=/proc/nowhere"});
+  CHECK(RunToEnd(*no_log) == 2);
+  CHECK(Contains(LastText(no_log->standard_error()), "Set log.dir"));
+  Process wrong_value({"local", "--config", cluster.config(), "--set", "train.batch_size=0"});
+  CHECK(RunToEnd(wrong_value) == 2);
+  CHECK(Contains(LastText(wrong_value.standard_error()), "train.batch_size = 0"));
+}
+
 TEST_CASE("output: log.format json is one object a line, at a terminal too; rows have their figures") {
   const Job job(LinearJob(2000));
   Process run(
       {"local", "--config", job.config, "--set", "log.format=json", "--set", "hooks.log_every_steps=100"},
       kColumns);
   REQUIRE(RunToEnd(run) == 0);
-  std::istringstream lines(run.standard_error());
   int rows = 0;
-  for (std::string line; std::getline(lines, line);) {
-    CAPTURE(line);
-    const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
-    REQUIRE(object.is_object());
-    for (const char* key : {"time", "task", "level", "text"}) CHECK(object.at(key).is_string());
+  for (const nlohmann::json& object : Objects(run.standard_error())) {
+    CAPTURE(object.dump());
     if (!object.contains("epoch")) continue;
     ++rows;
     CHECK(object.at("epoch") == 1);

@@ -8,22 +8,32 @@
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
 #include "cmd/memory_warning.h"
+#include "trainer/data/order.h"
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
 #include "trainer/task/machine_memory.h"
 #include "trainer/task/run_task.h"
+#include "trainer/task/traffic.h"
 
 namespace dtrain {
 namespace {
 
 int64_t BytesOf(const Range& range) { return range.size() * static_cast<int64_t>(sizeof(float)); }
 
-void PrintPs(const Layout& layout, size_t ps) {
-  const int64_t bytes = BytesOf(layout.ps[ps]);
-  fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}\n", ps, bytes,
-             BytesText(static_cast<double>(bytes)),
-             100.0 * static_cast<double>(layout.ps[ps].size()) / static_cast<double>(layout.size),
-             BytesText(static_cast<double>(bytes)), BytesText(static_cast<double>(bytes)));
+std::string Bytes(int64_t bytes) { return BytesText(static_cast<double>(bytes)); }
+
+// A line of the table: one ps, or all.
+void PrintRow(const std::string& who, int64_t bytes, double share, const Traffic& step,
+              const std::optional<Traffic>& run) {
+  fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}", who, bytes, Bytes(bytes), 100 * share,
+             Bytes(step.in), Bytes(step.out));
+  if (run) fmt::print("  {:>10}  {:>10}", Bytes(run->in), Bytes(run->out));
+  fmt::print("\n");
+}
+
+void PrintPs(const Layout& layout, size_t ps, const Traffic& step, const std::optional<Traffic>& run) {
+  const double share = static_cast<double>(layout.ps[ps].size()) / static_cast<double>(layout.size);
+  PrintRow(fmt::format("{}", ps), BytesOf(layout.ps[ps]), share, step, run);
   for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
     fmt::print("        {}\n", layout.RowsText(segment));
   }
@@ -39,6 +49,23 @@ void PrintBalance(const Layout& layout) {
   fmt::print("largest / smallest: {}\n", ratio);
 }
 
+void PrintTable(const Config& config, const Layout& layout, const std::optional<int64_t>& steps) {
+  fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}{}\n", "ps", "bytes", "", "share", "in / step",
+             "out / step", steps ? fmt::format("  {:>10}  {:>10}", "in / run", "out / run") : "");
+  Traffic all_step;
+  std::optional<Traffic> all_run;
+  for (size_t i = 0; i < layout.ps.size(); ++i) {
+    const int ps = static_cast<int>(i);
+    const Traffic step = StepTraffic(config, layout, ps);
+    std::optional<Traffic> run;
+    if (steps) run = RunTraffic(config, layout, ps, WorkerCount(config.cluster), *steps);
+    PrintPs(layout, i, step, run);
+    all_step += step;
+    if (run) (all_run ? *all_run : all_run.emplace()) += *run;
+  }
+  PrintRow("all", layout.size * static_cast<int64_t>(sizeof(float)), 1, all_step, all_run);
+}
+
 }  // namespace
 
 int RunPlanCommand(const PlanArguments& arguments) {
@@ -46,21 +73,26 @@ int RunPlanCommand(const PlanArguments& arguments) {
   options.cluster_optional = true;
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
-  ResolveModelShape(PeekShape(config), &config);
-  const int ps_count = config.cluster.ps.empty() ? kDefaultPs : static_cast<int>(config.cluster.ps.size());
-  const int workers =
-      config.cluster.worker.empty() ? kDefaultWorkers : static_cast<int>(config.cluster.worker.size());
-  const Layout layout = MakeLayout(config, ps_count);
+  const DataShape shape = PeekShape(config);
+  ResolveModelShape(shape, &config);
+  const Layout layout = MakeLayout(config, PsCount(config.cluster));
+  const int workers = WorkerCount(config.cluster);
   fmt::print("{}, {} on {} ps; {}\n", Plural(layout.size, "parameter"),
-             BytesText(static_cast<double>(layout.size) * sizeof(float)), ps_count,
+             Bytes(layout.size * static_cast<int64_t>(sizeof(float))), layout.ps.size(),
              Plural(workers, "worker"));
-  fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}\n", "ps", "bytes", "", "share", "in / step",
-             "out / step");
-  for (size_t ps = 0; ps < layout.ps.size(); ++ps) PrintPs(layout, ps);
+  const std::optional<int64_t> steps = TotalSteps(config, shape.rows, workers);
+  PrintTable(config, layout, steps);
   PrintBalance(layout);
   fmt::print(
       "A step is one gradient of one worker: to each ps its part of the gradient, and back its new "
-      "weights.\n");
+      "weights.\n"
+      "In and out are messages with their headers; ZMTP, TCP and IP add their own.\n");
+  if (steps) {
+    fmt::print("A run is {}, and the weights that the workers pull before, after and to evaluate.\n",
+               Plural(*steps, "step"));
+  } else {
+    fmt::print("How long a run is depends on the rows of the data: dtrain check reads them.\n");
+  }
   WarnOfMemory(config, layout);
   return 0;
 }

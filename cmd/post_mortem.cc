@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.h"
 #include "cmd/signal_pipe.h"
@@ -26,6 +28,33 @@ std::string LogPath(const std::string& directory, std::string name) {
   return fmt::format("{}/{}.log", directory, name);
 }
 
+std::string LogsText(const std::vector<ChildEnd>& ends, const std::string& directory) {
+  if (directory.empty()) return "no logs were kept. Set log.dir to keep one for each task.";
+  std::string text = "logs:";
+  for (const ChildEnd& end : ends) text += " " + LogPath(directory, end.name);
+  return text;
+}
+
+// The text of an error in a task's log, in either format; empty for other lines.
+std::string ErrorOf(const std::string& line) {
+  constexpr std::string_view kMark = " | error: ";
+  const size_t mark = line.find(kMark);
+  if (mark != std::string::npos) return line.substr(mark + kMark.size());
+  const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object() || object.value("level", "") != "error") return std::string();
+  return object.value("text", "");
+}
+
+// ": the reason that the child itself gave last", or what a signal means.
+std::string WhyItEnded(const ChildEnd& end) {
+  if (end.signal == SIGKILL) return ". If nobody did that, memory ran out: see dmesg.";
+  for (auto line = end.last_lines.rbegin(); end.signal == 0 && line != end.last_lines.rend(); ++line) {
+    const std::string error = ErrorOf(*line);
+    if (!error.empty()) return ": " + error.substr(0, error.find('\n'));
+  }
+  return end.last_lines.empty() ? ". Look at its log." : ". Look at its last lines above.";
+}
+
 }  // namespace
 
 int ExitCodeOf(const ChildEnd& end) { return end.signal != 0 ? kPeerLost : end.exit_code; }
@@ -42,25 +71,21 @@ std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends) {
 
 std::string FailureReport(const ChildEnd& cause, const std::vector<ChildEnd>& ends,
                           const std::string& log_directory) {
-  std::string report = fmt::format("dtrain: {} {}", cause.name, HowItEnded(cause));
-  for (const ChildEnd& end : ends) {
-    if (end.ended_by_us && end.signal == SIGKILL)
-      report += fmt::format("; {} did not end and was killed", end.name);
-  }
+  std::string report;
   if (cause.last_lines.empty()) {
-    report += "; it had said nothing.\n";
+    report = fmt::format("{} had said nothing\n", cause.name);
   } else {
     const size_t lines = cause.last_lines.size();
-    report += lines == 1 ? "; its last line:\n" : fmt::format("; its last {} lines:\n", lines);
+    report = lines == 1 ? fmt::format("the last line of {}:\n", cause.name)
+                        : fmt::format("the last {} lines of {}:\n", lines, cause.name);
     for (const std::string& line : cause.last_lines) report += "    " + line;
   }
-  if (log_directory.empty()) {
-    report += "dtrain: no logs were kept. Set log.dir to keep one for each task.\n";
-    return report;
+  for (const ChildEnd& end : ends) {
+    if (end.ended_by_us && end.signal == SIGKILL)
+      report += fmt::format("{} did not end and was killed\n", end.name);
   }
-  report += "dtrain: logs:";
-  for (const ChildEnd& end : ends) report += " " + LogPath(log_directory, end.name);
-  return report + "\n";
+  return report + LogsText(ends, log_directory) + "\n" +
+         fmt::format("{} {}{}\n", cause.name, HowItEnded(cause), WhyItEnded(cause));
 }
 
 }  // namespace dtrain

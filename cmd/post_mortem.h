@@ -24,7 +24,8 @@ int ExitCodeOf(const ChildEnd& end);
 // was lost (exit 4) is a victim as long as another has failed in its own right. Unset: nobody failed.
 std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends);
 
-// The last block on the terminal: who, how, its last lines, where the logs are. `log_directory` empty: none.
+// The last lines on standard error: what the cause said last, where the logs are, and in the very last line
+// who, how, why and what to do. `log_directory` empty: there are no logs.
 std::string FailureReport(const ChildEnd& cause, const std::vector<ChildEnd>& ends,
                           const std::string& log_directory);
 

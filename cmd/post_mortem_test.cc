@@ -56,10 +56,12 @@ TEST_CASE("post-mortem: the report shows who, how, the last lines and every log"
   cause.last_lines = {"one\n", "two\n"};
   const std::vector<ChildEnd> ends = {cause, Ended("ps 0", 4), Killed("worker 0", SIGKILL, true)};
   CHECK(FailureReport(cause, ends, "logs") ==
-        "dtrain: worker 1 was killed by SIGSEGV; worker 0 did not end and was killed; its last 2 lines:\n"
+        "the last 2 lines of worker 1:\n"
         "    one\n"
         "    two\n"
-        "dtrain: logs: logs/worker-1.log logs/ps-0.log logs/worker-0.log\n");
+        "worker 0 did not end and was killed\n"
+        "logs: logs/worker-1.log logs/ps-0.log logs/worker-0.log\n"
+        "worker 1 was killed by SIGSEGV. Look at its last lines above.\n");
 }
 
 TEST_CASE("post-mortem: one line is its last line") {
@@ -71,8 +73,28 @@ TEST_CASE("post-mortem: one line is its last line") {
 
 TEST_CASE("post-mortem: without lines and logs the report says so") {
   CHECK(FailureReport(Ended("ps 0", 1), {}, "") ==
-        "dtrain: ps 0 ended with exit code 1; it had said nothing.\n"
-        "dtrain: no logs were kept. Set log.dir to keep one for each task.\n");
+        "ps 0 had said nothing\n"
+        "no logs were kept. Set log.dir to keep one for each task.\n"
+        "ps 0 ended with exit code 1. Look at its log.\n");
+}
+
+// The last line of the report on a task that ended with exit code 3 behind these lines.
+std::string LastLine(const std::vector<std::string>& lines) {
+  ChildEnd cause = Ended("worker 0", 3);
+  cause.last_lines = lines;
+  const std::string report = FailureReport(cause, {cause}, "logs");
+  return report.substr(report.rfind('\n', report.size() - 2) + 1);
+}
+
+TEST_CASE("post-mortem: the last line is who, how and the reason that the task gave last, in either format") {
+  const char* const expected = "worker 0 ended with exit code 3: the loss is nan. Try less.\n";
+  CHECK(LastLine({"1 worker 0 | error: an older one\n", "2 worker 0 | error: the loss is nan. Try less.\n",
+                  "3 worker 0 | total\n"}) == expected);
+  CHECK(LastLine({R"({"level":"error","text":"the loss is nan. Try less."})"
+                  "\n",
+                  R"({"level":"info","text":"total"})"
+                  "\n",
+                  "[1]\n", "{\n"}) == expected);
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 
 namespace dtrain {
 
-ResultFile::ResultFile(const std::string& path, int fd) : path_(path), fd_(fd) {
+ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int fd)
+    : path_(path), errors_(errors), fd_(fd) {
   if (path_.empty()) return;
   struct stat found {};
   if (stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
@@ -46,7 +47,7 @@ void ResultFile::WriteEnding(const std::string& status) {
   try {
     Write(summary);
   } catch (const Failure& failure) {
-    fmt::print(stderr, "dtrain: {}\n", failure.what());
+    errors_.Print(failure.what());
   }
 }
 

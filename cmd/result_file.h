@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "cmd/error_lines.h"
 #include "trainer/task/run_summary.h"
 
 namespace dtrain {
@@ -14,8 +15,9 @@ class ResultFile {
  public:
   // `path`, empty for none: an older file there is removed, so that what lies there later is this run's.
   // Throws UserError when none can be written there: at the start, not after hours.
+  // `errors` is where a failed WriteEnding() is told.
   // `fd`, -1 for none: from a `dtrain local`, which completes what is written there as wire JSON.
-  explicit ResultFile(const std::string& path, int fd = -1);
+  ResultFile(const std::string& path, const ErrorLines& errors, int fd = -1);
 
   // The first call writes, later ones do nothing. Throws IoError when the disk has failed meanwhile.
   void Write(const RunSummary& summary);
@@ -27,6 +29,7 @@ class ResultFile {
   std::mutex mutex_;
   bool written_ = false;
   const std::string path_;
+  const ErrorLines& errors_;
   const int fd_;
 };
 

@@ -10,6 +10,8 @@
 namespace dtrain {
 namespace {
 
+const ErrorLines kErrors;
+
 std::string PathOf(const std::string& name) { return std::string(getenv("TEST_TMPDIR")) + "/" + name; }
 
 nlohmann::json Read(const std::string& path) {
@@ -19,7 +21,7 @@ nlohmann::json Read(const std::string& path) {
 
 TEST_CASE("result file: the first ending is the one that is written") {
   const std::string path = PathOf("first.json");
-  ResultFile result(path);
+  ResultFile result(path, kErrors);
   RunSummary summary;
   summary.status = "done";
   summary.global_step = 7;
@@ -32,7 +34,7 @@ TEST_CASE("result file: the first ending is the one that is written") {
 
 TEST_CASE("result file: an ending without a summary has its status and the time it took") {
   const std::string path = PathOf("ending.json");
-  ResultFile result(path);
+  ResultFile result(path, kErrors);
   result.WriteEnding("peer_lost");
   CHECK(Read(path).at("status") == "peer_lost");
   CHECK(Read(path).at("wall_s").get<double>() >= 0);
@@ -42,13 +44,13 @@ TEST_CASE("result file: an ending without a summary has its status and the time 
 TEST_CASE("result file: an older file is gone once the run has begun") {
   const std::string path = PathOf("older.json");
   std::ofstream(path) << "old";
-  const ResultFile result(path);
+  const ResultFile result(path, kErrors);
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
 TEST_CASE("result file: missing directories are made") {
   const std::string path = PathOf("a/b/c.json");
-  ResultFile result(path);
+  ResultFile result(path, kErrors);
   result.WriteEnding("done");
   CHECK(Read(path).is_object());
 }
@@ -58,14 +60,14 @@ TEST_CASE("result file: a place that cannot be written is refused at once, and l
   for (const std::string& path :
        {PathOf("directory"), std::string("/dev/null"), std::string("/proc/x/r.json")}) {
     CAPTURE(path);
-    CHECK_THROWS_AS(ResultFile{path}, UserError);
+    CHECK_THROWS_AS(ResultFile(path, kErrors), UserError);
   }
   CHECK(std::filesystem::is_directory(PathOf("directory")));
   CHECK(std::filesystem::is_character_file("/dev/null"));
 }
 
 TEST_CASE("result file: without a path nothing is written") {
-  ResultFile result("");
+  ResultFile result("", kErrors);
   result.WriteEnding("done");
 }
 

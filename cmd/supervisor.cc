@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+
 namespace dtrain {
 namespace {
 
@@ -15,10 +17,15 @@ int PollTimeout(TimePoint deadline) {
   return static_cast<int>(std::max<int64_t>(left.count(), 0));
 }
 
+// Of the lines of a task that logs JSON: a line that was cut off, or is not from the log, is none.
+bool IsObject(const std::string& line) {
+  return line.front() == '{' && line.size() > 2 && line[line.size() - 2] == '}';
+}
+
 }  // namespace
 
-Supervisor::Supervisor(Patience patience, Console& console)
-    : patience_(patience), console_(console), signals_({SIGINT, SIGTERM, SIGCHLD}) {}
+Supervisor::Supervisor(Patience patience, Console& console, bool json)
+    : patience_(patience), console_(console), json_(json), signals_({SIGINT, SIGTERM, SIGCHLD}) {}
 
 void Supervisor::Start(const std::vector<ChildCommand>& commands) {
   for (const ChildCommand& command : commands) children_.push_back(std::make_unique<ChildProcess>(command));
@@ -49,7 +56,13 @@ void Supervisor::PassLinesOn() {
 }
 
 void Supervisor::PassLinesOn(ChildProcess& child) {
-  child.ReadLines([this](const std::string& line) { console_.PassOn(line); });
+  child.ReadLines([&](const std::string& line) {
+    if (!json_ || IsObject(line) || Console::IsRelayed(line)) return console_.PassOn(line);
+    LogOptions options;
+    options.json = true;
+    options.console = &console_;
+    Logger(child.name(), options).Error("{}", line.substr(0, line.find('\n')));
+  });
 }
 
 void Supervisor::TakeSignals() {

@@ -30,8 +30,9 @@ struct Outcome {
 
 class Supervisor {
  public:
-  // The children's lines go to `console`.
-  Supervisor(Patience patience, Console& console);
+  // The children's lines go to `console`; with `json` those that are no objects, such as of a crash, as the
+  // text of one.
+  Supervisor(Patience patience, Console& console, bool json);
   // Starts every child. Throws IoError; destruction kills those that run.
   void Start(const std::vector<ChildCommand>& commands);
   // Returns when all are reaped.
@@ -54,6 +55,7 @@ class Supervisor {
 
   const Patience patience_;
   Console& console_;
+  const bool json_;
   SignalPipe signals_;
   std::vector<std::unique_ptr<ChildProcess>> children_;
   std::vector<bool> reaped_;

@@ -58,11 +58,13 @@ int RunLogged(const TaskArguments& arguments, const Config& config, ExitHooks& h
 
 }  // namespace
 
-int RunTaskCommand(const TaskArguments& arguments) {
+int RunTaskCommand(const TaskArguments& arguments, ErrorLines& errors) {
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, {});
-  ResultFile result(arguments.result, arguments.result_fd);
+  ResultFile result(arguments.result, errors, arguments.result_fd);
   try {
-    const Config config = LoadConfig(arguments.config.path, arguments.config.sets, {});
+    LoadOptions options;
+    options.log_json = &errors.json;
+    const Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
     CheckIndex(config.cluster, *arguments.task);
     Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log));
     Logger log(TaskName(*arguments.task), LogOptionsOf(config.log, console));

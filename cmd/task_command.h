@@ -2,11 +2,13 @@
 #pragma once
 
 #include "cmd/arguments.h"
+#include "cmd/error_lines.h"
 
 namespace dtrain {
 
 // Runs the task to its end and returns the exit code; how it failed is in its log. Throws Failure where it
-// cannot even begin: the config, the index, the log, the result's path.
-int RunTaskCommand(const TaskArguments& arguments);
+// cannot even begin: the config, the index, the log, the result's path;
+// `errors` then knows log.format, where the config has got so far.
+int RunTaskCommand(const TaskArguments& arguments, ErrorLines& errors);
 
 }  // namespace dtrain

@@ -36,9 +36,9 @@ std::string VersionText() {
       "libzmq {}\n"
       "flatbuffers {}.{}.{}\n"
       "OpenBLAS {}\n"
-      "CUDA {}\n",
+      "{} CUDA\n",
       kVersion, kBuildCommit, ZmqVersion(), FLATBUFFERS_VERSION_MAJOR, FLATBUFFERS_VERSION_MINOR,
-      FLATBUFFERS_VERSION_REVISION, OpenBlasVersion(), DTRAIN_HAVE_CUDA ? "built in" : "not built in");
+      FLATBUFFERS_VERSION_REVISION, OpenBlasVersion(), DTRAIN_HAVE_CUDA ? "with" : "without");
 }
 
 }  // namespace dtrain

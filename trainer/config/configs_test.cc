@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <map>
 
 #include "trainer/config/dump.h"
 #include "trainer/config/testing.h"
@@ -22,6 +23,21 @@ TEST_CASE("configs: every file loads, and its dump loads to itself") {
     CHECK(DumpConfig(LoadConfig(WriteTestFile("dump.yaml", text), {}, {})) == text);
   }
   CHECK(files >= 5);
+}
+
+TEST_CASE("configs: no two files share an address, so that their clusters can run side by side") {
+  std::map<std::string, std::string> files;  // by address
+  for (const auto& entry : fs::directory_iterator("configs")) {
+    if (entry.path().extension() != ".yaml") continue;
+    const std::string file = entry.path().string();
+    const ClusterConfig cluster = LoadConfig(file, {}, {}).cluster;
+    for (const auto* addresses : {&cluster.ps, &cluster.worker}) {
+      for (const std::string& address : *addresses) {
+        CAPTURE(address);
+        CHECK(files.emplace(address, file).first->second == file);
+      }
+    }
+  }
 }
 
 TEST_CASE("configs: first_cluster is two and two tasks that end at step 200") {

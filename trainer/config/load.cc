@@ -263,6 +263,7 @@ void Loader::Forget(const std::string& prefix) {
 
 Config Loader::Finish(const LoadOptions& options) {
   const Config config = Resolve(path_, options.cluster_optional, &given_, &problems_);
+  if (options.log_json != nullptr) *options.log_json = config.log.json;
   problems_.ThrowIfAny();
   return config;
 }

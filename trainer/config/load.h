@@ -13,6 +13,9 @@ namespace dtrain {
 struct LoadOptions {
   // `dtrain local` makes its own cluster: cluster.ps and cluster.worker may be left out.
   bool cluster_optional = false;
+  // Where to say whether log.format is json, as far as that is known, before errors are thrown; null:
+  // nowhere.
+  bool* log_json = nullptr;
 };
 
 // `sets`: the texts "key.path=value" of --set, in order: a later one beats an earlier, any beats the file.

@@ -50,6 +50,7 @@ void WorkerSummary::OnStep(const StepFigures& step) {
   point_at_ = now;
   point_step_ = step.global_step;
   examples_ = 0;
+  due_ = false;
 }
 
 void WorkerSummary::OnEvaluation(int64_t global_step, const Evaluation& evaluation) {

@@ -34,10 +34,17 @@ class WorkerSummary {
 
   // Training begins: the time until here was start-up.
   void Begin(int64_t global_step);
-  // Before the gradient of a local step: whether OnStep() is to be told its figures.
-  bool Due(int64_t local_step) { return schedule_.Due(local_step); }
+  // Before the gradient of a local step: whether its figures are to be gathered for OnStep().
+  bool Due(int64_t local_step) {
+    due_ = schedule_.Due(local_step) || due_;
+    return due_;
+  }
+  // Whether a point may be written: with open exchanges a step can end before any answer has moved the global
+  // step on, and a curve has one point for each. What is due waits for the next step.
+  bool Moved(int64_t global_step) const { return global_step > point_step_; }
   // Of every step.
   void CountExamples(int64_t rows) { examples_ += rows; }
+  // Only where Due() and Moved().
   void OnStep(const StepFigures& step);
   void OnEvaluation(int64_t global_step, const Evaluation& evaluation);
   void Flush() { writer_.Flush(); }
@@ -48,6 +55,7 @@ class WorkerSummary {
   const bool classifies_;
   EventWriter writer_;
   Schedule schedule_;
+  bool due_ = false;
   // Of the point before.
   TimePoint point_at_;
   int64_t point_step_ = 0;

@@ -26,7 +26,8 @@ struct RunSummary {
   std::optional<std::string> model_crc;  // 8 hex digits
   bool deterministic = false;
   std::optional<std::string> checkpoint;
-  int64_t bytes_sent = 0;  // all tasks, payload and headers
+  // All tasks, payload and headers, until the chief's report; without the workers' side of heartbeats.
+  int64_t bytes_sent = 0;
   int64_t bytes_received = 0;
   std::optional<double> startup_s;                    // exec to first step
   std::map<std::string, std::vector<float>> weights;  // small models only; empty: null

@@ -159,7 +159,7 @@ void Worker::Step(const Batch& batch) {
   ++local_step_;
   activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
   if (summary_) summary_->CountExamples(rows);
-  if (summarised) {
+  if (summarised && summary_->Moved(client_.global_step())) {
     summary_->OnStep({client_.global_step(), loss, correct, rows, client_.staleness().TakeMean()});
   }
   ReportStep(rows, loss);
@@ -205,10 +205,10 @@ void Worker::SayDone() {
                               : std::numeric_limits<double>::quiet_NaN();
   // ps 0 last: when it knows, all know.
   for (size_t ps = client_.ps_count(); ps-- > 0;) {
-    const net::ChannelStats stats = channel_.stats();
+    told_stats_ = channel_.stats();
     client_.Call(ps, false, "done", [&](auto& builder) {
       return wire::CreateDone(builder, static_cast<uint64_t>(local_step_), RecentLoss(), first_step_nanos_,
-                              last_step_nanos_, stats.bytes_sent, stats.bytes_received, accuracy);
+                              last_step_nanos_, told_stats_.bytes_sent, told_stats_.bytes_received, accuracy);
     });
   }
 }
@@ -240,6 +240,9 @@ void Worker::ReportAsChief() {
     report.bytes_sent += static_cast<int64_t>(list->bytes_sent());
     report.bytes_received += static_cast<int64_t>(list->bytes_received());
   }
+  const net::ChannelStats stats = channel_.stats();
+  report.bytes_sent += static_cast<int64_t>(stats.bytes_sent - told_stats_.bytes_sent);
+  report.bytes_received += static_cast<int64_t>(stats.bytes_received - told_stats_.bytes_received);
   report.model_crc = ModelChecksum(std::move(parts));
   if (layout_.size <= kSmallModel) {
     for (const Variable& variable : layout_.variables) {

@@ -73,6 +73,7 @@ class Worker {
   std::unique_ptr<WorkerSummary> summary_;  // with summary.dir
   std::optional<Evaluation> own_evaluation_;
   int64_t local_step_ = 0;
+  net::ChannelStats told_stats_;  // what ps 0 knows of the bytes
   int64_t first_step_nanos_ = 0;
   int64_t last_step_nanos_ = 0;
   std::array<float, 100> recent_losses_{};  // a ring by local step

@@ -1,0 +1,97 @@
+#include "trainer/task/traffic.h"
+
+#include <vector>
+
+#include "net/codec.h"
+#include "trainer/model/blocks.h"
+
+namespace dtrain {
+namespace {
+
+int64_t Size(const net::Message& message) {
+  return static_cast<int64_t>(message.header.size() + message.payload.size());
+}
+
+// Encodes what a run would send, with numbers that are not 0: those have no bytes.
+class Gauge {
+ public:
+  Gauge(const Config& config, const Layout& layout, int ps)
+      : range_(layout.ps[static_cast<size_t>(ps)]),
+        checksum_(config.net.checksum ? 1 : 0),
+        coordinates_(ps == 0) {
+    values_.resize(static_cast<size_t>(BlockOf(range_, 0).size()));
+  }
+
+  int64_t Push() {
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < BlockCount(range_); ++i) {
+      bytes += Size(encoder_.Push(kEnvelope, static_cast<uint32_t>(i), 1, checksum_, Block(i)));
+    }
+    return bytes;
+  }
+  int64_t Pull() {
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < BlockCount(range_); ++i) {
+      bytes += Size(encoder_.Finish(kEnvelope, wire::CreatePull(encoder_.Begin(), static_cast<uint32_t>(i))));
+    }
+    return bytes;
+  }
+  // With `granted` steps in the last block.
+  int64_t Weights(uint32_t granted) {
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < BlockCount(range_); ++i) {
+      const uint32_t steps = coordinates_ && i + 1 == BlockCount(range_) ? granted : 0;
+      bytes += Size(encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, steps, checksum_, Block(i)));
+    }
+    return bytes;
+  }
+
+ private:
+  static constexpr net::Envelope kEnvelope{1, 0, 1};
+
+  net::LentBytes Block(int64_t i) const {
+    return {values_.data(), static_cast<size_t>(BlockOf(range_, i).size()) * sizeof(float)};
+  }
+
+  const Range range_;
+  const uint64_t checksum_;
+  const bool coordinates_;
+  std::vector<float> values_;  // of the largest block
+  net::Encoder encoder_;
+};
+
+bool HasEvaluationSet(const Config& config) {
+  return config.eval.on == EvalOn::kValidation || config.data.test.format != DataFormat::kNone;
+}
+
+// All workers together, each over every ps.
+int64_t Pulls(const Config& config, int workers) {
+  int64_t pulls = workers + 1;  // before the first step; the chief's, of the finished model
+  if (!config.eval.at_end || !HasEvaluationSet(config)) return pulls;
+  ++pulls;  // the chief's, for the final evaluation
+  return config.eval.by == EvalBy::kAll ? pulls + workers : pulls;
+}
+
+}  // namespace
+
+Traffic& Traffic::operator+=(const Traffic& other) {
+  in += other.in;
+  out += other.out;
+  return *this;
+}
+
+Traffic operator*(int64_t count, const Traffic& traffic) { return {count * traffic.in, count * traffic.out}; }
+
+Traffic StepTraffic(const Config& config, const Layout& layout, int ps) {
+  Gauge gauge(config, layout, ps);
+  return {gauge.Push(), gauge.Weights(1)};
+}
+
+Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps) {
+  Gauge gauge(config, layout, ps);
+  Traffic traffic = steps * StepTraffic(config, layout, ps);
+  traffic += Pulls(config, workers) * Traffic{gauge.Pull(), gauge.Weights(0)};
+  return traffic;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,27 @@
+// What a run will move between its tasks: the messages with gradients and weights, headers and payloads, as
+// `--result` counts them. All other messages are a few hundred bytes each, and few; the transport's own
+// bytes (ZMTP, TCP, IP) are not counted.
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/config/config.h"
+#include "trainer/model/layout.h"
+
+namespace dtrain {
+
+// Bytes to a ps and from it.
+struct Traffic {
+  int64_t in = 0;
+  int64_t out = 0;
+  Traffic& operator+=(const Traffic& other);
+};
+Traffic operator*(int64_t count, const Traffic& traffic);
+
+// One gradient of one worker, and the new weights that answer it.
+Traffic StepTraffic(const Config& config, const Layout& layout, int ps);
+// `steps` such, and the weights that workers pull at the start, at the end and for their evaluation.
+// `config` as RunTask() completes it.
+Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps);
+
+}  // namespace dtrain

@@ -1,0 +1,59 @@
+#include "trainer/task/traffic.h"
+
+#include <doctest/doctest.h>
+
+#include "trainer/task/run_task.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+TEST_CASE("traffic: a step of two values is the header that docs/wire.md shows, and its answer") {
+  Config config = LinearCluster(1, 1, 1);
+  config.net.checksum = false;
+  const Traffic step = StepTraffic(config, MakeLayout(config, 1), 0);
+  CHECK(step.in == 96);
+  CHECK(step.out > 2 * 4 + 44);
+}
+
+TEST_CASE("traffic: a ps without a range still answers each step") {
+  const Config config = LinearCluster(3, 1, 1);
+  const Layout layout = MakeLayout(config, 3);  // of two values
+  int empty = 0;
+  for (int ps = 0; ps < 3; ++ps) {
+    if (layout.ps[static_cast<size_t>(ps)].size() > 0) continue;
+    ++empty;
+    CHECK(StepTraffic(config, layout, ps).in >= 44);
+    CHECK(StepTraffic(config, layout, ps).out >= 44);
+  }
+  CHECK(empty == 1);
+}
+
+// What the messages that are not counted may add: greetings, and a request that is repeated on a busy
+// machine.
+constexpr double kTolerance = 0.04;
+
+TEST_CASE("traffic: a run moves what was foretold, by what its result says was sent and was received") {
+  for (const int ps : {1, 2}) {
+    for (const EvalBy by : {EvalBy::kChief, EvalBy::kAll}) {
+      Config config = DigitsCluster(ps, 2, 1);
+      config.model.kind = ModelKind::kMlp;
+      config.model.hidden = {400};  // 1.2 MiB: two blocks on one ps
+      config.data.train.rows = 500;
+      config.eval.by = by;
+      Traffic all;
+      for (int i = 0; i < ps; ++i) all += RunTraffic(config, MakeLayout(config, ps), i, 2, 10);
+      LogOptions log;
+      log.level = LogLevel::kWarning;
+      const RunSummary summary = RunClusterInProcess(config, log, {});
+      CAPTURE(ps);
+      REQUIRE(summary.global_step == 10);
+      const auto foretold = static_cast<double>(all.in + all.out);
+      CHECK(static_cast<double>(summary.bytes_sent) == doctest::Approx(foretold).epsilon(kTolerance));
+      CHECK(static_cast<double>(summary.bytes_received) == doctest::Approx(foretold).epsilon(kTolerance));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtrain
