@@ -67,8 +67,7 @@ TEST_CASE("post-mortem: the report shows who, how, the last lines and every log"
 TEST_CASE("post-mortem: one line is its last line") {
   ChildEnd cause = Ended("ps 0", 1);
   cause.last_lines = {"one\n"};
-  CHECK(FailureReport(cause, {}, "").find("ended with exit code 1; its last line:\n    one\n") !=
-        std::string::npos);
+  CHECK(FailureReport(cause, {}, "").find("the last line of ps 0:\n    one\n") != std::string::npos);
 }
 
 TEST_CASE("post-mortem: without lines and logs the report says so") {
