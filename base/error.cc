@@ -9,7 +9,7 @@ std::string FailureText(const std::exception& error) {
   if (dynamic_cast<const Failure*>(&error) != nullptr) return error.what();
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     return "out of memory: the system gave no more. Use a smaller model, a smaller batch or less data, or a "
-           "machine with more memory; dtrain check says what a task needs.";
+           "machine with more memory.";
   }
   return fmt::format("internal error: {}", error.what());
 }

@@ -38,10 +38,10 @@ TEST_CASE("memory: a local cluster that needs more than the machine has is exit 
 }
 
 TEST_CASE("memory: a ps and a worker that alone need more than the machine has are exit 2") {
-  const Cluster cluster(10, 1, kHugeModel);
-  const auto ps = cluster.Start("ps", 3);
+  const Cluster cluster(1, 1, kHugeModel);
+  const auto ps = cluster.Start("ps", 0);
   CHECK(RunToEnd(*ps) == 2);
-  CHECK(Contains(ps->standard_error(), "ps 3 needs about 37"));
+  CHECK(Contains(ps->standard_error(), "ps 0 needs about 3.6 TiB"));
   const auto worker = cluster.Start("worker", 0);
   CHECK(RunToEnd(*worker) == 2);
   CHECK(Contains(worker->standard_error(), "worker 0 needs about "));

@@ -2,10 +2,13 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "trainer/data/data_defaults.h"
 #include "trainer/data/idx.h"
+#include "trainer/data/input_bytes.h"
 
 namespace dtrain {
 namespace {
@@ -30,10 +33,16 @@ SetSize IdxSize(const DataSourceConfig& source, const std::string& section, int6
   return {rows, static_cast<double>(rows) * static_cast<double>(inputs + 1)};
 }
 
-// A number and its comma take four bytes or more in nearly all files, and four in memory.
-SetSize CsvSize(const DataSourceConfig& source, int64_t inputs) {
-  const int64_t bytes = FileBytes(source.path);
-  return {bytes / (4 * (inputs + 1)) + 1, static_cast<double>(bytes)};
+// As many rows as the lines of the first MiB tell: numbers take from two bytes to more than twenty as text.
+SetSize CsvSize(const DataSourceConfig& source, const std::string& section, int64_t inputs) {
+  if (FileBytes(source.path) == 0) return {};
+  InputBytes file(source.path, section + ".path");
+  std::vector<char> sample(1 << 20);
+  sample.resize(static_cast<size_t>(file.Read(sample.data(), static_cast<int64_t>(sample.size()))));
+  const auto lines = std::max<int64_t>(1, std::count(sample.begin(), sample.end(), '\n'));
+  const double line_bytes = static_cast<double>(sample.size()) / static_cast<double>(lines);
+  const auto rows = static_cast<int64_t>(static_cast<double>(file.ExpectedContent()) / line_bytes);
+  return {rows, 4 * static_cast<double>(rows) * static_cast<double>(inputs + 1)};
 }
 
 SetSize SyntheticSize(const DataSourceConfig& source, int64_t digit_rows) {
@@ -48,7 +57,7 @@ SetSize SizeOf(const DataSourceConfig& source, const std::string& section, int64
     case DataFormat::kIdx:
       return IdxSize(source, section, inputs);
     case DataFormat::kCsv:
-      return CsvSize(source, inputs);
+      return CsvSize(source, section, inputs);
     case DataFormat::kSynthetic:
       return SyntheticSize(source, digit_rows);
     default:

@@ -9,7 +9,7 @@
 namespace dtrain {
 
 struct DataSize {
-  double bytes = 0;                   // in memory, of both sets; about as many where the files are CSV
+  double bytes = 0;                   // in memory, of both sets; about as many where a file is CSV
   std::optional<int64_t> train_rows;  // all of data.train; unset: without end
   int64_t test_rows = 0;
   bool as_bytes = false;  // features are kept as bytes

@@ -15,23 +15,32 @@ void Lower(int64_t bytes, const std::string& source, MachineMemory* memory) {
   *memory = {bytes, source};
 }
 
-void LowerByMemTotal(const std::string& root, MachineMemory* memory) {
+std::string Named(const std::string& source, int64_t swap) {
+  return swap > 0 ? source + ", and swap" : source;
+}
+
+// A value of /proc/meminfo in bytes; 0 where it has none.
+int64_t MemInfo(const std::string& root, const std::string& wanted) {
   std::ifstream file(root + "proc/meminfo");
   std::string key;
   int64_t kib = 0;
   for (std::string rest; file >> key >> kib; std::getline(file, rest)) {
-    if (key == "MemTotal:") return Lower(kib * 1024, "MemTotal of /proc/meminfo", memory);
+    if (key == wanted) return kib * 1024;
   }
+  return 0;
 }
 
-// `path` without `root` is what a message names. A limit of "max" is none.
+// `path` without `root` is what a message names. A limit of "max" is none. A group's limits do not count what
+// is swapped out.
 void LowerByFile(const std::string& root, const std::string& path, MachineMemory* memory) {
   std::ifstream file(root + path);
   std::string text;
   file >> text;
   int64_t bytes = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (result.ec == std::errc()) Lower(bytes, "/" + path, memory);
+  const int64_t swap = MemInfo(root, "SwapTotal:");
+  if (result.ec == std::errc() && bytes < INT64_MAX - swap)
+    Lower(bytes + swap, Named("/" + path, swap), memory);
 }
 
 // The limits of `group`, such as "/user.slice/job", and of those above it. In a container the path may be one
@@ -63,7 +72,8 @@ void LowerByGroups(const std::string& root, MachineMemory* memory) {
 
 MachineMemory ReadMachineMemory(const std::string& root) {
   MachineMemory memory;
-  LowerByMemTotal(root, &memory);
+  const int64_t swap = MemInfo(root, "SwapTotal:"), total = MemInfo(root, "MemTotal:");
+  if (total > 0) Lower(total + swap, Named("MemTotal of /proc/meminfo", swap), &memory);
   LowerByGroups(root, &memory);
   return memory;
 }

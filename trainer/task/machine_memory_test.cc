@@ -14,10 +14,14 @@ class Root {
  public:
   Root() {
     const char* const base = getenv("TEST_TMPDIR");
-    path_ = std::string(base != nullptr ? base : "/tmp") + "/machine_memory/";
-    std::filesystem::remove_all(path_);
+    path_ = std::string(base != nullptr ? base : "/tmp") + "/machine_memory_XXXXXX";
+    REQUIRE(mkdtemp(path_.data()) != nullptr);
+    path_ += '/';
     Write("proc/meminfo", "MemTotal:        8000 kB\nMemFree:         5 kB\n");
   }
+  ~Root() { std::filesystem::remove_all(path_); }
+  Root(const Root&) = delete;
+  Root& operator=(const Root&) = delete;
   void Write(const std::string& path, const std::string& content) const {
     std::filesystem::create_directories(std::filesystem::path(path_ + path).parent_path());
     std::ofstream(path_ + path) << content;
@@ -29,9 +33,20 @@ class Root {
 };
 
 TEST_CASE("machine memory: without a control group it is that of the machine") {
-  const MachineMemory memory = Root().Read();
+  const Root root;
+  const MachineMemory memory = root.Read();
   CHECK(memory.bytes == 8000 * 1024);
   CHECK(memory.source == "MemTotal of /proc/meminfo");
+}
+
+TEST_CASE("machine memory: swap is added, also to a control group's limit") {
+  const Root root;
+  root.Write("proc/meminfo", "MemTotal:  8000 kB\nSwapTotal:  1000 kB\n");
+  CHECK(root.Read().bytes == 9000 * 1024);
+  CHECK(root.Read().source == "MemTotal of /proc/meminfo, and swap");
+  root.Write("proc/self/cgroup", "0::/job\n");
+  root.Write("sys/fs/cgroup/job/memory.max", "1024000\n");
+  CHECK(root.Read().bytes == 1024000 + 1000 * 1024);
 }
 
 TEST_CASE("machine memory: the least limit of the control group and of those above it counts") {

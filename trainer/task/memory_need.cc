@@ -99,9 +99,8 @@ std::string WhyTooLarge(const MemoryNeed& need, const MachineMemory& memory) {
   if (memory.bytes == 0 || need.bytes() <= static_cast<double>(memory.bytes)) return "";
   const MemoryPart& largest = need.largest();
   return fmt::format(
-      "{} needs about {} of memory, and this machine has {} ({}); most of it: {}, {}. {}, or a machine with "
-      "more "
-      "memory.",
+      "{} needs about {} of memory, and this machine has {} ({}); most of it: {}, {}. {}, or a machine "
+      "with more memory.",
       need.who, BytesText(need.bytes()), BytesText(static_cast<double>(memory.bytes)), memory.source,
       largest.what, BytesText(largest.bytes), largest.remedy);
 }

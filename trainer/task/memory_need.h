@@ -14,8 +14,8 @@
 namespace dtrain {
 
 struct MemoryPart {
-  std::string what;    // "its part of the weights"
-  std::string remedy;  // "Use a smaller model."
+  std::string what;    // "weights on ps"
+  std::string remedy;  // "Use a smaller model", a sentence without its end
   double bytes = 0;
 };
 
@@ -35,8 +35,8 @@ MemoryNeed DataNeed(const DataSize& data, const std::string& who);
 // The cluster of `config` on one machine.
 MemoryNeed ClusterNeed(const Config& config, const Layout& layout, const DataSize& data);
 
-// "worker 0 needs about 62.8 GiB of memory, and this machine has 7.7 GiB (MemTotal of /proc/meminfo); 31.4
-// GiB of it are the gradients. ..."; empty where it fits, or nobody knows what the machine has.
+// "worker 0 needs about 62.8 GiB of memory, and this machine has 7.7 GiB (MemTotal of /proc/meminfo); most of
+// it: gradients, 31.4 GiB. ..."; empty where it fits, or nobody knows what the machine has.
 std::string WhyTooLarge(const MemoryNeed& need, const MachineMemory& memory);
 
 // UserError where `need` is more than this machine has.

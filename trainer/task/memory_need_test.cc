@@ -44,8 +44,7 @@ TEST_CASE("memory need: a large model is refused on a worker, and on a ps whose 
   CHECK(WhyTooLarge(PsNeed(config, layout, 3), kEight).empty());
   CHECK(WhyWorker(config) ==
         "worker 0 needs about 92.6 GiB of memory, and this machine has 8.0 GiB (MemTotal of /proc/meminfo); "
-        "most "
-        "of it: gradients (train.in_flight + 1), 59.2 GiB. Use a smaller model, or a machine with more "
+        "most of it: gradients (train.in_flight + 1), 59.2 GiB. Use a smaller model, or a machine with more "
         "memory.");
   const Config alone = MlpCluster(10000000, 1);
   CHECK(WhyTooLarge(PsNeed(alone, LayoutOf(alone), 0), kEight).substr(0, 27) ==
