@@ -28,7 +28,8 @@ class ExitHooks {
   ExitHooks(const ExitHooks&) = delete;
   ExitHooks& operator=(const ExitHooks&) = delete;
 
-  // All that are registered, in their order. The process ends next.
+  // All that are registered, in their order. The process ends next, without destructors: a hook may keep what
+  // it locks.
   void Run();
 
  private:

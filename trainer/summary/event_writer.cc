@@ -29,7 +29,7 @@ EventWriter::EventWriter(const std::string& directory, ExitHooks& hooks, Logger&
       began_wall_s_(static_cast<double>(WallNanos()) * 1e-9),
       event_(std::make_unique<event::Event>()),
       next_flush_(began_ + kFlushEvery),
-      hook_(hooks, [this] { Flush(); }) {
+      hook_(hooks, [this] { FlushForGood(); }) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   CreateFile(directory);
@@ -85,6 +85,13 @@ void EventWriter::Append(int64_t step, TimePoint now) {
 
 void EventWriter::Flush() {
   std::lock_guard<std::mutex> hold(mutex_);
+  FlushLocked();
+}
+
+// The lock is never given back: who has another point to write waits for the end of the process, so that
+// nothing is reported whose point is missing.
+void EventWriter::FlushForGood() {
+  mutex_.lock();
   FlushLocked();
 }
 

@@ -44,6 +44,7 @@ class EventWriter {
  private:
   void CreateFile(const std::string& directory);
   void Append(int64_t step, TimePoint now);
+  void FlushForGood();
   void FlushLocked();
 
   Logger& log_;

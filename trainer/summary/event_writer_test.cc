@@ -54,9 +54,10 @@ TEST_CASE("event writer: points wait in memory for about a second") {
 }
 
 TEST_CASE("event writer: an exit hook writes the points that wait") {
-  Logger log("worker 0", Quiet());
-  ExitHooks hooks;
-  EventWriter writer(TestDirectory("hooked"), hooks, log);
+  static Logger log("worker 0", Quiet());
+  static ExitHooks hooks;
+  // For ever: after the hook it is locked until the process ends.
+  static EventWriter& writer = *new EventWriter(TestDirectory("hooked"), hooks, log);
   writer.Add("cost", 1);
   writer.WriteScalars(1, Clock::now());
   hooks.Run();
