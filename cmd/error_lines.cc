@@ -1,11 +1,12 @@
 #include "cmd/error_lines.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
-#include <cstdio>
 #include <sstream>
 
 #include "base/log.h"
+#include "base/write_all.h"
 
 namespace dtrain {
 
@@ -18,7 +19,7 @@ void ErrorLines::Print(const std::string& text) const {
     if (json) {
       log.Error("{}", line);
     } else {
-      fmt::print(stderr, "dtrain: {}\n", line);
+      WriteAll(STDERR_FILENO, fmt::format("dtrain: {}\n", line));  // a reader that is gone is no failure
     }
   }
 }

@@ -1,5 +1,5 @@
 // ErrorLines: what a command says on standard error in its own name rather than in a task's log: lines that
-// begin with "dtrain: " or, with log.format: json, one object for each.
+// begin with "dtrain: " or, where a task or `dtrain local` has read log.format: json, one object for each.
 // Owner: main. Thread: any, once `json` is set.
 #pragma once
 

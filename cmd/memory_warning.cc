@@ -1,7 +1,9 @@
 #include "cmd/memory_warning.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
+#include "base/write_all.h"
 #include "trainer/task/memory_need.h"
 
 namespace dtrain {
@@ -10,7 +12,7 @@ void WarnOfMemory(const Config& config, const Layout& layout) {
   const MachineMemory memory = ReadMachineMemory();
   const auto warn = [&](const MemoryNeed& need) {
     const std::string why = WhyTooLarge(need, memory);
-    if (!why.empty()) fmt::print(stderr, "dtrain: warning: {}\n", why);
+    if (!why.empty()) WriteAll(STDERR_FILENO, fmt::format("dtrain: warning: {}\n", why));
     return !why.empty();
   };
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {

@@ -41,18 +41,23 @@ std::string ErrorOf(const std::string& line) {
   const size_t mark = line.find(kMark);
   if (mark != std::string::npos) return line.substr(mark + kMark.size());
   const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object() || object.value("level", "") != "error") return std::string();
-  return object.value("text", "");
+  const auto text_of = [&](const char* key) {
+    return object.is_object() && object.contains(key) && object[key].is_string()
+               ? object[key].get<std::string>()
+               : std::string();
+  };
+  return text_of("level") == "error" ? text_of("text") : std::string();
 }
 
 // ": the reason that the child itself gave last", or what a signal means.
-std::string WhyItEnded(const ChildEnd& end) {
+std::string WhyItEnded(const ChildEnd& end, bool logged) {
   if (end.signal == SIGKILL) return ". If nobody did that, memory ran out: see dmesg.";
   for (auto line = end.last_lines.rbegin(); end.signal == 0 && line != end.last_lines.rend(); ++line) {
     const std::string error = ErrorOf(*line);
     if (!error.empty()) return ": " + error.substr(0, error.find('\n'));
   }
-  return end.last_lines.empty() ? ". Look at its log." : ". Look at its last lines above.";
+  if (!end.last_lines.empty()) return ". Look at its last lines above.";
+  return logged ? ". Look at its log." : " without a word. Set log.dir and run again.";
 }
 
 }  // namespace
@@ -85,7 +90,7 @@ std::string FailureReport(const ChildEnd& cause, const std::vector<ChildEnd>& en
       report += fmt::format("{} did not end and was killed\n", end.name);
   }
   return report + LogsText(ends, log_directory) + "\n" +
-         fmt::format("{} {}{}\n", cause.name, HowItEnded(cause), WhyItEnded(cause));
+         fmt::format("{} {}{}\n", cause.name, HowItEnded(cause), WhyItEnded(cause, !log_directory.empty()));
 }
 
 }  // namespace dtrain

@@ -74,7 +74,7 @@ TEST_CASE("post-mortem: without lines and logs the report says so") {
   CHECK(FailureReport(Ended("ps 0", 1), {}, "") ==
         "ps 0 had said nothing\n"
         "no logs were kept. Set log.dir to keep one for each task.\n"
-        "ps 0 ended with exit code 1. Look at its log.\n");
+        "ps 0 ended with exit code 1 without a word. Set log.dir and run again.\n");
 }
 
 // The last line of the report on a task that ended with exit code 3 behind these lines.

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/log.h"
 
@@ -18,9 +19,7 @@ int PollTimeout(TimePoint deadline) {
 }
 
 // Of the lines of a task that logs JSON: a line that was cut off, or is not from the log, is none.
-bool IsObject(const std::string& line) {
-  return line.front() == '{' && line.size() > 2 && line[line.size() - 2] == '}';
-}
+bool IsObject(const std::string& line) { return line.front() == '{' && nlohmann::json::accept(line); }
 
 }  // namespace
 
