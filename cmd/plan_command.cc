@@ -20,14 +20,12 @@ namespace {
 
 int64_t BytesOf(const Range& range) { return range.size() * static_cast<int64_t>(sizeof(float)); }
 
-std::string Bytes(int64_t bytes) { return BytesText(static_cast<double>(bytes)); }
-
 // A line of the table: one ps, or all.
 void PrintRow(const std::string& who, int64_t bytes, double share, const Traffic& step,
               const std::optional<Traffic>& run) {
-  fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}", who, bytes, Bytes(bytes), 100 * share,
-             Bytes(step.in), Bytes(step.out));
-  if (run) fmt::print("  {:>10}  {:>10}", Bytes(run->in), Bytes(run->out));
+  fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}", who, bytes,
+             BytesText(static_cast<double>(bytes)), 100 * share, BytesText(step.in), BytesText(step.out));
+  if (run) fmt::print("  {:>10}  {:>10}", BytesText(run->in), BytesText(run->out));
   fmt::print("\n");
 }
 
@@ -66,6 +64,13 @@ void PrintTable(const Config& config, const Layout& layout, const std::optional<
   PrintRow("all", layout.size * static_cast<int64_t>(sizeof(float)), 1, all_step, all_run);
 }
 
+// Unset where the epochs' end depends on rows that nobody has counted.
+std::optional<int64_t> KnownSteps(const Config& config, const DataShape& shape, int workers) {
+  const bool uncounted = !shape.rows && config.data.train.format != DataFormat::kSynthetic;
+  if (uncounted && config.train.epochs) return std::nullopt;
+  return TotalSteps(config, shape.rows, workers);
+}
+
 }  // namespace
 
 int RunPlanCommand(const PlanArguments& arguments) {
@@ -78,9 +83,9 @@ int RunPlanCommand(const PlanArguments& arguments) {
   const Layout layout = MakeLayout(config, PsCount(config.cluster));
   const int workers = WorkerCount(config.cluster);
   fmt::print("{}, {} on {} ps; {}\n", Plural(layout.size, "parameter"),
-             Bytes(layout.size * static_cast<int64_t>(sizeof(float))), layout.ps.size(),
+             BytesText(static_cast<double>(layout.size) * sizeof(float)), layout.ps.size(),
              Plural(workers, "worker"));
-  const std::optional<int64_t> steps = TotalSteps(config, shape.rows, workers);
+  const std::optional<int64_t> steps = KnownSteps(config, shape, workers);
   PrintTable(config, layout, steps);
   PrintBalance(layout);
   fmt::print(

@@ -1,6 +1,7 @@
 #include "trainer/data/order.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -21,8 +22,10 @@ std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> r
   spec.batch_size = config.train.batch_size;
   spec.drop_short = config.data.last_batch == LastBatch::kDrop;
   const int64_t readers = config.data.split == Split::kFull ? workers : 1;
-  int64_t of_epochs = 0;  // 10^9 epochs of 10^12 batches are more than fit
-  if (__builtin_mul_overflow(BatchesInAll(spec) * readers, *config.train.epochs, &of_epochs)) return total;
+  int64_t of_epochs = 0;
+  if (__builtin_mul_overflow(BatchesInAll(spec) * readers, *config.train.epochs, &of_epochs)) {
+    of_epochs = std::numeric_limits<int64_t>::max();  // 10^9 epochs of 10^12 batches
+  }
   return std::min(total.value_or(of_epochs), of_epochs);
 }
 

@@ -80,17 +80,18 @@ Traffic& Traffic::operator+=(const Traffic& other) {
   return *this;
 }
 
-Traffic operator*(int64_t count, const Traffic& traffic) { return {count * traffic.in, count * traffic.out}; }
+Traffic operator*(double count, const Traffic& traffic) { return {count * traffic.in, count * traffic.out}; }
 
 Traffic StepTraffic(const Config& config, const Layout& layout, int ps) {
   Gauge gauge(config, layout, ps);
-  return {gauge.Push(), gauge.Weights(1)};
+  return {static_cast<double>(gauge.Push()), static_cast<double>(gauge.Weights(1))};
 }
 
 Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps) {
   Gauge gauge(config, layout, ps);
-  Traffic traffic = steps * StepTraffic(config, layout, ps);
-  traffic += Pulls(config, workers) * Traffic{gauge.Pull(), gauge.Weights(0)};
+  const Traffic pull{static_cast<double>(gauge.Pull()), static_cast<double>(gauge.Weights(0))};
+  Traffic traffic = static_cast<double>(steps) * StepTraffic(config, layout, ps);
+  traffic += static_cast<double>(Pulls(config, workers)) * pull;
   return traffic;
 }
 

@@ -12,11 +12,11 @@ namespace dtrain {
 
 // Bytes to a ps and from it.
 struct Traffic {
-  int64_t in = 0;
-  int64_t out = 0;
+  double in = 0;  // a long run moves more than 2^63 bytes
+  double out = 0;
   Traffic& operator+=(const Traffic& other);
 };
-Traffic operator*(int64_t count, const Traffic& traffic);
+Traffic operator*(double count, const Traffic& traffic);
 
 // One gradient of one worker, and the new weights that answer it.
 Traffic StepTraffic(const Config& config, const Layout& layout, int ps);
