@@ -10,6 +10,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace dtrain {
 namespace {
@@ -18,8 +19,9 @@ struct Pipe {
   int ends[2];
   Pipe() { REQUIRE(pipe2(ends, O_CLOEXEC) == 0); }
   ~Pipe() {
-    close(ends[0]);
-    close(ends[1]);
+    for (const int end : ends) {
+      if (end >= 0) close(end);
+    }
   }
 };
 
@@ -32,13 +34,16 @@ TEST_CASE("write all: nothing is lost of what a pipe takes in parts, while signa
   fcntl(pipe.ends[1], F_SETPIPE_SZ, 4096);
   const std::string sent(1 << 20, 'x');
   std::atomic<int> result{-1};
-  std::thread writer([&] { result = WriteAll(pipe.ends[1], sent); });
+  std::thread writer([&] {
+    result = WriteAll(pipe.ends[1], sent);
+    close(std::exchange(pipe.ends[1], -1));  // a writer that gives up early must not leave the reader waiting
+  });
   std::string got;
   char buffer[1000];
   while (got.size() < sent.size()) {
     pthread_kill(writer.native_handle(), SIGUSR1);
     const ssize_t size = read(pipe.ends[0], buffer, sizeof buffer);
-    REQUIRE(size > 0);
+    if (size <= 0) break;
     got.append(buffer, static_cast<size_t>(size));
   }
   writer.join();
