@@ -11,6 +11,7 @@
 #include "bench/compare.h"
 #include "bench/limit/passes.h"
 #include "gpu/ops.h"
+#include "gpu/optimizer_ops.h"
 
 namespace dtrain::bench {
 namespace {
@@ -119,7 +120,11 @@ Prepare Exponentials(int64_t count) {
 Prepare SgdStep(int64_t count) {
   return [=]() -> Timed {
     return [from = RandomFloats(count), slopes = RandomFloats(count), to = Floats(count)]() mutable {
-      gpu::SgdStep(Cpu(), from, reinterpret_cast<const std::byte*>(slopes.data()), kRate, to);
+      gpu::Update update;
+      update.weights = from;
+      update.gradient = reinterpret_cast<const std::byte*>(slopes.data());
+      update.updated = to;
+      gpu::SgdStep(Cpu(), update, kRate);
     };
   };
 }
