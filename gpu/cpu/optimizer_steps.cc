@@ -164,14 +164,25 @@ HWY_INLINE void LastVector(const Kernel& kernel, const Slope& slope, const Updat
 
 template <typename Kernel, typename Slope>
 void Pass(const Kernel& kernel, const Slope& slope, const Update& update, float* const* slots) {
+  constexpr int kUnrolled = 4;  // counting is then no part of the time
+  // Kept here: what is written could be one of them, as far as the compiler knows.
+  const float* const weights = update.weights.data;
   const auto* const gradient = reinterpret_cast<const float*>(update.gradient);  // read by LoadU alone
-  int64_t i = 0;
-  for (; i + kWidth <= update.updated.size; i += kWidth) {
+  float* const updated = update.updated.data;
+  float* from[kMostSlots];
+  for (int s = 0; s < Kernel::kSlots; ++s) from[s] = slots[s];
+  const auto at = [&](int64_t i) HWY_ATTR {
     float* here[kMostSlots];
-    for (int s = 0; s < Kernel::kSlots; ++s) here[s] = slots[s] + i;
-    OneVector(kernel, slope, update.weights.data + i, gradient + i, here, update.updated.data + i);
+    for (int s = 0; s < Kernel::kSlots; ++s) here[s] = from[s] + i;
+    OneVector(kernel, slope, weights + i, gradient + i, here, updated + i);
+  };
+  const int64_t size = update.updated.size;
+  int64_t i = 0;
+  for (; i + kUnrolled * kWidth <= size; i += kUnrolled * kWidth) {
+    for (int v = 0; v < kUnrolled; ++v) at(i + v * kWidth);
   }
-  if (i < update.updated.size) LastVector(kernel, slope, update, i, slots);
+  for (; i + kWidth <= size; i += kWidth) at(i);
+  if (i < size) LastVector(kernel, slope, update, i, slots);
 }
 
 template <typename Kernel>
