@@ -15,6 +15,7 @@
 #include "bench/limit/passes.h"
 #include "gpu/ops.h"
 #include "gpu/optimizer_ops.h"
+#include "gpu/square_sum.h"
 
 namespace dtrain::bench {
 namespace {
@@ -205,6 +206,16 @@ Prepare AnyNonFinite(int64_t count) {
   };
 }
 
+Prepare AddSquares(int64_t count) {
+  return [=]() -> Timed {
+    return [=, values = RandomFloats(count)] {
+      gpu::SquareSum sum;
+      gpu::AddSquares(Cpu(), reinterpret_cast<const std::byte*>(values.data()), count, &sum);
+      benchmark::DoNotOptimize(sum);
+    };
+  };
+}
+
 Prepare Read(int64_t count) {
   return [=]() -> Timed {
     return [=, values = std::vector<uint32_t>(static_cast<size_t>(count), 1)] {
@@ -270,6 +281,8 @@ void RegisterAll() {
   CompareStep("FtrlStep", Ftrl, 2);
   Compare("AnyNonFinite 7850", AnyNonFinite(7850), Read(7850));
   Compare("AnyNonFinite 16Mi", AnyNonFinite(16 << 20), Read(16 << 20));
+  Compare("AddSquares 7850", AddSquares(7850), Read(7850));
+  Compare("AddSquares 16Mi", AddSquares(16 << 20), Read(16 << 20));
   Compare("GatherBytes 100x784", GatherBytes(100), Gather(100));
 }
 
