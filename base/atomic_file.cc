@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/write_all.h"
 
 namespace dtrain {
 namespace {
@@ -28,14 +29,7 @@ class FileDescriptor {
 int WriteAndSync(const std::string& path, std::string_view content) {
   FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (file.get() < 0) return errno;
-  for (size_t done = 0; done < content.size();) {
-    const ssize_t wrote = write(file.get(), content.data() + done, content.size() - done);
-    if (wrote < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    done += static_cast<size_t>(wrote);
-  }
+  if (const int failed = WriteAll(file.get(), content)) return failed;
   return fsync(file.get()) == 0 ? 0 : errno;
 }
 

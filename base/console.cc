@@ -3,6 +3,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/write_all.h"
+
 namespace dtrain {
 namespace {
 
@@ -18,13 +20,7 @@ size_t Columns() {
 }
 
 // Output that nobody takes must not end a run.
-void WriteAll(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = write(STDERR_FILENO, text.data(), text.size());
-    if (wrote <= 0) return;
-    text.remove_prefix(static_cast<size_t>(wrote));
-  }
-}
+void Show(std::string_view text) { WriteAll(STDERR_FILENO, text); }
 
 }  // namespace
 
@@ -38,16 +34,16 @@ void Console::SetLive(std::string_view text) {
   if (!live() || ended_ || text == text_) return;
   text_ = text;
   if (live_ == LiveLine::kRelayed) {
-    WriteAll("\r" + text_ + "\n");
+    Show("\r" + text_ + "\n");
   } else {
-    WriteAll(Drawing());
+    Show(Drawing());
   }
 }
 
 void Console::WriteLine(std::string_view line) {
   std::lock_guard<std::mutex> hold(mutex_);
-  if (live_ != LiveLine::kDrawn || text_.empty()) return WriteAll(line);
-  WriteAll(std::string(kErase).append(line) + Drawing());
+  if (live_ != LiveLine::kDrawn || text_.empty()) return Show(line);
+  Show(std::string(kErase).append(line) + Drawing());
 }
 
 void Console::PassOn(std::string_view line) {

@@ -54,6 +54,9 @@ class PeerLost : public Failure {
       : Failure(ExitCode::kPeerLost, fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
+// What is said of what ended a task: a Failure's own text; that memory ran out; "internal error: ...".
+std::string FailureText(const std::exception& error);
+
 // "No such file or directory (2)" for an errno value; thread-safe.
 std::string ErrnoText(int error_number);
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/write_all.h"
 
 namespace dtrain {
 namespace {
@@ -45,15 +46,6 @@ std::string TextLine(const std::string& time, const std::string& task, LogLevel 
   return fmt::format("{} {} | {}{}\n", time, task, mark, text);
 }
 
-// A log line that cannot be written must not end a run.
-void WriteAll(int fd, const std::string& line) {
-  for (size_t done = 0; done < line.size();) {
-    const ssize_t wrote = write(fd, line.data() + done, line.size() - done);
-    if (wrote <= 0) return;
-    done += static_cast<size_t>(wrote);
-  }
-}
-
 }  // namespace
 
 Logger::Logger(std::string task, const LogOptions& options)
@@ -84,7 +76,7 @@ void Logger::Record(LogLevel level, std::string_view text, std::initializer_list
       options_.json ? JsonLine(time, task_, level, text, fields) : TextLine(time, task_, level, text);
   std::lock_guard<std::mutex> hold(mutex_);
   if (options_.standard_error) console_.WriteLine(line);
-  if (file_ >= 0) WriteAll(file_, line);
+  if (file_ >= 0) WriteAll(file_, line);  // one that cannot be written must not end a run
 }
 
 }  // namespace dtrain

@@ -7,20 +7,19 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
+#include "cmd/memory_warning.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
+#include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
 namespace {
-
-std::string Plural(int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 // All that are missing, not only the first.
 void CheckFilesExist(const DataConfig& data) {
@@ -82,28 +81,14 @@ void PrintData(const DataConfig& data, const LoadedData& loaded) {
   if (!loaded.class_names.empty()) fmt::print("  {}\n", ClassNamesText(loaded.class_names));
 }
 
-// Global steps of all workers' epochs together.
-int64_t StepsOfEpochs(const Config& config, int64_t rows, int workers) {
-  OrderSpec spec;
-  spec.rows = rows;
-  spec.batch_size = config.train.batch_size;
-  spec.drop_short = config.data.last_batch == LastBatch::kDrop;
-  const int64_t readers = config.data.split == Split::kFull ? workers : 1;
-  return BatchesInAll(spec) * readers * *config.train.epochs;
-}
-
 void PrintLength(const Config& config, const DataShape& shape) {
   const size_t spec = config.cluster.worker.size();
   const int workers = spec == 0 ? kDefaultWorkers : static_cast<int>(spec);
-  std::optional<int64_t> steps = config.train.steps;
-  std::string epochs;
-  if (config.train.epochs && shape.rows) {
-    const int64_t of_epochs = StepsOfEpochs(config, *shape.rows, workers);
-    epochs = fmt::format(", {} per worker", Plural(*config.train.epochs, "epoch"));
-    if (!steps || of_epochs <= *steps) steps = of_epochs;
-  }
+  const std::string epochs = config.train.epochs && shape.rows
+                                 ? fmt::format(", {} per worker", Plural(*config.train.epochs, "epoch"))
+                                 : "";
   fmt::print("run: batches of {}{}, ends at global step {}\n", config.train.batch_size, epochs,
-             steps.value_or(0));
+             TotalSteps(config, shape.rows, workers).value_or(0));
 }
 
 // What each task would find out by itself: whether its ps may listen, whether its worker has data.
@@ -124,11 +109,13 @@ int RunCheckCommand(const CheckArguments& arguments) {
   CheckFilesExist(config.data);
   DataShape shape = PeekShape(config);
   ResolveModelShape(shape, &config);
+  const int ps = config.cluster.ps.empty() ? kDefaultPs : static_cast<int>(config.cluster.ps.size());
+  const Layout layout = MakeLayout(config, ps);
+  WarnOfMemory(config, layout);
+  CheckFits(DataNeed(EstimateDataSize(config), "dtrain check, which reads the data,"));
   const LoadedData loaded = LoadData(config);
   if (!shape.rows && loaded.train->rows()) shape.rows = *loaded.train->rows() - config.data.validation;
   CheckTasks(config, loaded);
-  const int ps = config.cluster.ps.empty() ? kDefaultPs : static_cast<int>(config.cluster.ps.size());
-  const Layout layout = MakeLayout(config, ps);
   fmt::print("{}: good\n", arguments.config.path);
   PrintTasks(config.cluster);
   PrintModel(config.model, layout);

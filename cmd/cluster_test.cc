@@ -200,10 +200,8 @@ TEST_CASE("cluster: task keys may differ between tasks") {
 TEST_CASE("cluster: listening beyond this machine without keys is exit 2, unless security.insecure") {
   const ReservedPort port;
   const std::string any = "0.0.0.0" + port.address().substr(port.address().find(':'));
-  const std::vector<std::string> arguments = {"--config", "configs/first_cluster.yaml",
-                                              "--role",   "ps",
-                                              "--index",  "0",
-                                              "--set",    fmt::format("cluster.ps=[\"{}\", \"a:1\"]", any)};
+  const std::vector<std::string> arguments = {
+      "--config", "configs/first_cluster.yaml", "--role", "ps", "--index", "0", "--set", "net.bind=" + any};
   Process refused(arguments);
   CHECK(RunToEnd(refused) == 2);
   CHECK(Contains(refused.standard_error(), "security.insecure"));

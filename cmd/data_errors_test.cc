@@ -108,7 +108,7 @@ TEST_CASE("data: check names every missing file at once") {
 
 TEST_CASE("data: a label outside of 0..outputs-1 is exit 2 with its row") {
   const DataJob job(GoodImages(), IdxLabelContent({0, 1, 0, 1, 2, 0}));
-  CheckRefused(job, {job.labels, "label of row 4 = 2", "0..1"});
+  CheckRefused(job, {job.labels, "label of row 4 = 2", "0..1", "labels start at 0"});
 }
 
 TEST_CASE("data: a worker that meets a bad file ends the run; the others end with 4 and name it") {

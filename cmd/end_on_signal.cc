@@ -7,11 +7,18 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "cmd/exit_deadline.h"
 
 namespace dtrain {
+namespace {
 
-EndOnSignal::EndOnSignal(ResultFile& result, Logger& log, Console& console)
+constexpr milliseconds kPatience{3000};
+
+}  // namespace
+
+EndOnSignal::EndOnSignal(ResultFile& result, ExitHooks& hooks, Logger& log, Console& console)
     : result_(result),
+      hooks_(hooks),
       log_(log),
       console_(console),
       signals_({SIGINT, SIGTERM}),
@@ -31,9 +38,13 @@ void EndOnSignal::Watch() {
   while (true) {
     if (poll(waiting, 2, -1) < 0) continue;
     if (const int signal = signals_.Take(); signal != 0) {
+      // A disk that hangs must not keep the process.
+      ExitDeadline deadline;
+      deadline.Arm(128 + signal, kPatience);
       console_.End();
       log_.Warning("stopped by {}", SignalName(signal));
       result_.WriteEnding("stopped");
+      hooks_.Run();
       // Other threads are in the middle of things: nothing of theirs is torn down.
       _exit(128 + signal);
     }

@@ -15,6 +15,8 @@
 #include "cmd/result_file.h"
 #include "cmd/supervisor.h"
 #include "trainer/config/dump.h"
+#include "trainer/data/source.h"
+#include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
@@ -61,15 +63,25 @@ Config LoadLocal(const LocalArguments& arguments) {
   return config;
 }
 
+// All tasks run on this machine, so that here the sum must fit.
+void CheckMemory(const Config& given) {
+  Config config = given;
+  ResolveModelShape(PeekShape(config), &config);
+  const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
+  CheckFits(ClusterNeed(config, layout, EstimateDataSize(config)));
+}
+
 int RunThreads(const Config& config, ResultFile& result) {
   Console console(LiveLineOf(config.log));
   const LogOptions log_options = LogOptionsOf(config.log, console);
   LogOptions own_options = log_options;
   own_options.directory.clear();
   Logger log("local", own_options);
-  const EndOnSignal end_on_signal(result, log, console);
+  ExitHooks hooks;
+  const EndOnSignal end_on_signal(result, hooks, log, console);
   TaskOptions options;
   options.started_nanos = ProcessStartWallNanos();
+  options.exit_hooks = &hooks;
   result.Write(RunClusterInProcess(config, log_options, options));
   return 0;
 }
@@ -117,6 +129,7 @@ int RunLocalCommand(const LocalArguments& arguments) {
   ResultFile result(arguments.result);
   try {
     const Config config = LoadLocal(arguments);
+    CheckMemory(config);
     if (arguments.in_process) return RunThreads(config, result);
     const ResultMemory memory;
     const Outcome outcome = RunChildren(arguments, config, memory.fd());

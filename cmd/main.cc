@@ -40,10 +40,10 @@ int Main(int argc, char** argv) {
     if (std::fflush(stdout) != 0) throw IoError("standard output: {}", ErrnoText(errno));
     return code;
   } catch (const Failure& failure) {
-    PrintError(failure.what());
+    PrintError(FailureText(failure));
     return static_cast<int>(failure.code());
   } catch (const std::exception& error) {
-    PrintError(fmt::format("internal error: {}", error.what()));
+    PrintError(FailureText(error));
     return static_cast<int>(ExitCode::kInternal);
   }
 }

@@ -4,31 +4,26 @@
 
 #include <algorithm>
 
+#include "base/plural.h"
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
+#include "cmd/memory_warning.h"
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
+#include "trainer/task/machine_memory.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
 namespace {
-
-// "1,234,567 bytes" reads badly in a column: three digits and a unit.
-std::string Bytes(double bytes) {
-  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit) bytes /= 1024;
-  return fmt::format(unit == 0 ? "{:.0f} {}" : "{:.1f} {}", bytes, units[unit]);
-}
 
 int64_t BytesOf(const Range& range) { return range.size() * static_cast<int64_t>(sizeof(float)); }
 
 void PrintPs(const Layout& layout, size_t ps) {
   const int64_t bytes = BytesOf(layout.ps[ps]);
   fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}\n", ps, bytes,
-             Bytes(static_cast<double>(bytes)),
+             BytesText(static_cast<double>(bytes)),
              100.0 * static_cast<double>(layout.ps[ps].size()) / static_cast<double>(layout.size),
-             Bytes(static_cast<double>(bytes)), Bytes(static_cast<double>(bytes)));
+             BytesText(static_cast<double>(bytes)), BytesText(static_cast<double>(bytes)));
   for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
     fmt::print("        {}\n", layout.RowsText(segment));
   }
@@ -56,8 +51,9 @@ int RunPlanCommand(const PlanArguments& arguments) {
   const int workers =
       config.cluster.worker.empty() ? kDefaultWorkers : static_cast<int>(config.cluster.worker.size());
   const Layout layout = MakeLayout(config, ps_count);
-  fmt::print("{} parameters, {} on {} ps; {} workers\n", layout.size,
-             Bytes(static_cast<double>(layout.size) * sizeof(float)), ps_count, workers);
+  fmt::print("{}, {} on {} ps; {}\n", Plural(layout.size, "parameter"),
+             BytesText(static_cast<double>(layout.size) * sizeof(float)), ps_count,
+             Plural(workers, "worker"));
   fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}\n", "ps", "bytes", "", "share", "in / step",
              "out / step");
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) PrintPs(layout, ps);
@@ -65,6 +61,7 @@ int RunPlanCommand(const PlanArguments& arguments) {
   fmt::print(
       "A step is one gradient of one worker: to each ps its part of the gradient, and back its new "
       "weights.\n");
+  WarnOfMemory(config, layout);
   return 0;
 }
 

@@ -50,7 +50,8 @@ std::string FailureReport(const ChildEnd& cause, const std::vector<ChildEnd>& en
   if (cause.last_lines.empty()) {
     report += "; it had said nothing.\n";
   } else {
-    report += fmt::format("; its last {} lines:\n", cause.last_lines.size());
+    const size_t lines = cause.last_lines.size();
+    report += lines == 1 ? "; its last line:\n" : fmt::format("; its last {} lines:\n", lines);
     for (const std::string& line : cause.last_lines) report += "    " + line;
   }
   if (log_directory.empty()) {

@@ -62,6 +62,13 @@ TEST_CASE("post-mortem: the report shows who, how, the last lines and every log"
         "dtrain: logs: logs/worker-1.log logs/ps-0.log logs/worker-0.log\n");
 }
 
+TEST_CASE("post-mortem: one line is its last line") {
+  ChildEnd cause = Ended("ps 0", 1);
+  cause.last_lines = {"one\n"};
+  CHECK(FailureReport(cause, {}, "").find("ended with exit code 1; its last line:\n    one\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("post-mortem: without lines and logs the report says so") {
   CHECK(FailureReport(Ended("ps 0", 1), {}, "") ==
         "dtrain: ps 0 ended with exit code 1; it had said nothing.\n"

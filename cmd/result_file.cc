@@ -1,6 +1,5 @@
 #include "cmd/result_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 
 #include "base/atomic_file.h"
 #include "base/clock.h"
+#include "base/write_all.h"
 
 namespace dtrain {
 
@@ -34,8 +34,8 @@ void ResultFile::Write(const RunSummary& summary) {
   if (!path_.empty()) WriteFileAtomically(path_, ToJson(summary));
   if (fd_ < 0) return;
   const std::string text = ToWireJson(summary);
-  if (write(fd_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    throw IoError("the result cannot be handed to the parent: {}", ErrnoText(errno));
+  if (const int failed = WriteAll(fd_, text)) {
+    throw IoError("the result cannot be handed to the parent: {}", ErrnoText(failed));
   }
 }
 

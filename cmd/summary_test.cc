@@ -218,6 +218,50 @@ TEST_CASE("summary: a killed run leaves a readable file, and so does one that is
   CHECK(left.size() + 1 == steps.size());
 }
 
+// The global step of the last row that the chief has logged; each has its point before.
+double LastLoggedStep(const std::string& log) {
+  const std::string key = "global step";
+  const size_t row = log.rfind(key, log.find('\n', log.rfind("worker 0 | epoch")));
+  REQUIRE(row != std::string::npos);
+  return std::stod(log.substr(row + key.size()));
+}
+
+TEST_CASE("summary: a run that is stopped leaves every point up to its last line") {
+  if (Python().empty()) return;
+  for (const int signal : {SIGTERM, SIGINT}) {
+    for (const bool in_process : {false, true}) {
+      CAPTURE(in_process);
+      const Job job(LinearJob(kForEver) + "hooks: {log_every_steps: 10}\n");
+      const auto run =
+          job.Start(in_process ? std::vector<std::string>{"--in-process"} : std::vector<std::string>{});
+      REQUIRE(run->WaitForLine("worker 0 | epoch"));
+      run->Signal(signal);
+      REQUIRE(RunToEnd(*run) == 128 + signal);
+      const double logged = LastLoggedStep(run->standard_error());
+      CHECK(Steps(ReadEvents(job.logs + "/chief"), "cost").back() >= logged);
+      CHECK(Steps(ReadEvents(job.logs + "/ps-0"), "workers").back() >= logged);
+    }
+  }
+}
+
+TEST_CASE("summary: a run that diverges or loses a worker leaves every point up to its last line") {
+  if (Python().empty()) return;
+  for (const bool diverges : {true, false}) {
+    CAPTURE(diverges);
+    const Job job(LinearJob(kForEver) + "hooks: {log_every_steps: 10}\n");
+    const auto run = job.Start(diverges ? std::vector<std::string>{"--set", "train.optimizer.learning_rate=2"}
+                                        : std::vector<std::string>{});
+    REQUIRE(run->WaitForLine("worker 0 | epoch"));
+    if (!diverges) {
+      for (const pid_t child : run->Children()) {
+        if (CommandLine(child).find("--role worker --index 1") != std::string::npos) kill(child, SIGKILL);
+      }
+    }
+    REQUIRE(RunToEnd(*run) == (diverges ? 3 : 4));
+    CHECK(Steps(ReadEvents(job.logs + "/chief"), "cost").back() >= LastLoggedStep(run->standard_error()));
+  }
+}
+
 TEST_CASE("summary: a second run in the same directory makes new files and leaves the old ones alone") {
   const Job job(LinearJob(50));
   RunWell(job, {"--in-process"});

@@ -33,12 +33,14 @@ void CheckIndex(const ClusterConfig& cluster, TaskId task) {
 }
 
 // The run itself. A failure goes to the log, which carries role and index.
-int RunLogged(const TaskArguments& arguments, const Config& config, Logger& log, ResultFile& result) {
+int RunLogged(const TaskArguments& arguments, const Config& config, ExitHooks& hooks, Logger& log,
+              ResultFile& result) {
   ExitDeadline exit_deadline;
   const auto transport = NewNetworkTransport(config.net);
   TaskOptions options;
   options.listening_fd = arguments.listening_fd;
   options.started_nanos = ProcessStartWallNanos();
+  options.exit_hooks = &hooks;
   ExitCode code = ExitCode::kOk;
   try {
     result.Write(RunTask(config, *arguments.task, *transport, log, options));
@@ -47,7 +49,7 @@ int RunLogged(const TaskArguments& arguments, const Config& config, Logger& log,
     log.Error("{}", failure.what());
   } catch (const std::exception& error) {
     code = ExitCode::kInternal;
-    log.Error("internal error: {}", error.what());
+    log.Error("{}", FailureText(error));
   }
   if (code != ExitCode::kOk) result.WriteEnding(StatusOf(code));
   exit_deadline.Arm(static_cast<int>(code), kTearDown);
@@ -65,8 +67,9 @@ int RunTaskCommand(const TaskArguments& arguments) {
     Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log));
     Logger log(TaskName(*arguments.task), LogOptionsOf(config.log, console));
     PrepareProcess(config);
-    const EndOnSignal end_on_signal(result, log, console);
-    return RunLogged(arguments, config, log, result);
+    ExitHooks hooks;
+    const EndOnSignal end_on_signal(result, hooks, log, console);
+    return RunLogged(arguments, config, hooks, log, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

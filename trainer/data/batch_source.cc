@@ -6,25 +6,20 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/plural.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
 
 namespace dtrain {
 namespace {
 
-// The memory of one batch.
+// The memory of one batch, taken when the first is read: a source that is made to be checked needs none.
 class BatchBuffer {
  public:
-  BatchBuffer(std::shared_ptr<const DataSet> set, int64_t max_rows)
-      : set_(std::move(set)), inputs_(set_->bytes().data == nullptr ? max_rows * set_->inputs() : 0) {
-    if (set_->classes().has_value()) {
-      labels_.resize(max_rows);
-    } else {
-      targets_.resize(max_rows);
-    }
-  }
+  explicit BatchBuffer(std::shared_ptr<const DataSet> set) : set_(std::move(set)) {}
 
   void Fill(gpu::Span<const int64_t> rows, Batch* batch) {
+    Grow(static_cast<size_t>(rows.size));
     float* const inputs = inputs_.empty() ? nullptr : inputs_.data();
     set_->Gather(rows.data, rows.size, inputs, labels_.data(), targets_.data());
     batch->inputs = inputs;
@@ -36,7 +31,15 @@ class BatchBuffer {
   }
 
  private:
+  void Grow(size_t rows) {
+    if (rows <= rows_) return;
+    rows_ = rows;
+    if (set_->bytes().data == nullptr) inputs_.resize(rows * static_cast<size_t>(set_->inputs()));
+    set_->classes().has_value() ? labels_.resize(rows) : targets_.resize(rows);
+  }
+
   const std::shared_ptr<const DataSet> set_;
+  size_t rows_ = 0;  // that there is memory for
   std::vector<float> inputs_;
   std::vector<int32_t> labels_;
   std::vector<float> targets_;
@@ -76,7 +79,7 @@ class StepSource : public BatchSource {
 class EpochSource : public StepSource {
  public:
   EpochSource(std::shared_ptr<const DataSet> set, const OrderSpec& spec, std::optional<int64_t> epochs)
-      : order_(spec), epochs_(epochs), buffer_(std::move(set), std::min(spec.batch_size, spec.rows)) {}
+      : order_(spec), epochs_(epochs), buffer_(std::move(set)) {}
 
   int64_t epoch() const override { return current() / batches_per_epoch(); }
   int64_t batch_in_epoch() const override { return current() % batches_per_epoch(); }
@@ -102,8 +105,8 @@ class EndlessSource : public StepSource {
                 int workers)
       : first_row_(first_row + worker * batch_size),
         stride_(workers * batch_size),
-        rows_(batch_size),
-        buffer_(std::move(set), batch_size) {}
+        batch_size_(batch_size),
+        buffer_(std::move(set)) {}
 
   int64_t epoch() const override { return 0; }
   int64_t batch_in_epoch() const override { return current(); }
@@ -111,6 +114,7 @@ class EndlessSource : public StepSource {
 
  private:
   bool Read(int64_t local_step, Batch* batch) override {
+    rows_.resize(static_cast<size_t>(batch_size_));
     std::iota(rows_.begin(), rows_.end(), first_row_ + local_step * stride_);
     buffer_.Fill(rows_, batch);
     return true;
@@ -118,6 +122,7 @@ class EndlessSource : public StepSource {
 
   const int64_t first_row_;
   const int64_t stride_;
+  const int64_t batch_size_;
   std::vector<int64_t> rows_;
   BatchBuffer buffer_;
 };
@@ -150,13 +155,19 @@ void CheckEnough(const Config& config, const OrderSpec& spec) {
   const int64_t needed = spec.split == Split::kShard ? spec.workers : 1;
   if (batches < needed) {
     throw UserError(
-        "train.batch_size = {}; the {} training rows make {} batches of it, and {} workers need at "
-        "least {}. Use a smaller batch or fewer workers.",
-        spec.batch_size, spec.rows, batches, spec.workers, needed);
+        "train.batch_size = {}; makes {} of {}, and {} at least {}. Use a smaller batch or fewer workers.",
+        spec.batch_size, Plural(batches, "batch", "batches"), Plural(spec.rows, "training row"),
+        spec.workers == 1 ? "1 worker needs" : fmt::format("{} workers need", spec.workers), needed);
   }
 }
 
 }  // namespace
+
+int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, int64_t test_rows) {
+  if (!train_rows.has_value()) return config.train.batch_size;
+  const int64_t held_out = config.data.validation;
+  return std::min(config.train.batch_size, std::max({*train_rows - held_out, held_out, test_rows}));
+}
 
 std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
                                              int worker, int workers) {

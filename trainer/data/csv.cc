@@ -4,14 +4,14 @@
 #include <optional>
 #include <utility>
 
+#include "base/plural.h"
 #include "trainer/data/csv_number.h"
+#include "trainer/data/csv_reserve.h"
 #include "trainer/data/float_set.h"
 #include "trainer/data/scale.h"
 
 namespace dtrain {
 namespace {
-
-constexpr int64_t kRowsToEstimate = 1000;
 
 // What is read of one file.
 struct CsvTable {
@@ -19,6 +19,10 @@ struct CsvTable {
   std::vector<float> features;  // [rows, columns.features()]
   CsvLabels labels;
 
+  void Reserve(int64_t rows) {
+    features.reserve(static_cast<size_t>(rows * columns.features()));
+    labels.Reserve(static_cast<size_t>(rows));
+  }
   gpu::MatrixView<float> Rows() {
     const int64_t inputs = columns.features();
     return {features.data(), static_cast<int64_t>(features.size()) / inputs, inputs};
@@ -32,8 +36,8 @@ void CheckWhole(const CsvReader& reader, int64_t count) {
   const CsvPlace place =
       fields < count ? reader.record_end() : reader.fields()[static_cast<size_t>(count)].place;
   throw CsvError(reader.path(), place,
-                 fmt::format("{} field{}; must be {}, as in the first line. Correct the row, or remove it.",
-                             fields, fields == 1 ? "" : "s", count));
+                 fmt::format("{}; must be {}, as in the first line. Correct the row, or remove it.",
+                             Plural(fields, "field"), count));
 }
 
 [[noreturn]] void RefuseFeature(const CsvReader& reader, const CsvTable& table, int64_t column,
@@ -65,6 +69,23 @@ void AddRow(const CsvReader& reader, const std::string& section, CsvTable* table
   }
 }
 
+// All rows behind a header that has been read; returns how many. Without a header the first has been read.
+int64_t ReadRows(CsvReader* reader, bool header, const std::string& section, CsvTable* table) {
+  CsvReserve reserve;
+  const int64_t header_bytes = header ? reader->record_bytes() : 0;
+  int64_t rows = 0, reserved = 0, row_bytes = 0;
+  for (bool more = !header || reader->Next(); more; more = reader->Next()) {
+    if (rows == reserved) {
+      reserved = reserve.NextRows(rows, row_bytes, reader->content_bytes() - header_bytes);
+      table->Reserve(reserved);
+    }
+    AddRow(*reader, section, table);
+    ++rows;
+    row_bytes = reader->record_bytes() - header_bytes;
+  }
+  return rows;
+}
+
 // `train`: null for the training file itself.
 CsvTable ReadCsv(const DataSourceConfig& source, const std::string& section, const LabelRules& rules,
                  const CsvTable* train, const std::string& train_path) {
@@ -76,12 +97,7 @@ CsvTable ReadCsv(const DataSourceConfig& source, const std::string& section, con
                  {},
                  train == nullptr ? CsvLabels(rules, source.path, title)
                                   : CsvLabels(rules, source.path, title, train->labels.names())};
-  int64_t rows = 0;
-  for (bool more = !source.header || reader.Next(); more; more = reader.Next()) {
-    AddRow(reader, section, &table);
-    // Once, so that the memory is not taken twice while it grows.
-    if (++rows == kRowsToEstimate) table.features.reserve(reader.ExpectedRecords() * columns.features());
-  }
+  const int64_t rows = ReadRows(&reader, source.header, section, &table);
   if (rows == 0) {
     throw CsvError(source.path, reader.record_end(),
                    fmt::format("no rows after the header; {}.path must name a file with data. If the first "

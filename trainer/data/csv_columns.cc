@@ -117,9 +117,16 @@ std::string ColumnTitle(const CsvColumns& columns, int64_t column) {
   return named ? Shown(columns.names[static_cast<size_t>(column)]) : fmt::format("column {}", column);
 }
 
+std::string TextInFile(const CsvField& field) {
+  if (!field.quoted) return std::string(field.text);
+  std::string text = "\"";
+  for (const char c : field.text) text += c == '"' ? std::string(2, c) : std::string(1, c);
+  return text + '"';
+}
+
 UserError FieldError(const std::string& path, const std::string& title, const CsvField& field,
                      const std::string& rule) {
-  const std::string value = field.text.empty() ? "is empty" : "= " + Shown(std::string(field.text));
+  const std::string value = field.text.empty() ? "is empty" : "= " + Shown(TextInFile(field));
   return CsvError(path, field.place, fmt::format("{} {}; {}", title, value, rule));
 }
 

@@ -33,7 +33,10 @@ void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const
 // As a message calls a column: "width", or "column 3" where it has no name.
 std::string ColumnTitle(const CsvColumns& columns, int64_t column);
 
-// "file:line:column: width = abc; rule". `title` is ColumnTitle().
+// With the quotes that the file has around and in it.
+std::string TextInFile(const CsvField& field);
+
+// "file:line:column: width = abc; rule", the value as it stands in the file. `title` is ColumnTitle().
 UserError FieldError(const std::string& path, const std::string& title, const CsvField& field,
                      const std::string& rule);
 

@@ -1,9 +1,10 @@
 #include "trainer/data/csv_labels.h"
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 #include <utility>
 
+#include "base/plural.h"
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/csv_number.h"
@@ -21,6 +22,11 @@ std::string ListNames(const std::vector<std::string>& names, const std::string& 
   return ListText(shown, last_word);
 }
 
+bool IsName(const CsvField& field) {
+  float number = 0;
+  return ParseNumber(field.text, &number) == NumberText::kNoNumber;
+}
+
 }  // namespace
 
 CsvLabels::CsvLabels(const LabelRules& rules, std::string path, std::string title)
@@ -33,7 +39,7 @@ CsvLabels::CsvLabels(const LabelRules& rules, std::string path, std::string titl
     : rules_(rules),
       path_(std::move(path)),
       title_(std::move(title)),
-      names_given_(true),
+      is_test_(true),
       kind_(!rules.classes.has_value() ? Kind::kTargets
             : train_names.empty()      ? Kind::kNumbers
                                        : Kind::kNames),
@@ -41,20 +47,18 @@ CsvLabels::CsvLabels(const LabelRules& rules, std::string path, std::string titl
   for (size_t i = 0; i < names_.size(); ++i) number_[names_[i]] = static_cast<int32_t>(i);
 }
 
+void CsvLabels::Reserve(size_t rows) {
+  kind_ == Kind::kTargets ? targets_.reserve(rows) : classes_.reserve(rows);
+}
+
 void CsvLabels::Add(const CsvField& field) {
+  if (kind_ == Kind::kTargets) return AddTarget(field);
+  if (field.text.empty()) Refuse(field, "must be a class. Correct it, or remove the row.");
   if (kind_ == Kind::kUnknown) {
-    float number = 0;
-    const bool name = ParseNumber(field.text, &number) == NumberText::kNoNumber;
-    kind_ = name ? Kind::kNames : Kind::kNumbers;
+    first_ = field.text;
+    kind_ = IsName(field) ? Kind::kNames : Kind::kNumbers;
   }
-  switch (kind_) {
-    case Kind::kTargets:
-      return AddTarget(field);
-    case Kind::kNames:
-      return AddName(field);
-    default:
-      return AddNumber(field);
-  }
+  kind_ == Kind::kNames ? AddName(field) : AddNumber(field);
 }
 
 void CsvLabels::AddTarget(const CsvField& field) {
@@ -67,12 +71,9 @@ void CsvLabels::AddTarget(const CsvField& field) {
 }
 
 void CsvLabels::AddNumber(const CsvField& field) {
-  float number = 0;
-  const bool good = ParseNumber(field.text, &number) == NumberText::kGood;
-  if (!good || number < 0 || number >= static_cast<float>(*rules_.classes) || std::floor(number) != number) {
-    Refuse(field, fmt::format("must be a whole number in 0..{} ({}).", *rules_.classes - 1, rules_.limit));
-  }
-  classes_.push_back(static_cast<int32_t>(number));
+  const std::optional<int32_t> number = ClassNumber(field.text, *rules_.classes);
+  if (!number.has_value()) Refuse(field, IsName(field) ? KindRule("a number") : LabelRangeRule(rules_));
+  classes_.push_back(*number);
 }
 
 void CsvLabels::AddName(const CsvField& field) {
@@ -81,16 +82,20 @@ void CsvLabels::AddName(const CsvField& field) {
     classes_.push_back(found->second);
     return;
   }
-  float number = 0;
-  if (ParseNumber(field.text, &number) != NumberText::kNoNumber) {
-    Refuse(field, fmt::format("must be a name, as the first label of data.train, {}, is. Correct it, or "
-                              "remove the row.",
-                              Shown(names_.front())));
-  }
-  if (names_given_ || static_cast<int64_t>(names_.size()) == *rules_.classes) RefuseNewName(field);
+  if (!IsName(field)) Refuse(field, KindRule("a name"));
+  if (is_test_ || static_cast<int64_t>(names_.size()) == *rules_.classes) RefuseNewName(field);
   classes_.push_back(static_cast<int32_t>(names_.size()));
   number_.emplace(field.text, classes_.back());
   names_.emplace_back(field.text);
+}
+
+// For a name among numbers, or a number among names.
+std::string CsvLabels::KindRule(const char* kind) const {
+  const std::string others =
+      is_test_ ? "the labels of data.train are" : fmt::format("the first label, {}, is", Shown(first_));
+  return fmt::format(
+      "must be {}, as {}: classes are numbers in all rows, or names in all. Correct it, or remove the row.",
+      kind, others);
 }
 
 void CsvLabels::Refuse(const CsvField& field, const std::string& rule) const {
@@ -100,15 +105,16 @@ void CsvLabels::Refuse(const CsvField& field, const std::string& rule) const {
 void CsvLabels::RefuseNewName(const CsvField& field) const {
   const std::string closest = ClosestName(std::string(field.text), names_);
   const std::string meant = closest.empty() ? "" : fmt::format(" Did you mean {}?", Shown(closest));
-  if (names_given_) {
+  if (is_test_) {
     Refuse(field, fmt::format("must be a class of data.train: {}.{}", ListNames(names_, "or"), meant));
   }
-  Refuse(field, fmt::format("must be one of {} classes ({}). Before it came {}.{}", *rules_.classes,
-                            rules_.limit, ListNames(names_, "and"), meant));
+  Refuse(field, fmt::format("must be one of {} classes ({}); before it came {}.{} Correct it, {}, or "
+                            "remove the row.",
+                            *rules_.classes, rules_.source, ListNames(names_, "and"), meant, rules_.remedy));
 }
 
 void CsvLabels::Finish() {
-  if (names_given_ || names_.empty()) return;
+  if (is_test_ || names_.empty()) return;
   std::sort(names_.begin(), names_.end());
   std::vector<int32_t> sorted(names_.size());  // number by that of appearance
   for (size_t i = 0; i < names_.size(); ++i) {
@@ -120,7 +126,8 @@ void CsvLabels::Finish() {
 std::string ClassNamesText(const std::vector<std::string>& names) {
   std::vector<std::string> numbered;
   for (size_t i = 0; i < names.size(); ++i) numbered.push_back(fmt::format("{} = {}", i, names[i]));
-  return fmt::format("{} classes: {}", names.size(), ListNames(numbered, "and"));
+  return fmt::format("{}: {}", Plural(static_cast<int64_t>(names.size()), "class", "classes"),
+                     ListNames(numbered, "and"));
 }
 
 }  // namespace dtrain

@@ -1,24 +1,20 @@
 // CsvLabels: the label column of one CSV file, row by row: real targets, classes by number, or classes by
-// name. The first label of the training file tells numbers from names. Names get the numbers of their sorted
-// order (by bytes), so that every reader of the file comes to the same; the test file takes them over.
+// name. The rule of classes: in every row of both files a whole number in 0..classes-1 (label_rules.h), or in
+// every row a name, which is any text that is no number. The first label of the training file tells which.
+// Names get the numbers of their sorted order (by bytes), so that every reader of the file comes to the same;
+// the test file takes them over.
 // Owner: ReadCsv. Thread: one. Errors are UserErrors with file, line and column.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "trainer/data/csv_columns.h"
+#include "trainer/data/label_rules.h"
 
 namespace dtrain {
-
-// What labels must be.
-struct LabelRules {
-  std::optional<int64_t> classes;  // they are in [0, classes); unset: real targets
-  std::string limit;               // for messages: where `classes` comes from, and what to do
-};
 
 class CsvLabels {
  public:
@@ -28,6 +24,8 @@ class CsvLabels {
   CsvLabels(const LabelRules& rules, std::string path, std::string title,
             const std::vector<std::string>& train_names);
 
+  // Takes memory for so many labels.
+  void Reserve(size_t rows);
   void Add(const CsvField& field);
   // After the last row: the names get their numbers.
   void Finish();
@@ -43,13 +41,15 @@ class CsvLabels {
   void AddTarget(const CsvField& field);
   void AddNumber(const CsvField& field);
   void AddName(const CsvField& field);
+  std::string KindRule(const char* kind) const;
   [[noreturn]] void Refuse(const CsvField& field, const std::string& rule) const;
   [[noreturn]] void RefuseNewName(const CsvField& field) const;
 
   const LabelRules rules_;
   const std::string path_;
   const std::string title_;
-  const bool names_given_ = false;
+  const bool is_test_ = false;
+  std::string first_;  // label of a training file
   Kind kind_ = Kind::kUnknown;
   std::vector<std::string> names_;                      // until Finish() in the order of appearance
   std::map<std::string, int32_t, std::less<>> number_;  // of each name

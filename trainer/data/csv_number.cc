@@ -1,5 +1,6 @@
 #include "trainer/data/csv_number.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -8,11 +9,30 @@
 namespace dtrain {
 namespace {
 
-// from_chars calls too small what it calls too large; double tells them apart, but for what is beyond it.
-NumberText OutOfFloat(const char* begin, const char* end, float* number) {
+// Whether the first digit that is not 0 stands behind the point, once the exponent has moved it. `number` is
+// one that is not 0.
+bool IsBelowOne(std::string_view number) {
+  const size_t e = std::min(number.find_first_of("eE"), number.size());
+  const std::string_view digits = number.substr(0, e);
+  const size_t first = digits.find_first_of("123456789");
+  const size_t point = std::min(digits.find('.'), digits.size());
+  // Its power of ten: 0 just before the point, -1 just behind it.
+  const auto power = static_cast<int64_t>(point) - static_cast<int64_t>(first) - (first < point ? 1 : 0);
+  if (e == number.size()) return power < 0;
+  const bool plus = number[e + 1] == '+';
+  int64_t exponent = 0;
+  const char* const begin = number.data() + e + 1 + (plus ? 1 : 0);
+  const auto result = std::from_chars(begin, number.data() + number.size(), exponent);
+  if (result.ec == std::errc::result_out_of_range) return *begin == '-';
+  return exponent < -power;
+}
+
+// from_chars calls too small what it calls too large. Where double can hold it, it tells the nearest float32.
+NumberText OutOfFloat(std::string_view text, float* number) {
+  if (!IsBelowOne(text)) return NumberText::kTooLarge;
   double exact = 0;
-  const auto result = std::from_chars(begin, end, exact);
-  if (result.ec != std::errc() || std::fabs(exact) > 1) return NumberText::kTooLarge;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), exact);
+  if (result.ec != std::errc()) exact = text.front() == '-' ? -0.0 : 0.0;
   *number = static_cast<float>(exact);
   return NumberText::kGood;
 }
@@ -50,7 +70,9 @@ NumberText ParseNumber(std::string_view text, float* number) {
   const char* const end = text.data() + text.size();
   const auto result = std::from_chars(begin, end, *number);
   if (result.ptr != end || result.ec == std::errc::invalid_argument) return NumberText::kNoNumber;
-  if (result.ec == std::errc::result_out_of_range) return OutOfFloat(begin, end, number);
+  if (result.ec == std::errc::result_out_of_range) {
+    return OutOfFloat({begin, static_cast<size_t>(end - begin)}, number);
+  }
   return std::isfinite(*number) ? NumberText::kGood : NumberText::kNotFinite;
 }
 

@@ -57,8 +57,19 @@ TEST_CASE("csv number: is the nearest float32, bit for bit") {
 TEST_CASE("csv number: what is too small for float32 is rounded, what is too large refused") {
   CHECK(Number("1e-60") == 0.0f);
   CHECK(Number("1e-45") == 1e-45f);
+  CHECK(Number("1e-50") == 0.0f);
+  CHECK(Number("1e-400") == 0.0f);
+  CHECK(std::signbit(Number("-1e-400")));
+  CHECK(Number("+12.5E-99999999999999999999") == 0.0f);
+  CHECK(Number("0." + std::string(500, '0') + "1") == 0.0f);
+  CHECK(Number(std::string(100, '0') + "1e-500") == 0.0f);
+  CHECK(Number("0." + std::string(500, '0') + "1e501") == 1.0f);
   CHECK(State("1e39") == NumberText::kTooLarge);
   CHECK(State("-1e999") == NumberText::kTooLarge);
+  CHECK(State("1e99999999999999999999") == NumberText::kTooLarge);
+  CHECK(State(std::string(500, '9')) == NumberText::kTooLarge);
+  CHECK(State("0.0001e+50") == NumberText::kTooLarge);
+  CHECK(State("0." + std::string(50, '0') + "1e400") == NumberText::kTooLarge);
 }
 
 TEST_CASE("csv number: the whole text must be one finite number") {

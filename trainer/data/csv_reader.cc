@@ -53,11 +53,6 @@ bool CsvReader::Next() {
   return true;
 }
 
-int64_t CsvReader::ExpectedRecords() const {
-  if (file_.compressed() || record_bytes_ == 0) return 0;
-  return static_cast<int64_t>(file_.file_size()) * records_ / record_bytes_ + 1;
-}
-
 bool CsvReader::SkipEmptyLines() {
   const int64_t first = begin_.line;
   while (true) {
@@ -82,7 +77,6 @@ bool CsvReader::ReadRecord() {
   After after = After::kField;
   while (after == After::kField) after = ReadField(&at);
   if (after == After::kMoreBytes) return false;
-  ++records_;
   record_bytes_ += at.next - begin_.next;
   begin_ = at;
   return true;
@@ -101,7 +95,7 @@ CsvReader::After CsvReader::ReadField(Cursor* at) {
   }
   const char* last = at->next;
   while (last > begin && IsBlank(last[-1])) --last;
-  fields_.push_back({std::string_view(begin, static_cast<size_t>(last - begin)), place});
+  fields_.push_back({std::string_view(begin, static_cast<size_t>(last - begin)), place, false});
   return EndField(at);
 }
 
@@ -125,7 +119,7 @@ CsvReader::After CsvReader::ReadQuoted(Cursor* at) {
     }
   }
   const std::string_view text(begin, static_cast<size_t>(at->next - begin));
-  fields_.push_back({doubled ? WithoutDoubling(text) : text, place});
+  fields_.push_back({doubled ? WithoutDoubling(text) : text, place, true});
   at->next = SkipBlanks(at->next + 1);
   if (at->next == end_ || *at->next == ',' || *at->next == '\n' || *at->next == '\r') return EndField(at);
   throw CsvError(

@@ -26,6 +26,7 @@ struct CsvPlace {
 struct CsvField {
   std::string_view text;  // without the quotes around it
   CsvPlace place;         // of its first byte, which may be a quote
+  bool quoted = false;
 };
 
 // "file:line:column: text".
@@ -44,8 +45,9 @@ class CsvReader {
   const std::vector<CsvField>& fields() const { return fields_; }
   CsvPlace record_end() const { return record_end_; }  // just after its last field
 
-  // How many records as long as those up to now the file can hold; 0 where it is gzip.
-  int64_t ExpectedRecords() const;
+  int64_t record_bytes() const { return record_bytes_; }  // of the records up to now
+  // Of all records; where the file is gzip, an estimate.
+  int64_t content_bytes() const { return file_.ExpectedContent(); }
   const std::string& path() const { return file_.path(); }
 
  private:
@@ -73,8 +75,7 @@ class CsvReader {
   const char* end_;           // of the bytes read
   Cursor begin_;              // of the next record: a line's begin
   bool at_end_ = false;       // no bytes follow those of the buffer
-  int64_t records_ = 0;       // read up to now
-  int64_t record_bytes_ = 0;  // of all of them
+  int64_t record_bytes_ = 0;  // of those read up to now
   CsvPlace record_end_;
   std::vector<CsvField> fields_;
   std::deque<std::string> undoubled_;  // texts of fields that had doubled quotes

@@ -67,14 +67,17 @@ TEST_CASE("csv: class names get the numbers of their sorted order, in the test s
   const LoadedData data = LoadData(config);
   CHECK(data.class_names == std::vector<std::string>{"elm", "oak", "yew"});
   CHECK(ClassNamesText(data.class_names) == "3 classes: 0 = elm, 1 = oak and 2 = yew");
+  CHECK(ClassNamesText({"elm"}) == "1 class: 0 = elm");
   CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0, 2, 0});
   CHECK(RowsOf(*data.test).labels == std::vector<int32_t>{2, 0});
   CHECK(RowsOf(*data.test).features == std::vector<float>{5, 6});
 }
 
-TEST_CASE("csv: class numbers may be written as 1.0") {
-  const LoadedData data = LoadData(CsvConfig(ModelKind::kLogistic, "a,y\n1,1.0\n2,0\n", "y"));
-  CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0});
+TEST_CASE("csv: class numbers may have a plus sign, zeros before them and a point and zeros behind") {
+  const LoadedData data =
+      LoadData(CsvConfig(ModelKind::kSoftmax, "a,y\n1,1.0\n2,0\n3,01\n4,+2\n5,\"1\"\n6,2.\n", "y"));
+  CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0, 1, 2, 1, 2});
+  CHECK(data.class_names.empty());
 }
 
 TEST_CASE("csv: a header of counting numbers is a header") {

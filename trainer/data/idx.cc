@@ -4,19 +4,21 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "trainer/data/input_bytes.h"
 
 namespace dtrain {
 namespace {
 
 struct IdxKind {
+  const char* one;   // what a record is
   const char* name;  // what the records are
   uint32_t magic;
   int sizes;  // in the header, after the magic
   int64_t header_bytes() const { return 4 + 4 * sizes; }
 };
-constexpr IdxKind kImages{"images", 0x00000803, 3};
-constexpr IdxKind kLabels{"labels", 0x00000801, 1};
+constexpr IdxKind kImages{"image", "images", 0x00000803, 3};
+constexpr IdxKind kLabels{"label", "labels", 0x00000801, 1};
 
 uint32_t BigEndian(const uint8_t* bytes) {
   return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
@@ -52,9 +54,10 @@ void CheckSizes(const InputBytes& file, const IdxKind& kind, uint64_t count, uin
                         __builtin_add_overflow(total, static_cast<uint64_t>(kind.header_bytes()), &total);
   if (overflow || !file.CanHold(total)) {
     throw UserError(
-        "{}: byte 4: the header promises {} {} of {} bytes each, more than can be in a {}file of {} bytes. "
+        "{}: byte 4: the header promises {} of {} bytes each, more than can be in a {}file of {} bytes. "
         "The file is cut off or damaged: fetch it anew.",
-        file.path(), count, kind.name, row_bytes, file.compressed() ? "gzip " : "", file.file_size());
+        file.path(), Plural(static_cast<int64_t>(count), kind.one, kind.name), row_bytes,
+        file.compressed() ? "gzip " : "", file.file_size());
   }
 }
 
@@ -82,26 +85,25 @@ IdxBytes ReadIdx(const std::string& path, const std::string& key, const IdxKind&
   const int64_t got = file.Read(idx.bytes.data(), size);
   if (got < size) {
     ThrowTruncated(file, kind.header_bytes() + got,
-                   fmt::format("{} {} of {} bytes end at byte {}", idx.shape.count, kind.name,
-                               idx.shape.row_bytes, kind.header_bytes() + size));
+                   fmt::format("{} of {} must end at byte {}", Plural(idx.shape.count, kind.one, kind.name),
+                               Plural(idx.shape.row_bytes, "byte"), kind.header_bytes() + size));
   }
   uint8_t beyond = 0;
   if (file.Read(&beyond, 1) != 0) {
     throw UserError(
-        "{}: byte {}: more bytes follow after the last of {} {}; the header must count them all. "
+        "{}: byte {}: more bytes follow after the last of {}; the header must count them all. "
         "The file is damaged: fetch it anew.",
-        path, kind.header_bytes() + size, idx.shape.count, kind.name);
+        path, kind.header_bytes() + size, Plural(idx.shape.count, kind.one, kind.name));
   }
   return idx;
 }
 
-void CheckLabels(const std::string& path, const std::vector<uint8_t>& labels, int64_t classes,
-                 const std::string& label_rule) {
+void CheckLabels(const std::string& path, const std::vector<uint8_t>& labels, const LabelRules& rules) {
   for (size_t row = 0; row < labels.size(); ++row) {
-    if (labels[row] < classes) continue;
-    throw UserError("{}: byte {}: label of row {} = {}; must be in 0..{} ({}).", path,
-                    kLabels.header_bytes() + static_cast<int64_t>(row), row, labels[row], classes - 1,
-                    label_rule);
+    if (labels[row] < *rules.classes) continue;
+    throw UserError("{}: byte {}: label of row {} = {}; {}", path,
+                    kLabels.header_bytes() + static_cast<int64_t>(row), row, labels[row],
+                    LabelRangeRule(rules));
   }
 }
 
@@ -120,20 +122,20 @@ IdxBytes ReadIdxLabels(const std::string& path, const std::string& key) {
 }
 
 ByteSet ReadIdxSet(const std::string& images, const std::string& labels, const std::string& section,
-                   int64_t classes, const std::string& label_rule) {
+                   const LabelRules& rules) {
   // The short file first: what is wrong with it is said before the long one is unpacked.
   IdxBytes label_bytes = ReadIdxLabels(labels, section + ".labels");
-  CheckLabels(labels, label_bytes.bytes, classes, label_rule);
+  CheckLabels(labels, label_bytes.bytes, rules);
   const int64_t images_count = PeekIdxImages(images, section + ".images").count;
   if (images_count != label_bytes.shape.count) {
     throw UserError(
-        "{}: byte 4: number of labels = {}; {} has {} images, and each needs one label. Name two "
+        "{}: byte 4: number of labels = {}; {} has {}, and each needs one label. Name two "
         "files of one set in {}.images and {}.labels.",
-        labels, label_bytes.shape.count, images, images_count, section, section);
+        labels, label_bytes.shape.count, images, Plural(images_count, "image"), section, section);
   }
   IdxBytes image_bytes = ReadIdxImages(images, section + ".images");
   return ByteSet(std::move(image_bytes.bytes), std::move(label_bytes.bytes), image_bytes.shape.row_bytes,
-                 classes);
+                 *rules.classes);
 }
 
 }  // namespace dtrain

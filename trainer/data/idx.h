@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/data/byte_set.h"
+#include "trainer/data/label_rules.h"
 
 namespace dtrain {
 
@@ -29,8 +30,8 @@ IdxBytes ReadIdxImages(const std::string& path, const std::string& key);
 IdxBytes ReadIdxLabels(const std::string& path, const std::string& key);
 
 // Images and labels of one set: equal counts, labels in [0, classes). `section` is "data.train" or
-// "data.test"; `label_rule` says in the message where the number of classes comes from.
+// "data.test". `rules.classes` is set.
 ByteSet ReadIdxSet(const std::string& images, const std::string& labels, const std::string& section,
-                   int64_t classes, const std::string& label_rule);
+                   const LabelRules& rules);
 
 }  // namespace dtrain

@@ -17,7 +17,9 @@ std::string LabelError(const std::string& path) {
   return UserErrorOf([&] { ReadIdxLabels(path, "data.train.labels"); });
 }
 std::string SetError(const std::string& images, const std::string& labels) {
-  return UserErrorOf([&] { ReadIdxSet(images, labels, "data.train", 10, "model.outputs = 10"); });
+  return UserErrorOf([&] {
+    ReadIdxSet(images, labels, "data.train", {10, "model.outputs = 10", "raise model.outputs"});
+  });
 }
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -37,7 +39,7 @@ TEST_CASE("idx: plain and gzip files give the bytes that were written, whatever 
 TEST_CASE("idx: a set joins image and label of a row") {
   const std::string images = WritePlain("images", IdxImageContent(3, 1, 2));
   const std::string labels = WritePlain("labels", IdxLabelContent({7, 8, 9}));
-  const ByteSet set = ReadIdxSet(images, labels, "data.train", 10, "");
+  const ByteSet set = ReadIdxSet(images, labels, "data.train", {10, "", ""});
   const int64_t rows[] = {2, 0};
   float inputs[4];
   int32_t got[2];
@@ -69,7 +71,8 @@ TEST_CASE("idx: a truncated file is told where it ends and what it needs") {
   CHECK(Has(ImageError(WritePlain("body", content.substr(0, 50))),
             "byte 4: the header promises 4 images of 9 bytes each, more than can be in a file of 50 bytes"));
   const std::string short_content = WriteGzip("body.gz", content.substr(0, 50));
-  CHECK(Has(ImageError(short_content), "ends at byte 50 of its content; 4 images of 9 bytes end at byte 52"));
+  CHECK(Has(ImageError(short_content),
+            "ends at byte 50 of its content; 4 images of 9 bytes must end at byte 52"));
 }
 
 TEST_CASE("idx: damaged gzip data is a user error") {
@@ -126,14 +129,18 @@ TEST_CASE("idx: different numbers of images and labels are refused with both") {
   const std::string labels = WritePlain("labels", IdxLabelContent({1, 2}));
   const std::string error = SetError(images, labels);
   CHECK(Has(error, "labels: byte 4: number of labels = 2; "));
-  CHECK(Has(error, "images has 3 images"));
+  CHECK(Has(error, "images has 3 images, and each needs one label"));
+  CHECK(Has(SetError(WritePlain("one", IdxImageContent(1, 2, 2)), labels), "one has 1 image, and each"));
 }
 
 TEST_CASE("idx: a label beyond the outputs is refused with file, byte, row and range") {
   const std::string images = WritePlain("images", IdxImageContent(3, 2, 2));
   const std::string labels = WritePlain("labels", IdxLabelContent({9, 10, 1}));
-  CHECK(Has(SetError(images, labels),
-            "labels: byte 9: label of row 1 = 10; must be in 0..9 (model.outputs = 10)"));
+  CHECK(
+      Has(SetError(images, labels),
+          "labels: byte 9: label of row 1 = 10; must be a whole number in 0..9 (model.outputs = 10); labels "
+          "start at 0. Subtract 1 from labels that start at 1; otherwise raise model.outputs, or remove the "
+          "row."));
 }
 
 }  // namespace

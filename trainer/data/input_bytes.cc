@@ -66,4 +66,12 @@ bool InputBytes::CanHold(uint64_t size) const {
   return compressed_ ? size / kLargestGzipRatio <= file_size_ : size <= file_size_;
 }
 
+int64_t InputBytes::ExpectedContent() const {
+  if (!compressed_) return static_cast<int64_t>(file_size_);
+  const int64_t read = gzoffset(file_);
+  if (read <= 0) return offset_;
+  const double pace = static_cast<double>(offset_) / static_cast<double>(read);
+  return static_cast<int64_t>(static_cast<double>(file_size_) * pace);
+}
+
 }  // namespace dtrain

@@ -26,6 +26,9 @@ class InputBytes {
   // file holds at most 1032 times its own size. Asked before memory is taken on a header's word.
   bool CanHold(uint64_t size) const;
 
+  // Bytes of content in all: known for a plain file; for gzip as many as the pace up to now tells.
+  int64_t ExpectedContent() const;
+
   const std::string& path() const { return path_; }
   bool compressed() const { return compressed_; }
   uint64_t file_size() const { return file_size_; }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "trainer/data/csv.h"
 #include "trainer/data/data_defaults.h"
 #include "trainer/data/idx.h"
@@ -12,10 +13,12 @@
 namespace dtrain {
 namespace {
 
-// What a user can do about a label that the model has no output for.
-std::string LabelRule(const ModelConfig& model) {
-  if (model.kind == ModelKind::kLogistic) return "model.kind = logistic. Use softmax for more classes";
-  return fmt::format("model.outputs = {}. Raise it or remove the row", ClassesOf(model));
+LabelRules ClassRules(const ModelConfig& model) {
+  const int64_t classes = ClassesOf(model);
+  if (model.kind == ModelKind::kLogistic) {
+    return {classes, "model.kind = logistic", "use softmax for more classes"};
+  }
+  return {classes, fmt::format("model.outputs = {}", classes), "raise model.outputs"};
 }
 
 // `part` is "train" or "test".
@@ -23,8 +26,8 @@ std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig
                                     const std::string& part) {
   if (source.format == DataFormat::kNone) return nullptr;
   if (source.format == DataFormat::kIdx) {
-    return std::make_shared<ByteSet>(ReadIdxSet(source.images, source.labels, "data." + part,
-                                                ClassesOf(config.model), LabelRule(config.model)));
+    return std::make_shared<ByteSet>(
+        ReadIdxSet(source.images, source.labels, "data." + part, ClassRules(config.model)));
   }
   const uint64_t seed = config.data.seed;
   if (source.name == SyntheticName::kLinear) {
@@ -43,17 +46,14 @@ std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig
 
 LoadedData LoadData(const Config& config) {
   if (config.data.train.format == DataFormat::kCsv) {
-    const bool classes = config.model.kind != ModelKind::kLinear;
-    return LoadCsv(
-        config, {classes ? std::optional(ClassesOf(config.model)) : std::nullopt, LabelRule(config.model)});
+    return LoadCsv(config, config.model.kind == ModelKind::kLinear ? LabelRules() : ClassRules(config.model));
   }
   LoadedData data;
   data.train = Load(config, config.data.train, "train");
   data.test = Load(config, config.data.test, "test");
   if (data.test != nullptr && data.test->inputs() != data.train->inputs()) {
-    throw UserError(
-        "data.test has {} inputs and data.train has {}; they must be equal. Name files of one kind.",
-        data.test->inputs(), data.train->inputs());
+    throw UserError("data.test has {} and data.train has {}; they must be equal. Name files of one kind.",
+                    Plural(data.test->inputs(), "input"), data.train->inputs());
   }
   return data;
 }

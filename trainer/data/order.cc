@@ -13,14 +13,25 @@ int64_t BatchesInAll(const OrderSpec& spec) {
   return whole + (!spec.drop_short && spec.rows % spec.batch_size != 0 ? 1 : 0);
 }
 
+std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers) {
+  std::optional<int64_t> total = config.train.steps;
+  if (!config.train.epochs.has_value() || !rows.has_value()) return total;
+  OrderSpec spec;
+  spec.rows = *rows;
+  spec.batch_size = config.train.batch_size;
+  spec.drop_short = config.data.last_batch == LastBatch::kDrop;
+  const int64_t readers = config.data.split == Split::kFull ? workers : 1;
+  int64_t of_epochs = 0;  // 10^9 epochs of 10^12 batches are more than fit
+  if (__builtin_mul_overflow(BatchesInAll(spec) * readers, *config.train.epochs, &of_epochs)) return total;
+  return std::min(total.value_or(of_epochs), of_epochs);
+}
+
 BatchOrder::BatchOrder(const OrderSpec& spec) : spec_(spec), batches_(BatchesInAll(spec)) {
   DT_CHECK(spec.worker >= 0 && spec.worker < spec.workers, spec.worker, spec.workers);
   DT_CHECK(!spec.shuffle || spec.rows <= UINT32_MAX, spec.rows);
   if (spec.split == Split::kShard) {
     batches_ = std::max<int64_t>(0, (batches_ - spec.worker + spec.workers - 1) / spec.workers);
   }
-  if (spec.shuffle) permutation_.resize(spec.rows);
-  batch_rows_.reserve(std::min(spec.batch_size, spec.rows));
 }
 
 gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
@@ -42,6 +53,7 @@ gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
 void BatchOrder::Permute(int64_t epoch) {
   CounterRandom random = CounterRandom(spec_.seed).Stream("order").Stream(static_cast<uint64_t>(epoch));
   if (spec_.split == Split::kFull) random = random.Stream(static_cast<uint64_t>(spec_.worker));
+  permutation_.resize(static_cast<size_t>(spec_.rows));
   std::iota(permutation_.begin(), permutation_.end(), 0u);
   for (uint64_t left = permutation_.size(); left > 1; --left) {
     std::swap(permutation_[left - 1], permutation_[random.Below(left, left)]);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/random.h"
@@ -28,6 +29,10 @@ struct OrderSpec {
 // Batches in one epoch, of all workers of `shard` together or of each of `full`.
 int64_t BatchesInAll(const OrderSpec& spec);
 
+// Global steps of a run of `workers` workers on `rows` training rows (without those held out; unset: without
+// end): the first reached of train.steps and the epochs of all workers; unset where nothing ends the run.
+std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers);
+
 class BatchOrder {
  public:
   explicit BatchOrder(const OrderSpec& spec);
@@ -42,7 +47,7 @@ class BatchOrder {
   const OrderSpec spec_;
   int64_t batches_ = 0;
   int64_t epoch_ = -1;                 // that permutation_ is of
-  std::vector<uint32_t> permutation_;  // of [0, rows); empty without shuffle
+  std::vector<uint32_t> permutation_;  // of [0, rows); empty without shuffle and before the first rows
   std::vector<int64_t> batch_rows_;
 };
 

@@ -104,6 +104,32 @@ TEST_CASE("order: the short last batch is kept or dropped") {
   CHECK(BatchOrder(spec).batches_per_epoch() == 3);
 }
 
+TEST_CASE("order: a run ends at the first reached of train.steps and the epochs of all workers") {
+  Config config;
+  config.train.batch_size = 10;
+  CHECK_FALSE(TotalSteps(config, 95, 2).has_value());
+  config.train.epochs = 3;
+  CHECK_FALSE(TotalSteps(config, std::nullopt, 2).has_value());
+  CHECK(TotalSteps(config, 95, 2) == 30);
+  config.data.last_batch = LastBatch::kDrop;
+  CHECK(TotalSteps(config, 95, 2) == 27);  // 9 batches: 5 of one worker, 4 of the other
+  config.data.split = Split::kFull;
+  CHECK(TotalSteps(config, 95, 2) == 54);
+  config.train.steps = 50;
+  CHECK(TotalSteps(config, 95, 2) == 50);
+  config.train.steps = 70;
+  CHECK(TotalSteps(config, 95, 2) == 54);
+}
+
+TEST_CASE("order: more steps of epochs than can be counted do not end a run") {
+  Config config;
+  config.train.batch_size = 1;
+  config.train.epochs = 1000000000000;
+  CHECK_FALSE(TotalSteps(config, 1000000000000, 1).has_value());
+  config.train.steps = 5;
+  CHECK(TotalSteps(config, 1000000000000, 1) == 5);
+}
+
 TEST_CASE("order: every row comes first about equally often") {
   BatchOrder order(SpecOf(10, 1, Split::kShard, 0, 1));
   std::vector<int> first(10);

@@ -77,6 +77,10 @@ class BatchSource {
 std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
                                              int worker, int workers);
 
+// Rows of the largest batch of a run: of training or of an evaluation. `train_rows` are all of data.train,
+// unset: without end. `test_rows`: 0 without data.test.
+int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, int64_t test_rows);
+
 // All rows of a set in order, in batches: for evaluation. `first`, `count`: a part of it.
 std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet> set, int64_t first,
                                                   int64_t count, int64_t batch_size);

@@ -75,6 +75,28 @@ TEST_CASE("batch source: ends after its epochs and says where each batch lies") 
   CHECK_FALSE(source->Next(&batch));
 }
 
+TEST_CASE("batch source: memory for a batch is taken when one is read, and for no more rows than there are") {
+  const int64_t huge = int64_t{1} << 40;
+  CHECK_NOTHROW(MakeBatchSource(Batches(huge, std::nullopt), Counting(std::nullopt), 0, 1));
+  Config shuffled = Batches(huge, 1);
+  shuffled.data.shuffle = true;
+  CHECK_NOTHROW(MakeBatchSource(shuffled, Counting(UINT32_MAX), 0, 1));
+  Batch batch;
+  CHECK(MakeBatchSource(Batches(huge, 1), Counting(10), 0, 1)->Next(&batch));
+  CHECK(batch.rows == 10);
+}
+
+TEST_CASE(
+    "batch source: the largest batch is that of training or of an evaluation, whichever has more rows") {
+  Config config = Batches(100, 1);
+  CHECK(MaxBatchRows(config, std::nullopt, 10) == 100);
+  CHECK(MaxBatchRows(config, 1000, 10) == 100);
+  CHECK(MaxBatchRows(config, 30, 10) == 30);
+  CHECK(MaxBatchRows(config, 30, 50) == 50);
+  config.data.validation = 25;
+  CHECK(MaxBatchRows(config, 30, 0) == 25);
+}
+
 TEST_CASE("batch source: without train.epochs a finite set is repeated") {
   const auto source = MakeBatchSource(Batches(4, std::nullopt), Counting(8), 0, 1);
   Batch batch;
@@ -135,11 +157,12 @@ TEST_CASE("batch source: too few batches for the workers is a user error") {
   };
   CHECK(error(Batches(4, 1), 3).empty());
   CHECK(Has(error(Batches(4, 1), 4),
-            "train.batch_size = 4; the 10 training rows make 3 batches of it, and 4 workers"));
+            "train.batch_size = 4; makes 3 batches of 10 training rows, and 4 workers need at least 4."));
   Config dropping = Batches(11, 1);
   CHECK(error(dropping, 1).empty());
   dropping.data.last_batch = LastBatch::kDrop;
-  CHECK(Has(error(dropping, 1), "make 0 batches"));
+  CHECK(Has(error(dropping, 1), "makes 0 batches of 10 training rows, and 1 worker needs at least 1."));
+  CHECK(Has(error(Batches(10, 1), 2), "makes 1 batch of 10 training rows, and 2 workers need at least 2."));
   Config holding = Batches(1, 1);
   holding.data.validation = 10;
   CHECK(Has(error(holding, 1), "data.validation = 10; must be below the number of training rows, 10"));
@@ -252,12 +275,12 @@ TEST_CASE("load: labels are checked against the model's outputs") {
   CHECK(LoadData(config).train->rows() == 5);
   config.data.train.labels = WritePlain("two", IdxLabelContent({0, 1, 2, 0, 1}));
   CHECK(Has(UserErrorOf([&] { LoadData(config); }),
-            "label of row 2 = 2; must be in 0..1 (model.kind = logistic"));
+            "label of row 2 = 2; must be a whole number in 0..1 (model.kind = logistic"));
   config.model.kind = ModelKind::kSoftmax;
   config.model.outputs = 3;
   CHECK(LoadData(config).train->classes() == 3);
   config.model.outputs = 2;
-  CHECK(Has(UserErrorOf([&] { LoadData(config); }), "must be in 0..1 (model.outputs = 2"));
+  CHECK(Has(UserErrorOf([&] { LoadData(config); }), "must be a whole number in 0..1 (model.outputs = 2"));
 }
 
 TEST_CASE("load: a test set is optional and must have as many inputs") {

@@ -61,6 +61,12 @@ std::vector<Variable> ModelVariables(const ModelConfig& config) {
   return variables;
 }
 
+int64_t ValuesPerRow(const ModelConfig& config) {
+  int64_t values = *config.outputs;
+  for (size_t i = 0; i + 1 < LayerCount(config); ++i) values += 2 * config.hidden[i];
+  return values;
+}
+
 std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout, int64_t max_rows) {
   return std::make_unique<DenseModel>(config, layout, max_rows);
 }

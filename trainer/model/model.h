@@ -17,6 +17,10 @@ namespace dtrain {
 // `config` must be set.
 std::vector<Variable> ModelVariables(const ModelConfig& config);
 
+// Floats that a model keeps for each row of its largest batch: outputs of all layers, and gradients of the
+// hidden.
+int64_t ValuesPerRow(const ModelConfig& config);
+
 // Sums over rows, so that batches can be added up.
 struct Evaluation {
   double loss_sum = 0;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/plural.h"
 
 namespace dtrain {
 namespace {
@@ -168,7 +169,8 @@ void Coordinator::OnDone(Member& member, uint64_t request, const wire::Done& don
   standing.bytes_sent = done.bytes_sent();
   standing.bytes_received = done.bytes_received();
   standing.accuracy = done.accuracy();
-  log_.Info("{} is done: {} local steps", TaskName(member.task), standing.local_steps);
+  log_.Info("{} is done: {}", TaskName(member.task),
+            Plural(static_cast<int64_t>(standing.local_steps), "local step"));
   Member& chief = members_.At({Role::kWorker, 0});
   if (const uint64_t waiting = StandingOf(chief).all_done_request) OnWaitAllDone(chief, waiting);
 }

@@ -20,10 +20,11 @@ constexpr milliseconds kAbortFarewell{1000};
 }  // namespace
 
 PsServer::PsServer(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-                   net::Transport& transport, Logger& log)
+                   net::Transport& transport, ExitHooks& hooks, Logger& log)
     : config_(config),
       self_(self),
       channel_(channel),
+      hooks_(hooks),
       log_(log),
       shard_(config, layout, self.index),
       members_(config, self),
@@ -42,7 +43,7 @@ RunSummary PsServer::Run() {
   net::NodeId from = 0;
   net::Message message;
   TimePoint now = Clock::now();
-  if (coordinator_) summary_ = PsSummary::Open(config_, log_);
+  if (coordinator_) summary_ = PsSummary::Open(config_, hooks_, log_);
   while (!Finished(now)) {
     Tick(now);
     const TimePoint next_tick = now + tick_;

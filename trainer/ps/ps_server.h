@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/exit_hooks.h"
 #include "base/log.h"
 #include "net/channel.h"
 #include "net/codec.h"
@@ -27,7 +28,7 @@ class PsServer {
  public:
   // `channel` is bound already. `self.index` 0 coordinates, others join ps 0.
   PsServer(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-           net::Transport& transport, Logger& log);
+           net::Transport& transport, ExitHooks& hooks, Logger& log);
 
   // Serves until the run is over. Throws Failure when it failed; Abort() then tells the others.
   RunSummary Run();
@@ -59,6 +60,7 @@ class PsServer {
   const Config& config_;
   const TaskId self_;
   net::Channel& channel_;
+  ExitHooks& hooks_;
   Logger& log_;
   ParameterShard shard_;
   Membership members_;

@@ -23,17 +23,19 @@ std::string HostName() {
 
 }  // namespace
 
-EventWriter::EventWriter(const std::string& directory, Logger& log)
+EventWriter::EventWriter(const std::string& directory, ExitHooks& hooks, Logger& log)
     : log_(log),
       began_(Clock::now()),
       began_wall_s_(static_cast<double>(WallNanos()) * 1e-9),
       event_(std::make_unique<event::Event>()),
-      next_flush_(began_ + kFlushEvery) {
+      next_flush_(began_ + kFlushEvery),
+      hook_(hooks, [this] { Flush(); }) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   CreateFile(directory);
   event_->set_file_version(kFileVersion);
   Append(0, began_);
+  std::lock_guard<std::mutex> hold(mutex_);
   if (const int error = file_.Flush()) throw IoError("{}: cannot be written: {}.", path_, ErrnoText(error));
 }
 
@@ -69,17 +71,24 @@ void EventWriter::Add(std::string_view tag, double value) {
 void EventWriter::WriteScalars(int64_t step, TimePoint now) {
   Append(step, now);
   event_->mutable_summary()->clear_value();
-  if (now >= next_flush_ || file_.waiting_bytes() > kMostWaitingBytes) Flush();
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (now >= next_flush_ || file_.waiting_bytes() > kMostWaitingBytes) FlushLocked();
 }
 
 void EventWriter::Append(int64_t step, TimePoint now) {
   event_->set_step(step);
   event_->set_wall_time(began_wall_s_ + SecondsBetween(began_, now));
   event_->SerializeToString(&bytes_);
+  std::lock_guard<std::mutex> hold(mutex_);
   file_.Append(bytes_);
 }
 
 void EventWriter::Flush() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  FlushLocked();
+}
+
+void EventWriter::FlushLocked() {
   next_flush_ = Clock::now() + kFlushEvery;
   if (const int error = file_.Flush()) {
     log_.Warning("{}: cannot be written: {}; the run goes on without summaries", path_, ErrnoText(error));

@@ -1,15 +1,18 @@
 // EventWriter: one TensorBoard event file, new at each start. Events are gathered and written about once a
 // second and at the end: what was written stays readable when the task is killed.
 // A disk that fails during the run costs the summaries, not the run: one warning, and no more is written.
-// Owner: a summary (worker_summary.h, ps_summary.h). Thread: the owner's.
+// Owner: a summary (worker_summary.h, ps_summary.h). Thread: the owner's; an exit hook writes what waits from
+// another, hence the lock.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/exit_hooks.h"
 #include "base/log.h"
 #include "trainer/summary/record_file.h"
 
@@ -23,7 +26,7 @@ class EventWriter {
  public:
   // Makes `directory` where it is missing, and a file in it. Throws UserError where that cannot be, IoError
   // where the disk takes nothing.
-  EventWriter(const std::string& directory, Logger& log);
+  EventWriter(const std::string& directory, ExitHooks& hooks, Logger& log);
   ~EventWriter();  // writes what waits
   EventWriter(const EventWriter&) = delete;
   EventWriter& operator=(const EventWriter&) = delete;
@@ -41,15 +44,18 @@ class EventWriter {
  private:
   void CreateFile(const std::string& directory);
   void Append(int64_t step, TimePoint now);
+  void FlushLocked();
 
   Logger& log_;
   const TimePoint began_;
   const double began_wall_s_;
-  RecordFile file_;
   std::string path_;
   std::unique_ptr<event::Event> event_;  // kept: its memory is used again
   std::string bytes_;
+  std::mutex mutex_;  // of the two below
+  RecordFile file_;
   TimePoint next_flush_;
+  const ExitHooks::Hook hook_;  // the last member: the first to go
 };
 
 }  // namespace dtrain

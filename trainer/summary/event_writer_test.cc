@@ -16,9 +16,10 @@ LogOptions Quiet() {
 
 TEST_CASE("event writer: the version comes first, then the points with tag, value and step, zeros too") {
   Logger log("worker 0", Quiet());
+  ExitHooks hooks;
   std::string path;
   {
-    EventWriter writer(TestDirectory("events"), log);
+    EventWriter writer(TestDirectory("events"), hooks, log);
     path = writer.path();
     writer.Add("cost", 0.5);
     writer.Add("staleness", 0);
@@ -41,7 +42,8 @@ TEST_CASE("event writer: the version comes first, then the points with tag, valu
 
 TEST_CASE("event writer: points wait in memory for about a second") {
   Logger log("worker 0", Quiet());
-  EventWriter writer(TestDirectory("waiting"), log);
+  ExitHooks hooks;
+  EventWriter writer(TestDirectory("waiting"), hooks, log);
   const TimePoint now = Clock::now();
   writer.Add("cost", 1);
   writer.WriteScalars(1, now);
@@ -51,10 +53,21 @@ TEST_CASE("event writer: points wait in memory for about a second") {
   CHECK(ReadEvents(writer.path()).size() == 3);
 }
 
+TEST_CASE("event writer: an exit hook writes the points that wait") {
+  Logger log("worker 0", Quiet());
+  ExitHooks hooks;
+  EventWriter writer(TestDirectory("hooked"), hooks, log);
+  writer.Add("cost", 1);
+  writer.WriteScalars(1, Clock::now());
+  hooks.Run();
+  CHECK(ReadEvents(writer.path()).size() == 2);
+}
+
 TEST_CASE("event writer: two of one process and second have files of their own, named as TensorBoard looks") {
   Logger log("worker 0", Quiet());
+  ExitHooks hooks;
   const std::string directory = TestDirectory("two");
-  const EventWriter first(directory, log), second(directory, log);
+  const EventWriter first(directory, hooks, log), second(directory, hooks, log);
   CHECK(first.path() != second.path());
   const std::string name = first.path().substr(directory.size() + 1);
   CHECK(name.find("events.out.tfevents.") == 0);
@@ -63,9 +76,10 @@ TEST_CASE("event writer: two of one process and second have files of their own, 
 
 TEST_CASE("event writer: a directory that cannot be made is the user's error, by key and path") {
   Logger log("worker 0", Quiet());
-  CHECK_THROWS_WITH_AS(EventWriter("/proc/nowhere", log), doctest::Contains("/proc/nowhere/events"),
+  ExitHooks hooks;
+  CHECK_THROWS_WITH_AS(EventWriter("/proc/nowhere", hooks, log), doctest::Contains("/proc/nowhere/events"),
                        UserError);
-  CHECK_THROWS_WITH_AS(EventWriter("/proc/nowhere", log), doctest::Contains("summary.dir"), UserError);
+  CHECK_THROWS_WITH_AS(EventWriter("/proc/nowhere", hooks, log), doctest::Contains("summary.dir"), UserError);
 }
 
 }  // namespace

@@ -4,13 +4,13 @@
 
 namespace dtrain {
 
-std::unique_ptr<PsSummary> PsSummary::Open(const Config& config, Logger& log) {
+std::unique_ptr<PsSummary> PsSummary::Open(const Config& config, ExitHooks& hooks, Logger& log) {
   if (config.summary.dir.empty()) return nullptr;
-  return std::unique_ptr<PsSummary>(new PsSummary(config, log));
+  return std::unique_ptr<PsSummary>(new PsSummary(config, hooks, log));
 }
 
-PsSummary::PsSummary(const Config& config, Logger& log)
-    : writer_(config.summary.dir + "/ps-0", log), schedule_(config.summary) {
+PsSummary::PsSummary(const Config& config, ExitHooks& hooks, Logger& log)
+    : writer_(config.summary.dir + "/ps-0", hooks, log), schedule_(config.summary) {
   log.Info("summaries for TensorBoard: {}", writer_.path());
 }
 

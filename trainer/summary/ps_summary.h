@@ -17,7 +17,7 @@ namespace dtrain {
 class PsSummary {
  public:
   // Null without summary.dir. Throws UserError or IoError where the directory cannot be written.
-  static std::unique_ptr<PsSummary> Open(const Config& config, Logger& log);
+  static std::unique_ptr<PsSummary> Open(const Config& config, ExitHooks& hooks, Logger& log);
 
   // The update that made `global_step` was applied: whether OnUpdate() is to be told.
   bool Due(int64_t global_step) {
@@ -27,7 +27,7 @@ class PsSummary {
   void OnUpdate(int64_t global_step, int workers);
 
  private:
-  PsSummary(const Config& config, Logger& log);
+  PsSummary(const Config& config, ExitHooks& hooks, Logger& log);
   void Begin(int64_t global_step);  // the pace counts from here
 
   EventWriter writer_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/crc32c.h"
+#include "base/write_all.h"
 
 namespace dtrain {
 namespace {
@@ -43,13 +44,7 @@ void RecordFile::Append(std::string_view record) {
 }
 
 int RecordFile::Flush() {
-  size_t done = 0;
-  int failed = 0;
-  while (fd_ >= 0 && done < waiting_.size() && failed == 0) {
-    const ssize_t wrote = write(fd_, waiting_.data() + done, waiting_.size() - done);
-    if (wrote > 0) done += static_cast<size_t>(wrote);
-    if (wrote < 0 && errno != EINTR) failed = errno;
-  }
+  const int failed = fd_ >= 0 ? WriteAll(fd_, waiting_) : 0;
   waiting_.clear();
   if (failed != 0) {
     close(fd_);

@@ -30,7 +30,7 @@ class WorkerSummary {
  public:
   // Null without summary.dir. Throws UserError or IoError where the directory cannot be written.
   static std::unique_ptr<WorkerSummary> Open(const Config& config, int index, const Layout& layout,
-                                             Logger& log);
+                                             ExitHooks& hooks, Logger& log);
 
   // Training begins: the time until here was start-up.
   void Begin(int64_t global_step);
@@ -43,7 +43,7 @@ class WorkerSummary {
   void Flush() { writer_.Flush(); }
 
  private:
-  WorkerSummary(const Config& config, int index, const Layout& layout, Logger& log);
+  WorkerSummary(const Config& config, int index, const Layout& layout, ExitHooks& hooks, Logger& log);
 
   const bool classifies_;
   EventWriter writer_;

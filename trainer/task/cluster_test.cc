@@ -57,6 +57,14 @@ TEST_CASE("cluster: epochs end each worker after its own share") {
   CHECK(summary.examples == 2020);
 }
 
+TEST_CASE("cluster: a batch far larger than the data takes memory for the rows there are") {
+  Config config = DigitsCluster(1, 1, 3);
+  config.train.batch_size = 1000000000;
+  const RunSummary summary = Run(config);
+  CHECK(summary.global_step == 3);
+  CHECK(summary.examples == 3 * 4000);
+}
+
 TEST_CASE("cluster: linear regression finds y = 2x + 10") {
   Config config = LinearCluster(1, 2, 30000);
   config.train.optimizer.learning_rate = 0.002;

@@ -34,7 +34,7 @@ void RunOne(const Config& config, TaskId task, net::Transport& transport, const 
     std::lock_guard<std::mutex> hold(outcome->mutex);
     outcome->summary = std::move(summary);
   } catch (const std::exception& error) {
-    log.Error("{}", error.what());
+    log.Error("{}", FailureText(error));
     throw;
   }
 }

@@ -8,6 +8,7 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/ps/ps_server.h"
+#include "trainer/task/memory_need.h"
 #include "trainer/task/start_lines.h"
 #include "trainer/worker/worker.h"
 
@@ -36,7 +37,7 @@ RunSummary RunOrAbort(Task& task) {
     task.Abort(static_cast<int>(failure.code()), failure.what());
     throw;
   } catch (const std::exception& error) {
-    task.Abort(static_cast<int>(ExitCode::kInternal), error.what());
+    task.Abort(static_cast<int>(ExitCode::kInternal), FailureText(error));
     throw;
   }
 }
@@ -48,9 +49,8 @@ std::string ListenAddress(const Config& config, int index) {
   const std::string& address = config.net.bind.empty() ? spec : config.net.bind;
   if (!config.security.insecure && !net::IsLoopback(net::ParseAddress(address).host)) {
     throw UserError(
-        "{}: listening beyond this machine without keys lets anybody in; refused. Set security.insecure: "
-        "true "
-        "if the network is trusted.",
+        "{}: listening beyond this machine without keys lets anybody in; refused. Set "
+        "security.insecure: true if the network is trusted.",
         address);
   }
   return address;
@@ -68,15 +68,19 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   Config config = given;
   ResolveModelShape(PeekShape(config), &config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
+  CheckFits(task.role == Role::kPs ? PsNeed(config, layout, task.index)
+                                   : WorkerNeed(config, layout, EstimateDataSize(config), task.index));
   LogStart(config, task, layout, log);
   const std::unique_ptr<net::Channel> channel = transport.NewChannel();
+  ExitHooks unused;
+  ExitHooks& hooks = options.exit_hooks != nullptr ? *options.exit_hooks : unused;
   RunSummary summary;
   if (task.role == Role::kPs) {
     Listen(config, task, options, *channel, log);
-    PsServer server(config, task, layout, *channel, transport, log);
+    PsServer server(config, task, layout, *channel, transport, hooks, log);
     summary = RunOrAbort(server);
   } else {
-    Worker worker(config, task, layout, *channel, transport, log);
+    Worker worker(config, task, layout, *channel, transport, hooks, log);
     summary = RunOrAbort(worker);
   }
   summary.wall_s = SecondsSince(begun);

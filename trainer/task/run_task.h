@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/exit_hooks.h"
 #include "base/log.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
@@ -15,6 +16,7 @@ namespace dtrain {
 struct TaskOptions {
   int listening_fd = -1;      // ps: a TCP socket that already listens, used in place of the spec's address
   int64_t started_nanos = 0;  // wall clock at exec, for startup_s
+  ExitHooks* exit_hooks = nullptr;  // where tasks register what they gather in memory; null: nowhere
 };
 
 // Once in a process, before its first task: limits the threads of matrix products to device.threads.
@@ -29,7 +31,8 @@ std::string ListenAddress(const Config& config, int index);
 Layout MakeLayout(const Config& config, int ps_count);
 
 // Runs until the run ends everywhere. Throws Failure (error.h) where it cannot: by then the other tasks
-// have been told why, as far as they can be reached. Thread: one for each task of the process.
+// have been told why, as far as they can be reached. UserError, before anything is sent, where the task needs
+// more memory than the machine has. Thread: one for each task of the process.
 RunSummary RunTask(const Config& config, TaskId task, net::Transport& transport, Logger& log,
                    const TaskOptions& options);
 

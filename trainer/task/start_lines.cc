@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "base/plural.h"
+
 namespace dtrain {
 namespace {
 
@@ -44,11 +46,10 @@ std::string FirstNondeterministicKey(const Config& config) {
 
 void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& log) {
   const ClusterConfig& cluster = config.cluster;
-  log.Info("cluster: {} ps {}, {} workers {}", cluster.ps.size(), fmt::join(cluster.ps, " "),
-           cluster.worker.size(), fmt::join(cluster.worker, " "));
-  log.Info("device /job:{}/task:{}/cpu:0: {}, {}, {} thread{}", task.role == Role::kPs ? "ps" : "worker",
-           task.index, ProcessorName(), InstructionSet(), config.device.threads,
-           config.device.threads == 1 ? "" : "s");
+  log.Info("cluster: {} ps {}, {} {}", cluster.ps.size(), fmt::join(cluster.ps, " "),
+           Plural(static_cast<int64_t>(cluster.worker.size()), "worker"), fmt::join(cluster.worker, " "));
+  log.Info("device /job:{}/task:{}/cpu:0: {}, {}, {}", task.role == Role::kPs ? "ps" : "worker", task.index,
+           ProcessorName(), InstructionSet(), Plural(config.device.threads, "thread"));
   if (task.index != 0) return;
   if (config.placement.log) LogPlacement(layout, log);
   const std::string key = FirstNondeterministicKey(config);
@@ -56,9 +57,9 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& l
 }
 
 void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger& log) {
-  log.Info("{} global steps, {} examples, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
-           summary.global_step, summary.examples, summary.steps_per_s.value_or(0),
-           summary.examples_per_s.value_or(0), summary.bytes_sent);
+  log.Info("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
+           Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),
+           summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0), summary.bytes_sent);
   for (const auto& [name, values] : summary.weights) {
     if (values.size() <= 4) log.Info("{} = {:.6g}", name, fmt::join(values, " "));
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/plural.h"
+
 namespace dtrain {
 namespace {
 
@@ -31,19 +33,9 @@ std::string LiveText(const LiveFigures& figures) {
   text += fmt::format("  loss {:.4g}  {:.0f} examples/s", figures.loss, figures.examples_per_s);
   if (figures.left_s) text += "  ETA " + Duration(*figures.left_s);
   if (figures.workers_here > 0) {
-    text += fmt::format("  {}/{} workers", figures.workers_here, figures.workers);
+    text += fmt::format("  {}/{}", figures.workers_here, Plural(figures.workers, "worker"));
   }
   return text;
-}
-
-std::optional<int64_t> TotalSteps(const Config& config, int64_t batches_per_epoch) {
-  std::optional<int64_t> total = config.train.steps;
-  if (config.train.epochs && batches_per_epoch > 0) {
-    const auto workers = static_cast<int64_t>(config.cluster.worker.size());
-    const int64_t by_epochs = *config.train.epochs * batches_per_epoch * workers;
-    total = std::min(total.value_or(by_epochs), by_epochs);
-  }
-  return total;
 }
 
 LiveProgress::LiveProgress(int workers, std::optional<int64_t> total, int64_t global_step, TimePoint now)

@@ -26,9 +26,6 @@ struct LiveFigures {
 // "step 300/1200 25%  loss 0.4213  61000 examples/s  ETA 1:05  3/3 workers"
 std::string LiveText(const LiveFigures& figures);
 
-// Global steps of a run whose workers have `batches_per_epoch` (0: without end); unset when nobody knows.
-std::optional<int64_t> TotalSteps(const Config& config, int64_t batches_per_epoch);
-
 class LiveProgress {
  public:
   LiveProgress(int workers, std::optional<int64_t> total, int64_t global_step, TimePoint now);

@@ -16,6 +16,8 @@ TEST_CASE("live progress: the line shows what is known and leaves out what is no
   figures.left_s = 64.2;
   figures.workers_here = 2;
   CHECK(LiveText(figures) == "step 300/1200 25%  loss 0.4213  61000 examples/s  ETA 1:05  2/3 workers");
+  figures.workers = figures.workers_here = 1;
+  CHECK(LiveText(figures).find("  1/1 worker") + 12 == LiveText(figures).size());
   figures.left_s = 3 * 3600 + 61;
   CHECK(LiveText(figures).find("ETA 3:01:01") != std::string::npos);
 }
@@ -25,19 +27,6 @@ TEST_CASE("live progress: it never shows more than 100 %") {
   figures.global_step = 1205;  // the workers' shares may differ by a batch
   figures.total = 1200;
   CHECK(LiveText(figures).find("1205/1200 100%") != std::string::npos);
-}
-
-TEST_CASE("live progress: the first reached of steps and epochs is the total") {
-  Config config;
-  config.cluster.worker = {"a:1", "b:1"};
-  CHECK_FALSE(TotalSteps(config, 10).has_value());
-  config.train.epochs = 3;
-  CHECK(TotalSteps(config, 10) == 60);
-  CHECK_FALSE(TotalSteps(config, 0).has_value());
-  config.train.steps = 50;
-  CHECK(TotalSteps(config, 10) == 50);
-  config.train.steps = 70;
-  CHECK(TotalSteps(config, 10) == 60);
 }
 
 TEST_CASE("live progress: loss is the mean since the last drawing; pace and ETA are all workers'") {

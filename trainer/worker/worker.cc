@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "trainer/data/order.h"
 #include "trainer/model/finite.h"
 #include "trainer/worker/evaluate.h"
 
@@ -26,14 +27,14 @@ const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); }
 }  // namespace
 
 Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-               net::Transport& transport, Logger& log)
+               net::Transport& transport, ExitHooks& hooks, Logger& log)
     : config_(config),
       self_(self),
       layout_(layout),
       channel_(channel),
+      hooks_(hooks),
       log_(log),
       client_(config, self, layout, channel, transport, activity_, log),
-      model_(MakeModel(config.model, layout, config.train.batch_size)),
       parameters_(static_cast<size_t>(layout.size)),
       progress_(config.hooks, log) {
   for (int64_t i = 0; i < config.train.in_flight + 1; ++i) {
@@ -56,9 +57,11 @@ void Worker::Load() {
   activity_.what = "load";
   data_ = LoadData(config_);
   if (!data_.class_names.empty()) log_.Info("{}", ClassNamesText(data_.class_names));
+  const int64_t test_rows = data_.test == nullptr ? 0 : data_.test->rows().value_or(0);
+  model_ = MakeModel(config_.model, layout_, MaxBatchRows(config_, data_.train->rows(), test_rows));
   source_ =
       MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
-  summary_ = WorkerSummary::Open(config_, self_.index, layout_, log_);
+  summary_ = WorkerSummary::Open(config_, self_.index, layout_, hooks_, log_);
 }
 
 bool Worker::Start() {
@@ -111,8 +114,10 @@ void Worker::BeginReports() {
   progress_.Begin();
   if (summary_) summary_->Begin(client_.global_step());
   if (!chief() || !log_.live()) return;
-  live_.emplace(static_cast<int>(config_.cluster.worker.size()),
-                TotalSteps(config_, source_->batches_per_epoch()), client_.global_step(), Clock::now());
+  const int workers = static_cast<int>(config_.cluster.worker.size());
+  std::optional<int64_t> rows = data_.train->rows();
+  if (rows) *rows -= config_.data.validation;
+  live_.emplace(workers, TotalSteps(config_, rows, workers), client_.global_step(), Clock::now());
 }
 
 // Whether ps 0 has granted a step; asks and waits where it has not. False: the run's last step is applied.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_hooks.h"
 #include "base/log.h"
 #include "net/channel.h"
 #include "net/lent_buffer.h"
@@ -29,7 +30,7 @@ namespace dtrain {
 class Worker {
  public:
   Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-         net::Transport& transport, Logger& log);
+         net::Transport& transport, ExitHooks& hooks, Logger& log);
 
   // From Hello to the end of the run. Throws Failure; Abort() then tells the others.
   RunSummary Run();
@@ -56,11 +57,12 @@ class Worker {
   const TaskId self_;
   const Layout& layout_;
   net::Channel& channel_;
+  ExitHooks& hooks_;
   Logger& log_;
   Activity activity_;
   PsClient client_;
-  std::unique_ptr<Model> model_;
   LoadedData data_;
+  std::unique_ptr<Model> model_;  // with memory for the largest batch of data_
   std::unique_ptr<BatchSource> source_;
   std::vector<float> parameters_;
   // Gradients; each is written only while nobody reads it. A deque: an open exchange points to its gradient.

@@ -1,0 +1,22 @@
+#include "base/exit_hooks.h"
+
+#include <utility>
+
+namespace dtrain {
+
+ExitHooks::Hook::Hook(ExitHooks& hooks, std::function<void()> run) : hooks_(hooks) {
+  std::lock_guard<std::mutex> hold(hooks_.mutex_);
+  at_ = hooks_.hooks_.insert(hooks_.hooks_.end(), std::move(run));
+}
+
+ExitHooks::Hook::~Hook() {
+  std::lock_guard<std::mutex> hold(hooks_.mutex_);
+  hooks_.hooks_.erase(at_);
+}
+
+void ExitHooks::Run() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  for (const auto& run : hooks_) run();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,100 @@
+// Jobs that do not fit into memory, met by the real binary: a clear line and an exit code, never an abort.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+// 10^12 weights: more than any machine has.
+constexpr const char* kHugeModel =
+    "model: {kind: mlp, hidden: [1000000, 1000000]}\n"
+    "data: {train: {format: synthetic, name: digits}}\n"
+    "train: {batch_size: 10, steps: 10}\n";
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string ConfigOf(const std::string& job) {
+  const std::string config = NewDirectory() + "/job.yaml";
+  WriteFile(config, job);
+  return config;
+}
+
+TEST_CASE("memory: a local cluster that needs more than the machine has is exit 2 before it starts") {
+  const std::string config = ConfigOf(kHugeModel);
+  for (const char* mode : {"--in-process", "--ps=10"}) {
+    Process local({"local", "--config", config, mode});
+    CHECK(RunToEnd(local) == 2);
+    CAPTURE(local.standard_error());
+    CHECK(Contains(local.standard_error(), " needs about "));
+    CHECK(Contains(local.standard_error(), "and this machine has "));
+    CHECK(Contains(local.standard_error(), "most of it: gradients"));
+    CHECK(Contains(local.standard_error(), "Use a smaller model, or a machine with more memory."));
+  }
+}
+
+TEST_CASE("memory: a ps and a worker that alone need more than the machine has are exit 2") {
+  const Cluster cluster(10, 1, kHugeModel);
+  const auto ps = cluster.Start("ps", 3);
+  CHECK(RunToEnd(*ps) == 2);
+  CHECK(Contains(ps->standard_error(), "ps 3 needs about 37"));
+  const auto worker = cluster.Start("worker", 0);
+  CHECK(RunToEnd(*worker) == 2);
+  CHECK(Contains(worker->standard_error(), "worker 0 needs about "));
+}
+
+TEST_CASE("memory: check and plan warn, because another machine may be larger") {
+  const std::string config = ConfigOf(kHugeModel);
+  for (const char* command : {"check", "plan"}) {
+    Process process({command, "--config", config});
+    CHECK(RunToEnd(process) == 0);
+    CHECK(Contains(process.standard_error(), "dtrain: warning: ps 0 needs about "));
+    CHECK(Contains(process.standard_error(), "dtrain: warning: worker 0 needs about "));
+  }
+}
+
+TEST_CASE("memory: a batch far larger than the data is as large as the data") {
+  const std::string config = ConfigOf(
+      "model: {kind: softmax}\n"
+      "data: {train: {format: synthetic, name: digits, rows: 100}}\n"
+      "train: {batch_size: 1000000000, epochs: 2}\n");
+  Process local({"local", "--config", config, "--workers", "1"});
+  const int code = RunToEnd(local);
+  CAPTURE(local.standard_error());
+  CHECK(code == 0);
+}
+
+// Sanitizers take address space without end.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// While it lives, programs that this test starts get no more address space than `bytes`.
+class AddressSpaceLimit {
+ public:
+  explicit AddressSpaceLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit lower{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &lower);
+  }
+  ~AddressSpaceLimit() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("memory: a system that gives no more is exit 1 and a line that says so") {
+  const std::string config = ConfigOf(
+      "model: {kind: softmax}\n"
+      "data: {train: {format: synthetic, name: digits, rows: 2000000}}\n"
+      "train: {batch_size: 10, steps: 10}\n");
+  const AddressSpaceLimit limit(rlim_t{1} << 30);
+  Process check({"check", "--config", config});
+  CHECK(RunToEnd(check) == 1);
+  CHECK(check.standard_error().substr(0, 50) == "dtrain: out of memory: the system gave no more. Us");
+}
+#endif
+
+}  // namespace
+}  // namespace dtrain::testing

@@ -1,0 +1,25 @@
+// What labels must be, and how a message says it: the same words for CSV and IDX files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dtrain {
+
+struct LabelRules {
+  std::optional<int64_t> classes;  // labels are in [0, classes); unset: real targets
+  std::string source;              // where `classes` comes from: "model.outputs = 3"
+  std::string remedy;              // for a label beyond them: "raise model.outputs"
+};
+
+// "must be a whole number in 0..2 (model.outputs = 3); labels start at 0. Subtract 1 from labels that start
+// at 1; otherwise raise model.outputs, or remove the row." `classes` is set.
+std::string LabelRangeRule(const LabelRules& rules);
+
+// The number of a class, written as digits, which may have a plus sign or zeros before them and a point and
+// zeros behind them: 1, 01, +1 and 1.0 are the same. Unset where the text is none in [0, classes).
+std::optional<int32_t> ClassNumber(std::string_view text, int64_t classes);
+
+}  // namespace dtrain

@@ -1,0 +1,114 @@
+#include "trainer/task/memory_need.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/plural.h"
+#include "gpu/ops.h"
+#include "trainer/data/source.h"
+#include "trainer/model/blocks.h"
+#include "trainer/model/model.h"
+
+namespace dtrain {
+namespace {
+
+constexpr const char* kSmallerModel = "Use a smaller model";
+constexpr const char* kSmallerBatch = "Lower train.batch_size";
+constexpr const char* kLessData = "Use less data";
+
+double BytesOfFloats(int64_t values) { return 4.0 * static_cast<double>(values); }
+
+double Product(int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); }
+
+// The features of a batch as floats, where the first layer does not read them as bytes.
+double InputBytes(const Config& config, const DataSize& data, int64_t rows) {
+  const ModelConfig& model = config.model;
+  const int64_t first_outputs = model.kind == ModelKind::kMlp ? model.hidden.front() : *model.outputs;
+  if (data.as_bytes && gpu::BytesPay(rows, first_outputs)) return 0;
+  return 4 * Product(rows, *model.inputs);
+}
+
+// 4 bytes a row, once for an epoch.
+double OrderBytes(const Config& config, const DataSize& data) {
+  if (!config.data.shuffle) return 0;
+  return BytesOfFloats(std::max<int64_t>(0, data.train_rows.value_or(0) - config.data.validation));
+}
+
+void Add(const MemoryNeed& need, MemoryNeed* sum) {
+  for (const MemoryPart& part : need.parts) {
+    const auto same = std::find_if(sum->parts.begin(), sum->parts.end(),
+                                   [&](const MemoryPart& other) { return other.what == part.what; });
+    if (same == sum->parts.end()) {
+      sum->parts.push_back(part);
+    } else {
+      same->bytes += part.bytes;
+    }
+  }
+}
+
+}  // namespace
+
+double MemoryNeed::bytes() const {
+  double sum = 0;
+  for (const MemoryPart& part : parts) sum += part.bytes;
+  return sum;
+}
+
+const MemoryPart& MemoryNeed::largest() const {
+  return *std::max_element(parts.begin(), parts.end(),
+                           [](const MemoryPart& a, const MemoryPart& b) { return a.bytes < b.bytes; });
+}
+
+MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
+  const Range range = layout.ps.at(static_cast<size_t>(ps));
+  const int64_t open = std::min(BlockCount(range), config.train.in_flight);
+  return {fmt::format("ps {}", ps),
+          {{"weights on ps", "Use a smaller model or more ps", BytesOfFloats(range.size())},
+           {"spare blocks of ps", kSmallerModel, Product(open, 4 * BlockOf(range, 0).size())}}};
+}
+
+MemoryNeed WorkerNeed(const Config& config, const Layout& layout, const DataSize& data, int worker) {
+  const int64_t rows = MaxBatchRows(config, data.train_rows, data.test_rows);
+  const double gradients = static_cast<double>(config.train.in_flight + 1);
+  return {fmt::format("worker {}", worker),
+          {{"a worker's copy of the weights", kSmallerModel, BytesOfFloats(layout.size)},
+           {"gradients (train.in_flight + 1)", kSmallerModel, gradients * BytesOfFloats(layout.size)},
+           {"the model's values for a batch", kSmallerBatch, 4 * Product(rows, ValuesPerRow(config.model))},
+           {"the rows of a batch", kSmallerBatch,
+            InputBytes(config, data, rows) + 12.0 * static_cast<double>(rows)},
+           {"data", kLessData, data.bytes},
+           {"the order of the rows", "Set data.shuffle: false, or use less data", OrderBytes(config, data)}}};
+}
+
+MemoryNeed DataNeed(const DataSize& data, const std::string& who) {
+  return {who, {{"data", kLessData, data.bytes}}};
+}
+
+MemoryNeed ClusterNeed(const Config& config, const Layout& layout, const DataSize& data) {
+  const int ps = static_cast<int>(config.cluster.ps.size());
+  const int workers = static_cast<int>(config.cluster.worker.size());
+  MemoryNeed sum{fmt::format("the cluster of {} ps and {}", ps, Plural(workers, "worker")), {}};
+  for (int i = 0; i < ps; ++i) Add(PsNeed(config, layout, i), &sum);
+  for (int i = 0; i < workers; ++i) Add(WorkerNeed(config, layout, data, i), &sum);
+  return sum;
+}
+
+std::string WhyTooLarge(const MemoryNeed& need, const MachineMemory& memory) {
+  if (memory.bytes == 0 || need.bytes() <= static_cast<double>(memory.bytes)) return "";
+  const MemoryPart& largest = need.largest();
+  return fmt::format(
+      "{} needs about {} of memory, and this machine has {} ({}); most of it: {}, {}. {}, or a machine with "
+      "more "
+      "memory.",
+      need.who, BytesText(need.bytes()), BytesText(static_cast<double>(memory.bytes)), memory.source,
+      largest.what, BytesText(largest.bytes), largest.remedy);
+}
+
+void CheckFits(const MemoryNeed& need) {
+  const std::string why = WhyTooLarge(need, ReadMachineMemory());
+  if (!why.empty()) throw UserError("{}", why);
+}
+
+}  // namespace dtrain

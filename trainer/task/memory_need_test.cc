@@ -1,0 +1,90 @@
+#include "trainer/task/memory_need.h"
+
+#include <doctest/doctest.h>
+
+#include "trainer/model/model.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+const MachineMemory kEight{int64_t{8} << 30, "MemTotal of /proc/meminfo"};
+
+Layout LayoutOf(const Config& config) {
+  return PlaceVariables(ModelVariables(config.model), static_cast<int>(config.cluster.ps.size()),
+                        config.placement);
+}
+
+// 784 inputs, one hidden layer, 10 outputs.
+Config MlpCluster(int64_t hidden, int ps) {
+  Config config = DigitsCluster(ps, 1, 1);
+  config.model.kind = ModelKind::kMlp;
+  config.model.hidden = {hidden};
+  return config;
+}
+
+std::string WhyWorker(const Config& config) {
+  return WhyTooLarge(WorkerNeed(config, LayoutOf(config), EstimateDataSize(config), 0), kEight);
+}
+
+TEST_CASE("memory need: small jobs fit") {
+  const Config config = DigitsCluster(1, 2, 1);
+  const Layout layout = LayoutOf(config);
+  CHECK(WhyWorker(config).empty());
+  CHECK(WhyTooLarge(PsNeed(config, layout, 0), kEight).empty());
+  const double cluster = ClusterNeed(config, layout, EstimateDataSize(config)).bytes();
+  CHECK(cluster > 2 * 5000 * 785);
+  CHECK(cluster < 12e6);
+}
+
+TEST_CASE("memory need: a large model is refused on a worker, and on a ps whose part of it does not fit") {
+  const Config config = MlpCluster(10000000, 10);
+  const Layout layout = LayoutOf(config);
+  CHECK(WhyTooLarge(PsNeed(config, layout, 3), kEight).empty());
+  CHECK(WhyWorker(config) ==
+        "worker 0 needs about 92.6 GiB of memory, and this machine has 8.0 GiB (MemTotal of /proc/meminfo); "
+        "most "
+        "of it: gradients (train.in_flight + 1), 59.2 GiB. Use a smaller model, or a machine with more "
+        "memory.");
+  const Config alone = MlpCluster(10000000, 1);
+  CHECK(WhyTooLarge(PsNeed(alone, LayoutOf(alone), 0), kEight).substr(0, 27) ==
+        "ps 0 needs about 29.6 GiB o");
+  CHECK(ClusterNeed(config, layout, EstimateDataSize(config)).bytes() > 120 * kGiB);
+}
+
+TEST_CASE("memory need: a large batch is refused where the data are without end, and only there") {
+  Config config = LinearCluster(1, 1, 10);
+  config.train.batch_size = 1000000000;
+  CHECK(WhyWorker(config).find("Lower train.batch_size, or") != std::string::npos);
+  config.data.train.rows = 100;
+  CHECK(WhyWorker(config).empty());
+}
+
+TEST_CASE("memory need: the order of very many rows counts where they are shuffled") {
+  Config config = LinearCluster(1, 1, 10);
+  config.data.train.rows = int64_t{4} << 30;
+  CHECK(WhyWorker(config).find("the order of the rows, 16.0 GiB. Set data.shuffle: false") !=
+        std::string::npos);
+  config.data.shuffle = false;
+  config.data.train.rows = 1000000000000;
+  CHECK(WhyWorker(config).empty());
+}
+
+TEST_CASE("memory need: data count as often as there are workers on the machine") {
+  Config config = DigitsCluster(1, 3, 1);
+  config.data.train.rows = 4000000;
+  const DataSize data = EstimateDataSize(config);
+  CHECK(WhyTooLarge(DataNeed(data, "this command"), kEight).empty());
+  const std::string why = WhyTooLarge(ClusterNeed(config, LayoutOf(config), data), kEight);
+  CHECK(why.find("the cluster of 1 ps and 3 workers needs about 8.8 GiB") == 0);
+  CHECK(why.find("most of it: data, 8.8 GiB. Use less data,") != std::string::npos);
+}
+
+TEST_CASE("memory need: nothing is refused where nobody knows what the machine has") {
+  const Config config = MlpCluster(10000000, 1);
+  CHECK(WhyTooLarge(PsNeed(config, LayoutOf(config), 0), {}).empty());
+}
+
+}  // namespace
+}  // namespace dtrain
