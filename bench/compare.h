@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -13,17 +14,19 @@ using Timed = std::function<void()>;
 // Makes the data of a Timed and the Timed itself: when it is measured, not before, since some are large.
 using Prepare = std::function<Timed()>;
 
-inline void RegisterTimed(const std::string& name, const Prepare& prepare) {
-  benchmark::RegisterBenchmark(name.c_str(), [prepare](benchmark::State& state) {
+// `bytes`: read and written by one call, to be shown per second; 0: not shown.
+inline void RegisterTimed(const std::string& name, const Prepare& prepare, int64_t bytes = 0) {
+  benchmark::RegisterBenchmark(name.c_str(), [prepare, bytes](benchmark::State& state) {
     const Timed timed = prepare();
     timed();
     for (auto _ : state) timed();
+    if (bytes > 0) state.SetBytesProcessed(state.iterations() * bytes);
   });
 }
 
-inline void Compare(const std::string& name, const Prepare& ours, const Prepare& limit) {
-  RegisterTimed(name + "/dtrain", ours);
-  RegisterTimed(name + "/limit", limit);
+inline void Compare(const std::string& name, const Prepare& ours, const Prepare& limit, int64_t bytes = 0) {
+  RegisterTimed(name + "/dtrain", ours, bytes);
+  RegisterTimed(name + "/limit", limit, bytes);
 }
 
 }  // namespace dtrain::bench

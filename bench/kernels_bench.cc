@@ -1,16 +1,21 @@
-// The operations of gpu/ops.h at the shapes of the jobs, each beside its limit in the same run: OpenBLAS at
-// the same shape for products, the C library's exponential for losses, one plain pass over the same memory
-// for all else.
+// The operations of gpu/ops.h and gpu/optimizer_ops.h at the shapes of the jobs, each beside its limit in the
+// same run: OpenBLAS at the same shape for products, the C library's exponential for losses, a copy of as
+// many bytes for optimizers with slots, one plain pass over the same memory for all else.
 #include <cblas.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/compare.h"
 #include "bench/limit/passes.h"
 #include "gpu/ops.h"
+#include "gpu/optimizer_ops.h"
+#include "gpu/square_sum.h"
 
 namespace dtrain::bench {
 namespace {
@@ -116,12 +121,72 @@ Prepare Exponentials(int64_t count) {
   };
 }
 
-Prepare SgdStep(int64_t count) {
+// One update of `count` weights, out of place, as while the version before is on its way to a worker.
+struct UpdateData {
+  explicit UpdateData(int64_t count)
+      : from(RandomFloats(count)),
+        slopes(RandomFloats(count)),
+        to(count),
+        slots{Floats(count), Floats(count)} {}
+  gpu::Update Next() {
+    gpu::Update update;
+    update.weights = from;
+    update.gradient = reinterpret_cast<const std::byte*>(slopes.data());
+    update.updated = to;
+    return update;
+  }
+  Floats from, slopes, to, slots[2];
+};
+
+using StepFunction = void (*)(UpdateData&);
+
+void Sgd(UpdateData& data) { gpu::SgdStep(Cpu(), data.Next(), kRate); }
+void ShapedSgd(UpdateData& data) {
+  gpu::Update update = data.Next();
+  update.clip_value = 0.5f;
+  update.l2 = 1e-3f;
+  gpu::SgdStep(Cpu(), update, kRate);
+}
+void Momentum(UpdateData& data) {
+  gpu::MomentumStep(Cpu(), data.Next(), {kRate, 0.9f, false}, data.slots[0]);
+}
+void Adagrad(UpdateData& data) { gpu::AdagradStep(Cpu(), data.Next(), {kRate, 1e-8f}, data.slots[0]); }
+void Rmsprop(UpdateData& data) {
+  gpu::RmspropStep(Cpu(), data.Next(), {kRate, 0.9f, 0.1f, 1e-8f}, data.slots[0]);
+}
+void Adam(UpdateData& data) {
+  const gpu::AdamRule rule = {kRate, 0.9f, 0.1f, 0.999f, 0.001f, 1, 1e-8f};
+  gpu::AdamStep(Cpu(), data.Next(), rule, data.slots[0], data.slots[1]);
+}
+void Ftrl(UpdateData& data) {
+  gpu::FtrlStep(Cpu(), data.Next(), {1 / kRate, 1 / kRate, 1, 0.1f, 0.1f}, data.slots[0], data.slots[1]);
+}
+
+Prepare Step(StepFunction step, int64_t count) {
+  return [=]() -> Timed { return [step, data = UpdateData(count)]() mutable { step(data); }; };
+}
+
+// Reads and writes as many bytes together as an update of `count` weights with `slots` does.
+int64_t UpdateBytes(int64_t count, int64_t slots) {
+  return count * (3 + 2 * slots) * static_cast<int64_t>(sizeof(float));
+}
+Prepare Copy(int64_t bytes) {
   return [=]() -> Timed {
-    return [from = RandomFloats(count), slopes = RandomFloats(count), to = Floats(count)]() mutable {
-      gpu::SgdStep(Cpu(), from, reinterpret_cast<const std::byte*>(slopes.data()), kRate, to);
+    const auto half = static_cast<size_t>(bytes / 2);
+    return [half, from = std::vector<char>(half, 1), to = std::vector<char>(half)]() mutable {
+      std::memcpy(to.data(), from.data(), half);
+      benchmark::ClobberMemory();
     };
   };
+}
+
+// An optimizer beside a copy of as many bytes.
+void CompareStep(const std::string& name, StepFunction step, int64_t slots) {
+  for (const auto& [size, count] :
+       {std::pair("79510", int64_t{79510}), std::pair("16Mi", int64_t{16 << 20})}) {
+    const int64_t bytes = UpdateBytes(count, slots);
+    Compare(name + " " + size, Step(step, count), Copy(bytes), bytes);
+  }
 }
 
 Prepare Update(int64_t count) {
@@ -137,6 +202,16 @@ Prepare AnyNonFinite(int64_t count) {
     return [=, values = RandomFloats(count)] {
       benchmark::DoNotOptimize(
           gpu::AnyNonFinite(Cpu(), reinterpret_cast<const std::byte*>(values.data()), count));
+    };
+  };
+}
+
+Prepare AddSquares(int64_t count) {
+  return [=]() -> Timed {
+    return [=, values = RandomFloats(count)] {
+      gpu::SquareSum sum;
+      gpu::AddSquares(Cpu(), reinterpret_cast<const std::byte*>(values.data()), count, &sum);
+      benchmark::DoNotOptimize(sum);
     };
   };
 }
@@ -195,11 +270,19 @@ void RegisterAll() {
   Compare("SoftmaxXent 100x10", SoftmaxXent(100, 10), Exponentials(1000));
   Compare("SigmoidXent 100", SigmoidXent(100), Exponentials(100));
   Compare("MeanSquaredError 100", MeanSquaredError(100), Update(100));
-  Compare("SgdStep 7850", SgdStep(7850), Update(7850));
-  Compare("SgdStep 79510", SgdStep(79510), Update(79510));
-  Compare("SgdStep 16Mi", SgdStep(16 << 20), Update(16 << 20));
+  Compare("SgdStep 7850", Step(Sgd, 7850), Update(7850), UpdateBytes(7850, 0));
+  Compare("SgdStep 79510", Step(Sgd, 79510), Update(79510), UpdateBytes(79510, 0));
+  Compare("SgdStep 16Mi", Step(Sgd, 16 << 20), Update(16 << 20), UpdateBytes(16 << 20, 0));
+  CompareStep("ShapedSgdStep", ShapedSgd, 0);
+  CompareStep("MomentumStep", Momentum, 1);
+  CompareStep("AdagradStep", Adagrad, 1);
+  CompareStep("RmspropStep", Rmsprop, 1);
+  CompareStep("AdamStep", Adam, 2);
+  CompareStep("FtrlStep", Ftrl, 2);
   Compare("AnyNonFinite 7850", AnyNonFinite(7850), Read(7850));
   Compare("AnyNonFinite 16Mi", AnyNonFinite(16 << 20), Read(16 << 20));
+  Compare("AddSquares 7850", AddSquares(7850), Read(7850));
+  Compare("AddSquares 16Mi", AddSquares(16 << 20), Read(16 << 20));
   Compare("GatherBytes 100x784", GatherBytes(100), Gather(100));
 }
 

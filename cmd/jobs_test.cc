@@ -33,20 +33,15 @@ std::vector<std::string> MnistFlags(const std::string& folder) {
           "--set", set("data.test.labels", "t10k-labels-idx1-ubyte.gz")};
 }
 
-nlohmann::json RunLocal(const std::string& config, const std::vector<std::string>& more) {
-  const std::string result = NewDirectory() + "/result.json";
-  std::vector<std::string> arguments = {"local", "--config", config, "--result", result};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  Process local(arguments);
-  const int code = RunToEnd(local);
-  CAPTURE(local.standard_error());
-  REQUIRE(code == 0);
-  return ReadResult(result);
-}
-
 TEST_CASE("jobs: quickstart_digits.yaml reaches 0.95 on held-out digits") {
   const nlohmann::json result = RunLocal("configs/quickstart_digits.yaml", {});
   CHECK(result.at("test_accuracy").get<double>() >= 0.95);
+}
+
+TEST_CASE("jobs: digits_adam.yaml reaches 0.97 on held-out digits in 1000 updates") {
+  const nlohmann::json result = RunLocal("configs/digits_adam.yaml", {});
+  CHECK(result.at("test_accuracy").get<double>() >= 0.97);
+  CHECK(result.at("global_step") == 1000);
 }
 
 TEST_CASE("jobs: flowers.yaml tells 0.93 of the held-out flowers apart") {

@@ -23,57 +23,6 @@ std::vector<std::byte> Shifted(const std::vector<float>& values, size_t shift) {
   return bytes;
 }
 
-TEST_CASE("sgd step: agrees with ref over odd sizes and leaves the neighbours alone") {
-  Stream stream(Backend::kCpu);
-  for (const int64_t n : kOddSizes) {
-    CAPTURE(n);
-    const std::vector<float> weights = Normals(n, "w"), gradient = Normals(n, "g");
-    Guarded<float> updated(n);
-    std::vector<double> expected(n);
-    SgdStep(stream, weights, Bytes(gradient), 0.125f, updated.span());
-    ref::SgdStep(Doubles(weights), Doubles(gradient), 0.125, expected);
-    CHECK(LargestError(updated.span(), expected, 1) <= 0x1p-23);  // two roundings of values near 1
-    CHECK(updated.GuardsIntact());
-  }
-}
-
-TEST_CASE("sgd step: in place and into another buffer give the same bits") {
-  Stream stream(Backend::kCpu);
-  const std::vector<float> weights = Normals(7850, "w"), gradient = Normals(7850, "g");
-  std::vector<float> other(7850), same = weights;
-  SgdStep(stream, weights, Bytes(gradient), 0.01f, other);
-  SgdStep(stream, same, Bytes(gradient), 0.01f, same);
-  CHECK(same == other);
-}
-
-TEST_CASE("sgd step: the same bits wherever a range starts or is cut") {
-  Stream stream(Backend::kCpu);
-  const int64_t n = 71;
-  const std::vector<float> weights = Normals(n, "w"), gradient = Normals(n, "g");
-  std::vector<float> whole(n);
-  SgdStep(stream, weights, Bytes(gradient), 0.01f, whole);
-  for (int64_t cut = 0; cut <= n; ++cut) {
-    std::vector<float> parts(n);
-    SgdStep(stream, {weights.data(), cut}, Bytes(gradient), 0.01f, {parts.data(), cut});
-    SgdStep(stream, {weights.data() + cut, n - cut}, Bytes(gradient) + cut * 4, 0.01f,
-            {parts.data() + cut, n - cut});
-    CHECK(parts == whole);
-  }
-}
-
-TEST_CASE("sgd step: the gradient may lie at any address") {
-  Stream stream(Backend::kCpu);
-  const std::vector<float> weights = Normals(37, "w"), gradient = Normals(37, "g");
-  std::vector<float> expected(37);
-  SgdStep(stream, weights, Bytes(gradient), 0.01f, expected);
-  for (size_t shift = 0; shift < 8; ++shift) {
-    const std::vector<std::byte> frame = Shifted(gradient, shift);
-    std::vector<float> updated(37);
-    SgdStep(stream, weights, frame.data() + shift, 0.01f, updated);
-    CHECK(updated == expected);
-  }
-}
-
 TEST_CASE("non-finite: one bad value anywhere is found, at any address") {
   Stream stream(Backend::kCpu);
   for (const int64_t n : {1, 31, 33, 1023, 1024, 1025, 2500}) {

@@ -113,13 +113,6 @@ int64_t CountArgmaxCorrect(Stream& stream, MatrixView<const float> scores, Span<
 //   logits [n] f32, read               labels [n] i32, each 0 or 1
 int64_t CountSignCorrect(Stream& stream, Span<const float> logits, Span<const int32_t> labels);
 
-// One step of gradient descent.
-//   weights [n] f32, read              gradient [n] f32, read, at any address: it may lie in a network frame
-//   updated [n] f32, OVERWRITTEN: weights - learning_rate * gradient; is weights itself or overlaps nothing
-// Two roundings per element: the same bits wherever a range starts or is cut.
-void SgdStep(Stream& stream, Span<const float> weights, const std::byte* gradient, float learning_rate,
-             Span<float> updated);
-
 // Whether one of `count` f32 at `values` (any address) is infinite or not a number.
 bool AnyNonFinite(Stream& stream, const std::byte* values, int64_t count);
 

@@ -48,6 +48,16 @@ nlohmann::json ReadResult(const std::string& path) {
   return document.is_object() ? document : nlohmann::json();
 }
 
+nlohmann::json RunLocal(const std::string& config, const std::vector<std::string>& more) {
+  const std::string result = NewDirectory() + "/result.json";
+  std::vector<std::string> arguments = {"local", "--config", config, "--result", result};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  Process local(arguments);
+  if (RunToEnd(local) == 0) return ReadResult(result);
+  fmt::print("{}", local.standard_error());
+  return nlohmann::json();
+}
+
 std::string LinearJob(int64_t steps) {
   return fmt::format(
       "model: {{kind: linear, inputs: 2}}\n"

@@ -8,8 +8,7 @@
 namespace dtrain::gpu {
 namespace {
 
-// float and its bits at any address, as they lie in a frame.
-typedef float UnalignedFloat __attribute__((aligned(1), may_alias));
+// The bits of a float at any address, as they lie in a frame.
 typedef uint32_t UnalignedBits __attribute__((aligned(1), may_alias));
 
 // 1/255 in two parts: a byte times the upper part (9 bits) is exact, so that the sum of both products is
@@ -31,21 +30,6 @@ void Prefetch(const uint8_t* bytes, int64_t count) {
 }
 
 }  // namespace
-
-void SgdStep(Stream&, Span<const float> weights, const std::byte* gradient, float learning_rate,
-             Span<float> updated) {
-  DT_CHECK(weights.size == updated.size, weights.size, updated.size);
-  const UnalignedFloat* __restrict slope = reinterpret_cast<const UnalignedFloat*>(gradient);
-  const int64_t size = updated.size;
-  if (weights.data == updated.data) {
-    float* __restrict values = updated.data;
-    for (int64_t i = 0; i < size; ++i) values[i] -= learning_rate * slope[i];
-    return;
-  }
-  const float* __restrict from = weights.data;
-  float* __restrict to = updated.data;
-  for (int64_t i = 0; i < size; ++i) to[i] = from[i] - learning_rate * slope[i];
-}
 
 bool AnyNonFinite(Stream&, const std::byte* values, int64_t count) {
   constexpr uint32_t kExponent = 0x7f800000u;  // all ones: infinite or not a number

@@ -108,10 +108,6 @@ int64_t CountSignCorrect(Vector logits, Labels labels) {
   return correct;
 }
 
-void SgdStep(Vector weights, Vector gradient, double learning_rate, Span<double> updated) {
-  for (int64_t i = 0; i < weights.size; ++i) updated[i] = weights[i] - learning_rate * gradient[i];
-}
-
 bool AnyNonFinite(Vector values) {
   for (int64_t i = 0; i < values.size; ++i) {
     if (!std::isfinite(values[i])) return true;

@@ -23,7 +23,6 @@ double SigmoidXent(Vector logits, Labels labels, Span<double> dlogits);
 double SoftmaxXent(Matrix logits, Labels labels, MatrixView<double> dlogits);
 int64_t CountArgmaxCorrect(Matrix scores, Labels labels);
 int64_t CountSignCorrect(Vector logits, Labels labels);
-void SgdStep(Vector weights, Vector gradient, double learning_rate, Span<double> updated);
 bool AnyNonFinite(Vector values);
 void GatherBytes(MatrixView<const uint8_t> table, Span<const int64_t> rows, MatrixView<double> out);
 

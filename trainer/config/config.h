@@ -25,7 +25,8 @@ enum class Split { kShard, kFull };
 enum class LastBatch { kKeep, kDrop };
 enum class FeatureScale { kNone, kUnit, kStandard };
 enum class TrainMode { kAsync };
-enum class OptimizerKind { kSgd };
+enum class OptimizerKind { kSgd, kMomentum, kAdagrad, kRmsprop, kAdam, kFtrl };
+enum class ScheduleKind { kConstant, kStep, kExponential, kInverseTime, kCosine };
 enum class PlacementPolicy { kBytes, kRoundRobin, kPin };
 enum class EvalOn { kTest, kValidation };
 enum class EvalBy { kChief, kAll };
@@ -74,9 +75,30 @@ struct DataConfig {
   FeatureScale scale = FeatureScale::kNone;
 };
 
+// The learning rate as a function of the update's number.
+struct ScheduleConfig {
+  ScheduleKind kind = ScheduleKind::kConstant;
+  int64_t decay_steps = 1;       // all but constant
+  double decay_rate = 1;         // step, exponential, inverse_time
+  double end_learning_rate = 0;  // cosine
+  int64_t warmup_steps = 0;
+};
+
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::kSgd;
-  double learning_rate = 0.01;
+  double learning_rate = 0.01;  // loading a file: 0.001 for adam
+  double momentum = 0.9;
+  bool nesterov = false;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double rho = 0.9;
+  double epsilon = 1e-8;
+  double initial_accumulator = 0.1;
+  double beta = 0;  // ftrl
+  double l1 = 0;
+  double l2 = 0;
+  std::optional<double> clip_value;
+  ScheduleConfig schedule;
 };
 
 struct TrainConfig {

@@ -1,5 +1,5 @@
 // Makers of table rows: they turn a member of Config into the two functions that read and write it as a
-// Value. Only fields.cc includes this.
+// Value. Only fields.cc and what it is put together from includes this.
 #pragma once
 
 #include <optional>

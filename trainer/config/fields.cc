@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
 #include "trainer/config/field_row.h"
+#include "trainer/config/optimizer_fields.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -31,9 +33,12 @@ Field Field::Required() const {
   return field;
 }
 Field Field::OnlyWith(std::string other_key, std::string value) const {
+  return OnlyWithAny(std::move(other_key), {std::move(value)});
+}
+Field Field::OnlyWithAny(std::string other_key, std::vector<std::string> values) const {
   Field field = *this;
   field.only_key = std::move(other_key);
-  field.only_value = std::move(value);
+  field.only_values = std::move(values);
   return field;
 }
 Field Field::AliasOf(std::string other_key) const {
@@ -211,9 +216,6 @@ std::vector<Field> TrainFields() {
           .Unset("no limit"),
       Number(DT_KEY(train.in_flight), kRun, {1, 64}, "Exchanges with the ps that a worker may have open.")
           .Unit("open exchanges"),
-      Choice(DT_KEY(train.optimizer.kind), kRun, {{"sgd", OptimizerKind::kSgd}},
-             "sgd: weight -= learning_rate * gradient."),
-      Number(DT_KEY(train.optimizer.learning_rate), kRun, {0, 1e30, true}, "Learning rate."),
   };
 }
 
@@ -305,12 +307,13 @@ std::vector<Field> HostFields() {
 
 std::vector<Field> AllFields() {
   std::vector<Field> all = ClusterFields();
-  for (const auto& part : {ModelFields(),
-                           SourceFields(
-                               "data.train", [](auto& config) -> auto& { return config.data.train; }),
-                           SourceFields(
-                               "data.test", [](auto& config) -> auto& { return config.data.test; }),
-                           DataFields(), TrainFields(), RunningFields(), SummaryFields(), HostFields()}) {
+  for (const auto& part :
+       {ModelFields(),
+        SourceFields(
+            "data.train", [](auto& config) -> auto& { return config.data.train; }),
+        SourceFields(
+            "data.test", [](auto& config) -> auto& { return config.data.test; }),
+        DataFields(), TrainFields(), OptimizerFields(), RunningFields(), SummaryFields(), HostFields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -355,7 +358,10 @@ std::string JoinKey(const std::string& section, const std::string& name) {
 }
 
 bool Applies(const Field& field, const Config& config) {
-  return field.only_key.empty() || FindField(field.only_key)->get(config) == Value(field.only_value);
+  if (field.only_key.empty()) return true;
+  const Value chosen = FindField(field.only_key)->get(config);
+  return std::any_of(field.only_values.begin(), field.only_values.end(),
+                     [&](const std::string& value) { return chosen == Value(value); });
 }
 
 std::string ValueText(const Field& field, const Value& value) {

@@ -57,9 +57,9 @@ struct Field {
   std::vector<std::string> choices;
   std::string unset;      // what null means, for the documentation
   bool required = false;  // where it applies
-  // Has an effect only where another key has this value; both empty: always.
+  // Has an effect only where another key has one of these values; both empty: always.
   std::string only_key;
-  std::string only_value;
+  std::vector<std::string> only_values;
   std::string alias_of;  // another name of this key; not dumped
   std::string help;
   std::function<Value(const Config&)> get;
@@ -71,6 +71,7 @@ struct Field {
   Field Unset(std::string meaning) const;
   Field Required() const;
   Field OnlyWith(std::string other_key, std::string value) const;
+  Field OnlyWithAny(std::string other_key, std::vector<std::string> values) const;
   Field AliasOf(std::string other_key) const;
 };
 
@@ -89,7 +90,7 @@ std::vector<std::string> NamesIn(const std::string& section);
 // "train" + "mode" = "train.mode"; "" + "train" = "train".
 std::string JoinKey(const std::string& section, const std::string& name);
 
-// Whether the key has an effect in this config (only_key, only_value).
+// Whether the key has an effect in this config (only_key, only_values).
 bool Applies(const Field& field, const Config& config);
 
 // As YAML: 0.01, "text" (quoted; choices are not), null, ["a:1", "b:2"], [300, 100].

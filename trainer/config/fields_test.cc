@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace dtrain {
@@ -66,7 +67,10 @@ TEST_CASE("fields: keys are unique, explained, and refer to keys that exist") {
     if (!field.only_key.empty()) {
       REQUIRE(FindField(field.only_key) != nullptr);
       const auto& choices = FindField(field.only_key)->choices;
-      CHECK(std::set<std::string>(choices.begin(), choices.end()).count(field.only_value) == 1);
+      CHECK_FALSE(field.only_values.empty());
+      for (const std::string& value : field.only_values) {
+        CHECK(std::count(choices.begin(), choices.end(), value) == 1);
+      }
     }
     if (!field.alias_of.empty()) CHECK(FindField(field.alias_of) != nullptr);
   }
@@ -86,11 +90,11 @@ TEST_CASE("fields: defaults lie within the limits") {
 }
 
 TEST_CASE("fields: the keys of a section are neighbours, so that each section comes once") {
-  for (const char* section : {"", "data", "data.train", "train", "model"}) {
+  for (const char* section : {"", "data", "data.train", "train", "train.optimizer", "model"}) {
     const std::vector<std::string> names = NamesIn(section);
     CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
   }
-  CHECK(NamesIn("train.optimizer") == std::vector<std::string>{"kind", "learning_rate"});
+  CHECK(NamesIn("placement") == std::vector<std::string>{"policy", "pin", "log"});
   CHECK(IsSection("train.optimizer"));
   CHECK_FALSE(IsSection("train.batch_size"));
   CHECK_FALSE(IsSection("trai"));

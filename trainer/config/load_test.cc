@@ -49,6 +49,13 @@ TEST_CASE("load: keys that are not given have their defaults") {
   CHECK(config.net.bind == "");
 }
 
+TEST_CASE("load: adam learns at 0.001 where nothing else is said") {
+  CHECK(Load(kSmall, {"train.optimizer.kind=adam"}).train.optimizer.learning_rate == 0.001);
+  CHECK(Load(kSmall, {"train.optimizer={kind: adam, learning_rate: 0.01}"}).train.optimizer.learning_rate ==
+        0.01);
+  CHECK(Load(kSmall, {"train.optimizer.kind=ftrl"}).train.optimizer.learning_rate == 0.01);
+}
+
 TEST_CASE("load: hooks.stop_at_step is train.steps by another name") {
   CHECK(Load(kSmall).train.steps == 50);
   CHECK(Load(kSmall, {"hooks.stop_at_step=7"}).train.steps == 7);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "trainer/config/fields.h"
+#include "trainer/config/suggest.h"
 
 namespace dtrain {
 namespace {
@@ -66,7 +67,7 @@ std::string DefaultText(const Field& field, const Config& defaults) {
 
 std::string Meaning(const Field& field) {
   if (field.only_key.empty()) return field.help;
-  return fmt::format("Only with `{}: {}`. {}", field.only_key, field.only_value, field.help);
+  return fmt::format("Only with `{}: {}`. {}", field.only_key, ListText(field.only_values, "or"), field.help);
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 
 #include "trainer/config/address_rule.h"
 #include "trainer/config/parse.h"
+#include "trainer/config/suggest.h"
 
 namespace dtrain {
 namespace {
 
 constexpr int kDigitClasses = 10;
+constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's
 
 Config Build(const GivenKeys& given) {
   Config config;
@@ -31,6 +33,7 @@ class Rules {
   void JoinAliases();
   void JoinAlias(const Field& alias);
   void DropOverridden();
+  void SetDefaults();
   void CheckEffect(const Field& field);
   void CheckRequired(const Field& field);
   void CheckEnd();
@@ -70,6 +73,7 @@ Config Rules::Run(bool cluster_optional) {
   config_ = Build(given_);
   DropOverridden();
   config_ = Build(given_);
+  SetDefaults();
   for (const Field& field : Fields()) {
     CheckEffect(field);
     if (!cluster_optional || field.key.compare(0, 8, "cluster.") != 0) CheckRequired(field);
@@ -117,20 +121,29 @@ void Rules::DropOverridden() {
   }
 }
 
+// Of keys whose default another key decides.
+void Rules::SetDefaults() {
+  OptimizerConfig& optimizer = config_.train.optimizer;
+  const bool adam = optimizer.kind == OptimizerKind::kAdam;
+  if (adam && Given("train.optimizer.learning_rate") == nullptr) optimizer.learning_rate = kAdamLearningRate;
+}
+
 void Rules::CheckEffect(const Field& field) {
   if (Given(field.key) == nullptr || Bad(field.key) || Applies(field, config_) || Bad(field.only_key)) return;
   const Field& chooser = *FindField(field.only_key);
   Refuse(field.key, fmt::format("has no effect with {} = {}. Leave it out, or set {} to {}.", chooser.key,
-                                ValueText(chooser, chooser.get(config_)), chooser.key, field.only_value));
+                                ValueText(chooser, chooser.get(config_)), chooser.key,
+                                ListText(field.only_values, "or")));
 }
 
 void Rules::CheckRequired(const Field& field) {
   if (!field.required || Given(field.key) != nullptr || !Applies(field, config_)) return;
   const size_t dot = field.key.rfind('.');
   const std::string example = field.example.empty() ? field.choices.front() : field.example;
-  const std::string why = field.only_key.empty()
-                              ? RuleText(field)
-                              : fmt::format("{} = {} needs it", field.only_key, field.only_value);
+  const Field* const chooser = FindField(field.only_key);
+  const std::string why = chooser == nullptr ? RuleText(field)
+                                             : fmt::format("{} = {} needs it", chooser->key,
+                                                           ValueText(*chooser, chooser->get(config_)));
   const Place place = field.only_key.empty() ? PlaceOf(field.key) : PlaceOf(field.only_key);
   problems_.Add(place, fmt::format("{} is missing; {}. Write \"{}: {}\" under {}.", field.key, why,
                                    field.key.substr(dot + 1), example, field.key.substr(0, dot)));

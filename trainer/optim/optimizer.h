@@ -1,15 +1,31 @@
 // Optimizer: turns gradients into new weights for one range of the flat vector, on the ps that owns it.
-// What an optimizer remembers between gradients (its slots) lives in here, per element of the range.
-// Implementations: sgd.h. Owner: ParameterShard. Thread: the ps loop only.
+// What an optimizer remembers between gradients (its slots) lives in here, per element of the range: 4 bytes
+// times the number of slots. Formulas and their sources: docs/optimizers.md.
+// Owner: ParameterShard. Thread: the ps loop only.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "gpu/view.h"
 #include "trainer/config/config.h"
 
 namespace dtrain {
+
+// Which update of its range a gradient makes.
+struct UpdateStep {
+  int64_t number = 1;  // how many this range has had, with this one: learning rates and biases follow from it
+  float scale = 1;     // the gradient is multiplied by this first: 1 / contributors where it is a sum
+};
+
+// One number for each element of the range, under its name: "velocity".
+struct Slot {
+  std::string name;
+  gpu::Span<float> values;
+};
 
 class Optimizer {
  public:
@@ -17,10 +33,13 @@ class Optimizer {
   // Applies one gradient to elements [first, first + size) of the range: `size` float32 at any address, as
   // they lie in a frame. `weights` points to element `first`.
   // Writes the new weights to `updated`, which is `weights` itself or overlaps neither input.
-  // Element i of the result depends on element i of the inputs alone: the same bits however the flat
-  // vector is cut into ranges.
-  virtual void Apply(int64_t first, const float* weights, float* updated, const std::byte* gradient,
-                     int64_t size) = 0;
+  // Element i of the result and of the slots depends on element i of the inputs and on `step` alone: the same
+  // bits however the flat vector is cut into ranges.
+  virtual void Apply(const UpdateStep& step, int64_t first, const float* weights, float* updated,
+                     const std::byte* gradient, int64_t size) = 0;
+  // All that Apply() remembers: with the weights and the number of updates the whole state, to be saved and,
+  // by writing to the spans, restored. In a fixed order; the spans stay valid as long as the optimizer.
+  virtual std::vector<Slot> Slots() = 0;
 };
 
 // The optimizer that train.optimizer names, for a range of `size` elements.

@@ -33,13 +33,14 @@ void ParameterShard::Apply(int64_t index, net::TensorView gradient) {
   Block& block = blocks_[static_cast<size_t>(index)];
   DT_CHECK(gradient.size == block.bytes(), gradient.size, block.bytes());
   float* const weights = block.weights.floats();
+  const UpdateStep step = {static_cast<int64_t>(block.version) + 1};
+  const int64_t first = block.range.begin - range_.begin;
   if (block.weights.lent()) {
     net::LentBuffer& spare = FreeSpare();
-    optimizer_->Apply(block.range.begin - range_.begin, weights, spare.floats(), gradient.data,
-                      block.range.size());
+    optimizer_->Apply(step, first, weights, spare.floats(), gradient.data, block.range.size());
     std::swap(block.weights, spare);
   } else {
-    optimizer_->Apply(block.range.begin - range_.begin, weights, weights, gradient.data, block.range.size());
+    optimizer_->Apply(step, first, weights, weights, gradient.data, block.range.size());
   }
   ++block.version;
   Checksum(block);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <vector>
 
 #include "base/crc32c.h"
 #include "trainer/model/blocks.h"
@@ -63,6 +64,25 @@ TEST_CASE("shard: a version that is lent out is not written again") {
   CHECK(net::PayloadChecksum(first.data, first.size) == first_sum);
   Release(first);
   CHECK(shard.version(0) == 5);
+}
+
+TEST_CASE("shard: the optimizer is told which update of its block each gradient makes") {
+  Fixture f(false);
+  f.config.train.optimizer.kind = OptimizerKind::kAdam;
+  ParameterShard shard(f.config, f.layout, 0);
+  shard.Initialise();
+  const float gradient[] = {1, -2};
+  std::vector<net::LentBytes> versions;
+  for (int update = 0; update < 3; ++update) {
+    shard.Apply(0, View(gradient, 2));  // of one gradient again and again, adam's steps are all as long
+    versions.push_back(shard.Lend(0));
+  }
+  for (size_t update = 0; update < 3; ++update) {
+    const double way = 0.5 * static_cast<double>(update + 1);
+    CHECK(Floats(versions[update])[0] == doctest::Approx(2 - way));
+    CHECK(Floats(versions[update])[1] == doctest::Approx(2 + way));
+    Release(versions[update]);
+  }
 }
 
 TEST_CASE("shard: initial values are set once") {
