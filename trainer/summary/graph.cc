@@ -16,6 +16,24 @@ constexpr char kTarget[] = "input/y-input";
 
 std::string PsDevice(int ps) { return fmt::format("/job:ps/task:{}/cpu:0", ps); }
 
+const char* UpdateOp(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      return "ApplyGradientDescent";
+    case OptimizerKind::kMomentum:
+      return "ApplyMomentum";
+    case OptimizerKind::kAdagrad:
+      return "ApplyAdagrad";
+    case OptimizerKind::kRmsprop:
+      return "ApplyRMSProp";
+    case OptimizerKind::kAdam:
+      return "ApplyAdam";
+    case OptimizerKind::kFtrl:
+      return "ApplyFtrl";
+  }
+  return "ApplyGradientDescent";
+}
+
 // The operation that hidden layers apply to their sums.
 const char* ActivationOp(Activation activation) {
   switch (activation) {
@@ -216,8 +234,8 @@ void TrainingStep::AddUpdates(const VariableNodes& nodes, const std::string& gra
     const std::string scope = "train/" + part.name;
     const std::string rate =
         graph_.Constant(scope + "/learning_rate", static_cast<float>(config_.train.optimizer.learning_rate));
-    graph_.Add(scope + "/ApplyGradientDescent", "ApplyGradientDescent", {part.name, rate, gradient},
-               {part.shape});
+    const std::string op = UpdateOp(config_.train.optimizer.kind);
+    graph_.Add(scope + "/" + op, op, {part.name, rate, gradient}, {part.shape});
   }
 }
 

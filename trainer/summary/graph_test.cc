@@ -24,8 +24,10 @@ Variable Biases(const std::string& name, int64_t rows) {
 }
 
 std::map<std::string, event::NodeDef> NodesOf(ModelKind kind, std::vector<Variable> variables, int ps,
-                                              PlacementPolicy policy = PlacementPolicy::kBytes) {
+                                              PlacementPolicy policy = PlacementPolicy::kBytes,
+                                              OptimizerKind optimizer = OptimizerKind::kSgd) {
   Config config;
+  config.train.optimizer.kind = optimizer;
   config.model.kind = kind;
   config.placement.policy = policy;
   event::GraphDef graph;
@@ -74,6 +76,12 @@ TEST_CASE("graph: a variable on several ps is there in parts, each updated where
     rows += nodes.at(part).attr().at("shape").shape().dim(0).size();
   }
   CHECK(rows == 9);
+}
+
+TEST_CASE("graph: an update has the name of its optimizer") {
+  const auto nodes = NodesOf(ModelKind::kLinear, {Weights("weights/W1", 3, 1), Biases("biases/b1", 1)}, 1,
+                             PlacementPolicy::kBytes, OptimizerKind::kAdam);
+  CHECK(nodes.at("train/weights/W1/ApplyAdam").op() == "ApplyAdam");
 }
 
 TEST_CASE("graph: a linear model has real targets and no accuracy") {

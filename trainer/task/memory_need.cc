@@ -10,6 +10,7 @@
 #include "trainer/data/source.h"
 #include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
+#include "trainer/optim/optimizer.h"
 
 namespace dtrain {
 namespace {
@@ -64,8 +65,10 @@ const MemoryPart& MemoryNeed::largest() const {
 MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
   const Range range = layout.ps.at(static_cast<size_t>(ps));
   const int64_t open = std::min(BlockCount(range), config.train.in_flight);
+  const auto slots = static_cast<int64_t>(MakeOptimizer(config, 0)->Slots().size());
   return {fmt::format("ps {}", ps),
           {{"weights on ps", "Use a smaller model or more ps", BytesOfFloats(range.size())},
+           {"the optimizer's slots", "Use more ps, or sgd", Product(slots, 4 * range.size())},
            {"spare blocks of ps", kSmallerModel, Product(open, 4 * BlockOf(range, 0).size())}}};
 }
 

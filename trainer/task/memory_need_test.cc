@@ -52,6 +52,14 @@ TEST_CASE("memory need: a large model is refused on a worker, and on a ps whose 
   CHECK(ClusterNeed(config, layout, EstimateDataSize(config)).bytes() > 120 * kGiB);
 }
 
+TEST_CASE("memory need: an optimizer's slots take as much as the weights, each") {
+  Config config = MlpCluster(1000, 1);
+  const double plain = PsNeed(config, LayoutOf(config), 0).bytes();
+  config.train.optimizer.kind = OptimizerKind::kAdam;
+  const Layout layout = LayoutOf(config);
+  CHECK(PsNeed(config, layout, 0).bytes() == plain + 2 * 4 * static_cast<double>(layout.size));
+}
+
 TEST_CASE("memory need: a large batch is refused where the data are without end, and only there") {
   Config config = LinearCluster(1, 1, 10);
   config.train.batch_size = 1000000000;

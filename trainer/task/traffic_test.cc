@@ -37,15 +37,15 @@ TEST_CASE("traffic: a run moves what was foretold, by what its result says was s
   for (const int ps : {1, 2}) {
     for (const EvalBy by : {EvalBy::kChief, EvalBy::kAll}) {
       Config config = DigitsCluster(ps, 2, 1);
-      config.data.train.rows = 500;  // 31 KB a message
+      config.data.train.rows = 8000;  // 160 steps of 31 KB
       config.eval.by = by;
       Traffic all;
-      for (int i = 0; i < ps; ++i) all += RunTraffic(config, MakeLayout(config, ps), i, 2, 10);
+      for (int i = 0; i < ps; ++i) all += RunTraffic(config, MakeLayout(config, ps), i, 2, 160);
       LogOptions log;
       log.level = LogLevel::kWarning;
       const RunSummary summary = RunClusterInProcess(config, log, {});
       CAPTURE(ps);
-      REQUIRE(summary.global_step == 10);
+      REQUIRE(summary.global_step == 160);
       const double foretold = all.in + all.out;
       CHECK(static_cast<double>(summary.bytes_sent) == doctest::Approx(foretold).epsilon(kTolerance));
       CHECK(static_cast<double>(summary.bytes_received) == doctest::Approx(foretold).epsilon(kTolerance));
