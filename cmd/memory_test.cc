@@ -11,7 +11,7 @@ namespace {
 // 10^12 weights: more than any machine has.
 constexpr const char* kHugeModel =
     "model: {kind: mlp, hidden: [1000000, 1000000]}\n"
-    "data: {train: {format: synthetic, name: digits}}\n"
+    "data: {train: {format: synthetic, name: digits, rows: 1000}}\n"
     "train: {batch_size: 10, steps: 10}\n";
 
 bool Contains(const std::string& text, const std::string& part) {
