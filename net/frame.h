@@ -12,10 +12,8 @@ namespace dtrain::net {
 // Payloads are wherever they happened to arrive, or where their lender put them.
 constexpr size_t kHeaderAlignment = 8;
 
-// Runs exactly once, when the transport no longer reads the bytes; on any thread, so it must not block. What
-// the lender wrote before must reach that thread by an atomic of the lender's own (LentBuffer's count):
-// libzmq passes pointers between threads in a way that thread checkers do not see. libzmq's own kind of
-// function, so that lending allocates nothing beside its message.
+// Runs exactly once, when the transport no longer reads the bytes; on any thread, so it must not block.
+// libzmq's own kind of function, so that lending allocates nothing beside its message.
 using ReleaseFn = void (*)(void* data, void* context);
 
 class Frame {

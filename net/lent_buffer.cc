@@ -5,27 +5,9 @@
 
 #include "base/check.h"
 
-#ifdef __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
-#endif
-
 namespace dtrain::net {
 namespace {
-
 constexpr std::align_val_t kAlignment{64};
-
-// ThreadSanitizer does not see how libzmq hands a frame from one thread to another.
-void HandOver([[maybe_unused]] void* block) {
-#ifdef __SANITIZE_THREAD__
-  __tsan_release(block);
-#endif
-}
-void TakeOver([[maybe_unused]] void* block) {
-#ifdef __SANITIZE_THREAD__
-  __tsan_acquire(block);
-#endif
-}
-
 }  // namespace
 
 struct alignas(64) LentBuffer::Block {
@@ -65,13 +47,11 @@ LentBytes LentBuffer::Lend(size_t offset, size_t size) const {
 // Release: what the owner wrote happened before the transport lets go, and frees.
 LentBuffer::Hold LentBuffer::KeepLent() const {
   block_->references.fetch_add(1, std::memory_order_release);
-  HandOver(block_);
   return Hold(block_);
 }
 
 void LentBuffer::Release(void* /*data*/, void* context) {
   Block* block = static_cast<Block*>(context);
-  TakeOver(block);
   if (block->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   block->~Block();
   ::operator delete(static_cast<void*>(block), kAlignment);
