@@ -23,31 +23,35 @@ class Gauge {
   }
 
   int64_t Push() {
-    int64_t bytes = 0;
-    for (int64_t i = 0; i < BlockCount(range_); ++i) {
-      bytes += Size(encoder_.Push(kEnvelope, static_cast<uint32_t>(i), 1, checksum_, Block(i)));
-    }
-    return bytes;
+    return OfAllBlocks([this](int64_t i) {
+      return encoder_.Push(kEnvelope, static_cast<uint32_t>(i), 1, checksum_, Block(i));
+    });
   }
   int64_t Pull() {
-    int64_t bytes = 0;
-    for (int64_t i = 0; i < BlockCount(range_); ++i) {
-      bytes += Size(encoder_.Finish(kEnvelope, wire::CreatePull(encoder_.Begin(), static_cast<uint32_t>(i))));
-    }
-    return bytes;
+    return OfAllBlocks([this](int64_t i) {
+      return encoder_.Finish(kEnvelope, wire::CreatePull(encoder_.Begin(), static_cast<uint32_t>(i)));
+    });
   }
   // With `granted` steps in the last block.
   int64_t Weights(uint32_t granted) {
-    int64_t bytes = 0;
-    for (int64_t i = 0; i < BlockCount(range_); ++i) {
+    return OfAllBlocks([&](int64_t i) {
       const uint32_t steps = coordinates_ && i + 1 == BlockCount(range_) ? granted : 0;
-      bytes += Size(encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, steps, checksum_, Block(i)));
-    }
-    return bytes;
+      return encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, steps, checksum_, Block(i));
+    });
   }
 
  private:
   static constexpr net::Envelope kEnvelope{1, 0, 1};
+
+  // Only the first block, whose number 0 has no bytes, and the last differ from the others.
+  template <typename Make>
+  int64_t OfAllBlocks(Make&& make) const {
+    const int64_t blocks = BlockCount(range_);
+    int64_t bytes = Size(make(0));
+    if (blocks > 1) bytes += Size(make(blocks - 1));
+    if (blocks > 2) bytes += (blocks - 2) * Size(make(1));
+    return bytes;
+  }
 
   net::LentBytes Block(int64_t i) const {
     return {values_.data(), static_cast<size_t>(BlockOf(range_, i).size()) * sizeof(float)};

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "trainer/model/blocks.h"
 #include "trainer/task/run_task.h"
 #include "trainer/testing/small_config.h"
 
@@ -14,6 +15,17 @@ TEST_CASE("traffic: a step of two values is the header that docs/wire.md shows, 
   const Traffic step = StepTraffic(config, MakeLayout(config, 1), 0);
   CHECK(step.in == 96);
   CHECK(step.out > 2 * 4 + 44);
+}
+
+TEST_CASE("traffic: a step of many blocks is as many messages") {
+  Config config = LinearCluster(1, 1, 1);
+  const auto step = [&](int64_t blocks) {
+    config.model.inputs = blocks * kBlockValues - 1;  // and a bias
+    return StepTraffic(config, MakeLayout(config, 1), 0);
+  };
+  CHECK(step(5).in - step(4).in == step(4).in - step(3).in);
+  CHECK(step(5).out - step(4).out == step(4).out - step(3).out);
+  CHECK(step(4).in - step(3).in > 4.0 * kBlockValues);
 }
 
 TEST_CASE("traffic: a ps without a range still answers each step") {
