@@ -113,6 +113,13 @@ int64_t CountArgmaxCorrect(Stream& stream, MatrixView<const float> scores, Span<
 //   logits [n] f32, read               labels [n] i32, each 0 or 1
 int64_t CountSignCorrect(Stream& stream, Span<const float> logits, Span<const int32_t> labels);
 
+// The element-wise sum of gradients.
+//   inputs [k], k >= 1: each [n] f32, read, at any address: they may lie in network frames
+//   sum    [n] f32, OVERWRITTEN: (inputs[0] + inputs[1]) + ..., overlaps no input
+// k - 1 roundings per element, in this order: the same bits wherever a range starts or is cut. Agrees with
+// ref to k * 2^-24 relative to the sum of magnitudes.
+void Sum(Stream& stream, Span<const std::byte* const> inputs, Span<float> sum);
+
 // Whether one of `count` f32 at `values` (any address) is infinite or not a number.
 bool AnyNonFinite(Stream& stream, const std::byte* values, int64_t count);
 

@@ -108,6 +108,13 @@ int64_t CountSignCorrect(Vector logits, Labels labels) {
   return correct;
 }
 
+void Sum(Span<const Vector> inputs, Span<double> sum) {
+  for (int64_t i = 0; i < sum.size; ++i) {
+    sum[i] = 0;
+    for (const Vector& input : inputs) sum[i] += input[i];
+  }
+}
+
 bool AnyNonFinite(Vector values) {
   for (int64_t i = 0; i < values.size; ++i) {
     if (!std::isfinite(values[i])) return true;

@@ -23,6 +23,7 @@ double SigmoidXent(Vector logits, Labels labels, Span<double> dlogits);
 double SoftmaxXent(Matrix logits, Labels labels, MatrixView<double> dlogits);
 int64_t CountArgmaxCorrect(Matrix scores, Labels labels);
 int64_t CountSignCorrect(Vector logits, Labels labels);
+void Sum(Span<const Vector> inputs, Span<double> sum);
 bool AnyNonFinite(Vector values);
 void GatherBytes(MatrixView<const uint8_t> table, Span<const int64_t> rows, MatrixView<double> out);
 
