@@ -119,6 +119,38 @@ TEST_CASE("jobs: MNIST at learning rate 0.5, five epochs shared by 1, 2 or 3 wor
   }
 }
 
+TEST_CASE(
+    "jobs: mnist_softmax_sync.yaml reaches 0.917, with the same bits on 1 ps and 3, as processes and "
+    "threads") {
+  const std::string folder = Mnist();
+  if (folder.empty()) return;
+  for (const char* workers : {"1", "2", "3"}) {
+    std::string crc;
+    for (const bool more : {false, true}) {
+      std::vector<std::string> flags = MnistFlags(folder);
+      flags.insert(flags.end(), {"--workers", workers});
+      if (more) flags.insert(flags.end(), {"--ps", "3", "--in-process"});
+      const nlohmann::json result = RunLocal("configs/mnist_softmax_sync.yaml", flags);
+      CHECK(result.at("test_accuracy").get<double>() >= 0.917);
+      CHECK(result.at("deterministic") == true);
+      if (crc.empty()) crc = result.at("model_crc");
+      CHECK(result.at("model_crc") == crc);
+    }
+  }
+}
+
+TEST_CASE("jobs: mnist_softmax_ssp.yaml reaches 0.917 with 1, 2 and 3 workers") {
+  const std::string folder = Mnist();
+  if (folder.empty()) return;
+  for (const char* workers : {"1", "2", "3"}) {
+    std::vector<std::string> flags = MnistFlags(folder);
+    flags.insert(flags.end(), {"--workers", workers});
+    const nlohmann::json result = RunLocal("configs/mnist_softmax_ssp.yaml", flags);
+    CHECK(result.at("test_accuracy").get<double>() >= 0.917);
+    CHECK(result.at("global_step") == 3000);
+  }
+}
+
 TEST_CASE("jobs: mnist_mlp.yaml ends at exactly 33,000 steps and reaches what its tutorial does") {
   const std::string folder = Mnist();
   if (folder.empty()) return;

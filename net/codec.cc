@@ -61,10 +61,10 @@ flatbuffers::FlatBufferBuilder& Encoder::Begin() {
 }
 
 Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
-                      LentBytes gradient) {
+                      LentBytes gradient, uint64_t version) {
   auto& builder = Begin();
   const auto values = Inline(builder, gradient);
-  Message message = Finish(envelope, wire::CreatePush(builder, examples, checksum, values, block));
+  Message message = Finish(envelope, wire::CreatePush(builder, examples, checksum, values, block, version));
   message.payload = Payload(gradient);
   return message;
 }

@@ -11,7 +11,7 @@
 namespace dtrain::net {
 
 // Raised by every change of the schema or of the order of messages that an older program would misread.
-constexpr uint32_t kProtocol = 2;
+constexpr uint32_t kProtocol = 3;
 
 // Tensors up to this many bytes travel inside the header frame: one frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -50,8 +50,9 @@ class Encoder {
   }
 
   // Tensor messages. Up to kInlineBytes are copied into the header and released before the return.
+  // `version`: in sync, that of the weights the gradient was computed from.
   Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
-               LentBytes gradient);
+               LentBytes gradient, uint64_t version = 0);
   Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
                   uint64_t checksum, LentBytes weights);
 

@@ -42,6 +42,12 @@ inline Message SampleChecksumList(Encoder& encoder) {
   return encoder.Finish(kSampleEnvelope, wire::CreateChecksumListDirect(b, &parts, 1000, 2000));
 }
 
+inline Message SampleRound(Encoder& encoder) {
+  const std::vector<wire::Exchange> contributors = {{71, 0}, {72, 2}}, answered = {{73, 1}};
+  return encoder.Finish(kSampleEnvelope,
+                        wire::CreateRoundDirect(encoder.Begin(), 12, &contributors, &answered));
+}
+
 // In the order of the Body union, from its first kind to its last.
 inline std::vector<Message> SampleMessages() {
   Encoder encoder;
@@ -52,11 +58,12 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateWelcome(encoder.Begin(), 2500)));
   add(encoder.Finish(e, wire::CreateRefuseDirect(encoder.Begin(), wire::Reason::Index, "index 7 of 3")));
   add(encoder.Finish(e, wire::CreateReady(encoder.Begin())));
-  add(encoder.Finish(e, wire::CreateStart(encoder.Begin(), 12, true)));
+  const std::vector<uint32_t> workers = {0, 1, 5};
+  add(encoder.Finish(e, wire::CreateStartDirect(encoder.Begin(), 12, true, 3, &workers)));
   add(encoder.Finish(e, wire::CreateInitialise(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateInitialised(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateAck(encoder.Begin())));
-  add(encoder.Finish(e, wire::CreatePull(encoder.Begin())));
+  add(encoder.Finish(e, wire::CreatePullDirect(encoder.Begin(), 2, true, &workers)));
   add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11))));
   add(encoder.Weights(e, 9, 17, 2, 78, Lent(Ramp(13))));
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
@@ -72,6 +79,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateBye(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateHeartbeatDirect(encoder.Begin(), "step", 31, "waiting for ps 1")));
   add(encoder.Finish(e, wire::CreateAbortDirect(encoder.Begin(), 4, wire::Role::Ps, 1, "ps 1: no reply")));
+  add(SampleRound(encoder));
   return all;
 }
 
@@ -90,6 +98,17 @@ inline uint64_t Walk(const TensorView& tensor) {
 }
 
 // Reads all that a decoded message refers to, as its users do.
+inline uint64_t Walk(const flatbuffers::Vector<uint32_t>* values) {
+  return values == nullptr ? 0 : std::accumulate(values->begin(), values->end(), uint64_t{0});
+}
+
+inline uint64_t Walk(const flatbuffers::Vector<const wire::Exchange*>* exchanges) {
+  uint64_t sum = 0;
+  if (exchanges == nullptr) return sum;
+  for (const wire::Exchange* exchange : *exchanges) sum += exchange->incarnation() + exchange->worker();
+  return sum;
+}
+
 inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
   uint64_t sum = e.run_id() + e.run_epoch() + e.request();
   switch (e.body_type()) {
@@ -104,7 +123,10 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
     case wire::Body::Refuse:
       return sum + Walk(*e.body_as_Refuse()->text());
     case wire::Body::Start:
-      return sum + e.body_as_Start()->steps() + e.body_as_Start()->initialise();
+      return sum + e.body_as_Start()->steps() + e.body_as_Start()->initialise() +
+             Walk(e.body_as_Start()->workers());
+    case wire::Body::Pull:
+      return sum + e.body_as_Pull()->block() + Walk(e.body_as_Pull()->workers());
     case wire::Body::Push:
       return sum + Walk(Tensor(message, *e.body_as_Push())) + e.body_as_Push()->checksum();
     case wire::Body::Weights:
@@ -127,6 +149,8 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       return sum + Walk(*e.body_as_Heartbeat()->activity()) + Walk(*e.body_as_Heartbeat()->status());
     case wire::Body::Abort:
       return sum + Walk(*e.body_as_Abort()->text()) + e.body_as_Abort()->index();
+    case wire::Body::Round:
+      return sum + Walk(e.body_as_Round()->contributors()) + Walk(e.body_as_Round()->answered());
     default:
       return sum;
   }

@@ -24,7 +24,7 @@ enum class SyntheticName { kLinear, kDigits };
 enum class Split { kShard, kFull };
 enum class LastBatch { kKeep, kDrop };
 enum class FeatureScale { kNone, kUnit, kStandard };
-enum class TrainMode { kAsync };
+enum class TrainMode { kAsync, kSync, kSsp };
 enum class OptimizerKind { kSgd, kMomentum, kAdagrad, kRmsprop, kAdam, kFtrl };
 enum class ScheduleKind { kConstant, kStep, kExponential, kInverseTime, kCosine };
 enum class PlacementPolicy { kBytes, kRoundRobin, kPin };
@@ -103,6 +103,8 @@ struct OptimizerConfig {
 
 struct TrainConfig {
   TrainMode mode = TrainMode::kAsync;
+  int64_t staleness = 4;             // ssp
+  std::optional<int64_t> aggregate;  // sync; unset: as many as there are workers
   int64_t batch_size = 100;
   std::optional<int64_t> epochs;
   std::optional<int64_t> steps;

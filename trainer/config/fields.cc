@@ -200,8 +200,23 @@ std::vector<Field> DataFields() {
 
 std::vector<Field> TrainFields() {
   return {
-      Choice(DT_KEY(train.mode), kRun, {{"async", TrainMode::kAsync}},
-             "async: a gradient is applied when it arrives."),
+      Choice(
+          DT_KEY(train.mode), kRun,
+          {{"async", TrainMode::kAsync}, {"sync", TrainMode::kSync}, {"ssp", TrainMode::kSsp}},
+          "async: a gradient is applied when it arrives; sync: the mean of a round of gradients is applied "
+          "at once; ssp: as async, but nobody gets further ahead of the slowest worker than "
+          "train.staleness."),
+      Number(DT_KEY(train.staleness), kRun, {0, 1e6},
+             "How many steps the fastest worker may be ahead of the slowest; 0: lockstep.")
+          .Unit("steps")
+          .OnlyWith("train.mode", "ssp"),
+      Number(DT_KEY(train.aggregate), kRun, {1, 1e6},
+             "Gradients that a round waits for. Below the number of workers the others are backups: what "
+             "comes too late for its round is dropped.")
+          .Unit("gradients per update")
+          .Try("2")
+          .Unset("the number of workers")
+          .OnlyWith("train.mode", "sync"),
       Number(DT_KEY(train.batch_size), kRun, {1, 1e9}, "Examples in one step of a worker.")
           .Unit("examples per step")
           .Try("64"),

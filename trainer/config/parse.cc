@@ -111,9 +111,6 @@ Parsed ParseBool(const std::string& text, bool quoted) {
 
 Parsed ParseChoice(const Field& field, const std::string& text) {
   if (std::count(field.choices.begin(), field.choices.end(), text) > 0) return {text, ""};
-  if (field.choices.size() == 1) {
-    return Refused(fmt::format("this version has {} only. Write {}.", field.choices[0], field.choices[0]));
-  }
   const std::string closest = ClosestName(text, field.choices);
   if (!closest.empty()) return Refused(fmt::format("{}. Did you mean {}?", RuleText(field), closest));
   return Refused(fmt::format("{}.{}", RuleText(field), RemedyText(field)));

@@ -87,7 +87,7 @@ TEST_CASE("parse: choices are names, quoted or not") {
   CHECK(Parse("model.kind", "sofmax").problem ==
         "must be linear, logistic, softmax or mlp. Did you mean softmax?");
   CHECK(Parse("data.split", "feed").problem == "must be shard or full. Try shard.");
-  CHECK(Parse("train.mode", "sync").problem == "this version has async only. Write async.");
+  CHECK(Parse("train.mode", "synch").problem == "must be async, sync or ssp. Did you mean sync?");
 }
 
 TEST_CASE("parse: addresses are checked where they are read") {

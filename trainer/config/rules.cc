@@ -37,6 +37,7 @@ class Rules {
   void CheckEffect(const Field& field);
   void CheckRequired(const Field& field);
   void CheckEnd();
+  void CheckMode();
   void CheckAddresses();
   void CheckRows();
   void CheckOutputs();
@@ -79,6 +80,7 @@ Config Rules::Run(bool cluster_optional) {
     if (!cluster_optional || field.key.compare(0, 8, "cluster.") != 0) CheckRequired(field);
   }
   CheckEnd();
+  CheckMode();
   CheckAddresses();
   CheckRows();
   CheckOutputs();
@@ -160,6 +162,18 @@ void Rules::CheckEnd() {
     Refuse("train.epochs",
            "data.train has no end (synthetic linear without rows). Set train.steps or "
            "data.train.rows.");
+  }
+}
+
+void Rules::CheckMode() {
+  const TrainConfig& train = config_.train;
+  const auto workers = static_cast<int64_t>(config_.cluster.worker.size());
+  if (train.aggregate && workers > 0 && *train.aggregate > workers && !Bad("train.aggregate")) {
+    Refuse("train.aggregate",
+           fmt::format("must be at most the number of workers ({}). Try {}.", workers, workers));
+  }
+  if (train.in_flight > 1 && train.mode != TrainMode::kAsync && !Bad("train.in_flight")) {
+    Refuse("train.in_flight", "must be 1 unless train.mode is async: others wait for each gradient. Try 1.");
   }
 }
 

@@ -27,10 +27,12 @@ std::string AddressOf(const ClusterConfig& cluster, TaskId task) {
 
 }  // namespace
 
-Registration::Registration(const Config& config, TaskId self, int ps_index, net::Channel& channel)
+Registration::Registration(const Config& config, TaskId self, int ps_index, uint64_t incarnation,
+                           net::Channel& channel)
     : config_(config),
       self_(self),
       ps_index_(ps_index),
+      incarnation_(incarnation),
       address_(AddressOf(config.cluster, {Role::kPs, ps_index})),
       channel_(channel),
       link_(channel, net::NewNodeId(), TaskNameAndAddress(config.cluster, {Role::kPs, ps_index}),
@@ -52,7 +54,7 @@ void Registration::SayHello() {
       {run_id_, 0, 0}, wire::CreateHello(builder, net::kProtocol,
                                          self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
                                          static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps_index_),
-                                         address, process, version, list));
+                                         address, process, version, list, incarnation_));
   channel_.Send(link_.node(), hello);  // not connected yet: said again soon
 }
 

@@ -14,8 +14,9 @@ namespace dtrain {
 
 class Registration {
  public:
-  // Begins to connect. `self` wants to talk to ps `ps_index` of the spec.
-  Registration(const Config& config, TaskId self, int ps_index, net::Channel& channel);
+  // Begins to connect. `self` wants to talk to ps `ps_index` of the spec. `incarnation`: the same to every
+  // ps.
+  Registration(const Config& config, TaskId self, int ps_index, uint64_t incarnation, net::Channel& channel);
 
   PeerLink& link() { return link_; }
   const PeerLink& link() const { return link_; }
@@ -37,6 +38,7 @@ class Registration {
   const Config& config_;
   const TaskId self_;
   const int ps_index_;
+  const uint64_t incarnation_;
   const std::string address_;
   net::Channel& channel_;
   net::Encoder encoder_;

@@ -26,7 +26,7 @@ class RefuseMessage {
 TEST_CASE("registration: Hello carries who is asking, whom it looks for, and every run-scope key") {
   FakeChannel channel;
   const Config config = LinearCluster(2, 3, 10);
-  Registration registration(config, {Role::kWorker, 2}, 1, channel);
+  Registration registration(config, {Role::kWorker, 2}, 1, 7, channel);
   registration.SayHello();
   REQUIRE(channel.sent.size() == 1);
   const wire::Hello* hello = channel.sent[0].envelope().body_as_Hello();
@@ -42,7 +42,7 @@ TEST_CASE("registration: Hello carries who is asking, whom it looks for, and eve
 TEST_CASE("registration: a reason that may pass is kept, others end the task with the ps's words") {
   FakeChannel channel;
   const Config config = LinearCluster(1, 1, 10);
-  Registration registration(config, {Role::kWorker, 0}, 0, channel);
+  Registration registration(config, {Role::kWorker, 0}, 0, 7, channel);
   registration.OnRefuse(RefuseMessage(wire::Reason::Held, "index in use by another").get());
   CHECK(registration.Waiting() == "ps 0 (127.0.0.1:10001): index in use by another");
   CHECK_THROWS_WITH_AS(
@@ -53,7 +53,7 @@ TEST_CASE("registration: a reason that may pass is kept, others end the task wit
 TEST_CASE("registration: a ps that was restarted has to be told Hello again") {
   FakeChannel channel;
   const Config config = LinearCluster(1, 1, 10);
-  Registration registration(config, {Role::kWorker, 0}, 0, channel);
+  Registration registration(config, {Role::kWorker, 0}, 0, 7, channel);
   registration.OnWelcome(17);
   CHECK(registration.welcomed());
   registration.OnRefuse(RefuseMessage(wire::Reason::Unregistered, "say Hello first").get());

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/plural.h"
+#include "trainer/config/determinism.h"
 
 namespace dtrain {
 namespace {
@@ -62,7 +63,7 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
       OnReport(member, number, *request.body_as_Report());
       return true;
     case Body::WaitEnd:
-      OnWaitEnd(member, number);
+      OnWaitEnd(member, number, request.body_as_WaitEnd()->round());
       return true;
     case Body::Bye:
       StandingOf(member).told = true;
@@ -100,10 +101,12 @@ void Coordinator::Start(Member& member, uint64_t request, bool initialise) {
   Standing& standing = StandingOf(member);
   standing.ready_request = 0;
   const bool steps_on = member.task.role == Role::kWorker && !standing.done;
-  if (steps_on && standing.open_steps == 0) Grant(member, config_.train.in_flight);
+  if (steps_on && !sync() && standing.open_steps == 0) Grant(member, config_.train.in_flight);
+  const uint32_t steps = steps_on && sync() ? GrantNext(member) : static_cast<uint32_t>(standing.open_steps);
+  const std::vector<uint32_t> together = StartingTogether();
   outbox_.Send(member.node, request, [&](auto& builder) {
-    return wire::CreateStart(builder, static_cast<uint32_t>(standing.open_steps), initialise,
-                             static_cast<uint64_t>(member.applied));
+    return wire::CreateStart(builder, steps, initialise, static_cast<uint64_t>(member.taken),
+                             builder.CreateVector(together));
   });
 }
 
@@ -123,14 +126,39 @@ uint32_t Coordinator::Grant(Member& member, int64_t wanted) {
   return static_cast<uint32_t>(steps);
 }
 
-uint32_t Coordinator::StepApplied(Member& member, int64_t examples) {
+void Coordinator::StepApplied(Member& member, int64_t examples) {
+  --StandingOf(member).open_steps;
+  CountExamples(member, examples);
+  CountStep();
+}
+
+void Coordinator::RoundApplied() {
+  grants_.Take(1);
+  CountStep();
+}
+
+void Coordinator::CountStep() {
   if (global_step() == 0) first_applied_nanos_ = WallNanos();
   grants_.Applied();
-  --StandingOf(member).open_steps;
-  StandingOf(member).examples += examples;
-  const uint32_t steps = Grant(member, 1);
   if (grants_.over()) ServeWaitingSteps();
-  return steps;
+}
+
+// In sync a step is the round's, not its worker's: the grant only lets the worker take part.
+uint32_t Coordinator::GrantNext(Member& member) {
+  if (sync()) return grants_.over() ? 0 : 1;
+  return Grant(member, 1);
+}
+
+// Empty once a step was applied: whoever starts then joins those that are under way.
+std::vector<uint32_t> Coordinator::StartingTogether() const {
+  std::vector<uint32_t> workers;
+  if (global_step() > 0) return workers;
+  for (const Member& member : members_.all()) {
+    if (member.task.role == Role::kWorker && member.here()) {
+      workers.push_back(static_cast<uint32_t>(member.task.index));
+    }
+  }
+  return workers;
 }
 
 void Coordinator::OnNeedStep(Member& member, uint64_t request) {
@@ -202,7 +230,7 @@ void Coordinator::OnReport(Member& member, uint64_t request, const wire::Report&
     phase_ = Phase::kEnded;
     ended_ = Clock::now();
     for (Member& other : members_.all()) {
-      if (const uint64_t waiting = StandingOf(other).end_request) OnWaitEnd(other, waiting);
+      if (StandingOf(other).end_request != 0) AnswerWaitEnd(other);
     }
   }
   outbox_.Ack(member.node, request);
@@ -210,6 +238,7 @@ void Coordinator::OnReport(Member& member, uint64_t request, const wire::Report&
 
 void Coordinator::Complete(RunSummary* summary) const {
   summary->status = "done";
+  summary->deterministic = !disturbed_ && FirstNondeterministicKey(config_).empty();
   summary->global_step = global_step();
   int64_t first = 0, last = 0;
   double loss = 0;
@@ -240,11 +269,62 @@ void Coordinator::Complete(RunSummary* summary) const {
   summary->examples_per_s = static_cast<double>(summary->examples) / *summary->train_s;
 }
 
-void Coordinator::OnWaitEnd(Member& member, uint64_t request) {
-  StandingOf(member).end_request = request;
-  if (phase_ != Phase::kEnded) return;
-  outbox_.Send(member.node, request,
-               [&](auto& builder) { return wire::CreateEnd(builder, builder.CreateString(summary_json_)); });
+void Coordinator::OnWaitEnd(Member& member, uint64_t request, uint64_t round) {
+  Standing& standing = StandingOf(member);
+  if (request < standing.end_request) return;  // an old one that came again
+  standing.end_request = request;
+  standing.next_round = round;
+  DropKnownRounds();
+  AnswerWaitEnd(member);
+}
+
+void Coordinator::AnswerWaitEnd(Member& member) {
+  const Standing& standing = StandingOf(member);
+  if (phase_ == Phase::kEnded) {
+    outbox_.Send(member.node, standing.end_request, [&](auto& builder) {
+      return wire::CreateEnd(builder, builder.CreateString(summary_json_));
+    });
+    return;
+  }
+  for (const RoundDecision& round : rounds_) {
+    if (round.number == standing.next_round) SendRound(member, round);
+  }
+}
+
+void Coordinator::SendRound(Member& member, const RoundDecision& round) {
+  const auto list = [](auto& builder, const std::vector<RoundExchange>& exchanges) {
+    std::vector<wire::Exchange> structs;
+    for (const RoundExchange& exchange : exchanges) {
+      structs.emplace_back(exchange.incarnation, static_cast<uint32_t>(exchange.worker));
+    }
+    return builder.CreateVectorOfStructs(structs);
+  };
+  outbox_.Send(member.node, StandingOf(member).end_request, [&](auto& builder) {
+    const auto contributors = list(builder, round.contributors);
+    return wire::CreateRound(builder, round.number, contributors, list(builder, round.answered));
+  });
+}
+
+void Coordinator::Announce(const RoundDecision& round) {
+  if (config_.cluster.ps.size() == 1) return;
+  rounds_.push_back(round);
+  for (Member& member : members_.all()) {
+    if (member.task.role == Role::kPs && StandingOf(member).next_round == round.number) {
+      SendRound(member, round);
+    }
+  }
+}
+
+// Whoever asks for a round has all before it. How many stay is bounded: each names a worker, which goes on
+// only when every ps has answered it.
+void Coordinator::DropKnownRounds() {
+  const auto known = [this](uint64_t number) {
+    for (const Member& member : members_.all()) {
+      if (member.task.role == Role::kPs && StandingOf(member).next_round <= number) return false;
+    }
+    return true;
+  };
+  while (!rounds_.empty() && known(rounds_.front().number)) rounds_.pop_front();
 }
 
 void Coordinator::Left(Member& member) {
@@ -252,6 +332,7 @@ void Coordinator::Left(Member& member) {
   grants_.GiveBack(standing.open_steps);
   standing.open_steps = 0;
   standing.ready = false;
+  disturbed_ |= member.task.role == Role::kWorker && phase_ == Phase::kRunning && !standing.done;
   standing.ready_request = standing.step_request = standing.all_done_request = standing.end_request = 0;
   if (phase_ == Phase::kEnded) standing.told = true;
   ServeWaitingSteps();

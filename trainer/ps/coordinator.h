@@ -4,6 +4,7 @@
 // Thread: the ps loop. Order of messages: docs/wire.md.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "trainer/config/config.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
+#include "trainer/ps/round_plan.h"
 #include "trainer/ps/step_grants.h"
 #include "trainer/task/run_summary.h"
 
@@ -23,9 +25,17 @@ class Coordinator {
 
   // One request of the kinds that only ps 0 answers. False: not one of those.
   bool Handle(Member& member, const wire::Envelope& request);
-  bool MayStep(const Member& member) { return StandingOf(member).open_steps > 0; }
-  // A gradient of `member` was applied; returns how many steps it is granted with the answer.
-  uint32_t StepApplied(Member& member, int64_t examples);
+  // Whether `member` has a step to take; in sync that is for its round to say.
+  bool MayStep(const Member& member) { return sync() || StandingOf(member).open_steps > 0; }
+  // A gradient of `member` was applied: one global step. Not for sync.
+  void StepApplied(Member& member, int64_t examples);
+  // sync: a round was applied: one global step, to which members gave `examples`.
+  void RoundApplied();
+  void CountExamples(const Member& member, int64_t examples) { StandingOf(member).examples += examples; }
+  // How many steps `member` is granted with an answer: 1, or 0 near the end of the run.
+  uint32_t GrantNext(Member& member);
+  // sync: a round was decided; each other ps is told when it asks for it.
+  void Announce(const RoundDecision& round);
   // A task is gone or replaced: its open steps are granted again.
   void Left(Member& member);
 
@@ -55,7 +65,8 @@ class Coordinator {
     uint64_t step_request = 0;
     uint64_t all_done_request = 0;
     uint64_t end_request = 0;
-    int64_t open_steps = 0;  // granted, neither applied nor given back
+    uint64_t next_round = 0;  // sync, of a ps: the round that its end_request asks for
+    int64_t open_steps = 0;   // granted, neither applied nor given back
     int64_t local_steps = 0;
     int64_t examples = 0;
     double loss = 0;
@@ -73,11 +84,17 @@ class Coordinator {
   void OnDone(Member& member, uint64_t request, const wire::Done& done);
   void OnWaitAllDone(Member& member, uint64_t request);
   void OnReport(Member& member, uint64_t request, const wire::Report& report);
-  void OnWaitEnd(Member& member, uint64_t request);
+  void OnWaitEnd(Member& member, uint64_t request, uint64_t round);
+  void AnswerWaitEnd(Member& member);
+  void SendRound(Member& member, const RoundDecision& round);
+  void DropKnownRounds();
+  bool sync() const { return config_.train.mode == TrainMode::kSync; }
+  std::vector<uint32_t> StartingTogether() const;
 
   void BeginWhenAllAreReady();
   void Start(Member& member, uint64_t request, bool initialise);
   uint32_t Grant(Member& member, int64_t wanted);
+  void CountStep();
   void ServeWaitingSteps();
   bool AllDone() const;
   void Complete(RunSummary* summary) const;
@@ -95,7 +112,9 @@ class Coordinator {
   TimePoint ended_;
   RunSummary summary_;
   std::string summary_json_;
-  int64_t first_applied_nanos_ = 0;  // wall clock
+  bool disturbed_ = false;            // a worker left before it was done: rounds went on without it
+  int64_t first_applied_nanos_ = 0;   // wall clock
+  std::deque<RoundDecision> rounds_;  // sync: those that a ps may still ask for
 };
 
 }  // namespace dtrain

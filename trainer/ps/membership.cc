@@ -118,6 +118,7 @@ Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hell
   held_since_.erase(node);
   decision.welcome = true;
   member.node = node;
+  member.incarnation = hello.incarnation();
   member.process = ShortText(hello.process()->str());
   member.last_request = 0;  // whatever number comes next is the first
   member.next_block = 0;
@@ -135,6 +136,12 @@ Member& Membership::At(TaskId task) {
   return *std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
     return member.task.role == task.role && member.task.index == task.index;
   });
+}
+
+Member* Membership::Worker(int64_t index) {
+  const auto count = static_cast<int64_t>(config_.cluster.worker.size());
+  if (index < 0 || index >= count) return nullptr;
+  return &*(members_.end() - count + index);
 }
 
 void Membership::Remove(Member& member) {

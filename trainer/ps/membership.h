@@ -18,13 +18,14 @@ namespace dtrain {
 struct Member {
   TaskId task;
   net::NodeId node = 0;           // of its main connection; 0 while it is not here
+  uint64_t incarnation = 0;       // of the task that is here, or was last
   std::string process;            // "host, pid 123"
   milliseconds silent{0};         // as ticks have counted
   bool heard = false;             // since the last tick; spares a clock call per message
   uint64_t last_request = 0;      // numbered requests are taken in order, without gaps
   std::vector<uint32_t> granted;  // steps granted by recent answers, by request modulo size
   int64_t next_block = 0;         // of the gradient that is arriving
-  int64_t applied = 0;            // whole gradients of this index applied here, over all incarnations
+  int64_t taken = 0;              // whole gradients of this index taken here, over all incarnations
 
   bool here() const { return node != 0; }
   uint32_t& GrantOf(uint64_t request) { return granted[request % granted.size()]; }
@@ -48,6 +49,8 @@ class Membership {
   // The member behind a main or heartbeat connection; null for a stranger.
   Member* Find(net::NodeId node);
   Member& At(TaskId task);
+  // Null where the spec has no such worker.
+  Member* Worker(int64_t index);
   std::vector<Member>& all() { return members_; }
 
   void Remove(Member& member);

@@ -9,6 +9,11 @@
 #include "trainer/model/model.h"
 
 namespace dtrain {
+namespace {
+
+constexpr int64_t kTile = 4096;
+
+}  // namespace
 
 ParameterShard::ParameterShard(const Config& config, const Layout& layout, int ps_index)
     : config_(config),
@@ -29,21 +34,53 @@ void ParameterShard::Initialise() {
   initialised_ = true;
 }
 
-void ParameterShard::Apply(int64_t index, net::TensorView gradient) {
-  Block& block = blocks_[static_cast<size_t>(index)];
-  DT_CHECK(gradient.size == block.bytes(), gradient.size, block.bytes());
+// `make(weights, updated)` makes the new version, in place where nobody reads the old one.
+template <typename Make>
+void ParameterShard::Update(Block& block, Make&& make) {
   float* const weights = block.weights.floats();
-  const UpdateStep step = {static_cast<int64_t>(block.version) + 1};
-  const int64_t first = block.range.begin - range_.begin;
   if (block.weights.lent()) {
     net::LentBuffer& spare = FreeSpare();
-    optimizer_->Apply(step, first, weights, spare.floats(), gradient.data, block.range.size());
+    make(weights, spare.floats());
     std::swap(block.weights, spare);
   } else {
-    optimizer_->Apply(step, first, weights, weights, gradient.data, block.range.size());
+    make(weights, weights);
   }
   ++block.version;
   Checksum(block);
+}
+
+void ParameterShard::Apply(int64_t index, net::TensorView gradient) {
+  Block& block = blocks_[static_cast<size_t>(index)];
+  DT_CHECK(gradient.size == block.bytes(), gradient.size, block.bytes());
+  const UpdateStep step = {static_cast<int64_t>(block.version) + 1};
+  Update(block, [&](const float* weights, float* updated) {
+    optimizer_->Apply(step, block.range.begin - range_.begin, weights, updated, gradient.data,
+                      block.range.size());
+  });
+}
+
+void ParameterShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& gradients) {
+  Block& block = blocks_[static_cast<size_t>(index)];
+  if (gradients.empty()) {
+    ++block.version;
+    return;
+  }
+  if (gradients.size() == 1) return Apply(index, gradients[0]);
+  sum_.resize(static_cast<size_t>(kTile));
+  const UpdateStep step = {static_cast<int64_t>(block.version) + 1, 1 / static_cast<float>(gradients.size())};
+  std::vector<const std::byte*> inputs(gradients.size());
+  Update(block, [&](const float* weights, float* updated) {
+    for (int64_t begin = 0; begin < block.range.size(); begin += kTile) {
+      const int64_t size = std::min(kTile, block.range.size() - begin);
+      for (size_t i = 0; i < gradients.size(); ++i) {
+        DT_CHECK(gradients[i].size == block.bytes(), gradients[i].size, block.bytes());
+        inputs[i] = gradients[i].data + static_cast<size_t>(begin) * sizeof(float);
+      }
+      gpu::Sum(stream_, inputs, {sum_.data(), size});
+      optimizer_->Apply(step, block.range.begin - range_.begin + begin, weights + begin, updated + begin,
+                        reinterpret_cast<const std::byte*>(sum_.data()), size);
+    }
+  });
 }
 
 net::LentBuffer& ParameterShard::FreeSpare() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "gpu/ops.h"
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
@@ -39,6 +40,8 @@ class ParameterShard {
 
   // A block's part of one gradient: exactly bytes(block) bytes, at any alignment.
   void Apply(int64_t block, net::TensorView gradient);
+  // The mean of several, as one update, in one pass over memory; of none: a new version of the same weights.
+  void ApplyMean(int64_t block, const std::vector<net::TensorView>& gradients);
 
   // The current version, lent; to be sent exactly once.
   net::LentBytes Lend(int64_t block) const { return At(block).weights.Lend(0, bytes(block)); }
@@ -58,6 +61,8 @@ class ParameterShard {
   };
 
   const Block& At(int64_t block) const { return blocks_[static_cast<size_t>(block)]; }
+  template <typename Make>
+  void Update(Block& block, Make&& make);
   net::LentBuffer& FreeSpare();
   void Checksum(Block& block);
 
@@ -69,6 +74,8 @@ class ParameterShard {
   const size_t capacity_;  // of every buffer: that of the largest block, because they change places
   std::vector<Block> blocks_;
   std::vector<net::LentBuffer> spares_;  // bounded by the replies that can be out
+  gpu::Stream stream_{gpu::Backend::kCpu};
+  std::vector<float> sum_;  // of a few gradients' elements at a time, while they are in the cache
   bool initialised_ = false;
 };
 

@@ -14,6 +14,8 @@ using wire::Reason;
 // Messages between two looks at the clock while they come without a pause.
 constexpr int kMessagesPerTick = 256;
 constexpr int kRefusalsLogged = 20;
+constexpr char kNotInitialised[] = "a pull before the initial values";
+constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
 // How long a failed ps 0 tries to tell the others why.
 constexpr milliseconds kAbortFarewell{1000};
 
@@ -34,8 +36,10 @@ PsServer::PsServer(const Config& config, TaskId self, const Layout& layout, net:
     outbox_.set_run_id(net::NewNodeId());
     log_.Info("run id {:016x}", outbox_.run_id());
     coordinator_ = std::make_unique<Coordinator>(config, members_, outbox_, log_);
-  } else {
-    uplink_ = std::make_unique<Uplink>(config, self, channel, transport, activity_, log_);
+  }
+  rule_ = MakeUpdateRule({config, shard_, members_, outbox_, coordinator_.get()});
+  if (self.index != 0) {
+    uplink_ = std::make_unique<Uplink>(config, self, channel, transport, activity_, *rule_, log_);
   }
 }
 
@@ -94,6 +98,7 @@ void PsServer::WatchMembers(TimePoint now) {
 void PsServer::Forget(Member& member) {
   if (coordinator_) coordinator_->Left(member);
   members_.Remove(member);
+  rule_->Left(member);
   if (member.task.role == Role::kPs) ForgetWorkers();
 }
 
@@ -107,7 +112,7 @@ void PsServer::DropFrame(net::NodeId from, const char* why) {
   if (frames_dropped_++ == 0) log_.Warning("dropped a frame from peer {:016x}: {}", from, why);
 }
 
-void PsServer::Handle(net::NodeId from, const net::Message& message) {
+void PsServer::Handle(net::NodeId from, net::Message& message) {
   const wire::Envelope* envelope = net::Decode(message);
   if (envelope == nullptr) return DropFrame(from, "it is not a message of dtrain");
   if (uplink_ && from == uplink_->node()) return uplink_->Handle(*envelope);
@@ -134,18 +139,18 @@ bool PsServer::TakeRequest(Member& member, uint64_t request, bool* repeated) {
   return true;
 }
 
-void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, const net::Message& message) {
+void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net::Message& message) {
   if (const auto* abort = envelope.body_as_Abort()) return OnAbort(*abort);
   const uint64_t request = envelope.request();
   bool repeated = false;
   if (!TakeRequest(member, request, &repeated)) return;
   switch (envelope.body_type()) {
     case Body::Push:
-      if (repeated) return SendWeights(member, request, envelope.body_as_Push()->block());
+      if (repeated) return OnRepeated(member, request, envelope.body_as_Push()->block());
       return OnPush(member, request, *envelope.body_as_Push(), message);
     case Body::Pull:
-      if (!shard_.initialised()) return DropFrame(member.node, "a pull before the initial values");
-      return SendWeights(member, request, envelope.body_as_Pull()->block());
+      if (repeated) return OnRepeated(member, request, envelope.body_as_Pull()->block());
+      return OnPull(member, request, *envelope.body_as_Pull());
     case Body::Initialise:
       if (member.task.role != Role::kWorker || member.task.index != 0) return;
       shard_.Initialise();
@@ -153,6 +158,7 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, cons
     case Body::Checksums:
       return OnChecksums(member, request);
     case Body::Done:
+      if (!repeated) rule_->Left(member);
       if (!coordinator_) return outbox_.Ack(member.node, request);
       break;
     default:
@@ -189,6 +195,7 @@ void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
   } else {
     log_.Debug("{} is here", members_.NameOf(member));
   }
+  rule_->Left(member);  // what it had open before this Hello
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
   outbox_.Send(from, 0, [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms); });
 }
@@ -209,7 +216,7 @@ void PsServer::OnHeartbeat(net::NodeId from) {
   });
 }
 
-void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, const net::Message& message) {
+void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
   const net::TensorView gradient = net::Tensor(message, push);
   const std::string wrong = WhyNotApplied(member, push, gradient);
   if (!wrong.empty()) {
@@ -218,20 +225,26 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
     member.last_request = request - 1;
     return outbox_.Refuse(member.node, request, Reason::BadRequest, wrong);
   }
-  shard_.Apply(push.block(), gradient);
-  if (++member.next_block == shard_.block_count()) StepApplied(member, request, push.examples());
-  SendWeights(member, request, push.block());
+  if (++member.next_block == shard_.block_count()) member.next_block = 0;
+  rule_->OnPush(member, request, push, message);
+  if (summary_ && coordinator_->global_step() != summarised_step_) SummariseStep();
 }
 
-// The last block of a gradient has been applied.
-void PsServer::StepApplied(Member& member, uint64_t request, int64_t examples) {
-  member.next_block = 0;
-  ++member.applied;
-  if (!coordinator_) return;
-  member.GrantOf(request) = coordinator_->StepApplied(member, examples);
-  if (summary_ && summary_->Due(coordinator_->global_step())) {
-    summary_->OnUpdate(coordinator_->global_step(), members_.workers());
-  }
+void PsServer::SummariseStep() {
+  summarised_step_ = coordinator_->global_step();
+  if (summary_->Due(summarised_step_)) summary_->OnUpdate(summarised_step_, members_.workers());
+}
+
+void PsServer::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
+  if (!shard_.initialised()) return DropFrame(member.node, kNotInitialised);
+  if (pull.block() >= shard_.block_count()) return DropFrame(member.node, kNoSuchBlock);
+  rule_->OnPull(member, request, pull);
+}
+
+void PsServer::OnRepeated(Member& member, uint64_t request, int64_t block) {
+  if (!shard_.initialised()) return DropFrame(member.node, kNotInitialised);
+  if (block >= shard_.block_count()) return DropFrame(member.node, kNoSuchBlock);
+  rule_->OnRepeated(member, request, block);
 }
 
 // Empty for a gradient that may be applied.
@@ -249,13 +262,6 @@ std::string PsServer::WhyNotApplied(Member& member, const wire::Push& push, net:
     return "its bytes do not have the checksum that it names (net.checksum)";
   }
   return std::string();
-}
-
-void PsServer::SendWeights(Member& member, uint64_t request, int64_t block) {
-  if (block >= shard_.block_count()) return DropFrame(member.node, "it asks for a block that is not here");
-  const auto global_step = static_cast<uint64_t>(coordinator_ ? coordinator_->global_step() : 0);
-  outbox_.Weights(member.node, request, shard_.version(block), global_step, member.GrantOf(request),
-                  shard_.checksum(block), shard_.Lend(block));
 }
 
 void PsServer::OnChecksums(Member& member, uint64_t request) {

@@ -18,6 +18,7 @@
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/parameter_shard.h"
+#include "trainer/ps/update_rule.h"
 #include "trainer/ps/uplink.h"
 #include "trainer/summary/ps_summary.h"
 #include "trainer/task/run_summary.h"
@@ -36,19 +37,20 @@ class PsServer {
   void Abort(int exit_code, const std::string& text);
 
  private:
-  void Handle(net::NodeId from, const net::Message& message);
-  void HandleMember(Member& member, const wire::Envelope& request, const net::Message& message);
+  void Handle(net::NodeId from, net::Message& message);
+  void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
   void OnHello(net::NodeId from, const wire::Hello& hello);
   void RefuseHello(net::NodeId from, const wire::Hello& hello, const Membership::Decision& decision);
   void Forget(Member& member);
   void ForgetWorkers();
   void OnHeartbeat(net::NodeId from);
-  void OnPush(Member& member, uint64_t request, const wire::Push& push, const net::Message& message);
-  void StepApplied(Member& member, uint64_t request, int64_t examples);
+  void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
+  void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
+  void OnRepeated(Member& member, uint64_t request, int64_t block);
   std::string WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient);
+  void SummariseStep();
   void OnChecksums(Member& member, uint64_t request);
   void OnAbort(const wire::Abort& abort);
-  void SendWeights(Member& member, uint64_t request, int64_t block);
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);
   void DropFrame(net::NodeId from, const char* why);
   void TakeByes(TimePoint deadline, std::set<net::NodeId>* untold);
@@ -67,9 +69,11 @@ class PsServer {
   Outbox outbox_;
   Activity activity_;
   std::unique_ptr<Coordinator> coordinator_;  // ps 0
-  std::unique_ptr<Uplink> uplink_;            // the others
-  std::unique_ptr<PsSummary> summary_;        // of ps 0, with summary.dir
+  std::unique_ptr<UpdateRule> rule_;
+  std::unique_ptr<Uplink> uplink_;      // the others
+  std::unique_ptr<PsSummary> summary_;  // of ps 0, with summary.dir
   const milliseconds tick_;
+  int64_t summarised_step_ = 0;
   uint64_t frames_dropped_ = 0;
   int hellos_refused_ = 0;
 };

@@ -13,12 +13,13 @@ constexpr milliseconds kStatusEvery{5000};
 }  // namespace
 
 Uplink::Uplink(const Config& config, TaskId self, net::Channel& channel, net::Transport& transport,
-               const Activity& activity, Logger& log)
+               const Activity& activity, UpdateRule& rule, Logger& log)
     : config_(config),
       self_(self),
       channel_(channel),
+      rule_(rule),
       log_(log),
-      registration_(config, self, 0, channel),
+      registration_(config, self, 0, net::NewNodeId(), channel),
       heartbeat_(transport, {{registration_.link().node(), registration_.address()}}, config.failure.detect_s,
                  activity),
       begun_(Clock::now()),
@@ -28,8 +29,13 @@ void Uplink::Ask() {
   PeerLink& link = registration_.link();
   const net::Envelope ready{run_id(), 0, link.NextRequest()};
   link.Send(ready.request, encoder_.Finish(ready, wire::CreateReady(encoder_.Begin())));
+  AskForEnd();
+}
+
+void Uplink::AskForEnd() {
+  PeerLink& link = registration_.link();
   const net::Envelope end{run_id(), 0, link.NextRequest()};
-  link.Send(end.request, encoder_.Finish(end, wire::CreateWaitEnd(encoder_.Begin())));
+  link.Send(end.request, encoder_.Finish(end, wire::CreateWaitEnd(encoder_.Begin(), rule_.NextRound())));
 }
 
 void Uplink::Handle(const wire::Envelope& message) {
@@ -53,6 +59,10 @@ void Uplink::Handle(const wire::Envelope& message) {
     case Body::Start:
       started_ |= link.Answered(message.request());
       return;
+    case Body::Round:
+      if (!link.Answered(message.request())) return;
+      rule_.OnRound(*message.body_as_Round());
+      return AskForEnd();
     case Body::End:
       if (!link.Answered(message.request())) return;
       end_ = message.body_as_End()->json()->str();

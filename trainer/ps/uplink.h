@@ -14,13 +14,15 @@
 #include "trainer/peer/activity.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/registration.h"
+#include "trainer/ps/update_rule.h"
 
 namespace dtrain {
 
 class Uplink {
  public:
+  // `rule` is told the rounds that ps 0 decides (sync); it outlives this.
   Uplink(const Config& config, TaskId self, net::Channel& channel, net::Transport& transport,
-         const Activity& activity, Logger& log);
+         const Activity& activity, UpdateRule& rule, Logger& log);
 
   net::NodeId node() const { return registration_.link().node(); }
   // 0 until ps 0 has let this task in.
@@ -38,11 +40,13 @@ class Uplink {
 
  private:
   void Ask();
+  void AskForEnd();
   void SayBye();
 
   const Config& config_;
   const TaskId self_;
   net::Channel& channel_;
+  UpdateRule& rule_;
   Logger& log_;
   Registration registration_;
   net::Encoder encoder_;

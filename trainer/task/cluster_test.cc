@@ -1,6 +1,7 @@
 // Whole clusters in one process: what a run promises, over the in-process transport.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -158,6 +159,108 @@ TEST_CASE("cluster: several workers push more blocks than the window holds") {
   config.train.optimizer.learning_rate = 1e-8;
   config.train.in_flight = 2;
   CHECK(Run(config).global_step == 5);
+}
+
+// Sync on digits, all workers on shards; ends with the weights' checksum.
+std::string SyncChecksum(Config config, int64_t expected_steps) {
+  config.train.mode = TrainMode::kSync;
+  config.model.init.kind = InitKind::kNormal;
+  const RunSummary summary = Run(config);
+  CHECK(summary.global_step == expected_steps);
+  CHECK(Sum(summary.local_steps) == expected_steps * static_cast<int64_t>(config.cluster.worker.size()));
+  return summary.model_crc.value_or("none");
+}
+
+TEST_CASE("sync: the same bits for any number of ps and any placement") {
+  for (const int workers : {2, 3}) {
+    std::string crc;
+    for (const int ps : {1, 2, 3, 5}) {
+      for (const PlacementPolicy policy : {PlacementPolicy::kBytes, PlacementPolicy::kRoundRobin}) {
+        Config config = DigitsCluster(ps, workers, 1);
+        config.data.train.rows = 600 * workers;
+        config.placement.policy = policy;
+        const std::string here = SyncChecksum(config, 12);
+        if (crc.empty()) crc = here;
+        CHECK(here == crc);
+      }
+    }
+  }
+}
+
+TEST_CASE("sync: a model of more blocks than the window holds ends with the same bits for any number of ps") {
+  std::string crc;
+  for (const int ps : {1, 2, 3}) {
+    Config config = LinearCluster(ps, 3, 4);
+    config.model.inputs = 20 * kBlockValues;
+    config.train.optimizer.learning_rate = 1e-8;
+    const std::string here = SyncChecksum(config, 4);
+    if (crc.empty()) crc = here;
+    CHECK(here == crc);
+  }
+}
+
+TEST_CASE("sync: uneven shards end everywhere; the rounds go on with who has data left") {
+  Config config = DigitsCluster(2, 3, 1);
+  config.train.mode = TrainMode::kSync;
+  config.data.train.rows = 400;  // 8 batches of 50: 3, 3 and 2
+  const RunSummary summary = Run(config);
+  CHECK(summary.local_steps == std::vector<int64_t>{3, 3, 2});
+  CHECK(summary.global_step == 3);
+  CHECK(summary.examples == 400);
+}
+
+TEST_CASE("sync: with backup workers a run of N steps ends at exactly N") {
+  for (const int ps : {1, 3}) {
+    for (const int aggregate : {1, 2, 3}) {
+      Config config = LinearCluster(ps, 4, 100);
+      config.train.mode = TrainMode::kSync;
+      config.train.aggregate = aggregate;
+      const RunSummary summary = Run(config);
+      CHECK(summary.global_step == 100);
+      CHECK(summary.examples >= 100 * aggregate - 4);  // the last workers may be fewer
+      CHECK(summary.examples <= 400);
+    }
+  }
+}
+
+TEST_CASE("ssp: in lockstep every worker takes as many steps as the others") {
+  for (const int ps : {1, 3}) {
+    Config config = LinearCluster(ps, 3, 99);
+    config.train.mode = TrainMode::kSsp;
+    config.train.staleness = 0;
+    const RunSummary summary = Run(config);
+    CHECK(summary.global_step == 99);
+    CHECK(summary.local_steps == std::vector<int64_t>{33, 33, 33});
+  }
+}
+
+TEST_CASE("ssp: nobody ends further ahead than the bound allows") {
+  for (const int staleness : {1, 3}) {
+    Config config = LinearCluster(2, 4, 400);
+    config.train.mode = TrainMode::kSsp;
+    config.train.staleness = staleness;
+    const RunSummary summary = Run(config);
+    CHECK(summary.global_step == 400);
+    const auto [least, most] = std::minmax_element(summary.local_steps.begin(), summary.local_steps.end());
+    CHECK(*most - *least <= staleness + 1);
+  }
+}
+
+TEST_CASE("ssp: uneven shards end everywhere") {
+  Config config = DigitsCluster(3, 3, 1);
+  config.train.mode = TrainMode::kSsp;
+  config.train.staleness = 0;
+  config.data.train.rows = 400;
+  CHECK(Run(config).local_steps == std::vector<int64_t>{3, 3, 2});
+}
+
+TEST_CASE("ssp: more blocks than the window holds, in lockstep") {
+  Config config = LinearCluster(2, 3, 6);
+  config.model.inputs = 40 * kBlockValues;
+  config.train.optimizer.learning_rate = 1e-8;
+  config.train.mode = TrainMode::kSsp;
+  config.train.staleness = 0;
+  CHECK(Run(config).global_step == 6);
 }
 
 }  // namespace

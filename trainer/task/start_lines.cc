@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/plural.h"
+#include "trainer/config/determinism.h"
 
 namespace dtrain {
 namespace {
@@ -39,10 +40,6 @@ void LogPlacement(const Layout& layout, Logger& log) {
 }
 
 }  // namespace
-
-std::string FirstNondeterministicKey(const Config& config) {
-  return config.train.mode == TrainMode::kAsync ? "train.mode: async" : "";
-}
 
 void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& log) {
   const ClusterConfig& cluster = config.cluster;

@@ -15,7 +15,4 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& l
 // Totals, accuracy, time, final cost, and `done`.
 void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger& log);
 
-// The first key that keeps two runs of this config from ending with the same bits; empty when none does.
-std::string FirstNondeterministicKey(const Config& config);
-
 }  // namespace dtrain

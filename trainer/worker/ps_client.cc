@@ -37,10 +37,12 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       exchanges_(static_cast<size_t>(config.train.in_flight)),
       staleness_(config.train.in_flight),
       next_status_(Clock::now() + kStatusEvery) {
+  const uint64_t incarnation = net::NewNodeId();
   std::vector<Heartbeat::Target> targets;
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
     Flow flow;
-    flow.registration = std::make_unique<Registration>(config, self, static_cast<int>(ps), channel);
+    flow.registration =
+        std::make_unique<Registration>(config, self, static_cast<int>(ps), incarnation, channel);
     flow.range = layout.ps[ps];
     flow.blocks = BlockCount(flow.range);
     targets.push_back({flow.registration->link().node(), flow.registration->address()});
@@ -182,8 +184,25 @@ void PsClient::OnWeights(size_t ps, const wire::Envelope& envelope) {
     global_step_ = static_cast<int64_t>(weights.global_step());
   }
   ++flow.answered;
-  if (ps == 0 && flow.answered % flow.blocks == 0) CountStaleness(flow.answered / flow.blocks - 1, weights);
+  const int64_t exchange = (flow.answered - 1) / flow.blocks;
+  if (config_.train.mode == TrainMode::kSync) {
+    CountVersion(exchange, weights.version());
+  } else if (ps == 0 && flow.answered % flow.blocks == 0) {
+    CountStaleness(exchange, weights);
+  }
   SendBlocks(ps);
+}
+
+// One exchange is open at a time.
+void PsClient::CountVersion(int64_t exchange, uint64_t version) {
+  const bool first = counted_exchange_ != exchange;
+  counted_exchange_ = exchange;
+  oldest_version_ = first ? version : std::min(oldest_version_, version);
+  newest_version_ = first ? version : std::max(newest_version_, version);
+  if (!EveryPsAnswered(exchange + 1)) return;
+  const bool pushed = ExchangeOf(exchange).gradient != nullptr;
+  if (pushed && oldest_version_ != version_ + 1) ++too_late_;
+  version_ = oldest_version_;
 }
 
 void PsClient::CountStaleness(int64_t exchange, const wire::Weights& weights) {
@@ -191,15 +210,28 @@ void PsClient::CountStaleness(int64_t exchange, const wire::Weights& weights) {
   staleness_.OnApplied(weights.version());
 }
 
-void PsClient::Pull(float* parameters) {
+void PsClient::Enter(float* parameters, const std::vector<uint32_t>& together) {
+  Exchange pull;
+  pull.enter = true;
+  pull.together = together;
+  PullAll(parameters, std::move(pull));
+}
+
+void PsClient::Pull(float* parameters) { PullAll(parameters, Exchange()); }
+
+void PsClient::PullAll(float* parameters, Exchange pull) {
   DT_CHECK(open() == 0, open());
   parameters_ = parameters;
-  Begin(Exchange());
+  Begin(std::move(pull));
   Collect(parameters);
 }
 
 void PsClient::Push(const net::LentBuffer& buffer, uint32_t examples) {
-  Begin({&buffer, buffer.KeepLent(), examples});
+  Exchange push;
+  push.gradient = &buffer;
+  push.hold = buffer.KeepLent();
+  push.examples = examples;
+  Begin(std::move(push));
   staleness_.OnPushed();
   --steps_;
 }
@@ -227,14 +259,17 @@ void PsClient::SendBlock(size_t ps, const Exchange& exchange, int64_t index) {
   const uint64_t request = link.NextRequest();
   const auto number = static_cast<uint32_t>(index);
   if (exchange.gradient == nullptr) {
-    link.Send(request, encoder_.Finish({run_id_, 0, request}, wire::CreatePull(encoder_.Begin(), number)));
+    flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+    const auto together = exchange.together.empty() ? 0 : builder.CreateVector(exchange.together);
+    link.Send(request, encoder_.Finish({run_id_, 0, request},
+                                       wire::CreatePull(builder, number, exchange.enter, together)));
     return;
   }
   const Range block = BlockOf(flows_[ps].range, index);
   const net::LentBytes bytes = exchange.gradient->Lend(static_cast<size_t>(block.begin) * sizeof(float),
                                                        static_cast<size_t>(block.size()) * sizeof(float));
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
-  link.Send(request, encoder_.Push({run_id_, 0, request}, number, exchange.examples, sum, bytes));
+  link.Send(request, encoder_.Push({run_id_, 0, request}, number, exchange.examples, sum, bytes, version_));
 }
 
 // Gives back gradients of which every block is on its way: each of those is lent on its own.
@@ -253,7 +288,8 @@ bool PsClient::EveryPsAnswered(int64_t exchanges) const {
 void PsClient::Collect(float* parameters) {
   parameters_ = parameters;
   while (!EveryPsAnswered(collected_ + 1)) {
-    if (!ReceiveOne(Clock::now() + kSlice)) OnQuiet(false, "an exchange");
+    // Other modes' answers wait for other workers, for as long as those are alive.
+    if (!ReceiveOne(Clock::now() + kSlice)) OnQuiet(!async(), "an exchange");
   }
   ++collected_;
 }

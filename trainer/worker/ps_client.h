@@ -49,7 +49,10 @@ class PsClient {
     return AwaitAnswer(ps, patient, what);
   }
 
-  // All current weights into `parameters` (the whole flat vector).
+  // The first weights of this worker: it takes part from here on. `together`: the workers that start with it,
+  // as its Start says. In sync it waits for the end of a round. `parameters` is the whole flat vector.
+  void Enter(float* parameters, const std::vector<uint32_t>& together);
+  // All current weights into `parameters`.
   void Pull(float* parameters);
 
   // Sends the gradient in `buffer` (the whole flat vector) to every ps; waits for nothing. What does not fit
@@ -69,6 +72,11 @@ class PsClient {
   size_t ps_count() const { return flows_.size(); }
   // Of the gradients that were answered.
   Staleness& staleness() { return staleness_; }
+  // sync: whether the latest weights are all of one version. They are not when an answer got lost while the
+  // others went on without this worker; Enter() then gets whole ones.
+  bool torn() const { return config_.train.mode == TrainMode::kSync && oldest_version_ != newest_version_; }
+  // Gradients that came too late for their round (sync).
+  int64_t too_late() const { return too_late_; }
   // How many workers ps 0 said last that it has; 0 before it said so.
   int workers_here() const { return heartbeat_->workers(); }
   // The run has started: from now on a ps that does not know this task is lost.
@@ -84,6 +92,8 @@ class PsClient {
     const net::LentBuffer* gradient = nullptr;  // null: a pull
     net::LentBuffer::Hold hold;                 // keeps the gradient from being written until all is sent
     uint32_t examples = 0;
+    bool enter = false;              // of a pull
+    std::vector<uint32_t> together;  // with enter
   };
   // How far a ps has come: blocks that have been sent to it, and that it has answered.
   struct Flow {
@@ -94,6 +104,7 @@ class PsClient {
     int64_t answered = 0;
   };
 
+  void PullAll(float* parameters, Exchange pull);
   void Begin(Exchange exchange);
   void SendBlocks(size_t ps);
   void SendBlock(size_t ps, const Exchange& exchange, int64_t block);
@@ -104,7 +115,9 @@ class PsClient {
   bool ReceiveOne(TimePoint deadline);
   void Handle(size_t ps, const wire::Envelope& envelope);
   void OnWeights(size_t ps, const wire::Envelope& envelope);
+  void CountVersion(int64_t exchange, uint64_t version);
   void CountStaleness(int64_t exchange, const wire::Weights& weights);
+  bool async() const { return config_.train.mode == TrainMode::kAsync; }
   void OnQuiet(bool patient, const char* what);
   bool EveryPsAnswered(int64_t exchanges) const;
   bool AllWelcomed() const;
@@ -129,6 +142,11 @@ class PsClient {
   int64_t steps_ = 0;
   int64_t global_step_ = 0;
   Staleness staleness_;
+  int64_t counted_exchange_ = -1;
+  uint64_t version_ = 0;         // sync: of the weights that the next gradient is computed from
+  uint64_t oldest_version_ = 0;  // sync: of the answers to the latest exchange
+  uint64_t newest_version_ = 0;
+  int64_t too_late_ = 0;
   float* parameters_ = nullptr;  // where weights that arrive are copied to
   net::Message message_;         // the last received
   const wire::Envelope* answer_ = nullptr;

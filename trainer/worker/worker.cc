@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/plural.h"
 #include "trainer/data/order.h"
 #include "trainer/model/finite.h"
 #include "trainer/worker/evaluate.h"
@@ -67,8 +68,7 @@ void Worker::Load() {
 bool Worker::Start() {
   activity_.what = "wait";
   try {
-    WaitForStart();
-    client_.Pull(parameters_.data());
+    client_.Enter(parameters_.data(), WaitForStart());
   } catch (const PsClient::Restarted&) {
     log_.Warning("a ps was restarted before the start; joining again");
     return false;
@@ -77,12 +77,15 @@ bool Worker::Start() {
   return true;
 }
 
-void Worker::WaitForStart() {
+// Returns the workers that start together with this one.
+std::vector<uint32_t> Worker::WaitForStart() {
   const wire::Envelope& answer =
       client_.Call(0, true, "ready", [](auto& builder) { return wire::CreateReady(builder); });
   const wire::Start* start = answer.body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
   const bool initialise = start->initialise();
+  std::vector<uint32_t> together;
+  if (start->workers() != nullptr) together.assign(start->workers()->begin(), start->workers()->end());
   client_.AddSteps(start->steps());
   local_step_ = static_cast<int64_t>(start->local_step());
   if (local_step_ > 0) {
@@ -96,6 +99,7 @@ void Worker::WaitForStart() {
     client_.Call(0, false, "initialised", [](auto& builder) { return wire::CreateInitialised(builder); });
     log_.Info("initialised {} variables, {} values", layout_.variables.size(), layout_.size);
   }
+  return together;
 }
 
 void Worker::Train() {
@@ -107,6 +111,10 @@ void Worker::Train() {
   while (client_.open() > 0) client_.Collect(parameters_.data());
   last_step_nanos_ = WallNanos();
   log_.SetLive("");
+  if (const int64_t late = client_.too_late()) {
+    log_.Info("{} came too late for {} and {} dropped", Plural(late, "gradient"),
+              late == 1 ? "its round" : "their rounds", late == 1 ? "was" : "were");
+  }
   if (summary_) summary_->Flush();
 }
 
@@ -155,6 +163,7 @@ void Worker::Step(const Batch& batch) {
   } else {
     client_.CollectArrived(parameters_.data());
   }
+  while (client_.torn()) client_.Enter(parameters_.data(), {});
   recent_losses_[static_cast<size_t>(steps_here_++ % static_cast<int64_t>(recent_losses_.size()))] = loss;
   ++local_step_;
   activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);

@@ -39,7 +39,7 @@ class Worker {
  private:
   void Load();
   bool Start();  // false: to be tried again, after joining again
-  void WaitForStart();
+  std::vector<uint32_t> WaitForStart();
   void Train();
   void BeginReports();
   void Step(const Batch& batch);

@@ -1,0 +1,14 @@
+// Which runs end with the same bits every time, whatever the timing, the number of ps and the placement.
+#pragma once
+
+#include <string>
+
+#include "trainer/config/config.h"
+
+namespace dtrain {
+
+// The first key that keeps two runs of this config from ending with the same bits, and its value; empty when
+// none does. `cluster` is set.
+std::string FirstNondeterministicKey(const Config& config);
+
+}  // namespace dtrain

@@ -1,0 +1,66 @@
+// RoundPlan: the rounds of a synchronous run, decided by ps 0 alone so that every ps applies the same
+// gradients. A round takes up the open exchanges of some workers: fresh gradients, computed from the latest
+// weights, whose mean is applied; and others (a gradient that is late, or a worker that begins) which are
+// answered with the weights after the round and contribute nothing.
+//
+// A round is decided when min(aggregate, workers that can still contribute) fresh gradients are here. With
+// fewer than all it is Chen et al.'s backup workers (arXiv:1604.00981). Nobody can contribute: an empty round
+// answers those that wait.
+// Thread: ps 0's loop.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+namespace dtrain {
+
+struct RoundExchange {
+  int worker = 0;
+  uint64_t incarnation = 0;  // of the worker: an exchange of one that has left is not waited for
+};
+
+struct RoundDecision {
+  uint64_t number = 0;                      // from 1, without gaps, empty rounds included
+  std::vector<RoundExchange> contributors;  // in the order of their workers
+  std::vector<RoundExchange> answered;      // the others
+};
+
+class RoundPlan {
+ public:
+  // `aggregate`: gradients that a round waits for. `total`: rounds with contributors; unset: no limit.
+  RoundPlan(size_t workers, int64_t aggregate, std::optional<int64_t> total);
+
+  // The worker takes part: rounds wait for it from now on.
+  void Expect(int worker) { standings_[static_cast<size_t>(worker)].expected = true; }
+  // An exchange of the worker is here: a gradient of the weights of `version`, or none.
+  void Offer(RoundExchange exchange, std::optional<uint64_t> version);
+  void Leave(int worker) { standings_[static_cast<size_t>(worker)] = Standing(); }
+
+  // The next round, where one can be decided; to be called until there is none.
+  std::optional<RoundDecision> Next();
+
+  // Rounds with contributors that have been decided: the version that the next gradients are to be of.
+  uint64_t version() const { return version_; }
+
+ private:
+  enum class Open { kNone, kFresh, kOther };
+  struct Standing {
+    bool expected = false;
+    Open open = Open::kNone;
+    uint64_t incarnation = 0;
+  };
+
+  bool Over() const { return total_ && version_ >= static_cast<uint64_t>(*total_); }
+  int64_t Count(Open open) const;
+  RoundDecision Take(bool with_contributors);
+
+  const int64_t aggregate_;
+  const std::optional<int64_t> total_;
+  std::vector<Standing> standings_;  // by worker
+  uint64_t version_ = 0;
+  uint64_t last_number_ = 0;
+};
+
+}  // namespace dtrain

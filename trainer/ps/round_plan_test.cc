@@ -1,0 +1,117 @@
+#include "trainer/ps/round_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace dtrain {
+namespace {
+
+// "1: 0 2 | 1": round 1 has the gradients of workers 0 and 2, and answers worker 1 besides. Empty: none.
+std::string NextText(RoundPlan& plan) {
+  const std::optional<RoundDecision> round = plan.Next();
+  if (!round) return std::string();
+  std::string text = std::to_string(round->number) + ":";
+  for (const RoundExchange& exchange : round->contributors) text += " " + std::to_string(exchange.worker);
+  text += " |";
+  for (const RoundExchange& exchange : round->answered) text += " " + std::to_string(exchange.worker);
+  return text;
+}
+
+// All workers have begun: round 1 has answered their first pulls.
+RoundPlan Begun(int workers, int64_t aggregate, std::optional<int64_t> total = std::nullopt) {
+  RoundPlan plan(static_cast<size_t>(workers), aggregate, total);
+  for (int worker = 0; worker < workers; ++worker) plan.Expect(worker);
+  for (int worker = 0; worker < workers; ++worker) plan.Offer({worker, 1}, std::nullopt);
+  plan.Next();
+  return plan;
+}
+
+TEST_CASE("round plan: the workers that start together are answered together, once all have asked") {
+  RoundPlan plan(3, 3, std::nullopt);
+  for (int worker = 0; worker < 3; ++worker) plan.Expect(worker);
+  plan.Offer({2, 1}, std::nullopt);
+  plan.Offer({0, 1}, std::nullopt);
+  CHECK(NextText(plan) == "");
+  plan.Offer({1, 1}, std::nullopt);
+  CHECK(NextText(plan) == "1: | 0 1 2");
+  CHECK(plan.version() == 0);
+}
+
+TEST_CASE("round plan: a round waits for all and has them in the order of the workers") {
+  RoundPlan plan = Begun(3, 3);
+  plan.Offer({2, 1}, 0);
+  plan.Offer({1, 1}, 0);
+  CHECK(NextText(plan) == "");
+  plan.Offer({0, 1}, 0);
+  CHECK(NextText(plan) == "2: 0 1 2 |");
+  CHECK(NextText(plan) == "");
+  CHECK(plan.version() == 1);
+}
+
+TEST_CASE(
+    "round plan: with a backup worker the last gradient comes too late and is answered with the next round") {
+  RoundPlan plan = Begun(3, 2);
+  plan.Offer({2, 1}, 0);
+  plan.Offer({0, 1}, 0);
+  CHECK(NextText(plan) == "2: 0 2 |");
+  plan.Offer({1, 1}, 0);  // of the weights before the round
+  plan.Offer({0, 1}, 1);
+  CHECK(NextText(plan) == "");
+  plan.Offer({2, 1}, 1);
+  CHECK(NextText(plan) == "3: 0 2 | 1");
+  CHECK(plan.version() == 2);
+}
+
+TEST_CASE("round plan: a round needs no more gradients than there are workers that can still give one") {
+  RoundPlan plan = Begun(3, 2);
+  plan.Offer({0, 1}, 0);
+  plan.Offer({1, 1}, 0);
+  CHECK(NextText(plan) == "2: 0 1 |");
+  plan.Leave(0);
+  plan.Offer({2, 1}, 0);  // too late
+  CHECK(NextText(plan) == "");
+  plan.Offer({1, 1}, 1);
+  CHECK(NextText(plan) == "3: 1 | 2");
+}
+
+TEST_CASE("round plan: a worker that leaves is not waited for, and what it had offered is dropped") {
+  RoundPlan plan = Begun(3, 3);
+  plan.Offer({0, 1}, 0);
+  plan.Offer({1, 1}, 0);
+  plan.Leave(0);
+  CHECK(NextText(plan) == "");
+  plan.Leave(2);
+  CHECK(NextText(plan) == "2: 1 |");
+}
+
+TEST_CASE("round plan: one that comes later is answered with a round and then takes part") {
+  RoundPlan plan = Begun(2, 2);
+  plan.Leave(1);
+  plan.Offer({1, 9}, std::nullopt);
+  CHECK(NextText(plan) == "");
+  plan.Offer({0, 1}, 0);
+  CHECK(NextText(plan) == "2: 0 | 1");
+  plan.Offer({0, 1}, 1);
+  CHECK(NextText(plan) == "");
+  plan.Offer({1, 9}, 1);
+  const std::optional<RoundDecision> round = plan.Next();
+  REQUIRE(round.has_value());
+  REQUIRE(round->contributors.size() == 2);
+  CHECK(round->contributors[1].incarnation == 9);
+}
+
+TEST_CASE("round plan: after the last round what is late is answered at once") {
+  RoundPlan plan = Begun(3, 2, 1);
+  plan.Offer({0, 1}, 0);
+  plan.Offer({1, 1}, 0);
+  CHECK(NextText(plan) == "2: 0 1 |");
+  plan.Offer({2, 1}, 0);
+  CHECK(NextText(plan) == "3: | 2");
+  plan.Offer({0, 1}, 1);  // there is no round for it
+  CHECK(NextText(plan) == "4: | 0");
+  CHECK(plan.version() == 1);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,43 @@
+// SspRule: bounded staleness (stale synchronous parallel, Ho et al., NIPS 2013). Each gradient is applied
+// when it arrives; its answer waits until the worker is at most train.staleness gradients ahead of the
+// slowest one. Every ps counts for itself, and per block: a worker's count on a block is the number of its
+// gradients applied there. So the weights of an answer hold every gradient of every worker but its last
+// `staleness`, whatever the number of ps. Workers that are lost or done do not count; one that comes later
+// begins at the slowest's count.
+#pragma once
+
+#include <vector>
+
+#include "trainer/ps/update_rule.h"
+
+namespace dtrain {
+
+class SspRule : public UpdateRule {
+ public:
+  explicit SspRule(const PsParts& parts);
+  void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) override;
+  void OnPull(Member& member, uint64_t request, const wire::Pull& pull) override;
+  void OnRepeated(Member& member, uint64_t request, int64_t block) override;
+  void Left(Member& member) override;
+
+ private:
+  // One worker on one block.
+  struct Clock {
+    bool counts = false;
+    int64_t gradients = 0;
+    uint64_t held = 0;  // the request whose answer waits; 0: none
+  };
+
+  Clock& At(int worker, int64_t block) {
+    return clocks_[static_cast<size_t>(block) * static_cast<size_t>(workers_) + static_cast<size_t>(worker)];
+  }
+  int64_t Slowest(int64_t block);
+  void Enter(int worker, int64_t block);
+  void AnswerWithinBound(int64_t block);
+
+  const int workers_;
+  std::vector<Clock> clocks_;  // by block, then worker
+  bool together_ = false;      // the workers that start together are known
+};
+
+}  // namespace dtrain

@@ -1,0 +1,60 @@
+// SyncRule: the gradients of a round are held until all of them are here, summed in the order of their
+// workers, divided by their number and applied once; then each is answered with the new weights. Which
+// gradients a round has is decided by ps 0 (round_plan.h); the others ask it for each round and follow. A
+// gradient is held as the frame that it came in, not copied. A worker that was lost after a round named it is
+// left out of what has not been applied yet.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "trainer/ps/round_plan.h"
+#include "trainer/ps/update_rule.h"
+
+namespace dtrain {
+
+class SyncRule : public UpdateRule {
+ public:
+  explicit SyncRule(const PsParts& parts);
+  void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) override;
+  void OnPull(Member& member, uint64_t request, const wire::Pull& pull) override;
+  void OnRepeated(Member& member, uint64_t request, int64_t block) override;
+  void Left(Member& member) override;
+  void OnRound(const wire::Round& round) override;
+  uint64_t NextRound() const override { return first_round_ + rounds_.size(); }
+
+ private:
+  // An exchange's block that waits for its round.
+  struct Held {
+    uint64_t request = 0;  // 0: none
+    bool is_push = false;
+    net::Message message;
+  };
+  struct Named {
+    Member* member;
+    Held* held;
+  };
+
+  Held& HeldOf(int worker, int64_t block);
+  void Hold(Member& member, uint64_t request, int64_t block, std::optional<uint64_t> version, bool is_push);
+  void DecideRounds();
+  void Advance(int64_t block);
+  bool Apply(const RoundDecision& round, int64_t block);
+  bool Gather(const std::vector<RoundExchange>& exchanges, int64_t block, std::vector<Named>* named);
+  void Finish(int64_t block, bool with_contributors);
+  void DropFinishedRounds();
+
+  const int workers_;
+  std::vector<Held> held_;            // by block, then worker
+  std::optional<RoundPlan> plan_;     // ps 0
+  std::deque<RoundDecision> rounds_;  // decided, and not finished by every block
+  uint64_t first_round_ = 1;          // the number of the first of them
+  std::vector<uint64_t> next_round_;  // by block
+  bool together_ = false;             // the workers that start together are known
+  // Of the round in hand; kept to spare the allocations.
+  std::vector<Named> contributors_, answered_;
+  std::vector<net::TensorView> gradients_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,35 @@
+#include "trainer/ps/update_rule.h"
+
+#include "base/check.h"
+#include "trainer/ps/async_rule.h"
+#include "trainer/ps/ssp_rule.h"
+#include "trainer/ps/sync_rule.h"
+
+namespace dtrain {
+
+void UpdateRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
+  Answer(member, request, pull.block());
+}
+
+void UpdateRule::Answer(Member& member, uint64_t request, int64_t block) {
+  const ParameterShard& shard = parts_.shard;
+  const Coordinator* coordinator = parts_.coordinator;
+  const auto global_step = static_cast<uint64_t>(coordinator != nullptr ? coordinator->global_step() : 0);
+  parts_.outbox.Weights(member.node, request, shard.version(block), global_step, member.GrantOf(request),
+                        shard.checksum(block), shard.Lend(block));
+}
+
+std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts) {
+  switch (parts.config.train.mode) {
+    case TrainMode::kAsync:
+      return std::make_unique<AsyncRule>(parts);
+    case TrainMode::kSsp:
+      return std::make_unique<SspRule>(parts);
+    case TrainMode::kSync:
+      return std::make_unique<SyncRule>(parts);
+  }
+  DT_CHECK(false, static_cast<int>(parts.config.train.mode));
+  return nullptr;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,58 @@
+// UpdateRule: when a ps applies the gradients that reach it and when it answers them, which is what
+// train.mode chooses. Everything here goes by block (model/blocks.h): blocks of one worker come in order, and
+// each is decided on its own. Implementations: async_rule.h, ssp_rule.h, sync_rule.h. Owner: PsServer.
+// Thread: the ps loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "net/codec.h"
+#include "trainer/config/config.h"
+#include "trainer/ps/coordinator.h"
+#include "trainer/ps/membership.h"
+#include "trainer/ps/outbox.h"
+#include "trainer/ps/parameter_shard.h"
+
+namespace dtrain {
+
+// What a rule acts on. PsServer owns all of it and outlives its rule.
+struct PsParts {
+  const Config& config;
+  ParameterShard& shard;
+  Membership& members;
+  Outbox& outbox;
+  Coordinator* coordinator;  // ps 0; null elsewhere
+};
+
+class UpdateRule {
+ public:
+  explicit UpdateRule(const PsParts& parts) : parts_(parts) {}
+  virtual ~UpdateRule() = default;
+
+  // One block of a worker's gradient, of the right size and in turn. A rule that has to wait for others takes
+  // the message, in which the gradient lies.
+  virtual void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) = 0;
+  // A worker asks for a block of the weights.
+  virtual void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
+  // A push or a pull that was taken before has come again. Answered anew, unless the first answer is still
+  // due.
+  virtual void OnRepeated(Member& member, uint64_t request, int64_t block) { Answer(member, request, block); }
+  // The worker is lost, done, or begins anew: nobody waits for it any more.
+  virtual void Left(Member&) {}
+  // ps i > 0: what ps 0 has decided (sync).
+  virtual void OnRound(const wire::Round&) {}
+  // ps i > 0: the number of the round to ask ps 0 for; 0: none (all but sync).
+  virtual uint64_t NextRound() const { return 0; }
+
+ protected:
+  // The block's current weights, and with a step's last block what was granted for it.
+  void Answer(Member& member, uint64_t request, int64_t block);
+  bool IsLast(int64_t block) const { return block + 1 == parts_.shard.block_count(); }
+
+  const PsParts parts_;
+};
+
+std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts);
+
+}  // namespace dtrain

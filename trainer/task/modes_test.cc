@@ -1,0 +1,165 @@
+// One ps against two workers made by hand: when each mode applies and when it answers.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "net/codec.h"
+#include "trainer/task/raw_worker_test_util.h"
+
+namespace dtrain {
+namespace {
+
+constexpr milliseconds kNothing{100};  // for an answer that must not come
+
+Config TwoWorkers(TrainMode mode) {
+  Config config = LinearCluster(1, 2, 100);
+  config.train.mode = mode;
+  config.train.optimizer.learning_rate = 1;
+  return config;
+}
+
+// A run that both workers have begun, the first weights still to be pulled: request 4 of both.
+struct TwoWorkerRun {
+  explicit TwoWorkerRun(const Config& of)
+      : config(of), ps(config, transport), workers{{config, transport, 0}, {config, transport, 1}} {
+    for (RawWorker& worker : workers) worker.Join();
+    const auto ready = [](auto& builder) { return wire::CreateReady(builder); };
+    workers[1].Send(3, ready);
+    workers[0].Send(1, ready);
+    REQUIRE(workers[0].Expect<wire::Start>()->initialise());
+    workers[0].Send(2, [](auto& builder) { return wire::CreateInitialise(builder); });
+    REQUIRE(workers[0].Expect<wire::Ack>() != nullptr);
+    workers[0].Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
+    REQUIRE(workers[0].Expect<wire::Ack>() != nullptr);
+    REQUIRE(workers[1].Expect<wire::Start>() != nullptr);
+  }
+  ~TwoWorkerRun() {  // the quickest way to end a ps
+    for (RawWorker& worker : workers) {
+      worker.Send(0, [](auto& builder) {
+        return wire::CreateAbort(builder, 1, wire::Role::Worker, 0, builder.CreateString("enough"));
+      });
+    }
+    for (RawWorker& worker : workers) {
+      while (const wire::Envelope* envelope = worker.Receive()) {
+        if (envelope->body_as_Abort() != nullptr) break;
+      }
+      worker.Send(99, [](auto& builder) { return wire::CreateBye(builder); });
+    }
+  }
+  void Enter(int worker) {
+    workers[worker].Send(4, [](auto& builder) {
+      return wire::CreatePull(builder, 0, true, builder.CreateVector(std::vector<uint32_t>{0, 1}));
+    });
+  }
+  void EnterBoth() {
+    for (const int worker : {0, 1}) Enter(worker);
+    for (RawWorker& worker : workers) REQUIRE(worker.Expect<wire::Weights>()->version() == 0);
+  }
+  void CheckWeights(int worker, uint64_t version, const std::vector<float>& values) {
+    const wire::Weights* weights = workers[worker].Expect<wire::Weights>();
+    REQUIRE(weights != nullptr);
+    CHECK(weights->version() == version);
+    CHECK(workers[worker].Values(*weights) == values);
+  }
+  void CheckNothing(int worker) { CHECK(workers[worker].Receive(kNothing) == nullptr); }
+
+  net::InprocTransport transport;
+  const Config config;
+  Ps ps;
+  RawWorker workers[2];
+};
+
+TEST_CASE("sync: the workers begin together, and a round is the mean of their gradients, applied once") {
+  TwoWorkerRun run(TwoWorkers(TrainMode::kSync));
+  run.Enter(0);
+  run.CheckNothing(0);
+  run.Enter(1);
+  run.CheckWeights(0, 0, {0, 0});
+  run.CheckWeights(1, 0, {0, 0});
+  run.workers[1].SendPush(5, {1, 2}, 0, 0);
+  run.workers[1].SendPush(5, {1, 2}, 0, 0);  // again: neither applied nor answered yet
+  run.CheckNothing(1);
+  run.workers[0].SendPush(5, {3, 4}, 0, 0);
+  run.CheckWeights(0, 1, {-2, -3});
+  run.CheckWeights(1, 1, {-2, -3});
+  run.workers[1].SendPush(5, {1, 2}, 0, 0);  // its answer got lost
+  run.CheckWeights(1, 1, {-2, -3});
+}
+
+TEST_CASE("sync: a gradient that is too late for its round is dropped and answered with the next") {
+  Config config = TwoWorkers(TrainMode::kSync);
+  config.train.aggregate = 1;
+  TwoWorkerRun run(config);
+  run.EnterBoth();
+  run.workers[0].SendPush(5, {1, 1}, 0, 0);
+  run.CheckWeights(0, 1, {-1, -1});
+  run.workers[1].SendPush(5, {50, 50}, 0, 0);
+  run.CheckNothing(1);
+  run.workers[0].SendPush(6, {1, 1}, 0, 1);
+  run.CheckWeights(0, 2, {-2, -2});
+  run.CheckWeights(1, 2, {-2, -2});
+  run.workers[1].SendPush(6, {1, 1}, 0, 2);
+  run.CheckWeights(1, 3, {-3, -3});
+}
+
+TEST_CASE("sync: a round goes on without a worker that is done") {
+  TwoWorkerRun run(TwoWorkers(TrainMode::kSync));
+  run.EnterBoth();
+  run.workers[0].SendPush(5, {1, 1}, 0, 0);
+  run.CheckNothing(0);
+  run.workers[1].Send(5, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
+  run.CheckWeights(0, 1, {-1, -1});
+}
+
+TEST_CASE("ssp: an answer waits while its worker is further ahead of the slowest than the bound") {
+  Config config = TwoWorkers(TrainMode::kSsp);
+  config.train.staleness = 1;
+  TwoWorkerRun run(config);
+  run.EnterBoth();
+  run.workers[0].SendPush(5, {1, 1});
+  run.CheckWeights(0, 1, {-1, -1});
+  run.workers[0].SendPush(6, {1, 1});  // two ahead
+  run.workers[0].SendPush(6, {1, 1});  // again: applied once
+  run.CheckNothing(0);
+  run.workers[1].SendPush(5, {1, 1});
+  run.CheckWeights(1, 3, {-3, -3});
+  run.CheckWeights(0, 3, {-3, -3});
+}
+
+TEST_CASE("ssp: a worker counts from the start, also before its first pull") {
+  Config config = TwoWorkers(TrainMode::kSsp);
+  config.train.staleness = 0;
+  TwoWorkerRun run(config);
+  run.Enter(0);
+  run.CheckWeights(0, 0, {0, 0});
+  run.workers[0].SendPush(5, {1, 1});
+  run.CheckNothing(0);
+  run.Enter(1);
+  run.CheckWeights(1, 1, {-1, -1});
+  run.workers[1].SendPush(5, {1, 1});
+  run.CheckWeights(0, 2, {-2, -2});
+}
+
+TEST_CASE("ssp: a worker that is done holds nobody up") {
+  Config config = TwoWorkers(TrainMode::kSsp);
+  config.train.staleness = 0;
+  TwoWorkerRun run(config);
+  run.EnterBoth();
+  run.workers[0].SendPush(5, {1, 1});
+  run.CheckNothing(0);
+  run.workers[1].Send(5, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
+  run.CheckWeights(0, 1, {-1, -1});
+}
+
+TEST_CASE("async: an answer waits for nobody") {
+  TwoWorkerRun run(TwoWorkers(TrainMode::kAsync));
+  run.EnterBoth();
+  for (uint64_t step = 1; step <= 5; ++step) {
+    run.workers[0].SendPush(4 + step, {1, 1});
+    const auto value = -static_cast<float>(step);
+    run.CheckWeights(0, step, {value, value});
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

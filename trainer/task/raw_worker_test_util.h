@@ -1,0 +1,158 @@
+// A ps on a thread, and workers made by hand, driven message by message. Over the in-process transport.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/codec.h"
+#include "net/inproc_transport.h"
+#include "trainer/config/dump.h"
+#include "trainer/task/run_task.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+
+constexpr milliseconds kPatience{5000};
+
+// One ps on a thread of its own.
+class Ps {
+ public:
+  Ps(const Config& config, net::Transport& transport, int index = 0)
+      : done_(std::async(std::launch::async, [config, &transport, index] {
+          LogOptions options;
+          options.level = LogLevel::kError;
+          options.standard_error = false;
+          Logger log("ps 0", options);
+          return RunTask(config, {Role::kPs, index}, transport, log, {});
+        })) {}
+  RunSummary Wait() { return done_.get(); }
+
+ private:
+  std::future<RunSummary> done_;
+};
+
+// A worker's connection, driven message by message.
+class RawWorker {
+ public:
+  RawWorker(const Config& config, net::Transport& transport, int index)
+      : config_(config), index_(index), node_(net::NewNodeId()), channel_(transport.NewChannel()) {
+    channel_->Connect(node_, config.cluster.ps[0]);
+  }
+
+  template <typename Build>
+  void Send(uint64_t request, Build&& build) {
+    const TimePoint deadline = Clock::now() + kPatience;
+    flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+    net::Message message = encoder_.Finish({run_id_, 0, request}, build(builder));
+    while (channel_->Send(node_, message) == net::SendResult::kFull && Clock::now() < deadline) {
+    }
+  }
+  // `version`: in sync, of the weights that it was computed from.
+  void SendPush(uint64_t request, const std::vector<float>& gradient, uint32_t block = 0,
+                uint64_t version = 0) {
+    net::Message message =
+        encoder_.Push({run_id_, 0, request}, block, 1, 0,
+                      {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr}, version);
+    channel_->Send(node_, message);
+  }
+  void SendHello(uint32_t protocol = net::kProtocol, const Config* other = nullptr) {
+    Send(0, [&](flatbuffers::FlatBufferBuilder& builder) {
+      std::vector<flatbuffers::Offset<wire::Setting>> settings;
+      for (const auto& [key, value] : RunSettings(other == nullptr ? config_ : *other)) {
+        settings.push_back(
+            wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
+      }
+      return wire::CreateHello(builder, protocol, wire::Role::Worker, static_cast<uint32_t>(index_), 0,
+                               builder.CreateString("raw"), builder.CreateString("test, pid 1"),
+                               builder.CreateString("0"), builder.CreateVector(settings), node_);
+    });
+  }
+  // The next message, save for those that only ask whether this connection is open; null when none comes.
+  const wire::Envelope* Receive(milliseconds wait = kPatience) {
+    const TimePoint deadline = Clock::now() + wait;
+    net::NodeId from = 0;
+    while (channel_->Receive(deadline, &from, &message_) == net::ReceiveResult::kMessage) {
+      const wire::Envelope* envelope = net::Decode(message_);
+      if (envelope == nullptr || envelope->body_type() != wire::Body::Heartbeat) return envelope;
+    }
+    return nullptr;
+  }
+  template <typename Table>
+  const Table* Expect() {
+    const wire::Envelope* envelope = Receive();
+    REQUIRE(envelope != nullptr);
+    return envelope->body_as<Table>();
+  }
+  void Join() {
+    SendHello();
+    const wire::Envelope* welcome = Receive();
+    REQUIRE(welcome != nullptr);
+    REQUIRE(welcome->body_as_Welcome() != nullptr);
+    run_id_ = welcome->run_id();
+  }
+  // Join, start and initialise as the only worker and chief; uses requests 1 to 3.
+  void Begin() {
+    Join();
+    Send(1, [](auto& builder) { return wire::CreateReady(builder); });
+    REQUIRE(Expect<wire::Start>()->initialise());
+    Send(2, [](auto& builder) { return wire::CreateInitialise(builder); });
+    REQUIRE(Expect<wire::Ack>() != nullptr);
+    Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
+    REQUIRE(Expect<wire::Ack>() != nullptr);
+  }
+  // The rest of a chief's duties, from request `next` on, so that the ps ends.
+  void End(uint64_t next) {
+    Send(next, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
+    REQUIRE(Expect<wire::Ack>() != nullptr);
+    Send(next + 1, [](auto& builder) {
+      return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
+    });
+    REQUIRE(Expect<wire::Ack>() != nullptr);
+    Send(next + 2, [](auto& builder) { return wire::CreateWaitEnd(builder); });
+    REQUIRE(Expect<wire::End>() != nullptr);
+    Send(next + 3, [](auto& builder) { return wire::CreateBye(builder); });
+  }
+  std::vector<float> Values(const wire::Weights& weights) {
+    const net::TensorView view = net::Tensor(message_, weights);
+    std::vector<float> values(view.size / sizeof(float));
+    std::memcpy(values.data(), view.data, view.size);
+    return values;
+  }
+  void set_run_id(uint64_t run_id) { run_id_ = run_id; }
+  uint64_t run_id() const { return run_id_; }
+
+ private:
+  const Config config_;
+  const int index_;
+  const net::NodeId node_;
+  const std::unique_ptr<net::Channel> channel_;
+  net::Encoder encoder_;
+  net::Message message_;
+  uint64_t run_id_ = 0;
+};
+
+inline Config OneWorker() {
+  Config config = LinearCluster(1, 1, 100);
+  config.train.optimizer.learning_rate = 1;
+  return config;
+}
+
+// A ps whose only worker is made by hand and has begun: requests 1 to 3 are used.
+struct OneWorkerRun {
+  explicit OneWorkerRun(const Config& of = OneWorker())
+      : config(of), ps(config, transport), worker(config, transport, 0) {
+    worker.Begin();
+  }
+
+  net::InprocTransport transport;
+  const Config config;
+  Ps ps;
+  RawWorker worker;
+};
+
+}  // namespace dtrain
