@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "trainer/config/field_row.h"
-#include "trainer/config/optimizer_fields.h"
+#include "trainer/config/train_fields.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -198,42 +198,6 @@ std::vector<Field> DataFields() {
   };
 }
 
-std::vector<Field> TrainFields() {
-  return {
-      Choice(
-          DT_KEY(train.mode), kRun,
-          {{"async", TrainMode::kAsync}, {"sync", TrainMode::kSync}, {"ssp", TrainMode::kSsp}},
-          "async: a gradient is applied when it arrives; sync: the mean of a round of gradients is applied "
-          "at once; ssp: as async, but nobody gets further ahead of the slowest worker than "
-          "train.staleness."),
-      Number(DT_KEY(train.staleness), kRun, {0, 1e6},
-             "How many steps the fastest worker may be ahead of the slowest; 0: lockstep.")
-          .Unit("steps")
-          .OnlyWith("train.mode", "ssp"),
-      Number(DT_KEY(train.aggregate), kRun, {1, 1e6},
-             "Gradients that a round waits for. Below the number of workers the others are backups: what "
-             "comes too late for its round is dropped.")
-          .Unit("gradients per update")
-          .Try("2")
-          .Unset("the number of workers")
-          .OnlyWith("train.mode", "sync"),
-      Number(DT_KEY(train.batch_size), kRun, {1, 1e9}, "Examples in one step of a worker.")
-          .Unit("examples per step")
-          .Try("64"),
-      Number(DT_KEY(train.epochs), kRun, {1, 1e9},
-             "Passes of each worker over its rows. The first reached of epochs and steps ends the run.")
-          .Unit("passes over the data")
-          .Try("5")
-          .Unset("no limit"),
-      Number(DT_KEY(train.steps), kRun, kFromOne, "Global steps: gradients applied, of all workers together.")
-          .Unit("global steps")
-          .Try("1000")
-          .Unset("no limit"),
-      Number(DT_KEY(train.in_flight), kRun, {1, 64}, "Exchanges with the ps that a worker may have open.")
-          .Unit("open exchanges"),
-  };
-}
-
 std::vector<Field> RunningFields() {
   return {
       Choice(
@@ -322,13 +286,12 @@ std::vector<Field> HostFields() {
 
 std::vector<Field> AllFields() {
   std::vector<Field> all = ClusterFields();
-  for (const auto& part :
-       {ModelFields(),
-        SourceFields(
-            "data.train", [](auto& config) -> auto& { return config.data.train; }),
-        SourceFields(
-            "data.test", [](auto& config) -> auto& { return config.data.test; }),
-        DataFields(), TrainFields(), OptimizerFields(), RunningFields(), SummaryFields(), HostFields()}) {
+  for (const auto& part : {ModelFields(),
+                           SourceFields(
+                               "data.train", [](auto& config) -> auto& { return config.data.train; }),
+                           SourceFields(
+                               "data.test", [](auto& config) -> auto& { return config.data.test; }),
+                           DataFields(), TrainFields(), RunningFields(), SummaryFields(), HostFields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

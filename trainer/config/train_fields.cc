@@ -1,4 +1,6 @@
-#include "trainer/config/optimizer_fields.h"
+#include "trainer/config/train_fields.h"
+
+#include <utility>
 
 #include "trainer/config/field_row.h"
 
@@ -84,12 +86,54 @@ std::vector<Field> ScheduleFields() {
   };
 }
 
-}  // namespace
-
 std::vector<Field> OptimizerFields() {
   std::vector<Field> all = RuleFields();
   for (Field& field : ScheduleFields()) all.push_back(std::move(field));
   return all;
+}
+
+std::vector<Field> LoopFields() {
+  return {
+      Choice(
+          DT_KEY(train.mode), kRun,
+          {{"async", TrainMode::kAsync}, {"sync", TrainMode::kSync}, {"ssp", TrainMode::kSsp}},
+          "async: a gradient is applied when it arrives; sync: the mean of a round of gradients is applied "
+          "at once; ssp: as async, but nobody gets further ahead of the slowest worker than "
+          "train.staleness."),
+      Number(DT_KEY(train.staleness), kRun, {0, 1e6},
+             "How many steps the fastest worker may be ahead of the slowest; 0: lockstep.")
+          .Unit("steps")
+          .OnlyWith("train.mode", "ssp"),
+      Number(DT_KEY(train.aggregate), kRun, {1, 1e6},
+             "Gradients that a round waits for. Below the number of workers the others are backups: what "
+             "comes too late for its round is dropped.")
+          .Unit("gradients per update")
+          .Try("2")
+          .Unset("the number of workers")
+          .OnlyWith("train.mode", "sync"),
+      Number(DT_KEY(train.batch_size), kRun, {1, 1e9}, "Examples in one step of a worker.")
+          .Unit("examples per step")
+          .Try("64"),
+      Number(DT_KEY(train.epochs), kRun, {1, 1e9},
+             "Passes of each worker over its rows. The first reached of epochs and steps ends the run.")
+          .Unit("passes over the data")
+          .Try("5")
+          .Unset("no limit"),
+      Number(DT_KEY(train.steps), kRun, {1}, "Global steps: gradients applied, of all workers together.")
+          .Unit("global steps")
+          .Try("1000")
+          .Unset("no limit"),
+      Number(DT_KEY(train.in_flight), kRun, {1, 64}, "Exchanges with the ps that a worker may have open.")
+          .Unit("open exchanges"),
+  };
+}
+
+}  // namespace
+
+std::vector<Field> TrainFields() {
+  std::vector<Field> fields = LoopFields();
+  for (Field& field : OptimizerFields()) fields.push_back(std::move(field));
+  return fields;
 }
 
 }  // namespace dtrain
