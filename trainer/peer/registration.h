@@ -29,6 +29,11 @@ class Registration {
   // Reasons that may pass are kept for Waiting(); others throw UserError with the ps's own words.
   void OnRefuse(const wire::Refuse& refuse);
   void Forget() { welcomed_ = false; }
+  // Forgets, and is another task from now on.
+  void BeginAnew(uint64_t incarnation) {
+    Forget();
+    incarnation_ = incarnation;
+  }
 
   // "ps 1 (10.0.0.2:9001): connection refused; start it, or check the address". Tries the address to
   // learn why: may take half a second, or longer while a name is looked up.
@@ -38,7 +43,7 @@ class Registration {
   const Config& config_;
   const TaskId self_;
   const int ps_index_;
-  const uint64_t incarnation_;
+  uint64_t incarnation_;
   const std::string address_;
   net::Channel& channel_;
   net::Encoder encoder_;

@@ -163,7 +163,7 @@ std::vector<uint32_t> Coordinator::StartingTogether() const {
 
 void Coordinator::OnNeedStep(Member& member, uint64_t request) {
   uint32_t& steps = member.GrantOf(request);
-  if (steps == 0) steps = Grant(member, 1);
+  if (steps == 0) steps = GrantNext(member);
   if (steps == 0 && !grants_.over()) {
     StandingOf(member).step_request = request;  // answered when a step comes back or the last is applied
     return;

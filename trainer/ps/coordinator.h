@@ -26,7 +26,10 @@ class Coordinator {
   // One request of the kinds that only ps 0 answers. False: not one of those.
   bool Handle(Member& member, const wire::Envelope& request);
   // Whether `member` has a step to take; in sync that is for its round to say.
-  bool MayStep(const Member& member) { return sync() || StandingOf(member).open_steps > 0; }
+  bool MayStep(const Member& member) {
+    const Standing& standing = StandingOf(member);
+    return sync() ? phase_ == Phase::kRunning && !standing.done : standing.open_steps > 0;
+  }
   // A gradient of `member` was applied: one global step. Not for sync.
   void StepApplied(Member& member, int64_t examples);
   // sync: a round was applied: one global step, to which members gave `examples`.

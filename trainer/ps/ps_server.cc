@@ -127,6 +127,7 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
     return outbox_.Refuse(from, envelope->request(), Reason::Run, "this is another run");
   }
   HandleMember(*member, *envelope, message);
+  if (summary_ && coordinator_->global_step() != summarised_step_) SummariseStep();
 }
 
 // Requests are taken in the order of their numbers; a gap means that one was lost and comes again.
@@ -144,6 +145,9 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
   const uint64_t request = envelope.request();
   bool repeated = false;
   if (!TakeRequest(member, request, &repeated)) return;
+  const bool tensor = envelope.body_type() == Body::Push || envelope.body_type() == Body::Pull;
+  if (tensor && member.task.role != Role::kWorker)
+    return DropFrame(member.node, "only workers exchange tensors");
   switch (envelope.body_type()) {
     case Body::Push:
       if (repeated) return OnRepeated(member, request, envelope.body_as_Push()->block());
@@ -181,6 +185,7 @@ void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
     };
     return outbox_.Send(old, 0, ping) == net::SendResult::kGone;
   };
+  const bool was_here = members_.Find(from) != nullptr;
   const Membership::Decision decision = members_.Admit(from, hello, Clock::now(), closed);
   if (!decision.welcome) return RefuseHello(from, hello, decision);
   Member& member = *members_.Find(from);
@@ -190,12 +195,13 @@ void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
   }
   if (decision.replaced) {
     log_.Warning("{} takes the place of an earlier one whose connection is gone", members_.NameOf(member));
-    if (coordinator_) coordinator_->Left(member);
     if (member.task.role == Role::kPs) ForgetWorkers();
   } else {
     log_.Debug("{} is here", members_.NameOf(member));
   }
-  rule_->Left(member);  // what it had open before this Hello
+  // What it had open before this Hello.
+  if (coordinator_ && (decision.replaced || was_here)) coordinator_->Left(member);
+  rule_->Left(member);
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
   outbox_.Send(from, 0, [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms); });
 }
@@ -227,7 +233,6 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   }
   if (++member.next_block == shard_.block_count()) member.next_block = 0;
   rule_->OnPush(member, request, push, message);
-  if (summary_ && coordinator_->global_step() != summarised_step_) SummariseStep();
 }
 
 void PsServer::SummariseStep() {
@@ -238,6 +243,9 @@ void PsServer::SummariseStep() {
 void PsServer::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
   if (!shard_.initialised()) return DropFrame(member.node, kNotInitialised);
   if (pull.block() >= shard_.block_count()) return DropFrame(member.node, kNoSuchBlock);
+  if (member.next_block != 0 || rule_->Waits(member, pull.block())) {
+    return DropFrame(member.node, "a pull before its gradient was answered");
+  }
   rule_->OnPull(member, request, pull);
 }
 
@@ -258,6 +266,7 @@ std::string PsServer::WhyNotApplied(Member& member, const wire::Push& push, net:
   }
   if (!shard_.initialised()) return "there are no initial values yet";
   if (coordinator_ && !coordinator_->MayStep(member)) return "its step was not granted";
+  if (rule_->Waits(member, push.block())) return "the one before it is not answered yet";
   if (push.checksum() != 0 && push.checksum() != net::PayloadChecksum(gradient.data, gradient.size)) {
     return "its bytes do not have the checksum that it names (net.checksum)";
   }

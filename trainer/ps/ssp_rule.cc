@@ -40,6 +40,7 @@ void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
     }
   }
   if (pull.enter()) Enter(member.task.index, pull.block());
+  if (!pull.enter() && pull.block() == 0) Left(member);  // it evaluates, and must not hold up the others
   Answer(member, request, pull.block());
 }
 
@@ -59,6 +60,10 @@ void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, n
 
 void SspRule::OnRepeated(Member& member, uint64_t request, int64_t block) {
   if (At(member.task.index, block).held != request) Answer(member, request, block);
+}
+
+bool SspRule::Waits(const Member& member, int64_t block) const {
+  return clocks_[IndexOf(member.task.index, block)].held != 0;
 }
 
 // A step is granted with the answer, not before: one that waits would keep it from the slowest, which may be

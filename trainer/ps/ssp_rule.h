@@ -18,6 +18,7 @@ class SspRule : public UpdateRule {
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) override;
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull) override;
   void OnRepeated(Member& member, uint64_t request, int64_t block) override;
+  bool Waits(const Member& member, int64_t block) const override;
   void Left(Member& member) override;
 
  private:
@@ -28,9 +29,10 @@ class SspRule : public UpdateRule {
     uint64_t held = 0;  // the request whose answer waits; 0: none
   };
 
-  Clock& At(int worker, int64_t block) {
-    return clocks_[static_cast<size_t>(block) * static_cast<size_t>(workers_) + static_cast<size_t>(worker)];
+  size_t IndexOf(int worker, int64_t block) const {
+    return static_cast<size_t>(block) * static_cast<size_t>(workers_) + static_cast<size_t>(worker);
   }
+  Clock& At(int worker, int64_t block) { return clocks_[IndexOf(worker, block)]; }
   int64_t Slowest(int64_t block);
   void Enter(int worker, int64_t block);
   void AnswerWithinBound(int64_t block);

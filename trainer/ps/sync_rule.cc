@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/peer/peer_link.h"
+
 namespace dtrain {
 namespace {
 
@@ -25,15 +27,12 @@ std::vector<RoundExchange> FromWire(const flatbuffers::Vector<const wire::Exchan
 SyncRule::SyncRule(const PsParts& parts)
     : UpdateRule(parts),
       workers_(static_cast<int>(parts.config.cluster.worker.size())),
+      offering_block_(std::min(parts.shard.block_count(), kOpenBlocks) - 1),
       held_(static_cast<size_t>(parts.shard.block_count()) * static_cast<size_t>(workers_)),
       next_round_(static_cast<size_t>(parts.shard.block_count()), 1) {
   if (parts.coordinator == nullptr) return;
   plan_.emplace(static_cast<size_t>(workers_), parts.config.train.aggregate.value_or(workers_),
                 parts.config.train.steps);
-}
-
-SyncRule::Held& SyncRule::HeldOf(int worker, int64_t block) {
-  return held_[static_cast<size_t>(block) * static_cast<size_t>(workers_) + static_cast<size_t>(worker)];
 }
 
 void SyncRule::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
@@ -44,7 +43,10 @@ void SyncRule::OnPush(Member& member, uint64_t request, const wire::Push& push, 
 }
 
 void SyncRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
-  if (!pull.enter()) return Answer(member, request, pull.block());
+  if (!pull.enter()) {
+    if (pull.block() == 0) Left(member);  // it evaluates, and must not hold up the others
+    return Answer(member, request, pull.block());
+  }
   // The first list is every list; a later copy could name a worker that has left since.
   if (plan_ && !together_ && pull.workers() != nullptr) {
     together_ = true;
@@ -61,16 +63,21 @@ void SyncRule::Hold(Member& member, uint64_t request, int64_t block, std::option
   Held& held = HeldOf(member.task.index, block);
   held.request = request;
   held.is_push = is_push;
-  // The others of its blocks follow, to every ps: a round may count on it now.
-  if (plan_ && block == 0) {
+  // As much as a worker sends without an answer is here; what follows, to every ps, a round may count on.
+  if (plan_ && block == offering_block_) {
     plan_->Offer({member.task.index, member.incarnation}, version);
     DecideRounds();
+    return AdvanceAll();
   }
   Advance(block);
 }
 
 void SyncRule::OnRepeated(Member& member, uint64_t request, int64_t block) {
   if (HeldOf(member.task.index, block).request != request) Answer(member, request, block);
+}
+
+bool SyncRule::Waits(const Member& member, int64_t block) const {
+  return held_[IndexOf(member.task.index, block)].request != 0;
 }
 
 void SyncRule::Left(Member& member) {
@@ -82,7 +89,7 @@ void SyncRule::Left(Member& member) {
     plan_->Leave(member.task.index);
     DecideRounds();
   }
-  for (int64_t block = 0; block < parts_.shard.block_count(); ++block) Advance(block);
+  AdvanceAll();
 }
 
 void SyncRule::DecideRounds() {
@@ -95,13 +102,17 @@ void SyncRule::DecideRounds() {
 void SyncRule::OnRound(const wire::Round& round) {
   if (round.number() != NextRound()) return;
   rounds_.push_back({round.number(), FromWire(round.contributors()), FromWire(round.answered())});
+  AdvanceAll();
+}
+
+void SyncRule::AdvanceAll() {
   for (int64_t block = 0; block < parts_.shard.block_count(); ++block) Advance(block);
 }
 
 void SyncRule::Advance(int64_t block) {
   uint64_t& next = next_round_[static_cast<size_t>(block)];
   while (next < NextRound() && Apply(rounds_[next - first_round_], block)) ++next;
-  DropFinishedRounds();
+  if (IsLast(block)) DropFinishedRounds();
 }
 
 void SyncRule::DropFinishedRounds() {
@@ -142,6 +153,7 @@ void SyncRule::Finish(int64_t block, bool with_contributors) {
   Coordinator* const coordinator = parts_.coordinator;
   if (IsLast(block) && coordinator != nullptr && with_contributors) {
     for (const Named& named : contributors_) {
+      if (!named.held->is_push) continue;
       coordinator->CountExamples(*named.member, PushIn(named.held->message).examples());
     }
     coordinator->RoundApplied();

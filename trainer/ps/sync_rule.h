@@ -2,7 +2,7 @@
 // workers, divided by their number and applied once; then each is answered with the new weights. Which
 // gradients a round has is decided by ps 0 (round_plan.h); the others ask it for each round and follow. A
 // gradient is held as the frame that it came in, not copied. A worker that was lost after a round named it is
-// left out of what has not been applied yet.
+// left out of what has not been applied yet: then, and only then, ps may have applied different gradients.
 #pragma once
 
 #include <deque>
@@ -20,6 +20,7 @@ class SyncRule : public UpdateRule {
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) override;
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull) override;
   void OnRepeated(Member& member, uint64_t request, int64_t block) override;
+  bool Waits(const Member& member, int64_t block) const override;
   void Left(Member& member) override;
   void OnRound(const wire::Round& round) override;
   uint64_t NextRound() const override { return first_round_ + rounds_.size(); }
@@ -36,9 +37,13 @@ class SyncRule : public UpdateRule {
     Held* held;
   };
 
-  Held& HeldOf(int worker, int64_t block);
+  size_t IndexOf(int worker, int64_t block) const {
+    return static_cast<size_t>(block) * static_cast<size_t>(workers_) + static_cast<size_t>(worker);
+  }
+  Held& HeldOf(int worker, int64_t block) { return held_[IndexOf(worker, block)]; }
   void Hold(Member& member, uint64_t request, int64_t block, std::optional<uint64_t> version, bool is_push);
   void DecideRounds();
+  void AdvanceAll();
   void Advance(int64_t block);
   bool Apply(const RoundDecision& round, int64_t block);
   bool Gather(const std::vector<RoundExchange>& exchanges, int64_t block, std::vector<Named>* named);
@@ -46,6 +51,7 @@ class SyncRule : public UpdateRule {
   void DropFinishedRounds();
 
   const int workers_;
+  const int64_t offering_block_;      // the one with which an exchange counts as here
   std::vector<Held> held_;            // by block, then worker
   std::optional<RoundPlan> plan_;     // ps 0
   std::deque<RoundDecision> rounds_;  // decided, and not finished by every block

@@ -38,6 +38,8 @@ class UpdateRule {
   // A push or a pull that was taken before has come again. Answered anew, unless the first answer is still
   // due.
   virtual void OnRepeated(Member& member, uint64_t request, int64_t block) { Answer(member, request, block); }
+  // Whether an exchange of the worker has come as far as this block and is not answered.
+  virtual bool Waits(const Member&, int64_t /*block*/) const { return false; }
   // The worker is lost, done, or begins anew: nobody waits for it any more.
   virtual void Left(Member&) {}
   // ps i > 0: what ps 0 has decided (sync).

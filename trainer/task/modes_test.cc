@@ -111,6 +111,43 @@ TEST_CASE("sync: a round goes on without a worker that is done") {
   run.CheckWeights(0, 1, {-1, -1});
 }
 
+TEST_CASE("sync: a second gradient before the first is answered is refused, and the first still counts") {
+  TwoWorkerRun run(TwoWorkers(TrainMode::kSync));
+  run.EnterBoth();
+  run.workers[0].SendPush(5, {1, 1}, 0, 0);
+  run.workers[0].SendPush(6, {9, 9}, 0, 0);
+  const wire::Refuse* refuse = run.workers[0].Expect<wire::Refuse>();
+  REQUIRE(refuse != nullptr);
+  CHECK(refuse->reason() == wire::Reason::BadRequest);
+  run.workers[1].SendPush(5, {3, 3}, 0, 0);
+  run.CheckWeights(0, 1, {-2, -2});
+}
+
+TEST_CASE("sync: a pull of a worker whose gradient waits is dropped") {
+  TwoWorkerRun run(TwoWorkers(TrainMode::kSync));
+  run.EnterBoth();
+  run.workers[0].SendPush(5, {1, 1}, 0, 0);
+  run.workers[0].Send(6, [](auto& builder) { return wire::CreatePull(builder, 0, true); });
+  run.CheckNothing(0);
+  run.workers[1].SendPush(5, {3, 3}, 0, 0);
+  run.CheckWeights(0, 1, {-2, -2});
+}
+
+TEST_CASE("sync: asking for a step takes none from the run") {
+  Config config = TwoWorkers(TrainMode::kSync);
+  config.train.steps = 1;
+  TwoWorkerRun run(config);
+  run.EnterBoth();
+  run.workers[1].Send(5, [](auto& builder) { return wire::CreateNeedStep(builder); });
+  CHECK(run.workers[1].Expect<wire::Grant>()->steps() == 1);
+  run.workers[0].SendPush(5, {1, 1}, 0, 0);
+  run.workers[1].SendPush(6, {1, 1}, 0, 0);
+  run.CheckWeights(0, 1, {-1, -1});
+  run.CheckWeights(1, 1, {-1, -1});
+  run.workers[1].Send(7, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
+  CHECK(run.workers[1].Expect<wire::Ack>() != nullptr);
+}
+
 TEST_CASE("ssp: an answer waits while its worker is further ahead of the slowest than the bound") {
   Config config = TwoWorkers(TrainMode::kSsp);
   config.train.staleness = 1;

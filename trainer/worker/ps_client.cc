@@ -98,9 +98,10 @@ void PsClient::ForgetOtherRuns() {
 }
 
 void PsClient::Rejoin() {
+  const uint64_t incarnation = net::NewNodeId();
   for (Flow& flow : flows_) {
     flow.registration->link().Clear();
-    flow.registration->Forget();
+    flow.registration->BeginAnew(incarnation);
     flow.sent = flow.answered = begun_ * flow.blocks;
   }
   DropSent();
