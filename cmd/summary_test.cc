@@ -244,7 +244,8 @@ TEST_CASE("summary: a run that is stopped leaves every point up to its last line
       REQUIRE(RunToEnd(*run) == 128 + signal);
       const double logged = LastLoggedStep(run->standard_error());
       CHECK(LastStep(ReadEvents(job.logs + "/chief"), "cost") >= logged);
-      CHECK(LastStep(ReadEvents(job.logs + "/ps-0"), "workers") >= logged);
+      // A ps notes a step when it has answered it.
+      CHECK(LastStep(ReadEvents(job.logs + "/ps-0"), "workers") >= logged - 1);
     }
   }
 }
