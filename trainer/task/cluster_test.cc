@@ -192,6 +192,7 @@ TEST_CASE("sync: a model of more blocks than the window holds ends with the same
   for (const int ps : {1, 2, 3}) {
     Config config = LinearCluster(ps, 3, 4);
     config.model.inputs = 20 * kBlockValues;
+    config.failure.detect_s = 20;  // a round of 20 MiB takes a sanitizer seconds
     config.train.optimizer.learning_rate = 1e-8;
     const std::string here = SyncChecksum(config, 4);
     if (crc.empty()) crc = here;
