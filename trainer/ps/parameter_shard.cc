@@ -68,15 +68,15 @@ void ParameterShard::ApplyMean(int64_t index, const std::vector<net::TensorView>
   if (gradients.size() == 1) return Apply(index, gradients[0]);
   sum_.resize(static_cast<size_t>(kTile));
   const UpdateStep step = {static_cast<int64_t>(block.version) + 1, 1 / static_cast<float>(gradients.size())};
-  std::vector<const std::byte*> inputs(gradients.size());
+  inputs_.resize(gradients.size());
   Update(block, [&](const float* weights, float* updated) {
     for (int64_t begin = 0; begin < block.range.size(); begin += kTile) {
       const int64_t size = std::min(kTile, block.range.size() - begin);
       for (size_t i = 0; i < gradients.size(); ++i) {
         DT_CHECK(gradients[i].size == block.bytes(), gradients[i].size, block.bytes());
-        inputs[i] = gradients[i].data + static_cast<size_t>(begin) * sizeof(float);
+        inputs_[i] = gradients[i].data + static_cast<size_t>(begin) * sizeof(float);
       }
-      gpu::Sum(stream_, inputs, {sum_.data(), size});
+      gpu::Sum(stream_, inputs_, {sum_.data(), size});
       optimizer_->Apply(step, block.range.begin - range_.begin + begin, weights + begin, updated + begin,
                         reinterpret_cast<const std::byte*>(sum_.data()), size);
     }

@@ -75,6 +75,7 @@ class ParameterShard {
   std::vector<Block> blocks_;
   std::vector<net::LentBuffer> spares_;  // bounded by the replies that can be out
   gpu::Stream stream_{gpu::Backend::kCpu};
+  std::vector<const std::byte*> inputs_;  // of the sum below; kept to spare the allocation
   std::vector<float> sum_;  // of a few gradients' elements at a time, while they are in the cache
   bool initialised_ = false;
 };
