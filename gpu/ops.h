@@ -120,6 +120,14 @@ int64_t CountSignCorrect(Stream& stream, Span<const float> logits, Span<const in
 // ref to k * 2^-24 relative to the sum of magnitudes.
 void Sum(Stream& stream, Span<const std::byte* const> inputs, Span<float> sum);
 
+// The weighted sum of gradients.
+//   inputs [k], k >= 1: each [n] f32, read      weights [k], read
+//   sum    [n] f32, OVERWRITTEN: (weights[0] * inputs[0] + weights[1] * inputs[1]) + ..., is inputs[0] itself
+//          or overlaps no input
+// 2 k - 1 roundings per element, in this order: the same bits wherever a range starts or is cut. Agrees with
+// ref to (k + 1) * 2^-24 relative to the sum of magnitudes.
+void WeightedSum(Stream& stream, Span<const float* const> inputs, Span<const float> weights, Span<float> sum);
+
 // Whether one of `count` f32 at `values` (any address) is infinite or not a number.
 bool AnyNonFinite(Stream& stream, const std::byte* values, int64_t count);
 

@@ -78,5 +78,54 @@ TEST_CASE("sum: the same bits wherever a range is cut") {
   }
 }
 
+// The first `count` gradients of `values`, from element `first` on.
+std::vector<const float*> Pointers(const std::vector<std::vector<float>>& values, int64_t count,
+                                   int64_t first = 0) {
+  std::vector<const float*> pointers;
+  for (int64_t k = 0; k < count; ++k) pointers.push_back(values[static_cast<size_t>(k)].data() + first);
+  return pointers;
+}
+
+const std::vector<float> kWeights = {0.5f, 0.3f, 0.1f, -2.0f, 0.7f};
+
+TEST_CASE("weighted sum: agrees with ref over odd sizes and counts and leaves the neighbours alone") {
+  Stream stream(Backend::kCpu);
+  for (const int64_t n : {0, 1, 7, 31, 33, 5000}) {
+    const Frames frames(n);
+    for (int64_t count = 1; count <= kMostInputs; ++count) {
+      CAPTURE(n);
+      CAPTURE(count);
+      const std::vector<float> weights(kWeights.begin(), kWeights.begin() + count);
+      std::vector<std::vector<double>> doubles;
+      for (int64_t k = 0; k < count; ++k) doubles.push_back(Doubles(frames.values[static_cast<size_t>(k)]));
+      const std::vector<ref::Vector> inputs(doubles.begin(), doubles.end());
+      std::vector<double> expected(static_cast<size_t>(n));
+      ref::WeightedSum(inputs, Doubles(weights), expected);
+      Guarded<float> sum(n);
+      WeightedSum(stream, Pointers(frames.values, count), weights, sum.span());
+      CHECK(LargestError(sum.span(), expected, 1) <= static_cast<double>(count + 1) * 0x1p-22);
+      CHECK(sum.GuardsIntact());
+    }
+  }
+}
+
+TEST_CASE("weighted sum: the same bits wherever a range is cut, and in place") {
+  Stream stream(Backend::kCpu);
+  const int64_t n = 71;
+  const Frames frames(n);
+  const std::vector<float> weights(kWeights.begin(), kWeights.begin() + 3);
+  std::vector<float> whole(static_cast<size_t>(n));
+  WeightedSum(stream, Pointers(frames.values, 3), weights, whole);
+  for (int64_t cut = 0; cut <= n; ++cut) {
+    std::vector<float> parts(static_cast<size_t>(n));
+    WeightedSum(stream, Pointers(frames.values, 3), weights, {parts.data(), cut});
+    WeightedSum(stream, Pointers(frames.values, 3, cut), weights, {parts.data() + cut, n - cut});
+    CHECK(parts == whole);
+  }
+  std::vector<std::vector<float>> values = frames.values;
+  WeightedSum(stream, Pointers(values, 3), weights, values[0]);
+  CHECK(values[0] == whole);
+}
+
 }  // namespace
 }  // namespace dtrain::gpu

@@ -1,5 +1,7 @@
-// The sum of several gradients. One rounding per operation, so that the same inputs in the same order give
+// Sums of several gradients. One rounding per operation, so that the same inputs in the same order give
 // the same bits wherever a range starts or is cut.
+#include <algorithm>
+
 #include "base/check.h"
 #include "gpu/ops.h"
 
@@ -13,6 +15,19 @@ const UnalignedFloat* Floats(const std::byte* bytes) {
   return reinterpret_cast<const UnalignedFloat*>(bytes);
 }
 
+// Elements that stay in the nearest cache while all inputs are added to them.
+constexpr int64_t kPiece = 2048;
+
+// No iteration reads what another one writes, also where out is in.
+void Scale(const float* in, float weight, int64_t size, float* out) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < size; ++i) out[i] = weight * in[i];
+}
+
+void AddScaled(const float* __restrict in, float weight, int64_t size, float* __restrict out) {
+  for (int64_t i = 0; i < size; ++i) out[i] += weight * in[i];
+}
+
 }  // namespace
 
 void Sum(Stream&, Span<const std::byte* const> inputs, Span<float> sum) {
@@ -24,6 +39,16 @@ void Sum(Stream&, Span<const std::byte* const> inputs, Span<float> sum) {
   for (int64_t k = 1; k < inputs.size; ++k) {
     const UnalignedFloat* __restrict next = Floats(inputs[k]);
     for (int64_t i = 0; i < size; ++i) out[i] += next[i];
+  }
+}
+
+void WeightedSum(Stream&, Span<const float* const> inputs, Span<const float> weights, Span<float> sum) {
+  DT_CHECK(inputs.size >= 1 && inputs.size == weights.size, inputs.size, weights.size);
+  for (int64_t begin = 0; begin < sum.size; begin += kPiece) {
+    const int64_t size = std::min(kPiece, sum.size - begin);
+    float* const out = sum.data + begin;
+    Scale(inputs[0] + begin, weights[0], size, out);
+    for (int64_t k = 1; k < inputs.size; ++k) AddScaled(inputs[k] + begin, weights[k], size, out);
   }
 }
 

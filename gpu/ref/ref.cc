@@ -115,6 +115,13 @@ void Sum(Span<const Vector> inputs, Span<double> sum) {
   }
 }
 
+void WeightedSum(Span<const Vector> inputs, Vector weights, Span<double> sum) {
+  for (int64_t i = 0; i < sum.size; ++i) {
+    sum[i] = 0;
+    for (int64_t k = 0; k < inputs.size; ++k) sum[i] += weights[k] * inputs[k][i];
+  }
+}
+
 bool AnyNonFinite(Vector values) {
   for (int64_t i = 0; i < values.size; ++i) {
     if (!std::isfinite(values[i])) return true;
