@@ -1,0 +1,118 @@
+#include "trainer/model/tower_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace dtrain {
+namespace {
+
+// Sums of fewer values are made by one thread: a hand-over costs more.
+constexpr int64_t kLeastToShare = 1 << 18;
+
+// Rows [first, first + count) of `batch`.
+Batch Part(const Batch& batch, int64_t first, int64_t count) {
+  Batch part = batch;
+  part.rows = count;
+  if (batch.inputs != nullptr) part.inputs = batch.inputs + first * batch.columns;
+  if (batch.bytes.rows.data != nullptr) part.bytes.rows = {batch.bytes.rows.data + first, count};
+  if (batch.labels != nullptr) part.labels = batch.labels + first;
+  if (batch.targets != nullptr) part.targets = batch.targets + first;
+  return part;
+}
+
+}  // namespace
+
+TowerModel::TowerModel(std::vector<std::unique_ptr<Model>> models, int64_t rows_each)
+    : rows_each_(rows_each), team_(static_cast<int64_t>(models.size())) {
+  const auto values = static_cast<size_t>(models[0]->layout().size);
+  for (auto& model : models) {
+    Tower& tower = towers_.emplace_back();
+    tower.model = std::move(model);
+    if (towers_.size() > 1) tower.gradient.resize(values);
+    tower.inputs.reserve(models.size());
+  }
+  shares_.reserve(models.size());
+}
+
+int64_t TowerModel::Deal(const Batch& batch) {
+  const auto all = static_cast<int64_t>(towers_.size());
+  DT_CHECK(batch.rows <= all * rows_each_, batch.rows, all, rows_each_);
+  const int64_t towers = std::max<int64_t>(1, (batch.rows + rows_each_ - 1) / rows_each_);
+  for (int64_t i = 0; i < towers; ++i) {
+    const int64_t first = i * rows_each_;
+    towers_[static_cast<size_t>(i)].batch = Part(batch, first, std::min(rows_each_, batch.rows - first));
+  }
+  return towers;
+}
+
+// job(tower, number) by the first so many towers.
+template <typename Job>
+void TowerModel::RunFirst(int64_t towers, Job job) {
+  if (towers == 1) return job(towers_[0], 0);
+  team_.Run([&](int64_t member) {
+    if (member < towers) job(towers_[static_cast<size_t>(member)], member);
+  });
+}
+
+float TowerModel::Gradient(const float* parameters, const Batch& batch, float* gradient, int64_t* correct) {
+  const int64_t towers = Deal(batch);
+  RunFirst(towers, [&](Tower& tower, int64_t number) {
+    tower.loss =
+        tower.model->Gradient(parameters, tower.batch, number == 0 ? gradient : tower.gradient.data(),
+                              correct == nullptr ? nullptr : &tower.correct);
+  });
+  if (correct != nullptr) *correct = towers_[0].correct;
+  if (towers == 1) return towers_[0].loss;
+  double loss = 0;
+  for (int64_t i = 0; i < towers; ++i) {
+    const Tower& tower = towers_[static_cast<size_t>(i)];
+    loss += static_cast<double>(tower.loss) * static_cast<double>(tower.batch.rows);
+    if (correct != nullptr && i > 0) *correct += tower.correct;
+  }
+  SumGradients(towers, batch.rows, gradient);
+  return static_cast<float>(loss / static_cast<double>(batch.rows));
+}
+
+// `gradient` holds the first tower's before, and the mean after.
+void TowerModel::SumGradients(int64_t towers, int64_t rows, float* gradient) {
+  shares_.clear();
+  for (int64_t i = 0; i < towers; ++i) {
+    const auto own = static_cast<double>(towers_[static_cast<size_t>(i)].batch.rows);
+    shares_.push_back(static_cast<float>(own / static_cast<double>(rows)));
+  }
+  const int64_t size = layout().size;
+  if (size < kLeastToShare) return SumRange(towers, {0, size}, gradient, &towers_[0]);
+  RunFirst(towers, [&](Tower& tower, int64_t number) {
+    SumRange(towers, {size * number / towers, size * (number + 1) / towers}, gradient, &tower);
+  });
+}
+
+// By the tower `by`: values [range.begin, range.end) of all gradients.
+void TowerModel::SumRange(int64_t towers, Range range, float* gradient, Tower* by) {
+  by->inputs.assign(1, gradient + range.begin);
+  for (int64_t i = 1; i < towers; ++i) {
+    by->inputs.push_back(towers_[static_cast<size_t>(i)].gradient.data() + range.begin);
+  }
+  gpu::WeightedSum(by->stream, by->inputs, shares_, {gradient + range.begin, range.size()});
+}
+
+Evaluation TowerModel::Evaluate(const float* parameters, const Batch& batch) {
+  const int64_t towers = Deal(batch);
+  RunFirst(towers,
+           [&](Tower& tower, int64_t) { tower.evaluation = tower.model->Evaluate(parameters, tower.batch); });
+  Evaluation sum = towers_[0].evaluation;
+  for (int64_t i = 1; i < towers; ++i) sum.Add(towers_[static_cast<size_t>(i)].evaluation);
+  return sum;
+}
+
+std::unique_ptr<Model> MakeTowers(const ModelConfig& config, const Layout& layout, int64_t max_rows,
+                                  int64_t devices) {
+  if (devices == 1) return MakeModel(config, layout, max_rows);
+  std::vector<std::unique_ptr<Model>> models;
+  for (int64_t i = 0; i < devices; ++i) models.push_back(MakeModel(config, layout, max_rows));
+  return std::make_unique<TowerModel>(std::move(models), max_rows);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,56 @@
+// TowerModel: one model on several devices, each a tower with memory and a thread of its own. A batch is
+// dealt out by rows: the first `rows_each` to the first tower, and so on; the gradient is the mean over all
+// rows. Sums are made in the order of the towers, so that the bits do not depend on which one was faster.
+// Owner: the worker. Thread: one at a time, which works as the first tower.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gpu/ops.h"
+#include "trainer/model/model.h"
+#include "trainer/model/thread_team.h"
+
+namespace dtrain {
+
+class TowerModel : public Model {
+ public:
+  // One tower for each of `models`, all of one layout; the largest batch is of rows_each rows for each.
+  TowerModel(std::vector<std::unique_ptr<Model>> models, int64_t rows_each);
+
+  const Layout& layout() const override { return towers_[0].model->layout(); }
+  float Gradient(const float* parameters, const Batch& batch, float* gradient, int64_t* correct) override;
+  Evaluation Evaluate(const float* parameters, const Batch& batch) override;
+
+ private:
+  struct Tower {
+    std::unique_ptr<Model> model;
+    std::vector<float> gradient;  // the first tower has none: it writes where the sum will be
+    Batch batch;                  // its part of the batch at hand; so are the results
+    float loss = 0;
+    int64_t correct = 0;
+    Evaluation evaluation;
+    // For sums.
+    gpu::Stream stream{gpu::Backend::kCpu};
+    std::vector<const float*> inputs;
+  };
+
+  // Gives each tower its rows. Returns how many towers have any.
+  int64_t Deal(const Batch& batch);
+  template <typename Job>
+  void RunFirst(int64_t towers, Job job);
+  void SumGradients(int64_t towers, int64_t rows, float* gradient);
+  void SumRange(int64_t towers, Range range, float* gradient, Tower* by);
+
+  const int64_t rows_each_;
+  std::vector<Tower> towers_;
+  std::vector<float> shares_;  // of the batch's rows, by tower
+  ThreadTeam team_;
+};
+
+// The model of a worker with so many devices. `max_rows`: of the largest batch that one device is given.
+std::unique_ptr<Model> MakeTowers(const ModelConfig& config, const Layout& layout, int64_t max_rows,
+                                  int64_t devices);
+
+}  // namespace dtrain
