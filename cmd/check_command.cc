@@ -86,7 +86,9 @@ void PrintLength(const Config& config, const DataShape& shape) {
   if (config.train.epochs && shape.rows) {
     epochs = fmt::format(", {} per worker", Plural(*config.train.epochs, "epoch"));
   }
-  fmt::print("run: batches of {}{}, ends at global step {}\n", config.train.batch_size, epochs,
+  const int64_t devices = config.device.towers();
+  const std::string where = devices == 1 ? "" : fmt::format(" on each of {} devices", devices);
+  fmt::print("run: batches of {}{}{}, ends at global step {}\n", config.train.batch_size, where, epochs,
              TotalSteps(config, shape.rows, WorkerCount(config.cluster)).value_or(0));
 }
 

@@ -119,7 +119,10 @@ struct PlacementConfig {
 };
 
 struct DeviceConfig {
-  int64_t threads = 1;
+  std::vector<int64_t> ids{0};  // of a worker, a tower each; never empty
+  int64_t threads = 1;          // of each tower
+
+  int64_t towers() const { return static_cast<int64_t>(ids.size()); }
 };
 
 struct EvalConfig {

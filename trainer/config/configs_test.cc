@@ -72,6 +72,14 @@ TEST_CASE("configs: mnist_softmax is 82,500 steps of three workers on the files 
   CHECK(config.data.test.labels == (beside / "t10k-labels-idx1-ubyte.gz").string());
 }
 
+TEST_CASE("configs: mnist_softmax_towers is 27,500 steps of two workers with two devices each") {
+  const Config config = LoadConfig("configs/mnist_softmax_towers.yaml", {}, {});
+  CHECK(config.device.ids == std::vector<int64_t>{0, 1});
+  CHECK(config.cluster.worker.size() == 2);
+  const int64_t steps = (60000 - config.data.validation) / (config.train.batch_size * config.device.towers());
+  CHECK(steps * *config.train.epochs * static_cast<int64_t>(config.cluster.worker.size()) == 27500);
+}
+
 TEST_CASE("configs: flowers holds 30 rows of the CSV file beside it out") {
   const Config config = LoadConfig("configs/flowers.yaml", {}, {});
   CHECK(config.data.train.format == DataFormat::kCsv);

@@ -54,6 +54,7 @@ constexpr Scope kTask = Scope::kTask;
 constexpr Limits kFromZero = {0};
 constexpr Limits kFromOne = {1};
 constexpr double kMostSeconds = 1e6;
+constexpr double kLargestDevice = 1023;
 
 std::vector<Field> ClusterFields() {
   return {
@@ -215,7 +216,15 @@ std::vector<Field> RunningFields() {
           .Required()
           .OnlyWith("placement.policy", "pin"),
       Flag(DT_KEY(placement.log), kTask, "Print at the start which ps holds what."),
-      Number(DT_KEY(device.threads), kTask, {1, 1024}, "Threads of one task's arithmetic.").Unit("threads"),
+      Numbers(DT_KEY(device.ids), kTask, {0, kLargestDevice},
+              "The devices of a worker. With several, each takes a batch of train.batch_size in every step, "
+              "and the gradient is the mean over all their rows (towers, docs/training.md). Processors have "
+              "no numbers here: each id is one group of threads. Give all workers the same number.")
+          .Unit("ids")
+          .Try("[0, 1]"),
+      Number(DT_KEY(device.threads), kTask, {1, 1024},
+             "Threads of one task's arithmetic; 1 where device.ids has several.")
+          .Unit("threads"),
       Choice(DT_KEY(eval.on), kRun, {{"test", EvalOn::kTest}, {"validation", EvalOn::kValidation}},
              "test: data.test; validation: the rows held out by data.validation."),
       Flag(DT_KEY(eval.at_end), kRun, "Evaluate when training is over."),

@@ -41,6 +41,7 @@ TEST_CASE("load: every file in testdata/bad is refused with the lines in the .tx
 TEST_CASE("load: keys that are not given have their defaults") {
   const Config config = Load(kSmall);
   CHECK(config.train.batch_size == 100);
+  CHECK(config.device.ids == std::vector<int64_t>{0});
   CHECK(config.train.optimizer.learning_rate == 0.01);
   CHECK(config.data.shuffle);
   CHECK_FALSE(config.model.outputs.has_value());

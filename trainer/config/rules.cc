@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 #include "trainer/config/address_rule.h"
 #include "trainer/config/parse.h"
@@ -12,6 +13,7 @@ namespace dtrain {
 namespace {
 
 constexpr int kDigitClasses = 10;
+constexpr int64_t kMostTowers = 64;
 constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's
 
 Config Build(const GivenKeys& given) {
@@ -38,6 +40,7 @@ class Rules {
   void CheckRequired(const Field& field);
   void CheckEnd();
   void CheckMode();
+  void CheckDevices();
   void CheckAddresses();
   void CheckRows();
   void CheckOutputs();
@@ -81,6 +84,7 @@ Config Rules::Run(bool cluster_optional) {
   }
   CheckEnd();
   CheckMode();
+  CheckDevices();
   CheckAddresses();
   CheckRows();
   CheckOutputs();
@@ -174,6 +178,25 @@ void Rules::CheckMode() {
   }
   if (train.in_flight > 1 && train.mode != TrainMode::kAsync && !Bad("train.in_flight")) {
     Refuse("train.in_flight", "must be 1 unless train.mode is async: others wait for each gradient. Try 1.");
+  }
+}
+
+void Rules::CheckDevices() {
+  if (Bad("device.ids")) return;
+  const DeviceConfig& device = config_.device;
+  const std::set<int64_t> different(device.ids.begin(), device.ids.end());
+  if (different.size() < device.ids.size()) {
+    Refuse("device.ids",
+           fmt::format("must be different from each other. Try [{}].", fmt::join(different, ", ")));
+  }
+  if (device.towers() > kMostTowers) {
+    Refuse("device.ids",
+           fmt::format("must be at most {} devices for one worker. Use more workers.", kMostTowers));
+  }
+  if (device.towers() > 1 && device.threads > 1 && !Bad("device.threads")) {
+    Refuse("device.threads",
+           "must be 1 with several device.ids: products of several threads wait for each other. Try 1, and "
+           "more device.ids.");
   }
 }
 

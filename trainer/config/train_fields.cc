@@ -111,7 +111,8 @@ std::vector<Field> LoopFields() {
           .Try("2")
           .Unset("the number of workers")
           .OnlyWith("train.mode", "sync"),
-      Number(DT_KEY(train.batch_size), kRun, {1, 1e9}, "Examples in one step of a worker.")
+      Number(DT_KEY(train.batch_size), kRun, {1, 1e9},
+             "Examples in one step of a worker, on each of its devices.")
           .Unit("examples per step")
           .Try("64"),
       Number(DT_KEY(train.epochs), kRun, {1, 1e9},

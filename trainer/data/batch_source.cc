@@ -98,14 +98,15 @@ class EpochSource : public StepSource {
   BatchBuffer buffer_;
 };
 
-// Worker w's local step s takes batch s * workers + w of the row numbers: nobody reads a row twice.
+// Worker w's batch b is batch b * workers + w of the row numbers: nobody reads a row twice. Its local step s
+// takes batches s * devices, s * devices + 1, ..., one for each device.
 class EndlessSource : public StepSource {
  public:
-  EndlessSource(std::shared_ptr<const DataSet> set, int64_t first_row, int64_t batch_size, int worker,
-                int workers)
-      : first_row_(first_row + worker * batch_size),
-        stride_(workers * batch_size),
-        batch_size_(batch_size),
+  EndlessSource(std::shared_ptr<const DataSet> set, const Config& config, int worker, int workers)
+      : batch_size_(config.train.batch_size),
+        devices_(config.device.towers()),
+        first_row_(config.data.validation + worker * batch_size_),
+        stride_(workers * batch_size_),
         buffer_(std::move(set)) {}
 
   int64_t epoch() const override { return 0; }
@@ -114,15 +115,19 @@ class EndlessSource : public StepSource {
 
  private:
   bool Read(int64_t local_step, Batch* batch) override {
-    rows_.resize(static_cast<size_t>(batch_size_));
-    std::iota(rows_.begin(), rows_.end(), first_row_ + local_step * stride_);
+    rows_.resize(static_cast<size_t>(devices_ * batch_size_));
+    for (int64_t device = 0; device < devices_; ++device) {
+      const auto begin = rows_.begin() + device * batch_size_;
+      std::iota(begin, begin + batch_size_, first_row_ + (local_step * devices_ + device) * stride_);
+    }
     buffer_.Fill(rows_, batch);
     return true;
   }
 
+  const int64_t batch_size_;  // of one device
+  const int64_t devices_;
   const int64_t first_row_;
   const int64_t stride_;
-  const int64_t batch_size_;
   std::vector<int64_t> rows_;
   BatchBuffer buffer_;
 };
@@ -138,10 +143,18 @@ OrderSpec SpecOf(const Config& config, int64_t rows, int worker, int workers) {
   spec.seed = config.data.seed;
   spec.worker = worker;
   spec.workers = workers;
+  spec.devices = config.device.towers();
   return spec;
 }
 
-// Every worker must get a batch: one that idles unnoticed would be a run of another size.
+// "3 workers of 2 devices need"
+std::string WhoNeeds(const OrderSpec& spec) {
+  const std::string devices = spec.devices == 1 ? "" : fmt::format(" of {} devices", spec.devices);
+  return spec.workers == 1 ? fmt::format("1 worker{} needs", devices)
+                           : fmt::format("{} workers{} need", spec.workers, devices);
+}
+
+// Every device must get a batch: one that idles unnoticed would be a run of another size.
 void CheckEnough(const Config& config, const OrderSpec& spec) {
   if (spec.rows <= 0) {
     throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",
@@ -152,12 +165,12 @@ void CheckEnough(const Config& config, const OrderSpec& spec) {
                     spec.rows, UINT32_MAX);
   }
   const int64_t batches = BatchesInAll(spec);
-  const int64_t needed = spec.split == Split::kShard ? spec.workers : 1;
+  const int64_t needed = (spec.split == Split::kShard ? spec.workers : 1) * spec.devices;
   if (batches < needed) {
     throw UserError(
-        "train.batch_size = {}; makes {} of {}, and {} at least {}. Use a smaller batch or fewer workers.",
+        "train.batch_size = {}; makes {} of {}, and {} at least {}. Use a smaller batch or fewer {}.",
         spec.batch_size, Plural(batches, "batch", "batches"), Plural(spec.rows, "training row"),
-        spec.workers == 1 ? "1 worker needs" : fmt::format("{} workers need", spec.workers), needed);
+        WhoNeeds(spec), needed, spec.devices == 1 ? "workers" : "device.ids");
   }
 }
 
@@ -173,8 +186,7 @@ std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_p
                                              int worker, int workers) {
   const std::optional<int64_t> rows = train->rows();
   if (!rows.has_value()) {
-    return std::make_unique<EndlessSource>(std::move(train), config.data.validation, config.train.batch_size,
-                                           worker, workers);
+    return std::make_unique<EndlessSource>(std::move(train), config, worker, workers);
   }
   const OrderSpec spec = SpecOf(config, *rows, worker, workers);
   CheckEnough(config, spec);

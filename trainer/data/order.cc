@@ -9,6 +9,20 @@
 
 namespace dtrain {
 
+namespace {
+
+int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Steps of all workers in one epoch. Where the shares are not equal, the first workers have one batch more.
+int64_t StepsInAll(int64_t batches, Split split, int64_t workers, int64_t devices) {
+  if (split == Split::kFull) return workers * DivideUp(batches, devices);
+  const int64_t least = batches / workers;
+  const int64_t with_more = batches % workers;
+  return with_more * DivideUp(least + 1, devices) + (workers - with_more) * DivideUp(least, devices);
+}
+
+}  // namespace
+
 int64_t BatchesInAll(const OrderSpec& spec) {
   const int64_t whole = spec.rows / spec.batch_size;
   return whole + (!spec.drop_short && spec.rows % spec.batch_size != 0 ? 1 : 0);
@@ -21,9 +35,9 @@ std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> r
   spec.rows = *rows;
   spec.batch_size = config.train.batch_size;
   spec.drop_short = config.data.last_batch == LastBatch::kDrop;
-  const int64_t readers = config.data.split == Split::kFull ? workers : 1;
+  const int64_t of_epoch = StepsInAll(BatchesInAll(spec), config.data.split, workers, config.device.towers());
   int64_t of_epochs = 0;
-  if (__builtin_mul_overflow(BatchesInAll(spec) * readers, *config.train.epochs, &of_epochs)) {
+  if (__builtin_mul_overflow(of_epoch, *config.train.epochs, &of_epochs)) {
     of_epochs = std::numeric_limits<int64_t>::max();  // 10^9 epochs of 10^12 batches
   }
   return std::min(total.value_or(of_epochs), of_epochs);
@@ -35,21 +49,26 @@ BatchOrder::BatchOrder(const OrderSpec& spec) : spec_(spec), batches_(BatchesInA
   if (spec.split == Split::kShard) {
     batches_ = std::max<int64_t>(0, (batches_ - spec.worker + spec.workers - 1) / spec.workers);
   }
+  steps_ = DivideUp(batches_, spec.devices);
 }
 
 gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
-  DT_CHECK(index >= 0 && index < batches_, index, batches_);
-  const int64_t batch = spec_.split == Split::kShard ? index * spec_.workers + spec_.worker : index;
-  const int64_t begin = batch * spec_.batch_size;
-  const int64_t end = std::min(spec_.rows, begin + spec_.batch_size);
-  batch_rows_.resize(end - begin);
-  if (spec_.shuffle) {
-    if (epoch != epoch_) Permute(epoch);
-    for (int64_t i = begin; i < end; ++i) batch_rows_[i - begin] = spec_.first_row + permutation_[i];
-  } else {
-    std::iota(batch_rows_.begin(), batch_rows_.end(), spec_.first_row + begin);
-  }
+  DT_CHECK(index >= 0 && index < steps_, index, steps_);
+  if (spec_.shuffle && epoch != epoch_) Permute(epoch);
+  batch_rows_.clear();
+  const int64_t end = std::min(batches_, (index + 1) * spec_.devices);
+  for (int64_t batch = index * spec_.devices; batch < end; ++batch) Append(batch);
   return batch_rows_;
+}
+
+// Adds the rows of this worker's batch number `batch`, of one device.
+void BatchOrder::Append(int64_t batch) {
+  const int64_t of_all = spec_.split == Split::kShard ? batch * spec_.workers + spec_.worker : batch;
+  const int64_t begin = of_all * spec_.batch_size;
+  const int64_t end = std::min(spec_.rows, begin + spec_.batch_size);
+  for (int64_t i = begin; i < end; ++i) {
+    batch_rows_.push_back(spec_.first_row + (spec_.shuffle ? permutation_[static_cast<size_t>(i)] : i));
+  }
 }
 
 // Fisher and Yates, from the identity: the order depends on no earlier epoch.

@@ -1,6 +1,7 @@
 // BatchOrder: which rows make up a batch, a function of (seed, epoch, worker, number of workers) alone.
 // shard: one permutation of all rows per epoch, cut into batches, of which worker w of n takes w, w + n, ...
 // full: each worker has a permutation of its own and takes every batch.
+// A worker of d devices takes d of its batches at once, one after the other: they are one step's batch.
 // Owner: a BatchSource. Thread: one.
 #pragma once
 
@@ -17,35 +18,39 @@ namespace dtrain {
 struct OrderSpec {
   int64_t first_row = 0;  // rows [first_row, first_row + rows) of the set
   int64_t rows = 0;
-  int64_t batch_size = 1;
+  int64_t batch_size = 1;   // of one device
   bool drop_short = false;  // the last batch, where it is not full
   bool shuffle = true;
   Split split = Split::kShard;
   uint64_t seed = 1;
   int worker = 0;
   int workers = 1;
+  int64_t devices = 1;
 };
 
-// Batches in one epoch, of all workers of `shard` together or of each of `full`.
+// Batches of one device in one epoch, of all workers of `shard` together or of each of `full`.
 int64_t BatchesInAll(const OrderSpec& spec);
 
 // Global steps of a run of `workers` workers on `rows` training rows (without those held out; unset: without
 // end): the first reached of train.steps and the epochs of all workers; unset where nothing ends the run.
+// All workers are taken to have as many devices as `config` says.
 std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers);
 
 class BatchOrder {
  public:
   explicit BatchOrder(const OrderSpec& spec);
 
-  int64_t batches_per_epoch() const { return batches_; }  // of this worker; may be 0
+  int64_t batches_per_epoch() const { return steps_; }  // of this worker, one a step; may be 0
   // The rows of this worker's batch `index` of `epoch`, valid until the next call.
   gpu::Span<const int64_t> Rows(int64_t epoch, int64_t index);
 
  private:
+  void Append(int64_t batch);
   void Permute(int64_t epoch);
 
   const OrderSpec spec_;
-  int64_t batches_ = 0;
+  int64_t batches_ = 0;  // of one device, in an epoch of this worker
+  int64_t steps_ = 0;
   int64_t epoch_ = -1;                 // that permutation_ is of
   std::vector<uint32_t> permutation_;  // of [0, rows); empty without shuffle and before the first rows
   std::vector<int64_t> batch_rows_;

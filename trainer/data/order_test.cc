@@ -104,6 +104,64 @@ TEST_CASE("order: the short last batch is kept or dropped") {
   CHECK(BatchOrder(spec).batches_per_epoch() == 3);
 }
 
+TEST_CASE("order: a worker of d devices takes d of its batches at once, and at the end those that are left") {
+  for (const Split split : {Split::kShard, Split::kFull}) {
+    for (const int worker : {0, 1}) {
+      OrderSpec spec = SpecOf(95, 10, split, worker, 2);  // 10 batches: 5 of each worker with shard
+      BatchOrder single(spec);
+      spec.devices = 2;
+      BatchOrder order(spec);
+      CHECK(order.batches_per_epoch() == (split == Split::kShard ? 3 : 5));
+      CHECK(RowsOf(&order, 3) == RowsOf(&single, 3));
+      CHECK(order.Rows(3, 1).size == 20);
+      const int64_t last_rows = order.Rows(3, order.batches_per_epoch() - 1).size;
+      CHECK(last_rows == (split == Split::kFull ? 15 : worker == 0 ? 10 : 5));
+    }
+  }
+}
+
+TEST_CASE("order: n workers of d devices take the rows of n * d workers of one in each step") {
+  for (int64_t step = 0; step < 3; ++step) {
+    std::vector<int64_t> dealt, expected;
+    for (int worker = 0; worker < 6; ++worker) {
+      BatchOrder order(SpecOf(180, 10, Split::kShard, worker, 6));
+      const gpu::Span<const int64_t> rows = order.Rows(1, step);
+      expected.insert(expected.end(), rows.begin(), rows.end());
+    }
+    for (int worker = 0; worker < 2; ++worker) {
+      OrderSpec spec = SpecOf(180, 10, Split::kShard, worker, 2);
+      spec.devices = 3;
+      BatchOrder order(spec);
+      const gpu::Span<const int64_t> rows = order.Rows(1, step);
+      dealt.insert(dealt.end(), rows.begin(), rows.end());
+    }
+    CHECK(Sorted(dealt) == Sorted(expected));
+  }
+}
+
+TEST_CASE("order: with several devices a run has as many steps as its workers take") {
+  for (const Split split : {Split::kShard, Split::kFull}) {
+    for (int64_t devices = 1; devices <= 4; ++devices) {
+      for (int workers = 1; workers <= 4; ++workers) {
+        CAPTURE(devices);
+        CAPTURE(workers);
+        Config config;
+        config.train.batch_size = 10;
+        config.train.epochs = 3;
+        config.data.split = split;
+        config.device.ids.assign(static_cast<size_t>(devices), 0);
+        int64_t steps = 0;
+        for (int worker = 0; worker < workers; ++worker) {
+          OrderSpec spec = SpecOf(345, 10, split, worker, workers);
+          spec.devices = devices;
+          steps += 3 * BatchOrder(spec).batches_per_epoch();
+        }
+        CHECK(TotalSteps(config, 345, workers) == steps);
+      }
+    }
+  }
+}
+
 TEST_CASE("order: a run ends at the first reached of train.steps and the epochs of all workers") {
   Config config;
   config.train.batch_size = 10;

@@ -59,7 +59,9 @@ DataShape PeekShape(const Config& config);
 // data and the kind of model. UserError otherwise.
 void ResolveModelShape(const DataShape& shape, Config* config);
 
-// The batches of one worker, epoch by epoch. data.validation rows at the front are held out.
+// The batches of one worker, epoch by epoch. data.validation rows at the front are held out. A worker of
+// several devices (device.ids) gets those of all of them as one: train.batch_size rows for the first, as many
+// for the second and so on; at an epoch's end the last ones may have fewer rows, or none.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -77,8 +79,8 @@ class BatchSource {
 std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
                                              int worker, int workers);
 
-// Rows of the largest batch of a run: of training or of an evaluation. `train_rows` are all of data.train,
-// unset: without end. `test_rows`: 0 without data.test.
+// Rows of the largest batch that one device gets in a run: of training or of an evaluation. `train_rows` are
+// all of data.train, unset: without end. `test_rows`: 0 without data.test.
 int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, int64_t test_rows);
 
 // All rows of a set in order, in batches: for evaluation. `first`, `count`: a part of it.

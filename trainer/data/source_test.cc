@@ -75,6 +75,51 @@ TEST_CASE("batch source: ends after its epochs and says where each batch lies") 
   CHECK_FALSE(source->Next(&batch));
 }
 
+TEST_CASE("batch source: with several devices a step's batch is one of each, and a seek counts steps") {
+  Config config = Batches(4, 2);
+  config.device.ids = {0, 1};
+  const auto source = MakeBatchSource(config, Counting(22), 0, 2);  // batches 0, 2 and 4 of 6
+  Batch batch;
+  std::vector<std::vector<int64_t>> seen;  // epoch, batch, rows, first row, last row
+  while (source->Next(&batch)) {
+    const std::vector<float> rows = RowsOf(batch);
+    seen.push_back({source->epoch(), source->batch_in_epoch(), batch.rows, static_cast<int64_t>(rows.front()),
+                    static_cast<int64_t>(rows.back())});
+  }
+  CHECK(seen == std::vector<std::vector<int64_t>>{
+                    {0, 0, 8, 0, 11}, {0, 1, 4, 16, 19}, {1, 0, 8, 0, 11}, {1, 1, 4, 16, 19}});
+  CHECK(source->batches_per_epoch() == 2);
+  source->Seek(1);
+  REQUIRE(source->Next(&batch));
+  CHECK(RowsOf(batch) == std::vector<float>{16, 17, 18, 19});
+}
+
+TEST_CASE("batch source: with several devices data without end are dealt in batches of one device") {
+  Config config = Batches(2, std::nullopt);
+  config.device.ids = {0, 1};
+  const auto source = MakeBatchSource(config, Counting(std::nullopt), 1, 3);
+  Batch batch;
+  CHECK(source->Next(&batch));
+  CHECK(RowsOf(batch) == std::vector<float>{2, 3, 8, 9});
+  CHECK(source->Next(&batch));
+  CHECK(RowsOf(batch) == std::vector<float>{14, 15, 20, 21});
+}
+
+TEST_CASE("batch source: a device without a batch in an epoch is refused") {
+  Config config = Batches(4, 1);
+  config.device.ids = {0, 1, 2};
+  CHECK_NOTHROW(MakeBatchSource(config, Counting(21), 0, 2));
+  try {
+    MakeBatchSource(config, Counting(20), 0, 2);
+    FAIL("not refused");
+  } catch (const UserError& error) {
+    CHECK(
+        std::string(error.what()) ==
+        "train.batch_size = 4; makes 5 batches of 20 training rows, and 2 workers of 3 devices need at least "
+        "6. Use a smaller batch or fewer device.ids.");
+  }
+}
+
 TEST_CASE("batch source: memory for a batch is taken when one is read, and for no more rows than there are") {
   const int64_t huge = int64_t{1} << 40;
   CHECK_NOTHROW(MakeBatchSource(Batches(huge, std::nullopt), Counting(std::nullopt), 0, 1));

@@ -75,14 +75,18 @@ MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
 MemoryNeed WorkerNeed(const Config& config, const Layout& layout, const DataSize& data, int worker) {
   const int64_t rows = MaxBatchRows(config, data.train_rows, data.test_rows);
   const double gradients = static_cast<double>(config.train.in_flight + 1);
-  return {fmt::format("worker {}", worker),
-          {{"a worker's copy of the weights", kSmallerModel, BytesOfFloats(layout.size)},
-           {"gradients (train.in_flight + 1)", kSmallerModel, gradients * BytesOfFloats(layout.size)},
-           {"the model's values for a batch", kSmallerBatch, 4 * Product(rows, ValuesPerRow(config.model))},
-           {"the rows of a batch", kSmallerBatch,
-            InputBytes(config, data, rows) + 12.0 * static_cast<double>(rows)},
-           {"data", kLessData, data.bytes},
-           {"the order of the rows", "Set data.shuffle: false, or use less data", OrderBytes(config, data)}}};
+  const auto towers = static_cast<double>(config.device.towers());
+  return {
+      fmt::format("worker {}", worker),
+      {{"a worker's copy of the weights", kSmallerModel, BytesOfFloats(layout.size)},
+       {"gradients (train.in_flight + 1)", kSmallerModel, gradients * BytesOfFloats(layout.size)},
+       {"gradients of further devices", "Use fewer device.ids", (towers - 1) * BytesOfFloats(layout.size)},
+       {"the model's values for a batch", kSmallerBatch,
+        towers * 4 * Product(rows, ValuesPerRow(config.model))},
+       {"the rows of a batch", kSmallerBatch,
+        towers * (InputBytes(config, data, rows) + 12.0 * static_cast<double>(rows))},
+       {"data", kLessData, data.bytes},
+       {"the order of the rows", "Set data.shuffle: false, or use less data", OrderBytes(config, data)}}};
 }
 
 MemoryNeed DataNeed(const DataSize& data, const std::string& who) {

@@ -68,6 +68,16 @@ TEST_CASE("memory need: a large batch is refused where the data are without end,
   CHECK(WhyWorker(config).empty());
 }
 
+TEST_CASE("memory need: each device has a gradient and values of its own") {
+  Config config = MlpCluster(1000, 1);
+  const Layout layout = LayoutOf(config);
+  const DataSize data = EstimateDataSize(config);
+  const double one = WorkerNeed(config, layout, data, 0).bytes();
+  config.device.ids = {0, 1, 2};
+  const double each = 4 * (static_cast<double>(layout.size) + 50 * (2 * 1000 + 10 + 784 + 3));
+  CHECK(WorkerNeed(config, layout, data, 0).bytes() == one + 2 * each);
+}
+
 TEST_CASE("memory need: the order of very many rows counts where they are shuffled") {
   Config config = LinearCluster(1, 1, 10);
   config.data.train.rows = int64_t{4} << 30;

@@ -2,8 +2,10 @@
 
 #include <cpuid.h>
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <cstring>
+#include <limits>
 
 #include "base/plural.h"
 #include "trainer/config/determinism.h"
@@ -31,6 +33,42 @@ const char* InstructionSet() {
   return "SSE4.2";
 }
 
+// "cpu 0, cpu 1"
+std::string DevicesText(const DeviceConfig& device) {
+  return fmt::format("cpu {}", fmt::join(device.ids, ", cpu "));
+}
+
+// Processors that this process may use.
+int64_t Processors() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : std::numeric_limits<int64_t>::max();
+}
+
+void LogDevices(const Config& config, TaskId task, Logger& log) {
+  const DeviceConfig& device = config.device;
+  const bool worker = task.role == Role::kWorker;
+  log.Info("device /job:{}/task:{}/cpu:{}: {}, {}, {}", worker ? "worker" : "ps", task.index,
+           worker ? device.ids.front() : 0, ProcessorName(), InstructionSet(),
+           Plural(device.threads, "thread"));
+  if (!worker || device.towers() == 1) return;
+  log.Info("{} towers: {}; a step is {} rows of each", device.towers(), DevicesText(device),
+           config.train.batch_size);
+  if (device.towers() > Processors()) {
+    log.Warning(
+        "device.ids lists {} devices, and this process may use {}: they take turns, and no step is faster",
+        device.towers(), Plural(Processors(), "processor"));
+  }
+}
+
+// With towers: what of a step runs where.
+void LogTowers(const Config& config, TaskId task, Logger& log) {
+  const DeviceConfig& device = config.device;
+  if (task.role != Role::kWorker || device.towers() == 1) return;
+  for (int64_t i = 0; i < device.towers(); ++i) {
+    log.Info("tower {} -> /job:worker/task:{}/cpu:{}", i, task.index, device.ids[static_cast<size_t>(i)]);
+  }
+}
+
 void LogPlacement(const Layout& layout, Logger& log) {
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
     for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
@@ -45,8 +83,8 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& l
   const ClusterConfig& cluster = config.cluster;
   log.Info("cluster: {} ps {}, {} {}", cluster.ps.size(), fmt::join(cluster.ps, " "),
            Plural(static_cast<int64_t>(cluster.worker.size()), "worker"), fmt::join(cluster.worker, " "));
-  log.Info("device /job:{}/task:{}/cpu:0: {}, {}, {}", task.role == Role::kPs ? "ps" : "worker", task.index,
-           ProcessorName(), InstructionSet(), Plural(config.device.threads, "thread"));
+  LogDevices(config, task, log);
+  if (config.placement.log) LogTowers(config, task, log);
   if (task.index != 0) return;
   if (config.placement.log) LogPlacement(layout, log);
   const std::string key = FirstNondeterministicKey(config);

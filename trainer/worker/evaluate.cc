@@ -17,11 +17,12 @@ Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& sourc
 }
 
 std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const LoadedData& data) {
+  const int64_t rows = config.train.batch_size * config.device.towers();  // of a batch of all devices
   if (config.eval.on == EvalOn::kValidation) {
-    return MakeSequentialSource(data.train, 0, config.data.validation, config.train.batch_size);
+    return MakeSequentialSource(data.train, 0, config.data.validation, rows);
   }
   if (data.test == nullptr || !data.test->rows()) return nullptr;
-  return MakeSequentialSource(data.test, 0, *data.test->rows(), config.train.batch_size);
+  return MakeSequentialSource(data.test, 0, *data.test->rows(), rows);
 }
 
 std::string ModelChecksum(std::vector<ModelPart> parts) {

@@ -9,6 +9,7 @@
 #include "base/plural.h"
 #include "trainer/data/order.h"
 #include "trainer/model/finite.h"
+#include "trainer/model/tower_model.h"
 #include "trainer/worker/evaluate.h"
 
 namespace dtrain {
@@ -59,7 +60,8 @@ void Worker::Load() {
   data_ = LoadData(config_);
   if (!data_.class_names.empty()) log_.Info("{}", ClassNamesText(data_.class_names));
   const int64_t test_rows = data_.test == nullptr ? 0 : data_.test->rows().value_or(0);
-  model_ = MakeModel(config_.model, layout_, MaxBatchRows(config_, data_.train->rows(), test_rows));
+  model_ = MakeTowers(config_.model, layout_, MaxBatchRows(config_, data_.train->rows(), test_rows),
+                      config_.device.towers());
   source_ =
       MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
   summary_ = WorkerSummary::Open(config_, self_.index, layout_, hooks_, log_);
