@@ -27,6 +27,7 @@ Batch Part(const Batch& batch, int64_t first, int64_t count) {
 TowerModel::TowerModel(std::vector<std::unique_ptr<Model>> models, int64_t rows_each)
     : rows_each_(rows_each), team_(static_cast<int64_t>(models.size())) {
   const auto values = static_cast<size_t>(models[0]->layout().size);
+  towers_.reserve(models.size());
   for (auto& model : models) {
     Tower& tower = towers_.emplace_back();
     tower.model = std::move(model);
