@@ -92,6 +92,17 @@ TEST_CASE("local: threads of one process give the same steps, and weights as nea
   }
 }
 
+TEST_CASE("local: a worker with two devices says so, and every step has the rows of both") {
+  const Local job(LinearJob(60));
+  const auto run = job.Start({"--workers", "1", "--set", "device.ids=[0, 3]"});
+  CHECK(RunToEnd(*run) == 0);
+  const std::string said = run->standard_error();
+  CHECK(Contains(said, "worker 0 | 2 towers: cpu 0, cpu 3; a step is 8 rows of each\n"));
+  CHECK(Contains(said, "worker 0 | tower 1 -> /job:worker/task:0/cpu:3\n"));
+  CHECK_FALSE(Contains(said, "ps 0 | 2 towers"));
+  CHECK(ReadResult(job.result).at("examples") == 60 * 16);
+}
+
 TEST_CASE(
     "local: a task that is killed ends the run with 4; the report shows its lines, and the last line names "
     "it") {
