@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "net/probe.h"
 #include "trainer/config/dump.h"
+#include "trainer/peer/this_host.h"
 #include "trainer/version.h"
 
 namespace dtrain {
@@ -15,10 +18,12 @@ using wire::Reason;
 // A refusal is repeated with each Hello, so an old one says nothing of now.
 constexpr milliseconds kFreshRefusal{2000};
 
-std::string ProcessText() {
-  char host[256] = "?";
-  gethostname(host, sizeof host - 1);
-  return fmt::format("{}, pid {}", host, getpid());
+std::string ProcessText() { return fmt::format("{}, pid {}", HostName(), getpid()); }
+
+// How many workers such as this one the processors here are enough for.
+uint32_t WorkersAtOnce(const DeviceConfig& device) {
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>(Processors() / (device.threads * device.towers()), 1, 1000000));
 }
 
 std::string AddressOf(const ClusterConfig& cluster, TaskId task) {
@@ -49,12 +54,14 @@ void Registration::SayHello() {
   const auto list = builder.CreateVector(settings);
   const auto address = builder.CreateString(AddressOf(config_.cluster, self_));
   const auto process = builder.CreateString(ProcessText());
+  const auto host = builder.CreateString(HostName());
   const auto version = builder.CreateString(kVersion);
   net::Message hello = encoder_.Finish(
       {run_id_, 0, 0}, wire::CreateHello(builder, net::kProtocol,
                                          self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
                                          static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps_index_),
-                                         address, process, version, list, incarnation_));
+                                         address, process, version, list, incarnation_, host,
+                                         WorkersAtOnce(config_.device)));
   channel_.Send(link_.node(), hello);  // not connected yet: said again soon
 }
 

@@ -120,6 +120,8 @@ Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hell
   member.node = node;
   member.incarnation = hello.incarnation();
   member.process = ShortText(hello.process()->str());
+  member.host = hello.host() == nullptr ? "" : ShortText(hello.host()->str());
+  member.at_once = hello.at_once();
   member.last_request = 0;  // whatever number comes next is the first
   member.next_block = 0;
   member.silent = milliseconds(0);

@@ -2,13 +2,12 @@
 
 #include <cpuid.h>
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <cstring>
-#include <limits>
 
 #include "base/plural.h"
 #include "trainer/config/determinism.h"
+#include "trainer/peer/this_host.h"
 
 namespace dtrain {
 namespace {
@@ -36,12 +35,6 @@ const char* InstructionSet() {
 // "cpu 0, cpu 1"
 std::string DevicesText(const DeviceConfig& device) {
   return fmt::format("cpu {}", fmt::join(device.ids, ", cpu "));
-}
-
-// Processors that this process may use.
-int64_t Processors() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : std::numeric_limits<int64_t>::max();
 }
 
 void LogDevices(const Config& config, TaskId task, Logger& log) {

@@ -1,0 +1,21 @@
+#include "trainer/peer/this_host.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <limits>
+
+namespace dtrain {
+
+std::string HostName() {
+  char host[256] = "?";
+  gethostname(host, sizeof host - 1);
+  return host;
+}
+
+int64_t Processors() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : std::numeric_limits<int64_t>::max();
+}
+
+}  // namespace dtrain
