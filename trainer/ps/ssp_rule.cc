@@ -5,6 +5,15 @@
 
 namespace dtrain {
 
+namespace {
+
+// A sum with the bound must not overflow, whatever a peer says.
+int64_t ClockIn(const wire::Pull& pull) {
+  return static_cast<int64_t>(std::min<uint64_t>(pull.clock(), std::numeric_limits<int64_t>::max() / 2));
+}
+
+}  // namespace
+
 SspRule::SspRule(const PsParts& parts)
     : UpdateRule(parts),
       workers_(static_cast<int>(parts.config.cluster.worker.size())),
@@ -20,12 +29,25 @@ int64_t SspRule::Slowest(int64_t block) {
   return slowest;
 }
 
-void SspRule::Enter(int worker, int64_t block) {
+void SspRule::Enter(int worker, int64_t block, int64_t gradients) {
   Clock& clock = At(worker, block);
-  if (clock.counts) return;
-  const int64_t slowest = Slowest(block);
-  if (slowest != std::numeric_limits<int64_t>::max()) clock.gradients = slowest;
+  clock.gradients = gradients;
   clock.counts = true;
+}
+
+void SspRule::EnterEverywhere(int worker, int64_t gradients) {
+  for (int64_t block = 0; block < parts_.shard.block_count(); ++block) Enter(worker, block, gradients);
+}
+
+// It counts here from now on, so that nobody gets away from it while it is on its way to the others.
+StartPoint SspRule::OnStart(Member& member) {
+  const int64_t last = parts_.shard.block_count() - 1;
+  const Clock& own = At(member.task.index, last);
+  const int64_t slowest = Slowest(last);
+  const bool alone = slowest == std::numeric_limits<int64_t>::max();
+  const int64_t begins = own.counts || alone ? own.gradients : slowest;
+  EnterEverywhere(member.task.index, begins);
+  return {member.taken, static_cast<uint64_t>(begins), false, 0, false};
 }
 
 void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
@@ -36,10 +58,10 @@ void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
     for (const uint32_t worker : *pull.workers()) {
       const Member* other = parts_.members.Worker(static_cast<int64_t>(worker));
       if (other == nullptr || !other->here()) continue;
-      for (int64_t block = 0; block < parts_.shard.block_count(); ++block) Enter(other->task.index, block);
+      EnterEverywhere(other->task.index, 0);
     }
   }
-  if (pull.enter()) Enter(member.task.index, pull.block());
+  if (pull.enter()) Enter(member.task.index, pull.block(), ClockIn(pull));
   if (!pull.enter() && pull.block() == 0) Left(member);  // it evaluates, and must not hold up the others
   Answer(member, request, pull.block());
 }
@@ -84,6 +106,11 @@ void SspRule::AnswerWithinBound(int64_t block) {
     }
     Answer(member, request, block);
   }
+}
+
+void SspRule::Lost(Member& member) {
+  if (!waits_for_lost() || member.task.role != Role::kWorker) return Left(member);
+  for (int64_t block = 0; block < parts_.shard.block_count(); ++block) At(member.task.index, block).held = 0;
 }
 
 void SspRule::Left(Member& member) {
