@@ -38,7 +38,8 @@ constexpr size_t kLongestLine = 64 * 1024;
 
 }  // namespace
 
-ChildProcess::ChildProcess(const ChildCommand& command) : name_(command.name) {
+ChildProcess::ChildProcess(const ChildCommand& command)
+    : name_(command.name), expendable_(command.expendable) {
   std::vector<char*> argv;
   std::string program = "dtrain";
   argv.push_back(program.data());

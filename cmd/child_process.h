@@ -19,6 +19,7 @@ struct ChildCommand {
   std::string name;                    // "ps 0"
   std::vector<std::string> arguments;  // after the program's name; the program is this one
   std::vector<int> inherited;          // descriptors that stay open in the child, under the same numbers
+  bool expendable = false;             // once the run has begun, it may go on when this child fails
 };
 
 class ChildProcess {
@@ -40,6 +41,7 @@ class ChildProcess {
   void Signal(int signal);
 
   const std::string& name() const { return name_; }
+  bool expendable() const { return expendable_; }
   // As waitpid() gives it; valid after HasEnded().
   int wait_status() const { return *wait_status_; }
   // The last lines, at most kKeptLines, each with its newline; without live lines.
@@ -50,6 +52,7 @@ class ChildProcess {
   void TakeLine(std::string line, const std::function<void(const std::string&)>& sink);
 
   const std::string name_;
+  const bool expendable_;
   pid_t pid_ = -1;
   int output_fd_ = -1;
   std::string unfinished_;

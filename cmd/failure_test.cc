@@ -19,7 +19,8 @@ bool Contains(const std::string& text, const std::string& part) {
 
 std::string EndlessJob() {
   return LinearJob(kForEver) +
-         fmt::format("hooks: {{log_every_steps: 100}}\nfailure: {{detect_s: {}}}\n", kDetect);
+         fmt::format("hooks: {{log_every_steps: 100}}\nfailure: {{detect_s: {}, worker_lost: fail}}\n",
+                     kDetect);
 }
 
 // A cluster in the middle of its training.
@@ -90,7 +91,7 @@ TEST_CASE("failure: a worker that never comes is exit 4 after failure.startup_ti
   }
 }
 
-TEST_CASE("failure: a worker killed in the middle ends the run with 4 everywhere") {
+TEST_CASE("failure: with worker_lost fail a worker killed in the middle ends the run with 4 everywhere") {
   Running run(2, 2);
   run.workers[1]->Signal(SIGKILL);
   for (int i : {0, 1}) CheckSurvivor(*run.ps[i], "worker 1 (", run.Result("ps", i));
@@ -129,7 +130,8 @@ TEST_CASE("failure: a ps that is stopped, not dead, ends the run with 4 everywhe
   CHECK(run.ps[1]->exit_code() == 4);
 }
 
-TEST_CASE("failure: a worker that is stopped, not dead, ends the run with 4 everywhere") {
+TEST_CASE(
+    "failure: with worker_lost fail a worker that is stopped, not dead, ends the run with 4 everywhere") {
   Running run(1, 2);
   run.workers[1]->Signal(SIGSTOP);
   CheckSurvivor(*run.ps[0], "worker 1 (", run.Result("ps", 0));
@@ -150,7 +152,7 @@ TEST_CASE(
   CHECK(Contains(ps->standard_error(), "ended the run with exit code 3"));
 }
 
-TEST_CASE("failure: SIGTERM to one worker is 143 there and 4 elsewhere, naming it") {
+TEST_CASE("failure: with worker_lost fail SIGTERM to one worker is 143 there and 4 elsewhere, naming it") {
   Running run(1, 2);
   run.workers[1]->Signal(SIGTERM);
   CHECK(RunToEnd(*run.workers[1]) == 143);

@@ -68,8 +68,9 @@ ListeningSocket::~ListeningSocket() {
 ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
 
-std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const std::vector<ListeningSocket>& ps,
-                                        int workers, int result_fd, bool live) {
+std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
+                                        const std::vector<ListeningSocket>& ps, int result_fd, bool live) {
+  const int workers = static_cast<int>(spec.cluster.worker.size());
   std::vector<std::string> addresses;
   for (const ListeningSocket& socket : ps) addresses.push_back(socket.address());
   std::vector<std::string> sets = config.sets;
@@ -88,6 +89,7 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const std
   }
   for (int i = 0; i < workers; ++i) {
     commands.push_back(OneCommand(common, "worker", static_cast<size_t>(i)));
+    commands.back().expendable = i > 0 && spec.failure.worker_lost != WorkerLost::kFail;
     if (i == 0 && result_fd >= 0) Inherit(&commands.back(), "--result-fd", result_fd);
     if (i == 0 && live) commands.back().arguments.push_back("--relay-live");
   }
@@ -98,12 +100,10 @@ std::vector<std::string> LocalNames(int count) {
   return std::vector<std::string>(static_cast<size_t>(count), "127.0.0.1:0");
 }
 
-ClusterConfig InProcessCluster(int ps, int workers) {
-  ClusterConfig cluster;
+void NameForThreads(ClusterConfig* cluster) {
   int port = 0;
-  for (int i = 0; i < ps; ++i) cluster.ps.push_back(fmt::format("127.0.0.1:{}", ++port));
-  for (int i = 0; i < workers; ++i) cluster.worker.push_back(fmt::format("127.0.0.1:{}", ++port));
-  return cluster;
+  for (std::string& name : cluster->ps) name = fmt::format("127.0.0.1:{}", ++port);
+  for (std::string& name : cluster->worker) name = fmt::format("127.0.0.1:{}", ++port);
 }
 
 }  // namespace dtrain

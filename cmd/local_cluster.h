@@ -34,15 +34,15 @@ class ListeningSocket {
   std::string address_;
 };
 
-// The flags of one child for each ps and worker. Worker 0 gets `result_fd`, unless it is -1; with `live` it
-// sends its live line to this process.
-std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const std::vector<ListeningSocket>& ps,
-                                        int workers, int result_fd, bool live);
+// The flags of one child for each ps and worker of `spec`. Worker 0 gets `result_fd`, unless it is -1; with
+// `live` it sends its live line to this process.
+std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
+                                        const std::vector<ListeningSocket>& ps, int result_fd, bool live);
 
 // Addresses that nobody connects to, for workers: only names.
 std::vector<std::string> LocalNames(int count);
 
-// The names of a cluster of threads, where each needs one of its own; no port is opened.
-ClusterConfig InProcessCluster(int ps, int workers);
+// Renames all for a cluster of threads, where each needs a name of its own; no port is opened.
+void NameForThreads(ClusterConfig* cluster);
 
 }  // namespace dtrain

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/clock.h"
 #include "cmd/end_on_signal.h"
@@ -30,6 +32,9 @@ class ResultMemory {
   ResultMemory(const ResultMemory&) = delete;
   ResultMemory& operator=(const ResultMemory&) = delete;
   int fd() const { return fd_; }
+
+  // Whether worker 0 has written anything, which it does first when the run begins.
+  bool Begun() const { return lseek(fd_, 0, SEEK_END) > 0; }
 
   // What worker 0 has written; a summary without anything when it has not got that far.
   RunSummary Read() const {
@@ -58,8 +63,13 @@ Config LoadLocal(const LocalArguments& arguments, bool* log_json) {
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
   const int ps = Count(arguments.ps, config.cluster.ps, kDefaultPs);
   const int workers = Count(arguments.workers, config.cluster.worker, kDefaultWorkers);
-  config.cluster = arguments.in_process ? InProcessCluster(ps, workers)
-                                        : ClusterConfig{LocalNames(ps), LocalNames(workers)};
+  if (config.cluster.min_workers.value_or(1) > workers) {
+    throw UserError("--workers {}: must be at least cluster.min_workers, which is {}. Try --workers {}.",
+                    workers, *config.cluster.min_workers, *config.cluster.min_workers);
+  }
+  config.cluster.ps = LocalNames(ps);
+  config.cluster.worker = LocalNames(workers);
+  if (arguments.in_process) NameForThreads(&config.cluster);
   config.net.bind.clear();
   return config;
 }
@@ -87,30 +97,46 @@ int RunThreads(const Config& config, ResultFile& result) {
   return 0;
 }
 
-Outcome RunChildren(const LocalArguments& arguments, const Config& config, int result_fd) {
+Outcome RunChildren(const LocalArguments& arguments, const Config& config, const ResultMemory& memory) {
   Console console(LiveLineOf(config.log));
   Supervisor supervisor(Patience(), console, config.log.json);
   {
     // Closed here once the children have them: the port of a dead ps must not look alive.
     std::vector<ListeningSocket> sockets(config.cluster.ps.size());
-    const int workers = static_cast<int>(config.cluster.worker.size());
-    supervisor.Start(LocalCommands(arguments.config, sockets, workers, result_fd, console.live()));
+    supervisor.Start(LocalCommands(arguments.config, config, sockets, memory.fd(), console.live()),
+                     [&memory] { return memory.Begun(); });
   }
   return supervisor.Run();
 }
 
+// The ends that decide how the run ended. Of a run that is done, those are not that it went on without: they
+// are only told of.
+std::vector<ChildEnd> EndsThatCount(const std::vector<ChildEnd>& ends, bool done, const ErrorLines& errors) {
+  std::vector<ChildEnd> counted;
+  for (const ChildEnd& end : ends) {
+    if (!done || !end.expendable) {
+      counted.push_back(end);
+    } else if (end.signal != 0 || end.exit_code != 0) {
+      errors.Print(LossReport(end));
+    }
+  }
+  return counted;
+}
+
 // The exit code of the run; says on standard error why it is not 0.
-int Judge(const Outcome& outcome, const std::string& log_directory, const ErrorLines& errors) {
+int Judge(const Outcome& outcome, bool done, const std::string& log_directory, const ErrorLines& errors) {
   if (outcome.stop_signal != 0) {
     errors.Print("stopped by " + SignalName(outcome.stop_signal));
     return 128 + outcome.stop_signal;
   }
-  if (const std::optional<size_t> cause = FindCause(outcome.ends)) {
-    const ChildEnd& end = outcome.ends[*cause];
-    errors.Print(FailureReport(end, outcome.ends, log_directory));
-    return ExitCodeOf(end);
+  const std::vector<ChildEnd> ends = EndsThatCount(outcome.ends, done, errors);
+  if (const std::optional<size_t> cause = FindCause(ends)) {
+    errors.Print(FailureReport(ends[*cause], outcome.ends, log_directory));
+    return ExitCodeOf(ends[*cause]);
   }
-  if (!outcome.stuck) return 0;
+  const bool stuck =
+      std::any_of(ends.begin(), ends.end(), [](const ChildEnd& end) { return end.ended_by_us; });
+  if (!stuck) return 0;
   errors.Print("the run was over, but some tasks did not end and were killed");
   return static_cast<int>(ExitCode::kInternal);
 }
@@ -133,9 +159,9 @@ int RunLocalCommand(const LocalArguments& arguments, ErrorLines& errors) {
     CheckMemory(config);
     if (arguments.in_process) return RunThreads(config, result);
     const ResultMemory memory;
-    const Outcome outcome = RunChildren(arguments, config, memory.fd());
-    const int exit_code = Judge(outcome, config.log.dir, errors);
+    const Outcome outcome = RunChildren(arguments, config, memory);
     RunSummary summary = memory.Read();
+    const int exit_code = Judge(outcome, summary.status == "done", config.log.dir, errors);
     summary.status = StatusOf(outcome, exit_code, summary.status);
     summary.wall_s = SecondsSinceStart();
     if (summary.first_step_nanos != 0) {

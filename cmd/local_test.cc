@@ -109,7 +109,7 @@ TEST_CASE(
   AdoptOrphans();
   const Local job(EndlessJob());
   const std::string logs = job.directory + "/logs";
-  const auto run = job.Start({"--set", "log.dir=" + logs});
+  const auto run = job.Start({"--set", "log.dir=" + logs, "--set", "failure.worker_lost=fail"});
   REQUIRE(run->WaitForLine("worker 1 | epoch"));
   const pid_t victim = ChildOf(*run, "worker", 1);
   REQUIRE(victim > 0);
@@ -128,6 +128,55 @@ TEST_CASE(
   }
   CHECK(ReadResult(job.result).at("status") == "peer_lost");
   CHECK(NoneLeft());
+}
+
+// Takes long enough, whatever the machine, for a worker to be killed in its middle.
+std::string LongJob() {
+  return "model: {kind: linear, inputs: 2}\n"
+         "data: {train: {format: synthetic, name: linear}}\n"
+         "train: {batch_size: 20000, steps: 1000}\n"
+         "hooks: {log_every_steps: 10}\n"
+         "failure: {detect_s: 1, wait_s: 0.5}\n";
+}
+
+TEST_CASE("local: a run goes on without a worker that is killed; it ends with 0 and names the worker") {
+  AdoptOrphans();
+  const Local job(LongJob());
+  const auto run = job.Start({"--workers", "3"});
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  kill(ChildOf(*run, "worker", 1), SIGKILL);
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  CHECK(code == 0);
+  CHECK(
+      Contains(run->standard_error(), "dtrain: worker 1 was killed by SIGKILL; the run went on without it"));
+  const nlohmann::json result = ReadResult(job.result);
+  REQUIRE(result.is_object());
+  CHECK(result.at("status") == "done");
+  CHECK(result.at("global_step") == 1000);
+  CHECK(result.at("local_steps").size() == 3);
+  CHECK(NoneLeft());
+}
+
+TEST_CASE("local: with worker_lost wait a worker that is killed ends the run with 4 after wait_s, by name") {
+  AdoptOrphans();
+  const Local job(EndlessJob() + "failure: {detect_s: 1, wait_s: 0.5, worker_lost: wait}\n");
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  kill(ChildOf(*run, "worker", 1), SIGKILL);
+  CHECK(RunToEnd(*run) == 4);
+  CAPTURE(run->standard_error());
+  CHECK(Contains(run->standard_error(), "failure.wait_s"));
+  CHECK(Contains(run->standard_error(), "dtrain: worker 1 was killed by SIGKILL"));
+  CHECK(ReadResult(job.result).at("status") == "peer_lost");
+  CHECK(NoneLeft());
+}
+
+TEST_CASE("local: fewer workers than cluster.min_workers are refused, with the remedy") {
+  const Local job(LinearJob(20) + "cluster: {min_workers: 3}\n");
+  const auto run = job.Start({"--workers", "2"});
+  CHECK(RunToEnd(*run) == 2);
+  CHECK(Contains(run->standard_error(), "Try --workers 3."));
 }
 
 TEST_CASE("local: a ps that is killed is named, not the workers that lost it") {

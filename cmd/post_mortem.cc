@@ -74,6 +74,12 @@ std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends) {
   return victim;
 }
 
+std::string LossReport(const ChildEnd& end) {
+  const bool stuck = end.ended_by_us && end.signal == SIGKILL;
+  return fmt::format("{} {}; the run went on without it", end.name,
+                     stuck ? "did not end and was killed" : HowItEnded(end));
+}
+
 std::string FailureReport(const ChildEnd& cause, const std::vector<ChildEnd>& ends,
                           const std::string& log_directory) {
   std::string report;

@@ -14,6 +14,7 @@ struct ChildEnd {
   int exit_code = 0;
   int signal = 0;                       // that killed it; 0: it ended by itself
   bool ended_by_us = false;             // we had asked it to end
+  bool expendable = false;              // the run may have gone on without it
   std::vector<std::string> last_lines;  // each with its newline
 };
 
@@ -23,6 +24,9 @@ int ExitCodeOf(const ChildEnd& end);
 // Index into `ends` (in the order of dying) of the first causal failure. A child that ended because a peer
 // was lost (exit 4) is a victim as long as another has failed in its own right. Unset: nobody failed.
 std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends);
+
+// One line about a child that the run went on without.
+std::string LossReport(const ChildEnd& end);
 
 // The last lines on standard error: what the cause said last, where the logs are, and in the very last line
 // who, how, why and what to do. `log_directory` empty: there are no logs.

@@ -12,6 +12,12 @@
 
 namespace dtrain {
 
+namespace {
+
+constexpr std::string_view kBegun = "\n";  // before the result, where JSON takes any blanks
+
+}  // namespace
+
 ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int fd)
     : path_(path), errors_(errors), fd_(fd) {
   if (path_.empty()) return;
@@ -26,6 +32,12 @@ ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int fd
     throw UserError("--result {}", error.what());
   }
   unlink(path_.c_str());
+}
+
+void ResultFile::NoteBegun() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  // A failure shows when the result itself is written.
+  if (fd_ >= 0 && !written_) WriteAll(fd_, kBegun);
 }
 
 void ResultFile::Write(const RunSummary& summary) {

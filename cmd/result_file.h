@@ -19,6 +19,8 @@ class ResultFile {
   // `fd`, -1 for none: from a `dtrain local`, which completes what is written there as wire JSON.
   ResultFile(const std::string& path, const ErrorLines& errors, int fd = -1);
 
+  // The run has begun: the `dtrain local` behind `fd` sees something there.
+  void NoteBegun();
   // The first call writes, later ones do nothing. Throws IoError when the disk has failed meanwhile.
   void Write(const RunSummary& summary);
   // For a run that has not got to its own summary. A write that fails is reported, not thrown: how the run

@@ -26,7 +26,8 @@ bool IsObject(const std::string& line) { return line.front() == '{' && nlohmann:
 Supervisor::Supervisor(Patience patience, Console& console, bool json)
     : patience_(patience), console_(console), json_(json), signals_({SIGINT, SIGTERM, SIGCHLD}) {}
 
-void Supervisor::Start(const std::vector<ChildCommand>& commands) {
+void Supervisor::Start(const std::vector<ChildCommand>& commands, std::function<bool()> begun) {
+  begun_ = std::move(begun);
   for (const ChildCommand& command : commands) children_.push_back(std::make_unique<ChildProcess>(command));
   reaped_.assign(children_.size(), false);
 }
@@ -93,8 +94,10 @@ void Supervisor::OnChildEnd(size_t i) {
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   end.ended_by_us = phase_ == Phase::kAsked || phase_ == Phase::kKilled;
   end.last_lines.assign(child.last_lines().begin(), child.last_lines().end());
+  end.expendable = child.expendable();
   const bool failed = end.signal != 0 || end.exit_code != 0;
   outcome_.ends.push_back(std::move(end));
+  if (failed && child.expendable() && begun_()) return;  // the others know what to do
   if (phase_ == Phase::kRunning) {
     Enter(Phase::kEnding, failed ? patience_.after_failure : patience_.after_success);
   } else if (phase_ == Phase::kEnding && failed) {
@@ -107,7 +110,6 @@ void Supervisor::OnDeadline() {
     case Phase::kRunning:
       return;
     case Phase::kEnding:
-      outcome_.stuck = !FindCause(outcome_.ends).has_value();
       SignalAll(SIGTERM);
       return Enter(Phase::kAsked, patience_.after_sigterm);
     case Phase::kAsked:

@@ -1,8 +1,9 @@
 // Supervisor: runs the children of `dtrain local` until all have ended: passes their lines on, ends the rest
-// when one fails, forwards SIGINT and SIGTERM. One event loop; it waits only for events and deadlines.
-// Owner: the local command. Thread: the main thread only (see child_process.h).
+// when one fails that they need, forwards SIGINT and SIGTERM. One event loop; it waits only for events and
+// deadlines. Owner: the local command. Thread: the main thread only (see child_process.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +26,6 @@ struct Patience {
 struct Outcome {
   std::vector<ChildEnd> ends;  // in the order of dying
   int stop_signal = 0;         // SIGINT or SIGTERM that the parent got
-  bool stuck = false;          // a child did not end although the run was over
 };
 
 class Supervisor {
@@ -33,8 +33,9 @@ class Supervisor {
   // The children's lines go to `console`; with `json` those that are no objects, such as of a crash, as the
   // text of one.
   Supervisor(Patience patience, Console& console, bool json);
-  // Starts every child. Throws IoError; destruction kills those that run.
-  void Start(const std::vector<ChildCommand>& commands);
+  // Starts every child. Throws IoError; destruction kills those that run. `begun`: whether the run has begun,
+  // so that the others may go on without an expendable child; asked when one fails.
+  void Start(const std::vector<ChildCommand>& commands, std::function<bool()> begun);
   // Returns when all are reaped.
   Outcome Run();
 
@@ -57,6 +58,7 @@ class Supervisor {
   Console& console_;
   const bool json_;
   SignalPipe signals_;
+  std::function<bool()> begun_;
   std::vector<std::unique_ptr<ChildProcess>> children_;
   std::vector<bool> reaped_;
   Phase phase_ = Phase::kRunning;

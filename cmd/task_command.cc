@@ -41,6 +41,7 @@ int RunLogged(const TaskArguments& arguments, const Config& config, ExitHooks& h
   options.listening_fd = arguments.listening_fd;
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
+  options.on_begun = [&result] { result.NoteBegun(); };
   ExitCode code = ExitCode::kOk;
   try {
     result.Write(RunTask(config, *arguments.task, *transport, log, options));

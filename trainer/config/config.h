@@ -30,10 +30,12 @@ enum class ScheduleKind { kConstant, kStep, kExponential, kInverseTime, kCosine 
 enum class PlacementPolicy { kBytes, kRoundRobin, kPin };
 enum class EvalOn { kTest, kValidation };
 enum class EvalBy { kChief, kAll };
+enum class WorkerLost { kContinue, kWait, kFail };
 
 struct ClusterConfig {
-  std::vector<std::string> ps;      // addresses, "host:port"
-  std::vector<std::string> worker;  // worker 0 is the chief
+  std::vector<std::string> ps;         // addresses, "host:port"
+  std::vector<std::string> worker;     // worker 0 is the chief
+  std::optional<int64_t> min_workers;  // unset: all
 };
 
 struct InitConfig {
@@ -145,6 +147,8 @@ struct SummaryConfig {
 struct FailureConfig {
   double detect_s = 10;
   double startup_timeout_s = 120;
+  WorkerLost worker_lost = WorkerLost::kContinue;
+  double wait_s = 300;
 };
 
 struct NetConfig {

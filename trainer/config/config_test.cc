@@ -11,13 +11,13 @@ TEST_CASE("task name: says role and index") {
 }
 
 TEST_CASE("task name with address: takes the address from the list of its role") {
-  const ClusterConfig cluster = {{"a:1", "b:2"}, {"c:3"}};
+  const ClusterConfig cluster = {{"a:1", "b:2"}, {"c:3"}, {}};
   CHECK(TaskNameAndAddress(cluster, {Role::kPs, 1}) == "ps 1 (b:2)");
   CHECK(TaskNameAndAddress(cluster, {Role::kWorker, 0}) == "worker 0 (c:3)");
 }
 
 TEST_CASE("task name with address: of a task outside the cluster is the name alone") {
-  const ClusterConfig cluster = {{"a:1"}, {"c:3"}};
+  const ClusterConfig cluster = {{"a:1"}, {"c:3"}, {}};
   CHECK(TaskNameAndAddress(cluster, {Role::kPs, 1}) == "ps 1");
   CHECK(TaskNameAndAddress(cluster, {Role::kWorker, -1}) == "worker -1");
 }

@@ -4,6 +4,12 @@
 
 namespace dtrain {
 
+bool RoundsWaitForLost(const Config& config) {
+  const auto workers = static_cast<int64_t>(config.cluster.worker.size());
+  return config.train.mode == TrainMode::kSync && config.failure.worker_lost == WorkerLost::kWait &&
+         config.train.aggregate.value_or(workers) == workers;
+}
+
 std::string FirstNondeterministicKey(const Config& config) {
   const TrainConfig& train = config.train;
   if (train.mode == TrainMode::kAsync) return "train.mode: async";

@@ -67,6 +67,12 @@ std::vector<Field> ClusterFields() {
           "worker's name: its port is not opened.")
           .Try("[\"localhost:9002\"]")
           .Required(),
+      Number(
+          DT_KEY(cluster.min_workers), kRun, kFromOne,
+          "The run starts when every ps, worker 0 and so many workers in all are there; the others may join "
+          "at any time.")
+          .Unit("workers")
+          .Unset("all of cluster.worker"),
   };
 }
 
@@ -246,6 +252,15 @@ std::vector<Field> RunningFields() {
           .Unit("seconds"),
       Number(DT_KEY(failure.startup_timeout_s), kRun, {0, kMostSeconds, true},
              "How many seconds the tasks wait for one another at the start.")
+          .Unit("seconds"),
+      Choice(
+          DT_KEY(failure.worker_lost), kRun,
+          {{"continue", WorkerLost::kContinue}, {"wait", WorkerLost::kWait}, {"fail", WorkerLost::kFail}},
+          "When a worker is lost during the run. continue: it goes on without it; wait: it does not end, and "
+          "sync has no round, until it is back; fail: the run ends with exit code 4. Without worker 0 no run "
+          "goes on."),
+      Number(DT_KEY(failure.wait_s), kRun, {0, kMostSeconds, true},
+             "How many seconds a run waits for a lost task before it ends with exit code 4.")
           .Unit("seconds"),
   };
 }

@@ -39,6 +39,7 @@ class Rules {
   void CheckEffect(const Field& field);
   void CheckRequired(const Field& field);
   void CheckEnd();
+  void CheckWorkers();
   void CheckMode();
   void CheckDevices();
   void CheckAddresses();
@@ -83,6 +84,7 @@ Config Rules::Run(bool cluster_optional) {
     if (!cluster_optional || field.key.compare(0, 8, "cluster.") != 0) CheckRequired(field);
   }
   CheckEnd();
+  CheckWorkers();
   CheckMode();
   CheckDevices();
   CheckAddresses();
@@ -167,6 +169,14 @@ void Rules::CheckEnd() {
            "data.train has no end (synthetic linear without rows). Set train.steps or "
            "data.train.rows.");
   }
+}
+
+void Rules::CheckWorkers() {
+  const auto workers = static_cast<int64_t>(config_.cluster.worker.size());
+  const std::optional<int64_t>& least = config_.cluster.min_workers;
+  if (!least || workers == 0 || *least <= workers || Bad("cluster.min_workers")) return;
+  Refuse("cluster.min_workers",
+         fmt::format("must be at most the number of workers ({}). Try {}.", workers, workers));
 }
 
 void Rules::CheckMode() {

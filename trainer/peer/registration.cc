@@ -57,11 +57,11 @@ void Registration::SayHello() {
   const auto host = builder.CreateString(HostName());
   const auto version = builder.CreateString(kVersion);
   net::Message hello = encoder_.Finish(
-      {run_id_, 0, 0}, wire::CreateHello(builder, net::kProtocol,
-                                         self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
-                                         static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps_index_),
-                                         address, process, version, list, incarnation_, host,
-                                         WorkersAtOnce(config_.device)));
+      {run_id_, 0, 0},
+      wire::CreateHello(builder, net::kProtocol,
+                        self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
+                        static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps_index_), address,
+                        process, version, list, incarnation_, host, WorkersAtOnce(config_.device)));
   channel_.Send(link_.node(), hello);  // not connected yet: said again soon
 }
 

@@ -37,6 +37,10 @@ Coordinator::Standing& Coordinator::StandingOf(const Member& member) {
   return standings_[static_cast<size_t>(&member - members_.all().data())];
 }
 
+const Coordinator::Standing& Coordinator::StandingOf(const Member& member) const {
+  return standings_[static_cast<size_t>(&member - members_.all().data())];
+}
+
 bool Coordinator::IsChief(const Member& member) const {
   return member.task.role == Role::kWorker && member.task.index == 0;
 }
@@ -76,37 +80,77 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
 void Coordinator::OnReady(Member& member, uint64_t request) {
   Standing& standing = StandingOf(member);
   standing.ready = true;
-  if (phase_ == Phase::kRunning) {
+  if (phase_ == Phase::kRunning || phase_ == Phase::kEnded) {
     Start(member, request, false);
   } else if (phase_ == Phase::kInitialising && IsChief(member)) {
     Start(member, request, true);  // asked again, or a chief that came back before it was done
   } else {
     standing.ready_request = request;
-    BeginWhenAllAreReady();
+    BeginWhenEnoughAreReady();
   }
 }
 
-void Coordinator::BeginWhenAllAreReady() {
+void Coordinator::BeginWhenEnoughAreReady() {
   if (phase_ != Phase::kJoining) return;
+  size_t ready = 0;
+  int64_t workers = 0;
   for (const Member& member : members_.all()) {
-    if (!member.here() || !StandingOf(member).ready) return;
+    const bool is_ready = IsReady(member), worker = member.task.role == Role::kWorker;
+    if (!is_ready && (!worker || IsChief(member))) return;
+    ready += is_ready ? 1 : 0;
+    workers += is_ready && worker ? 1 : 0;
   }
+  if (workers < members_.least_workers()) return;
   phase_ = Phase::kInitialising;
-  log_.Info("all {} tasks are here after {:.2f} s", members_.all().size() + 1, SecondsSince(begun_));
+  const size_t all = members_.all().size();
+  disturbed_ = ready < all;
+  log_.Info("{} {} tasks are here after {:.2f} s{}", ready < all ? fmt::format("{} of", ready + 1) : "all",
+            all + 1, SecondsSince(begun_), ready < all ? "; the others may join at any time" : "");
+  for (Member& member : members_.all()) {
+    StandingOf(member).takes_part = member.task.role == Role::kWorker && IsReady(member);
+  }
   Member& chief = members_.At({Role::kWorker, 0});
   Start(chief, StandingOf(chief).ready_request, true);
+}
+
+// There is nothing left to do for it, and nobody waits for its results.
+bool Coordinator::ComesTooLate(const Member& member) const {
+  if (member.task.role != Role::kWorker || IsChief(member)) return false;
+  const Standing& standing = StandingOf(member);
+  if (phase_ == Phase::kEnded || all_done_) return true;
+  const bool waited_for = standing.lost && config_.failure.worker_lost == WorkerLost::kWait;
+  return grants_.over() && !standing.takes_part && !waited_for;
 }
 
 void Coordinator::Start(Member& member, uint64_t request, bool initialise) {
   Standing& standing = StandingOf(member);
   standing.ready_request = 0;
-  const bool steps_on = member.task.role == Role::kWorker && !standing.done;
+  if (ComesTooLate(member)) {
+    standing.told = false;
+    return SendOver(member, request);
+  }
+  const bool worker = member.task.role == Role::kWorker;
+  const bool steps_on = worker && !standing.done;
+  StartPoint point;
+  if (worker) {
+    standing.takes_part = true;
+    standing.lost = false;
+    point = start_point_(member);
+  }
   if (steps_on && !sync() && standing.open_steps == 0) Grant(member, config_.train.in_flight);
-  const uint32_t steps = steps_on && sync() ? GrantNext(member) : static_cast<uint32_t>(standing.open_steps);
+  uint32_t steps = static_cast<uint32_t>(standing.open_steps);
+  if (steps_on && sync()) steps = point.again ? 1 : GrantNext(member);
   const std::vector<uint32_t> together = StartingTogether();
   outbox_.Send(member.node, request, [&](auto& builder) {
-    return wire::CreateStart(builder, steps, initialise, static_cast<uint64_t>(member.taken),
-                             builder.CreateVector(together));
+    return wire::CreateStart(builder, steps, initialise, static_cast<uint64_t>(point.local_step),
+                             builder.CreateVector(together), point.clock, point.resume, point.version);
+  });
+}
+
+void Coordinator::SendOver(const Member& member, uint64_t request) {
+  log_.Info("{} came when the run was over", TaskName(member.task));
+  outbox_.Send(member.node, request, [&](auto& builder) {
+    return wire::CreateStart(builder, 0, false, static_cast<uint64_t>(member.taken), 0, 0, false, 0, true);
   });
 }
 
@@ -149,12 +193,15 @@ uint32_t Coordinator::GrantNext(Member& member) {
   return Grant(member, 1);
 }
 
-// Empty once a step was applied: whoever starts then joins those that are under way.
+// Empty once a step was applied: whoever starts then joins those that are under way. One that is lost already
+// is among them when rounds wait for it.
 std::vector<uint32_t> Coordinator::StartingTogether() const {
   std::vector<uint32_t> workers;
   if (global_step() > 0) return workers;
+  const bool waits = config_.failure.worker_lost == WorkerLost::kWait;
   for (const Member& member : members_.all()) {
-    if (member.task.role == Role::kWorker && member.here()) {
+    const Standing& standing = StandingOf(member);
+    if (standing.takes_part || (standing.lost && waits)) {
       workers.push_back(static_cast<uint32_t>(member.task.index));
     }
   }
@@ -199,20 +246,26 @@ void Coordinator::OnDone(Member& member, uint64_t request, const wire::Done& don
   standing.accuracy = done.accuracy();
   log_.Info("{} is done: {}", TaskName(member.task),
             Plural(static_cast<int64_t>(standing.local_steps), "local step"));
+  AnswerWhenAllDone();
+}
+
+void Coordinator::AnswerWhenAllDone() {
   Member& chief = members_.At({Role::kWorker, 0});
   if (const uint64_t waiting = StandingOf(chief).all_done_request) OnWaitAllDone(chief, waiting);
 }
 
+// Nobody who takes part, or is waited for, has still something to do.
 bool Coordinator::AllDone() const {
-  for (size_t i = 0; i < standings_.size(); ++i) {
-    if (members_.all()[i].task.role == Role::kWorker && !standings_[i].done) return false;
-  }
-  return true;
+  const bool waits = config_.failure.worker_lost == WorkerLost::kWait;
+  return std::none_of(standings_.begin(), standings_.end(), [&](const Standing& standing) {
+    return !standing.done && (standing.takes_part || (standing.lost && waits));
+  });
 }
 
 void Coordinator::OnWaitAllDone(Member& member, uint64_t request) {
   StandingOf(member).all_done_request = request;
   if (!AllDone()) return;
+  all_done_ = true;
   outbox_.Send(member.node, request, [&](auto& builder) {
     return wire::CreateAllDone(builder, static_cast<uint64_t>(global_step()));
   });
@@ -226,6 +279,9 @@ void Coordinator::OnReport(Member& member, uint64_t request, const wire::Report&
       return outbox_.Refuse(member.node, request, wire::Reason::BadRequest, "the report is not one");
     }
     Complete(&summary_);
+    if (sync() && disturbed_) {
+      log_.Info("not the weights of an undisturbed run: rounds went on without a worker, or before it came");
+    }
     summary_json_ = ToWireJson(summary_);
     phase_ = Phase::kEnded;
     ended_ = Clock::now();
@@ -246,7 +302,12 @@ void Coordinator::Complete(RunSummary* summary) const {
   for (size_t i = 0; i < standings_.size(); ++i) {
     if (members_.all()[i].task.role != Role::kWorker) continue;
     const Standing& standing = standings_[i];
-    summary->local_steps.push_back(standing.local_steps);
+    const Member& member = members_.all()[i];
+    summary->local_steps.push_back(standing.done ? standing.local_steps : member.taken);
+    if (!standing.done) {
+      const bool took_part = standing.takes_part || standing.lost || member.taken > 0;
+      (took_part ? summary->lost_workers : summary->absent_workers).push_back(member.task.index);
+    }
     summary->worker_accuracy.push_back(
         std::isnan(standing.accuracy) ? std::nullopt : std::optional<double>(standing.accuracy));
     summary->examples += standing.examples;
@@ -332,16 +393,33 @@ void Coordinator::Left(Member& member) {
   grants_.GiveBack(standing.open_steps);
   standing.open_steps = 0;
   standing.ready = false;
-  disturbed_ |= member.task.role == Role::kWorker && phase_ == Phase::kRunning && !standing.done;
+  if (standing.takes_part && begun() && (!standing.done || IsChief(member))) {
+    standing.lost = true;
+    standing.lost_at = Clock::now();
+    disturbed_ |= !RoundsWaitForLost(config_);
+  }
+  standing.takes_part = false;
   standing.ready_request = standing.step_request = standing.all_done_request = standing.end_request = 0;
   if (phase_ == Phase::kEnded) standing.told = true;
   ServeWaitingSteps();
+  AnswerWhenAllDone();
 }
 
-bool Coordinator::Needs(const Member& member) const {
-  if (!begun()) return false;
-  const Standing& standing = standings_[static_cast<size_t>(&member - members_.all().data())];
-  return member.task.role == Role::kPs || IsChief(member) || !standing.done;
+Coordinator::Loss Coordinator::WhatIfLost(const Member& member) const {
+  if (!begun()) return Loss::kGoesOn;
+  if (member.task.role == Role::kPs) return Loss::kEnds;
+  const Standing& standing = StandingOf(member);
+  const bool needed = IsChief(member) || (standing.takes_part && !standing.done);
+  if (!needed) return Loss::kGoesOn;
+  switch (config_.failure.worker_lost) {
+    case WorkerLost::kContinue:
+      return IsChief(member) ? Loss::kEnds : Loss::kGoesOn;
+    case WorkerLost::kWait:
+      return Loss::kWaits;
+    case WorkerLost::kFail:
+      break;
+  }
+  return Loss::kEnds;
 }
 
 std::string Coordinator::Status() const {
@@ -359,7 +437,21 @@ std::string Coordinator::Status() const {
 }
 
 void Coordinator::Tick(TimePoint now) {
-  if (phase_ != Phase::kJoining) return;
+  if (phase_ == Phase::kJoining) return CheckStart(now);
+  if (begun() && config_.failure.worker_lost == WorkerLost::kWait) CheckLost(now);
+}
+
+void Coordinator::CheckLost(TimePoint now) {
+  for (const Member& member : members_.all()) {
+    const Standing& standing = StandingOf(member);
+    if (!standing.lost || member.here() || now - standing.lost_at <= Seconds(config_.failure.wait_s))
+      continue;
+    throw PeerLost("{} was lost and is not back after {} s (failure.wait_s). Look at its log.",
+                   members_.NameOf(member), config_.failure.wait_s);
+  }
+}
+
+void Coordinator::CheckStart(TimePoint now) {
   const std::string missing = members_.Missing();
   if (!missing.empty() && now - begun_ > Seconds(config_.failure.startup_timeout_s)) {
     throw PeerLost(

@@ -1,10 +1,11 @@
-// Coordinator: what ps 0 does beyond owning a range: it waits for everybody, has the chief initialise,
-// grants the steps, collects the workers' results and ends the run.
-// Every answer is made again from state when a request is repeated.
-// Thread: the ps loop. Order of messages: docs/wire.md.
+// Coordinator: what ps 0 does beyond owning a range: it waits until enough are here, has the chief
+// initialise, grants the steps, knows which workers take part, collects their results and ends the run. Every
+// answer is made again from state when a request is repeated. Thread: the ps loop. Order of messages:
+// docs/wire.md.
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/round_plan.h"
+#include "trainer/ps/start_point.h"
 #include "trainer/ps/step_grants.h"
 #include "trainer/task/run_summary.h"
 
@@ -22,6 +24,11 @@ namespace dtrain {
 class Coordinator {
  public:
   Coordinator(const Config& config, Membership& members, Outbox& outbox, Logger& log);
+  // Where a worker that is told to start begins is for the update rule to say. Set before anything is
+  // handled.
+  void set_start_point(std::function<StartPoint(Member&)> start_point) {
+    start_point_ = std::move(start_point);
+  }
 
   // One request of the kinds that only ps 0 answers. False: not one of those.
   bool Handle(Member& member, const wire::Envelope& request);
@@ -41,17 +48,21 @@ class Coordinator {
   void Announce(const RoundDecision& round);
   // A task is gone or replaced: its open steps are granted again.
   void Left(Member& member);
+  // What the loss of this task means for the run now.
+  enum class Loss { kEnds, kGoesOn, kWaits };
+  Loss WhatIfLost(const Member& member) const;
 
-  // Start-up status line and deadline. Throws PeerLost naming who is missing.
+  // Deadlines of the start and of lost workers, and the start's status line. Throws PeerLost naming who is
+  // missing.
   void Tick(TimePoint now);
   // "joined 3 of 5; missing: ps 1 (10.0.0.2:9001)" until the start; then empty.
   std::string Status() const;
 
   int64_t global_step() const { return grants_.applied(); }
-  // All were here once, and the run is not over: from now on a lost ps cannot be replaced.
+  // The run waits for those that it needs.
+  bool joining() const { return phase_ == Phase::kJoining; }
+  // Enough were here once, and the run is not over: from now on a lost ps cannot be replaced.
   bool begun() const { return phase_ == Phase::kInitialising || phase_ == Phase::kRunning; }
-  // Whether the run has begun and cannot end without this task.
-  bool Needs(const Member& member) const;
   // The run is over, and everybody knows or has had time to ask.
   bool Finished(TimePoint now) const;
   const RunSummary& summary() const { return summary_; }
@@ -62,6 +73,9 @@ class Coordinator {
   // What ps 0 keeps of each task, beside Membership's part. Requests are 0 when none waits.
   struct Standing {
     bool ready = false;
+    bool takes_part = false;  // a worker that was told to start, and has not left since
+    bool lost = false;        // one that took part and left before it was done
+    TimePoint lost_at;
     bool done = false;
     bool told = false;  // has said Bye, or left after the end
     uint64_t ready_request = 0;
@@ -81,6 +95,7 @@ class Coordinator {
   };
 
   Standing& StandingOf(const Member& member);
+  const Standing& StandingOf(const Member& member) const;
   void OnReady(Member& member, uint64_t request);
   void OnInitialised(Member& member, uint64_t request);
   void OnNeedStep(Member& member, uint64_t request);
@@ -94,12 +109,18 @@ class Coordinator {
   bool sync() const { return config_.train.mode == TrainMode::kSync; }
   std::vector<uint32_t> StartingTogether() const;
 
-  void BeginWhenAllAreReady();
+  void BeginWhenEnoughAreReady();
   void Start(Member& member, uint64_t request, bool initialise);
+  void SendOver(const Member& member, uint64_t request);
+  bool ComesTooLate(const Member& member) const;
+  bool IsReady(const Member& member) const { return member.here() && StandingOf(member).ready; }
+  void CheckStart(TimePoint now);
+  void CheckLost(TimePoint now);
   uint32_t Grant(Member& member, int64_t wanted);
   void CountStep();
   void ServeWaitingSteps();
   bool AllDone() const;
+  void AnswerWhenAllDone();
   void Complete(RunSummary* summary) const;
   bool IsChief(const Member& member) const;
 
@@ -107,6 +128,7 @@ class Coordinator {
   Membership& members_;
   Outbox& outbox_;
   Logger& log_;
+  std::function<StartPoint(Member&)> start_point_;
   StepGrants grants_;
   Phase phase_ = Phase::kJoining;
   std::vector<Standing> standings_;  // as Membership::all()
@@ -115,7 +137,8 @@ class Coordinator {
   TimePoint ended_;
   RunSummary summary_;
   std::string summary_json_;
-  bool disturbed_ = false;            // a worker left before it was done: rounds went on without it
+  bool all_done_ = false;             // the chief knows: no worker takes another step
+  bool disturbed_ = false;            // rounds went on without a worker that was lost or came later
   int64_t first_applied_nanos_ = 0;   // wall clock
   std::deque<RoundDecision> rounds_;  // sync: those that a ps may still ask for
 };

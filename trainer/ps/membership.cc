@@ -181,10 +181,22 @@ int Membership::workers() const {
   }));
 }
 
+int64_t Membership::least_workers() const {
+  return config_.cluster.min_workers.value_or(static_cast<int64_t>(config_.cluster.worker.size()));
+}
+
 std::string Membership::Missing() const {
-  std::vector<std::string> names;
+  std::vector<std::string> names, others;  // workers of whom only some are needed are among the others
+  int64_t more = least_workers() - 1;
   for (const Member& member : members_) {
-    if (!member.here()) names.push_back(TaskNameAndAddress(config_.cluster, member.task));
+    const bool chief_or_ps = member.task.role == Role::kPs || member.task.index == 0;
+    if (member.here() && !chief_or_ps) --more;
+    if (member.here()) continue;
+    (chief_or_ps ? names : others).push_back(TaskNameAndAddress(config_.cluster, member.task));
+  }
+  if (more > 0) {
+    const bool some = more < static_cast<int64_t>(others.size());
+    names.push_back(fmt::format("{}{}", some ? fmt::format("{} of ", more) : "", fmt::join(others, ", ")));
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }

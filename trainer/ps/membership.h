@@ -61,7 +61,10 @@ class Membership {
 
   int joined() const;
   int workers() const;  // of those that are here
-  // "ps 1 (10.0.0.2:9001), worker 2 (...)": tasks of the spec that are not here; empty when all are.
+  // cluster.min_workers.
+  int64_t least_workers() const;
+  // Whom the start needs and who is not here, empty when all are: "ps 1 (10.0.0.2:9001), worker 2 (...)".
+  // Where fewer are needed than may come: "1 of worker 1 (...), worker 2 (...)".
   std::string Missing() const;
   std::string NameOf(const Member& member) const;  // "worker 1 (address; host, pid 123)"
 

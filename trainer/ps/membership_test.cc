@@ -56,6 +56,20 @@ TEST_CASE("membership: tasks that are not here are named with their addresses") 
   CHECK(members.NameOf(*members.Find(kFirst)) == "worker 1 (127.0.0.1:11002; host, pid 7)");
 }
 
+TEST_CASE("membership: only as many workers are missing as the start needs, beside worker 0") {
+  Config config = LinearCluster(1, 4, 10);
+  config.cluster.min_workers = 3;
+  Membership members(config, {Role::kPs, 0});
+  CHECK(members.Missing() ==
+        "worker 0 (127.0.0.1:11001), 2 of worker 1 (127.0.0.1:11002), worker 2 (127.0.0.1:11003), worker 3 "
+        "(127.0.0.1:11004)");
+  members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), Clock::now(), Open);
+  members.Admit(kSecond, HelloMessage(config, wire::Role::Worker, 2).get(), Clock::now(), Open);
+  CHECK(members.Missing() == "1 of worker 1 (127.0.0.1:11002), worker 3 (127.0.0.1:11004)");
+  members.Admit(0x3000000000000000, HelloMessage(config, wire::Role::Worker, 3).get(), Clock::now(), Open);
+  CHECK(members.Missing() == "");
+}
+
 TEST_CASE("membership: the heartbeat connection belongs to the same member") {
   const Config config = LinearCluster(1, 1, 10);
   Membership members(config, {Role::kPs, 0});

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/crc32c.h"
+#include "trainer/config/determinism.h"
 #include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
 
@@ -21,6 +22,7 @@ ParameterShard::ParameterShard(const Config& config, const Layout& layout, int p
       ps_index_(ps_index),
       range_(layout.ps.at(static_cast<size_t>(ps_index))),
       optimizer_(MakeOptimizer(config, range_.size())),
+      keeps_previous_(RoundsWaitForLost(config)),
       capacity_(static_cast<size_t>(BlockOf(range_, 0).size()) * sizeof(float)) {
   for (int64_t i = 0; i < BlockCount(range_); ++i) blocks_.emplace_back(BlockOf(range_, i), capacity_);
 }
@@ -38,7 +40,12 @@ void ParameterShard::Initialise() {
 template <typename Make>
 void ParameterShard::Update(Block& block, Make&& make) {
   float* const weights = block.weights.floats();
-  if (block.weights.lent()) {
+  if (keeps_previous_) {
+    net::LentBuffer& next = NextVersion(block);
+    make(weights, next.floats());
+    std::swap(block.weights, next);
+    block.previous_checksum = block.checksum;
+  } else if (block.weights.lent()) {
     net::LentBuffer& spare = FreeSpare();
     make(weights, spare.floats());
     std::swap(block.weights, spare);
@@ -63,6 +70,7 @@ void ParameterShard::ApplyMean(int64_t index, const std::vector<net::TensorView>
   Block& block = blocks_[static_cast<size_t>(index)];
   if (gradients.empty()) {
     ++block.version;
+    block.previous.reset();
     return;
   }
   if (gradients.size() == 1) return Apply(index, gradients[0]);
@@ -81,6 +89,13 @@ void ParameterShard::ApplyMean(int64_t index, const std::vector<net::TensorView>
                         reinterpret_cast<const std::byte*>(sum_.data()), size);
     }
   });
+}
+
+// The buffer of the version before the previous one; it and the current one then change places.
+net::LentBuffer& ParameterShard::NextVersion(Block& block) {
+  if (!block.previous) block.previous.emplace(capacity_);
+  if (block.previous->lent()) std::swap(*block.previous, FreeSpare());
+  return *block.previous;
 }
 
 net::LentBuffer& ParameterShard::FreeSpare() {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gpu/ops.h"
@@ -45,6 +46,10 @@ class ParameterShard {
 
   // The current version, lent; to be sent exactly once.
   net::LentBytes Lend(int64_t block) const { return At(block).weights.Lend(0, bytes(block)); }
+  // The version before the current one, where it is kept (RoundsWaitForLost) and there is one.
+  bool has_previous(int64_t block) const { return At(block).previous.has_value(); }
+  net::LentBytes LendPrevious(int64_t block) const { return At(block).previous->Lend(0, bytes(block)); }
+  uint64_t previous_checksum(int64_t block) const { return At(block).previous_checksum; }
   // xxh3 of the current version, made when the version was; 0 unless net.checksum.
   uint64_t checksum(int64_t block) const { return At(block).checksum; }
 
@@ -58,12 +63,15 @@ class ParameterShard {
     net::LentBuffer weights;
     uint64_t version = 0;
     uint64_t checksum = 0;
+    std::optional<net::LentBuffer> previous;
+    uint64_t previous_checksum = 0;
   };
 
   const Block& At(int64_t block) const { return blocks_[static_cast<size_t>(block)]; }
   template <typename Make>
   void Update(Block& block, Make&& make);
   net::LentBuffer& FreeSpare();
+  net::LentBuffer& NextVersion(Block& block);
   void Checksum(Block& block);
 
   const Config& config_;
@@ -71,6 +79,7 @@ class ParameterShard {
   const int ps_index_;
   const Range range_;
   std::unique_ptr<Optimizer> optimizer_;
+  const bool keeps_previous_;
   const size_t capacity_;  // of every buffer: that of the largest block, because they change places
   std::vector<Block> blocks_;
   std::vector<net::LentBuffer> spares_;  // bounded by the replies that can be out

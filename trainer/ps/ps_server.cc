@@ -38,6 +38,7 @@ PsServer::PsServer(const Config& config, TaskId self, const Layout& layout, net:
     coordinator_ = std::make_unique<Coordinator>(config, members_, outbox_, log_);
   }
   rule_ = MakeUpdateRule({config, shard_, members_, outbox_, coordinator_.get()});
+  if (coordinator_) coordinator_->set_start_point([this](Member& worker) { return rule_->OnStart(worker); });
   if (self.index != 0) {
     uplink_ = std::make_unique<Uplink>(config, self, channel, transport, activity_, *rule_, log_);
   }
@@ -78,6 +79,7 @@ void PsServer::Tick(TimePoint now) {
   if (uplink_) uplink_->Tick(now);
   if (uplink_) outbox_.set_run_id(uplink_->run_id());
   WatchMembers(now);
+  rule_->Tick();
 }
 
 void PsServer::WatchMembers(TimePoint now) {
@@ -85,12 +87,27 @@ void PsServer::WatchMembers(TimePoint now) {
     const std::string text =
         fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", members_.NameOf(*member),
                     static_cast<double>(member->silent.count()) / 1000, config_.failure.detect_s);
-    if (coordinator_ && coordinator_->Needs(*member)) {
-      throw PeerLost("{}. Look at its log.", text);
-    }
-    log_.Warning("{}", text);
-    Forget(*member);
+    OnLoss(*member, text);
   }
+}
+
+// Ends the run, or goes on, as failure.worker_lost says.
+void PsServer::OnLoss(Member& member, const std::string& why) {
+  using Loss = Coordinator::Loss;
+  const Loss loss = coordinator_ ? coordinator_->WhatIfLost(member) : Loss::kGoesOn;
+  const bool chief = member.task.role == Role::kWorker && member.task.index == 0;
+  if (loss == Loss::kEnds) {
+    if (member.task.role == Role::kPs) throw PeerLost("{}. Look at its log.", why);
+    throw PeerLost(
+        "{}; {}. Look at its log.", why,
+        chief ? "the run cannot go on without its chief, worker 0" : "failure.worker_lost is fail");
+  }
+  if (loss == Loss::kWaits) {
+    log_.Warning("{}; the run waits for it up to {} s (failure.wait_s)", why, config_.failure.wait_s);
+  } else {
+    log_.Warning("{}{}", why, coordinator_ && coordinator_->begun() ? "; the run goes on without it" : "");
+  }
+  Forget(member);
 }
 
 // The member has to say Hello again. Before the start a lost ps takes the workers' registrations along: they
@@ -98,7 +115,7 @@ void PsServer::WatchMembers(TimePoint now) {
 void PsServer::Forget(Member& member) {
   if (coordinator_) coordinator_->Left(member);
   members_.Remove(member);
-  rule_->Left(member);
+  rule_->Lost(member);
   if (member.task.role == Role::kPs) ForgetWorkers();
 }
 
@@ -119,7 +136,9 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
   if (const auto* hello = envelope->body_as_Hello()) return OnHello(from, *hello);
   Member* member = members_.Find(from);
   if (member == nullptr) {
-    return outbox_.Refuse(from, envelope->request(), Reason::Unregistered, "say Hello first");
+    const bool same_run = envelope->run_id() != 0 && envelope->run_id() == outbox_.run_id();
+    return outbox_.Refuse(from, envelope->request(), Reason::Unregistered,
+                          same_run ? GivenUpText() : "it was restarted, or has not met this task");
   }
   member->heard = true;
   if (envelope->body_type() == Body::Heartbeat) return OnHeartbeat(from);
@@ -128,6 +147,12 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
   }
   HandleMember(*member, *envelope, message);
   if (summary_ && coordinator_->global_step() != summarised_step_) SummariseStep();
+}
+
+std::string PsServer::GivenUpText() const {
+  return fmt::format(
+      "it gave this task up, which it had not heard for {} s (failure.detect_s), or another took its index",
+      config_.failure.detect_s);
 }
 
 // Requests are taken in the order of their numbers; a gap means that one was lost and comes again.
@@ -141,7 +166,7 @@ bool PsServer::TakeRequest(Member& member, uint64_t request, bool* repeated) {
 }
 
 void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net::Message& message) {
-  if (const auto* abort = envelope.body_as_Abort()) return OnAbort(*abort);
+  if (const auto* abort = envelope.body_as_Abort()) return OnAbort(member, *abort);
   const uint64_t request = envelope.request();
   bool repeated = false;
   if (!TakeRequest(member, request, &repeated)) return;
@@ -153,7 +178,7 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
       if (repeated) return OnRepeated(member, request, envelope.body_as_Push()->block());
       return OnPush(member, request, *envelope.body_as_Push(), message);
     case Body::Pull:
-      if (repeated) return OnRepeated(member, request, envelope.body_as_Pull()->block());
+      if (repeated) return OnRepeatedPull(member, request, *envelope.body_as_Pull());
       return OnPull(member, request, *envelope.body_as_Pull());
     case Body::Initialise:
       if (member.task.role != Role::kWorker || member.task.index != 0) return;
@@ -201,7 +226,7 @@ void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
   }
   // What it had open before this Hello.
   if (coordinator_ && (decision.replaced || was_here)) coordinator_->Left(member);
-  rule_->Left(member);
+  rule_->Lost(member);
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
   outbox_.Send(from, 0, [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms); });
 }
@@ -255,6 +280,12 @@ void PsServer::OnRepeated(Member& member, uint64_t request, int64_t block) {
   rule_->OnRepeated(member, request, block);
 }
 
+void PsServer::OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull) {
+  if (!shard_.initialised()) return DropFrame(member.node, kNotInitialised);
+  if (pull.block() >= shard_.block_count()) return DropFrame(member.node, kNoSuchBlock);
+  rule_->OnRepeatedPull(member, request, pull);
+}
+
 // Empty for a gradient that may be applied.
 std::string PsServer::WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient) {
   if (push.block() != member.next_block) {
@@ -287,7 +318,15 @@ void PsServer::OnChecksums(Member& member, uint64_t request) {
   });
 }
 
-void PsServer::OnAbort(const wire::Abort& abort) { throw PeerLost("{}", AbortText(config_.cluster, abort)); }
+// A run that diverges, or has not begun, ends with the task that failed; otherwise it is one that is lost.
+void PsServer::OnAbort(Member& member, const wire::Abort& abort) {
+  const std::string text = AbortText(config_.cluster, abort);
+  const bool of_run = abort.exit_code() == static_cast<int>(ExitCode::kDiverged);
+  if (of_run || !coordinator_ || coordinator_->joining()) throw PeerLost("{}", text);
+  if (coordinator_->WhatIfLost(member) == Coordinator::Loss::kEnds) throw PeerLost("{}", text);
+  OnLoss(member, fmt::format("{} ended with exit code {}: {}", members_.NameOf(member), abort.exit_code(),
+                             ShortText(abort.text()->str())));
+}
 
 void PsServer::Abort(int exit_code, const std::string& text) {
   if (uplink_) return uplink_->Abort(exit_code, text);

@@ -46,11 +46,14 @@ class PsServer {
   void OnHeartbeat(net::NodeId from);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
+  void OnLoss(Member& member, const std::string& why);
+  std::string GivenUpText() const;
+  void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull);
   void OnRepeated(Member& member, uint64_t request, int64_t block);
   std::string WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient);
   void SummariseStep();
   void OnChecksums(Member& member, uint64_t request);
-  void OnAbort(const wire::Abort& abort);
+  void OnAbort(Member& member, const wire::Abort& abort);
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);
   void DropFrame(net::NodeId from, const char* why);
   void TakeByes(TimePoint deadline, std::set<net::NodeId>* untold);

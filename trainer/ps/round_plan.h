@@ -6,13 +6,18 @@
 // A round is decided when min(aggregate, workers that can still contribute) fresh gradients are here. With
 // fewer than all it is Chen et al.'s backup workers (arXiv:1604.00981). Nobody can contribute: an empty round
 // answers those that wait.
-// Thread: ps 0's loop.
+//
+// A worker that is lost leaves, or is absent: rounds then wait for it as for one that is computing. Those
+// that have begun or returned meanwhile, and can make up for it, are answered by an empty round. Thread: ps
+// 0's loop.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <vector>
+
+#include "trainer/ps/start_point.h"
 
 namespace dtrain {
 
@@ -36,7 +41,13 @@ class RoundPlan {
   void Expect(int worker) { standings_[static_cast<size_t>(worker)].expected = true; }
   // An exchange of the worker is here: a gradient of the weights of `version`, or none.
   void Offer(RoundExchange exchange, std::optional<uint64_t> version);
-  void Leave(int worker) { standings_[static_cast<size_t>(worker)] = Standing(); }
+  void Leave(int worker);
+  // The worker is lost and will return: what it had offered is dropped, and rounds go on waiting for it.
+  void Lose(int worker);
+  // It is back. Unset: it begins like a newcomer, with an exchange that contributes nothing. Only where every
+  // round takes all workers (aggregate = workers) and waits for the absent does it have a place to go on
+  // from.
+  std::optional<StartPoint> Return(int worker);
 
   // The next round, where one can be decided; to be called until there is none.
   std::optional<RoundDecision> Next();
@@ -50,10 +61,14 @@ class RoundPlan {
     bool expected = false;
     Open open = Open::kNone;
     uint64_t incarnation = 0;
+    bool absent = false;           // lost, and waited for
+    int64_t contributions = 0;     // rounds that have a gradient of it
+    std::optional<uint64_t> last;  // the version that the latest of them was of
   };
 
   bool Over() const { return total_ && version_ >= static_cast<uint64_t>(*total_); }
   int64_t Count(Open open) const;
+  bool WaitsForAbsent(int64_t fresh, int64_t under_way) const;
   RoundDecision Take(bool with_contributors);
 
   const int64_t aggregate_;

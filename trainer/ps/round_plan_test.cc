@@ -113,5 +113,68 @@ TEST_CASE("round plan: after the last round what is late is answered at once") {
   CHECK(plan.version() == 1);
 }
 
+TEST_CASE("round plan: a worker that is absent is waited for, and goes on in the round that it left") {
+  RoundPlan plan = Begun(2, 2);
+  plan.Offer({0, 1}, 0);
+  plan.Offer({1, 1}, 0);
+  plan.Lose(1);  // its gradient of version 0 is dropped
+  CHECK(NextText(plan) == "");
+  const std::optional<StartPoint> point = plan.Return(1);
+  REQUIRE(point.has_value());
+  CHECK_FALSE(point->again);
+  CHECK(point->version == 0);
+  CHECK(point->local_step == 0);
+  plan.Offer({1, 2}, 0);
+  CHECK(NextText(plan) == "2: 0 1 |");
+}
+
+TEST_CASE("round plan: one that is back computes its last gradient again, since a ps may have missed it") {
+  RoundPlan plan = Begun(2, 2);
+  for (uint64_t version = 0; version < 3; ++version) {
+    plan.Offer({0, 1}, version);
+    plan.Offer({1, 1}, version);
+    CHECK(plan.Next().has_value());
+  }
+  plan.Lose(1);
+  for (int copy = 0; copy < 2; ++copy) {  // its Start may get lost too
+    const std::optional<StartPoint> point = plan.Return(1);
+    REQUIRE(point.has_value());
+    CHECK(point->again);
+    CHECK(point->version == 2);
+    CHECK(point->local_step == 2);
+  }
+}
+
+TEST_CASE("round plan: one that was lost before the first round begins with the others, who do not wait") {
+  RoundPlan plan(3, 3, std::nullopt);
+  for (int worker = 0; worker < 3; ++worker) plan.Expect(worker);
+  plan.Lose(2);
+  plan.Offer({0, 1}, std::nullopt);
+  CHECK(NextText(plan) == "");
+  CHECK_FALSE(plan.Return(2).has_value());
+  plan.Lose(2);
+  plan.Offer({1, 1}, std::nullopt);
+  CHECK(NextText(plan) == "1: | 0 1");
+  plan.Offer({0, 1}, 0);
+  plan.Offer({1, 1}, 0);
+  CHECK(NextText(plan) == "");
+  CHECK(plan.Return(2)->version == 0);
+  plan.Offer({2, 5}, 0);
+  CHECK(NextText(plan) == "2: 0 1 2 |");
+}
+
+TEST_CASE("round plan: with a backup worker one that returns makes up for another that is absent") {
+  RoundPlan plan = Begun(3, 2);
+  plan.Lose(0);
+  plan.Lose(1);
+  plan.Offer({2, 1}, 0);
+  CHECK(NextText(plan) == "");
+  plan.Return(1);
+  plan.Offer({1, 2}, std::nullopt);
+  CHECK(NextText(plan) == "2: | 1");
+  plan.Offer({1, 2}, 0);
+  CHECK(NextText(plan) == "3: 1 2 |");
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -2,13 +2,26 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 namespace dtrain {
+namespace {
+
+constexpr int kNobody = -1;
+
+// A sum with the bound must not overflow, whatever a peer says.
+int64_t ClockIn(const wire::Pull& pull) {
+  return static_cast<int64_t>(std::min<uint64_t>(pull.clock(), std::numeric_limits<int64_t>::max() / 2));
+}
+
+}  // namespace
 
 SspRule::SspRule(const PsParts& parts)
     : UpdateRule(parts),
       workers_(static_cast<int>(parts.config.cluster.worker.size())),
-      clocks_(static_cast<size_t>(parts.shard.block_count()) * static_cast<size_t>(workers_)) {}
+      clocks_(static_cast<size_t>(parts.shard.block_count()) * static_cast<size_t>(workers_)),
+      turns_(static_cast<size_t>(workers_)) {}
 
 // The smallest count of those that count; without any, the largest number.
 int64_t SspRule::Slowest(int64_t block) {
@@ -20,12 +33,25 @@ int64_t SspRule::Slowest(int64_t block) {
   return slowest;
 }
 
-void SspRule::Enter(int worker, int64_t block) {
+void SspRule::Enter(int worker, int64_t block, int64_t gradients) {
   Clock& clock = At(worker, block);
-  if (clock.counts) return;
-  const int64_t slowest = Slowest(block);
-  if (slowest != std::numeric_limits<int64_t>::max()) clock.gradients = slowest;
+  clock.gradients = gradients;
   clock.counts = true;
+}
+
+void SspRule::EnterEverywhere(int worker, int64_t gradients) {
+  for (int64_t block = 0; block < parts_.shard.block_count(); ++block) Enter(worker, block, gradients);
+}
+
+// It counts here from now on, so that nobody gets away from it while it is on its way to the others.
+StartPoint SspRule::OnStart(Member& member) {
+  const int64_t last = parts_.shard.block_count() - 1;
+  const Clock& own = At(member.task.index, last);
+  const int64_t slowest = Slowest(last);
+  const bool alone = slowest == std::numeric_limits<int64_t>::max();
+  const int64_t begins = own.counts || alone ? own.gradients : slowest;
+  EnterEverywhere(member.task.index, begins);
+  return {member.taken, static_cast<uint64_t>(begins), false, 0, false};
 }
 
 void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
@@ -36,10 +62,14 @@ void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
     for (const uint32_t worker : *pull.workers()) {
       const Member* other = parts_.members.Worker(static_cast<int64_t>(worker));
       if (other == nullptr || !other->here()) continue;
-      for (int64_t block = 0; block < parts_.shard.block_count(); ++block) Enter(other->task.index, block);
+      EnterEverywhere(other->task.index, 0);
     }
   }
-  if (pull.enter()) Enter(member.task.index, pull.block());
+  if (pull.enter()) Enter(member.task.index, pull.block(), ClockIn(pull));
+  if (pull.enter() && TakesTurns(pull.block())) {
+    turns_.Place(member.task.index, member.host, member.at_once);
+    turns_.Begin(member.task.index, dtrain::Clock::now());
+  }
   if (!pull.enter() && pull.block() == 0) Left(member);  // it evaluates, and must not hold up the others
   Answer(member, request, pull.block());
 }
@@ -51,11 +81,12 @@ void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, n
   Clock& clock = At(member.task.index, block);
   ++clock.gradients;
   clock.held = request;
+  if (TakesTurns(block)) turns_.End(member.task.index);
   if (IsLast(block)) {
     ++member.taken;
     if (parts_.coordinator != nullptr) parts_.coordinator->StepApplied(member, push.examples());
   }
-  AnswerWithinBound(block);
+  AnswerWithinBound(block, member.task.index);
 }
 
 void SspRule::OnRepeated(Member& member, uint64_t request, int64_t block) {
@@ -66,33 +97,62 @@ bool SspRule::Waits(const Member& member, int64_t block) const {
   return clocks_[IndexOf(member.task.index, block)].held != 0;
 }
 
-// A step is granted with the answer, not before: one that waits would keep it from the slowest, which may be
-// waiting for a step itself.
-void SspRule::AnswerWithinBound(int64_t block) {
+// The slowest first, but the pusher before all: while it may go on, it does, with what it has in its caches.
+void SspRule::AnswerWithinBound(int64_t block, int pusher) {
   const int64_t slowest = Slowest(block);
   const int64_t bound =
       std::min(slowest, std::numeric_limits<int64_t>::max() - parts_.config.train.staleness) +
       parts_.config.train.staleness;
+  within_bound_.clear();
   for (int worker = 0; worker < workers_; ++worker) {
-    Clock& clock = At(worker, block);
-    if (clock.held == 0 || clock.gradients > bound) continue;
-    Member& member = *parts_.members.Worker(worker);
-    const uint64_t request = clock.held;
-    clock.held = 0;
-    if (IsLast(block) && parts_.coordinator != nullptr) {
-      member.GrantOf(request) = parts_.coordinator->GrantNext(member);
-    }
-    Answer(member, request, block);
+    const Clock& clock = At(worker, block);
+    if (clock.held != 0 && clock.gradients <= bound) within_bound_.push_back(worker);
   }
+  const auto rank = [&](int worker) {
+    return std::make_tuple(worker != pusher, At(worker, block).gradients, worker);
+  };
+  std::sort(within_bound_.begin(), within_bound_.end(),
+            [&](int one, int other) { return rank(one) < rank(other); });
+  const bool in_turn = TakesTurns(block);
+  const TimePoint now = in_turn ? dtrain::Clock::now() : TimePoint();
+  for (const int worker : within_bound_) {
+    if (in_turn && !turns_.Free(worker, now)) continue;
+    if (in_turn) turns_.Begin(worker, now);
+    AnswerHeld(worker, block);
+  }
+}
+
+// A step is granted with the answer, not before: one that waits would keep it from the slowest, which may be
+// waiting for a step itself.
+void SspRule::AnswerHeld(int worker, int64_t block) {
+  Member& member = *parts_.members.Worker(worker);
+  const uint64_t request = std::exchange(At(worker, block).held, 0);
+  if (IsLast(block) && parts_.coordinator != nullptr) {
+    member.GrantOf(request) = parts_.coordinator->GrantNext(member);
+  }
+  Answer(member, request, block);
+}
+
+// A turn of a worker that waits for something else than a processor ends without a message.
+void SspRule::Tick() {
+  const int64_t last = parts_.shard.block_count() - 1;
+  if (TakesTurns(last)) AnswerWithinBound(last, kNobody);
+}
+
+void SspRule::Lost(Member& member) {
+  if (!waits_for_lost() || member.task.role != Role::kWorker) return Left(member);
+  turns_.End(member.task.index);
+  for (int64_t block = 0; block < parts_.shard.block_count(); ++block) At(member.task.index, block).held = 0;
 }
 
 void SspRule::Left(Member& member) {
   if (member.task.role != Role::kWorker) return;
+  turns_.End(member.task.index);
   for (int64_t block = 0; block < parts_.shard.block_count(); ++block) {
     Clock& clock = At(member.task.index, block);
     clock.counts = false;
     clock.held = 0;
-    AnswerWithinBound(block);
+    AnswerWithinBound(block, kNobody);
   }
 }
 

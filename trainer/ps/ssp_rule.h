@@ -2,12 +2,15 @@
 // when it arrives; its answer waits until the worker is at most train.staleness gradients ahead of the
 // slowest one. Every ps counts for itself, and per block: a worker's count on a block is the number of its
 // gradients applied there. So the weights of an answer hold every gradient of every worker but its last
-// `staleness`, whatever the number of ps. Workers that are lost or done do not count; one that comes later
-// begins at the slowest's count.
+// `staleness`, whatever the number of ps. Workers that are done do not count, nor do lost ones, unless the
+// run waits for them. One that comes later begins at the slowest's count, one that comes back and was waited
+// for at its own: ps 0 says which when it starts the worker, and every ps takes that. Were it to differ
+// between the ps, two workers could wait for each other, each at another ps.
 #pragma once
 
 #include <vector>
 
+#include "trainer/ps/turns.h"
 #include "trainer/ps/update_rule.h"
 
 namespace dtrain {
@@ -20,6 +23,9 @@ class SspRule : public UpdateRule {
   void OnRepeated(Member& member, uint64_t request, int64_t block) override;
   bool Waits(const Member& member, int64_t block) const override;
   void Left(Member& member) override;
+  void Lost(Member& member) override;
+  void Tick() override;
+  StartPoint OnStart(Member& member) override;
 
  private:
   // One worker on one block.
@@ -34,12 +40,19 @@ class SspRule : public UpdateRule {
   }
   Clock& At(int worker, int64_t block) { return clocks_[IndexOf(worker, block)]; }
   int64_t Slowest(int64_t block);
-  void Enter(int worker, int64_t block);
-  void AnswerWithinBound(int64_t block);
+  void Enter(int worker, int64_t block, int64_t gradients);
+  void EnterEverywhere(int worker, int64_t gradients);
+  void AnswerWithinBound(int64_t block, int pusher);
+  void AnswerHeld(int worker, int64_t block);
+  // Where it is decided whose turn it is (turns.h): at one place only, as a worker needs every block of every
+  // ps to go on.
+  bool TakesTurns(int64_t block) const { return parts_.coordinator != nullptr && IsLast(block); }
 
   const int workers_;
   std::vector<Clock> clocks_;  // by block, then worker
-  bool together_ = false;      // the workers that start together are known
+  Turns turns_;
+  std::vector<int> within_bound_;  // kept to spare the allocation
+  bool together_ = false;          // the workers that start together are known
 };
 
 }  // namespace dtrain

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/config/determinism.h"
 #include "trainer/peer/peer_link.h"
 
 namespace dtrain {
@@ -27,6 +28,7 @@ std::vector<RoundExchange> FromWire(const flatbuffers::Vector<const wire::Exchan
 SyncRule::SyncRule(const PsParts& parts)
     : UpdateRule(parts),
       workers_(static_cast<int>(parts.config.cluster.worker.size())),
+      rounds_wait_(RoundsWaitForLost(parts.config)),
       offering_block_(std::min(parts.shard.block_count(), kOpenBlocks) - 1),
       held_(static_cast<size_t>(parts.shard.block_count()) * static_cast<size_t>(workers_)),
       next_round_(static_cast<size_t>(parts.shard.block_count()), 1) {
@@ -38,6 +40,7 @@ SyncRule::SyncRule(const PsParts& parts)
 void SyncRule::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
   const int64_t block = push.block();
   const uint64_t version = push.version();
+  if (rounds_wait_ && version < parts_.shard.version(block)) return AnswerCounted(member, request, block);
   HeldOf(member.task.index, block).message = std::move(message);  // and with it `push`
   Hold(member, request, block, version, true);
 }
@@ -47,15 +50,49 @@ void SyncRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) 
     if (pull.block() == 0) Left(member);  // it evaluates, and must not hold up the others
     return Answer(member, request, pull.block());
   }
-  // The first list is every list; a later copy could name a worker that has left since.
-  if (plan_ && !together_ && pull.workers() != nullptr) {
-    together_ = true;
-    for (const uint32_t worker : *pull.workers()) {
-      const Member* other = parts_.members.Worker(static_cast<int64_t>(worker));
-      if (other != nullptr && other->here()) plan_->Expect(other->task.index);
-    }
-  }
+  if (pull.resume()) return Resume(member, request, pull.block(), pull.version());
+  if (plan_ && !together_ && pull.workers() != nullptr) ExpectTogether(*pull.workers());
   Hold(member, request, pull.block(), std::nullopt, false);
+}
+
+// The first list is every list; a later copy could name a worker that has left since.
+void SyncRule::ExpectTogether(const flatbuffers::Vector<uint32_t>& workers) {
+  together_ = true;
+  for (const uint32_t worker : workers) {
+    const Member* other = parts_.members.Worker(static_cast<int64_t>(worker));
+    if (other == nullptr || (!other->here() && !waits_for_lost())) continue;
+    plan_->Expect(other->task.index);
+    if (!other->here()) plan_->Lose(other->task.index);
+  }
+}
+
+// A worker that was waited for goes on from a version that this block has, had last, or will have next.
+void SyncRule::Resume(Member& member, uint64_t request, int64_t block, uint64_t version) {
+  const uint64_t current = parts_.shard.version(block);
+  if (version + 1 == current && parts_.shard.has_previous(block)) {
+    return AnswerPrevious(member, request, block);
+  }
+  if (version <= current) return Answer(member, request, block);
+  Held& held = HeldOf(member.task.index, block);
+  held = Held();
+  held.request = request;
+  held.resumes = true;
+}
+
+void SyncRule::AnswerResuming(int64_t block) {
+  for (int worker = 0; worker < workers_; ++worker) {
+    if (!HeldOf(worker, block).resumes) continue;
+    const Held held = std::exchange(HeldOf(worker, block), Held());
+    Answer(*parts_.members.Worker(worker), held.request, block);
+  }
+}
+
+// The gradient that this one repeats was in a round which this block has applied.
+void SyncRule::AnswerCounted(Member& member, uint64_t request, int64_t block) {
+  if (IsLast(block) && parts_.coordinator != nullptr) {
+    member.GrantOf(request) = parts_.coordinator->GrantNext(member);
+  }
+  Answer(member, request, block);
 }
 
 void SyncRule::Hold(Member& member, uint64_t request, int64_t block, std::optional<uint64_t> version,
@@ -64,7 +101,9 @@ void SyncRule::Hold(Member& member, uint64_t request, int64_t block, std::option
   held.request = request;
   held.is_push = is_push;
   // As much as a worker sends without an answer is here; what follows, to every ps, a round may count on.
-  if (plan_ && block == offering_block_) {
+  // One that is of an older version, and waited for, is in a round already.
+  const bool decided = rounds_wait_ && plan_ && version && *version < plan_->version();
+  if (plan_ && block == offering_block_ && !decided) {
     plan_->Offer({member.task.index, member.incarnation}, version);
     DecideRounds();
     return AdvanceAll();
@@ -76,20 +115,45 @@ void SyncRule::OnRepeated(Member& member, uint64_t request, int64_t block) {
   if (HeldOf(member.task.index, block).request != request) Answer(member, request, block);
 }
 
+void SyncRule::OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull) {
+  if (HeldOf(member.task.index, pull.block()).request == request) return;
+  if (pull.resume()) return Resume(member, request, pull.block(), pull.version());
+  Answer(member, request, pull.block());
+}
+
 bool SyncRule::Waits(const Member& member, int64_t block) const {
   return held_[IndexOf(member.task.index, block)].request != 0;
 }
 
-void SyncRule::Left(Member& member) {
-  if (member.task.role != Role::kWorker) return;
+void SyncRule::DropHeld(const Member& member) {
   for (int64_t block = 0; block < parts_.shard.block_count(); ++block) {
     HeldOf(member.task.index, block) = Held();
   }
+}
+
+void SyncRule::Left(Member& member) {
+  if (member.task.role != Role::kWorker) return;
+  DropHeld(member);
   if (plan_) {
     plan_->Leave(member.task.index);
     DecideRounds();
   }
   AdvanceAll();
+}
+
+void SyncRule::Lost(Member& member) {
+  if (!waits_for_lost() || member.task.role != Role::kWorker) return Left(member);
+  DropHeld(member);
+  if (plan_) {
+    plan_->Lose(member.task.index);
+    DecideRounds();
+  }
+  AdvanceAll();
+}
+
+StartPoint SyncRule::OnStart(Member& member) {
+  const std::optional<StartPoint> point = plan_->Return(member.task.index);
+  return rounds_wait_ && point ? *point : UpdateRule::OnStart(member);
 }
 
 void SyncRule::DecideRounds() {
@@ -111,7 +175,10 @@ void SyncRule::AdvanceAll() {
 
 void SyncRule::Advance(int64_t block) {
   uint64_t& next = next_round_[static_cast<size_t>(block)];
-  while (next < NextRound() && Apply(rounds_[next - first_round_], block)) ++next;
+  while (next < NextRound() && Apply(rounds_[next - first_round_], block)) {
+    ++next;
+    if (rounds_wait_) AnswerResuming(block);
+  }
   if (IsLast(block)) DropFinishedRounds();
 }
 
@@ -134,8 +201,23 @@ bool SyncRule::Gather(const std::vector<RoundExchange>& exchanges, int64_t block
   return true;
 }
 
+// As Gather, but whoever is gone comes back with the same gradient, under another incarnation.
+bool SyncRule::GatherWaiting(const std::vector<RoundExchange>& exchanges, int64_t block,
+                             std::vector<Named>* named) {
+  named->clear();
+  for (const RoundExchange& exchange : exchanges) {
+    Member* member = parts_.members.Worker(exchange.worker);
+    if (member == nullptr || !HeldOf(exchange.worker, block).is_push) return false;
+    named->push_back({member, &HeldOf(exchange.worker, block)});
+  }
+  return true;
+}
+
 bool SyncRule::Apply(const RoundDecision& round, int64_t block) {
-  if (!Gather(round.contributors, block, &contributors_)) return false;
+  if (rounds_wait_ ? !GatherWaiting(round.contributors, block, &contributors_)
+                   : !Gather(round.contributors, block, &contributors_)) {
+    return false;
+  }
   if (!Gather(round.answered, block, &answered_)) return false;
   gradients_.clear();
   for (const Named& named : contributors_) {

@@ -3,6 +3,11 @@
 // gradients a round has is decided by ps 0 (round_plan.h); the others ask it for each round and follow. A
 // gradient is held as the frame that it came in, not copied. A worker that was lost after a round named it is
 // left out of what has not been applied yet: then, and only then, ps may have applied different gradients.
+//
+// Not so where rounds wait for a lost worker (RoundsWaitForLost). What a round has is then known by worker
+// and version: the worker comes back, takes the version that its last gradient was of (each block keeps the
+// latest two), computes the same gradient again and sends it to all. A block that has applied it answers at
+// once, any other has waited for it.
 #pragma once
 
 #include <deque>
@@ -20,8 +25,11 @@ class SyncRule : public UpdateRule {
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) override;
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull) override;
   void OnRepeated(Member& member, uint64_t request, int64_t block) override;
+  void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull) override;
   bool Waits(const Member& member, int64_t block) const override;
   void Left(Member& member) override;
+  void Lost(Member& member) override;
+  StartPoint OnStart(Member& member) override;
   void OnRound(const wire::Round& round) override;
   uint64_t NextRound() const override { return first_round_ + rounds_.size(); }
 
@@ -30,6 +38,7 @@ class SyncRule : public UpdateRule {
   struct Held {
     uint64_t request = 0;  // 0: none
     bool is_push = false;
+    bool resumes = false;  // a pull that waits for no round of its own, but for this block's next version
     net::Message message;
   };
   struct Named {
@@ -42,15 +51,22 @@ class SyncRule : public UpdateRule {
   }
   Held& HeldOf(int worker, int64_t block) { return held_[IndexOf(worker, block)]; }
   void Hold(Member& member, uint64_t request, int64_t block, std::optional<uint64_t> version, bool is_push);
+  void ExpectTogether(const flatbuffers::Vector<uint32_t>& workers);
+  void Resume(Member& member, uint64_t request, int64_t block, uint64_t version);
+  void AnswerResuming(int64_t block);
+  void AnswerCounted(Member& member, uint64_t request, int64_t block);
+  void DropHeld(const Member& member);
   void DecideRounds();
   void AdvanceAll();
   void Advance(int64_t block);
   bool Apply(const RoundDecision& round, int64_t block);
   bool Gather(const std::vector<RoundExchange>& exchanges, int64_t block, std::vector<Named>* named);
+  bool GatherWaiting(const std::vector<RoundExchange>& exchanges, int64_t block, std::vector<Named>* named);
   void Finish(int64_t block, bool with_contributors);
   void DropFinishedRounds();
 
   const int workers_;
+  const bool rounds_wait_;            // for lost workers
   const int64_t offering_block_;      // the one with which an exchange counts as here
   std::vector<Held> held_;            // by block, then worker
   std::optional<RoundPlan> plan_;     // ps 0

@@ -19,6 +19,14 @@ void UpdateRule::Answer(Member& member, uint64_t request, int64_t block) {
                         shard.checksum(block), shard.Lend(block));
 }
 
+void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block) {
+  const ParameterShard& shard = parts_.shard;
+  const Coordinator* coordinator = parts_.coordinator;
+  const auto global_step = static_cast<uint64_t>(coordinator != nullptr ? coordinator->global_step() : 0);
+  parts_.outbox.Weights(member.node, request, shard.version(block) - 1, global_step, member.GrantOf(request),
+                        shard.previous_checksum(block), shard.LendPrevious(block));
+}
+
 std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts) {
   switch (parts.config.train.mode) {
     case TrainMode::kAsync:

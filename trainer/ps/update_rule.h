@@ -13,6 +13,7 @@
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/parameter_shard.h"
+#include "trainer/ps/start_point.h"
 
 namespace dtrain {
 
@@ -35,21 +36,34 @@ class UpdateRule {
   virtual void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) = 0;
   // A worker asks for a block of the weights.
   virtual void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
-  // A push or a pull that was taken before has come again. Answered anew, unless the first answer is still
+  // A push (or a pull) that was taken before has come again. Answered anew, unless the first answer is still
   // due.
   virtual void OnRepeated(Member& member, uint64_t request, int64_t block) { Answer(member, request, block); }
+  virtual void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull) {
+    OnRepeated(member, request, pull.block());
+  }
   // Whether an exchange of the worker has come as far as this block and is not answered.
   virtual bool Waits(const Member&, int64_t /*block*/) const { return false; }
-  // The worker is lost, done, or begins anew: nobody waits for it any more.
+  // The worker takes no more steps: nobody waits for it any more.
   virtual void Left(Member&) {}
+  // The worker is gone, or was replaced, before it was done: what it had open is dropped. Whether the others
+  // wait for it is failure.worker_lost.
+  virtual void Lost(Member& member) { Left(member); }
+  // ps 0: the worker is told to start.
+  virtual StartPoint OnStart(Member& member) { return {member.taken, 0, false, 0, false}; }
   // ps i > 0: what ps 0 has decided (sync).
   virtual void OnRound(const wire::Round&) {}
   // ps i > 0: the number of the round to ask ps 0 for; 0: none (all but sync).
   virtual uint64_t NextRound() const { return 0; }
 
+  // Every now and then, also while nothing comes: at least every 50 ms.
+  virtual void Tick() {}
+
  protected:
   // The block's current weights, and with a step's last block what was granted for it.
   void Answer(Member& member, uint64_t request, int64_t block);
+  void AnswerPrevious(Member& member, uint64_t request, int64_t block);
+  bool waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }
   bool IsLast(int64_t block) const { return block + 1 == parts_.shard.block_count(); }
 
   const PsParts parts_;

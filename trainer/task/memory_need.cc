@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/plural.h"
 #include "gpu/ops.h"
+#include "trainer/config/determinism.h"
 #include "trainer/data/source.h"
 #include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
@@ -66,10 +67,15 @@ MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
   const Range range = layout.ps.at(static_cast<size_t>(ps));
   const int64_t open = std::min(BlockCount(range), config.train.in_flight);
   const auto slots = static_cast<int64_t>(MakeOptimizer(config, 0)->Slots().size());
-  return {fmt::format("ps {}", ps),
-          {{"weights on ps", "Use a smaller model or more ps", BytesOfFloats(range.size())},
-           {"the optimizer's slots", "Use more ps, or sgd", Product(slots, 4 * range.size())},
-           {"spare blocks of ps", kSmallerModel, Product(open, 4 * BlockOf(range, 0).size())}}};
+  MemoryNeed need{fmt::format("ps {}", ps),
+                  {{"weights on ps", "Use a smaller model or more ps", BytesOfFloats(range.size())},
+                   {"the optimizer's slots", "Use more ps, or sgd", Product(slots, 4 * range.size())},
+                   {"spare blocks of ps", kSmallerModel, Product(open, 4 * BlockOf(range, 0).size())}}};
+  if (RoundsWaitForLost(config)) {
+    need.parts.push_back(
+        {"the version before, on ps", "Use failure.worker_lost: continue", BytesOfFloats(range.size())});
+  }
+  return need;
 }
 
 MemoryNeed WorkerNeed(const Config& config, const Layout& layout, const DataSize& data, int worker) {

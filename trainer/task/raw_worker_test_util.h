@@ -31,6 +31,7 @@ class Ps {
           return RunTask(config, {Role::kPs, index}, transport, log, {});
         })) {}
   RunSummary Wait() { return done_.get(); }
+  bool waited() const { return !done_.valid(); }
 
  private:
   std::future<RunSummary> done_;
@@ -39,9 +40,10 @@ class Ps {
 // A worker's connection, driven message by message.
 class RawWorker {
  public:
-  RawWorker(const Config& config, net::Transport& transport, int index)
-      : config_(config), index_(index), node_(net::NewNodeId()), channel_(transport.NewChannel()) {
-    channel_->Connect(node_, config.cluster.ps[0]);
+  // Of worker `index` with one ps.
+  RawWorker(const Config& config, net::Transport& transport, int index, int ps = 0)
+      : config_(config), index_(index), ps_(ps), node_(net::NewNodeId()), channel_(transport.NewChannel()) {
+    channel_->Connect(node_, config.cluster.ps[static_cast<size_t>(ps)]);
   }
 
   template <typename Build>
@@ -67,9 +69,10 @@ class RawWorker {
         settings.push_back(
             wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
       }
-      return wire::CreateHello(builder, protocol, wire::Role::Worker, static_cast<uint32_t>(index_), 0,
-                               builder.CreateString("raw"), builder.CreateString("test, pid 1"),
-                               builder.CreateString("0"), builder.CreateVector(settings), node_);
+      return wire::CreateHello(builder, protocol, wire::Role::Worker, static_cast<uint32_t>(index_),
+                               static_cast<uint32_t>(ps_), builder.CreateString("raw"),
+                               builder.CreateString("test, pid 1"), builder.CreateString("0"),
+                               builder.CreateVector(settings), incarnation_);
     });
   }
   // The next message, save for those that only ask whether this connection is open; null when none comes.
@@ -123,13 +126,17 @@ class RawWorker {
     std::memcpy(values.data(), view.data, view.size);
     return values;
   }
+  // Of the task, as every ps is to hear it; to be set before Join().
+  void set_incarnation(uint64_t incarnation) { incarnation_ = incarnation; }
   void set_run_id(uint64_t run_id) { run_id_ = run_id; }
   uint64_t run_id() const { return run_id_; }
 
  private:
   const Config config_;
   const int index_;
+  const int ps_;
   const net::NodeId node_;
+  uint64_t incarnation_ = node_;
   const std::unique_ptr<net::Channel> channel_;
   net::Encoder encoder_;
   net::Message message_;

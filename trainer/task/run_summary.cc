@@ -40,6 +40,8 @@ void VisitWireKeys(Summary& summary, Visitor& visit) {
   VisitKeys(summary, visit);
   visit("first_step_nanos", summary.first_step_nanos);
   visit("worker_accuracy", summary.worker_accuracy);
+  visit("lost_workers", summary.lost_workers);
+  visit("absent_workers", summary.absent_workers);
 }
 
 Json ToValue(const std::string& value) { return value; }

@@ -34,6 +34,8 @@ struct RunSummary {
   // Not printed as keys of their own, but needed by those who print or complete the result.
   int64_t first_step_nanos = 0;                        // wall clock; 0: no step was begun
   std::vector<std::optional<double>> worker_accuracy;  // by each worker that evaluated itself
+  std::vector<int64_t> lost_workers;                   // took part and were not there at the end
+  std::vector<int64_t> absent_workers;                 // never took part
 };
 
 // The JSON document of `--result`, indented, with a final newline. What does not apply is null.

@@ -81,6 +81,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     summary = RunOrAbort(server);
   } else {
     Worker worker(config, task, layout, *channel, transport, hooks, log);
+    worker.set_on_begun(options.on_begun);
     summary = RunOrAbort(worker);
   }
   summary.wall_s = SecondsSince(begun);

@@ -1,6 +1,7 @@
 // RunTask: one task of a cluster from start to end, whatever carries its messages.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,7 @@ namespace dtrain {
 struct TaskOptions {
   int listening_fd = -1;      // ps: a TCP socket that already listens, used in place of the spec's address
   int64_t started_nanos = 0;  // wall clock at exec, for startup_s
+  std::function<void()> on_begun;   // a worker's: called when it has its first weights
   ExitHooks* exit_hooks = nullptr;  // where tasks register what they gather in memory; null: nowhere
 };
 

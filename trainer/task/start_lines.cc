@@ -70,6 +70,16 @@ void LogPlacement(const Layout& layout, Logger& log) {
   }
 }
 
+// Who was not there to the end.
+void LogLosses(const RunSummary& summary, Logger& log) {
+  for (const int64_t worker : summary.lost_workers) {
+    const auto index = static_cast<size_t>(worker);
+    const int64_t steps = index < summary.local_steps.size() ? summary.local_steps[index] : 0;
+    log.Warning("worker {} was lost after {} and did not come back", worker, Plural(steps, "local step"));
+  }
+  for (const int64_t worker : summary.absent_workers) log.Info("worker {} took no part", worker);
+}
+
 }  // namespace
 
 void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& log) {
@@ -88,6 +98,7 @@ void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger
   log.Info("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
            Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),
            summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0), summary.bytes_sent);
+  LogLosses(summary, log);
   for (const auto& [name, values] : summary.weights) {
     if (values.size() <= 4) log.Info("{} = {:.6g}", name, fmt::join(values, " "));
   }

@@ -24,6 +24,12 @@ constexpr milliseconds kEagerHello{10};
 constexpr milliseconds kPatientHello{100};
 constexpr double kEagerSeconds = 1;
 
+// A ps that knows the run, but not this task, says so; any other has been restarted.
+std::string WhyForgotten(const wire::Refuse& refuse) {
+  if (refuse.reason() == wire::Reason::Run) return "it was restarted";
+  return ShortText(refuse.text()->str());
+}
+
 }  // namespace
 
 PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
@@ -139,9 +145,8 @@ void PsClient::Handle(size_t ps, const wire::Envelope& envelope) {
     case Body::Refuse:
       registration.OnRefuse(*envelope.body_as_Refuse());
       if (running_ && !registration.welcomed()) {
-        throw PeerLost(
-            "{} does not know this task any more: it was restarted, or gave this task up. See its log.",
-            registration.link().name());
+        throw PeerLost("{} does not know this task any more: {}.", registration.link().name(),
+                       WhyForgotten(*envelope.body_as_Refuse()));
       }
       if (joined_ && !registration.welcomed()) throw Restarted();
       return;
@@ -211,10 +216,9 @@ void PsClient::CountStaleness(int64_t exchange, const wire::Weights& weights) {
   staleness_.OnApplied(weights.version());
 }
 
-void PsClient::Enter(float* parameters, const std::vector<uint32_t>& together) {
+void PsClient::Enter(float* parameters, const Entry& entry) {
   Exchange pull;
-  pull.enter = true;
-  pull.together = together;
+  pull.entry = entry;
   PullAll(parameters, std::move(pull));
 }
 
@@ -261,10 +265,11 @@ void PsClient::SendBlock(size_t ps, const Exchange& exchange, int64_t index) {
   const auto number = static_cast<uint32_t>(index);
   if (exchange.gradient == nullptr) {
     flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
-    const auto together = exchange.together.empty() ? 0 : builder.CreateVector(exchange.together);
-    link.Send(request, encoder_.Finish({run_id_, 0, request},
-                                       wire::CreatePull(builder, number, exchange.enter, together)));
-    return;
+    const Entry entry = exchange.entry.value_or(Entry());
+    const auto together = entry.together.empty() ? 0 : builder.CreateVector(entry.together);
+    const auto pull = wire::CreatePull(builder, number, exchange.entry.has_value(), together, entry.clock,
+                                       entry.resume, entry.version);
+    return link.Send(request, encoder_.Finish({run_id_, 0, request}, pull));
   }
   const Range block = BlockOf(flows_[ps].range, index);
   const net::LentBytes bytes = exchange.gradient->Lend(static_cast<size_t>(block.begin) * sizeof(float),

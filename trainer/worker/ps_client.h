@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,9 +50,16 @@ class PsClient {
     return AwaitAnswer(ps, patient, what);
   }
 
-  // The first weights of this worker: it takes part from here on. `together`: the workers that start with it,
-  // as its Start says. In sync it waits for the end of a round. `parameters` is the whole flat vector.
-  void Enter(float* parameters, const std::vector<uint32_t>& together);
+  // How this worker begins, as its Start says (net/messages.fbs).
+  struct Entry {
+    std::vector<uint32_t> together;  // those that start with it
+    uint64_t clock = 0;
+    bool resume = false;
+    uint64_t version = 0;
+  };
+  // The first weights of this worker: it takes part from here on. In sync it waits for the end of a round,
+  // unless it resumes. `parameters` is the whole flat vector.
+  void Enter(float* parameters, const Entry& entry);
   // All current weights into `parameters`.
   void Pull(float* parameters);
 
@@ -92,8 +100,7 @@ class PsClient {
     const net::LentBuffer* gradient = nullptr;  // null: a pull
     net::LentBuffer::Hold hold;                 // keeps the gradient from being written until all is sent
     uint32_t examples = 0;
-    bool enter = false;              // of a pull
-    std::vector<uint32_t> together;  // with enter
+    std::optional<Entry> entry;  // of a pull with which it enters
   };
   // How far a ps has come: blocks that have been sent to it, and that it has answered.
   struct Flow {

@@ -48,6 +48,7 @@ RunSummary Worker::Run() {
   client_.Join();
   Load();
   while (!Start()) client_.Rejoin();
+  if (came_too_late_) return WaitForEnd();
   Train();
   if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) own_evaluation_ = Evaluate();
   SayDone();
@@ -70,24 +71,30 @@ void Worker::Load() {
 bool Worker::Start() {
   activity_.what = "wait";
   try {
-    client_.Enter(parameters_.data(), WaitForStart());
+    const PsClient::Entry entry = WaitForStart();
+    if (!came_too_late_) client_.Enter(parameters_.data(), entry);
   } catch (const PsClient::Restarted&) {
     log_.Warning("a ps was restarted before the start; joining again");
     return false;
   }
   client_.Started();
+  if (on_begun_) on_begun_();
   return true;
 }
 
-// Returns the workers that start together with this one.
-std::vector<uint32_t> Worker::WaitForStart() {
+PsClient::Entry Worker::WaitForStart() {
   const wire::Envelope& answer =
       client_.Call(0, true, "ready", [](auto& builder) { return wire::CreateReady(builder); });
   const wire::Start* start = answer.body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
   const bool initialise = start->initialise();
-  std::vector<uint32_t> together;
-  if (start->workers() != nullptr) together.assign(start->workers()->begin(), start->workers()->end());
+  PsClient::Entry entry{{}, start->clock(), start->resume(), start->version()};
+  if (start->workers() != nullptr) entry.together.assign(start->workers()->begin(), start->workers()->end());
+  came_too_late_ = start->over();
+  if (came_too_late_) {
+    log_.Info("the run is over, its last step is applied: nothing is left for this worker");
+    return entry;
+  }
   client_.AddSteps(start->steps());
   local_step_ = static_cast<int64_t>(start->local_step());
   if (local_step_ > 0) {
@@ -101,7 +108,7 @@ std::vector<uint32_t> Worker::WaitForStart() {
     client_.Call(0, false, "initialised", [](auto& builder) { return wire::CreateInitialised(builder); });
     log_.Info("initialised {} variables, {} values", layout_.variables.size(), layout_.size);
   }
-  return together;
+  return entry;
 }
 
 void Worker::Train() {

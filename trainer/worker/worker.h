@@ -5,6 +5,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ class Worker {
   Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
          net::Transport& transport, ExitHooks& hooks, Logger& log);
 
+  // Called once this worker has its first weights; may be empty.
+  void set_on_begun(std::function<void()> on_begun) { on_begun_ = std::move(on_begun); }
   // From Hello to the end of the run. Throws Failure; Abort() then tells the others.
   RunSummary Run();
   void Abort(int exit_code, const std::string& text) { client_.Abort(exit_code, text); }
@@ -39,7 +42,7 @@ class Worker {
  private:
   void Load();
   bool Start();  // false: to be tried again, after joining again
-  std::vector<uint32_t> WaitForStart();
+  PsClient::Entry WaitForStart();
   void Train();
   void BeginReports();
   void Step(const Batch& batch);
@@ -59,6 +62,7 @@ class Worker {
   net::Channel& channel_;
   ExitHooks& hooks_;
   Logger& log_;
+  std::function<void()> on_begun_;
   Activity activity_;
   PsClient client_;
   LoadedData data_;
@@ -72,6 +76,7 @@ class Worker {
   std::optional<LiveProgress> live_;        // the chief's, at a terminal
   std::unique_ptr<WorkerSummary> summary_;  // with summary.dir
   std::optional<Evaluation> own_evaluation_;
+  bool came_too_late_ = false;  // the run was over when this worker was ready
   int64_t local_step_ = 0;
   net::ChannelStats told_stats_;  // what ps 0 knows of the bytes
   int64_t first_step_nanos_ = 0;

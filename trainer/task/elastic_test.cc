@@ -1,0 +1,357 @@
+// Workers made by hand that are lost, come back and come late: what every mode makes of that. A worker is
+// lost here by an Abort of its own, so that no time has to pass.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "trainer/task/raw_worker_test_util.h"
+
+namespace dtrain {
+namespace {
+
+constexpr milliseconds kNothing{100};  // for an answer that must not come
+
+const auto kReady = [](auto& builder) { return wire::CreateReady(builder); };
+
+Config Elastic(TrainMode mode, WorkerLost lost, int workers = 2, int ps = 1) {
+  Config config = LinearCluster(ps, workers, 100);
+  config.train.mode = mode;
+  config.train.staleness = 0;
+  config.train.optimizer.learning_rate = 1;
+  config.failure.worker_lost = lost;
+  config.failure.detect_s = 60;  // nobody here has heartbeats
+  return config;
+}
+
+// One worker with its connections to every ps.
+class Task {
+ public:
+  Task(const Config& config, net::Transport& transport, int index) : index_(static_cast<uint32_t>(index)) {
+    const uint64_t incarnation = net::NewNodeId();
+    for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
+      links_.push_back(std::make_unique<RawWorker>(config, transport, index, static_cast<int>(ps)));
+      links_.back()->set_incarnation(incarnation);
+    }
+  }
+  RawWorker& To(size_t ps) { return *links_[ps]; }
+  RawWorker& operator*() { return To(0); }
+  RawWorker* operator->() { return &To(0); }
+  void Join() {
+    for (const auto& link : links_) {
+      link->SendHello();
+      const wire::Envelope* answer = link->Receive();
+      // A ps i > 0 may not have joined ps 0 yet, or has to find out that a predecessor is gone.
+      while (answer != nullptr && answer->body_as_Welcome() == nullptr) {
+        link->SendHello();
+        answer = link->Receive();
+      }
+      REQUIRE(answer != nullptr);
+      link->set_run_id(answer->run_id());
+    }
+  }
+  // Request 1; the answer.
+  const wire::Start& Start() {
+    To(0).Send(1, kReady);
+    return WaitForStart();
+  }
+  const wire::Start& WaitForStart() {
+    const wire::Start* start = To(0).Expect<wire::Start>();
+    REQUIRE(start != nullptr);
+    return *start;
+  }
+  void Enter(uint64_t request, const std::vector<uint32_t>& together) {
+    for (const auto& link : links_) {
+      link->Send(request, [&](auto& builder) {
+        return wire::CreatePull(builder, 0, true, builder.CreateVector(together));
+      });
+    }
+  }
+  void Resume(size_t ps, uint64_t request, uint64_t version) {
+    To(ps).Send(request,
+                [&](auto& builder) { return wire::CreatePull(builder, 0, true, 0, 0, true, version); });
+  }
+  void Lose(int exit_code = 4) {
+    To(0).Send(0, [&](auto& builder) {
+      return wire::CreateAbort(builder, exit_code, wire::Role::Worker, index_, builder.CreateString("lost"));
+    });
+  }
+  void CheckWeights(size_t ps, uint64_t version, const std::vector<float>& values) {
+    const wire::Weights* weights = To(ps).Expect<wire::Weights>();
+    REQUIRE(weights != nullptr);
+    CHECK(weights->version() == version);
+    CHECK(To(ps).Values(*weights) == values);
+  }
+  void CheckNothing(size_t ps = 0) { CHECK(To(ps).Receive(kNothing) == nullptr); }
+
+ private:
+  const uint32_t index_;
+  std::vector<std::unique_ptr<RawWorker>> links_;
+};
+
+// All workers but those that come later have begun, and have their first weights with request 4.
+struct ElasticRun {
+  explicit ElasticRun(const Config& of, int workers = 0) : config(of) {
+    const auto count = workers > 0 ? workers : static_cast<int>(config.cluster.worker.size());
+    for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
+      ps.push_back(std::make_unique<Ps>(config, transport, static_cast<int>(i)));
+    }
+    for (int i = 0; i < count; ++i) tasks.push_back(std::make_unique<Task>(config, transport, i));
+    for (const auto& task : tasks) task->Join();
+    for (int i = 1; i < count; ++i) At(i)->Send(3, kReady);
+    Initialise();
+    std::vector<uint32_t> together;
+    for (int i = 0; i < count; ++i) together.push_back(static_cast<uint32_t>(i));
+    for (int i = 1; i < count; ++i) At(i).WaitForStart();
+    for (const auto& task : tasks) task->Enter(4, together);
+    for (const auto& task : tasks) {
+      for (size_t i = 0; i < ps.size(); ++i) REQUIRE(task->To(i).Expect<wire::Weights>()->version() == 0);
+    }
+  }
+  ~ElasticRun() {  // the quickest way to end
+    if (ps[0]->waited()) return;
+    At(0).Lose(3);  // diverged: the end of every run
+    while (const wire::Envelope* envelope = At(0)->Receive()) {
+      if (envelope->body_as_Abort() != nullptr) break;
+    }
+    tasks.clear();
+  }
+  void Initialise() {
+    REQUIRE(At(0).Start().initialise());
+    for (size_t i = 0; i < ps.size(); ++i) {
+      At(0).To(i).Send(i == 0 ? 2 : 3, [](auto& builder) { return wire::CreateInitialise(builder); });
+      REQUIRE(At(0).To(i).Expect<wire::Ack>() != nullptr);
+    }
+    At(0)->Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
+    REQUIRE(At(0)->Expect<wire::Ack>() != nullptr);
+  }
+  Task& At(int worker) { return *tasks[static_cast<size_t>(worker)]; }
+  // Another one under the index, joined; the earlier one's connections are closed.
+  Task& Again(int worker) {
+    const auto index = static_cast<size_t>(worker);
+    if (index == tasks.size()) tasks.emplace_back();
+    tasks[index].reset();
+    tasks[index] = std::make_unique<Task>(config, transport, worker);
+    tasks[index]->Join();
+    return *tasks[index];
+  }
+
+  net::InprocTransport transport;
+  const Config config;
+  std::vector<std::unique_ptr<Ps>> ps;
+  std::vector<std::unique_ptr<Task>> tasks;
+};
+
+TEST_CASE(
+    "elastic, async: steps that a lost worker did not use are granted again, and the run ends without it") {
+  Config config = Elastic(TrainMode::kAsync, WorkerLost::kContinue, 3);
+  config.cluster.min_workers = 2;
+  config.train.steps = 3;
+  ElasticRun run(config, 2);
+  run.At(1)->SendPush(5, {1, 1});
+  CHECK(run.At(1)->Expect<wire::Weights>()->steps() == 1);
+  run.At(0)->SendPush(5, {1, 1});
+  CHECK(run.At(0)->Expect<wire::Weights>()->steps() == 0);  // the last one is worker 1's
+  run.At(0)->Send(6, [](auto& builder) { return wire::CreateNeedStep(builder); });
+  run.At(0).CheckNothing();
+  run.At(1).Lose();
+  CHECK(run.At(0)->Expect<wire::Grant>()->steps() == 1);
+  run.At(0)->SendPush(7, {1, 1});
+  CHECK(run.At(0)->Expect<wire::Weights>()->global_step() == 3);
+
+  // One that comes now has nothing to do.
+  CHECK(run.Again(1).Start().over());
+
+  run.At(0)->Send(8, [](auto& builder) { return wire::CreateDone(builder, 2, 0.5, 1, 2, 0, 0, 0); });
+  REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
+  run.At(0)->Send(9, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
+  CHECK(run.At(0)->Expect<wire::AllDone>()->global_step() == 3);
+  run.At(0)->Send(10, [](auto& builder) {
+    return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
+  });
+  REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
+  run.At(1)->Send(2, [](auto& builder) { return wire::CreateWaitEnd(builder); });
+  const wire::End* end = run.At(1)->Expect<wire::End>();
+  REQUIRE(end != nullptr);
+  RunSummary summary;
+  REQUIRE(FromWireJson(end->json()->str(), &summary));
+  CHECK(summary.global_step == 3);
+  CHECK(summary.local_steps == std::vector<int64_t>{2, 1, 0});
+  CHECK(summary.lost_workers == std::vector<int64_t>{1});
+  CHECK(summary.absent_workers == std::vector<int64_t>{2});
+}
+
+TEST_CASE("elastic: a newcomer while the others' results are collected has nothing to do") {
+  Config config = Elastic(TrainMode::kAsync, WorkerLost::kContinue);
+  config.cluster.min_workers = 1;
+  ElasticRun run(config, 1);
+  run.At(0)->Send(5, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
+  REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
+  run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
+  REQUIRE(run.At(0)->Expect<wire::AllDone>() != nullptr);
+  CHECK(run.Again(1).Start().over());
+}
+
+TEST_CASE("elastic, async, wait: the others go on, and the end waits") {
+  Config config = Elastic(TrainMode::kAsync, WorkerLost::kWait);
+  ElasticRun run(config);
+  run.At(1).Lose();
+  run.At(0)->SendPush(5, {1, 1});
+  run.At(0).CheckWeights(0, 1, {-1, -1});
+  run.At(0)->Send(6, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
+  REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
+  run.At(0)->Send(7, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
+  run.At(0).CheckNothing();
+  Task& again = run.Again(1);
+  CHECK_FALSE(again.Start().over());
+  again->Send(2, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
+  REQUIRE(again->Expect<wire::Ack>() != nullptr);
+  CHECK(run.At(0)->Expect<wire::AllDone>() != nullptr);
+}
+
+TEST_CASE("elastic, sync, continue: a round goes on without a worker that is lost") {
+  ElasticRun run(Elastic(TrainMode::kSync, WorkerLost::kContinue));
+  run.At(0)->SendPush(5, {1, 1}, 0, 0);
+  run.At(0).CheckNothing();
+  run.At(1).Lose();
+  run.At(0).CheckWeights(0, 1, {-1, -1});
+  // It comes back and joins at the end of a round.
+  Task& again = run.Again(1);
+  const wire::Start& start = again.Start();
+  CHECK_FALSE(start.resume());
+  CHECK(start.workers()->size() == 0);
+  again.Enter(2, {});
+  again.CheckNothing();
+  run.At(0)->SendPush(6, {1, 1}, 0, 1);
+  run.At(0).CheckWeights(0, 2, {-2, -2});
+  again.CheckWeights(0, 2, {-2, -2});
+  run.At(0)->SendPush(7, {1, 1}, 0, 2);
+  run.At(0).CheckNothing();
+  again->SendPush(3, {3, 3}, 0, 2);
+  again.CheckWeights(0, 3, {-4, -4});
+}
+
+TEST_CASE("elastic, sync, wait: a round waits for the worker, which takes it up where it was") {
+  ElasticRun run(Elastic(TrainMode::kSync, WorkerLost::kWait));
+  run.At(0)->SendPush(5, {1, 1}, 0, 0);
+  run.At(1).Lose();
+  run.At(0).CheckNothing();
+  Task& again = run.Again(1);
+  const wire::Start& start = again.Start();
+  CHECK(start.resume());
+  CHECK(start.version() == 0);
+  CHECK(start.local_step() == 0);
+  again.Resume(0, 2, 0);
+  again.CheckWeights(0, 0, {0, 0});
+  again->SendPush(3, {3, 3}, 0, 0);
+  again.CheckWeights(0, 1, {-2, -2});
+  run.At(0).CheckWeights(0, 1, {-2, -2});
+}
+
+TEST_CASE("elastic, sync, wait: a gradient that comes again counts once, at every ps") {
+  ElasticRun run(Elastic(TrainMode::kSync, WorkerLost::kWait, 2, 2));
+  for (const size_t ps : {0, 1}) run.At(0).To(ps).SendPush(5, {2}, 0, 0);
+  run.At(1).To(0).SendPush(5, {4}, 0, 0);  // ps 1 is never reached
+  for (const int worker : {0, 1}) run.At(worker).CheckWeights(0, 1, {-3});
+  run.At(1).Lose();
+  run.At(0).CheckNothing(1);
+  Task& again = run.Again(1);
+  run.At(0).CheckNothing(1);
+  const wire::Start& start = again.Start();
+  CHECK(start.resume());
+  CHECK(start.version() == 0);
+  CHECK(start.local_step() == 0);
+  CHECK(start.steps() == 1);
+  for (const size_t ps : {0, 1}) {
+    for (int copy = 0; copy < 2; ++copy) {  // its answer got lost
+      again.Resume(ps, 2, 0);
+      again.CheckWeights(ps, 0, {0});
+    }
+    again.To(ps).SendPush(3, {4}, 0, 0);
+    again.CheckWeights(ps, 1, {-3});
+  }
+  run.At(0).CheckWeights(1, 1, {-3});
+  for (const size_t ps : {0, 1}) {
+    run.At(0).To(ps).SendPush(6, {1}, 0, 1);
+    again.To(ps).SendPush(4, {1}, 0, 1);
+    run.At(0).CheckWeights(ps, 2, {-4});
+    again.CheckWeights(ps, 2, {-4});
+  }
+}
+
+TEST_CASE("elastic, ssp, continue: the bound does not count a lost worker") {
+  ElasticRun run(Elastic(TrainMode::kSsp, WorkerLost::kContinue));
+  run.At(0)->SendPush(5, {1, 1});
+  run.At(0).CheckNothing();
+  run.At(1).Lose();
+  run.At(0).CheckWeights(0, 1, {-1, -1});
+}
+
+TEST_CASE("elastic, ssp, wait: the bound counts a lost worker, which goes on at its own count") {
+  ElasticRun run(Elastic(TrainMode::kSsp, WorkerLost::kWait));
+  run.At(0)->SendPush(5, {1, 1});
+  run.At(1).Lose();
+  run.At(0).CheckNothing();
+  Task& again = run.Again(1);
+  CHECK(again.Start().clock() == 0);
+  run.At(0).CheckNothing();
+  again->SendPush(2, {1, 1});
+  run.At(0).CheckWeights(0, 2, {-2, -2});
+}
+
+TEST_CASE("elastic, ssp: a newcomer counts from the slowest's count on, as soon as it is told so") {
+  Config config = Elastic(TrainMode::kSsp, WorkerLost::kContinue);
+  config.cluster.min_workers = 1;
+  ElasticRun run(config, 1);
+  for (uint64_t step = 1; step <= 3; ++step) {
+    run.At(0)->SendPush(4 + step, {1, 1});
+    REQUIRE(run.At(0)->Expect<wire::Weights>()->version() == step);
+  }
+  Task& late = run.Again(1);
+  const wire::Start& start = late.Start();
+  CHECK(start.clock() == 3);
+  CHECK(start.local_step() == 0);
+  run.At(0)->SendPush(8, {1, 1});
+  run.At(0).CheckNothing();
+  late->SendPush(2, {1, 1});
+  run.At(0).CheckWeights(0, 5, {-5, -5});
+}
+
+TEST_CASE("elastic, fail: a lost worker ends the run, by name") {
+  ElasticRun run(Elastic(TrainMode::kAsync, WorkerLost::kFail));
+  run.At(1).Lose();
+  CHECK_THROWS_WITH_AS(run.ps[0]->Wait(), doctest::Contains("worker 1 (127.0.0.1:11002)"), PeerLost);
+}
+
+TEST_CASE("elastic: a chief that is lost ends the run, by name") {
+  ElasticRun run(Elastic(TrainMode::kAsync, WorkerLost::kContinue));
+  run.At(0).Lose();
+  CHECK_THROWS_WITH_AS(run.ps[0]->Wait(), doctest::Contains("worker 0 (127.0.0.1:11001)"), PeerLost);
+}
+
+TEST_CASE("elastic, wait: a worker that is not back in failure.wait_s ends the run, by name") {
+  Config config = Elastic(TrainMode::kSync, WorkerLost::kWait);
+  config.failure.wait_s = 0.2;
+  ElasticRun run(config);
+  run.At(1).Lose();
+  CHECK_THROWS_WITH_AS(run.ps[0]->Wait(),
+                       doctest::Contains("worker 1 (127.0.0.1:11002; test, pid 1) was lost"), PeerLost);
+}
+
+TEST_CASE("elastic: the start misses only as many workers as it needs, and says of whom") {
+  net::InprocTransport transport;
+  Config config = Elastic(TrainMode::kAsync, WorkerLost::kContinue, 4);
+  config.cluster.min_workers = 2;
+  config.failure.startup_timeout_s = 0.2;
+  Ps ps(config, transport);
+  RawWorker chief(config, transport, 0);
+  chief.Join();
+  CHECK_THROWS_WITH_AS(
+      ps.Wait(),
+      doctest::Contains("missing: 1 of worker 1 (127.0.0.1:11002), worker 2 (127.0.0.1:11003), worker 3"),
+      PeerLost);
+}
+
+}  // namespace
+}  // namespace dtrain
