@@ -120,6 +120,10 @@ int64_t CountSignCorrect(Stream& stream, Span<const float> logits, Span<const in
 // ref to k * 2^-24 relative to the sum of magnitudes.
 void Sum(Stream& stream, Span<const std::byte* const> inputs, Span<float> sum);
 
+// Multiplies every value, in place; one rounding per element.
+//   values [n] f32: replaced by factor * values
+void Scale(Stream& stream, float factor, Span<float> values);
+
 // Whether one of `count` f32 at `values` (any address) is infinite or not a number.
 bool AnyNonFinite(Stream& stream, const std::byte* values, int64_t count);
 

@@ -24,6 +24,8 @@ double SoftmaxXent(Matrix logits, Labels labels, MatrixView<double> dlogits);
 int64_t CountArgmaxCorrect(Matrix scores, Labels labels);
 int64_t CountSignCorrect(Vector logits, Labels labels);
 void Sum(Span<const Vector> inputs, Span<double> sum);
+void Scale(double factor, Span<double> values);
+double Norm(Vector values);  // L2
 bool AnyNonFinite(Vector values);
 void GatherBytes(MatrixView<const uint8_t> table, Span<const int64_t> rows, MatrixView<double> out);
 
