@@ -36,11 +36,15 @@ class Ps {
   std::future<RunSummary> done_;
 };
 
-// A worker's connection, driven message by message.
+// A worker's connection, or another ps's, to ps 0, driven message by message.
 class RawWorker {
  public:
-  RawWorker(const Config& config, net::Transport& transport, int index)
-      : config_(config), index_(index), node_(net::NewNodeId()), channel_(transport.NewChannel()) {
+  RawWorker(const Config& config, net::Transport& transport, int index, wire::Role role = wire::Role::Worker)
+      : config_(config),
+        index_(index),
+        role_(role),
+        node_(net::NewNodeId()),
+        channel_(transport.NewChannel()) {
     channel_->Connect(node_, config.cluster.ps[0]);
   }
 
@@ -67,7 +71,7 @@ class RawWorker {
         settings.push_back(
             wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
       }
-      return wire::CreateHello(builder, protocol, wire::Role::Worker, static_cast<uint32_t>(index_), 0,
+      return wire::CreateHello(builder, protocol, role_, static_cast<uint32_t>(index_), 0,
                                builder.CreateString("raw"), builder.CreateString("test, pid 1"),
                                builder.CreateString("0"), builder.CreateVector(settings), node_);
     });
@@ -123,17 +127,25 @@ class RawWorker {
     std::memcpy(values.data(), view.data, view.size);
     return values;
   }
+  // Its connection ends.
+  void Leave() {
+    channel_->Disconnect(node_);
+    left_ = true;
+  }
+  bool left() const { return left_; }
   void set_run_id(uint64_t run_id) { run_id_ = run_id; }
   uint64_t run_id() const { return run_id_; }
 
  private:
   const Config config_;
   const int index_;
+  const wire::Role role_;
   const net::NodeId node_;
   const std::unique_ptr<net::Channel> channel_;
   net::Encoder encoder_;
   net::Message message_;
   uint64_t run_id_ = 0;
+  bool left_ = false;
 };
 
 inline Config OneWorker() {
