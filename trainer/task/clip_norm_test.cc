@@ -153,13 +153,13 @@ TEST_CASE("clip norm: a norm that nothing reaches changes no bit of a synchronou
 
 TEST_CASE("clip norm: sync of more blocks than the window holds otherwise ends with the same bits") {
   std::string crc;
-  for (const int ps : {1, 2, 3}) {
-    Config config = Clipping(LinearCluster(ps, 3, 4), 1);
+  for (const int ps : {1, 3}) {
+    Config config = Clipping(LinearCluster(ps, 3, 2), 1);
     config.model.inputs = 20 * kBlockValues;
     config.train.mode = TrainMode::kSync;
     config.failure.detect_s = 20;  // a round of 20 MiB takes a sanitizer seconds
     const RunSummary summary = Run(config);
-    CHECK(summary.global_step == 4);
+    CHECK(summary.global_step == 2);
     if (crc.empty()) crc = *summary.model_crc;
     CHECK(*summary.model_crc == crc);
   }
