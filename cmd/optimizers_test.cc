@@ -48,5 +48,24 @@ TEST_CASE("optimizers: one worker ends with the same bits for one ps and for thr
   }
 }
 
+TEST_CASE(
+    "optimizers: sync with clip_norm ends with the same bits as threads and as processes, for 1 and 3 ps") {
+  std::string crc;
+  for (const std::string ps : {"1", "3"}) {
+    for (const bool threads : {true, false}) {
+      std::vector<std::string> flags = {"--ps", ps, "--workers", "3", "--set", "train.steps=40"};
+      for (const char* key :
+           {"train.mode=sync", "train.optimizer={kind: sgd, learning_rate: 0.2, clip_norm: 0.5}"}) {
+        flags.insert(flags.end(), {"--set", key});
+      }
+      if (threads) flags.push_back("--in-process");
+      const nlohmann::json result = RunLocal("configs/quickstart_digits.yaml", flags);
+      CHECK(result.at("deterministic") == true);
+      if (crc.empty()) crc = result.at("model_crc");
+      CHECK(result.at("model_crc") == crc);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::testing

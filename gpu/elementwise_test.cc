@@ -48,6 +48,22 @@ TEST_CASE("non-finite: zeros, denormals and the largest floats are finite, and s
   CHECK_FALSE(AnyNonFinite(stream, nullptr, 0));
 }
 
+TEST_CASE("scale: agrees with ref over odd sizes and leaves the neighbours alone") {
+  Stream stream(Backend::kCpu);
+  for (const int64_t n : {0, 1, 31, 33, 1000}) {
+    for (const float factor : {0.0f, 1.0f, 0.37f}) {
+      const std::vector<float> values = Normals(n, "v");
+      std::vector<double> expected = Doubles(values);
+      ref::Scale(static_cast<double>(factor), expected);
+      Guarded<float> out(n);
+      std::copy(values.begin(), values.end(), out.span().data);
+      Scale(stream, factor, out.span());
+      CHECK(LargestError(out.span(), expected, 1) <= 0x1p-22);
+      CHECK(out.GuardsIntact());
+    }
+  }
+}
+
 TEST_CASE("bytes to floats: all 256 values are the correctly rounded quotient") {
   Stream stream(Backend::kCpu);
   std::vector<uint8_t> table(256);

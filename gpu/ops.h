@@ -128,6 +128,10 @@ void Sum(Stream& stream, Span<const std::byte* const> inputs, Span<float> sum);
 // ref to (k + 1) * 2^-24 relative to the sum of magnitudes.
 void WeightedSum(Stream& stream, Span<const float* const> inputs, Span<const float> weights, Span<float> sum);
 
+// Multiplies every value, in place; one rounding per element.
+//   values [n] f32: replaced by factor * values
+void Scale(Stream& stream, float factor, Span<float> values);
+
 // Whether one of `count` f32 at `values` (any address) is infinite or not a number.
 bool AnyNonFinite(Stream& stream, const std::byte* values, int64_t count);
 

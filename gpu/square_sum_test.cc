@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "gpu/ref/ref.h"
 #include "gpu/test_util.h"
 
 namespace dtrain::gpu {
@@ -44,6 +45,13 @@ TEST_CASE("square sum: is the plain sum over odd sizes") {
       const double expected = PlainSum(values);
       CHECK(std::abs(Total(SumOf(values)) - expected) <= 1e-15 * expected);
     }
+  }
+}
+
+TEST_CASE("square sum: its root is the norm that ref has") {
+  for (const int64_t n : {1, 31, 33, 1000}) {
+    const double expected = ref::Norm(Doubles(Normals(n, "v")));
+    CHECK(std::abs(std::sqrt(Total(SumOf(Normals(n, "v")))) - expected) <= 1e-15 * expected * 4);
   }
 }
 

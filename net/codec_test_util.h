@@ -74,12 +74,14 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateChecksums(encoder.Begin())));
   add(SampleChecksumList(encoder));
   add(encoder.Finish(e, wire::CreateReportDirect(encoder.Begin(), "{\"status\":\"done\"}")));
-  add(encoder.Finish(e, wire::CreateWaitEnd(encoder.Begin())));
+  const std::vector<uint64_t> squares = {1, 2, 3};
+  add(encoder.Finish(e, wire::CreateWaitEndDirect(encoder.Begin(), 7, &squares, true)));
   add(encoder.Finish(e, wire::CreateEndDirect(encoder.Begin(), "{}")));
   add(encoder.Finish(e, wire::CreateBye(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateHeartbeatDirect(encoder.Begin(), "step", 31, "waiting for ps 1")));
   add(encoder.Finish(e, wire::CreateAbortDirect(encoder.Begin(), 4, wire::Role::Ps, 1, "ps 1: no reply")));
   add(SampleRound(encoder));
+  add(encoder.Finish(e, wire::CreateScale(encoder.Begin(), 12, 0.5)));
   return all;
 }
 
@@ -98,7 +100,8 @@ inline uint64_t Walk(const TensorView& tensor) {
 }
 
 // Reads all that a decoded message refers to, as its users do.
-inline uint64_t Walk(const flatbuffers::Vector<uint32_t>* values) {
+template <typename Number>
+uint64_t Walk(const flatbuffers::Vector<Number>* values) {
   return values == nullptr ? 0 : std::accumulate(values->begin(), values->end(), uint64_t{0});
 }
 
@@ -143,6 +146,8 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       return sum;
     case wire::Body::Report:
       return sum + Walk(*e.body_as_Report()->json());
+    case wire::Body::WaitEnd:
+      return sum + e.body_as_WaitEnd()->round() + Walk(e.body_as_WaitEnd()->squares());
     case wire::Body::End:
       return sum + Walk(*e.body_as_End()->json());
     case wire::Body::Heartbeat:
@@ -151,6 +156,8 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       return sum + Walk(*e.body_as_Abort()->text()) + e.body_as_Abort()->index();
     case wire::Body::Round:
       return sum + Walk(e.body_as_Round()->contributors()) + Walk(e.body_as_Round()->answered());
+    case wire::Body::Scale:
+      return sum + e.body_as_Scale()->round();
     default:
       return sum;
   }

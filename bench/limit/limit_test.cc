@@ -91,6 +91,30 @@ TEST_CASE("limit: a step moves its gradient there and the weights back") {
   CHECK(RunLimit(plan).bytes_per_exchange == 104 + 112 + 2 * plan.block * 4);
 }
 
+TEST_CASE("limit: a round answers all clients with one update by all of their gradients") {
+  if (!CanExchange()) return;
+  LimitPlan plan = StepPlan();
+  plan.rounds = true;
+  plan.open = 1;
+  CHECK(RunLimit(plan).bytes_per_exchange == 104 + 112 + 2 * plan.block * 4);
+  plan.layers.clear();
+  plan.rate = 0.25f;
+  plan.exchanges = 3;
+  RawSocket socket(ZMQ_ROUTER);
+  LimitServer server(plan, socket);
+  const std::string endpoint = socket.Bind();
+  std::vector<float> seen[2];
+  std::thread first([&] { seen[0] = RunLimitClient(plan, endpoint); });
+  std::thread second([&] { seen[1] = RunLimitClient(plan, endpoint); });
+  server.Run();
+  first.join();
+  second.join();
+  for (const float weight : server.Weights()) {
+    CHECK(weight == doctest::Approx(kFirstValue * (1 - 3 * 2 * 0.25)));
+  }
+  for (const std::vector<float>& weights : seen) CheckClose(weights, server.Weights());
+}
+
 TEST_CASE("limit: a pull of blocks moves them one way") {
   if (!CanExchange()) return;
   LimitPlan plan = PullPlan();

@@ -18,6 +18,11 @@ void UpdatePass(const float* weights, const AnyFloat* gradient, float rate, floa
 }
 
 FOR_EVERY_PROCESSOR
+void AddPass(const AnyFloat* first, const AnyFloat* second, float* sum, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) sum[i] = first[i] + second[i];
+}
+
+FOR_EVERY_PROCESSOR
 void GatherPass(const uint8_t* table, const int64_t* rows, int64_t count, int64_t cols,
                 float* __restrict out) {
   constexpr float kScale = 1.0f / 255;

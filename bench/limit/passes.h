@@ -12,6 +12,9 @@ using AnyFloat = float __attribute__((aligned(1)));
 // updated = weights - rate * gradient; updated may be weights.
 void UpdatePass(const float* weights, const AnyFloat* gradient, float rate, float* updated, int64_t count);
 
+// sum = first + second; sum may be either.
+void AddPass(const AnyFloat* first, const AnyFloat* second, float* sum, int64_t count);
+
 // out[i] = row rows[i] of `table`, each byte / 255 by one multiplication. The next row is asked for
 // meanwhile.
 void GatherPass(const uint8_t* table, const int64_t* rows, int64_t count, int64_t cols, float* out);

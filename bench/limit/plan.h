@@ -19,6 +19,7 @@ struct LimitPlan {
   int64_t parameters = 0;  // floats that the server holds
   int64_t block = 0;       // floats of a payload frame, a part of the parameters; 0: headers alone
   bool gradients = true;   // whether requests carry a block, or replies alone do
+  bool rounds = false;     // whether all clients' gradients make one version, which answers all; of one block
   bool passes = true;      // whether blocks are applied and copied, or only moved
   float rate = 1e-9f;      // so small that weights stay near where they began, however long the run is
   // The step's products before each request: inputs, hidden layers, outputs. Empty: none.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "bench/limit/passes.h"
 #include "bench/limit/plan.h"
 #include "bench/limit/raw_socket.h"
 
@@ -25,14 +26,26 @@ class LimitServer {
   std::vector<float> Weights() const;
 
  private:
+  // A client's exchange, from its arrival to its answer.
+  struct Request {
+    RawFrame client;
+    RawFrame header;
+    RawFrame gradient;
+  };
+
   void AwaitClients();
+  void Take(Request* request);
+  void Reply(Request& request, const float* weights);
+  // Of one client, or of all where the plan has rounds.
   void Answer();
+  void AnswerRound();
   // The block that a reply shows: a new version where there is a gradient.
-  const float* Version(int64_t block, const RawFrame& gradient);
+  const float* Version(int64_t block, const AnyFloat* gradient);
 
   const LimitPlan plan_;
   RawSocket& socket_;
   std::vector<char> reply_header_;
+  std::vector<float> sum_;  // of a round's gradients
   // Bytes on their way are never written: the next version of a block goes to another place.
   std::vector<std::vector<float>> versions_;
   std::vector<size_t> current_;  // by block: index into versions_

@@ -52,6 +52,7 @@ const std::vector<Job>& Jobs() {
       {"linear", "linear_regression", 2, {}, 1, 8000, "0.8"},
       {"linear_in_flight_16", "linear_regression", 2, {}, 16, 60000, "0.6"},
       {"mlp", "mnist_mlp", 3, {784, 100, 10}, 1, 800, "0.7"},
+      {"sync", "mnist_softmax_sync", 2, {784, 10}, 1, 2500, "0.7, 2500 rounds/s", true},
   };
   return jobs;
 }

@@ -17,6 +17,7 @@ struct Job {
   int64_t in_flight = 1;
   double steps_per_s = 1000;  // about, for the length of the first run
   std::string to_reach;
+  bool rounds = false;  // sync: a global step is a gradient of every worker
 
   std::string what() const;
   // Floats that travel as a payload frame; 0 where they fit into the header.

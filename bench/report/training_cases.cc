@@ -14,6 +14,9 @@ namespace {
 
 constexpr int64_t kBatch = 100;  // of the configs
 
+// Exchanges that make one global step.
+int64_t ExchangesPerStep(const Job& job) { return job.rounds ? job.workers : 1; }
+
 // What the first runs of a job tell: how long later ones should be and what one exchange moves.
 struct Measured {
   int64_t steps = 0;
@@ -26,7 +29,8 @@ Measured Measure(const Settings& settings, const Job& job) {
   const JobResult first = RunJob(settings, job, few, {});
   const JobResult second = RunJob(settings, job, 3 * few, {});
   return {std::max<int64_t>(1, std::llround(second.steps_per_s * settings.seconds)),
-          (second.bytes_sent - first.bytes_sent) / (second.global_step - first.global_step)};
+          (second.bytes_sent - first.bytes_sent) / (second.global_step - first.global_step) /
+              static_cast<double>(ExchangesPerStep(job))};
 }
 
 std::string LayerText(const std::vector<int64_t>& layers) {
@@ -43,6 +47,7 @@ std::vector<std::string> LimitFlags(const Job& job, const Measured& measured) {
                                     "--parameters",     std::to_string(job.block()),
                                     "--block",          std::to_string(job.block()),
                                     "--batch",          std::to_string(kBatch)};
+  if (job.rounds) flags.push_back("--rounds");
   if (!job.layers.empty()) flags.insert(flags.end(), {"--layers", LayerText(job.layers)});
   return flags;
 }
@@ -53,20 +58,22 @@ std::vector<std::string> WithExchanges(std::vector<std::string> flags, int64_t e
 }
 
 std::vector<Row> MeasureJob(const Settings& settings, const Job& job) {
-  Row row = {job.name, job.what(), "global steps/s", job.to_reach, false, {}, {}, {}, {}};
+  const char* const unit = job.rounds ? "rounds/s" : "global steps/s";
+  const auto per_step = static_cast<double>(ExchangesPerStep(job));
+  Row row = {job.name, job.what(), unit, job.to_reach, false, {}, {}, {}, {}};
   const Measured measured = Measure(settings, job);
   const std::vector<std::string> flags = LimitFlags(job, measured);
-  const int64_t first_length = measured.steps / 4 / job.workers;
+  const int64_t first_length = measured.steps * ExchangesPerStep(job) / 4 / job.workers;
   const Exchanged first = RunExchange(settings, kLimitProgram, WithExchanges(flags, first_length));
   const int64_t exchanges = std::llround(first.per_s * settings.seconds) / job.workers;
   const auto run_dtrain = [&] {
     const JobResult result = RunJob(settings, job, measured.steps, {});
     row.dtrain.push_back(result.steps_per_s);
-    row.dtrain_bytes = result.bytes_sent / result.global_step;
+    row.dtrain_bytes = result.bytes_sent / result.global_step / per_step;
   };
   const auto run_limit = [&] {
     const Exchanged limit = RunExchange(settings, kLimitProgram, WithExchanges(flags, exchanges));
-    row.limit.push_back(limit.per_s);
+    row.limit.push_back(limit.per_s / per_step);
     row.limit_bytes = limit.bytes;
   };
   TakeTurns(settings.rounds, run_dtrain, run_limit);

@@ -31,6 +31,12 @@ void Prefetch(const uint8_t* bytes, int64_t count) {
 
 }  // namespace
 
+void Scale(Stream&, float factor, Span<float> values) {
+  float* const out = values.data;
+  const int64_t size = values.size;
+  for (int64_t i = 0; i < size; ++i) out[i] *= factor;
+}
+
 bool AnyNonFinite(Stream&, const std::byte* values, int64_t count) {
   constexpr uint32_t kExponent = 0x7f800000u;  // all ones: infinite or not a number
   constexpr int64_t kBlock = 1024;             // no branch inside, so that it vectorises

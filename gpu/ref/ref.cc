@@ -122,6 +122,16 @@ void WeightedSum(Span<const Vector> inputs, Vector weights, Span<double> sum) {
   }
 }
 
+void Scale(double factor, Span<double> values) {
+  for (int64_t i = 0; i < values.size; ++i) values[i] *= factor;
+}
+
+double Norm(Vector values) {
+  double sum = 0;
+  for (int64_t i = 0; i < values.size; ++i) sum += values[i] * values[i];
+  return std::sqrt(sum);
+}
+
 bool AnyNonFinite(Vector values) {
   for (int64_t i = 0; i < values.size; ++i) {
     if (!std::isfinite(values[i])) return true;

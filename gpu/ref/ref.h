@@ -25,6 +25,8 @@ int64_t CountArgmaxCorrect(Matrix scores, Labels labels);
 int64_t CountSignCorrect(Vector logits, Labels labels);
 void Sum(Span<const Vector> inputs, Span<double> sum);
 void WeightedSum(Span<const Vector> inputs, Vector weights, Span<double> sum);
+void Scale(double factor, Span<double> values);
+double Norm(Vector values);  // L2
 bool AnyNonFinite(Vector values);
 void GatherBytes(MatrixView<const uint8_t> table, Span<const int64_t> rows, MatrixView<double> out);
 

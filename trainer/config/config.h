@@ -100,6 +100,7 @@ struct OptimizerConfig {
   double l1 = 0;
   double l2 = 0;
   std::optional<double> clip_value;
+  std::optional<double> clip_norm;
   ScheduleConfig schedule;
 };
 
@@ -113,6 +114,11 @@ struct TrainConfig {
   int64_t in_flight = 1;
   OptimizerConfig optimizer;
 };
+
+// In sync clip_norm is of a round's mean, and the ps find its norm together; else of each worker's gradient.
+inline bool NormOfRounds(const TrainConfig& train) {
+  return train.mode == TrainMode::kSync && train.optimizer.clip_norm.has_value();
+}
 
 struct PlacementConfig {
   PlacementPolicy policy = PlacementPolicy::kBytes;

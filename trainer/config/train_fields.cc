@@ -49,6 +49,11 @@ std::vector<Field> RuleFields() {
              "Each element of a gradient is cut to -clip_value to clip_value, before l1 and l2.")
           .Try("1")
           .Unset("not cut"),
+      Number(DT_KEY(train.optimizer.clip_norm), kRun, {0, 1e30, true},
+             "A gradient whose norm over the whole model is larger is scaled down to this norm, before "
+             "clip_value.")
+          .Try("1")
+          .Unset("not scaled"),
   };
 }
 

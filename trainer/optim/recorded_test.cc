@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/config/testing.h"
+#include "trainer/optim/clip_norm.h"
 #include "trainer/optim/optimizer.h"
 
 namespace dtrain {
@@ -52,12 +53,14 @@ Config LoadSettings(const std::string& settings) {
 void CheckCase(const Case& recorded) {
   CAPTURE(recorded.settings);
   REQUIRE(recorded.weights.size() == 11);
-  const auto optimizer = MakeOptimizer(LoadSettings(recorded.settings), kSize);
+  const Config config = LoadSettings(recorded.settings);
+  const auto optimizer = MakeOptimizer(config, kSize);
   std::vector<float> weights(recorded.weights[0].begin(), recorded.weights[0].end());
   for (int64_t number = 1; number <= 10; ++number) {
     CAPTURE(number);
     float gradient[kSize];
     for (int64_t i = 0; i < kSize; ++i) gradient[i] = kCurvature[i] * (weights[i] - kTarget[i]);
+    if (const auto& most = config.train.optimizer.clip_norm) ClipToNorm(*most, {gradient, kSize});
     optimizer->Apply({number}, 0, weights.data(), weights.data(),
                      reinterpret_cast<const std::byte*>(gradient), kSize);
     for (int64_t i = 0; i < kSize; ++i) {
@@ -74,9 +77,9 @@ TEST_CASE("recorded: every optimizer and schedule follows PyTorch") {
   for (const Case& recorded : cases) CheckCase(recorded);
 }
 
-TEST_CASE("recorded: ftrl and momentum follow TensorFlow") {
+TEST_CASE("recorded: ftrl, momentum and clip_norm follow TensorFlow") {
   const std::vector<Case> cases = ReadCases("trainer/optim/testdata/tensorflow.txt");
-  CHECK(cases.size() == 5);
+  CHECK(cases.size() == 7);
   for (const Case& recorded : cases) CheckCase(recorded);
 }
 

@@ -22,10 +22,14 @@ namespace dtrain {
 // Blocks of tensors that a worker has open with one ps: enough to keep both directions busy, few enough to
 // bound what lies in queues.
 constexpr int64_t kOpenBlocks = 16;
-// Requests that a task may have open with one ps: tensors, a question beside them, and one more.
-inline size_t MostOpenRequests(const TrainConfig& train) {
-  return static_cast<size_t>(std::max(train.in_flight, kOpenBlocks)) + 2;
+// How many blocks a worker may have open with a ps whose range has `blocks`. Where the norm of rounds is
+// wanted none is answered before the last is here.
+inline int64_t MostOpenBlocks(const TrainConfig& train, int64_t blocks) {
+  const int64_t open = std::max(train.in_flight, kOpenBlocks);
+  return NormOfRounds(train) ? std::max(open, blocks) : open;
 }
+// Requests that a task may have open with one ps: tensors, a question beside them, and one more.
+inline size_t MostOpenRequests(int64_t open_blocks) { return static_cast<size_t>(open_blocks) + 2; }
 
 class PeerLink {
  public:

@@ -33,7 +33,7 @@ std::string AddressOf(const ClusterConfig& cluster, TaskId task) {
 }  // namespace
 
 Registration::Registration(const Config& config, TaskId self, int ps_index, uint64_t incarnation,
-                           net::Channel& channel)
+                           net::Channel& channel, int64_t open_blocks)
     : config_(config),
       self_(self),
       ps_index_(ps_index),
@@ -41,7 +41,7 @@ Registration::Registration(const Config& config, TaskId self, int ps_index, uint
       address_(AddressOf(config.cluster, {Role::kPs, ps_index})),
       channel_(channel),
       link_(channel, net::NewNodeId(), TaskNameAndAddress(config.cluster, {Role::kPs, ps_index}),
-            MostOpenRequests(config.train)) {
+            MostOpenRequests(open_blocks)) {
   channel_.Connect(link_.node(), address_);
 }
 

@@ -15,8 +15,9 @@ namespace dtrain {
 class Registration {
  public:
   // Begins to connect. `self` wants to talk to ps `ps_index` of the spec. `incarnation`: the same to every
-  // ps.
-  Registration(const Config& config, TaskId self, int ps_index, uint64_t incarnation, net::Channel& channel);
+  // ps. `open_blocks`: how many blocks of tensors may be open with it.
+  Registration(const Config& config, TaskId self, int ps_index, uint64_t incarnation, net::Channel& channel,
+               int64_t open_blocks = kOpenBlocks);
 
   PeerLink& link() { return link_; }
   const PeerLink& link() const { return link_; }

@@ -31,7 +31,9 @@ Coordinator::Coordinator(const Config& config, Membership& members, Outbox& outb
       grants_(config.train.steps),
       standings_(members.all().size()),
       begun_(Clock::now()),
-      next_status_(begun_ + kStatusEvery) {}
+      next_status_(begun_ + kStatusEvery) {
+  if (NormOfRounds(config.train)) norm_.emplace(config.cluster.ps.size(), *config.train.optimizer.clip_norm);
+}
 
 Coordinator::Standing& Coordinator::StandingOf(const Member& member) {
   return standings_[static_cast<size_t>(&member - members_.all().data())];
@@ -67,7 +69,7 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
       OnReport(member, number, *request.body_as_Report());
       return true;
     case Body::WaitEnd:
-      OnWaitEnd(member, number, request.body_as_WaitEnd()->round());
+      OnWaitEnd(member, number, *request.body_as_WaitEnd());
       return true;
     case Body::Bye:
       StandingOf(member).told = true;
@@ -330,13 +332,37 @@ void Coordinator::Complete(RunSummary* summary) const {
   summary->examples_per_s = static_cast<double>(summary->examples) / *summary->train_s;
 }
 
-void Coordinator::OnWaitEnd(Member& member, uint64_t request, uint64_t round) {
+void Coordinator::OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question) {
   Standing& standing = StandingOf(member);
   if (request < standing.end_request) return;  // an old one that came again
   standing.end_request = request;
-  standing.next_round = round;
+  standing.next_round = question.round();
+  AddNorm(member, question);
   DropKnownRounds();
   AnswerWaitEnd(member);
+}
+
+// Those that wait for the round's scale are answered with its last part; the one that told it, by the caller.
+void Coordinator::AddNorm(Member& member, const wire::WaitEnd& question) {
+  Standing& standing = StandingOf(member);
+  standing.wants_scale = false;
+  if (!norm_ || member.task.role != Role::kPs) return;
+  const std::optional<gpu::SquareSum> part = SquaresIn(question);
+  if (!part) return;
+  const bool complete = norm_->Add(question.round() - 1, member.task.index, *part);
+  for (Member& other : members_.all()) {
+    if (complete && StandingOf(other).wants_scale) SendScale(other);
+  }
+  standing.wants_scale = true;
+}
+
+void Coordinator::SendScale(Member& member) {
+  const Standing& standing = StandingOf(member);
+  const uint64_t round = standing.next_round - 1;
+  const std::optional<double> scale = norm_->Scale(round);
+  if (!scale) return;
+  outbox_.Send(member.node, standing.end_request,
+               [&](auto& builder) { return wire::CreateScale(builder, round, *scale); });
 }
 
 void Coordinator::AnswerWaitEnd(Member& member) {
@@ -347,6 +373,7 @@ void Coordinator::AnswerWaitEnd(Member& member) {
     });
     return;
   }
+  if (standing.wants_scale) return SendScale(member);
   for (const RoundDecision& round : rounds_) {
     if (round.number == standing.next_round) SendRound(member, round);
   }
@@ -370,7 +397,8 @@ void Coordinator::Announce(const RoundDecision& round) {
   if (config_.cluster.ps.size() == 1) return;
   rounds_.push_back(round);
   for (Member& member : members_.all()) {
-    if (member.task.role == Role::kPs && StandingOf(member).next_round == round.number) {
+    const Standing& standing = StandingOf(member);
+    if (member.task.role == Role::kPs && standing.next_round == round.number && !standing.wants_scale) {
       SendRound(member, round);
     }
   }
@@ -400,6 +428,7 @@ void Coordinator::Left(Member& member) {
   }
   standing.takes_part = false;
   standing.ready_request = standing.step_request = standing.all_done_request = standing.end_request = 0;
+  standing.wants_scale = false;
   if (phase_ == Phase::kEnded) standing.told = true;
   ServeWaitingSteps();
   AnswerWhenAllDone();

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "trainer/config/config.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
+#include "trainer/ps/round_norm.h"
 #include "trainer/ps/round_plan.h"
 #include "trainer/ps/start_point.h"
 #include "trainer/ps/step_grants.h"
@@ -46,6 +48,10 @@ class Coordinator {
   uint32_t GrantNext(Member& member);
   // sync: a round was decided; each other ps is told when it asks for it.
   void Announce(const RoundDecision& round);
+  // sync with clip_norm: the norm of this ps's part of a round, and what the round's mean is multiplied by
+  // once every ps has told its part.
+  void BeginNorm(uint64_t round, const gpu::SquareSum& own) { norm_->Begin(round, own); }
+  std::optional<double> ScaleOf(uint64_t round) const { return norm_->Scale(round); }
   // A task is gone or replaced: its open steps are granted again.
   void Left(Member& member);
   // What the loss of this task means for the run now.
@@ -82,8 +88,9 @@ class Coordinator {
     uint64_t step_request = 0;
     uint64_t all_done_request = 0;
     uint64_t end_request = 0;
-    uint64_t next_round = 0;  // sync, of a ps: the round that its end_request asks for
-    int64_t open_steps = 0;   // granted, neither applied nor given back
+    uint64_t next_round = 0;   // sync, of a ps: the round that its end_request asks for
+    bool wants_scale = false;  // of the round before that, first
+    int64_t open_steps = 0;    // granted, neither applied nor given back
     int64_t local_steps = 0;
     int64_t examples = 0;
     double loss = 0;
@@ -102,9 +109,11 @@ class Coordinator {
   void OnDone(Member& member, uint64_t request, const wire::Done& done);
   void OnWaitAllDone(Member& member, uint64_t request);
   void OnReport(Member& member, uint64_t request, const wire::Report& report);
-  void OnWaitEnd(Member& member, uint64_t request, uint64_t round);
+  void OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question);
   void AnswerWaitEnd(Member& member);
   void SendRound(Member& member, const RoundDecision& round);
+  void AddNorm(Member& member, const wire::WaitEnd& question);
+  void SendScale(Member& member);
   void DropKnownRounds();
   bool sync() const { return config_.train.mode == TrainMode::kSync; }
   std::vector<uint32_t> StartingTogether() const;
@@ -141,6 +150,7 @@ class Coordinator {
   bool disturbed_ = false;            // rounds went on without a worker that was lost or came later
   int64_t first_applied_nanos_ = 0;   // wall clock
   std::deque<RoundDecision> rounds_;  // sync: those that a ps may still ask for
+  std::optional<RoundNorm> norm_;     // sync with clip_norm
 };
 
 }  // namespace dtrain

@@ -35,7 +35,9 @@ Membership::Membership(const Config& config, TaskId self)
       self_(self),
       detect_(static_cast<int64_t>(config.failure.detect_s * 1000)),
       last_tick_(Clock::now()) {
-  const size_t recent = MostOpenRequests(config.train);
+  // More blocks of a round may be open, but only the last has a grant, and no other request comes before it
+  // is answered.
+  const size_t recent = MostOpenRequests(MostOpenBlocks(config.train, 1));
   const auto add = [&](Role role, size_t count) {
     for (size_t i = 0; i < count; ++i) {
       Member member;

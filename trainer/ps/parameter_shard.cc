@@ -57,36 +57,34 @@ void ParameterShard::Update(Block& block, Make&& make) {
 }
 
 void ParameterShard::Apply(int64_t index, net::TensorView gradient) {
-  Block& block = blocks_[static_cast<size_t>(index)];
+  ApplyScaled(blocks_[static_cast<size_t>(index)], gradient, 1);
+}
+
+void ParameterShard::ApplyScaled(Block& block, net::TensorView gradient, float scale) {
   DT_CHECK(gradient.size == block.bytes(), gradient.size, block.bytes());
-  const UpdateStep step = {static_cast<int64_t>(block.version) + 1};
+  const UpdateStep step = {static_cast<int64_t>(block.version) + 1, scale};
   Update(block, [&](const float* weights, float* updated) {
     optimizer_->Apply(step, block.range.begin - range_.begin, weights, updated, gradient.data,
                       block.range.size());
   });
 }
 
-void ParameterShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& gradients) {
+void ParameterShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& gradients, double scale) {
   Block& block = blocks_[static_cast<size_t>(index)];
   if (gradients.empty()) {
     ++block.version;
     block.previous.reset();
     return;
   }
-  if (gradients.size() == 1) return Apply(index, gradients[0]);
-  sum_.resize(static_cast<size_t>(kTile));
-  const UpdateStep step = {static_cast<int64_t>(block.version) + 1, 1 / static_cast<float>(gradients.size())};
-  inputs_.resize(gradients.size());
+  const auto factor = static_cast<float>(scale / static_cast<double>(gradients.size()));
+  if (gradients.size() == 1) return ApplyScaled(block, gradients[0], factor);
+  const UpdateStep step = {static_cast<int64_t>(block.version) + 1, factor};
   Update(block, [&](const float* weights, float* updated) {
     for (int64_t begin = 0; begin < block.range.size(); begin += kTile) {
       const int64_t size = std::min(kTile, block.range.size() - begin);
-      for (size_t i = 0; i < gradients.size(); ++i) {
-        DT_CHECK(gradients[i].size == block.bytes(), gradients[i].size, block.bytes());
-        inputs_[i] = gradients[i].data + static_cast<size_t>(begin) * sizeof(float);
-      }
-      gpu::Sum(stream_, inputs_, {sum_.data(), size});
+      const gpu::Span<float> sum = SumOf(gradients, begin, size);
       optimizer_->Apply(step, block.range.begin - range_.begin + begin, weights + begin, updated + begin,
-                        reinterpret_cast<const std::byte*>(sum_.data()), size);
+                        reinterpret_cast<const std::byte*>(sum.data), size);
     }
   });
 }
@@ -96,6 +94,33 @@ net::LentBuffer& ParameterShard::NextVersion(Block& block) {
   if (!block.previous) block.previous.emplace(capacity_);
   if (block.previous->lent()) std::swap(*block.previous, FreeSpare());
   return *block.previous;
+}
+
+void ParameterShard::AddSquaresOfMean(int64_t index, const std::vector<net::TensorView>& gradients,
+                                      gpu::SquareSum* sum) {
+  const int64_t values = At(index).range.size();
+  if (gradients.size() == 1) return gpu::AddSquares(stream_, gradients[0].data, values, sum);
+  for (int64_t begin = 0; begin < values && !gradients.empty(); begin += kTile) {
+    const gpu::Span<float> mean = SumOf(gradients, begin, std::min(kTile, values - begin));
+    gpu::Scale(stream_, 1 / static_cast<float>(gradients.size()), mean);
+    gpu::AddSquares(stream_, reinterpret_cast<const std::byte*>(mean.data), mean.size, sum);
+  }
+}
+
+// Of elements [begin, begin + size) of a block; until the next call.
+gpu::Span<float> ParameterShard::SumOf(const std::vector<net::TensorView>& gradients, int64_t begin,
+                                       int64_t size) {
+  sum_.resize(static_cast<size_t>(kTile));
+  inputs_.resize(gradients.size());
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const size_t from = static_cast<size_t>(begin) * sizeof(float),
+                 bytes = static_cast<size_t>(size) * sizeof(float);
+    DT_CHECK(from + bytes <= gradients[i].size, from, bytes, gradients[i].size);
+    inputs_[i] = gradients[i].data + from;
+  }
+  const gpu::Span<float> sum{sum_.data(), size};
+  gpu::Sum(stream_, inputs_, sum);
+  return sum;
 }
 
 net::LentBuffer& ParameterShard::FreeSpare() {

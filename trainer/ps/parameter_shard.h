@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gpu/ops.h"
+#include "gpu/square_sum.h"
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
@@ -41,8 +42,11 @@ class ParameterShard {
 
   // A block's part of one gradient: exactly bytes(block) bytes, at any alignment.
   void Apply(int64_t block, net::TensorView gradient);
-  // The mean of several, as one update, in one pass over memory; of none: a new version of the same weights.
-  void ApplyMean(int64_t block, const std::vector<net::TensorView>& gradients);
+  // The mean of several times `scale`, as one update, in one pass over memory; of none: a new version of the
+  // same weights.
+  void ApplyMean(int64_t block, const std::vector<net::TensorView>& gradients, double scale = 1);
+  // Adds the squares of that mean, of which nothing is applied.
+  void AddSquaresOfMean(int64_t block, const std::vector<net::TensorView>& gradients, gpu::SquareSum* sum);
 
   // The current version, lent; to be sent exactly once.
   net::LentBytes Lend(int64_t block) const { return At(block).weights.Lend(0, bytes(block)); }
@@ -70,6 +74,8 @@ class ParameterShard {
   const Block& At(int64_t block) const { return blocks_[static_cast<size_t>(block)]; }
   template <typename Make>
   void Update(Block& block, Make&& make);
+  void ApplyScaled(Block& block, net::TensorView gradient, float scale);
+  gpu::Span<float> SumOf(const std::vector<net::TensorView>& gradients, int64_t begin, int64_t size);
   net::LentBuffer& FreeSpare();
   net::LentBuffer& NextVersion(Block& block);
   void Checksum(Block& block);

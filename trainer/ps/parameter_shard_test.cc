@@ -48,6 +48,50 @@ TEST_CASE("shard: each gradient raises the version by one and is applied once") 
   Release(now);
 }
 
+TEST_CASE("shard: the norm of a mean is that of a plain loop, and the update is scaled by what follows") {
+  Fixture f(false);
+  f.config.model.inputs = 10000;  // more than one tile
+  f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
+  const size_t size = 10001;
+  for (const size_t count : {1, 2, 3}) {
+    ParameterShard shard(f.config, f.layout, 0);
+    shard.Initialise();
+    std::vector<std::vector<float>> gradients(count, std::vector<float>(size));
+    std::vector<net::TensorView> views;
+    double expected = 0;
+    for (size_t i = 0; i < size; ++i) {
+      double mean = 0;
+      for (size_t k = 0; k < count; ++k) {
+        gradients[k][i] = static_cast<float>((i * 7 + k * 31) % 23) - 11;
+        mean += static_cast<double>(gradients[k][i]) / static_cast<double>(count);
+      }
+      expected += mean * mean;
+    }
+    for (const auto& gradient : gradients) views.push_back(View(gradient.data(), size));
+    gpu::SquareSum squares;
+    shard.AddSquaresOfMean(0, views, &squares);
+    CHECK(gpu::Total(squares) == doctest::Approx(expected).epsilon(1e-6));
+    CHECK(shard.version(0) == 0);
+    shard.ApplyMean(0, views, 0.25);
+    const net::LentBytes now = shard.Lend(0);
+    for (const size_t i : {size_t{0}, size_t{5000}, size - 1}) {
+      double mean = 0;
+      for (const auto& gradient : gradients)
+        mean += static_cast<double>(gradient[i]) / static_cast<double>(count);
+      CHECK(Floats(now)[i] == doctest::Approx(2 - 0.5 * 0.25 * mean).epsilon(1e-6));
+    }
+    Release(now);
+  }
+}
+
+TEST_CASE("shard: of no gradient the norm is nothing") {
+  Fixture f(false);
+  ParameterShard shard(f.config, f.layout, 0);
+  gpu::SquareSum squares;
+  shard.AddSquaresOfMean(0, {}, &squares);
+  CHECK(gpu::Total(squares) == 0);
+}
+
 TEST_CASE("shard: a version that is lent out is not written again") {
   Fixture f(true);
   ParameterShard shard(f.config, f.layout, 0);

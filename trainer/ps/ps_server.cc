@@ -37,7 +37,8 @@ PsServer::PsServer(const Config& config, TaskId self, const Layout& layout, net:
     log_.Info("run id {:016x}", outbox_.run_id());
     coordinator_ = std::make_unique<Coordinator>(config, members_, outbox_, log_);
   }
-  rule_ = MakeUpdateRule({config, shard_, members_, outbox_, coordinator_.get()});
+  rule_ = MakeUpdateRule(
+      {config, shard_, members_, outbox_, coordinator_.get(), [this] { uplink_->AskForEnd(); }});
   if (coordinator_) coordinator_->set_start_point([this](Member& worker) { return rule_->OnStart(worker); });
   if (self.index != 0) {
     uplink_ = std::make_unique<Uplink>(config, self, channel, transport, activity_, *rule_, log_);
@@ -190,6 +191,10 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
       if (!repeated) rule_->Left(member);
       if (!coordinator_) return outbox_.Ack(member.node, request);
       break;
+    case Body::WaitEnd:
+      if (!coordinator_) break;
+      coordinator_->Handle(member, envelope);
+      return rule_->OnNorm();
     default:
       break;
   }

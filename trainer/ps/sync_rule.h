@@ -8,12 +8,17 @@
 // and version: the worker comes back, takes the version that its last gradient was of (each block keeps the
 // latest two), computes the same gradient again and sends it to all. A block that has applied it answers at
 // once, any other has waited for it.
+//
+// With train.optimizer.clip_norm a round is applied when the norm of its mean over all ps is known: each ps
+// measures its part once the round's gradients are here in full, and ps 0 answers all with one scale. A ps
+// applies just what it measured, so that the norm is that of what all apply together.
 #pragma once
 
 #include <deque>
 #include <optional>
 #include <vector>
 
+#include "trainer/ps/measured_round.h"
 #include "trainer/ps/round_plan.h"
 #include "trainer/ps/update_rule.h"
 
@@ -32,6 +37,10 @@ class SyncRule : public UpdateRule {
   StartPoint OnStart(Member& member) override;
   void OnRound(const wire::Round& round) override;
   uint64_t NextRound() const override { return first_round_ + rounds_.size(); }
+  bool OwesNorm() const override;
+  const gpu::SquareSum* squares() const override;
+  void OnScale(const wire::Scale& scale) override;
+  void OnNorm() override;
 
  private:
   // An exchange's block that waits for its round.
@@ -58,22 +67,34 @@ class SyncRule : public UpdateRule {
   void DropHeld(const Member& member);
   void DecideRounds();
   void AdvanceAll();
+  void AdvanceBlocks();
   void Advance(int64_t block);
+  void MeasureNorm();
+  void TakeMeasured(const RoundExchange& exchange);
+  bool Measured(const RoundDecision& round) const { return measured_ && !round.contributors.empty(); }
   bool Apply(const RoundDecision& round, int64_t block);
+  Member* Here(const RoundExchange& exchange);
   bool Gather(const std::vector<RoundExchange>& exchanges, int64_t block, std::vector<Named>* named);
   bool GatherWaiting(const std::vector<RoundExchange>& exchanges, int64_t block, std::vector<Named>* named);
+  bool GatherContributors(const RoundDecision& round, int64_t block);
+  Member* Contributor(const RoundExchange& exchange);
+  void GatherGradients(int64_t block);
+  void GatherMeasured(int64_t block);
+  bool TakeScale();
+  void Count(Member& member, const wire::Push& push);
   void Finish(int64_t block, bool with_contributors);
   void DropFinishedRounds();
 
   const int workers_;
-  const bool rounds_wait_;            // for lost workers
-  const int64_t offering_block_;      // the one with which an exchange counts as here
-  std::vector<Held> held_;            // by block, then worker
-  std::optional<RoundPlan> plan_;     // ps 0
-  std::deque<RoundDecision> rounds_;  // decided, and not finished by every block
-  uint64_t first_round_ = 1;          // the number of the first of them
-  std::vector<uint64_t> next_round_;  // by block
-  bool together_ = false;             // the workers that start together are known
+  const bool rounds_wait_;                 // for lost workers
+  const int64_t offering_block_;           // the one with which an exchange counts as here
+  std::vector<Held> held_;                 // by block, then worker
+  std::optional<RoundPlan> plan_;          // ps 0
+  std::deque<RoundDecision> rounds_;       // decided, and not finished by every block
+  uint64_t first_round_ = 1;               // the number of the first of them
+  std::vector<uint64_t> next_round_;       // by block
+  std::optional<MeasuredRound> measured_;  // clip_norm
+  bool together_ = false;                  // the workers that start together are known
   // Of the round in hand; kept to spare the allocations.
   std::vector<Named> contributors_, answered_;
   std::vector<net::TensorView> gradients_;

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
+#include "gpu/square_sum.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/ps/coordinator.h"
@@ -23,7 +25,8 @@ struct PsParts {
   ParameterShard& shard;
   Membership& members;
   Outbox& outbox;
-  Coordinator* coordinator;  // ps 0; null elsewhere
+  Coordinator* coordinator;       // ps 0; null elsewhere
+  std::function<void()> ask_ps0;  // elsewhere: asks ps 0 anew where that waited for squares()
 };
 
 class UpdateRule {
@@ -55,6 +58,15 @@ class UpdateRule {
   virtual void OnRound(const wire::Round&) {}
   // ps i > 0: the number of the round to ask ps 0 for; 0: none (all but sync).
   virtual uint64_t NextRound() const { return 0; }
+  // With a norm of rounds (sync with clip_norm):
+  // ps i > 0: whether ps 0 must not be asked for another round until the norm of the latest is known here.
+  virtual bool OwesNorm() const { return false; }
+  // ps i > 0: the norm's part to tell ps 0 with the next question; null: none.
+  virtual const gpu::SquareSum* squares() const { return nullptr; }
+  // ps i > 0: ps 0's answer to it.
+  virtual void OnScale(const wire::Scale&) {}
+  // ps 0: another ps has told its part.
+  virtual void OnNorm() {}
 
   // Every now and then, also while nothing comes: at least every 50 ms.
   virtual void Tick() {}

@@ -33,9 +33,16 @@ void Uplink::Ask() {
 }
 
 void Uplink::AskForEnd() {
+  if (asking_ || rule_.OwesNorm()) return;
+  asking_ = true;
   PeerLink& link = registration_.link();
   const net::Envelope end{run_id(), 0, link.NextRequest()};
-  link.Send(end.request, encoder_.Finish(end, wire::CreateWaitEnd(encoder_.Begin(), rule_.NextRound())));
+  flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+  const gpu::SquareSum* norm = rule_.squares();
+  const auto words = norm == nullptr ? 0 : builder.CreateVector(norm->words.data(), norm->words.size());
+  const bool infinite = norm != nullptr && !norm->finite;
+  link.Send(end.request,
+            encoder_.Finish(end, wire::CreateWaitEnd(builder, rule_.NextRound(), words, infinite)));
 }
 
 void Uplink::Handle(const wire::Envelope& message) {
@@ -55,13 +62,20 @@ void Uplink::Handle(const wire::Envelope& message) {
                        link.name());
       }
       link.Clear();
+      asking_ = false;
       return;
     case Body::Start:
       started_ |= link.Answered(message.request());
       return;
     case Body::Round:
       if (!link.Answered(message.request())) return;
+      asking_ = false;
       rule_.OnRound(*message.body_as_Round());
+      return AskForEnd();
+    case Body::Scale:
+      if (!link.Answered(message.request())) return;
+      asking_ = false;
+      rule_.OnScale(*message.body_as_Scale());
       return AskForEnd();
     case Body::End:
       if (!link.Answered(message.request())) return;

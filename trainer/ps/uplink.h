@@ -34,13 +34,15 @@ class Uplink {
   void Tick(TimePoint now);
   // Tells ps 0 that this task failed.
   void Abort(int exit_code, const std::string& text);
+  // Asks ps 0 for the end and, in sync, for what the rule needs next; unless that is asked already, or the
+  // rule has yet to make what goes with the question.
+  void AskForEnd();
 
   // The run's summary as ps 0 sent it, once the run is over.
   const std::optional<std::string>& end() const { return end_; }
 
  private:
   void Ask();
-  void AskForEnd();
   void SayBye();
 
   const Config& config_;
@@ -54,6 +56,7 @@ class Uplink {
   const TimePoint begun_;
   TimePoint next_status_;
   bool started_ = false;
+  bool asking_ = false;  // a WaitEnd is open
   std::optional<std::string> end_;
 };
 

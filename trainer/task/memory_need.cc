@@ -65,11 +65,16 @@ const MemoryPart& MemoryNeed::largest() const {
 
 MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
   const Range range = layout.ps.at(static_cast<size_t>(ps));
+  // Whole gradients wait for their norm; of late ones there may be more.
+  const auto workers = static_cast<int64_t>(config.cluster.worker.size());
+  const int64_t held = NormOfRounds(config.train) ? config.train.aggregate.value_or(workers) : 0;
   const int64_t open = std::min(BlockCount(range), config.train.in_flight);
   const auto slots = static_cast<int64_t>(MakeOptimizer(config, 0)->Slots().size());
   MemoryNeed need{fmt::format("ps {}", ps),
                   {{"weights on ps", "Use a smaller model or more ps", BytesOfFloats(range.size())},
                    {"the optimizer's slots", "Use more ps, or sgd", Product(slots, 4 * range.size())},
+                   {"gradients that wait for their norm (train.optimizer.clip_norm)",
+                    "Use more ps, or clip_value", Product(held, 4 * range.size())},
                    {"spare blocks of ps", kSmallerModel, Product(open, 4 * BlockOf(range, 0).size())}}};
   if (RoundsWaitForLost(config)) {
     need.parts.push_back(

@@ -60,6 +60,20 @@ TEST_CASE("memory need: an optimizer's slots take as much as the weights, each")
   CHECK(PsNeed(config, layout, 0).bytes() == plain + 2 * 4 * static_cast<double>(layout.size));
 }
 
+TEST_CASE("memory need: where the norm of rounds is wanted a ps holds their gradients in full") {
+  Config config = MlpCluster(1000, 1);
+  config.cluster.worker.resize(3, "localhost:1");
+  config.train.mode = TrainMode::kSync;
+  const Layout layout = LayoutOf(config);
+  const double plain = PsNeed(config, layout, 0).bytes(), gradient = 4 * static_cast<double>(layout.size);
+  config.train.optimizer.clip_norm = 1;
+  CHECK(PsNeed(config, layout, 0).bytes() == plain + 3 * gradient);
+  config.train.aggregate = 2;
+  CHECK(PsNeed(config, layout, 0).bytes() == plain + 2 * gradient);
+  config.train.mode = TrainMode::kAsync;
+  CHECK(PsNeed(config, layout, 0).bytes() == plain);
+}
+
 TEST_CASE("memory need: a large batch is refused where the data are without end, and only there") {
   Config config = LinearCluster(1, 1, 10);
   config.train.batch_size = 1000000000;

@@ -4,70 +4,10 @@
 #include <vector>
 
 #include "net/codec.h"
-#include "trainer/task/raw_worker_test_util.h"
+#include "trainer/task/two_worker_run_test_util.h"
 
 namespace dtrain {
 namespace {
-
-constexpr milliseconds kNothing{100};  // for an answer that must not come
-
-Config TwoWorkers(TrainMode mode) {
-  Config config = LinearCluster(1, 2, 100);
-  config.train.mode = mode;
-  config.train.optimizer.learning_rate = 1;
-  return config;
-}
-
-// A run that both workers have begun, the first weights still to be pulled: request 4 of both.
-struct TwoWorkerRun {
-  explicit TwoWorkerRun(const Config& of)
-      : config(of), ps(config, transport), workers{{config, transport, 0}, {config, transport, 1}} {
-    for (RawWorker& worker : workers) worker.Join();
-    const auto ready = [](auto& builder) { return wire::CreateReady(builder); };
-    workers[1].Send(3, ready);
-    workers[0].Send(1, ready);
-    REQUIRE(workers[0].Expect<wire::Start>()->initialise());
-    workers[0].Send(2, [](auto& builder) { return wire::CreateInitialise(builder); });
-    REQUIRE(workers[0].Expect<wire::Ack>() != nullptr);
-    workers[0].Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
-    REQUIRE(workers[0].Expect<wire::Ack>() != nullptr);
-    REQUIRE(workers[1].Expect<wire::Start>() != nullptr);
-  }
-  ~TwoWorkerRun() {  // the quickest way to end a ps
-    for (RawWorker& worker : workers) {
-      worker.Send(0, [](auto& builder) {
-        return wire::CreateAbort(builder, 1, wire::Role::Worker, 0, builder.CreateString("enough"));
-      });
-    }
-    for (RawWorker& worker : workers) {
-      while (const wire::Envelope* envelope = worker.Receive()) {
-        if (envelope->body_as_Abort() != nullptr) break;
-      }
-      worker.Send(99, [](auto& builder) { return wire::CreateBye(builder); });
-    }
-  }
-  void Enter(int worker) {
-    workers[worker].Send(4, [](auto& builder) {
-      return wire::CreatePull(builder, 0, true, builder.CreateVector(std::vector<uint32_t>{0, 1}));
-    });
-  }
-  void EnterBoth() {
-    for (const int worker : {0, 1}) Enter(worker);
-    for (RawWorker& worker : workers) REQUIRE(worker.Expect<wire::Weights>()->version() == 0);
-  }
-  void CheckWeights(int worker, uint64_t version, const std::vector<float>& values) {
-    const wire::Weights* weights = workers[worker].Expect<wire::Weights>();
-    REQUIRE(weights != nullptr);
-    CHECK(weights->version() == version);
-    CHECK(workers[worker].Values(*weights) == values);
-  }
-  void CheckNothing(int worker) { CHECK(workers[worker].Receive(kNothing) == nullptr); }
-
-  net::InprocTransport transport;
-  const Config config;
-  Ps ps;
-  RawWorker workers[2];
-};
 
 TEST_CASE("sync: the workers begin together, and a round is the mean of their gradients, applied once") {
   TwoWorkerRun run(TwoWorkers(TrainMode::kSync));

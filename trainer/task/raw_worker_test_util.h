@@ -37,12 +37,18 @@ class Ps {
   std::future<RunSummary> done_;
 };
 
-// A worker's connection, driven message by message.
+// A worker's connection, or another ps's, to ps 0, driven message by message.
 class RawWorker {
  public:
-  // Of worker `index` with one ps.
-  RawWorker(const Config& config, net::Transport& transport, int index, int ps = 0)
-      : config_(config), index_(index), ps_(ps), node_(net::NewNodeId()), channel_(transport.NewChannel()) {
+  // Of task `index` with one ps.
+  RawWorker(const Config& config, net::Transport& transport, int index, int ps = 0,
+            wire::Role role = wire::Role::Worker)
+      : config_(config),
+        index_(index),
+        ps_(ps),
+        role_(role),
+        node_(net::NewNodeId()),
+        channel_(transport.NewChannel()) {
     channel_->Connect(node_, config.cluster.ps[static_cast<size_t>(ps)]);
   }
 
@@ -69,7 +75,7 @@ class RawWorker {
         settings.push_back(
             wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
       }
-      return wire::CreateHello(builder, protocol, wire::Role::Worker, static_cast<uint32_t>(index_),
+      return wire::CreateHello(builder, protocol, role_, static_cast<uint32_t>(index_),
                                static_cast<uint32_t>(ps_), builder.CreateString("raw"),
                                builder.CreateString("test, pid 1"), builder.CreateString("0"),
                                builder.CreateVector(settings), incarnation_);
@@ -128,6 +134,12 @@ class RawWorker {
   }
   // Of the task, as every ps is to hear it; to be set before Join().
   void set_incarnation(uint64_t incarnation) { incarnation_ = incarnation; }
+  // Its connection ends.
+  void Leave() {
+    channel_->Disconnect(node_);
+    left_ = true;
+  }
+  bool left() const { return left_; }
   void set_run_id(uint64_t run_id) { run_id_ = run_id; }
   uint64_t run_id() const { return run_id_; }
 
@@ -135,12 +147,14 @@ class RawWorker {
   const Config config_;
   const int index_;
   const int ps_;
+  const wire::Role role_;
   const net::NodeId node_;
   uint64_t incarnation_ = node_;
   const std::unique_ptr<net::Channel> channel_;
   net::Encoder encoder_;
   net::Message message_;
   uint64_t run_id_ = 0;
+  bool left_ = false;
 };
 
 inline Config OneWorker() {

@@ -17,8 +17,10 @@ namespace {
 using wire::Body;
 
 constexpr milliseconds kStatusEvery{5000};
-// How often a wait looks at heartbeats and repeats.
 constexpr milliseconds kSlice{100};
+// With more blocks open than a queue may hold: until an answer comes only time tells that there is room
+// again.
+constexpr milliseconds kQueueSlice{10};
 // Hello is said often at first, because most tasks start together, then less so.
 constexpr milliseconds kEagerHello{10};
 constexpr milliseconds kPatientHello{100};
@@ -40,6 +42,7 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       channel_(channel),
       activity_(activity),
       log_(log),
+      slice_(kSlice),
       exchanges_(static_cast<size_t>(config.train.in_flight)),
       staleness_(config.train.in_flight),
       next_status_(Clock::now() + kStatusEvery) {
@@ -47,10 +50,12 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
   std::vector<Heartbeat::Target> targets;
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
     Flow flow;
-    flow.registration =
-        std::make_unique<Registration>(config, self, static_cast<int>(ps), incarnation, channel);
     flow.range = layout.ps[ps];
     flow.blocks = BlockCount(flow.range);
+    flow.window = MostOpenBlocks(config.train, flow.blocks);
+    if (flow.window > kOpenBlocks) slice_ = kQueueSlice;
+    flow.registration =
+        std::make_unique<Registration>(config, self, static_cast<int>(ps), incarnation, channel, flow.window);
     targets.push_back({flow.registration->link().node(), flow.registration->address()});
     flows_.push_back(std::move(flow));
   }
@@ -251,8 +256,7 @@ void PsClient::Begin(Exchange exchange) {
 // As many blocks of the open exchanges as the window has room for, in order.
 void PsClient::SendBlocks(size_t ps) {
   Flow& flow = flows_[ps];
-  const int64_t window = std::max(config_.train.in_flight, kOpenBlocks);
-  while (flow.sent < begun_ * flow.blocks && flow.sent - flow.answered < window) {
+  while (flow.sent < begun_ * flow.blocks && flow.sent - flow.answered < flow.window) {
     SendBlock(ps, ExchangeOf(flow.sent / flow.blocks), flow.sent % flow.blocks);
     ++flow.sent;
   }
@@ -295,7 +299,7 @@ void PsClient::Collect(float* parameters) {
   parameters_ = parameters;
   while (!EveryPsAnswered(collected_ + 1)) {
     // Other modes' answers wait for other workers, for as long as those are alive.
-    if (!ReceiveOne(Clock::now() + kSlice)) OnQuiet(!async(), "an exchange");
+    if (!ReceiveOne(Clock::now() + slice_)) OnQuiet(!async(), "an exchange");
   }
   ++collected_;
 }
@@ -310,7 +314,7 @@ void PsClient::CollectArrived(float* parameters) {
 const wire::Envelope& PsClient::AwaitAnswer(size_t ps, bool patient, const char* what) {
   answer_ = nullptr;
   while (answer_ == nullptr || answer_from_ != ps) {
-    if (!ReceiveOne(Clock::now() + kSlice)) OnQuiet(patient, what);
+    if (!ReceiveOne(Clock::now() + slice_)) OnQuiet(patient, what);
   }
   return *answer_;
 }

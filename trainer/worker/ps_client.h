@@ -107,6 +107,7 @@ class PsClient {
     std::unique_ptr<Registration> registration;
     Range range;
     int64_t blocks = 1;
+    int64_t window = 1;  // blocks that may be open
     int64_t sent = 0;
     int64_t answered = 0;
   };
@@ -138,6 +139,7 @@ class PsClient {
   net::Channel& channel_;
   const Activity& activity_;
   Logger& log_;
+  milliseconds slice_;  // how often a wait looks at heartbeats, repeats, and room in a queue
   net::Encoder encoder_;
   std::vector<Flow> flows_;          // by ps
   std::vector<Exchange> exchanges_;  // a ring: those that are open

@@ -10,6 +10,7 @@
 #include "trainer/data/order.h"
 #include "trainer/model/finite.h"
 #include "trainer/model/tower_model.h"
+#include "trainer/optim/clip_norm.h"
 #include "trainer/worker/evaluate.h"
 
 namespace dtrain {
@@ -163,6 +164,9 @@ void Worker::Step(const Batch& batch) {
   if (!std::isfinite(loss)) {
     throw Diverged(
         fmt::format("the loss is {} at local step {}", std::isnan(loss) ? "nan" : "inf", local_step_ + 1));
+  }
+  if (const auto& most = config_.train.optimizer.clip_norm; most && !NormOfRounds(config_.train)) {
+    ClipToNorm(*most, {gradient.floats(), layout_.size});
   }
   const int64_t rows = batch.rows;
   client_.Push(gradient, static_cast<uint32_t>(rows));

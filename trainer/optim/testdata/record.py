@@ -41,6 +41,8 @@ TENSORFLOW_CASES = [
     {"kind": "ftrl", "learning_rate": 0.5, "l1": 0.4, "l2": 0.2},
     {"kind": "momentum", "learning_rate": 0.05},
     {"kind": "momentum", "learning_rate": 0.05, "nesterov": True},
+    {"kind": "momentum", "learning_rate": 0.05, "clip_norm": 2.5},
+    {"kind": "momentum", "learning_rate": 0.05, "clip_norm": 2.5, "clip_value": 0.75},
 ]
 
 
@@ -125,9 +127,17 @@ def record_tensorflow():
         apply = tensorflow_step(tf, case, variable)
         weights = []
         for _ in range(STEPS):
-            apply(curvature * (variable - target))
+            apply(tensorflow_clip(tf, case, curvature * (variable - target)))
             weights.append(variable.numpy().tolist())
         say(case, start, weights)
+
+
+def tensorflow_clip(tf, case, gradient):
+    if "clip_norm" in case:
+        (gradient,), _ = tf.clip_by_global_norm([gradient], case["clip_norm"])
+    if "clip_value" in case:
+        gradient = tf.clip_by_value(gradient, -case["clip_value"], case["clip_value"])
+    return gradient
 
 
 def tensorflow_step(tf, case, variable):

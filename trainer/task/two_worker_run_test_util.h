@@ -1,0 +1,82 @@
+// One ps against two workers made by hand, driven message by message.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "trainer/task/raw_worker_test_util.h"
+
+namespace dtrain {
+
+constexpr milliseconds kNothing{100};  // for an answer that must not come
+
+inline Config TwoWorkers(TrainMode mode, int ps = 1) {
+  Config config = LinearCluster(ps, 2, 100);
+  config.train.mode = mode;
+  config.train.optimizer.learning_rate = 1;
+  return config;
+}
+
+// A run that both workers have begun, the first weights still to be pulled: request 4 of both. ps 1, where
+// the config has one, is made by hand too, and has used request 1.
+struct TwoWorkerRun {
+  explicit TwoWorkerRun(const Config& of)
+      : config(of), ps(config, transport), workers{{config, transport, 0}, {config, transport, 1}} {
+    const auto ready = [](auto& builder) { return wire::CreateReady(builder); };
+    if (config.cluster.ps.size() > 1) {
+      other_ps.emplace(config, transport, 1, 0, wire::Role::Ps);
+      other_ps->Join();
+      other_ps->Send(1, ready);
+    }
+    for (RawWorker& worker : workers) worker.Join();
+    workers[1].Send(3, ready);
+    workers[0].Send(1, ready);
+    REQUIRE(workers[0].Expect<wire::Start>()->initialise());
+    workers[0].Send(2, [](auto& builder) { return wire::CreateInitialise(builder); });
+    REQUIRE(workers[0].Expect<wire::Ack>() != nullptr);
+    workers[0].Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
+    REQUIRE(workers[0].Expect<wire::Ack>() != nullptr);
+    REQUIRE(workers[1].Expect<wire::Start>() != nullptr);
+    if (other_ps) REQUIRE(other_ps->Expect<wire::Start>() != nullptr);
+  }
+  ~TwoWorkerRun() {  // the quickest way to end a ps
+    for (RawWorker& worker : workers) {
+      worker.Send(0, [](auto& builder) {
+        return wire::CreateAbort(builder, 1, wire::Role::Worker, 0, builder.CreateString("enough"));
+      });
+    }
+    for (RawWorker& worker : workers) HearAbort(worker);
+    if (other_ps) HearAbort(*other_ps);
+  }
+  static void HearAbort(RawWorker& task) {
+    if (task.left()) return;
+    while (const wire::Envelope* envelope = task.Receive()) {
+      if (envelope->body_as_Abort() != nullptr) break;
+    }
+    task.Send(99, [](auto& builder) { return wire::CreateBye(builder); });
+  }
+  void Enter(int worker) {
+    workers[worker].Send(4, [](auto& builder) {
+      return wire::CreatePull(builder, 0, true, builder.CreateVector(std::vector<uint32_t>{0, 1}));
+    });
+  }
+  void EnterBoth() {
+    for (const int worker : {0, 1}) Enter(worker);
+    for (RawWorker& worker : workers) REQUIRE(worker.Expect<wire::Weights>()->version() == 0);
+  }
+  void CheckWeights(int worker, uint64_t version, const std::vector<float>& values) {
+    const wire::Weights* weights = workers[worker].Expect<wire::Weights>();
+    REQUIRE(weights != nullptr);
+    CHECK(weights->version() == version);
+    CHECK(workers[worker].Values(*weights) == values);
+  }
+  void CheckNothing(int worker) { CHECK(workers[worker].Receive(kNothing) == nullptr); }
+
+  net::InprocTransport transport;
+  const Config config;
+  Ps ps;
+  RawWorker workers[2];
+  std::optional<RawWorker> other_ps;
+};
+
+}  // namespace dtrain
