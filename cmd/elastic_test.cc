@@ -23,7 +23,7 @@ std::string Job(const std::string& train, const std::string& failure, const std:
       "data: {{train: {{format: synthetic, name: linear}}}}\n"
       "train: {{batch_size: 20000, {}}}\n"
       "hooks: {{log_every_steps: 10}}\n"
-      "failure: {{detect_s: 1, {}}}\n",
+      "failure: {{detect_s: 3, {}}}\n",
       more, train, failure);
 }
 
@@ -74,19 +74,19 @@ int64_t Sum(const nlohmann::json& numbers) {
 TEST_CASE("elastic: without a worker that is killed the run goes on to its last step, in every mode") {
   for (const std::string mode : {"async", "sync", "ssp"}) {
     CAPTURE(mode);
-    Run run(2, 3, Job("steps: 1000, mode: " + mode, "worker_lost: continue"));
+    Run run(2, 3, Job("steps: 600, mode: " + mode, "worker_lost: continue"));
     for (const int worker : {0, 1, 2}) run.Start(worker);
     run.Step(1);
     run.Kill(1);
     const nlohmann::json result = run.CheckDone({0, 2});
-    CHECK(result.at("global_step") == 1000);
+    CHECK(result.at("global_step") == 600);
     REQUIRE(result.at("local_steps").size() == 3);
     CHECK(result.at("local_steps")[1].get<int64_t>() >= 10);
     if (mode == "sync") {
-      CHECK(result.at("local_steps")[0] == 1000);
-      CHECK(result.at("local_steps")[1].get<int64_t>() < 1000);
+      CHECK(result.at("local_steps")[0] == 600);
+      CHECK(result.at("local_steps")[1].get<int64_t>() < 600);
     } else {
-      CHECK(Sum(result.at("local_steps")) == 1000);
+      CHECK(Sum(result.at("local_steps")) == 600);
     }
     CHECK(result.at("deterministic") == false);
     CHECK(Contains(run.ps[0]->standard_error(), "the run goes on without it"));
@@ -97,29 +97,29 @@ TEST_CASE("elastic: without a worker that is killed the run goes on to its last 
 }
 
 TEST_CASE("elastic: a worker that is killed and started again goes on at its step") {
-  Run run(1, 2, Job("steps: 2000", "worker_lost: continue"));
+  Run run(1, 2, Job("steps: 1500", "worker_lost: continue"));
   for (const int worker : {0, 1}) run.Start(worker);
   run.Step(1);
   run.Kill(1);
   run.Start(1);
   REQUIRE(run.At(1).WaitForLine("goes on at local step"));
   const nlohmann::json result = run.CheckDone({0, 1});
-  CHECK(result.at("global_step") == 2000);
-  CHECK(Sum(result.at("local_steps")) == 2000);
+  CHECK(result.at("global_step") == 1500);
+  CHECK(Sum(result.at("local_steps")) == 1500);
   CHECK_FALSE(Contains(run.At(0).standard_error(), "worker 1 was lost after "));
 }
 
 TEST_CASE("elastic: the run starts with min_workers, and one that comes later takes part") {
   for (const std::string mode : {"async", "ssp"}) {
     CAPTURE(mode);
-    Run run(2, 3, Job("steps: 3000, mode: " + mode, "worker_lost: continue", "min_workers: 1"));
+    Run run(2, 3, Job("steps: 1500, mode: " + mode, "worker_lost: continue", "min_workers: 1"));
     run.Start(0);
     run.Step(0);
     run.Start(1);
     run.Step(1);
     const nlohmann::json result = run.CheckDone({0, 1});
-    CHECK(result.at("global_step") == 3000);
-    CHECK(Sum(result.at("local_steps")) == 3000);
+    CHECK(result.at("global_step") == 1500);
+    CHECK(Sum(result.at("local_steps")) == 1500);
     CHECK(result.at("local_steps")[2] == 0);
     CHECK(Contains(run.ps[0]->standard_error(), "3 of 5 tasks are here"));
     CHECK(Contains(run.At(0).standard_error(), "worker 2 took no part"));
@@ -141,7 +141,7 @@ std::vector<int64_t> GlobalSteps(Process& worker) {
 TEST_CASE("elastic: sync with 1, then 4, then 2 workers applies every step once and ends at the last") {
   Run run(
       2, 4,
-      Job("steps: 1500, mode: sync", "worker_lost: continue", "min_workers: 1") + "log: {level: debug}\n");
+      Job("steps: 1000, mode: sync", "worker_lost: continue", "min_workers: 1") + "log: {level: debug}\n");
   run.workers[0] =
       run.cluster.Start("worker", 0, {"--result", run.Result(0), "--set", "hooks.log_every_steps=1"});
   run.Step(0);
@@ -149,16 +149,16 @@ TEST_CASE("elastic: sync with 1, then 4, then 2 workers applies every step once 
   for (const int worker : {1, 2, 3}) run.Step(worker);
   for (const int worker : {1, 3}) run.Kill(worker);
   const nlohmann::json result = run.CheckDone({0, 2});
-  CHECK(result.at("global_step") == 1500);
-  CHECK(result.at("local_steps")[0] == 1500);
+  CHECK(result.at("global_step") == 1000);
+  CHECK(result.at("local_steps")[0] == 1000);
   CHECK(result.at("deterministic") == false);
   const std::vector<int64_t> steps = GlobalSteps(run.At(0));
-  REQUIRE(steps.size() == 1500);
+  REQUIRE(steps.size() == 1000);
   for (size_t i = 0; i < steps.size(); ++i) CHECK(steps[i] == static_cast<int64_t>(i) + 1);
 }
 
 TEST_CASE("elastic: sync that waits for workers ends with the same bits, whoever was killed on the way") {
-  const std::string job = Job("steps: 600, mode: sync", "worker_lost: wait");
+  const std::string job = Job("steps: 300, mode: sync", "worker_lost: wait");
   std::string crc;
   {
     Run run(1, 3, job);
@@ -176,14 +176,14 @@ TEST_CASE("elastic: sync that waits for workers ends with the same bits, whoever
     REQUIRE(run.At(worker).WaitForLine("goes on at local step"));
   }
   const nlohmann::json result = run.CheckDone({0, 1, 2});
-  CHECK(result.at("global_step") == 600);
-  CHECK(result.at("local_steps") == nlohmann::json({600, 600, 600}));
+  CHECK(result.at("global_step") == 300);
+  CHECK(result.at("local_steps") == nlohmann::json({300, 300, 300}));
   CHECK(result.at("model_crc") == crc);
   CHECK(result.at("deterministic") == true);
 }
 
 TEST_CASE("elastic: a worker that wakes after it was given up exits 4, and the others are done without it") {
-  Run run(1, 2, Job("steps: 5000", "worker_lost: continue"));
+  Run run(1, 2, Job("steps: 10000", "worker_lost: continue"));
   for (const int worker : {0, 1}) run.Start(worker);
   run.Step(1);
   run.At(1).Signal(SIGSTOP);
@@ -195,8 +195,8 @@ TEST_CASE("elastic: a worker that wakes after it was given up exits 4, and the o
   CHECK(Contains(run.At(1).standard_error(), "gave this task up"));
   CHECK(ReadResult(run.Result(1)).at("status") == "peer_lost");
   const nlohmann::json result = run.CheckDone({0});
-  CHECK(result.at("global_step") == 5000);
-  CHECK(Sum(result.at("local_steps")) == 5000);
+  CHECK(result.at("global_step") == 10000);
+  CHECK(Sum(result.at("local_steps")) == 10000);
 }
 
 }  // namespace

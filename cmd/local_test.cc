@@ -136,7 +136,7 @@ std::string LongJob() {
          "data: {train: {format: synthetic, name: linear}}\n"
          "train: {batch_size: 20000, steps: 1000}\n"
          "hooks: {log_every_steps: 10}\n"
-         "failure: {detect_s: 1, wait_s: 0.5}\n";
+         "failure: {detect_s: 3}\n";
 }
 
 TEST_CASE("local: a run goes on without a worker that is killed; it ends with 0 and names the worker") {
@@ -160,7 +160,7 @@ TEST_CASE("local: a run goes on without a worker that is killed; it ends with 0 
 
 TEST_CASE("local: with worker_lost wait a worker that is killed ends the run with 4 after wait_s, by name") {
   AdoptOrphans();
-  const Local job(EndlessJob() + "failure: {detect_s: 1, wait_s: 0.5, worker_lost: wait}\n");
+  const Local job(EndlessJob() + "failure: {detect_s: 3, wait_s: 0.5, worker_lost: wait}\n");
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 1 | epoch"));
   kill(ChildOf(*run, "worker", 1), SIGKILL);

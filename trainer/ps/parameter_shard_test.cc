@@ -193,5 +193,29 @@ TEST_CASE("shard: checksums of parts go across blocks") {
   CHECK(parts[1].bytes == sizeof(float));
 }
 
+TEST_CASE("shard: where rounds wait for lost workers the version before is kept, whoever reads it") {
+  Fixture f(true);
+  f.config.train.mode = TrainMode::kSync;
+  f.config.failure.worker_lost = WorkerLost::kWait;
+  ParameterShard shard(f.config, f.layout, 0);
+  shard.Initialise();
+  CHECK_FALSE(shard.has_previous(0));
+  const float gradient[] = {1, 1};
+  std::vector<net::LentBytes> out;
+  for (int i = 0; i < 4; ++i) {
+    const uint64_t sum = shard.checksum(0);
+    shard.Apply(0, View(gradient, 2));
+    REQUIRE(shard.has_previous(0));
+    CHECK(shard.previous_checksum(0) == sum);
+    out.push_back(shard.LendPrevious(0));
+    out.push_back(shard.Lend(0));
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto version = static_cast<float>((i + 1) / 2);
+    CHECK(Floats(out[i])[0] == 2 - version / 2);
+    Release(out[i]);
+  }
+}
+
 }  // namespace
 }  // namespace dtrain
