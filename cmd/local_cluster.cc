@@ -69,13 +69,16 @@ ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
 
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
-                                        const std::vector<ListeningSocket>& ps, int result_fd, bool live) {
+                                        const std::vector<ListeningSocket>& ps, const ListeningSocket* feed,
+                                        int result_fd, bool live) {
   const int workers = static_cast<int>(spec.cluster.worker.size());
+  std::vector<std::string> names = LocalNames(workers);
+  if (feed != nullptr) names[0] = feed->address();
   std::vector<std::string> addresses;
   for (const ListeningSocket& socket : ps) addresses.push_back(socket.address());
   std::vector<std::string> sets = config.sets;
   sets.push_back(SetAddresses("cluster.ps", addresses));
-  sets.push_back(SetAddresses("cluster.worker", LocalNames(workers)));
+  sets.push_back(SetAddresses("cluster.worker", names));
   sets.push_back("net.bind=null");
   std::vector<std::string> common = {"--config", config.path};
   for (const std::string& set : sets) {
@@ -90,6 +93,7 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
   for (int i = 0; i < workers; ++i) {
     commands.push_back(OneCommand(common, "worker", static_cast<size_t>(i)));
     commands.back().expendable = i > 0 && spec.failure.worker_lost != WorkerLost::kFail;
+    if (i == 0 && feed != nullptr) Inherit(&commands.back(), "--listen-fd", feed->fd());
     if (i == 0 && result_fd >= 0) Inherit(&commands.back(), "--result-fd", result_fd);
     if (i == 0 && live) commands.back().arguments.push_back("--relay-live");
   }

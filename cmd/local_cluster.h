@@ -35,9 +35,10 @@ class ListeningSocket {
 };
 
 // The flags of one child for each ps and worker of `spec`. Worker 0 gets `result_fd`, unless it is -1; with
-// `live` it sends its live line to this process.
+// `live` it sends its live line to this process. `feed`: where worker 0 feeds the others; null: it does not.
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
-                                        const std::vector<ListeningSocket>& ps, int result_fd, bool live);
+                                        const std::vector<ListeningSocket>& ps, const ListeningSocket* feed,
+                                        int result_fd, bool live);
 
 // Addresses that nobody connects to, for workers: only names.
 std::vector<std::string> LocalNames(int count);

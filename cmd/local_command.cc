@@ -103,7 +103,10 @@ Outcome RunChildren(const LocalArguments& arguments, const Config& config, const
   {
     // Closed here once the children have them: the port of a dead ps must not look alive.
     std::vector<ListeningSocket> sockets(config.cluster.ps.size());
-    supervisor.Start(LocalCommands(arguments.config, config, sockets, memory.fd(), console.live()),
+    std::optional<ListeningSocket> feed;
+    if (FeedsOthers(config)) feed.emplace();
+    supervisor.Start(LocalCommands(arguments.config, config, sockets, feed ? &*feed : nullptr, memory.fd(),
+                                   console.live()),
                      [&memory] { return memory.Begun(); });
   }
   return supervisor.Run();

@@ -29,6 +29,7 @@ bool PayloadFits(const wire::Envelope& envelope, const Frame& payload) {
   if (payload.empty()) return true;
   if (const wire::Push* push = envelope.body_as_Push()) return push->values() == nullptr;
   if (const wire::Weights* weights = envelope.body_as_Weights()) return weights->values() == nullptr;
+  if (const wire::DataBatch* batch = envelope.body_as_DataBatch()) return batch->values() == nullptr;
   return false;
 }
 
@@ -79,6 +80,17 @@ Message Encoder::Weights(const Envelope& envelope, uint64_t version, uint64_t gl
   return message;
 }
 
+Message Encoder::DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes data) {
+  auto& builder = Begin();
+  const auto values = Inline(builder, data);
+  Message message =
+      Finish(envelope, wire::CreateDataBatch(builder, head.local_step, head.end, head.rows, head.as_bytes,
+                                             head.epoch, head.batch_in_epoch, head.batches_per_epoch,
+                                             head.most_rows, head.checksum, values));
+  message.payload = Payload(data);
+  return message;
+}
+
 Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuffers::Offset<void> body) {
   const auto root =
       wire::CreateEnvelope(builder_, envelope.run_id, envelope.run_epoch, envelope.request, type, body);
@@ -86,7 +98,8 @@ Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuff
   Message message = {Frame::Copy(builder_.GetBufferPointer(), builder_.GetSize()), Frame()};
   // What the other end would drop without a word is our own mistake, so it is found here. Tensor messages are
   // complete by construction, and frequent.
-  const bool is_tensor = type == wire::Body::Push || type == wire::Body::Weights;
+  const bool is_tensor =
+      type == wire::Body::Push || type == wire::Body::Weights || type == wire::Body::DataBatch;
   DT_CHECK(is_tensor || Decode(message) != nullptr, wire::EnumNameBody(type), message.header.size());
   return message;
 }
@@ -105,6 +118,8 @@ const wire::Envelope* Decode(const Message& message) {
 TensorView Tensor(const Message& message, const wire::Push& push) { return TensorOf(message, push); }
 
 TensorView Tensor(const Message& message, const wire::Weights& weights) { return TensorOf(message, weights); }
+
+TensorView Tensor(const Message& message, const wire::DataBatch& batch) { return TensorOf(message, batch); }
 
 uint64_t PayloadChecksum(const void* data, size_t size) {
   const uint64_t hash = XXH3_64bits(data, size);

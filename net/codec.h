@@ -39,6 +39,19 @@ struct TensorView {
   size_t size = 0;
 };
 
+// What a DataBatch says of its values.
+struct BatchHead {
+  uint64_t local_step = 0;
+  bool end = false;
+  uint32_t rows = 0;
+  bool as_bytes = false;
+  uint64_t epoch = 0;
+  uint64_t batch_in_epoch = 0;
+  uint64_t batches_per_epoch = 0;
+  uint32_t most_rows = 0;
+  uint64_t checksum = 0;
+};
+
 class Encoder {
  public:
   // Usage: auto& b = encoder.Begin(); Message m = encoder.Finish(envelope, wire::CreatePull(b));
@@ -55,6 +68,7 @@ class Encoder {
                LentBytes gradient, uint64_t version = 0);
   Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
                   uint64_t checksum, LentBytes weights);
+  Message DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes values);
 
  private:
   Message FinishUnion(const Envelope& envelope, wire::Body type, flatbuffers::Offset<void> body);
@@ -68,9 +82,10 @@ class Encoder {
 // schema requires is there and a Role is one of the schema's; all other values are as the peer sent them.
 const wire::Envelope* Decode(const Message& message);
 
-// The tensor bytes of a decoded Push or Weights, wherever they travelled: at any address.
+// The tensor bytes of a decoded message, wherever they travelled: at any address.
 TensorView Tensor(const Message& message, const wire::Push& push);
 TensorView Tensor(const Message& message, const wire::Weights& weights);
+TensorView Tensor(const Message& message, const wire::DataBatch& batch);
 
 // xxh3-64 of the bytes; what net.checksum puts into tensor messages. Never 0.
 uint64_t PayloadChecksum(const void* data, size_t size);

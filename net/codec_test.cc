@@ -89,6 +89,28 @@ TEST_CASE("codec: a tensor travels inside the header up to kInlineBytes and in i
   }
 }
 
+TEST_CASE("codec: a batch comes back as it was, in the header or in a frame of its own") {
+  Encoder encoder;
+  for (const size_t count : {size_t{6}, size_t{7850}}) {
+    const std::vector<float> values = Ramp(count);
+    const BatchHead head = {31, false, 3, true, 1, 2, 29, 5, 79};
+    const Message message = encoder.DataBatch(kSampleEnvelope, head, Lent(values));
+    REQUIRE(Decode(message) != nullptr);
+    const wire::DataBatch& batch = *Decode(message)->body_as_DataBatch();
+    CHECK(message.payload.empty() == (count == 6));
+    CHECK(Floats(Tensor(message, batch)) == values);
+    CHECK(batch.local_step() == 31);
+    CHECK_FALSE(batch.end());
+    CHECK(batch.rows() == 3);
+    CHECK(batch.as_bytes());
+    CHECK(batch.epoch() == 1);
+    CHECK(batch.batch_in_epoch() == 2);
+    CHECK(batch.batches_per_epoch() == 29);
+    CHECK(batch.most_rows() == 5);
+    CHECK(batch.checksum() == 79);
+  }
+}
+
 TEST_CASE("codec: an empty gradient is a push without bytes") {
   Encoder encoder;
   int released = 0;

@@ -82,6 +82,8 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateAbortDirect(encoder.Begin(), 4, wire::Role::Ps, 1, "ps 1: no reply")));
   add(SampleRound(encoder));
   add(encoder.Finish(e, wire::CreateScale(encoder.Begin(), 12, 0.5)));
+  add(encoder.Finish(e, wire::CreateNeedBatch(encoder.Begin(), 2, 31)));
+  add(encoder.DataBatch(e, {31, false, 3, true, 1, 2, 29, 5, 79}, Lent(Ramp(6))));
   return all;
 }
 
@@ -158,6 +160,10 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       return sum + Walk(e.body_as_Round()->contributors()) + Walk(e.body_as_Round()->answered());
     case wire::Body::Scale:
       return sum + e.body_as_Scale()->round();
+    case wire::Body::NeedBatch:
+      return sum + e.body_as_NeedBatch()->worker() + e.body_as_NeedBatch()->local_step();
+    case wire::Body::DataBatch:
+      return sum + Walk(Tensor(message, *e.body_as_DataBatch())) + e.body_as_DataBatch()->rows();
     default:
       return sum;
   }

@@ -59,7 +59,8 @@ void InprocChannel::Connect(NodeId id, const std::string& address) {
   DT_CHECK(id >> 56 != 0, id);
   DT_CHECK(FindConversation(id) == nullptr, id);
   const Address name = ParseAddress(address);
-  if (name.port == 0) throw UserError("{}: cannot connect to port 0. Name the port of the ps.", address);
+  if (name.port == 0)
+    throw UserError("{}: cannot connect to port 0. Name the port that it listens at.", address);
   conversations_.push_back({id, AddressText(name), hub_.Join(AddressText(name), id, inbox_)});
 }
 

@@ -139,7 +139,7 @@ void ZmqChannel::Connect(NodeId id, const std::string& address) {
   port.id = id;
   port.address = ParseAddress(address);
   if (port.address.port == 0)
-    throw UserError("{}: cannot connect to port 0. Name the port of the ps.", address);
+    throw UserError("{}: cannot connect to port 0. Name the port that it listens at.", address);
   OpenDealer(port, port.address.is_ipv6);
   ports_.push_back(std::move(port));
 }

@@ -21,7 +21,7 @@ enum class InitKind { kZeros, kConstant, kNormal, kGlorot };
 enum class BiasInit { kSame, kZeros };
 enum class DataFormat { kNone, kIdx, kCsv, kSynthetic };
 enum class SyntheticName { kLinear, kDigits };
-enum class Split { kShard, kFull };
+enum class Split { kShard, kFull, kFeed };
 enum class LastBatch { kKeep, kDrop };
 enum class FeatureScale { kNone, kUnit, kStandard };
 enum class TrainMode { kAsync, kSync, kSsp };
@@ -198,6 +198,15 @@ struct TaskId {
   Role role = Role::kWorker;
   int index = 0;
 };
+
+// Whether worker 0 sends the other workers their batches, at its address: data.split: feed.
+inline bool FeedsOthers(const Config& config) {
+  return config.data.split == Split::kFeed && config.cluster.worker.size() > 1;
+}
+// Whether this worker gets its batches from worker 0 and needs no data of its own.
+inline bool IsFed(const Config& config, int worker) {
+  return config.data.split == Split::kFeed && worker != 0;
+}
 
 // "softmax".
 const char* KindName(ModelKind kind);

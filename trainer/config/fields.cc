@@ -64,7 +64,7 @@ std::vector<Field> ClusterFields() {
           .Required(),
       Row(DT_KEY(cluster.worker), FieldType::kAddresses, kRun,
           "Addresses of the workers, in the order of their index; worker 0 is the chief. An address is the "
-          "worker's name: its port is not opened.")
+          "worker's name: its port is not opened, save worker 0's with data.split: feed.")
           .Try("[\"localhost:9002\"]")
           .Required(),
       Number(
@@ -189,8 +189,11 @@ std::vector<Field> DataFields() {
   return {
       Number(DT_KEY(data.validation), kRun, kFromZero, "The first N training rows are held out.")
           .Unit("rows held out"),
-      Choice(DT_KEY(data.split), kRun, {{"shard", Split::kShard}, {"full", Split::kFull}},
-             "shard: each worker trains on its own 1/n of the rows; full: each on all of them."),
+      Choice(
+          DT_KEY(data.split), kRun,
+          {{"shard", Split::kShard}, {"full", Split::kFull}, {"feed", Split::kFeed}},
+          "shard: each worker trains on its own 1/n of the rows; full: each on all of them; feed: as shard, "
+          "but worker 0 alone reads data and sends the others their batches."),
       Flag(DT_KEY(data.shuffle), kRun, "Another order of the rows in each epoch."),
       Number(DT_KEY(data.seed), kRun, kFromZero, "Seed of the order and of synthetic data."),
       Choice(DT_KEY(data.last_batch), kRun, {{"keep", LastBatch::kKeep}, {"drop", LastBatch::kDrop}},
@@ -283,7 +286,9 @@ std::vector<Field> SummaryFields() {
 std::vector<Field> HostFields() {
   return {
       Row(DT_KEY(net.bind), FieldType::kAddress, kTask,
-          "The address that this ps binds, where the cluster's address leads here through a service or NAT.")
+          "The address that this task binds, where the cluster's address leads here through a service or "
+          "NAT: a "
+          "ps, or worker 0 with data.split: feed.")
           .Try("\"0.0.0.0:9001\"")
           .Unset("the cluster's address"),
       Number(DT_KEY(net.timeout_ms), kRun, {1, kMostSeconds * 1000}, "How long an answer may take.")

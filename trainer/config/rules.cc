@@ -43,6 +43,7 @@ class Rules {
   void CheckMode();
   void CheckDevices();
   void CheckAddresses();
+  void CheckFeed();
   void CheckRows();
   void CheckOutputs();
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
@@ -88,6 +89,7 @@ Config Rules::Run(bool cluster_optional) {
   CheckMode();
   CheckDevices();
   CheckAddresses();
+  CheckFeed();
   CheckRows();
   CheckOutputs();
   CheckTargets("data.train", config_.data.train);
@@ -216,11 +218,12 @@ void Rules::CheckAddresses() {
     const std::string key = "cluster." + role;
     const auto& addresses = role == "ps" ? config_.cluster.ps : config_.cluster.worker;
     for (size_t i = 0; i < addresses.size(); ++i) {
-      if (role == "ps" && !CanConnect(addresses[i])) {
+      const bool listens = role == "ps" || (i == 0 && FeedsOthers(config_));
+      if (listens && !CanConnect(addresses[i])) {
         problems_.Add(PlaceOf(key),
-                      fmt::format("{}[{}] = {}; must be where the other machines reach this ps. "
+                      fmt::format("{}[{}] = {}; must be where the other machines reach this {}. "
                                   "Name its host here; net.bind says where it listens.",
-                                  key, i, addresses[i]));
+                                  key, i, addresses[i], role));
       }
       const std::string identity = AddressIdentity(addresses[i]);
       if (identity.empty()) continue;
@@ -231,6 +234,12 @@ void Rules::CheckAddresses() {
                                 addresses[i], owner->second));
     }
   }
+}
+
+void Rules::CheckFeed() {
+  if (config_.data.split != Split::kFeed || config_.eval.by != EvalBy::kAll) return;
+  Refuse("eval.by",
+         "with data.split = feed only worker 0 has data. Try chief, or set data.split to shard or full.");
 }
 
 void Rules::CheckRows() {

@@ -1,14 +1,11 @@
-// The three kinds of BatchSource: epochs over a finite set, a set without end, one pass in order.
+// BatchSource over a set in this process: for training, and one pass in order.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
-#include "base/error.h"
-#include "base/plural.h"
-#include "trainer/data/order.h"
 #include "trainer/data/source.h"
+#include "trainer/data/step_rows.h"
 
 namespace dtrain {
 namespace {
@@ -48,7 +45,10 @@ class BatchBuffer {
 // Batches by local step, one ahead where it was asked for.
 class StepSource : public BatchSource {
  public:
-  bool Next(Batch* batch) final {
+  StepSource(std::shared_ptr<const DataSet> set, StepRows rows)
+      : rows_(std::move(rows)), buffer_(std::move(set)) {}
+
+  bool Next(Batch* batch) override {
     ReadAhead();
     if (!is_read_) return false;
     is_read_ = false;
@@ -56,123 +56,28 @@ class StepSource : public BatchSource {
     current_ = next_++;
     return true;
   }
-  void ReadAhead() final {
-    if (!is_read_) is_read_ = Read(next_, &next_batch_);
+  void ReadAhead() override {
+    gpu::Span<const int64_t> rows;
+    if (is_read_ || !rows_.Read(next_, &rows)) return;
+    buffer_.Fill(rows, &next_batch_);
+    is_read_ = true;
   }
-  void Seek(int64_t local_step) final {
+  void Seek(int64_t local_step) override {
     next_ = local_step;
     is_read_ = false;
   }
-
- protected:
-  // False when there is no such step.
-  virtual bool Read(int64_t local_step, Batch* batch) = 0;
-  int64_t current() const { return current_; }  // local step of the batch last returned
+  int64_t epoch() const override { return rows_.epoch(current_); }
+  int64_t batch_in_epoch() const override { return rows_.batch_in_epoch(current_); }
+  int64_t batches_per_epoch() const override { return rows_.batches_per_epoch(); }
 
  private:
+  StepRows rows_;
+  BatchBuffer buffer_;
   Batch next_batch_;
   bool is_read_ = false;  // next_batch_ is that of next_
   int64_t next_ = 0;      // local step
-  int64_t current_ = 0;
+  int64_t current_ = 0;   // local step of the batch last returned
 };
-
-class EpochSource : public StepSource {
- public:
-  EpochSource(std::shared_ptr<const DataSet> set, const OrderSpec& spec, std::optional<int64_t> epochs)
-      : order_(spec), epochs_(epochs), buffer_(std::move(set)) {}
-
-  int64_t epoch() const override { return current() / batches_per_epoch(); }
-  int64_t batch_in_epoch() const override { return current() % batches_per_epoch(); }
-  int64_t batches_per_epoch() const override { return order_.batches_per_epoch(); }
-
- private:
-  bool Read(int64_t local_step, Batch* batch) override {
-    const int64_t epoch = local_step / batches_per_epoch();
-    if (epochs_.has_value() && epoch >= *epochs_) return false;
-    buffer_.Fill(order_.Rows(epoch, local_step % batches_per_epoch()), batch);
-    return true;
-  }
-
-  BatchOrder order_;
-  const std::optional<int64_t> epochs_;
-  BatchBuffer buffer_;
-};
-
-// Worker w's batch b is batch b * workers + w of the row numbers: nobody reads a row twice. Its local step s
-// takes batches s * devices, s * devices + 1, ..., one for each device.
-class EndlessSource : public StepSource {
- public:
-  EndlessSource(std::shared_ptr<const DataSet> set, const Config& config, int worker, int workers)
-      : batch_size_(config.train.batch_size),
-        devices_(config.device.towers()),
-        first_row_(config.data.validation + worker * batch_size_),
-        stride_(workers * batch_size_),
-        buffer_(std::move(set)) {}
-
-  int64_t epoch() const override { return 0; }
-  int64_t batch_in_epoch() const override { return current(); }
-  int64_t batches_per_epoch() const override { return 0; }
-
- private:
-  bool Read(int64_t local_step, Batch* batch) override {
-    rows_.resize(static_cast<size_t>(devices_ * batch_size_));
-    for (int64_t device = 0; device < devices_; ++device) {
-      const auto begin = rows_.begin() + device * batch_size_;
-      std::iota(begin, begin + batch_size_, first_row_ + (local_step * devices_ + device) * stride_);
-    }
-    buffer_.Fill(rows_, batch);
-    return true;
-  }
-
-  const int64_t batch_size_;  // of one device
-  const int64_t devices_;
-  const int64_t first_row_;
-  const int64_t stride_;
-  std::vector<int64_t> rows_;
-  BatchBuffer buffer_;
-};
-
-OrderSpec SpecOf(const Config& config, int64_t rows, int worker, int workers) {
-  OrderSpec spec;
-  spec.first_row = config.data.validation;
-  spec.rows = rows - config.data.validation;
-  spec.batch_size = config.train.batch_size;
-  spec.drop_short = config.data.last_batch == LastBatch::kDrop;
-  spec.shuffle = config.data.shuffle;
-  spec.split = config.data.split;
-  spec.seed = config.data.seed;
-  spec.worker = worker;
-  spec.workers = workers;
-  spec.devices = config.device.towers();
-  return spec;
-}
-
-// "3 workers of 2 devices need"
-std::string WhoNeeds(const OrderSpec& spec) {
-  const std::string devices = spec.devices == 1 ? "" : fmt::format(" of {} devices", spec.devices);
-  return spec.workers == 1 ? fmt::format("1 worker{} needs", devices)
-                           : fmt::format("{} workers{} need", spec.workers, devices);
-}
-
-// Every device must get a batch: one that idles unnoticed would be a run of another size.
-void CheckEnough(const Config& config, const OrderSpec& spec) {
-  if (spec.rows <= 0) {
-    throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",
-                    config.data.validation, spec.rows + config.data.validation);
-  }
-  if (spec.shuffle && spec.rows > UINT32_MAX) {
-    throw UserError("data.train has {} rows; a shuffled set may have at most {}. Set data.shuffle: false.",
-                    spec.rows, UINT32_MAX);
-  }
-  const int64_t batches = BatchesInAll(spec);
-  const int64_t needed = (spec.split == Split::kShard ? spec.workers : 1) * spec.devices;
-  if (batches < needed) {
-    throw UserError(
-        "train.batch_size = {}; makes {} of {}, and {} at least {}. Use a smaller batch or fewer {}.",
-        spec.batch_size, Plural(batches, "batch", "batches"), Plural(spec.rows, "training row"),
-        WhoNeeds(spec), needed, spec.devices == 1 ? "workers" : "device.ids");
-  }
-}
 
 }  // namespace
 
@@ -184,13 +89,8 @@ int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, in
 
 std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
                                              int worker, int workers) {
-  const std::optional<int64_t> rows = train->rows();
-  if (!rows.has_value()) {
-    return std::make_unique<EndlessSource>(std::move(train), config, worker, workers);
-  }
-  const OrderSpec spec = SpecOf(config, *rows, worker, workers);
-  CheckEnough(config, spec);
-  return std::make_unique<EpochSource>(std::move(train), spec, config.train.epochs);
+  StepRows rows(config, train->rows(), worker, workers);
+  return std::make_unique<StepSource>(std::move(train), std::move(rows));
 }
 
 std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet> set, int64_t first,
@@ -202,7 +102,7 @@ std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet>
   spec.rows = count;
   spec.batch_size = batch_size;
   spec.shuffle = false;
-  return std::make_unique<EpochSource>(std::move(set), spec, 1);
+  return std::make_unique<StepSource>(std::move(set), StepRows(spec, 1));
 }
 
 }  // namespace dtrain

@@ -1,11 +1,15 @@
 // BatchOrder: which rows make up a batch, a function of (seed, epoch, worker, number of workers) alone.
-// shard: one permutation of all rows per epoch, cut into batches, of which worker w of n takes w, w + n, ...
+// shard and feed: one permutation of all rows per epoch, cut into batches, of which worker w of n takes w,
+// w + n, ...
 // full: each worker has a permutation of its own and takes every batch.
 // A worker of d devices takes d of its batches at once, one after the other: they are one step's batch.
 // Owner: a BatchSource. Thread: one.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -28,7 +32,7 @@ struct OrderSpec {
   int64_t devices = 1;
 };
 
-// Batches of one device in one epoch, of all workers of `shard` together or of each of `full`.
+// Batches of one device in one epoch, of all workers of `shard` or `feed` together or of each of `full`.
 int64_t BatchesInAll(const OrderSpec& spec);
 
 // Global steps of a run of `workers` workers on `rows` training rows (without those held out; unset: without
@@ -36,9 +40,28 @@ int64_t BatchesInAll(const OrderSpec& spec);
 // All workers are taken to have as many devices as `config` says.
 std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers);
 
+// Permutations: each epoch's order of the rows, made once for all the orders that share it: those of the
+// workers whose batches one thread reads. A permutation lives as long as an order is at its epoch.
+class Permutations {
+ public:
+  using Rows = std::shared_ptr<const std::vector<uint32_t>>;
+  // `breather` runs now and then while a large permutation is made; null: nothing does.
+  explicit Permutations(std::function<void()> breather = nullptr) : breather_(std::move(breather)) {}
+
+  // Of [0, spec.rows) in `epoch`. Those who share this have the same spec, but for the worker.
+  Rows Of(const OrderSpec& spec, int64_t epoch);
+
+ private:
+  std::vector<uint32_t> Make(const OrderSpec& spec, int64_t epoch) const;
+
+  const std::function<void()> breather_;
+  std::map<int64_t, std::weak_ptr<const std::vector<uint32_t>>> made_;  // by epoch
+};
+
 class BatchOrder {
  public:
-  explicit BatchOrder(const OrderSpec& spec);
+  // `permutations` is shared by several orders of one thread, not of split full; null: this one's own.
+  explicit BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> permutations = nullptr);
 
   int64_t batches_per_epoch() const { return steps_; }  // of this worker, one a step; may be 0
   // The rows of this worker's batch `index` of `epoch`, valid until the next call.
@@ -46,13 +69,13 @@ class BatchOrder {
 
  private:
   void Append(int64_t batch);
-  void Permute(int64_t epoch);
 
   const OrderSpec spec_;
+  const std::shared_ptr<Permutations> permutations_;
   int64_t batches_ = 0;  // of one device, in an epoch of this worker
   int64_t steps_ = 0;
-  int64_t epoch_ = -1;                 // that permutation_ is of
-  std::vector<uint32_t> permutation_;  // of [0, rows); empty without shuffle and before the first rows
+  int64_t epoch_ = -1;              // that permutation_ is of
+  Permutations::Rows permutation_;  // of [0, rows); null without shuffle and before the first rows
   std::vector<int64_t> batch_rows_;
 };
 

@@ -198,5 +198,30 @@ TEST_CASE("order: every row comes first about equally often") {
   }
 }
 
+TEST_CASE("order: workers that share permutations read what they would have read alone") {
+  const auto shared = std::make_shared<Permutations>();
+  std::vector<BatchOrder> orders;
+  for (int worker = 0; worker < 3; ++worker) {
+    orders.emplace_back(SpecOf(100, 8, Split::kFeed, worker, 3), shared);
+  }
+  // Not in step, and back again.
+  for (const auto& [worker, epoch] :
+       std::vector<std::pair<int, int64_t>>{{0, 0}, {1, 0}, {1, 1}, {0, 1}, {2, 0}, {2, 2}, {1, 0}}) {
+    BatchOrder alone(SpecOf(100, 8, Split::kShard, worker, 3));
+    CHECK(RowsOf(&orders[static_cast<size_t>(worker)], epoch) == RowsOf(&alone, epoch));
+  }
+}
+
+TEST_CASE("order: a large permutation is made with pauses for other work, one for all that share it") {
+  int pauses = 0;
+  Permutations shared([&pauses] { ++pauses; });
+  OrderSpec spec;
+  spec.rows = int64_t{3} << 20;
+  const Permutations::Rows first = shared.Of(spec, 4);
+  CHECK(pauses == 3);
+  CHECK((shared.Of(spec, 4) == first));
+  CHECK(pauses == 3);
+}
+
 }  // namespace
 }  // namespace dtrain

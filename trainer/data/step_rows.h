@@ -1,0 +1,39 @@
+// StepRows: which rows a worker's local step reads, of a finite set in epochs or of one without end. A
+// BatchSource gathers them; where worker 0 feeds the others, it does so for each of them.
+// Owner: a BatchSource, or a Feeder. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "trainer/config/config.h"
+#include "trainer/data/order.h"
+
+namespace dtrain {
+
+class StepRows {
+ public:
+  // `rows` of data.train; unset: without end. `permutations` as for BatchOrder. UserError where some worker
+  // would have no batch.
+  StepRows(const Config& config, std::optional<int64_t> rows, int worker, int workers,
+           std::shared_ptr<Permutations> permutations = nullptr);
+  // As `spec` says, for so many epochs; unset: without end.
+  StepRows(const OrderSpec& spec, std::optional<int64_t> epochs);
+
+  // False when the worker's epochs are over before `local_step`. `rows` is valid until the next call.
+  bool Read(int64_t local_step, gpu::Span<const int64_t>* rows);
+
+  int64_t epoch(int64_t local_step) const;
+  int64_t batch_in_epoch(int64_t local_step) const;
+  int64_t batches_per_epoch() const { return order_ ? order_->batches_per_epoch() : 0; }  // 0: without end
+
+ private:
+  OrderSpec spec_;
+  std::optional<int64_t> epochs_;
+  std::optional<BatchOrder> order_;  // unset: a set without end
+  std::vector<int64_t> rows_;        // of a set without end
+};
+
+}  // namespace dtrain
