@@ -72,6 +72,15 @@ TEST_CASE("configs: mnist_softmax is 82,500 steps of three workers on the files 
   CHECK(config.data.test.labels == (beside / "t10k-labels-idx1-ubyte.gz").string());
 }
 
+TEST_CASE("configs: mnist_softmax_feed is as many steps as mnist_softmax, from worker 0's files") {
+  const Config config = LoadConfig("configs/mnist_softmax_feed.yaml", {}, {});
+  const int64_t batches = (60000 - config.data.validation) / config.train.batch_size;
+  CHECK(batches * *config.train.epochs == 82500);
+  CHECK(config.data.split == Split::kFeed);
+  CHECK(config.eval.by == EvalBy::kChief);
+  CHECK(config.model.inputs == 784);
+}
+
 TEST_CASE("configs: flowers holds 30 rows of the CSV file beside it out") {
   const Config config = LoadConfig("configs/flowers.yaml", {}, {});
   CHECK(config.data.train.format == DataFormat::kCsv);

@@ -17,11 +17,21 @@ bool Missing(const std::string& path) {
   return stat(path.c_str(), &about) != 0 && errno == ENOENT;
 }
 
+// Whether the config has to tell the features of a row, because `path` is not here.
+bool GivenByConfig(const Config& config, const std::string& path, const char* key) {
+  if (!Missing(path)) return false;
+  if (config.model.inputs.has_value()) return true;
+  throw UserError(
+      "{}: cannot be opened: {}. Is {} right? A task that reads no data (a ps; with data.split: feed a "
+      "worker above 0) needs model.inputs in its place.",
+      path, ErrnoText(ENOENT), key);
+}
+
 DataShape PeekIdx(const Config& config) {
   const std::string& path = config.data.train.images;
   DataShape shape;
   shape.classes = ClassesOf(config.model);
-  if (Missing(path) && config.model.inputs.has_value()) {
+  if (GivenByConfig(config, path, "data.train.images")) {
     shape.inputs = *config.model.inputs;
     return shape;
   }
@@ -36,7 +46,7 @@ DataShape PeekCsvShape(const Config& config) {
   const DataSourceConfig& train = config.data.train;
   DataShape shape;
   if (config.model.kind != ModelKind::kLinear) shape.classes = ClassesOf(config.model);
-  const bool given = Missing(train.path) && config.model.inputs.has_value();
+  const bool given = GivenByConfig(config, train.path, "data.train.path");
   shape.inputs = given ? *config.model.inputs : PeekCsv(train, "data.train").features();
   return shape;
 }

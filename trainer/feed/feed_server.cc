@@ -1,0 +1,159 @@
+#include "trainer/feed/feed_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "trainer/feed/feed_batch.h"
+#include "trainer/peer/short_text.h"
+
+namespace dtrain {
+namespace {
+
+// Messages between two answers, so that a talkative stranger does not keep the others waiting.
+constexpr int kMessagesAtOnce = 64;
+
+// Twice what a worker may ask for ahead, since a worker that comes back asks while its old connection may
+// still hold answers; the batch that it works on; and one that a transport has not let go of yet.
+int64_t MostOnTheirWay(int64_t batch_bytes) { return 2 * BatchesAhead(batch_bytes) + 2; }
+
+}  // namespace
+
+FeedServer::FeedServer(const Config& config, std::shared_ptr<const DataSet> train, net::Channel& channel,
+                       Logger& log)
+    : config_(config),
+      train_(std::move(train)),
+      channel_(channel),
+      log_(log),
+      most_rows_(MaxBatchRows(config, train_->rows(), 0)) {
+  const bool as_bytes = train_->bytes().data != nullptr;
+  CheckFedBatch(config, most_rows_, train_->inputs(), as_bytes);
+  most_bytes_ = FedBatchBytes(most_rows_, train_->inputs(), as_bytes);
+  const auto workers = static_cast<int>(config.cluster.worker.size());
+  // Row numbers of a set without end must not overflow.
+  most_steps_ = std::numeric_limits<int64_t>::max() / 4 / (config.train.batch_size * workers);
+  // A permutation of very many rows takes long: heartbeats are answered meanwhile.
+  const auto permutations = std::make_shared<Permutations>([this] { TakeArrived(TimePoint()); });
+  for (int worker = 1; worker < workers; ++worker) {
+    clients_.push_back({StepRows(config, train_->rows(), worker, workers, permutations), {}});
+  }
+}
+
+void FeedServer::Serve(TimePoint deadline) {
+  TakeArrived(requests_.empty() ? deadline : TimePoint());
+  if (requests_.empty()) return;
+  const Request request = requests_.front();
+  requests_.pop_front();
+  Answer(request);
+}
+
+void FeedServer::TakeArrived(TimePoint deadline) {
+  net::NodeId from = 0;
+  net::Message message;
+  for (int i = 0; i < kMessagesAtOnce; ++i) {
+    const TimePoint until = i == 0 ? deadline : TimePoint();
+    if (channel_.Receive(until, &from, &message) != net::ReceiveResult::kMessage) return;
+    Handle(from, message);
+  }
+}
+
+void FeedServer::Handle(net::NodeId from, const net::Message& message) {
+  const wire::Envelope* envelope = net::Decode(message);
+  if (envelope == nullptr) return Drop(from, "it is not a message of dtrain");
+  if (const auto* need = envelope->body_as_NeedBatch()) return OnNeedBatch(from, *envelope, *need);
+  if (envelope->body_type() != wire::Body::Heartbeat) return Drop(from, "its kind is not for worker 0");
+  auto& builder = encoder_.Begin();
+  const auto what = builder.CreateString("serve");
+  const auto status = builder.CreateString("");
+  net::Message beat = encoder_.Finish({run_id_, 0, 0}, wire::CreateHeartbeat(builder, what, 0, status));
+  channel_.Send(from, beat);
+}
+
+void FeedServer::OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, const wire::NeedBatch& need) {
+  Request request;
+  request.from = from;
+  request.envelope = {run_id_, 0, envelope.request()};
+  if (envelope.run_id() != request.envelope.run_id) {
+    return Refuse(request, wire::Reason::Run, "worker 0 is in another run");
+  }
+  if (need.worker() == 0 || need.worker() > clients_.size()) {
+    return Refuse(request, wire::Reason::Index,
+                  fmt::format("worker {}: worker 0 feeds workers 1 to {}", need.worker(), clients_.size()));
+  }
+  if (need.local_step() > static_cast<uint64_t>(most_steps_)) {
+    return Refuse(request, wire::Reason::BadRequest,
+                  fmt::format("local step {} is beyond all data", need.local_step()));
+  }
+  request.worker = static_cast<int>(need.worker());
+  request.local_step = static_cast<int64_t>(need.local_step());
+  // Who asks for more than that asks again.
+  if (requests_.size() < clients_.size() * static_cast<size_t>(2 * kMostBatchesAhead)) {
+    requests_.push_back(request);
+  }
+}
+
+void FeedServer::Refuse(const Request& request, wire::Reason reason, const std::string& text) {
+  auto& builder = encoder_.Begin();
+  const auto why = builder.CreateString(ShortText(text));
+  net::Message message = encoder_.Finish(request.envelope, wire::CreateRefuse(builder, reason, why));
+  channel_.Send(request.from, message);
+  Drop(request.from, text.c_str());
+}
+
+void FeedServer::Drop(net::NodeId from, const char* why) {
+  if (dropped_++ == 0) log_.Warning("feed: dropped a message from peer {:016x}: {}", from, why);
+}
+
+void FeedServer::Answer(const Request& request) {
+  Client& client = clients_[static_cast<size_t>(request.worker) - 1];
+  if (OnItsWay(client, request)) return;
+  Outgoing* const slot = FreeSlot(client);
+  if (slot == nullptr) return;  // it asks again
+  slot->to = request.from;
+  slot->local_step = request.local_step;
+  net::LentBytes values;
+  const net::BatchHead head = Fill(client, request, *slot, &values);
+  net::Message message = encoder_.DataBatch(request.envelope, head, values);
+  channel_.Send(request.from, message);  // full, or gone: it is asked for again
+}
+
+// On a slow connection a request comes again before its answer has left.
+bool FeedServer::OnItsWay(const Client& client, const Request& request) {
+  return std::any_of(client.outgoing.begin(), client.outgoing.end(), [&](const Outgoing& slot) {
+    return slot.to == request.from && slot.local_step == request.local_step && slot.values.lent();
+  });
+}
+
+// Null where as many as may be are on their way.
+FeedServer::Outgoing* FeedServer::FreeSlot(Client& client) const {
+  for (Outgoing& slot : client.outgoing) {
+    if (!slot.values.lent()) return &slot;
+  }
+  if (static_cast<int64_t>(client.outgoing.size()) >= MostOnTheirWay(most_bytes_)) return nullptr;
+  client.outgoing.push_back({net::LentBuffer(static_cast<size_t>(most_bytes_)), 0, 0});
+  return &client.outgoing.back();
+}
+
+net::BatchHead FeedServer::Fill(Client& client, const Request& request, Outgoing& slot,
+                                net::LentBytes* values) {
+  net::BatchHead head;
+  head.local_step = static_cast<uint64_t>(request.local_step);
+  head.batches_per_epoch = static_cast<uint64_t>(client.rows.batches_per_epoch());
+  head.most_rows = static_cast<uint32_t>(most_rows_);
+  head.as_bytes = train_->bytes().data != nullptr;
+  gpu::Span<const int64_t> rows;
+  head.end = !client.rows.Read(request.local_step, &rows);
+  if (head.end) return head;
+  WriteFedBatch(*train_, rows, reinterpret_cast<std::byte*>(slot.values.floats()));
+  const int64_t bytes = FedBatchBytes(rows.size, train_->inputs(), head.as_bytes);
+  *values = slot.values.Lend(0, static_cast<size_t>(bytes));
+  head.rows = static_cast<uint32_t>(rows.size);
+  head.epoch = static_cast<uint64_t>(client.rows.epoch(request.local_step));
+  head.batch_in_epoch = static_cast<uint64_t>(client.rows.batch_in_epoch(request.local_step));
+  if (config_.net.checksum) head.checksum = net::PayloadChecksum(values->data, values->size);
+  return head;
+}
+
+}  // namespace dtrain

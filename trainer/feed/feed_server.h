@@ -1,0 +1,78 @@
+// FeedServer: worker 0's side of data.split: feed: answers each request for a batch with the rows that
+// split: shard would have given the worker that asks, whoever asks in which order and how often.
+// A worker's answers on their way are bounded in number: one more is not made, and is asked for again.
+// Owner and thread: a Feeder.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/channel.h"
+#include "net/codec.h"
+#include "net/lent_buffer.h"
+#include "trainer/config/config.h"
+#include "trainer/data/source.h"
+#include "trainer/data/step_rows.h"
+
+namespace dtrain {
+
+class FeedServer {
+ public:
+  // `channel` is bound already. UserError where a worker would have no batch, or a batch is too large to
+  // send.
+  FeedServer(const Config& config, std::shared_ptr<const DataSet> train, net::Channel& channel, Logger& log);
+
+  // Requests of other runs are refused. Thread: any.
+  void set_run_id(uint64_t run_id) { run_id_ = run_id; }
+  // Takes in what has arrived, waiting until `deadline` where nothing is to be done, and answers one request.
+  void Serve(TimePoint deadline);
+
+ private:
+  struct Request {
+    net::NodeId from = 0;
+    net::Envelope envelope;
+    int worker = 0;
+    int64_t local_step = 0;
+  };
+  // A batch on its way, while `values` is lent.
+  struct Outgoing {
+    net::LentBuffer values;
+    net::NodeId to = 0;
+    int64_t local_step = 0;
+  };
+  // A worker that is fed.
+  struct Client {
+    StepRows rows;
+    std::vector<Outgoing> outgoing;
+  };
+
+  void TakeArrived(TimePoint deadline);
+  void Handle(net::NodeId from, const net::Message& message);
+  void OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, const wire::NeedBatch& need);
+  void Refuse(const Request& request, wire::Reason reason, const std::string& text);
+  void Drop(net::NodeId from, const char* why);
+  void Answer(const Request& request);
+  static bool OnItsWay(const Client& client, const Request& request);
+  Outgoing* FreeSlot(Client& client) const;
+  net::BatchHead Fill(Client& client, const Request& request, Outgoing& slot, net::LentBytes* values);
+
+  const Config& config_;
+  const std::shared_ptr<const DataSet> train_;
+  net::Channel& channel_;
+  Logger& log_;
+  net::Encoder encoder_;
+  std::atomic<uint64_t> run_id_{0};
+  int64_t most_rows_ = 0;
+  int64_t most_steps_ = 0;
+  int64_t most_bytes_ = 0;
+  std::vector<Client> clients_;  // that of worker i is i - 1
+  std::deque<Request> requests_;
+  uint64_t dropped_ = 0;
+};
+
+}  // namespace dtrain

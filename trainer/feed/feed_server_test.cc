@@ -1,0 +1,170 @@
+#include "trainer/feed/feed_server.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <string>
+
+#include "base/error.h"
+#include "trainer/feed/feed_batch.h"
+#include "trainer/feed/feed_test_util.h"
+
+namespace dtrain {
+namespace {
+
+std::vector<int64_t> Numbers() {
+  std::vector<int64_t> numbers(1000);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+// Asks for a batch and compares the answer with what `source` gives next; false: both say it is over.
+bool SameAs(BatchSource& source, ServerUnderTest& test, uint32_t worker, uint64_t local_step) {
+  test.Ask(worker, local_step);
+  test.ServeAll();
+  REQUIRE(test.channel.sent.size() == 1);
+  const net::Message message = std::move(test.channel.sent.back().message);
+  test.channel.sent.clear();
+  REQUIRE(net::Decode(message) != nullptr);
+  CHECK(net::Decode(message)->request() == test.requests);
+  const wire::DataBatch* fed = net::Decode(message)->body_as_DataBatch();
+  REQUIRE(fed != nullptr);
+  CHECK(fed->local_step() == local_step);
+  Batch expected;
+  if (!source.Next(&expected)) {
+    CHECK(fed->end());
+    return false;
+  }
+  REQUIRE_FALSE(fed->end());
+  const net::TensorView values = net::Tensor(message, *fed);
+  CHECK(WhyNotFedBatch(test.config, *fed, values) == "");
+  CHECK(Contents(ReadFedBatch(test.config, *fed, values, Numbers())) == Contents(expected));
+  CHECK(fed->epoch() == static_cast<uint64_t>(source.epoch()));
+  CHECK(fed->batch_in_epoch() == static_cast<uint64_t>(source.batch_in_epoch()));
+  CHECK(fed->batches_per_epoch() == static_cast<uint64_t>(source.batches_per_epoch()));
+  return true;
+}
+
+TEST_CASE("feed server: every worker's batches are those of split: shard, to the end of its epochs") {
+  ServerUnderTest test(FedDigits());
+  for (const uint32_t worker : {2, 1}) {
+    Config shard = test.config;
+    shard.data.split = Split::kShard;
+    const auto source = MakeBatchSource(shard, test.train, static_cast<int>(worker), 3);
+    uint64_t step = 0;
+    while (SameAs(*source, test, worker, step)) ++step;
+    CHECK(step == 14);
+  }
+}
+
+TEST_CASE("feed server: float rows without end are those of split: shard") {
+  ServerUnderTest test(FedFloats());
+  const auto source = MakeBatchSource(test.config, test.train, 2, 3);
+  for (uint64_t step = 0; step < 5; ++step) CHECK(SameAs(*source, test, 2, step));
+}
+
+TEST_CASE("feed server: any step may be asked for in any order, and again") {
+  ServerUnderTest test(FedDigits());
+  const auto source = MakeBatchSource(test.config, test.train, 1, 3);
+  for (const int64_t step : {9, 3, 3, 13, 0}) {
+    source->Seek(step);
+    CHECK(SameAs(*source, test, 1, static_cast<uint64_t>(step)));
+  }
+}
+
+TEST_CASE("feed server: another run, an index that is not fed and an absurd step are refused") {
+  ServerUnderTest test(FedDigits());
+  const auto reason = [&](uint32_t worker, uint64_t step, uint64_t run) {
+    test.Ask(worker, step, run);
+    test.ServeAll();
+    REQUIRE(test.channel.sent.size() == 1);
+    const wire::Refuse* refuse = test.channel.sent[0].envelope().body_as_Refuse();
+    REQUIRE(refuse != nullptr);
+    const wire::Reason said = refuse->reason();
+    test.channel.sent.clear();
+    return said;
+  };
+  CHECK(reason(1, 0, kRun + 1) == wire::Reason::Run);
+  CHECK(reason(1, 0, 0) == wire::Reason::Run);
+  CHECK(reason(0, 0, kRun) == wire::Reason::Index);
+  CHECK(reason(3, 0, kRun) == wire::Reason::Index);
+  CHECK(reason(UINT32_MAX, 0, kRun) == wire::Reason::Index);
+  CHECK(reason(1, UINT64_MAX, kRun) == wire::Reason::BadRequest);
+  test.Ask(1, 0);
+  test.ServeAll();
+  CHECK(test.channel.sent.size() == 1);
+}
+
+TEST_CASE("feed server: frames of strangers and damaged ones are dropped, and the next request is answered") {
+  ServerUnderTest test(FedDigits());
+  test.Ask(1, 0);
+  const net::Message request = std::move(test.channel.incoming.front().message);
+  test.channel.incoming.clear();
+  for (size_t size = 0; size < request.header.size(); ++size) {
+    test.Hand(5, {net::Frame::Copy(request.header.data(), size), net::Frame()});
+  }
+  test.Hand(5, {net::Frame::Copy(request.header.data(), request.header.size()), net::Frame::Copy("more", 4)});
+  test.Hand(5, test.encoder.Finish({kRun, 0, 1}, wire::CreateReady(test.encoder.Begin())));
+  test.ServeAll();
+  test.channel.sent.clear();  // a header that is cut short may still be one
+  test.Ask(1, 0);
+  test.ServeAll();
+  REQUIRE(test.channel.sent.size() == 1);
+  CHECK(test.channel.sent[0].envelope().body_as_DataBatch() != nullptr);
+}
+
+TEST_CASE("feed server: a worker's batches on their way are bounded, and nobody else waits for them") {
+  ServerUnderTest test(FedDigits(10));
+  const auto bound = static_cast<size_t>(2 * BatchesAhead(FedBatchBytes(50, 784, true)) + 2);
+  for (uint64_t step = 0; step < 40; ++step) {
+    test.Ask(1, step);
+    test.ServeAll();
+  }
+  CHECK(test.channel.sent.size() == bound);
+  test.Ask(2, 0);
+  test.ServeAll();
+  CHECK(test.channel.sent.size() == bound + 1);
+  test.channel.sent.erase(test.channel.sent.begin());  // one has arrived
+  test.Ask(1, 50);
+  test.ServeAll();
+  REQUIRE(test.channel.sent.size() == bound + 1);
+  CHECK(test.channel.sent.back().envelope().body_as_DataBatch()->local_step() == 50);
+}
+
+TEST_CASE("feed server: a request that comes again before its answer has left is not answered twice") {
+  ServerUnderTest test(FedDigits());
+  for (int again = 0; again < 3; ++again) test.Ask(1, 4);
+  test.ServeAll();
+  CHECK(test.channel.sent.size() == 1);
+  test.channel.sent.clear();  // it has left, and got lost
+  test.Ask(1, 4);
+  test.ServeAll();
+  CHECK(test.channel.sent.size() == 1);
+}
+
+TEST_CASE("feed server: a heartbeat is answered at once, whoever asks for batches") {
+  ServerUnderTest test(FedDigits());
+  for (uint64_t step = 0; step < 6; ++step) test.Ask(1, step);
+  auto& builder = test.encoder.Begin();
+  const auto what = builder.CreateString("wait");
+  test.Hand(
+      ServerUnderTest::NodeOf(1) | 1,
+      test.encoder.Finish({0, 0, 0}, wire::CreateHeartbeat(builder, what, 0, builder.CreateString(""))));
+  test.server.Serve(TimePoint());
+  REQUIRE(test.channel.sent.size() == 2);
+  CHECK(test.channel.sent[0].to == (ServerUnderTest::NodeOf(1) | 1));
+  CHECK(test.channel.sent[0].envelope().body_as_Heartbeat() != nullptr);
+}
+
+TEST_CASE("feed server: fewer batches than workers, or one too large to send, is an error of the user's") {
+  Config config = FedDigits();
+  config.train.batch_size = 600;
+  CHECK_THROWS_WITH_AS(ServerUnderTest{config}, doctest::Contains("3 workers need at least 3"), UserError);
+  Config large = FedFloats();
+  large.model.inputs = 100000;
+  large.net.max_message_mb = 1;
+  CHECK_THROWS_WITH_AS(ServerUnderTest{large}, doctest::Contains("net.max_message_mb = 1"), UserError);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,211 @@
+#include "trainer/feed/feed_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace dtrain {
+namespace {
+
+// How often a wait looks at heartbeats and repeats.
+constexpr milliseconds kSlice{100};
+// How long nothing may arrive in a wait before open requests are sent again.
+constexpr milliseconds kFirstRepeat{1000};
+constexpr milliseconds kLongestRepeat{8000};
+constexpr TaskId kFeedingWorker{Role::kWorker, 0};
+
+}  // namespace
+
+FeedSource::FeedSource(const Config& config, int worker, net::Transport& transport, const Activity& activity,
+                       std::function<void()> attend)
+    : config_(config),
+      worker_(worker),
+      name_(TaskNameAndAddress(config.cluster, kFeedingWorker)),
+      attend_(std::move(attend)),
+      channel_(transport.NewChannel()),
+      node_(net::NewNodeId()),
+      heartbeat_(transport, {{node_, config.cluster.worker.at(0)}}, config.failure.detect_s, activity),
+      repeat_after_(kFirstRepeat),
+      first_repeat_after_(kFirstRepeat) {
+  channel_->Connect(node_, config.cluster.worker.at(0));
+}
+
+void FeedSource::Join(uint64_t run_id) {
+  run_id_ = run_id;
+  heard_ = false;
+  begun_ = Clock::now();
+  BeginAt(0);
+  AwaitNext();
+}
+
+void FeedSource::Seek(int64_t local_step) {
+  if (local_step != next_) BeginAt(local_step);
+}
+
+// What was asked for is dropped.
+void FeedSource::BeginAt(int64_t local_step) {
+  for (Arrived& slot : slots_) slot = Arrived();
+  next_ = asked_ = posted_ = local_step;
+  end_seen_ = quiet_ = false;
+  Ask();
+}
+
+// What the channel cannot take now goes out with the next call.
+void FeedSource::Ask() {
+  if (!end_seen_) asked_ = std::max(asked_, next_ + ahead_);
+  while (posted_ < asked_ && (SlotOf(posted_).batch != nullptr || Post(posted_))) ++posted_;
+}
+
+bool FeedSource::Post(int64_t local_step) {
+  const auto step = static_cast<uint64_t>(local_step);
+  auto& builder = encoder_.Begin();
+  net::Message request = encoder_.Finish(
+      {run_id_, 0, step + 1}, wire::CreateNeedBatch(builder, static_cast<uint32_t>(worker_), step));
+  return channel_->Send(node_, request) == net::SendResult::kSent;
+}
+
+bool FeedSource::Next(Batch* batch) {
+  AwaitNext();
+  if (SlotOf(next_).batch->end()) return false;
+  current_ = std::exchange(SlotOf(next_), Arrived());
+  ++next_;
+  Ask();
+  epoch_ = static_cast<int64_t>(current_.batch->epoch());
+  batch_in_epoch_ = static_cast<int64_t>(current_.batch->batch_in_epoch());
+  batches_per_epoch_ = static_cast<int64_t>(current_.batch->batches_per_epoch());
+  *batch = ReadFedBatch(config_, *current_.batch, AlignedValues(current_), numbers_);
+  return true;
+}
+
+void FeedSource::ReadAhead() {
+  while (ReceiveOne(TimePoint())) {
+  }
+}
+
+void FeedSource::AwaitNext() {
+  while (SlotOf(next_).batch == nullptr) {
+    if (!ReceiveOne(Clock::now() + kSlice)) OnQuiet();
+  }
+}
+
+bool FeedSource::ReceiveOne(TimePoint deadline) {
+  net::NodeId from = 0;
+  net::Message message;
+  if (channel_->Receive(deadline, &from, &message) != net::ReceiveResult::kMessage) return false;
+  const wire::Envelope* envelope = net::Decode(message);
+  if (envelope == nullptr || from != node_) return true;
+  if (const auto* refuse = envelope->body_as_Refuse()) OnRefuse(*refuse);
+  if (const auto* batch = envelope->body_as_DataBatch()) OnBatch(*envelope, *batch, std::move(message));
+  return true;
+}
+
+void FeedSource::OnBatch(const wire::Envelope& envelope, const wire::DataBatch& batch, net::Message message) {
+  if (envelope.run_id() != run_id_ || batch.local_step() >= static_cast<uint64_t>(asked_)) return;
+  const auto step = static_cast<int64_t>(batch.local_step());
+  if (step < next_ || SlotOf(step).batch != nullptr) {
+    // Nothing was lost: worker 0 or the network is slow, and repeats make neither faster.
+    first_repeat_after_ = std::min(2 * first_repeat_after_, kLongestRepeat);
+    return;
+  }
+  const std::string wrong =
+      batch.end() ? std::string() : WhyNotFedBatch(config_, batch, net::Tensor(message, batch));
+  if (!wrong.empty()) {
+    throw Failure(ExitCode::kInternal,
+                  fmt::format("the batch of local step {} from {} is refused: {}", step, name_, wrong));
+  }
+  TakeIn(batch, std::move(message));
+}
+
+void FeedSource::TakeIn(const wire::DataBatch& batch, net::Message message) {
+  if (!heard_) heartbeat_.Watch(0);
+  heard_ = true;
+  quiet_ = false;
+  repeat_after_ = first_repeat_after_;
+  end_seen_ = end_seen_ || batch.end();
+  if (batch.most_rows() > most_rows_) {
+    most_rows_ = batch.most_rows();
+    numbers_.resize(static_cast<size_t>(most_rows_));
+    std::iota(numbers_.begin(), numbers_.end(), 0);
+    ahead_ = BatchesAhead(FedBatchBytes(most_rows_, *config_.model.inputs, batch.as_bytes()));
+  }
+  SlotOf(static_cast<int64_t>(batch.local_step())) = {std::move(message), &batch};
+  Ask();
+}
+
+// Another run: worker 0 or this task is about to join the same one.
+void FeedSource::OnRefuse(const wire::Refuse& refuse) {
+  refusal_ = refuse.text()->str();
+  if (refuse.reason() == wire::Reason::Run) return;
+  throw Failure(ExitCode::kInternal,
+                fmt::format("{} refused a request of worker {}: {}", name_, worker_, refusal_));
+}
+
+void FeedSource::OnQuiet() {
+  attend_();
+  const TimePoint now = Clock::now();
+  RepeatLost(now);
+  CheckPatience(now);
+}
+
+void FeedSource::RepeatLost(TimePoint now) {
+  if (!quiet_) {
+    quiet_ = true;
+    quiet_since_ = now;
+    next_repeat_ = now + repeat_after_;
+  } else if (now >= next_repeat_) {
+    repeat_after_ = std::min(2 * repeat_after_, kLongestRepeat);
+    next_repeat_ = now + repeat_after_;
+    posted_ = next_;
+  }
+  Ask();
+}
+
+// Why nothing comes, as far as is known here: a connection ends where a message is too large for it.
+std::string FeedSource::Hints() const {
+  std::string hints = refusal_.empty() ? "" : fmt::format(" It says: {}.", refusal_);
+  const int64_t least = FedBatchBytes(config_.train.batch_size, *config_.model.inputs, true);
+  if (least > config_.net.max_message_mb << 20) {
+    hints += fmt::format(" Is a batch larger than net.max_message_mb = {} of this worker?",
+                         config_.net.max_message_mb);
+  }
+  return hints;
+}
+
+// Throws where there is nothing to wait for any more.
+void FeedSource::CheckPatience(TimePoint now) const {
+  const std::string said = Hints();
+  if (!heard_) {
+    if (SecondsBetween(begun_, now) <= config_.failure.startup_timeout_s) return;
+    throw PeerLost(
+        "{}: no batch for worker {} in {} s (failure.startup_timeout_s), and with data.split: feed all come "
+        "from there.{} Is it still loading, or is its address not reached? See its log.",
+        name_, worker_, config_.failure.startup_timeout_s, said);
+  }
+  if (heartbeat_.Lost(0)) {
+    throw PeerLost(
+        "{} has not been heard for {:.1f} s (failure.detect_s = {}), and the batch of local step {} comes "
+        "from there (data.split: feed). Look at its log.",
+        name_, heartbeat_.SilentSeconds(0), config_.failure.detect_s, next_);
+  }
+  if (SecondsBetween(quiet_since_, now) * 1000 <= static_cast<double>(config_.net.timeout_ms)) return;
+  throw PeerLost(
+      "{}: no batch of local step {} in {} ms (net.timeout_ms), though it is alive.{} Raise net.timeout_ms "
+      "or "
+      "lower train.batch_size if the network is slow; see its log.",
+      name_, next_, config_.net.timeout_ms, said);
+}
+
+// Small messages may lie at any address.
+net::TensorView FeedSource::AlignedValues(const Arrived& arrived) {
+  const net::TensorView values = net::Tensor(arrived.message, *arrived.batch);
+  if (reinterpret_cast<uintptr_t>(values.data) % alignof(int32_t) == 0) return values;
+  aligned_.resize((values.size + sizeof(int32_t) - 1) / sizeof(int32_t));
+  std::memcpy(aligned_.data(), values.data, values.size);
+  return {reinterpret_cast<const std::byte*>(aligned_.data()), values.size};
+}
+
+}  // namespace dtrain

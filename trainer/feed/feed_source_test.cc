@@ -1,0 +1,251 @@
+#include "trainer/feed/feed_source.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+#include "trainer/feed/feed_test_util.h"
+
+namespace dtrain {
+namespace {
+
+// Hands out a channel that the test looks into, and others that lead nowhere.
+class FakeTransport : public net::Transport {
+ public:
+  std::unique_ptr<net::Channel> NewChannel() override {
+    auto channel = std::make_unique<FakeChannel>();
+    if (first == nullptr) first = channel.get();
+    return channel;
+  }
+  FakeChannel* first = nullptr;
+};
+
+// A worker's source and the server of worker 0, with the test in place of the network.
+struct Feed {
+  explicit Feed(const Config& config, int worker = 1)
+      : server(config),
+        source(server.config, worker, transport, activity, [this] { CarryAll(); }),
+        channel(*transport.first) {}
+
+  void CarryAll() {
+    if (Clock::now() > give_up) throw PeerLost("the test gives up");
+    for (FakeChannel::Sent& sent : channel.sent) {
+      node = sent.to;
+      if (++asked > lose && carry) server.Hand(sent.to, std::move(sent.message));
+    }
+    channel.sent.clear();
+    server.ServeAll();
+    for (FakeChannel::Sent& sent : server.channel.sent) channel.incoming.push_back(std::move(sent));
+    server.channel.sent.clear();
+  }
+
+  ServerUnderTest server;
+  FakeTransport transport;
+  Activity activity;
+  FeedSource source;
+  FakeChannel& channel;
+  net::NodeId node = 0;
+  bool carry = true;
+  int asked = 0;
+  int lose = 0;  // the first requests
+  const TimePoint give_up = Clock::now() + milliseconds(60000);
+};
+
+TEST_CASE("feed source: gives the batches of split: shard, to the end of the epochs") {
+  for (const Config& config : {FedDigits(), FedFloats()}) {
+    Feed feed(config, 2);
+    const auto shard = MakeBatchSource(config, feed.server.train, 2, 3);
+    feed.source.Join(kRun);
+    CHECK(feed.source.most_rows() == std::min<int64_t>(config.train.batch_size, 50));
+    Batch fed, read;
+    int steps = 0;
+    while (steps < 100 && shard->Next(&read)) {
+      ++steps;
+      REQUIRE(feed.source.Next(&fed));
+      CHECK(Contents(fed) == Contents(read));
+      CHECK(feed.source.epoch() == shard->epoch());
+      CHECK(feed.source.batch_in_epoch() == shard->batch_in_epoch());
+      CHECK(feed.source.batches_per_epoch() == shard->batches_per_epoch());
+      if (steps % 3 == 0) feed.source.ReadAhead();
+      CHECK(Contents(fed) == Contents(read));
+    }
+    if (steps == 100) continue;
+    CHECK_FALSE(feed.source.Next(&fed));
+    CHECK_FALSE(feed.source.Next(&fed));
+  }
+}
+
+TEST_CASE("feed source: asks for the first batch alone, then for a bounded number ahead") {
+  Feed feed(FedDigits());
+  CHECK(feed.channel.sent.empty());
+  feed.source.Join(kRun);
+  CHECK(feed.asked == 1);
+  CHECK(feed.channel.sent.size() == kMostBatchesAhead - 1);
+  feed.CarryAll();
+  feed.source.ReadAhead();
+  CHECK(feed.channel.sent.empty());
+  Batch batch;
+  CHECK(feed.source.Next(&batch));
+  CHECK(feed.channel.sent.size() == 1);
+}
+
+TEST_CASE("feed source: goes on at any step, whatever was asked for before") {
+  const Config config = FedDigits();
+  Feed feed(config);
+  const auto shard = MakeBatchSource(config, feed.server.train, 1, 3);
+  feed.source.Join(kRun);
+  for (const int64_t step : {9, 2, 13}) {
+    feed.source.Seek(step);
+    shard->Seek(step);
+    Batch fed, read;
+    REQUIRE(feed.source.Next(&fed));
+    REQUIRE(shard->Next(&read));
+    CHECK(Contents(fed) == Contents(read));
+  }
+}
+
+TEST_CASE("feed source: joins another run before the start") {
+  Feed feed(FedDigits());
+  feed.source.Join(kRun);
+  feed.server.server.set_run_id(kRun + 1);
+  feed.source.Join(kRun + 1);
+  Batch batch;
+  CHECK(feed.source.Next(&batch));
+}
+
+TEST_CASE("feed source: a request that gets lost is sent again") {
+  Feed feed(FedDigits());
+  feed.lose = 1;
+  feed.source.Join(kRun);
+  CHECK(feed.asked >= 2);
+  Batch batch;
+  CHECK(feed.source.Next(&batch));
+}
+
+TEST_CASE(
+    "feed source: all that was open getting lost costs one pause, and later ones are not asked for twice") {
+  Feed feed(FedDigits());
+  feed.source.Join(kRun);
+  feed.channel.sent.clear();  // 7 requests
+  Batch batch;
+  for (int step = 0; step < 14; ++step) CHECK(feed.source.Next(&batch));
+  CHECK_FALSE(feed.source.Next(&batch));
+  CHECK(feed.asked <= 1 + 14 + kMostBatchesAhead);
+}
+
+TEST_CASE("feed source: answers may come in any order, and twice") {
+  const Config config = FedDigits();
+  Feed feed(config);
+  const auto shard = MakeBatchSource(config, feed.server.train, 1, 3);
+  feed.source.Join(kRun);
+  feed.CarryAll();
+  std::reverse(feed.channel.incoming.begin(), feed.channel.incoming.end());
+  const auto& first = feed.channel.incoming.front();
+  feed.channel.incoming.push_back({first.to, {first.message.header.Share(), first.message.payload.Share()}});
+  Batch fed, read;
+  for (int step = 0; step < 14; ++step) {
+    REQUIRE(feed.source.Next(&fed));
+    REQUIRE(shard->Next(&read));
+    CHECK(Contents(fed) == Contents(read));
+  }
+}
+
+TEST_CASE("feed source: frames of strangers, other runs and other steps change nothing") {
+  Feed feed(FedDigits());
+  feed.source.Join(kRun);
+  feed.CarryAll();
+  net::Encoder encoder;
+  const auto hand = [&](net::NodeId from, uint64_t run_id, uint64_t step) {
+    const net::BatchHead end{step, true, 0, false, 0, 0, 0, 0, 0};
+    feed.channel.incoming.push_front({from, encoder.DataBatch({run_id, 0, step + 1}, end, {})});
+  };
+  hand(feed.node + 2, kRun, 1);
+  hand(feed.node, kRun + 1, 1);
+  hand(feed.node, kRun, 0);
+  hand(feed.node, kRun, 99);
+  hand(feed.node, kRun, UINT64_MAX);
+  feed.channel.incoming.push_front(
+      {feed.node, encoder.Finish({kRun, 0, 2}, wire::CreateAck(encoder.Begin()))});
+  feed.channel.incoming.push_front({feed.node, {net::Frame::Copy("nonsense", 8), net::Frame()}});
+  Batch batch;
+  for (int step = 0; step < 10; ++step) CHECK(feed.source.Next(&batch));
+}
+
+TEST_CASE("feed source: a wrong batch from worker 0 is a failure that names it and the step") {
+  const std::vector<float> values(50 * 785);
+  const auto hand = [&](Feed& feed, net::BatchHead head) {
+    net::Encoder encoder;
+    feed.channel.incoming.push_back(
+        {feed.node, encoder.DataBatch({kRun, 0, 2}, head, {values.data(), 50 * 788, nullptr, nullptr})});
+  };
+  const net::BatchHead good{1, false, 50, true, 0, 1, 7, 50, 0};
+  for (int wrong = 0; wrong < 4; ++wrong) {
+    Feed feed(FedDigits());
+    feed.source.Join(kRun);
+    feed.CarryAll();
+    feed.channel.incoming.clear();
+    net::BatchHead head = good;
+    if (wrong == 1) head.rows = 49;
+    if (wrong == 2) head.as_bytes = false;
+    if (wrong == 3) head.most_rows = 49;
+    hand(feed, head);
+    Batch batch;
+    CHECK(feed.source.Next(&batch));  // the first, of Join()
+    if (wrong == 0) {
+      CHECK(feed.source.Next(&batch));
+      continue;
+    }
+    CHECK_THROWS_WITH_AS(feed.source.Next(&batch),
+                         doctest::Contains("local step 1 from worker 0 (127.0.0.1:11001) is refused"),
+                         Failure);
+  }
+}
+
+TEST_CASE("feed source: worker 0 that never answers is named after failure.startup_timeout_s") {
+  Config config = FedDigits();
+  config.failure.startup_timeout_s = 0.05;
+  Feed feed(config);
+  feed.carry = false;
+  CHECK_THROWS_WITH_AS(feed.source.Join(kRun),
+                       doctest::Contains("worker 0 (127.0.0.1:11001): no batch for worker 1 in 0.05 s "
+                                         "(failure.startup_timeout_s)"),
+                       PeerLost);
+}
+
+TEST_CASE("feed source: worker 0 of another run is named with its words") {
+  Config config = FedDigits();
+  config.failure.startup_timeout_s = 0.05;
+  Feed feed(config);
+  CHECK_THROWS_WITH_AS(feed.source.Join(kRun + 1), doctest::Contains("It says: worker 0 is in another run"),
+                       PeerLost);
+}
+
+TEST_CASE("feed source: batches that may be too large for this worker's connection are named as a reason") {
+  Config config = FedFloats();
+  config.failure.startup_timeout_s = 0.05;
+  Feed feed(config);
+  Config narrow = config;
+  narrow.train.batch_size = 1000000;
+  narrow.net.max_message_mb = 2;
+  FeedSource source(narrow, 1, feed.transport, feed.activity, [] {});
+  CHECK_THROWS_WITH_AS(source.Join(kRun), doctest::Contains("larger than net.max_message_mb = 2"), PeerLost);
+}
+
+TEST_CASE("feed source: a batch that does not come is named after net.timeout_ms, with its step") {
+  Config config = FedDigits();
+  config.net.timeout_ms = 50;
+  Feed feed(config);
+  feed.source.Join(kRun);
+  feed.carry = false;
+  Batch batch;
+  CHECK(feed.source.Next(&batch));
+  CHECK_THROWS_WITH_AS(feed.source.Next(&batch),
+                       doctest::Contains("worker 0 (127.0.0.1:11001): no batch of local step 1 in 50 ms "
+                                         "(net.timeout_ms)"),
+                       PeerLost);
+}
+
+}  // namespace
+}  // namespace dtrain

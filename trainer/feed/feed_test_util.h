@@ -1,0 +1,85 @@
+// A FeedServer and the channel that its test looks into.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "trainer/data/source.h"
+#include "trainer/feed/feed_server.h"
+#include "trainer/testing/fake_channel.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+
+constexpr uint64_t kRun = 77;
+
+// Three workers; 21 batches of 50 digits in an epoch, the last one short.
+inline Config FedDigits(int64_t epochs = 2) {
+  Config config = DigitsCluster(1, 3, epochs);
+  config.data.split = Split::kFeed;
+  config.data.train.rows = 1030;
+  config.data.validation = 10;
+  return config;
+}
+
+// Three workers; float rows.
+inline Config FedFloats() {
+  Config config = LinearCluster(1, 3, 100);
+  config.data.split = Split::kFeed;
+  config.model.inputs = 3;
+  config.train.batch_size = 4;
+  return config;
+}
+
+struct ServerUnderTest {
+  explicit ServerUnderTest(const Config& of)
+      : config(of), train(LoadData(config).train), server(config, train, channel, log) {
+    server.set_run_id(kRun);
+  }
+
+  void Hand(net::NodeId from, net::Message message) {
+    channel.incoming.push_back({from, std::move(message)});
+  }
+  void Ask(uint32_t worker, uint64_t local_step, uint64_t run_id = kRun) {
+    Hand(NodeOf(worker),
+         encoder.Finish({run_id, 0, ++requests}, wire::CreateNeedBatch(encoder.Begin(), worker, local_step)));
+  }
+  // All that has arrived: more turns than requests may wait.
+  void ServeAll() {
+    while (!channel.incoming.empty()) server.Serve(TimePoint());
+    for (int i = 0; i < 100; ++i) server.Serve(TimePoint());
+  }
+  static net::NodeId NodeOf(uint32_t worker) { return (net::NodeId{9} << 56) + 2 * worker; }
+
+  const Config config;
+  const std::shared_ptr<const DataSet> train;
+  FakeChannel channel;
+  Logger log{"worker 0", Quiet()};
+  FeedServer server;
+  net::Encoder encoder;
+  uint64_t requests = 0;
+
+ private:
+  static LogOptions Quiet() {
+    LogOptions options;
+    options.standard_error = false;
+    return options;
+  }
+};
+
+// All that a model reads of a batch, as one list.
+inline std::vector<float> Contents(const Batch& batch) {
+  std::vector<float> contents = {static_cast<float>(batch.rows), static_cast<float>(batch.columns)};
+  for (int64_t i = 0; i < batch.rows; ++i) {
+    contents.push_back(batch.labels != nullptr ? static_cast<float>(batch.labels[i]) : batch.targets[i]);
+    for (int64_t j = 0; j < batch.columns; ++j) {
+      contents.push_back(batch.inputs != nullptr
+                             ? batch.inputs[i * batch.columns + j]
+                             : static_cast<float>(batch.bytes.table.row(batch.bytes.rows[i])[j]));
+    }
+  }
+  return contents;
+}
+
+}  // namespace dtrain
