@@ -13,6 +13,7 @@
 #include "cmd/memory_warning.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
+#include "trainer/feed/feed_batch.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/task/memory_need.h"
@@ -24,14 +25,16 @@ namespace {
 // All that are missing, not only the first.
 void CheckFilesExist(const DataConfig& data) {
   std::string missing;
-  const auto check = [&missing](const DataSourceConfig& source, const std::string& section) {
+  const char* where =
+      data.split == Split::kFeed ? ", or check where worker 0 runs: nobody else needs it" : "";
+  const auto check = [&](const DataSourceConfig& source, const std::string& section) {
     std::vector<std::pair<std::string, const char*>> files;
     if (source.format == DataFormat::kIdx) files = {{source.images, "images"}, {source.labels, "labels"}};
     if (source.format == DataFormat::kCsv) files = {{source.path, "path"}};
     for (const auto& [path, key] : files) {
       if (access(path.c_str(), R_OK) == 0) continue;
-      missing += fmt::format("{}{}: cannot be read: {}. Set {}.{} to where the file is.",
-                             missing.empty() ? "" : "\n", path, ErrnoText(errno), section, key);
+      missing += fmt::format("{}{}: cannot be read: {}. Set {}.{} to where the file is{}.",
+                             missing.empty() ? "" : "\n", path, ErrnoText(errno), section, key, where);
     }
   };
   check(data.train, "data.train");
@@ -79,6 +82,7 @@ void PrintData(const DataConfig& data, const LoadedData& loaded) {
   if (data.validation > 0) fmt::print(", of which the first {} are held out", data.validation);
   fmt::print("\n  test: {}\n", SourceText(data.test, loaded.test.get()));
   if (!loaded.class_names.empty()) fmt::print("  {}\n", ClassNamesText(loaded.class_names));
+  if (data.split == Split::kFeed) fmt::print("  only worker 0 needs it: it sends the others their batches\n");
 }
 
 void PrintLength(const Config& config, const DataShape& shape) {
@@ -92,10 +96,16 @@ void PrintLength(const Config& config, const DataShape& shape) {
 
 // What each task would find out by itself: whether its ps may listen, whether its worker has data.
 void CheckTasks(const Config& config, const LoadedData& loaded) {
-  for (size_t i = 0; i < config.cluster.ps.size(); ++i) ListenAddress(config, static_cast<int>(i));
+  for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
+    ListenAddress(config, {Role::kPs, static_cast<int>(i)});
+  }
   // Without a cluster at least one worker: dtrain local decides how many.
   const int workers = std::max(1, static_cast<int>(config.cluster.worker.size()));
   for (int i = 0; i < workers; ++i) MakeBatchSource(config, loaded.train, i, workers);
+  if (!FeedsOthers(config)) return;
+  ListenAddress(config, {Role::kWorker, 0});
+  CheckFedBatch(config, MaxBatchRows(config, loaded.train->rows(), 0), loaded.train->inputs(),
+                loaded.train->bytes().data != nullptr);
 }
 
 }  // namespace

@@ -102,6 +102,15 @@ TEST_CASE("jobs: mnist_softmax.yaml by hand as four processes: 82,500 steps, and
   CHECK(result.at("local_steps") == nlohmann::json({27500, 27500, 27500}));
 }
 
+TEST_CASE("jobs: mnist_softmax_feed.yaml learns from worker 0's files alone: 82,500 steps") {
+  const std::string folder = Mnist();
+  if (folder.empty()) return;
+  const nlohmann::json result = RunLocal("configs/mnist_softmax_feed.yaml", MnistFlags(folder));
+  CHECK(result.at("global_step") == 82500);
+  CHECK(result.at("test_accuracy").get<double>() >= 0.884);
+  CHECK(result.at("test_accuracy").get<double>() <= 0.896);
+}
+
 TEST_CASE("jobs: MNIST at learning rate 0.5, five epochs shared by 1, 2 or 3 workers, reaches 0.917") {
   const std::string folder = Mnist();
   if (folder.empty()) return;

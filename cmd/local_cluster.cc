@@ -69,12 +69,14 @@ ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
 
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const std::vector<ListeningSocket>& ps,
-                                        int workers, int result_fd, bool live) {
+                                        int workers, const ListeningSocket* feed, int result_fd, bool live) {
+  std::vector<std::string> names = LocalNames(workers);
+  if (feed != nullptr) names[0] = feed->address();
   std::vector<std::string> addresses;
   for (const ListeningSocket& socket : ps) addresses.push_back(socket.address());
   std::vector<std::string> sets = config.sets;
   sets.push_back(SetAddresses("cluster.ps", addresses));
-  sets.push_back(SetAddresses("cluster.worker", LocalNames(workers)));
+  sets.push_back(SetAddresses("cluster.worker", names));
   sets.push_back("net.bind=null");
   std::vector<std::string> common = {"--config", config.path};
   for (const std::string& set : sets) {
@@ -88,6 +90,7 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const std
   }
   for (int i = 0; i < workers; ++i) {
     commands.push_back(OneCommand(common, "worker", static_cast<size_t>(i)));
+    if (i == 0 && feed != nullptr) Inherit(&commands.back(), "--listen-fd", feed->fd());
     if (i == 0 && result_fd >= 0) Inherit(&commands.back(), "--result-fd", result_fd);
     if (i == 0 && live) commands.back().arguments.push_back("--relay-live");
   }

@@ -35,9 +35,9 @@ class ListeningSocket {
 };
 
 // The flags of one child for each ps and worker. Worker 0 gets `result_fd`, unless it is -1; with `live` it
-// sends its live line to this process.
+// sends its live line to this process. `feed`: where worker 0 feeds the others; null: it does not.
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const std::vector<ListeningSocket>& ps,
-                                        int workers, int result_fd, bool live);
+                                        int workers, const ListeningSocket* feed, int result_fd, bool live);
 
 // Addresses that nobody connects to, for workers: only names.
 std::vector<std::string> LocalNames(int count);

@@ -94,7 +94,10 @@ Outcome RunChildren(const LocalArguments& arguments, const Config& config, int r
     // Closed here once the children have them: the port of a dead ps must not look alive.
     std::vector<ListeningSocket> sockets(config.cluster.ps.size());
     const int workers = static_cast<int>(config.cluster.worker.size());
-    supervisor.Start(LocalCommands(arguments.config, sockets, workers, result_fd, console.live()));
+    std::optional<ListeningSocket> feed;
+    if (FeedsOthers(config)) feed.emplace();
+    supervisor.Start(LocalCommands(arguments.config, sockets, workers, feed ? &*feed : nullptr, result_fd,
+                                   console.live()));
   }
   return supervisor.Run();
 }

@@ -18,7 +18,7 @@ void WarnOfMemory(const Config& config, const Layout& layout) {
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
     if (warn(PsNeed(config, layout, static_cast<int>(ps)))) break;
   }
-  warn(WorkerNeed(config, layout, EstimateDataSize(config), 0));  // all workers need the same
+  warn(WorkerNeed(config, layout, EstimateDataSize(config), 0));  // no other needs more
 }
 
 }  // namespace dtrain

@@ -8,6 +8,7 @@
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
 #include "cmd/memory_warning.h"
+#include "trainer/data/data_size.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
@@ -64,6 +65,22 @@ void PrintTable(const Config& config, const Layout& layout, const std::optional<
   PrintRow("all", layout.size * static_cast<int64_t>(sizeof(float)), 1, all_step, all_run);
 }
 
+// What worker 0 deals out, of about the largest batch. In sync a step is a round, of every worker.
+void PrintFeed(const Config& config, int workers, const std::optional<int64_t>& steps) {
+  if (config.data.split != Split::kFeed || workers < 2) return;
+  const DataSize data = EstimateDataSize(config);
+  const bool counted = data.train_rows.value_or(1) > 0;
+  const int64_t rows = counted ? MaxBatchRows(config, data.train_rows, 0) : config.train.batch_size;
+  const Traffic batch = FeedTraffic(config, rows, data.as_bytes);
+  fmt::print("feed: for each batch of another worker, worker 0 receives {} and sends {}", BytesText(batch.in),
+             BytesText(batch.out));
+  if (steps && config.train.mode != TrainMode::kSync) {
+    const double batches = static_cast<double>(*steps) * (workers - 1) / workers;
+    fmt::print("; in a run about {} and {}", BytesText(batches * batch.in), BytesText(batches * batch.out));
+  }
+  fmt::print(".\n");
+}
+
 // Unset where the epochs' end depends on rows that nobody has counted.
 std::optional<int64_t> KnownSteps(const Config& config, const DataShape& shape, int workers) {
   const bool uncounted = !shape.rows && config.data.train.format != DataFormat::kSynthetic;
@@ -98,6 +115,7 @@ int RunPlanCommand(const PlanArguments& arguments) {
   } else {
     fmt::print("How long a run is depends on the rows of the data: dtrain check reads them.\n");
   }
+  PrintFeed(config, workers, steps);
   WarnOfMemory(config, layout);
   return 0;
 }

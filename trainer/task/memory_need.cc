@@ -8,6 +8,7 @@
 #include "base/plural.h"
 #include "gpu/ops.h"
 #include "trainer/data/source.h"
+#include "trainer/feed/feed_batch.h"
 #include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
 #include "trainer/optim/optimizer.h"
@@ -35,6 +36,15 @@ double InputBytes(const Config& config, const DataSize& data, int64_t rows) {
 double OrderBytes(const Config& config, const DataSize& data) {
   if (!config.data.shuffle) return 0;
   return BytesOfFloats(std::max<int64_t>(0, data.train_rows.value_or(0) - config.data.validation));
+}
+
+// data.split: feed: what worker 0 has ready for the others, and what another has read ahead and works on.
+double FeedBytes(const Config& config, const DataSize& data, int worker) {
+  if (!FeedsOthers(config)) return 0;
+  const int64_t bytes =
+      FedBatchBytes(MaxBatchRows(config, data.train_rows, 0), *config.model.inputs, data.as_bytes);
+  const auto others = static_cast<int64_t>(config.cluster.worker.size()) - 1;
+  return Product(bytes, (BatchesAhead(bytes) + 1) * (worker == 0 ? others : 1));
 }
 
 void Add(const MemoryNeed& need, MemoryNeed* sum) {
@@ -73,6 +83,7 @@ MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
 }
 
 MemoryNeed WorkerNeed(const Config& config, const Layout& layout, const DataSize& data, int worker) {
+  const bool fed = IsFed(config, worker);
   const int64_t rows = MaxBatchRows(config, data.train_rows, data.test_rows);
   const double gradients = static_cast<double>(config.train.in_flight + 1);
   return {fmt::format("worker {}", worker),
@@ -80,9 +91,11 @@ MemoryNeed WorkerNeed(const Config& config, const Layout& layout, const DataSize
            {"gradients (train.in_flight + 1)", kSmallerModel, gradients * BytesOfFloats(layout.size)},
            {"the model's values for a batch", kSmallerBatch, 4 * Product(rows, ValuesPerRow(config.model))},
            {"the rows of a batch", kSmallerBatch,
-            InputBytes(config, data, rows) + 12.0 * static_cast<double>(rows)},
-           {"data", kLessData, data.bytes},
-           {"the order of the rows", "Set data.shuffle: false, or use less data", OrderBytes(config, data)}}};
+            fed ? 0 : InputBytes(config, data, rows) + 12.0 * static_cast<double>(rows)},
+           {"data", kLessData, fed ? 0 : data.bytes},
+           {"the order of the rows", "Set data.shuffle: false, or use less data",
+            fed ? 0 : OrderBytes(config, data) * (worker == 0 && FeedsOthers(config) ? 2 : 1)},
+           {"batches on their way", kSmallerBatch, FeedBytes(config, data, worker)}}};
 }
 
 MemoryNeed DataNeed(const DataSize& data, const std::string& who) {

@@ -88,6 +88,19 @@ TEST_CASE("memory need: data count as often as there are workers on the machine"
   CHECK(why.find("most of it: data, 8.8 GiB. Use less data,") != std::string::npos);
 }
 
+TEST_CASE("memory need: with split: feed only worker 0 needs the data; batches on their way are bounded") {
+  Config config = DigitsCluster(1, 3, 1);
+  config.data.train.rows = 4000000;
+  const DataSize data = EstimateDataSize(config);
+  const auto bytes = [&](int worker) { return WorkerNeed(config, LayoutOf(config), data, worker).bytes(); };
+  const double shard = bytes(1);
+  config.data.split = Split::kFeed;
+  const double most_under_way = 2 * 9 * 50 * 788;
+  CHECK(bytes(1) < shard - data.bytes);
+  CHECK(bytes(0) <= shard + 4.0 * 4000000 + most_under_way);
+  CHECK(bytes(0) > shard);
+}
+
 TEST_CASE("memory need: nothing is refused where nobody knows what the machine has") {
   const Config config = MlpCluster(10000000, 1);
   CHECK(WhyTooLarge(PsNeed(config, LayoutOf(config), 0), {}).empty());

@@ -21,7 +21,7 @@ void Listen(const Config& config, TaskId task, const TaskOptions& options, net::
     log.Info("listening at {}", channel.BindDescriptor(options.listening_fd));
     return;
   }
-  const std::string address = ListenAddress(config, task.index);
+  const std::string address = ListenAddress(config, task);
   if (!net::IsLoopback(net::ParseAddress(address).host)) {
     log.Warning("listening at {} without keys (security.insecure): anybody who reaches it can join", address);
   }
@@ -44,8 +44,9 @@ RunSummary RunOrAbort(Task& task) {
 
 }  // namespace
 
-std::string ListenAddress(const Config& config, int index) {
-  const std::string& spec = config.cluster.ps.at(static_cast<size_t>(index));
+std::string ListenAddress(const Config& config, TaskId task) {
+  const auto& addresses = task.role == Role::kPs ? config.cluster.ps : config.cluster.worker;
+  const std::string& spec = addresses.at(static_cast<size_t>(task.index));
   const std::string& address = config.net.bind.empty() ? spec : config.net.bind;
   if (!config.security.insecure && !net::IsLoopback(net::ParseAddress(address).host)) {
     throw UserError(
@@ -81,6 +82,11 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     summary = RunOrAbort(server);
   } else {
     Worker worker(config, task, layout, *channel, transport, hooks, log);
+    if (task.index == 0 && FeedsOthers(config)) {
+      std::unique_ptr<net::Channel> feed = transport.NewChannel();
+      Listen(config, task, options, *feed, log);
+      worker.FeedOthersThrough(std::move(feed));
+    }
     summary = RunOrAbort(worker);
   }
   summary.wall_s = SecondsSince(begun);

@@ -14,17 +14,18 @@
 namespace dtrain {
 
 struct TaskOptions {
-  int listening_fd = -1;      // ps: a TCP socket that already listens, used in place of the spec's address
-  int64_t started_nanos = 0;  // wall clock at exec, for startup_s
+  int listening_fd = -1;            // a TCP socket that already listens, used in place of the spec's address
+  int64_t started_nanos = 0;        // wall clock at exec, for startup_s
   ExitHooks* exit_hooks = nullptr;  // where tasks register what they gather in memory; null: nowhere
 };
 
 // Once in a process, before its first task: limits the threads of matrix products to device.threads.
 void PrepareProcess(const Config& config);
 
-// The address that ps `index` will listen at. Throws UserError where that is beyond this machine and nothing
-// allows it: there are no keys, so anybody who reaches the port could join.
-std::string ListenAddress(const Config& config, int index);
+// The address that `task`, a ps or a worker 0 that feeds others, will listen at. Throws UserError where that
+// is beyond this machine and nothing allows it: there are no keys, so anybody who reaches the port could
+// join.
+std::string ListenAddress(const Config& config, TaskId task);
 
 // What lies where, for `ps_count` ps; model.inputs and model.outputs must be set. Throws UserError where a
 // range is larger than one message may be.

@@ -1,8 +1,10 @@
 #include "trainer/task/traffic.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "net/codec.h"
+#include "trainer/feed/feed_batch.h"
 #include "trainer/model/blocks.h"
 
 namespace dtrain {
@@ -96,6 +98,21 @@ Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int worke
   const Traffic pull{static_cast<double>(gauge.Pull()), static_cast<double>(gauge.Weights(0))};
   Traffic traffic = static_cast<double>(steps) * StepTraffic(config, layout, ps);
   traffic += static_cast<double>(Pulls(config, workers)) * pull;
+  return traffic;
+}
+
+Traffic FeedTraffic(const Config& config, int64_t rows, bool as_bytes) {
+  const auto bytes = static_cast<size_t>(FedBatchBytes(rows, *config.model.inputs, as_bytes));
+  const std::vector<std::byte> values(std::min(bytes, net::kInlineBytes));  // of more, nobody reads any
+  net::Encoder encoder;
+  const net::Envelope envelope{1, 0, 1};
+  const auto number = static_cast<uint32_t>(rows);
+  const net::BatchHead head = {1, false, number, as_bytes, 1, 1, 1, number, config.net.checksum ? 1u : 0u};
+  Traffic traffic;
+  traffic.in =
+      static_cast<double>(Size(encoder.Finish(envelope, wire::CreateNeedBatch(encoder.Begin(), 1, 1))));
+  traffic.out =
+      static_cast<double>(Size(encoder.DataBatch(envelope, head, {values.data(), bytes, nullptr, nullptr})));
   return traffic;
 }
 

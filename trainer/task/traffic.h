@@ -24,4 +24,8 @@ Traffic StepTraffic(const Config& config, const Layout& layout, int ps);
 // `config` as RunTask() completes it.
 Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps);
 
+// A batch of `rows` rows that worker 0 deals out to another worker (data.split: feed): the request for it,
+// and the batch. To worker 0 and from it. `config` as RunTask() completes it.
+Traffic FeedTraffic(const Config& config, int64_t rows, bool as_bytes);
+
 }  // namespace dtrain

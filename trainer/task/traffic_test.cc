@@ -65,5 +65,15 @@ TEST_CASE("traffic: a run moves what was foretold, by what its result says was s
   }
 }
 
+TEST_CASE("traffic: a batch that is fed is its features as the data set keeps them, labels and headers") {
+  Config config = DigitsCluster(1, 2, 1);
+  const Traffic images = FeedTraffic(config, 50, true);
+  CHECK(images.out > 50 * 788);
+  CHECK(images.out < 50 * 788 + 200);
+  CHECK(images.in < 120);
+  CHECK(FeedTraffic(config, 50, false).out - images.out == 50 * 784 * 3);
+  CHECK(FeedTraffic(config, 1000000000, true).out > 788e9);  // and takes no memory
+}
+
 }  // namespace
 }  // namespace dtrain

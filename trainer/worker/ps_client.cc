@@ -302,6 +302,12 @@ void PsClient::CollectArrived(float* parameters) {
   while (open() > 0 && EveryPsAnswered(collected_ + 1)) ++collected_;
 }
 
+void PsClient::Attend() {
+  while (ReceiveOne(TimePoint())) {
+  }
+  OnQuiet(true, "");
+}
+
 const wire::Envelope& PsClient::AwaitAnswer(size_t ps, bool patient, const char* what) {
   answer_ = nullptr;
   while (answer_ == nullptr || answer_from_ != ps) {

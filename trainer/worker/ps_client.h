@@ -37,6 +37,8 @@ class PsClient {
   void Join();
   // Drops what was asked and granted, and joins again.
   void Rejoin();
+  // The run that this task has joined.
+  uint64_t run_id() const { return run_id_; }
 
   // One request to one ps, and the wait for its answer. `build(builder)` returns the body's offset.
   // The answer is valid until the next call. A `patient` request may take for ever, as long as the ps
@@ -64,6 +66,9 @@ class PsClient {
   void Collect(float* parameters);
   // Takes in what has arrived already; waits for nothing.
   void CollectArrived(float* parameters);
+  // For a worker that waits for something else than a ps: takes in what has arrived, and throws where the run
+  // has ended or a ps is lost.
+  void Attend();
 
   // Steps granted and not yet used by Push().
   int64_t steps() const { return steps_; }

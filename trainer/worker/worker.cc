@@ -23,6 +23,11 @@ Failure Diverged(const std::string& what) {
                                           "train.optimizer.learning_rate, or check the data.");
 }
 
+net::ChannelStats Sum(const net::ChannelStats& a, const net::ChannelStats& b) {
+  return {a.bytes_sent + b.bytes_sent, a.bytes_received + b.bytes_received,
+          a.frames_dropped + b.frames_dropped};
+}
+
 const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); };
 
 }  // namespace
@@ -33,6 +38,7 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Cha
       self_(self),
       layout_(layout),
       channel_(channel),
+      transport_(transport),
       hooks_(hooks),
       log_(log),
       client_(config, self, layout, channel, transport, activity_, log),
@@ -45,7 +51,6 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Cha
 
 RunSummary Worker::Run() {
   client_.Join();
-  Load();
   while (!Start()) client_.Rejoin();
   Train();
   if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) own_evaluation_ = Evaluate();
@@ -54,20 +59,47 @@ RunSummary Worker::Run() {
   return WaitForEnd();
 }
 
+// After every joining: what was loaded stays, and batches are dealt within one run.
 void Worker::Load() {
   activity_.what = "load";
-  data_ = LoadData(config_);
-  if (!data_.class_names.empty()) log_.Info("{}", ClassNamesText(data_.class_names));
-  const int64_t test_rows = data_.test == nullptr ? 0 : data_.test->rows().value_or(0);
-  model_ = MakeModel(config_.model, layout_, MaxBatchRows(config_, data_.train->rows(), test_rows));
-  source_ =
-      MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
+  if (source_ == nullptr) OpenSource();
+  if (feeder_) feeder_->set_run_id(client_.run_id());
+  if (fed_ != nullptr) fed_->Join(client_.run_id());
+  if (model_ != nullptr) return;
+  model_ = MakeModel(config_.model, layout_, MostRows());
   summary_ = WorkerSummary::Open(config_, self_.index, layout_, hooks_, log_);
 }
 
+void Worker::OpenSource() {
+  if (IsFed(config_, self_.index)) {
+    auto source = std::make_unique<FeedSource>(config_, self_.index, transport_, activity_,
+                                               [this] { client_.Attend(); });
+    fed_ = source.get();
+    source_ = std::move(source);
+    log_.Info("all batches come from {}", TaskNameAndAddress(config_.cluster, {Role::kWorker, 0}));
+    return;
+  }
+  data_ = LoadData(config_);
+  if (!data_.class_names.empty()) log_.Info("{}", ClassNamesText(data_.class_names));
+  source_ =
+      MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
+  if (feed_channel_) {
+    feeder_ = std::make_unique<Feeder>(config_, data_.train, std::move(feed_channel_), log_);
+    log_.Info("feeds the other workers their batches");
+  }
+}
+
+// Of the largest batch, of training or of an evaluation.
+int64_t Worker::MostRows() const {
+  if (fed_ != nullptr) return fed_->most_rows();
+  const int64_t test_rows = data_.test == nullptr ? 0 : data_.test->rows().value_or(0);
+  return MaxBatchRows(config_, data_.train->rows(), test_rows);
+}
+
 bool Worker::Start() {
-  activity_.what = "wait";
   try {
+    Load();
+    activity_.what = "wait";
     client_.Enter(parameters_.data(), WaitForStart());
   } catch (const PsClient::Restarted&) {
     log_.Warning("a ps was restarted before the start; joining again");
@@ -215,6 +247,7 @@ void Worker::SayDone() {
   // ps 0 last: when it knows, all know.
   for (size_t ps = client_.ps_count(); ps-- > 0;) {
     told_stats_ = channel_.stats();
+    if (fed_ != nullptr) told_stats_ = Sum(told_stats_, fed_->stats());
     client_.Call(ps, false, "done", [&](auto& builder) {
       return wire::CreateDone(builder, static_cast<uint64_t>(local_step_), RecentLoss(), first_step_nanos_,
                               last_step_nanos_, told_stats_.bytes_sent, told_stats_.bytes_received, accuracy);
@@ -249,7 +282,8 @@ void Worker::ReportAsChief() {
     report.bytes_sent += static_cast<int64_t>(list->bytes_sent());
     report.bytes_received += static_cast<int64_t>(list->bytes_received());
   }
-  const net::ChannelStats stats = channel_.stats();
+  net::ChannelStats stats = channel_.stats();
+  if (feeder_) stats = Sum(stats, feeder_->stats());
   report.bytes_sent += static_cast<int64_t>(stats.bytes_sent - told_stats_.bytes_sent);
   report.bytes_received += static_cast<int64_t>(stats.bytes_received - told_stats_.bytes_received);
   report.model_crc = ModelChecksum(std::move(parts));

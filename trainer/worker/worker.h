@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/exit_hooks.h"
@@ -16,6 +17,8 @@
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
 #include "trainer/data/source.h"
+#include "trainer/feed/feed_source.h"
+#include "trainer/feed/feeder.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/activity.h"
@@ -32,12 +35,16 @@ class Worker {
   Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
          net::Transport& transport, ExitHooks& hooks, Logger& log);
 
+  // Worker 0, with data.split: feed: it serves the others their batches through `channel`, which is bound.
+  void FeedOthersThrough(std::unique_ptr<net::Channel> channel) { feed_channel_ = std::move(channel); }
   // From Hello to the end of the run. Throws Failure; Abort() then tells the others.
   RunSummary Run();
   void Abort(int exit_code, const std::string& text) { client_.Abort(exit_code, text); }
 
  private:
   void Load();
+  void OpenSource();
+  int64_t MostRows() const;
   bool Start();  // false: to be tried again, after joining again
   std::vector<uint32_t> WaitForStart();
   void Train();
@@ -57,6 +64,7 @@ class Worker {
   const TaskId self_;
   const Layout& layout_;
   net::Channel& channel_;
+  net::Transport& transport_;
   ExitHooks& hooks_;
   Logger& log_;
   Activity activity_;
@@ -64,6 +72,9 @@ class Worker {
   LoadedData data_;
   std::unique_ptr<Model> model_;  // with memory for the largest batch of data_
   std::unique_ptr<BatchSource> source_;
+  FeedSource* fed_ = nullptr;                   // source_, where worker 0 deals out the batches
+  std::unique_ptr<net::Channel> feed_channel_;  // of worker 0, where it does so
+  std::unique_ptr<Feeder> feeder_;
   std::vector<float> parameters_;
   // Gradients; each is written only while nobody reads it. A deque: an open exchange points to its gradient.
   std::deque<net::LentBuffer> buffers_;

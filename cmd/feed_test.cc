@@ -1,0 +1,223 @@
+// data.split: feed with real processes: only worker 0 has data files, and everybody learns from them.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <fstream>
+
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+constexpr double kDetect = 2;
+constexpr double kMargin = 5;
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// y = 2a - b + 3, without noise.
+std::string WriteTable(const std::string& directory) {
+  std::string text = "a,b,y\n";
+  for (int i = 0; i < 600; ++i) {
+    const double a = (i % 20) * 0.1 - 1, b = (i % 17) * 0.1 - 1;
+    text += fmt::format("{},{},{}\n", a, b, 2 * a - b + 3);
+  }
+  WriteFile(directory + "/table.csv", text);
+  return directory + "/table.csv";
+}
+
+std::string TableJob(const std::string& train, double detect_s = kDetect) {
+  return "model: {kind: linear, inputs: 2}\n"
+         "data: {train: {format: csv, path: table.csv, label: y}, split: feed, scale: unit}\n"
+         "train: {batch_size: 16, " +
+         train + fmt::format("}}\nfailure: {{detect_s: {}}}\nhooks: {{log_every_steps: 100}}\n", detect_s);
+}
+
+// A cluster of which worker 0 alone finds the table.
+struct FedCluster {
+  Cluster cluster;
+  ReservedPort port;  // worker 0's
+  const std::string table;
+  std::vector<std::unique_ptr<Process>> ps;
+  std::vector<std::unique_ptr<Process>> workers;
+
+  FedCluster(int ps_count, int worker_count, const std::string& train, double detect_s = kDetect)
+      : cluster(ps_count, worker_count, TableJob(train, detect_s)),
+        table(WriteTable(NewDirectory())),
+        worker_count_(worker_count) {
+    for (int i = 0; i < ps_count; ++i) ps.push_back(Start("ps", i));
+    for (int i = 0; i < worker_count; ++i) workers.push_back(Start("worker", i));
+  }
+  std::unique_ptr<Process> Start(const std::string& role, int index,
+                                 const std::vector<std::string>& more = {}) const {
+    std::string workers = port.address();
+    for (int i = 1; i < worker_count_; ++i) workers += fmt::format("\", \"localhost:{}", i);
+    const bool has_data = role == "worker" && index == 0;
+    std::vector<std::string> arguments = {
+        "--result", Result(role, index),
+        "--set",    fmt::format("cluster.worker=[\"{}\"]", workers),
+        "--set",    "data.train.path=" + (has_data ? table : "/nowhere/table.csv")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cluster.Start(role, index, arguments);
+  }
+  std::string Result(const std::string& role, int index) const {
+    return fmt::format("{}/{}{}.json", cluster.directory(), role, index);
+  }
+
+ private:
+  const int worker_count_;
+};
+
+void CheckDone(Process& task) {
+  const int code = RunToEnd(task);
+  CAPTURE(task.standard_error());
+  CHECK(code == 0);
+}
+
+// Ends with 4 in time, and names worker 0 with its address.
+void CheckSurvivor(Process& survivor, const std::string& address) {
+  const bool ended = survivor.WaitForEnd(milliseconds(static_cast<int64_t>((kDetect + kMargin) * 1000)));
+  const std::string said = survivor.standard_error();
+  CAPTURE(said);
+  REQUIRE(ended);
+  CHECK(survivor.exit_code() == 4);
+  CHECK(Contains(said, "worker 0 (" + address));
+}
+
+int64_t ResidentKiB(const Process& process) {
+  std::ifstream status(fmt::format("/proc/{}/status", process.pid()));
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.compare(0, 6, "VmRSS:") == 0) return std::stoll(line.substr(6));
+  }
+  return 0;
+}
+
+TEST_CASE("feed: workers without data files learn what worker 0 reads") {
+  FedCluster run(2, 3, "epochs: 60, optimizer: {kind: adam, learning_rate: 0.05}");
+  for (const auto& task : run.workers) CheckDone(*task);
+  for (const auto& task : run.ps) CheckDone(*task);
+  const nlohmann::json result = ReadResult(run.Result("worker", 1));
+  CHECK(result.at("status") == "done");
+  CHECK(result.at("global_step") == 60 * 38);
+  CHECK(result.at("local_steps") == nlohmann::json({60 * 13, 60 * 13, 60 * 12}));
+  CHECK(result.at("examples") == 60 * 600);
+  CHECK(result.at("final_loss").get<double>() < 0.01);
+  CHECK(Contains(run.workers[0]->standard_error(), "listening at " + run.port.address()));
+  CHECK(Contains(run.workers[2]->standard_error(), "all batches come from worker 0 (" + run.port.address()));
+}
+
+TEST_CASE("feed: sync as processes ends with the bits of split: shard, and so do threads") {
+  const std::string directory = NewDirectory();
+  WriteTable(directory);
+  WriteFile(directory + "/job.yaml", TableJob("mode: sync, steps: 60"));
+  const auto crc = [&](const std::vector<std::string>& more) {
+    return RunLocal(directory + "/job.yaml", more).at("model_crc").get<std::string>();
+  };
+  const std::string shard = crc({"--workers", "3", "--set", "data.split=shard"});
+  CHECK(crc({"--workers", "3"}) == shard);
+  CHECK(crc({"--workers", "3", "--ps", "3"}) == shard);
+  CHECK(crc({"--workers", "3", "--in-process"}) == shard);
+}
+
+TEST_CASE("feed: worker 0 killed in the middle ends the run with 4 everywhere") {
+  FedCluster run(1, 3, "steps: 1000000000000");
+  for (const auto& worker : run.workers) REQUIRE(worker->WaitForLine("global step"));
+  run.workers[0]->Signal(SIGKILL);
+  CheckSurvivor(*run.ps[0], run.port.address());
+  for (int i : {1, 2}) CheckSurvivor(*run.workers[i], run.port.address());
+}
+
+TEST_CASE("feed: worker 0 stopped in the middle, not dead, ends the run with 4 everywhere") {
+  FedCluster run(1, 2, "steps: 1000000000000");
+  for (const auto& worker : run.workers) REQUIRE(worker->WaitForLine("global step"));
+  run.workers[0]->Signal(SIGSTOP);
+  CheckSurvivor(*run.ps[0], run.port.address());
+  CheckSurvivor(*run.workers[1], run.port.address());
+  run.workers[0]->Signal(SIGKILL);
+}
+
+TEST_CASE("feed: a fed worker that is killed and comes back goes on at its step, to the end") {
+  FedCluster run(1, 2, "mode: sync, steps: 5000", 20);
+  REQUIRE(run.workers[1]->WaitForLine("local step"));
+  run.workers[1]->Signal(SIGKILL);
+  REQUIRE(run.workers[1]->WaitForEnd());
+  const auto again = run.Start("worker", 1);
+  CheckDone(*again);
+  CHECK(Contains(again->standard_error(), "goes on at local step"));
+  CheckDone(*run.workers[0]);
+  CheckDone(*run.ps[0]);
+  const nlohmann::json result = ReadResult(run.Result("worker", 0));
+  CHECK(result.at("global_step") == 5000);
+}
+
+TEST_CASE("feed: worker 0 that is killed and comes back at once feeds on") {
+  FedCluster run(1, 2, "mode: sync, steps: 5000", 20);
+  REQUIRE(run.workers[0]->WaitForLine("local step"));
+  run.workers[0]->Signal(SIGKILL);
+  REQUIRE(run.workers[0]->WaitForEnd());
+  const auto again = run.Start("worker", 0);
+  CheckDone(*again);
+  CheckDone(*run.workers[1]);
+  CheckDone(*run.ps[0]);
+  CHECK(ReadResult(run.Result("worker", 1)).at("global_step") == 5000);
+}
+
+TEST_CASE("feed: memory stays flat at worker 0 and at those that it feeds") {
+  FedCluster run(1, 3, "steps: 1000000000000");
+  for (const auto& worker : run.workers) REQUIRE(worker->WaitForLine("local step       300"));
+  std::vector<int64_t> early;
+  for (const auto& worker : run.workers) early.push_back(ResidentKiB(*worker));
+  for (const auto& worker : run.workers) REQUIRE(worker->WaitForLine("local step      6000"));
+  for (size_t i = 0; i < run.workers.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(early[i] > 0);
+    CHECK(ResidentKiB(*run.workers[i]) < early[i] + 2048);
+  }
+}
+
+TEST_CASE("feed: worker 0's port in use is exit 2 with its address") {
+  FedCluster run(1, 2, "steps: 1000000000000");
+  REQUIRE(run.workers[0]->WaitForLine("listening at"));
+  const auto twin = run.Start("worker", 0);
+  CHECK(RunToEnd(*twin) == 2);
+  CHECK(Contains(twin->standard_error(), run.port.address() + ": cannot listen: Address already in use"));
+}
+
+TEST_CASE("feed: worker 0 listens beyond this machine only with security.insecure") {
+  const FedCluster run(1, 1, "steps: 10");
+  const std::vector<std::string> wide = {"--set", "cluster.worker=[\"192.0.2.1:9721\", \"localhost:1\"]",
+                                         "--set", "net.bind=\"0.0.0.0:0\""};
+  const auto refused = run.Start("worker", 0, wide);
+  CHECK(RunToEnd(*refused) == 2);
+  CHECK(Contains(refused->standard_error(), "0.0.0.0:0: listening beyond this machine without keys"));
+}
+
+TEST_CASE("feed: a worker without data and without model.inputs is told what to write") {
+  const FedCluster run(1, 1, "steps: 10");
+  const auto blind =
+      run.Start("worker", 0, {"--set", "model.inputs=null", "--set", "data.train.path=/nowhere/t"});
+  CHECK(RunToEnd(*blind) == 2);
+  CHECK(Contains(blind->standard_error(), "/nowhere/t: cannot be opened: No such file or directory"));
+  CHECK(Contains(blind->standard_error(), "model.inputs"));
+}
+
+TEST_CASE("feed: check and plan say who needs data and what travels") {
+  const std::string directory = NewDirectory();
+  WriteTable(directory);
+  WriteFile(directory + "/job.yaml", TableJob("epochs: 2"));
+  Process check({"check", "--config", directory + "/job.yaml"});
+  CHECK(RunToEnd(check) == 0);
+  CHECK(Contains(check.standard_output(), "only worker 0 needs it"));
+  Process plan({"plan", "--config", directory + "/job.yaml", "--set", "train.epochs=null", "--set",
+                "train.steps=100"});
+  CHECK(RunToEnd(plan) == 0);
+  CAPTURE(plan.standard_output());
+  CHECK(Contains(plan.standard_output(), "feed: for each batch of another worker, worker 0 receives "));
+  CHECK(Contains(plan.standard_output(), "; in a run about "));
+}
+
+}  // namespace
+}  // namespace dtrain::testing
