@@ -68,7 +68,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Weights(e, 9, 17, 2, 78, Lent(Ramp(13))));
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000)));
-  add(encoder.Finish(e, wire::CreateDone(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9)));
+  add(encoder.Finish(e, wire::CreateDoneDirect(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9, "{}")));
   add(encoder.Finish(e, wire::CreateWaitAllDone(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateAllDone(encoder.Begin(), 82500)));
   add(encoder.Finish(e, wire::CreateChecksums(encoder.Begin())));
@@ -80,6 +80,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateHeartbeatDirect(encoder.Begin(), "step", 31, "waiting for ps 1")));
   add(encoder.Finish(e, wire::CreateAbortDirect(encoder.Begin(), 4, wire::Role::Ps, 1, "ps 1: no reply")));
   add(SampleRound(encoder));
+  add(encoder.Finish(e, wire::CreateStopDirect(encoder.Begin(), "no better loss")));
   return all;
 }
 
@@ -134,7 +135,8 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
     case wire::Body::Grant:
       return sum + e.body_as_Grant()->steps() + e.body_as_Grant()->global_step();
     case wire::Body::Done:
-      return sum + e.body_as_Done()->bytes_received() + e.body_as_Done()->local_steps();
+      return sum + e.body_as_Done()->bytes_received() + e.body_as_Done()->local_steps() +
+             (e.body_as_Done()->figures() == nullptr ? 0 : Walk(*e.body_as_Done()->figures()));
     case wire::Body::AllDone:
       return sum + e.body_as_AllDone()->global_step();
     case wire::Body::ChecksumList:
@@ -151,6 +153,8 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       return sum + Walk(*e.body_as_Abort()->text()) + e.body_as_Abort()->index();
     case wire::Body::Round:
       return sum + Walk(e.body_as_Round()->contributors()) + Walk(e.body_as_Round()->answered());
+    case wire::Body::Stop:
+      return sum + Walk(*e.body_as_Stop()->reason());
     default:
       return sum;
   }
