@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ class Coordinator {
   uint32_t GrantNext(Member& member);
   // sync: a round was decided; each other ps is told when it asks for it.
   void Announce(const RoundDecision& round);
+  // No more steps than are granted now, or `rounds` in all (sync).
+  void EndEarly(std::optional<int64_t> rounds = std::nullopt);
   // A task is gone or replaced: its open steps are granted again.
   void Left(Member& member);
 
@@ -78,6 +81,7 @@ class Coordinator {
     uint64_t bytes_sent = 0;
     uint64_t bytes_received = 0;
     double accuracy = 0;
+    WorkerFigures figures;
   };
 
   Standing& StandingOf(const Member& member);

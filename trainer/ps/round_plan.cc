@@ -14,6 +14,13 @@ void RoundPlan::Offer(RoundExchange exchange, std::optional<uint64_t> version) {
   standing.open = !Over() && version == version_ ? Open::kFresh : Open::kOther;
 }
 
+void RoundPlan::EndHere() {
+  total_ = static_cast<int64_t>(version_);
+  for (Standing& standing : standings_) {
+    if (standing.open == Open::kFresh) standing.open = Open::kOther;
+  }
+}
+
 int64_t RoundPlan::Count(Open open) const {
   return std::count_if(standings_.begin(), standings_.end(),
                        [&](const Standing& standing) { return standing.expected && standing.open == open; });

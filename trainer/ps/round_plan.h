@@ -38,6 +38,9 @@ class RoundPlan {
   void Offer(RoundExchange exchange, std::optional<uint64_t> version);
   void Leave(int worker) { standings_[static_cast<size_t>(worker)] = Standing(); }
 
+  // No more rounds with contributors than have been decided.
+  void EndHere();
+
   // The next round, where one can be decided; to be called until there is none.
   std::optional<RoundDecision> Next();
 
@@ -57,7 +60,7 @@ class RoundPlan {
   RoundDecision Take(bool with_contributors);
 
   const int64_t aggregate_;
-  const std::optional<int64_t> total_;
+  std::optional<int64_t> total_;
   std::vector<Standing> standings_;  // by worker
   uint64_t version_ = 0;
   uint64_t last_number_ = 0;

@@ -67,9 +67,11 @@ void SyncRule::Hold(Member& member, uint64_t request, int64_t block, std::option
   if (plan_ && block == offering_block_) {
     plan_->Offer({member.task.index, member.incarnation}, version);
     DecideRounds();
-    return AdvanceAll();
+    AdvanceAll();
+  } else {
+    Advance(block);
   }
-  Advance(block);
+  if (held.request == request) held.since = Clock::now();  // read only where it has to wait
 }
 
 void SyncRule::OnRepeated(Member& member, uint64_t request, int64_t block) {
@@ -97,6 +99,13 @@ void SyncRule::DecideRounds() {
     parts_.coordinator->Announce(*round);
     rounds_.push_back(std::move(*round));
   }
+}
+
+void SyncRule::EndEarly() {
+  plan_->EndHere();
+  parts_.coordinator->EndEarly(static_cast<int64_t>(plan_->version()));
+  DecideRounds();
+  AdvanceAll();
 }
 
 void SyncRule::OnRound(const wire::Round& round) {
@@ -137,6 +146,7 @@ bool SyncRule::Gather(const std::vector<RoundExchange>& exchanges, int64_t block
 bool SyncRule::Apply(const RoundDecision& round, int64_t block) {
   if (!Gather(round.contributors, block, &contributors_)) return false;
   if (!Gather(round.answered, block, &answered_)) return false;
+  const TimePoint now = Clock::now();  // what follows is the ps's own work, not a wait for workers
   gradients_.clear();
   for (const Named& named : contributors_) {
     if (named.held->is_push) {
@@ -144,12 +154,12 @@ bool SyncRule::Apply(const RoundDecision& round, int64_t block) {
     }
   }
   if (!round.contributors.empty()) parts_.shard.ApplyMean(block, gradients_);
-  Finish(block, !round.contributors.empty());
+  Finish(block, !round.contributors.empty(), now);
   return true;
 }
 
 // Counts the round at its last block, and answers everybody in it.
-void SyncRule::Finish(int64_t block, bool with_contributors) {
+void SyncRule::Finish(int64_t block, bool with_contributors, TimePoint now) {
   Coordinator* const coordinator = parts_.coordinator;
   if (IsLast(block) && coordinator != nullptr && with_contributors) {
     for (const Named& named : contributors_) {
@@ -165,7 +175,8 @@ void SyncRule::Finish(int64_t block, bool with_contributors) {
       ++named.member->taken;
       if (coordinator != nullptr) named.member->GrantOf(held.request) = coordinator->GrantNext(*named.member);
     }
-    Answer(*named.member, held.request, block);
+    Answer(*named.member, held.request, block,
+           held.since == TimePoint() ? Clock::duration() : now - held.since);
   }
 }
 

@@ -22,6 +22,7 @@ class SyncRule : public UpdateRule {
   void OnRepeated(Member& member, uint64_t request, int64_t block) override;
   bool Waits(const Member& member, int64_t block) const override;
   void Left(Member& member) override;
+  void EndEarly() override;
   void OnRound(const wire::Round& round) override;
   uint64_t NextRound() const override { return first_round_ + rounds_.size(); }
 
@@ -30,6 +31,7 @@ class SyncRule : public UpdateRule {
   struct Held {
     uint64_t request = 0;  // 0: none
     bool is_push = false;
+    TimePoint since;  // unset where it was not the others that it waits for
     net::Message message;
   };
   struct Named {
@@ -47,7 +49,8 @@ class SyncRule : public UpdateRule {
   void Advance(int64_t block);
   bool Apply(const RoundDecision& round, int64_t block);
   bool Gather(const std::vector<RoundExchange>& exchanges, int64_t block, std::vector<Named>* named);
-  void Finish(int64_t block, bool with_contributors);
+  // `now`: when the round's last block had come.
+  void Finish(int64_t block, bool with_contributors, TimePoint now);
   void DropFinishedRounds();
 
   const int workers_;

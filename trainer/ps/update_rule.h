@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/clock.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/ps/coordinator.h"
@@ -42,14 +43,17 @@ class UpdateRule {
   virtual bool Waits(const Member&, int64_t /*block*/) const { return false; }
   // The worker is lost, done, or begins anew: nobody waits for it any more.
   virtual void Left(Member&) {}
+  // ps 0: no more steps are granted than are granted now (sync: no more rounds than are decided).
+  virtual void EndEarly() { parts_.coordinator->EndEarly(); }
   // ps i > 0: what ps 0 has decided (sync).
   virtual void OnRound(const wire::Round&) {}
   // ps i > 0: the number of the round to ask ps 0 for; 0: none (all but sync).
   virtual uint64_t NextRound() const { return 0; }
 
  protected:
-  // The block's current weights, and with a step's last block what was granted for it.
-  void Answer(Member& member, uint64_t request, int64_t block);
+  // The block's current weights, and with a step's last block what was granted for it. `held`: for how long
+  // the answer was kept back for other workers.
+  void Answer(Member& member, uint64_t request, int64_t block, Clock::duration held = {});
   bool IsLast(int64_t block) const { return block + 1 == parts_.shard.block_count(); }
 
   const PsParts parts_;
