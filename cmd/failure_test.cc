@@ -148,8 +148,15 @@ TEST_CASE(
   const auto worker = cluster.Start("worker", 0, {"--set", "train.optimizer.learning_rate=1e30"});
   CHECK(RunToEnd(*worker) == 3);
   CHECK(Contains(worker->standard_error(), "train.optimizer.learning_rate"));
+  // The loss overflows before anything else does; which weight is the largest is the data's choice.
+  const std::string found = "worker 0, local step 2: the loss is inf, and of its weights ";
+  const auto names_tensor = [&found](const std::string& log) {
+    return Contains(log, found + "weights/W1[0] is ") || Contains(log, found + "biases/b1[0] is ");
+  };
+  CHECK(names_tensor(worker->standard_error()));
   CHECK(RunToEnd(*ps) == 4);
   CHECK(Contains(ps->standard_error(), "ended the run with exit code 3"));
+  CHECK(names_tensor(ps->standard_error()));
 }
 
 TEST_CASE("failure: with worker_lost fail SIGTERM to one worker is 143 there and 4 elsewhere, naming it") {

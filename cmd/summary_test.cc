@@ -137,7 +137,8 @@ void AwaitGrowth(const std::string& file, uintmax_t size) {
 void CheckWorkerCurves(const nlohmann::json& events, size_t local_steps) {
   const std::vector<double> steps = Steps(events, "cost");
   CHECK(steps.size() == local_steps);
-  for (const char* tag : {"accuracy", "global_step/sec", "examples/sec", "staleness"}) {
+  for (const char* tag : {"accuracy", "global_step/sec", "examples/sec", "staleness", "staleness/p50",
+                          "staleness/p95", "staleness/max"}) {
     CAPTURE(tag);
     CHECK(Steps(events, tag) == steps);
     for (const double value : Values(events, tag)) CHECK(value >= 0);

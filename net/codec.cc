@@ -71,11 +71,11 @@ Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t example
 }
 
 Message Encoder::Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
-                         uint64_t checksum, LentBytes weights) {
+                         uint64_t checksum, LentBytes weights, uint32_t held_us) {
   auto& builder = Begin();
   const auto values = Inline(builder, weights);
   Message message =
-      Finish(envelope, wire::CreateWeights(builder, version, global_step, steps, checksum, values));
+      Finish(envelope, wire::CreateWeights(builder, version, global_step, steps, checksum, values, held_us));
   message.payload = Payload(weights);
   return message;
 }

@@ -66,8 +66,9 @@ class Encoder {
   // `version`: in sync, that of the weights the gradient was computed from.
   Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                LentBytes gradient, uint64_t version = 0);
+  // `held_us`: how long the answer was kept back.
   Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
-                  uint64_t checksum, LentBytes weights);
+                  uint64_t checksum, LentBytes weights, uint32_t held_us = 0);
   Message DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes values);
 
  private:

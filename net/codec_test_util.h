@@ -68,7 +68,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Weights(e, 9, 17, 2, 78, Lent(Ramp(13))));
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000)));
-  add(encoder.Finish(e, wire::CreateDone(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9)));
+  add(encoder.Finish(e, wire::CreateDoneDirect(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9, "{}")));
   add(encoder.Finish(e, wire::CreateWaitAllDone(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateAllDone(encoder.Begin(), 82500)));
   add(encoder.Finish(e, wire::CreateChecksums(encoder.Begin())));
@@ -84,6 +84,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateScale(encoder.Begin(), 12, 0.5)));
   add(encoder.Finish(e, wire::CreateNeedBatch(encoder.Begin(), 2, 31)));
   add(encoder.DataBatch(e, {31, false, 3, true, 1, 2, 29, 5, 79}, Lent(Ramp(6))));
+  add(encoder.Finish(e, wire::CreateStopDirect(encoder.Begin(), "no better loss")));
   return all;
 }
 
@@ -139,7 +140,8 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
     case wire::Body::Grant:
       return sum + e.body_as_Grant()->steps() + e.body_as_Grant()->global_step();
     case wire::Body::Done:
-      return sum + e.body_as_Done()->bytes_received() + e.body_as_Done()->local_steps();
+      return sum + e.body_as_Done()->bytes_received() + e.body_as_Done()->local_steps() +
+             (e.body_as_Done()->figures() == nullptr ? 0 : Walk(*e.body_as_Done()->figures()));
     case wire::Body::AllDone:
       return sum + e.body_as_AllDone()->global_step();
     case wire::Body::ChecksumList:
@@ -164,6 +166,8 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       return sum + e.body_as_NeedBatch()->worker() + e.body_as_NeedBatch()->local_step();
     case wire::Body::DataBatch:
       return sum + Walk(Tensor(message, *e.body_as_DataBatch())) + e.body_as_DataBatch()->rows();
+    case wire::Body::Stop:
+      return sum + Walk(*e.body_as_Stop()->reason());
     default:
       return sum;
   }

@@ -135,13 +135,17 @@ struct DeviceConfig {
 
 struct EvalConfig {
   EvalOn on = EvalOn::kTest;
+  int64_t every_steps = 0;  // local steps of the chief; 0: none
   bool at_end = true;
   EvalBy by = EvalBy::kChief;
+  int64_t patience = 0;  // evaluations without a better loss, after which the run ends; 0: never
 };
 
 struct HooksConfig {
+  bool stop_on_nan = true;
   int64_t log_every_steps = 1000;  // local steps; 0: none
   int64_t log_every_epochs = 0;
+  int64_t count_every_steps = 0;  // local steps; 0: none
 };
 
 struct SummaryConfig {

@@ -236,13 +236,26 @@ std::vector<Field> RunningFields() {
           .Unit("threads"),
       Choice(DT_KEY(eval.on), kRun, {{"test", EvalOn::kTest}, {"validation", EvalOn::kValidation}},
              "test: data.test; validation: the rows held out by data.validation."),
+      Number(DT_KEY(eval.every_steps), kRun, kFromZero,
+             "The chief evaluates the weights that it has every N of its local steps; 0: not before the end.")
+          .Unit("local steps"),
       Flag(DT_KEY(eval.at_end), kRun, "Evaluate when training is over."),
       Choice(DT_KEY(eval.by), kRun, {{"chief", EvalBy::kChief}, {"all", EvalBy::kAll}},
              "Who evaluates; all: every worker, with the weights that it has."),
+      Number(DT_KEY(eval.patience), kRun, kFromZero,
+             "After so many evaluations of eval.every_steps in a row without a smaller loss the run ends "
+             "early; 0: never.")
+          .Unit("evaluations"),
+      Flag(DT_KEY(hooks.stop_on_nan), kRun,
+           "Check every loss and every gradient, at the worker and at the ps, and end the run with "
+           "exit code 3 where one is not finite."),
       Number(DT_KEY(hooks.log_every_steps), kTask, kFromZero, "A line every N local steps; 0: none.")
           .Unit("local steps"),
       Number(DT_KEY(hooks.log_every_epochs), kTask, kFromZero, "A line every N epochs; 0: none.")
           .Unit("epochs"),
+      Number(DT_KEY(hooks.count_every_steps), kTask, kFromZero,
+             "A line with global and local steps a second every N local steps; 0: none.")
+          .Unit("local steps"),
       Number(
           "hooks.stop_at_step", [](auto& config) -> auto& { return config.train.steps; }, kRun, kFromOne,
           "Another name for train.steps.")

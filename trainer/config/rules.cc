@@ -45,6 +45,7 @@ class Rules {
   void CheckAddresses();
   void CheckFeed();
   void CheckRows();
+  void CheckEvaluation();
   void CheckOutputs();
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
   void CheckCsv();
@@ -91,6 +92,7 @@ Config Rules::Run(bool cluster_optional) {
   CheckAddresses();
   CheckFeed();
   CheckRows();
+  CheckEvaluation();
   CheckOutputs();
   CheckTargets("data.train", config_.data.train);
   CheckTargets("data.test", config_.data.test);
@@ -257,6 +259,21 @@ void Rules::CheckRows() {
   if (endless_test && Given("data.test.name") != nullptr && !Bad("data.test.name") &&
       !Bad("data.test.rows")) {
     Refuse("data.test.name", "a test set needs an end. Write \"rows: 10000\" under data.test.");
+  }
+}
+
+void Rules::CheckEvaluation() {
+  const EvalConfig& eval = config_.eval;
+  const bool known = !Bad("eval.every_steps") && !Bad("eval.on") && !Bad("data.test.format");
+  if (known && eval.every_steps > 0 && eval.on == EvalOn::kTest &&
+      config_.data.test.format == DataFormat::kNone) {
+    Refuse("eval.every_steps",
+           "there is nothing to evaluate on (no data.test). Set data.test, or eval.on to validation and "
+           "data.validation.");
+  }
+  if (eval.patience > 0 && eval.every_steps == 0 && !Bad("eval.every_steps") && !Bad("eval.patience")) {
+    Refuse("eval.patience",
+           "counts the evaluations of eval.every_steps, which is 0. Try eval.every_steps: 100.");
   }
 }
 

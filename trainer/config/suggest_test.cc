@@ -47,7 +47,7 @@ TEST_CASE("did you mean: a dotted name is led to its map") {
 TEST_CASE("did you mean: has nothing to say of keys that later versions may have") {
   CHECK(DidYouMean("", "checkpoint") == "");
   CHECK(DidYouMean("model", "table") == "");
-  CHECK(DidYouMean("eval", "patience") == "");
+  CHECK(DidYouMean("eval", "keep_best") == "");
   CHECK(DidYouMean("device", "kind") == "");  // other sections have a "kind", of other things
 }
 

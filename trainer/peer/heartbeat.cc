@@ -70,8 +70,10 @@ void Heartbeat::SendBeats() {
     silent_beats_[i].fetch_add(1);
     flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
     const auto what = builder.CreateString(activity_.what.load());
-    net::Message beat = encoder.Finish(
-        {0, 0, 0}, wire::CreateHeartbeat(builder, what, activity_.progress.load(), builder.CreateString("")));
+    const uint64_t steps = activity_.steps.load(), own_us = activity_.own_nanos.load() / 1000;
+    net::Message beat =
+        encoder.Finish({0, 0, 0}, wire::CreateHeartbeat(builder, what, activity_.progress.load(),
+                                                        builder.CreateString(""), 0, steps, own_us));
     channel_->Send(nodes_[i], beat);
   }
 }

@@ -189,6 +189,11 @@ void Coordinator::CountStep() {
   if (grants_.over()) ServeWaitingSteps();
 }
 
+void Coordinator::EndEarly(std::optional<int64_t> rounds) {
+  grants_.EndEarly(rounds ? *rounds - global_step() : 0);
+  ServeWaitingSteps();
+}
+
 // In sync a step is the round's, not its worker's: the grant only lets the worker take part.
 uint32_t Coordinator::GrantNext(Member& member) {
   if (sync()) return grants_.over() ? 0 : 1;
@@ -246,6 +251,7 @@ void Coordinator::OnDone(Member& member, uint64_t request, const wire::Done& don
   standing.bytes_sent = done.bytes_sent();
   standing.bytes_received = done.bytes_received();
   standing.accuracy = done.accuracy();
+  if (done.figures() != nullptr) FiguresFromJson(done.figures()->str(), &standing.figures);
   log_.Info("{} is done: {}", TaskName(member.task),
             Plural(static_cast<int64_t>(standing.local_steps), "local step"));
   AnswerWhenAllDone();
@@ -312,6 +318,7 @@ void Coordinator::Complete(RunSummary* summary) const {
     }
     summary->worker_accuracy.push_back(
         std::isnan(standing.accuracy) ? std::nullopt : std::optional<double>(standing.accuracy));
+    summary->workers.push_back(standing.figures);
     summary->examples += standing.examples;
     summary->bytes_sent += static_cast<int64_t>(standing.bytes_sent);
     summary->bytes_received += static_cast<int64_t>(standing.bytes_received);

@@ -52,6 +52,8 @@ class Coordinator {
   // once every ps has told its part.
   void BeginNorm(uint64_t round, const gpu::SquareSum& own) { norm_->Begin(round, own); }
   std::optional<double> ScaleOf(uint64_t round) const { return norm_->Scale(round); }
+  // No more steps than are granted now, or `rounds` in all (sync).
+  void EndEarly(std::optional<int64_t> rounds = std::nullopt);
   // A task is gone or replaced: its open steps are granted again.
   void Left(Member& member);
   // What the loss of this task means for the run now.
@@ -99,6 +101,7 @@ class Coordinator {
     uint64_t bytes_sent = 0;
     uint64_t bytes_received = 0;
     double accuracy = 0;
+    WorkerFigures figures;
   };
 
   Standing& StandingOf(const Member& member);

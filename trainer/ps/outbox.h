@@ -35,9 +35,9 @@ class Outbox {
     Send(to, request, [](auto& builder) { return wire::CreateAck(builder); });
   }
   void Weights(net::NodeId to, uint64_t request, uint64_t version, uint64_t global_step, uint32_t steps,
-               uint64_t checksum, net::LentBytes weights) {
+               uint64_t checksum, net::LentBytes weights, uint32_t held_us) {
     net::Message message =
-        encoder_.Weights({run_id_, 0, request}, version, global_step, steps, checksum, weights);
+        encoder_.Weights({run_id_, 0, request}, version, global_step, steps, checksum, weights, held_us);
     channel_.Send(to, message);
   }
 

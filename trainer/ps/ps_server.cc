@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "trainer/model/blocks.h"
+#include "trainer/model/finite.h"
 #include "trainer/peer/abort.h"
 
 namespace dtrain {
@@ -25,12 +27,14 @@ PsServer::PsServer(const Config& config, TaskId self, const Layout& layout, net:
                    net::Transport& transport, ExitHooks& hooks, Logger& log)
     : config_(config),
       self_(self),
+      layout_(layout),
       channel_(channel),
       hooks_(hooks),
       log_(log),
       shard_(config, layout, self.index),
       members_(config, self),
       outbox_(channel),
+      slow_workers_(config.cluster.worker.size()),
       tick_(std::min<milliseconds>(Heartbeat::Interval(config.failure.detect_s), milliseconds(50))) {
   if (self.index == 0) {
     outbox_.set_run_id(net::NewNodeId());
@@ -117,6 +121,7 @@ void PsServer::Forget(Member& member) {
   if (coordinator_) coordinator_->Left(member);
   members_.Remove(member);
   rule_->Lost(member);
+  if (member.task.role == Role::kWorker) slow_workers_.Forget(member.task.index);
   if (member.task.role == Role::kPs) ForgetWorkers();
 }
 
@@ -142,7 +147,7 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
                           same_run ? GivenUpText() : "it was restarted, or has not met this task");
   }
   member->heard = true;
-  if (envelope->body_type() == Body::Heartbeat) return OnHeartbeat(from);
+  if (const auto* beat = envelope->body_as_Heartbeat()) return OnHeartbeat(*member, from, *beat);
   if (envelope->run_id() != outbox_.run_id()) {
     return outbox_.Refuse(from, envelope->request(), Reason::Run, "this is another run");
   }
@@ -187,6 +192,10 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
       return outbox_.Ack(member.node, request);
     case Body::Checksums:
       return OnChecksums(member, request);
+    case Body::Stop:
+      if (!coordinator_ || member.task.role != Role::kWorker) break;
+      if (!repeated) OnStop(member, *envelope.body_as_Stop());
+      return outbox_.Ack(member.node, request);
     case Body::Done:
       if (!repeated) rule_->Left(member);
       if (!coordinator_) return outbox_.Ack(member.node, request);
@@ -243,7 +252,26 @@ void PsServer::RefuseHello(net::NodeId from, const wire::Hello& hello, const Mem
   log_.Warning("refused a task ({}): {}", ShortText(hello.process()->str()), decision.text);
 }
 
-void PsServer::OnHeartbeat(net::NodeId from) {
+void PsServer::WatchPace(const Member& member, const wire::Heartbeat& beat) {
+  // Whatever a peer says, differences of these fit.
+  const auto bounded = [](uint64_t count) { return static_cast<int64_t>(count & 0x3fffffffffffffff); };
+  const SlowWorkers::Pace pace{bounded(beat.steps()), bounded(beat.own_us())};
+  const std::optional<SlowWorkers::Change> change =
+      slow_workers_.Report(member.task.index, pace, members_.workers());
+  if (!change) return;
+  if (change->slow) {
+    log_.Warning(
+        "{} is slow: {:.3f} ms per step of its own (data, compute and hooks), the median of the workers is "
+        "{:.3f} ms. Look at what else its machine does, and at its data.",
+        members_.NameOf(member), change->own_ms, change->median_ms);
+  } else {
+    log_.Info("{} keeps up again: {:.3f} ms per step of its own, the median is {:.3f} ms",
+              TaskName(member.task), change->own_ms, change->median_ms);
+  }
+}
+
+void PsServer::OnHeartbeat(const Member& member, net::NodeId from, const wire::Heartbeat& beat) {
+  if (coordinator_ && member.task.role == Role::kWorker) WatchPace(member, beat);
   const std::string status = coordinator_ ? coordinator_->Status() : std::string();
   const int workers = coordinator_ ? members_.workers() : 0;
   outbox_.Send(from, 0, [&](auto& builder) {
@@ -255,7 +283,9 @@ void PsServer::OnHeartbeat(net::NodeId from) {
 void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
   const net::TensorView gradient = net::Tensor(message, push);
   const std::string wrong = WhyNotApplied(member, push, gradient);
-  if (!wrong.empty()) {
+  if (wrong.empty()) {
+    CheckFinite(member, push, gradient);
+  } else {
     log_.Error("a gradient of {} is refused: {}", members_.NameOf(member), wrong);
     // Its number is not taken: a repeat is judged anew, and what was sent behind it waits.
     member.last_request = request - 1;
@@ -263,6 +293,18 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   }
   if (++member.next_block == shard_.block_count()) member.next_block = 0;
   rule_->OnPush(member, request, push, message);
+}
+
+// Throws where the block has a value that is not finite: before anything of it is applied, or kept for its
+// round.
+void PsServer::CheckFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const {
+  if (!config_.hooks.stop_on_nan) return;
+  const Range range = BlockOf(layout_.ps[static_cast<size_t>(self_.index)], push.block());
+  const std::optional<std::string> wrong = FirstNonFinite(layout_, range, gradient.data);
+  if (!wrong) return;
+  throw Diverged(fmt::format("{}, local step {}, at version {} of {}: in its gradient {}",
+                             TaskName(member.task), member.taken + 1, shard_.version(push.block()),
+                             TaskName(self_), *wrong));
 }
 
 void PsServer::SummariseStep() {
@@ -307,6 +349,11 @@ std::string PsServer::WhyNotApplied(Member& member, const wire::Push& push, net:
     return "its bytes do not have the checksum that it names (net.checksum)";
   }
   return std::string();
+}
+
+void PsServer::OnStop(const Member& member, const wire::Stop& stop) {
+  log_.Info("{} ends the run early: {}", TaskName(member.task), ShortText(stop.reason()->str()));
+  rule_->EndEarly();
 }
 
 void PsServer::OnChecksums(Member& member, uint64_t request) {

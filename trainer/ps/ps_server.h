@@ -18,6 +18,7 @@
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/parameter_shard.h"
+#include "trainer/ps/slow_workers.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/ps/uplink.h"
 #include "trainer/summary/ps_summary.h"
@@ -43,13 +44,16 @@ class PsServer {
   void RefuseHello(net::NodeId from, const wire::Hello& hello, const Membership::Decision& decision);
   void Forget(Member& member);
   void ForgetWorkers();
-  void OnHeartbeat(net::NodeId from);
+  void OnHeartbeat(const Member& member, net::NodeId from, const wire::Heartbeat& beat);
+  void WatchPace(const Member& member, const wire::Heartbeat& beat);
+  void OnStop(const Member& member, const wire::Stop& stop);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
   void OnLoss(Member& member, const std::string& why);
   std::string GivenUpText() const;
   void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull);
   void OnRepeated(Member& member, uint64_t request, int64_t block);
+  void CheckFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const;
   std::string WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient);
   void SummariseStep();
   void OnChecksums(Member& member, uint64_t request);
@@ -64,6 +68,7 @@ class PsServer {
 
   const Config& config_;
   const TaskId self_;
+  const Layout& layout_;
   net::Channel& channel_;
   ExitHooks& hooks_;
   Logger& log_;
@@ -75,6 +80,7 @@ class PsServer {
   std::unique_ptr<UpdateRule> rule_;
   std::unique_ptr<Uplink> uplink_;      // the others
   std::unique_ptr<PsSummary> summary_;  // of ps 0, with summary.dir
+  SlowWorkers slow_workers_;            // ps 0's
   const milliseconds tick_;
   int64_t summarised_step_ = 0;
   uint64_t frames_dropped_ = 0;

@@ -38,6 +38,13 @@ std::optional<StartPoint> RoundPlan::Return(int worker) {
   return point;
 }
 
+void RoundPlan::EndHere() {
+  total_ = static_cast<int64_t>(version_);
+  for (Standing& standing : standings_) {
+    if (standing.open == Open::kFresh) standing.open = Open::kOther;
+  }
+}
+
 int64_t RoundPlan::Count(Open open) const {
   return std::count_if(standings_.begin(), standings_.end(),
                        [&](const Standing& standing) { return standing.expected && standing.open == open; });

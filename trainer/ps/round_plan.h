@@ -49,6 +49,9 @@ class RoundPlan {
   // from.
   std::optional<StartPoint> Return(int worker);
 
+  // No more rounds with contributors than have been decided.
+  void EndHere();
+
   // The next round, where one can be decided; to be called until there is none.
   std::optional<RoundDecision> Next();
 
@@ -72,7 +75,7 @@ class RoundPlan {
   RoundDecision Take(bool with_contributors);
 
   const int64_t aggregate_;
-  const std::optional<int64_t> total_;
+  std::optional<int64_t> total_;
   std::vector<Standing> standings_;  // by worker
   uint64_t version_ = 0;
   uint64_t last_number_ = 0;

@@ -176,5 +176,18 @@ TEST_CASE("round plan: with a backup worker one that returns makes up for anothe
   CHECK(NextText(plan) == "3: 1 2 |");
 }
 
+TEST_CASE("round plan: ended early, no round is decided any more and those that wait are answered") {
+  RoundPlan plan = Begun(3, 3);
+  for (const int worker : {0, 1, 2}) plan.Offer({worker, 1}, 0);
+  CHECK(NextText(plan) == "2: 0 1 2 |");
+  plan.Offer({1, 1}, 1);
+  plan.EndHere();
+  CHECK(NextText(plan) == "3: | 1");
+  plan.Offer({2, 1}, 1);
+  CHECK(NextText(plan) == "4: | 2");
+  plan.EndHere();
+  CHECK(plan.version() == 1);
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -81,12 +81,14 @@ void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, n
   Clock& clock = At(member.task.index, block);
   ++clock.gradients;
   clock.held = request;
+  clock.held_since = TimePoint();
   if (TakesTurns(block)) turns_.End(member.task.index);
   if (IsLast(block)) {
     ++member.taken;
     if (parts_.coordinator != nullptr) parts_.coordinator->StepApplied(member, push.examples());
   }
   AnswerWithinBound(block, member.task.index);
+  if (clock.held == request) clock.held_since = dtrain::Clock::now();  // read only where it has to wait
 }
 
 void SspRule::OnRepeated(Member& member, uint64_t request, int64_t block) {
@@ -126,11 +128,14 @@ void SspRule::AnswerWithinBound(int64_t block, int pusher) {
 // waiting for a step itself.
 void SspRule::AnswerHeld(int worker, int64_t block) {
   Member& member = *parts_.members.Worker(worker);
-  const uint64_t request = std::exchange(At(worker, block).held, 0);
+  Clock& clock = At(worker, block);
+  const uint64_t request = std::exchange(clock.held, 0);
+  const bool waited = clock.held_since != TimePoint();
   if (IsLast(block) && parts_.coordinator != nullptr) {
     member.GrantOf(request) = parts_.coordinator->GrantNext(member);
   }
-  Answer(member, request, block);
+  Answer(member, request, block,
+         waited ? dtrain::Clock::now() - clock.held_since : dtrain::Clock::duration());
 }
 
 // A turn of a worker that waits for something else than a processor ends without a message.

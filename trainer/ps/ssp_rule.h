@@ -33,6 +33,7 @@ class SspRule : public UpdateRule {
     bool counts = false;
     int64_t gradients = 0;
     uint64_t held = 0;  // the request whose answer waits; 0: none
+    TimePoint held_since;
   };
 
   size_t IndexOf(int worker, int64_t block) const {

@@ -26,6 +26,14 @@ class StepGrants {
   void GiveBack(int64_t steps) {
     DT_CHECK(steps <= open_, steps, open_);
     open_ -= steps;
+    if (ended_) total_ -= steps;
+  }
+  // From now on none is granted: `more` that are not open yet are still to be applied (sync), and those that
+  // are.
+  void EndEarly(int64_t more) {
+    if (ended_) return;
+    ended_ = true;
+    total_ = std::min(total_, applied_ + open_ + more);
   }
   void Applied() {
     DT_CHECK(open_ >= 1, open_, applied_);
@@ -38,7 +46,8 @@ class StepGrants {
   bool over() const { return applied_ == total_; }
 
  private:
-  const int64_t total_;
+  int64_t total_;
+  bool ended_ = false;  // early
   int64_t applied_ = 0;
   int64_t open_ = 0;  // granted, not yet applied
 };

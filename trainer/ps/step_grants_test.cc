@@ -28,5 +28,32 @@ TEST_CASE("step grants: without a total there is always a next step") {
   CHECK_FALSE(grants.over());
 }
 
+TEST_CASE("step grants: ended early none is granted, and what is open may be applied or given back") {
+  StepGrants grants(std::nullopt);
+  CHECK(grants.Take(5) == 5);
+  grants.Applied();
+  grants.EndEarly(0);
+  CHECK(grants.Take(1) == 0);
+  grants.Applied();
+  grants.GiveBack(2);
+  CHECK(grants.Take(1) == 0);
+  grants.EndEarly(0);
+  CHECK_FALSE(grants.over());
+  grants.Applied();
+  CHECK(grants.over());
+  CHECK(grants.applied() == 3);
+}
+
+TEST_CASE("step grants: ended early with more to come (rounds that are decided) those are still taken") {
+  StepGrants grants(100);
+  grants.EndEarly(2);
+  for (int i = 0; i < 2; ++i) {
+    CHECK_FALSE(grants.over());
+    CHECK(grants.Take(1) == 1);
+    grants.Applied();
+  }
+  CHECK(grants.over());
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -104,10 +104,13 @@ void SyncRule::Hold(Member& member, uint64_t request, int64_t block, std::option
   if (plan_ && block == offering_block_ && !decided) {
     plan_->Offer({member.task.index, member.incarnation}, version);
     DecideRounds();
-    return AdvanceAll();
+    AdvanceAll();
+  } else if (measured_ && IsLast(block)) {
+    AdvanceAll();
+  } else {
+    Advance(block);
   }
-  if (measured_ && IsLast(block)) return AdvanceAll();
-  Advance(block);
+  if (held.request == request) held.since = Clock::now();  // read only where it has to wait
 }
 
 void SyncRule::OnRepeated(Member& member, uint64_t request, int64_t block) {
@@ -160,6 +163,13 @@ void SyncRule::DecideRounds() {
     parts_.coordinator->Announce(*round);
     rounds_.push_back(std::move(*round));
   }
+}
+
+void SyncRule::EndEarly() {
+  plan_->EndHere();
+  parts_.coordinator->EndEarly(static_cast<int64_t>(plan_->version()));
+  DecideRounds();
+  AdvanceAll();
 }
 
 void SyncRule::OnRound(const wire::Round& round) {
@@ -244,6 +254,7 @@ bool SyncRule::Apply(const RoundDecision& round, int64_t block) {
   if (measured && (measured_->number() != round.number || !measured_->scale())) return false;
   if (!measured && !GatherContributors(round, block)) return false;
   if (!Gather(round.answered, block, &answered_)) return false;
+  const TimePoint now = Clock::now();  // what follows is the ps's own work, not a wait for workers
   if (measured) {
     GatherMeasured(block);
     parts_.shard.ApplyMean(block, gradients_, *measured_->scale());
@@ -252,7 +263,7 @@ bool SyncRule::Apply(const RoundDecision& round, int64_t block) {
     GatherGradients(block);
     parts_.shard.ApplyMean(block, gradients_);
   }
-  Finish(block, !round.contributors.empty());
+  Finish(block, !round.contributors.empty(), now);
   return true;
 }
 
@@ -273,7 +284,7 @@ void SyncRule::Count(Member& member, const wire::Push& push) {
 }
 
 // Counts the round at its last block, and answers everybody in it.
-void SyncRule::Finish(int64_t block, bool with_contributors) {
+void SyncRule::Finish(int64_t block, bool with_contributors, TimePoint now) {
   Coordinator* const coordinator = parts_.coordinator;
   if (IsLast(block)) {
     if (coordinator != nullptr && with_contributors) coordinator->RoundApplied();
@@ -285,7 +296,8 @@ void SyncRule::Finish(int64_t block, bool with_contributors) {
     if (IsLast(block) && held.is_push && coordinator != nullptr) {  // the first step was granted with Start
       named.member->GrantOf(held.request) = coordinator->GrantNext(*named.member);
     }
-    Answer(*named.member, held.request, block);
+    Answer(*named.member, held.request, block,
+           held.since == TimePoint() ? Clock::duration() : now - held.since);
   }
 }
 

@@ -35,6 +35,7 @@ class SyncRule : public UpdateRule {
   void Left(Member& member) override;
   void Lost(Member& member) override;
   StartPoint OnStart(Member& member) override;
+  void EndEarly() override;
   void OnRound(const wire::Round& round) override;
   uint64_t NextRound() const override { return first_round_ + rounds_.size(); }
   bool OwesNorm() const override;
@@ -48,6 +49,7 @@ class SyncRule : public UpdateRule {
     uint64_t request = 0;  // 0: none
     bool is_push = false;
     bool resumes = false;  // a pull that waits for no round of its own, but for this block's next version
+    TimePoint since;       // unset where it was not the others that it waits for
     net::Message message;
   };
   struct Named {
@@ -82,7 +84,8 @@ class SyncRule : public UpdateRule {
   void GatherMeasured(int64_t block);
   bool TakeScale();
   void Count(Member& member, const wire::Push& push);
-  void Finish(int64_t block, bool with_contributors);
+  // `now`: when the round's last block had come.
+  void Finish(int64_t block, bool with_contributors, TimePoint now);
   void DropFinishedRounds();
 
   const int workers_;

@@ -1,22 +1,33 @@
 #include "trainer/ps/update_rule.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "base/check.h"
 #include "trainer/ps/async_rule.h"
 #include "trainer/ps/ssp_rule.h"
 #include "trainer/ps/sync_rule.h"
 
 namespace dtrain {
+namespace {
+
+uint32_t Micros(Clock::duration duration) {
+  const int64_t micros = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+  return static_cast<uint32_t>(std::clamp<int64_t>(micros, 0, std::numeric_limits<uint32_t>::max()));
+}
+
+}  // namespace
 
 void UpdateRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
   Answer(member, request, pull.block());
 }
 
-void UpdateRule::Answer(Member& member, uint64_t request, int64_t block) {
+void UpdateRule::Answer(Member& member, uint64_t request, int64_t block, Clock::duration held) {
   const ParameterShard& shard = parts_.shard;
   const Coordinator* coordinator = parts_.coordinator;
   const auto global_step = static_cast<uint64_t>(coordinator != nullptr ? coordinator->global_step() : 0);
   parts_.outbox.Weights(member.node, request, shard.version(block), global_step, member.GrantOf(request),
-                        shard.checksum(block), shard.Lend(block));
+                        shard.checksum(block), shard.Lend(block), Micros(held));
 }
 
 void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block) {

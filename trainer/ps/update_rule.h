@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/clock.h"
 #include "gpu/square_sum.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
@@ -54,6 +55,8 @@ class UpdateRule {
   virtual void Lost(Member& member) { Left(member); }
   // ps 0: the worker is told to start.
   virtual StartPoint OnStart(Member& member) { return {member.taken, 0, false, 0, false}; }
+  // ps 0: no more steps are granted than are granted now (sync: no more rounds than are decided).
+  virtual void EndEarly() { parts_.coordinator->EndEarly(); }
   // ps i > 0: what ps 0 has decided (sync).
   virtual void OnRound(const wire::Round&) {}
   // ps i > 0: the number of the round to ask ps 0 for; 0: none (all but sync).
@@ -72,8 +75,9 @@ class UpdateRule {
   virtual void Tick() {}
 
  protected:
-  // The block's current weights, and with a step's last block what was granted for it.
-  void Answer(Member& member, uint64_t request, int64_t block);
+  // The block's current weights, and with a step's last block what was granted for it. `held`: for how long
+  // the answer was kept back for other workers.
+  void Answer(Member& member, uint64_t request, int64_t block, Clock::duration held = {});
   void AnswerPrevious(Member& member, uint64_t request, int64_t block);
   bool waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }
   bool IsLast(int64_t block) const { return block + 1 == parts_.shard.block_count(); }

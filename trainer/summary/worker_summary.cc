@@ -45,7 +45,12 @@ void WorkerSummary::OnStep(const StepFigures& step) {
   }
   writer_.Add("global_step/sec", static_cast<double>(step.global_step - point_step_) / seconds);
   writer_.Add("examples/sec", static_cast<double>(examples_) / seconds);
-  if (step.staleness) writer_.Add("staleness", *step.staleness);
+  if (step.staleness) {
+    writer_.Add("staleness", step.staleness->mean);
+    writer_.Add("staleness/p50", step.staleness->p50);
+    writer_.Add("staleness/p95", step.staleness->p95);
+    writer_.Add("staleness/max", step.staleness->max);
+  }
   writer_.WriteScalars(step.global_step, now);
   point_at_ = now;
   point_step_ = step.global_step;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/log_histogram.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
@@ -23,7 +24,7 @@ struct StepFigures {
   float loss = 0;
   int64_t correct = 0;  // of `rows`, where the model classifies
   int64_t rows = 0;
-  std::optional<double> staleness;  // mean since the point before; unset: no gradient was answered since
+  std::optional<HistogramFigures> staleness;  // since the point before; unset: no gradient was answered since
 };
 
 class WorkerSummary {

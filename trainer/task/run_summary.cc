@@ -32,6 +32,18 @@ void VisitKeys(Summary& summary, Visitor& visit) {
   visit("bytes_received", summary.bytes_received);
   visit("startup_s", summary.startup_s);
   visit("weights", summary.weights);
+  visit("workers", summary.workers);
+}
+
+template <typename Figures, typename Visitor>
+void VisitFigures(Figures& figures, Visitor& visit) {
+  visit("steps", figures.steps);
+  visit("data", figures.data);
+  visit("compute", figures.compute);
+  visit("hooks", figures.hooks);
+  visit("wait", figures.wait);
+  visit("network", figures.network);
+  visit("staleness", figures.staleness);
 }
 
 // What only travels between tasks.
@@ -44,6 +56,13 @@ void VisitWireKeys(Summary& summary, Visitor& visit) {
   visit("absent_workers", summary.absent_workers);
 }
 
+Json ToValue(const WorkerFigures& value);
+Json ToValue(const TimeSpread& value) {
+  return {{"total_s", value.total_s}, {"p50_ms", value.p50_ms}, {"p95_ms", value.p95_ms}};
+}
+Json ToValue(const StalenessSpread& value) {
+  return {{"mean", value.mean}, {"p50", value.p50}, {"p95", value.p95}, {"max", value.max}};
+}
 Json ToValue(const std::string& value) { return value; }
 Json ToValue(int64_t value) { return value; }
 Json ToValue(bool value) { return value; }
@@ -87,6 +106,14 @@ struct Writer {
   }
 };
 
+Json ToValue(const WorkerFigures& value) {
+  Writer writer;
+  VisitFigures(value, writer);
+  return writer.document;
+}
+
+bool FromValue(const Json& value, WorkerFigures* out);
+
 bool FromValue(const Json& value, std::string* out) {
   if (!value.is_string()) return false;
   *out = value.get<std::string>();
@@ -118,6 +145,20 @@ bool RealFromValue(const Json& value, Real* out) {
 }
 bool FromValue(const Json& value, double* out) { return RealFromValue(value, out); }
 bool FromValue(const Json& value, float* out) { return RealFromValue(value, out); }
+
+bool NumberFromValue(const Json& object, const char* key, double* out) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() && FromValue(*found, out);
+}
+bool FromValue(const Json& value, TimeSpread* out) {
+  return value.is_object() && NumberFromValue(value, "total_s", &out->total_s) &&
+         NumberFromValue(value, "p50_ms", &out->p50_ms) && NumberFromValue(value, "p95_ms", &out->p95_ms);
+}
+bool FromValue(const Json& value, StalenessSpread* out) {
+  return value.is_object() && NumberFromValue(value, "mean", &out->mean) &&
+         NumberFromValue(value, "p50", &out->p50) && NumberFromValue(value, "p95", &out->p95) &&
+         NumberFromValue(value, "max", &out->max);
+}
 
 template <typename T>
 bool FromValue(const Json& value, std::optional<T>* out) {
@@ -156,13 +197,31 @@ struct Reader {
   }
 };
 
+bool FromValue(const Json& value, WorkerFigures* out) {
+  if (!value.is_object()) return false;
+  Reader reader{value};
+  VisitFigures(*out, reader);
+  return reader.good;
+}
+
 }  // namespace
+
+std::string FiguresToJson(const WorkerFigures& figures) { return ToValue(figures).dump(); }
+
+bool FiguresFromJson(const std::string& text, WorkerFigures* figures) {
+  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  WorkerFigures read;
+  if (!FromValue(document, &read)) return false;
+  *figures = read;
+  return true;
+}
 
 std::string ToJson(const RunSummary& summary) {
   Writer writer;
   VisitKeys(summary, writer);
   if (summary.local_steps.empty()) {  // ended before the workers' counts came together: unknown, not zero
-    for (const char* key : {"global_step", "local_steps", "examples", "bytes_sent", "bytes_received"}) {
+    for (const char* key :
+         {"global_step", "local_steps", "examples", "bytes_sent", "bytes_received", "workers"}) {
       writer.document[key] = nullptr;
     }
   }

@@ -10,6 +10,34 @@
 
 namespace dtrain {
 
+// One part of a worker's steps.
+struct TimeSpread {
+  double total_s = 0;
+  double p50_ms = 0;  // of a step
+  double p95_ms = 0;
+};
+// How many other updates the weights of a gradient had missed when it was applied.
+struct StalenessSpread {
+  double mean = 0;
+  double p50 = 0;
+  double p95 = 0;
+  double max = 0;
+};
+// Where the time of one worker's steps went: the batch; the gradient; its hooks; answers that were held back
+// for other workers; the rest of the exchange. Of its last start.
+struct WorkerFigures {
+  int64_t steps = 0;
+  TimeSpread data, compute, hooks, wait, network;
+  std::optional<StalenessSpread> staleness;  // async and ssp
+
+  double total_s() const {
+    return data.total_s + compute.total_s + hooks.total_s + wait.total_s + network.total_s;
+  }
+};
+std::string FiguresToJson(const WorkerFigures& figures);
+// False, and `figures` as it was, when the text is not that.
+bool FiguresFromJson(const std::string& text, WorkerFigures* figures);
+
 struct RunSummary {
   std::string status;  // done, already_done, stopped, diverged, peer_lost, failed
   int64_t global_step = 0;
@@ -31,6 +59,7 @@ struct RunSummary {
   int64_t bytes_received = 0;
   std::optional<double> startup_s;                    // exec to first step
   std::map<std::string, std::vector<float>> weights;  // small models only; empty: null
+  std::vector<WorkerFigures> workers;                 // by worker
   // Not printed as keys of their own, but needed by those who print or complete the result.
   int64_t first_step_nanos = 0;                        // wall clock; 0: no step was begun
   std::vector<std::optional<double>> worker_accuracy;  // by each worker that evaluated itself

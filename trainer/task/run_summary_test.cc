@@ -28,6 +28,12 @@ RunSummary FullSummary() {
   summary.bytes_received = (int64_t{1} << 53) + 1;
   summary.startup_s = 0.03;
   summary.weights = {{"weights/W1", {1.99f, 0.1f, 1e-30f}}, {"biases/b1", {10.01f}}};
+  WorkerFigures figures;
+  figures.steps = 27500;
+  figures.compute = {7.25, 0.1 + 0.2, 0.5};
+  figures.wait = {1.5, 0.01, 0.75};
+  summary.workers = {figures, figures};
+  summary.workers[1].staleness = StalenessSpread{1.9, 2, 3, 70};
   summary.first_step_nanos = 1769860800123456789;
   summary.worker_accuracy = {0.889, std::nullopt, 0.887};
   return summary;
@@ -45,6 +51,22 @@ TEST_CASE("run summary: the wire text brings back every field, to the last bit")
   CHECK(got.weights == sent.weights);
   CHECK(got.worker_accuracy == sent.worker_accuracy);
   CHECK_FALSE(got.test_auc.has_value());
+  REQUIRE(got.workers.size() == 2);
+  CHECK(got.workers[0].compute.p50_ms == 0.1 + 0.2);
+  CHECK_FALSE(got.workers[0].staleness.has_value());
+  CHECK(got.workers[1].staleness->max == 70);
+}
+
+TEST_CASE("run summary: a worker's figures come back from its text; what is not one leaves them alone") {
+  const WorkerFigures sent = FullSummary().workers[1];
+  WorkerFigures got;
+  REQUIRE(FiguresFromJson(FiguresToJson(sent), &got));
+  CHECK(FiguresToJson(got) == FiguresToJson(sent));
+  for (const char* other : {"", "{", "null", "[]", "{\"steps\":1}", "{\"steps\":\"x\"}"}) {
+    CAPTURE(other);
+    CHECK_FALSE(FiguresFromJson(other, &got));
+  }
+  CHECK(got.steps == 27500);
 }
 
 TEST_CASE("run summary: the wire text is one line") {
@@ -59,7 +81,7 @@ TEST_CASE("run summary: the result has the documented keys in the documented ord
       "status",        "global_step",    "local_steps",    "examples",      "wall_s",
       "train_s",       "steps_per_s",    "examples_per_s", "final_loss",    "test_loss",
       "test_accuracy", "test_auc",       "model_crc",      "deterministic", "checkpoint",
-      "bytes_sent",    "bytes_received", "startup_s",      "weights"};
+      "bytes_sent",    "bytes_received", "startup_s",      "weights",       "workers"};
   CHECK(keys == documented);
 }
 
@@ -67,8 +89,9 @@ TEST_CASE("run summary: what does not apply is null") {
   RunSummary summary;
   summary.status = "failed";
   const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
-  for (const char* key : {"train_s", "steps_per_s", "examples_per_s", "final_loss", "test_loss",
-                          "test_accuracy", "test_auc", "model_crc", "checkpoint", "startup_s", "weights"}) {
+  for (const char* key :
+       {"train_s", "steps_per_s", "examples_per_s", "final_loss", "test_loss", "test_accuracy", "test_auc",
+        "model_crc", "checkpoint", "startup_s", "weights", "workers"}) {
     CAPTURE(key);
     CHECK(document.at(key).is_null());
   }

@@ -81,7 +81,8 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     PsServer server(config, task, layout, *channel, transport, hooks, log);
     summary = RunOrAbort(server);
   } else {
-    Worker worker(config, task, layout, *channel, transport, hooks, log);
+    HookList more_hooks = options.more_hooks ? options.more_hooks(task) : HookList();
+    Worker worker(config, task, layout, *channel, transport, hooks, log, std::move(more_hooks));
     worker.set_on_begun(options.on_begun);
     if (task.index == 0 && FeedsOthers(config)) {
       std::unique_ptr<net::Channel> feed = transport.NewChannel();

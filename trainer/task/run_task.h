@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
+#include "trainer/hooks/hook.h"
 #include "trainer/model/layout.h"
 #include "trainer/task/run_summary.h"
 
@@ -19,6 +20,7 @@ struct TaskOptions {
   int64_t started_nanos = 0;        // wall clock at exec, for startup_s
   std::function<void()> on_begun;   // a worker's: called when it has its first weights
   ExitHooks* exit_hooks = nullptr;  // where tasks register what they gather in memory; null: nowhere
+  HookFactory more_hooks;           // of a worker, for tests; empty: none
 };
 
 // Once in a process, before its first task: limits the threads of matrix products to device.threads.

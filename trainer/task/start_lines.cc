@@ -8,6 +8,7 @@
 #include "base/plural.h"
 #include "trainer/config/determinism.h"
 #include "trainer/peer/this_host.h"
+#include "trainer/task/worker_lines.h"
 
 namespace dtrain {
 namespace {
@@ -111,6 +112,7 @@ void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger
       log.Info("{} accuracy of the final weights: {:.4f}", set, *summary.test_accuracy);
     if (summary.test_loss) log.Info("{} loss of the final weights: {:.6g}", set, *summary.test_loss);
   }
+  LogWorkers(task, summary, log);
   log.Info("total time: {:.2f} s, final cost: {:.6g}, model crc {}", summary.wall_s,
            summary.final_loss.value_or(0), summary.model_crc.value_or("-"));
   log.Info("done");

@@ -12,7 +12,7 @@ namespace dtrain {
 // Cluster map, model, device; with placement.log also where each variable lies.
 void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& log);
 
-// Totals, accuracy, time, final cost, and `done`.
+// Totals, accuracy, where the workers' time went, time, final cost, and `done`.
 void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger& log);
 
 }  // namespace dtrain

@@ -190,6 +190,7 @@ void PsClient::OnWeights(size_t ps, const wire::Envelope& envelope) {
                               link.name(), weights.version()));
   }
   if (values.size > 0) std::memcpy(parameters_ + block.begin, values.data, values.size);
+  held_us_ = std::max<int64_t>(held_us_, weights.held_us());
   if (ps == 0) {
     steps_ += weights.steps();
     global_step_ = static_cast<int64_t>(weights.global_step());

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -85,6 +86,9 @@ class PsClient {
   size_t ps_count() const { return flows_.size(); }
   // Of the gradients that were answered.
   Staleness& staleness() { return staleness_; }
+  // For how long ps held back an answer to the exchanges collected since the last call: the longest, in
+  // microseconds.
+  int64_t TakeHeld() { return std::exchange(held_us_, 0); }
   // sync: whether the latest weights are all of one version. They are not when an answer got lost while the
   // others went on without this worker; Enter() then gets whole ones.
   bool torn() const { return config_.train.mode == TrainMode::kSync && oldest_version_ != newest_version_; }
@@ -161,6 +165,7 @@ class PsClient {
   uint64_t oldest_version_ = 0;  // sync: of the answers to the latest exchange
   uint64_t newest_version_ = 0;
   int64_t too_late_ = 0;
+  int64_t held_us_ = 0;          // the longest since TakeHeld()
   float* parameters_ = nullptr;  // where weights that arrive are copied to
   net::Message message_;         // the last received
   const wire::Envelope* answer_ = nullptr;

@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/log_histogram.h"
+
 namespace dtrain {
 
 class Staleness {
@@ -20,27 +22,29 @@ class Staleness {
   void OnPushed() { versions_[pushed_++ % versions_.size()] = version_; }
   // The oldest open gradient was applied and made `version`.
   void OnApplied(uint64_t version) {
-    sum_ += static_cast<double>(version - 1 - versions_[applied_++ % versions_.size()]);
-    ++count_;
+    const auto missed = static_cast<int64_t>(version - 1 - versions_[applied_++ % versions_.size()]);
+    recent_.Add(missed);
+    all_.Add(missed);
     version_ = version;
   }
 
-  // The mean since the last call; unset when no gradient was applied since.
-  std::optional<double> TakeMean() {
-    if (count_ == 0) return std::nullopt;
-    const double mean = sum_ / static_cast<double>(count_);
-    sum_ = 0;
-    count_ = 0;
-    return mean;
+  // Of the gradients since the last call; unset when none was applied since.
+  std::optional<HistogramFigures> TakeRecent() {
+    if (recent_.count() == 0) return std::nullopt;
+    const HistogramFigures figures = recent_.Figures();
+    recent_.Clear();
+    return figures;
   }
+  // Of all gradients.
+  const LogHistogram& all() const { return all_; }
 
  private:
   std::vector<uint64_t> versions_;  // of the weights of open gradients; a ring
   uint64_t version_ = 0;            // of the latest weights
   size_t pushed_ = 0;
   size_t applied_ = 0;
-  double sum_ = 0;
-  int64_t count_ = 0;
+  LogHistogram recent_;
+  LogHistogram all_;
 };
 
 }  // namespace dtrain

@@ -1,13 +1,14 @@
 #include "trainer/worker/worker.h"
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/plural.h"
-#include "trainer/data/order.h"
+#include "trainer/hooks/make_hooks.h"
 #include "trainer/model/finite.h"
 #include "trainer/model/tower_model.h"
 #include "trainer/optim/clip_norm.h"
@@ -19,10 +20,9 @@ namespace {
 // `--result` shows the weights of models up to this many values.
 constexpr int64_t kSmallModel = 64;
 
-Failure Diverged(const std::string& what) {
-  return Failure(ExitCode::kDiverged, what +
-                                          ": the run has diverged. Try a smaller "
-                                          "train.optimizer.learning_rate, or check the data.");
+TimeSpread Spread(const LogHistogram& nanos) {
+  const HistogramFigures figures = nanos.Figures();
+  return {figures.sum * 1e-9, figures.p50 * 1e-6, figures.p95 * 1e-6};
 }
 
 net::ChannelStats Sum(const net::ChannelStats& a, const net::ChannelStats& b) {
@@ -35,17 +35,17 @@ const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); }
 }  // namespace
 
 Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-               net::Transport& transport, ExitHooks& hooks, Logger& log)
+               net::Transport& transport, ExitHooks& exit_hooks, Logger& log, HookList more_hooks)
     : config_(config),
       self_(self),
       layout_(layout),
       channel_(channel),
       transport_(transport),
-      hooks_(hooks),
+      exit_hooks_(exit_hooks),
       log_(log),
       client_(config, self, layout, channel, transport, activity_, log),
       parameters_(static_cast<size_t>(layout.size)),
-      progress_(config.hooks, log) {
+      more_hooks_(std::move(more_hooks)) {
   for (int64_t i = 0; i < config.train.in_flight + 1; ++i) {
     buffers_.emplace_back(static_cast<size_t>(layout.size) * sizeof(float));
   }
@@ -70,7 +70,10 @@ void Worker::Load() {
   if (fed_ != nullptr) fed_->Join(client_.run_id());
   if (model_ != nullptr) return;
   model_ = MakeTowers(config_.model, layout_, MostRows(), config_.device.towers());
-  summary_ = WorkerSummary::Open(config_, self_.index, layout_, hooks_, log_);
+  summary_ = WorkerSummary::Open(config_, self_.index, layout_, exit_hooks_, log_);
+  hooks_ = MakeHooks(
+      {config_, self_, layout_, data_, *model_, client_.staleness(), summary_.get(), activity_, log_});
+  std::move(more_hooks_.begin(), more_hooks_.end(), std::back_inserter(hooks_));
 }
 
 void Worker::OpenSource() {
@@ -146,27 +149,27 @@ PsClient::Entry Worker::WaitForStart() {
 void Worker::Train() {
   activity_.what = "step";
   first_step_nanos_ = WallNanos();
-  BeginReports();
-  Batch batch;
-  while (HaveStep() && source_->Next(&batch)) Step(batch);
-  while (client_.open() > 0) client_.Collect(parameters_.data());
+  StepView view{self_, layout_, *source_, times_, parameters_.data()};
+  view.local_step = local_step_;
+  view.global_step = client_.global_step();
+  for (const auto& hook : hooks_) hook->Begin(view);
+  TakeSteps(view);
   last_step_nanos_ = WallNanos();
-  log_.SetLive("");
+  view.local_step = local_step_;
+  view.global_step = client_.global_step();
+  for (const auto& hook : hooks_) hook->End(view);
   if (const int64_t late = client_.too_late()) {
     log_.Info("{} came too late for {} and {} dropped", Plural(late, "gradient"),
               late == 1 ? "its round" : "their rounds", late == 1 ? "was" : "were");
   }
-  if (summary_) summary_->Flush();
 }
 
-void Worker::BeginReports() {
-  progress_.Begin();
-  if (summary_) summary_->Begin(client_.global_step());
-  if (!chief() || !log_.live()) return;
-  const int workers = static_cast<int>(config_.cluster.worker.size());
-  std::optional<int64_t> rows = data_.train->rows();
-  if (rows) *rows -= config_.data.validation;
-  live_.emplace(workers, TotalSteps(config_, rows, workers), client_.global_step(), Clock::now());
+void Worker::TakeSteps(StepView& view) {
+  client_.TakeHeld();  // of the first weights: start-up
+  times_.Begin(Clock::now());
+  Batch batch;
+  while (!ended_early_ && HaveStep() && source_->Next(&batch)) Step(batch, view);
+  while (client_.open() > 0) client_.Collect(parameters_.data());
 }
 
 // Whether ps 0 has granted a step; asks and waits where it has not. False: the run's last step is applied.
@@ -182,46 +185,74 @@ bool Worker::HaveStep() {
     if (grant == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered NeedStep with something else");
     if (grant->over()) return false;
     client_.AddSteps(grant->steps());
+    times_.Mark(StepPart::kWait, Clock::now());  // for the others' steps
   }
   return true;
 }
 
-void Worker::Step(const Batch& batch) {
+// The clock is read four times in a step, once between two parts that are told apart: a data source, a
+// processor, a worker or a network that is slow shows as that. A fifth time where there are hooks: they may
+// take any time.
+void Worker::Step(const Batch& batch, StepView& view) {
+  times_.Mark(StepPart::kData, Clock::now());
+  ComputeAndPush(batch, view);
+  times_.Mark(StepPart::kCompute, Clock::now());
+  source_->ReadAhead();  // while the gradient is under way
+  times_.Mark(StepPart::kData, Clock::now());
+  CollectWeights();
+  times_.MarkAnswer(Clock::now(), client_.TakeHeld());
+  AfterStep(view);
+}
+
+void Worker::ComputeAndPush(const Batch& batch, StepView& view) {
   const net::LentBuffer& gradient = FreeBuffer();
-  const bool summarised = summary_ && summary_->Due(local_step_ + 1);
-  int64_t correct = 0;
-  const float loss =
-      model_->Gradient(parameters_.data(), batch, gradient.floats(), summarised ? &correct : nullptr);
-  if (!std::isfinite(loss)) {
-    throw Diverged(
-        fmt::format("the loss is {} at local step {}", std::isnan(loss) ? "nan" : "inf", local_step_ + 1));
-  }
+  HookRequests requests;
+  view.local_step = local_step_ + 1;
+  view.rows = batch.rows;
+  for (const auto& hook : hooks_) hook->BeforeStep(view, &requests);
+  view.loss = model_->Gradient(parameters_.data(), batch, gradient.floats(),
+                               requests.count_correct ? &view.correct : nullptr);
+  for (const auto& hook : hooks_) hook->OnGradient(view, gradient.floats());
   if (const auto& most = config_.train.optimizer.clip_norm; most && !NormOfRounds(config_.train)) {
     ClipToNorm(*most, {gradient.floats(), layout_.size});
   }
-  const int64_t rows = batch.rows;
-  client_.Push(gradient, static_cast<uint32_t>(rows));
-  source_->ReadAhead();  // while the gradient is under way
+  client_.Push(gradient, static_cast<uint32_t>(view.rows));
+}
+
+void Worker::CollectWeights() {
   if (client_.open() == config_.train.in_flight) {
     client_.Collect(parameters_.data());
   } else {
     client_.CollectArrived(parameters_.data());
   }
   while (client_.torn()) client_.Enter(parameters_.data(), {});
-  recent_losses_[static_cast<size_t>(steps_here_++ % static_cast<int64_t>(recent_losses_.size()))] = loss;
-  ++local_step_;
-  activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
-  if (summary_) summary_->CountExamples(rows);
-  if (summarised && summary_->Moved(client_.global_step())) {
-    summary_->OnStep({client_.global_step(), loss, correct, rows, client_.staleness().TakeMean()});
-  }
-  ReportStep(rows, loss);
 }
 
-void Worker::ReportStep(int64_t rows, float loss) {
-  progress_.OnStep(*source_, client_.global_step(), local_step_, loss, rows);
-  if (!live_ || !live_->OnStep(loss, rows)) return;
-  log_.SetLive(LiveText(live_->Figures(client_.global_step(), client_.workers_here(), Clock::now())));
+void Worker::AfterStep(StepView& view) {
+  recent_losses_[static_cast<size_t>(steps_here_++ % static_cast<int64_t>(recent_losses_.size()))] =
+      view.loss;
+  ++local_step_;
+  activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
+  if (!hooks_.empty()) {
+    HookRequests requests;
+    view.global_step = client_.global_step();
+    view.workers_here = client_.workers_here();
+    for (const auto& hook : hooks_) hook->AfterStep(view, &requests);
+    if (!requests.end_run.empty()) EndRunEarly(requests.end_run);
+    times_.Mark(StepPart::kHooks, Clock::now());
+  }
+  times_.EndStep();
+  activity_.own_nanos.store(static_cast<uint64_t>(times_.own_nanos()), std::memory_order_relaxed);
+  activity_.steps.store(static_cast<uint64_t>(steps_here_), std::memory_order_relaxed);
+}
+
+// A request comes between exchanges, not into one.
+void Worker::EndRunEarly(const std::string& reason) {
+  log_.Info("the run ends early: {}", reason);
+  while (client_.open() > 0) client_.Collect(parameters_.data());
+  client_.Call(0, false, "stop",
+               [&](auto& builder) { return wire::CreateStop(builder, builder.CreateString(reason)); });
+  ended_early_ = true;
 }
 
 const net::LentBuffer& Worker::FreeBuffer() {
@@ -251,18 +282,35 @@ std::optional<Evaluation> Worker::Evaluate() {
   return EvaluateAll(*model_, parameters_.data(), *source);
 }
 
+WorkerFigures Worker::Figures() {
+  WorkerFigures figures;
+  figures.steps = times_.Of(StepPart::kCompute).count();
+  figures.data = Spread(times_.Of(StepPart::kData));
+  figures.compute = Spread(times_.Of(StepPart::kCompute));
+  figures.hooks = Spread(times_.Of(StepPart::kHooks));
+  figures.wait = Spread(times_.Of(StepPart::kWait));
+  figures.network = Spread(times_.Of(StepPart::kNetwork));
+  const HistogramFigures staleness = client_.staleness().all().Figures();
+  if (staleness.count > 0) {
+    figures.staleness = StalenessSpread{staleness.mean, staleness.p50, staleness.p95, staleness.max};
+  }
+  return figures;
+}
+
 void Worker::SayDone() {
   activity_.what = "wait";
   const double accuracy = own_evaluation_ && own_evaluation_->classifies
                               ? own_evaluation_->accuracy()
                               : std::numeric_limits<double>::quiet_NaN();
+  const std::string figures = FiguresToJson(Figures());
   // ps 0 last: when it knows, all know.
   for (size_t ps = client_.ps_count(); ps-- > 0;) {
     told_stats_ = channel_.stats();
     if (fed_ != nullptr) told_stats_ = Sum(told_stats_, fed_->stats());
     client_.Call(ps, false, "done", [&](auto& builder) {
       return wire::CreateDone(builder, static_cast<uint64_t>(local_step_), RecentLoss(), first_step_nanos_,
-                              last_step_nanos_, told_stats_.bytes_sent, told_stats_.bytes_received, accuracy);
+                              last_step_nanos_, told_stats_.bytes_sent, told_stats_.bytes_received, accuracy,
+                              builder.CreateString(figures));
     });
   }
 }
@@ -273,7 +321,8 @@ void Worker::ReportAsChief() {
   client_.Pull(parameters_.data());  // and with it the last global step
   // The last steps' overflow is in no loss any more.
   if (const std::optional<std::string> wrong = FirstNonFinite(layout_, parameters_.data())) {
-    throw Diverged(fmt::format("at the end of the run {}", *wrong));
+    if (config_.hooks.stop_on_nan) throw Diverged(fmt::format("at the end of the run {}", *wrong));
+    log_.Warning("at the end of the run {}", *wrong);
   }
   if (config_.eval.at_end) {
     if (const std::optional<Evaluation> evaluation = Evaluate()) {

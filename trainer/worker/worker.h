@@ -20,21 +20,22 @@
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_source.h"
 #include "trainer/feed/feeder.h"
+#include "trainer/hooks/hook.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/activity.h"
 #include "trainer/summary/worker_summary.h"
 #include "trainer/task/run_summary.h"
-#include "trainer/worker/live_progress.h"
-#include "trainer/worker/progress.h"
 #include "trainer/worker/ps_client.h"
+#include "trainer/worker/step_times.h"
 
 namespace dtrain {
 
 class Worker {
  public:
+  // `more_hooks`: called behind those that the config switches on.
   Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-         net::Transport& transport, ExitHooks& hooks, Logger& log);
+         net::Transport& transport, ExitHooks& exit_hooks, Logger& log, HookList more_hooks = {});
 
   // Called once this worker has its first weights; may be empty.
   void set_on_begun(std::function<void()> on_begun) { on_begun_ = std::move(on_begun); }
@@ -51,15 +52,19 @@ class Worker {
   bool Start();  // false: to be tried again, after joining again
   PsClient::Entry WaitForStart();
   void Train();
-  void BeginReports();
-  void Step(const Batch& batch);
-  void ReportStep(int64_t rows, float loss);
+  void TakeSteps(StepView& view);
+  void Step(const Batch& batch, StepView& view);
+  void ComputeAndPush(const Batch& batch, StepView& view);
+  void CollectWeights();
+  void AfterStep(StepView& view);
+  void EndRunEarly(const std::string& reason);
   bool HaveStep();
   const net::LentBuffer& FreeBuffer();
   std::optional<Evaluation> Evaluate();
   void SayDone();
   void ReportAsChief();
   RunSummary WaitForEnd();
+  WorkerFigures Figures();
   double RecentLoss() const;
   bool chief() const { return self_.index == 0; }
 
@@ -68,7 +73,7 @@ class Worker {
   const Layout& layout_;
   net::Channel& channel_;
   net::Transport& transport_;
-  ExitHooks& hooks_;
+  ExitHooks& exit_hooks_;
   Logger& log_;
   std::function<void()> on_begun_;
   Activity activity_;
@@ -83,9 +88,11 @@ class Worker {
   // Gradients; each is written only while nobody reads it. A deque: an open exchange points to its gradient.
   std::deque<net::LentBuffer> buffers_;
   size_t next_buffer_ = 0;
-  Progress progress_;
-  std::optional<LiveProgress> live_;        // the chief's, at a terminal
   std::unique_ptr<WorkerSummary> summary_;  // with summary.dir
+  HookList more_hooks_;
+  HookList hooks_;
+  StepTimes times_;
+  bool ended_early_ = false;  // by a hook of this worker
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
   int64_t local_step_ = 0;

@@ -1,6 +1,6 @@
 // LiveProgress: the chief's line at a terminal: how far the run is, its pace and when it will be over. Drawn
 // anew about five times a second; between drawings a step costs a few additions and no clock.
-// Owner and thread: the worker.
+// Owner: LiveHook. Thread: the worker.
 #pragma once
 
 #include <cstdint>

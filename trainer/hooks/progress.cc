@@ -1,31 +1,32 @@
-#include "trainer/worker/progress.h"
+#include "trainer/hooks/progress.h"
 
 #include <algorithm>
 
 namespace dtrain {
 
-bool Progress::Due(const BatchSource& source, int64_t local_step) const {
-  if (hooks_.log_every_steps > 0 && local_step % hooks_.log_every_steps == 0) return true;
+bool Progress::Due(const StepView& view) const {
+  const BatchSource& source = view.source;
+  if (hooks_.log_every_steps > 0 && view.local_step % hooks_.log_every_steps == 0) return true;
   return hooks_.log_every_epochs > 0 && source.batches_per_epoch() > 0 &&
          source.batch_in_epoch() + 1 == source.batches_per_epoch() &&
          (source.epoch() + 1) % hooks_.log_every_epochs == 0;
 }
 
-void Progress::OnStep(const BatchSource& source, int64_t global_step, int64_t local_step, float loss,
-                      int64_t rows) {
+void Progress::AfterStep(const StepView& view, HookRequests*) {
   ++steps_;
-  examples_ += rows;
-  loss_sum_ += static_cast<double>(loss);
-  if (!Due(source, local_step)) return;
+  examples_ += view.rows;
+  loss_sum_ += static_cast<double>(view.loss);
+  if (!Due(view)) return;
   const TimePoint now = Clock::now();
-  WriteRow(source, global_step, local_step, std::max(SecondsBetween(row_began_, now), 1e-9));
+  WriteRow(view, std::max(SecondsBetween(row_began_, now), 1e-9));
   row_began_ = now;
   steps_ = examples_ = 0;
   loss_sum_ = 0;
 }
 
-void Progress::WriteRow(const BatchSource& source, int64_t global_step, int64_t local_step, double seconds) {
+void Progress::WriteRow(const StepView& view, double seconds) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
+  const BatchSource& source = view.source;
   const int64_t epoch = source.epoch() + 1, batch = source.batch_in_epoch() + 1;
   const int64_t batches = source.batches_per_epoch();  // 0: an epoch without end
   const auto steps = static_cast<double>(steps_);
@@ -36,7 +37,7 @@ void Progress::WriteRow(const BatchSource& source, int64_t global_step, int64_t 
       "epoch {:>4}  batch {:>6}/{:<6}  global step {:>9}  local step {:>9}  loss {:<11.6g}  "
       "examples/s {:>9.0f}  ms/step {:.3f}",
       epoch, batches > 0 ? fmt::format("{}", batch) : "-", batches > 0 ? fmt::format("{}", batches) : "-",
-      global_step, local_step, loss, examples_per_s, ms_per_step);
+      view.global_step, view.local_step, loss, examples_per_s, ms_per_step);
   LogField in_epoch{"batch", {}}, of_epoch{"batches", {}};
   if (batches > 0) {
     in_epoch.value = batch;
@@ -46,8 +47,8 @@ void Progress::WriteRow(const BatchSource& source, int64_t global_step, int64_t 
               {{"epoch", epoch},
                in_epoch,
                of_epoch,
-               {"global_step", global_step},
-               {"local_step", local_step},
+               {"global_step", view.global_step},
+               {"local_step", view.local_step},
                {"loss", loss},
                {"examples_per_s", examples_per_s},
                {"ms_per_step", ms_per_step}});

@@ -1,4 +1,4 @@
-#include "trainer/worker/live_progress.h"
+#include "trainer/hooks/live_progress.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,25 @@
+// EvaluationHook (eval.every_steps): the chief evaluates the weights that it has on the whole set of eval.on,
+// logs it, and ends the run where eval.patience is over. Nothing is pulled for it: the run is the same with
+// it.
+#pragma once
+
+#include "trainer/hooks/hook.h"
+#include "trainer/hooks/make_hooks.h"
+#include "trainer/hooks/patience.h"
+
+namespace dtrain {
+
+class EvaluationHook : public Hook {
+ public:
+  explicit EvaluationHook(const HookParts& parts) : parts_(parts), patience_(parts.config.eval.patience) {}
+
+  void AfterStep(const StepView& view, HookRequests* requests) override;
+
+ private:
+  void Report(const StepView& view, const Evaluation& evaluation);
+
+  const HookParts parts_;
+  Patience patience_;
+};
+
+}  // namespace dtrain

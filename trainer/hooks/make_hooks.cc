@@ -1,0 +1,34 @@
+#include "trainer/hooks/make_hooks.h"
+
+#include "trainer/hooks/evaluation_hook.h"
+#include "trainer/hooks/live_hook.h"
+#include "trainer/hooks/progress.h"
+#include "trainer/hooks/step_counter.h"
+#include "trainer/hooks/stop_on_nan.h"
+#include "trainer/hooks/summary_hook.h"
+
+namespace dtrain {
+
+HookList MakeHooks(const HookParts& parts) {
+  const HooksConfig& config = parts.config.hooks;
+  const bool chief = parts.self.index == 0;
+  HookList hooks;
+  if (config.stop_on_nan) hooks.push_back(std::make_unique<StopOnNan>());
+  if (parts.summary != nullptr) {
+    hooks.push_back(std::make_unique<SummaryHook>(*parts.summary, parts.staleness));
+  }
+  if (config.log_every_steps > 0 || config.log_every_epochs > 0) {
+    hooks.push_back(std::make_unique<Progress>(config, parts.log));
+  }
+  if (config.count_every_steps > 0) {
+    hooks.push_back(std::make_unique<StepCounter>(config.count_every_steps, parts.log));
+  }
+  if (chief && parts.log.live()) {
+    hooks.push_back(std::make_unique<LiveHook>(parts.config, parts.data, parts.log));
+  }
+  // The last one: it takes long, and the others' lines are about the step before it.
+  if (chief && parts.config.eval.every_steps > 0) hooks.push_back(std::make_unique<EvaluationHook>(parts));
+  return hooks;
+}
+
+}  // namespace dtrain

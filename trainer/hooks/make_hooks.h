@@ -1,0 +1,32 @@
+// MakeHooks: the hooks that the config switches on.
+#pragma once
+
+#include "base/log.h"
+#include "trainer/config/config.h"
+#include "trainer/data/source.h"
+#include "trainer/hooks/hook.h"
+#include "trainer/model/layout.h"
+#include "trainer/model/model.h"
+#include "trainer/peer/activity.h"
+#include "trainer/summary/worker_summary.h"
+#include "trainer/worker/staleness.h"
+
+namespace dtrain {
+
+// What built-in hooks work with. The worker owns all of it and outlives its hooks.
+struct HookParts {
+  const Config& config;
+  TaskId self;
+  const Layout& layout;
+  const LoadedData& data;
+  Model& model;
+  Staleness& staleness;
+  WorkerSummary* summary;  // null without summary.dir
+  Activity& activity;
+  Logger& log;
+};
+
+// In the order in which they are called.
+HookList MakeHooks(const HookParts& parts);
+
+}  // namespace dtrain

@@ -1,0 +1,30 @@
+#include "trainer/hooks/stop_on_nan.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "trainer/model/finite.h"
+
+namespace dtrain {
+namespace {
+
+// Which tensor to look at. A loss may overflow while all else is still finite.
+std::string Culprit(const StepView& view, const std::optional<std::string>& in_gradient) {
+  if (in_gradient) return "in its gradient " + *in_gradient;
+  if (const auto in_weights = FirstNonFinite(view.layout, view.weights))
+    return "of its weights " + *in_weights;
+  return fmt::format("of its weights {}, the largest", LargestValue(view.layout, view.weights));
+}
+
+}  // namespace
+
+void StopOnNan::OnGradient(const StepView& view, const float* gradient) {
+  const std::optional<std::string> in_gradient = FirstNonFinite(view.layout, gradient);
+  if (std::isfinite(view.loss) && !in_gradient) return;
+  const std::string loss = std::isnan(view.loss) ? "nan" : fmt::format("{:.6g}", view.loss);
+  throw Diverged(fmt::format("{}, local step {}: the loss is {}, and {}", TaskName(view.self),
+                             view.local_step, loss, Culprit(view, in_gradient)));
+}
+
+}  // namespace dtrain

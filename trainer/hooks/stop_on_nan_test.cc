@@ -1,0 +1,55 @@
+#include "trainer/hooks/stop_on_nan.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "base/error.h"
+#include "trainer/hooks/hook_test_util.h"
+
+namespace dtrain {
+namespace {
+
+constexpr float kInfinite = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// What ends the run at local step 7 with this loss and gradient; empty where it goes on.
+std::string Verdict(FakeStep& step, float loss, const std::vector<float>& gradient) {
+  StopOnNan hook;
+  step.view.local_step = 7;
+  step.view.loss = loss;
+  try {
+    hook.OnGradient(step.view, gradient.data());
+  } catch (const Failure& failure) {
+    CHECK(failure.code() == ExitCode::kDiverged);
+    const std::string text = failure.what();
+    return text.substr(0, text.find(": the run has diverged"));
+  }
+  return "";
+}
+
+TEST_CASE("stop on nan: finite values of any size pass") {
+  FakeStep step;
+  CHECK(Verdict(step, 3e38f, {3e38f, -3e38f, 0, 1e-45f, 1, 2}) == "");
+}
+
+TEST_CASE("stop on nan: worker, local step, tensor and place of the gradient's first value are named") {
+  FakeStep step;
+  CHECK(Verdict(step, 0.5f, {1, 2, 3, 4, 5, -kInfinite}) ==
+        "worker 1, local step 7: the loss is 0.5, and in its gradient weights/W[1, 2] is -inf");
+  CHECK(Verdict(step, kNan, {kNan, 2, 3, 4, 5, kInfinite}) ==
+        "worker 1, local step 7: the loss is nan, and in its gradient weights/W[0, 0] is nan");
+}
+
+TEST_CASE("stop on nan: where only the loss is not finite the weights say why") {
+  FakeStep step;
+  step.weights[4] = -2e30f;
+  CHECK(Verdict(step, kInfinite, {1, 2, 3, 4, 5, 6}) ==
+        "worker 1, local step 7: the loss is inf, and of its weights weights/W[1, 1] is -2e+30, the largest");
+  step.weights[1] = kNan;
+  CHECK(Verdict(step, kInfinite, {1, 2, 3, 4, 5, 6}) ==
+        "worker 1, local step 7: the loss is inf, and of its weights weights/W[0, 1] is nan");
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,361 @@
+// Hooks in whole clusters, and what a ps does about them: order of calls, slow workers, values that are not
+// finite, runs that end early.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "trainer/task/raw_worker_test_util.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kForEver = 1000000000000;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// A cluster in this process whose tasks log into files.
+struct LoggedRun {
+  LoggedRun(const Config& config, const HookFactory& hooks) {
+    const char* root = std::getenv("TEST_TMPDIR");
+    directory = std::string(root == nullptr ? "/tmp" : root) + "/hooks_logs";
+    std::filesystem::remove_all(directory);
+    LogOptions log;
+    log.standard_error = false;
+    log.directory = directory;
+    TaskOptions options;
+    options.more_hooks = hooks;
+    summary = RunClusterInProcess(config, log, options);
+  }
+  ~LoggedRun() { std::filesystem::remove_all(directory); }
+  // "ps-0", "worker-1".
+  std::string Log(const std::string& task) const {
+    std::ifstream file(directory + "/" + task + ".log");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }
+
+  std::string directory;
+  RunSummary summary;
+};
+
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// Notes each call as "name:kind step".
+class NotingHook : public Hook {
+ public:
+  NotingHook(std::string name, std::vector<std::string>* calls) : name_(std::move(name)), calls_(*calls) {}
+  void Begin(const StepView& view) override { Note("begin", view); }
+  void BeforeStep(const StepView& view, HookRequests*) override { Note("before", view); }
+  void OnGradient(const StepView& view, const float*) override { Note("gradient", view); }
+  void AfterStep(const StepView& view, HookRequests*) override { Note("after", view); }
+  void End(const StepView& view) override { Note("end", view); }
+
+ private:
+  void Note(const char* kind, const StepView& view) {
+    calls_.push_back(fmt::format("{}:{} {}", name_, kind, view.local_step));
+  }
+  const std::string name_;
+  std::vector<std::string>& calls_;
+};
+
+TEST_CASE("hooks: all are called in the order of the list, at each point of a step") {
+  std::vector<std::string> calls;
+  const LoggedRun run(LinearCluster(1, 1, 2), [&calls](TaskId) {
+    HookList hooks;
+    for (const char* name : {"a", "b"}) hooks.push_back(std::make_unique<NotingHook>(name, &calls));
+    return hooks;
+  });
+  const std::vector<std::string> expected = {
+      "a:begin 0",  "b:begin 0",                                                             //
+      "a:before 1", "b:before 1", "a:gradient 1", "b:gradient 1", "a:after 1", "b:after 1",  //
+      "a:before 2", "b:before 2", "a:gradient 2", "b:gradient 2", "a:after 2", "b:after 2",  //
+      "a:end 2",    "b:end 2"};
+  CHECK(calls == expected);
+}
+
+// What a hook finds after its worker's last step.
+class LookingHook : public Hook {
+ public:
+  void BeforeStep(const StepView&, HookRequests* requests) override { requests->count_correct = true; }
+  void AfterStep(const StepView& view, HookRequests*) override {
+    CHECK(view.rows == 50);
+    CHECK(view.loss > 0);
+    CHECK(view.correct >= 0);
+    CHECK(view.correct <= view.rows);
+    CHECK(view.global_step == view.local_step);
+    CHECK(view.source.batch_in_epoch() + 1 == view.local_step);
+    CHECK(view.source.batches_per_epoch() == 80);
+    CHECK(view.layout.size == 7850);
+    CHECK(view.times.Of(StepPart::kCompute).count() == view.local_step - 1);
+    const auto moved = [](float value) { return value != 0; };
+    CHECK(std::any_of(view.weights, view.weights + view.layout.size, moved));
+  }
+};
+
+TEST_CASE("hooks: they read loss, rows, those classified right, steps, position, times and weights") {
+  const LoggedRun run(DigitsCluster(1, 1, 1), [](TaskId) {
+    HookList hooks;
+    hooks.push_back(std::make_unique<LookingHook>());
+    return hooks;
+  });
+  CHECK(run.summary.global_step == 80);
+}
+
+// Slows its worker by 20 ms a step, and ends the run after so many.
+class SlowHook : public Hook {
+ public:
+  static constexpr int64_t kSteps = 100;  // two seconds: six heartbeats
+  void AfterStep(const StepView& view, HookRequests* requests) override {
+    std::this_thread::sleep_for(milliseconds(20));
+    if (view.local_step >= kSteps) requests->end_run = "enough";
+  }
+};
+
+// Three workers, of which worker 1 is slow.
+LoggedRun RunWithSlowWorker(Config config) {
+  return LoggedRun(config, [](TaskId task) {
+    HookList hooks;
+    if (task.index == 1) hooks.push_back(std::make_unique<SlowHook>());
+    return hooks;
+  });
+}
+
+Config ThreeWorkers(TrainMode mode) {
+  Config config = LinearCluster(2, 3, kForEver);
+  config.train.mode = mode;
+  config.train.optimizer.learning_rate = 1e-4;
+  config.train.staleness = 3;
+  return config;
+}
+
+// Each worker's share of waiting is in the chief's log, and only the slow one is called slow.
+void CheckLogs(const LoggedRun& run) {
+  const std::string chief = run.Log("worker-0"), ps = run.Log("ps-0");
+  CAPTURE(ps);
+  for (const char* worker : {"0", "1", "2"}) {
+    CHECK(Count(chief, fmt::format("worker {}: waited ", worker)) == 1);
+    CHECK(Count(run.Log(fmt::format("worker-{}", worker)), fmt::format("worker {}: waited ", worker)) == 1);
+  }
+  CHECK(Count(ps, "is slow: ") == 1);
+  CHECK(Count(ps.substr(0, ps.find("is slow: ")), "warning: worker 1 (") == 1);
+  CHECK(Count(ps, "worker 1 ends the run early: enough") == 1);
+  REQUIRE(run.summary.workers.size() == 3);
+  // 100 steps of 20 ms are the hook's, and nobody else's.
+  CHECK(run.summary.workers[1].hooks.total_s >= 2);
+  CHECK(run.summary.workers[1].hooks.p50_ms >= 20 * 0.984);
+}
+
+TEST_CASE("slow worker: in async the others go on at their own pace, and wait for nobody") {
+  const LoggedRun run = RunWithSlowWorker(ThreeWorkers(TrainMode::kAsync));
+  const std::vector<int64_t>& steps = run.summary.local_steps;
+  CHECK(steps[1] == SlowHook::kSteps);
+  for (const size_t other : {0, 2}) {
+    CHECK(steps[other] > 5 * steps[1]);
+    CHECK(run.summary.workers[other].wait.p95_ms == 0);
+  }
+  // What the slow one brings in has missed what the others did meanwhile.
+  REQUIRE(run.summary.workers[1].staleness.has_value());
+  CHECK(run.summary.workers[1].staleness->p50 > 5);
+  CHECK(Count(run.Log("worker-0"), "worker 1: staleness ") == 1);
+  CheckLogs(run);
+}
+
+TEST_CASE("slow worker: in sync with a backup worker the others go on") {
+  Config config = ThreeWorkers(TrainMode::kSync);
+  config.train.aggregate = 2;
+  const LoggedRun run = RunWithSlowWorker(config);
+  for (const size_t other : {0, 2}) CHECK(run.summary.local_steps[other] > 5 * run.summary.local_steps[1]);
+  CHECK(run.summary.global_step > 5 * SlowHook::kSteps);
+  CHECK_FALSE(run.summary.workers[0].staleness.has_value());
+  CheckLogs(run);
+}
+
+TEST_CASE("slow worker: in sync all take its pace, and it is they who wait") {
+  const LoggedRun run = RunWithSlowWorker(ThreeWorkers(TrainMode::kSync));
+  CHECK(run.summary.global_step == SlowHook::kSteps);
+  for (const size_t other : {0, 2}) {
+    CHECK(run.summary.workers[other].wait.total_s > run.summary.workers[1].wait.total_s);
+  }
+  CheckLogs(run);
+}
+
+TEST_CASE("slow worker: ssp keeps its bound, and the others wait") {
+  const LoggedRun run = RunWithSlowWorker(ThreeWorkers(TrainMode::kSsp));
+  for (const size_t other : {0, 2}) {
+    CHECK(run.summary.local_steps[other] - run.summary.local_steps[1] <= 3 + 1);
+    CHECK(run.summary.workers[other].wait.total_s > run.summary.workers[1].wait.total_s);
+  }
+  CheckLogs(run);
+}
+
+std::string WhyDiverged(const Config& config) {
+  try {
+    LoggedRun(config, {});
+  } catch (const Failure& failure) {
+    CHECK(failure.code() == ExitCode::kDiverged);
+    return failure.what();
+  }
+  return "";
+}
+
+TEST_CASE("stop on nan: a worker names itself, the local step and a tensor") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSync}) {
+    Config config = LinearCluster(1, 1, 1000);
+    config.train.mode = mode;
+    config.train.optimizer.learning_rate = 1e30;
+    const std::string why = WhyDiverged(config);
+    CAPTURE(why);
+    CHECK(why.find("worker 0, local step 2: the loss is inf, and of its weights ") == 0);
+    CHECK(why.find("s/") != std::string::npos);  // weights/W1 or biases/b1
+  }
+}
+
+TEST_CASE("stop on nan: switched off, the run goes on to its end") {
+  Config config = LinearCluster(1, 2, 1000);
+  config.train.optimizer.learning_rate = 1e30;
+  config.hooks.stop_on_nan = false;
+  const LoggedRun run(config, {});
+  CHECK(run.summary.status == "done");
+  CHECK(run.summary.global_step == 1000);
+  CHECK(Count(run.Log("worker-0"), "warning: at the end of the run ") == 1);
+}
+
+void PullFirst(RawWorker& worker) {
+  worker.Send(4, [](auto& builder) {
+    return wire::CreatePull(builder, 0, true, builder.CreateVector(std::vector<uint32_t>{0}));
+  });
+  REQUIRE(worker.Expect<wire::Weights>() != nullptr);
+}
+
+TEST_CASE("stop on nan: a ps names worker, step, version and tensor, tells all and ends with 3") {
+  OneWorkerRun run;
+  PullFirst(run.worker);
+  run.worker.SendPush(5, {1, 2});
+  REQUIRE(run.worker.Expect<wire::Weights>() != nullptr);
+  run.worker.SendPush(6, {1, kNan});
+  const wire::Abort* abort = run.worker.Expect<wire::Abort>();
+  REQUIRE(abort != nullptr);
+  CHECK(abort->exit_code() == static_cast<int>(ExitCode::kDiverged));
+  CHECK(abort->text()->str().find(
+            "worker 0, local step 2, at version 1 of ps 0: in its gradient biases/b1[0] is "
+            "nan: the run has diverged") == 0);
+  run.worker.Send(7, [](auto& builder) { return wire::CreateBye(builder); });
+  CHECK_THROWS_AS(run.ps.Wait(), Failure);
+}
+
+TEST_CASE("stop on nan: switched off, a ps applies what it gets") {
+  Config config = OneWorker();
+  config.hooks.stop_on_nan = false;
+  OneWorkerRun run(config);
+  PullFirst(run.worker);
+  run.worker.SendPush(5, {1, kNan});
+  const wire::Weights* weights = run.worker.Expect<wire::Weights>();
+  REQUIRE(weights != nullptr);
+  CHECK(run.worker.Values(*weights)[0] == -1);
+  CHECK(run.worker.Values(*weights)[1] != run.worker.Values(*weights)[1]);
+  run.worker.End(6);
+}
+
+TEST_CASE("stop: granted steps may still be taken, then there is none") {
+  Config config = OneWorker();
+  config.train.in_flight = 2;
+  OneWorkerRun run(config);
+  PullFirst(run.worker);
+  const auto stop = [](auto& builder) { return wire::CreateStop(builder, builder.CreateString("enough")); };
+  for (int i = 0; i < 2; ++i) {  // again: it got lost
+    run.worker.Send(5, stop);
+    CHECK(run.worker.Expect<wire::Ack>() != nullptr);
+  }
+  for (const uint64_t request : {6, 7}) {
+    run.worker.SendPush(request, {1, 1});
+    const wire::Weights* weights = run.worker.Expect<wire::Weights>();
+    REQUIRE(weights != nullptr);
+    CHECK(weights->steps() == 0);
+  }
+  run.worker.Send(8, [](auto& builder) { return wire::CreateNeedStep(builder); });
+  const wire::Grant* grant = run.worker.Expect<wire::Grant>();
+  REQUIRE(grant != nullptr);
+  CHECK(grant->over());
+  CHECK(grant->global_step() == 2);
+  run.worker.End(9);
+}
+
+// A run without end that does not learn: only the first evaluation is better than the one before.
+Config Vain(TrainMode mode, int ps, int workers) {
+  Config config = DigitsCluster(ps, workers, 100000);
+  config.train.mode = mode;
+  config.train.optimizer.learning_rate = 0;
+  config.data.train.rows = 1000;
+  config.data.test.rows = 100;
+  config.eval.every_steps = 5;
+  config.eval.patience = 3;
+  return config;
+}
+
+TEST_CASE(
+    "patience: in sync the run ends at the step of the chief's last evaluation, with the same bits for any "
+    "ps") {
+  std::string crc;
+  for (const int ps : {1, 3}) {
+    const LoggedRun run(Vain(TrainMode::kSync, ps, 3), {});
+    CHECK(run.summary.status == "done");
+    CHECK(run.summary.global_step == 20);
+    CHECK(run.summary.deterministic);
+    CHECK(run.summary.test_loss.has_value());
+    if (crc.empty()) crc = *run.summary.model_crc;
+    CHECK(*run.summary.model_crc == crc);
+    const std::string log = run.Log("worker-0");
+    CHECK(Count(log, "evaluation at global step ") == 4);
+    CHECK(
+        Count(
+            log,
+            "the run ends early: 3 evaluations in a row without a smaller loss (eval.patience); the best was "
+            "2.30259 at global step 5") == 1);
+  }
+}
+
+TEST_CASE("patience: in async and ssp every step that was granted is taken or given back, and the run ends") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp}) {
+    for (const int in_flight : {1, 3}) {
+      if (mode == TrainMode::kSsp && in_flight > 1) continue;
+      Config config = Vain(mode, 2, 3);
+      config.train.in_flight = in_flight;
+      const LoggedRun run(config, {});
+      CHECK(run.summary.status == "done");
+      CHECK(run.summary.local_steps[0] == 20);
+      int64_t all = 0;
+      for (const int64_t steps : run.summary.local_steps) all += steps;
+      CHECK(run.summary.global_step == all);
+    }
+  }
+}
+
+TEST_CASE("patience: a run that gets better is not ended, and evaluating changes nothing in it") {
+  std::string crc;
+  for (const bool evaluated : {false, true}) {
+    Config config = DigitsCluster(1, 2, 2);
+    config.train.mode = TrainMode::kSync;
+    if (evaluated) {
+      config.eval.every_steps = 20;
+      config.eval.patience = 1;
+    }
+    const LoggedRun run(config, {});
+    CHECK(run.summary.global_step == 80);
+    CHECK(Count(run.Log("worker-0"), "evaluation at global step ") == (evaluated ? 4 : 0));
+    if (crc.empty()) crc = *run.summary.model_crc;
+    CHECK(*run.summary.model_crc == crc);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

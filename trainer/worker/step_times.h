@@ -1,0 +1,65 @@
+// StepTimes: where the time of a worker's steps goes. The loop marks which part the time since the last mark
+// belongs to, so that each reading of the clock ends one part and begins the next.
+// Owner and thread: the worker.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/log_histogram.h"
+
+namespace dtrain {
+
+// Of a step: getting its batch; the gradient, its checks and handing it to the transport; hooks after the
+// step; what the ps held the answer back for other workers; and the rest of the time until the answer was
+// here.
+enum class StepPart { kData, kCompute, kHooks, kWait, kNetwork };
+constexpr size_t kStepParts = 5;
+
+class StepTimes {
+ public:
+  // The first step begins.
+  void Begin(TimePoint now) { marked_ = now; }
+  // The time since the last mark was spent in `part`.
+  void Mark(StepPart part, TimePoint now) { step_[Index(part)] += Since(now); }
+  // The time since the last mark was spent until an answer came that the ps held back for `held_us`.
+  void MarkAnswer(TimePoint now, int64_t held_us) {
+    const int64_t all = Since(now);
+    const int64_t held = std::min(all, held_us * 1000);
+    step_[Index(StepPart::kWait)] += held;
+    step_[Index(StepPart::kNetwork)] += all - held;
+  }
+  // The step is over.
+  void EndStep() {
+    for (size_t part = 0; part < kStepParts; ++part) parts_[part].Add(step_[part]);
+    own_nanos_ +=
+        step_[Index(StepPart::kData)] + step_[Index(StepPart::kCompute)] + step_[Index(StepPart::kHooks)];
+    last_ = step_;
+    step_.fill(0);
+  }
+
+  // Of the last step that is over.
+  int64_t last_nanos(StepPart part) const { return last_[Index(part)]; }
+  // Over all steps: what this worker spent itself, neither waiting nor on the network.
+  int64_t own_nanos() const { return own_nanos_; }
+  // Nanoseconds of each step.
+  const LogHistogram& Of(StepPart part) const { return parts_[Index(part)]; }
+
+ private:
+  static size_t Index(StepPart part) { return static_cast<size_t>(part); }
+  int64_t Since(TimePoint now) {
+    const int64_t nanos = std::chrono::duration_cast<std::chrono::nanoseconds>(now - marked_).count();
+    marked_ = now;
+    return nanos;
+  }
+
+  TimePoint marked_;
+  std::array<int64_t, kStepParts> step_{};  // of the step in hand
+  std::array<int64_t, kStepParts> last_{};
+  int64_t own_nanos_ = 0;
+  std::array<LogHistogram, kStepParts> parts_;
+};
+
+}  // namespace dtrain
