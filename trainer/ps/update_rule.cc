@@ -35,7 +35,7 @@ void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block)
   const Coordinator* coordinator = parts_.coordinator;
   const auto global_step = static_cast<uint64_t>(coordinator != nullptr ? coordinator->global_step() : 0);
   parts_.outbox.Weights(member.node, request, shard.version(block) - 1, global_step, member.GrantOf(request),
-                        shard.previous_checksum(block), shard.LendPrevious(block));
+                        shard.previous_checksum(block), shard.LendPrevious(block), 0);
 }
 
 std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts) {
