@@ -190,7 +190,7 @@ TEST_CASE("output: log.format json is one object a line when the run fails, and 
 
 TEST_CASE("output: log.format json is one object a line when a task is killed or the run is stopped") {
   const Job job(LinearJob(kForEver) + "hooks: {log_every_steps: 100}\nlog: {format: json}\n");
-  Process lost({"local", "--config", job.config});
+  Process lost({"local", "--config", job.config, "--set", "failure.worker_lost=fail"});
   REQUIRE(lost.WaitForLine("epoch"));
   kill(lost.Children().back(), SIGKILL);
   CHECK(RunToEnd(lost) == 4);

@@ -259,7 +259,7 @@ TEST_CASE("summary: a run that diverges or loses a worker leaves every point up 
     // Alone, the chief has rows before the loss is infinite, some 40 steps on.
     const auto run = job.Start(
         diverges ? std::vector<std::string>{"--workers", "1", "--set", "train.optimizer.learning_rate=2"}
-                 : std::vector<std::string>{});
+                 : std::vector<std::string>{"--set", "failure.worker_lost=fail"});
     REQUIRE(run->WaitForLine("worker 0 | epoch"));
     if (!diverges) {
       for (const pid_t child : run->Children()) {
