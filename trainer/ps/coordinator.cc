@@ -31,9 +31,8 @@ Coordinator::Coordinator(const Config& config, Membership& members, Outbox& outb
       grants_(config.train.steps),
       standings_(members.all().size()),
       begun_(Clock::now()),
-      next_status_(begun_ + kStatusEvery) {
-  if (NormOfRounds(config.train)) norm_.emplace(config.cluster.ps.size(), *config.train.optimizer.clip_norm);
-}
+      next_status_(begun_ + kStatusEvery),
+      desk_(config, members, outbox) {}
 
 Coordinator::Standing& Coordinator::StandingOf(const Member& member) {
   return standings_[static_cast<size_t>(&member - members_.all().data())];
@@ -244,16 +243,8 @@ void Coordinator::OnDone(Member& member, uint64_t request, const wire::Done& don
   ServeWaitingSteps();
   if (standing.done) return;
   standing.done = true;
-  standing.local_steps = static_cast<int64_t>(done.local_steps());
-  standing.loss = done.loss();
-  standing.first_step_nanos = done.first_step_nanos();
-  standing.last_step_nanos = done.last_step_nanos();
-  standing.bytes_sent = done.bytes_sent();
-  standing.bytes_received = done.bytes_received();
-  standing.accuracy = done.accuracy();
-  if (done.figures() != nullptr) FiguresFromJson(done.figures()->str(), &standing.figures);
-  log_.Info("{} is done: {}", TaskName(member.task),
-            Plural(static_cast<int64_t>(standing.local_steps), "local step"));
+  standing.result.Take(done);
+  log_.Info("{} is done: {}", TaskName(member.task), Plural(standing.result.local_steps, "local step"));
   AnswerWhenAllDone();
 }
 
@@ -294,7 +285,7 @@ void Coordinator::OnReport(Member& member, uint64_t request, const wire::Report&
     phase_ = Phase::kEnded;
     ended_ = Clock::now();
     for (Member& other : members_.all()) {
-      if (StandingOf(other).end_request != 0) AnswerWaitEnd(other);
+      if (StandingOf(other).end_request != 0) SendEnd(other);
     }
   }
   outbox_.Ack(member.node, request);
@@ -304,123 +295,30 @@ void Coordinator::Complete(RunSummary* summary) const {
   summary->status = "done";
   summary->deterministic = !disturbed_ && FirstNondeterministicKey(config_).empty();
   summary->global_step = global_step();
-  int64_t first = 0, last = 0;
-  double loss = 0;
-  int trained = 0;
-  for (size_t i = 0; i < standings_.size(); ++i) {
-    if (members_.all()[i].task.role != Role::kWorker) continue;
-    const Standing& standing = standings_[i];
-    const Member& member = members_.all()[i];
-    summary->local_steps.push_back(standing.done ? standing.local_steps : member.taken);
-    if (!standing.done) {
-      const bool took_part = standing.takes_part || standing.lost || member.taken > 0;
-      (took_part ? summary->lost_workers : summary->absent_workers).push_back(member.task.index);
-    }
-    summary->worker_accuracy.push_back(
-        std::isnan(standing.accuracy) ? std::nullopt : std::optional<double>(standing.accuracy));
-    summary->workers.push_back(standing.figures);
-    summary->examples += standing.examples;
-    summary->bytes_sent += static_cast<int64_t>(standing.bytes_sent);
-    summary->bytes_received += static_cast<int64_t>(standing.bytes_received);
-    if (standing.local_steps == 0) continue;
-    loss += standing.loss;
-    ++trained;
-    first = first == 0 ? standing.first_step_nanos : std::min(first, standing.first_step_nanos);
-    last = std::max(last, standing.last_step_nanos);
+  std::vector<WorkerResult> results;
+  for (const Member& member : members_.all()) {
+    if (member.task.role != Role::kWorker) continue;
+    const Standing& standing = StandingOf(member);
+    results.push_back(standing.result);
+    if (standing.done) continue;
+    results.back().local_steps = member.taken;
+    const bool took_part = standing.takes_part || standing.lost || member.taken > 0;
+    (took_part ? summary->lost_workers : summary->absent_workers).push_back(member.task.index);
   }
-  if (trained == 0) return;
-  // A worker that was lost and came back knows only its own start.
-  if (first_applied_nanos_ != 0) first = std::min(first, first_applied_nanos_);
-  summary->first_step_nanos = first;
-  summary->final_loss = loss / trained;
-  summary->train_s = static_cast<double>(last - first) * 1e-9;
-  if (*summary->train_s <= 0) return;
-  summary->steps_per_s = static_cast<double>(summary->global_step) / *summary->train_s;
-  summary->examples_per_s = static_cast<double>(summary->examples) / *summary->train_s;
+  SumUp(results, first_applied_nanos_, summary);
 }
 
 void Coordinator::OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question) {
   Standing& standing = StandingOf(member);
   if (request < standing.end_request) return;  // an old one that came again
   standing.end_request = request;
-  standing.next_round = question.round();
-  AddNorm(member, question);
-  DropKnownRounds();
-  AnswerWaitEnd(member);
+  if (phase_ == Phase::kEnded) return SendEnd(member);
+  if (member.task.role == Role::kPs) desk_.Ask(member, request, question);
 }
 
-// Those that wait for the round's scale are answered with its last part; the one that told it, by the caller.
-void Coordinator::AddNorm(Member& member, const wire::WaitEnd& question) {
-  Standing& standing = StandingOf(member);
-  standing.wants_scale = false;
-  if (!norm_ || member.task.role != Role::kPs) return;
-  const std::optional<gpu::SquareSum> part = SquaresIn(question);
-  if (!part) return;
-  const bool complete = norm_->Add(question.round() - 1, member.task.index, *part);
-  for (Member& other : members_.all()) {
-    if (complete && StandingOf(other).wants_scale) SendScale(other);
-  }
-  standing.wants_scale = true;
-}
-
-void Coordinator::SendScale(Member& member) {
-  const Standing& standing = StandingOf(member);
-  const uint64_t round = standing.next_round - 1;
-  const std::optional<double> scale = norm_->Scale(round);
-  if (!scale) return;
-  outbox_.Send(member.node, standing.end_request,
-               [&](auto& builder) { return wire::CreateScale(builder, round, *scale); });
-}
-
-void Coordinator::AnswerWaitEnd(Member& member) {
-  const Standing& standing = StandingOf(member);
-  if (phase_ == Phase::kEnded) {
-    outbox_.Send(member.node, standing.end_request, [&](auto& builder) {
-      return wire::CreateEnd(builder, builder.CreateString(summary_json_));
-    });
-    return;
-  }
-  if (standing.wants_scale) return SendScale(member);
-  for (const RoundDecision& round : rounds_) {
-    if (round.number == standing.next_round) SendRound(member, round);
-  }
-}
-
-void Coordinator::SendRound(Member& member, const RoundDecision& round) {
-  const auto list = [](auto& builder, const std::vector<RoundExchange>& exchanges) {
-    std::vector<wire::Exchange> structs;
-    for (const RoundExchange& exchange : exchanges) {
-      structs.emplace_back(exchange.incarnation, static_cast<uint32_t>(exchange.worker));
-    }
-    return builder.CreateVectorOfStructs(structs);
-  };
-  outbox_.Send(member.node, StandingOf(member).end_request, [&](auto& builder) {
-    const auto contributors = list(builder, round.contributors);
-    return wire::CreateRound(builder, round.number, contributors, list(builder, round.answered));
-  });
-}
-
-void Coordinator::Announce(const RoundDecision& round) {
-  if (config_.cluster.ps.size() == 1) return;
-  rounds_.push_back(round);
-  for (Member& member : members_.all()) {
-    const Standing& standing = StandingOf(member);
-    if (member.task.role == Role::kPs && standing.next_round == round.number && !standing.wants_scale) {
-      SendRound(member, round);
-    }
-  }
-}
-
-// Whoever asks for a round has all before it. How many stay is bounded: each names a worker, which goes on
-// only when every ps has answered it.
-void Coordinator::DropKnownRounds() {
-  const auto known = [this](uint64_t number) {
-    for (const Member& member : members_.all()) {
-      if (member.task.role == Role::kPs && StandingOf(member).next_round <= number) return false;
-    }
-    return true;
-  };
-  while (!rounds_.empty() && known(rounds_.front().number)) rounds_.pop_front();
+void Coordinator::SendEnd(const Member& member) {
+  outbox_.Send(member.node, StandingOf(member).end_request,
+               [&](auto& builder) { return wire::CreateEnd(builder, builder.CreateString(summary_json_)); });
 }
 
 void Coordinator::Left(Member& member) {
@@ -435,7 +333,7 @@ void Coordinator::Left(Member& member) {
   }
   standing.takes_part = false;
   standing.ready_request = standing.step_request = standing.all_done_request = standing.end_request = 0;
-  standing.wants_scale = false;
+  if (member.task.role == Role::kPs) desk_.Forget(member);
   if (phase_ == Phase::kEnded) standing.told = true;
   ServeWaitingSteps();
   AnswerWhenAllDone();

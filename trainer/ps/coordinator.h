@@ -4,7 +4,6 @@
 // docs/wire.md.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,10 +14,10 @@
 #include "trainer/config/config.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
-#include "trainer/ps/round_norm.h"
-#include "trainer/ps/round_plan.h"
+#include "trainer/ps/round_desk.h"
 #include "trainer/ps/start_point.h"
 #include "trainer/ps/step_grants.h"
+#include "trainer/ps/worker_result.h"
 #include "trainer/task/run_summary.h"
 
 namespace dtrain {
@@ -43,15 +42,13 @@ class Coordinator {
   void StepApplied(Member& member, int64_t examples);
   // sync: a round was applied: one global step, to which members gave `examples`.
   void RoundApplied();
-  void CountExamples(const Member& member, int64_t examples) { StandingOf(member).examples += examples; }
+  void CountExamples(const Member& member, int64_t examples) {
+    StandingOf(member).result.examples += examples;
+  }
   // How many steps `member` is granted with an answer: 1, or 0 near the end of the run.
   uint32_t GrantNext(Member& member);
-  // sync: a round was decided; each other ps is told when it asks for it.
-  void Announce(const RoundDecision& round);
-  // sync with clip_norm: the norm of this ps's part of a round, and what the round's mean is multiplied by
-  // once every ps has told its part.
-  void BeginNorm(uint64_t round, const gpu::SquareSum& own) { norm_->Begin(round, own); }
-  std::optional<double> ScaleOf(uint64_t round) const { return norm_->Scale(round); }
+  // sync: tells the other ps of rounds.
+  RoundDesk& desk() { return desk_; }
   // No more steps than are granted now, or `rounds` in all (sync).
   void EndEarly(std::optional<int64_t> rounds = std::nullopt);
   // A task is gone or replaced: its open steps are granted again.
@@ -90,18 +87,8 @@ class Coordinator {
     uint64_t step_request = 0;
     uint64_t all_done_request = 0;
     uint64_t end_request = 0;
-    uint64_t next_round = 0;   // sync, of a ps: the round that its end_request asks for
-    bool wants_scale = false;  // of the round before that, first
-    int64_t open_steps = 0;    // granted, neither applied nor given back
-    int64_t local_steps = 0;
-    int64_t examples = 0;
-    double loss = 0;
-    int64_t first_step_nanos = 0;
-    int64_t last_step_nanos = 0;
-    uint64_t bytes_sent = 0;
-    uint64_t bytes_received = 0;
-    double accuracy = 0;
-    WorkerFigures figures;
+    int64_t open_steps = 0;  // granted, neither applied nor given back
+    WorkerResult result;     // of a worker
   };
 
   Standing& StandingOf(const Member& member);
@@ -113,11 +100,7 @@ class Coordinator {
   void OnWaitAllDone(Member& member, uint64_t request);
   void OnReport(Member& member, uint64_t request, const wire::Report& report);
   void OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question);
-  void AnswerWaitEnd(Member& member);
-  void SendRound(Member& member, const RoundDecision& round);
-  void AddNorm(Member& member, const wire::WaitEnd& question);
-  void SendScale(Member& member);
-  void DropKnownRounds();
+  void SendEnd(const Member& member);
   bool sync() const { return config_.train.mode == TrainMode::kSync; }
   std::vector<uint32_t> StartingTogether() const;
 
@@ -149,11 +132,10 @@ class Coordinator {
   TimePoint ended_;
   RunSummary summary_;
   std::string summary_json_;
-  bool all_done_ = false;             // the chief knows: no worker takes another step
-  bool disturbed_ = false;            // rounds went on without a worker that was lost or came later
-  int64_t first_applied_nanos_ = 0;   // wall clock
-  std::deque<RoundDecision> rounds_;  // sync: those that a ps may still ask for
-  std::optional<RoundNorm> norm_;     // sync with clip_norm
+  bool all_done_ = false;            // the chief knows: no worker takes another step
+  bool disturbed_ = false;           // rounds went on without a worker that was lost or came later
+  int64_t first_applied_nanos_ = 0;  // wall clock
+  RoundDesk desk_;
 };
 
 }  // namespace dtrain

@@ -259,15 +259,8 @@ void PsServer::WatchPace(const Member& member, const wire::Heartbeat& beat) {
   const std::optional<SlowWorkers::Change> change =
       slow_workers_.Report(member.task.index, pace, members_.workers());
   if (!change) return;
-  if (change->slow) {
-    log_.Warning(
-        "{} is slow: {:.3f} ms per step of its own (data, compute and hooks), the median of the workers is "
-        "{:.3f} ms. Look at what else its machine does, and at its data.",
-        members_.NameOf(member), change->own_ms, change->median_ms);
-  } else {
-    log_.Info("{} keeps up again: {:.3f} ms per step of its own, the median is {:.3f} ms",
-              TaskName(member.task), change->own_ms, change->median_ms);
-  }
+  const std::string text = fmt::format("{} {}", members_.NameOf(member), PaceText(*change));
+  change->slow ? log_.Warning("{}", text) : log_.Info("{}", text);
 }
 
 void PsServer::OnHeartbeat(const Member& member, net::NodeId from, const wire::Heartbeat& beat) {

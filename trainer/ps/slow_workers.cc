@@ -1,5 +1,7 @@
 #include "trainer/ps/slow_workers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace dtrain {
@@ -43,6 +45,14 @@ std::optional<SlowWorkers::Change> SlowWorkers::Report(int worker, Pace pace, in
   standing.slow = slow;
   standing.against = 0;
   return Change{slow, *standing.step_ms, *median};
+}
+
+std::string PaceText(const SlowWorkers::Change& change) {
+  const std::string pace = fmt::format(
+      "{:.3f} ms per step of its own (data, compute and hooks), the median of the workers is {:.3f} ms",
+      change.own_ms, change.median_ms);
+  if (!change.slow) return "keeps up again: " + pace;
+  return "is slow: " + pace + ". Look at what else its machine does, and at its data.";
 }
 
 }  // namespace dtrain

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace dtrain {
@@ -44,5 +45,8 @@ class SlowWorkers {
 
   std::vector<Standing> standings_;  // by worker
 };
+
+// What is to be logged behind the worker's name.
+std::string PaceText(const SlowWorkers::Change& change);
 
 }  // namespace dtrain

@@ -160,7 +160,7 @@ StartPoint SyncRule::OnStart(Member& member) {
 
 void SyncRule::DecideRounds() {
   while (std::optional<RoundDecision> round = plan_->Next()) {
-    parts_.coordinator->Announce(*round);
+    parts_.coordinator->desk().Announce(*round);
     rounds_.push_back(std::move(*round));
   }
 }
@@ -311,7 +311,7 @@ void SyncRule::MeasureNorm() {
   for (const RoundExchange& exchange : round.contributors) TakeMeasured(exchange);
   measured_->Measure(parts_.shard);
   if (parts_.coordinator == nullptr) return parts_.ask_ps0();
-  parts_.coordinator->BeginNorm(round.number, measured_->squares());
+  parts_.coordinator->desk().BeginNorm(round.number, measured_->squares());
   TakeScale();
 }
 
@@ -365,7 +365,7 @@ void SyncRule::OnNorm() {
 
 // ps 0: whether the norm of the round that was measured is known.
 bool SyncRule::TakeScale() {
-  const std::optional<double> scale = parts_.coordinator->ScaleOf(measured_->number());
+  const std::optional<double> scale = parts_.coordinator->desk().ScaleOf(measured_->number());
   if (scale) measured_->set_scale(*scale);
   return scale.has_value();
 }

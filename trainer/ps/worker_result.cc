@@ -1,0 +1,50 @@
+#include "trainer/ps/worker_result.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace dtrain {
+
+void WorkerResult::Take(const wire::Done& said) {
+  done = true;
+  local_steps = static_cast<int64_t>(said.local_steps());
+  loss = said.loss();
+  first_step_nanos = said.first_step_nanos();
+  last_step_nanos = said.last_step_nanos();
+  bytes_sent = static_cast<int64_t>(said.bytes_sent());
+  bytes_received = static_cast<int64_t>(said.bytes_received());
+  accuracy = said.accuracy();
+  if (said.figures() != nullptr) FiguresFromJson(said.figures()->str(), &figures);
+}
+
+void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos, RunSummary* summary) {
+  int64_t first = 0, last = 0;
+  double loss = 0;
+  int trained = 0;
+  for (const WorkerResult& result : workers) {
+    summary->local_steps.push_back(result.local_steps);
+    summary->worker_accuracy.push_back(std::isnan(result.accuracy) ? std::nullopt
+                                                                   : std::optional<double>(result.accuracy));
+    summary->workers.push_back(result.figures);
+    summary->examples += result.examples;
+    summary->bytes_sent += result.bytes_sent;
+    summary->bytes_received += result.bytes_received;
+    if (!result.done || result.local_steps == 0) continue;
+    loss += result.loss;
+    ++trained;
+    first = first == 0 ? result.first_step_nanos : std::min(first, result.first_step_nanos);
+    last = std::max(last, result.last_step_nanos);
+  }
+  if (trained == 0) return;
+  // A worker that was lost and came back knows only its own start.
+  if (first_applied_nanos != 0) first = std::min(first, first_applied_nanos);
+  summary->first_step_nanos = first;
+  summary->final_loss = loss / trained;
+  summary->train_s = static_cast<double>(last - first) * 1e-9;
+  if (*summary->train_s <= 0) return;
+  summary->steps_per_s = static_cast<double>(summary->global_step) / *summary->train_s;
+  summary->examples_per_s = static_cast<double>(summary->examples) / *summary->train_s;
+}
+
+}  // namespace dtrain

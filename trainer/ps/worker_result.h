@@ -1,0 +1,33 @@
+// WorkerResult: what one worker has done in a run, and how the run's summary follows from all of them.
+// Owner: Coordinator. Thread: the ps loop.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "net/codec.h"
+#include "trainer/task/run_summary.h"
+
+namespace dtrain {
+
+struct WorkerResult {
+  // Takes what the worker itself says.
+  void Take(const wire::Done& said);
+
+  bool done = false;     // it has said what follows
+  int64_t examples = 0;  // in gradients that were applied
+  int64_t local_steps = 0;
+  double loss = 0;               // mean over its last 100 steps
+  int64_t first_step_nanos = 0;  // wall clock
+  int64_t last_step_nanos = 0;
+  int64_t bytes_sent = 0;
+  int64_t bytes_received = 0;
+  double accuracy = std::numeric_limits<double>::quiet_NaN();  // of its own evaluation
+  WorkerFigures figures;
+};
+
+// Adds all workers, in their order. `first_applied_nanos`: when the run's first update was applied; 0: never.
+void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos, RunSummary* summary);
+
+}  // namespace dtrain
