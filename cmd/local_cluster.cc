@@ -92,7 +92,7 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
   }
   for (int i = 0; i < workers; ++i) {
     commands.push_back(OneCommand(common, "worker", static_cast<size_t>(i)));
-    commands.back().expendable = i > 0 && spec.failure.worker_lost != WorkerLost::kFail;
+    commands.back().expendable = i > 0 && spec.failure.worker_lost == WorkerLost::kContinue;
     if (i == 0 && feed != nullptr) Inherit(&commands.back(), "--listen-fd", feed->fd());
     if (i == 0 && result_fd >= 0) Inherit(&commands.back(), "--result-fd", result_fd);
     if (i == 0 && live) commands.back().arguments.push_back("--relay-live");

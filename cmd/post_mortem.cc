@@ -65,13 +65,15 @@ std::string WhyItEnded(const ChildEnd& end, bool logged) {
 int ExitCodeOf(const ChildEnd& end) { return end.signal != 0 ? kPeerLost : end.exit_code; }
 
 std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends) {
-  std::optional<size_t> victim;
+  std::optional<size_t> tolerated, victim;
   for (size_t i = 0; i < ends.size(); ++i) {
     if (!Failed(ends[i])) continue;
-    if (ends[i].signal != 0 || ends[i].exit_code != kPeerLost) return i;
-    if (!victim) victim = i;
+    const bool by_itself = ends[i].signal != 0 || ends[i].exit_code != kPeerLost;
+    if (by_itself && !ends[i].tolerated) return i;
+    std::optional<size_t>& first = by_itself ? tolerated : victim;
+    if (!first) first = i;
   }
-  return victim;
+  return tolerated ? tolerated : victim;
 }
 
 std::string LossReport(const ChildEnd& end) {

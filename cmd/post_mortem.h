@@ -15,6 +15,7 @@ struct ChildEnd {
   int signal = 0;                       // that killed it; 0: it ended by itself
   bool ended_by_us = false;             // we had asked it to end
   bool expendable = false;              // the run may have gone on without it
+  bool tolerated = false;               // and when it died it did, whatever came later
   std::vector<std::string> last_lines;  // each with its newline
 };
 
@@ -22,7 +23,8 @@ struct ChildEnd {
 int ExitCodeOf(const ChildEnd& end);
 
 // Index into `ends` (in the order of dying) of the first causal failure. A child that ended because a peer
-// was lost (exit 4) is a victim as long as another has failed in its own right. Unset: nobody failed.
+// was lost (exit 4) is a victim as long as another has failed in its own right; one that the run had gone on
+// without is blamed only where no other has. Unset: nobody failed.
 std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends);
 
 // One line about a child that the run went on without.

@@ -96,8 +96,9 @@ void Supervisor::OnChildEnd(size_t i) {
   end.last_lines.assign(child.last_lines().begin(), child.last_lines().end());
   end.expendable = child.expendable();
   const bool failed = end.signal != 0 || end.exit_code != 0;
+  const bool tolerated = end.tolerated = failed && child.expendable() && begun_();
   outcome_.ends.push_back(std::move(end));
-  if (failed && child.expendable() && begun_()) return;  // the others know what to do
+  if (tolerated) return;  // the others know what to do
   if (phase_ == Phase::kRunning) {
     Enter(Phase::kEnding, failed ? patience_.after_failure : patience_.after_success);
   } else if (phase_ == Phase::kEnding && failed) {

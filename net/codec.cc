@@ -86,7 +86,7 @@ Message Encoder::DataBatch(const Envelope& envelope, const BatchHead& head, Lent
   Message message =
       Finish(envelope, wire::CreateDataBatch(builder, head.local_step, head.end, head.rows, head.as_bytes,
                                              head.epoch, head.batch_in_epoch, head.batches_per_epoch,
-                                             head.most_rows, head.checksum, values));
+                                             head.most_rows, head.checksum, values, head.devices));
   message.payload = Payload(data);
   return message;
 }

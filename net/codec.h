@@ -50,6 +50,7 @@ struct BatchHead {
   uint64_t batches_per_epoch = 0;
   uint32_t most_rows = 0;
   uint64_t checksum = 0;
+  uint32_t devices = 1;
 };
 
 class Encoder {

@@ -7,7 +7,7 @@ namespace dtrain {
 bool RoundsWaitForLost(const Config& config) {
   const auto workers = static_cast<int64_t>(config.cluster.worker.size());
   return config.train.mode == TrainMode::kSync && config.failure.worker_lost == WorkerLost::kWait &&
-         config.train.aggregate.value_or(workers) == workers;
+         config.train.aggregate.value_or(workers) >= workers;
 }
 
 std::string FirstNondeterministicKey(const Config& config) {
@@ -17,6 +17,8 @@ std::string FirstNondeterministicKey(const Config& config) {
   const auto workers = static_cast<int64_t>(config.cluster.worker.size());
   if (train.aggregate.value_or(workers) < workers)
     return fmt::format("train.aggregate: {}", *train.aggregate);
+  if (config.cluster.min_workers.value_or(workers) < workers)
+    return fmt::format("cluster.min_workers: {}", *config.cluster.min_workers);
   return "";
 }
 

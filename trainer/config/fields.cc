@@ -219,8 +219,7 @@ std::vector<Field> RunningFields() {
           "whole variables where placement.pin says."),
       Row(DT_KEY(placement.pin), FieldType::kPins, kRun,
           "Which ps holds a variable: \"weights/W1=0\"; \"biases/*=1\" stands for all names that begin so. "
-          "The "
-          "first that fits counts; the rest go to the ps with the fewest bytes.")
+          "The first that fits counts; the rest go to the ps with the fewest bytes.")
           .Try("[\"weights/W1=0\"]")
           .Required()
           .OnlyWith("placement.policy", "pin"),
@@ -300,8 +299,7 @@ std::vector<Field> HostFields() {
   return {
       Row(DT_KEY(net.bind), FieldType::kAddress, kTask,
           "The address that this task binds, where the cluster's address leads here through a service or "
-          "NAT: a "
-          "ps, or worker 0 with data.split: feed.")
+          "NAT: a ps, or worker 0 with data.split: feed.")
           .Try("\"0.0.0.0:9001\"")
           .Unset("the cluster's address"),
       Number(DT_KEY(net.timeout_ms), kRun, {1, kMostSeconds * 1000}, "How long an answer may take.")

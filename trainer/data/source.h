@@ -70,6 +70,8 @@ class BatchSource {
   virtual bool Next(Batch* batch) = 0;
   // Does the next Next()'s work now, while the caller would only wait. Changes nothing else.
   virtual void ReadAhead() = 0;
+  // How long Next() waited for another task, in nanoseconds, since the last call of this.
+  virtual int64_t TakeWaitedNanos() { return 0; }
   // The next batch is that of local step `local_step` (from 0): where a worker that comes back goes on.
   virtual void Seek(int64_t local_step) = 0;
   virtual int64_t epoch() const = 0;              // of the batch last returned, from 0

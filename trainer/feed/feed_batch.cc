@@ -42,8 +42,9 @@ void CheckFedBatch(const Config& config, int64_t rows, int64_t inputs, bool as_b
   const int64_t bytes = FedBatchBytes(rows, inputs, as_bytes);
   if (bytes <= config.net.max_message_mb << 20) return;
   throw UserError(
-      "train.batch_size = {}; with data.split = feed a batch is one message, of {} bytes here, and "
-      "net.max_message_mb = {}. Use a smaller batch, or raise net.max_message_mb for all workers.",
+      "train.batch_size = {}; with data.split = feed the batches of a step (one for each of device.ids) are "
+      "one message, of {} bytes here, and net.max_message_mb = {}. Use a smaller batch, or raise "
+      "net.max_message_mb for all workers.",
       config.train.batch_size, bytes, config.net.max_message_mb);
 }
 
@@ -64,6 +65,11 @@ void WriteFedBatch(const DataSet& set, gpu::Span<const int64_t> rows, std::byte*
 std::string WhyNotFedBatch(const Config& config, const wire::DataBatch& batch, net::TensorView values) {
   const int64_t rows = batch.rows();
   const int64_t most = batch.most_rows();
+  if (batch.end()) {
+    return most <= RowsPerStep(config)
+               ? ""
+               : fmt::format("it names {} rows, and a step here has {}", most, RowsPerStep(config));
+  }
   if (rows < 1 || rows > most || most > RowsPerStep(config)) {
     return fmt::format("it has {} rows of at most {}, and a step here has {} (train.batch_size, device.ids)",
                        rows, most, RowsPerStep(config));

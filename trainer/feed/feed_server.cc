@@ -142,6 +142,7 @@ net::BatchHead FeedServer::Fill(Client& client, const Request& request, Outgoing
   head.local_step = static_cast<uint64_t>(request.local_step);
   head.batches_per_epoch = static_cast<uint64_t>(client.rows.batches_per_epoch());
   head.most_rows = static_cast<uint32_t>(most_rows_);
+  head.devices = static_cast<uint32_t>(config_.device.towers());
   head.as_bytes = train_->bytes().data != nullptr;
   gpu::Span<const int64_t> rows;
   head.end = !client.rows.Read(request.local_step, &rows);

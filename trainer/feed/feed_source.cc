@@ -87,9 +87,16 @@ void FeedSource::ReadAhead() {
 }
 
 void FeedSource::AwaitNext() {
+  if (SlotOf(next_).batch != nullptr) return;
+  const TimePoint begun = Clock::now();
   while (SlotOf(next_).batch == nullptr) {
     if (!ReceiveOne(Clock::now() + kSlice)) OnQuiet();
   }
+  waited_ += Clock::now() - begun;
+}
+
+int64_t FeedSource::TakeWaitedNanos() {
+  return std::chrono::nanoseconds(std::exchange(waited_, Clock::duration())).count();
 }
 
 bool FeedSource::ReceiveOne(TimePoint deadline) {
@@ -111,8 +118,14 @@ void FeedSource::OnBatch(const wire::Envelope& envelope, const wire::DataBatch& 
     first_repeat_after_ = std::min(2 * first_repeat_after_, kLongestRepeat);
     return;
   }
-  const std::string wrong =
-      batch.end() ? std::string() : WhyNotFedBatch(config_, batch, net::Tensor(message, batch));
+  if (batch.devices() != config_.device.towers()) {
+    throw UserError(
+        "device.ids lists {} here and {} at {}; with data.split: feed the numbers must be equal, since a "
+        "step's "
+        "batches are dealt out there. Give every worker as many.",
+        config_.device.towers(), batch.devices(), name_);
+  }
+  const std::string wrong = WhyNotFedBatch(config_, batch, net::Tensor(message, batch));
   if (!wrong.empty()) {
     throw Failure(ExitCode::kInternal,
                   fmt::format("the batch of local step {} from {} is refused: {}", step, name_, wrong));
@@ -194,8 +207,7 @@ void FeedSource::CheckPatience(TimePoint now) const {
   if (SecondsBetween(quiet_since_, now) * 1000 <= static_cast<double>(config_.net.timeout_ms)) return;
   throw PeerLost(
       "{}: no batch of local step {} in {} ms (net.timeout_ms), though it is alive.{} Raise net.timeout_ms "
-      "or "
-      "lower train.batch_size if the network is slow; see its log.",
+      "or lower train.batch_size if the network is slow; see its log.",
       name_, next_, config_.net.timeout_ms, said);
 }
 

@@ -37,6 +37,7 @@ class FeedSource : public BatchSource {
 
   bool Next(Batch* batch) override;
   void ReadAhead() override;
+  int64_t TakeWaitedNanos() override;
   void Seek(int64_t local_step) override;
   int64_t epoch() const override { return epoch_; }
   int64_t batch_in_epoch() const override { return batch_in_epoch_; }
@@ -86,6 +87,7 @@ class FeedSource : public BatchSource {
   std::vector<int32_t> aligned_;                  // its values, where they arrived at an odd address
   std::vector<int64_t> numbers_;                  // 0, 1, ... most_rows_ - 1
   int64_t most_rows_ = 0;
+  Clock::duration waited_{};  // since it was told last
   int64_t epoch_ = 0;
   int64_t batch_in_epoch_ = 0;
   int64_t batches_per_epoch_ = 0;

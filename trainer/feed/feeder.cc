@@ -13,8 +13,9 @@ constexpr milliseconds kTick{20};
 }  // namespace
 
 Feeder::Feeder(const Config& config, std::shared_ptr<const DataSet> train,
-               std::unique_ptr<net::Channel> channel, Logger& log)
+               std::unique_ptr<net::Channel> channel, uint64_t run_id, Logger& log)
     : channel_(std::move(channel)), log_(log), server_(config, std::move(train), *channel_, log) {
+  server_.set_run_id(run_id);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -23,9 +24,13 @@ Feeder::~Feeder() {
   thread_.join();
 }
 
+void Feeder::CheckAlive() const {
+  if (!dead_.load(std::memory_order_relaxed)) return;
+  throw Failure(ExitCode::kInternal, "worker 0 cannot feed the other workers any more. Look at its log.");
+}
+
 net::ChannelStats Feeder::stats() const { return {bytes_sent_, bytes_received_, 0}; }
 
-// Where it cannot go on, the others miss its heartbeats and end by the name of worker 0.
 void Feeder::Run() {
   try {
     while (!stop_) {
@@ -36,6 +41,7 @@ void Feeder::Run() {
     }
   } catch (const std::exception& error) {
     log_.Error("the other workers get no batches any more: {}", FailureText(error));
+    dead_ = true;
   }
 }
 

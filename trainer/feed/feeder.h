@@ -12,14 +12,16 @@ namespace dtrain {
 
 class Feeder {
  public:
-  // As for FeedServer.
+  // As for FeedServer. `run_id`: whose requests are served to begin with; they may have come already.
   Feeder(const Config& config, std::shared_ptr<const DataSet> train, std::unique_ptr<net::Channel> channel,
-         Logger& log);
+         uint64_t run_id, Logger& log);
   ~Feeder();
   Feeder(const Feeder&) = delete;
   Feeder& operator=(const Feeder&) = delete;
 
   void set_run_id(uint64_t run_id) { server_.set_run_id(run_id); }
+  // Throws where the thread has ended by an error: the others get no batches any more.
+  void CheckAlive() const;
   // What has gone through the channel up to the last answer.
   net::ChannelStats stats() const;
 
@@ -30,6 +32,7 @@ class Feeder {
   Logger& log_;
   FeedServer server_;
   std::atomic<bool> stop_{false};
+  std::atomic<bool> dead_{false};
   std::atomic<uint64_t> bytes_sent_{0};
   std::atomic<uint64_t> bytes_received_{0};
   std::thread thread_;

@@ -54,7 +54,7 @@ void Registration::SayHello() {
   const auto list = builder.CreateVector(settings);
   const auto address = builder.CreateString(AddressOf(config_.cluster, self_));
   const auto process = builder.CreateString(ProcessText());
-  const auto host = builder.CreateString(HostName());
+  const auto host = builder.CreateString(HostId());
   const auto version = builder.CreateString(kVersion);
   net::Message hello = encoder_.Finish(
       {run_id_, 0, 0},

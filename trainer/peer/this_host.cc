@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <limits>
 
 namespace dtrain {
@@ -11,6 +12,13 @@ std::string HostName() {
   char host[256] = "?";
   gethostname(host, sizeof host - 1);
   return host;
+}
+
+std::string HostId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  return HostName() + " " + boot.substr(0, 8);
 }
 
 int64_t Processors() {

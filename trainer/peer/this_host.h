@@ -7,6 +7,8 @@
 namespace dtrain {
 
 std::string HostName();  // "?" where it has none
+// Tells machines apart, also where they have the same name: the name and the start of the kernel's boot id.
+std::string HostId();
 
 // Processors that this process may use; the largest number where nobody knows.
 int64_t Processors();

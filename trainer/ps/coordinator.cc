@@ -14,8 +14,9 @@ namespace {
 using wire::Body;
 
 constexpr milliseconds kStatusEvery{5000};
-// Its answer, the summary, has to fit into a header too.
 constexpr size_t kLongestReport = 256 * 1024;
+// The summary, which has to fit into a header.
+constexpr size_t kLongestEnd = net::kMaxHeaderBytes - 64 * 1024;
 // How long ps 0 stays after the end for those who have not said Bye.
 constexpr milliseconds kFarewell{3000};
 
@@ -282,6 +283,11 @@ void Coordinator::OnReport(Member& member, uint64_t request, const wire::Report&
       log_.Info("not the weights of an undisturbed run: rounds went on without a worker, or before it came");
     }
     summary_json_ = ToWireJson(summary_);
+    if (summary_json_.size() > kLongestEnd) {
+      log_.Warning("too many workers: where the time of each went is left out of the result");
+      summary_.workers.clear();
+      summary_json_ = ToWireJson(summary_);
+    }
     phase_ = Phase::kEnded;
     ended_ = Clock::now();
     for (Member& other : members_.all()) {
@@ -329,7 +335,8 @@ void Coordinator::Left(Member& member) {
   if (standing.takes_part && begun() && (!standing.done || IsChief(member))) {
     standing.lost = true;
     standing.lost_at = Clock::now();
-    disturbed_ |= !RoundsWaitForLost(config_);
+    // A chief that comes back knows nothing of its earlier evaluations.
+    disturbed_ |= !RoundsWaitForLost(config_) || (IsChief(member) && config_.eval.patience > 0);
   }
   standing.takes_part = false;
   standing.ready_request = standing.step_request = standing.all_done_request = standing.end_request = 0;
@@ -343,7 +350,10 @@ Coordinator::Loss Coordinator::WhatIfLost(const Member& member) const {
   if (!begun()) return Loss::kGoesOn;
   if (member.task.role == Role::kPs) return Loss::kEnds;
   const Standing& standing = StandingOf(member);
-  const bool needed = IsChief(member) || (standing.takes_part && !standing.done);
+  // Nobody else has data then, and those that it fed have given up by the time it is back.
+  if (IsChief(member) && FeedsOthers(config_)) return Loss::kEnds;
+  const bool waited_for = standing.lost && config_.failure.worker_lost == WorkerLost::kWait;
+  const bool needed = IsChief(member) || (!standing.done && (standing.takes_part || waited_for));
   if (!needed) return Loss::kGoesOn;
   switch (config_.failure.worker_lost) {
     case WorkerLost::kContinue:

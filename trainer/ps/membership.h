@@ -20,7 +20,7 @@ struct Member {
   net::NodeId node = 0;           // of its main connection; 0 while it is not here
   uint64_t incarnation = 0;       // of the task that is here, or was last
   std::string process;            // "host, pid 123"
-  std::string host;               // the name of its machine
+  std::string host;               // tells its machine from others
   int64_t at_once = 0;            // workers such as this one that its machine has processors for; 0: unknown
   milliseconds silent{0};         // as ticks have counted
   bool heard = false;             // since the last tick; spares a clock call per message

@@ -1,8 +1,11 @@
-// Outbox: what a ps says. Every message is an answer to a request or a notice that may get lost: a peer
-// that is full or gone asks again, so nothing is queued here.
+// Outbox: what a ps says. Every message is an answer to a request or a notice that may get lost: a peer that
+// is gone asks again. Weights for a peer whose queue is full wait here, in order, since a round with a norm
+// answers all blocks of a range at once; how many is bounded by the requests that a worker has open.
 // Thread: the ps loop.
 #pragma once
 
+#include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "net/channel.h"
@@ -38,12 +41,28 @@ class Outbox {
                uint64_t checksum, net::LentBytes weights, uint32_t held_us) {
     net::Message message =
         encoder_.Weights({run_id_, 0, request}, version, global_step, steps, checksum, weights, held_us);
-    channel_.Send(to, message);
+    if (HasLate(to) || channel_.Send(to, message) == net::SendResult::kFull) {
+      late_.push_back({to, std::move(message)});
+    }
   }
+  // What is late goes out as far as the queues have room again; to be called while late().
+  void SendLate();
+  bool late() const { return !late_.empty(); }
+  // The peer has left.
+  void DropLate(net::NodeId to);
 
  private:
+  struct Late {
+    net::NodeId to = 0;
+    net::Message message;
+  };
+  bool HasLate(net::NodeId to) const {
+    return std::any_of(late_.begin(), late_.end(), [to](const Late& late) { return late.to == to; });
+  }
+
   net::Channel& channel_;
   net::Encoder encoder_;
+  std::deque<Late> late_;
   uint64_t run_id_ = 0;
 };
 

@@ -15,6 +15,8 @@ using wire::Reason;
 
 // Messages between two looks at the clock while they come without a pause.
 constexpr int kMessagesPerTick = 256;
+// Until weights are tried again that a full queue did not take.
+constexpr milliseconds kLateTick{1};
 constexpr int kRefusalsLogged = 20;
 constexpr char kNotInitialised[] = "a pull before the initial values";
 constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
@@ -56,7 +58,8 @@ RunSummary PsServer::Run() {
   if (coordinator_) summary_ = PsSummary::Open(config_, hooks_, log_);
   while (!Finished(now)) {
     Tick(now);
-    const TimePoint next_tick = now + tick_;
+    if (outbox_.late()) outbox_.SendLate();
+    const TimePoint next_tick = now + (outbox_.late() ? kLateTick : tick_);
     for (int i = 0; i < kMessagesPerTick; ++i) {
       if (channel_.Receive(next_tick, &from, &message) != net::ReceiveResult::kMessage) break;
       Handle(from, message);
@@ -119,6 +122,7 @@ void PsServer::OnLoss(Member& member, const std::string& why) {
 // are registered with it too, and with its successor they are not.
 void PsServer::Forget(Member& member) {
   if (coordinator_) coordinator_->Left(member);
+  outbox_.DropLate(member.node);
   members_.Remove(member);
   rule_->Lost(member);
   if (member.task.role == Role::kWorker) slow_workers_.Forget(member.task.index);

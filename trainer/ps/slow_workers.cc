@@ -52,7 +52,8 @@ std::string PaceText(const SlowWorkers::Change& change) {
       "{:.3f} ms per step of its own (data, compute and hooks), the median of the workers is {:.3f} ms",
       change.own_ms, change.median_ms);
   if (!change.slow) return "keeps up again: " + pace;
-  return "is slow: " + pace + ". Look at what else its machine does, and at its data.";
+  return "is slow: " + pace +
+         ". Look at what else its machine does, at its data, and at what its hooks do (evaluation).";
 }
 
 }  // namespace dtrain

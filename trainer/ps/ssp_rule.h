@@ -45,9 +45,10 @@ class SspRule : public UpdateRule {
   void EnterEverywhere(int worker, int64_t gradients);
   void AnswerWithinBound(int64_t block, int pusher);
   void AnswerHeld(int worker, int64_t block);
-  // Where it is decided whose turn it is (turns.h): at one place only, as a worker needs every block of every
-  // ps to go on.
-  bool TakesTurns(int64_t block) const { return parts_.coordinator != nullptr && IsLast(block); }
+  // Where a worker is kept back until its turn (turns.h): at the end of its exchange with each ps. The ps
+  // decide each for itself, from the same gradients in nearly the same order; where they differ, a turn ends
+  // by time.
+  bool TakesTurns(int64_t block) const { return IsLast(block); }
 
   const int workers_;
   std::vector<Clock> clocks_;  // by block, then worker

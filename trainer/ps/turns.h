@@ -1,10 +1,11 @@
 // Turns: which workers of one host compute at a time. Where a host has more workers than processors for them,
 // those that are answered first would only wait for a processor, and the weights that they wait with grow
 // old: eight workers on two processors compute each gradient from weights that seven others have changed.
-// Kept back instead, a worker gets the weights that there are when its turn comes; no step takes longer.
+// Kept back instead, a worker gets the weights that there are when its turn comes: those of the last
+// block, where a range has several.
 // A turn ends with the gradient. One that lasts does not count for long: such a worker waits for something
 // else than a processor, and the others need not wait with it.
-// Owner: SspRule of ps 0. Thread: the ps loop.
+// Owner: SspRule. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>

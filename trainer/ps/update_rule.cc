@@ -22,20 +22,26 @@ void UpdateRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull
   Answer(member, request, pull.block());
 }
 
+uint32_t UpdateRule::Granted(Member& member, uint64_t request, int64_t block) const {
+  return IsLast(block) ? member.GrantOf(request) : 0;
+}
+
 void UpdateRule::Answer(Member& member, uint64_t request, int64_t block, Clock::duration held) {
   const ParameterShard& shard = parts_.shard;
   const Coordinator* coordinator = parts_.coordinator;
   const auto global_step = static_cast<uint64_t>(coordinator != nullptr ? coordinator->global_step() : 0);
-  parts_.outbox.Weights(member.node, request, shard.version(block), global_step, member.GrantOf(request),
-                        shard.checksum(block), shard.Lend(block), Micros(held));
+  parts_.outbox.Weights(member.node, request, shard.version(block), global_step,
+                        Granted(member, request, block), shard.checksum(block), shard.Lend(block),
+                        Micros(held));
 }
 
 void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block) {
   const ParameterShard& shard = parts_.shard;
   const Coordinator* coordinator = parts_.coordinator;
   const auto global_step = static_cast<uint64_t>(coordinator != nullptr ? coordinator->global_step() : 0);
-  parts_.outbox.Weights(member.node, request, shard.version(block) - 1, global_step, member.GrantOf(request),
-                        shard.previous_checksum(block), shard.LendPrevious(block), 0);
+  parts_.outbox.Weights(member.node, request, shard.version(block) - 1, global_step,
+                        Granted(member, request, block), shard.previous_checksum(block),
+                        shard.LendPrevious(block), 0);
 }
 
 std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts) {

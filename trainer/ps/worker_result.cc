@@ -31,6 +31,8 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
     summary->bytes_sent += result.bytes_sent;
     summary->bytes_received += result.bytes_received;
     if (!result.done || result.local_steps == 0) continue;
+    // One that came back and took no step any more.
+    if (std::isnan(result.loss) && result.figures.steps == 0) continue;
     loss += result.loss;
     ++trained;
     first = first == 0 ? result.first_step_nanos : std::min(first, result.first_step_nanos);

@@ -24,8 +24,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 struct LoggedRun {
   LoggedRun(const Config& config, const HookFactory& hooks) {
     const char* root = std::getenv("TEST_TMPDIR");
-    directory = std::string(root == nullptr ? "/tmp" : root) + "/hooks_logs";
-    std::filesystem::remove_all(directory);
+    directory = std::string(root == nullptr ? "/tmp" : root) + "/hooks_logs_XXXXXX";
+    REQUIRE(mkdtemp(directory.data()) != nullptr);
     LogOptions log;
     log.standard_error = false;
     log.directory = directory;

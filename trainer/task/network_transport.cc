@@ -5,7 +5,8 @@
 namespace dtrain {
 namespace {
 
-// Twice the largest number of open requests: those, and their repetition.
+// Twice the largest train.in_flight: those requests, and their repetition. What a queue does not take waits
+// in PeerLink and Outbox.
 constexpr int kQueueMessages = 128;
 
 }  // namespace

@@ -14,14 +14,17 @@ namespace {
 struct Outcome {
   std::mutex mutex;
   RunSummary summary;
+  // A task that only says that another was lost; one that the run could go on without; any other.
+  enum class Blame { kVictim, kExpendable, kCause };
   std::exception_ptr cause;
-  bool cause_is_a_victim = false;  // it only says that another task was lost
+  Blame blame = Blame::kVictim;
 
-  void Failed(std::exception_ptr error, bool victim) {
+  // Of equal blame the first counts.
+  void Failed(std::exception_ptr error, Blame how_much) {
     std::lock_guard<std::mutex> hold(mutex);
-    if (cause != nullptr && (victim || !cause_is_a_victim)) return;
+    if (cause != nullptr && how_much <= blame) return;
     cause = std::move(error);
-    cause_is_a_victim = victim;
+    blame = how_much;
   }
 };
 
@@ -39,15 +42,28 @@ void RunOne(const Config& config, TaskId task, net::Transport& transport, const 
   }
 }
 
+// A divergence ends the run, whoever sees it.
+Outcome::Blame BlameOf(const Config& config, TaskId task, const std::exception_ptr& error) {
+  const bool expendable =
+      task.role == Role::kWorker && task.index > 0 && config.failure.worker_lost == WorkerLost::kContinue;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Failure& failure) {
+    if (failure.code() == ExitCode::kDiverged) return Outcome::Blame::kCause;
+  } catch (...) {
+  }
+  return expendable ? Outcome::Blame::kExpendable : Outcome::Blame::kCause;
+}
+
 // What a thread runs: nothing leaves it but through the outcome.
 void RunThread(const Config& config, TaskId task, net::Transport& transport, const LogOptions& log_options,
                const TaskOptions& options, Outcome* outcome) {
   try {
     RunOne(config, task, transport, log_options, options, outcome);
   } catch (const PeerLost&) {
-    outcome->Failed(std::current_exception(), true);
+    outcome->Failed(std::current_exception(), Outcome::Blame::kVictim);
   } catch (...) {
-    outcome->Failed(std::current_exception(), false);
+    outcome->Failed(std::current_exception(), BlameOf(config, task, std::current_exception()));
   }
 }
 

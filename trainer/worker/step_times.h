@@ -14,7 +14,7 @@ namespace dtrain {
 
 // Of a step: getting its batch; the gradient, its checks and handing it to the transport; hooks after the
 // step; what the ps held the answer back for other workers; and the rest of the time until the answer was
-// here.
+// here, with that until a fed batch was (data.split: feed).
 enum class StepPart { kData, kCompute, kHooks, kWait, kNetwork };
 constexpr size_t kStepParts = 5;
 
@@ -24,6 +24,13 @@ class StepTimes {
   void Begin(TimePoint now) { marked_ = now; }
   // The time since the last mark was spent in `part`.
   void Mark(StepPart part, TimePoint now) { step_[Index(part)] += Since(now); }
+  // The time since the last mark was spent getting a batch, of it `waited_nanos` waiting for another task.
+  void MarkBatch(TimePoint now, int64_t waited_nanos) {
+    const int64_t all = Since(now);
+    const int64_t waited = std::min(all, waited_nanos);
+    step_[Index(StepPart::kNetwork)] += waited;
+    step_[Index(StepPart::kData)] += all - waited;
+  }
   // The time since the last mark was spent until an answer came that the ps held back for `held_us`.
   void MarkAnswer(TimePoint now, int64_t held_us) {
     const int64_t all = Since(now);

@@ -90,7 +90,8 @@ void Worker::OpenSource() {
   source_ =
       MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
   if (feed_channel_) {
-    feeder_ = std::make_unique<Feeder>(config_, data_.train, std::move(feed_channel_), log_);
+    feeder_ =
+        std::make_unique<Feeder>(config_, data_.train, std::move(feed_channel_), client_.run_id(), log_);
     log_.Info("feeds the other workers their batches");
   }
 }
@@ -177,6 +178,7 @@ bool Worker::HaveStep() {
   while (client_.steps() == 0) {
     if (client_.open() > 0) {
       client_.Collect(parameters_.data());
+      times_.MarkAnswer(Clock::now(), client_.TakeHeld());
       continue;
     }
     const wire::Grant* grant =
@@ -194,7 +196,7 @@ bool Worker::HaveStep() {
 // processor, a worker or a network that is slow shows as that. A fifth time where there are hooks: they may
 // take any time.
 void Worker::Step(const Batch& batch, StepView& view) {
-  times_.Mark(StepPart::kData, Clock::now());
+  times_.MarkBatch(Clock::now(), source_->TakeWaitedNanos());
   ComputeAndPush(batch, view);
   times_.Mark(StepPart::kCompute, Clock::now());
   source_->ReadAhead();  // while the gradient is under way
@@ -232,6 +234,7 @@ void Worker::AfterStep(StepView& view) {
   recent_losses_[static_cast<size_t>(steps_here_++ % static_cast<int64_t>(recent_losses_.size()))] =
       view.loss;
   ++local_step_;
+  if (feeder_) feeder_->CheckAlive();
   activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
   if (!hooks_.empty()) {
     HookRequests requests;
@@ -271,7 +274,7 @@ double Worker::RecentLoss() const {
       static_cast<size_t>(std::min<int64_t>(steps_here_, static_cast<int64_t>(recent_losses_.size())));
   double sum = 0;
   for (size_t i = 0; i < count; ++i) sum += static_cast<double>(recent_losses_[i]);
-  return count == 0 ? 0 : sum / static_cast<double>(count);
+  return sum / static_cast<double>(count);  // of none: not a number
 }
 
 std::optional<Evaluation> Worker::Evaluate() {

@@ -1,0 +1,61 @@
+#include "trainer/ps/outbox.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "trainer/testing/fake_channel.h"
+
+namespace dtrain {
+namespace {
+
+void SendWeights(Outbox& outbox, net::NodeId to, uint64_t request) {
+  static const float kValue = 1;
+  outbox.Weights(to, request, 1, 0, 0, 0, {&kValue, sizeof kValue, nullptr, nullptr}, 0);
+}
+
+std::vector<uint64_t> Requests(const FakeChannel& channel, net::NodeId to) {
+  std::vector<uint64_t> requests;
+  for (const FakeChannel::Sent& sent : channel.sent) {
+    if (sent.to == to) requests.push_back(sent.envelope().request());
+  }
+  return requests;
+}
+
+TEST_CASE("outbox: weights for a peer that is full go out later, in their order") {
+  FakeChannel channel;
+  Outbox outbox(channel);
+  SendWeights(outbox, 2, 1);
+  channel.full = true;
+  SendWeights(outbox, 2, 2);
+  SendWeights(outbox, 4, 7);
+  SendWeights(outbox, 2, 3);
+  outbox.SendLate();
+  CHECK(channel.sent.size() == 1);
+  channel.full = false;
+  SendWeights(outbox, 2, 4);  // not before those that wait
+  CHECK(outbox.late());
+  outbox.SendLate();
+  CHECK_FALSE(outbox.late());
+  CHECK(Requests(channel, 2) == std::vector<uint64_t>{1, 2, 3, 4});
+  CHECK(Requests(channel, 4) == std::vector<uint64_t>{7});
+}
+
+TEST_CASE("outbox: what waits for a peer that is gone, or has left, is dropped") {
+  FakeChannel channel;
+  Outbox outbox(channel);
+  channel.full = true;
+  SendWeights(outbox, 2, 1);
+  SendWeights(outbox, 4, 1);
+  SendWeights(outbox, 6, 1);
+  channel.full = false;
+  channel.gone.insert(2);
+  outbox.DropLate(4);
+  outbox.SendLate();
+  CHECK_FALSE(outbox.late());
+  CHECK(channel.sent.size() == 1);
+  CHECK(channel.sent[0].to == 6);
+}
+
+}  // namespace
+}  // namespace dtrain
