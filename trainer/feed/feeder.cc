@@ -13,8 +13,9 @@ constexpr milliseconds kTick{20};
 }  // namespace
 
 Feeder::Feeder(const Config& config, std::shared_ptr<const DataSet> train,
-               std::unique_ptr<net::Channel> channel, Logger& log)
+               std::unique_ptr<net::Channel> channel, uint64_t run_id, Logger& log)
     : channel_(std::move(channel)), log_(log), server_(config, std::move(train), *channel_, log) {
+  server_.set_run_id(run_id);
   thread_ = std::thread([this] { Run(); });
 }
 

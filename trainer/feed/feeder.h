@@ -12,9 +12,10 @@ namespace dtrain {
 
 class Feeder {
  public:
-  // As for FeedServer.
+  // As for FeedServer. It serves at once, and workers that were faster have asked already: `run_id` is the
+  // run that worker 0 has joined.
   Feeder(const Config& config, std::shared_ptr<const DataSet> train, std::unique_ptr<net::Channel> channel,
-         Logger& log);
+         uint64_t run_id, Logger& log);
   ~Feeder();
   Feeder(const Feeder&) = delete;
   Feeder& operator=(const Feeder&) = delete;

@@ -90,7 +90,8 @@ void Worker::OpenSource() {
   source_ =
       MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
   if (feed_channel_) {
-    feeder_ = std::make_unique<Feeder>(config_, data_.train, std::move(feed_channel_), log_);
+    feeder_ =
+        std::make_unique<Feeder>(config_, data_.train, std::move(feed_channel_), client_.run_id(), log_);
     log_.Info("feeds the other workers their batches");
   }
 }
