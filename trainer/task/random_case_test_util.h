@@ -172,8 +172,10 @@ class CaseMaker {
     loss.step = Between(1, 12);
     // Nothing here waits for failure.detect_s, so that one which is not to come back says so. Only ps 0 hears
     // that, and in ssp every ps counts a worker until it misses it: there is one. Without a word the run
-    // cannot end before it is back; with one, and not waited for, it might.
-    loss.kind = static_cast<LossKind>(Between(1, 3));
+    // cannot end before it is back; with one, and not waited for, it might. So it might where worker 0 feeds
+    // it: it is back when it has joined, and then needs a batch of a worker 0 that is still there.
+    const bool may_be_too_late = !case_.waits() && config_.data.split == Split::kFeed;
+    loss.kind = may_be_too_late ? LossKind::kError : static_cast<LossKind>(Between(1, 3));
     loss.returns = case_.waits() || loss.kind != LossKind::kError;
     if (!loss.returns && config_.train.mode == TrainMode::kSsp) config_.cluster.ps.resize(1);
     if (loss.kind != LossKind::kTorn) return;
