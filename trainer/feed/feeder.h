@@ -12,7 +12,8 @@ namespace dtrain {
 
 class Feeder {
  public:
-  // As for FeedServer. `run_id`: whose requests are served to begin with; they may have come already.
+  // As for FeedServer. It serves at once, and workers that were faster have asked already: `run_id` is the
+  // run that worker 0 has joined.
   Feeder(const Config& config, std::shared_ptr<const DataSet> train, std::unique_ptr<net::Channel> channel,
          uint64_t run_id, Logger& log);
   ~Feeder();

@@ -1,0 +1,193 @@
+// RandomCase: a small run drawn from a seed, and what can be said of its end before it begins.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "trainer/config/determinism.h"
+#include "trainer/config/dump.h"
+#include "trainer/model/blocks.h"
+#include "trainer/task/run_task.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+
+constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max() / 64;
+
+// How a worker is lost. kGone and kTorn are what a killed process leaves: its connections close, and nothing
+// is said.
+enum class LossKind {
+  kNone,
+  kError,  // it fails, and says so to ps 0
+  kGone,   // before it sends anything of a gradient
+  kTorn,   // when it has sent some blocks of a gradient to some ps
+};
+
+struct Loss {
+  LossKind kind = LossKind::kNone;
+  int worker = 0;
+  int64_t step = 0;    // while it takes this local step, from 1
+  int64_t blocks = 0;  // kTorn: how many it has sent
+  bool returns = false;
+};
+
+struct RandomCase {
+  uint64_t seed = 0;
+  Config config;
+  Loss loss;
+  int late_worker = -1;      // started only when the run is under way; -1: none
+  int64_t late_at = 0;       // at this local step of the chief, at the latest at its end
+  int64_t repeat_every = 0;  // workers send every so manieth request twice; 0: none
+
+  int workers() const { return static_cast<int>(config.cluster.worker.size()); }
+  int ps() const { return static_cast<int>(config.cluster.ps.size()); }
+  bool sync() const { return config.train.mode == TrainMode::kSync; }
+  bool waits() const { return config.failure.worker_lost == WorkerLost::kWait; }
+  bool all_in_each_round() const { return sync() && config.train.aggregate.value_or(workers()) == workers(); }
+
+  // Local steps of the worker's own epochs.
+  int64_t OwnSteps(int worker) const {
+    if (!config.train.epochs) return kUnbounded;
+    const int64_t rows = *config.data.train.rows, batch = config.train.batch_size;
+    const bool keep = config.data.last_batch == LastBatch::kKeep;
+    const int64_t batches = keep ? (rows + batch - 1) / batch : rows / batch;
+    const int64_t own =
+        config.data.split == Split::kFull ? batches : (batches - worker + workers() - 1) / workers();
+    const int64_t towers = config.device.towers();
+    return *config.train.epochs * ((own + towers - 1) / towers);
+  }
+  // The blocks of a gradient, in the order in which a worker sends them: of each its ps.
+  std::vector<int> PsOfBlocks() const {
+    const Layout layout = MakeLayout(config, ps());
+    std::vector<int> owners;
+    for (int i = 0; i < ps(); ++i) {
+      owners.insert(owners.end(), static_cast<size_t>(BlockCount(layout.ps[static_cast<size_t>(i)])), i);
+    }
+    return owners;
+  }
+  int64_t MostSteps() const { return config.train.steps.value_or(kUnbounded); }
+};
+
+inline std::string Describe(const RandomCase& c) {
+  static constexpr const char* kLosses[] = {"none", "error", "gone", "torn"};
+  return fmt::format(
+      "seed {}; loss {}: worker {} at step {} after {} blocks, returns {}; late {} at {}; "
+      "repeats {}\n{}",
+      c.seed, kLosses[static_cast<int>(c.loss.kind)], c.loss.worker, c.loss.step, c.loss.blocks,
+      c.loss.returns, c.late_worker, c.late_at, c.repeat_every, DumpConfig(c.config));
+}
+
+// Draws a case, one question after the other.
+class CaseMaker {
+ public:
+  explicit CaseMaker(uint64_t seed) : random_(seed) { case_.seed = seed; }
+  RandomCase Make() {
+    config_ = LinearCluster(static_cast<int>(Between(1, 4)), static_cast<int>(Between(1, 5)), 0);
+    config_.failure.detect_s = 60;  // a busy machine loses nobody
+    config_.failure.startup_timeout_s = 60;
+    config_.failure.wait_s = 60;
+    config_.placement.policy = OneIn(2) ? PlacementPolicy::kBytes : PlacementPolicy::kRoundRobin;
+    if (OneIn(5)) config_.device.ids = {0, 1};
+    DrawMode();
+    DrawModel();
+    DrawOptimizer();
+    DrawData();
+    DrawTrouble();
+    return case_;
+  }
+
+ private:
+  int64_t Between(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random_.Below(counter_++, static_cast<uint64_t>(most - least + 1)));
+  }
+  bool OneIn(int64_t n) { return Between(1, n) == 1; }
+
+  void DrawMode() {
+    TrainConfig& train = config_.train;
+    train.mode = static_cast<TrainMode>(Between(0, 2));
+    train.staleness = 4;
+    if (train.mode == TrainMode::kSsp) train.staleness = Between(0, 4);
+    if (train.mode == TrainMode::kAsync && OneIn(2)) train.in_flight = Between(2, 4);
+    if (train.mode == TrainMode::kSync && OneIn(3)) train.aggregate = Between(1, case_.workers());
+  }
+  // The largest has more than one block on one ps.
+  void DrawModel() {
+    const int64_t kind = Between(1, 12);
+    wide_ = kind == 1;
+    if (kind > 6) {
+      config_.model.inputs = Between(1, 9);
+      return;
+    }
+    config_.model.kind = kind > 3 ? ModelKind::kSoftmax : ModelKind::kMlp;
+    config_.model.inputs = 784;
+    config_.model.outputs = 10;
+    if (kind <= 3) config_.model.hidden = {wide_ ? 350 : Between(2, 9)};
+    config_.data.train.name = SyntheticName::kDigits;
+  }
+  void DrawOptimizer() {
+    OptimizerConfig& optimizer = config_.train.optimizer;
+    optimizer.kind = static_cast<OptimizerKind>(Between(0, 5));
+    optimizer.learning_rate = optimizer.kind == OptimizerKind::kMomentum ? 0.001 : 0.005;
+    if (OneIn(3)) optimizer.clip_norm = 0.5;
+  }
+  void DrawData() {
+    DataConfig& data = config_.data;
+    TrainConfig& train = config_.train;
+    data.split = static_cast<Split>(Between(0, 2));
+    data.shuffle = !OneIn(4);
+    train.batch_size = Between(2, 9);
+    data.last_batch = OneIn(3) ? LastBatch::kDrop : LastBatch::kKeep;
+    const int64_t shares = case_.workers() * config_.device.towers();
+    const int64_t batches = shares + Between(0, wide_ ? 4 : 6 * case_.workers());
+    data.train.rows = batches * train.batch_size + Between(0, train.batch_size - 1);
+    const int64_t ends = Between(1, 3);
+    if (ends != 1) train.epochs = Between(1, wide_ ? 1 : 5);
+    train.steps.reset();
+    if (ends != 2) train.steps = wide_ ? Between(1, 8) : Between(1, 150);
+    if (ends == 1 && config_.model.kind == ModelKind::kLinear && OneIn(2)) data.train.rows.reset();
+  }
+  void DrawTrouble() {
+    if (OneIn(4)) case_.repeat_every = Between(1, 7);
+    const int64_t trouble = Between(1, 4);
+    if (trouble == 1 && case_.workers() > 1) {
+      case_.late_worker = case_.workers() - 1;
+      case_.late_at = Between(1, 20);
+      config_.cluster.min_workers = case_.workers() - 1;
+    } else if (trouble <= 3) {
+      DrawLoss();
+    }
+  }
+  void DrawLoss() {
+    Loss& loss = case_.loss;
+    if (OneIn(2)) config_.failure.worker_lost = WorkerLost::kWait;
+    const bool chief_may = case_.waits() && config_.data.split != Split::kFeed;
+    if (!chief_may && case_.workers() == 1) return;
+    loss.worker = static_cast<int>(Between(chief_may ? 0 : 1, case_.workers() - 1));
+    loss.step = Between(1, 12);
+    // Nothing here waits for failure.detect_s, so that one which is not to come back says so. Only ps 0 hears
+    // that, and in ssp every ps counts a worker until it misses it: there is one. Without a word the run
+    // cannot end before it is back; with one, and not waited for, it might. So it might where worker 0 feeds
+    // it: it is back when it has joined, and then needs a batch of a worker 0 that is still there.
+    const bool may_be_too_late = !case_.waits() && config_.data.split == Split::kFeed;
+    loss.kind = may_be_too_late ? LossKind::kError : static_cast<LossKind>(Between(1, 3));
+    loss.returns = case_.waits() || loss.kind != LossKind::kError;
+    if (!loss.returns && config_.train.mode == TrainMode::kSsp) config_.cluster.ps.resize(1);
+    if (loss.kind != LossKind::kTorn) return;
+    loss.blocks = Between(0, static_cast<int64_t>(case_.PsOfBlocks().size()) - 1);
+    case_.repeat_every = 0;  // so that it is known which answer is which
+  }
+
+  const CounterRandom random_;
+  uint64_t counter_ = 0;
+  bool wide_ = false;
+  RandomCase case_;
+  Config& config_ = case_.config;
+};
+
+}  // namespace dtrain
