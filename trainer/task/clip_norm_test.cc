@@ -204,7 +204,7 @@ TEST_CASE("clip norm: a round of one gradient is clipped too, and a short one is
   run.CheckWeights(0, 2, {-6, -8});
 }
 
-TEST_CASE("clip norm: a mean that is not finite is applied as it is") {
+TEST_CASE("clip norm: a mean that is not finite is applied as it is, where nobody stops at it") {
   Config config = Clipping(TwoWorkers(TrainMode::kSync), 5);
   config.hooks.stop_on_nan = false;
   TwoWorkerRun run(config);
