@@ -280,6 +280,26 @@ TEST_CASE("elastic, sync, wait: a gradient that comes again counts once, at ever
   }
 }
 
+TEST_CASE("ssp: each ps keeps an answer back for itself, whatever the gradients that others have") {
+  Config config = Elastic(TrainMode::kSsp, WorkerLost::kContinue, 2, 3);
+  config.train.staleness = 1;
+  ElasticRun run(config);
+  std::vector<std::vector<float>> gradient;  // two values; one ps has none
+  for (const Range& range : MakeLayout(config, 3).ps) gradient.emplace_back(range.size(), 1.0f);
+  for (const size_t ps : {0, 1, 2}) {
+    run.At(0).To(ps).SendPush(5, gradient[ps]);
+    REQUIRE(run.At(0).To(ps).Expect<wire::Weights>()->version() == 1);
+    run.At(0).To(ps).SendPush(6, gradient[ps]);
+  }
+  run.At(1).To(1).SendPush(5, gradient[1]);  // the way to ps 1 is the fast one
+  REQUIRE(run.At(0).To(1).Expect<wire::Weights>()->version() == 3);
+  for (const size_t ps : {0, 2}) run.At(0).CheckNothing(ps);
+  for (const size_t ps : {0, 2}) {
+    run.At(1).To(ps).SendPush(5, gradient[ps]);
+    REQUIRE(run.At(0).To(ps).Expect<wire::Weights>()->version() == 3);
+  }
+}
+
 TEST_CASE("elastic, ssp, continue: the bound does not count a lost worker") {
   ElasticRun run(Elastic(TrainMode::kSsp, WorkerLost::kContinue));
   run.At(0)->SendPush(5, {1, 1});
