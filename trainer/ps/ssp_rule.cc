@@ -110,6 +110,7 @@ void SspRule::AnswerWithinBound(int64_t block, int pusher) {
     const Clock& clock = At(worker, block);
     if (clock.held != 0 && clock.gradients <= bound) within_bound_.push_back(worker);
   }
+  if (within_bound_.empty()) return;  // as with most ticks
   const auto rank = [&](int worker) {
     return std::make_tuple(worker != pusher, At(worker, block).gradients, worker);
   };

@@ -22,26 +22,24 @@ void UpdateRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull
   Answer(member, request, pull.block());
 }
 
-uint32_t UpdateRule::Granted(Member& member, uint64_t request, int64_t block) const {
-  return IsLast(block) ? member.GrantOf(request) : 0;
-}
-
 void UpdateRule::Answer(Member& member, uint64_t request, int64_t block, Clock::duration held) {
   const ParameterShard& shard = parts_.shard;
-  const Coordinator* coordinator = parts_.coordinator;
-  const auto global_step = static_cast<uint64_t>(coordinator != nullptr ? coordinator->global_step() : 0);
-  parts_.outbox.Weights(member.node, request, shard.version(block), global_step,
-                        Granted(member, request, block), shard.checksum(block), shard.Lend(block),
-                        Micros(held));
+  SendWeights(member, request, block, shard.version(block), shard.checksum(block), shard.Lend(block), held);
 }
 
 void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block) {
   const ParameterShard& shard = parts_.shard;
+  SendWeights(member, request, block, shard.version(block) - 1, shard.previous_checksum(block),
+              shard.LendPrevious(block), {});
+}
+
+// Steps are granted with a step's last block.
+void UpdateRule::SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version,
+                             uint64_t checksum, net::LentBytes weights, Clock::duration held) {
   const Coordinator* coordinator = parts_.coordinator;
   const auto global_step = static_cast<uint64_t>(coordinator != nullptr ? coordinator->global_step() : 0);
-  parts_.outbox.Weights(member.node, request, shard.version(block) - 1, global_step,
-                        Granted(member, request, block), shard.previous_checksum(block),
-                        shard.LendPrevious(block), 0);
+  const uint32_t steps = IsLast(block) ? member.GrantOf(request) : 0;
+  parts_.outbox.Weights(member.node, request, version, global_step, steps, checksum, weights, Micros(held));
 }
 
 std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts) {

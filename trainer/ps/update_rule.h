@@ -80,11 +80,13 @@ class UpdateRule {
   void Answer(Member& member, uint64_t request, int64_t block, Clock::duration held = {});
   void AnswerPrevious(Member& member, uint64_t request, int64_t block);
   bool waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }
-  // Steps are granted with a step's last block.
-  uint32_t Granted(Member& member, uint64_t request, int64_t block) const;
   bool IsLast(int64_t block) const { return block + 1 == parts_.shard.block_count(); }
 
   const PsParts parts_;
+
+ private:
+  void SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version, uint64_t checksum,
+                   net::LentBytes weights, Clock::duration held);
 };
 
 std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts);
