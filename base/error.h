@@ -14,10 +14,12 @@ namespace dtrain {
 // The process exit codes. docs/operations: part of the contract with scripts, never renumbered.
 enum class ExitCode : int {
   kOk = 0,
-  kInternal = 1,  // our own fault, or local I/O such as a full disk
-  kUser = 2,      // usage, config, data: the user can fix it
-  kDiverged = 3,  // non-finite loss or gradient
-  kPeerLost = 4,  // a peer is gone or a deadline passed
+  kInternal = 1,       // our own fault, or local I/O such as a full disk
+  kUser = 2,           // usage, config, data: the user can fix it
+  kDiverged = 3,       // non-finite loss or gradient
+  kPeerLost = 4,       // a peer is gone or a deadline passed
+  kInterrupted = 130,  // SIGINT, and what there was is saved
+  kTerminated = 143,   // SIGTERM, the same
 };
 
 class Failure : public std::runtime_error {
@@ -52,6 +54,12 @@ class PeerLost : public Failure {
   template <typename... Args>
   explicit PeerLost(fmt::format_string<Args...> format, Args&&... args)
       : Failure(ExitCode::kPeerLost, fmt::format(format, std::forward<Args>(args)...)) {}
+};
+
+// SIGINT or SIGTERM has ended the run, and what there was of it is saved.
+class Stopped : public Failure {
+ public:
+  Stopped(int signal, const std::string& text) : Failure(static_cast<ExitCode>(128 + signal), text) {}
 };
 
 // What is said of what ended a task: a Failure's own text; that memory ran out; "internal error: ...".

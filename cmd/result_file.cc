@@ -73,6 +73,9 @@ std::string StatusOf(ExitCode code) {
       return "diverged";
     case ExitCode::kPeerLost:
       return "peer_lost";
+    case ExitCode::kInterrupted:
+    case ExitCode::kTerminated:
+      return "stopped";
     case ExitCode::kInternal:
     case ExitCode::kUser:
       return "failed";

@@ -30,6 +30,8 @@ bool PayloadFits(const wire::Envelope& envelope, const Frame& payload) {
   if (const wire::Push* push = envelope.body_as_Push()) return push->values() == nullptr;
   if (const wire::Weights* weights = envelope.body_as_Weights()) return weights->values() == nullptr;
   if (const wire::DataBatch* batch = envelope.body_as_DataBatch()) return batch->values() == nullptr;
+  if (const wire::CutPiece* piece = envelope.body_as_CutPiece()) return piece->values() == nullptr;
+  if (const wire::Restore* restore = envelope.body_as_Restore()) return restore->values() == nullptr;
   return false;
 }
 
@@ -91,6 +93,24 @@ Message Encoder::DataBatch(const Envelope& envelope, const BatchHead& head, Lent
   return message;
 }
 
+Message Encoder::CutPiece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
+                          LentBytes data) {
+  auto& builder = Begin();
+  const auto values = Inline(builder, data);
+  Message message = Finish(envelope, wire::CreateCutPiece(builder, number, piece, checksum, values));
+  message.payload = Payload(data);
+  return message;
+}
+
+Message Encoder::Restore(const Envelope& envelope, const RestoreHead& head, LentBytes data) {
+  auto& builder = Begin();
+  const auto values = Inline(builder, data);
+  Message message = Finish(
+      envelope, wire::CreateRestore(builder, head.slot, head.first, head.version, head.checksum, values));
+  message.payload = Payload(data);
+  return message;
+}
+
 Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuffers::Offset<void> body) {
   const auto root =
       wire::CreateEnvelope(builder_, envelope.run_id, envelope.run_epoch, envelope.request, type, body);
@@ -98,8 +118,9 @@ Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuff
   Message message = {Frame::Copy(builder_.GetBufferPointer(), builder_.GetSize()), Frame()};
   // What the other end would drop without a word is our own mistake, so it is found here. Tensor messages are
   // complete by construction, and frequent.
-  const bool is_tensor =
-      type == wire::Body::Push || type == wire::Body::Weights || type == wire::Body::DataBatch;
+  const bool is_tensor = type == wire::Body::Push || type == wire::Body::Weights ||
+                         type == wire::Body::DataBatch || type == wire::Body::CutPiece ||
+                         type == wire::Body::Restore;
   DT_CHECK(is_tensor || Decode(message) != nullptr, wire::EnumNameBody(type), message.header.size());
   return message;
 }
@@ -120,6 +141,10 @@ TensorView Tensor(const Message& message, const wire::Push& push) { return Tenso
 TensorView Tensor(const Message& message, const wire::Weights& weights) { return TensorOf(message, weights); }
 
 TensorView Tensor(const Message& message, const wire::DataBatch& batch) { return TensorOf(message, batch); }
+
+TensorView Tensor(const Message& message, const wire::CutPiece& piece) { return TensorOf(message, piece); }
+
+TensorView Tensor(const Message& message, const wire::Restore& restore) { return TensorOf(message, restore); }
 
 uint64_t PayloadChecksum(const void* data, size_t size) {
   const uint64_t hash = XXH3_64bits(data, size);

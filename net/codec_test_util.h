@@ -48,6 +48,28 @@ inline Message SampleRound(Encoder& encoder) {
                         wire::CreateRoundDirect(encoder.Begin(), 12, &contributors, &answered));
 }
 
+// The last ones of the Body union.
+inline void AddCheckpointMessages(Encoder& encoder, std::vector<Message>* all) {
+  const Envelope& e = kSampleEnvelope;
+  const auto add = [all](Message message) { all->push_back(std::move(message)); };
+  add(encoder.Restore(e, {1, 4, 1000, 80}, Lent(Ramp(7))));
+  add(encoder.Finish(e, wire::CreateLoadDirect(encoder.Begin(), "step-000001000")));
+  add(encoder.Finish(e, wire::CreateLoadedDirect(encoder.Begin(), "no such file")));
+  add(encoder.Finish(e, wire::CreateListCheckpoints(encoder.Begin())));
+  auto& b = encoder.Begin();
+  const std::vector<flatbuffers::Offset<flatbuffers::String>> names = {b.CreateString("step-000001000"),
+                                                                       b.CreateString("step-000000000")};
+  add(encoder.Finish(e, wire::CreateCheckpointsDirect(b, &names)));
+  add(encoder.Finish(e, wire::CreateCut(encoder.Begin(), 3, 12, true, 1000)));
+  const std::vector<uint64_t> checksums = {5, 6};
+  add(encoder.Finish(e, wire::CreateCutStateDirect(encoder.Begin(), 3, true, "disk full", &checksums)));
+  add(encoder.Finish(e, wire::CreateAskSaveDirect(encoder.Begin(), 1, 2, "run/ckpt/step-7", "disk full")));
+  add(encoder.Finish(e, wire::CreateSaveOrderDirect(encoder.Begin(), 3, 1000, "{}")));
+  add(encoder.Finish(e, wire::CreateReadCut(encoder.Begin(), 3, 8)));
+  add(encoder.CutPiece(e, 3, 8, 81, Lent(Ramp(9))));
+  add(encoder.Finish(e, wire::CreateConfirmSave(encoder.Begin(), 3, 1)));
+}
+
 // In the order of the Body union, from its first kind to its last.
 inline std::vector<Message> SampleMessages() {
   Encoder encoder;
@@ -85,6 +107,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateNeedBatch(encoder.Begin(), 2, 31)));
   add(encoder.DataBatch(e, {31, false, 3, true, 1, 2, 29, 5, 79}, Lent(Ramp(6))));
   add(encoder.Finish(e, wire::CreateStopDirect(encoder.Begin(), "no better loss")));
+  AddCheckpointMessages(encoder, &all);
   return all;
 }
 
@@ -113,6 +136,38 @@ inline uint64_t Walk(const flatbuffers::Vector<const wire::Exchange*>* exchanges
   if (exchanges == nullptr) return sum;
   for (const wire::Exchange* exchange : *exchanges) sum += exchange->incarnation() + exchange->worker();
   return sum;
+}
+
+inline uint64_t Walk(const flatbuffers::String* text) { return text == nullptr ? 0 : Walk(*text); }
+
+// The messages about checkpoints.
+inline uint64_t WalkCheckpoint(const Message& message, const wire::Envelope& e) {
+  switch (e.body_type()) {
+    case wire::Body::Initialised:
+      return Walk(e.body_as_Initialised()->restored()) + Walk(e.body_as_Initialised()->positions());
+    case wire::Body::Restore:
+      return Walk(Tensor(message, *e.body_as_Restore())) + e.body_as_Restore()->version();
+    case wire::Body::Load:
+      return Walk(e.body_as_Load()->name());
+    case wire::Body::Loaded:
+      return Walk(e.body_as_Loaded()->error());
+    case wire::Body::Checkpoints: {
+      uint64_t sum = 0;
+      if (e.body_as_Checkpoints()->names() == nullptr) return sum;
+      for (const flatbuffers::String* name : *e.body_as_Checkpoints()->names()) sum += Walk(name);
+      return sum;
+    }
+    case wire::Body::CutState:
+      return Walk(e.body_as_CutState()->error()) + Walk(e.body_as_CutState()->checksums());
+    case wire::Body::AskSave:
+      return Walk(e.body_as_AskSave()->path()) + Walk(e.body_as_AskSave()->error());
+    case wire::Body::SaveOrder:
+      return Walk(e.body_as_SaveOrder()->positions()) + e.body_as_SaveOrder()->step();
+    case wire::Body::CutPiece:
+      return Walk(Tensor(message, *e.body_as_CutPiece())) + e.body_as_CutPiece()->checksum();
+    default:
+      return 0;
+  }
 }
 
 inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
@@ -169,7 +224,7 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
     case wire::Body::Stop:
       return sum + Walk(*e.body_as_Stop()->reason());
     default:
-      return sum;
+      return sum + WalkCheckpoint(message, e);
   }
 }
 

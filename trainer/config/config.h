@@ -31,6 +31,9 @@ enum class PlacementPolicy { kBytes, kRoundRobin, kPin };
 enum class EvalOn { kTest, kValidation };
 enum class EvalBy { kChief, kAll };
 enum class WorkerLost { kContinue, kWait, kFail };
+enum class PsLost { kWait, kFail };
+enum class OnSigterm { kSaveAndEnd, kLeave };
+enum class CheckpointWriter { kChief, kPs };
 
 struct ClusterConfig {
   std::vector<std::string> ps;         // addresses, "host:port"
@@ -133,12 +136,22 @@ struct DeviceConfig {
   int64_t towers() const { return static_cast<int64_t>(ids.size()); }
 };
 
+struct CheckpointConfig {
+  std::string dir;              // empty: none are written
+  double every_secs = 600;      // 0: not by time
+  int64_t every_steps = 0;      // global steps; 0: not by steps
+  int64_t keep = 5;             // the newest ones
+  std::string resume = "auto";  // auto, never, or the path of one checkpoint
+  CheckpointWriter writer = CheckpointWriter::kChief;
+};
+
 struct EvalConfig {
   EvalOn on = EvalOn::kTest;
   int64_t every_steps = 0;  // local steps of the chief; 0: none
   bool at_end = true;
   EvalBy by = EvalBy::kChief;
-  int64_t patience = 0;  // evaluations without a better loss, after which the run ends; 0: never
+  int64_t patience = 0;    // evaluations without a better loss, after which the run ends; 0: never
+  bool keep_best = false;  // the checkpoint of the smallest loss
 };
 
 struct HooksConfig {
@@ -158,7 +171,12 @@ struct FailureConfig {
   double detect_s = 10;
   double startup_timeout_s = 120;
   WorkerLost worker_lost = WorkerLost::kContinue;
+  PsLost ps_lost = PsLost::kWait;
   double wait_s = 300;
+  int64_t restarts = 0;  // of one child of `dtrain local`
+  OnSigterm on_sigterm = OnSigterm::kSaveAndEnd;
+  double grace_s = 30;
+  int64_t peer_lost_exit = 4;
 };
 
 struct NetConfig {
@@ -185,6 +203,7 @@ struct Config {
   TrainConfig train;
   PlacementConfig placement;
   DeviceConfig device;
+  CheckpointConfig checkpoint;
   EvalConfig eval;
   HooksConfig hooks;
   SummaryConfig summary;
@@ -193,6 +212,11 @@ struct Config {
   LogConfig log;
   SecurityConfig security;
 };
+
+// Whether the run goes on after a ps was lost: all go back to the newest checkpoint.
+inline bool RecoversPs(const Config& config) {
+  return !config.checkpoint.dir.empty() && config.failure.ps_lost == PsLost::kWait;
+}
 
 // A label column given by number: the first column is 0. Unset: `label` is a name.
 std::optional<int64_t> ColumnNumber(const std::string& label);

@@ -245,6 +245,9 @@ std::vector<Field> RunningFields() {
              "After so many evaluations of eval.every_steps in a row without a smaller loss the run ends "
              "early; 0: never.")
           .Unit("evaluations"),
+      Flag(DT_KEY(eval.keep_best), kRun,
+           "Write a checkpoint after each evaluation of eval.every_steps with the smallest loss so far, and "
+           "keep the last of those beside checkpoint.keep."),
       Flag(DT_KEY(hooks.stop_on_nan), kRun,
            "Check every loss and every gradient, at the worker and at the ps, and end the run with "
            "exit code 3 where one is not finite."),
@@ -274,9 +277,53 @@ std::vector<Field> RunningFields() {
           "When a worker is lost during the run. continue: it goes on without it; wait: it does not end, and "
           "sync has no round, until it is back; fail: the run ends with exit code 4. Without worker 0 no run "
           "goes on."),
+      Choice(DT_KEY(failure.ps_lost), kRun, {{"wait", PsLost::kWait}, {"fail", PsLost::kFail}},
+             "When a ps is lost during the run. wait: until it is back; then all go on from the newest "
+             "checkpoint, which needs checkpoint.dir; fail: the run ends with exit code 4."),
       Number(DT_KEY(failure.wait_s), kRun, {0, kMostSeconds, true},
              "How many seconds a run waits for a lost task before it ends with exit code 4.")
           .Unit("seconds"),
+      Number(DT_KEY(failure.restarts), kTask, kFromZero,
+             "How often `dtrain local` starts each of its tasks again that has failed or was lost.")
+          .Unit("restarts"),
+      Choice(
+          DT_KEY(failure.on_sigterm), kTask,
+          {{"save_and_end", OnSigterm::kSaveAndEnd}, {"leave", OnSigterm::kLeave}},
+          "What SIGTERM does. save_and_end: a checkpoint, and the whole run ends with exit code 143; leave: "
+          "only this task goes, if it is a worker other than worker 0."),
+      Number(DT_KEY(failure.grace_s), kRun, {0, kMostSeconds, true},
+             "How many seconds a run has to save and end after SIGTERM or SIGINT.")
+          .Unit("seconds"),
+      Number(DT_KEY(failure.peer_lost_exit), kTask, {1, 255},
+             "The exit code for a lost peer or a deadline: another than 4 where a scheduler wants it.")
+          .Try("138"),
+  };
+}
+
+std::vector<Field> CheckpointFields() {
+  return {
+      Row(DT_KEY(checkpoint.dir), FieldType::kOutputPath, kTask,
+          "A directory for checkpoints (docs/checkpoint.md). Set it for every task. Without it a lost ps "
+          "ends "
+          "the run, and so does a signal, with nothing saved.")
+          .Try("run/ckpt")
+          .Unset("none are written"),
+      Number(DT_KEY(checkpoint.every_secs), kRun, {0, kMostSeconds},
+             "A checkpoint every N seconds; 0: not by time. One is written at the start, one at the end.")
+          .Unit("seconds"),
+      Number(DT_KEY(checkpoint.every_steps), kRun, kFromZero,
+             "A checkpoint every N global steps; 0: not by steps.")
+          .Unit("global steps"),
+      Number(DT_KEY(checkpoint.keep), kRun, kFromOne, "How many checkpoints are kept: the newest.")
+          .Unit("checkpoints"),
+      Row(DT_KEY(checkpoint.resume), FieldType::kText, kTask,
+          "auto: a run begins with the newest complete checkpoint in checkpoint.dir, if there is one; never: "
+          "with initial values; a path: with that checkpoint.")
+          .Unit("auto, never or a path"),
+      Choice(DT_KEY(checkpoint.writer), kRun,
+             {{"chief", CheckpointWriter::kChief}, {"ps", CheckpointWriter::kPs}},
+             "chief: the chief writes all of it to its own disk; ps: each ps writes its part, to one "
+             "directory that all of them see."),
   };
 }
 
@@ -326,12 +373,13 @@ std::vector<Field> HostFields() {
 
 std::vector<Field> AllFields() {
   std::vector<Field> all = ClusterFields();
-  for (const auto& part : {ModelFields(),
-                           SourceFields(
-                               "data.train", [](auto& config) -> auto& { return config.data.train; }),
-                           SourceFields(
-                               "data.test", [](auto& config) -> auto& { return config.data.test; }),
-                           DataFields(), TrainFields(), RunningFields(), SummaryFields(), HostFields()}) {
+  for (const auto& part :
+       {ModelFields(),
+        SourceFields(
+            "data.train", [](auto& config) -> auto& { return config.data.train; }),
+        SourceFields(
+            "data.test", [](auto& config) -> auto& { return config.data.test; }),
+        DataFields(), TrainFields(), RunningFields(), CheckpointFields(), SummaryFields(), HostFields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -46,6 +46,7 @@ class Rules {
   void CheckFeed();
   void CheckRows();
   void CheckEvaluation();
+  void CheckCheckpoint();
   void CheckOutputs();
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
   void CheckCsv();
@@ -93,6 +94,7 @@ Config Rules::Run(bool cluster_optional) {
   CheckFeed();
   CheckRows();
   CheckEvaluation();
+  CheckCheckpoint();
   CheckOutputs();
   CheckTargets("data.train", config_.data.train);
   CheckTargets("data.test", config_.data.test);
@@ -274,6 +276,17 @@ void Rules::CheckEvaluation() {
   if (eval.patience > 0 && eval.every_steps == 0 && !Bad("eval.every_steps") && !Bad("eval.patience")) {
     Refuse("eval.patience",
            "counts the evaluations of eval.every_steps, which is 0. Try eval.every_steps: 100.");
+  }
+}
+
+void Rules::CheckCheckpoint() {
+  if (!config_.eval.keep_best) return;
+  if (config_.eval.every_steps == 0 && !Bad("eval.every_steps")) {
+    Refuse("eval.keep_best",
+           "is about the evaluations of eval.every_steps, which is 0. Try eval.every_steps: 100.");
+  }
+  if (config_.checkpoint.dir.empty() && !Bad("checkpoint.dir")) {
+    Refuse("eval.keep_best", "needs checkpoint.dir. Try checkpoint.dir: run/ckpt.");
   }
 }
 

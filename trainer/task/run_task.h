@@ -7,6 +7,7 @@
 
 #include "base/exit_hooks.h"
 #include "base/log.h"
+#include "base/stop_request.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
 #include "trainer/hooks/hook.h"
@@ -21,6 +22,7 @@ struct TaskOptions {
   std::function<void()> on_begun;   // a worker's: called when it has its first weights
   ExitHooks* exit_hooks = nullptr;  // where tasks register what they gather in memory; null: nowhere
   HookFactory more_hooks;           // of a worker, for tests; empty: none
+  const StopRequest* stop = nullptr;  // looked at while the task runs; null: nobody asks it to stop
 };
 
 // Once in a process, before its first task: limits the threads of matrix products to device.threads.
