@@ -56,12 +56,6 @@ class PeerLost : public Failure {
       : Failure(ExitCode::kPeerLost, fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
-// SIGINT or SIGTERM has ended the run, and what there was of it is saved.
-class Stopped : public Failure {
- public:
-  Stopped(int signal, const std::string& text) : Failure(static_cast<ExitCode>(128 + signal), text) {}
-};
-
 // What is said of what ended a task: a Failure's own text; that memory ran out; "internal error: ...".
 std::string FailureText(const std::exception& error);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/signal_name.h"
 #include "cmd/exit_deadline.h"
 
 namespace dtrain {

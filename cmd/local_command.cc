@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/signal_name.h"
 #include "cmd/end_on_signal.h"
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/signal_name.h"
 #include "cmd/signal_pipe.h"
 
 namespace dtrain {

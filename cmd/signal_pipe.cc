@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -47,11 +46,6 @@ SignalPipe::~SignalPipe() {
 int SignalPipe::Take() {
   unsigned char byte = 0;
   return read(read_fd_, &byte, 1) == 1 ? byte : 0;
-}
-
-std::string SignalName(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
 }  // namespace dtrain

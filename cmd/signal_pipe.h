@@ -4,7 +4,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <string>
 #include <vector>
 
 namespace dtrain {
@@ -25,8 +24,5 @@ class SignalPipe {
   std::vector<int> signals_;
   int read_fd_ = -1;
 };
-
-// "SIGKILL"; "signal 35" where there is no name.
-std::string SignalName(int signal);
 
 }  // namespace dtrain

@@ -41,7 +41,7 @@ struct HookRequests {
 class Hook {
  public:
   virtual ~Hook() = default;
-  // The first weights are here; the first step comes next.
+  // The first weights are here, at the start or after the run went back to a checkpoint; a step comes next.
   virtual void Begin(const StepView&) {}
   // There is a batch; its gradient comes next.
   virtual void BeforeStep(const StepView&, HookRequests*) {}

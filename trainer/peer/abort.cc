@@ -1,6 +1,17 @@
 #include "trainer/peer/abort.h"
 
+#include "base/signal_name.h"
+
 namespace dtrain {
+
+flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& builder, int exit_code,
+                                             TaskId task, const std::string& text,
+                                             const RunSummary* summary) {
+  const auto short_text = builder.CreateString(ShortText(text));
+  const auto results = summary == nullptr ? 0 : builder.CreateString(ToWireJson(*summary));
+  return wire::CreateAbort(builder, exit_code, task.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
+                           static_cast<uint32_t>(task.index), short_text, results);
+}
 
 std::string AbortText(const ClusterConfig& cluster, const wire::Abort& abort) {
   const TaskId task{abort.role() == wire::Role::Ps ? Role::kPs : Role::kWorker,
@@ -9,6 +20,32 @@ std::string AbortText(const ClusterConfig& cluster, const wire::Abort& abort) {
   const std::string name = abort.index() < count ? TaskNameAndAddress(cluster, task) : TaskName(task);
   return fmt::format("{} ended the run with exit code {}: {}", name, abort.exit_code(),
                      abort.text()->c_str());
+}
+
+void ThrowAbort(const ClusterConfig& cluster, const wire::Abort& abort) {
+  RunSummary summary;
+  if (abort.summary() == nullptr || !FromWireJson(abort.summary()->str(), &summary)) {
+    throw PeerLost("{}", AbortText(cluster, abort));
+  }
+  const int code = abort.exit_code();
+  const bool of_signal =
+      code == static_cast<int>(ExitCode::kInterrupted) || code == static_cast<int>(ExitCode::kTerminated);
+  throw RunStopped(of_signal ? static_cast<ExitCode>(code) : ExitCode::kInternal,
+                   ShortText(abort.text()->str()), std::move(summary));
+}
+
+void StopAlone(const Config& config, int signal) {
+  RunSummary summary;
+  summary.status = "stopped";
+  if (config.checkpoint.dir.empty()) {
+    throw RunStopped(
+        ExitCode::kInternal,
+        fmt::format("stopped by {}; nothing was saved: there is no checkpoint.dir", SignalName(signal)),
+        std::move(summary));
+  }
+  throw RunStopped(static_cast<ExitCode>(128 + signal),
+                   fmt::format("stopped by {} before this task had joined the run", SignalName(signal)),
+                   std::move(summary));
 }
 
 }  // namespace dtrain

@@ -7,16 +7,21 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/peer/short_text.h"
+#include "trainer/task/run_summary.h"
 
 namespace dtrain {
 
-inline flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& builder, int exit_code,
-                                                    TaskId task, const std::string& text) {
-  return wire::CreateAbort(builder, exit_code, task.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
-                           static_cast<uint32_t>(task.index), builder.CreateString(ShortText(text)));
-}
+// `summary`: of a run that was stopped; null: of one that failed.
+flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& builder, int exit_code,
+                                             TaskId task, const std::string& text,
+                                             const RunSummary* summary = nullptr);
 
 // "worker 1 (10.0.0.4:9002) ended the run with exit code 2: ...".
 std::string AbortText(const ClusterConfig& cluster, const wire::Abort& abort);
+// As the failure of whoever hears it: PeerLost, or RunStopped with the exit code that it names.
+[[noreturn]] void ThrowAbort(const ClusterConfig& cluster, const wire::Abort& abort);
+
+// A task that is asked to stop before it has found ps 0. Throws RunStopped.
+[[noreturn]] void StopAlone(const Config& config, int signal);
 
 }  // namespace dtrain

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/stop_request.h"
+
 namespace dtrain {
 
 struct Activity {
@@ -14,6 +16,10 @@ struct Activity {
   // itself.
   std::atomic<uint64_t> steps{0};
   std::atomic<uint64_t> own_nanos{0};
+  // Set before the heartbeats begin; null: nobody asks this task to stop, or it sees to that itself.
+  const StopRequest* stop = nullptr;
+
+  int stop_signal() const { return stop == nullptr ? 0 : stop->signal(); }
 };
 
 }  // namespace dtrain

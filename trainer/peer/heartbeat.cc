@@ -9,6 +9,8 @@ namespace {
 
 // Longer than a channel waits between two attempts to connect.
 constexpr milliseconds kFirstBeatPatience{3000};
+// How often a signal is looked for, which the next beat then carries at once.
+constexpr milliseconds kLook{50};
 
 }  // namespace
 
@@ -22,7 +24,8 @@ Heartbeat::Heartbeat(net::Transport& transport, const std::vector<Target>& targe
       interval_(Interval(detect_s)),
       activity_(activity),
       channel_(transport.NewChannel()),
-      silent_beats_(targets.size()) {
+      silent_beats_(targets.size()),
+      refused_(targets.size()) {
   for (const Target& target : targets) {
     nodes_.push_back(target.node | 1);
     channel_->Connect(nodes_.back(), target.address);
@@ -40,12 +43,21 @@ Heartbeat::~Heartbeat() {
 }
 
 void Heartbeat::Watch(size_t target) {
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    refused_[target] = RunId();
+  }
   silent_beats_[target].store(-static_cast<int>(kFirstBeatPatience / interval_));
 }
 
 double Heartbeat::SilentSeconds(size_t target) const {
   return static_cast<double>(std::max(silent_beats_[target].load(), 0)) * 1e-3 *
          static_cast<double>(interval_.count());
+}
+
+bool Heartbeat::Left(size_t target, RunId run) const {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return refused_[target].known() && refused_[target] != run;
 }
 
 std::string Heartbeat::status() const {
@@ -55,16 +67,23 @@ std::string Heartbeat::status() const {
 
 void Heartbeat::Run() {
   std::unique_lock<std::mutex> hold(mutex_);
+  int told_signal = 0;
+  TimePoint next_beat;
   while (!stop_) {
     hold.unlock();
     Drain();
-    SendBeats();
+    const int signal = activity_.stop_signal();
+    if (const TimePoint now = Clock::now(); now >= next_beat || signal != told_signal) {
+      SendBeats(signal);
+      next_beat = now + interval_;
+      told_signal = signal;
+    }
     hold.lock();
-    stop_changed_.wait_for(hold, interval_, [this] { return stop_; });
+    stop_changed_.wait_for(hold, std::min(interval_, kLook), [this] { return stop_; });
   }
 }
 
-void Heartbeat::SendBeats() {
+void Heartbeat::SendBeats(int signal) {
   net::Encoder encoder;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     silent_beats_[i].fetch_add(1);
@@ -73,7 +92,7 @@ void Heartbeat::SendBeats() {
     const uint64_t steps = activity_.steps.load(), own_us = activity_.own_nanos.load() / 1000;
     net::Message beat =
         encoder.Finish({0, 0, 0}, wire::CreateHeartbeat(builder, what, activity_.progress.load(),
-                                                        builder.CreateString(""), 0, steps, own_us));
+                                                        builder.CreateString(""), 0, steps, own_us, signal));
     channel_->Send(nodes_[i], beat);
   }
 }
@@ -86,13 +105,23 @@ void Heartbeat::Drain() {
     if (envelope == nullptr) continue;
     const auto found = std::find(nodes_.begin(), nodes_.end(), from);
     if (found == nodes_.end()) continue;
-    silent_beats_[static_cast<size_t>(found - nodes_.begin())].store(0);
-    const wire::Heartbeat* beat = envelope->body_as_Heartbeat();
-    if (found != nodes_.begin() || beat == nullptr) continue;
-    workers_.store(static_cast<int>(beat->workers()), std::memory_order_relaxed);
-    std::lock_guard<std::mutex> hold(mutex_);
-    status_ = beat->status()->str();
+    Take(static_cast<size_t>(found - nodes_.begin()), *envelope);
   }
+}
+
+void Heartbeat::Take(size_t target, const wire::Envelope& envelope) {
+  silent_beats_[target].store(0);
+  if (const wire::Refuse* refuse = envelope.body_as_Refuse()) {
+    if (refuse->reason() != wire::Reason::Run) return;
+    std::lock_guard<std::mutex> hold(mutex_);
+    refused_[target] = RunIdOf(envelope);
+    return;
+  }
+  const wire::Heartbeat* beat = envelope.body_as_Heartbeat();
+  if (target != 0 || beat == nullptr) return;
+  workers_.store(static_cast<int>(beat->workers()), std::memory_order_relaxed);
+  std::lock_guard<std::mutex> hold(mutex_);
+  status_ = beat->status()->str();
 }
 
 }  // namespace dtrain

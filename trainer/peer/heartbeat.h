@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "net/channel.h"
 #include "trainer/peer/activity.h"
+#include "trainer/peer/run_id.h"
 
 namespace dtrain {
 
@@ -39,14 +40,18 @@ class Heartbeat {
   std::string status() const;
   // How many workers ps 0 said last that it has; 0 before it said so. Thread: any.
   int workers() const { return workers_.load(std::memory_order_relaxed); }
+  // Whether the target has said since Watch() that it is of another run than `run`, or has gone back to a
+  // checkpoint. Its notice on the main connection may have been lost.
+  bool Left(size_t target, RunId run) const;
 
   // How often a beat goes out, for a given detect_s.
   static milliseconds Interval(double detect_s);
 
  private:
   void Run();
-  void SendBeats();
+  void SendBeats(int signal);
   void Drain();
+  void Take(size_t target, const wire::Envelope& envelope);
 
   const double detect_s_;
   const milliseconds interval_;
@@ -58,6 +63,7 @@ class Heartbeat {
   std::condition_variable stop_changed_;
   bool stop_ = false;
   std::string status_;
+  std::vector<RunId> refused_;  // by target: the run in which it did not know this task
   std::atomic<int> workers_{0};
   std::thread thread_;
 };

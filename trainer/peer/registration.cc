@@ -57,7 +57,7 @@ void Registration::SayHello() {
   const auto host = builder.CreateString(HostId());
   const auto version = builder.CreateString(kVersion);
   net::Message hello = encoder_.Finish(
-      {run_id_, 0, 0},
+      run_.Envelope(0),
       wire::CreateHello(builder, net::kProtocol,
                         self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
                         static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps_index_), address,
@@ -65,9 +65,9 @@ void Registration::SayHello() {
   channel_.Send(link_.node(), hello);  // not connected yet: said again soon
 }
 
-void Registration::OnWelcome(uint64_t run_id) {
+void Registration::OnWelcome(RunId run) {
   welcomed_ = true;
-  run_id_ = run_id;
+  run_ = run;
 }
 
 void Registration::OnRefuse(const wire::Refuse& refuse) {

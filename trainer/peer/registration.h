@@ -9,6 +9,7 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/peer/peer_link.h"
+#include "trainer/peer/run_id.h"
 
 namespace dtrain {
 
@@ -23,10 +24,10 @@ class Registration {
   const PeerLink& link() const { return link_; }
   const std::string& address() const { return address_; }
   bool welcomed() const { return welcomed_; }
-  uint64_t run_id() const { return run_id_; }
+  RunId run() const { return run_; }
 
   void SayHello();
-  void OnWelcome(uint64_t run_id);
+  void OnWelcome(RunId run);
   // Reasons that may pass are kept for Waiting(); others throw UserError with the ps's own words.
   void OnRefuse(const wire::Refuse& refuse);
   void Forget() { welcomed_ = false; }
@@ -50,7 +51,7 @@ class Registration {
   net::Encoder encoder_;
   PeerLink link_;
   bool welcomed_ = false;
-  uint64_t run_id_ = 0;
+  RunId run_;
   std::string last_refusal_;
   TimePoint refused_;
 };

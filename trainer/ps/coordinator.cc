@@ -17,6 +17,9 @@ constexpr milliseconds kStatusEvery{5000};
 constexpr size_t kLongestReport = 256 * 1024;
 // The summary, which has to fit into a header.
 constexpr size_t kLongestEnd = net::kMaxHeaderBytes - 64 * 1024;
+// What a peer says of a loss is bounded, so that sums of it fit.
+constexpr uint64_t kMostQuietMs = 1000000000;
+constexpr uint64_t kMostSteps = (uint64_t{1} << 62) - 1;
 // How long ps 0 stays after the end for those who have not said Bye.
 constexpr milliseconds kFarewell{3000};
 
@@ -24,11 +27,13 @@ milliseconds Seconds(double seconds) { return milliseconds(static_cast<int64_t>(
 
 }  // namespace
 
-Coordinator::Coordinator(const Config& config, Membership& members, Outbox& outbox, Logger& log)
+Coordinator::Coordinator(const Config& config, Membership& members, Outbox& outbox, Logger& log,
+                         RunHistory& history)
     : config_(config),
       members_(members),
       outbox_(outbox),
       log_(log),
+      history_(history),
       grants_(config.train.steps),
       standings_(members.all().size()),
       begun_(Clock::now()),
@@ -51,10 +56,10 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
   const uint64_t number = request.request();
   switch (request.body_type()) {
     case Body::Ready:
-      OnReady(member, number);
+      OnReady(member, number, *request.body_as_Ready());
       return true;
     case Body::Initialised:
-      OnInitialised(member, number);
+      OnInitialised(member, number, *request.body_as_Initialised());
       return true;
     case Body::NeedStep:
       OnNeedStep(member, number);
@@ -79,9 +84,10 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
   }
 }
 
-void Coordinator::OnReady(Member& member, uint64_t request) {
+void Coordinator::OnReady(Member& member, uint64_t request, const wire::Ready& ready) {
   Standing& standing = StandingOf(member);
   standing.ready = true;
+  if (phase_ == Phase::kJoining && ready.returning()) NoteReturning(ready);
   if (phase_ == Phase::kRunning || phase_ == Phase::kEnded) {
     Start(member, request, false);
   } else if (phase_ == Phase::kInitialising && IsChief(member)) {
@@ -90,6 +96,40 @@ void Coordinator::OnReady(Member& member, uint64_t request) {
     standing.ready_request = request;
     BeginWhenEnoughAreReady();
   }
+}
+
+// It was in this run before ps 0 was: the run goes on, and what it knows of the loss is all there is.
+void Coordinator::NoteReturning(const wire::Ready& ready) {
+  const auto quiet = milliseconds(static_cast<int64_t>(std::min<uint64_t>(ready.quiet_ms(), kMostQuietMs)));
+  if (!history_.begun || history_.lost_since > Clock::now() - quiet)
+    history_.lost_since = Clock::now() - quiet;
+  history_.begun = true;
+  history_.lost_step = std::max(history_.lost_step, static_cast<int64_t>(ready.global_step() & kMostSteps));
+}
+
+void Coordinator::NoteLoss() {
+  history_.lost_step = std::max(history_.lost_step, global_step());
+  if (history_.lost_since == TimePoint()) history_.lost_since = Clock::now();
+  history_.disturbed |= disturbed_;
+  history_.here.clear();
+  for (const Member& member : members_.all()) {
+    if (member.task.role == Role::kWorker) history_.here.push_back(StandingOf(member).takes_part);
+  }
+}
+
+// How many workers a run needs to begin, or to go on: then those that took part, for some time; after that it
+// goes on without those that it can do without.
+int64_t Coordinator::LeastToBegin(TimePoint now) const {
+  if (!history_.begun) return members_.least_workers();
+  const auto workers = static_cast<int64_t>(config_.cluster.worker.size());
+  if (config_.failure.worker_lost == WorkerLost::kWait) {
+    return std::max(members_.least_workers(), std::count(history_.here.begin(), history_.here.end(), true));
+  }
+  const bool waited_long =
+      others_ready_ != TimePoint() && now - others_ready_ > 2 * Seconds(config_.failure.detect_s);
+  if (waited_long && config_.failure.worker_lost == WorkerLost::kContinue) return 1;
+  if (history_.here.empty()) return members_.least_workers();
+  return std::clamp<int64_t>(std::count(history_.here.begin(), history_.here.end(), true), 1, workers);
 }
 
 void Coordinator::BeginWhenEnoughAreReady() {
@@ -102,10 +142,12 @@ void Coordinator::BeginWhenEnoughAreReady() {
     ready += is_ready ? 1 : 0;
     workers += is_ready && worker ? 1 : 0;
   }
-  if (workers < members_.least_workers()) return;
+  const TimePoint now = Clock::now();
+  if (others_ready_ == TimePoint()) others_ready_ = now;
+  if (workers < LeastToBegin(now)) return;
   phase_ = Phase::kInitialising;
   const size_t all = members_.all().size();
-  disturbed_ = ready < all;
+  disturbed_ = history_.disturbed || ready < all;
   log_.Info("{} {} tasks are here after {:.2f} s{}", ready < all ? fmt::format("{} of", ready + 1) : "all",
             all + 1, SecondsSince(begun_), ready < all ? "; the others may join at any time" : "");
   for (Member& member : members_.all()) {
@@ -145,7 +187,8 @@ void Coordinator::Start(Member& member, uint64_t request, bool initialise) {
   const std::vector<uint32_t> together = StartingTogether();
   outbox_.Send(member.node, request, [&](auto& builder) {
     return wire::CreateStart(builder, steps, initialise, static_cast<uint64_t>(point.local_step),
-                             builder.CreateVector(together), point.clock, point.resume, point.version);
+                             builder.CreateVector(together), point.clock, point.resume, point.version, false,
+                             history_.begun);
   });
 }
 
@@ -156,10 +199,15 @@ void Coordinator::SendOver(const Member& member, uint64_t request) {
   });
 }
 
-void Coordinator::OnInitialised(Member& member, uint64_t request) {
+void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::Initialised&) {
   if (!IsChief(member)) return;
   outbox_.Ack(member.node, request);
   if (phase_ != Phase::kInitialising) return;
+  history_.begun = true;
+  StartAll();
+}
+
+void Coordinator::StartAll() {
   phase_ = Phase::kRunning;
   for (Member& other : members_.all()) {
     if (const uint64_t waiting = StandingOf(other).ready_request) Start(other, waiting, false);
@@ -184,9 +232,19 @@ void Coordinator::RoundApplied() {
 }
 
 void Coordinator::CountStep() {
-  if (global_step() == 0) first_applied_nanos_ = WallNanos();
+  if (first_applied_nanos_ == 0) first_applied_nanos_ = WallNanos();
+  if (history_.lost_since != TimePoint()) NoteRecovered();
   grants_.Applied();
   if (grants_.over()) ServeWaitingSteps();
+}
+
+// The first step after a loss.
+void Coordinator::NoteRecovered() {
+  const int64_t lost = std::max<int64_t>(0, history_.lost_step - global_step());
+  log_.Info("stepping again {:.2f} s after the loss, from global step {}: {} of {} lost",
+            SecondsSince(history_.lost_since), global_step(), Plural(lost, "step"), history_.lost_step);
+  history_.lost_since = TimePoint();
+  history_.lost_step = 0;
 }
 
 void Coordinator::EndEarly(std::optional<int64_t> rounds) {
@@ -348,7 +406,7 @@ void Coordinator::Left(Member& member) {
 
 Coordinator::Loss Coordinator::WhatIfLost(const Member& member) const {
   if (!begun()) return Loss::kGoesOn;
-  if (member.task.role == Role::kPs) return Loss::kEnds;
+  if (member.task.role == Role::kPs) return RecoversPs(config_) ? Loss::kRollsBack : Loss::kEnds;
   const Standing& standing = StandingOf(member);
   // Nobody else has data then, and those that it fed have given up by the time it is back.
   if (IsChief(member) && FeedsOthers(config_)) return Loss::kEnds;
@@ -396,11 +454,13 @@ void Coordinator::CheckLost(TimePoint now) {
 }
 
 void Coordinator::CheckStart(TimePoint now) {
-  const std::string missing = members_.Missing();
-  if (!missing.empty() && now - begun_ > Seconds(config_.failure.startup_timeout_s)) {
-    throw PeerLost(
-        "not all tasks came in {} s (failure.startup_timeout_s); {}. Start them, or look at their logs.",
-        config_.failure.startup_timeout_s, Status());
+  BeginWhenEnoughAreReady();
+  if (phase_ != Phase::kJoining) return;
+  const char* const key = history_.begun ? "failure.wait_s" : "failure.startup_timeout_s";
+  const double most = history_.begun ? config_.failure.wait_s : config_.failure.startup_timeout_s;
+  if (!members_.Missing().empty() && now - begun_ > Seconds(most)) {
+    throw PeerLost("not all tasks came in {} s ({}); {}. Start them, or look at their logs.", most, key,
+                   Status());
   }
   if (now < next_status_) return;
   next_status_ = now + kStatusEvery;

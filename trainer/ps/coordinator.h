@@ -15,6 +15,7 @@
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/round_desk.h"
+#include "trainer/ps/run_history.h"
 #include "trainer/ps/start_point.h"
 #include "trainer/ps/step_grants.h"
 #include "trainer/ps/worker_result.h"
@@ -24,7 +25,8 @@ namespace dtrain {
 
 class Coordinator {
  public:
-  Coordinator(const Config& config, Membership& members, Outbox& outbox, Logger& log);
+  // `history`: what this run was before it went back to a checkpoint, if it did.
+  Coordinator(const Config& config, Membership& members, Outbox& outbox, Logger& log, RunHistory& history);
   // Where a worker that is told to start begins is for the update rule to say. Set before anything is
   // handled.
   void set_start_point(std::function<StartPoint(Member&)> start_point) {
@@ -54,8 +56,10 @@ class Coordinator {
   // A task is gone or replaced: its open steps are granted again.
   void Left(Member& member);
   // What the loss of this task means for the run now.
-  enum class Loss { kEnds, kGoesOn, kWaits };
+  enum class Loss { kEnds, kGoesOn, kWaits, kRollsBack };
   Loss WhatIfLost(const Member& member) const;
+  // The run goes back to a checkpoint now: notes in the history where it was.
+  void NoteLoss();
 
   // Deadlines of the start and of lost workers, and the start's status line. Throws PeerLost naming who is
   // missing.
@@ -93,8 +97,11 @@ class Coordinator {
 
   Standing& StandingOf(const Member& member);
   const Standing& StandingOf(const Member& member) const;
-  void OnReady(Member& member, uint64_t request);
-  void OnInitialised(Member& member, uint64_t request);
+  void OnReady(Member& member, uint64_t request, const wire::Ready& ready);
+  void OnInitialised(Member& member, uint64_t request, const wire::Initialised& done);
+  void StartAll();
+  void NoteReturning(const wire::Ready& ready);
+  void NoteRecovered();
   void OnNeedStep(Member& member, uint64_t request);
   void OnDone(Member& member, uint64_t request, const wire::Done& done);
   void OnWaitAllDone(Member& member, uint64_t request);
@@ -105,6 +112,7 @@ class Coordinator {
   std::vector<uint32_t> StartingTogether() const;
 
   void BeginWhenEnoughAreReady();
+  int64_t LeastToBegin(TimePoint now) const;
   void Start(Member& member, uint64_t request, bool initialise);
   void SendOver(const Member& member, uint64_t request);
   bool ComesTooLate(const Member& member) const;
@@ -123,12 +131,14 @@ class Coordinator {
   Membership& members_;
   Outbox& outbox_;
   Logger& log_;
+  RunHistory& history_;
   std::function<StartPoint(Member&)> start_point_;
   StepGrants grants_;
   Phase phase_ = Phase::kJoining;
   std::vector<Standing> standings_;  // as Membership::all()
   const TimePoint begun_;
   TimePoint next_status_;
+  TimePoint others_ready_;  // a run that goes on: since when only workers are missing that it can do without
   TimePoint ended_;
   RunSummary summary_;
   std::string summary_json_;

@@ -10,6 +10,7 @@
 
 #include "net/channel.h"
 #include "net/codec.h"
+#include "trainer/peer/run_id.h"
 #include "trainer/peer/short_text.h"
 
 namespace dtrain {
@@ -18,14 +19,14 @@ class Outbox {
  public:
   explicit Outbox(net::Channel& channel) : channel_(channel) {}
 
-  void set_run_id(uint64_t run_id) { run_id_ = run_id; }
-  uint64_t run_id() const { return run_id_; }
+  void set_run(RunId run) { run_ = run; }
+  RunId run() const { return run_; }
 
   // `build(builder)` returns the offset of the body's table.
   template <typename Build>
   net::SendResult Send(net::NodeId to, uint64_t request, Build&& build) {
     flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
-    net::Message message = encoder_.Finish({run_id_, 0, request}, build(builder));
+    net::Message message = encoder_.Finish(run_.Envelope(request), build(builder));
     return channel_.Send(to, message);
   }
 
@@ -40,7 +41,7 @@ class Outbox {
   void Weights(net::NodeId to, uint64_t request, uint64_t version, uint64_t global_step, uint32_t steps,
                uint64_t checksum, net::LentBytes weights, uint32_t held_us) {
     net::Message message =
-        encoder_.Weights({run_id_, 0, request}, version, global_step, steps, checksum, weights, held_us);
+        encoder_.Weights(run_.Envelope(request), version, global_step, steps, checksum, weights, held_us);
     if (HasLate(to) || channel_.Send(to, message) == net::SendResult::kFull) {
       late_.push_back({to, std::move(message)});
     }
@@ -63,7 +64,7 @@ class Outbox {
   net::Channel& channel_;
   net::Encoder encoder_;
   std::deque<Late> late_;
-  uint64_t run_id_ = 0;
+  RunId run_;
 };
 
 }  // namespace dtrain

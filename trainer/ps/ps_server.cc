@@ -25,37 +25,35 @@ constexpr milliseconds kAbortFarewell{1000};
 
 }  // namespace
 
-PsServer::PsServer(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-                   net::Transport& transport, ExitHooks& hooks, Logger& log)
-    : config_(config),
-      self_(self),
-      layout_(layout),
-      channel_(channel),
-      hooks_(hooks),
-      log_(log),
-      shard_(config, layout, self.index),
-      members_(config, self),
-      outbox_(channel),
-      slow_workers_(config.cluster.worker.size()),
-      tick_(std::min<milliseconds>(Heartbeat::Interval(config.failure.detect_s), milliseconds(50))) {
-  if (self.index == 0) {
-    outbox_.set_run_id(net::NewNodeId());
-    log_.Info("run id {:016x}", outbox_.run_id());
-    coordinator_ = std::make_unique<Coordinator>(config, members_, outbox_, log_);
+PsServer::PsServer(const PsTask& task, RunHistory& history, PsSummary* summary)
+    : task_(task),
+      config_(task.config),
+      self_(task.self),
+      layout_(task.layout),
+      channel_(task.channel),
+      log_(task.log),
+      history_(history),
+      shard_(config_, layout_, self_.index),
+      members_(config_, self_),
+      outbox_(channel_),
+      summary_(summary),
+      slow_workers_(config_.cluster.worker.size()),
+      tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))) {
+  activity_.stop = task.stop;
+  if (self_.index == 0) {
+    outbox_.set_run(history.run);
+    coordinator_ = std::make_unique<Coordinator>(config_, members_, outbox_, log_, history_);
   }
   rule_ = MakeUpdateRule(
-      {config, shard_, members_, outbox_, coordinator_.get(), [this] { uplink_->AskForEnd(); }});
+      {config_, shard_, members_, outbox_, coordinator_.get(), [this] { uplink_->AskForEnd(); }});
   if (coordinator_) coordinator_->set_start_point([this](Member& worker) { return rule_->OnStart(worker); });
-  if (self.index != 0) {
-    uplink_ = std::make_unique<Uplink>(config, self, channel, transport, activity_, *rule_, log_);
-  }
+  if (self_.index != 0) uplink_ = std::make_unique<Uplink>(task_, activity_, *rule_, history_);
 }
 
 RunSummary PsServer::Run() {
   net::NodeId from = 0;
   net::Message message;
   TimePoint now = Clock::now();
-  if (coordinator_) summary_ = PsSummary::Open(config_, hooks_, log_);
   while (!Finished(now)) {
     Tick(now);
     if (outbox_.late()) outbox_.SendLate();
@@ -85,7 +83,7 @@ RunSummary PsServer::Summary() const {
 void PsServer::Tick(TimePoint now) {
   if (coordinator_) coordinator_->Tick(now);
   if (uplink_) uplink_->Tick(now);
-  if (uplink_) outbox_.set_run_id(uplink_->run_id());
+  if (uplink_) outbox_.set_run(uplink_->run());
   WatchMembers(now);
   rule_->Tick();
 }
@@ -95,7 +93,28 @@ void PsServer::WatchMembers(TimePoint now) {
     const std::string text =
         fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", members_.NameOf(*member),
                     static_cast<double>(member->silent.count()) / 1000, config_.failure.detect_s);
+    GiveUp(*member);
     OnLoss(*member, text);
+  }
+}
+
+void PsServer::GiveUp(const Member& member) {
+  if (task_.on_lost && coordinator_) task_.on_lost(member.task);
+}
+
+// All tasks begin again from the newest checkpoint; what is here goes.
+void PsServer::RollBack(const std::string& why) {
+  coordinator_->NoteLoss();
+  throw RolledBack{why};
+}
+
+// What is sent from now on is of the next epoch, and those who hear of it join that.
+void PsServer::SendAway(const std::string& why) {
+  if (uplink_) return uplink_->Leave();
+  ++history_.run.epoch;
+  outbox_.set_run(history_.run);
+  for (const Member& member : members_.all()) {
+    if (member.here()) outbox_.Refuse(member.node, 0, Reason::Run, why);
   }
 }
 
@@ -104,6 +123,7 @@ void PsServer::OnLoss(Member& member, const std::string& why) {
   using Loss = Coordinator::Loss;
   const Loss loss = coordinator_ ? coordinator_->WhatIfLost(member) : Loss::kGoesOn;
   const bool chief = member.task.role == Role::kWorker && member.task.index == 0;
+  if (loss == Loss::kRollsBack) RollBack(why);
   if (loss == Loss::kEnds) {
     if (member.task.role == Role::kPs) throw PeerLost("{}. Look at its log.", why);
     throw PeerLost(
@@ -146,13 +166,15 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
   if (const auto* hello = envelope->body_as_Hello()) return OnHello(from, *hello);
   Member* member = members_.Find(from);
   if (member == nullptr) {
-    const bool same_run = envelope->run_id() != 0 && envelope->run_id() == outbox_.run_id();
-    return outbox_.Refuse(from, envelope->request(), Reason::Unregistered,
-                          same_run ? GivenUpText() : "it was restarted, or has not met this task");
+    if (RunIdOf(*envelope).known() && RunIdOf(*envelope) == outbox_.run()) {
+      return outbox_.Refuse(from, envelope->request(), Reason::Unregistered, GivenUpText());
+    }
+    return outbox_.Refuse(from, envelope->request(), Reason::Run,
+                          "it was restarted, or has not met this task");
   }
   member->heard = true;
   if (const auto* beat = envelope->body_as_Heartbeat()) return OnHeartbeat(*member, from, *beat);
-  if (envelope->run_id() != outbox_.run_id()) {
+  if (RunIdOf(*envelope) != outbox_.run()) {
     return outbox_.Refuse(from, envelope->request(), Reason::Run, "this is another run");
   }
   HandleMember(*member, *envelope, message);
@@ -217,11 +239,11 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
 
 void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
   if (from & 1) return DropFrame(from, "it says Hello from a connection for heartbeats");
-  if (uplink_ && uplink_->run_id() == 0) {
+  if (uplink_ && !uplink_->run().known()) {
     return outbox_.Refuse(from, 0, Reason::NotReady,
                           fmt::format("{} has not joined ps 0 yet", TaskName(self_)));
   }
-  outbox_.set_run_id(uplink_ ? uplink_->run_id() : outbox_.run_id());
+  if (uplink_) outbox_.set_run(uplink_->run());
   const auto closed = [this](net::NodeId old) {
     const auto ping = [](auto& builder) {
       return wire::CreateHeartbeat(builder, builder.CreateString("serve"), 0, builder.CreateString(""));
@@ -233,8 +255,10 @@ void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
   if (!decision.welcome) return RefuseHello(from, hello, decision);
   Member& member = *members_.Find(from);
   if (member.task.role == Role::kPs && coordinator_->begun()) {
-    throw PeerLost("{} was restarted during the run and has lost its weights. Start the run again.",
-                   members_.NameOf(member));
+    const std::string why =
+        members_.NameOf(member) + " was restarted during the run and has lost its weights";
+    if (RecoversPs(config_)) RollBack(why);
+    throw PeerLost("{}. Start the run again.", why);
   }
   if (decision.replaced) {
     log_.Warning("{} takes the place of an earlier one whose connection is gone", members_.NameOf(member));

@@ -1,7 +1,9 @@
-// PsServer: one ps: receives, decides, applies, answers. ps 0 coordinates besides.
+// PsServer: one ps until the run ends or goes back to a checkpoint: receives, decides, applies, answers. ps 0
+// coordinates besides.
 // One thread runs everything here; heartbeats to ps 0 have their own (uplink.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -9,6 +11,7 @@
 #include "base/clock.h"
 #include "base/exit_hooks.h"
 #include "base/log.h"
+#include "base/stop_request.h"
 #include "net/channel.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
@@ -18,6 +21,8 @@
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/parameter_shard.h"
+#include "trainer/ps/ps_task.h"
+#include "trainer/ps/run_history.h"
 #include "trainer/ps/slow_workers.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/ps/uplink.h"
@@ -28,12 +33,13 @@ namespace dtrain {
 
 class PsServer {
  public:
-  // `channel` is bound already. `self.index` 0 coordinates, others join ps 0.
-  PsServer(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-           net::Transport& transport, ExitHooks& hooks, Logger& log);
+  // `summary`: of ps 0, with summary.dir; otherwise null.
+  PsServer(const PsTask& task, RunHistory& history, PsSummary* summary);
 
-  // Serves until the run is over. Throws Failure when it failed; Abort() then tells the others.
+  // Serves until the run is over. Throws Failure when it failed, Abort() then tells the others; RolledBack
+  // when the run goes back to a checkpoint, SendAway() then tells the others.
   RunSummary Run();
+  void SendAway(const std::string& why);
   // Tells everybody (ps 0), or ps 0, that this task failed or gave the run up.
   void Abort(int exit_code, const std::string& text);
 
@@ -50,6 +56,8 @@ class PsServer {
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
   void OnLoss(Member& member, const std::string& why);
+  void GiveUp(const Member& member);
+  [[noreturn]] void RollBack(const std::string& why);
   std::string GivenUpText() const;
   void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull);
   void OnRepeated(Member& member, uint64_t request, int64_t block);
@@ -66,21 +74,22 @@ class PsServer {
   bool Finished(TimePoint now) const;
   RunSummary Summary() const;
 
+  const PsTask task_;
   const Config& config_;
   const TaskId self_;
   const Layout& layout_;
   net::Channel& channel_;
-  ExitHooks& hooks_;
   Logger& log_;
+  RunHistory& history_;
   ParameterShard shard_;
   Membership members_;
   Outbox outbox_;
   Activity activity_;
   std::unique_ptr<Coordinator> coordinator_;  // ps 0
   std::unique_ptr<UpdateRule> rule_;
-  std::unique_ptr<Uplink> uplink_;      // the others
-  std::unique_ptr<PsSummary> summary_;  // of ps 0, with summary.dir
-  SlowWorkers slow_workers_;            // ps 0's
+  std::unique_ptr<Uplink> uplink_;  // the others
+  PsSummary* const summary_;        // of ps 0, with summary.dir; else null
+  SlowWorkers slow_workers_;        // ps 0's
   const milliseconds tick_;
   int64_t summarised_step_ = 0;
   uint64_t frames_dropped_ = 0;

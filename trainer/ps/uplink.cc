@@ -12,23 +12,25 @@ constexpr milliseconds kStatusEvery{5000};
 
 }  // namespace
 
-Uplink::Uplink(const Config& config, TaskId self, net::Channel& channel, net::Transport& transport,
-               const Activity& activity, UpdateRule& rule, Logger& log)
-    : config_(config),
-      self_(self),
-      channel_(channel),
+Uplink::Uplink(const PsTask& task, const Activity& activity, UpdateRule& rule, RunHistory& history)
+    : config_(task.config),
+      task_(task),
+      self_(task.self),
+      channel_(task.channel),
       rule_(rule),
-      log_(log),
-      registration_(config, self, 0, net::NewNodeId(), channel),
-      heartbeat_(transport, {{registration_.link().node(), registration_.address()}}, config.failure.detect_s,
-                 activity),
+      history_(history),
+      activity_(activity),
+      log_(task.log),
+      registration_(config_, self_, 0, net::NewNodeId(), channel_),
+      heartbeat_(task.transport, {{registration_.link().node(), registration_.address()}},
+                 config_.failure.detect_s, activity),
       begun_(Clock::now()),
       next_status_(begun_ + kStatusEvery) {}
 
 void Uplink::Ask() {
   PeerLink& link = registration_.link();
-  const net::Envelope ready{run_id(), 0, link.NextRequest()};
-  link.Send(ready.request, encoder_.Finish(ready, wire::CreateReady(encoder_.Begin())));
+  const net::Envelope ready = run().Envelope(link.NextRequest());
+  link.Send(ready.request, encoder_.Finish(ready, wire::CreateReady(encoder_.Begin(), history_.begun)));
   AskForEnd();
 }
 
@@ -36,7 +38,7 @@ void Uplink::AskForEnd() {
   if (asking_ || rule_.OwesNorm()) return;
   asking_ = true;
   PeerLink& link = registration_.link();
-  const net::Envelope end{run_id(), 0, link.NextRequest()};
+  const net::Envelope end = run().Envelope(link.NextRequest());
   flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
   const gpu::SquareSum* norm = rule_.squares();
   const auto words = norm == nullptr ? 0 : builder.CreateVector(norm->words.data(), norm->words.size());
@@ -50,22 +52,15 @@ void Uplink::Handle(const wire::Envelope& message) {
   switch (message.body_type()) {
     case Body::Welcome:
       if (registration_.welcomed()) return;
-      registration_.OnWelcome(message.run_id());
+      registration_.OnWelcome(RunIdOf(message));
       heartbeat_.Watch(0);
       Ask();
       return;
     case Body::Refuse:
-      registration_.OnRefuse(*message.body_as_Refuse());
-      if (registration_.welcomed()) return;
-      if (started_) {
-        throw PeerLost("{} was restarted during the run and has lost its state. Start the run again.",
-                       link.name());
-      }
-      link.Clear();
-      asking_ = false;
-      return;
+      return OnRefuse(*message.body_as_Refuse());
     case Body::Start:
       started_ |= link.Answered(message.request());
+      history_.begun |= started_;
       return;
     case Body::Round:
       if (!link.Answered(message.request())) return;
@@ -83,37 +78,67 @@ void Uplink::Handle(const wire::Envelope& message) {
       return SayBye();
     case Body::Abort:
       SayBye();
-      throw PeerLost("{}", AbortText(config_.cluster, *message.body_as_Abort()));
+      ThrowAbort(config_.cluster, *message.body_as_Abort());
     default:
       return;
   }
 }
 
+void Uplink::OnRefuse(const wire::Refuse& refuse) {
+  PeerLink& link = registration_.link();
+  registration_.OnRefuse(refuse);
+  if (registration_.welcomed()) return;
+  if (started_) {
+    const bool given_up = refuse.reason() == wire::Reason::Unregistered;
+    if (given_up)
+      throw PeerLost("{} does not know this task any more: {}.", link.name(), refuse.text()->str());
+    if (RecoversPs(config_))
+      throw RolledBack{link.name() + " was restarted, or has gone back to a checkpoint"};
+    throw PeerLost("{} was restarted during the run and has lost its state. Start the run again.",
+                   link.name());
+  }
+  link.Clear();
+  asking_ = false;
+}
+
 void Uplink::SayBye() {
-  const net::Envelope bye{run_id(), 0, registration_.link().NextRequest()};
+  const net::Envelope bye = run().Envelope(registration_.link().NextRequest());
   net::Message message = encoder_.Finish(bye, wire::CreateBye(encoder_.Begin()));
   channel_.Send(node(), message);
 }
 
-void Uplink::Tick(TimePoint now) {
-  if (!registration_.welcomed()) {
-    registration_.SayHello();
-    const double waited = SecondsBetween(begun_, now);
-    if (waited > config_.failure.startup_timeout_s) {
-      throw PeerLost("{} s (failure.startup_timeout_s) have passed without {}. Start it, or look at its log.",
-                     config_.failure.startup_timeout_s, registration_.Waiting());
-    }
-    if (now >= next_status_) {
-      next_status_ = now + kStatusEvery;
-      log_.Info("waiting for {}", registration_.Waiting());
-    }
-    return;
+void Uplink::WaitForWelcome(TimePoint now) {
+  registration_.SayHello();
+  const char* const key = history_.begun ? "failure.wait_s" : "failure.startup_timeout_s";
+  const double most = history_.begun ? config_.failure.wait_s : config_.failure.startup_timeout_s;
+  if (SecondsBetween(begun_, now) > most) {
+    throw PeerLost("{} s ({}) have passed without {}. Start it, or look at its log.", most, key,
+                   registration_.Waiting());
   }
-  registration_.link().OnQuiet(now);
+  if (activity_.stop_signal() != 0) StopAlone(config_, activity_.stop_signal());
+  if (now < next_status_) return;
+  next_status_ = now + kStatusEvery;
+  log_.Info("waiting for {}", registration_.Waiting());
+}
+
+void Uplink::CheckAlive() {
+  const std::string& name = registration_.link().name();
   if (heartbeat_.Lost(0)) {
-    throw PeerLost("{} has not been heard for {:.1f} s (failure.detect_s = {}). Look at its log.",
-                   registration_.link().name(), heartbeat_.SilentSeconds(0), config_.failure.detect_s);
+    const std::string why = fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", name,
+                                        heartbeat_.SilentSeconds(0), config_.failure.detect_s);
+    if (!started_ || !RecoversPs(config_)) throw PeerLost("{}. Look at its log.", why);
+    if (task_.on_lost) task_.on_lost({Role::kPs, 0});
+    throw RolledBack{why};
   }
+  if (started_ && RecoversPs(config_) && heartbeat_.Left(0, run())) {
+    throw RolledBack{name + " is of another run, or has gone back to a checkpoint"};
+  }
+}
+
+void Uplink::Tick(TimePoint now) {
+  if (!registration_.welcomed()) return WaitForWelcome(now);
+  registration_.link().OnQuiet(now);
+  CheckAlive();
   const std::string status = heartbeat_.status();
   if (!started_ && now >= next_status_ && !status.empty()) {
     next_status_ = now + kStatusEvery;
@@ -123,7 +148,7 @@ void Uplink::Tick(TimePoint now) {
 
 void Uplink::Abort(int exit_code, const std::string& text) {
   flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
-  net::Message message = encoder_.Finish({run_id(), 0, 0}, CreateAbort(builder, exit_code, self_, text));
+  net::Message message = encoder_.Finish(run().Envelope(0), CreateAbort(builder, exit_code, self_, text));
   channel_.Send(node(), message);
 }
 

@@ -14,6 +14,8 @@
 #include "trainer/peer/activity.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/registration.h"
+#include "trainer/ps/ps_task.h"
+#include "trainer/ps/run_history.h"
 #include "trainer/ps/update_rule.h"
 
 namespace dtrain {
@@ -21,14 +23,16 @@ namespace dtrain {
 class Uplink {
  public:
   // `rule` is told the rounds that ps 0 decides (sync); it outlives this.
-  Uplink(const Config& config, TaskId self, net::Channel& channel, net::Transport& transport,
-         const Activity& activity, UpdateRule& rule, Logger& log);
+  Uplink(const PsTask& task, const Activity& activity, UpdateRule& rule, RunHistory& history);
 
   net::NodeId node() const { return registration_.link().node(); }
-  // 0 until ps 0 has let this task in.
-  uint64_t run_id() const { return registration_.welcomed() ? registration_.run_id() : 0; }
+  // Not known until ps 0 has let this task in.
+  RunId run() const { return registration_.welcomed() ? registration_.run() : RunId(); }
+  // The conversation ends; another Uplink will begin one of its own.
+  void Leave() { channel_.Disconnect(node()); }
 
-  // A message from ps 0. Throws PeerLost when it ends the run as failed, UserError when it refuses us.
+  // A message from ps 0. Throws PeerLost when it ends the run as failed, UserError when it refuses us,
+  // RolledBack when it does not know this task any more and the run goes on from a checkpoint.
   void Handle(const wire::Envelope& message);
   // Says Hello until heard, repeats requests, watches ps 0 and the start-up deadline. Throws PeerLost.
   void Tick(TimePoint now);
@@ -43,12 +47,18 @@ class Uplink {
 
  private:
   void Ask();
+  void OnRefuse(const wire::Refuse& refuse);
+  void CheckAlive();
+  void WaitForWelcome(TimePoint now);
   void SayBye();
 
   const Config& config_;
+  const PsTask& task_;
   const TaskId self_;
   net::Channel& channel_;
   UpdateRule& rule_;
+  RunHistory& history_;
+  const Activity& activity_;
   Logger& log_;
   Registration registration_;
   net::Encoder encoder_;

@@ -6,7 +6,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "base/error.h"
 
 namespace dtrain {
 
@@ -65,6 +68,18 @@ struct RunSummary {
   std::vector<std::optional<double>> worker_accuracy;  // by each worker that evaluated itself
   std::vector<int64_t> lost_workers;                   // took part and were not there at the end
   std::vector<int64_t> absent_workers;                 // never took part
+};
+
+// A run that was asked to end before it was done, and what it had come to. The exit code is that of the signal
+// where that is saved, otherwise 1.
+class RunStopped : public Failure {
+ public:
+  RunStopped(ExitCode code, const std::string& text, RunSummary summary)
+      : Failure(code, text), summary_(std::move(summary)) {}
+  const RunSummary& summary() const { return summary_; }
+
+ private:
+  RunSummary summary_;
 };
 
 // The JSON document of `--result`, indented, with a final newline. What does not apply is null.

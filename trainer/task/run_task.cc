@@ -7,7 +7,7 @@
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
-#include "trainer/ps/ps_server.h"
+#include "trainer/ps/ps_run.h"
 #include "trainer/task/memory_need.h"
 #include "trainer/task/start_lines.h"
 #include "trainer/worker/worker.h"
@@ -78,12 +78,14 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   RunSummary summary;
   if (task.role == Role::kPs) {
     Listen(config, task, options, *channel, log);
-    PsServer server(config, task, layout, *channel, transport, hooks, log);
-    summary = RunOrAbort(server);
+    PsRun run({config, task, layout, *channel, transport, hooks, log, options.on_lost, options.stop});
+    summary = RunOrAbort(run);
   } else {
     HookList more_hooks = options.more_hooks ? options.more_hooks(task) : HookList();
     Worker worker(config, task, layout, *channel, transport, hooks, log, std::move(more_hooks));
     worker.set_on_begun(options.on_begun);
+    worker.set_on_lost(options.on_lost);
+    worker.set_stop(options.stop);
     if (task.index == 0 && FeedsOthers(config)) {
       std::unique_ptr<net::Channel> feed = transport.NewChannel();
       Listen(config, task, options, *feed, log);

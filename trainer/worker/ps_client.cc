@@ -64,17 +64,19 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
 
 bool PsClient::AllWelcomed() const {
   return std::all_of(flows_.begin(), flows_.end(), [&](const Flow& flow) {
-    return flow.registration->welcomed() && flow.registration->run_id() == flows_[0].registration->run_id();
+    return flow.registration->welcomed() && flow.registration->run() == flows_[0].registration->run();
   });
 }
 
 void PsClient::Join() {
   joined_ = false;
   const TimePoint begun = Clock::now();
+  const bool returns = returns_since_ != TimePoint::max();
+  const double most = returns ? config_.failure.wait_s : config_.failure.startup_timeout_s;
   while (!AllWelcomed()) {
     const TimePoint now = Clock::now();
     std::string waiting;
-    const bool too_late = SecondsBetween(begun, now) > config_.failure.startup_timeout_s;
+    const bool too_late = SecondsBetween(std::min(begun, returns_since_), now) > most;
     const bool status_due = now >= next_status_;
     for (const Flow& flow : flows_) {
       if (flow.registration->welcomed()) continue;
@@ -82,11 +84,11 @@ void PsClient::Join() {
       if (too_late || status_due) waiting += (waiting.empty() ? "" : ", ") + flow.registration->Waiting();
     }
     if (too_late) {
-      throw PeerLost(
-          "{} s (failure.startup_timeout_s) have passed; waiting for {}. Start what is missing, or "
-          "look at its log.",
-          config_.failure.startup_timeout_s, waiting);
+      throw PeerLost("{} s ({}) have passed; waiting for {}. Start what is missing, or look at its log.",
+                     most, returns ? "failure.wait_s" : "failure.startup_timeout_s", waiting);
     }
+    if (activity_.stop_signal() != 0 && !flows_[0].registration->welcomed())
+      StopAlone(config_, activity_.stop_signal());
     if (status_due) {
       next_status_ = now + kStatusEvery;
       log_.Info("waiting for {}", waiting);
@@ -96,7 +98,7 @@ void PsClient::Join() {
     }
     ForgetOtherRuns();
   }
-  run_id_ = flows_[0].registration->run_id();
+  run_ = flows_[0].registration->run();
   joined_ = true;
   for (size_t ps = 0; ps < ps_count(); ++ps) heartbeat_->Watch(ps);
 }
@@ -109,6 +111,8 @@ void PsClient::ForgetOtherRuns() {
 }
 
 void PsClient::Rejoin() {
+  if (running_) returns_since_ = std::min(returns_since_, Clock::now());
+  running_ = false;
   const uint64_t incarnation = net::NewNodeId();
   for (Flow& flow : flows_) {
     flow.registration->link().Clear();
@@ -118,6 +122,7 @@ void PsClient::Rejoin() {
   DropSent();
   collected_ = begun_;
   steps_ = 0;
+  staleness_.DropOpen();
   Join();
 }
 
@@ -146,18 +151,12 @@ void PsClient::Handle(size_t ps, const wire::Envelope& envelope) {
     case Body::Weights:
       return OnWeights(ps, envelope);
     case Body::Welcome:
-      return registration.OnWelcome(envelope.run_id());
+      return registration.OnWelcome(RunIdOf(envelope));
     case Body::Refuse:
-      registration.OnRefuse(*envelope.body_as_Refuse());
-      if (running_ && !registration.welcomed()) {
-        throw PeerLost("{} does not know this task any more: {}.", registration.link().name(),
-                       WhyForgotten(*envelope.body_as_Refuse()));
-      }
-      if (joined_ && !registration.welcomed()) throw Restarted();
-      return;
+      return OnRefuse(ps, envelope);
     case Body::Abort:
       SayBye();
-      throw PeerLost("{}", AbortText(config_.cluster, *envelope.body_as_Abort()));
+      ThrowAbort(config_.cluster, *envelope.body_as_Abort());
     case Body::Heartbeat:
       return;  // only asks whether this connection is open
     default:
@@ -170,6 +169,17 @@ void PsClient::Handle(size_t ps, const wire::Envelope& envelope) {
   }
   answer_ = &envelope;
   answer_from_ = ps;
+}
+
+void PsClient::OnRefuse(size_t ps, const wire::Envelope& envelope) {
+  Registration& registration = *flows_[ps].registration;
+  const wire::Refuse& refuse = *envelope.body_as_Refuse();
+  registration.OnRefuse(refuse);
+  if (!joined_ || registration.welcomed()) return;
+  const std::string why = fmt::format("{} does not know this task any more: {}", registration.link().name(),
+                                      WhyForgotten(refuse));
+  if (running_ && !(RecoversPs(config_) && refuse.reason() == wire::Reason::Run)) throw PeerLost("{}.", why);
+  throw Restarted{why};
 }
 
 void PsClient::OnWeights(size_t ps, const wire::Envelope& envelope) {
@@ -274,13 +284,13 @@ void PsClient::SendBlock(size_t ps, const Exchange& exchange, int64_t index) {
     const auto together = entry.together.empty() ? 0 : builder.CreateVector(entry.together);
     const auto pull = wire::CreatePull(builder, number, exchange.entry.has_value(), together, entry.clock,
                                        entry.resume, entry.version);
-    return link.Send(request, encoder_.Finish({run_id_, 0, request}, pull));
+    return link.Send(request, encoder_.Finish(run_.Envelope(request), pull));
   }
   const Range block = BlockOf(flows_[ps].range, index);
   const net::LentBytes bytes = exchange.gradient->Lend(static_cast<size_t>(block.begin) * sizeof(float),
                                                        static_cast<size_t>(block.size()) * sizeof(float));
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
-  link.Send(request, encoder_.Push({run_id_, 0, request}, number, exchange.examples, sum, bytes, version_));
+  link.Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, bytes, version_));
 }
 
 // Gives back gradients of which every block is on its way: each of those is lent on its own.
@@ -330,10 +340,7 @@ void PsClient::OnQuiet(bool patient, const char* what) {
   const TimePoint now = Clock::now();
   for (size_t ps = 0; ps < ps_count(); ++ps) {
     PeerLink& link = LinkOf(ps);
-    if (heartbeat_->Lost(ps)) {
-      throw PeerLost("{} has not been heard for {:.1f} s (failure.detect_s = {}). Look at its log.",
-                     link.name(), heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
-    }
+    CheckAlive(ps);
     if (!patient && link.WaitedSeconds(now) * 1000 > static_cast<double>(config_.net.timeout_ms)) {
       throw PeerLost(
           "{}: no reply to {} at local step {} in {} ms (net.timeout_ms). Is it alive? See its log.",
@@ -347,15 +354,31 @@ void PsClient::OnQuiet(bool patient, const char* what) {
   if (!status.empty()) log_.Info("waiting: {}", status);
 }
 
+void PsClient::CheckAlive(size_t ps) {
+  const std::string& name = LinkOf(ps).name();
+  const bool recovers = RecoversPs(config_) && started_once_;
+  if (heartbeat_->Lost(ps)) {
+    const std::string why = fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", name,
+                                        heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
+    if (!recovers) throw PeerLost("{}. Look at its log.", why);
+    if (ps == 0 && on_lost_) on_lost_({Role::kPs, 0});
+    throw Restarted{why};
+  }
+  if (joined_ && heartbeat_->Left(ps, run_)) {
+    if (running_ && !recovers) throw PeerLost("{} does not know this task any more: it was restarted.", name);
+    throw Restarted{name + " is of another run, or has gone back to a checkpoint"};
+  }
+}
+
 void PsClient::Abort(int exit_code, const std::string& text) {
   net::Message message =
-      encoder_.Finish({run_id_, 0, 0}, CreateAbort(encoder_.Begin(), exit_code, self_, text));
+      encoder_.Finish(run_.Envelope(0), CreateAbort(encoder_.Begin(), exit_code, self_, text));
   channel_.Send(LinkOf(0).node(), message);
 }
 
 void PsClient::SayBye() {
   const uint64_t request = LinkOf(0).NextRequest();
-  net::Message message = encoder_.Finish({run_id_, 0, request}, wire::CreateBye(encoder_.Begin()));
+  net::Message message = encoder_.Finish(run_.Envelope(request), wire::CreateBye(encoder_.Begin()));
   channel_.Send(LinkOf(0).node(), message);
 }
 

@@ -5,6 +5,7 @@
 // Owner and thread: the worker.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,17 +31,23 @@ class PsClient {
   PsClient(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
            net::Transport& transport, const Activity& activity, Logger& log);
 
-  // Thrown before the start where a ps does not know this task any more, because it or another ps was
-  // restarted: to be answered by Rejoin().
-  struct Restarted {};
+  // Thrown where a ps is lost or does not know this task any more, because it or another ps was restarted:
+  // to be answered by Rejoin(). After the start only where the run goes on without that ps (RecoversPs).
+  struct Restarted {
+    std::string why;
+  };
 
   // Says Hello to every ps until all have answered; a status line every 5 s. Throws PeerLost at
-  // failure.startup_timeout_s, UserError when a ps refuses this task.
+  // failure.startup_timeout_s, after a start failure.wait_s; UserError when a ps refuses this task.
   void Join();
   // Drops what was asked and granted, and joins again.
   void Rejoin();
+  // Whether this task had started before it joined again.
+  bool returning() const { return started_once_; }
+  // Called when ps 0 is given up; may be empty.
+  void set_on_lost(std::function<void(TaskId)> on_lost) { on_lost_ = std::move(on_lost); }
   // The run that this task has joined.
-  uint64_t run_id() const { return run_id_; }
+  RunId run() const { return run_; }
 
   // One request to one ps, and the wait for its answer. `build(builder)` returns the body's offset.
   // The answer is valid until the next call. A `patient` request may take for ever, as long as the ps
@@ -49,7 +56,7 @@ class PsClient {
   const wire::Envelope& Call(size_t ps, bool patient, const char* what, Build&& build) {
     PeerLink& link = LinkOf(ps);
     const uint64_t request = link.NextRequest();
-    link.Send(request, encoder_.Finish({run_id_, 0, request}, build(encoder_.Begin())));
+    link.Send(request, encoder_.Finish(run_.Envelope(request), build(encoder_.Begin())));
     return AwaitAnswer(ps, patient, what);
   }
 
@@ -97,7 +104,10 @@ class PsClient {
   // How many workers ps 0 said last that it has; 0 before it said so.
   int workers_here() const { return heartbeat_->workers(); }
   // The run has started: from now on a ps that does not know this task is lost.
-  void Started() { running_ = true; }
+  void Started() {
+    running_ = started_once_ = true;
+    returns_since_ = TimePoint::max();
+  }
 
   // Tells ps 0 that this task failed; the others then hear it from there.
   void Abort(int exit_code, const std::string& text);
@@ -136,6 +146,8 @@ class PsClient {
   void CountStaleness(int64_t exchange, const wire::Weights& weights);
   bool async() const { return config_.train.mode == TrainMode::kAsync; }
   void OnQuiet(bool patient, const char* what);
+  void CheckAlive(size_t ps);
+  void OnRefuse(size_t ps, const wire::Envelope& envelope);
   bool EveryPsAnswered(int64_t exchanges) const;
   bool AllWelcomed() const;
   void ForgetOtherRuns();
@@ -153,7 +165,7 @@ class PsClient {
   std::vector<Flow> flows_;          // by ps
   std::vector<Exchange> exchanges_;  // a ring: those that are open
   std::unique_ptr<Heartbeat> heartbeat_;
-  uint64_t run_id_ = 0;
+  RunId run_;
   int64_t begun_ = 0;      // exchanges
   int64_t sent_ = 0;       // of which every block is on its way
   int64_t collected_ = 0;  // and has been answered
@@ -172,6 +184,9 @@ class PsClient {
   size_t answer_from_ = 0;
   bool joined_ = false;
   bool running_ = false;  // started: a ps that does not know us any more is lost
+  bool started_once_ = false;
+  TimePoint returns_since_ = TimePoint::max();  // when a started task lost a ps; otherwise the far future
+  std::function<void(TaskId)> on_lost_;
   TimePoint next_status_;
 };
 

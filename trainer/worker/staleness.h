@@ -28,6 +28,9 @@ class Staleness {
     version_ = version;
   }
 
+  // What is open will not be applied, or nobody will hear of it.
+  void DropOpen() { applied_ = pushed_; }
+
   // Of the gradients since the last call; unset when none was applied since.
   std::optional<HistogramFigures> TakeRecent() {
     if (recent_.count() == 0) return std::nullopt;

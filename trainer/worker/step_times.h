@@ -49,6 +49,8 @@ class StepTimes {
 
   // Of the last step that is over.
   int64_t last_nanos(StepPart part) const { return last_[Index(part)]; }
+  // How long ago the last mark was.
+  double SecondsSinceMark() const { return SecondsSince(marked_); }
   // Over all steps: what this worker spent itself, neither waiting nor on the network.
   int64_t own_nanos() const { return own_nanos_; }
   // Nanoseconds of each step.

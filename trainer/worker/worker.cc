@@ -52,8 +52,20 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Cha
 }
 
 RunSummary Worker::Run() {
-  client_.Join();
-  while (!Start()) client_.Rejoin();
+  std::optional<PsClient::Restarted> restarted;
+  while (true) {
+    try {
+      restarted ? client_.Rejoin() : client_.Join();
+      return RunOnce();
+    } catch (const PsClient::Restarted& why) {
+      restarted = why;
+    }
+    log_.Warning("{}; joining again", restarted->why);
+  }
+}
+
+RunSummary Worker::RunOnce() {
+  Start();
   if (came_too_late_) return WaitForEnd();
   Train();
   if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) own_evaluation_ = Evaluate();
@@ -66,8 +78,8 @@ RunSummary Worker::Run() {
 void Worker::Load() {
   activity_.what = "load";
   if (source_ == nullptr) OpenSource();
-  if (feeder_) feeder_->set_run_id(client_.run_id());
-  if (fed_ != nullptr) fed_->Join(client_.run_id());
+  if (feeder_) feeder_->set_run_id(client_.run().id);
+  if (fed_ != nullptr) fed_->Join(client_.run().id);
   if (model_ != nullptr) return;
   model_ = MakeTowers(config_.model, layout_, MostRows(), config_.device.towers());
   summary_ = WorkerSummary::Open(config_, self_.index, layout_, exit_hooks_, log_);
@@ -91,7 +103,7 @@ void Worker::OpenSource() {
       MakeBatchSource(config_, data_.train, self_.index, static_cast<int>(config_.cluster.worker.size()));
   if (feed_channel_) {
     feeder_ =
-        std::make_unique<Feeder>(config_, data_.train, std::move(feed_channel_), client_.run_id(), log_);
+        std::make_unique<Feeder>(config_, data_.train, std::move(feed_channel_), client_.run().id, log_);
     log_.Info("feeds the other workers their batches");
   }
 }
@@ -103,24 +115,23 @@ int64_t Worker::MostRows() const {
   return MaxBatchRows(config_, data_.train->rows(), test_rows);
 }
 
-bool Worker::Start() {
-  try {
-    Load();
-    activity_.what = "wait";
-    const PsClient::Entry entry = WaitForStart();
-    if (!came_too_late_) client_.Enter(parameters_.data(), entry);
-  } catch (const PsClient::Restarted&) {
-    log_.Warning("a ps was restarted before the start; joining again");
-    return false;
-  }
+void Worker::Start() {
+  Load();
+  activity_.what = "wait";
+  const PsClient::Entry entry = WaitForStart();
+  if (!came_too_late_) client_.Enter(parameters_.data(), entry);
   client_.Started();
-  if (on_begun_) on_begun_();
-  return true;
+  ended_early_ = false;
+  if (on_begun_) std::exchange(on_begun_, nullptr)();
 }
 
 PsClient::Entry Worker::WaitForStart() {
-  const wire::Envelope& answer =
-      client_.Call(0, true, "ready", [](auto& builder) { return wire::CreateReady(builder); });
+  const wire::Envelope& answer = client_.Call(0, true, "ready", [this](auto& builder) {
+    const bool returning = client_.returning();
+    const double quiet_s = returning ? times_.SecondsSinceMark() : 0;
+    return wire::CreateReady(builder, returning, static_cast<uint64_t>(client_.global_step()),
+                             static_cast<uint64_t>(quiet_s * 1000));
+  });
   const wire::Start* start = answer.body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
   const bool initialise = start->initialise();
@@ -133,10 +144,8 @@ PsClient::Entry Worker::WaitForStart() {
   }
   client_.AddSteps(start->steps());
   local_step_ = static_cast<int64_t>(start->local_step());
-  if (local_step_ > 0) {
-    log_.Info("goes on at local step {}", local_step_);
-    source_->Seek(local_step_);
-  }
+  if (local_step_ > 0) log_.Info("goes on at local step {}", local_step_);
+  if (local_step_ > 0 || client_.returning()) source_->Seek(local_step_);
   if (initialise) {
     for (size_t ps = 0; ps < client_.ps_count(); ++ps) {
       client_.Call(ps, false, "initialise", [](auto& builder) { return wire::CreateInitialise(builder); });
@@ -149,7 +158,7 @@ PsClient::Entry Worker::WaitForStart() {
 
 void Worker::Train() {
   activity_.what = "step";
-  first_step_nanos_ = WallNanos();
+  if (first_step_nanos_ == 0) first_step_nanos_ = WallNanos();
   StepView view{self_, layout_, *source_, times_, parameters_.data()};
   view.local_step = local_step_;
   view.global_step = client_.global_step();

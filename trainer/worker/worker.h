@@ -41,7 +41,11 @@ class Worker {
   void set_on_begun(std::function<void()> on_begun) { on_begun_ = std::move(on_begun); }
   // Worker 0, with data.split: feed: it serves the others their batches through `channel`, which is bound.
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) { feed_channel_ = std::move(channel); }
-  // From Hello to the end of the run. Throws Failure; Abort() then tells the others.
+  // Called when ps 0 is given up.
+  void set_on_lost(std::function<void(TaskId)> on_lost) { client_.set_on_lost(std::move(on_lost)); }
+  // Looked at by the heartbeats, which tell ps 0.
+  void set_stop(const StopRequest* stop) { activity_.stop = stop; }
+  // From Hello to the end of the run, over all its rollbacks. Throws Failure; Abort() then tells the others.
   RunSummary Run();
   void Abort(int exit_code, const std::string& text) { client_.Abort(exit_code, text); }
 
@@ -49,7 +53,8 @@ class Worker {
   void Load();
   void OpenSource();
   int64_t MostRows() const;
-  bool Start();  // false: to be tried again, after joining again
+  RunSummary RunOnce();
+  void Start();
   PsClient::Entry WaitForStart();
   void Train();
   void TakeSteps(StepView& view);

@@ -1,0 +1,31 @@
+#include "trainer/ps/ps_run.h"
+
+#include <optional>
+
+namespace dtrain {
+
+PsRun::PsRun(const PsTask& task) : task_(task) {
+  if (task.self.index == 0) {
+    history_.run = {net::NewNodeId(), 0};
+    task.log.Info("run id {:016x}", history_.run.id);
+    summary_ = PsSummary::Open(task.config, task.hooks, task.log);
+  }
+  server_ = std::make_unique<PsServer>(task_, history_, summary_.get());
+}
+
+RunSummary PsRun::Run() {
+  while (true) {
+    std::optional<RolledBack> rolled_back;
+    try {
+      return server_->Run();
+    } catch (const RolledBack& why) {
+      rolled_back = why;
+    }
+    task_.log.Warning("{}; the run goes back to its newest checkpoint", rolled_back->why);
+    server_->SendAway(rolled_back->why);
+    server_.reset();  // first: its memory goes to the next
+    server_ = std::make_unique<PsServer>(task_, history_, summary_.get());
+  }
+}
+
+}  // namespace dtrain

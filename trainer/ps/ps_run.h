@@ -1,0 +1,31 @@
+// PsRun: one ps over a whole run. Each time the run goes back to its newest checkpoint the PsServer before is
+// thrown away with all that it held, and another one begins as at the start: one path for the start, for a
+// lost ps and for a lost ps 0.
+// Thread: the caller's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "trainer/ps/ps_server.h"
+#include "trainer/ps/run_history.h"
+
+namespace dtrain {
+
+class PsRun {
+ public:
+  explicit PsRun(const PsTask& task);
+
+  // Serves until the run is over. Throws Failure when it failed; Abort() then tells the others.
+  RunSummary Run();
+  void Abort(int exit_code, const std::string& text) { server_->Abort(exit_code, text); }
+
+ private:
+  const PsTask task_;
+  RunHistory history_;
+  std::unique_ptr<PsSummary> summary_;  // of ps 0, with summary.dir
+  std::unique_ptr<PsServer> server_;
+};
+
+}  // namespace dtrain

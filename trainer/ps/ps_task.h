@@ -1,0 +1,28 @@
+// PsTask: what one ps process is given. Plain data.
+#pragma once
+
+#include <functional>
+
+#include "base/exit_hooks.h"
+#include "base/log.h"
+#include "base/stop_request.h"
+#include "net/channel.h"
+#include "trainer/config/config.h"
+#include "trainer/model/layout.h"
+
+namespace dtrain {
+
+// All of it outlives the ps.
+struct PsTask {
+  const Config& config;
+  TaskId self;  // index 0 coordinates, others join ps 0
+  const Layout& layout;
+  net::Channel& channel;  // bound already
+  net::Transport& transport;
+  ExitHooks& hooks;
+  Logger& log;
+  std::function<void(TaskId)> on_lost;  // called with each task that is given up; may be empty
+  const StopRequest* stop = nullptr;    // null: nobody asks this task to stop
+};
+
+}  // namespace dtrain

@@ -1,0 +1,32 @@
+// RunHistory: what one ps process remembers of its run from one rollback to the next. Plain data.
+// Owner: PsRun. Thread: the ps loop.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "trainer/config/config.h"
+#include "trainer/peer/run_id.h"
+
+namespace dtrain {
+
+// Thrown inside a ps where the run has to go back to its newest checkpoint.
+struct RolledBack {
+  std::string why;
+};
+
+struct RunHistory {
+  bool begun = false;  // the run had started: it goes on from its newest checkpoint
+  // What follows is ps 0's.
+  RunId run;
+  int64_t lost_step = 0;   // the global step when it was lost, as far as anybody knows
+  TimePoint lost_since;    // when no step was applied any more; unset: nothing is lost
+  std::vector<bool> here;  // by worker: took part then; empty: not known
+  bool disturbed = false;  // its weights are not those of an undisturbed run
+  uint64_t last_save = 0;  // number of the latest checkpoint that was ordered
+  std::string checkpoint;  // path of the newest complete one; empty: none yet
+};
+
+}  // namespace dtrain
