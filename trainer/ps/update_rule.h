@@ -28,6 +28,7 @@ struct PsParts {
   Outbox& outbox;
   Coordinator* coordinator;       // ps 0; null elsewhere
   std::function<void()> ask_ps0;  // elsewhere: asks ps 0 anew where that waited for squares()
+  uint64_t first_version = 0;     // the global step that this rule begins at; Member::taken is of it
 };
 
 class UpdateRule {
