@@ -163,10 +163,22 @@ StartPoint SyncRule::OnStart(Member& member) {
 }
 
 void SyncRule::DecideRounds() {
+  if (rounds_held_) return;
   while (std::optional<RoundDecision> round = plan_->Next()) {
     parts_.coordinator->desk().Announce(*round);
     rounds_.push_back(std::move(*round));
   }
+}
+
+uint64_t SyncRule::HoldRounds() {
+  rounds_held_ = true;
+  return NextRound() - 1;
+}
+
+void SyncRule::GoOn() {
+  rounds_held_ = false;
+  DecideRounds();
+  AdvanceAll();
 }
 
 void SyncRule::EndEarly() {
@@ -207,7 +219,7 @@ void SyncRule::Advance(int64_t block) {
 
 void SyncRule::DropFinishedRounds() {
   if (rounds_.empty()) return;
-  const uint64_t oldest = *std::min_element(next_round_.begin(), next_round_.end());
+  const uint64_t oldest = OldestNext();
   for (; first_round_ < oldest; ++first_round_) rounds_.pop_front();
 }
 
