@@ -35,10 +35,14 @@ class LentBuffer {
   bool lent() const;
   // Bytes [offset, offset + size), to be put into a frame exactly once.
   LentBytes Lend(size_t offset, size_t size) const;
+  // Another owner of the same bytes, which reads and lends them on any one thread: while it lives, lent() is
+  // true for both.
+  LentBuffer Share() const { return LentBuffer(KeepLent().release()); }
   // Keeps lent() true while it lives, for a sender that has not sent all yet.
   Hold KeepLent() const;
 
  private:
+  explicit LentBuffer(Block* block) : block_(block) {}
   static void Release(void* data, void* block);
   Block* block_;
 };

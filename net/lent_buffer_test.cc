@@ -41,4 +41,19 @@ TEST_CASE("lent buffer: its bytes outlive it while a frame is over them") {
   CHECK(reinterpret_cast<const float*>(frame.data())[1] == 2.5f);
 }
 
+TEST_CASE("lent buffer: one that is shared is lent until the other owner has ended, whose bytes outlive it") {
+  LentBuffer buffer(8);
+  buffer.floats()[1] = 2.5f;
+  {
+    const LentBuffer other = buffer.Share();
+    CHECK(other.floats() == buffer.floats());
+    CHECK(buffer.lent());
+  }
+  CHECK_FALSE(buffer.lent());
+  const LentBuffer other = buffer.Share();
+  buffer = LentBuffer(8);
+  CHECK_FALSE(other.lent());
+  CHECK(other.floats()[1] == 2.5f);
+}
+
 }  // namespace dtrain::net

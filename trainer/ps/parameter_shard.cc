@@ -1,6 +1,7 @@
 #include "trainer/ps/parameter_shard.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -27,8 +28,10 @@ ParameterShard::ParameterShard(const Config& config, const Layout& layout, int p
   for (int64_t i = 0; i < BlockCount(range_); ++i) blocks_.emplace_back(BlockOf(range_, i), capacity_);
 }
 
+// What a checkpoint left in the slots that could not be read to its end does not stay.
 void ParameterShard::Initialise() {
   if (initialised_) return;
+  if (restoring_) optimizer_ = MakeOptimizer(config_, range_.size());
   for (Block& block : blocks_) {
     InitialValues(config_.model, layout_, block.range, block.weights.floats());
     Checksum(block);
@@ -36,50 +39,115 @@ void ParameterShard::Initialise() {
   initialised_ = true;
 }
 
+bool ParameterShard::Fits(uint64_t slot, uint64_t first, size_t bytes) const {
+  const auto size = static_cast<uint64_t>(range_.size()),
+             values = static_cast<uint64_t>(bytes / sizeof(float));
+  return slot <= optimizer_->Slots().size() && bytes % sizeof(float) == 0 && first <= size &&
+         values <= size - first;
+}
+
+void ParameterShard::Restore(int64_t slot, int64_t first, net::TensorView values) {
+  if (initialised_) return;
+  DT_CHECK(Fits(static_cast<uint64_t>(slot), static_cast<uint64_t>(first), values.size), slot, first);
+  restoring_ = true;
+  if (values.size == 0) return;
+  if (slot == 0) return RestoreWeights(first, values);
+  const gpu::Span<float> all = optimizer_->Slots()[static_cast<size_t>(slot - 1)].values;
+  std::memcpy(all.data + first, values.data, values.size);
+}
+
+void ParameterShard::RestoreWeights(int64_t first, net::TensorView values) {
+  const int64_t begin = range_.begin + first, end = begin + static_cast<int64_t>(values.size / sizeof(float));
+  for (Block& block : blocks_) {
+    const int64_t from = std::max(begin, block.range.begin), to = std::min(end, block.range.end);
+    if (from >= to) continue;
+    std::memcpy(block.weights.floats() + (from - block.range.begin),
+                values.data + static_cast<size_t>(from - begin) * sizeof(float),
+                static_cast<size_t>(to - from) * sizeof(float));
+  }
+}
+
+void ParameterShard::SetRestored(uint64_t version) {
+  if (initialised_) return;
+  for (Block& block : blocks_) {
+    block.version = version;
+    Checksum(block);
+  }
+  initialised_ = true;
+}
+
+std::vector<std::string> ParameterShard::slot_names() const {
+  std::vector<std::string> names;
+  for (const Slot& slot : optimizer_->Slots()) names.push_back(slot.name);
+  return names;
+}
+
+std::shared_ptr<RangeCut> ParameterShard::TakeCut() {
+  DropCut();
+  std::vector<net::LentBuffer> weights;
+  for (Block& block : blocks_) {
+    weights.push_back(block.weights.Share());
+    block.in_cut = true;
+  }
+  std::vector<gpu::Span<const float>> slots;
+  for (const Slot& slot : optimizer_->Slots()) slots.push_back(slot.values);
+  cut_ = std::make_shared<RangeCut>(range_, std::move(weights), std::move(slots));
+  return cut_;
+}
+
+void ParameterShard::DropCut() {
+  if (cut_) cut_->ReleaseBefore(cut_->piece_count());
+  cut_.reset();
+}
+
 // `make(weights, updated)` makes the new version, in place where nobody reads the old one.
 template <typename Make>
-void ParameterShard::Update(Block& block, Make&& make) {
+void ParameterShard::Update(int64_t index, Make&& make) {
+  if (cut_) cut_->BeforeUpdate(index);
+  Block& block = At(index);
   float* const weights = block.weights.floats();
   if (keeps_previous_) {
     net::LentBuffer& next = NextVersion(block);
     make(weights, next.floats());
     std::swap(block.weights, next);
     block.previous_checksum = block.checksum;
+    block.previous_in_cut = block.in_cut;
   } else if (block.weights.lent()) {
-    net::LentBuffer& spare = FreeSpare();
-    make(weights, spare.floats());
-    std::swap(block.weights, spare);
+    net::LentBuffer next = TakeSpare();
+    make(weights, next.floats());
+    std::swap(block.weights, next);
+    KeepSpare(std::move(next), block.in_cut);
   } else {
     make(weights, weights);
   }
+  block.in_cut = false;
   ++block.version;
   Checksum(block);
 }
 
-void ParameterShard::Apply(int64_t index, net::TensorView gradient) {
-  ApplyScaled(blocks_[static_cast<size_t>(index)], gradient, 1);
-}
+void ParameterShard::Apply(int64_t index, net::TensorView gradient) { ApplyScaled(index, gradient, 1); }
 
-void ParameterShard::ApplyScaled(Block& block, net::TensorView gradient, float scale) {
+void ParameterShard::ApplyScaled(int64_t index, net::TensorView gradient, float scale) {
+  const Block& block = At(index);
   DT_CHECK(gradient.size == block.bytes(), gradient.size, block.bytes());
   const UpdateStep step = {static_cast<int64_t>(block.version) + 1, scale};
-  Update(block, [&](const float* weights, float* updated) {
+  Update(index, [&](const float* weights, float* updated) {
     optimizer_->Apply(step, block.range.begin - range_.begin, weights, updated, gradient.data,
                       block.range.size());
   });
 }
 
 void ParameterShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& gradients, double scale) {
-  Block& block = blocks_[static_cast<size_t>(index)];
+  Block& block = At(index);
   if (gradients.empty()) {
     ++block.version;
     block.previous.reset();
     return;
   }
   const auto factor = static_cast<float>(scale / static_cast<double>(gradients.size()));
-  if (gradients.size() == 1) return ApplyScaled(block, gradients[0], factor);
+  if (gradients.size() == 1) return ApplyScaled(index, gradients[0], factor);
   const UpdateStep step = {static_cast<int64_t>(block.version) + 1, factor};
-  Update(block, [&](const float* weights, float* updated) {
+  Update(index, [&](const float* weights, float* updated) {
     for (int64_t begin = 0; begin < block.range.size(); begin += kTile) {
       const int64_t size = std::min(kTile, block.range.size() - begin);
       const gpu::Span<float> sum = SumOf(gradients, begin, size);
@@ -92,7 +160,11 @@ void ParameterShard::ApplyMean(int64_t index, const std::vector<net::TensorView>
 // The buffer of the version before the previous one; it and the current one then change places.
 net::LentBuffer& ParameterShard::NextVersion(Block& block) {
   if (!block.previous) block.previous.emplace(capacity_);
-  if (block.previous->lent()) std::swap(*block.previous, FreeSpare());
+  if (block.previous->lent()) {
+    net::LentBuffer next = TakeSpare();
+    std::swap(*block.previous, next);
+    KeepSpare(std::move(next), block.previous_in_cut);
+  }
   return *block.previous;
 }
 
@@ -123,11 +195,20 @@ gpu::Span<float> ParameterShard::SumOf(const std::vector<net::TensorView>& gradi
   return sum;
 }
 
-net::LentBuffer& ParameterShard::FreeSpare() {
+net::LentBuffer ParameterShard::TakeSpare() {
   for (net::LentBuffer& spare : spares_) {
-    if (!spare.lent()) return spare;
+    if (spare.lent()) continue;
+    std::swap(spare, spares_.back());
+    net::LentBuffer taken = std::move(spares_.back());
+    spares_.pop_back();
+    return taken;
   }
-  return spares_.emplace_back(capacity_);
+  return net::LentBuffer(capacity_);
+}
+
+// A version that is in a cut goes with its last reader: kept, there would be one for each block for ever.
+void ParameterShard::KeepSpare(net::LentBuffer buffer, bool in_cut) {
+  if (!in_cut) spares_.push_back(std::move(buffer));
 }
 
 void ParameterShard::Checksum(Block& block) {

@@ -4,8 +4,12 @@
 
 namespace dtrain {
 
-RoundPlan::RoundPlan(size_t workers, int64_t aggregate, std::optional<int64_t> total)
-    : aggregate_(aggregate), total_(total), standings_(workers) {}
+RoundPlan::RoundPlan(size_t workers, int64_t aggregate, std::optional<int64_t> total, const Start& start)
+    : aggregate_(aggregate), total_(total), standings_(workers), version_(start.version) {
+  for (size_t worker = 0; worker < std::min(workers, start.contributions.size()); ++worker) {
+    standings_[worker].contributions = start.contributions[worker];
+  }
+}
 
 void RoundPlan::Offer(RoundExchange exchange, std::optional<uint64_t> version) {
   Standing& standing = standings_[static_cast<size_t>(exchange.worker)];

@@ -34,8 +34,14 @@ struct RoundDecision {
 
 class RoundPlan {
  public:
-  // `aggregate`: gradients that a round waits for. `total`: rounds with contributors; unset: no limit.
-  RoundPlan(size_t workers, int64_t aggregate, std::optional<int64_t> total);
+  // What a checkpoint has already.
+  struct Start {
+    uint64_t version = 0;                // rounds with contributors
+    std::vector<int64_t> contributions;  // by worker; empty: none
+  };
+  // `aggregate`: gradients that a round waits for. `total`: rounds with contributors, those of `start`
+  // included; unset: no limit.
+  RoundPlan(size_t workers, int64_t aggregate, std::optional<int64_t> total, const Start& start);
 
   // The worker takes part: rounds wait for it from now on.
   void Expect(int worker) { standings_[static_cast<size_t>(worker)].expected = true; }
@@ -77,7 +83,7 @@ class RoundPlan {
   const int64_t aggregate_;
   std::optional<int64_t> total_;
   std::vector<Standing> standings_;  // by worker
-  uint64_t version_ = 0;
+  uint64_t version_;
   uint64_t last_number_ = 0;
 };
 

@@ -20,7 +20,7 @@ std::string NextText(RoundPlan& plan) {
 
 // All workers have begun: round 1 has answered their first pulls.
 RoundPlan Begun(int workers, int64_t aggregate, std::optional<int64_t> total = std::nullopt) {
-  RoundPlan plan(static_cast<size_t>(workers), aggregate, total);
+  RoundPlan plan(static_cast<size_t>(workers), aggregate, total, {});
   for (int worker = 0; worker < workers; ++worker) plan.Expect(worker);
   for (int worker = 0; worker < workers; ++worker) plan.Offer({worker, 1}, std::nullopt);
   plan.Next();
@@ -28,7 +28,7 @@ RoundPlan Begun(int workers, int64_t aggregate, std::optional<int64_t> total = s
 }
 
 TEST_CASE("round plan: the workers that start together are answered together, once all have asked") {
-  RoundPlan plan(3, 3, std::nullopt);
+  RoundPlan plan(3, 3, std::nullopt, {});
   for (int worker = 0; worker < 3; ++worker) plan.Expect(worker);
   plan.Offer({2, 1}, std::nullopt);
   plan.Offer({0, 1}, std::nullopt);
@@ -146,7 +146,7 @@ TEST_CASE("round plan: one that is back computes its last gradient again, since 
 }
 
 TEST_CASE("round plan: one that was lost before the first round begins with the others, who do not wait") {
-  RoundPlan plan(3, 3, std::nullopt);
+  RoundPlan plan(3, 3, std::nullopt, {});
   for (int worker = 0; worker < 3; ++worker) plan.Expect(worker);
   plan.Lose(2);
   plan.Offer({0, 1}, std::nullopt);
@@ -187,6 +187,43 @@ TEST_CASE("round plan: ended early, no round is decided any more and those that 
   CHECK(NextText(plan) == "4: | 2");
   plan.EndHere();
   CHECK(plan.version() == 1);
+}
+
+TEST_CASE("round plan: begun at a checkpoint, versions, the total and local steps go on from there") {
+  RoundPlan plan(2, 2, 12, {10, {10, 7}});
+  for (int worker = 0; worker < 2; ++worker) plan.Expect(worker);
+  for (int worker = 0; worker < 2; ++worker) plan.Offer({worker, 1}, std::nullopt);
+  CHECK(NextText(plan) == "1: | 0 1");
+  CHECK(plan.version() == 10);
+  plan.Lose(1);
+  const std::optional<StartPoint> before = plan.Return(1);
+  REQUIRE(before.has_value());
+  CHECK_FALSE(before->again);
+  CHECK(before->version == 10);
+  CHECK(before->local_step == 7);
+  for (int worker = 0; worker < 2; ++worker) plan.Offer({worker, 1}, 10);
+  CHECK(NextText(plan) == "2: 0 1 |");
+  plan.Lose(1);
+  const std::optional<StartPoint> after = plan.Return(1);
+  REQUIRE(after.has_value());
+  CHECK(after->again);
+  CHECK(after->version == 10);
+  CHECK(after->local_step == 7);
+  for (int worker = 0; worker < 2; ++worker) plan.Offer({worker, 1}, 11);
+  CHECK(NextText(plan) == "3: 0 1 |");
+  plan.Offer({0, 1}, 12);
+  CHECK(NextText(plan) == "4: | 0");
+  CHECK(plan.version() == 12);
+}
+
+TEST_CASE(
+    "round plan: begun where its last round is over, those that ask are answered and none contributes") {
+  RoundPlan plan(1, 1, 10, {10, {10}});
+  plan.Offer({0, 1}, std::nullopt);
+  CHECK(NextText(plan) == "1: | 0");
+  plan.Offer({0, 1}, 10);
+  CHECK(NextText(plan) == "2: | 0");
+  CHECK(plan.version() == 10);
 }
 
 }  // namespace

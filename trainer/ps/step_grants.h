@@ -13,9 +13,10 @@ namespace dtrain {
 
 class StepGrants {
  public:
-  // Without a total there is always another step: the workers' epochs end the run.
-  explicit StepGrants(std::optional<int64_t> total)
-      : total_(total ? *total : std::numeric_limits<int64_t>::max()) {}
+  // Without a total there is always another step: the workers' epochs end the run. `applied`: how many of
+  // them a checkpoint has already.
+  explicit StepGrants(std::optional<int64_t> total, int64_t applied = 0)
+      : total_(total ? std::max(*total, applied) : std::numeric_limits<int64_t>::max()), applied_(applied) {}
 
   // Up to `wanted` steps; fewer, or none, when the rest is granted already.
   int64_t Take(int64_t wanted) {
@@ -48,7 +49,7 @@ class StepGrants {
  private:
   int64_t total_;
   bool ended_ = false;  // early
-  int64_t applied_ = 0;
+  int64_t applied_;
   int64_t open_ = 0;  // granted, not yet applied
 };
 

@@ -55,5 +55,23 @@ TEST_CASE("step grants: ended early with more to come (rounds that are decided) 
   CHECK(grants.over());
 }
 
+TEST_CASE("step grants: begun at a checkpoint, the total counts the steps before it") {
+  StepGrants grants(10, 7);
+  CHECK(grants.applied() == 7);
+  CHECK(grants.Take(5) == 3);
+  for (int i = 0; i < 3; ++i) grants.Applied();
+  CHECK(grants.over());
+  CHECK(grants.applied() == 10);
+}
+
+TEST_CASE("step grants: a checkpoint that has all of the steps, or more, leaves none") {
+  for (const int64_t total : {int64_t{7}, int64_t{3}}) {
+    StepGrants grants(total, 7);
+    CHECK(grants.over());
+    CHECK(grants.Take(1) == 0);
+    CHECK(grants.applied() == 7);
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

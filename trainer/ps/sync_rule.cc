@@ -31,8 +31,12 @@ SyncRule::SyncRule(const PsParts& parts)
       next_round_(static_cast<size_t>(parts.shard.block_count()), 1) {
   if (NormOfRounds(parts.config.train)) measured_.emplace(parts.shard.block_count());
   if (parts.coordinator == nullptr) return;
+  RoundPlan::Start start{parts.first_version, {}};
+  for (int worker = 0; worker < workers_; ++worker) {
+    start.contributions.push_back(parts.members.Worker(worker)->taken);
+  }
   plan_.emplace(static_cast<size_t>(workers_), parts.config.train.aggregate.value_or(workers_),
-                parts.config.train.steps);
+                parts.config.train.steps, start);
 }
 
 void SyncRule::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
@@ -159,10 +163,22 @@ StartPoint SyncRule::OnStart(Member& member) {
 }
 
 void SyncRule::DecideRounds() {
+  if (rounds_held_) return;
   while (std::optional<RoundDecision> round = plan_->Next()) {
     parts_.coordinator->desk().Announce(*round);
     rounds_.push_back(std::move(*round));
   }
+}
+
+uint64_t SyncRule::HoldRounds() {
+  rounds_held_ = true;
+  return NextRound() - 1;
+}
+
+void SyncRule::GoOn() {
+  rounds_held_ = false;
+  DecideRounds();
+  AdvanceAll();
 }
 
 void SyncRule::EndEarly() {
@@ -203,7 +219,7 @@ void SyncRule::Advance(int64_t block) {
 
 void SyncRule::DropFinishedRounds() {
   if (rounds_.empty()) return;
-  const uint64_t oldest = *std::min_element(next_round_.begin(), next_round_.end());
+  const uint64_t oldest = OldestNext();
   for (; first_round_ < oldest; ++first_round_) rounds_.pop_front();
 }
 

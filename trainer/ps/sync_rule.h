@@ -14,6 +14,7 @@
 // applies just what it measured, so that the norm is that of what all apply together.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <vector>
@@ -36,6 +37,9 @@ class SyncRule : public UpdateRule {
   void Lost(Member& member) override;
   StartPoint OnStart(Member& member) override;
   void EndEarly() override;
+  uint64_t HoldRounds() override;
+  void GoOn() override;
+  bool HasFinished(uint64_t round) const override { return round < OldestNext(); }
   void OnRound(const wire::Round& round) override;
   uint64_t NextRound() const override { return first_round_ + rounds_.size(); }
   bool OwesNorm() const override;
@@ -87,6 +91,8 @@ class SyncRule : public UpdateRule {
   // `now`: when the round's last block had come.
   void Finish(int64_t block, bool with_contributors, TimePoint now);
   void DropFinishedRounds();
+  // The next round of the block that is the furthest behind.
+  uint64_t OldestNext() const { return *std::min_element(next_round_.begin(), next_round_.end()); }
 
   const int workers_;
   const bool rounds_wait_;                 // for lost workers
@@ -97,6 +103,7 @@ class SyncRule : public UpdateRule {
   uint64_t first_round_ = 1;               // the number of the first of them
   std::vector<uint64_t> next_round_;       // by block
   std::optional<MeasuredRound> measured_;  // clip_norm
+  bool rounds_held_ = false;               // none is decided
   bool together_ = false;                  // the workers that start together are known
   // Of the round in hand; kept to spare the allocations.
   std::vector<Named> contributors_, answered_;

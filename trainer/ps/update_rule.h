@@ -28,6 +28,7 @@ struct PsParts {
   Outbox& outbox;
   Coordinator* coordinator;       // ps 0; null elsewhere
   std::function<void()> ask_ps0;  // elsewhere: asks ps 0 anew where that waited for squares()
+  uint64_t first_version = 0;     // the global step that this rule begins at; Member::taken is of it
 };
 
 class UpdateRule {
@@ -57,6 +58,13 @@ class UpdateRule {
   virtual StartPoint OnStart(Member& member) { return {member.taken, 0, false, 0, false}; }
   // ps 0: no more steps are granted than are granted now (sync: no more rounds than are decided).
   virtual void EndEarly() { parts_.coordinator->EndEarly(); }
+  // For a checkpoint:
+  // ps 0: no more rounds are decided until GoOn(). Returns the number of the last that was, which every ps
+  // will finish; 0 where there are no rounds (all but sync).
+  virtual uint64_t HoldRounds() { return 0; }
+  virtual void GoOn() {}
+  // Whether every block here has applied all rounds up to this one.
+  virtual bool HasFinished(uint64_t /*round*/) const { return true; }
   // ps i > 0: what ps 0 has decided (sync).
   virtual void OnRound(const wire::Round&) {}
   // ps i > 0: the number of the round to ask ps 0 for; 0: none (all but sync).
