@@ -1,0 +1,130 @@
+#include "trainer/ps/save_desk.h"
+
+#include <algorithm>
+
+namespace dtrain {
+namespace {
+
+// How often a ps that has not answered is asked again for its cut.
+constexpr milliseconds kAskAgain{100};
+
+Clock::duration Every(const CheckpointConfig& config) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(config.every_secs));
+}
+
+}  // namespace
+
+SaveDesk::SaveDesk(const Parts& parts) : parts_(parts), kept_(parts.config.cluster.ps.size()) {}
+
+void SaveDesk::Run() {
+  running_ = true;
+  next_due_ = Clock::now() + Every(parts_.config.checkpoint);
+}
+
+void SaveDesk::Ask(bool stays) {
+  asked_ = true;
+  stays_ |= stays;
+  if (phase_ == Phase::kIdle) Begin();
+}
+
+void SaveDesk::Begin() {
+  asked_ = false;
+  phase_ = Phase::kCutting;
+  ++parts_.history.last_save;
+  kept_here_ = false;
+  std::fill(kept_.begin(), kept_.end(), false);
+  kept_[0] = true;
+  held_since_ = Clock::now();
+  round_ = parts_.rule.HoldRounds();
+  parts_.keeper.Take(parts_.history.last_save, round_, static_cast<uint64_t>(parts_.global_step()));
+}
+
+// With the rounds up to this one applied, or at this moment: what is kept here is of this step.
+void SaveDesk::OnKept() {
+  if (phase_ != Phase::kCutting || kept_here_) return;
+  kept_here_ = true;
+  step_ = parts_.global_step();
+  positions_ = parts_.positions();
+  AskForCuts(Clock::now());
+  GoOnWhenAllAreKept();
+}
+
+void SaveDesk::AskForCuts(TimePoint now) {
+  next_question_ = now + kAskAgain;
+  for (size_t ps = 1; ps < kept_.size(); ++ps) {
+    const Member& member = parts_.members.At({Role::kPs, static_cast<int>(ps)});
+    if (kept_[ps] || !member.here()) continue;
+    parts_.outbox.Send(member.node, 0, [&](auto& builder) {
+      return wire::CreateCut(builder, parts_.history.last_save, round_, false, static_cast<uint64_t>(step_));
+    });
+  }
+}
+
+void SaveDesk::OnCutState(const Member& ps, const wire::CutState& state) {
+  if (phase_ != Phase::kCutting || state.number() != parts_.history.last_save) return;
+  kept_[static_cast<size_t>(ps.task.index)] = true;
+  GoOnWhenAllAreKept();
+}
+
+void SaveDesk::GoOnWhenAllAreKept() {
+  if (!kept_here_ || std::find(kept_.begin(), kept_.end(), false) != kept_.end()) return;
+  phase_ = Phase::kWriting;
+  writing_since_ = Clock::now();
+  held_ms_ = SecondsBetween(held_since_, writing_since_) * 1000;
+  if (!stays_) parts_.rule.GoOn();
+  SendOrder();
+}
+
+void SaveDesk::SendOrder() {
+  if (phase_ != Phase::kWriting || saver_ == 0) return;
+  parts_.outbox.Send(saver_, saver_request_, [&](auto& builder) {
+    return wire::CreateSaveOrder(builder, parts_.history.last_save, static_cast<uint64_t>(step_),
+                                 builder.CreateString(positions_));
+  });
+}
+
+void SaveDesk::OnAskSave(net::NodeId from, uint64_t request, const wire::AskSave& question) {
+  saver_ = from;
+  saver_request_ = request;
+  const bool of_this = phase_ == Phase::kWriting && question.handled() == parts_.history.last_save;
+  if (!of_this) return SendOrder();
+  const std::string error = question.error() == nullptr ? "" : ShortText(question.error()->str());
+  End(question.path() == nullptr ? "" : ShortText(question.path()->str()), error);
+}
+
+void SaveDesk::OnConfirm(net::NodeId from, uint64_t request, const wire::ConfirmSave& question) {
+  if (phase_ == Phase::kWriting && question.number() == parts_.history.last_save) {
+    return parts_.outbox.Ack(from, request);
+  }
+  parts_.outbox.Refuse(from, request, wire::Reason::BadRequest, "this checkpoint is not wanted any more");
+}
+
+void SaveDesk::End(const std::string& path, const std::string& error) {
+  phase_ = Phase::kIdle;
+  parts_.keeper.Drop(parts_.history.last_save);
+  for (size_t ps = 1; ps < kept_.size(); ++ps) {
+    const Member& member = parts_.members.At({Role::kPs, static_cast<int>(ps)});
+    parts_.outbox.Send(member.node, 0, [&](auto& builder) {
+      return wire::CreateCut(builder, parts_.history.last_save, 0, true, 0);
+    });
+  }
+  next_due_ = Clock::now() + Every(parts_.config.checkpoint);
+  if (path.empty()) {
+    parts_.log.Error("the checkpoint of global step {} could not be written: {}", step_, error);
+  } else {
+    saved_step_ = step_;
+    parts_.history.checkpoint = path;
+    parts_.log.Info("saved {} in {:.2f} s; steps were held for {:.1f} ms", path,
+                    SecondsSince(writing_since_), held_ms_);
+  }
+  if (asked_) return Begin();
+  if (ended_) ended_(path.empty() ? error : "");
+}
+
+void SaveDesk::Tick(TimePoint now) {
+  if (phase_ == Phase::kCutting && kept_here_ && now >= next_question_) AskForCuts(now);
+  const bool by_time = parts_.config.checkpoint.every_secs > 0;
+  if (phase_ == Phase::kIdle && running_ && by_time && now >= next_due_) Ask(false);
+}
+
+}  // namespace dtrain
