@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 
+#include "base/error.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/checkpoint/manifest_generated.h"
 #include "trainer/model/blocks.h"
