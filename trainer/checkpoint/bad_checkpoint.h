@@ -1,0 +1,24 @@
+// BadCheckpoint: a checkpoint that is damaged, incomplete, or none.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+class BadCheckpoint : public UserError {
+ public:
+  // `problem`: which file, where, what it says and what it should.
+  BadCheckpoint(const std::string& path, const std::string& problem)
+      : UserError(
+            "{}: {}. dtrain inspect on its directory shows which are complete; checkpoint.resume names one.",
+            path, problem),
+        problem_(problem) {}
+  const std::string& problem() const { return problem_; }
+
+ private:
+  std::string problem_;
+};
+
+}  // namespace dtrain

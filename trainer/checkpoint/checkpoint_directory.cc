@@ -1,0 +1,218 @@
+#include "trainer/checkpoint/checkpoint_directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <tuple>
+
+#include "base/atomic_file.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/checkpoint/checkpoint_names.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/checkpoint/shard_format.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kBest[] = "best";
+
+[[noreturn]] void Fail(const std::string& path, const char* what, int error) {
+  throw IoError("{}: cannot be {}: {}. Free some space, or name another directory: checkpoint.dir.", path,
+                what, ErrnoText(error));
+}
+
+// What was made, renamed or removed in `path` is on the disk then.
+void SyncDirectory(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) Fail(path, "opened", errno);
+  const int failed = fsync(fd) == 0 ? 0 : errno;
+  close(fd);
+  if (failed != 0 && failed != EINVAL) Fail(path, "synced", failed);  // EINVAL: this file system has no need
+}
+
+void Rename(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) != 0) Fail(from, "renamed", errno);
+}
+
+std::vector<std::string> EntriesOf(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw UserError("checkpoint.dir = {}: cannot be read: {}. Name another directory.", path,
+                    ErrnoText(error.value()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+CheckpointDirectory::~CheckpointDirectory() {
+  while (!saves_.empty()) Abandon(saves_.begin()->first);
+}
+
+// The proof is a save that is abandoned, so that others who prepare the same directory leave it alone.
+void CheckpointDirectory::Prepare() {
+  std::error_code ignored;  // a directory that could not be made shows when a file is
+  fs::create_directories(path_, ignored);
+  try {
+    const std::string temporary = BeginSave(0);
+    WriteFileAtomically(temporary + "/probe", "");
+    Abandon(temporary);
+  } catch (const IoError& error) {
+    throw UserError("checkpoint.dir = {}: no file can be written there: {}", path_, error.what());
+  }
+  RemoveLeftovers();
+}
+
+void CheckpointDirectory::RemoveLeftovers() const {
+  for (const std::string& name : EntriesOf(path_)) {
+    if (!IsTemporaryName(name)) continue;
+    const std::string path = PathOf(name);
+    WriterLock::RemoveIfDead(WriterLock::IsLock(path) ? fs::path(path).replace_extension().string() : path);
+  }
+}
+
+std::string CheckpointDirectory::BeginSave(int64_t step) {
+  Save save{CheckpointName(step), WriterLock()};
+  std::string temporary;
+  do {
+    temporary = PathOf(TemporaryName(save.name));
+  } while (!save.lock.Take(temporary));
+  if (mkdir(temporary.c_str(), 0755) != 0) Fail(temporary, "made", errno);
+  saves_.emplace(temporary, std::move(save));
+  return temporary;
+}
+
+void CheckpointDirectory::Seal(const std::string& temporary, Manifest manifest, const std::string& config) {
+  DT_CHECK(saves_.count(temporary) == 1, temporary);
+  const std::vector<ListedCheckpoint> there = List();
+  manifest.sequence = there.empty() ? 1 : there.front().sequence + 1;
+  manifest.config_bytes = static_cast<int64_t>(config.size());
+  manifest.config_checksum = Checksum(config.data(), config.size());
+  WriteFileAtomically(temporary + "/" + kConfigName, config);
+  WriteFileAtomically(temporary + "/" + kManifestName, ToBytes(manifest));
+  SyncDirectory(temporary);
+}
+
+std::string CheckpointDirectory::Publish(const std::string& temporary) {
+  const auto save = saves_.find(temporary);
+  DT_CHECK(save != saves_.end(), temporary);
+  MakeRoom(save->second.name);
+  const std::string path = PathOf(save->second.name);
+  Rename(temporary, path);
+  saves_.erase(save);
+  SyncDirectory(path_);
+  return path;
+}
+
+void CheckpointDirectory::MakeRoom(const std::string& name) const {
+  const std::string path = PathOf(name);
+  if (!fs::exists(fs::symlink_status(path))) return;
+  int64_t sequence = 0;
+  try {
+    sequence = ReadManifest(path).sequence;
+  } catch (const BadCheckpoint&) {
+    // Damaged: it moves aside all the same.
+  }
+  while (fs::exists(PathOf(ReplacedName(name, sequence)))) ++sequence;
+  const std::string aside = ReplacedName(name, sequence);
+  const bool was_best = ReadBest() == name;
+  Rename(path, PathOf(aside));
+  if (was_best) WriteBest(aside);
+}
+
+void CheckpointDirectory::Abandon(const std::string& temporary) {
+  const auto save = saves_.find(temporary);
+  DT_CHECK(save != saves_.end(), temporary);
+  std::error_code ignored;  // the next Prepare() tries again
+  fs::remove_all(temporary, ignored);
+  saves_.erase(save);
+}
+
+void CheckpointDirectory::Prune(int64_t keep, const std::optional<std::string>& stays) {
+  const std::vector<ListedCheckpoint> there = List();
+  for (size_t i = static_cast<size_t>(keep); i < there.size(); ++i) {
+    if (there[i].name != stays) Remove(there[i].name);
+  }
+}
+
+// It loses its name first: whenever this is cut off, nothing with a name is incomplete, and the rest is a
+// dead writer's.
+void CheckpointDirectory::Remove(const std::string& name) const {
+  const std::string temporary = PathOf(TemporaryName(name));
+  if (rename(PathOf(name).c_str(), temporary.c_str()) != 0) {
+    if (errno == ENOENT) return;  // by another one
+    Fail(PathOf(name), "removed", errno);
+  }
+  std::error_code error;
+  fs::remove_all(temporary, error);
+  if (error) Fail(temporary, "removed", error.value());
+}
+
+std::vector<std::string> CheckpointDirectory::Names() const {
+  std::vector<std::string> names = EntriesOf(path_);
+  const auto other = [](const std::string& name) { return !IsCheckpointName(name); };
+  names.erase(std::remove_if(names.begin(), names.end(), other), names.end());
+  return names;
+}
+
+std::vector<ListedCheckpoint> CheckpointDirectory::List(std::vector<std::string>* unreadable) const {
+  std::vector<ListedCheckpoint> listed;
+  for (const std::string& name : Names()) {
+    try {
+      const Manifest manifest = ReadManifest(PathOf(name));
+      listed.push_back({name, manifest.sequence, manifest.step});
+    } catch (const BadCheckpoint& bad) {
+      if (unreadable != nullptr) unreadable->push_back(fmt::format("{}: {}", name, bad.problem()));
+    }
+  }
+  const auto newer = [](const ListedCheckpoint& a, const ListedCheckpoint& b) {
+    return std::tie(a.sequence, a.step, a.name) > std::tie(b.sequence, b.step, b.name);
+  };
+  std::sort(listed.begin(), listed.end(), newer);
+  return listed;
+}
+
+std::optional<std::string> CheckpointDirectory::FindNewest(std::vector<std::string>* skipped) const {
+  std::vector<std::string> problems;
+  const std::vector<ListedCheckpoint> listed = List(&problems);
+  std::optional<std::string> found;
+  for (auto each = listed.begin(); each != listed.end() && !found; ++each) {
+    const std::string path = PathOf(each->name);
+    try {
+      CheckpointReader(path).Verify();
+      found = path;
+    } catch (const BadCheckpoint& bad) {
+      problems.push_back(fmt::format("{}: {}", each->name, bad.problem()));
+    }
+  }
+  for (const std::string& problem : problems) skipped->push_back(problem + "; skipped");
+  return found;
+}
+
+std::optional<std::string> CheckpointDirectory::ReadBest() const {
+  std::ifstream file(PathOf(kBest));
+  std::string name;
+  if (!std::getline(file, name) || !IsCheckpointName(name)) return std::nullopt;
+  if (!fs::exists(PathOf(name))) return std::nullopt;
+  return name;
+}
+
+void CheckpointDirectory::WriteBest(const std::string& name) const {
+  WriteFileAtomically(PathOf(kBest), name + "\n");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,78 @@
+// CheckpointDirectory: the checkpoints of one directory, checkpoint.dir: which there are, how a new one
+// becomes one, and which go. A checkpoint has its name only when all of it is on the disk, so that one with a
+// name is complete whenever its writer was killed. docs/checkpoint.md has the order of writing. Owner: who
+// saves, or looks for one to restore. Several may work on one directory. Thread: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/writer_lock.h"
+
+namespace dtrain {
+
+struct ListedCheckpoint {
+  std::string name;
+  int64_t sequence = 0;
+  int64_t step = 0;
+};
+
+class CheckpointDirectory {
+ public:
+  explicit CheckpointDirectory(std::string path) : path_(std::move(path)) {}
+  ~CheckpointDirectory();  // abandons what was begun and is not published
+  CheckpointDirectory(const CheckpointDirectory&) = delete;
+  CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
+
+  // Makes the directory, proves that files can be written there, and removes what dead writers left.
+  // UserError naming checkpoint.dir.
+  void Prepare();
+
+  // A save, in this order; each throws IoError naming path and remedy.
+  // An empty directory for the shard files, which are written there with ShardWriter: its path.
+  std::string BeginSave(int64_t step);
+  // When all shard files are finished: writes config.yaml and, last, the manifest. All is on the disk then
+  // but the name. Sets sequence and the config's size and checksum.
+  void Seal(const std::string& temporary, Manifest manifest, const std::string& config);
+  // Gives it its name; its path. One of the same name makes room and stays complete.
+  std::string Publish(const std::string& temporary);
+  // In place of Publish(), at any time after BeginSave(): removes it. Never throws.
+  void Abandon(const std::string& temporary);
+
+  // Removes all complete ones but the newest `keep` and the one named `stays`. What has no readable manifest
+  // stays: that is for people to look at.
+  void Prune(int64_t keep, const std::optional<std::string>& stays = std::nullopt);
+
+  // The newest first: the last that was written. Reads manifests only. `unreadable`, where not null: why the
+  // others are no checkpoints, "step-000012000: manifest is missing".
+  std::vector<ListedCheckpoint> List(std::vector<std::string>* unreadable = nullptr) const;
+  // The path of the newest of which every byte is as it was written. `skipped`: a line for each that was
+  // passed over.
+  std::optional<std::string> FindNewest(std::vector<std::string>* skipped) const;
+
+  // The file `best`: the name of the best one so far; unset where none is named that is there.
+  std::optional<std::string> ReadBest() const;
+  void WriteBest(const std::string& name) const;
+
+ private:
+  struct Save {
+    std::string name;
+    WriterLock lock;
+  };
+  std::vector<std::string> Names() const;
+  void RemoveLeftovers() const;
+  void MakeRoom(const std::string& name) const;
+  void Remove(const std::string& name) const;
+
+  const std::string path_;
+  std::map<std::string, Save> saves_;  // by temporary path
+};
+
+}  // namespace dtrain

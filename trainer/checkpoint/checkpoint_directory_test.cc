@@ -1,0 +1,170 @@
+#include "trainer/checkpoint/checkpoint_directory.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "trainer/checkpoint/checkpoint_names.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/checkpoint/checkpoint_test_util.h"
+
+namespace dtrain::testing {
+namespace {
+
+std::string SaveStep(CheckpointDirectory* directory, int64_t step, uint64_t salt = 1) {
+  SmallCheckpoint of;
+  of.step = step;
+  of.salt = salt;
+  return SaveSmall(directory, of);
+}
+
+std::vector<std::string> ListedNames(const CheckpointDirectory& directory) {
+  std::vector<std::string> names;
+  for (const ListedCheckpoint& each : directory.List()) names.push_back(each.name);
+  return names;
+}
+
+float FirstWeight(const std::string& path) {
+  float value = 0;
+  CheckpointReader(path).Read("weights/W1", CheckpointReader::kWeights, 0, 1, &value);
+  return value;
+}
+
+using Names = std::vector<std::string>;
+
+TEST_CASE(
+    "directory: a checkpoint has its name and its files when it is published, and nothing else is there") {
+  CheckpointDirectory directory(NewCheckpointRoot() + "/a/b");
+  directory.Prepare();
+  CHECK(NamesIn(directory.path()).empty());
+  const std::string path = SaveStep(&directory, 12000);
+  CHECK(path == directory.path() + "/step-000012000");
+  CHECK(NamesIn(directory.path()) == Names{"step-000012000"});
+  CHECK(NamesIn(path) == Names{"config.yaml", "manifest", "shard-0-of-2", "shard-1-of-2"});
+  std::vector<std::string> skipped;
+  CHECK(directory.FindNewest(&skipped) == path);
+  CHECK(skipped.empty());
+}
+
+TEST_CASE("directory: the newest is the one that was written last, whatever its step") {
+  CheckpointDirectory directory(NewCheckpointRoot());
+  SaveStep(&directory, 500);
+  SaveStep(&directory, 1000);
+  const std::string last = SaveStep(&directory, 0);
+  CHECK(ListedNames(directory) == Names{"step-000000000", "step-000001000", "step-000000500"});
+  CHECK(directory.List()[0].sequence == 3);
+  std::vector<std::string> skipped;
+  CHECK(directory.FindNewest(&skipped) == last);
+}
+
+TEST_CASE(
+    "directory: a step that is saved again takes the name, and the other one stays complete until it is "
+    "pruned") {
+  CheckpointDirectory directory(NewCheckpointRoot());
+  SaveStep(&directory, 7, 1);
+  SaveStep(&directory, 7, 2);
+  const std::string path = SaveStep(&directory, 7, 3);
+  CHECK(ListedNames(directory) ==
+        Names{"step-000000007", "replaced-step-000000007-2", "replaced-step-000000007-1"});
+  CHECK(FirstWeight(path) == ValueOf(3, "weights/W1", 0, 0));
+  CheckpointReader(directory.PathOf("replaced-step-000000007-2")).Verify();
+  CHECK(FirstWeight(directory.PathOf("replaced-step-000000007-2")) == ValueOf(2, "weights/W1", 0, 0));
+  directory.Prune(2);
+  CHECK(NamesIn(directory.path()) == Names{"replaced-step-000000007-2", "step-000000007"});
+}
+
+TEST_CASE("directory: a damaged one of the same name makes room too") {
+  CheckpointDirectory directory(NewCheckpointRoot());
+  for (int i = 0; i < 2; ++i) {
+    std::filesystem::remove(SaveStep(&directory, 7) + "/manifest");
+  }
+  SaveStep(&directory, 7);
+  CHECK(NamesIn(directory.path()) ==
+        Names{"replaced-step-000000007-0", "replaced-step-000000007-1", "step-000000007"});
+  CHECK(ListedNames(directory) == Names{"step-000000007"});
+}
+
+TEST_CASE("directory: pruning keeps the newest and the one that stays, and what it cannot read") {
+  CheckpointDirectory directory(NewCheckpointRoot());
+  for (int64_t step = 1; step <= 6; ++step) SaveStep(&directory, step);
+  std::filesystem::remove(directory.PathOf("step-000000003/manifest"));
+  directory.Prune(2, "step-000000001");
+  CHECK(NamesIn(directory.path()) ==
+        Names{"step-000000001", "step-000000003", "step-000000005", "step-000000006"});
+}
+
+TEST_CASE("directory: the best one is known by name, also when that step is saved again") {
+  CheckpointDirectory directory(NewCheckpointRoot());
+  CHECK(directory.ReadBest() == std::nullopt);
+  SaveStep(&directory, 5, 1);
+  directory.WriteBest("step-000000005");
+  CHECK(directory.ReadBest() == "step-000000005");
+  SaveStep(&directory, 5, 2);
+  CHECK(directory.ReadBest() == "replaced-step-000000005-1");
+  directory.Prune(1);
+  CHECK(directory.ReadBest() == std::nullopt);
+  std::ofstream(directory.PathOf("best")) << "../elsewhere\n";
+  CHECK(directory.ReadBest() == std::nullopt);
+}
+
+TEST_CASE("directory: an abandoned save leaves nothing, nor does one that goes out of scope") {
+  const std::string root = NewCheckpointRoot();
+  CheckpointDirectory directory(root);
+  const std::string temporary = directory.BeginSave(1);
+  WriteShard(temporary, {}, 0);
+  CHECK(NamesIn(root).size() == 2);
+  directory.Abandon(temporary);
+  CHECK(NamesIn(root).empty());
+  {
+    CheckpointDirectory other(root);
+    WriteShard(other.BeginSave(1), {}, 0);
+  }
+  CHECK(NamesIn(root).empty());
+}
+
+TEST_CASE("directory: what a dead writer left is removed, what a living one writes is not") {
+  const std::string root = NewCheckpointRoot();
+  CheckpointDirectory living(root);
+  const std::string temporary = living.BeginSave(3);
+  // As a writer leaves it that is killed: without the lock; with a lock that nobody holds; a lock alone.
+  std::filesystem::create_directory(root + "/" + TemporaryName("step-000000001"));
+  const std::string dead = root + "/" + TemporaryName("step-000000002");
+  std::filesystem::create_directory(dead);
+  std::ofstream(dead + "/shard-0-of-1") << "half";
+  std::ofstream(WriterLock::PathOf(dead)) << "";
+  std::ofstream(WriterLock::PathOf(root + "/" + TemporaryName("step-000000004"))) << "";
+  std::ofstream(root + "/.step-notes.tmp-1") << "mine";
+  CheckpointDirectory(root).Prepare();
+  const std::string name = std::filesystem::path(temporary).filename();
+  CHECK(NamesIn(root) == Names{name, name + ".lock", ".step-notes.tmp-1"});
+  SmallCheckpoint of;
+  of.layout = SmallLayout(1);
+  living.Seal(temporary, ManifestOf(of, {WriteShard(temporary, of, 0)}), "");
+  living.Publish(temporary);
+  CHECK(NamesIn(root) == Names{".step-notes.tmp-1", "step-000000003"});
+}
+
+TEST_CASE("directory: one that cannot be written is the user's to mend, by the key's name") {
+  const std::string root = NewCheckpointRoot();
+  std::ofstream(root + "/file") << "";
+  CheckpointDirectory directory(root + "/file/ckpt");
+  try {
+    directory.Prepare();
+    FAIL("it can be written");
+  } catch (const UserError& error) {
+    const std::string text = error.what();
+    CHECK(text.find("checkpoint.dir = " + root + "/file/ckpt: no file can be written there: ") == 0);
+  }
+}
+
+TEST_CASE("directory: one that is not there, and one with other things in it, have no checkpoints") {
+  const std::string root = NewCheckpointRoot();
+  std::vector<std::string> skipped;
+  CHECK(CheckpointDirectory(root + "/none").FindNewest(&skipped) == std::nullopt);
+  std::ofstream(root + "/step-000000001") << "a file";
+  std::filesystem::create_directory(root + "/step-best");
+  CHECK(CheckpointDirectory(root).FindNewest(&skipped) == std::nullopt);
+  CHECK(skipped == Names{"step-000000001: manifest is missing; skipped"});
+}
+
+}  // namespace
+}  // namespace dtrain::testing

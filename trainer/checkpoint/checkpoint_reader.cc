@@ -1,0 +1,127 @@
+#include "trainer/checkpoint/checkpoint_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/checkpoint/shard_format.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kMaxManifest = int64_t{1} << 28;  // bytes; those of a checkpoint of 1 TB are 40 MB
+
+}  // namespace
+
+Manifest ReadManifest(const std::string& path) {
+  Manifest manifest;
+  const std::optional<std::string> problem =
+      FromBytes(InputFile(path, kManifestName).ReadAll(kMaxManifest), &manifest);
+  if (problem) throw BadCheckpoint(path, fmt::format("{} is damaged: {}", kManifestName, *problem));
+  return manifest;
+}
+
+CheckpointReader::CheckpointReader(const std::string& path) : path_(path), manifest_(ReadManifest(path)) {
+  OpenShards();
+  places_.resize(manifest_.tensors.size() * (manifest_.slots.size() + 1));
+  for (size_t shard = 0; shard < manifest_.shards.size(); ++shard) {
+    const std::vector<StoredPiece>& pieces = manifest_.shards[shard].pieces;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const auto slot = static_cast<size_t>(pieces[i].slot);
+      const size_t at = static_cast<size_t>(pieces[i].tensor) * (manifest_.slots.size() + 1) + slot;
+      places_[at].push_back({shard, i, pieces[i].first});
+    }
+  }
+  const auto before = [](const Place& a, const Place& b) { return a.first < b.first; };
+  for (std::vector<Place>& places : places_) std::sort(places.begin(), places.end(), before);
+}
+
+void CheckpointReader::OpenShards() {
+  for (const StoredShard& shard : manifest_.shards) {
+    shards_.emplace_back(path_, shard.file);
+    if (shards_.back().size() == shard.bytes) continue;
+    throw BadCheckpoint(
+        path_, fmt::format("{} has {} bytes; must be {}", shard.file, shards_.back().size(), shard.bytes));
+  }
+}
+
+void CheckpointReader::Verify() {
+  Config();
+  for (size_t shard = 0; shard < shards_.size(); ++shard) {
+    VerifyHeader(shard);
+    for (size_t piece = 0; piece < manifest_.shards[shard].pieces.size(); ++piece) Load(shard, piece);
+  }
+}
+
+void CheckpointReader::VerifyHeader(size_t shard) {
+  char header[kShardHeader.size()];
+  shards_[shard].ReadAt(0, sizeof header, header);
+  if (kShardHeader == std::string_view(header, sizeof header)) return;
+  throw BadCheckpoint(path_, fmt::format("{} does not begin with the {} bytes of a shard file",
+                                         shards_[shard].name(), sizeof header));
+}
+
+std::string CheckpointReader::Config() const {
+  std::string text = InputFile(path_, kConfigName).ReadAll(manifest_.config_bytes);
+  const uint64_t checksum = Checksum(text.data(), text.size());
+  if (checksum == manifest_.config_checksum) return text;
+  throw BadCheckpoint(
+      path_, fmt::format("{} is damaged: the checksum of its {} bytes is {:016x}, not {:016x}", kConfigName,
+                         text.size(), checksum, manifest_.config_checksum));
+}
+
+const float* CheckpointReader::Load(size_t shard, size_t piece) {
+  if (loaded_ && loaded_shard_ == shard && loaded_piece_ == piece) return values_.data();
+  const StoredPiece& stored = manifest_.shards[shard].pieces[piece];
+  const int64_t bytes = Padded(stored.bytes());
+  loaded_ = false;
+  values_.resize(std::max(values_.size(), static_cast<size_t>(bytes) / sizeof(float)));
+  shards_[shard].ReadAt(stored.offset, bytes, values_.data());
+  const uint64_t checksum = Checksum(values_.data(), static_cast<size_t>(bytes));
+  if (checksum != stored.checksum) {
+    throw BadCheckpoint(
+        path_,
+        fmt::format(
+            "{} is damaged at byte {}: the checksum of the {} bytes from there is {:016x}, not {:016x}",
+            shards_[shard].name(), stored.offset, bytes, checksum, stored.checksum));
+  }
+  loaded_shard_ = shard;
+  loaded_piece_ = piece;
+  loaded_ = true;
+  return values_.data();
+}
+
+const std::vector<CheckpointReader::Place>& CheckpointReader::PlacesOf(const std::string& tensor,
+                                                                       const std::string& slot) const {
+  size_t at = 0;
+  while (at < manifest_.tensors.size() && manifest_.tensors[at].name != tensor) ++at;
+  DT_CHECK(at < manifest_.tensors.size(), tensor);
+  size_t slot_at = 0;
+  if (slot != kWeights) {
+    const auto found = std::find(manifest_.slots.begin(), manifest_.slots.end(), slot);
+    DT_CHECK(found != manifest_.slots.end(), slot);
+    slot_at = static_cast<size_t>(found - manifest_.slots.begin()) + 1;
+  }
+  return places_[at * (manifest_.slots.size() + 1) + slot_at];
+}
+
+void CheckpointReader::Read(const std::string& tensor, const std::string& slot, int64_t first, int64_t count,
+                            float* out) {
+  const std::vector<Place>& places = PlacesOf(tensor, slot);
+  const auto behind = [](int64_t element, const Place& place) { return element < place.first; };
+  auto place = std::upper_bound(places.begin(), places.end(), first, behind);
+  DT_CHECK(first >= 0 && count >= 0 && place != places.begin(), first, count);
+  for (--place; count > 0; ++place) {
+    DT_CHECK(place != places.end(), tensor, first, count);
+    const int64_t skip = first - place->first;
+    const int64_t here = std::min(count, manifest_.shards[place->shard].pieces[place->piece].count - skip);
+    DT_CHECK(here > 0, tensor, first, count);
+    std::memcpy(out, Load(place->shard, place->piece) + skip, static_cast<size_t>(here) * sizeof(float));
+    first += here;
+    count -= here;
+    out += here;
+  }
+}
+
+}  // namespace dtrain

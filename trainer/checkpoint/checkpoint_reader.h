@@ -1,0 +1,63 @@
+// CheckpointReader: the tensors of one checkpoint, by name and element, whatever pieces they were written in.
+// Each piece is verified as it is read. The files stay open, so that a checkpoint that is pruned meanwhile
+// can be read to its end. Owner: who restores or inspects. Thread: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/input_file.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/model/layout.h"
+
+namespace dtrain {
+
+// Of the checkpoint at `path`, verified. Throws BadCheckpoint.
+Manifest ReadManifest(const std::string& path);
+
+class CheckpointReader {
+ public:
+  // Reads the manifest and the sizes of the files. Throws BadCheckpoint, as all that reads.
+  explicit CheckpointReader(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const Manifest& manifest() const { return manifest_; }
+
+  // Reads every byte of every file.
+  void Verify();
+  // The effective YAML of the run that wrote it.
+  std::string Config() const;
+
+  // Elements [first, first + count) of a tensor; `slot`: kWeights, or an optimizer's slot. The tensor, the
+  // slot and the elements must be there.
+  static constexpr char kWeights[] = "";
+  void Read(const std::string& tensor, const std::string& slot, int64_t first, int64_t count, float* out);
+
+  // Whether it can be restored into the model of `layout` and an optimizer with these slots. UserError naming
+  // the first tensor, by name, that is missing or has another shape, or the optimizer that differs.
+  void CheckFits(const Layout& layout, const std::vector<std::string>& slots) const;
+
+ private:
+  struct Place {
+    size_t shard;
+    size_t piece;
+    int64_t first;  // element of the tensor
+  };
+  const std::vector<Place>& PlacesOf(const std::string& tensor, const std::string& slot) const;
+  void OpenShards();
+  void VerifyHeader(size_t shard);
+  // Reads and verifies a piece; its elements, good until the next call.
+  const float* Load(size_t shard, size_t piece);
+
+  const std::string path_;
+  const Manifest manifest_;
+  std::vector<InputFile> shards_;
+  std::vector<std::vector<Place>> places_;  // [tensor * (slots + 1) + slot], by first element
+  std::vector<float> values_;               // of the piece that was read last
+  size_t loaded_shard_ = 0;
+  size_t loaded_piece_ = 0;
+  bool loaded_ = false;
+};
+
+}  // namespace dtrain

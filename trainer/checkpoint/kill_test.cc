@@ -1,0 +1,99 @@
+// A writer that is killed at any moment leaves the older checkpoint as it was, or the new one complete.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/checkpoint/checkpoint_test_util.h"
+
+namespace dtrain::testing {
+namespace {
+
+// What a chief does at the end of each checkpoint; step 2 is there already.
+void SaveAndPrune(const std::string& root) {
+  CheckpointDirectory directory(root);
+  SmallCheckpoint of;
+  of.step = 2;
+  of.salt = 3;
+  SaveSmall(&directory, of);
+  directory.WriteBest("step-000000002");
+  directory.Prune(1);
+}
+
+// Two checkpoints of the steps 1 and 2, with the salts 1 and 2.
+std::string MakeRoot() {
+  const std::string root = NewCheckpointRoot();
+  CheckpointDirectory directory(root);
+  SmallCheckpoint of;
+  for (of.step = 1, of.salt = 1; of.step <= 2; ++of.step, ++of.salt) SaveSmall(&directory, of);
+  return root;
+}
+
+// Runs SaveAndPrune in a process that is killed as it begins or ends its system call number `stop`. False
+// where it came to its end first.
+bool SaveKilledAt(const std::string& root, int64_t stop) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(3);
+    raise(SIGSTOP);
+    SaveAndPrune(root);
+    _exit(0);
+  }
+  int status = 0;
+  for (int64_t stops = 0;; ++stops) {
+    REQUIRE(waitpid(child, &status, 0) == child);
+    if (!WIFSTOPPED(status)) break;
+    if (stops == stop) kill(child, SIGKILL);
+    ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
+  }
+  if (WIFEXITED(status)) REQUIRE(WEXITSTATUS(status) == 0);
+  return WIFSIGNALED(status);
+}
+
+uint64_t SaltOf(const std::string& path) {
+  CheckpointReader reader(path);
+  std::vector<float> values(15);
+  reader.Read("weights/W1", "v", 0, 15, values.data());
+  for (const uint64_t salt : {1, 2, 3}) {
+    if (values[14] == ValueOf(salt, "weights/W1", 2, 14)) return salt;
+  }
+  return 0;
+}
+
+TEST_CASE(
+    "killed: at each system call of a save and of pruning there is a complete checkpoint, and no other") {
+  uint64_t seen = 2;
+  int64_t stop = 1;
+  for (bool killed = true; killed; ++stop) {
+    CAPTURE(stop);
+    const std::string root = MakeRoot();
+    killed = SaveKilledAt(root, stop);
+    CheckpointDirectory directory(root);
+    std::vector<std::string> skipped;
+    const auto newest = directory.FindNewest(&skipped);
+    CHECK(skipped.empty());
+    REQUIRE(newest);
+    const uint64_t salt = SaltOf(*newest);
+    CHECK(salt >= seen);  // once the new one is there it stays
+    seen = salt;
+    directory.Prepare();
+    for (const std::string& name : NamesIn(root)) {
+      if (name[0] != '.' && name.find("step-") != name.npos) CheckpointReader(root + "/" + name).Verify();
+      CHECK(name[0] != '.');
+    }
+    // And the next run saves over it.
+    SmallCheckpoint of;
+    of.step = 2;
+    of.salt = 1;
+    CHECK(SaltOf(SaveSmall(&directory, of)) == 1);
+    CHECK(directory.FindNewest(&skipped) == directory.PathOf("step-000000002"));
+    std::filesystem::remove_all(root);
+  }
+  CHECK(seen == 3);
+  CHECK(stop > 100);
+}
+
+}  // namespace
+}  // namespace dtrain::testing

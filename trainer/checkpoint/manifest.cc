@@ -1,0 +1,149 @@
+#include "trainer/checkpoint/manifest.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+
+#include "base/check.h"
+#include "trainer/checkpoint/manifest_generated.h"
+#include "trainer/checkpoint/shard_format.h"
+
+namespace dtrain {
+namespace {
+
+using flatbuffers::Offset;
+
+constexpr uint32_t kFormat = 1;
+constexpr size_t kTrailer = sizeof(uint64_t);  // XXH3-64 of all before it, little-endian
+
+Offset<stored::Shard> Encode(const StoredShard& shard, flatbuffers::FlatBufferBuilder* builder) {
+  std::vector<stored::Piece> pieces;
+  pieces.reserve(shard.pieces.size());
+  for (const StoredPiece& piece : shard.pieces) {
+    pieces.emplace_back(static_cast<uint32_t>(piece.tensor), static_cast<uint32_t>(piece.slot), piece.first,
+                        piece.count, piece.offset, piece.checksum);
+  }
+  const auto file = builder->CreateString(shard.file);
+  return stored::CreateShard(*builder, file, shard.bytes, builder->CreateVectorOfStructs(pieces));
+}
+
+Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBufferBuilder* builder) {
+  std::vector<Offset<stored::Tensor>> tensors;
+  for (const StoredTensor& tensor : manifest.tensors) {
+    const auto name = builder->CreateString(tensor.name);
+    tensors.push_back(stored::CreateTensor(*builder, name, tensor.rows, tensor.cols));
+  }
+  std::vector<Offset<stored::Shard>> shards;
+  for (const StoredShard& shard : manifest.shards) shards.push_back(Encode(shard, builder));
+  const auto version = builder->CreateString(manifest.version);
+  const auto optimizer = builder->CreateString(manifest.optimizer);
+  const auto mode = builder->CreateString(manifest.mode);
+  const auto all_tensors = builder->CreateVector(tensors);
+  const auto slots = builder->CreateVectorOfStrings(manifest.slots);
+  const auto all_shards = builder->CreateVector(shards);
+  const auto positions = builder->CreateString(manifest.positions);
+  return stored::CreateManifest(*builder, kFormat, manifest.sequence, manifest.step, manifest.saved_unix_ms,
+                                manifest.run_id, version, optimizer, mode, all_tensors, slots, all_shards,
+                                positions, manifest.config_bytes, manifest.config_checksum, manifest.loss,
+                                manifest.accuracy);
+}
+
+// Our own manifests share nothing inside. A hostile one may refer to one long text a million times: what it
+// would come to in memory is held against what it has in the file.
+size_t BytesReferredTo(const stored::Manifest& from) {
+  constexpr size_t kTable = 12;  // at the least: the offset to it, its field map's, one of a text's length
+  size_t bytes = 0;
+  for (const auto* tensor : *from.tensors()) bytes += kTable + tensor->name()->size();
+  for (const auto* slot : *from.slots()) bytes += sizeof(uint32_t) + slot->size();
+  for (const auto* shard : *from.shards()) {
+    bytes += kTable + shard->file()->size() + sizeof(stored::Piece) * shard->pieces()->size();
+  }
+  return bytes;
+}
+
+StoredShard Decode(const stored::Shard& from) {
+  StoredShard shard{from.file()->str(), static_cast<int64_t>(from.bytes()), {}};
+  shard.pieces.reserve(from.pieces()->size());
+  for (const stored::Piece* piece : *from.pieces()) {
+    shard.pieces.push_back({piece->tensor(), piece->slot(), static_cast<int64_t>(piece->first()),
+                            static_cast<int64_t>(piece->count()), static_cast<int64_t>(piece->offset()),
+                            piece->checksum()});
+  }
+  return shard;
+}
+
+Manifest Decode(const stored::Manifest& from) {
+  Manifest manifest;
+  manifest.sequence = static_cast<int64_t>(from.sequence());
+  manifest.step = static_cast<int64_t>(from.step());
+  manifest.saved_unix_ms = from.saved_unix_ms();
+  manifest.run_id = from.run_id();
+  manifest.version = from.version()->str();
+  manifest.optimizer = from.optimizer()->str();
+  manifest.mode = from.mode()->str();
+  for (const auto* tensor : *from.tensors()) {
+    manifest.tensors.push_back(
+        {tensor->name()->str(), static_cast<int64_t>(tensor->rows()), static_cast<int64_t>(tensor->cols())});
+  }
+  for (const auto* slot : *from.slots()) manifest.slots.push_back(slot->str());
+  for (const auto* shard : *from.shards()) manifest.shards.push_back(Decode(*shard));
+  manifest.positions = from.positions()->str();
+  manifest.config_bytes = static_cast<int64_t>(from.config_bytes());
+  manifest.config_checksum = from.config_checksum();
+  manifest.loss = from.loss();
+  manifest.accuracy = from.accuracy();
+  return manifest;
+}
+
+}  // namespace
+
+int64_t Manifest::bytes() const {
+  int64_t all = config_bytes;
+  for (const StoredShard& shard : shards) all += shard.bytes;
+  return all;
+}
+
+std::string ToBytes(const Manifest& manifest) {
+  const std::optional<std::string> problem = ManifestProblem(manifest);
+  DT_CHECK(!problem, *problem);
+  flatbuffers::FlatBufferBuilder builder;
+  stored::FinishManifestBuffer(builder, Encode(manifest, &builder));
+  std::string bytes(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
+  const uint64_t checksum = Checksum(bytes.data(), bytes.size());
+  bytes.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
+  return bytes;
+}
+
+std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest) {
+  if (bytes.size() <= kTrailer) return fmt::format("{} bytes are too few", bytes.size());
+  const std::string_view body = bytes.substr(0, bytes.size() - kTrailer);
+  uint64_t expected = 0;
+  std::memcpy(&expected, bytes.data() + body.size(), sizeof expected);
+  const uint64_t checksum = Checksum(body.data(), body.size());
+  if (checksum != expected) {
+    return fmt::format("the checksum of its first {} bytes is {:016x}, not {:016x}", body.size(), checksum,
+                       expected);
+  }
+  // Aligned for the fields to be read in place.
+  const std::vector<uint64_t> aligned = [&] {
+    std::vector<uint64_t> words((body.size() + 7) / 8);
+    std::memcpy(words.data(), body.data(), body.size());
+    return words;
+  }();
+  const auto* data = reinterpret_cast<const uint8_t*>(aligned.data());
+  // A table takes 4 bytes at the least.
+  flatbuffers::Verifier verifier(data, body.size(), /*max_depth=*/8,
+                                 static_cast<flatbuffers::uoffset_t>(body.size() / 4));
+  if (!stored::VerifyManifestBuffer(verifier)) return "it is no manifest of a dtrain checkpoint";
+  const stored::Manifest& from = *stored::GetManifest(data);
+  if (from.format() != kFormat) {
+    return fmt::format("its format is {}, and this dtrain reads {}", from.format(), kFormat);
+  }
+  if (BytesReferredTo(from) > body.size()) return "its parts overlap";
+  Manifest decoded = Decode(from);
+  if (std::optional<std::string> problem = ManifestProblem(decoded)) return problem;
+  *manifest = std::move(decoded);
+  return std::nullopt;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,134 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/shard_format.h"
+#include "trainer/model/blocks.h"
+
+namespace dtrain {
+namespace {
+
+using Problem = std::optional<std::string>;
+
+constexpr size_t kMaxName = 1024;
+constexpr int64_t kMaxSide = int64_t{1} << 46;    // so that a tensor's bytes are a number
+constexpr int64_t kMaxConfig = int64_t{1} << 26;  // bytes
+
+// Names reach terminals and logs.
+bool IsName(const std::string& name) {
+  const auto fits = [](unsigned char c) { return c >= 0x20 && c != 0x7f; };
+  return !name.empty() && name.size() <= kMaxName && std::all_of(name.begin(), name.end(), fits);
+}
+
+Problem TensorProblem(const Manifest& manifest) {
+  std::set<std::string_view> names;
+  for (size_t i = 0; i < manifest.tensors.size(); ++i) {
+    const StoredTensor& tensor = manifest.tensors[i];
+    if (!IsName(tensor.name)) return fmt::format("tensor {} has a name that is none", i);
+    if (!names.insert(tensor.name).second) return fmt::format("tensor {} is there twice", tensor.name);
+    if (tensor.rows < 1 || tensor.cols < 1 || tensor.rows > kMaxSide / tensor.cols) {
+      return fmt::format("tensor {} is {} x {}", tensor.name, tensor.rows, tensor.cols);
+    }
+  }
+  return std::nullopt;
+}
+
+Problem TextProblem(const Manifest& manifest) {
+  for (const std::string* text : {&manifest.version, &manifest.optimizer, &manifest.mode}) {
+    if (!IsName(*text)) return "version, optimizer or mode is no name";
+  }
+  std::set<std::string_view> names;
+  for (const std::string& slot : manifest.slots) {
+    if (!IsName(slot)) return "a slot has a name that is none";
+    if (!names.insert(slot).second) return fmt::format("slot {} is there twice", slot);
+  }
+  return std::nullopt;
+}
+
+// Within its tensor and at `offset`, where the piece before it ends.
+Problem PieceProblem(const Manifest& manifest, const StoredPiece& piece, int64_t offset) {
+  if (piece.tensor < 0 || piece.tensor >= static_cast<int64_t>(manifest.tensors.size())) {
+    return fmt::format("is of tensor {} of {}", piece.tensor, manifest.tensors.size());
+  }
+  if (piece.slot < 0 || piece.slot > static_cast<int64_t>(manifest.slots.size())) {
+    return fmt::format("is of slot {} of {}", piece.slot, manifest.slots.size());
+  }
+  if (piece.count < 1 || piece.count > kBlockValues) {
+    return fmt::format("has {} elements; must be 1 to {}", piece.count, kBlockValues);
+  }
+  const StoredTensor& tensor = manifest.tensors[static_cast<size_t>(piece.tensor)];
+  if (piece.first < 0 || piece.first > tensor.size() - piece.count) {
+    return fmt::format("has elements {} to {} of the {} of {}", piece.first,
+                       static_cast<uint64_t>(piece.first) + static_cast<uint64_t>(piece.count), tensor.size(),
+                       tensor.name);
+  }
+  if (piece.offset != offset) return fmt::format("is at byte {}; must be {}", piece.offset, offset);
+  return std::nullopt;
+}
+
+Problem ShardProblem(const Manifest& manifest) {
+  const auto count = static_cast<int64_t>(manifest.shards.size());
+  for (int64_t i = 0; i < count; ++i) {
+    const StoredShard& shard = manifest.shards[static_cast<size_t>(i)];
+    const std::string name = ShardName(i, count);
+    if (shard.file != name) return fmt::format("file {} has another name than {}", i, name);
+    int64_t end = kShardAlignment;
+    for (size_t k = 0; k < shard.pieces.size(); ++k) {
+      if (Problem problem = PieceProblem(manifest, shard.pieces[k], end)) {
+        return fmt::format("piece {} of {} {}", k, name, *problem);
+      }
+      end += Padded(shard.pieces[k].bytes());
+    }
+    if (shard.bytes != end) return fmt::format("{} has {} bytes; must be {}", name, shard.bytes, end);
+  }
+  return std::nullopt;
+}
+
+// Every element of every tensor, in weights and slots, is in one piece.
+Problem CoverProblem(const Manifest& manifest) {
+  std::vector<std::tuple<int64_t, int64_t, int64_t, int64_t>> parts;  // tensor, slot, first, end
+  for (const StoredShard& shard : manifest.shards) {
+    for (const StoredPiece& piece : shard.pieces) {
+      parts.emplace_back(piece.tensor, piece.slot, piece.first, piece.first + piece.count);
+    }
+  }
+  std::sort(parts.begin(), parts.end());
+  size_t next = 0;
+  for (size_t tensor = 0; tensor < manifest.tensors.size(); ++tensor) {
+    for (size_t slot = 0; slot <= manifest.slots.size(); ++slot) {
+      const int64_t size = manifest.tensors[tensor].size();
+      for (int64_t covered = 0; covered < size; ++next) {
+        const std::tuple<int64_t, int64_t, int64_t> due(tensor, slot, covered);
+        if (next == parts.size() ||
+            std::tie(std::get<0>(parts[next]), std::get<1>(parts[next]), std::get<2>(parts[next])) != due) {
+          return fmt::format("element {} of {}{} is in no piece, or in two", covered,
+                             manifest.tensors[tensor].name, slot == 0 ? "" : ", " + manifest.slots[slot - 1]);
+        }
+        covered = std::get<3>(parts[next]);
+      }
+    }
+  }
+  if (next != parts.size()) return "an element is in two pieces";
+  return std::nullopt;
+}
+
+}  // namespace
+
+Problem ManifestProblem(const Manifest& manifest) {
+  if (manifest.sequence < 1) return fmt::format("sequence {}; must be >= 1", manifest.sequence);
+  if (manifest.step < 0) return fmt::format("step {}; must be >= 0", manifest.step);
+  if (manifest.config_bytes < 0 || manifest.config_bytes > kMaxConfig) {
+    return fmt::format("{} has {} bytes; must be at most {}", kConfigName, manifest.config_bytes, kMaxConfig);
+  }
+  if (manifest.tensors.empty()) return "there are no tensors";
+  if (manifest.shards.empty()) return "there are no shard files";
+  if (Problem problem = TextProblem(manifest)) return problem;
+  if (Problem problem = TensorProblem(manifest)) return problem;
+  if (Problem problem = ShardProblem(manifest)) return problem;
+  return CoverProblem(manifest);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,167 @@
+#include "trainer/checkpoint/manifest.h"
+
+#include <doctest/doctest.h>
+#include <flatbuffers/flatbuffers.h>
+#include <math.h>
+
+#include <cstring>
+#include <functional>
+
+#include "base/error.h"
+#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/checkpoint/manifest_generated.h"
+#include "trainer/model/blocks.h"
+
+namespace dtrain::testing {
+namespace {
+
+Manifest SmallManifest() {
+  const SmallCheckpoint of;
+  Manifest manifest = ManifestOf(of, {{1, 2, 3}, {4, 5, 6, 7, 8, 9}});
+  manifest.sequence = 7;
+  manifest.config_bytes = 100;
+  manifest.config_checksum = 0xabcdef;
+  return manifest;
+}
+
+std::string WithChecksum(std::string body) {
+  const uint64_t checksum = Checksum(body.data(), body.size());
+  return body.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
+}
+
+TEST_CASE("manifest: all fields come back from the bytes") {
+  const Manifest from = SmallManifest();
+  Manifest to;
+  REQUIRE(FromBytes(ToBytes(from), &to) == std::nullopt);
+  CHECK(to.sequence == 7);
+  CHECK(to.step == 12000);
+  CHECK(to.saved_unix_ms == from.saved_unix_ms);
+  CHECK(to.run_id == from.run_id);
+  CHECK(to.version == from.version);
+  CHECK(to.optimizer == "adam");
+  CHECK(to.mode == "sync");
+  CHECK(to.slots == from.slots);
+  CHECK(to.positions == from.positions);
+  CHECK(to.config_bytes == 100);
+  CHECK(to.config_checksum == 0xabcdef);
+  CHECK(to.loss == 0.25);
+  CHECK(isnan(to.accuracy));
+  REQUIRE(to.tensors.size() == 2);
+  CHECK(to.tensors[0].name == "weights/W1");
+  CHECK(to.tensors[0].rows == 5);
+  CHECK(to.tensors[0].cols == 3);
+  REQUIRE(to.shards.size() == 2);
+  CHECK(to.shards[1].file == "shard-1-of-2");
+  CHECK(to.shards[1].bytes == from.shards[1].bytes);
+  REQUIRE(to.shards[1].pieces.size() == 6);
+  CHECK(to.shards[1].pieces[5].checksum == 9);
+  CHECK(ToBytes(to) == ToBytes(from));
+}
+
+TEST_CASE("manifest: every truncation and every flipped bit is found") {
+  const std::string good = ToBytes(SmallManifest());
+  Manifest ignored;
+  for (size_t size = 0; size < good.size(); ++size) CHECK(FromBytes(good.substr(0, size), &ignored));
+  for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    std::string bytes = good;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+    CHECK(FromBytes(bytes, &ignored));
+  }
+}
+
+TEST_CASE("manifest: changed bytes with a fitting checksum do no harm, and what is taken follows the rules") {
+  const std::string good = ToBytes(SmallManifest());
+  const std::string body = good.substr(0, good.size() - 8);
+  int64_t refused = 0;
+  constexpr uint64_t kCases = 200000;
+  for (uint64_t i = 0; i < kCases; ++i) {
+    const CounterRandom random = CounterRandom(5).Stream(i);
+    std::string changed = body;
+    const uint64_t changes = 1 + random.Below(0, 3);
+    for (uint64_t k = 0; k < changes; ++k) {
+      changed[random.Below(3 * k + 1, changed.size())] = static_cast<char>(random.Bits(3 * k + 2));
+    }
+    if (random.Below(99, 4) == 0) changed.resize(random.Below(98, changed.size()));
+    Manifest manifest;
+    if (FromBytes(WithChecksum(changed), &manifest)) {
+      ++refused;
+    } else {
+      CHECK(ManifestProblem(manifest) == std::nullopt);
+    }
+  }
+  CHECK(refused > static_cast<int64_t>(kCases) / 2);
+}
+
+TEST_CASE("manifest: one long text referred to again and again is refused before it is copied") {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto name = builder.CreateString(std::string(1 << 20, 'x'));
+  const auto tensor = stored::CreateTensor(builder, name, 1, 1);
+  const std::vector<flatbuffers::Offset<stored::Tensor>> tensors(1 << 20, tensor);
+  const auto all = builder.CreateVector(tensors);
+  const auto slots = builder.CreateVectorOfStrings({});
+  const auto shards = builder.CreateVector(std::vector<flatbuffers::Offset<stored::Shard>>());
+  stored::FinishManifestBuffer(
+      builder, stored::CreateManifest(builder, 1, 1, 1, 1, 1, name, name, name, all, slots, shards, name));
+  Manifest ignored;
+  const std::string body(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
+  CHECK(FromBytes(WithChecksum(body), &ignored) == "its parts overlap");
+}
+
+TEST_CASE("manifest: what breaks a rule is refused by name") {
+  struct Case {
+    std::function<void(Manifest*)> change;
+    const char* problem;
+  };
+  const std::vector<Case> cases = {
+      {[](Manifest* m) { m->sequence = 0; }, "sequence 0; must be >= 1"},
+      {[](Manifest* m) { m->step = -1; }, "step -1; must be >= 0"},
+      {[](Manifest* m) { m->config_bytes = int64_t{1} << 40; }, "config.yaml has 1099511627776 bytes"},
+      {[](Manifest* m) { m->tensors.clear(); }, "there are no tensors"},
+      {[](Manifest* m) { m->shards.clear(); }, "there are no shard files"},
+      {[](Manifest* m) { m->mode = "\x1b[2J"; }, "version, optimizer or mode is no name"},
+      {[](Manifest* m) { m->tensors[1].name = ""; }, "tensor 1 has a name that is none"},
+      {[](Manifest* m) { m->tensors[1].name = "weights/W1"; }, "tensor weights/W1 is there twice"},
+      {[](Manifest* m) { m->tensors[0].rows = 0; }, "tensor weights/W1 is 0 x 3"},
+      {[](Manifest* m) { m->tensors[0].rows = m->tensors[0].cols = int64_t{1} << 33; },
+       "is 8589934592 x 8589934592"},
+      {[](Manifest* m) { m->tensors[0].rows = 6; }, "element 15 of weights/W1 is in no piece, or in two"},
+      {[](Manifest* m) {
+         m->slots = {"m", "m"};
+       },
+       "slot m is there twice"},
+      {[](Manifest* m) { m->slots.push_back("w"); }, "element 0 of weights/W1, w is in no piece"},
+      {[](Manifest* m) { m->slots.pop_back(); }, "piece 2 of shard-0-of-2 is of slot 2 of 1"},
+      {[](Manifest* m) { m->shards[0].file = "../shard-0-of-2"; },
+       "file 0 has another name than shard-0-of-2"},
+      {[](Manifest* m) { m->shards[0].bytes += 64; }, "shard-0-of-2 has 320 bytes; must be 256"},
+      {[](Manifest* m) { m->shards[0].pieces[1].tensor = 2; }, "piece 1 of shard-0-of-2 is of tensor 2 of 2"},
+      {[](Manifest* m) { m->shards[0].pieces[1].count = 0; }, "has 0 elements; must be 1 to 262144"},
+      {[](Manifest* m) { m->shards[0].pieces[1].count = INT64_MAX; }, "must be 1 to 262144"},
+      {[](Manifest* m) { m->shards[0].pieces[1].first = INT64_MAX; }, "piece 1 of shard-0-of-2 has elements"},
+      {[](Manifest* m) { m->shards[0].pieces[1].first = 8; }, "has elements 8 to 17 of the 15 of weights/W1"},
+      {[](Manifest* m) { m->shards[0].pieces[1].first = 1; }, "element 0 of weights/W1, m is in no piece"},
+      {[](Manifest* m) { m->shards[0].pieces[1].offset = 64; }, "is at byte 64; must be 128"},
+      {[](Manifest* m) { m->shards[0].pieces[1].slot = 0; },
+       "element 9 of weights/W1 is in no piece, or in two"},
+  };
+  for (const Case& one : cases) {
+    Manifest manifest = SmallManifest();
+    one.change(&manifest);
+    const std::string problem = ManifestProblem(manifest).value_or("nothing");
+    CAPTURE(problem);
+    CAPTURE(one.problem);
+    CHECK(problem.find(one.problem) != problem.npos);
+  }
+}
+
+TEST_CASE("manifest: another number of checksums than pieces is a failure that names the ps") {
+  const SmallCheckpoint of;
+  CHECK_THROWS_WITH(
+      BuildManifest(of.layout, of.slots, {{1, 2, 3}, {4}}),
+      "ps 1: 1 checksums for the 6 pieces of its part of a checkpoint. Does it run the same dtrain "
+      "and the same file?");
+  CHECK_THROWS_AS(BuildManifest(of.layout, of.slots, {{1, 2, 3}}), Failure);
+}
+
+}  // namespace
+}  // namespace dtrain::testing

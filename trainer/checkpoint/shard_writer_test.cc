@@ -1,0 +1,63 @@
+#include "trainer/checkpoint/shard_writer.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "trainer/checkpoint/checkpoint_test_util.h"
+
+namespace dtrain::testing {
+namespace {
+
+TEST_CASE("shard writer: pieces lie at multiples of 64 bytes, and their checksums include the padding") {
+  const std::string path = NewCheckpointRoot() + "/shard";
+  const std::vector<float> values(33, 1.5f);
+  ShardWriter writer(path);
+  for (const size_t count : {1, 15, 16, 17, 33}) {
+    const int64_t begin = writer.bytes();
+    const uint64_t checksum = writer.Add(values.data(), count * sizeof(float));
+    CHECK(begin % 64 == 0);
+    std::string padded(reinterpret_cast<const char*>(values.data()), count * sizeof(float));
+    padded.resize(static_cast<size_t>(writer.bytes() - begin));
+    CHECK(checksum == Checksum(padded.data(), padded.size()));
+    CHECK(FileContent(path).substr(static_cast<size_t>(begin)) == padded);
+  }
+  writer.Finish();
+  CHECK(static_cast<int64_t>(FileContent(path).size()) == writer.bytes());
+  CHECK(writer.bytes() == 64 * (1 + 1 + 1 + 1 + 2 + 3));
+}
+
+TEST_CASE("shard writer: checksums are XXH3-64") {
+  CHECK(Checksum("", 0) == 0x2d06800538d394c2);  // of nothing, from its specification
+}
+
+TEST_CASE("shard writer: many windows are written as they were given") {
+  const std::string path = NewCheckpointRoot() + "/shard";
+  std::string all(kShardHeader);
+  {
+    ShardWriter writer(path);
+    for (int i = 0; i < 27; ++i) {
+      const std::string piece(1 << 20, static_cast<char>('a' + i));
+      writer.Add(piece.data(), piece.size());
+      all += piece;
+    }
+    writer.Finish();
+  }
+  CHECK(FileContent(path) == all);
+}
+
+TEST_CASE(
+    "shard writer: a file that is there, or a directory that is not, is a failure that names the path") {
+  const std::string path = NewCheckpointRoot() + "/shard";
+  std::ofstream(path) << "mine";
+  CHECK_THROWS_AS(ShardWriter{path}, IoError);
+  CHECK(FileContent(path) == "mine");
+  try {
+    ShardWriter writer(path + "/shard-0-of-1");
+    FAIL("it was made");
+  } catch (const IoError& error) {
+    CHECK(std::string(error.what()).find(path + "/shard-0-of-1: cannot be written: Not a directory") == 0);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::testing
