@@ -106,7 +106,7 @@ Message Encoder::Restore(const Envelope& envelope, const RestoreHead& head, Lent
   auto& builder = Begin();
   const auto values = Inline(builder, data);
   Message message = Finish(
-      envelope, wire::CreateRestore(builder, head.slot, head.first, head.version, head.checksum, values));
+      envelope, wire::CreateRestore(builder, head.slot, head.first, head.checksum, values));
   message.payload = Payload(data);
   return message;
 }

@@ -57,7 +57,6 @@ struct BatchHead {
 struct RestoreHead {
   uint32_t slot = 0;
   uint64_t first = 0;
-  uint64_t version = 0;
   uint64_t checksum = 0;
 };
 

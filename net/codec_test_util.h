@@ -52,7 +52,7 @@ inline Message SampleRound(Encoder& encoder) {
 inline void AddCheckpointMessages(Encoder& encoder, std::vector<Message>* all) {
   const Envelope& e = kSampleEnvelope;
   const auto add = [all](Message message) { all->push_back(std::move(message)); };
-  add(encoder.Restore(e, {1, 4, 1000, 80}, Lent(Ramp(7))));
+  add(encoder.Restore(e, {1, 4, 80}, Lent(Ramp(7))));
   add(encoder.Finish(e, wire::CreateLoadDirect(encoder.Begin(), "step-000001000")));
   add(encoder.Finish(e, wire::CreateLoadedDirect(encoder.Begin(), "no such file")));
   add(encoder.Finish(e, wire::CreateListCheckpoints(encoder.Begin())));
@@ -146,7 +146,7 @@ inline uint64_t WalkCheckpoint(const Message& message, const wire::Envelope& e) 
     case wire::Body::Initialised:
       return Walk(e.body_as_Initialised()->restored()) + Walk(e.body_as_Initialised()->positions());
     case wire::Body::Restore:
-      return Walk(Tensor(message, *e.body_as_Restore())) + e.body_as_Restore()->version();
+      return Walk(Tensor(message, *e.body_as_Restore())) + e.body_as_Restore()->checksum();
     case wire::Body::Load:
       return Walk(e.body_as_Load()->name());
     case wire::Body::Loaded:

@@ -173,4 +173,10 @@ std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size) {
   return nullptr;
 }
 
+std::vector<std::string> SlotNames(const Config& config) {
+  std::vector<std::string> names;
+  for (const Slot& slot : MakeOptimizer(config, 1)->Slots()) names.push_back(slot.name);
+  return names;
+}
+
 }  // namespace dtrain

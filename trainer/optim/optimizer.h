@@ -44,5 +44,7 @@ class Optimizer {
 
 // The optimizer that train.optimizer names, for a range of `size` elements.
 std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size);
+// Of its slots, in their order.
+std::vector<std::string> SlotNames(const Config& config);
 
 }  // namespace dtrain

@@ -232,6 +232,15 @@ void PsClient::CountStaleness(int64_t exchange, const wire::Weights& weights) {
   staleness_.OnApplied(weights.version());
 }
 
+void PsClient::Restore(size_t ps, uint32_t slot, uint64_t first, const net::LentBuffer& values) {
+  const uint64_t sum =
+      config_.net.checksum ? net::PayloadChecksum(values.floats(), values.bytes()) : 0;
+  const uint64_t request = LinkOf(ps).NextRequest();
+  LinkOf(ps).Send(request, encoder_.Restore(run_.Envelope(request), {slot, first, sum},
+                                            values.Lend(0, values.bytes())));
+  AwaitAnswer(ps, false, "a restored piece");
+}
+
 void PsClient::Enter(float* parameters, const Entry& entry) {
   Exchange pull;
   pull.entry = entry;

@@ -60,6 +60,10 @@ class PsClient {
     return AwaitAnswer(ps, patient, what);
   }
 
+  // Values of a checkpoint, all of `values`, for elements [first, ...) of the range of a ps; `slot` 0 are its
+  // weights. Waits for the answer.
+  void Restore(size_t ps, uint32_t slot, uint64_t first, const net::LentBuffer& values);
+
   // How this worker begins, as its Start says (net/messages.fbs).
   struct Entry {
     std::vector<uint32_t> together;  // those that start with it

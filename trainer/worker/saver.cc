@@ -9,6 +9,7 @@
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/checkpoint/shard_writer.h"
 #include "trainer/config/dump.h"
+#include "trainer/config/fields.h"
 #include "trainer/model/range_pieces.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/short_text.h"
@@ -23,6 +24,11 @@ constexpr milliseconds kSlice{50};
 constexpr milliseconds kAskAgain{500};
 // Pieces of at most 1 MiB that are on their way from a ps: what this thread holds in memory.
 constexpr int64_t kAhead = 8;
+
+std::string ChoiceText(const char* key, const Config& config) {
+  const Field& field = *FindField(key);
+  return ValueText(field, field.get(config));
+}
 
 }  // namespace
 
@@ -116,8 +122,8 @@ std::string Saver::Write(const Order& order) {
     manifest.saved_unix_ms = WallNanos() / 1000000;
     manifest.run_id = run_.id;
     manifest.version = kVersion;
-    manifest.optimizer = OptimizerName(config_.train.optimizer);
-    manifest.mode = ModeName(config_.train.mode);
+    manifest.optimizer = ChoiceText("train.optimizer.kind", config_);
+    manifest.mode = ChoiceText("train.mode", config_);
     manifest.positions = order.positions;
     directory_.Seal(temporary, std::move(manifest), DumpConfig(config_));
     Confirm(order);

@@ -13,6 +13,7 @@
 #include "trainer/model/tower_model.h"
 #include "trainer/optim/clip_norm.h"
 #include "trainer/worker/evaluate.h"
+#include "trainer/worker/model_start.h"
 
 namespace dtrain {
 namespace {
@@ -97,6 +98,10 @@ void Worker::OpenSource() {
     log_.Info("all batches come from {}", TaskNameAndAddress(config_.cluster, {Role::kWorker, 0}));
     return;
   }
+  if (chief() && !config_.checkpoint.dir.empty()) {
+    checkpoints_ = std::make_unique<CheckpointDirectory>(config_.checkpoint.dir);
+    checkpoints_->Prepare();
+  }
   data_ = LoadData(config_);
   if (!data_.class_names.empty()) log_.Info("{}", ClassNamesText(data_.class_names));
   source_ =
@@ -134,7 +139,7 @@ PsClient::Entry Worker::WaitForStart() {
   });
   const wire::Start* start = answer.body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
-  const bool initialise = start->initialise();
+  if (start->initialise()) start = &FillModel(start->again());
   PsClient::Entry entry{{}, start->clock(), start->resume(), start->version()};
   if (start->workers() != nullptr) entry.together.assign(start->workers()->begin(), start->workers()->end());
   came_too_late_ = start->over();
@@ -146,14 +151,31 @@ PsClient::Entry Worker::WaitForStart() {
   local_step_ = static_cast<int64_t>(start->local_step());
   if (local_step_ > 0) log_.Info("goes on at local step {}", local_step_);
   if (local_step_ > 0 || client_.returning()) source_->Seek(local_step_);
-  if (initialise) {
-    for (size_t ps = 0; ps < client_.ps_count(); ++ps) {
-      client_.Call(ps, false, "initialise", [](auto& builder) { return wire::CreateInitialise(builder); });
-    }
-    client_.Call(0, false, "initialised", [](auto& builder) { return wire::CreateInitialised(builder); });
-    log_.Info("initialised {} variables, {} values", layout_.variables.size(), layout_.size);
-  }
   return entry;
+}
+
+// The chief's: answered when the run begins, with checkpoint.dir only after the first checkpoint.
+const wire::Start& Worker::FillModel(bool again) {
+  ModelStart model(config_, layout_, client_, checkpoints_.get(), log_);
+  const StartedFrom from = model.Fill(again, data_.train->rows());
+  StartSaver();
+  const wire::Start* start =
+      client_
+          .Call(0, true, "the first checkpoint",
+                [&](auto& builder) {
+                  const auto path = from.path.empty() ? 0 : builder.CreateString(from.path);
+                  return wire::CreateInitialised(builder, path, static_cast<uint64_t>(from.step),
+                                                 builder.CreateString(ToJson(from.positions)));
+                })
+          .body_as_Start();
+  if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Initialised with something else");
+  return *start;
+}
+
+void Worker::StartSaver() {
+  if (checkpoints_ == nullptr) return;
+  saver_.reset();  // of the run epoch before
+  saver_ = std::make_unique<Saver>(config_, layout_, *checkpoints_, transport_, client_.run(), log_);
 }
 
 void Worker::Train() {

@@ -27,6 +27,7 @@
 #include "trainer/summary/worker_summary.h"
 #include "trainer/task/run_summary.h"
 #include "trainer/worker/ps_client.h"
+#include "trainer/worker/saver.h"
 #include "trainer/worker/step_times.h"
 
 namespace dtrain {
@@ -56,6 +57,8 @@ class Worker {
   RunSummary RunOnce();
   void Start();
   PsClient::Entry WaitForStart();
+  const wire::Start& FillModel(bool again);
+  void StartSaver();
   void Train();
   void TakeSteps(StepView& view);
   void Step(const Batch& batch, StepView& view);
@@ -97,6 +100,8 @@ class Worker {
   HookList more_hooks_;
   HookList hooks_;
   StepTimes times_;
+  std::unique_ptr<CheckpointDirectory> checkpoints_;  // of the chief, with checkpoint.dir
+  std::unique_ptr<Saver> saver_;                      // while it is the chief of a run epoch
   bool ended_early_ = false;  // by a hook of this worker
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready

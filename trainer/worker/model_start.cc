@@ -1,0 +1,75 @@
+#include "trainer/worker/model_start.h"
+
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "trainer/checkpoint/pieces.h"
+#include "trainer/optim/optimizer.h"
+
+namespace dtrain {
+
+StartedFrom ModelStart::Fill(bool again, std::optional<int64_t> train_rows) {
+  StartedFrom from;
+  from.positions = StartOfData(config_, train_rows);
+  const std::optional<std::string> path = Choose(again);
+  if (path) {
+    const TimePoint begun = Clock::now();
+    CheckpointReader checkpoint(*path);
+    checkpoint.CheckFits(layout_, SlotNames(config_));
+    Send(checkpoint);
+    from.path = *path;
+    from.step = checkpoint.manifest().step;
+    Positions saved;
+    if (!FromJson(checkpoint.manifest().positions, &saved)) {
+      throw UserError("{}: manifest: the positions of its workers cannot be read. Name another one.", *path);
+    }
+    Resumption resumption = Resume(saved, config_, train_rows);
+    if (!resumption.said.empty()) log_.Info("{}", resumption.said);
+    from.positions = std::move(resumption.positions);
+    log_.Info("restored {} in {:.2f} s: global step {}", *path, SecondsSince(begun), from.step);
+  }
+  for (size_t ps = 0; ps < client_.ps_count(); ++ps) {
+    client_.Call(ps, false, "initialise", [&](auto& builder) {
+      return wire::CreateInitialise(builder, path.has_value(), static_cast<uint64_t>(from.step));
+    });
+  }
+  if (!path) log_.Info("initialised {} variables, {} values", layout_.variables.size(), layout_.size);
+  return from;
+}
+
+std::optional<std::string> ModelStart::Choose(bool again) {
+  const std::string& resume = config_.checkpoint.resume;
+  const bool named = resume != "auto" && resume != "never";
+  if (directory_ != nullptr && (again || resume == "auto")) {
+    if (std::optional<std::string> newest = Newest()) return newest;
+  }
+  if (!named) return std::nullopt;
+  CheckpointReader(resume).Verify();
+  return resume;
+}
+
+std::optional<std::string> ModelStart::Newest() {
+  std::vector<std::string> skipped;
+  std::optional<std::string> path = directory_->FindNewest(&skipped);
+  for (const std::string& line : skipped) log_.Warning("{}: {}", directory_->path(), line);
+  return path;
+}
+
+void ModelStart::Send(CheckpointReader& checkpoint) {
+  for (size_t ps = 0; ps < client_.ps_count(); ++ps) SendShard(checkpoint, ps);
+}
+
+void ModelStart::SendShard(CheckpointReader& checkpoint, size_t ps) {
+  const std::vector<std::string> slots = SlotNames(config_);
+  for (const Piece& piece : PiecesOf(layout_, static_cast<int>(ps), static_cast<int>(slots.size()))) {
+    const net::LentBuffer values(static_cast<size_t>(piece.count) * sizeof(float));
+    const std::string& slot =
+        piece.slot == 0 ? CheckpointReader::kWeights : slots[static_cast<size_t>(piece.slot) - 1];
+    checkpoint.Read(layout_.variables[static_cast<size_t>(piece.variable)].name, slot, piece.first,
+                    piece.count, values.floats());
+    client_.Restore(ps, static_cast<uint32_t>(piece.slot), static_cast<uint64_t>(piece.begin), values);
+  }
+}
+
+}  // namespace dtrain
