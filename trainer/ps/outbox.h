@@ -46,6 +46,12 @@ class Outbox {
       late_.push_back({to, std::move(message)});
     }
   }
+  // Lost where the queue is full.
+  void CutPiece(net::NodeId to, uint64_t request, uint64_t number, uint64_t piece, uint64_t checksum,
+                net::LentBytes values) {
+    net::Message message = encoder_.CutPiece({run_id_, 0, request}, number, piece, checksum, values);
+    channel_.Send(to, message);
+  }
   // What is late goes out as far as the queues have room again; to be called while late().
   void SendLate();
   bool late() const { return !late_.empty(); }

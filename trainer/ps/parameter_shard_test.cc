@@ -217,5 +217,55 @@ TEST_CASE("shard: where rounds wait for lost workers the version before is kept,
   }
 }
 
+TEST_CASE("shard: restored it has checksums, its version, and nothing before it") {
+  Fixture f(true);
+  f.config.train.mode = TrainMode::kSync;
+  f.config.failure.worker_lost = WorkerLost::kWait;
+  ParameterShard shard(f.config, f.layout, 0);
+  const float values[] = {7, 8};
+  shard.Restore(0, 1, View(values + 1, 1));
+  shard.Restore(0, 0, View(values, 1));
+  shard.SetRestored(41);
+  CHECK(shard.version(0) == 41);
+  CHECK(shard.checksum(0) == net::PayloadChecksum(values, sizeof values));
+  CHECK_FALSE(shard.has_previous(0));
+  shard.Initialise();
+  shard.Restore(0, 0, View(values + 1, 1));
+  const net::LentBytes now = shard.Lend(0);
+  CHECK(Floats(now)[0] == 7.0f);
+  Release(now);
+}
+
+TEST_CASE("shard: initial values after a restore that came to no end leave nothing of it") {
+  Fixture f(false);
+  f.config.train.optimizer.kind = OptimizerKind::kAdagrad;
+  f.config.train.optimizer.initial_accumulator = 0.5;
+  ParameterShard shard(f.config, f.layout, 0);
+  const float values[] = {7, 8};
+  shard.Restore(0, 0, View(values, 2));
+  shard.Restore(1, 0, View(values, 2));
+  shard.Initialise();
+  CHECK(shard.version(0) == 0);
+  const std::shared_ptr<RangeCut> cut = shard.TakeCut();
+  CHECK(reinterpret_cast<const float*>(cut->Read(0)->bytes.data)[1] == 2.0f);
+  CHECK(reinterpret_cast<const float*>(cut->Read(1)->bytes.data)[1] == 0.5f);
+}
+
+TEST_CASE("shard: what is restored has to be whole values inside the range and of a slot that there is") {
+  Fixture f(false);
+  f.config.train.optimizer.kind = OptimizerKind::kAdam;
+  const ParameterShard shard(f.config, f.layout, 0);
+  CHECK(shard.slot_names() == std::vector<std::string>{"m", "v"});
+  CHECK(shard.Fits(0, 0, 8));
+  CHECK(shard.Fits(2, 1, 4));
+  CHECK(shard.Fits(2, 2, 0));
+  CHECK_FALSE(shard.Fits(3, 0, 8));
+  CHECK_FALSE(shard.Fits(0, 1, 8));
+  CHECK_FALSE(shard.Fits(0, 3, 0));
+  CHECK_FALSE(shard.Fits(0, 0, 3));
+  CHECK_FALSE(shard.Fits(0, ~uint64_t{0}, 8));
+  CHECK_FALSE(shard.Fits(uint64_t{1} << 63, 0, 8));
+}
+
 }  // namespace
 }  // namespace dtrain

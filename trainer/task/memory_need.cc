@@ -86,6 +86,11 @@ MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
                    {"gradients that wait for their norm (train.optimizer.clip_norm)",
                     "Use more ps, or clip_value", Product(held, 4 * range.size())},
                    {"spare blocks of ps", kSmallerModel, Product(open, 4 * BlockOf(range, 0).size())}}};
+  if (!config.checkpoint.dir.empty()) {  // what updates change while it is written
+    need.parts.push_back(
+        {"the weights and slots that a checkpoint keeps while it is written (checkpoint.dir)", "Use more ps",
+         Product(1 + slots, 4 * range.size())});
+  }
   if (RoundsWaitForLost(config)) {
     need.parts.push_back(
         {"the version before, on ps", "Use failure.worker_lost: continue", BytesOfFloats(range.size())});

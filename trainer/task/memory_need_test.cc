@@ -60,6 +60,21 @@ TEST_CASE("memory need: an optimizer's slots take as much as the weights, each")
   CHECK(PsNeed(config, layout, 0).bytes() == plain + 2 * 4 * static_cast<double>(layout.size));
 }
 
+TEST_CASE("memory need: while a checkpoint is written a ps has its weights and slots twice") {
+  Config config = MlpCluster(1000, 1);
+  config.train.optimizer.kind = OptimizerKind::kMomentum;
+  const Layout layout = LayoutOf(config);
+  const double plain = PsNeed(config, layout, 0).bytes();
+  config.checkpoint.dir = "checkpoints";
+  CHECK(PsNeed(config, layout, 0).bytes() == plain + 2 * 4 * static_cast<double>(layout.size));
+  Config large = MlpCluster(2000000, 1);
+  large.train.optimizer.kind = OptimizerKind::kMomentum;
+  large.checkpoint.dir = "checkpoints";
+  CHECK(WhyTooLarge(PsNeed(large, LayoutOf(large), 0), kEight)
+            .find("most of it: the weights and slots that a checkpoint keeps while it is written "
+                  "(checkpoint.dir), 11.8 GiB. Use more ps,") != std::string::npos);
+}
+
 TEST_CASE("memory need: where the norm of rounds is wanted a ps holds their gradients in full") {
   Config config = MlpCluster(1000, 1);
   config.cluster.worker.resize(3, "localhost:1");

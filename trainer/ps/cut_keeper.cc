@@ -1,0 +1,49 @@
+#include "trainer/ps/cut_keeper.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace dtrain {
+
+void CutKeeper::OnCut(const wire::Cut& cut) {
+  if (cut.drop()) return Drop(cut.number());
+  Take(cut.number(), cut.round(), cut.step());
+}
+
+void CutKeeper::Take(uint64_t number, uint64_t round, uint64_t step) {
+  if (number == number_ && cut_) return kept_();
+  if (number <= number_) return;
+  Drop(number_);
+  number_ = number;
+  round_ = round;
+  step_ = step;
+  due_ = true;
+  Tick();
+}
+
+void CutKeeper::Drop(uint64_t number) {
+  if (number != number_) return;
+  due_ = false;
+  shard_.DropCut();
+  cut_.reset();
+}
+
+void CutKeeper::TakeWhenFinished() {
+  if (!shard_.initialised() || !rule_.HasFinished(round_)) return;
+  due_ = false;
+  cut_ = shard_.TakeCut();
+  kept_();
+}
+
+void CutKeeper::OnReadCut(net::NodeId from, uint64_t request, const wire::ReadCut& read) {
+  const uint64_t last = std::numeric_limits<int64_t>::max();
+  std::optional<net::LentBytes> values;
+  if (cut_ && read.number() == number_)
+    values = cut_->Lend(static_cast<int64_t>(std::min(read.piece(), last)));
+  if (!values) return outbox_.Refuse(from, request, wire::Reason::NotReady, "that is not kept here");
+  const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(values->data, values->size) : 0;
+  outbox_.CutPiece(from, request, read.number(), read.piece(), sum, *values);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,168 @@
+#include "trainer/ps/cut_keeper.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "trainer/model/model.h"
+#include "trainer/testing/fake_channel.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+constexpr net::NodeId kSaver = 6;
+
+// A rule whose rounds a test counts.
+class CountedRule : public UpdateRule {
+ public:
+  using UpdateRule::UpdateRule;
+  void OnPush(Member&, uint64_t, const wire::Push&, net::Message&) override {}
+  bool HasFinished(uint64_t round) const override { return round <= finished; }
+  uint64_t finished = 0;
+};
+
+struct Fixture {
+  Fixture()
+      : config(LinearCluster(1, 1, 100)),
+        layout(PlaceVariables(ModelVariables(config.model), 1, PlacementConfig())),
+        shard(config, layout, 0),
+        members(config, {Role::kPs, 0}),
+        outbox(channel),
+        rule({config, shard, members, outbox, nullptr, [] {}}),
+        keeper(config, shard, rule, outbox, [this] { told.push_back(keeper.number()); }) {
+    shard.Initialise();
+  }
+  void Cut(uint64_t number, uint64_t round, bool drop = false) {
+    const net::Message message =
+        encoder.Finish({}, wire::CreateCut(encoder.Begin(), number, round, drop, 100 * number));
+    keeper.OnCut(*net::Decode(message)->body_as_Cut());
+  }
+  // The answer; null: none was sent.
+  const wire::Envelope* Read(uint64_t number, uint64_t piece) {
+    channel.sent.clear();
+    const net::Message message = encoder.Finish({}, wire::CreateReadCut(encoder.Begin(), number, piece));
+    keeper.OnReadCut(kSaver, 77, *net::Decode(message)->body_as_ReadCut());
+    return channel.sent.empty() ? nullptr : &channel.sent.back().envelope();
+  }
+  bool Refused(uint64_t number, uint64_t piece) {
+    const wire::Envelope* answer = Read(number, piece);
+    REQUIRE(answer != nullptr);
+    CHECK(answer->request() == 77);
+    const wire::Refuse* refuse = answer->body_as_Refuse();
+    return refuse != nullptr && refuse->reason() == wire::Reason::NotReady;
+  }
+  void Update() {
+    const float gradient[] = {1, 1};
+    shard.Apply(0, {reinterpret_cast<const std::byte*>(gradient), sizeof gradient});
+  }
+
+  Config config;
+  Layout layout;
+  ParameterShard shard;
+  Membership members;
+  FakeChannel channel;
+  Outbox outbox;
+  net::Encoder encoder;
+  CountedRule rule;
+  std::vector<uint64_t> told;
+  CutKeeper keeper;
+};
+
+TEST_CASE(
+    "cut keeper: the range is kept when the round is finished, and that is told again when asked again") {
+  Fixture f;
+  f.rule.finished = 4;
+  f.Cut(1, 5);
+  f.Cut(1, 5);
+  f.keeper.Tick();
+  CHECK(f.told.empty());
+  CHECK(f.Refused(1, 0));
+  f.rule.finished = 5;
+  f.keeper.Tick();
+  CHECK(f.told == std::vector<uint64_t>{1});
+  CHECK(f.keeper.step() == 100);
+  f.keeper.Tick();
+  f.Cut(1, 5);
+  CHECK(f.told == std::vector<uint64_t>{1, 1});
+}
+
+TEST_CASE("cut keeper: before there are values nothing is kept") {
+  Fixture f;
+  ParameterShard empty(f.config, f.layout, 0);
+  int told = 0;
+  CutKeeper keeper(f.config, empty, f.rule, f.outbox, [&] { ++told; });
+  keeper.Take(1, 0, 0);
+  CHECK(told == 0);
+  empty.Initialise();
+  keeper.Tick();
+  CHECK(told == 1);
+}
+
+TEST_CASE("cut keeper: a piece is answered with the values of the cut and their checksum") {
+  Fixture f;
+  f.Cut(1, 0);
+  const uint64_t sum = f.shard.checksum(0);
+  f.Update();
+  const wire::Envelope* answer = f.Read(1, 0);
+  REQUIRE(answer != nullptr);
+  const wire::CutPiece* piece = answer->body_as_CutPiece();
+  REQUIRE(piece != nullptr);
+  CHECK(answer->request() == 77);
+  CHECK(piece->number() == 1);
+  CHECK(piece->piece() == 0);
+  CHECK(piece->checksum() == sum);
+  const net::TensorView values = net::Tensor(f.channel.sent.back().message, *piece);
+  CHECK(net::PayloadChecksum(values.data, values.size) == sum);
+}
+
+TEST_CASE("cut keeper: what is not kept is refused, whatever number a peer says") {
+  Fixture f;
+  CHECK(f.Refused(0, 0));
+  f.Cut(2, 0);
+  CHECK(f.Refused(1, 0));
+  CHECK(f.Refused(2, 1));
+  CHECK(f.Refused(2, ~uint64_t{0}));
+  f.Cut(2, 0, true);
+  CHECK(f.Refused(2, 0));
+}
+
+TEST_CASE("cut keeper: a saver whose queue is full is sent nothing, and nothing stays lent to it") {
+  Fixture f;
+  f.Cut(1, 0);
+  f.channel.full = true;
+  CHECK(f.Read(1, 0) == nullptr);
+  CHECK_FALSE(f.outbox.late());
+  f.channel.full = false;
+  CHECK(f.Read(1, 0) != nullptr);
+}
+
+TEST_CASE(
+    "cut keeper: a newer checkpoint takes the place of an older one, and nothing that is late of that") {
+  Fixture f;
+  f.Cut(1, 0);
+  f.Cut(2, 9);
+  CHECK(f.Refused(1, 0));
+  f.Cut(1, 0);
+  f.Cut(1, 0, true);
+  f.rule.finished = 9;
+  f.keeper.Tick();
+  CHECK(f.told == std::vector<uint64_t>{1, 2});
+  CHECK_FALSE(f.Refused(2, 0));
+  f.Cut(1, 0, true);
+  CHECK_FALSE(f.Refused(2, 0));
+}
+
+TEST_CASE("cut keeper: one that was dropped before it could be taken is not taken") {
+  Fixture f;
+  f.Cut(1, 5);
+  f.Cut(1, 5, true);
+  f.rule.finished = 5;
+  f.keeper.Tick();
+  f.Cut(1, 5);
+  CHECK(f.told.empty());
+  CHECK(f.Refused(1, 0));
+}
+
+}  // namespace
+}  // namespace dtrain

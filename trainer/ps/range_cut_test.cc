@@ -1,0 +1,376 @@
+#include "trainer/ps/range_cut.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "net/frame.h"
+#include "trainer/model/model.h"
+#include "trainer/ps/parameter_shard.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kThreeBlocks = 2 * kBlockValues + 1030;
+
+using Values = std::vector<float>;
+
+// `values` weights on one ps.
+struct Job {
+  Job(OptimizerKind kind, int64_t values, bool keeps_previous) : config(LinearCluster(1, 1, 100)) {
+    config.model.inputs = values - 1;
+    config.model.init.kind = InitKind::kConstant;
+    config.model.init.value = 0.5;
+    config.train.optimizer.kind = kind;
+    config.train.optimizer.learning_rate = 0.1;
+    config.net.checksum = false;
+    if (keeps_previous) {
+      config.train.mode = TrainMode::kSync;
+      config.failure.worker_lost = WorkerLost::kWait;
+    }
+    layout = PlaceVariables(ModelVariables(config.model), 1, PlacementConfig());
+  }
+  Range range() const { return layout.ps[0]; }
+  Config config;
+  Layout layout;
+};
+
+// The same arithmetic on plain vectors, of which a copy is a copy.
+class PlainRange {
+ public:
+  explicit PlainRange(const Job& job)
+      : range_(job.range()),
+        optimizer_(MakeOptimizer(job.config, range_.size())),
+        weights_(static_cast<size_t>(range_.size())),
+        versions_(static_cast<size_t>(BlockCount(range_))) {
+    InitialValues(job.config.model, job.layout, range_, weights_.data());
+  }
+  void Apply(int64_t block, const Values& gradient) {
+    const Range where = BlockOf(range_, block);
+    const UpdateStep step = {++versions_[static_cast<size_t>(block)], 1};
+    float* const weights = weights_.data() + (where.begin - range_.begin);
+    optimizer_->Apply(step, where.begin - range_.begin, weights, weights,
+                      reinterpret_cast<const std::byte*>(gradient.data()), where.size());
+  }
+  // The weights, then the slots.
+  std::vector<Values> Copy() {
+    std::vector<Values> all{weights_};
+    for (const Slot& slot : optimizer_->Slots()) all.emplace_back(slot.values.begin(), slot.values.end());
+    return all;
+  }
+
+ private:
+  const Range range_;
+  std::unique_ptr<Optimizer> optimizer_;
+  Values weights_;
+  std::vector<int64_t> versions_;
+};
+
+bool Same(const std::vector<Values>& copy, const RangePiece& where, const void* data, size_t size) {
+  if (size != static_cast<size_t>(where.elements.size()) * sizeof(float)) return false;
+  const float* const expected = copy[static_cast<size_t>(where.slot)].data() + where.elements.begin;
+  return std::memcmp(expected, data, size) == 0;
+}
+
+bool SamePiece(const std::vector<Values>& copy, const RangeCut& cut, int64_t piece) {
+  const std::optional<RangeCut::Piece> read = cut.Read(piece);
+  return read && Same(copy, cut.At(piece), read->bytes.data, read->bytes.size);
+}
+
+net::Frame FrameOver(const net::LentBytes& bytes) {
+  return net::Frame::Lend(bytes.data, bytes.size, bytes.release, bytes.context);
+}
+
+// A shard and its plain twin, changed, cut, read and dropped in a random order.
+class Walk {
+ public:
+  Walk(OptimizerKind kind, int64_t values, bool keeps_previous, unsigned seed)
+      : job_(kind, values, keeps_previous), plain_(job_), shard_(job_.config, job_.layout, 0), random_(seed) {
+    shard_.Initialise();
+  }
+
+  void Steps(int count) {
+    for (int i = 0; i < count; ++i) {
+      const int64_t what = Below(12);
+      if (what < 5) Update();
+      if (what == 5) replies_.push_back(FrameOver(shard_.Lend(Below(shard_.block_count()))));
+      if (what == 6 && !replies_.empty()) replies_.erase(replies_.begin() + Below(Size(replies_)));
+      if (what == 7 && Below(3) == 0) Take();
+      if (what == 8 && Below(4) == 0) Drop();
+      if (what == 9) Release();
+      if (what >= 10) Read();
+    }
+    CHECK(wrong_ == 0);
+    CHECK(read_ > 0);
+  }
+  // What is out still has the bytes of its moment.
+  void CheckFrames() {
+    for (const Out& out : out_) CHECK(Same(*out.copy, out.where, out.frame.data(), out.frame.size()));
+  }
+
+ private:
+  struct Out {
+    std::shared_ptr<const std::vector<Values>> copy;
+    RangePiece where;
+    net::Frame frame;
+  };
+  int64_t Below(int64_t limit) { return std::uniform_int_distribution<int64_t>(0, limit - 1)(random_); }
+  template <typename List>
+  static int64_t Size(const List& list) {
+    return static_cast<int64_t>(list.size());
+  }
+
+  void Update() {
+    const int64_t block = Below(shard_.block_count());
+    Values gradient(shard_.bytes(block) / sizeof(float));
+    const auto factor = static_cast<float>(Below(1000)) / 1000 - 0.4f;
+    for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = factor * static_cast<float>(i % 7 + 1);
+    shard_.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard_.bytes(block)});
+    plain_.Apply(block, gradient);
+  }
+  void Take() {
+    cut_ = shard_.TakeCut();
+    copy_ = std::make_shared<const std::vector<Values>>(plain_.Copy());
+    released_ = 0;
+    CHECK(cut_->piece_count() == RangePieceCount(job_.range(), Size(*copy_) - 1));
+  }
+  void Drop() {
+    shard_.DropCut();
+    if (cut_) released_ = cut_->piece_count();
+  }
+  void Release() {
+    if (!cut_ || Below(3) > 0) return;
+    released_ = std::max(released_, Below(cut_->piece_count() + 1));
+    cut_->ReleaseBefore(released_);
+  }
+  void Read() {
+    if (!cut_) return;
+    const int64_t piece = Below(cut_->piece_count() + 1);
+    const bool here = piece >= released_ && piece < cut_->piece_count();
+    const std::optional<net::LentBytes> lent = cut_->Lend(piece);
+    if (lent.has_value() != here || (here && !SamePiece(*copy_, *cut_, piece))) ++wrong_;
+    if (!lent) return;
+    ++read_;
+    out_.push_back({copy_, cut_->At(piece), FrameOver(*lent)});
+    if (out_.size() > 6) out_.erase(out_.begin() + Below(Size(out_)));
+  }
+
+  const Job job_;
+  PlainRange plain_;
+  ParameterShard shard_;
+  std::mt19937 random_;
+  std::vector<net::Frame> replies_;
+  std::vector<Out> out_;
+  std::shared_ptr<RangeCut> cut_;
+  std::shared_ptr<const std::vector<Values>> copy_;
+  int64_t released_ = 0;
+  int wrong_ = 0;
+  int read_ = 0;
+};
+
+TEST_CASE("range cut: whatever happens meanwhile, it has the values of the moment it was taken at") {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam, OptimizerKind::kFtrl}) {
+    for (const bool keeps_previous : {false, true}) {
+      CAPTURE(static_cast<int>(kind));
+      CAPTURE(keeps_previous);
+      for (const unsigned seed : {1, 2, 3, 4}) {
+        Walk small(kind, 7, keeps_previous, seed);
+        small.Steps(500);
+        small.CheckFrames();
+      }
+      Walk large(kind, kThreeBlocks, keeps_previous, 5);
+      large.Steps(200);
+      large.CheckFrames();
+    }
+  }
+}
+
+TEST_CASE("range cut: frames over it outlive it and its shard") {
+  const Job job(OptimizerKind::kMomentum, 7, false);
+  std::vector<net::Frame> frames;
+  {
+    ParameterShard shard(job.config, job.layout, 0);
+    shard.Initialise();
+    const std::shared_ptr<RangeCut> cut = shard.TakeCut();
+    for (int64_t piece = 0; piece < 2; ++piece) frames.push_back(FrameOver(*cut->Lend(piece)));
+  }
+  for (const net::Frame& frame : frames) CHECK(frame.size() == 7 * sizeof(float));
+  CHECK(reinterpret_cast<const float*>(frames[0].data())[0] == 0.5f);
+  CHECK(reinterpret_cast<const float*>(frames[1].data())[6] == 0.0f);
+}
+
+TEST_CASE("range cut: one that its shard has dropped has no pieces, whoever keeps it") {
+  const Job job(OptimizerKind::kMomentum, 7, false);
+  std::shared_ptr<RangeCut> first, second;
+  {
+    ParameterShard shard(job.config, job.layout, 0);
+    shard.Initialise();
+    first = shard.TakeCut();
+    second = shard.TakeCut();
+    CHECK_FALSE(first->Read(0));
+    CHECK(second->Read(1));
+  }
+  CHECK_FALSE(second->Read(1));
+}
+
+// Updates every block while a cut of it is alive, and after it was dropped.
+void UpdateAround(ParameterShard& shard, int cuts) {
+  const Values gradient(kBlockValues, 0.25f);
+  const auto update = [&] {
+    for (int64_t block = 0; block < shard.block_count(); ++block) {
+      const net::Frame reply = FrameOver(shard.Lend(block));  // so that updates need another buffer
+      shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
+    }
+  };
+  for (int i = 0; i < cuts; ++i) {
+    const std::shared_ptr<RangeCut> cut = shard.TakeCut();
+    for (int times = 0; times < 3; ++times) update();
+    const net::Frame late = FrameOver(*cut->Lend(0));
+    shard.DropCut();
+    for (int times = 0; times < 3; ++times) update();
+  }
+}
+
+TEST_CASE("range cut: cuts leave no spare buffers behind") {
+  for (const bool keeps_previous : {false, true}) {
+    const Job job(OptimizerKind::kAdam, kThreeBlocks, keeps_previous);
+    ParameterShard shard(job.config, job.layout, 0);
+    shard.Initialise();
+    UpdateAround(shard, 4);
+    CHECK(shard.spare_count() <= 1);
+  }
+}
+
+// As the thread that writes a file: piece by piece, giving each back.
+int WrongPieces(RangeCut& cut, const std::vector<Values>& copy) {
+  int wrong = 0;
+  for (int64_t piece = 0; piece < cut.piece_count(); ++piece) {
+    if (!SamePiece(copy, cut, piece)) ++wrong;
+    cut.ReleaseBefore(piece + 1);
+  }
+  return wrong;
+}
+
+TEST_CASE("range cut: a thread reads one while the ps loop applies gradients") {
+  for (const bool keeps_previous : {false, true}) {
+    const Job job(OptimizerKind::kAdam, kThreeBlocks, keeps_previous);
+    PlainRange plain(job);
+    ParameterShard shard(job.config, job.layout, 0);
+    shard.Initialise();
+    const Values gradient(kBlockValues, 0.25f);
+    int64_t block = 0;
+    for (int i = 0; i < 10; ++i) {
+      const std::shared_ptr<RangeCut> cut = shard.TakeCut();
+      const std::vector<Values> copy = plain.Copy();
+      std::atomic<bool> done{false};
+      int wrong = -1;
+      std::thread reader([&, cut] {
+        wrong = WrongPieces(*cut, copy);
+        done = true;
+      });
+      do {
+        shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
+        plain.Apply(block, gradient);
+        block = (block + 1) % shard.block_count();
+      } while (!done);
+      reader.join();
+      CHECK(wrong == 0);
+      CHECK_FALSE(cut->Read(0));
+    }
+    CHECK(shard.spare_count() == 0);
+  }
+}
+
+TEST_CASE("range cut: one may be dropped while a thread reads it") {
+  const Job job(OptimizerKind::kMomentum, kThreeBlocks, false);
+  ParameterShard shard(job.config, job.layout, 0);
+  shard.Initialise();
+  const Values gradient(kBlockValues, 0.25f);
+  for (int64_t updates = 0; updates < 4; ++updates) {
+    const std::shared_ptr<RangeCut> cut = shard.TakeCut();
+    std::thread reader([cut] {
+      while (cut->Read(cut->piece_count() - 1)) {
+      }
+    });
+    for (int64_t i = 0; i < updates; ++i) {
+      shard.Apply(i % 3, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(i % 3)});
+    }
+    shard.DropCut();
+    shard.Apply(2, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(2)});
+    reader.join();
+  }
+}
+
+// Everything in `cut`, in pieces that begin and end anywhere, in any order.
+void RestoreFrom(const RangeCut& cut, unsigned seed, ParameterShard& shard) {
+  struct Part {
+    RangePiece where;
+    Values values;
+  };
+  std::mt19937 random(seed);
+  std::vector<Part> parts;
+  for (int64_t piece = 0; piece < cut.piece_count(); ++piece) {
+    const RangePiece where = cut.At(piece);
+    const std::optional<RangeCut::Piece> read = cut.Read(piece);
+    const float* const values = reinterpret_cast<const float*>(read->bytes.data);
+    for (int64_t begin = where.elements.begin, end = begin; begin < where.elements.end; begin = end) {
+      end = std::min<int64_t>(where.elements.end,
+                              begin + 1 + static_cast<int64_t>(random() % (kBlockValues / 2)));
+      parts.push_back(
+          {{where.slot, {begin, end}},
+           Values(values + (begin - where.elements.begin), values + (end - where.elements.begin))});
+    }
+  }
+  std::shuffle(parts.begin(), parts.end(), random);
+  for (const Part& part : parts) {
+    const size_t bytes = part.values.size() * sizeof(float);
+    shard.Restore(part.where.slot, part.where.elements.begin,
+                  {reinterpret_cast<const std::byte*>(part.values.data()), bytes});
+  }
+}
+
+TEST_CASE("shard: restored from any pieces it has the bits that were saved, and goes on as it would have") {
+  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kFtrl}) {
+    for (const int64_t values : {int64_t{7}, kThreeBlocks}) {
+      const Job job(kind, values, false);
+      PlainRange plain(job);
+      ParameterShard saved(job.config, job.layout, 0), restored(job.config, job.layout, 0);
+      saved.Initialise();
+      const Values gradient(kBlockValues, 0.25f);
+      const auto apply = [&](ParameterShard& shard, int64_t block) {
+        shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
+      };
+      for (int i = 0; i < 3; ++i) {
+        for (int64_t block = 0; block < saved.block_count(); ++block) {
+          apply(saved, block);
+          plain.Apply(block, gradient);
+        }
+      }
+      RestoreFrom(*saved.TakeCut(), 9, restored);
+      CHECK_FALSE(restored.initialised());
+      restored.SetRestored(3);
+      CHECK(restored.initialised());
+      CHECK(restored.version(0) == 3);
+      for (int64_t block = 0; block < saved.block_count(); ++block) {
+        apply(restored, block);
+        plain.Apply(block, gradient);
+      }
+      const std::shared_ptr<RangeCut> cut = restored.TakeCut();
+      const std::vector<Values> expected = plain.Copy();
+      for (int64_t piece = 0; piece < cut->piece_count(); ++piece) {
+        CHECK(SamePiece(expected, *cut, piece));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtrain
