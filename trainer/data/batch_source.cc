@@ -66,12 +66,20 @@ class StepSource : public BatchSource {
     next_ = local_step;
     is_read_ = false;
   }
-  int64_t epoch() const override { return rows_.epoch(current_); }
-  int64_t batch_in_epoch() const override { return rows_.batch_in_epoch(current_); }
-  int64_t batches_per_epoch() const override { return rows_.batches_per_epoch(); }
+  void Deal(const Dealt& dealt) override {
+    rows_.Deal(rows_.RestOf(dealt));
+    dealt_ = dealt;
+    current_ = 0;
+    Seek(0);
+  }
+  const Dealt& dealt() const override { return dealt_; }
+  int64_t epoch() const override { return rows_.PlaceOf(current_).epoch; }
+  int64_t batch_in_epoch() const override { return rows_.PlaceOf(current_).batch; }
+  int64_t batches_per_epoch() const override { return rows_.PlaceOf(current_).batches; }
 
  private:
   StepRows rows_;
+  Dealt dealt_;
   BatchBuffer buffer_;
   Batch next_batch_;
   bool is_read_ = false;  // next_batch_ is that of next_

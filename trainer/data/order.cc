@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "base/check.h"
+#include "trainer/data/share.h"
 
 namespace dtrain {
 
 namespace {
-
-int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Steps of all workers in one epoch. Where the shares are not equal, the first workers have one batch more.
 int64_t StepsInAll(int64_t batches, Split split, int64_t workers, int64_t devices) {
@@ -21,26 +20,53 @@ int64_t StepsInAll(int64_t batches, Split split, int64_t workers, int64_t device
   return with_more * DivideUp(least + 1, devices) + (workers - with_more) * DivideUp(least, devices);
 }
 
+// Steps of all workers in epochs before `epochs` that are not whole, and those taken before they were dealt.
+int64_t StepsBeside(const Rest& rest, const OrderSpec& spec, int64_t epochs) {
+  int64_t steps = rest.dealt().other_steps;
+  for (int64_t epoch = rest.dealt().epoch; epoch < std::min(epochs, rest.first_whole()); ++epoch) {
+    steps += StepsInAll(rest.LeftOf(epoch)->count(), spec.split, spec.workers, spec.devices);
+  }
+  return steps;
+}
+
 }  // namespace
+
+OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int workers) {
+  OrderSpec spec;
+  spec.first_row = config.data.validation;
+  spec.rows = rows - config.data.validation;
+  spec.batch_size = config.train.batch_size;
+  spec.drop_short = config.data.last_batch == LastBatch::kDrop;
+  spec.shuffle = config.data.shuffle;
+  spec.split = config.data.split;
+  spec.seed = config.data.seed;
+  spec.worker = worker;
+  spec.workers = workers;
+  spec.devices = config.device.towers();
+  return spec;
+}
 
 int64_t BatchesInAll(const OrderSpec& spec) {
   const int64_t whole = spec.rows / spec.batch_size;
   return whole + (!spec.drop_short && spec.rows % spec.batch_size != 0 ? 1 : 0);
 }
 
-std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers) {
+std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers,
+                                  const Dealt& dealt) {
   std::optional<int64_t> total = config.train.steps;
   if (!config.train.epochs.has_value() || !rows.has_value()) return total;
-  OrderSpec spec;
-  spec.rows = *rows;
-  spec.batch_size = config.train.batch_size;
-  spec.drop_short = config.data.last_batch == LastBatch::kDrop;
-  const int64_t of_epoch = StepsInAll(BatchesInAll(spec), config.data.split, workers, config.device.towers());
-  int64_t of_epochs = 0;
-  if (__builtin_mul_overflow(of_epoch, *config.train.epochs, &of_epochs)) {
-    of_epochs = std::numeric_limits<int64_t>::max();  // 10^9 epochs of 10^12 batches
+  const OrderSpec spec = OrderSpecOf(config, *rows + config.data.validation, 0, workers);
+  const int64_t of_epoch = StepsInAll(BatchesInAll(spec), spec.split, workers, spec.devices);
+  const std::shared_ptr<const Rest> rest = Rest::Of(dealt, BatchesInAll(spec));
+  if (rest == nullptr) return total;  // refused where it is to be read
+  const int64_t epochs = *config.train.epochs;
+  const int64_t beside = StepsBeside(*rest, spec, epochs);
+  int64_t of_whole = 0, all = 0;
+  if (__builtin_mul_overflow(of_epoch, std::max<int64_t>(0, epochs - rest->first_whole()), &of_whole) ||
+      __builtin_add_overflow(of_whole, beside, &all)) {
+    all = std::numeric_limits<int64_t>::max();  // 10^9 epochs of 10^12 batches
   }
-  return std::min(total.value_or(of_epochs), of_epochs);
+  return std::min(total.value_or(all), all);
 }
 
 Permutations::Rows Permutations::Of(const OrderSpec& spec, int64_t epoch) {
@@ -70,31 +96,60 @@ std::vector<uint32_t> Permutations::Make(const OrderSpec& spec, int64_t epoch) c
 BatchOrder::BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> permutations)
     : spec_(spec),
       permutations_(permutations != nullptr ? std::move(permutations) : std::make_shared<Permutations>()),
-      batches_(BatchesInAll(spec)) {
+      steps_(DivideUp(ShareOfEpoch(nullptr), spec.devices)) {
   DT_CHECK(spec.worker >= 0 && spec.worker < spec.workers, spec.worker, spec.workers);
   DT_CHECK(!spec.shuffle || spec.rows <= UINT32_MAX, spec.rows);
-  if (spec.split != Split::kFull) {
-    batches_ = std::max<int64_t>(0, (batches_ - spec.worker + spec.workers - 1) / spec.workers);
+}
+
+void BatchOrder::Deal(std::shared_ptr<const Rest> rest) {
+  rest_ = std::move(rest);
+  begun_.clear();
+  whole_from_ = 0;
+  first_whole_ = rest_ == nullptr ? 0 : rest_->first_whole();
+  if (rest_ == nullptr) return;
+  for (const LeftBatches& left : rest_->begun()) {
+    begun_.push_back(whole_from_);
+    whole_from_ += DivideUp(ShareOfEpoch(&left), spec_.devices);
   }
-  steps_ = DivideUp(batches_, spec.devices);
+}
+
+StepPlace BatchOrder::PlaceOf(int64_t local_step) const {
+  if (local_step >= whole_from_) {
+    const int64_t step = local_step - whole_from_;
+    return {first_whole_ + step / steps_, step % steps_, steps_};
+  }
+  // The last that begins there: one of which this worker has nothing begins where the next one does.
+  const auto behind = std::upper_bound(begun_.begin(), begun_.end(), local_step);
+  const int64_t begin = *std::prev(behind);
+  const int64_t end = behind == begun_.end() ? whole_from_ : *behind;
+  return {rest_->dealt().epoch + (behind - begun_.begin()) - 1, local_step - begin, end - begin};
+}
+
+// This worker's batches of one device, of an epoch of which so many are left; null: it is whole.
+int64_t BatchOrder::ShareOfEpoch(const LeftBatches* left) const {
+  const int64_t batches = left == nullptr ? BatchesInAll(spec_) : left->count();
+  return spec_.split == Split::kFull ? batches : ShareOf(batches, spec_.worker, spec_.workers);
 }
 
 gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
-  DT_CHECK(index >= 0 && index < steps_, index, steps_);
+  const LeftBatches* const left = rest_ == nullptr ? nullptr : rest_->LeftOf(epoch);
+  const int64_t batches = ShareOfEpoch(left);
+  DT_CHECK(index >= 0 && index < DivideUp(batches, spec_.devices), index, batches);
   if (spec_.shuffle && epoch != epoch_) {
     permutation_ = nullptr;  // its memory is free for the next
     permutation_ = permutations_->Of(spec_, epoch);
     epoch_ = epoch;
   }
   batch_rows_.clear();
-  const int64_t end = std::min(batches_, (index + 1) * spec_.devices);
-  for (int64_t batch = index * spec_.devices; batch < end; ++batch) Append(batch);
+  const int64_t end = std::min(batches, (index + 1) * spec_.devices);
+  for (int64_t batch = index * spec_.devices; batch < end; ++batch) Append(left, batch);
   return batch_rows_;
 }
 
 // Adds the rows of this worker's batch number `batch`, of one device.
-void BatchOrder::Append(int64_t batch) {
-  const int64_t of_all = spec_.split != Split::kFull ? batch * spec_.workers + spec_.worker : batch;
+void BatchOrder::Append(const LeftBatches* left, int64_t batch) {
+  int64_t of_all = spec_.split != Split::kFull ? batch * spec_.workers + spec_.worker : batch;
+  if (left != nullptr) of_all = left->At(of_all);
   const int64_t begin = of_all * spec_.batch_size;
   const int64_t end = std::min(spec_.rows, begin + spec_.batch_size);
   for (int64_t i = begin; i < end; ++i) {

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "gpu/view.h"
 #include "trainer/config/config.h"
+#include "trainer/data/dealt.h"
 
 namespace dtrain {
 
@@ -32,13 +33,17 @@ struct OrderSpec {
   int64_t devices = 1;
 };
 
+// As `config` says. `rows` are all of data.train: those held out are left out here.
+OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int workers);
+
 // Batches of one device in one epoch, of all workers of `shard` or `feed` together or of each of `full`.
 int64_t BatchesInAll(const OrderSpec& spec);
 
 // Global steps of a run of `workers` workers on `rows` training rows (without those held out; unset: without
 // end): the first reached of train.steps and the epochs of all workers; unset where nothing ends the run.
-// All workers are taken to have as many devices as `config` says.
-std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers);
+// All workers are taken to have as many devices as `config` says. `dealt`: what had been taken before.
+std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers,
+                                  const Dealt& dealt = {});
 
 // Permutations: each epoch's order of the rows, made once for all the orders that share it: those of the
 // workers whose batches one thread reads. A permutation lives as long as an order is at its epoch.
@@ -58,24 +63,39 @@ class Permutations {
   std::map<int64_t, std::weak_ptr<const std::vector<uint32_t>>> made_;  // by epoch
 };
 
+// Where a local step of a worker lies, each from 0.
+struct StepPlace {
+  int64_t epoch = 0;
+  int64_t batch = 0;    // of this worker in the epoch, one a step
+  int64_t batches = 0;  // that it has of this epoch; 0: an epoch without end
+};
+
 class BatchOrder {
  public:
   // `permutations` is shared by several orders of one thread, not of split full; null: this one's own.
   explicit BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> permutations = nullptr);
 
-  int64_t batches_per_epoch() const { return steps_; }  // of this worker, one a step; may be 0
+  // From here on for what `rest` has left; null: for all data.
+  void Deal(std::shared_ptr<const Rest> rest);
+
+  int64_t batches_per_epoch() const { return steps_; }  // of this worker in a whole one, one a step; may be 0
+  StepPlace PlaceOf(int64_t local_step) const;
   // The rows of this worker's batch `index` of `epoch`, valid until the next call.
   gpu::Span<const int64_t> Rows(int64_t epoch, int64_t index);
 
  private:
-  void Append(int64_t batch);
+  int64_t ShareOfEpoch(const LeftBatches* left) const;
+  void Append(const LeftBatches* left, int64_t batch);
 
   const OrderSpec spec_;
   const std::shared_ptr<Permutations> permutations_;
-  int64_t batches_ = 0;  // of one device, in an epoch of this worker
   int64_t steps_ = 0;
-  int64_t epoch_ = -1;              // that permutation_ is of
-  Permutations::Rows permutation_;  // of [0, rows); null without shuffle and before the first rows
+  std::shared_ptr<const Rest> rest_;  // null: nothing had been taken
+  std::vector<int64_t> begun_;        // first local steps of its begun epochs
+  int64_t whole_from_ = 0;            // the first local step of the epochs that are whole
+  int64_t first_whole_ = 0;           // and the first of those
+  int64_t epoch_ = -1;                // that permutation_ is of
+  Permutations::Rows permutation_;    // of [0, rows); null without shuffle and before the first rows
   std::vector<int64_t> batch_rows_;
 };
 

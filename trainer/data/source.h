@@ -11,6 +11,7 @@
 
 #include "trainer/config/config.h"
 #include "trainer/data/batch.h"
+#include "trainer/data/dealt.h"
 
 namespace dtrain {
 
@@ -74,9 +75,12 @@ class BatchSource {
   virtual int64_t TakeWaitedNanos() { return 0; }
   // The next batch is that of local step `local_step` (from 0): where a worker that comes back goes on.
   virtual void Seek(int64_t local_step) = 0;
+  // From here on batches are those that `dealt` has left, and the next one is that of local step 0.
+  virtual void Deal(const Dealt& dealt) = 0;
+  virtual const Dealt& dealt() const = 0;
   virtual int64_t epoch() const = 0;              // of the batch last returned, from 0
   virtual int64_t batch_in_epoch() const = 0;     // of the batch last returned, from 0
-  virtual int64_t batches_per_epoch() const = 0;  // 0: without end
+  virtual int64_t batches_per_epoch() const = 0;  // that this worker has of that epoch; 0: without end
 };
 std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
                                              int worker, int workers);

@@ -1,5 +1,6 @@
 #include "trainer/data/step_rows.h"
 
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -9,20 +10,8 @@
 namespace dtrain {
 namespace {
 
-OrderSpec SpecOf(const Config& config, int64_t rows, int worker, int workers) {
-  OrderSpec spec;
-  spec.first_row = config.data.validation;
-  spec.rows = rows - config.data.validation;
-  spec.batch_size = config.train.batch_size;
-  spec.drop_short = config.data.last_batch == LastBatch::kDrop;
-  spec.shuffle = config.data.shuffle;
-  spec.split = config.data.split;
-  spec.seed = config.data.seed;
-  spec.worker = worker;
-  spec.workers = workers;
-  spec.devices = config.device.towers();
-  return spec;
-}
+// Of a set without end: far from what a row number can hold.
+constexpr int64_t kMostRow = std::numeric_limits<int64_t>::max() / 4;
 
 // "3 workers of 2 devices need"
 std::string WhoNeeds(const OrderSpec& spec) {
@@ -55,7 +44,7 @@ void CheckEnough(const Config& config, const OrderSpec& spec) {
 
 StepRows::StepRows(const Config& config, std::optional<int64_t> rows, int worker, int workers,
                    std::shared_ptr<Permutations> permutations)
-    : spec_(SpecOf(config, rows.value_or(0), worker, workers)) {
+    : spec_(OrderSpecOf(config, rows.value_or(0), worker, workers)) {
   if (!rows.has_value()) return;
   CheckEnough(config, spec_);
   epochs_ = config.train.epochs;
@@ -66,10 +55,25 @@ StepRows::StepRows(const OrderSpec& spec, std::optional<int64_t> epochs) : spec_
   order_.emplace(spec);
 }
 
+void StepRows::Deal(std::shared_ptr<const Rest> rest) {
+  first_batch_ = rest == nullptr ? 0 : rest->dealt().first_batch;
+  if (order_.has_value()) order_->Deal(std::move(rest));
+}
+
+std::shared_ptr<const Rest> StepRows::RestOf(const Dealt& dealt) const {
+  // A set without end has no epochs to be left in the middle.
+  const int64_t batches = order_.has_value() ? BatchesInAll(spec_) : 0;
+  std::shared_ptr<const Rest> rest = Rest::Of(dealt, batches);
+  if (rest != nullptr && dealt.first_batch <= kMostRow / spec_.batch_size) return rest;
+  throw Failure(ExitCode::kInternal,
+                "where the workers are in their data cannot be read: the checkpoint is not of this data");
+}
+
 bool StepRows::Read(int64_t local_step, gpu::Span<const int64_t>* rows) {
   if (order_.has_value()) {
-    if (epochs_.has_value() && epoch(local_step) >= *epochs_) return false;
-    *rows = order_->Rows(epoch(local_step), batch_in_epoch(local_step));
+    const StepPlace place = order_->PlaceOf(local_step);
+    if (epochs_.has_value() && place.epoch >= *epochs_) return false;
+    *rows = order_->Rows(place.epoch, place.batch);
     return true;
   }
   // The worker's batch b is batch b * workers + worker of the row numbers: nobody reads a row twice. Each
@@ -77,7 +81,7 @@ bool StepRows::Read(int64_t local_step, gpu::Span<const int64_t>* rows) {
   const int64_t size = spec_.batch_size;
   rows_.resize(static_cast<size_t>(spec_.devices * size));
   for (int64_t device = 0; device < spec_.devices; ++device) {
-    const int64_t batch = (local_step * spec_.devices + device) * spec_.workers + spec_.worker;
+    const int64_t batch = first_batch_ + (local_step * spec_.devices + device) * spec_.workers + spec_.worker;
     const auto begin = rows_.begin() + device * size;
     std::iota(begin, begin + size, spec_.first_row + batch * size);
   }
@@ -85,12 +89,8 @@ bool StepRows::Read(int64_t local_step, gpu::Span<const int64_t>* rows) {
   return true;
 }
 
-int64_t StepRows::epoch(int64_t local_step) const {
-  return order_.has_value() ? local_step / order_->batches_per_epoch() : 0;
-}
-
-int64_t StepRows::batch_in_epoch(int64_t local_step) const {
-  return order_.has_value() ? local_step % order_->batches_per_epoch() : local_step;
+StepPlace StepRows::PlaceOf(int64_t local_step) const {
+  return order_.has_value() ? order_->PlaceOf(local_step) : StepPlace{0, local_step, 0};
 }
 
 }  // namespace dtrain

@@ -25,15 +25,20 @@ class StepRows {
   // False when the worker's epochs are over before `local_step`. `rows` is valid until the next call.
   bool Read(int64_t local_step, gpu::Span<const int64_t>* rows);
 
-  int64_t epoch(int64_t local_step) const;
-  int64_t batch_in_epoch(int64_t local_step) const;
-  int64_t batches_per_epoch() const { return order_ ? order_->batches_per_epoch() : 0; }  // 0: without end
+  StepPlace PlaceOf(int64_t local_step) const;
+
+  // What `dealt` leaves of these data, to be shared by the workers of one run. Failure where it is not of
+  // these data. Thread: any.
+  std::shared_ptr<const Rest> RestOf(const Dealt& dealt) const;
+  // From here on for what is left; null: for all data.
+  void Deal(std::shared_ptr<const Rest> rest);
 
  private:
   OrderSpec spec_;
   std::optional<int64_t> epochs_;
   std::optional<BatchOrder> order_;  // unset: a set without end
-  std::vector<int64_t> rows_;        // of a set without end
+  int64_t first_batch_ = 0;          // of a set without end, as the one below
+  std::vector<int64_t> rows_;
 };
 
 }  // namespace dtrain

@@ -44,9 +44,31 @@ FeedServer::FeedServer(const Config& config, std::shared_ptr<const DataSet> trai
 void FeedServer::Serve(TimePoint deadline) {
   TakeArrived(requests_.empty() ? deadline : TimePoint());
   if (requests_.empty()) return;
+  DealAsAsked();
   const Request request = requests_.front();
   requests_.pop_front();
   Answer(request);
+}
+
+void FeedServer::Deal(const Dealt& dealt) {
+  if (clients_.empty() || dealt == dealt_) return;
+  std::shared_ptr<const Rest> rest = clients_[0].rows.RestOf(dealt);
+  dealt_ = dealt;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  asked_rest_ = std::move(rest);
+}
+
+void FeedServer::DealAsAsked() {
+  std::shared_ptr<const Rest> rest;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    rest = std::move(asked_rest_);
+  }
+  if (rest == nullptr) return;
+  for (Client& client : clients_) {
+    client.rows.Deal(rest);
+    for (Outgoing& slot : client.outgoing) slot.local_step = -1;  // another batch has that number by now
+  }
 }
 
 void FeedServer::TakeArrived(TimePoint deadline) {
@@ -140,7 +162,10 @@ net::BatchHead FeedServer::Fill(Client& client, const Request& request, Outgoing
                                 net::LentBytes* values) {
   net::BatchHead head;
   head.local_step = static_cast<uint64_t>(request.local_step);
-  head.batches_per_epoch = static_cast<uint64_t>(client.rows.batches_per_epoch());
+  const StepPlace place = client.rows.PlaceOf(request.local_step);
+  head.epoch = static_cast<uint64_t>(place.epoch);
+  head.batch_in_epoch = static_cast<uint64_t>(place.batch);
+  head.batches_per_epoch = static_cast<uint64_t>(place.batches);
   head.most_rows = static_cast<uint32_t>(most_rows_);
   head.devices = static_cast<uint32_t>(config_.device.towers());
   head.as_bytes = train_->bytes().data != nullptr;
@@ -151,8 +176,6 @@ net::BatchHead FeedServer::Fill(Client& client, const Request& request, Outgoing
   const int64_t bytes = FedBatchBytes(rows.size, train_->inputs(), head.as_bytes);
   *values = slot.values.Lend(0, static_cast<size_t>(bytes));
   head.rows = static_cast<uint32_t>(rows.size);
-  head.epoch = static_cast<uint64_t>(client.rows.epoch(request.local_step));
-  head.batch_in_epoch = static_cast<uint64_t>(client.rows.batch_in_epoch(request.local_step));
   if (config_.net.checksum) head.checksum = net::PayloadChecksum(values->data, values->size);
   return head;
 }

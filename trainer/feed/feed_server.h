@@ -7,6 +7,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ class FeedServer {
 
   // Requests of other runs are refused. Thread: any.
   void set_run_id(uint64_t run_id) { run_id_ = run_id; }
+  // Requests that arrive from here on get what `dealt` has left. Worker 0 knows that before the others start:
+  // they ask anew then, and answers to what they have asked before are not taken. Failure where it is not of
+  // these data. Thread: any one.
+  void Deal(const Dealt& dealt);
   // Takes in what has arrived, waiting until `deadline` where nothing is to be done, and answers one request.
   void Serve(TimePoint deadline);
 
@@ -52,6 +57,7 @@ class FeedServer {
   };
 
   void TakeArrived(TimePoint deadline);
+  void DealAsAsked();
   void Handle(net::NodeId from, const net::Message& message);
   void OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, const wire::NeedBatch& need);
   void Refuse(const Request& request, wire::Reason reason, const std::string& text);
@@ -71,6 +77,9 @@ class FeedServer {
   int64_t most_steps_ = 0;
   int64_t most_bytes_ = 0;
   std::vector<Client> clients_;  // that of worker i is i - 1
+  Dealt dealt_;                  // of the thread that calls Deal()
+  std::mutex mutex_;
+  std::shared_ptr<const Rest> asked_rest_;  // under mutex_: to be dealt from, since Deal(); else null
   std::deque<Request> requests_;
   uint64_t dropped_ = 0;
 };

@@ -46,6 +46,13 @@ void FeedSource::Seek(int64_t local_step) {
   if (local_step != next_) BeginAt(local_step);
 }
 
+void FeedSource::Deal(const Dealt& dealt) {
+  if (dealt == dealt_) return;
+  dealt_ = dealt;
+  other_deal_ = requests_;
+  BeginAt(0);
+}
+
 // What was asked for is dropped.
 void FeedSource::BeginAt(int64_t local_step) {
   for (Arrived& slot : slots_) slot = Arrived();
@@ -64,7 +71,7 @@ bool FeedSource::Post(int64_t local_step) {
   const auto step = static_cast<uint64_t>(local_step);
   auto& builder = encoder_.Begin();
   net::Message request = encoder_.Finish(
-      {run_id_, 0, step + 1}, wire::CreateNeedBatch(builder, static_cast<uint32_t>(worker_), step));
+      {run_id_, 0, ++requests_}, wire::CreateNeedBatch(builder, static_cast<uint32_t>(worker_), step));
   return channel_->Send(node_, request) == net::SendResult::kSent;
 }
 
@@ -111,7 +118,8 @@ bool FeedSource::ReceiveOne(TimePoint deadline) {
 }
 
 void FeedSource::OnBatch(const wire::Envelope& envelope, const wire::DataBatch& batch, net::Message message) {
-  if (envelope.run_id() != run_id_ || batch.local_step() >= static_cast<uint64_t>(asked_)) return;
+  if (envelope.run_id() != run_id_ || envelope.request() <= other_deal_) return;
+  if (batch.local_step() >= static_cast<uint64_t>(asked_)) return;
   const auto step = static_cast<int64_t>(batch.local_step());
   if (step < next_ || SlotOf(step).batch != nullptr) {
     // Nothing was lost: worker 0 or the network is slow, and repeats make neither faster.

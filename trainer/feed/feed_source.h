@@ -39,6 +39,9 @@ class FeedSource : public BatchSource {
   void ReadAhead() override;
   int64_t TakeWaitedNanos() override;
   void Seek(int64_t local_step) override;
+  // Worker 0 has dealt them so before it let this task's Start be answered (Feeder::Deal).
+  void Deal(const Dealt& dealt) override;
+  const Dealt& dealt() const override { return dealt_; }
   int64_t epoch() const override { return epoch_; }
   int64_t batch_in_epoch() const override { return batch_in_epoch_; }
   int64_t batches_per_epoch() const override { return batches_per_epoch_; }
@@ -74,6 +77,9 @@ class FeedSource : public BatchSource {
   Heartbeat heartbeat_;
   net::Encoder encoder_;
   uint64_t run_id_ = 0;
+  Dealt dealt_;
+  uint64_t requests_ = 0;    // so many were sent
+  uint64_t other_deal_ = 0;  // requests up to this one were for batches that were dealt in another way
   TimePoint begun_;
   bool heard_ = false;     // worker 0 has answered
   std::string refusal_;    // its latest words why not

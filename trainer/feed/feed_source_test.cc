@@ -106,6 +106,31 @@ TEST_CASE("feed source: goes on at any step, whatever was asked for before") {
   }
 }
 
+TEST_CASE(
+    "feed source: what is left of the data is fed as split: shard deals it, whatever was asked for before") {
+  const Config config = FedDigits(3);
+  Feed feed(config, 2);
+  const auto shard = MakeBatchSource(config, feed.server.train, 2, 3);
+  feed.source.Join(kRun);  // and with that batches of all data are under way
+  const Dealt dealt = *DealAnew({}, {1, {9, 4}}, 21);
+  feed.server.server.Deal(dealt);
+  feed.source.Deal(dealt);
+  shard->Deal(dealt);
+  Batch fed, read;
+  int64_t batches = 0;
+  while (shard->Next(&read)) {
+    ++batches;
+    REQUIRE(feed.source.Next(&fed));
+    CHECK(Contents(fed) == Contents(read));
+    CHECK(feed.source.epoch() == shard->epoch());
+    CHECK(feed.source.batch_in_epoch() == shard->batch_in_epoch());
+    CHECK(feed.source.batches_per_epoch() == shard->batches_per_epoch());
+  }
+  CHECK(batches == 2 + 7 + 7);  // 8 are left of the first epoch
+  CHECK_FALSE(feed.source.Next(&fed));
+  CHECK(feed.source.dealt() == dealt);
+}
+
 TEST_CASE("feed source: joins another run before the start") {
   Feed feed(FedDigits());
   feed.source.Join(kRun);

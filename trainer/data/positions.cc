@@ -1,0 +1,164 @@
+#include "trainer/data/positions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/plural.h"
+#include "trainer/config/fields.h"
+#include "trainer/data/order.h"
+#include "trainer/data/share.h"
+
+namespace dtrain {
+namespace {
+
+constexpr const char* kOrderKeys[] = {"data.split",      "data.seed",       "data.shuffle",
+                                      "data.validation", "data.last_batch", "train.batch_size"};
+constexpr const char* kRows = "rows of data.train";
+
+int64_t Workers(const Positions& positions) { return static_cast<int64_t>(positions.local_steps.size()); }
+
+// "3 workers of 2 devices"
+std::string Size(const Positions& positions, bool with_devices) {
+  const std::string devices = with_devices ? " of " + Plural(positions.devices, "device") : "";
+  return Plural(Workers(positions), "worker") + devices;
+}
+
+std::string Sizes(const Positions& saved, const Positions& now) {
+  const bool with_devices = saved.devices != now.devices;
+  return fmt::format("the checkpoint has {}, this run {}", Size(saved, with_devices),
+                     Size(now, with_devices));
+}
+
+int64_t StepsOf(const Positions& positions) {
+  return std::accumulate(positions.local_steps.begin(), positions.local_steps.end(), int64_t{0});
+}
+
+// What was done remains done, whoever counts it from now on. All begin at local step 0.
+void KeepTotals(const Positions& saved, Positions* now) {
+  now->dealt.other_steps = saved.dealt.other_steps + StepsOf(saved);
+  now->other_examples = saved.other_examples;
+  for (size_t worker = 0; worker < saved.examples.size(); ++worker) {
+    int64_t& sum = worker < now->examples.size() ? now->examples[worker] : now->other_examples;
+    sum += saved.examples[worker];
+  }
+}
+
+// Each worker of `full` has an order of its own. Who was there goes on, with other devices at the batch where
+// its step began; a new one begins with the earliest epoch that somebody is in.
+std::string GoOnFull(const Positions& saved, int64_t batches, Positions* now) {
+  const int64_t steps_before = DivideUp(batches, saved.devices), steps_now = DivideUp(batches, now->devices);
+  const int64_t earliest =
+      *std::min_element(saved.local_steps.begin(), saved.local_steps.end()) / steps_before;
+  for (size_t worker = 0; worker < now->local_steps.size(); ++worker) {
+    int64_t& step = now->local_steps[worker];
+    step = earliest * steps_now;
+    if (worker < saved.local_steps.size()) {
+      const int64_t was = saved.local_steps[worker];
+      step = was / steps_before * steps_now + was % steps_before * saved.devices / now->devices;
+    }
+  }
+  now->dealt.other_steps -= StepsOf(*now);
+  std::string said = Sizes(saved, *now) + ": who was there goes on in its data";
+  if (Workers(*now) > Workers(saved)) said += fmt::format(", the new ones begin with epoch {}", earliest + 1);
+  return said;
+}
+
+// A gap that a slow worker left is not filled: there is no end of rows.
+std::string GoOnWithoutEnd(const Positions& saved, Positions* now) {
+  int64_t next = saved.dealt.first_batch;
+  for (int64_t worker = 0; worker < Workers(saved); ++worker) {
+    const int64_t steps = saved.local_steps[static_cast<size_t>(worker)];
+    if (steps == 0) continue;
+    int64_t rounds = 0, last = 0;
+    if (__builtin_mul_overflow(steps, saved.devices, &rounds) ||
+        __builtin_mul_overflow(rounds - 1, Workers(saved), &last) ||
+        __builtin_add_overflow(last, saved.dealt.first_batch + worker + 1, &last)) {
+      last = std::numeric_limits<int64_t>::max();  // refused by who reads them
+    }
+    next = std::max(next, last);
+  }
+  now->dealt.first_batch = next;
+  return fmt::format("{}: the data go on with batch {}", Sizes(saved, *now), next + 1);
+}
+
+// "epoch 3", "epochs 3 to 5"
+std::string EpochsText(const Rest& rest) {
+  const int64_t first = rest.dealt().epoch + 1, last = rest.first_whole();
+  return first == last ? fmt::format("epoch {}", first) : fmt::format("epochs {} to {}", first, last);
+}
+
+std::string GoOnInShares(const Positions& saved, int64_t batches, Positions* now) {
+  const Deal last{saved.devices, saved.local_steps};
+  const std::optional<Dealt> dealt = DealAnew(saved.dealt, last, batches);
+  if (!dealt) {
+    // As many epochs as the fastest worker has begun.
+    const int64_t steps = *std::max_element(saved.local_steps.begin(), saved.local_steps.end());
+    now->dealt.epoch = saved.dealt.epoch + DivideUp(steps, DivideUp(batches, Workers(saved) * saved.devices));
+    return fmt::format(
+        "{}: too many epochs were left in the middle to deal them anew; the data go on with epoch {}",
+        Sizes(saved, *now), now->dealt.epoch + 1);
+  }
+  now->dealt.epoch = dealt->epoch;
+  now->dealt.deals = dealt->deals;
+  const std::shared_ptr<const Rest> rest = Rest::Of(now->dealt, batches);
+  if (rest->begun().empty()) {
+    return fmt::format("{}: the data go on with epoch {}", Sizes(saved, *now), dealt->epoch + 1);
+  }
+  int64_t left = 0;
+  for (const LeftBatches& epoch : rest->begun()) left += epoch.count();
+  return fmt::format("{}: the {} left of {} {} dealt anew", Sizes(saved, *now),
+                     Plural(left, "batch", "batches"), EpochsText(*rest), left == 1 ? "is" : "are");
+}
+
+// feed deals out what shard would.
+std::string Meaning(const std::pair<std::string, std::string>& entry) {
+  return entry.first == "data.split" && entry.second == "feed" ? "shard" : entry.second;
+}
+
+}  // namespace
+
+Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
+  Positions positions;
+  positions.local_steps.resize(config.cluster.worker.size());
+  positions.examples.resize(config.cluster.worker.size());
+  positions.devices = config.device.towers();
+  for (const char* key : kOrderKeys) {
+    const Field& field = *FindField(key);
+    positions.order.emplace_back(key, ValueText(field, field.get(config)));
+  }
+  positions.order.emplace_back(kRows, train_rows ? fmt::format("{}", *train_rows) : "without end");
+  return positions;
+}
+
+std::string PositionsDiffer(const Positions& saved, const Positions& now) {
+  for (const auto& entry : now.order) {
+    const auto was = std::find_if(saved.order.begin(), saved.order.end(),
+                                  [&](const auto& other) { return other.first == entry.first; });
+    if (was != saved.order.end() && Meaning(*was) == Meaning(entry)) continue;
+    const std::string before = was == saved.order.end() ? "not known" : was->second;
+    return fmt::format("{} = {} here and {} in the checkpoint", entry.first, entry.second, before);
+  }
+  return "";
+}
+
+Resumption Resume(const Positions& saved, const Config& config, std::optional<int64_t> train_rows) {
+  Positions now = StartOfData(config, train_rows);
+  const std::string other = PositionsDiffer(saved, now);
+  if (other.empty() && Workers(saved) == Workers(now) && saved.devices == now.devices) return {saved, ""};
+  KeepTotals(saved, &now);
+  if (!other.empty()) return {now, other + ": the workers begin anew with the first epoch of the data"};
+  std::string said;
+  const int64_t batches = train_rows ? BatchesInAll(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
+  if (!train_rows) {
+    said = GoOnWithoutEnd(saved, &now);
+  } else if (batches > 0) {  // no worker has a batch otherwise, which is said elsewhere
+    said = config.data.split == Split::kFull ? GoOnFull(saved, batches, &now)
+                                             : GoOnInShares(saved, batches, &now);
+  }
+  return {now, said};
+}
+
+}  // namespace dtrain

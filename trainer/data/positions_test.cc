@@ -1,0 +1,231 @@
+#include "trainer/data/positions.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <set>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "trainer/data/step_rows.h"
+
+namespace dtrain {
+namespace {
+
+Config Workers(int64_t workers, Split split = Split::kShard, int64_t devices = 1) {
+  Config config;
+  config.cluster.worker.assign(static_cast<size_t>(workers), "");
+  config.data.split = split;
+  config.device.ids.assign(static_cast<size_t>(devices), 0);
+  config.train.batch_size = 10;
+  return config;
+}
+
+Positions At(const Config& config, std::optional<int64_t> rows, std::vector<int64_t> local_steps) {
+  Positions positions = StartOfData(config, rows);
+  for (size_t i = 0; i < local_steps.size(); ++i) positions.examples[i] = 10 * local_steps[i];
+  positions.local_steps = std::move(local_steps);
+  return positions;
+}
+
+TEST_CASE("positions: with as many workers of as many devices all go on where they were") {
+  for (const Split split : {Split::kShard, Split::kFull}) {
+    const Positions saved = At(Workers(3, split, 2), 1000, {7, 5, 6});
+    const Resumption resumption = Resume(saved, Workers(3, split, 2), 1000);
+    CHECK(ToJson(resumption.positions) == ToJson(saved));
+    CHECK(resumption.said.empty());
+  }
+  const Positions fed = At(Workers(3, Split::kFeed), 1000, {7, 5, 6});
+  CHECK(Resume(fed, Workers(3), 1000).positions.local_steps == fed.local_steps);
+}
+
+TEST_CASE("positions: with another number of workers the rest is dealt anew, and totals stay") {
+  const Positions saved = At(Workers(3), 1000, {40, 38, 37});  // 33 and a third batches each epoch
+  const Resumption resumption = Resume(saved, Workers(2), 1000);
+  CHECK(resumption.said ==
+        "the checkpoint has 3 workers, this run 2 workers: the 85 batches left of epoch 2 are dealt anew");
+  CHECK(resumption.positions.local_steps == std::vector<int64_t>{0, 0});
+  CHECK(resumption.positions.examples == std::vector<int64_t>{400, 380});
+  CHECK(resumption.positions.other_examples == 370);
+  CHECK(resumption.positions.dealt.other_steps == 115);
+  CHECK(resumption.positions.dealt.epoch == 1);
+  CHECK(Resume(saved, Workers(3, Split::kShard, 2), 1000).said ==
+        "the checkpoint has 3 workers of 1 device, this run 3 workers of 2 devices: the 85 batches left of "
+        "epoch 2 are dealt anew");
+  CHECK(Resume(At(Workers(1), 1000, {99}), Workers(2), 1000).said ==
+        "the checkpoint has 1 worker, this run 2 workers: the 1 batch left of epoch 1 is dealt anew");
+  CHECK(Resume(At(Workers(2), 1000, {0, 60}), Workers(1), 1000).said ==
+        "the checkpoint has 2 workers, this run 1 worker: the 140 batches left of epochs 1 to 2 are dealt "
+        "anew");
+  CHECK(Resume(At(Workers(2), 1000, {50, 50}), Workers(1), 1000).said ==
+        "the checkpoint has 2 workers, this run 1 worker: the data go on with epoch 2");
+}
+
+TEST_CASE("positions: many epochs that a worker left in the middle are skipped, and that is said") {
+  const int64_t many = int64_t{1} << 26;
+  const Resumption resumption = Resume(At(Workers(2), 20, {many, 0}), Workers(1), 20);
+  CHECK(resumption.positions.dealt.epoch == many);
+  CHECK(resumption.positions.dealt.deals.empty());
+  CHECK(resumption.said.find("too many epochs") != std::string::npos);
+}
+
+TEST_CASE("positions: full goes on worker by worker, and new ones begin with the earliest epoch") {
+  const Positions saved = At(Workers(2, Split::kFull), 95, {37, 25});  // 10 batches an epoch
+  const Resumption more = Resume(saved, Workers(3, Split::kFull), 95);
+  CHECK(more.positions.local_steps == std::vector<int64_t>{37, 25, 20});
+  CHECK(more.positions.examples == std::vector<int64_t>{370, 250, 0});
+  CHECK(more.said ==
+        "the checkpoint has 2 workers, this run 3 workers: who was there goes on in its data, the new ones "
+        "begin with epoch 3");
+  Config fewer = Workers(1, Split::kFull);
+  fewer.train.epochs = 5;
+  const Resumption less = Resume(saved, fewer, 95);
+  CHECK(less.positions.local_steps == std::vector<int64_t>{37});
+  CHECK(less.positions.other_examples == 250);
+  // 62 steps were taken, and 13 are to come.
+  CHECK(TotalSteps(fewer, 95, 1, less.positions.dealt) == 75);
+  fewer.device.ids = {0, 1, 2};
+  CHECK(Resume(saved, fewer, 95).positions.local_steps == std::vector<int64_t>{3 * 4 + 2});
+}
+
+TEST_CASE("positions: of data without end no batch is given out twice") {
+  const CounterRandom random(11);
+  uint64_t drawn = 0;
+  const auto draw = [&](uint64_t bound) { return static_cast<int64_t>(random.Below(drawn++, bound)); };
+  std::set<int64_t> read;
+  std::optional<Positions> positions;
+  for (int run = 0; run < 20; ++run) {
+    const Config config = Workers(1 + draw(4), Split::kShard, 1 + draw(3));
+    Positions now =
+        positions ? Resume(*positions, config, std::nullopt).positions : StartOfData(config, std::nullopt);
+    const auto workers = static_cast<int>(now.local_steps.size());
+    for (int worker = 0; worker < workers; ++worker) {
+      StepRows rows(config, std::nullopt, worker, workers);
+      rows.Deal(rows.RestOf(now.dealt));
+      int64_t& step = now.local_steps[static_cast<size_t>(worker)];
+      gpu::Span<const int64_t> batch;
+      for (int64_t left = draw(10); left > 0 && rows.Read(step, &batch); --left, ++step) {
+        for (const int64_t row : batch) CHECK(read.insert(row).second);
+      }
+    }
+    positions = now;
+  }
+  CHECK(read.size() > 1000);
+}
+
+TEST_CASE("positions: another order of the data begins anew, and names the key with both values") {
+  const Positions saved = At(Workers(2), 1000, {10, 12});
+  const auto said = [&](const std::function<void(Config*)>& change) {
+    Config config = Workers(2);
+    change(&config);
+    const Resumption resumption = Resume(saved, config, 1000);
+    CHECK(resumption.positions.local_steps == std::vector<int64_t>{0, 0});
+    CHECK(resumption.positions.examples == std::vector<int64_t>{100, 120});
+    CHECK(resumption.positions.dealt.other_steps == 22);
+    return resumption.said;
+  };
+  CHECK(
+      said([](Config* config) { config->data.seed = 2; }) ==
+      "data.seed = 2 here and 1 in the checkpoint: the workers begin anew with the first epoch of the data");
+  CHECK(said([](Config* config) {
+          config->train.batch_size = 20;
+        }).find("train.batch_size = 20 here and 10") == 0);
+  CHECK(said([](Config* config) {
+          config->data.split = Split::kFull;
+        }).find("data.split = full here and shard") == 0);
+  CHECK(said([](Config* config) { config->data.shuffle = false; }).find("data.shuffle = false here") == 0);
+  CHECK(said([](Config* config) { config->data.validation = 5; }).find("data.validation = 5 here and 0") ==
+        0);
+  CHECK(said([](Config* config) {
+          config->data.last_batch = LastBatch::kDrop;
+        }).find("data.last_batch = drop") == 0);
+  CHECK(Resume(saved, Workers(2), 1001).said.find("rows of data.train = 1001 here and 1000 in") == 0);
+  CHECK(Resume(saved, Workers(2), std::nullopt).said.find("rows of data.train = without end here and") == 0);
+}
+
+Positions Rich() {
+  Positions positions = At(Workers(3), 1000, {40, 38, 37});
+  positions = Resume(positions, Workers(2), 1000).positions;
+  positions.local_steps = {3, 0};
+  positions = Resume(positions, Workers(4, Split::kShard, 2), 1000).positions;
+  positions.local_steps = {3, 1, 4, 1};
+  return positions;
+}
+
+TEST_CASE("positions: as JSON and back they are the same") {
+  const Positions positions = Rich();
+  Positions read;
+  REQUIRE(FromJson(ToJson(positions), &read));
+  CHECK(ToJson(read) == ToJson(positions));
+  CHECK(read.local_steps == positions.local_steps);
+  CHECK(read.dealt == positions.dealt);
+  CHECK(read.dealt.deals.size() == 2);
+  CHECK(read.order == positions.order);
+  Dealt dealt;
+  REQUIRE(FromJson(ToJson(positions.dealt), &dealt));
+  CHECK(dealt == positions.dealt);
+}
+
+TEST_CASE("positions: text that is none is refused and changes nothing") {
+  Positions positions = Rich();
+  const std::string text = ToJson(positions);
+  const auto refused = [&](const std::string& hostile) {
+    CAPTURE(hostile.substr(0, 200));
+    Dealt dealt;
+    CHECK_FALSE(FromJson(hostile, &positions));
+    CHECK_FALSE(FromJson(hostile, &dealt));
+    CHECK(ToJson(positions) == text);
+  };
+  for (size_t size = 0; size < text.size(); ++size) refused(text.substr(0, size));
+  for (const char* hostile : {"null", "[]", "{}", "3", "\"\"", "{\"local_steps\": 1}", "nonsense"})
+    refused(hostile);
+  refused(std::string(1 << 20, '['));
+  refused(std::string(5 << 20, ' ') + text);
+  const auto replaced = [&](const std::string& what, const std::string& by) {
+    std::string other = text;
+    const size_t at = other.find(what);
+    REQUIRE(at != std::string::npos);
+    return other.replace(at, what.size(), by);
+  };
+  for (const char* number :
+       {"-1", "1.5", "1e3", "9223372036854775807", "99999999999999999999", "null", "\"3\""}) {
+    refused(replaced("\"local_steps\":[3", std::string("\"local_steps\":[") + number));
+    refused(replaced("\"devices\":2", std::string("\"devices\":") + number));
+  }
+  refused(replaced("\"devices\":2", "\"devices\":0"));
+  refused(replaced("\"examples\":[", "\"examples\":[1,"));
+}
+
+TEST_CASE("positions: damaged text is refused, or gives positions that a run can begin with") {
+  const std::string text = ToJson(Rich());
+  const CounterRandom random(5);
+  int read = 0;
+  for (uint64_t i = 0; i < 20000; ++i) {
+    std::string damaged = text;
+    damaged[random.Stream(i).Below(0, damaged.size())] = static_cast<char>(random.Stream(i).Bits(1));
+    Positions positions;
+    if (!FromJson(damaged, &positions)) continue;
+    ++read;
+    const Config config = Workers(2);
+    const Resumption resumption = Resume(positions, config, 1000);
+    StepRows rows(config, 1000, 1, 2);
+    try {
+      rows.Deal(rows.RestOf(resumption.positions.dealt));
+    } catch (const Failure&) {
+      continue;
+    }
+    gpu::Span<const int64_t> batch;
+    CHECK(rows.Read(0, &batch));
+  }
+  CHECK(read > 100);
+}
+
+TEST_CASE("positions: what is beyond all data is a failure of the task, not of the process") {
+  const StepRows rows(Workers(1), std::nullopt, 0, 1);
+  Dealt dealt;
+  dealt.first_batch = INT64_MAX;
+  CHECK_THROWS_AS(rows.RestOf(dealt), Failure);
+}
+
+}  // namespace
+}  // namespace dtrain
