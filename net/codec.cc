@@ -105,8 +105,8 @@ Message Encoder::CutPiece(const Envelope& envelope, uint64_t number, uint64_t pi
 Message Encoder::Restore(const Envelope& envelope, const RestoreHead& head, LentBytes data) {
   auto& builder = Begin();
   const auto values = Inline(builder, data);
-  Message message = Finish(
-      envelope, wire::CreateRestore(builder, head.slot, head.first, head.checksum, values));
+  Message message =
+      Finish(envelope, wire::CreateRestore(builder, head.slot, head.first, head.checksum, values));
   message.payload = Payload(data);
   return message;
 }

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/plural.h"
+#include "base/signal_name.h"
 #include "trainer/config/determinism.h"
+#include "trainer/ps/save_desk.h"
 
 namespace dtrain {
 namespace {
@@ -20,6 +24,8 @@ constexpr size_t kLongestEnd = net::kMaxHeaderBytes - 64 * 1024;
 // What a peer says of a loss is bounded, so that sums of it fit.
 constexpr uint64_t kMostQuietMs = 1000000000;
 constexpr uint64_t kMostSteps = (uint64_t{1} << 62) - 1;
+// Of failure.grace_s: the rest is for ending.
+constexpr double kSavingShare = 0.9;
 // How long ps 0 stays after the end for those who have not said Bye.
 constexpr milliseconds kFarewell{3000};
 
@@ -39,6 +45,11 @@ Coordinator::Coordinator(const Config& config, Membership& members, Outbox& outb
       begun_(Clock::now()),
       next_status_(begun_ + kStatusEvery),
       desk_(config, members, outbox) {}
+
+void Coordinator::set_saves(SaveDesk* saves) {
+  saves_ = saves;
+  saves->set_ended([this](const std::string& error) { OnSaved(error); });
+}
 
 Coordinator::Standing& Coordinator::StandingOf(const Member& member) {
   return standings_[static_cast<size_t>(&member - members_.all().data())];
@@ -89,9 +100,9 @@ void Coordinator::OnReady(Member& member, uint64_t request, const wire::Ready& r
   standing.ready = true;
   if (phase_ == Phase::kJoining && ready.returning()) NoteReturning(ready);
   if (phase_ == Phase::kRunning || phase_ == Phase::kEnded) {
-    Start(member, request, false);
+    Start(member, request);
   } else if (phase_ == Phase::kInitialising && IsChief(member)) {
-    Start(member, request, true);  // asked again, or a chief that came back before it was done
+    SendInitialise(member, request);  // asked again, or a chief that came back before it was done
   } else {
     standing.ready_request = request;
     BeginWhenEnoughAreReady();
@@ -154,7 +165,14 @@ void Coordinator::BeginWhenEnoughAreReady() {
     StandingOf(member).takes_part = member.task.role == Role::kWorker && IsReady(member);
   }
   Member& chief = members_.At({Role::kWorker, 0});
-  Start(chief, StandingOf(chief).ready_request, true);
+  SendInitialise(chief, StandingOf(chief).ready_request);
+}
+
+void Coordinator::SendInitialise(const Member& member, uint64_t request) {
+  StandingOf(member).ready_request = 0;
+  outbox_.Send(member.node, request, [&](auto& builder) {
+    return wire::CreateStart(builder, 0, true, 0, 0, 0, false, 0, false, history_.begun);
+  });
 }
 
 // There is nothing left to do for it, and nobody waits for its results.
@@ -166,7 +184,7 @@ bool Coordinator::ComesTooLate(const Member& member) const {
   return grants_.over() && !standing.takes_part && !waited_for;
 }
 
-void Coordinator::Start(Member& member, uint64_t request, bool initialise) {
+void Coordinator::Start(Member& member, uint64_t request) {
   Standing& standing = StandingOf(member);
   standing.ready_request = 0;
   if (ComesTooLate(member)) {
@@ -186,9 +204,10 @@ void Coordinator::Start(Member& member, uint64_t request, bool initialise) {
   if (steps_on && sync()) steps = point.again ? 1 : GrantNext(member);
   const std::vector<uint32_t> together = StartingTogether();
   outbox_.Send(member.node, request, [&](auto& builder) {
-    return wire::CreateStart(builder, steps, initialise, static_cast<uint64_t>(point.local_step),
+    const auto dealt = positions_.dealt == Dealt() ? 0 : builder.CreateString(ToJson(positions_.dealt));
+    return wire::CreateStart(builder, steps, false, static_cast<uint64_t>(point.local_step),
                              builder.CreateVector(together), point.clock, point.resume, point.version, false,
-                             history_.begun);
+                             false, dealt);
   });
 }
 
@@ -199,18 +218,58 @@ void Coordinator::SendOver(const Member& member, uint64_t request) {
   });
 }
 
-void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::Initialised&) {
+// Answered with the chief's Start, when the run begins.
+void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::Initialised& done) {
   if (!IsChief(member)) return;
-  outbox_.Ack(member.node, request);
+  if (phase_ == Phase::kRunning) return Start(member, request);
   if (phase_ != Phase::kInitialising) return;
-  history_.begun = true;
+  const bool repeated = std::exchange(StandingOf(member).ready_request, request) != 0;
+  if (repeated) return;
+  TakePositions(done);
+  const bool restored = done.restored() != nullptr;
+  if (restored) history_.checkpoint = ShortText(done.restored()->str());
+  if (saves_ != nullptr && restored) saves_->set_saved(first_step_);
+  if (saves_ != nullptr && !restored) return saves_->Ask(false);  // OnSaved() goes on
   StartAll();
+}
+
+void Coordinator::TakePositions(const wire::Initialised& done) {
+  if (done.positions() != nullptr) FromJson(done.positions()->str(), &positions_);
+  const auto workers = config_.cluster.worker.size();
+  positions_.local_steps.resize(workers);
+  positions_.examples.resize(workers);
+  for (size_t worker = 0; worker < workers; ++worker) {
+    Member& member = *members_.Worker(static_cast<int64_t>(worker));
+    member.taken = positions_.local_steps[worker];
+    StandingOf(member).result.examples = positions_.examples[worker];
+  }
+  first_step_ = static_cast<int64_t>(done.step() & kMostSteps);
+  if (history_.first_step < 0) {
+    history_.first_step = first_step_;
+    history_.first_examples =
+        std::accumulate(positions_.examples.begin(), positions_.examples.end(), positions_.other_examples);
+  }
+  grants_ = StepGrants(config_.train.steps, first_step_);
+  begin_at_(first_step_);
+}
+
+std::string Coordinator::PositionsNow() const {
+  Positions now = positions_;
+  const size_t first = members_.all().size() - now.local_steps.size();
+  for (size_t worker = 0; worker < now.local_steps.size(); ++worker) {
+    const Member& member = members_.all()[first + worker];
+    now.local_steps[worker] = member.taken;
+    now.examples[worker] = StandingOf(member).result.examples;
+  }
+  return ToJson(now);
 }
 
 void Coordinator::StartAll() {
   phase_ = Phase::kRunning;
+  history_.begun = true;
+  if (saves_ != nullptr) saves_->Run();
   for (Member& other : members_.all()) {
-    if (const uint64_t waiting = StandingOf(other).ready_request) Start(other, waiting, false);
+    if (const uint64_t waiting = StandingOf(other).ready_request) Start(other, waiting);
   }
 }
 
@@ -235,6 +294,7 @@ void Coordinator::CountStep() {
   if (first_applied_nanos_ == 0) first_applied_nanos_ = WallNanos();
   if (history_.lost_since != TimePoint()) NoteRecovered();
   grants_.Applied();
+  if (saves_ != nullptr) saves_->OnStep();
   if (grants_.over()) ServeWaitingSteps();
 }
 
@@ -262,7 +322,7 @@ uint32_t Coordinator::GrantNext(Member& member) {
 // is among them when rounds wait for it.
 std::vector<uint32_t> Coordinator::StartingTogether() const {
   std::vector<uint32_t> workers;
-  if (global_step() > 0) return workers;
+  if (global_step() > first_step_) return workers;
   const bool waits = config_.failure.worker_lost == WorkerLost::kWait;
   for (const Member& member : members_.all()) {
     const Standing& standing = StandingOf(member);
@@ -323,6 +383,10 @@ bool Coordinator::AllDone() const {
 void Coordinator::OnWaitAllDone(Member& member, uint64_t request) {
   StandingOf(member).all_done_request = request;
   if (!AllDone()) return;
+  if (saves_ != nullptr && !all_done_) {
+    saves_->Close();
+    if (saves_->saved_step() != global_step()) saves_->Ask(true);
+  }
   all_done_ = true;
   outbox_.Send(member.node, request, [&](auto& builder) {
     return wire::CreateAllDone(builder, static_cast<uint64_t>(global_step()));
@@ -340,23 +404,79 @@ void Coordinator::OnReport(Member& member, uint64_t request, const wire::Report&
     if (sync() && disturbed_) {
       log_.Info("not the weights of an undisturbed run: rounds went on without a worker, or before it came");
     }
-    summary_json_ = ToWireJson(summary_);
-    if (summary_json_.size() > kLongestEnd) {
-      log_.Warning("too many workers: where the time of each went is left out of the result");
-      summary_.workers.clear();
-      summary_json_ = ToWireJson(summary_);
-    }
-    phase_ = Phase::kEnded;
-    ended_ = Clock::now();
-    for (Member& other : members_.all()) {
-      if (StandingOf(other).end_request != 0) SendEnd(other);
-    }
+    reported_ = true;
+    EndWhenSaved();
   }
   outbox_.Ack(member.node, request);
 }
 
+void Coordinator::EndWhenSaved() {
+  if (phase_ != Phase::kRunning || !reported_ || (saves_ != nullptr && !saves_->idle())) return;
+  if (!history_.checkpoint.empty()) summary_.checkpoint = history_.checkpoint;
+  summary_json_ = ToWireJson(summary_);
+  if (summary_json_.size() > kLongestEnd) {
+    log_.Warning("too many workers: where the time of each went is left out of the result");
+    summary_.workers.clear();
+    summary_json_ = ToWireJson(summary_);
+  }
+  phase_ = Phase::kEnded;
+  ended_ = Clock::now();
+  for (Member& other : members_.all()) {
+    if (StandingOf(other).end_request != 0) SendEnd(other);
+  }
+}
+
+// A checkpoint that was ordered is complete, or failed: with the first and the last one, and after a signal,
+// so does the run.
+void Coordinator::OnSaved(const std::string& error) {
+  if (stop_signal_ != 0) EndStopped(error);
+  const bool needed = phase_ == Phase::kInitialising || all_done_;
+  if (needed && !error.empty()) {
+    throw IoError("the {} checkpoint could not be written: {}", all_done_ ? "last" : "first", error);
+  }
+  if (phase_ == Phase::kInitialising) return StartAll();
+  EndWhenSaved();
+}
+
+void Coordinator::Stop(int signal) {
+  if (stop_signal_ != 0 || phase_ == Phase::kEnded) return;
+  stop_signal_ = signal;
+  stop_deadline_ = Clock::now() + Seconds(config_.failure.grace_s * kSavingShare);
+  log_.Warning("{}: the run is saved and ends", SignalName(signal));
+  if (phase_ == Phase::kJoining || phase_ == Phase::kInitialising) EndStopped("");
+  if (saves_ == nullptr) EndStopped("there is no checkpoint.dir");
+  if (saves_->idle() && saves_->saved_step() == global_step()) EndStopped("");
+  saves_->Ask(true);
+}
+
+// `unsaved`: why what there is was not saved; empty: it was.
+void Coordinator::EndStopped(const std::string& unsaved) {
+  RunSummary summary;
+  summary.status = "stopped";
+  summary.global_step = global_step();
+  for (const Member& member : members_.all()) {
+    if (member.task.role == Role::kWorker) summary.local_steps.push_back(member.taken);
+  }
+  const std::string name = SignalName(stop_signal_);
+  if (!history_.checkpoint.empty()) summary.checkpoint = history_.checkpoint;
+  const bool kept = unsaved.empty() && !config_.checkpoint.dir.empty();
+  const std::string newest = history_.checkpoint.empty() ? "there is no checkpoint"
+                                                         : "the newest checkpoint is " + history_.checkpoint;
+  if (!kept) {
+    throw RunStopped(
+        ExitCode::kInternal,
+        fmt::format("stopped by {} at global step {}; nothing was saved: {}; {}", name, global_step(),
+                    unsaved.empty() ? "there is no checkpoint.dir" : unsaved, newest),
+        std::move(summary));
+  }
+  throw RunStopped(static_cast<ExitCode>(128 + stop_signal_),
+                   fmt::format("stopped by {} at global step {}; {}", name, global_step(), newest),
+                   std::move(summary));
+}
+
 void Coordinator::Complete(RunSummary* summary) const {
-  summary->status = "done";
+  const bool nothing_left = global_step() == history_.first_step && global_step() > 0;
+  summary->status = nothing_left ? "already_done" : "done";
   summary->deterministic = !disturbed_ && FirstNondeterministicKey(config_).empty();
   summary->global_step = global_step();
   std::vector<WorkerResult> results;
@@ -369,7 +489,8 @@ void Coordinator::Complete(RunSummary* summary) const {
     const bool took_part = standing.takes_part || standing.lost || member.taken > 0;
     (took_part ? summary->lost_workers : summary->absent_workers).push_back(member.task.index);
   }
-  SumUp(results, first_applied_nanos_, summary);
+  summary->examples = positions_.other_examples;
+  SumUp(results, first_applied_nanos_, {history_.first_step, history_.first_examples}, summary);
 }
 
 void Coordinator::OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question) {
@@ -439,6 +560,10 @@ std::string Coordinator::Status() const {
 }
 
 void Coordinator::Tick(TimePoint now) {
+  if (stop_signal_ != 0 && now > stop_deadline_) {
+    EndStopped(fmt::format("it took longer than {:.1f} s (failure.grace_s)",
+                           config_.failure.grace_s * kSavingShare));
+  }
   if (phase_ == Phase::kJoining) return CheckStart(now);
   if (begun() && config_.failure.worker_lost == WorkerLost::kWait) CheckLost(now);
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "trainer/config/config.h"
+#include "trainer/data/positions.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/round_desk.h"
@@ -23,6 +24,8 @@
 
 namespace dtrain {
 
+class SaveDesk;
+
 class Coordinator {
  public:
   // `history`: what this run was before it went back to a checkpoint, if it did.
@@ -32,6 +35,11 @@ class Coordinator {
   void set_start_point(std::function<StartPoint(Member&)> start_point) {
     start_point_ = std::move(start_point);
   }
+
+  // Null: no checkpoints. Set before anything is handled.
+  void set_saves(SaveDesk* saves);
+  // The rule begins at the global step of a checkpoint. Set before anything is handled.
+  void set_begin_at(std::function<void(int64_t)> begin_at) { begin_at_ = std::move(begin_at); }
 
   // One request of the kinds that only ps 0 answers. False: not one of those.
   bool Handle(Member& member, const wire::Envelope& request);
@@ -70,6 +78,13 @@ class Coordinator {
   int64_t global_step() const { return grants_.applied(); }
   // The run waits for those that it needs.
   bool joining() const { return phase_ == Phase::kJoining; }
+  // A signal asks the run to end: it is saved, and then Tick() throws RunStopped. Later signals change
+  // nothing.
+  void Stop(int signal);
+  int stop_signal() const { return stop_signal_; }
+  // Where the workers are, as JSON.
+  std::string PositionsNow() const;
+
   // Enough were here once, and the run is not over: from now on a lost ps cannot be replaced.
   bool begun() const { return phase_ == Phase::kInitialising || phase_ == Phase::kRunning; }
   // The run is over, and everybody knows or has had time to ask.
@@ -100,6 +115,11 @@ class Coordinator {
   void OnReady(Member& member, uint64_t request, const wire::Ready& ready);
   void OnInitialised(Member& member, uint64_t request, const wire::Initialised& done);
   void StartAll();
+  void SendInitialise(const Member& member, uint64_t request);
+  void TakePositions(const wire::Initialised& done);
+  void OnSaved(const std::string& error);
+  void EndWhenSaved();
+  [[noreturn]] void EndStopped(const std::string& unsaved);
   void NoteReturning(const wire::Ready& ready);
   void NoteRecovered();
   void OnNeedStep(Member& member, uint64_t request);
@@ -113,7 +133,7 @@ class Coordinator {
 
   void BeginWhenEnoughAreReady();
   int64_t LeastToBegin(TimePoint now) const;
-  void Start(Member& member, uint64_t request, bool initialise);
+  void Start(Member& member, uint64_t request);
   void SendOver(const Member& member, uint64_t request);
   bool ComesTooLate(const Member& member) const;
   bool IsReady(const Member& member) const { return member.here() && StandingOf(member).ready; }
@@ -133,6 +153,10 @@ class Coordinator {
   Logger& log_;
   RunHistory& history_;
   std::function<StartPoint(Member&)> start_point_;
+  std::function<void(int64_t)> begin_at_;
+  SaveDesk* saves_ = nullptr;
+  Positions positions_;     // as the run, or what is left of it, began
+  int64_t first_step_ = 0;  // the global step that it began at
   StepGrants grants_;
   Phase phase_ = Phase::kJoining;
   std::vector<Standing> standings_;  // as Membership::all()
@@ -142,6 +166,9 @@ class Coordinator {
   TimePoint ended_;
   RunSummary summary_;
   std::string summary_json_;
+  bool reported_ = false;  // the chief's results are here
+  int stop_signal_ = 0;
+  TimePoint stop_deadline_;
   bool all_done_ = false;            // the chief knows: no worker takes another step
   bool disturbed_ = false;           // rounds went on without a worker that was lost or came later
   int64_t first_applied_nanos_ = 0;  // wall clock

@@ -49,7 +49,7 @@ class Outbox {
   // Lost where the queue is full.
   void CutPiece(net::NodeId to, uint64_t request, uint64_t number, uint64_t piece, uint64_t checksum,
                 net::LentBytes values) {
-    net::Message message = encoder_.CutPiece({run_id_, 0, request}, number, piece, checksum, values);
+    net::Message message = encoder_.CutPiece(run_.Envelope(request), number, piece, checksum, values);
     channel_.Send(to, message);
   }
   // What is late goes out as far as the queues have room again; to be called while late().

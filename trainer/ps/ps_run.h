@@ -19,7 +19,9 @@ class PsRun {
 
   // Serves until the run is over. Throws Failure when it failed; Abort() then tells the others.
   RunSummary Run();
-  void Abort(int exit_code, const std::string& text) { server_->Abort(exit_code, text); }
+  void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
+    server_->Abort(exit_code, text, summary);
+  }
 
  private:
   const PsTask task_;

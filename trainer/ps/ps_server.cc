@@ -1,5 +1,7 @@
 #include "trainer/ps/ps_server.h"
 
+#include <signal.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -46,8 +48,24 @@ PsServer::PsServer(const PsTask& task, RunHistory& history, PsSummary* summary)
   }
   rule_ = MakeUpdateRule(
       {config_, shard_, members_, outbox_, coordinator_.get(), [this] { uplink_->AskForEnd(); }});
-  if (coordinator_) coordinator_->set_start_point([this](Member& worker) { return rule_->OnStart(worker); });
-  if (self_.index != 0) uplink_ = std::make_unique<Uplink>(task_, activity_, *rule_, history_);
+  keeper_ = std::make_unique<CutKeeper>(config_, shard_, *rule_, outbox_, [this] { OnKept(); });
+  coordinator_ ? Coordinate() : void(uplink_ = std::make_unique<Uplink>(task_, activity_, *rule_, history_));
+}
+
+void PsServer::Coordinate() {
+  coordinator_->set_start_point([this](Member& worker) { return rule_->OnStart(worker); });
+  coordinator_->set_begin_at([this](int64_t step) { rule_->BeginAt(static_cast<uint64_t>(step)); });
+  if (config_.checkpoint.dir.empty()) return;
+  saves_ = std::make_unique<SaveDesk>(SaveDesk::Parts{config_, members_, outbox_, *rule_, *keeper_, history_,
+                                                      log_, [this] { return coordinator_->global_step(); },
+                                                      [this] { return coordinator_->PositionsNow(); }});
+  coordinator_->set_saves(saves_.get());
+}
+
+// The range is kept for a checkpoint.
+void PsServer::OnKept() {
+  if (uplink_) return uplink_->SendCutState(keeper_->number());
+  if (saves_) saves_->OnKept();
 }
 
 RunSummary PsServer::Run() {
@@ -61,7 +79,9 @@ RunSummary PsServer::Run() {
     for (int i = 0; i < kMessagesPerTick; ++i) {
       if (channel_.Receive(next_tick, &from, &message) != net::ReceiveResult::kMessage) break;
       Handle(from, message);
+      keeper_->Tick();
     }
+    keeper_->Tick();
     now = Clock::now();
   }
   return Summary();
@@ -81,7 +101,9 @@ RunSummary PsServer::Summary() const {
 }
 
 void PsServer::Tick(TimePoint now) {
+  if (coordinator_ && activity_.stop_signal() != 0) coordinator_->Stop(activity_.stop_signal());
   if (coordinator_) coordinator_->Tick(now);
+  if (saves_) saves_->Tick(now);
   if (uplink_) uplink_->Tick(now);
   if (uplink_) outbox_.set_run(uplink_->run());
   WatchMembers(now);
@@ -162,9 +184,13 @@ void PsServer::DropFrame(net::NodeId from, const char* why) {
 void PsServer::Handle(net::NodeId from, net::Message& message) {
   const wire::Envelope* envelope = net::Decode(message);
   if (envelope == nullptr) return DropFrame(from, "it is not a message of dtrain");
-  if (uplink_ && from == uplink_->node()) return uplink_->Handle(*envelope);
+  if (uplink_ && from == uplink_->node()) {
+    if (const auto* cut = envelope->body_as_Cut()) return keeper_->OnCut(*cut);
+    return uplink_->Handle(*envelope);
+  }
   if (const auto* hello = envelope->body_as_Hello()) return OnHello(from, *hello);
   Member* member = members_.Find(from);
+  if (member == nullptr && HandleSaver(from, *envelope)) return;
   if (member == nullptr) {
     if (RunIdOf(*envelope).known() && RunIdOf(*envelope) == outbox_.run()) {
       return outbox_.Refuse(from, envelope->request(), Reason::Unregistered, GivenUpText());
@@ -199,6 +225,10 @@ bool PsServer::TakeRequest(Member& member, uint64_t request, bool* repeated) {
 
 void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net::Message& message) {
   if (const auto* abort = envelope.body_as_Abort()) return OnAbort(member, *abort);
+  if (const auto* state = envelope.body_as_CutState()) {
+    if (saves_ && member.task.role == Role::kPs) saves_->OnCutState(member, *state);
+    return;
+  }
   const uint64_t request = envelope.request();
   bool repeated = false;
   if (!TakeRequest(member, request, &repeated)) return;
@@ -212,10 +242,10 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
     case Body::Pull:
       if (repeated) return OnRepeatedPull(member, request, *envelope.body_as_Pull());
       return OnPull(member, request, *envelope.body_as_Pull());
+    case Body::Restore:
+      return OnRestore(member, request, *envelope.body_as_Restore(), message);
     case Body::Initialise:
-      if (member.task.role != Role::kWorker || member.task.index != 0) return;
-      shard_.Initialise();
-      return outbox_.Ack(member.node, request);
+      return OnInitialise(member, request, *envelope.body_as_Initialise());
     case Body::Checksums:
       return OnChecksums(member, request);
     case Body::Stop:
@@ -235,6 +265,44 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
   }
   if (coordinator_ && coordinator_->Handle(member, envelope)) return;
   DropFrame(member.node, "its kind is not for this ps");
+}
+
+// The chief's saver has a conversation of its own, without Hello.
+bool PsServer::HandleSaver(net::NodeId from, const wire::Envelope& envelope) {
+  if (!outbox_.run().known() || RunIdOf(envelope) != outbox_.run()) return false;
+  if (const auto* read = envelope.body_as_ReadCut()) {
+    keeper_->OnReadCut(from, envelope.request(), *read);
+  } else if (const auto* question = envelope.body_as_AskSave(); question != nullptr && saves_) {
+    saves_->OnAskSave(from, envelope.request(), *question);
+  } else if (const auto* confirm = envelope.body_as_ConfirmSave(); confirm != nullptr && saves_) {
+    saves_->OnConfirm(from, envelope.request(), *confirm);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void PsServer::OnRestore(Member& member, uint64_t request, const wire::Restore& restore,
+                         const net::Message& message) {
+  const net::TensorView values = net::Tensor(message, restore);
+  const bool sum_fits =
+      restore.checksum() == 0 || restore.checksum() == net::PayloadChecksum(values.data, values.size);
+  const bool chief = member.task.role == Role::kWorker && member.task.index == 0;
+  if (!chief || !sum_fits || !shard_.Fits(restore.slot(), restore.first(), values.size)) {
+    return outbox_.Refuse(member.node, request, Reason::BadRequest, "these restored values do not fit here");
+  }
+  shard_.Restore(restore.slot(), static_cast<int64_t>(restore.first()), values);
+  outbox_.Ack(member.node, request);
+}
+
+void PsServer::OnInitialise(const Member& member, uint64_t request, const wire::Initialise& initialise) {
+  if (member.task.role != Role::kWorker || member.task.index != 0) return;
+  if (initialise.restored() && initialise.version() >> 62 == 0) {
+    shard_.SetRestored(initialise.version());
+  } else {
+    shard_.Initialise();
+  }
+  outbox_.Ack(member.node, request);
 }
 
 void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
@@ -293,11 +361,13 @@ void PsServer::WatchPace(const Member& member, const wire::Heartbeat& beat) {
 
 void PsServer::OnHeartbeat(const Member& member, net::NodeId from, const wire::Heartbeat& beat) {
   if (coordinator_ && member.task.role == Role::kWorker) WatchPace(member, beat);
+  if (coordinator_ && (beat.stop() == SIGINT || beat.stop() == SIGTERM)) coordinator_->Stop(beat.stop());
   const std::string status = coordinator_ ? coordinator_->Status() : std::string();
   const int workers = coordinator_ ? members_.workers() : 0;
   outbox_.Send(from, 0, [&](auto& builder) {
     return wire::CreateHeartbeat(builder, builder.CreateString("serve"), shard_.version(0),
-                                 builder.CreateString(status), static_cast<uint32_t>(workers));
+                                 builder.CreateString(status), static_cast<uint32_t>(workers), 0, 0,
+                                 coordinator_ ? coordinator_->stop_signal() : 0);
   });
 }
 
@@ -401,7 +471,7 @@ void PsServer::OnAbort(Member& member, const wire::Abort& abort) {
                              ShortText(abort.text()->str())));
 }
 
-void PsServer::Abort(int exit_code, const std::string& text) {
+void PsServer::Abort(int exit_code, const std::string& text, const RunSummary* summary) {
   if (uplink_) return uplink_->Abort(exit_code, text);
   std::set<net::NodeId> untold;
   for (const Member& member : members_.all()) {
@@ -412,7 +482,7 @@ void PsServer::Abort(int exit_code, const std::string& text) {
   const TimePoint deadline = Clock::now() + kAbortFarewell;
   while (!untold.empty() && Clock::now() < deadline) {
     for (auto node = untold.begin(); node != untold.end();) {
-      const auto abort = [&](auto& builder) { return CreateAbort(builder, exit_code, self_, text); };
+      const auto abort = [&](auto& builder) { return CreateAbort(builder, exit_code, self_, text, summary); };
       node = outbox_.Send(*node, 0, abort) == net::SendResult::kGone ? untold.erase(node) : std::next(node);
     }
     TakeByes(std::min(deadline, Clock::now() + tick_), &untold);

@@ -18,11 +18,13 @@
 #include "trainer/model/layout.h"
 #include "trainer/peer/activity.h"
 #include "trainer/ps/coordinator.h"
+#include "trainer/ps/cut_keeper.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/parameter_shard.h"
 #include "trainer/ps/ps_task.h"
 #include "trainer/ps/run_history.h"
+#include "trainer/ps/save_desk.h"
 #include "trainer/ps/slow_workers.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/ps/uplink.h"
@@ -41,9 +43,12 @@ class PsServer {
   RunSummary Run();
   void SendAway(const std::string& why);
   // Tells everybody (ps 0), or ps 0, that this task failed or gave the run up.
-  void Abort(int exit_code, const std::string& text);
+  // `summary`: of a run that was stopped; null: of one that failed.
+  void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr);
 
  private:
+  void Coordinate();
+  void OnKept();
   void Handle(net::NodeId from, net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
   void OnHello(net::NodeId from, const wire::Hello& hello);
@@ -52,6 +57,9 @@ class PsServer {
   void ForgetWorkers();
   void OnHeartbeat(const Member& member, net::NodeId from, const wire::Heartbeat& beat);
   void WatchPace(const Member& member, const wire::Heartbeat& beat);
+  bool HandleSaver(net::NodeId from, const wire::Envelope& envelope);
+  void OnRestore(Member& member, uint64_t request, const wire::Restore& restore, const net::Message& message);
+  void OnInitialise(const Member& member, uint64_t request, const wire::Initialise& initialise);
   void OnStop(const Member& member, const wire::Stop& stop);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
@@ -87,9 +95,11 @@ class PsServer {
   Activity activity_;
   std::unique_ptr<Coordinator> coordinator_;  // ps 0
   std::unique_ptr<UpdateRule> rule_;
-  std::unique_ptr<Uplink> uplink_;  // the others
-  PsSummary* const summary_;        // of ps 0, with summary.dir; else null
-  SlowWorkers slow_workers_;        // ps 0's
+  std::unique_ptr<CutKeeper> keeper_;
+  std::unique_ptr<SaveDesk> saves_;  // ps 0, with checkpoint.dir
+  std::unique_ptr<Uplink> uplink_;   // the others
+  PsSummary* const summary_;         // of ps 0, with summary.dir; else null
+  SlowWorkers slow_workers_;         // ps 0's
   const milliseconds tick_;
   int64_t summarised_step_ = 0;
   uint64_t frames_dropped_ = 0;

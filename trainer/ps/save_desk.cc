@@ -114,8 +114,8 @@ void SaveDesk::End(const std::string& path, const std::string& error) {
   } else {
     saved_step_ = step_;
     parts_.history.checkpoint = path;
-    parts_.log.Info("saved {} in {:.2f} s; steps were held for {:.1f} ms", path,
-                    SecondsSince(writing_since_), held_ms_);
+    parts_.log.Info("saved {} in {:.2f} s; steps were held for {:.1f} ms", path, SecondsSince(writing_since_),
+                    held_ms_);
   }
   if (asked_) return Begin();
   if (ended_) ended_(path.empty() ? error : "");

@@ -31,12 +31,16 @@ SyncRule::SyncRule(const PsParts& parts)
       next_round_(static_cast<size_t>(parts.shard.block_count()), 1) {
   if (NormOfRounds(parts.config.train)) measured_.emplace(parts.shard.block_count());
   if (parts.coordinator == nullptr) return;
-  RoundPlan::Start start{parts.first_version, {}};
+  BeginAt(0);
+}
+
+void SyncRule::BeginAt(uint64_t version) {
+  RoundPlan::Start start{version, {}};
   for (int worker = 0; worker < workers_; ++worker) {
-    start.contributions.push_back(parts.members.Worker(worker)->taken);
+    start.contributions.push_back(parts_.members.Worker(worker)->taken);
   }
-  plan_.emplace(static_cast<size_t>(workers_), parts.config.train.aggregate.value_or(workers_),
-                parts.config.train.steps, start);
+  plan_.emplace(static_cast<size_t>(workers_), parts_.config.train.aggregate.value_or(workers_),
+                parts_.config.train.steps, start);
 }
 
 void SyncRule::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {

@@ -28,6 +28,7 @@ namespace dtrain {
 class SyncRule : public UpdateRule {
  public:
   explicit SyncRule(const PsParts& parts);
+  void BeginAt(uint64_t version) override;
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) override;
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull) override;
   void OnRepeated(Member& member, uint64_t request, int64_t block) override;

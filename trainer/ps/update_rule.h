@@ -28,7 +28,6 @@ struct PsParts {
   Outbox& outbox;
   Coordinator* coordinator;       // ps 0; null elsewhere
   std::function<void()> ask_ps0;  // elsewhere: asks ps 0 anew where that waited for squares()
-  uint64_t first_version = 0;     // the global step that this rule begins at; Member::taken is of it
 };
 
 class UpdateRule {
@@ -36,6 +35,8 @@ class UpdateRule {
   explicit UpdateRule(const PsParts& parts) : parts_(parts) {}
   virtual ~UpdateRule() = default;
 
+  // ps 0, before the start: the run goes on from this global step; Member::taken is of it.
+  virtual void BeginAt(uint64_t /*version*/) {}
   // One block of a worker's gradient, of the right size and in turn. A rule that has to wait for others takes
   // the message, in which the gradient lies.
   virtual void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) = 0;

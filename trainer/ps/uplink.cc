@@ -146,6 +146,11 @@ void Uplink::Tick(TimePoint now) {
   }
 }
 
+void Uplink::SendCutState(uint64_t number) {
+  net::Message message = encoder_.Finish(run().Envelope(0), wire::CreateCutState(encoder_.Begin(), number));
+  channel_.Send(node(), message);
+}
+
 void Uplink::Abort(int exit_code, const std::string& text) {
   flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
   net::Message message = encoder_.Finish(run().Envelope(0), CreateAbort(builder, exit_code, self_, text));

@@ -42,6 +42,9 @@ class Uplink {
   // rule has yet to make what goes with the question.
   void AskForEnd();
 
+  // Notices to ps 0, which asks again for what is lost.
+  void SendCutState(uint64_t number);
+
   // The run's summary as ps 0 sent it, once the run is over.
   const std::optional<std::string>& end() const { return end_; }
 

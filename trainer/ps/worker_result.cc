@@ -18,7 +18,8 @@ void WorkerResult::Take(const wire::Done& said) {
   if (said.figures() != nullptr) FiguresFromJson(said.figures()->str(), &figures);
 }
 
-void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos, RunSummary* summary) {
+void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos, const DoneBefore& before,
+           RunSummary* summary) {
   int64_t first = 0, last = 0;
   double loss = 0;
   int trained = 0;
@@ -45,8 +46,8 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
   summary->final_loss = loss / trained;
   summary->train_s = static_cast<double>(last - first) * 1e-9;
   if (*summary->train_s <= 0) return;
-  summary->steps_per_s = static_cast<double>(summary->global_step) / *summary->train_s;
-  summary->examples_per_s = static_cast<double>(summary->examples) / *summary->train_s;
+  summary->steps_per_s = static_cast<double>(summary->global_step - before.steps) / *summary->train_s;
+  summary->examples_per_s = static_cast<double>(summary->examples - before.examples) / *summary->train_s;
 }
 
 }  // namespace dtrain

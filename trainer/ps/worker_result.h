@@ -27,7 +27,13 @@ struct WorkerResult {
   WorkerFigures figures;
 };
 
+// What had been done before, of which a run's pace is not.
+struct DoneBefore {
+  int64_t steps = 0;
+  int64_t examples = 0;
+};
 // Adds all workers, in their order. `first_applied_nanos`: when the run's first update was applied; 0: never.
-void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos, RunSummary* summary);
+void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos, const DoneBefore& before,
+           RunSummary* summary);
 
 }  // namespace dtrain

@@ -33,6 +33,9 @@ template <typename Task>
 RunSummary RunOrAbort(Task& task) {
   try {
     return task.Run();
+  } catch (const RunStopped& stopped) {
+    task.Abort(static_cast<int>(stopped.code()), stopped.what(), &stopped.summary());
+    throw;
   } catch (const Failure& failure) {
     task.Abort(static_cast<int>(failure.code()), failure.what());
     throw;

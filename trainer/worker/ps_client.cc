@@ -233,11 +233,10 @@ void PsClient::CountStaleness(int64_t exchange, const wire::Weights& weights) {
 }
 
 void PsClient::Restore(size_t ps, uint32_t slot, uint64_t first, const net::LentBuffer& values) {
-  const uint64_t sum =
-      config_.net.checksum ? net::PayloadChecksum(values.floats(), values.bytes()) : 0;
+  const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(values.floats(), values.bytes()) : 0;
   const uint64_t request = LinkOf(ps).NextRequest();
-  LinkOf(ps).Send(request, encoder_.Restore(run_.Envelope(request), {slot, first, sum},
-                                            values.Lend(0, values.bytes())));
+  LinkOf(ps).Send(
+      request, encoder_.Restore(run_.Envelope(request), {slot, first, sum}, values.Lend(0, values.bytes())));
   AwaitAnswer(ps, false, "a restored piece");
 }
 
@@ -379,9 +378,9 @@ void PsClient::CheckAlive(size_t ps) {
   }
 }
 
-void PsClient::Abort(int exit_code, const std::string& text) {
+void PsClient::Abort(int exit_code, const std::string& text, const RunSummary* summary) {
   net::Message message =
-      encoder_.Finish(run_.Envelope(0), CreateAbort(encoder_.Begin(), exit_code, self_, text));
+      encoder_.Finish(run_.Envelope(0), CreateAbort(encoder_.Begin(), exit_code, self_, text, summary));
   channel_.Send(LinkOf(0).node(), message);
 }
 

@@ -22,6 +22,7 @@
 #include "trainer/peer/activity.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/registration.h"
+#include "trainer/task/run_summary.h"
 #include "trainer/worker/staleness.h"
 
 namespace dtrain {
@@ -114,7 +115,7 @@ class PsClient {
   }
 
   // Tells ps 0 that this task failed; the others then hear it from there.
-  void Abort(int exit_code, const std::string& text);
+  void Abort(int exit_code, const std::string& text, const RunSummary* summary);
   void SayBye();
 
  private:

@@ -22,6 +22,8 @@ namespace {
 constexpr milliseconds kSlice{50};
 // How often an unanswered question is asked again.
 constexpr milliseconds kAskAgain{500};
+// The same where there is no connection yet.
+constexpr milliseconds kNotSent{10};
 // Pieces of at most 1 MiB that are on their way from a ps: what this thread holds in memory.
 constexpr int64_t kAhead = 8;
 
@@ -72,9 +74,10 @@ void Saver::Run() {
 }
 
 template <typename Build>
-void Saver::Send(size_t ps, uint64_t request, Build&& build) {
+milliseconds Saver::Send(size_t ps, uint64_t request, Build&& build) {
   net::Message message = encoder_.Finish(run_.Envelope(request), build(encoder_.Begin()));
-  channel_->Send(nodes_[ps], message);  // one that the channel does not take is asked again
+  const bool sent = channel_->Send(nodes_[ps], message) == net::SendResult::kSent;
+  return sent ? kAskAgain : kNotSent;
 }
 
 // A message of this run. Throws Over.
@@ -97,13 +100,13 @@ bool Saver::Receive(milliseconds patience, size_t* ps, net::Message* message) {
 Saver::Order Saver::WaitForOrder(const Outcome& last) {
   uint64_t request = 0;
   while (true) {
-    Send(0, ++request, [&](auto& builder) {
+    const milliseconds patience = Send(0, ++request, [&](auto& builder) {
       const auto path = last.path.empty() ? 0 : builder.CreateString(last.path);
       return wire::CreateAskSave(builder, 1, last.number, path, builder.CreateString(ShortText(last.error)));
     });
     size_t ps = 0;
     net::Message message;
-    while (Receive(kAskAgain, &ps, &message)) {
+    while (Receive(patience, &ps, &message)) {
       const wire::SaveOrder* order = net::Decode(message)->body_as_SaveOrder();
       if (order == nullptr || order->number() <= last.number) continue;
       return {order->number(), static_cast<int64_t>(order->step()),
@@ -139,8 +142,7 @@ std::string Saver::Write(const Order& order) {
 // The file is cut where variables meet, what travels is not.
 std::vector<uint64_t> Saver::WriteShard(const Order& order, size_t ps, const std::string& directory) {
   const Range range = layout_.ps[ps];
-  const std::vector<Piece> pieces =
-      PiecesOf(layout_, static_cast<int>(ps), static_cast<int>(slots_.size()));
+  const std::vector<Piece> pieces = PiecesOf(layout_, static_cast<int>(ps), static_cast<int>(slots_.size()));
   ShardWriter writer(directory + "/" +
                      ShardName(static_cast<int64_t>(ps), static_cast<int64_t>(nodes_.size())));
   const int64_t count = range.size() == 0 ? 0 : RangePieceCount(range, static_cast<int64_t>(slots_.size()));
@@ -164,8 +166,9 @@ std::vector<uint64_t> Saver::WriteShard(const Order& order, size_t ps, const std
 net::Message Saver::ReadPiece(const Order& order, size_t ps, int64_t first, int64_t count) {
   const TimePoint begun = Clock::now();
   const auto slot = [&](int64_t piece) -> auto& { return ahead_[static_cast<size_t>(piece % kAhead)]; };
+  milliseconds patience = kAskAgain;
   const auto ask = [&](int64_t piece) {
-    Send(ps, static_cast<uint64_t>(piece) + 1, [&](auto& builder) {
+    patience = Send(ps, static_cast<uint64_t>(piece) + 1, [&](auto& builder) {
       return wire::CreateReadCut(builder, order.number, static_cast<uint64_t>(piece));
     });
   };
@@ -173,7 +176,7 @@ net::Message Saver::ReadPiece(const Order& order, size_t ps, int64_t first, int6
     for (; asked_ < std::min(count, first + kAhead); ++asked_) ask(asked_);
     size_t from = 0;
     net::Message message;
-    if (!Receive(kAskAgain, &from, &message)) {
+    if (!Receive(patience, &from, &message)) {
       if (SecondsSince(begun) * 1000 > static_cast<double>(config_.net.timeout_ms)) {
         throw PeerLost("{}: no piece of the checkpoint of step {} in {} ms (net.timeout_ms). See its log.",
                        TaskNameAndAddress(config_.cluster, {Role::kPs, static_cast<int>(ps)}), order.step,

@@ -30,6 +30,8 @@ class Saver {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
+  RunId run() const { return run_; }
+
  private:
   // Thrown where the run goes on without this saver.
   struct Over {};
@@ -54,8 +56,9 @@ class Saver {
   net::Message ReadPiece(const Order& order, size_t ps, int64_t first, int64_t count);
   void Confirm(const Order& order);
   bool Receive(milliseconds patience, size_t* ps, net::Message* message);
+  // Returns how long to wait until it is sent again.
   template <typename Build>
-  void Send(size_t ps, uint64_t request, Build&& build);
+  milliseconds Send(size_t ps, uint64_t request, Build&& build);
 
   const Config& config_;
   const Layout& layout_;

@@ -124,7 +124,10 @@ void Worker::Start() {
   Load();
   activity_.what = "wait";
   const PsClient::Entry entry = WaitForStart();
-  if (!came_too_late_) client_.Enter(parameters_.data(), entry);
+  if (!came_too_late_) {
+    StartSaver();
+    client_.Enter(parameters_.data(), entry);
+  }
   client_.Started();
   ended_early_ = false;
   if (on_begun_) std::exchange(on_begun_, nullptr)();
@@ -148,16 +151,27 @@ PsClient::Entry Worker::WaitForStart() {
     return entry;
   }
   client_.AddSteps(start->steps());
+  TakeUpData(start->dealt());
   local_step_ = static_cast<int64_t>(start->local_step());
   if (local_step_ > 0) log_.Info("goes on at local step {}", local_step_);
   if (local_step_ > 0 || client_.returning()) source_->Seek(local_step_);
   return entry;
 }
 
+// Where the data goes on: ps 0 says it as JSON, nothing where it was never dealt anew.
+void Worker::TakeUpData(const flatbuffers::String* dealt) {
+  Dealt taken;
+  if (dealt != nullptr && !FromJson(dealt->str(), &taken)) {
+    throw Failure(ExitCode::kInternal, "ps 0 said something unreadable of the data that was taken before");
+  }
+  if (taken != source_->dealt()) source_->Deal(taken);
+}
+
 // The chief's: answered when the run begins, with checkpoint.dir only after the first checkpoint.
 const wire::Start& Worker::FillModel(bool again) {
   ModelStart model(config_, layout_, client_, checkpoints_.get(), log_);
   const StartedFrom from = model.Fill(again, data_.train->rows());
+  if (feeder_) feeder_->Deal(from.positions.dealt);
   StartSaver();
   const wire::Start* start =
       client_
@@ -173,7 +187,7 @@ const wire::Start& Worker::FillModel(bool again) {
 }
 
 void Worker::StartSaver() {
-  if (checkpoints_ == nullptr) return;
+  if (checkpoints_ == nullptr || (saver_ != nullptr && saver_->run() == client_.run())) return;
   saver_.reset();  // of the run epoch before
   saver_ = std::make_unique<Saver>(config_, layout_, *checkpoints_, transport_, client_.run(), log_);
 }

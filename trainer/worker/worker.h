@@ -48,7 +48,9 @@ class Worker {
   void set_stop(const StopRequest* stop) { activity_.stop = stop; }
   // From Hello to the end of the run, over all its rollbacks. Throws Failure; Abort() then tells the others.
   RunSummary Run();
-  void Abort(int exit_code, const std::string& text) { client_.Abort(exit_code, text); }
+  void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
+    client_.Abort(exit_code, text, summary);
+  }
 
  private:
   void Load();
@@ -59,6 +61,7 @@ class Worker {
   PsClient::Entry WaitForStart();
   const wire::Start& FillModel(bool again);
   void StartSaver();
+  void TakeUpData(const flatbuffers::String* dealt);
   void Train();
   void TakeSteps(StepView& view);
   void Step(const Batch& batch, StepView& view);
@@ -102,7 +105,7 @@ class Worker {
   StepTimes times_;
   std::unique_ptr<CheckpointDirectory> checkpoints_;  // of the chief, with checkpoint.dir
   std::unique_ptr<Saver> saver_;                      // while it is the chief of a run epoch
-  bool ended_early_ = false;  // by a hook of this worker
+  bool ended_early_ = false;                          // by a hook of this worker
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
   int64_t local_step_ = 0;
