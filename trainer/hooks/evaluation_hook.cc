@@ -12,7 +12,7 @@ void EvaluationHook::AfterStep(const StepView& view, HookRequests* requests) {
   const std::unique_ptr<BatchSource> source = EvaluationSource(parts_.config, parts_.data);
   if (source == nullptr) return;
   parts_.activity.what = "eval";
-  const Evaluation evaluation = EvaluateAll(parts_.model, view.weights, *source);
+  const Evaluation evaluation = EvaluateAll(parts_.model, view.weights, *source, parts_.check_peers);
   parts_.activity.what = "step";
   Report(view, evaluation);
   if (!patience_.Exhausted(evaluation.loss(), view.global_step)) return;

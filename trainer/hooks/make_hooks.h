@@ -24,6 +24,8 @@ struct HookParts {
   WorkerSummary* summary;  // null without summary.dir
   Activity& activity;
   Logger& log;
+  std::function<void()>
+      check_peers;  // to be called now and then by what takes long; throws where the run ended
 };
 
 // In the order in which they are called.

@@ -2,6 +2,8 @@
 // heartbeat thread.
 #pragma once
 
+#include <signal.h>
+
 #include <atomic>
 #include <cstdint>
 
@@ -16,10 +18,16 @@ struct Activity {
   // itself.
   std::atomic<uint64_t> steps{0};
   std::atomic<uint64_t> own_nanos{0};
-  // Set before the heartbeats begin; null: nobody asks this task to stop, or it sees to that itself.
+  // Set before the heartbeats begin. Null: nobody asks this task to stop.
   const StopRequest* stop = nullptr;
+  bool leaves = false;  // SIGTERM is this task's own affair: only it goes (failure.on_sigterm)
 
-  int stop_signal() const { return stop == nullptr ? 0 : stop->signal(); }
+  // The signal by which the run is asked to stop; 0: none.
+  int stop_signal() const {
+    const int signal = stop == nullptr ? 0 : stop->signal();
+    return leaves && signal == SIGTERM ? 0 : signal;
+  }
+  bool leaving() const { return leaves && stop != nullptr && stop->signal() == SIGTERM; }
 };
 
 }  // namespace dtrain

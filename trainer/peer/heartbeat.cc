@@ -105,12 +105,30 @@ void Heartbeat::Drain() {
     if (envelope == nullptr) continue;
     const auto found = std::find(nodes_.begin(), nodes_.end(), from);
     if (found == nodes_.end()) continue;
-    Take(static_cast<size_t>(found - nodes_.begin()), *envelope);
+    Take(static_cast<size_t>(found - nodes_.begin()), *envelope, message);
   }
 }
 
-void Heartbeat::Take(size_t target, const wire::Envelope& envelope) {
+void Heartbeat::KeepAbort(const wire::Abort& abort, net::Message& message) {
+  const int exit_code = abort.exit_code();
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    if (!abort_.header.empty()) return;
+    abort_ = std::move(message);
+  }
+  if (on_abort_) on_abort_(exit_code);
+}
+
+net::Message Heartbeat::TakeAbort() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return std::move(abort_);
+}
+
+void Heartbeat::Take(size_t target, const wire::Envelope& envelope, net::Message& message) {
   silent_beats_[target].store(0);
+  if (const wire::Abort* abort = envelope.body_as_Abort(); abort != nullptr && target == 0) {
+    return KeepAbort(*abort, message);
+  }
   if (const wire::Refuse* refuse = envelope.body_as_Refuse()) {
     if (refuse->reason() != wire::Reason::Run) return;
     std::lock_guard<std::mutex> hold(mutex_);

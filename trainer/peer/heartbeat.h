@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,6 +44,11 @@ class Heartbeat {
   // Whether the target has said since Watch() that it is of another run than `run`, or has gone back to a
   // checkpoint. Its notice on the main connection may have been lost.
   bool Left(size_t target, RunId run) const;
+  // The Abort that ps 0 has sent, as a message; empty: none. It comes here too, since the main connection may
+  // close before a busy task reads it.
+  net::Message TakeAbort();
+  // Called by the thread, with its exit code, when that has come; may be empty.
+  void set_on_abort(std::function<void(int)> on_abort) { on_abort_ = std::move(on_abort); }
 
   // How often a beat goes out, for a given detect_s.
   static milliseconds Interval(double detect_s);
@@ -51,7 +57,8 @@ class Heartbeat {
   void Run();
   void SendBeats(int signal);
   void Drain();
-  void Take(size_t target, const wire::Envelope& envelope);
+  void Take(size_t target, const wire::Envelope& envelope, net::Message& message);
+  void KeepAbort(const wire::Abort& abort, net::Message& message);
 
   const double detect_s_;
   const milliseconds interval_;
@@ -63,6 +70,8 @@ class Heartbeat {
   std::condition_variable stop_changed_;
   bool stop_ = false;
   std::string status_;
+  net::Message abort_;
+  std::function<void(int)> on_abort_;
   std::vector<RunId> refused_;  // by target: the run in which it did not know this task
   std::atomic<int> workers_{0};
   std::thread thread_;

@@ -54,7 +54,7 @@ TEST_CASE("registration: a ps that was restarted has to be told Hello again") {
   FakeChannel channel;
   const Config config = LinearCluster(1, 1, 10);
   Registration registration(config, {Role::kWorker, 0}, 0, 7, channel);
-  registration.OnWelcome(17);
+  registration.OnWelcome({17, 0});
   CHECK(registration.welcomed());
   registration.OnRefuse(RefuseMessage(wire::Reason::Unregistered, "say Hello first").get());
   CHECK_FALSE(registration.welcomed());

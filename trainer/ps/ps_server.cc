@@ -483,6 +483,7 @@ void PsServer::Abort(int exit_code, const std::string& text, const RunSummary* s
   while (!untold.empty() && Clock::now() < deadline) {
     for (auto node = untold.begin(); node != untold.end();) {
       const auto abort = [&](auto& builder) { return CreateAbort(builder, exit_code, self_, text, summary); };
+      outbox_.Send(*node | 1, 0, abort);  // read at once, by a task that is busy as well
       node = outbox_.Send(*node, 0, abort) == net::SendResult::kGone ? untold.erase(node) : std::next(node);
     }
     TakeByes(std::min(deadline, Clock::now() + tick_), &untold);

@@ -123,6 +123,10 @@ void Uplink::WaitForWelcome(TimePoint now) {
 
 void Uplink::CheckAlive() {
   const std::string& name = registration_.link().name();
+  if (const net::Message message = heartbeat_.TakeAbort(); !message.header.empty()) {
+    SayBye();
+    ThrowAbort(config_.cluster, *net::Decode(message)->body_as_Abort());
+  }
   if (heartbeat_.Lost(0)) {
     const std::string why = fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", name,
                                         heartbeat_.SilentSeconds(0), config_.failure.detect_s);

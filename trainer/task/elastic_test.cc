@@ -124,7 +124,7 @@ struct ElasticRun {
       REQUIRE(At(0).To(i).Expect<wire::Ack>() != nullptr);
     }
     At(0)->Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
-    REQUIRE(At(0)->Expect<wire::Ack>() != nullptr);
+    REQUIRE(At(0)->Expect<wire::Start>() != nullptr);
   }
   Task& At(int worker) { return *tasks[static_cast<size_t>(worker)]; }
   // Another one under the index, joined; the earlier one's connections are closed.

@@ -88,7 +88,7 @@ TEST_CASE("handshake: each reason to refuse has its own message") {
   RawWorker unregistered(config, transport, 0);
   unregistered.SendPush(1, {1, 2});
   unregistered.Send(1, [](auto& builder) { return wire::CreatePull(builder); });
-  CHECK(unregistered.Expect<wire::Refuse>()->reason() == wire::Reason::Unregistered);
+  CHECK(unregistered.Expect<wire::Refuse>()->reason() == wire::Reason::Run);
 
   RawWorker old(config, transport, 0);
   old.SendHello(net::kProtocol + 1);

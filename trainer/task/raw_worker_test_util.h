@@ -112,7 +112,7 @@ class RawWorker {
     Send(2, [](auto& builder) { return wire::CreateInitialise(builder); });
     REQUIRE(Expect<wire::Ack>() != nullptr);
     Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
-    REQUIRE(Expect<wire::Ack>() != nullptr);
+    REQUIRE(Expect<wire::Start>() != nullptr);
   }
   // The rest of a chief's duties, from request `next` on, so that the ps ends.
   void End(uint64_t next) {

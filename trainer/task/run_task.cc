@@ -89,6 +89,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     worker.set_on_begun(options.on_begun);
     worker.set_on_lost(options.on_lost);
     worker.set_stop(options.stop);
+    worker.set_on_abort(options.on_abort);
     if (task.index == 0 && FeedsOthers(config)) {
       std::unique_ptr<net::Channel> feed = transport.NewChannel();
       Listen(config, task, options, *feed, log);

@@ -23,6 +23,9 @@ struct TaskOptions {
   ExitHooks* exit_hooks = nullptr;  // where tasks register what they gather in memory; null: nowhere
   HookFactory more_hooks;           // of a worker, for tests; empty: none
   std::function<void(TaskId)> on_lost;  // called when this task gives another one up; empty: nobody
+  // Called by a thread of its own when ps 0 has ended the run, with the exit code of the task that was the
+  // cause: this one has a moment to end too, whatever it is doing. Empty: nobody.
+  std::function<void(int)> on_abort;
   const StopRequest* stop = nullptr;    // looked at while the task runs; null: nobody asks it to stop
 };
 

@@ -96,6 +96,12 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& l
 }
 
 void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger& log) {
+  if (summary.status == "already_done") {
+    const std::string accuracy =
+        summary.test_accuracy ? fmt::format(", accuracy {:.4f}", *summary.test_accuracy) : "";
+    return log.Info("already done: {} has the last step, {}{}, model crc {}", summary.checkpoint.value_or("-"),
+                    summary.global_step, accuracy, summary.model_crc.value_or("-"));
+  }
   log.Info("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
            Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),
            summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0), summary.bytes_sent);

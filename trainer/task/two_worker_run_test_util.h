@@ -35,7 +35,7 @@ struct TwoWorkerRun {
     workers[0].Send(2, [](auto& builder) { return wire::CreateInitialise(builder); });
     REQUIRE(workers[0].Expect<wire::Ack>() != nullptr);
     workers[0].Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
-    REQUIRE(workers[0].Expect<wire::Ack>() != nullptr);
+    REQUIRE(workers[0].Expect<wire::Start>() != nullptr);
     REQUIRE(workers[1].Expect<wire::Start>() != nullptr);
     if (other_ps) REQUIRE(other_ps->Expect<wire::Start>() != nullptr);
   }

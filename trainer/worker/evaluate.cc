@@ -9,10 +9,14 @@
 
 namespace dtrain {
 
-Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& source) {
+Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& source,
+                       const std::function<void()>& breather) {
   Evaluation sum;
   Batch batch;
-  while (source.Next(&batch)) sum.Add(model.Evaluate(parameters, batch));
+  while (source.Next(&batch)) {
+    sum.Add(model.Evaluate(parameters, batch));
+    breather();
+  }
   return sum;
 }
 

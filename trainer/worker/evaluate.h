@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,8 +12,9 @@
 
 namespace dtrain {
 
-// Loss and accuracy over everything that `source` gives.
-Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& source);
+// Loss and accuracy over everything that `source` gives. `breather` is called between batches; it may throw.
+Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& source,
+                       const std::function<void()>& breather);
 
 // The rows that eval.on names, in order; null where the config has none of them.
 std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const LoadedData& data);

@@ -336,6 +336,10 @@ void PsClient::Attend() {
   OnQuiet(true, "");
 }
 
+void PsClient::CheckAllAlive() {
+  for (size_t ps = 0; ps < ps_count(); ++ps) CheckAlive(ps);
+}
+
 const wire::Envelope& PsClient::AwaitAnswer(size_t ps, bool patient, const char* what) {
   answer_ = nullptr;
   while (answer_ == nullptr || answer_from_ != ps) {
@@ -363,6 +367,7 @@ void PsClient::OnQuiet(bool patient, const char* what) {
 }
 
 void PsClient::CheckAlive(size_t ps) {
+  if (ps == 0) ThrowIfAborted();
   const std::string& name = LinkOf(ps).name();
   const bool recovers = RecoversPs(config_) && started_once_;
   if (heartbeat_->Lost(ps)) {
@@ -376,6 +381,13 @@ void PsClient::CheckAlive(size_t ps) {
     if (running_ && !recovers) throw PeerLost("{} does not know this task any more: it was restarted.", name);
     throw Restarted{name + " is of another run, or has gone back to a checkpoint"};
   }
+}
+
+void PsClient::ThrowIfAborted() {
+  const net::Message message = heartbeat_->TakeAbort();
+  if (message.header.empty()) return;
+  SayBye();
+  ThrowAbort(config_.cluster, *net::Decode(message)->body_as_Abort());
 }
 
 void PsClient::Abort(int exit_code, const std::string& text, const RunSummary* summary) {

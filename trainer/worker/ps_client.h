@@ -47,6 +47,8 @@ class PsClient {
   bool returning() const { return started_once_; }
   // Called when ps 0 is given up; may be empty.
   void set_on_lost(std::function<void(TaskId)> on_lost) { on_lost_ = std::move(on_lost); }
+  // Called by another thread when the run has failed or was stopped; may be empty. Before Join().
+  void set_on_abort(std::function<void(int)> on_abort) { heartbeat_->set_on_abort(std::move(on_abort)); }
   // The run that this task has joined.
   RunId run() const { return run_; }
 
@@ -90,6 +92,8 @@ class PsClient {
   // For a worker that waits for something else than a ps: takes in what has arrived, and throws where the run
   // has ended or a ps is lost.
   void Attend();
+  // For a worker that is busy for long: throws as Attend(), and takes nothing in.
+  void CheckAllAlive();
 
   // Steps granted and not yet used by Push().
   int64_t steps() const { return steps_; }
@@ -152,6 +156,7 @@ class PsClient {
   bool async() const { return config_.train.mode == TrainMode::kAsync; }
   void OnQuiet(bool patient, const char* what);
   void CheckAlive(size_t ps);
+  void ThrowIfAborted();
   void OnRefuse(size_t ps, const wire::Envelope& envelope);
   bool EveryPsAnswered(int64_t exchanges) const;
   bool AllWelcomed() const;

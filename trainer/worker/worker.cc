@@ -47,6 +47,7 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Cha
       client_(config, self, layout, channel, transport, activity_, log),
       parameters_(static_cast<size_t>(layout.size)),
       more_hooks_(std::move(more_hooks)) {
+  activity_.leaves = config.failure.on_sigterm == OnSigterm::kLeave && self.index != 0;
   for (int64_t i = 0; i < config.train.in_flight + 1; ++i) {
     buffers_.emplace_back(static_cast<size_t>(layout.size) * sizeof(float));
   }
@@ -69,6 +70,7 @@ RunSummary Worker::RunOnce() {
   Start();
   if (came_too_late_) return WaitForEnd();
   Train();
+  if (activity_.leaving()) Leave();
   if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) own_evaluation_ = Evaluate();
   SayDone();
   if (chief()) ReportAsChief();
@@ -84,8 +86,8 @@ void Worker::Load() {
   if (model_ != nullptr) return;
   model_ = MakeTowers(config_.model, layout_, MostRows(), config_.device.towers());
   summary_ = WorkerSummary::Open(config_, self_.index, layout_, exit_hooks_, log_);
-  hooks_ = MakeHooks(
-      {config_, self_, layout_, data_, *model_, client_.staleness(), summary_.get(), activity_, log_});
+  hooks_ = MakeHooks({config_, self_, layout_, data_, *model_, client_.staleness(), summary_.get(), activity_,
+                      log_, [this] { client_.CheckAllAlive(); }});
   std::move(more_hooks_.begin(), more_hooks_.end(), std::back_inserter(hooks_));
 }
 
@@ -214,7 +216,7 @@ void Worker::TakeSteps(StepView& view) {
   client_.TakeHeld();  // of the first weights: start-up
   times_.Begin(Clock::now());
   Batch batch;
-  while (!ended_early_ && HaveStep() && source_->Next(&batch)) Step(batch, view);
+  while (!ended_early_ && !activity_.leaving() && HaveStep() && source_->Next(&batch)) Step(batch, view);
   while (client_.open() > 0) client_.Collect(parameters_.data());
 }
 
@@ -327,7 +329,7 @@ std::optional<Evaluation> Worker::Evaluate() {
   if (source == nullptr) return std::nullopt;
   activity_.what = "eval";
   client_.Pull(parameters_.data());
-  return EvaluateAll(*model_, parameters_.data(), *source);
+  return EvaluateAll(*model_, parameters_.data(), *source, [this] { client_.CheckAllAlive(); });
 }
 
 WorkerFigures Worker::Figures() {
@@ -405,6 +407,18 @@ void Worker::ReportAsChief() {
   client_.Call(0, false, "report", [&](auto& builder) {
     return wire::CreateReport(builder, builder.CreateString(ToWireJson(report)));
   });
+}
+
+// The others go on; what it had granted goes to them.
+void Worker::Leave() {
+  SayDone();
+  RunSummary summary;
+  summary.status = "stopped";
+  summary.global_step = client_.global_step();
+  throw RunStopped(ExitCode::kTerminated,
+                   fmt::format("left the run by SIGTERM after {} (failure.on_sigterm: leave)",
+                               Plural(local_step_, "local step")),
+                   std::move(summary));
 }
 
 RunSummary Worker::WaitForEnd() {

@@ -44,8 +44,9 @@ class Worker {
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) { feed_channel_ = std::move(channel); }
   // Called when ps 0 is given up.
   void set_on_lost(std::function<void(TaskId)> on_lost) { client_.set_on_lost(std::move(on_lost)); }
-  // Looked at by the heartbeats, which tell ps 0.
+  // Looked at by the heartbeats, which tell ps 0; between two steps by a worker that leaves alone.
   void set_stop(const StopRequest* stop) { activity_.stop = stop; }
+  void set_on_abort(std::function<void(int)> on_abort) { client_.set_on_abort(std::move(on_abort)); }
   // From Hello to the end of the run, over all its rollbacks. Throws Failure; Abort() then tells the others.
   RunSummary Run();
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
@@ -75,6 +76,7 @@ class Worker {
   void SayDone();
   void ReportAsChief();
   RunSummary WaitForEnd();
+  [[noreturn]] void Leave();
   WorkerFigures Figures();
   double RecentLoss() const;
   bool chief() const { return self_.index == 0; }
