@@ -4,6 +4,7 @@
 #include "cmd/end_on_signal.h"
 #include "cmd/exit_deadline.h"
 #include "cmd/load_config.h"
+#include "cmd/lost_pipe.h"
 #include "cmd/result_file.h"
 #include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"
@@ -33,8 +34,8 @@ void CheckIndex(const ClusterConfig& cluster, TaskId task) {
 }
 
 // The run itself. A failure goes to the log, which carries role and index.
-int RunLogged(const TaskArguments& arguments, const Config& config, ExitHooks& hooks, Logger& log,
-              ResultFile& result) {
+int RunLogged(const TaskArguments& arguments, const Config& config, const StopRequest& stop, ExitHooks& hooks,
+              Logger& log, ResultFile& result) {
   ExitDeadline exit_deadline;
   const auto transport = NewNetworkTransport(config.net);
   TaskOptions options;
@@ -42,6 +43,10 @@ int RunLogged(const TaskArguments& arguments, const Config& config, ExitHooks& h
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
   options.on_begun = [&result] { result.NoteBegun(); };
+  options.stop = &stop;
+  if (arguments.lost_fd >= 0) {
+    options.on_lost = [fd = arguments.lost_fd](TaskId lost) { TellLost(fd, TaskName(lost)); };
+  }
   ExitCode code = ExitCode::kOk;
   try {
     result.Write(RunTask(config, *arguments.task, *transport, log, options));
@@ -52,9 +57,10 @@ int RunLogged(const TaskArguments& arguments, const Config& config, ExitHooks& h
     code = ExitCode::kInternal;
     log.Error("{}", FailureText(error));
   }
-  if (code != ExitCode::kOk) result.WriteEnding(StatusOf(code));
-  exit_deadline.Arm(static_cast<int>(code), kTearDown);
-  return static_cast<int>(code);
+  if (code != ExitCode::kOk) result.WriteEnding(StatusOf(code, stop));
+  const int exit_code = ProcessExitCode(code, config.failure);
+  exit_deadline.Arm(exit_code, kTearDown);
+  return exit_code;
 }
 
 }  // namespace
@@ -71,8 +77,9 @@ int RunTaskCommand(const TaskArguments& arguments, ErrorLines& errors) {
     Logger log(TaskName(*arguments.task), LogOptionsOf(config.log, console));
     PrepareProcess(config);
     ExitHooks hooks;
-    const EndOnSignal end_on_signal(result, hooks, log, console);
-    return RunLogged(arguments, config, hooks, log, result);
+    StopRequest stop;
+    const EndOnSignal end_on_signal(GraceOf(config.failure), stop, result, hooks, log, console);
+    return RunLogged(arguments, config, stop, hooks, log, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

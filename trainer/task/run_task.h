@@ -22,7 +22,8 @@ struct TaskOptions {
   std::function<void()> on_begun;   // a worker's: called when it has its first weights
   ExitHooks* exit_hooks = nullptr;  // where tasks register what they gather in memory; null: nowhere
   HookFactory more_hooks;           // of a worker, for tests; empty: none
-  const StopRequest* stop = nullptr;  // looked at while the task runs; null: nobody asks it to stop
+  const StopRequest* stop = nullptr;    // looked at while the task runs; null: nobody asks it to stop
+  std::function<void(TaskId)> on_lost;  // called by the task when it gives another up; empty: nobody is told
 };
 
 // Once in a process, before its first task: limits the threads of matrix products to device.threads.
