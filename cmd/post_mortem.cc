@@ -85,9 +85,8 @@ std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends) {
 }
 
 std::string LossReport(const ChildEnd& end) {
-  const bool stuck = end.ended_by_us && end.signal == SIGKILL;
   return fmt::format("{} {}; the run went on without it", end.name,
-                     stuck ? "did not end and was killed" : HowItEnded(end));
+                     end.ended_by_us ? "did not end and was killed" : HowItEnded(end));
 }
 
 std::string RestartReport(const Restart& restart) {

@@ -176,13 +176,11 @@ void Supervisor::Finish(Task& task) {
   outcome_.ends.push_back(*task.end);
   const bool failed = task.end->signal != 0 || task.end->exit_code != 0;
   if (task.end->tolerated) return;  // the others know what to do
-  if (phase_ == Phase::kRunning) {
-    Enter(Phase::kEnding, failed ? patience_.after_failure : patience_.after_success);
-  } else if (phase_ == Phase::kEnding && failed) {
-    deadline_ = std::min(deadline_, Clock::now() + patience_.after_failure);
-  } else if (phase_ == Phase::kEnding && OnlyExpendableLeft()) {
-    deadline_ = std::min(deadline_, Clock::now() + patience_.after_last);
-  }
+  const milliseconds patience = failed                 ? patience_.after_failure
+                                : OnlyExpendableLeft() ? patience_.after_last
+                                                       : patience_.after_success;
+  if (phase_ == Phase::kRunning) Enter(Phase::kEnding, patience);
+  if (phase_ == Phase::kEnding) deadline_ = std::min(deadline_, Clock::now() + patience);
 }
 
 // Of these the ps have taken leave before they ended, or they were no part of the run: one that was started

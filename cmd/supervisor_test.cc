@@ -48,8 +48,8 @@ struct Runner {
   Patience patience;
   Supervisor supervisor;
 
-  explicit Runner(int64_t most, milliseconds deaf = milliseconds(0))
-      : supervisor(patience, RestartRules{most, 138, deaf}, console, false) {}
+  explicit Runner(int64_t most, milliseconds deaf = milliseconds(0), Patience how_long = {})
+      : patience(how_long), supervisor(patience, RestartRules{most, 138, deaf}, console, false) {}
   Outcome Run(const std::vector<ChildCommand>& commands, RunStage stage = RunStage::kRunning) {
     supervisor.Start(commands, [stage] { return stage; });
     return supervisor.Run();
@@ -125,6 +125,19 @@ TEST_CASE("supervisor: a child whose place cannot be taken is started again only
     child.can_return = false;
     CHECK(Runner(1).Run({child}, stage).restarts.size() == (stage == RunStage::kStarting ? 1 : 0));
   }
+}
+
+TEST_CASE("supervisor: a child that nobody waits for is not waited for when all others are done") {
+  const Folder folder;
+  Patience patience;
+  patience.after_success = std::chrono::hours(1);
+  patience.after_last = milliseconds(10);
+  ChildCommand late = Child(folder, "worker 1", fmt::format("read x <> '{}'", folder.Pipe("never")));
+  late.expendable = true;
+  const Outcome outcome =
+      Runner(1, milliseconds(0), patience)
+          .Run({Child(folder, "ps 0", "exit 0"), Child(folder, "worker 0", "exit 0"), late}, RunStage::kDone);
+  CHECK(EndOf(outcome, "worker 1").ended_by_us);
 }
 
 TEST_CASE("supervisor: nobody is started again when the run is done") {
