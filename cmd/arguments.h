@@ -30,6 +30,7 @@ struct TaskArguments {
   // From `dtrain local` to its children only: open descriptors.
   int listening_fd = -1;
   int result_fd = -1;
+  int lost_fd = -1;
   bool relay_live = false;  // the parent draws this task's live line
 };
 

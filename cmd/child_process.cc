@@ -19,8 +19,7 @@ namespace {
 constexpr size_t kLongestLine = 64 * 1024;
 
 // Runs between fork and exec: only async-signal-safe calls.
-[[noreturn]] void BecomeChild(char* const* argv, const std::vector<int>& inherited, int output,
-                              pid_t parent) {
+[[noreturn]] void BecomeChild(const ChildCommand& command, char* const* argv, int output, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // the parent died before the line above
   setpgid(0, 0);
@@ -31,8 +30,8 @@ constexpr size_t kLongestLine = 64 * 1024;
     close(nothing);
   }
   dup2(output, STDERR_FILENO);
-  for (const int fd : inherited) fcntl(fd, F_SETFD, 0);
-  execv("/proc/self/exe", argv);
+  for (const int fd : command.inherited) fcntl(fd, F_SETFD, 0);
+  execv(command.program.c_str(), argv);
   _exit(127);
 }
 
@@ -51,7 +50,7 @@ ChildProcess::ChildProcess(const ChildCommand& command)
   const pid_t parent = getpid();
   pid_ = fork();
   const int failed = errno;
-  if (pid_ == 0) BecomeChild(argv.data(), command.inherited, ends[1], parent);
+  if (pid_ == 0) BecomeChild(command, argv.data(), ends[1], parent);
   close(ends[1]);
   if (pid_ < 0) {
     close(ends[0]);

@@ -16,10 +16,12 @@
 namespace dtrain {
 
 struct ChildCommand {
-  std::string name;                    // "ps 0"
-  std::vector<std::string> arguments;  // after the program's name; the program is this one
-  std::vector<int> inherited;          // descriptors that stay open in the child, under the same numbers
-  bool expendable = false;             // once the run has begun, it may go on when this child fails
+  std::string name;                        // "ps 0"
+  std::vector<std::string> arguments;      // after the program's name
+  std::vector<int> inherited;              // descriptors that stay open in the child, under the same numbers
+  bool expendable = false;                 // once the run has begun, it may go on when this child fails
+  bool can_return = false;                 // once the run has begun, a new process can take this one's place
+  std::string program = "/proc/self/exe";  // this one
 };
 
 class ChildProcess {

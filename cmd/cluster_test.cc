@@ -214,13 +214,13 @@ TEST_CASE("cluster: listening beyond this machine without keys is exit 2, unless
   CHECK(listening.WaitForLine("listening at 0.0.0.0"));
 }
 
-TEST_CASE("cluster: SIGTERM ends a waiting task with 143, and its result says stopped") {
-  const Cluster cluster(1, 1, LinearJob(20));
+TEST_CASE("cluster: SIGTERM ends a waiting task with 1, as nothing is saved, and its result says stopped") {
+  const Cluster cluster(1, 1, LinearJob(20) + "failure: {grace_s: 1}\n");
   const std::string result = cluster.directory() + "/result.json";
   const auto ps = cluster.Start("ps", 0, {"--result", result});
   REQUIRE(ps->WaitForLine("listening at"));
   ps->Signal(SIGTERM);
-  CHECK(RunToEnd(*ps) == 143);
+  CHECK(RunToEnd(*ps) == 1);
   const nlohmann::json written = ReadResult(result);
   REQUIRE(written.is_object());
   CHECK(written.at("status") == "stopped");

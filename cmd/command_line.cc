@@ -34,6 +34,7 @@ struct Texts {
   std::string role, index, ps, workers, result;
   int listening_fd = -1;
   int result_fd = -1;
+  int lost_fd = -1;
   bool relay_live = false;
   bool in_process = false;
 };
@@ -95,6 +96,7 @@ Grammar::Grammar() {
   AddResultOption(&app_, &task_);
   app_.add_option("--listen-fd", task_.listening_fd)->group("");
   app_.add_option("--result-fd", task_.result_fd)->group("");
+  app_.add_option("--lost-fd", task_.lost_fd)->group("");
   app_.add_flag("--relay-live", task_.relay_live)->group("");
   app_.add_flag("--version", version_, "Print version, commit and libraries, and end");
 
@@ -186,6 +188,7 @@ TaskArguments Grammar::Task() const {
   arguments.result = task_.result;
   arguments.listening_fd = task_.listening_fd;
   arguments.result_fd = task_.result_fd;
+  arguments.lost_fd = task_.lost_fd;
   arguments.relay_live = task_.relay_live;
   if (task_.config.dump && task_.role.empty() && task_.index.empty()) return arguments;
   if (task_.role.empty()) {

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/signal_name.h"
 #include "cmd/exit_deadline.h"
+#include "cmd/poll_timeout.h"
 
 namespace dtrain {
 namespace {
@@ -17,40 +18,57 @@ constexpr milliseconds kPatience{3000};
 
 }  // namespace
 
-EndOnSignal::EndOnSignal(ResultFile& result, ExitHooks& hooks, Logger& log, Console& console)
-    : result_(result),
+EndOnSignal::EndOnSignal(milliseconds grace, StopRequest& stop, ResultFile& result, ExitHooks& hooks,
+                         Logger& log, Console& console)
+    : grace_(grace),
+      stop_(stop),
+      result_(result),
       hooks_(hooks),
       log_(log),
       console_(console),
       signals_({SIGINT, SIGTERM}),
-      stop_fd_(eventfd(0, EFD_CLOEXEC)) {
-  DT_CHECK(stop_fd_ >= 0, errno);
+      over_fd_(eventfd(0, EFD_CLOEXEC)) {
+  DT_CHECK(over_fd_ >= 0, errno);
   thread_ = std::thread([this] { Watch(); });
 }
 
 EndOnSignal::~EndOnSignal() {
-  eventfd_write(stop_fd_, 1);
+  eventfd_write(over_fd_, 1);
   thread_.join();
-  close(stop_fd_);
+  close(over_fd_);
 }
 
 void EndOnSignal::Watch() {
-  pollfd waiting[] = {{signals_.fd(), POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+  pollfd waiting[] = {{signals_.fd(), POLLIN, 0}, {over_fd_, POLLIN, 0}};
   while (true) {
-    if (poll(waiting, 2, -1) < 0) continue;
-    if (const int signal = signals_.Take(); signal != 0) {
-      // A disk that hangs must not keep the process.
-      ExitDeadline deadline;
-      deadline.Arm(128 + signal, kPatience);
-      console_.End();
-      log_.Warning("stopped by {}", SignalName(signal));
-      result_.WriteEnding("stopped");
-      hooks_.Run();
-      // Other threads are in the middle of things: nothing of theirs is torn down.
-      _exit(128 + signal);
-    }
+    if (poll(waiting, 2, PollTimeout(deadline_)) < 0) continue;
     if (waiting[1].revents != 0) return;
+    if (const int signal = signals_.Take(); signal != 0) OnSignal(signal);
+    if (Clock::now() >= deadline_) {
+      EndAtOnce(fmt::format("{}: the run has not ended in failure.grace_s, which is {} s",
+                            SignalName(stop_.signal()), static_cast<double>(grace_.count()) / 1000));
+    }
   }
+}
+
+void EndOnSignal::OnSignal(int signal) {
+  if (stop_.signal() != 0) EndAtOnce("ended at once by a second " + SignalName(signal));
+  log_.Warning("{}: asks the run to save and end", SignalName(signal));
+  deadline_ = Clock::now() + grace_;
+  stop_.Ask(signal);
+}
+
+void EndOnSignal::EndAtOnce(const std::string& why) {
+  constexpr int kCode = static_cast<int>(ExitCode::kInternal);
+  // A disk that hangs must not keep the process.
+  ExitDeadline deadline;
+  deadline.Arm(kCode, kPatience);
+  console_.End();
+  log_.Error("{}; {}", why, kNothingSaved);
+  result_.WriteEnding("stopped");
+  hooks_.Run();
+  // Other threads are in the middle of things: nothing of theirs is torn down.
+  _exit(kCode);
 }
 
 }  // namespace dtrain

@@ -1,32 +1,45 @@
-// EndOnSignal: while it lives, SIGINT and SIGTERM end this process at once with 130 or 143, after the result
-// and what waits in memory for its file are written. The other tasks notice that this one is gone.
-// Owner: the command that runs tasks in this process. Thread: one of its own.
+// EndOnSignal: what SIGINT and SIGTERM do to this process while it lives. The first asks the tasks to save
+// and end (StopRequest). A second one, or failure.grace_s passed since, ends the process at once with 1,
+// after the result and what waits in memory for its file are written. Owner: the command that runs tasks in
+// this process. Thread: one of its own.
 #pragma once
 
+#include <string>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/console.h"
 #include "base/exit_hooks.h"
 #include "base/log.h"
+#include "base/stop_request.h"
 #include "cmd/result_file.h"
 #include "cmd/signal_pipe.h"
 
 namespace dtrain {
 
+constexpr char kNothingSaved[] = "nothing was saved since the last checkpoint";
+
 class EndOnSignal {
  public:
-  EndOnSignal(ResultFile& result, ExitHooks& hooks, Logger& log, Console& console);
+  EndOnSignal(milliseconds grace, StopRequest& stop, ResultFile& result, ExitHooks& hooks, Logger& log,
+              Console& console);
   ~EndOnSignal();
 
  private:
   void Watch();
+  void OnSignal(int signal);
+  // `why`: a line without its end.
+  [[noreturn]] void EndAtOnce(const std::string& why);
 
+  const milliseconds grace_;
+  StopRequest& stop_;
   ResultFile& result_;
   ExitHooks& hooks_;
   Logger& log_;
   Console& console_;
   SignalPipe signals_;
-  int stop_fd_ = -1;  // readable: the thread ends
+  TimePoint deadline_ = TimePoint::max();  // since the first signal
+  int over_fd_ = -1;                       // readable: the thread ends
   std::thread thread_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 namespace dtrain {
 
 ExitDeadline::~ExitDeadline() {
@@ -14,11 +16,13 @@ ExitDeadline::~ExitDeadline() {
   thread_.join();
 }
 
-void ExitDeadline::Arm(int exit_code, milliseconds patience) {
+void ExitDeadline::Arm(int exit_code, milliseconds patience, std::function<void()> last) {
   const TimePoint deadline = Clock::now() + patience;
-  thread_ = std::thread([this, exit_code, deadline] {
+  thread_ = std::thread([this, exit_code, deadline, last = std::move(last)] {
     std::unique_lock<std::mutex> hold(mutex_);
-    if (!changed_.wait_until(hold, deadline, [this] { return over_; })) _exit(exit_code);
+    if (changed_.wait_until(hold, deadline, [this] { return over_; })) return;
+    if (last) last();
+    _exit(exit_code);
   });
 }
 

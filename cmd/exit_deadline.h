@@ -4,6 +4,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -19,7 +20,8 @@ class ExitDeadline {
   ExitDeadline& operator=(const ExitDeadline&) = delete;
 
   // From now on the process ends with `exit_code` after `patience`, unless this object is gone by then.
-  void Arm(int exit_code, milliseconds patience);
+  // `last`, where not empty, is called before that by another thread.
+  void Arm(int exit_code, milliseconds patience, std::function<void()> last = nullptr);
 
  private:
   std::mutex mutex_;

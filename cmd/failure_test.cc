@@ -159,12 +159,17 @@ TEST_CASE(
   CHECK(names_tensor(ps->standard_error()));
 }
 
-TEST_CASE("failure: with worker_lost fail SIGTERM to one worker is 143 there and 4 elsewhere, naming it") {
+TEST_CASE("failure: a second SIGTERM ends a task at once with 1, and its result says stopped") {
   Running run(1, 2);
+  // Who sleeps neither saves nor ends.
+  run.ps[0]->Signal(SIGSTOP);
   run.workers[1]->Signal(SIGTERM);
-  CHECK(RunToEnd(*run.workers[1]) == 143);
-  CheckSurvivor(*run.ps[0], "worker 1 (", run.Result("ps", 0));
-  CheckSurvivor(*run.workers[0], "worker 1 (", run.Result("worker", 0));
+  REQUIRE(run.workers[1]->WaitForLine("SIGTERM: asks the run to save and end"));
+  run.workers[1]->Signal(SIGTERM);
+  CHECK(RunToEnd(*run.workers[1]) == 1);
+  CHECK(Contains(run.workers[1]->standard_error(),
+                 "ended at once by a second SIGTERM; nothing was saved since the last checkpoint"));
+  CHECK(ReadResult(run.Result("worker", 1)).at("status") == "stopped");
 }
 
 }  // namespace

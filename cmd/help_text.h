@@ -15,8 +15,9 @@ constexpr char kMainFooter[] =
   dtrain --config cluster.yaml --dump-config                       the file with all defaults filled in
 
 Exit codes:
-  0 done   1 internal error or local I/O   2 usage, config or data   3 diverged
-  4 a peer was lost or a deadline passed   130 SIGINT   143 SIGTERM
+  0 done   1 internal error, local I/O, or ended by a signal with nothing saved
+  2 usage, config or data   3 diverged   4 a peer was lost or a deadline passed
+  130 SIGINT, 143 SIGTERM: a checkpoint was saved, and the whole run ended
 
 docs/config.md explains every key of the file.)";
 
@@ -29,9 +30,10 @@ constexpr char kLocalFooter[] =
   dtrain local --config configs/quickstart_digits.yaml --in-process --set train.steps=20
 
 The addresses in the file are not used.
-When a task dies the others are ended too, and the last lines are what the first that failed said last, the
-logs (log.dir), and who it was and why it ended. The exit code is that task's own; 4 when a signal killed it. Ctrl-C and
-SIGTERM end all tasks: 130 and 143.)";
+A task that dies or hangs is started again up to failure.restarts times. After that the others are ended too, and
+the last lines are what the first that failed said last, the logs (log.dir), and who it was and why it ended. The
+exit code is that task's own; 4 when a signal killed it. Ctrl-C and SIGTERM go to all tasks, which save and end: 130
+and 143, or 1 when nothing was saved. A second one ends all at once.)";
 
 constexpr char kCheckAbout[] = "Check the file and the data without running, and show what they come to";
 

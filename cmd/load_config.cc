@@ -6,6 +6,14 @@
 
 namespace dtrain {
 
+int ProcessExitCode(ExitCode code, const FailureConfig& failure) {
+  return static_cast<int>(code == ExitCode::kPeerLost ? failure.peer_lost_exit : static_cast<int64_t>(code));
+}
+
+milliseconds GraceOf(const FailureConfig& failure) {
+  return milliseconds(static_cast<int64_t>(failure.grace_s * 1000));
+}
+
 int DumpEffectiveConfig(const ConfigArguments& arguments, const LoadOptions& options) {
   fmt::print("{}", DumpConfig(LoadConfig(arguments.path, arguments.sets, options)));
   return 0;

@@ -1,13 +1,21 @@
 // What the commands have in common about --config and --set.
 #pragma once
 
+#include "base/clock.h"
 #include "base/console.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "cmd/arguments.h"
 #include "trainer/config/config.h"
 #include "trainer/config/load.h"
 
 namespace dtrain {
+
+// What a process that ends with `code` exits with: failure.peer_lost_exit has a say.
+int ProcessExitCode(ExitCode code, const FailureConfig& failure);
+
+// failure.grace_s
+milliseconds GraceOf(const FailureConfig& failure);
 
 // --dump-config: prints the effective config. Returns the exit code, 0; throws UserError.
 int DumpEffectiveConfig(const ConfigArguments& arguments, const LoadOptions& options);

@@ -36,6 +36,25 @@ void Inherit(ChildCommand* command, const char* option, int fd) {
   command->inherited.push_back(fd);
 }
 
+// What every child is told: the file, the flags, and the addresses of this cluster.
+std::vector<std::string> CommonArguments(const ConfigArguments& config, const Config& spec,
+                                         const SharedWithChildren& shared) {
+  std::vector<std::string> names = LocalNames(static_cast<int>(spec.cluster.worker.size()));
+  if (shared.feed) names[0] = shared.feed->address();
+  std::vector<std::string> addresses;
+  for (const ListeningSocket& socket : shared.ps) addresses.push_back(socket.address());
+  std::vector<std::string> sets = config.sets;
+  sets.push_back(SetAddresses("cluster.ps", addresses));
+  sets.push_back(SetAddresses("cluster.worker", names));
+  sets.push_back("net.bind=null");
+  std::vector<std::string> common = {"--config", config.path};
+  for (const std::string& set : sets) {
+    common.push_back("--set");
+    common.push_back(set);
+  }
+  return common;
+}
+
 }  // namespace
 
 int PsCount(const ClusterConfig& cluster) {
@@ -69,34 +88,24 @@ ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
 
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
-                                        const std::vector<ListeningSocket>& ps, const ListeningSocket* feed,
-                                        int result_fd, bool live) {
-  const int workers = static_cast<int>(spec.cluster.worker.size());
-  std::vector<std::string> names = LocalNames(workers);
-  if (feed != nullptr) names[0] = feed->address();
-  std::vector<std::string> addresses;
-  for (const ListeningSocket& socket : ps) addresses.push_back(socket.address());
-  std::vector<std::string> sets = config.sets;
-  sets.push_back(SetAddresses("cluster.ps", addresses));
-  sets.push_back(SetAddresses("cluster.worker", names));
-  sets.push_back("net.bind=null");
-  std::vector<std::string> common = {"--config", config.path};
-  for (const std::string& set : sets) {
-    common.push_back("--set");
-    common.push_back(set);
-  }
+                                        const SharedWithChildren& shared, bool live) {
+  const std::vector<std::string> common = CommonArguments(config, spec, shared);
   std::vector<ChildCommand> commands;
-  for (size_t i = 0; i < ps.size(); ++i) {
+  for (size_t i = 0; i < shared.ps.size(); ++i) {
     commands.push_back(OneCommand(common, "ps", i));
-    Inherit(&commands.back(), "--listen-fd", ps[i].fd());
+    commands.back().can_return = RecoversPs(spec);
+    Inherit(&commands.back(), "--listen-fd", shared.ps[i].fd());
   }
-  for (int i = 0; i < workers; ++i) {
-    commands.push_back(OneCommand(common, "worker", static_cast<size_t>(i)));
+  for (size_t i = 0; i < spec.cluster.worker.size(); ++i) {
+    commands.push_back(OneCommand(common, "worker", i));
+    commands.back().can_return = true;
     commands.back().expendable = i > 0 && spec.failure.worker_lost == WorkerLost::kContinue;
-    if (i == 0 && feed != nullptr) Inherit(&commands.back(), "--listen-fd", feed->fd());
-    if (i == 0 && result_fd >= 0) Inherit(&commands.back(), "--result-fd", result_fd);
-    if (i == 0 && live) commands.back().arguments.push_back("--relay-live");
+    if (i > 0) continue;
+    if (shared.feed) Inherit(&commands.back(), "--listen-fd", shared.feed->fd());
+    Inherit(&commands.back(), "--result-fd", shared.result_fd);
+    if (live) commands.back().arguments.push_back("--relay-live");
   }
+  for (ChildCommand& command : commands) Inherit(&command, "--lost-fd", shared.lost_fd);
   return commands;
 }
 

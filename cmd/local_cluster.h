@@ -2,6 +2,7 @@
 // lost to somebody else, and the command line of each child.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,18 @@ class ListeningSocket {
   std::string address_;
 };
 
-// The flags of one child for each ps and worker of `spec`. Worker 0 gets `result_fd`, unless it is -1; with
-// `live` it sends its live line to this process. `feed`: where worker 0 feeds the others; null: it does not.
+// What the children of one cluster share with the parent; the owner keeps it open as long as children start.
+struct SharedWithChildren {
+  std::vector<ListeningSocket> ps;
+  std::optional<ListeningSocket> feed;  // where worker 0 feeds the others; unset: it does not
+  int result_fd = -1;                   // where worker 0 leaves its result
+  int lost_fd = -1;                     // where each tells whom it has given up
+};
+
+// The flags of one child for each ps and worker of `spec`; with `live` worker 0 sends its live line to this
+// process.
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
-                                        const std::vector<ListeningSocket>& ps, const ListeningSocket* feed,
-                                        int result_fd, bool live);
+                                        const SharedWithChildren& shared, bool live);
 
 // Addresses that nobody connects to, for workers: only names.
 std::vector<std::string> LocalNames(int count);

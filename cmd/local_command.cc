@@ -2,11 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -14,7 +12,7 @@
 #include "cmd/end_on_signal.h"
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
-#include "cmd/post_mortem.h"
+#include "cmd/local_verdict.h"
 #include "cmd/result_file.h"
 #include "cmd/supervisor.h"
 #include "trainer/config/dump.h"
@@ -25,6 +23,9 @@
 namespace dtrain {
 namespace {
 
+// A task whose failure.grace_s has passed has still to write its result.
+constexpr milliseconds kAfterGrace{5000};
+
 // Where worker 0 leaves its result: memory without a name, so that nothing lies about at any ending.
 class ResultMemory {
  public:
@@ -34,12 +35,15 @@ class ResultMemory {
   ResultMemory& operator=(const ResultMemory&) = delete;
   int fd() const { return fd_; }
 
-  // Whether worker 0 has written anything, which it does first when the run begins.
-  bool Begun() const { return lseek(fd_, 0, SEEK_END) > 0; }
+  // Worker 0 writes first when the run begins, and again when it has ended for it.
+  RunStage Stage() const {
+    if (Size() == 0) return RunStage::kStarting;
+    return Read().status == "done" ? RunStage::kDone : RunStage::kRunning;
+  }
 
   // What worker 0 has written; a summary without anything when it has not got that far.
   RunSummary Read() const {
-    std::string text(static_cast<size_t>(lseek(fd_, 0, SEEK_END)), '\0');
+    std::string text(Size(), '\0');
     RunSummary summary;
     const ssize_t got = pread(fd_, text.data(), text.size(), 0);
     if (got == static_cast<ssize_t>(text.size())) FromWireJson(text, &summary);
@@ -47,6 +51,13 @@ class ResultMemory {
   }
 
  private:
+  // Without moving the offset, which worker 0 shares.
+  size_t Size() const {
+    struct stat found {};
+    DT_CHECK(fstat(fd_, &found) == 0, errno);
+    return static_cast<size_t>(found.st_size);
+  }
+
   int fd_;
 };
 
@@ -83,71 +94,53 @@ void CheckMemory(const Config& given) {
   CheckFits(ClusterNeed(config, layout, EstimateDataSize(config)));
 }
 
-int RunThreads(const Config& config, ResultFile& result) {
+int RunThreads(const Config& config, const ErrorLines& errors, ResultFile& result) {
   Console console(LiveLineOf(config.log));
   const LogOptions log_options = LogOptionsOf(config.log, console);
   LogOptions own_options = log_options;
   own_options.directory.clear();
   Logger log("local", own_options);
   ExitHooks hooks;
-  const EndOnSignal end_on_signal(result, hooks, log, console);
+  StopRequest stop;
+  const EndOnSignal end_on_signal(GraceOf(config.failure), stop, result, hooks, log, console);
   TaskOptions options;
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
-  result.Write(RunClusterInProcess(config, log_options, options));
-  return 0;
+  options.stop = &stop;
+  try {
+    result.Write(RunClusterInProcess(config, log_options, options));
+    return 0;
+  } catch (const Failure& failure) {
+    console.End();
+    errors.Print(FailureText(failure));
+    result.WriteEnding(StatusOf(failure.code(), stop));
+    return ProcessExitCode(failure.code(), config.failure);
+  }
+}
+
+RestartRules RulesOf(const FailureConfig& failure) {
+  RestartRules rules;
+  rules.most = failure.restarts;
+  rules.peer_lost_exit = static_cast<int>(failure.peer_lost_exit);
+  rules.deaf = milliseconds(static_cast<int64_t>(failure.detect_s * 1000));
+  return rules;
 }
 
 Outcome RunChildren(const LocalArguments& arguments, const Config& config, const ResultMemory& memory) {
   Console console(LiveLineOf(config.log));
-  Supervisor supervisor(Patience(), console, config.log.json);
-  {
-    // Closed here once the children have them: the port of a dead ps must not look alive.
-    std::vector<ListeningSocket> sockets(config.cluster.ps.size());
-    std::optional<ListeningSocket> feed;
-    if (FeedsOthers(config)) feed.emplace();
-    supervisor.Start(LocalCommands(arguments.config, config, sockets, feed ? &*feed : nullptr, memory.fd(),
-                                   console.live()),
-                     [&memory] { return memory.Begun(); });
-  }
+  Patience patience;
+  patience.after_stop = GraceOf(config.failure) + kAfterGrace;
+  Supervisor supervisor(patience, RulesOf(config.failure), console, config.log.json);
+  std::optional<SharedWithChildren> shared(std::in_place);
+  shared->ps = std::vector<ListeningSocket>(config.cluster.ps.size());
+  if (FeedsOthers(config)) shared->feed.emplace();
+  shared->result_fd = memory.fd();
+  shared->lost_fd = supervisor.lost_fd();
+  supervisor.Start(LocalCommands(arguments.config, config, *shared, console.live()),
+                   [&memory] { return memory.Stage(); });
+  // The port of a dead ps must not look alive, unless another takes its place.
+  if (config.failure.restarts == 0) shared.reset();
   return supervisor.Run();
-}
-
-// The ends that decide how the run ended. Of a run that is done, those are not that it went on without: they
-// are only told of.
-std::vector<ChildEnd> EndsThatCount(const std::vector<ChildEnd>& ends, bool done, const ErrorLines& errors) {
-  std::vector<ChildEnd> counted;
-  for (const ChildEnd& end : ends) {
-    if (!done || !end.expendable) {
-      counted.push_back(end);
-    } else if (end.signal != 0 || end.exit_code != 0) {
-      errors.Print(LossReport(end));
-    }
-  }
-  return counted;
-}
-
-// The exit code of the run; says on standard error why it is not 0.
-int Judge(const Outcome& outcome, bool done, const std::string& log_directory, const ErrorLines& errors) {
-  if (outcome.stop_signal != 0) {
-    errors.Print("stopped by " + SignalName(outcome.stop_signal));
-    return 128 + outcome.stop_signal;
-  }
-  const std::vector<ChildEnd> ends = EndsThatCount(outcome.ends, done, errors);
-  if (const std::optional<size_t> cause = FindCause(ends)) {
-    errors.Print(FailureReport(ends[*cause], outcome.ends, log_directory));
-    return ExitCodeOf(ends[*cause]);
-  }
-  const bool stuck =
-      std::any_of(ends.begin(), ends.end(), [](const ChildEnd& end) { return end.ended_by_us; });
-  if (!stuck) return 0;
-  errors.Print("the run was over, but some tasks did not end and were killed");
-  return static_cast<int>(ExitCode::kInternal);
-}
-
-std::string StatusOf(const Outcome& outcome, int exit_code, const std::string& reported) {
-  if (outcome.stop_signal != 0) return "stopped";
-  return exit_code == 0 ? reported : StatusOf(static_cast<ExitCode>(exit_code));
 }
 
 }  // namespace
@@ -161,18 +154,10 @@ int RunLocalCommand(const LocalArguments& arguments, ErrorLines& errors) {
   try {
     const Config config = LoadLocal(arguments, &errors.json);
     CheckMemory(config);
-    if (arguments.in_process) return RunThreads(config, result);
+    if (arguments.in_process) return RunThreads(config, errors, result);
     const ResultMemory memory;
     const Outcome outcome = RunChildren(arguments, config, memory);
-    RunSummary summary = memory.Read();
-    const int exit_code = Judge(outcome, summary.status == "done", config.log.dir, errors);
-    summary.status = StatusOf(outcome, exit_code, summary.status);
-    summary.wall_s = SecondsSinceStart();
-    if (summary.first_step_nanos != 0) {
-      summary.startup_s = static_cast<double>(summary.first_step_nanos - ProcessStartWallNanos()) * 1e-9;
-    }
-    result.Write(summary);
-    return exit_code;
+    return Conclude(config, outcome, memory.Read(), errors, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

@@ -7,39 +7,20 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cmd/testing/job.h"
+#include "cmd/testing/local_job.h"
 
 namespace dtrain::testing {
 namespace {
 
 constexpr int64_t kForEver = 1000000000000;
+const std::vector<std::string> kNothing;
+const std::vector<std::string> kShortGrace = {"--set", "failure.grace_s=1"};
 
 bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-struct Local {
-  std::string directory = NewDirectory();
-  std::string config = directory + "/job.yaml";
-  std::string result = directory + "/result.json";
-
-  explicit Local(const std::string& job) { WriteFile(config, job); }
-  std::unique_ptr<Process> Start(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {"local", "--config", config, "--result", result};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return std::make_unique<Process>(arguments);
-  }
-};
-
 std::string EndlessJob() { return LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n"; }
-
-// The child of `parent` that is this task; -1 when there is none.
-pid_t ChildOf(const Process& parent, const std::string& role, int index) {
-  for (const pid_t pid : parent.Children()) {
-    if (Contains(CommandLine(pid), fmt::format("--role {} --index {} ", role, index))) return pid;
-  }
-  return -1;
-}
 
 std::vector<std::string> FilesIn(const std::string& directory) {
   std::vector<std::string> names;
@@ -52,7 +33,7 @@ std::vector<std::string> FilesIn(const std::string& directory) {
 
 TEST_CASE("local: without a cluster section it is 1 ps and 2 workers, and the result is the run's") {
   AdoptOrphans();
-  const Local job(LinearJob(100));
+  const LocalJob job(LinearJob(100));
   const auto run = job.Start();
   const int code = RunToEnd(*run);
   CAPTURE(run->standard_error());
@@ -71,7 +52,7 @@ TEST_CASE("local: without a cluster section it is 1 ps and 2 workers, and the re
 }
 
 TEST_CASE("local: the flags decide how many tasks there are") {
-  const Local job(LinearJob(60));
+  const LocalJob job(LinearJob(60));
   const auto run = job.Start({"--ps", "2", "--workers", "3"});
   CHECK(RunToEnd(*run) == 0);
   CHECK(ReadResult(job.result).at("local_steps").size() == 3);
@@ -79,7 +60,7 @@ TEST_CASE("local: the flags decide how many tasks there are") {
 }
 
 TEST_CASE("local: threads of one process give the same steps, and weights as near as async allows") {
-  const Local job(LinearJob(2000));
+  const LocalJob job(LinearJob(2000));
   const auto run = job.Start({"--in-process"});
   const int code = RunToEnd(*run);
   CAPTURE(run->standard_error());
@@ -93,7 +74,7 @@ TEST_CASE("local: threads of one process give the same steps, and weights as nea
 }
 
 TEST_CASE("local: a worker with two devices says so, and every step has the rows of both") {
-  const Local job(LinearJob(60));
+  const LocalJob job(LinearJob(60));
   const auto run = job.Start({"--workers", "1", "--set", "device.ids=[0, 3]"});
   CHECK(RunToEnd(*run) == 0);
   const std::string said = run->standard_error();
@@ -107,7 +88,7 @@ TEST_CASE(
     "local: a task that is killed ends the run with 4; the report shows its lines, and the last line names "
     "it") {
   AdoptOrphans();
-  const Local job(EndlessJob());
+  const LocalJob job(EndlessJob());
   const std::string logs = job.directory + "/logs";
   const auto run = job.Start({"--set", "log.dir=" + logs, "--set", "failure.worker_lost=fail"});
   REQUIRE(run->WaitForLine("worker 1 | epoch"));
@@ -141,7 +122,7 @@ std::string LongJob() {
 
 TEST_CASE("local: a run goes on without a worker that is killed; it ends with 0 and names the worker") {
   AdoptOrphans();
-  const Local job(LongJob());
+  const LocalJob job(LongJob());
   const auto run = job.Start({"--workers", "3"});
   REQUIRE(run->WaitForLine("worker 1 | epoch"));
   kill(ChildOf(*run, "worker", 1), SIGKILL);
@@ -160,7 +141,7 @@ TEST_CASE("local: a run goes on without a worker that is killed; it ends with 0 
 
 TEST_CASE("local: with worker_lost wait a worker that is killed ends the run, as nobody brings it back") {
   AdoptOrphans();
-  const Local job(EndlessJob() + "failure: {detect_s: 3, worker_lost: wait}\n");
+  const LocalJob job(EndlessJob() + "failure: {detect_s: 3, worker_lost: wait}\n");
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 1 | epoch"));
   kill(ChildOf(*run, "worker", 1), SIGKILL);
@@ -172,7 +153,7 @@ TEST_CASE("local: with worker_lost wait a worker that is killed ends the run, as
 }
 
 TEST_CASE("local: fewer workers than cluster.min_workers are refused, with the remedy") {
-  const Local job(LinearJob(20) + "cluster: {min_workers: 3}\n");
+  const LocalJob job(LinearJob(20) + "cluster: {min_workers: 3}\n");
   const auto run = job.Start({"--workers", "2"});
   CHECK(RunToEnd(*run) == 2);
   CHECK(Contains(run->standard_error(), "Try --workers 3."));
@@ -180,7 +161,7 @@ TEST_CASE("local: fewer workers than cluster.min_workers are refused, with the r
 
 TEST_CASE("local: a ps that is killed is named, not the workers that lost it") {
   AdoptOrphans();
-  const Local job(EndlessJob());
+  const LocalJob job(EndlessJob());
   const auto run = job.Start({"--ps", "2"});
   REQUIRE(run->WaitForLine("worker 0 | epoch"));
   kill(ChildOf(*run, "ps", 1), SIGKILL);
@@ -191,7 +172,7 @@ TEST_CASE("local: a ps that is killed is named, not the workers that lost it") {
 
 TEST_CASE("local: a task that hangs is given up, killed and named") {
   AdoptOrphans();
-  const Local job(EndlessJob());
+  const LocalJob job(EndlessJob());
   const auto run = job.Start({"--set", "failure.detect_s=1"});
   REQUIRE(run->WaitForLine("worker 0 | epoch"));
   kill(ChildOf(*run, "ps", 0), SIGSTOP);
@@ -203,7 +184,7 @@ TEST_CASE("local: a task that hangs is given up, killed and named") {
 
 TEST_CASE("local: a task that fails of itself gives its exit code, and victims are not blamed") {
   AdoptOrphans();
-  const Local job(
+  const LocalJob job(
       "model: {kind: softmax, inputs: 4, outputs: 2}\n"
       "data: {train: {format: idx, images: gone-images, labels: gone-labels}}\n"
       "train: {steps: 10}\n");
@@ -218,7 +199,7 @@ TEST_CASE("local: a task that fails of itself gives its exit code, and victims a
 }
 
 TEST_CASE("local: an error of the config is told once, by the parent, and leaves a result") {
-  const Local job(LinearJob(100));
+  const LocalJob job(LinearJob(100));
   const auto run = job.Start({"--set", "train.batch_sise=3"});
   CHECK(RunToEnd(*run) == 2);
   const std::string said = run->standard_error();
@@ -229,43 +210,70 @@ TEST_CASE("local: an error of the config is told once, by the parent, and leaves
   CHECK(ReadResult(job.result).at("status") == "failed");
 }
 
-TEST_CASE("local: Ctrl-C is 130 and SIGTERM 143, with every task gone and a result") {
+TEST_CASE("local: Ctrl-C and SIGTERM end a run that saves nothing with 1, every task gone and a result") {
   AdoptOrphans();
   for (const int signal : {SIGINT, SIGTERM}) {
-    const Local job(EndlessJob());
-    const auto run = job.Start();
+    const LocalJob job(EndlessJob());
+    const auto run = job.Start(kShortGrace);
     REQUIRE(run->WaitForLine("worker 0 | epoch"));
     run->Signal(signal);
-    CHECK(RunToEnd(*run) == 128 + signal);
+    CHECK(RunToEnd(*run) == 1);
+    const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
+    for (const char* task : {"ps 0", "worker 0", "worker 1"}) {
+      CAPTURE(task);
+      CHECK(
+          Contains(run->standard_error(), task + (" | warning: " + name + ": asks the run to save and end")));
+    }
+    CHECK(Contains(run->standard_error(),
+                   "dtrain: stopped by " + name + "; nothing was saved since the last checkpoint\n"));
     CHECK(ReadResult(job.result).at("status") == "stopped");
     CHECK(FilesIn(job.directory) == std::vector<std::string>{"job.yaml", "result.json"});
     CHECK(NoneLeft());
   }
 }
 
+TEST_CASE("local: a second signal ends the run at once with 1, as processes and as threads") {
+  AdoptOrphans();
+  for (const bool in_process : {false, true}) {
+    CAPTURE(in_process);
+    // A task that sleeps neither saves nor ends.
+    const LocalJob job(EndlessJob());
+    const auto run = job.Start(in_process ? std::vector<std::string>{"--in-process"} : kNothing);
+    REQUIRE(run->WaitForLine("worker 0 | epoch"));
+    if (!in_process) kill(ChildOf(*run, "ps", 0), SIGSTOP);
+    run->Signal(SIGTERM);
+    REQUIRE(run->WaitForLine("asks the run to save and end"));
+    run->Signal(SIGTERM);
+    CHECK(RunToEnd(*run) == 1);
+    CHECK(Contains(run->standard_error(), "nothing was saved since the last checkpoint\n"));
+    CHECK(ReadResult(job.result).at("status") == "stopped");
+    CHECK(NoneLeft());
+  }
+}
+
 TEST_CASE("local: Ctrl-C ends a run of threads too") {
-  const Local job(EndlessJob());
-  const auto run = job.Start({"--in-process"});
+  const LocalJob job(EndlessJob());
+  const auto run = job.Start({"--in-process", "--set", "failure.grace_s=1"});
   REQUIRE(run->WaitForLine("worker 0 | epoch"));
   run->Signal(SIGINT);
-  CHECK(RunToEnd(*run) == 130);
+  CHECK(RunToEnd(*run) == 1);
   CHECK(ReadResult(job.result).at("status") == "stopped");
 }
 
 TEST_CASE("local: children die with a parent that is killed") {
   AdoptOrphans();
-  const Local job(EndlessJob());
+  const LocalJob job(EndlessJob());
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 0 | epoch"));
   CHECK(run->Children().size() == 3);
   run->Signal(SIGKILL);
   REQUIRE(run->WaitForEnd());
-  CHECK(NoneLeft(milliseconds(10000)));
+  CHECK(NoneLeft(milliseconds(5000)));
   CHECK(FilesIn(job.directory) == std::vector<std::string>{"job.yaml"});
 }
 
 TEST_CASE("local: a result that cannot be written is found before anything starts") {
-  const Local job(EndlessJob());
+  const LocalJob job(EndlessJob());
   for (const std::string& path : {std::string("/proc/nowhere/result.json"), job.directory}) {
     Process run({"local", "--config", job.config, "--result", path});
     CHECK(RunToEnd(run) == 2);
@@ -276,7 +284,7 @@ TEST_CASE("local: a result that cannot be written is found before anything start
 }
 
 TEST_CASE("local: an older result does not outlive the start of a run") {
-  const Local job(EndlessJob());
+  const LocalJob job(EndlessJob());
   WriteFile(job.result, "{\"status\": \"done\"}");
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("listening"));
@@ -287,7 +295,7 @@ TEST_CASE("local: an older result does not outlive the start of a run") {
 
 TEST_CASE("local: many runs at once do not take each other's ports") {
   AdoptOrphans();
-  const Local job(LinearJob(20));
+  const LocalJob job(LinearJob(20));
   std::vector<std::unique_ptr<Process>> runs;
   for (int i = 0; i < 10; ++i) {
     runs.push_back(std::make_unique<Process>(std::vector<std::string>{"local", "--config", job.config}));
@@ -301,7 +309,7 @@ TEST_CASE("local: many runs at once do not take each other's ports") {
 }
 
 TEST_CASE("local: the effective config is that of the cluster it would make") {
-  const Local job(LinearJob(20));
+  const LocalJob job(LinearJob(20));
   Process dump({"local", "--config", job.config, "--ps", "2", "--workers", "1", "--dump-config"});
   REQUIRE(RunToEnd(dump) == 0);
   CHECK(Contains(dump.standard_output(), "ps: [\"127.0.0.1:0\", \"127.0.0.1:0\"]"));

@@ -117,12 +117,12 @@ TEST_CASE("terminal: the live line goes when the run is stopped, whoever draws i
   for (const char* mode : {"", "--in-process"}) {
     CAPTURE(mode);
     const Job job(LinearJob(kForEver));
-    std::vector<std::string> arguments = {"local", "--config", job.config};
+    std::vector<std::string> arguments = {"local", "--config", job.config, "--set", "failure.grace_s=1"};
     if (*mode != '\0') arguments.push_back(mode);
     Process run(arguments, kColumns);
     REQUIRE(run.WaitForLine("\x1b[Kstep "));
     run.Signal(SIGINT);
-    CHECK(RunToEnd(run) == 130);
+    CHECK(RunToEnd(run) == 1);
     Screen screen;
     screen.Write(run.standard_error());
     CHECK(screen.LiveLines() == 0);
@@ -131,7 +131,7 @@ TEST_CASE("terminal: the live line goes when the run is stopped, whoever draws i
 }
 
 TEST_CASE("terminal: only the chief of a cluster draws, and a narrow terminal cuts the line") {
-  const Cluster cluster(1, 2, LinearJob(kForEver));
+  const Cluster cluster(1, 2, LinearJob(kForEver) + "failure: {grace_s: 1}\n");
   const auto ps = cluster.Start("ps", 0);
   Process chief({"--config", cluster.config(), "--role", "worker", "--index", "0"}, 30);
   Process other({"--config", cluster.config(), "--role", "worker", "--index", "1", "--set",
@@ -141,7 +141,7 @@ TEST_CASE("terminal: only the chief of a cluster draws, and a narrow terminal cu
   REQUIRE(other.WaitForLine("epoch"));
   CHECK(other.standard_error().find("\x1b[K") == std::string::npos);
   chief.Signal(SIGTERM);
-  CHECK(RunToEnd(chief) == 143);
+  CHECK(RunToEnd(chief) == 1);
   const std::string output = chief.standard_error();
   const size_t live = output.find("\x1b[Kstep ") + 3;
   CHECK(output.find_first_of("\r\n", live) - live <= 29);
@@ -195,11 +195,12 @@ TEST_CASE("output: log.format json is one object a line when a task is killed or
   kill(lost.Children().back(), SIGKILL);
   CHECK(RunToEnd(lost) == 4);
   CHECK(Contains(LastText(lost.standard_error()), "was killed by SIGKILL"));
-  Process stopped({"local", "--config", job.config});
+  Process stopped({"local", "--config", job.config, "--set", "failure.grace_s=1"});
   REQUIRE(stopped.WaitForLine("epoch"));
   stopped.Signal(SIGTERM);
-  CHECK(RunToEnd(stopped) == 143);
-  CHECK(LastText(stopped.standard_error()) == "stopped by SIGTERM");
+  CHECK(RunToEnd(stopped) == 1);
+  CHECK(LastText(stopped.standard_error()) ==
+        "stopped by SIGTERM; nothing was saved since the last checkpoint");
 }
 
 TEST_CASE("output: log.format json is one object a line for errors of the config, the index and the log") {

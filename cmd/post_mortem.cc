@@ -14,11 +14,10 @@
 namespace dtrain {
 namespace {
 
-constexpr int kPeerLost = static_cast<int>(ExitCode::kPeerLost);
-
 bool Failed(const ChildEnd& end) { return !end.ended_by_us && (end.signal != 0 || end.exit_code != 0); }
 
 std::string HowItEnded(const ChildEnd& end) {
+  if (end.given_up) return "was given up by the others and killed";
   if (end.signal != 0) return fmt::format("was killed by {}", SignalName(end.signal));
   return fmt::format("ended with exit code {}", end.exit_code);
 }
@@ -52,6 +51,8 @@ std::string ErrorOf(const std::string& line) {
 
 // ": the reason that the child itself gave last", or what a signal means.
 std::string WhyItEnded(const ChildEnd& end, bool logged) {
+  if (end.given_up)
+    return ": not heard for failure.detect_s. Was it stopped, or short of memory or processors?";
   if (end.signal == SIGKILL) return ". If nobody did that, memory ran out: see dmesg.";
   for (auto line = end.last_lines.rbegin(); end.signal == 0 && line != end.last_lines.rend(); ++line) {
     const std::string error = ErrorOf(*line);
@@ -63,13 +64,20 @@ std::string WhyItEnded(const ChildEnd& end, bool logged) {
 
 }  // namespace
 
-int ExitCodeOf(const ChildEnd& end) { return end.signal != 0 ? kPeerLost : end.exit_code; }
+bool IsWorthRestart(const ChildEnd& end) {
+  return end.lost_peer || (end.signal != 0 && end.signal != SIGTERM && end.signal != SIGINT);
+}
+
+ExitCode ExitCodeOf(const ChildEnd& end) {
+  if (end.signal != 0 || end.lost_peer) return ExitCode::kPeerLost;
+  return static_cast<ExitCode>(end.exit_code);
+}
 
 std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends) {
   std::optional<size_t> tolerated, victim;
   for (size_t i = 0; i < ends.size(); ++i) {
     if (!Failed(ends[i])) continue;
-    const bool by_itself = ends[i].signal != 0 || ends[i].exit_code != kPeerLost;
+    const bool by_itself = ends[i].signal != 0 || !ends[i].lost_peer;
     if (by_itself && !ends[i].tolerated) return i;
     std::optional<size_t>& first = by_itself ? tolerated : victim;
     if (!first) first = i;
@@ -78,13 +86,25 @@ std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends) {
 }
 
 std::string LossReport(const ChildEnd& end) {
-  const bool stuck = end.ended_by_us && end.signal == SIGKILL;
   return fmt::format("{} {}; the run went on without it", end.name,
-                     stuck ? "did not end and was killed" : HowItEnded(end));
+                     end.ended_by_us ? "did not end and was killed" : HowItEnded(end));
 }
 
-std::string FailureReport(const ChildEnd& cause, const std::vector<ChildEnd>& ends,
-                          const std::string& log_directory) {
+std::string RestartReport(const Restart& restart) {
+  return fmt::format("{} {}; started again (restart {} of {})", restart.end.name, HowItEnded(restart.end),
+                     restart.number, restart.most);
+}
+
+ExitCode StopCode(const Outcome& outcome) {
+  const auto first = std::find_if(outcome.ends.begin(), outcome.ends.end(),
+                                  [](const ChildEnd& end) { return end.name == "ps 0"; });
+  if (first == outcome.ends.end() || first->signal != 0 || first->lost_peer) return ExitCode::kInternal;
+  const ExitCode code = static_cast<ExitCode>(first->exit_code);
+  const bool kept = code == ExitCode::kOk || code == ExitCode::kInterrupted || code == ExitCode::kTerminated;
+  return kept && !outcome.ended_at_once ? code : ExitCode::kInternal;
+}
+
+std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory) {
   std::string report;
   if (cause.last_lines.empty()) {
     report = fmt::format("{} had said nothing\n", cause.name);
@@ -94,11 +114,12 @@ std::string FailureReport(const ChildEnd& cause, const std::vector<ChildEnd>& en
                         : fmt::format("the last {} lines of {}:\n", lines, cause.name);
     for (const std::string& line : cause.last_lines) report += "    " + line;
   }
-  for (const ChildEnd& end : ends) {
+  for (const Restart& restart : outcome.restarts) report += RestartReport(restart) + "\n";
+  for (const ChildEnd& end : outcome.ends) {
     if (end.ended_by_us && end.signal == SIGKILL)
       report += fmt::format("{} did not end and was killed\n", end.name);
   }
-  return report + LogsText(ends, log_directory) + "\n" +
+  return report + LogsText(outcome.ends, log_directory) + "\n" +
          fmt::format("{} {}{}\n", cause.name, HowItEnded(cause), WhyItEnded(cause, !log_directory.empty()));
 }
 

@@ -2,9 +2,12 @@
 // data; local and other launchers share them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/error.h"
 
 namespace dtrain {
 
@@ -14,25 +17,51 @@ struct ChildEnd {
   int exit_code = 0;
   int signal = 0;                       // that killed it; 0: it ended by itself
   bool ended_by_us = false;             // we had asked it to end
+  bool lost_peer = false;               // its exit code says that it had lost a peer
+  bool given_up = false;                // we killed it, because the others had given it up
   bool expendable = false;              // the run may have gone on without it
   bool tolerated = false;               // and when it died it did, whatever came later
   std::vector<std::string> last_lines;  // each with its newline
 };
 
-// The exit code of a run that this child has ended: its own; a task that a signal killed is a lost peer (4).
-int ExitCodeOf(const ChildEnd& end);
+// A child that was started again.
+struct Restart {
+  ChildEnd end;  // of the process before
+  int64_t number = 0;
+  int64_t most = 0;
+};
+
+// What became of all children.
+struct Outcome {
+  std::vector<ChildEnd> ends;     // for good, one for each child, in the order of dying
+  std::vector<Restart> restarts;  // in their order
+  int stop_signal = 0;            // the last SIGINT or SIGTERM that the parent got
+  bool ended_at_once = false;     // it was the second one
+};
+
+// Whether a new process may fare better: after a signal, unless it only asks a task to end, and after a lost
+// peer. An error of the config or the data, a full disk and a divergence come again.
+bool IsWorthRestart(const ChildEnd& end);
+
+// The exit code of a run that this child has ended: its own; a task that a signal killed is a lost peer.
+ExitCode ExitCodeOf(const ChildEnd& end);
 
 // Index into `ends` (in the order of dying) of the first causal failure. A child that ended because a peer
-// was lost (exit 4) is a victim as long as another has failed in its own right; one that the run had gone on
+// was lost is a victim as long as another has failed in its own right; one that the run had gone on
 // without is blamed only where no other has. Unset: nobody failed.
 std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends);
 
 // One line about a child that the run went on without.
 std::string LossReport(const ChildEnd& end);
+// One line about a child that came back: "ps 1 was killed by SIGKILL; started again (restart 1 of 3)".
+std::string RestartReport(const Restart& restart);
 
-// The last lines on standard error: what the cause said last, where the logs are, and in the very last line
-// who, how, why and what to do. `log_directory` empty: there are no logs.
-std::string FailureReport(const ChildEnd& cause, const std::vector<ChildEnd>& ends,
-                          const std::string& log_directory);
+// The last lines on standard error: what the cause said last, who had been started again, where the logs are,
+// and in the very last line who, how, why and what to do. `log_directory` empty: there are no logs.
+std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory);
+
+// How a run ended that SIGINT or SIGTERM stopped, by the end of ps 0, which has it saved: kInterrupted or
+// kTerminated when it is, kInternal when nothing is, kOk when the run was done before.
+ExitCode StopCode(const Outcome& outcome);
 
 }  // namespace dtrain

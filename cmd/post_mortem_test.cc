@@ -10,6 +10,7 @@ ChildEnd Ended(const std::string& name, int exit_code) {
   ChildEnd end;
   end.name = name;
   end.exit_code = exit_code;
+  end.lost_peer = exit_code == 4;
   return end;
 }
 
@@ -47,15 +48,16 @@ TEST_CASE("post-mortem: a child that we ended is no cause, whatever its end look
 }
 
 TEST_CASE("post-mortem: a run ended by a signal is a lost peer, otherwise it has the child's own code") {
-  CHECK(ExitCodeOf(Killed("ps 0", SIGSEGV)) == 4);
-  CHECK(ExitCodeOf(Ended("worker 0", 3)) == 3);
+  CHECK(ExitCodeOf(Killed("ps 0", SIGSEGV)) == ExitCode::kPeerLost);
+  CHECK(ExitCodeOf(Ended("worker 0", 3)) == ExitCode::kDiverged);
 }
 
 TEST_CASE("post-mortem: the report shows who, how, the last lines and every log") {
   ChildEnd cause = Killed("worker 1", SIGSEGV);
   cause.last_lines = {"one\n", "two\n"};
-  const std::vector<ChildEnd> ends = {cause, Ended("ps 0", 4), Killed("worker 0", SIGKILL, true)};
-  CHECK(FailureReport(cause, ends, "logs") ==
+  Outcome outcome;
+  outcome.ends = {cause, Ended("ps 0", 4), Killed("worker 0", SIGKILL, true)};
+  CHECK(FailureReport(cause, outcome, "logs") ==
         "the last 2 lines of worker 1:\n"
         "    one\n"
         "    two\n"
@@ -77,11 +79,50 @@ TEST_CASE("post-mortem: without lines and logs the report says so") {
         "ps 0 ended with exit code 1 without a word. Set log.dir and run again.\n");
 }
 
+TEST_CASE("post-mortem: the report tells who had been started again, and who was given up") {
+  ChildEnd cause = Killed("ps 1", SIGKILL);
+  cause.given_up = true;
+  Outcome outcome;
+  outcome.restarts = {{Killed("ps 1", SIGSEGV), 1, 1}};
+  outcome.ends = {cause};
+  CHECK(
+      FailureReport(cause, outcome, "logs") ==
+      "ps 1 had said nothing\n"
+      "ps 1 was killed by SIGSEGV; started again (restart 1 of 1)\n"
+      "logs: logs/ps-1.log\n"
+      "ps 1 was given up by the others and killed: not heard for failure.detect_s. Was it stopped, or short "
+      "of memory or processors?\n");
+}
+
+TEST_CASE(
+    "post-mortem: worth a restart are a signal and a lost peer, not what would come again or was asked") {
+  for (const int signal : {SIGKILL, SIGSEGV, SIGABRT}) CHECK(IsWorthRestart(Killed("ps 0", signal)));
+  CHECK(IsWorthRestart(Ended("ps 0", 4)));
+  for (const int code : {0, 1, 2, 3, 127, 130, 143}) CHECK_FALSE(IsWorthRestart(Ended("ps 0", code)));
+  for (const int signal : {SIGTERM, SIGINT}) CHECK_FALSE(IsWorthRestart(Killed("ps 0", signal)));
+}
+
+TEST_CASE("post-mortem: a stopped run is saved when ps 0 says so, whatever became of the others") {
+  const auto code = [](const ChildEnd& first, bool at_once = false) {
+    Outcome outcome;
+    outcome.ends = {Killed("worker 0", SIGKILL, true), first, Ended("worker 1", 143)};
+    outcome.ended_at_once = at_once;
+    return StopCode(outcome);
+  };
+  CHECK(code(Ended("ps 0", 143)) == ExitCode::kTerminated);
+  CHECK(code(Ended("ps 0", 130)) == ExitCode::kInterrupted);
+  CHECK(code(Ended("ps 0", 0)) == ExitCode::kOk);
+  CHECK(code(Ended("ps 0", 1)) == ExitCode::kInternal);
+  CHECK(code(Ended("ps 0", 4)) == ExitCode::kInternal);
+  CHECK(code(Killed("ps 0", SIGKILL, true)) == ExitCode::kInternal);
+  CHECK(code(Ended("ps 0", 143), true) == ExitCode::kInternal);
+}
+
 // The last line of the report on a task that ended with exit code 3 behind these lines.
 std::string LastLine(const std::vector<std::string>& lines) {
   ChildEnd cause = Ended("worker 0", 3);
   cause.last_lines = lines;
-  const std::string report = FailureReport(cause, {cause}, "logs");
+  const std::string report = FailureReport(cause, {{cause}, {}, 0, false}, "logs");
   return report.substr(report.rfind('\n', report.size() - 2) + 1);
 }
 

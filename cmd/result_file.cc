@@ -1,5 +1,6 @@
 #include "cmd/result_file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr std::string_view kBegun = "\n";  // before the result, where JSON takes any blanks
+const std::string kBegun = "\n";  // before the result, where JSON takes any blanks
 
 }  // namespace
 
@@ -37,7 +38,7 @@ ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int fd
 void ResultFile::NoteBegun() {
   std::lock_guard<std::mutex> hold(mutex_);
   // A failure shows when the result itself is written.
-  if (fd_ >= 0 && !written_) WriteAll(fd_, kBegun);
+  if (fd_ >= 0 && !written_) Replace("");
 }
 
 void ResultFile::Write(const RunSummary& summary) {
@@ -46,10 +47,16 @@ void ResultFile::Write(const RunSummary& summary) {
   written_ = true;
   if (!path_.empty()) WriteFileAtomically(path_, ToJson(summary));
   if (fd_ < 0) return;
-  const std::string text = ToWireJson(summary);
-  if (const int failed = WriteAll(fd_, text)) {
+  if (const int failed = Replace(ToWireJson(summary))) {
     throw IoError("the result cannot be handed to the parent: {}", ErrnoText(failed));
   }
+}
+
+int ResultFile::Replace(const std::string& text) {
+  if (lseek(fd_, 0, SEEK_SET) < 0) return errno;
+  const std::string all = kBegun + text;
+  if (const int failed = WriteAll(fd_, all)) return failed;
+  return ftruncate(fd_, static_cast<off_t>(all.size())) == 0 ? 0 : errno;
 }
 
 void ResultFile::WriteEnding(const std::string& status) {
@@ -65,7 +72,8 @@ void ResultFile::WriteEnding(const std::string& status) {
 
 double SecondsSinceStart() { return static_cast<double>(WallNanos() - ProcessStartWallNanos()) / 1e9; }
 
-std::string StatusOf(ExitCode code) {
+std::string StatusOf(ExitCode code, const StopRequest& stop) {
+  if (code == ExitCode::kInternal && stop.signal() != 0) return "stopped";
   switch (code) {
     case ExitCode::kOk:
       return "done";

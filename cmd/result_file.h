@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/stop_request.h"
 #include "cmd/error_lines.h"
 #include "trainer/task/run_summary.h"
 
@@ -16,7 +17,8 @@ class ResultFile {
   // `path`, empty for none: an older file there is removed, so that what lies there later is this run's.
   // Throws UserError when none can be written there: at the start, not after hours.
   // `errors` is where a failed WriteEnding() is told.
-  // `fd`, -1 for none: from a `dtrain local`, which completes what is written there as wire JSON.
+  // `fd`, -1 for none: a file of a `dtrain local`, which completes what is written there as wire JSON; it may
+  // hold what an earlier process has written for the same task.
   ResultFile(const std::string& path, const ErrorLines& errors, int fd = -1);
 
   // The run has begun: the `dtrain local` behind `fd` sees something there.
@@ -28,6 +30,9 @@ class ResultFile {
   void WriteEnding(const std::string& status);
 
  private:
+  // In place of all that `fd_` holds; the errno of a failure.
+  int Replace(const std::string& text);
+
   std::mutex mutex_;
   bool written_ = false;
   const std::string path_;
@@ -38,7 +43,8 @@ class ResultFile {
 // Since this process was executed.
 double SecondsSinceStart();
 
-// The `status` of a task that ends with this code.
-std::string StatusOf(ExitCode code);
+// The `status` of a task that ends with this code. `stop`: an end that was asked for, and could not be saved,
+// is no failure.
+std::string StatusOf(ExitCode code, const StopRequest& stop = {});
 
 }  // namespace dtrain

@@ -4,6 +4,7 @@
 #include "cmd/end_on_signal.h"
 #include "cmd/exit_deadline.h"
 #include "cmd/load_config.h"
+#include "cmd/lost_pipe.h"
 #include "cmd/result_file.h"
 #include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"
@@ -13,6 +14,8 @@ namespace {
 
 // Everything ends within 5 s of the run's end; this is for tearing down alone.
 constexpr milliseconds kTearDown{3000};
+// How long a task may go on with what it is doing when the run has failed or was stopped: loading, a step.
+constexpr milliseconds kBusy{4000};
 
 // "Use --index 0.", "Use --index 0, 1 or 2.", "Use --index 0 to 7."
 std::string IndexRemedy(int count) {
@@ -33,18 +36,30 @@ void CheckIndex(const ClusterConfig& cluster, TaskId task) {
 }
 
 // The run itself. A failure goes to the log, which carries role and index.
-int RunLogged(const TaskArguments& arguments, const Config& config, ExitHooks& hooks, Logger& log,
-              ResultFile& result) {
-  ExitDeadline exit_deadline;
+int RunLogged(const TaskArguments& arguments, const Config& config, const StopRequest& stop, ExitHooks& hooks,
+              Logger& log, ResultFile& result) {
+  ExitDeadline exit_deadline, busy_deadline;
   const auto transport = NewNetworkTransport(config.net);
   TaskOptions options;
   options.listening_fd = arguments.listening_fd;
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
   options.on_begun = [&result] { result.NoteBegun(); };
+  options.stop = &stop;
+  if (arguments.lost_fd >= 0) {
+    options.on_lost = [fd = arguments.lost_fd](TaskId lost) { TellLost(fd, TaskName(lost)); };
+  }
+  options.on_abort = [&](ExitCode code) {
+    busy_deadline.Arm(ProcessExitCode(code, config.failure), kBusy,
+                      [&result, code] { result.WriteEnding(StatusOf(code)); });
+  };
   ExitCode code = ExitCode::kOk;
   try {
     result.Write(RunTask(config, *arguments.task, *transport, log, options));
+  } catch (const RunStopped& stopped) {
+    code = stopped.code();
+    log.Error("{}", stopped.what());
+    result.Write(stopped.summary());
   } catch (const Failure& failure) {
     code = failure.code();
     log.Error("{}", failure.what());
@@ -52,9 +67,10 @@ int RunLogged(const TaskArguments& arguments, const Config& config, ExitHooks& h
     code = ExitCode::kInternal;
     log.Error("{}", FailureText(error));
   }
-  if (code != ExitCode::kOk) result.WriteEnding(StatusOf(code));
-  exit_deadline.Arm(static_cast<int>(code), kTearDown);
-  return static_cast<int>(code);
+  if (code != ExitCode::kOk) result.WriteEnding(StatusOf(code, stop));
+  const int exit_code = ProcessExitCode(code, config.failure);
+  exit_deadline.Arm(exit_code, kTearDown);
+  return exit_code;
 }
 
 }  // namespace
@@ -71,8 +87,9 @@ int RunTaskCommand(const TaskArguments& arguments, ErrorLines& errors) {
     Logger log(TaskName(*arguments.task), LogOptionsOf(config.log, console));
     PrepareProcess(config);
     ExitHooks hooks;
-    const EndOnSignal end_on_signal(result, hooks, log, console);
-    return RunLogged(arguments, config, hooks, log, result);
+    StopRequest stop;
+    const EndOnSignal end_on_signal(GraceOf(config.failure), stop, result, hooks, log, console);
+    return RunLogged(arguments, config, stop, hooks, log, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

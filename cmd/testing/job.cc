@@ -1,6 +1,7 @@
 #include "cmd/testing/job.h"
 
 #include <arpa/inet.h>
+#include <doctest/doctest.h>
 #include <errno.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -11,6 +12,7 @@
 #include <fstream>
 
 #include "base/check.h"
+#include "cmd/testing/leftovers.h"
 
 namespace dtrain::testing {
 
@@ -70,6 +72,11 @@ Cluster::Cluster(int ps, int workers, const std::string& job)
     : directory_(NewDirectory()), workers_(workers) {
   for (int i = 0; i < ps; ++i) ps_.push_back(std::make_unique<ReservedPort>());
   config_ = WriteConfig("job.yaml", job);
+}
+
+Cluster::~Cluster() {
+  for (const auto& port : ps_) CHECK_FALSE(IsListening(port->address()));
+  CHECK(UnfinishedFiles(directory_) == std::vector<std::string>());
 }
 
 std::string Cluster::WriteConfig(const std::string& name, const std::string& job) const {

@@ -44,6 +44,9 @@ class Cluster {
  public:
   // `job`: the YAML without the cluster section.
   Cluster(int ps, int workers, const std::string& job);
+  ~Cluster();  // checks that nobody listens any more and no file was left unfinished
+  Cluster(Cluster&&) = delete;
+  Cluster& operator=(Cluster&&) = delete;
 
   // Starts a task; `more` are further arguments.
   std::unique_ptr<Process> Start(const std::string& role, int index,

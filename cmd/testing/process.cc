@@ -1,5 +1,6 @@
 #include "cmd/testing/process.h"
 
+#include <doctest/doctest.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "cmd/testing/leftovers.h"
 
 namespace dtrain::testing {
 namespace {
@@ -57,12 +59,17 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
 
 }  // namespace
 
-Process::Process(const std::vector<std::string>& arguments, int terminal_columns) : begun_(Clock::now()) {
+Process::Process(const std::vector<std::string>& arguments, int terminal_columns, const char* output_path)
+    : begun_(Clock::now()), mark_(NewMark()) {
   std::vector<std::string> words = arguments;
   words.insert(words.begin(), "dtrain");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  std::string mark = mark_;
+  std::vector<char*> environment = {mark.data()};
+  for (char** variable = environ; *variable != nullptr; ++variable) environment.push_back(*variable);
+  environment.push_back(nullptr);
   int output[2], error[2];
   DT_CHECK(pipe2(output, O_CLOEXEC) == 0, errno);
   if (terminal_columns > 0) {
@@ -75,9 +82,9 @@ Process::Process(const std::vector<std::string>& arguments, int terminal_columns
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
-    dup2(output[1], STDOUT_FILENO);
+    dup2(output_path != nullptr ? open(output_path, O_WRONLY) : output[1], STDOUT_FILENO);
     dup2(error[1], STDERR_FILENO);
-    execv(kProgram, argv.data());
+    execve(kProgram, argv.data(), environment.data());
     _exit(127);
   }
   DT_CHECK(pid_ > 0, errno);
@@ -89,6 +96,7 @@ Process::Process(const std::vector<std::string>& arguments, int terminal_columns
 Process::~Process() {
   Signal(SIGKILL);
   collector_.join();
+  CHECK(NoneCarries(mark_, kPatience));
 }
 
 // Ends when the process has ended, even where a grandchild still holds the pipes.

@@ -26,9 +26,11 @@ constexpr milliseconds kPatience{60000};
 class Process {
  public:
   // Runs `dtrain arguments...` in the test's working directory. Two starts never wait for each other.
-  // With `terminal_columns` standard error is a terminal so wide.
-  explicit Process(const std::vector<std::string>& arguments, int terminal_columns = 0);
-  ~Process();  // kills and reaps what still runs
+  // With `terminal_columns` standard error is a terminal so wide; with `output_path` standard output is that
+  // file.
+  explicit Process(const std::vector<std::string>& arguments, int terminal_columns = 0,
+                   const char* output_path = nullptr);
+  ~Process();  // kills and reaps what still runs, and checks that nothing else of it does
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
@@ -52,6 +54,7 @@ class Process {
   void Collect(int output, int error);
 
   TimePoint begun_;
+  const std::string mark_;  // in the environment of all its processes
   pid_t pid_ = -1;
   std::mutex mutex_;
   std::condition_variable changed_;

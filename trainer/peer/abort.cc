@@ -22,16 +22,19 @@ std::string AbortText(const ClusterConfig& cluster, const wire::Abort& abort) {
                      abort.text()->c_str());
 }
 
+ExitCode ExitCodeOf(const wire::Abort& abort) {
+  if (abort.summary() == nullptr) return ExitCode::kPeerLost;
+  const auto code = static_cast<ExitCode>(abort.exit_code());
+  return code == ExitCode::kInterrupted || code == ExitCode::kTerminated ? code : ExitCode::kInternal;
+}
+
 void ThrowAbort(const ClusterConfig& cluster, const wire::Abort& abort) {
+  const ExitCode code = ExitCodeOf(abort);
+  if (code == ExitCode::kPeerLost) throw PeerLost("{}", AbortText(cluster, abort));
   RunSummary summary;
-  if (abort.summary() == nullptr || !FromWireJson(abort.summary()->str(), &summary)) {
-    throw PeerLost("{}", AbortText(cluster, abort));
-  }
-  const int code = abort.exit_code();
-  const bool of_signal =
-      code == static_cast<int>(ExitCode::kInterrupted) || code == static_cast<int>(ExitCode::kTerminated);
-  throw RunStopped(of_signal ? static_cast<ExitCode>(code) : ExitCode::kInternal,
-                   ShortText(abort.text()->str()), std::move(summary));
+  FromWireJson(abort.summary()->str(), &summary);
+  summary.status = "stopped";
+  throw RunStopped(code, ShortText(abort.text()->str()), std::move(summary));
 }
 
 void StopAlone(const Config& config, int signal) {

@@ -18,6 +18,8 @@ flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& bui
 
 // "worker 1 (10.0.0.4:9002) ended the run with exit code 2: ...".
 std::string AbortText(const ClusterConfig& cluster, const wire::Abort& abort);
+// The exit code of a task that hears it: that of the run where it was stopped, else kPeerLost.
+ExitCode ExitCodeOf(const wire::Abort& abort);
 // As the failure of whoever hears it: PeerLost, or RunStopped with the exit code that it names.
 [[noreturn]] void ThrowAbort(const ClusterConfig& cluster, const wire::Abort& abort);
 

@@ -1,8 +1,10 @@
 #include "trainer/peer/heartbeat.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "net/codec.h"
+#include "trainer/peer/abort.h"
 
 namespace dtrain {
 namespace {
@@ -110,13 +112,15 @@ void Heartbeat::Drain() {
 }
 
 void Heartbeat::KeepAbort(const wire::Abort& abort, net::Message& message) {
-  const int exit_code = abort.exit_code();
+  const ExitCode exit_code = ExitCodeOf(abort);
+  std::function<void(ExitCode)> on_abort;
   {
     std::lock_guard<std::mutex> hold(mutex_);
     if (!abort_.header.empty()) return;
     abort_ = std::move(message);
+    on_abort = std::exchange(on_abort_, nullptr);
   }
-  if (on_abort_) on_abort_(exit_code);
+  if (on_abort) on_abort(exit_code);
 }
 
 net::Message Heartbeat::TakeAbort() {

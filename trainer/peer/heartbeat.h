@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "net/channel.h"
 #include "trainer/peer/activity.h"
 #include "trainer/peer/run_id.h"
@@ -47,8 +48,12 @@ class Heartbeat {
   // The Abort that ps 0 has sent, as a message; empty: none. It comes here too, since the main connection may
   // close before a busy task reads it.
   net::Message TakeAbort();
-  // Called by the thread, with its exit code, when that has come; may be empty.
-  void set_on_abort(std::function<void(int)> on_abort) { on_abort_ = std::move(on_abort); }
+  // Called by the thread when that has come, with the exit code that it gives this task; may be empty. Set
+  // before ps 0 can know of this task.
+  void set_on_abort(std::function<void(ExitCode)> on_abort) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    on_abort_ = std::move(on_abort);
+  }
 
   // How often a beat goes out, for a given detect_s.
   static milliseconds Interval(double detect_s);
@@ -71,7 +76,7 @@ class Heartbeat {
   bool stop_ = false;
   std::string status_;
   net::Message abort_;
-  std::function<void(int)> on_abort_;
+  std::function<void(ExitCode)> on_abort_;
   std::vector<RunId> refused_;  // by target: the run in which it did not know this task
   std::atomic<int> workers_{0};
   std::thread thread_;

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "base/error.h"
 #include "base/exit_hooks.h"
 #include "base/log.h"
 #include "base/stop_request.h"
@@ -21,8 +22,9 @@ struct PsTask {
   net::Transport& transport;
   ExitHooks& hooks;
   Logger& log;
-  std::function<void(TaskId)> on_lost;  // called with each task that is given up; may be empty
-  const StopRequest* stop = nullptr;    // null: nobody asks this task to stop
+  std::function<void(TaskId)> on_lost;     // called with each task that is given up; may be empty
+  std::function<void(ExitCode)> on_abort;  // of a ps i > 0: the run has failed or was stopped; may be empty
+  const StopRequest* stop = nullptr;       // null: nobody asks this task to stop
 };
 
 }  // namespace dtrain

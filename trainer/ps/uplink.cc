@@ -25,7 +25,9 @@ Uplink::Uplink(const PsTask& task, const Activity& activity, UpdateRule& rule, R
       heartbeat_(task.transport, {{registration_.link().node(), registration_.address()}},
                  config_.failure.detect_s, activity),
       begun_(Clock::now()),
-      next_status_(begun_ + kStatusEvery) {}
+      next_status_(begun_ + kStatusEvery) {
+  heartbeat_.set_on_abort(task.on_abort);
+}
 
 void Uplink::Ask() {
   PeerLink& link = registration_.link();

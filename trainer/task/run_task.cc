@@ -81,7 +81,8 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   RunSummary summary;
   if (task.role == Role::kPs) {
     Listen(config, task, options, *channel, log);
-    PsRun run({config, task, layout, *channel, transport, hooks, log, options.on_lost, options.stop});
+    PsRun run({config, task, layout, *channel, transport, hooks, log, options.on_lost, options.on_abort,
+               options.stop});
     summary = RunOrAbort(run);
   } else {
     HookList more_hooks = options.more_hooks ? options.more_hooks(task) : HookList();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "base/exit_hooks.h"
 #include "base/log.h"
 #include "base/stop_request.h"
@@ -23,10 +24,10 @@ struct TaskOptions {
   ExitHooks* exit_hooks = nullptr;  // where tasks register what they gather in memory; null: nowhere
   HookFactory more_hooks;           // of a worker, for tests; empty: none
   std::function<void(TaskId)> on_lost;  // called when this task gives another one up; empty: nobody
-  // Called by a thread of its own when ps 0 has ended the run, with the exit code of the task that was the
-  // cause: this one has a moment to end too, whatever it is doing. Empty: nobody.
-  std::function<void(int)> on_abort;
-  const StopRequest* stop = nullptr;    // looked at while the task runs; null: nobody asks it to stop
+  // Called by another thread when ps 0 has ended the run, with the exit code that
+  // this task has then: it has a moment to end too, whatever it is doing. Empty: nobody.
+  std::function<void(ExitCode)> on_abort;
+  const StopRequest* stop = nullptr;  // looked at while the task runs; null: nobody asks it to stop
 };
 
 // Once in a process, before its first task: limits the threads of matrix products to device.threads.

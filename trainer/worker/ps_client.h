@@ -48,7 +48,7 @@ class PsClient {
   // Called when ps 0 is given up; may be empty.
   void set_on_lost(std::function<void(TaskId)> on_lost) { on_lost_ = std::move(on_lost); }
   // Called by another thread when the run has failed or was stopped; may be empty. Before Join().
-  void set_on_abort(std::function<void(int)> on_abort) { heartbeat_->set_on_abort(std::move(on_abort)); }
+  void set_on_abort(std::function<void(ExitCode)> on_abort) { heartbeat_->set_on_abort(std::move(on_abort)); }
   // The run that this task has joined.
   RunId run() const { return run_; }
 

@@ -46,7 +46,7 @@ class Worker {
   void set_on_lost(std::function<void(TaskId)> on_lost) { client_.set_on_lost(std::move(on_lost)); }
   // Looked at by the heartbeats, which tell ps 0; between two steps by a worker that leaves alone.
   void set_stop(const StopRequest* stop) { activity_.stop = stop; }
-  void set_on_abort(std::function<void(int)> on_abort) { client_.set_on_abort(std::move(on_abort)); }
+  void set_on_abort(std::function<void(ExitCode)> on_abort) { client_.set_on_abort(std::move(on_abort)); }
   // From Hello to the end of the run, over all its rollbacks. Throws Failure; Abort() then tells the others.
   RunSummary Run();
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {

@@ -1,0 +1,86 @@
+#include "cmd/end_on_signal.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/check.h"
+
+namespace dtrain {
+namespace {
+
+struct Ending {
+  int exit_code = -1;
+  std::string result;  // what the result file has
+  std::string hook;    // and what a hook has written
+};
+
+std::string TextOf(const std::string& path) {
+  std::ifstream file(path);
+  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+}
+
+// A process whose task takes no notice of the request, and that gets `signals` one by one, each when the one
+// before has been taken; an end of its own is exit code 77.
+[[noreturn]] void RunTask(const std::string& folder, milliseconds grace, const std::vector<int>& signals) {
+  ErrorLines errors;
+  ResultFile result(folder + "/result.json", errors);
+  ExitHooks hooks;
+  const ExitHooks::Hook hook(hooks, [&] { std::ofstream(folder + "/hook") << "written"; });
+  Console console(LiveLine::kNone);
+  Logger log("worker 0", LogOptions());
+  StopRequest stop;
+  const EndOnSignal end_on_signal(grace, stop, result, hooks, log, console);
+  for (const int signal : signals) {
+    raise(signal);
+    while (stop.signal() == 0) std::this_thread::yield();
+  }
+  if (stop.signal() == 0) _exit(77);
+  while (true) pause();
+}
+
+Ending EndOf(milliseconds grace, const std::vector<int>& signals) {
+  const char* base = getenv("TEST_TMPDIR");
+  std::string folder = std::string(base != nullptr ? base : "/tmp") + "/dtrain.XXXXXX";
+  DT_CHECK(mkdtemp(folder.data()) != nullptr);
+  const pid_t pid = fork();
+  if (pid == 0) RunTask(folder, grace, signals);
+  int status = 0;
+  DT_CHECK(waitpid(pid, &status, 0) == pid);
+  const Ending ending{WIFEXITED(status) ? WEXITSTATUS(status) : -1, TextOf(folder + "/result.json"),
+                      TextOf(folder + "/hook")};
+  std::filesystem::remove_all(folder);
+  return ending;
+}
+
+void CheckStopped(const Ending& ending) {
+  CHECK(ending.exit_code == 1);
+  CHECK(ending.result.find("\"status\": \"stopped\"") != std::string::npos);
+  CHECK(ending.hook == "written");
+}
+
+TEST_CASE(
+    "end on signal: a second signal ends the process at once with 1, its result and its hooks written") {
+  CheckStopped(EndOf(std::chrono::hours(1), {SIGTERM, SIGTERM}));
+  CheckStopped(EndOf(std::chrono::hours(1), {SIGINT, SIGTERM}));
+}
+
+TEST_CASE("end on signal: so does the end of failure.grace_s") {
+  CheckStopped(EndOf(milliseconds(100), {SIGTERM}));
+  CheckStopped(EndOf(milliseconds(100), {SIGINT}));
+}
+
+TEST_CASE("end on signal: without a signal nothing happens") {
+  const Ending ending = EndOf(milliseconds(0), {});
+  CHECK(ending.exit_code == 77);
+  CHECK(ending.result.empty());
+}
+
+}  // namespace
+}  // namespace dtrain

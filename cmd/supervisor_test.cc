@@ -1,0 +1,212 @@
+// Shells as children: who is started again, how often and why; whom the others give up; what signals do.
+#include "cmd/supervisor.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "base/check.h"
+
+namespace dtrain {
+namespace {
+
+// Files that the children know by their names; gone with the test.
+struct Folder {
+  std::string path =
+      std::string(getenv("TEST_TMPDIR") != nullptr ? getenv("TEST_TMPDIR") : "/tmp") + "/dtrain.XXXXXX";
+
+  Folder() { DT_CHECK(mkdtemp(path.data()) != nullptr); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string Pipe(const std::string& name) const {
+    DT_CHECK(mkfifo((path + "/" + name).c_str(), 0600) == 0);
+    return path + "/" + name;
+  }
+};
+
+// In the shell, `again` is whether the child was started before, in `folder`.
+ChildCommand Child(const Folder& folder, const std::string& name, const std::string& script) {
+  ChildCommand command;
+  command.name = name;
+  command.program = "/bin/sh";
+  const std::string file = fmt::format("'{}/{}'", folder.path, name);
+  command.arguments = {
+      "-c", fmt::format("if [ -e {0} ]; then again=true; else again=false; : > {0}; fi\n{1}", file, script)};
+  command.can_return = true;
+  return command;
+}
+
+constexpr char kDiesOnce[] = "if $again; then exit 0; fi; kill -KILL $$";
+
+struct Runner {
+  Console console{LiveLine::kNone};
+  Patience patience;
+  Supervisor supervisor;
+
+  explicit Runner(int64_t most, milliseconds deaf = milliseconds(0), Patience how_long = {})
+      : patience(how_long), supervisor(patience, RestartRules{most, 138, deaf}, console, false) {}
+  Outcome Run(const std::vector<ChildCommand>& commands, RunStage stage = RunStage::kRunning) {
+    supervisor.Start(commands, [stage] { return stage; });
+    return supervisor.Run();
+  }
+};
+
+const ChildEnd& EndOf(const Outcome& outcome, const std::string& name) {
+  for (const ChildEnd& end : outcome.ends) {
+    if (end.name == name) return end;
+  }
+  FAIL(name);
+  return outcome.ends.front();
+}
+
+TEST_CASE("supervisor: a child that a signal kills is started again, with what it had inherited") {
+  const Folder folder;
+  LostPipe inherited;
+  ChildCommand child =
+      Child(folder, "ps 0", fmt::format("echo $again >&{}; {}", inherited.write_fd(), kDiesOnce));
+  child.inherited = {inherited.write_fd()};
+  const Outcome outcome = Runner(1).Run({child});
+  REQUIRE(outcome.restarts.size() == 1);
+  CHECK(outcome.restarts[0].end.signal == SIGKILL);
+  CHECK(outcome.restarts[0].number == 1);
+  REQUIRE(outcome.ends.size() == 1);
+  CHECK(outcome.ends[0].signal == 0);
+  CHECK(outcome.ends[0].exit_code == 0);
+  CHECK(inherited.Take() == std::vector<std::string>{"false", "true"});
+}
+
+TEST_CASE("supervisor: each child has its own restarts; when they are used up the others are ended") {
+  const Folder folder;
+  const std::string back = folder.Pipe("back"), never = folder.Pipe("never");
+  const ChildCommand dies =
+      Child(folder, "ps 0", fmt::format("if ! $again; then read x < '{}'; fi; kill -KILL $$", back));
+  const ChildCommand comes_back =
+      Child(folder, "worker 0",
+            fmt::format("if $again; then echo > '{}'; read x <> '{}'; fi; kill -KILL $$", back, never));
+  const Outcome outcome = Runner(2).Run({dies, comes_back});
+  CHECK(outcome.restarts.size() == 3);
+  REQUIRE(outcome.ends.size() == 2);
+  CHECK(outcome.ends[0].name == "ps 0");
+  CHECK(outcome.ends[0].signal == SIGKILL);
+  CHECK_FALSE(outcome.ends[0].ended_by_us);
+  CHECK(outcome.ends[1].ended_by_us);
+}
+
+TEST_CASE("supervisor: an exit code is worth a restart only where it says that a peer was lost") {
+  for (const int code : {1, 2, 3, 4, 130, 138, 143}) {
+    CAPTURE(code);
+    const Folder folder;
+    const Outcome outcome =
+        Runner(1).Run({Child(folder, "worker 1", fmt::format("if $again; then exit 0; fi; exit {}", code))});
+    CHECK(outcome.restarts.size() == (code == 138 ? 1 : 0));
+    CHECK(outcome.ends.at(0).exit_code == (code == 138 ? 0 : code));
+  }
+}
+
+TEST_CASE("supervisor: without restarts none is made, and the others are ended") {
+  const Folder folder;
+  Runner runner(0);
+  const Outcome outcome =
+      runner.Run({Child(folder, "ps 0", kDiesOnce), Child(folder, "worker 0", "exit 138")});
+  CHECK(outcome.restarts.empty());
+  CHECK(EndOf(outcome, "ps 0").signal == SIGKILL);
+  CHECK(EndOf(outcome, "worker 0").lost_peer);
+}
+
+TEST_CASE("supervisor: a child whose place cannot be taken is started again only before the run begins") {
+  for (const RunStage stage : {RunStage::kStarting, RunStage::kRunning, RunStage::kDone}) {
+    const Folder folder;
+    ChildCommand child = Child(folder, "ps 0", kDiesOnce);
+    child.can_return = false;
+    CHECK(Runner(1).Run({child}, stage).restarts.size() == (stage == RunStage::kStarting ? 1 : 0));
+  }
+}
+
+TEST_CASE("supervisor: a child that nobody waits for is not waited for when all others are done") {
+  const Folder folder;
+  Patience patience;
+  patience.after_success = std::chrono::hours(1);
+  patience.after_last = milliseconds(10);
+  ChildCommand late = Child(folder, "worker 1", fmt::format("read x <> '{}'", folder.Pipe("never")));
+  late.expendable = true;
+  const Outcome outcome =
+      Runner(1, milliseconds(0), patience)
+          .Run({Child(folder, "ps 0", "exit 0"), Child(folder, "worker 0", "exit 0"), late}, RunStage::kDone);
+  CHECK(EndOf(outcome, "worker 1").ended_by_us);
+}
+
+TEST_CASE("supervisor: nobody is started again when the run is done") {
+  const Folder folder;
+  CHECK(Runner(1).Run({Child(folder, "worker 0", kDiesOnce)}, RunStage::kDone).restarts.empty());
+}
+
+TEST_CASE("supervisor: a child that sleeps and that others have given up is killed and started again") {
+  const Folder folder;
+  const std::string asleep = folder.Pipe("asleep"), back = folder.Pipe("back");
+  Runner runner(1);
+  const ChildCommand sleeper =
+      Child(folder, "worker 1",
+            fmt::format("if $again; then echo > '{}'; exit 0; fi; echo > '{}'; kill -STOP $$", back, asleep));
+  ChildCommand other =
+      Child(folder, "ps 0",
+            fmt::format("read x < '{}'; echo 'worker 7' >&{}; echo 'worker 1' >&{}; read x < '{}'", asleep,
+                        runner.supervisor.lost_fd(), runner.supervisor.lost_fd(), back));
+  other.inherited = {runner.supervisor.lost_fd()};
+  const Outcome outcome = runner.Run({other, sleeper});
+  REQUIRE(outcome.restarts.size() == 1);
+  CHECK(outcome.restarts[0].end.name == "worker 1");
+  CHECK(outcome.restarts[0].end.given_up);
+  CHECK(EndOf(outcome, "worker 1").exit_code == 0);
+  CHECK_FALSE(EndOf(outcome, "worker 1").given_up);
+}
+
+TEST_CASE("supervisor: a child that has just started is not killed for what was said of the one before it") {
+  const Folder folder;
+  const std::string ready = folder.Pipe("ready"), told = folder.Pipe("told");
+  Runner runner(1, std::chrono::hours(1));
+  const ChildCommand child =
+      Child(folder, "worker 1", fmt::format("echo > '{}'; read x < '{}'; exit 0", ready, told));
+  ChildCommand other = Child(folder, "ps 0",
+                             fmt::format("read x < '{}'; echo 'worker 1' >&{}; echo passed; echo > '{}'",
+                                         ready, runner.supervisor.lost_fd(), told));
+  other.inherited = {runner.supervisor.lost_fd()};
+  const Outcome outcome = runner.Run({other, child});
+  CHECK(outcome.restarts.empty());
+  CHECK(EndOf(outcome, "worker 1").exit_code == 0);
+}
+
+TEST_CASE("supervisor: a signal is passed on as it is, and the children's ends are theirs") {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    CAPTURE(signal);
+    const Folder folder;
+    const std::string never = folder.Pipe("never");
+    const std::string waits =
+        fmt::format("trap 'exit 130' INT; trap 'exit 143' TERM; {{}} read x <> '{}'", never);
+    const Outcome outcome =
+        Runner(1).Run({Child(folder, "ps 0", fmt::format(waits, fmt::format("kill -{} $PPID;", signal)))});
+    CHECK(outcome.stop_signal == signal);
+    CHECK_FALSE(outcome.ended_at_once);
+    CHECK(outcome.restarts.empty());
+    CHECK(outcome.ends.at(0).exit_code == 128 + signal);
+    CHECK(outcome.ends.at(0).ended_by_us);
+  }
+}
+
+TEST_CASE("supervisor: a second signal kills all at once") {
+  const Folder folder;
+  const std::string never = folder.Pipe("never");
+  const std::string deaf =
+      fmt::format("trap '' INT TERM; kill -TERM $PPID; kill -INT $PPID; read x <> '{}'", never);
+  const Outcome outcome = Runner(1).Run({Child(folder, "ps 0", deaf)});
+  CHECK(outcome.ended_at_once);
+  CHECK(outcome.restarts.empty());
+  CHECK(outcome.ends.at(0).signal == SIGKILL);
+}
+
+}  // namespace
+}  // namespace dtrain
