@@ -63,6 +63,10 @@ class Channel {
   virtual ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) = 0;
 
   virtual ChannelStats stats() const = 0;
+  // How often the connection of a conversation made by Connect() has come about, as far as Receive() has
+  // seen: when it grows beyond 1, what was under way before may be lost. Receive() comes back early, with
+  // kTimeout, when it does. 0 where connections never break, and of others.
+  virtual uint64_t Connections(NodeId) const { return 0; }
 };
 
 // Makes channels of one kind. Owner: the command; it outlives its channels. Thread: any.

@@ -123,6 +123,7 @@ std::string ZmqChannel::BindDescriptor(int listening_fd) {
   void* const socket = port.socket.get();
   Set(socket, ZMQ_ROUTER_MANDATORY, 1);
   Set(socket, ZMQ_ROUTER_HANDOVER, 1);
+  Set(socket, ZMQ_PROBE_ROUTER, 1);  // each connection begins with an empty frame, see Take()
   Set(socket, ZMQ_IPV6, 1);
   Set(socket, ZMQ_USE_FD, listening_fd);
   DT_CHECK(zmq_bind(socket, ZmqEndpoint(ParseAddress(address)).c_str()) == 0, address, errno);
@@ -172,6 +173,13 @@ void ZmqChannel::TryOtherFamily(Port& port) {
 void ZmqChannel::Disconnect(NodeId id) {
   const auto same = [id](const Port& port) { return !port.is_router && port.id == id; };
   ports_.erase(std::remove_if(ports_.begin(), ports_.end(), same), ports_.end());
+}
+
+uint64_t ZmqChannel::Connections(NodeId id) const {
+  for (const Port& port : ports_) {
+    if (!port.is_router && port.id == id) return port.connections;
+  }
+  return 0;
 }
 
 ZmqChannel::Port* ZmqChannel::FindPort(NodeId peer) {
@@ -235,7 +243,7 @@ ReceiveResult ZmqChannel::ReceiveFromOne(Port& port, TimePoint deadline, NodeId*
     }
     const Taken taken = Take(port, wait_ms == 0 ? ZMQ_DONTWAIT : 0, from, message);
     if (taken == Taken::kMessage) return ReceiveResult::kMessage;
-    if (taken == Taken::kInterrupted || wait_ms == 0) return ReceiveResult::kTimeout;
+    if (ComesBack(taken) || wait_ms == 0) return ReceiveResult::kTimeout;
   }
 }
 
@@ -243,7 +251,7 @@ ReceiveResult ZmqChannel::ReceiveFromAny(TimePoint deadline, NodeId* from, Messa
   while (true) {
     const Taken taken = TakeFromAny(from, message);
     if (taken == Taken::kMessage) return ReceiveResult::kMessage;
-    if (taken == Taken::kInterrupted) return ReceiveResult::kTimeout;
+    if (ComesBack(taken)) return ReceiveResult::kTimeout;
     const int wait_ms = RemainingMs(deadline);
     if (taken == Taken::kDropped && wait_ms != 0) continue;
     if (!WaitForSignal(wait_ms)) return ReceiveResult::kTimeout;
@@ -260,7 +268,7 @@ ZmqChannel::Taken ZmqChannel::TakeFromAny(NodeId* from, Message* message) {
     const Taken taken = Take(port, ZMQ_DONTWAIT, from, message);
     port.drained = taken == Taken::kNothing;
     if (taken == Taken::kMessage) next_port_ = index + 1;
-    if (taken == Taken::kMessage || taken == Taken::kInterrupted) return taken;
+    if (taken == Taken::kMessage || ComesBack(taken)) return taken;
     if (taken == Taken::kDropped) result = taken;
   }
   return result;
@@ -277,7 +285,11 @@ bool ZmqChannel::WaitForSignal(int timeout_ms) {
   return true;
 }
 
-// Reads one whole message. What is not [routing id of 8 bytes,] header [, payload] is dropped and counted.
+// What the caller of Receive() has to see to, though it is no message.
+bool ZmqChannel::ComesBack(Taken taken) { return taken == Taken::kInterrupted || taken == Taken::kConnected; }
+
+// Reads one whole message. What is not [routing id of 8 bytes,] header [, payload] is dropped and counted,
+// save the empty frame that says that a connection has come about.
 ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message* message) {
   Frame excess;
   Frame* const slots[] = {&routing_id_, &message->header, &message->payload, &excess};
@@ -290,6 +302,9 @@ ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message*
   while (zmq_msg_more(Native(*slots[last]))) {
     last = std::min<size_t>(last + 1, 3);
     ReceiveRest(port.socket.get(), *slots[last]);
+  }
+  if (!port.is_router && last == 1 && message->header.empty()) {
+    return ++port.connections == 1 ? Taken::kDropped : Taken::kConnected;
   }
   if (last < 2) message->payload = Frame();
   const bool known = !port.is_router || routing_id_.size() == sizeof(NodeId);

@@ -30,6 +30,7 @@ class ZmqChannel final : public Channel {
   // Comes back early, with kTimeout, when a signal handler has run: the caller can look at its flags.
   ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) override;
   ChannelStats stats() const override { return stats_; }
+  uint64_t Connections(NodeId id) const override;
 
  private:
   using Socket = std::unique_ptr<void, int (*)(void*)>;
@@ -45,10 +46,11 @@ class ZmqChannel final : public Channel {
     Address address;
     bool as_ipv6 = false;  // how the name is looked up at present
     bool connected_once = false;
+    uint64_t connections = 0;
     TimePoint opened;
   };
 
-  enum class Taken { kMessage, kNothing, kDropped, kInterrupted };
+  enum class Taken { kMessage, kNothing, kDropped, kInterrupted, kConnected };
 
   Socket NewSocket(int type) const;
   void OpenDealer(Port& port, bool as_ipv6);
@@ -57,6 +59,7 @@ class ZmqChannel final : public Channel {
   SendResult SendFrames(Port& port, NodeId peer, Message& message);
   Taken Take(Port& port, int flags, NodeId* from, Message* message);
   Taken TakeFromAny(NodeId* from, Message* message);
+  static bool ComesBack(Taken taken);
   ReceiveResult ReceiveFromOne(Port& port, TimePoint deadline, NodeId* from, Message* message);
   ReceiveResult ReceiveFromAny(TimePoint deadline, NodeId* from, Message* message);
   bool WaitForSignal(int timeout_ms);

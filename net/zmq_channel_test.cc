@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
 
 #include "base/error.h"
 #include "net/channel_test_util.h"
@@ -168,21 +169,52 @@ TEST_CASE("zmq channel: a peer that sends more than the limit is cut off, others
   CHECK(ReceiveSoon(*server).from == id);
 }
 
+// At an address that was bound a moment ago; empty where that is never let go.
+std::string BindAgain(Channel& channel, const std::string& address) {
+  const TimePoint deadline = Clock::now() + kPatience;
+  while (Clock::now() < deadline) {
+    try {
+      return channel.Bind(address);
+    } catch (const UserError&) {  // the I/O thread closes the socket in its own time
+    }
+  }
+  return "";
+}
+
 TEST_CASE("zmq channel: binding again works as soon as the former channel has let go") {
   ZmqTransport transport;
   auto first = transport.NewChannel();
   const std::string address = first->Bind("127.0.0.1:0");
   first.reset();
   auto second = transport.NewChannel();
-  const TimePoint deadline = Clock::now() + kPatience;
-  std::string bound;
-  while (bound.empty() && Clock::now() < deadline) {
-    try {
-      bound = second->Bind(address);
-    } catch (const UserError&) {  // the I/O thread closes the socket in its own time
-    }
-  }
-  CHECK(bound == address);
+  CHECK(BindAgain(*second, address) == address);
+}
+
+TEST_CASE("zmq channel: Receive comes back when a connection was broken and is there again") {
+  ZmqTransport transport;
+  auto server = transport.NewChannel();
+  const std::string address = server->Bind("127.0.0.1:0");
+  auto client = transport.NewChannel();
+  const NodeId id = 0x6161616161616160;
+  client->Connect(id, address);
+  CHECK(client->Connections(id) == 0);
+  REQUIRE(SendSoon(*client, id, TextMessage("hello")) == SendResult::kSent);
+  ReceiveSoon(*server);
+  REQUIRE(SendSoon(*server, id, TextMessage("hello")) == SendResult::kSent);
+  CHECK(ReceiveSoon(*client).header() == "hello");
+  CHECK(client->Connections(id) == 1);
+  server.reset();
+  server = transport.NewChannel();
+  REQUIRE(BindAgain(*server, address) == address);
+  std::thread serving([&] { CHECK(ReceiveSoon(*server).header() == "again"); });
+  NodeId from;
+  Message message;
+  CHECK(client->Receive(Clock::now() + kPatience, &from, &message) == ReceiveResult::kTimeout);
+  CHECK(client->Connections(id) == 2);
+  CHECK(SendSoon(*client, id, TextMessage("again")) == SendResult::kSent);
+  serving.join();
+  CHECK(client->Connections(id + 2) == 0);
+  CHECK(client->stats().frames_dropped == 0);
 }
 
 TEST_CASE("zmq channel: names and IPv6 addresses are served") {

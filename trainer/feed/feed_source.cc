@@ -173,6 +173,9 @@ void FeedSource::OnQuiet() {
 }
 
 void FeedSource::RepeatLost(TimePoint now) {
+  const uint64_t connections = channel_->Connections(node_);
+  if (connections > 1 && connections != connections_) posted_ = next_;  // it was broken
+  connections_ = connections;
   if (!quiet_) {
     quiet_ = true;
     quiet_since_ = now;

@@ -97,6 +97,7 @@ class FeedSource : public BatchSource {
   int64_t epoch_ = 0;
   int64_t batch_in_epoch_ = 0;
   int64_t batches_per_epoch_ = 0;
+  uint64_t connections_ = 0;  // that the channel told of
   // Repeating: a wait in which nothing has arrived yet.
   bool quiet_ = false;
   TimePoint quiet_since_;

@@ -30,6 +30,7 @@ struct Feed {
         channel(*transport.first) {}
 
   void CarryAll() {
+    ++carried;
     if (Clock::now() > give_up) throw PeerLost("the test gives up");
     for (FakeChannel::Sent& sent : channel.sent) {
       node = sent.to;
@@ -48,6 +49,7 @@ struct Feed {
   FakeChannel& channel;
   net::NodeId node = 0;
   bool carry = true;
+  int carried = 0;
   int asked = 0;
   int lose = 0;  // the first requests
   const TimePoint give_up = Clock::now() + milliseconds(60000);
@@ -147,6 +149,17 @@ TEST_CASE("feed source: a request that gets lost is sent again") {
   CHECK(feed.asked >= 2);
   Batch batch;
   CHECK(feed.source.Next(&batch));
+}
+
+TEST_CASE("feed source: on a new connection all that was open is asked for again at once") {
+  Feed feed(FedDigits());
+  feed.source.Join(kRun);
+  feed.channel.sent.clear();  // 7 requests
+  feed.channel.connections = 2;
+  feed.carried = 0;
+  Batch batch;
+  for (int step = 0; step < 8; ++step) CHECK(feed.source.Next(&batch));
+  CHECK(feed.carried < 10);  // a wait for the repeat would look many thousand times
 }
 
 TEST_CASE(

@@ -67,7 +67,20 @@ milliseconds PeerLink::Patience() const {
   return oldest_open() <= repeat_until_ ? std::min(2 * answer_after_, first_repeat_) : first_repeat_;
 }
 
+// What was under way when a connection broke is lost, as a request or as its answer.
+bool PeerLink::ConnectedAnew() {
+  const uint64_t connections = channel_.Connections(node_);
+  const bool anew = connections > 1 && connections != connections_;
+  connections_ = connections;
+  return anew;
+}
+
 void PeerLink::OnQuiet(TimePoint now) {
+  if (ConnectedAnew()) {
+    posted_ = 0;
+    repeat_until_ = 0;
+    quiet_ = false;
+  }
   PostWaiting();
   if (open_count_ == 0) return;
   if (!quiet_) {

@@ -4,6 +4,7 @@
 // connection nothing was lost, and more of the same would only make it slower. The others that were open then
 // may be lost too and follow one by one, each when twice the time has passed that the one before it took. An
 // answer given twice says that the repeats were needless: they stop, and later ones wait for longer.
+// When the connection has broken and come about again all open requests are sent again at once, in order.
 //
 // Owner and thread: the task's main loop.
 #pragma once
@@ -66,12 +67,14 @@ class PeerLink {
   void OnAnsweredTwice();
   void LearnWait();
   milliseconds Patience() const;
+  bool ConnectedAnew();
 
   net::Channel& channel_;
   const net::NodeId node_;
   const std::string name_;
   uint64_t last_request_ = 0;
-  std::vector<Open> open_;  // a ring
+  uint64_t connections_ = 0;  // that the channel told of
+  std::vector<Open> open_;    // a ring
   size_t head_ = 0;
   size_t open_count_ = 0;
   size_t posted_ = 0;             // of the open ones, from the oldest on: handed to the channel

@@ -138,6 +138,23 @@ TEST_CASE("link: requests that the channel could not take go out, in order, as s
   CHECK(TakeSent(channel) == Requests{3});
 }
 
+TEST_CASE("link: on a new connection all open requests are sent again at once, in order, and once") {
+  FakeChannel channel;
+  channel.connections = 1;
+  PeerLink link(channel, kPs, "ps 0", 4);
+  SendPulls(link, 3);
+  CHECK(link.Answered(1));
+  const TimePoint start = Clock::now();
+  link.OnQuiet(start);
+  CHECK(TakeSent(channel) == Requests{1, 2, 3});
+  channel.connections = 2;
+  StayQuiet(link, start + milliseconds(100), start + milliseconds(900));
+  CHECK(TakeSent(channel) == Requests{2, 3});
+  // The next repeat is one of silence again.
+  StayQuiet(link, start + milliseconds(1000), start + milliseconds(1200));
+  CHECK(TakeSent(channel) == Requests{2});
+}
+
 TEST_CASE("link: after Clear nothing is open, and nothing of it is sent again") {
   FakeChannel channel;
   PeerLink link(channel, kPs, "ps 0", 3);

@@ -30,9 +30,10 @@ struct OnePs {
     }
     if (index == 0) {
       members.At({Role::kPs, 1}).node = kPs1;
-      coordinator = std::make_unique<Coordinator>(config, members, outbox, log);
+      coordinator = std::make_unique<Coordinator>(config, members, outbox, log, history);
     }
-    rule = MakeUpdateRule({config, shard, members, outbox, coordinator.get(), [] {}, version});
+    rule = MakeUpdateRule({config, shard, members, outbox, coordinator.get(), [] {}});
+    if (index == 0) rule->BeginAt(version);
     shard.SetRestored(version);
   }
 
@@ -40,6 +41,7 @@ struct OnePs {
   Membership members;
   FakeChannel channel;
   Outbox outbox;
+  RunHistory history;
   std::unique_ptr<Coordinator> coordinator;
   std::unique_ptr<UpdateRule> rule;
 };

@@ -68,6 +68,7 @@ class WatchedChannel : public net::Channel {
     return result;
   }
   net::ChannelStats stats() const override { return channel_->stats(); }
+  uint64_t Connections(net::NodeId id) const override { return channel_->Connections(id); }
 
  private:
   const std::unique_ptr<net::Channel> channel_;

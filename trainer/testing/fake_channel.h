@@ -38,11 +38,13 @@ class FakeChannel : public net::Channel {
     return net::ReceiveResult::kMessage;
   }
   net::ChannelStats stats() const override { return {}; }
+  uint64_t Connections(net::NodeId) const override { return connections; }
 
   std::vector<Sent> sent;
   std::deque<Sent> incoming;
   std::set<net::NodeId> gone;
   bool full = false;
+  uint64_t connections = 0;
 };
 
 }  // namespace dtrain
