@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gpu/ops.h"
@@ -38,7 +39,8 @@ class ParameterShard {
   ParameterShard(const ParameterShard&) = delete;
   ParameterShard& operator=(const ParameterShard&) = delete;
 
-  // Fills the range with initial values; once: later calls change nothing, nor do those below.
+  // Fills the range with initial values; once. When initialised(), neither this nor the calls below change
+  // anything.
   void Initialise();
   // Instead, writes elements [first, ...) of the range (slot 0: the weights, then the optimizer's slots in
   // the order of slot_names()) as they were saved; they must fit. Initialise() may still follow.

@@ -22,6 +22,13 @@ constexpr int64_t kThreeBlocks = 2 * kBlockValues + 1030;
 
 using Values = std::vector<float>;
 
+// A gradient of a block in which values that are near each other differ.
+Values Pattern() {
+  Values values(kBlockValues);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7919 % 1009) / 1009 - 0.4f;
+  return values;
+}
+
 // `values` weights on one ps.
 struct Job {
   Job(OptimizerKind kind, int64_t values, bool keeps_previous) : config(LinearCluster(1, 1, 100)) {
@@ -129,9 +136,9 @@ class Walk {
 
   void Update() {
     const int64_t block = Below(shard_.block_count());
+    const auto factor = static_cast<float>(Below(1000) + 1) / 1000;
     Values gradient(shard_.bytes(block) / sizeof(float));
-    const auto factor = static_cast<float>(Below(1000)) / 1000 - 0.4f;
-    for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = factor * static_cast<float>(i % 7 + 1);
+    for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = factor * pattern_[i];
     shard_.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard_.bytes(block)});
     plain_.Apply(block, gradient);
   }
@@ -163,6 +170,7 @@ class Walk {
   }
 
   const Job job_;
+  const Values pattern_ = Pattern();
   PlainRange plain_;
   ParameterShard shard_;
   std::mt19937 random_;
@@ -183,11 +191,11 @@ TEST_CASE("range cut: whatever happens meanwhile, it has the values of the momen
       CAPTURE(keeps_previous);
       for (const unsigned seed : {1, 2, 3, 4}) {
         Walk small(kind, 7, keeps_previous, seed);
-        small.Steps(500);
+        small.Steps(300);
         small.CheckFrames();
       }
       Walk large(kind, kThreeBlocks, keeps_previous, 5);
-      large.Steps(200);
+      large.Steps(60);
       large.CheckFrames();
     }
   }
@@ -223,7 +231,7 @@ TEST_CASE("range cut: one that its shard has dropped has no pieces, whoever keep
 
 // Updates every block while a cut of it is alive, and after it was dropped.
 void UpdateAround(ParameterShard& shard, int cuts) {
-  const Values gradient(kBlockValues, 0.25f);
+  const Values gradient = Pattern();
   const auto update = [&] {
     for (int64_t block = 0; block < shard.block_count(); ++block) {
       const net::Frame reply = FrameOver(shard.Lend(block));  // so that updates need another buffer
@@ -265,9 +273,9 @@ TEST_CASE("range cut: a thread reads one while the ps loop applies gradients") {
     PlainRange plain(job);
     ParameterShard shard(job.config, job.layout, 0);
     shard.Initialise();
-    const Values gradient(kBlockValues, 0.25f);
+    const Values gradient = Pattern();
     int64_t block = 0;
-    for (int i = 0; i < 10; ++i) {
+    for (int i = 0; i < 4; ++i) {
       const std::shared_ptr<RangeCut> cut = shard.TakeCut();
       const std::vector<Values> copy = plain.Copy();
       std::atomic<bool> done{false};
@@ -293,7 +301,7 @@ TEST_CASE("range cut: one may be dropped while a thread reads it") {
   const Job job(OptimizerKind::kMomentum, kThreeBlocks, false);
   ParameterShard shard(job.config, job.layout, 0);
   shard.Initialise();
-  const Values gradient(kBlockValues, 0.25f);
+  const Values gradient = Pattern();
   for (int64_t updates = 0; updates < 4; ++updates) {
     const std::shared_ptr<RangeCut> cut = shard.TakeCut();
     std::thread reader([cut] {
@@ -344,7 +352,7 @@ TEST_CASE("shard: restored from any pieces it has the bits that were saved, and 
       PlainRange plain(job);
       ParameterShard saved(job.config, job.layout, 0), restored(job.config, job.layout, 0);
       saved.Initialise();
-      const Values gradient(kBlockValues, 0.25f);
+      const Values gradient = Pattern();
       const auto apply = [&](ParameterShard& shard, int64_t block) {
         shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
       };

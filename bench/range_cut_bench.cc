@@ -1,0 +1,86 @@
+// What a checkpoint costs the ps loop: to take a cut of a range of 512 MiB, and to apply a gradient's block
+// before, while and after one is alive. Momentum: the range has as many bytes of slots again.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <vector>
+
+#include "trainer/model/blocks.h"
+#include "trainer/model/model.h"
+#include "trainer/ps/parameter_shard.h"
+
+namespace dtrain::bench {
+namespace {
+
+constexpr int64_t kBlocks = 512;
+
+class Range512 {
+ public:
+  Range512() : config_(MakeConfig()), layout_(PlaceVariables(ModelVariables(config_.model), 1, {})) {
+    shard_ = std::make_unique<ParameterShard>(config_, layout_, 0);
+    shard_->Initialise();
+    ApplyAll();
+  }
+  ParameterShard& shard() { return *shard_; }
+  void ApplyAll() {
+    for (int64_t block = 0; block < shard_->block_count(); ++block) {
+      shard_->Apply(block, {reinterpret_cast<const std::byte*>(gradient_.data()), shard_->bytes(block)});
+    }
+  }
+
+ private:
+  static Config MakeConfig() {
+    Config config;
+    config.cluster.ps = {"localhost:1"};
+    config.cluster.worker = {"localhost:2"};
+    config.model.kind = ModelKind::kLinear;
+    config.model.inputs = kBlocks * kBlockValues - 1;
+    config.model.outputs = 1;
+    config.train.optimizer.kind = OptimizerKind::kMomentum;
+    return config;
+  }
+
+  const Config config_;
+  const Layout layout_;
+  const std::vector<float> gradient_ = std::vector<float>(kBlockValues, 0.001f);
+  std::unique_ptr<ParameterShard> shard_;
+};
+
+void TakeCut(benchmark::State& state) {
+  Range512 range;
+  for (auto _ : state) {
+    range.shard().TakeCut();
+    state.PauseTiming();
+    range.shard().DropCut();
+    state.ResumeTiming();
+  }
+}
+
+// A gradient of the whole range. kFirst: the first one after each cut; kLater: the others; kNone: without
+// one.
+enum class Cut { kNone, kFirst, kLater };
+void Apply(benchmark::State& state, Cut cut) {
+  Range512 range;
+  if (cut == Cut::kLater) {
+    range.shard().TakeCut();
+    range.ApplyAll();
+  }
+  for (auto _ : state) {
+    if (cut == Cut::kFirst) {
+      state.PauseTiming();
+      range.shard().TakeCut();
+      state.ResumeTiming();
+    }
+    range.ApplyAll();
+  }
+}
+
+BENCHMARK(TakeCut)->Unit(benchmark::kMicrosecond)->Iterations(100);
+BENCHMARK_CAPTURE(Apply, without_a_cut, Cut::kNone)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Apply, first_after_a_cut, Cut::kFirst)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Apply, later_with_a_cut, Cut::kLater)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace dtrain::bench
+
+BENCHMARK_MAIN();
