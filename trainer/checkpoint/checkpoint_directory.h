@@ -1,7 +1,7 @@
 // CheckpointDirectory: the checkpoints of one directory, checkpoint.dir: which there are, how a new one
-// becomes one, and which go. A checkpoint has its name only when all of it is on the disk, so that one with a
-// name is complete whenever its writer was killed. docs/checkpoint.md has the order of writing. Owner: who
-// saves, or looks for one to restore. Several may work on one directory. Thread: one at a time.
+// becomes one, and which go. A checkpoint has its name only when all of it is on the disk, so that one with
+// a name is complete whenever its writer was killed. docs/checkpoint.md has the order of writing.
+// Owner: who saves, or looks for one to restore. Several may work on one directory. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
