@@ -120,7 +120,8 @@ Grammar::Grammar() {
 
   inspect_app_ = app_.add_subcommand("inspect", kInspectAbout);
   inspect_app_->footer(kInspectFooter);
-  inspect_app_->add_option("path", inspect_path_, "A checkpoint, or a directory of checkpoints");
+  inspect_app_->add_option("path", inspect_path_, "A checkpoint, or a directory of checkpoints")
+      ->type_name("");
   commands_ = {local_app_, check_app_, plan_app_, inspect_app_};
   for (CLI::App* command : commands_) command->allow_extras();
 }

@@ -68,9 +68,24 @@ TEST_CASE("inspect: one checkpoint is shown with what is known of the run, its f
   const std::string path = directory.Publish(temporary);
   Process inspect({"inspect", path});
   CHECK(RunToEnd(inspect) == 0);
-  CHECK(inspect.standard_output() == fmt::format(R"({0}: good
+  const std::string expected = fmt::format(
+      R"({0}: good
+  step 7, sequence 1, saved {1}
+  by dtrain 0.1.0, run 1122334455667788, mode sync, optimizer momentum (velocity)
+  loss 0.25, accuracy not measured
+  config: {0}/config.yaml
+  positions: {{"workers":[]}}
+         bytes               pieces  file
+           320       320 B        4  shard-0-of-1
+             5         5 B           config.yaml
+  tensor                         shape                        min          max         mean       stddev         norm  not finite
+  weights/W1                     5 x 3  weights               -15           14            6        6.831        35.21           0
+                                        velocity                0            0            0            0            0           0
+  biases/b1                      3 x 1  weights               0.5          0.5          0.5            0        0.866           0
+                                        velocity                1            1            1            0            1           2
 )",
-                                                 path));
+      path, Saved());
+  CHECK(inspect.standard_output() == expected);
 }
 
 TEST_CASE(

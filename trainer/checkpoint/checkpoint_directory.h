@@ -37,7 +37,10 @@ class CheckpointDirectory {
 
   // A save, in this order; each throws IoError naming path and remedy.
   // An empty directory for the shard files, which are written there with ShardWriter: its path.
-  std::string BeginSave(int64_t step);
+  // `token`: what its name ends with, of a save that several write; empty: random.
+  std::string BeginSave(int64_t step, const std::string& token = "");
+  // The same path, for those who write their part of that save, when it has begun.
+  std::string TemporaryPath(int64_t step, const std::string& token) const;
   // When all shard files are finished: writes config.yaml and, last, the manifest. All is on the disk then
   // but the name. Sets sequence and the config's size and checksum.
   void Seal(const std::string& temporary, Manifest manifest, const std::string& config);
