@@ -53,6 +53,12 @@ struct PlanArguments {
   ConfigArguments config;
 };
 
-using Arguments = std::variant<ShowText, TaskArguments, LocalArguments, CheckArguments, PlanArguments>;
+// dtrain inspect
+struct InspectArguments {
+  std::string path;  // of a checkpoint, or of a directory of them
+};
+
+using Arguments =
+    std::variant<ShowText, TaskArguments, LocalArguments, CheckArguments, PlanArguments, InspectArguments>;
 
 }  // namespace dtrain

@@ -68,6 +68,7 @@ class Grammar {
   void RefuseMisplaced();
   TaskArguments Task() const;
   LocalArguments Local() const;
+  InspectArguments Inspect() const;
 
   CLI::App app_{kAbout, "dtrain"};
   bool version_ = false;
@@ -83,7 +84,9 @@ class Grammar {
   CLI::App* local_app_ = nullptr;
   CLI::App* check_app_ = nullptr;
   CLI::App* plan_app_ = nullptr;
-  std::vector<CLI::App*> commands_;  // the three above
+  CLI::App* inspect_app_ = nullptr;
+  std::string inspect_path_;
+  std::vector<CLI::App*> commands_;  // all above
 };
 
 Grammar::Grammar() {
@@ -116,7 +119,12 @@ Grammar::Grammar() {
   plan_app_ = app_.add_subcommand("plan", kPlanAbout);
   plan_app_->footer(kPlanFooter);
   AddConfigOptions(plan_app_, &plan_);
-  commands_ = {local_app_, check_app_, plan_app_};
+
+  inspect_app_ = app_.add_subcommand("inspect", kInspectAbout);
+  inspect_app_->footer(kInspectFooter);
+  inspect_app_->add_option("path", inspect_path_, "A checkpoint, or a directory of checkpoints")
+      ->type_name("");
+  commands_ = {local_app_, check_app_, plan_app_, inspect_app_};
   for (CLI::App* command : commands_) command->allow_extras();
 }
 
@@ -136,6 +144,7 @@ Arguments Grammar::Understand() {
   RefuseExtras();
   if (version_) return ShowText{VersionText()};
   RefuseMisplaced();
+  if (inspect_app_->parsed()) return Inspect();
   const Texts& texts = local_app_->parsed()   ? local_
                        : check_app_->parsed() ? check_
                        : plan_app_->parsed()  ? plan_
@@ -212,6 +221,13 @@ LocalArguments Grammar::Local() const {
   if (!local_.ps.empty()) arguments.ps = ParseNumber("--ps", local_.ps, 1, "1");
   if (!local_.workers.empty()) arguments.workers = ParseNumber("--workers", local_.workers, 1, "2");
   return arguments;
+}
+
+InspectArguments Grammar::Inspect() const {
+  if (inspect_path_.empty()) {
+    throw UserError("inspect: which checkpoint? Name one, or a directory of them: dtrain inspect run/ckpt.");
+  }
+  return InspectArguments{inspect_path_};
 }
 
 }  // namespace

@@ -54,4 +54,13 @@ constexpr char kPlanFooter[] =
 
 Reads no more of the data than their shape.)";
 
+constexpr char kInspectAbout[] = "Verify checkpoints, and show what is in them";
+
+constexpr char kInspectFooter[] =
+    R"(Examples:
+  dtrain inspect run/ckpt                      all that are in checkpoint.dir, and the newest good one in full
+  dtrain inspect run/ckpt/step-000012000       one of them
+
+Reads every byte. Exit code 0 when all that was named is good; 2 when it is damaged, or no checkpoint.)";
+
 }  // namespace dtrain

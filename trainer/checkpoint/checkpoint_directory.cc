@@ -85,12 +85,23 @@ void CheckpointDirectory::RemoveLeftovers() const {
   }
 }
 
-std::string CheckpointDirectory::BeginSave(int64_t step) {
+std::string CheckpointDirectory::TemporaryPath(int64_t step, const std::string& token) const {
+  return PathOf(TemporaryName(CheckpointName(step), token));
+}
+
+std::string CheckpointDirectory::BeginSave(int64_t step, const std::string& token) {
   Save save{CheckpointName(step), WriterLock()};
   std::string temporary;
-  do {
-    temporary = PathOf(TemporaryName(save.name));
-  } while (!save.lock.Take(temporary));
+  // Who removes the dead's may take a new lock for one of theirs, for a moment.
+  constexpr int kAttempts = 10;
+  for (int attempt = 1;; ++attempt) {
+    temporary = TemporaryPath(step, token.empty() ? RandomToken() : token);
+    WriterLock::RemoveIfDead(temporary);
+    if (save.lock.Take(temporary)) break;
+    if (attempt == kAttempts) {
+      throw IoError("{}: another process writes it. Do two runs have the same checkpoint.dir?", temporary);
+    }
+  }
   if (mkdir(temporary.c_str(), 0755) != 0) Fail(temporary, "made", errno);
   saves_.emplace(temporary, std::move(save));
   return temporary;
@@ -152,7 +163,7 @@ void CheckpointDirectory::Prune(int64_t keep, const std::optional<std::string>& 
 // It loses its name first: whenever this is cut off, nothing with a name is incomplete, and the rest is a
 // dead writer's.
 void CheckpointDirectory::Remove(const std::string& name) const {
-  const std::string temporary = PathOf(TemporaryName(name));
+  const std::string temporary = PathOf(TemporaryName(name, RandomToken()));
   if (rename(PathOf(name).c_str(), temporary.c_str()) != 0) {
     if (errno == ENOENT) return;  // by another one
     Fail(PathOf(name), "removed", errno);

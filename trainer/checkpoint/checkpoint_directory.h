@@ -1,7 +1,7 @@
 // CheckpointDirectory: the checkpoints of one directory, checkpoint.dir: which there are, how a new one
-// becomes one, and which go. A checkpoint has its name only when all of it is on the disk, so that one with a
-// name is complete whenever its writer was killed. docs/checkpoint.md has the order of writing. Owner: who
-// saves, or looks for one to restore. Several may work on one directory. Thread: one at a time.
+// becomes one, and which go. A checkpoint has its name only when all of it is on the disk, so that one with
+// a name is complete whenever its writer was killed. docs/checkpoint.md has the order of writing.
+// Owner: who saves, or looks for one to restore. Several may work on one directory. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,10 @@ class CheckpointDirectory {
 
   // A save, in this order; each throws IoError naming path and remedy.
   // An empty directory for the shard files, which are written there with ShardWriter: its path.
-  std::string BeginSave(int64_t step);
+  // `token`: what its name ends with, of a save that several write; empty: random.
+  std::string BeginSave(int64_t step, const std::string& token = "");
+  // The same path, for those who write their part of that save, when it has begun.
+  std::string TemporaryPath(int64_t step, const std::string& token) const;
   // When all shard files are finished: writes config.yaml and, last, the manifest. All is on the disk then
   // but the name. Sets sequence and the config's size and checksum.
   void Seal(const std::string& temporary, Manifest manifest, const std::string& config);

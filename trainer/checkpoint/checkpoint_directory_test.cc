@@ -126,12 +126,12 @@ TEST_CASE("directory: what a dead writer left is removed, what a living one writ
   CheckpointDirectory living(root);
   const std::string temporary = living.BeginSave(3);
   // As a writer leaves it that is killed: without the lock; with a lock that nobody holds; a lock alone.
-  std::filesystem::create_directory(root + "/" + TemporaryName("step-000000001"));
-  const std::string dead = root + "/" + TemporaryName("step-000000002");
+  std::filesystem::create_directory(root + "/" + TemporaryName("step-000000001", RandomToken()));
+  const std::string dead = root + "/" + TemporaryName("step-000000002", RandomToken());
   std::filesystem::create_directory(dead);
   std::ofstream(dead + "/shard-0-of-1") << "half";
   std::ofstream(WriterLock::PathOf(dead)) << "";
-  std::ofstream(WriterLock::PathOf(root + "/" + TemporaryName("step-000000004"))) << "";
+  std::ofstream(WriterLock::PathOf(root + "/" + TemporaryName("step-000000004", RandomToken()))) << "";
   std::ofstream(root + "/.step-notes.tmp-1") << "mine";
   CheckpointDirectory(root).Prepare();
   const std::string name = std::filesystem::path(temporary).filename();
@@ -141,6 +141,22 @@ TEST_CASE("directory: what a dead writer left is removed, what a living one writ
   living.Seal(temporary, ManifestOf(of, {WriteShard(temporary, of, 0)}), "");
   living.Publish(temporary);
   CHECK(NamesIn(root) == Names{".step-notes.tmp-1", "step-000000003"});
+}
+
+TEST_CASE("directory: a save that several write has the path that all of them know") {
+  const std::string root = NewCheckpointRoot();
+  CheckpointDirectory first(root), second(root);
+  const std::string dead = second.TemporaryPath(3, "run-1");
+  std::filesystem::create_directory(dead);
+  std::ofstream(dead + "/shard-1-of-2") << "of a dead writer";
+  SmallCheckpoint of;
+  of.step = 3;
+  const std::string temporary = first.BeginSave(3, "run-1");
+  CHECK(temporary == dead);
+  const auto theirs = WriteShard(second.TemporaryPath(3, "run-1"), of, 1);
+  CHECK_THROWS_AS(second.BeginSave(3, "run-1"), IoError);
+  first.Seal(temporary, ManifestOf(of, {WriteShard(temporary, of, 0), theirs}), "");
+  CheckpointReader(first.Publish(temporary)).Verify();
 }
 
 TEST_CASE("directory: one that cannot be written is the user's to mend, by the key's name") {

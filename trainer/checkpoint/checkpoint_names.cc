@@ -40,9 +40,13 @@ bool IsCheckpointName(const std::string& name) {
   return dash != rest.npos && IsDigits(rest.substr(0, dash)) && IsDigits(rest.substr(dash + 1));
 }
 
-std::string TemporaryName(const std::string& name) {
+std::string TemporaryName(const std::string& name, const std::string& token) {
+  return fmt::format(".{}{}{}", name, kTemporary, token);
+}
+
+std::string RandomToken() {
   std::random_device device;
-  return fmt::format(".{}{}{:08x}{:08x}", name, kTemporary, device(), device());
+  return fmt::format("{:08x}{:08x}", device(), device());
 }
 
 bool IsTemporaryName(const std::string& name) {

@@ -12,8 +12,9 @@ std::string CheckpointName(int64_t step);
 std::string ReplacedName(const std::string& name, int64_t sequence);
 bool IsCheckpointName(const std::string& name);
 
+std::string TemporaryName(const std::string& name, const std::string& token);
 // Another one at each call.
-std::string TemporaryName(const std::string& name);
+std::string RandomToken();
 bool IsTemporaryName(const std::string& name);
 
 }  // namespace dtrain

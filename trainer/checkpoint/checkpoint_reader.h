@@ -1,6 +1,7 @@
-// CheckpointReader: the tensors of one checkpoint, by name and element, whatever pieces they were written in.
-// Each piece is verified as it is read. The files stay open, so that a checkpoint that is pruned meanwhile
-// can be read to its end. Owner: who restores or inspects. Thread: one at a time.
+// CheckpointReader: the tensors of one checkpoint, by name and element, whatever pieces they were written
+// in. Each piece is verified as it is read. The files stay open, so that a checkpoint that is pruned
+// meanwhile can be read to its end.
+// Owner: who restores or inspects. Thread: one at a time.
 #pragma once
 
 #include <cstdint>

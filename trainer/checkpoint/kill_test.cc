@@ -23,7 +23,7 @@ void SaveAndPrune(const std::string& root) {
 }
 
 // Two checkpoints of the steps 1 and 2, with the salts 1 and 2.
-std::string MakeRoot() {
+std::string MakeModel() {
   const std::string root = NewCheckpointRoot();
   CheckpointDirectory directory(root);
   SmallCheckpoint of;
@@ -64,11 +64,13 @@ uint64_t SaltOf(const std::string& path) {
 
 TEST_CASE(
     "killed: at each system call of a save and of pruning there is a complete checkpoint, and no other") {
+  const std::string model = MakeModel();
   uint64_t seen = 2;
   int64_t stop = 1;
   for (bool killed = true; killed; ++stop) {
     CAPTURE(stop);
-    const std::string root = MakeRoot();
+    const std::string root = NewCheckpointRoot();
+    std::filesystem::copy(model, root, std::filesystem::copy_options::recursive);
     killed = SaveKilledAt(root, stop);
     CheckpointDirectory directory(root);
     std::vector<std::string> skipped;
@@ -86,8 +88,8 @@ TEST_CASE(
     // And the next run saves over it.
     SmallCheckpoint of;
     of.step = 2;
-    of.salt = 1;
-    CHECK(SaltOf(SaveSmall(&directory, of)) == 1);
+    of.slots = {"v", "m"};
+    CHECK(SaveSmall(&directory, of) == directory.PathOf("step-000000002"));
     CHECK(directory.FindNewest(&skipped) == directory.PathOf("step-000000002"));
     std::filesystem::remove_all(root);
   }

@@ -61,6 +61,14 @@ size_t BytesReferredTo(const stored::Manifest& from) {
   return bytes;
 }
 
+// The verifier sees to the alignment of everything but structs in a list.
+bool PiecesAligned(const stored::Manifest& from) {
+  for (const auto* shard : *from.shards()) {
+    if (reinterpret_cast<uintptr_t>(shard->pieces()->Data()) % alignof(stored::Piece) != 0) return false;
+  }
+  return true;
+}
+
 StoredShard Decode(const stored::Shard& from) {
   StoredShard shard{from.file()->str(), static_cast<int64_t>(from.bytes()), {}};
   shard.pieces.reserve(from.pieces()->size());
@@ -140,6 +148,7 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
     return fmt::format("its format is {}, and this dtrain reads {}", from.format(), kFormat);
   }
   if (BytesReferredTo(from) > body.size()) return "its parts overlap";
+  if (!PiecesAligned(from)) return "its pieces are not at a multiple of 8 bytes";
   Manifest decoded = Decode(from);
   if (std::optional<std::string> problem = ManifestProblem(decoded)) return problem;
   *manifest = std::move(decoded);

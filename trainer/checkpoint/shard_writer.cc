@@ -13,6 +13,7 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kWindow = 8 << 20;
+constexpr int64_t kInFlight = 4 * kWindow;
 
 }  // namespace
 
@@ -53,13 +54,18 @@ void ShardWriter::Write(const void* data, size_t bytes) {
   bytes_ += static_cast<int64_t>(bytes);
 }
 
-// A hint: a file system that does not know it writes when it likes, and what fails is told by fsync().
+// Where the file system does not know this call it writes when it likes. Other errors are of the writing
+// itself: they are told here once, and fsync() would not tell them again.
 void ShardWriter::PushOut() {
   if (bytes_ - pushed_ < kWindow) return;
   sync_file_range(fd_, pushed_, bytes_ - pushed_, SYNC_FILE_RANGE_WRITE);
-  if (pushed_ > 0) {
-    sync_file_range(fd_, 0, pushed_,
-                    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  // 0 bytes would mean all of it.
+  if (pushed_ > kInFlight) {
+    const bool done = sync_file_range(fd_, 0, pushed_ - kInFlight,
+                                      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                          SYNC_FILE_RANGE_WAIT_AFTER) == 0;
+    const bool unknown = errno == EINVAL || errno == ESPIPE || errno == ENOSYS || errno == EOPNOTSUPP;
+    if (!done && !unknown) Fail(errno);
   }
   pushed_ = bytes_;
 }

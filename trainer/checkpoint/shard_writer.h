@@ -1,6 +1,7 @@
 // ShardWriter: writes one shard file of a checkpoint, piece by piece. What was written is on its way to the
-// disk while the next pieces come: memory holds at most two windows of 8 MiB that are not there yet, and
-// Finish() has little left to wait for. Owner: who saves (the chief, or a ps). Thread: one at a time.
+// disk while the next pieces come: about 40 MiB of it at most are not there yet, so that a large checkpoint
+// does not fill the page cache with what has to be written, and Finish() has little left to wait for.
+// Owner: who saves (the chief, or a ps). Thread: one at a time.
 #pragma once
 
 #include <cstddef>
