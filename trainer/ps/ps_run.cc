@@ -21,7 +21,8 @@ RunSummary PsRun::Run() {
     } catch (const RolledBack& why) {
       rolled_back = why;
     }
-    task_.log.Warning("{}; the run goes back to its newest checkpoint", rolled_back->why);
+    task_.log.Warning("{}; {}", rolled_back->why,
+                      history_.begun ? "the run goes back to its newest checkpoint" : "joining again");
     server_->SendAway(rolled_back->why);
     server_.reset();  // first: its memory goes to the next
     server_ = std::make_unique<PsServer>(task_, history_, summary_.get());

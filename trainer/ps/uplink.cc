@@ -87,20 +87,17 @@ void Uplink::Handle(const wire::Envelope& message) {
 }
 
 void Uplink::OnRefuse(const wire::Refuse& refuse) {
-  PeerLink& link = registration_.link();
+  const bool was_here = registration_.welcomed();
   registration_.OnRefuse(refuse);
-  if (registration_.welcomed()) return;
-  if (started_) {
-    const bool given_up = refuse.reason() == wire::Reason::Unregistered;
-    if (given_up)
-      throw PeerLost("{} does not know this task any more: {}.", link.name(), refuse.text()->str());
-    if (RecoversPs(config_))
-      throw RolledBack{link.name() + " was restarted, or has gone back to a checkpoint"};
-    throw PeerLost("{} was restarted during the run and has lost its state. Start the run again.",
-                   link.name());
+  if (!was_here || registration_.welcomed()) return;
+  const std::string& name = registration_.link().name();
+  if (started_ && refuse.reason() == wire::Reason::Unregistered) {
+    throw PeerLost("{} does not know this task any more: {}.", name, refuse.text()->str());
   }
-  link.Clear();
-  asking_ = false;
+  if (started_ && !RecoversPs(config_)) {
+    throw PeerLost("{} was restarted during the run and has lost its state. Start the run again.", name);
+  }
+  throw RolledBack{name + " was restarted, or has gone back to a checkpoint"};
 }
 
 void Uplink::SayBye() {

@@ -64,8 +64,9 @@ void Saver::Run() {
       last = {order.number, "", ""};
       try {
         last.path = Write(order);
+        directory_.Prune(config_.checkpoint.keep, directory_.ReadBest());
       } catch (const std::exception& error) {
-        last.error = FailureText(error);
+        last.error = FailureText(error);  // of older ones, where there is a path
         log_.Error("{}", last.error);
       }
     }
@@ -130,9 +131,7 @@ std::string Saver::Write(const Order& order) {
     manifest.positions = order.positions;
     directory_.Seal(temporary, std::move(manifest), DumpConfig(config_));
     Confirm(order);
-    const std::string path = directory_.Publish(temporary);
-    directory_.Prune(config_.checkpoint.keep, directory_.ReadBest());
-    return path;
+    return directory_.Publish(temporary);
   } catch (...) {
     directory_.Abandon(temporary);
     throw;
