@@ -76,8 +76,8 @@ class Coordinator {
   std::string Status() const;
 
   int64_t global_step() const { return grants_.applied(); }
-  // The run waits for those that it needs.
-  bool joining() const { return phase_ == Phase::kJoining; }
+  // The run waits for those that it needs, or for the first weights.
+  bool starting() const { return phase_ == Phase::kJoining || phase_ == Phase::kInitialising; }
   // A signal asks the run to end: it is saved, and then Tick() throws RunStopped. Later signals change
   // nothing.
   void Stop(int signal);

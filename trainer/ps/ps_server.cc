@@ -465,7 +465,7 @@ void PsServer::OnChecksums(Member& member, uint64_t request) {
 void PsServer::OnAbort(Member& member, const wire::Abort& abort) {
   const std::string text = AbortText(config_.cluster, abort);
   const bool of_run = abort.exit_code() == static_cast<int>(ExitCode::kDiverged);
-  if (of_run || !coordinator_ || coordinator_->joining()) throw PeerLost("{}", text);
+  if (of_run || !coordinator_ || coordinator_->starting()) throw PeerLost("{}", text);
   if (coordinator_->WhatIfLost(member) == Coordinator::Loss::kEnds) throw PeerLost("{}", text);
   OnLoss(member, fmt::format("{} ended with exit code {}: {}", members_.NameOf(member), abort.exit_code(),
                              ShortText(abort.text()->str())));
