@@ -129,7 +129,7 @@ void Uplink::CheckAlive() {
   if (heartbeat_.Lost(0)) {
     const std::string why = fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", name,
                                         heartbeat_.SilentSeconds(0), config_.failure.detect_s);
-    if (!started_ || !RecoversPs(config_)) throw PeerLost("{}. Look at its log.", why);
+    if (!RecoversPs(config_)) throw PeerLost("{}. Look at its log.", why);
     if (task_.on_lost) task_.on_lost({Role::kPs, 0});
     throw RolledBack{why};
   }

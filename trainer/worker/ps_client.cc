@@ -369,7 +369,7 @@ void PsClient::OnQuiet(bool patient, const char* what) {
 void PsClient::CheckAlive(size_t ps) {
   if (ps == 0) ThrowIfAborted();
   const std::string& name = LinkOf(ps).name();
-  const bool recovers = RecoversPs(config_) && started_once_;
+  const bool recovers = RecoversPs(config_);
   if (heartbeat_->Lost(ps)) {
     const std::string why = fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", name,
                                         heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
