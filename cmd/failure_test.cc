@@ -98,7 +98,7 @@ TEST_CASE("failure: with worker_lost fail a worker killed in the middle ends the
   CheckSurvivor(*run.workers[0], "worker 1 (", run.Result("worker", 0));
 }
 
-TEST_CASE("failure: the chief killed in the middle ends the run with 4 everywhere") {
+TEST_CASE("failure: with worker_lost fail the chief killed in the middle ends the run with 4 everywhere") {
   Running run(1, 2);
   run.workers[0]->Signal(SIGKILL);
   CheckSurvivor(*run.ps[0], "worker 0 (", run.Result("ps", 0));

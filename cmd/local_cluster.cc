@@ -95,14 +95,14 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
     commands.push_back(OneCommand(common, "ps", i));
     commands.back().can_return = RecoversPs(spec);
     Inherit(&commands.back(), "--listen-fd", shared.ps[i].fd());
+    if (i == 0) Inherit(&commands.back(), "--result-fd", shared.result_fd);
   }
   for (size_t i = 0; i < spec.cluster.worker.size(); ++i) {
     commands.push_back(OneCommand(common, "worker", i));
     commands.back().can_return = true;
-    commands.back().expendable = i > 0 && spec.failure.worker_lost == WorkerLost::kContinue;
+    commands.back().expendable = IsExpendable(spec, static_cast<int>(i));
     if (i > 0) continue;
     if (shared.feed) Inherit(&commands.back(), "--listen-fd", shared.feed->fd());
-    Inherit(&commands.back(), "--result-fd", shared.result_fd);
     if (live) commands.back().arguments.push_back("--relay-live");
   }
   for (ChildCommand& command : commands) Inherit(&command, "--lost-fd", shared.lost_fd);

@@ -39,7 +39,7 @@ class ListeningSocket {
 struct SharedWithChildren {
   std::vector<ListeningSocket> ps;
   std::optional<ListeningSocket> feed;  // where worker 0 feeds the others; unset: it does not
-  int result_fd = -1;                   // where worker 0 leaves its result
+  int result_fd = -1;                   // where ps 0 leaves the run's result
   int lost_fd = -1;                     // where each tells whom it has given up
 };
 

@@ -26,7 +26,7 @@ namespace {
 // A task whose failure.grace_s has passed has still to write its result.
 constexpr milliseconds kAfterGrace{5000};
 
-// Where worker 0 leaves its result: memory without a name, so that nothing lies about at any ending.
+// Where ps 0 leaves the run's result: memory without a name, so that nothing lies about at any ending.
 class ResultMemory {
  public:
   ResultMemory() : fd_(memfd_create("dtrain-result", MFD_CLOEXEC)) { DT_CHECK(fd_ >= 0, errno); }
@@ -35,13 +35,13 @@ class ResultMemory {
   ResultMemory& operator=(const ResultMemory&) = delete;
   int fd() const { return fd_; }
 
-  // Worker 0 writes first when the run begins, and again when it has ended for it.
+  // ps 0 writes first when the run begins, and again when that has ended.
   RunStage Stage() const {
     if (Size() == 0) return RunStage::kStarting;
     return Read().status == "done" ? RunStage::kDone : RunStage::kRunning;
   }
 
-  // What worker 0 has written; a summary without anything when it has not got that far.
+  // What ps 0 has written; a summary without anything when it has not got that far.
   RunSummary Read() const {
     std::string text(Size(), '\0');
     RunSummary summary;
@@ -51,7 +51,7 @@ class ResultMemory {
   }
 
  private:
-  // Without moving the offset, which worker 0 shares.
+  // Without moving the offset, which ps 0 shares.
   size_t Size() const {
     struct stat found {};
     DT_CHECK(fstat(fd_, &found) == 0, errno);

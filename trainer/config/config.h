@@ -231,6 +231,15 @@ struct TaskId {
 inline bool FeedsOthers(const Config& config) {
   return config.data.split == Split::kFeed && config.cluster.worker.size() > 1;
 }
+// Whether another worker takes the place of a chief that is lost.
+inline bool HasSpareChiefs(const Config& config) {
+  return config.failure.worker_lost == WorkerLost::kContinue && config.cluster.worker.size() > 1 &&
+         !FeedsOthers(config);
+}
+// Whether the run goes on without this worker.
+inline bool IsExpendable(const Config& config, int worker) {
+  return worker == 0 ? HasSpareChiefs(config) : config.failure.worker_lost == WorkerLost::kContinue;
+}
 // Whether this worker gets its batches from worker 0 and needs no data of its own.
 inline bool IsFed(const Config& config, int worker) {
   return config.data.split == Split::kFeed && worker != 0;

@@ -275,8 +275,9 @@ std::vector<Field> RunningFields() {
           DT_KEY(failure.worker_lost), kRun,
           {{"continue", WorkerLost::kContinue}, {"wait", WorkerLost::kWait}, {"fail", WorkerLost::kFail}},
           "When a worker is lost during the run. continue: it goes on without it; wait: it does not end, and "
-          "sync has no round, until it is back; fail: the run ends with exit code 4. Without worker 0 no run "
-          "goes on."),
+          "sync has no round, until it is back; fail: the run ends with exit code 4. Where the chief is "
+          "lost, "
+          "continue makes the worker of the lowest index the chief; with data.split: feed the run ends."),
       Choice(DT_KEY(failure.ps_lost), kRun, {{"wait", PsLost::kWait}, {"fail", PsLost::kFail}},
              "When a ps is lost during the run. wait: until it is back; then all go on from the newest "
              "checkpoint, which needs checkpoint.dir; fail: the run ends with exit code 4."),

@@ -8,7 +8,7 @@
 namespace dtrain {
 
 void EvaluationHook::AfterStep(const StepView& view, HookRequests* requests) {
-  if (view.local_step % parts_.config.eval.every_steps != 0) return;
+  if (!view.chief || view.local_step % parts_.config.eval.every_steps != 0) return;
   const std::unique_ptr<BatchSource> source = EvaluationSource(parts_.config, parts_.data);
   if (source == nullptr) return;
   parts_.activity.what = "eval";

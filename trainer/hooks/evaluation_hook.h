@@ -1,6 +1,6 @@
 // EvaluationHook (eval.every_steps): the chief evaluates the weights that it has on the whole set of eval.on,
 // logs it, and ends the run where eval.patience is over. Nothing is pulled for it: the run is the same with
-// it.
+// it. Every worker that has data has this hook, since each may become the chief.
 #pragma once
 
 #include "trainer/hooks/hook.h"

@@ -30,6 +30,7 @@ struct StepView {
   float loss = 0;             // of the step's batch, before its update. From OnGradient() on, as is
   int64_t correct = 0;        // how many of the rows were classified right, where that was asked for
   int workers_here = 0;       // as ps 0 said last; 0 before it said so
+  bool chief = false;         // whether this worker is the run's chief, which it may become on the way
 };
 
 // What a hook may ask for.

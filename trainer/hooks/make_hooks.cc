@@ -11,7 +11,7 @@ namespace dtrain {
 
 HookList MakeHooks(const HookParts& parts) {
   const HooksConfig& config = parts.config.hooks;
-  const bool chief = parts.self.index == 0;
+  const bool has_data = !IsFed(parts.config, parts.self.index);
   HookList hooks;
   if (config.stop_on_nan) hooks.push_back(std::make_unique<StopOnNan>());
   if (parts.summary != nullptr) {
@@ -23,11 +23,11 @@ HookList MakeHooks(const HookParts& parts) {
   if (config.count_every_steps > 0) {
     hooks.push_back(std::make_unique<StepCounter>(config.count_every_steps, parts.log));
   }
-  if (chief && parts.log.live()) {
+  if (parts.self.index == 0 && parts.log.live()) {
     hooks.push_back(std::make_unique<LiveHook>(parts.config, parts.data, parts.log));
   }
   // The last one: it takes long, and the others' lines are about the step before it.
-  if (chief && parts.config.eval.every_steps > 0) hooks.push_back(std::make_unique<EvaluationHook>(parts));
+  if (has_data && parts.config.eval.every_steps > 0) hooks.push_back(std::make_unique<EvaluationHook>(parts));
   return hooks;
 }
 

@@ -44,10 +44,12 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
-void Heartbeat::Watch(size_t target) {
+void Heartbeat::Watch(size_t target, RunId run) {
   {
     std::lock_guard<std::mutex> hold(mutex_);
     refused_[target] = RunId();
+    if (target == 0) run_ = run;
+    if (target == 0) term_.store(0);
   }
   silent_beats_[target].store(-static_cast<int>(kFirstBeatPatience / interval_));
 }
@@ -144,6 +146,9 @@ void Heartbeat::Take(size_t target, const wire::Envelope& envelope, net::Message
   workers_.store(static_cast<int>(beat->workers()), std::memory_order_relaxed);
   std::lock_guard<std::mutex> hold(mutex_);
   status_ = beat->status()->str();
+  if (!run_.known() || RunIdOf(envelope) != run_) return;
+  chief_.store(static_cast<int>(beat->chief()), std::memory_order_relaxed);
+  term_.store(beat->term(), std::memory_order_release);
 }
 
 }  // namespace dtrain

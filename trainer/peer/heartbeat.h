@@ -34,7 +34,8 @@ class Heartbeat {
 
   // The target has let this task in: silence counts from now on. A little more is granted at first, because
   // this connection may still be waiting for its next attempt.
-  void Watch(size_t target);
+  // Of `run` is what counts of the chief; for target 0.
+  void Watch(size_t target, RunId run = {});
   // Thread: any. Seconds of silence, to the beat; above detect_s the target is lost. Meant after Watch().
   double SilentSeconds(size_t target) const;
   bool Lost(size_t target) const { return SilentSeconds(target) > detect_s_; }
@@ -42,6 +43,10 @@ class Heartbeat {
   std::string status() const;
   // How many workers ps 0 said last that it has; 0 before it said so. Thread: any.
   int workers() const { return workers_.load(std::memory_order_relaxed); }
+  // Which worker is the chief, and its term, as ps 0 said last in the run that is watched; a term of 0: it
+  // has not said so. Ask for the chief behind a new term. Thread: any.
+  uint32_t term() const { return term_.load(std::memory_order_acquire); }
+  int chief() const { return chief_.load(std::memory_order_relaxed); }
   // Whether the target has said since Watch() that it is of another run than `run`, or has gone back to a
   // checkpoint. Its notice on the main connection may have been lost.
   bool Left(size_t target, RunId run) const;
@@ -78,7 +83,10 @@ class Heartbeat {
   net::Message abort_;
   std::function<void(ExitCode)> on_abort_;
   std::vector<RunId> refused_;  // by target: the run in which it did not know this task
+  RunId run_;                   // that ps 0 is watched in
   std::atomic<int> workers_{0};
+  std::atomic<int> chief_{0};
+  std::atomic<uint32_t> term_{0};
   std::thread thread_;
 };
 

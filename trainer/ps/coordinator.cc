@@ -40,6 +40,7 @@ Coordinator::Coordinator(const Config& config, Membership& members, Outbox& outb
       outbox_(outbox),
       log_(log),
       history_(history),
+      chief_(config, members, history),
       grants_(config.train.steps),
       standings_(members.all().size()),
       begun_(Clock::now()),
@@ -57,10 +58,6 @@ Coordinator::Standing& Coordinator::StandingOf(const Member& member) {
 
 const Coordinator::Standing& Coordinator::StandingOf(const Member& member) const {
   return standings_[static_cast<size_t>(&member - members_.all().data())];
-}
-
-bool Coordinator::IsChief(const Member& member) const {
-  return member.task.role == Role::kWorker && member.task.index == 0;
 }
 
 bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
@@ -136,11 +133,24 @@ int64_t Coordinator::LeastToBegin(TimePoint now) const {
   if (config_.failure.worker_lost == WorkerLost::kWait) {
     return std::max(members_.least_workers(), std::count(history_.here.begin(), history_.here.end(), true));
   }
-  const bool waited_long =
-      others_ready_ != TimePoint() && now - others_ready_ > 2 * Seconds(config_.failure.detect_s);
-  if (waited_long && config_.failure.worker_lost == WorkerLost::kContinue) return 1;
+  if (WaitedLong(now) && config_.failure.worker_lost == WorkerLost::kContinue) return 1;
   if (history_.here.empty()) return members_.least_workers();
   return std::clamp<int64_t>(std::count(history_.here.begin(), history_.here.end(), true), 1, workers);
+}
+
+bool Coordinator::WaitedLong(TimePoint now) const {
+  return others_ready_ != TimePoint() && now - others_ready_ > 2 * Seconds(config_.failure.detect_s);
+}
+
+// Null: none yet. Worker 0 is given some time to come back.
+Member* Coordinator::ChooseChief(TimePoint now) {
+  Member& first = members_.At({Role::kWorker, 0});
+  if (IsReady(first)) return &first;
+  if (!WaitedLong(now)) return nullptr;
+  for (int64_t index = 1; Member* member = members_.Worker(index); ++index) {
+    if (IsReady(*member)) return member;
+  }
+  return nullptr;
 }
 
 void Coordinator::BeginWhenEnoughAreReady() {
@@ -149,13 +159,17 @@ void Coordinator::BeginWhenEnoughAreReady() {
   int64_t workers = 0;
   for (const Member& member : members_.all()) {
     const bool is_ready = IsReady(member), worker = member.task.role == Role::kWorker;
-    if (!is_ready && (!worker || IsChief(member))) return;
+    if (!is_ready && (!worker || chief_.NeedsToBegin(member))) return;
     ready += is_ready ? 1 : 0;
     workers += is_ready && worker ? 1 : 0;
   }
   const TimePoint now = Clock::now();
   if (others_ready_ == TimePoint()) others_ready_ = now;
   if (workers < LeastToBegin(now)) return;
+  Member* const chief = ChooseChief(now);
+  if (chief == nullptr) return;
+  chief_.BeginWith(*chief);
+  if (chief->task.index != 0) log_.Warning("{} is the chief: worker 0 is not here", TaskName(chief->task));
   phase_ = Phase::kInitialising;
   const size_t all = members_.all().size();
   disturbed_ = history_.disturbed || ready < all;
@@ -164,14 +178,13 @@ void Coordinator::BeginWhenEnoughAreReady() {
   for (Member& member : members_.all()) {
     StandingOf(member).takes_part = member.task.role == Role::kWorker && IsReady(member);
   }
-  Member& chief = members_.At({Role::kWorker, 0});
-  SendInitialise(chief, StandingOf(chief).ready_request);
+  SendInitialise(*chief, StandingOf(*chief).ready_request);
 }
 
 void Coordinator::SendInitialise(const Member& member, uint64_t request) {
   StandingOf(member).ready_request = 0;
   outbox_.Send(member.node, request, [&](auto& builder) {
-    return wire::CreateStart(builder, 0, true, 0, 0, 0, false, 0, false, history_.begun);
+    return wire::CreateStart(builder, 0, true, 0, 0, 0, false, 0, false, history_.begun, 0, chief_.term());
   });
 }
 
@@ -207,7 +220,7 @@ void Coordinator::Start(Member& member, uint64_t request) {
     const auto dealt = positions_.dealt == Dealt() ? 0 : builder.CreateString(ToJson(positions_.dealt));
     return wire::CreateStart(builder, steps, false, static_cast<uint64_t>(point.local_step),
                              builder.CreateVector(together), point.clock, point.resume, point.version, false,
-                             false, dealt);
+                             false, dealt, IsChief(member) ? chief_.term() : 0);
   });
 }
 
@@ -268,6 +281,7 @@ void Coordinator::StartAll() {
   phase_ = Phase::kRunning;
   history_.begun = true;
   if (saves_ != nullptr) saves_->Run();
+  if (on_begun_) on_begun_();
   for (Member& other : members_.all()) {
     if (const uint64_t waiting = StandingOf(other).ready_request) Start(other, waiting);
   }
@@ -368,7 +382,7 @@ void Coordinator::OnDone(Member& member, uint64_t request, const wire::Done& don
 }
 
 void Coordinator::AnswerWhenAllDone() {
-  Member& chief = members_.At({Role::kWorker, 0});
+  Member& chief = chief_.member();
   if (const uint64_t waiting = StandingOf(chief).all_done_request) OnWaitAllDone(chief, waiting);
 }
 
@@ -496,6 +510,8 @@ void Coordinator::Complete(RunSummary* summary) const {
 void Coordinator::OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question) {
   Standing& standing = StandingOf(member);
   if (request < standing.end_request) return;  // an old one that came again
+  // It had nothing left to do when the chief was lost.
+  if (IsChief(member) && phase_ == Phase::kRunning && !reported_) return SendBecomeChief(member, request);
   standing.end_request = request;
   if (phase_ == Phase::kEnded) return SendEnd(member);
   if (member.task.role == Role::kPs) desk_.Ask(member, request, question);
@@ -513,6 +529,7 @@ void Coordinator::Left(Member& member) {
   standing.ready = false;
   if (standing.takes_part && begun() && (!standing.done || IsChief(member))) {
     standing.lost = true;
+    chief_lost_ |= IsChief(member);
     standing.lost_at = Clock::now();
     // A chief that comes back knows nothing of its earlier evaluations.
     disturbed_ |= !RoundsWaitForLost(config_) || (IsChief(member) && config_.eval.patience > 0);
@@ -523,6 +540,40 @@ void Coordinator::Left(Member& member) {
   if (phase_ == Phase::kEnded) standing.told = true;
   ServeWaitingSteps();
   AnswerWhenAllDone();
+}
+
+// One that takes part: it is at its steps, or has taken the last and waits.
+Member* Coordinator::Successor() const {
+  return chief_.Successor([this](const Member& member) { return StandingOf(member).takes_part; });
+}
+
+void Coordinator::PassChiefOn() {
+  if (!std::exchange(chief_lost_, false)) return;
+  const TaskId lost = chief_.member().task;
+  Member* const next = phase_ == Phase::kRunning ? Successor() : nullptr;
+  chief_.PassOnTo(next);
+  if (saves_ != nullptr) saves_->ForgetSaver();
+  if (next == nullptr) return;
+  log_.Warning("{} is lost; {} is the chief from now on (term {})", TaskName(lost), TaskName(next->task),
+               chief_.term());
+  reported_ = false;
+  if (saves_ != nullptr) saves_->BeginAnew(all_done_ || stop_signal_ != 0);
+  if (const uint64_t waiting = std::exchange(StandingOf(*next).end_request, 0)) {
+    SendBecomeChief(*next, waiting);
+  }
+}
+
+void Coordinator::SendBecomeChief(const Member& member, uint64_t request) {
+  outbox_.Send(member.node, request,
+               [&](auto& builder) { return wire::CreateBecomeChief(builder, chief_.term()); });
+}
+
+// With failure.worker_lost: continue. The values that the ps have by then may be half of a checkpoint.
+Coordinator::Loss Coordinator::IfChiefIsLost() const {
+  if (phase_ == Phase::kInitialising) {
+    return history_.begun && HasSpareChiefs(config_) ? Loss::kRollsBack : Loss::kEnds;
+  }
+  return Successor() != nullptr ? Loss::kGoesOn : Loss::kEnds;
 }
 
 Coordinator::Loss Coordinator::WhatIfLost(const Member& member) const {
@@ -536,7 +587,7 @@ Coordinator::Loss Coordinator::WhatIfLost(const Member& member) const {
   if (!needed) return Loss::kGoesOn;
   switch (config_.failure.worker_lost) {
     case WorkerLost::kContinue:
-      return IsChief(member) ? Loss::kEnds : Loss::kGoesOn;
+      return IsChief(member) ? IfChiefIsLost() : Loss::kGoesOn;
     case WorkerLost::kWait:
       return Loss::kWaits;
     case WorkerLost::kFail:

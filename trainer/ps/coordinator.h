@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "trainer/config/config.h"
 #include "trainer/data/positions.h"
+#include "trainer/ps/chief_role.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/round_desk.h"
@@ -40,6 +41,8 @@ class Coordinator {
   void set_saves(SaveDesk* saves);
   // The rule begins at the global step of a checkpoint. Set before anything is handled.
   void set_begin_at(std::function<void(int64_t)> begin_at) { begin_at_ = std::move(begin_at); }
+  // Called when the workers are told to start, after a rollback again; may be empty.
+  void set_on_begun(std::function<void()> on_begun) { on_begun_ = std::move(on_begun); }
 
   // One request of the kinds that only ps 0 answers. False: not one of those.
   bool Handle(Member& member, const wire::Envelope& request);
@@ -63,6 +66,13 @@ class Coordinator {
   void EndEarly(std::optional<int64_t> rounds = std::nullopt);
   // A task is gone or replaced: its open steps are granted again.
   void Left(Member& member);
+  // To be called after Left(), when all else that knew the task has forgotten it: where that was the chief,
+  // another one is.
+  void PassChiefOn();
+  bool IsChief(const Member& member) const { return chief_.Is(member); }
+  int chief() const { return chief_.index(); }
+  // 0 until the run has begun.
+  uint32_t term() const { return joining() ? 0 : chief_.term(); }
   // What the loss of this task means for the run now.
   enum class Loss { kEnds, kGoesOn, kWaits, kRollsBack };
   Loss WhatIfLost(const Member& member) const;
@@ -116,6 +126,7 @@ class Coordinator {
   void OnInitialised(Member& member, uint64_t request, const wire::Initialised& done);
   void StartAll();
   void SendInitialise(const Member& member, uint64_t request);
+  void SendBecomeChief(const Member& member, uint64_t request);
   void TakePositions(const wire::Initialised& done);
   void OnSaved(const std::string& error);
   void EndWhenSaved();
@@ -133,6 +144,10 @@ class Coordinator {
 
   void BeginWhenEnoughAreReady();
   int64_t LeastToBegin(TimePoint now) const;
+  bool WaitedLong(TimePoint now) const;
+  Member* ChooseChief(TimePoint now);
+  Member* Successor() const;
+  Loss IfChiefIsLost() const;
   void Start(Member& member, uint64_t request);
   void SendOver(const Member& member, uint64_t request);
   bool ComesTooLate(const Member& member) const;
@@ -145,13 +160,15 @@ class Coordinator {
   bool AllDone() const;
   void AnswerWhenAllDone();
   void Complete(RunSummary* summary) const;
-  bool IsChief(const Member& member) const;
 
   const Config& config_;
   Membership& members_;
   Outbox& outbox_;
   Logger& log_;
   RunHistory& history_;
+  ChiefRole chief_;
+  bool chief_lost_ = false;  // and PassChiefOn() has yet to be called
+  std::function<void()> on_begun_;
   std::function<StartPoint(Member&)> start_point_;
   std::function<void(int64_t)> begin_at_;
   SaveDesk* saves_ = nullptr;

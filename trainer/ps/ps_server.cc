@@ -54,6 +54,7 @@ PsServer::PsServer(const PsTask& task, RunHistory& history, PsSummary* summary)
 
 void PsServer::Coordinate() {
   coordinator_->set_start_point([this](Member& worker) { return rule_->OnStart(worker); });
+  coordinator_->set_on_begun(task_.on_begun);
   coordinator_->set_begin_at([this](int64_t step) { rule_->BeginAt(static_cast<uint64_t>(step)); });
   if (config_.checkpoint.dir.empty()) return;
   saves_ = std::make_unique<SaveDesk>(SaveDesk::Parts{config_, members_, outbox_, *rule_, *keeper_, history_,
@@ -144,13 +145,13 @@ void PsServer::SendAway(const std::string& why) {
 void PsServer::OnLoss(Member& member, const std::string& why) {
   using Loss = Coordinator::Loss;
   const Loss loss = coordinator_ ? coordinator_->WhatIfLost(member) : Loss::kGoesOn;
-  const bool chief = member.task.role == Role::kWorker && member.task.index == 0;
   if (loss == Loss::kRollsBack) RollBack(why);
   if (loss == Loss::kEnds) {
     if (member.task.role == Role::kPs) throw PeerLost("{}. Look at its log.", why);
-    throw PeerLost(
-        "{}; {}. Look at its log.", why,
-        chief ? "the run cannot go on without its chief, worker 0" : "failure.worker_lost is fail");
+    throw PeerLost("{}; {}. Look at its log.", why,
+                   config_.failure.worker_lost == WorkerLost::kFail
+                       ? "failure.worker_lost is fail"
+                       : "it was the chief, and no other worker can take its place");
   }
   if (loss == Loss::kWaits) {
     log_.Warning("{}; the run waits for it up to {} s (failure.wait_s)", why, config_.failure.wait_s);
@@ -167,6 +168,7 @@ void PsServer::Forget(Member& member) {
   outbox_.DropLate(member.node);
   members_.Remove(member);
   rule_->Lost(member);
+  if (coordinator_) coordinator_->PassChiefOn();
   if (member.task.role == Role::kWorker) slow_workers_.Forget(member.task.index);
   if (member.task.role == Role::kPs) ForgetWorkers();
 }
@@ -287,16 +289,20 @@ void PsServer::OnRestore(Member& member, uint64_t request, const wire::Restore& 
   const net::TensorView values = net::Tensor(message, restore);
   const bool sum_fits =
       restore.checksum() == 0 || restore.checksum() == net::PayloadChecksum(values.data, values.size);
-  const bool chief = member.task.role == Role::kWorker && member.task.index == 0;
-  if (!chief || !sum_fits || !shard_.Fits(restore.slot(), restore.first(), values.size)) {
+  if (!MayInitialise(member) || !sum_fits || !shard_.Fits(restore.slot(), restore.first(), values.size)) {
     return outbox_.Refuse(member.node, request, Reason::BadRequest, "these restored values do not fit here");
   }
   shard_.Restore(restore.slot(), static_cast<int64_t>(restore.first()), values);
   outbox_.Ack(member.node, request);
 }
 
+// In a run epoch only one worker is told to, and only ps 0 knows which.
+bool PsServer::MayInitialise(const Member& member) const {
+  return coordinator_ ? coordinator_->IsChief(member) : member.task.role == Role::kWorker;
+}
+
 void PsServer::OnInitialise(const Member& member, uint64_t request, const wire::Initialise& initialise) {
-  if (member.task.role != Role::kWorker || member.task.index != 0) return;
+  if (!MayInitialise(member)) return;
   if (initialise.restored() && initialise.version() >> 62 == 0) {
     shard_.SetRestored(initialise.version());
   } else {
@@ -337,6 +343,7 @@ void PsServer::OnHello(net::NodeId from, const wire::Hello& hello) {
   // What it had open before this Hello.
   if (coordinator_ && (decision.replaced || was_here)) coordinator_->Left(member);
   rule_->Lost(member);
+  if (coordinator_) coordinator_->PassChiefOn();
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
   outbox_.Send(from, 0, [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms); });
 }
@@ -367,7 +374,9 @@ void PsServer::OnHeartbeat(const Member& member, net::NodeId from, const wire::H
   outbox_.Send(from, 0, [&](auto& builder) {
     return wire::CreateHeartbeat(builder, builder.CreateString("serve"), shard_.version(0),
                                  builder.CreateString(status), static_cast<uint32_t>(workers), 0, 0,
-                                 coordinator_ ? coordinator_->stop_signal() : 0);
+                                 coordinator_ ? coordinator_->stop_signal() : 0,
+                                 coordinator_ ? static_cast<uint32_t>(coordinator_->chief()) : 0,
+                                 coordinator_ ? coordinator_->term() : 0);
   });
 }
 
@@ -466,7 +475,10 @@ void PsServer::OnAbort(Member& member, const wire::Abort& abort) {
   const std::string text = AbortText(config_.cluster, abort);
   const bool of_run = abort.exit_code() == static_cast<int>(ExitCode::kDiverged);
   if (of_run || !coordinator_ || coordinator_->starting()) throw PeerLost("{}", text);
-  if (coordinator_->WhatIfLost(member) == Coordinator::Loss::kEnds) throw PeerLost("{}", text);
+  const Coordinator::Loss loss = coordinator_->WhatIfLost(member);
+  // What keeps one chief from restoring keeps the next one.
+  const bool no_start = member.task.role == Role::kWorker && loss == Coordinator::Loss::kRollsBack;
+  if (no_start || loss == Coordinator::Loss::kEnds) throw PeerLost("{}", text);
   OnLoss(member, fmt::format("{} ended with exit code {}: {}", members_.NameOf(member), abort.exit_code(),
                              ShortText(abort.text()->str())));
 }

@@ -59,6 +59,7 @@ class PsServer {
   void WatchPace(const Member& member, const wire::Heartbeat& beat);
   bool HandleSaver(net::NodeId from, const wire::Envelope& envelope);
   void OnRestore(Member& member, uint64_t request, const wire::Restore& restore, const net::Message& message);
+  bool MayInitialise(const Member& member) const;
   void OnInitialise(const Member& member, uint64_t request, const wire::Initialise& initialise);
   void OnStop(const Member& member, const wire::Stop& stop);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);

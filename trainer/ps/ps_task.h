@@ -24,6 +24,7 @@ struct PsTask {
   Logger& log;
   std::function<void(TaskId)> on_lost;     // called with each task that is given up; may be empty
   std::function<void(ExitCode)> on_abort;  // of a ps i > 0: the run has failed or was stopped; may be empty
+  std::function<void()> on_begun;          // of ps 0: called when the workers start; may be empty
   const StopRequest* stop = nullptr;       // null: nobody asks this task to stop
 };
 

@@ -27,6 +27,8 @@ struct RunHistory {
   TimePoint lost_since;        // when no step was applied any more; unset: nothing is lost
   std::vector<bool> here;      // by worker: took part then; empty: not known
   bool disturbed = false;      // its weights are not those of an undisturbed run
+  int chief = 0;               // index of the worker that is the chief
+  uint32_t term = 0;           // counts the chiefs, from 1; 0: it has not begun
   uint64_t last_save = 0;      // number of the latest checkpoint that was ordered
   std::string checkpoint;      // path of the newest complete one; empty: none yet
 };

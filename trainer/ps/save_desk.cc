@@ -7,6 +7,7 @@ namespace {
 
 // How often a ps that has not answered is asked again for its cut.
 constexpr milliseconds kAskAgain{100};
+constexpr char kOtherTerm[] = "it is not the chief any more, or not yet";
 
 Clock::duration Every(const CheckpointConfig& config) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(config.every_secs));
@@ -25,6 +26,16 @@ void SaveDesk::Ask(bool stays) {
   asked_ = true;
   stays_ |= stays;
   if (phase_ == Phase::kIdle) Begin();
+}
+
+void SaveDesk::BeginAnew(bool stays) {
+  if (phase_ == Phase::kWriting) {
+    parts_.log.Warning("the checkpoint of global step {} is dropped: its writer is lost", step_);
+    DropCuts();
+    phase_ = Phase::kIdle;
+  }
+  if (phase_ == Phase::kIdle) return Ask(stays);
+  stays_ |= stays;  // the one that is being cut will be the new chief's
 }
 
 void SaveDesk::Begin() {
@@ -84,6 +95,9 @@ void SaveDesk::SendOrder() {
 }
 
 void SaveDesk::OnAskSave(net::NodeId from, uint64_t request, const wire::AskSave& question) {
+  if (question.term() != parts_.history.term) {
+    return parts_.outbox.Refuse(from, request, wire::Reason::BadRequest, kOtherTerm);
+  }
   saver_ = from;
   saver_request_ = request;
   const bool of_this = phase_ == Phase::kWriting && question.handled() == parts_.history.last_save;
@@ -93,14 +107,16 @@ void SaveDesk::OnAskSave(net::NodeId from, uint64_t request, const wire::AskSave
 }
 
 void SaveDesk::OnConfirm(net::NodeId from, uint64_t request, const wire::ConfirmSave& question) {
+  if (question.term() != parts_.history.term) {
+    return parts_.outbox.Refuse(from, request, wire::Reason::BadRequest, kOtherTerm);
+  }
   if (phase_ == Phase::kWriting && question.number() == parts_.history.last_save) {
     return parts_.outbox.Ack(from, request);
   }
   parts_.outbox.Refuse(from, request, wire::Reason::BadRequest, "this checkpoint is not wanted any more");
 }
 
-void SaveDesk::End(const std::string& path, const std::string& error) {
-  phase_ = Phase::kIdle;
+void SaveDesk::DropCuts() {
   parts_.keeper.Drop(parts_.history.last_save);
   for (size_t ps = 1; ps < kept_.size(); ++ps) {
     const Member& member = parts_.members.At({Role::kPs, static_cast<int>(ps)});
@@ -108,6 +124,11 @@ void SaveDesk::End(const std::string& path, const std::string& error) {
       return wire::CreateCut(builder, parts_.history.last_save, 0, true, 0);
     });
   }
+}
+
+void SaveDesk::End(const std::string& path, const std::string& error) {
+  phase_ = Phase::kIdle;
+  DropCuts();
   next_due_ = Clock::now() + Every(parts_.config.checkpoint);
   if (path.empty()) {
     parts_.log.Error("the checkpoint of global step {} could not be written: {}", step_, error);

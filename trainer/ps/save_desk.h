@@ -46,6 +46,10 @@ class SaveDesk {
   void Close() { running_ = false; }
   // A checkpoint of this moment, or the earliest possible. `stays`: nothing more is to be applied behind it.
   void Ask(bool stays);
+  // The chief is lost, and what its saver still says does not count.
+  void ForgetSaver() { saver_ = 0; }
+  // A chief by fail-over begins with a checkpoint of its own. What the one before was writing is dropped.
+  void BeginAnew(bool stays);
   // An update was applied.
   void OnStep() {
     const int64_t every = parts_.config.checkpoint.every_steps;
@@ -70,6 +74,7 @@ class SaveDesk {
   void AskForCuts(TimePoint now);
   void GoOnWhenAllAreKept();
   void SendOrder();
+  void DropCuts();
   void End(const std::string& path, const std::string& error);
 
   const Parts parts_;

@@ -91,6 +91,19 @@ class RawWorker {
     }
     return nullptr;
   }
+  // What the ps says to a heartbeat; null when nothing comes. Anything else on the way is dropped.
+  const wire::Heartbeat* Beat() {
+    Send(0, [](auto& builder) {
+      return wire::CreateHeartbeat(builder, builder.CreateString("step"), 0, builder.CreateString(""));
+    });
+    const TimePoint deadline = Clock::now() + kPatience;
+    net::NodeId from = 0;
+    while (channel_->Receive(deadline, &from, &message_) == net::ReceiveResult::kMessage) {
+      const wire::Envelope* envelope = net::Decode(message_);
+      if (envelope != nullptr && envelope->body_as_Heartbeat()) return envelope->body_as_Heartbeat();
+    }
+    return nullptr;
+  }
   template <typename Table>
   const Table* Expect() {
     const wire::Envelope* envelope = Receive();

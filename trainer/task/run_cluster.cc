@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-// What the threads of a cluster leave: the chief's summary, or why the run failed.
+// What the threads of a cluster leave: ps 0's summary, or why the run failed.
 struct Outcome {
   std::mutex mutex;
   RunSummary summary;
@@ -33,7 +33,7 @@ void RunOne(const Config& config, TaskId task, net::Transport& transport, const 
   Logger log(TaskName(task), log_options);
   try {
     RunSummary summary = RunTask(config, task, transport, log, options);
-    if (task.role != Role::kWorker || task.index != 0) return;
+    if (task.role != Role::kPs || task.index != 0) return;
     std::lock_guard<std::mutex> hold(outcome->mutex);
     outcome->summary = std::move(summary);
   } catch (const std::exception& error) {
@@ -44,8 +44,7 @@ void RunOne(const Config& config, TaskId task, net::Transport& transport, const 
 
 // A divergence ends the run, whoever sees it.
 Outcome::Blame BlameOf(const Config& config, TaskId task, const std::exception_ptr& error) {
-  const bool expendable =
-      task.role == Role::kWorker && task.index > 0 && config.failure.worker_lost == WorkerLost::kContinue;
+  const bool expendable = task.role == Role::kWorker && IsExpendable(config, task.index);
   try {
     std::rethrow_exception(error);
   } catch (const Failure& failure) {
@@ -83,7 +82,8 @@ RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, cons
   start(Role::kPs, config.cluster.ps.size());
   start(Role::kWorker, config.cluster.worker.size());
   for (std::thread& thread : threads) thread.join();
-  const bool done = outcome.summary.status == "done" || outcome.summary.status == "already_done";  // without the task that failed
+  const bool done = outcome.summary.status == "done" ||
+                    outcome.summary.status == "already_done";  // without the task that failed
   if (outcome.cause != nullptr && !done) std::rethrow_exception(outcome.cause);
   return outcome.summary;
 }

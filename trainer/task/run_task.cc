@@ -82,12 +82,11 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   if (task.role == Role::kPs) {
     Listen(config, task, options, *channel, log);
     PsRun run({config, task, layout, *channel, transport, hooks, log, options.on_lost, options.on_abort,
-               options.stop});
+               options.on_begun, options.stop});
     summary = RunOrAbort(run);
   } else {
     HookList more_hooks = options.more_hooks ? options.more_hooks(task) : HookList();
     Worker worker(config, task, layout, *channel, transport, hooks, log, std::move(more_hooks));
-    worker.set_on_begun(options.on_begun);
     worker.set_on_lost(options.on_lost);
     worker.set_stop(options.stop);
     worker.set_on_abort(options.on_abort);

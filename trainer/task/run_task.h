@@ -20,7 +20,7 @@ namespace dtrain {
 struct TaskOptions {
   int listening_fd = -1;            // a TCP socket that already listens, used in place of the spec's address
   int64_t started_nanos = 0;        // wall clock at exec, for startup_s
-  std::function<void()> on_begun;   // a worker's: called when it has its first weights
+  std::function<void()> on_begun;   // of ps 0: called when the workers are told to start
   ExitHooks* exit_hooks = nullptr;  // where tasks register what they gather in memory; null: nowhere
   HookFactory more_hooks;           // of a worker, for tests; empty: none
   std::function<void(TaskId)> on_lost;  // called when this task gives another one up; empty: nobody

@@ -100,7 +100,7 @@ void PsClient::Join() {
   }
   run_ = flows_[0].registration->run();
   joined_ = true;
-  for (size_t ps = 0; ps < ps_count(); ++ps) heartbeat_->Watch(ps);
+  for (size_t ps = 0; ps < ps_count(); ++ps) heartbeat_->Watch(ps, run_);
 }
 
 // All have answered, but for different runs: ps 0 was restarted meanwhile.
@@ -360,6 +360,7 @@ void PsClient::OnQuiet(bool patient, const char* what) {
     }
     link.OnQuiet(now);
   }
+  if (on_quiet_) on_quiet_();
   if (running_ || now < next_status_) return;
   next_status_ = now + kStatusEvery;
   const std::string status = heartbeat_->status();

@@ -112,6 +112,11 @@ class PsClient {
   int64_t too_late() const { return too_late_; }
   // How many workers ps 0 said last that it has; 0 before it said so.
   int workers_here() const { return heartbeat_->workers(); }
+  // Which worker is the chief, and its term, as ps 0 said last; see Heartbeat.
+  int chief() const { return heartbeat_->chief(); }
+  uint32_t term() const { return heartbeat_->term(); }
+  // Called now and then in a wait in which nothing arrives; may be empty.
+  void set_on_quiet(std::function<void()> on_quiet) { on_quiet_ = std::move(on_quiet); }
   // The run has started: from now on a ps that does not know this task is lost.
   void Started() {
     running_ = started_once_ = true;
@@ -197,6 +202,7 @@ class PsClient {
   bool started_once_ = false;
   TimePoint returns_since_ = TimePoint::max();  // when a started task lost a ps; otherwise the far future
   std::function<void(TaskId)> on_lost_;
+  std::function<void()> on_quiet_;
   TimePoint next_status_;
 };
 

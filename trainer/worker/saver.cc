@@ -35,11 +35,12 @@ std::string ChoiceText(const char* key, const Config& config) {
 }  // namespace
 
 Saver::Saver(const Config& config, const Layout& layout, CheckpointDirectory& directory,
-             net::Transport& transport, RunId run, Logger& log)
+             net::Transport& transport, RunId run, uint32_t term, Logger& log)
     : config_(config),
       layout_(layout),
       directory_(directory),
       run_(run),
+      term_(term),
       log_(log),
       slots_(SlotNames(config)),
       channel_(transport.NewChannel()),
@@ -103,7 +104,8 @@ Saver::Order Saver::WaitForOrder(const Outcome& last) {
   while (true) {
     const milliseconds patience = Send(0, ++request, [&](auto& builder) {
       const auto path = last.path.empty() ? 0 : builder.CreateString(last.path);
-      return wire::CreateAskSave(builder, 1, last.number, path, builder.CreateString(ShortText(last.error)));
+      return wire::CreateAskSave(builder, term_, last.number, path,
+                                 builder.CreateString(ShortText(last.error)));
     });
     size_t ps = 0;
     net::Message message;
@@ -202,7 +204,8 @@ net::Message Saver::ReadPiece(const Order& order, size_t ps, int64_t first, int6
 void Saver::Confirm(const Order& order) {
   const TimePoint begun = Clock::now();
   while (SecondsSince(begun) * 1000 < static_cast<double>(config_.net.timeout_ms)) {
-    Send(0, order.number, [&](auto& builder) { return wire::CreateConfirmSave(builder, order.number, 1); });
+    Send(0, order.number,
+         [&](auto& builder) { return wire::CreateConfirmSave(builder, order.number, term_); });
     size_t ps = 0;
     net::Message message;
     while (Receive(kAskAgain, &ps, &message)) {

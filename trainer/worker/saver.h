@@ -1,7 +1,7 @@
 // Saver: writes the run's checkpoints to the chief's disk, on a thread of its own while the chief trains. It
 // asks ps 0 for orders, reads every ps's range piece by piece, of which it holds a few MiB at a time, and
 // gives the checkpoint its name when ps 0 has confirmed the order.
-// Messages: docs/wire.md, Checkpoints. Owner: Worker, for one run epoch.
+// Messages: docs/wire.md, Checkpoints. Owner: Worker, for one run epoch and one term.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,15 @@ namespace dtrain {
 
 class Saver {
  public:
-  // `directory` is prepared, and outlives this, as all do.
+  // `directory` is prepared, and outlives this, as all do. `term`: of the chief.
   Saver(const Config& config, const Layout& layout, CheckpointDirectory& directory, net::Transport& transport,
-        RunId run, Logger& log);
+        RunId run, uint32_t term, Logger& log);
   ~Saver();  // what is not complete is removed
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
   RunId run() const { return run_; }
+  uint32_t term() const { return term_; }
 
  private:
   // Thrown where the run goes on without this saver.
@@ -64,6 +65,7 @@ class Saver {
   const Layout& layout_;
   CheckpointDirectory& directory_;
   const RunId run_;
+  const uint32_t term_;
   Logger& log_;
   const std::vector<std::string> slots_;  // the optimizer's
   std::unique_ptr<net::Channel> channel_;

@@ -51,6 +51,7 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Cha
   for (int64_t i = 0; i < config.train.in_flight + 1; ++i) {
     buffers_.emplace_back(static_cast<size_t>(layout.size) * sizeof(float));
   }
+  client_.set_on_quiet([this] { LookAtRole(); });
 }
 
 RunSummary Worker::Run() {
@@ -73,6 +74,7 @@ RunSummary Worker::RunOnce() {
   if (activity_.leaving()) Leave();
   if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) own_evaluation_ = Evaluate();
   SayDone();
+  LookAtRole();
   if (chief()) ReportAsChief();
   return WaitForEnd();
 }
@@ -100,10 +102,7 @@ void Worker::OpenSource() {
     log_.Info("all batches come from {}", TaskNameAndAddress(config_.cluster, {Role::kWorker, 0}));
     return;
   }
-  if (chief() && !config_.checkpoint.dir.empty()) {
-    checkpoints_ = std::make_unique<CheckpointDirectory>(config_.checkpoint.dir);
-    checkpoints_->Prepare();
-  }
+  if (self_.index == 0) OpenCheckpoints();  // before the start, so that what is wrong with it shows there
   data_ = LoadData(config_);
   if (!data_.class_names.empty()) log_.Info("{}", ClassNamesText(data_.class_names));
   source_ =
@@ -126,13 +125,9 @@ void Worker::Start() {
   Load();
   activity_.what = "wait";
   const PsClient::Entry entry = WaitForStart();
-  if (!came_too_late_) {
-    StartSaver();
-    client_.Enter(parameters_.data(), entry);
-  }
+  if (!came_too_late_) client_.Enter(parameters_.data(), entry);
   client_.Started();
   ended_early_ = false;
-  if (on_begun_) std::exchange(on_begun_, nullptr)();
 }
 
 PsClient::Entry Worker::WaitForStart() {
@@ -144,7 +139,12 @@ PsClient::Entry Worker::WaitForStart() {
   });
   const wire::Start* start = answer.body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
-  if (start->initialise()) start = &FillModel(start->again());
+  if (start->initialise()) {
+    TakeRole(start->term());
+    start = &FillModel(start->again());
+  }
+  TakeRole(start->term());
+  seen_term_ = 0;  // a later term may have been seen before this, and is to be looked at again
   PsClient::Entry entry{{}, start->clock(), start->resume(), start->version()};
   if (start->workers() != nullptr) entry.together.assign(start->workers()->begin(), start->workers()->end());
   came_too_late_ = start->over();
@@ -174,7 +174,6 @@ const wire::Start& Worker::FillModel(bool again) {
   ModelStart model(config_, layout_, client_, checkpoints_.get(), log_);
   const StartedFrom from = model.Fill(again, data_.train->rows());
   if (feeder_) feeder_->Deal(from.positions.dealt);
-  StartSaver();
   const wire::Start* start =
       client_
           .Call(0, true, "the first checkpoint",
@@ -188,16 +187,38 @@ const wire::Start& Worker::FillModel(bool again) {
   return *start;
 }
 
-void Worker::StartSaver() {
-  if (checkpoints_ == nullptr || (saver_ != nullptr && saver_->run() == client_.run())) return;
-  saver_.reset();  // of the run epoch before
-  saver_ = std::make_unique<Saver>(config_, layout_, *checkpoints_, transport_, client_.run(), log_);
+void Worker::OpenCheckpoints() {
+  if (checkpoints_ != nullptr || config_.checkpoint.dir.empty()) return;
+  checkpoints_ = std::make_unique<CheckpointDirectory>(config_.checkpoint.dir);
+  checkpoints_->Prepare();
+}
+
+// ps 0 says of which term this worker is the chief; 0: it is not.
+void Worker::TakeRole(uint32_t term) {
+  if (term > 1 && term != term_) log_.Info("is the chief from now on (term {})", term);
+  term_ = term;
+  const bool has_saver = saver_ != nullptr && saver_->run() == client_.run() && saver_->term() == term;
+  if (has_saver && term > 0) return;
+  saver_.reset();
+  if (term == 0) return;
+  OpenCheckpoints();
+  if (checkpoints_ == nullptr) return;
+  saver_ = std::make_unique<Saver>(config_, layout_, *checkpoints_, transport_, client_.run(), term, log_);
+}
+
+// Whether the chief was lost meanwhile, and this worker is it now.
+void Worker::LookAtRole() {
+  const uint32_t term = client_.term();
+  if (term == seen_term_) return;
+  seen_term_ = term;
+  if (term > term_ && client_.chief() == self_.index) TakeRole(term);
 }
 
 void Worker::Train() {
   activity_.what = "step";
   if (first_step_nanos_ == 0) first_step_nanos_ = WallNanos();
   StepView view{self_, layout_, *source_, times_, parameters_.data()};
+  view.chief = chief();
   view.local_step = local_step_;
   view.global_step = client_.global_step();
   for (const auto& hook : hooks_) hook->Begin(view);
@@ -283,10 +304,12 @@ void Worker::AfterStep(StepView& view) {
   ++local_step_;
   if (feeder_) feeder_->CheckAlive();
   activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
+  LookAtRole();
   if (!hooks_.empty()) {
     HookRequests requests;
     view.global_step = client_.global_step();
     view.workers_here = client_.workers_here();
+    view.chief = chief();
     for (const auto& hook : hooks_) hook->AfterStep(view, &requests);
     if (!requests.end_run.empty()) EndRunEarly(requests.end_run);
     times_.Mark(StepPart::kHooks, Clock::now());
@@ -422,7 +445,13 @@ void Worker::Leave() {
 }
 
 RunSummary Worker::WaitForEnd() {
-  const wire::End* end = client_.Call(0, true, "the end", kWaitEnd).body_as_End();
+  const wire::Envelope* answer = &client_.Call(0, true, "the end", kWaitEnd);
+  while (const wire::BecomeChief* role = answer->body_as_BecomeChief()) {
+    TakeRole(role->term());
+    ReportAsChief();
+    answer = &client_.Call(0, true, "the end", kWaitEnd);
+  }
+  const wire::End* end = answer->body_as_End();
   RunSummary summary;
   if (end == nullptr || !FromWireJson(end->json()->str(), &summary)) {
     throw Failure(ExitCode::kInternal, "ps 0 ended the run with a summary that cannot be read");

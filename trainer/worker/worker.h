@@ -1,5 +1,6 @@
 // Worker: one worker of a run: reads batches, computes gradients, exchanges them for new weights, evaluates.
-// Worker 0 is the chief: it has the weights initialised and reports the run's results.
+// One is the chief: it has the weights initialised or restored, writes the checkpoints, evaluates and reports
+// the run's results. That is worker 0, or another one when ps 0 says so.
 // Thread: the caller's; heartbeats have their own.
 #pragma once
 
@@ -38,8 +39,6 @@ class Worker {
   Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
          net::Transport& transport, ExitHooks& exit_hooks, Logger& log, HookList more_hooks = {});
 
-  // Called once this worker has its first weights; may be empty.
-  void set_on_begun(std::function<void()> on_begun) { on_begun_ = std::move(on_begun); }
   // Worker 0, with data.split: feed: it serves the others their batches through `channel`, which is bound.
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) { feed_channel_ = std::move(channel); }
   // Called when ps 0 is given up.
@@ -61,7 +60,9 @@ class Worker {
   void Start();
   PsClient::Entry WaitForStart();
   const wire::Start& FillModel(bool again);
-  void StartSaver();
+  void OpenCheckpoints();
+  void TakeRole(uint32_t term);
+  void LookAtRole();
   void TakeUpData(const flatbuffers::String* dealt);
   void Train();
   void TakeSteps(StepView& view);
@@ -79,7 +80,7 @@ class Worker {
   [[noreturn]] void Leave();
   WorkerFigures Figures();
   double RecentLoss() const;
-  bool chief() const { return self_.index == 0; }
+  bool chief() const { return term_ > 0; }
 
   const Config& config_;
   const TaskId self_;
@@ -88,7 +89,6 @@ class Worker {
   net::Transport& transport_;
   ExitHooks& exit_hooks_;
   Logger& log_;
-  std::function<void()> on_begun_;
   Activity activity_;
   PsClient client_;
   LoadedData data_;
@@ -105,8 +105,10 @@ class Worker {
   HookList more_hooks_;
   HookList hooks_;
   StepTimes times_;
+  uint32_t term_ = 0;                                 // of its role as the chief; 0: it is not
+  uint32_t seen_term_ = 0;                            // that ps 0 said last of any chief
   std::unique_ptr<CheckpointDirectory> checkpoints_;  // of the chief, with checkpoint.dir
-  std::unique_ptr<Saver> saver_;                      // while it is the chief of a run epoch
+  std::unique_ptr<Saver> saver_;                      // while it is the chief, for one term in one run epoch
   bool ended_early_ = false;                          // by a hook of this worker
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
