@@ -100,7 +100,8 @@ void Worker::OpenSource() {
     log_.Info("all batches come from {}", TaskNameAndAddress(config_.cluster, {Role::kWorker, 0}));
     return;
   }
-  if (chief() && !config_.checkpoint.dir.empty()) {
+  const bool writes = config_.checkpoint.writer == CheckpointWriter::kChief;
+  if (chief() && writes && !config_.checkpoint.dir.empty()) {
     checkpoints_ = std::make_unique<CheckpointDirectory>(config_.checkpoint.dir);
     checkpoints_->Prepare();
   }

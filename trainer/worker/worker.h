@@ -105,7 +105,7 @@ class Worker {
   HookList more_hooks_;
   HookList hooks_;
   StepTimes times_;
-  std::unique_ptr<CheckpointDirectory> checkpoints_;  // of the chief, with checkpoint.dir
+  std::unique_ptr<CheckpointDirectory> checkpoints_;  // of the chief that writes, with checkpoint.dir
   std::unique_ptr<Saver> saver_;                      // while it is the chief of a run epoch
   bool ended_early_ = false;                          // by a hook of this worker
   std::optional<Evaluation> own_evaluation_;
