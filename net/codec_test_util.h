@@ -54,13 +54,13 @@ inline void AddCheckpointMessages(Encoder& encoder, std::vector<Message>* all) {
   const auto add = [all](Message message) { all->push_back(std::move(message)); };
   add(encoder.Restore(e, {1, 4, 80}, Lent(Ramp(7))));
   add(encoder.Finish(e, wire::CreateLoadDirect(encoder.Begin(), "step-000001000")));
-  add(encoder.Finish(e, wire::CreateLoadedDirect(encoder.Begin(), "no such file")));
+  add(encoder.Finish(e, wire::CreateLoadedDirect(encoder.Begin(), "no such file", true, 1000, "{}")));
   add(encoder.Finish(e, wire::CreateListCheckpoints(encoder.Begin())));
   auto& b = encoder.Begin();
   const std::vector<flatbuffers::Offset<flatbuffers::String>> names = {b.CreateString("step-000001000"),
                                                                        b.CreateString("step-000000000")};
-  add(encoder.Finish(e, wire::CreateCheckpointsDirect(b, &names)));
-  add(encoder.Finish(e, wire::CreateCut(encoder.Begin(), 3, 12, true, 1000)));
+  add(encoder.Finish(e, wire::CreateCheckpointsDirect(b, &names, &names)));
+  add(encoder.Finish(e, wire::CreateCut(encoder.Begin(), 3, 12, true, 1000, true)));
   const std::vector<uint64_t> checksums = {5, 6};
   add(encoder.Finish(e, wire::CreateCutStateDirect(encoder.Begin(), 3, true, "disk full", &checksums)));
   add(encoder.Finish(e, wire::CreateAskSaveDirect(encoder.Begin(), 1, 2, "run/ckpt/step-7", "disk full")));
@@ -141,6 +141,13 @@ inline uint64_t Walk(const flatbuffers::Vector<const wire::Exchange*>* exchanges
 
 inline uint64_t Walk(const flatbuffers::String* text) { return text == nullptr ? 0 : Walk(*text); }
 
+inline uint64_t Walk(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* texts) {
+  uint64_t sum = 0;
+  if (texts == nullptr) return sum;
+  for (const flatbuffers::String* text : *texts) sum += Walk(text);
+  return sum;
+}
+
 // The messages about checkpoints.
 inline uint64_t WalkCheckpoint(const Message& message, const wire::Envelope& e) {
   switch (e.body_type()) {
@@ -151,13 +158,9 @@ inline uint64_t WalkCheckpoint(const Message& message, const wire::Envelope& e) 
     case wire::Body::Load:
       return Walk(e.body_as_Load()->name());
     case wire::Body::Loaded:
-      return Walk(e.body_as_Loaded()->error());
-    case wire::Body::Checkpoints: {
-      uint64_t sum = 0;
-      if (e.body_as_Checkpoints()->names() == nullptr) return sum;
-      for (const flatbuffers::String* name : *e.body_as_Checkpoints()->names()) sum += Walk(name);
-      return sum;
-    }
+      return Walk(e.body_as_Loaded()->error()) + Walk(e.body_as_Loaded()->positions());
+    case wire::Body::Checkpoints:
+      return Walk(e.body_as_Checkpoints()->names()) + Walk(e.body_as_Checkpoints()->unreadable());
     case wire::Body::CutState:
       return Walk(e.body_as_CutState()->error()) + Walk(e.body_as_CutState()->checksums());
     case wire::Body::AskSave:

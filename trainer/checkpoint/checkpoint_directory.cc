@@ -147,8 +147,8 @@ void CheckpointDirectory::MakeRoom(const std::string& name) const {
 
 void CheckpointDirectory::Abandon(const std::string& temporary) {
   const auto save = saves_.find(temporary);
-  DT_CHECK(save != saves_.end(), temporary);
-  std::error_code ignored;  // the next Prepare() tries again
+  if (save == saves_.end()) return;  // it has its name
+  std::error_code ignored;           // the next Prepare() tries again
   fs::remove_all(temporary, ignored);
   saves_.erase(save);
 }

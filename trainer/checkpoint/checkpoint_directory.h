@@ -46,7 +46,7 @@ class CheckpointDirectory {
   void Seal(const std::string& temporary, Manifest manifest, const std::string& config);
   // Gives it its name; its path. One of the same name makes room and stays complete.
   std::string Publish(const std::string& temporary);
-  // In place of Publish(), at any time after BeginSave(): removes it. Never throws.
+  // At any time after BeginSave(): removes it, unless it is published. Never throws.
   void Abandon(const std::string& temporary);
 
   // Removes all complete ones but the newest `keep` and the one named `stays`. What has no readable manifest

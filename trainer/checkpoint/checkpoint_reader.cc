@@ -46,10 +46,14 @@ void CheckpointReader::OpenShards() {
   }
 }
 
-void CheckpointReader::Verify() {
+void CheckpointReader::VerifyFrame() {
   Config();
+  for (size_t shard = 0; shard < shards_.size(); ++shard) VerifyHeader(shard);
+}
+
+void CheckpointReader::Verify() {
+  VerifyFrame();
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
-    VerifyHeader(shard);
     for (size_t piece = 0; piece < manifest_.shards[shard].pieces.size(); ++piece) Load(shard, piece);
   }
 }

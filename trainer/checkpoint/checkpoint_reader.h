@@ -27,6 +27,8 @@ class CheckpointReader {
 
   // Reads every byte of every file.
   void Verify();
+  // Of that only what is in no piece: config.yaml and the headers. For one who reads pieces that it needs.
+  void VerifyFrame();
   // The effective YAML of the run that wrote it.
   std::string Config() const;
 

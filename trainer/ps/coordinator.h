@@ -72,7 +72,7 @@ class Coordinator {
   bool IsChief(const Member& member) const { return chief_.Is(member); }
   int chief() const { return chief_.index(); }
   // 0 until the run has begun.
-  uint32_t term() const { return joining() ? 0 : chief_.term(); }
+  uint32_t term() const { return phase_ == Phase::kJoining ? 0 : chief_.term(); }
   // What the loss of this task means for the run now.
   enum class Loss { kEnds, kGoesOn, kWaits, kRollsBack };
   Loss WhatIfLost(const Member& member) const;

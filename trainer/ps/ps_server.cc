@@ -8,6 +8,7 @@
 #include "trainer/model/blocks.h"
 #include "trainer/model/finite.h"
 #include "trainer/peer/abort.h"
+#include "trainer/peer/this_host.h"
 
 namespace dtrain {
 namespace {
@@ -19,6 +20,13 @@ using wire::Reason;
 constexpr int kMessagesPerTick = 256;
 // Until weights are tried again that a full queue did not take.
 constexpr milliseconds kLateTick{1};
+// Until it is looked again how far a checkpoint is that is written here.
+constexpr milliseconds kSavingTick{5};
+// What a peer says of a step is bounded.
+constexpr uint64_t kMostSteps = (uint64_t{1} << 62) - 1;
+// Of a directory's checkpoints.
+constexpr size_t kMostNames = 1000;
+constexpr size_t kLongestLine = 400;
 constexpr int kRefusalsLogged = 20;
 constexpr char kNotInitialised[] = "a pull before the initial values";
 constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
@@ -49,7 +57,22 @@ PsServer::PsServer(const PsTask& task, RunHistory& history, PsSummary* summary)
   rule_ = MakeUpdateRule(
       {config_, shard_, members_, outbox_, coordinator_.get(), [this] { uplink_->AskForEnd(); }});
   keeper_ = std::make_unique<CutKeeper>(config_, shard_, *rule_, outbox_, [this] { OnKept(); });
+  WriteTogether();
   coordinator_ ? Coordinate() : void(uplink_ = std::make_unique<Uplink>(task_, activity_, *rule_, history_));
+}
+
+// checkpoint.writer: ps.
+void PsServer::WriteTogether() {
+  if (config_.checkpoint.writer != CheckpointWriter::kPs) return;
+  loader_ = std::make_unique<RangeLoader>(config_, layout_, self_.index, shard_);
+  if (!coordinator_) {
+    const auto slots = static_cast<int64_t>(shard_.slot_names().size());
+    shard_saver_ = std::make_unique<ShardSaver>(layout_, self_.index, slots);
+  } else if (PsWrite(config_)) {
+    shared_ = ShowSharedDirectory(config_, history_.run.id);
+    const std::string self = fmt::format("{} on {}", TaskNameAndAddress(config_.cluster, self_), HostName());
+    joint_ = std::make_unique<JointSave>(config_, layout_, *shared_, self, log_);
+  }
 }
 
 void PsServer::Coordinate() {
@@ -57,16 +80,39 @@ void PsServer::Coordinate() {
   coordinator_->set_on_begun(task_.on_begun);
   coordinator_->set_begin_at([this](int64_t step) { rule_->BeginAt(static_cast<uint64_t>(step)); });
   if (config_.checkpoint.dir.empty()) return;
-  saves_ = std::make_unique<SaveDesk>(SaveDesk::Parts{config_, members_, outbox_, *rule_, *keeper_, history_,
-                                                      log_, [this] { return coordinator_->global_step(); },
-                                                      [this] { return coordinator_->PositionsNow(); }});
+  saves_ = std::make_unique<SaveDesk>(SaveDesk::Parts{
+      config_, members_, outbox_, *rule_, *keeper_, history_, log_, joint_.get(),
+      [this] { return coordinator_->global_step(); }, [this] { return coordinator_->PositionsNow(); }});
   coordinator_->set_saves(saves_.get());
 }
 
 // The range is kept for a checkpoint.
 void PsServer::OnKept() {
-  if (uplink_) return uplink_->SendCutState(keeper_->number());
+  if (uplink_) {
+    const uint64_t number = keeper_->number();
+    return uplink_->SendCutState(number, shard_saver_ ? shard_saver_->Of(number) : nullptr);
+  }
   if (saves_) saves_->OnKept();
+}
+
+// From ps 0.
+void PsServer::OnCut(const wire::Cut& cut) {
+  const bool kept = keeper_->cut() && keeper_->number() == cut.number();
+  if (cut.write() && kept && shard_saver_ && !shard_saver_->Of(cut.number())) {
+    const auto step = static_cast<int64_t>(std::min<uint64_t>(cut.step(), kMostSteps));
+    const std::string token = SaveToken(uplink_->run().id, cut.number());
+    const CheckpointDirectory directory(config_.checkpoint.dir);
+    if (!shard_saver_->busy()) log_.Debug("writes its part of the checkpoint of global step {}", step);
+    shard_saver_->Begin(cut.number(), keeper_->cut(), directory.TemporaryPath(step, token));
+  }
+  keeper_->OnCut(cut);
+}
+
+TimePoint PsServer::NextTick(TimePoint now) const {
+  if (loader_ && loader_->busy()) return now;
+  if (outbox_.late()) return now + kLateTick;
+  const bool writes = (shard_saver_ && shard_saver_->busy()) || (saves_ && saves_->writing_here());
+  return now + (writes ? std::min(tick_, kSavingTick) : tick_);
 }
 
 RunSummary PsServer::Run() {
@@ -76,7 +122,8 @@ RunSummary PsServer::Run() {
   while (!Finished(now)) {
     Tick(now);
     if (outbox_.late()) outbox_.SendLate();
-    const TimePoint next_tick = now + (outbox_.late() ? kLateTick : tick_);
+    if (loader_ && loader_->Turn()) AnswerLoad();
+    const TimePoint next_tick = NextTick(now);
     for (int i = 0; i < kMessagesPerTick; ++i) {
       if (channel_.Receive(next_tick, &from, &message) != net::ReceiveResult::kMessage) break;
       Handle(from, message);
@@ -105,6 +152,7 @@ void PsServer::Tick(TimePoint now) {
   if (coordinator_ && activity_.stop_signal() != 0) coordinator_->Stop(activity_.stop_signal());
   if (coordinator_) coordinator_->Tick(now);
   if (saves_) saves_->Tick(now);
+  if (shard_saver_ && shard_saver_->Poll()) OnKept();
   if (uplink_) uplink_->Tick(now);
   if (uplink_) outbox_.set_run(uplink_->run());
   WatchMembers(now);
@@ -187,7 +235,7 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
   const wire::Envelope* envelope = net::Decode(message);
   if (envelope == nullptr) return DropFrame(from, "it is not a message of dtrain");
   if (uplink_ && from == uplink_->node()) {
-    if (const auto* cut = envelope->body_as_Cut()) return keeper_->OnCut(*cut);
+    if (const auto* cut = envelope->body_as_Cut()) return OnCut(*cut);
     return uplink_->Handle(*envelope);
   }
   if (const auto* hello = envelope->body_as_Hello()) return OnHello(from, *hello);
@@ -246,6 +294,10 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
       return OnPull(member, request, *envelope.body_as_Pull());
     case Body::Restore:
       return OnRestore(member, request, *envelope.body_as_Restore(), message);
+    case Body::Load:
+      return OnLoad(member, request, *envelope.body_as_Load());
+    case Body::ListCheckpoints:
+      return OnListCheckpoints(member, request);
     case Body::Initialise:
       return OnInitialise(member, request, *envelope.body_as_Initialise());
     case Body::Checksums:
@@ -299,6 +351,36 @@ void PsServer::OnRestore(Member& member, uint64_t request, const wire::Restore& 
 // In a run epoch only one worker is told to, and only ps 0 knows which.
 bool PsServer::MayInitialise(const Member& member) const {
   return coordinator_ ? coordinator_->IsChief(member) : member.task.role == Role::kWorker;
+}
+
+// Answered when it has ended. One that comes again meanwhile is not answered for itself.
+void PsServer::OnLoad(const Member& member, uint64_t request, const wire::Load& load) {
+  if (!MayInitialise(member) || !loader_) return DropFrame(member.node, "nothing is loaded for it here");
+  loader_->Begin({member.node, request}, load.name() == nullptr ? "" : load.name()->str());
+  if (!loader_->busy()) AnswerLoad();
+}
+
+void PsServer::AnswerLoad() {
+  const RangeLoader::Outcome& outcome = *loader_->outcome();
+  outbox_.Send(loader_->question().from, loader_->question().request, [&](auto& builder) {
+    const auto error = outcome.error.empty() ? 0 : builder.CreateString(outcome.error);
+    return wire::CreateLoaded(builder, error, outcome.misfit, static_cast<uint64_t>(outcome.step),
+                              builder.CreateString(outcome.positions));
+  });
+}
+
+void PsServer::OnListCheckpoints(const Member& member, uint64_t request) {
+  std::vector<std::string> names, unreadable;
+  if (shared_) {
+    for (const ListedCheckpoint& each : shared_->List(&unreadable)) names.push_back(each.name);
+  }
+  names.resize(std::min(names.size(), kMostNames));
+  unreadable.resize(std::min(unreadable.size(), kMostNames));
+  for (std::string& line : unreadable) line = line.substr(0, kLongestLine);
+  outbox_.Send(member.node, request, [&](auto& builder) {
+    return wire::CreateCheckpoints(builder, builder.CreateVectorOfStrings(names),
+                                   builder.CreateVectorOfStrings(unreadable));
+  });
 }
 
 void PsServer::OnInitialise(const Member& member, uint64_t request, const wire::Initialise& initialise) {

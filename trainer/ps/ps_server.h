@@ -23,8 +23,11 @@
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/parameter_shard.h"
 #include "trainer/ps/ps_task.h"
+#include "trainer/ps/range_loader.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/save_desk.h"
+#include "trainer/ps/shard_saver.h"
+#include "trainer/ps/shared_directory.h"
 #include "trainer/ps/slow_workers.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/ps/uplink.h"
@@ -48,7 +51,13 @@ class PsServer {
 
  private:
   void Coordinate();
+  void WriteTogether();
   void OnKept();
+  void OnCut(const wire::Cut& cut);
+  void OnLoad(const Member& member, uint64_t request, const wire::Load& load);
+  void AnswerLoad();
+  void OnListCheckpoints(const Member& member, uint64_t request);
+  TimePoint NextTick(TimePoint now) const;
   void Handle(net::NodeId from, net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
   void OnHello(net::NodeId from, const wire::Hello& hello);
@@ -97,6 +106,10 @@ class PsServer {
   std::unique_ptr<Coordinator> coordinator_;  // ps 0
   std::unique_ptr<UpdateRule> rule_;
   std::unique_ptr<CutKeeper> keeper_;
+  std::unique_ptr<CheckpointDirectory> shared_;  // ps 0, with checkpoint.writer: ps, as the next two
+  std::unique_ptr<JointSave> joint_;             // ps 0
+  std::unique_ptr<ShardSaver> shard_saver_;      // the others
+  std::unique_ptr<RangeLoader> loader_;
   std::unique_ptr<SaveDesk> saves_;  // ps 0, with checkpoint.dir
   std::unique_ptr<Uplink> uplink_;   // the others
   PsSummary* const summary_;         // of ps 0, with summary.dir; else null

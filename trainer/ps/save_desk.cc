@@ -5,7 +5,7 @@
 namespace dtrain {
 namespace {
 
-// How often a ps that has not answered is asked again for its cut.
+// How often a ps that has not answered is asked again for its cut, or for what it has to write.
 constexpr milliseconds kAskAgain{100};
 constexpr char kOtherTerm[] = "it is not the chief any more, or not yet";
 
@@ -29,6 +29,7 @@ void SaveDesk::Ask(bool stays) {
 }
 
 void SaveDesk::BeginAnew(bool stays) {
+  if (parts_.joint != nullptr) return;  // the ps write it
   if (phase_ == Phase::kWriting) {
     parts_.log.Warning("the checkpoint of global step {} is dropped: its writer is lost", step_);
     DropCuts();
@@ -64,16 +65,23 @@ void SaveDesk::AskForCuts(TimePoint now) {
   next_question_ = now + kAskAgain;
   for (size_t ps = 1; ps < kept_.size(); ++ps) {
     const Member& member = parts_.members.At({Role::kPs, static_cast<int>(ps)});
-    if (kept_[ps] || !member.here()) continue;
+    const bool write = phase_ == Phase::kWriting;
+    if ((write ? parts_.joint->Has(ps) : kept_[ps]) || !member.here()) continue;
     parts_.outbox.Send(member.node, 0, [&](auto& builder) {
-      return wire::CreateCut(builder, parts_.history.last_save, round_, false, static_cast<uint64_t>(step_));
+      return wire::CreateCut(builder, parts_.history.last_save, round_, false, static_cast<uint64_t>(step_),
+                             write);
     });
   }
 }
 
 void SaveDesk::OnCutState(const Member& ps, const wire::CutState& state) {
-  if (phase_ != Phase::kCutting || state.number() != parts_.history.last_save) return;
-  kept_[static_cast<size_t>(ps.task.index)] = true;
+  if (phase_ == Phase::kIdle || state.number() != parts_.history.last_save) return;
+  const auto index = static_cast<size_t>(ps.task.index);
+  if (phase_ == Phase::kWriting) {
+    if (parts_.joint) parts_.joint->OnPart(index, parts_.members.NameOf(ps), state);
+    return;
+  }
+  kept_[index] = true;
   GoOnWhenAllAreKept();
 }
 
@@ -83,7 +91,10 @@ void SaveDesk::GoOnWhenAllAreKept() {
   writing_since_ = Clock::now();
   held_ms_ = SecondsBetween(held_since_, writing_since_) * 1000;
   if (!stays_) parts_.rule.GoOn();
-  SendOrder();
+  if (!parts_.joint) return SendOrder();
+  next_question_ = writing_since_;
+  parts_.joint->Begin(parts_.history.last_save, {parts_.history.run.id, step_, positions_},
+                      parts_.keeper.cut());
 }
 
 void SaveDesk::SendOrder() {
@@ -116,6 +127,13 @@ void SaveDesk::OnConfirm(net::NodeId from, uint64_t request, const wire::Confirm
   parts_.outbox.Refuse(from, request, wire::Reason::BadRequest, "this checkpoint is not wanted any more");
 }
 
+void SaveDesk::WatchJointSave(TimePoint now) {
+  if (const std::optional<JointSave::Outcome> outcome = parts_.joint->Poll()) {
+    return End(outcome->path, outcome->error);
+  }
+  if (parts_.joint->writing() && now >= next_question_) AskForCuts(now);
+}
+
 void SaveDesk::DropCuts() {
   parts_.keeper.Drop(parts_.history.last_save);
   for (size_t ps = 1; ps < kept_.size(); ++ps) {
@@ -144,6 +162,7 @@ void SaveDesk::End(const std::string& path, const std::string& error) {
 
 void SaveDesk::Tick(TimePoint now) {
   if (phase_ == Phase::kCutting && kept_here_ && now >= next_question_) AskForCuts(now);
+  if (writing_here()) WatchJointSave(now);
   const bool by_time = parts_.config.checkpoint.every_secs > 0;
   if (phase_ == Phase::kIdle && running_ && by_time && now >= next_due_) Ask(false);
 }

@@ -14,6 +14,7 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/ps/cut_keeper.h"
+#include "trainer/ps/joint_save.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/run_history.h"
@@ -31,6 +32,7 @@ class SaveDesk {
     CutKeeper& keeper;
     RunHistory& history;
     Logger& log;
+    JointSave* joint;  // with checkpoint.writer: ps; null: the chief's saver writes
     std::function<int64_t()> global_step;
     std::function<std::string()> positions;  // of the workers now, as JSON
   };
@@ -63,6 +65,8 @@ class SaveDesk {
   void Tick(TimePoint now);
 
   bool idle() const { return phase_ == Phase::kIdle && !asked_; }
+  // A checkpoint is in hand that this process writes: it is to be looked after soon.
+  bool writing_here() const { return parts_.joint != nullptr && phase_ == Phase::kWriting; }
   // The global step of the newest complete checkpoint; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
   void set_saved(int64_t step) { saved_step_ = step; }
@@ -75,6 +79,7 @@ class SaveDesk {
   void GoOnWhenAllAreKept();
   void SendOrder();
   void DropCuts();
+  void WatchJointSave(TimePoint now);
   void End(const std::string& path, const std::string& error);
 
   const Parts parts_;

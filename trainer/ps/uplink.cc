@@ -25,8 +25,16 @@ Uplink::Uplink(const PsTask& task, const Activity& activity, UpdateRule& rule, R
       heartbeat_(task.transport, {{registration_.link().node(), registration_.address()}},
                  config_.failure.detect_s, activity),
       begun_(Clock::now()),
-      next_status_(begun_ + kStatusEvery) {
+      next_status_(begun_ + kStatusEvery),
+      shared_(config_) {
   heartbeat_.set_on_abort(task.on_abort);
+}
+
+// ps 0 hears that this task is ready when its checkpoint.dir is proven.
+void Uplink::AskWhenProven() {
+  if (asked_ || !shared_.Proven(self_, run().id)) return;
+  asked_ = true;
+  Ask();
 }
 
 void Uplink::Ask() {
@@ -56,8 +64,8 @@ void Uplink::Handle(const wire::Envelope& message) {
       if (registration_.welcomed()) return;
       registration_.OnWelcome(RunIdOf(message));
       heartbeat_.Watch(0);
-      Ask();
-      return;
+      asked_ = false;
+      return AskWhenProven();
     case Body::Refuse:
       return OnRefuse(*message.body_as_Refuse());
     case Body::Start:
@@ -142,6 +150,7 @@ void Uplink::Tick(TimePoint now) {
   if (!registration_.welcomed()) return WaitForWelcome(now);
   registration_.link().OnQuiet(now);
   CheckAlive();
+  AskWhenProven();
   const std::string status = heartbeat_.status();
   if (!started_ && now >= next_status_ && !status.empty()) {
     next_status_ = now + kStatusEvery;
@@ -149,8 +158,14 @@ void Uplink::Tick(TimePoint now) {
   }
 }
 
-void Uplink::SendCutState(uint64_t number) {
-  net::Message message = encoder_.Finish(run().Envelope(0), wire::CreateCutState(encoder_.Begin(), number));
+void Uplink::SendCutState(uint64_t number, const ShardSaver::Outcome* shard) {
+  flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+  const bool failed = shard != nullptr && !shard->error.empty();
+  const bool written = shard != nullptr && !failed;
+  const auto error = failed ? builder.CreateString(shard->error) : 0;
+  const auto checksums = written ? builder.CreateVector(shard->checksums) : 0;
+  net::Message message =
+      encoder_.Finish(run().Envelope(0), wire::CreateCutState(builder, number, written, error, checksums));
   channel_.Send(node(), message);
 }
 

@@ -16,6 +16,8 @@
 #include "trainer/peer/registration.h"
 #include "trainer/ps/ps_task.h"
 #include "trainer/ps/run_history.h"
+#include "trainer/ps/shard_saver.h"
+#include "trainer/ps/shared_directory.h"
 #include "trainer/ps/update_rule.h"
 
 namespace dtrain {
@@ -42,14 +44,16 @@ class Uplink {
   // rule has yet to make what goes with the question.
   void AskForEnd();
 
-  // Notices to ps 0, which asks again for what is lost.
-  void SendCutState(uint64_t number);
+  // Notices to ps 0, which asks again for what is lost. `shard`: what became of this ps's part; null: not
+  // known yet, or not its to write.
+  void SendCutState(uint64_t number, const ShardSaver::Outcome* shard);
 
   // The run's summary as ps 0 sent it, once the run is over.
   const std::optional<std::string>& end() const { return end_; }
 
  private:
   void Ask();
+  void AskWhenProven();
   void OnRefuse(const wire::Refuse& refuse);
   void CheckAlive();
   void WaitForWelcome(TimePoint now);
@@ -68,6 +72,8 @@ class Uplink {
   Heartbeat heartbeat_;
   const TimePoint begun_;
   TimePoint next_status_;
+  SharedDirectory shared_;
+  bool asked_ = false;  // since the Welcome
   bool started_ = false;
   bool asking_ = false;  // a WaitEnd is open
   std::optional<std::string> end_;

@@ -12,30 +12,48 @@ namespace dtrain {
 StartedFrom ModelStart::Fill(bool again, std::optional<int64_t> train_rows) {
   StartedFrom from;
   from.positions = StartOfData(config_, train_rows);
-  const std::optional<std::string> path = Choose(again);
-  if (path) {
-    const TimePoint begun = Clock::now();
-    CheckpointReader checkpoint(*path);
-    checkpoint.CheckFits(layout_, SlotNames(config_));
-    Send(checkpoint);
-    from.path = *path;
-    from.step = checkpoint.manifest().step;
+  const TimePoint begun = Clock::now();
+  const std::optional<Restored> restored =
+      config_.checkpoint.writer == CheckpointWriter::kPs ? LoadByPs(again) : SendOwn(again);
+  if (restored) {
+    from.path = restored->path;
+    from.step = restored->step;
     Positions saved;
-    if (!FromJson(checkpoint.manifest().positions, &saved)) {
-      throw UserError("{}: manifest: the positions of its workers cannot be read. Name another one.", *path);
+    if (!FromJson(restored->positions, &saved)) {
+      throw UserError("{}: manifest: the positions of its workers cannot be read. Name another one.",
+                      from.path);
     }
     Resumption resumption = Resume(saved, config_, train_rows);
     if (!resumption.said.empty()) log_.Info("{}", resumption.said);
     from.positions = std::move(resumption.positions);
-    log_.Info("restored {} in {:.2f} s: global step {}", *path, SecondsSince(begun), from.step);
+    log_.Info("restored {} in {:.2f} s: global step {}", from.path, SecondsSince(begun), from.step);
   }
   for (size_t ps = 0; ps < client_.ps_count(); ++ps) {
     client_.Call(ps, false, "initialise", [&](auto& builder) {
-      return wire::CreateInitialise(builder, path.has_value(), static_cast<uint64_t>(from.step));
+      return wire::CreateInitialise(builder, restored.has_value(), static_cast<uint64_t>(from.step));
     });
   }
-  if (!path) log_.Info("initialised {} variables, {} values", layout_.variables.size(), layout_.size);
+  if (!restored) log_.Info("initialised {} variables, {} values", layout_.variables.size(), layout_.size);
   return from;
+}
+
+std::optional<Restored> ModelStart::LoadByPs(bool again) {
+  PsRestore ps(config_, client_, log_);
+  const std::string& resume = config_.checkpoint.resume;
+  if (again || resume == "auto") {
+    if (std::optional<Restored> newest = ps.Newest()) return newest;
+  }
+  if (resume == "auto" || resume == "never") return std::nullopt;
+  return ps.Named(resume);
+}
+
+std::optional<Restored> ModelStart::SendOwn(bool again) {
+  const std::optional<std::string> path = Choose(again);
+  if (!path) return std::nullopt;
+  CheckpointReader checkpoint(*path);
+  checkpoint.CheckFits(layout_, SlotNames(config_));
+  Send(checkpoint);
+  return Restored{*path, checkpoint.manifest().step, checkpoint.manifest().positions};
 }
 
 std::optional<std::string> ModelStart::Choose(bool again) {

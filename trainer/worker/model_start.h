@@ -14,6 +14,7 @@
 #include "trainer/data/positions.h"
 #include "trainer/model/layout.h"
 #include "trainer/worker/ps_client.h"
+#include "trainer/worker/ps_restore.h"
 
 namespace dtrain {
 
@@ -25,7 +26,7 @@ struct StartedFrom {
 
 class ModelStart {
  public:
-  // `directory`: null without checkpoint.dir.
+  // `directory`: null without checkpoint.dir, and with checkpoint.writer: ps.
   ModelStart(const Config& config, const Layout& layout, PsClient& client,
              const CheckpointDirectory* directory, Logger& log)
       : config_(config), layout_(layout), client_(client), directory_(directory), log_(log) {}
@@ -36,6 +37,9 @@ class ModelStart {
   StartedFrom Fill(bool again, std::optional<int64_t> train_rows);
 
  private:
+  // Every ps then has its values; unset: there is none to restore.
+  std::optional<Restored> LoadByPs(bool again);
+  std::optional<Restored> SendOwn(bool again);
   std::optional<std::string> Choose(bool again);
   std::optional<std::string> Newest();
   void Send(CheckpointReader& checkpoint);

@@ -63,6 +63,22 @@ class PsClient {
     return AwaitAnswer(ps, patient, what);
   }
 
+  // The same request to every ps. `take(ps, answer)` is called with each answer as it comes; a patient one.
+  template <typename Build, typename Take>
+  void CallAll(const char* what, Build&& build, Take&& take) {
+    for (size_t ps = 0; ps < ps_count(); ++ps) {
+      const uint64_t request = LinkOf(ps).NextRequest();
+      LinkOf(ps).Send(request, encoder_.Finish(run_.Envelope(request), build(encoder_.Begin())));
+    }
+    for (size_t answers = 0; answers < ps_count();) {
+      answer_ = nullptr;
+      if (!ReceiveOne(Clock::now() + slice_)) OnQuiet(true, what);
+      if (answer_ == nullptr) continue;
+      take(answer_from_, *answer_);
+      ++answers;
+    }
+  }
+
   // Values of a checkpoint, all of `values`, for elements [first, ...) of the range of a ps; `slot` 0 are its
   // weights. Waits for the answer.
   void Restore(size_t ps, uint32_t slot, uint64_t first, const net::LentBuffer& values);

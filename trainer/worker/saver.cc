@@ -5,15 +5,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "trainer/checkpoint/pieces.h"
-#include "trainer/checkpoint/shard_format.h"
-#include "trainer/checkpoint/shard_writer.h"
+#include "trainer/checkpoint/range_writer.h"
+#include "trainer/checkpoint/run_manifest.h"
 #include "trainer/config/dump.h"
-#include "trainer/config/fields.h"
 #include "trainer/model/range_pieces.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/short_text.h"
-#include "trainer/version.h"
 
 namespace dtrain {
 namespace {
@@ -26,11 +23,6 @@ constexpr milliseconds kAskAgain{500};
 constexpr milliseconds kNotSent{10};
 // Pieces of at most 1 MiB that are on their way from a ps: what this thread holds in memory.
 constexpr int64_t kAhead = 8;
-
-std::string ChoiceText(const char* key, const Config& config) {
-  const Field& field = *FindField(key);
-  return ValueText(field, field.get(config));
-}
 
 }  // namespace
 
@@ -123,15 +115,8 @@ std::string Saver::Write(const Order& order) {
   try {
     std::vector<std::vector<uint64_t>> checksums;
     for (size_t ps = 0; ps < nodes_.size(); ++ps) checksums.push_back(WriteShard(order, ps, temporary));
-    Manifest manifest = BuildManifest(layout_, slots_, checksums);
-    manifest.step = order.step;
-    manifest.saved_unix_ms = WallNanos() / 1000000;
-    manifest.run_id = run_.id;
-    manifest.version = kVersion;
-    manifest.optimizer = ChoiceText("train.optimizer.kind", config_);
-    manifest.mode = ChoiceText("train.mode", config_);
-    manifest.positions = order.positions;
-    directory_.Seal(temporary, std::move(manifest), DumpConfig(config_));
+    const SavedMoment moment{run_.id, order.step, order.positions};
+    directory_.Seal(temporary, RunManifest(config_, layout_, slots_, checksums, moment), DumpConfig(config_));
     Confirm(order);
     return directory_.Publish(temporary);
   } catch (...) {
@@ -140,28 +125,15 @@ std::string Saver::Write(const Order& order) {
   }
 }
 
-// The file is cut where variables meet, what travels is not.
 std::vector<uint64_t> Saver::WriteShard(const Order& order, size_t ps, const std::string& directory) {
-  const Range range = layout_.ps[ps];
-  const std::vector<Piece> pieces = PiecesOf(layout_, static_cast<int>(ps), static_cast<int>(slots_.size()));
-  ShardWriter writer(directory + "/" +
-                     ShardName(static_cast<int64_t>(ps), static_cast<int64_t>(nodes_.size())));
-  const int64_t count = range.size() == 0 ? 0 : RangePieceCount(range, static_cast<int64_t>(slots_.size()));
-  std::vector<uint64_t> checksums;
+  RangeWriter writer(layout_, static_cast<int>(ps), static_cast<int64_t>(slots_.size()), directory);
   asked_ = 0;
   std::fill(ahead_.begin(), ahead_.end(), std::nullopt);
-  auto next = pieces.begin();
-  for (int64_t piece = 0; piece < count; ++piece) {
-    const net::Message message = ReadPiece(order, ps, piece, count);
-    const net::TensorView bytes = net::Tensor(message, *net::Decode(message)->body_as_CutPiece());
-    const Range elements = RangePieceAt(range, piece).elements;
-    for (int64_t at = elements.begin; at < elements.end; at += next->count, ++next) {
-      const size_t offset = static_cast<size_t>(at - elements.begin) * sizeof(float);
-      checksums.push_back(writer.Add(bytes.data + offset, static_cast<size_t>(next->count) * sizeof(float)));
-    }
+  for (int64_t piece = 0; piece < writer.piece_count(); ++piece) {
+    const net::Message message = ReadPiece(order, ps, piece, writer.piece_count());
+    writer.Add(net::Tensor(message, *net::Decode(message)->body_as_CutPiece()).data);
   }
-  writer.Finish();
-  return checksums;
+  return writer.Finish();
 }
 
 net::Message Saver::ReadPiece(const Order& order, size_t ps, int64_t first, int64_t count) {

@@ -188,7 +188,8 @@ const wire::Start& Worker::FillModel(bool again) {
 }
 
 void Worker::OpenCheckpoints() {
-  if (checkpoints_ != nullptr || config_.checkpoint.dir.empty()) return;
+  const bool writes = config_.checkpoint.writer == CheckpointWriter::kChief;
+  if (checkpoints_ != nullptr || !writes || config_.checkpoint.dir.empty()) return;
   checkpoints_ = std::make_unique<CheckpointDirectory>(config_.checkpoint.dir);
   checkpoints_->Prepare();
 }

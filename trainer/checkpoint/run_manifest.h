@@ -1,0 +1,24 @@
+// What the manifest of a checkpoint says of the run that writes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/config/config.h"
+
+namespace dtrain {
+
+// What a checkpoint is of.
+struct SavedMoment {
+  uint64_t run_id = 0;
+  int64_t step = 0;       // global
+  std::string positions;  // of the workers, as JSON
+};
+
+// As BuildManifest(), with what is known of the run; saved now.
+Manifest RunManifest(const Config& config, const Layout& layout, const std::vector<std::string>& slots,
+                     const std::vector<std::vector<uint64_t>>& checksums, const SavedMoment& moment);
+
+}  // namespace dtrain

@@ -1,0 +1,74 @@
+// JointSave: ps 0's side of checkpoint.writer: ps: makes the directory that every ps writes its part into,
+// and, when all parts are on the disk, the manifest and the name. All that touches the disk is done on
+// threads, one at a time. Which parts there are is told by CutState (docs/wire.md, Checkpoints).
+// Owner: PsServer. Thread: the ps loop, which never waits here but at the end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "net/codec.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/run_manifest.h"
+#include "trainer/config/config.h"
+#include "trainer/model/layout.h"
+#include "trainer/ps/shard_saver.h"
+
+namespace dtrain {
+
+class JointSave {
+ public:
+  // How a save ended: where the checkpoint lies, or why there is none.
+  struct Outcome {
+    std::string path;
+    std::string error;
+  };
+
+  // `self`: how ps 0 is called where it fails.
+  JointSave(const Config& config, const Layout& layout, CheckpointDirectory& directory, std::string self,
+            Logger& log);
+
+  // `cut` is of ps 0's own range.
+  void Begin(uint64_t number, SavedMoment moment, std::shared_ptr<RangeCut> cut);
+  // The directory is there: the others may write.
+  bool writing() const { return phase_ == Phase::kWriting; }
+  bool Has(size_t ps) const { return parts_[ps].has_value(); }
+  // The part of another ps, or why there is none. `name`: whose.
+  void OnPart(size_t ps, const std::string& name, const wire::CutState& state);
+  // How it has ended; unset: not yet. Told once.
+  std::optional<Outcome> Poll();
+
+ private:
+  enum class Phase { kIdle, kBeginning, kWriting, kEnding };
+
+  void TakeOwnPart();
+  void Fail(const std::string& error);
+  void PublishWhenComplete();
+  Outcome Publish(const std::vector<std::vector<uint64_t>>& checksums);
+  Outcome End(Outcome outcome);
+
+  const Config& config_;
+  const Layout& layout_;
+  CheckpointDirectory& directory_;
+  const std::string self_;
+  Logger& log_;
+  const std::vector<std::string> slots_;  // the optimizer's
+  ShardSaver own_;
+  Phase phase_ = Phase::kIdle;
+  uint64_t number_ = 0;
+  SavedMoment moment_;
+  std::shared_ptr<RangeCut> cut_;  // shared with ParameterShard
+  std::string temporary_;
+  std::vector<std::optional<std::vector<uint64_t>>> parts_;  // by ps: checksums
+  // One of the two at a time. The last members: they wait for their threads before the rest goes.
+  std::future<Outcome> beginning_;  // the path is that of the temporary directory
+  std::future<Outcome> ending_;
+};
+
+}  // namespace dtrain
