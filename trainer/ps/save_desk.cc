@@ -1,6 +1,7 @@
 #include "trainer/ps/save_desk.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dtrain {
 namespace {
@@ -27,8 +28,16 @@ void SaveDesk::Ask(bool stays) {
   if (phase_ == Phase::kIdle) Begin();
 }
 
+// Behind the last one nothing is applied that it does not have.
+void SaveDesk::OnSave(const wire::Save& question) {
+  if (stays_) return;
+  if (question.best()) asked_best_ = Best{question.loss(), question.accuracy()};
+  Ask(false);
+}
+
 void SaveDesk::Begin() {
   asked_ = false;
+  best_ = std::exchange(asked_best_, std::nullopt);
   phase_ = Phase::kCutting;
   ++parts_.history.last_save;
   kept_here_ = false;
@@ -77,9 +86,11 @@ void SaveDesk::GoOnWhenAllAreKept() {
 
 void SaveDesk::SendOrder() {
   if (phase_ != Phase::kWriting || saver_ == 0) return;
+  const Best figures = best_.value_or(Best());
   parts_.outbox.Send(saver_, saver_request_, [&](auto& builder) {
     return wire::CreateSaveOrder(builder, parts_.history.last_save, static_cast<uint64_t>(step_),
-                                 builder.CreateString(positions_));
+                                 builder.CreateString(positions_), best_.has_value(), figures.loss,
+                                 figures.accuracy);
   });
 }
 
@@ -117,7 +128,10 @@ void SaveDesk::End(const std::string& path, const std::string& error) {
     parts_.log.Info("saved {} in {:.2f} s; steps were held for {:.1f} ms", path, SecondsSince(writing_since_),
                     held_ms_);
   }
-  if (asked_) return Begin();
+  // In sync another one of the same step would be the same.
+  const bool same = saved_step_ == parts_.global_step() && parts_.config.train.mode == TrainMode::kSync;
+  if (asked_ && (!same || asked_best_)) return Begin();
+  asked_ = false;
   if (ended_) ended_(path.empty() ? error : "");
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ class SaveDesk {
     const int64_t every = parts_.config.checkpoint.every_steps;
     if (running_ && every > 0 && parts_.global_step() % every == 0) Ask(false);
   }
+  // A worker asks for one.
+  void OnSave(const wire::Save& question);
   // This ps has its cut.
   void OnKept();
   void OnCutState(const Member& ps, const wire::CutState& state);
@@ -65,6 +68,11 @@ class SaveDesk {
 
  private:
   enum class Phase { kIdle, kCutting, kWriting };
+  // Of the evaluation that asked for a checkpoint as the best one.
+  struct Best {
+    double loss = 0;
+    double accuracy = 0;
+  };
 
   void Begin();
   void AskForCuts(TimePoint now);
@@ -78,10 +86,12 @@ class SaveDesk {
   bool running_ = false;
   bool asked_ = false;
   bool stays_ = false;
+  std::optional<Best> asked_best_;  // of the next one
   // Of the checkpoint in hand.
   uint64_t round_ = 0;
   int64_t step_ = 0;
   std::string positions_;
+  std::optional<Best> best_;
   bool kept_here_ = false;
   std::vector<bool> kept_;  // by ps
   TimePoint held_since_;

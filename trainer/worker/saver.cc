@@ -109,8 +109,12 @@ Saver::Order Saver::WaitForOrder(const Outcome& last) {
     while (Receive(patience, &ps, &message)) {
       const wire::SaveOrder* order = net::Decode(message)->body_as_SaveOrder();
       if (order == nullptr || order->number() <= last.number) continue;
-      return {order->number(), static_cast<int64_t>(order->step()),
-              order->positions() == nullptr ? "" : order->positions()->str()};
+      return {order->number(),
+              static_cast<int64_t>(order->step()),
+              order->positions() == nullptr ? "" : order->positions()->str(),
+              order->best(),
+              order->loss(),
+              order->accuracy()};
     }
   }
 }
@@ -128,9 +132,12 @@ std::string Saver::Write(const Order& order) {
     manifest.optimizer = ChoiceText("train.optimizer.kind", config_);
     manifest.mode = ChoiceText("train.mode", config_);
     manifest.positions = order.positions;
+    if (order.best) manifest.loss = order.loss;
+    if (order.best) manifest.accuracy = order.accuracy;
     directory_.Seal(temporary, std::move(manifest), DumpConfig(config_));
     Confirm(order);
     const std::string path = directory_.Publish(temporary);
+    if (order.best) directory_.WriteBest(path.substr(path.rfind('/') + 1));
     directory_.Prune(config_.checkpoint.keep, directory_.ReadBest());
     return path;
   } catch (...) {

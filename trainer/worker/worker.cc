@@ -174,6 +174,7 @@ const wire::Start& Worker::FillModel(bool again) {
   ModelStart model(config_, layout_, client_, checkpoints_.get(), log_);
   const StartedFrom from = model.Fill(again, data_.train->rows());
   if (feeder_) feeder_->Deal(from.positions.dealt);
+  if (config_.eval.keep_best && from.path.empty()) checkpoints_->ForgetBest();  // of another training
   StartSaver();
   const wire::Start* start =
       client_
@@ -288,6 +289,7 @@ void Worker::AfterStep(StepView& view) {
     view.global_step = client_.global_step();
     view.workers_here = client_.workers_here();
     for (const auto& hook : hooks_) hook->AfterStep(view, &requests);
+    if (requests.save || requests.save_best) Save(requests.save_best);
     if (!requests.end_run.empty()) EndRunEarly(requests.end_run);
     times_.Mark(StepPart::kHooks, Clock::now());
   }
@@ -297,6 +299,15 @@ void Worker::AfterStep(StepView& view) {
 }
 
 // A request comes between exchanges, not into one.
+void Worker::Save(const std::optional<EvaluationFigures>& best) {
+  while (client_.open() > 0) client_.Collect(parameters_.data());
+  const EvaluationFigures figures = best.value_or(EvaluationFigures());
+  client_.Call(0, false, "save", [&](auto& builder) {
+    return wire::CreateSave(builder, best.has_value(), figures.loss, figures.accuracy);
+  });
+}
+
+// As Save().
 void Worker::EndRunEarly(const std::string& reason) {
   log_.Info("the run ends early: {}", reason);
   while (client_.open() > 0) client_.Collect(parameters_.data());
