@@ -77,8 +77,8 @@ TEST_CASE("eval: one by name, another config and other data") {
   REQUIRE(validation.code == 0);
   CHECK(Contains(validation.output, "validation loss "));
   CHECK(Contains(validation.output, ", of 100 rows\n"));
-  const Eval pinned(
-      {run.last, "--set", "placement.pin=[\"weights/*=1\"]", "--set", "train.optimizer.kind=sgd"});
+  const Eval pinned({run.last, "--set", "placement.policy=pin", "--set", "placement.pin=[\"weights/*=1\"]",
+                     "--set", "train.optimizer.kind=sgd"});
   CHECK(pinned.result.at("model_crc") == run.result.at("model_crc"));
 }
 
