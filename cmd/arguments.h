@@ -58,7 +58,14 @@ struct InspectArguments {
   std::string path;  // of a checkpoint, or of a directory of them
 };
 
-using Arguments =
-    std::variant<ShowText, TaskArguments, LocalArguments, CheckArguments, PlanArguments, InspectArguments>;
+// dtrain eval
+struct EvalArguments {
+  std::string path;        // of a checkpoint, or of a directory of them
+  ConfigArguments config;  // without a path: the file that was saved with the checkpoint
+  std::string result;
+};
+
+using Arguments = std::variant<ShowText, TaskArguments, LocalArguments, CheckArguments, PlanArguments,
+                               InspectArguments, EvalArguments>;
 
 }  // namespace dtrain

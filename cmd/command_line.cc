@@ -28,6 +28,11 @@ Role ParseRole(const std::string& text) {
   throw UserError("--role {}: must be ps or worker.", text);
 }
 
+const std::string& CheckpointPath(const char* command, const std::string& path) {
+  if (!path.empty()) return path;
+  throw UserError("{0}: which checkpoint? Name one, or a directory of them: dtrain {0} run/ckpt.", command);
+}
+
 // One command's options as the library fills them: numbers stay text, so that messages are ours.
 struct Texts {
   ConfigArguments config;
@@ -51,9 +56,13 @@ void AddConfigOptions(CLI::App* app, Texts* texts) {
   app->add_flag("--dump-config", texts->config.dump, "Print the effective YAML and end");
 }
 
-void AddResultOption(CLI::App* app, Texts* texts) {
-  app->add_option("--result", texts->result, "Write what the run came to, as JSON; at every ending")
-      ->type_name("FILE");
+void AddResultOption(CLI::App* app, Texts* texts,
+                     const char* what = "Write what the run came to, as JSON; at every ending") {
+  app->add_option("--result", texts->result, what)->type_name("FILE");
+}
+
+void AddCheckpointArgument(CLI::App* app, std::string* path) {
+  app->add_option("path", *path, "A checkpoint, or a directory of checkpoints")->type_name("");
 }
 
 // Builds the whole grammar; owns what the library fills.
@@ -68,7 +77,6 @@ class Grammar {
   void RefuseMisplaced();
   TaskArguments Task() const;
   LocalArguments Local() const;
-  InspectArguments Inspect() const;
 
   CLI::App app_{kAbout, "dtrain"};
   bool version_ = false;
@@ -80,12 +88,13 @@ class Grammar {
     return nullptr;
   }
 
-  Texts task_, local_, check_, plan_;
+  Texts task_, local_, check_, plan_, eval_;
   CLI::App* local_app_ = nullptr;
   CLI::App* check_app_ = nullptr;
   CLI::App* plan_app_ = nullptr;
   CLI::App* inspect_app_ = nullptr;
-  std::string inspect_path_;
+  CLI::App* eval_app_ = nullptr;
+  std::string inspect_path_, eval_path_;
   std::vector<CLI::App*> commands_;  // all above
 };
 
@@ -122,9 +131,14 @@ Grammar::Grammar() {
 
   inspect_app_ = app_.add_subcommand("inspect", kInspectAbout);
   inspect_app_->footer(kInspectFooter);
-  inspect_app_->add_option("path", inspect_path_, "A checkpoint, or a directory of checkpoints")
-      ->type_name("");
-  commands_ = {local_app_, check_app_, plan_app_, inspect_app_};
+  AddCheckpointArgument(inspect_app_, &inspect_path_);
+
+  eval_app_ = app_.add_subcommand("eval", kEvalAbout);
+  eval_app_->footer(kEvalFooter);
+  AddCheckpointArgument(eval_app_, &eval_path_);
+  AddConfigOptions(eval_app_, &eval_);
+  AddResultOption(eval_app_, &eval_, "Write loss, accuracy, step and model_crc, as JSON; at every ending");
+  commands_ = {local_app_, check_app_, plan_app_, inspect_app_, eval_app_};
   for (CLI::App* command : commands_) command->allow_extras();
 }
 
@@ -144,7 +158,10 @@ Arguments Grammar::Understand() {
   RefuseExtras();
   if (version_) return ShowText{VersionText()};
   RefuseMisplaced();
-  if (inspect_app_->parsed()) return Inspect();
+  if (inspect_app_->parsed()) return InspectArguments{CheckpointPath("inspect", inspect_path_)};
+  if (eval_app_->parsed()) {
+    return EvalArguments{CheckpointPath("eval", eval_path_), eval_.config, eval_.result};
+  }
   const Texts& texts = local_app_->parsed()   ? local_
                        : check_app_->parsed() ? check_
                        : plan_app_->parsed()  ? plan_
@@ -221,13 +238,6 @@ LocalArguments Grammar::Local() const {
   if (!local_.ps.empty()) arguments.ps = ParseNumber("--ps", local_.ps, 1, "1");
   if (!local_.workers.empty()) arguments.workers = ParseNumber("--workers", local_.workers, 1, "2");
   return arguments;
-}
-
-InspectArguments Grammar::Inspect() const {
-  if (inspect_path_.empty()) {
-    throw UserError("inspect: which checkpoint? Name one, or a directory of them: dtrain inspect run/ckpt.");
-  }
-  return InspectArguments{inspect_path_};
 }
 
 }  // namespace

@@ -63,4 +63,15 @@ constexpr char kInspectFooter[] =
 
 Reads every byte. Exit code 0 when all that was named is good; 2 when it is damaged, or no checkpoint.)";
 
+constexpr char kEvalAbout[] = "Evaluate a checkpoint on the data of its run, or on others, without a cluster";
+
+constexpr char kEvalFooter[] =
+    R"(Examples:
+  dtrain eval run/ckpt                         the newest good one that is in checkpoint.dir
+  dtrain eval run/ckpt/step-000012000          one of them
+  dtrain eval run/ckpt --set data.test.path=more.csv --result eval.json
+
+Without --config the file is the config.yaml that was saved with the checkpoint. Evaluates on the set of eval.on as
+the chief does at the end of a run. Exit code 2 when the checkpoint is damaged, or of another model.)";
+
 }  // namespace dtrain

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/plural.h"
+#include "cmd/checkpoint_argument.h"
 #include "trainer/checkpoint/bad_checkpoint.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_names.h"
@@ -21,8 +21,6 @@
 
 namespace dtrain {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string TimeText(const Manifest& manifest) {
   constexpr int64_t kMostMs = INT64_MAX / 1000000;
@@ -137,12 +135,7 @@ void PrintDirectory(const std::string& path) {
   std::vector<std::string> unreadable;
   const std::vector<ListedCheckpoint> listed = directory.List(&unreadable);
   const auto count = static_cast<int64_t>(listed.size() + unreadable.size());
-  if (count == 0) {
-    throw UserError(
-        "{}: neither a checkpoint nor a directory of checkpoints. Name checkpoint.dir of a run, or "
-        "one of the checkpoints in it.",
-        path);
-  }
+  if (count == 0) RefuseAsCheckpoint(path);
   fmt::print("{}: {}\n", path, Plural(count, "checkpoint"));
   auto damaged = static_cast<int64_t>(unreadable.size());
   const std::optional<std::string> newest = PrintList(directory, listed, &damaged);
@@ -158,11 +151,8 @@ void PrintDirectory(const std::string& path) {
 }  // namespace
 
 int RunInspectCommand(const InspectArguments& arguments) {
-  std::string path = arguments.path;
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  const bool one =
-      IsCheckpointName(fs::path(path).filename().string()) || fs::exists(path + "/" + kManifestName);
-  if (one) {
+  const std::string path = WithoutSlashes(arguments.path);
+  if (IsOneCheckpoint(path)) {
     PrintCheckpoint(path);
   } else {
     PrintDirectory(path);

@@ -57,15 +57,22 @@ TEST_CASE("jobs: flowers.yaml in one process learns the same") {
 
 TEST_CASE("jobs: linear_regression.yaml ends at exactly a million steps beside w = 2 and b = 10") {
   const nlohmann::json result =
-      RunLocal("configs/linear_regression.yaml", {"--in-process", "--set", "log.level=warning"});
+      RunLocal("configs/linear_regression.yaml",
+               {"--in-process", "--set", "log.level=warning", "--set", "checkpoint.dir=" + NewDirectory()});
   CHECK(result.at("global_step") == 1000000);
   CHECK(std::fabs(result.at("weights").at("weights/W1")[0].get<double>() - 2) < 0.01);
   CHECK(std::fabs(result.at("weights").at("biases/b1")[0].get<double>() - 10) < 0.01);
 }
 
-TEST_CASE("jobs: linear_regression.yaml runs as processes") {
-  const nlohmann::json result = RunLocal("configs/linear_regression.yaml", {"--set", "train.steps=5000"});
-  CHECK(result.at("global_step") == 5000);
+TEST_CASE("jobs: linear_regression.yaml runs as processes, and a second run finds its last step done") {
+  const std::vector<std::string> flags = {"--set", "train.steps=5000", "--set",
+                                          "checkpoint.dir=" + NewDirectory()};
+  const nlohmann::json first = RunLocal("configs/linear_regression.yaml", flags);
+  CHECK(first.at("status") == "done");
+  CHECK(first.at("global_step") == 5000);
+  const nlohmann::json second = RunLocal("configs/linear_regression.yaml", flags);
+  CHECK(second.at("status") == "already_done");
+  CHECK(second.at("model_crc") == first.at("model_crc"));
 }
 
 TEST_CASE("jobs: mnist_softmax.yaml by hand as four processes: 82,500 steps, and every worker's accuracy") {

@@ -9,6 +9,7 @@
 #include "cmd/check_command.h"
 #include "cmd/command_line.h"
 #include "cmd/error_lines.h"
+#include "cmd/eval_command.h"
 #include "cmd/inspect_command.h"
 #include "cmd/local_command.h"
 #include "cmd/plan_command.h"
@@ -28,6 +29,7 @@ int Dispatch(const LocalArguments& arguments, ErrorLines& errors) {
 int Dispatch(const CheckArguments& arguments, ErrorLines&) { return RunCheckCommand(arguments); }
 int Dispatch(const PlanArguments& arguments, ErrorLines&) { return RunPlanCommand(arguments); }
 int Dispatch(const InspectArguments& arguments, ErrorLines&) { return RunInspectCommand(arguments); }
+int Dispatch(const EvalArguments& arguments, ErrorLines& errors) { return RunEvalCommand(arguments, errors); }
 
 int Main(int argc, char** argv) {
   // A reader of our output that goes away must not end a run: `dtrain ... | head`.

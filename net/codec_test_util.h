@@ -69,6 +69,7 @@ inline void AddCheckpointMessages(Encoder& encoder, std::vector<Message>* all) {
   add(encoder.CutPiece(e, 3, 8, 81, Lent(Ramp(9))));
   add(encoder.Finish(e, wire::CreateConfirmSave(encoder.Begin(), 3, 1)));
   add(encoder.Finish(e, wire::CreateBecomeChief(encoder.Begin(), 2)));
+  add(encoder.Finish(e, wire::CreateSave(encoder.Begin(), true, 0.25, 0.5)));
 }
 
 // In the order of the Body union, from its first kind to its last.

@@ -70,7 +70,11 @@ std::vector<std::string> JobFlags(const Settings& settings, const Job& job, int6
   Set(&flags, fmt::format("train.steps={}", steps));
   Set(&flags, fmt::format("train.in_flight={}", job.in_flight));
   if (!job.layers.empty()) AddImages(settings, &flags);
-  if (ReadFile(ConfigPath(job)).find("\nsummary:") != std::string::npos) Set(&flags, "summary.dir=null");
+  const std::string text = ReadFile(ConfigPath(job));
+  for (const char* output : {"summary", "checkpoint"}) {
+    if (text.find(fmt::format("\n{}:", output)) == std::string::npos) continue;
+    Set(&flags, fmt::format("{}.dir=null", output));
+  }
   return flags;
 }
 

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <tuple>
 
 #include "base/atomic_file.h"
@@ -224,6 +226,22 @@ std::optional<std::string> CheckpointDirectory::ReadBest() const {
 
 void CheckpointDirectory::WriteBest(const std::string& name) const {
   WriteFileAtomically(PathOf(kBest), name + "\n");
+}
+
+void CheckpointDirectory::ForgetBest() const {
+  std::error_code error;
+  fs::remove(PathOf(kBest), error);
+  if (error) Fail(PathOf(kBest), "removed", error.value());
+}
+
+double CheckpointDirectory::ReadBestLoss() const {
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  const std::optional<std::string> best = ReadBest();
+  try {
+    if (best) loss = ReadManifest(PathOf(*best)).loss;
+  } catch (const BadCheckpoint&) {  // then another one may become the best
+  }
+  return std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
 }
 
 }  // namespace dtrain

@@ -63,6 +63,10 @@ class CheckpointDirectory {
   // The file `best`: the name of the best one so far; unset where none is named that is there.
   std::optional<std::string> ReadBest() const;
   void WriteBest(const std::string& name) const;
+  // No one is the best from now on. Throws IoError.
+  void ForgetBest() const;
+  // The loss with which the best one was written; infinity where none is named, or nobody evaluated it.
+  double ReadBestLoss() const;
 
  private:
   struct Save {

@@ -106,6 +106,22 @@ TEST_CASE("directory: the best one is known by name, also when that step is save
   CHECK(directory.ReadBest() == std::nullopt);
 }
 
+TEST_CASE("directory: the best one's loss is what it was written with; infinity where there is none") {
+  CheckpointDirectory directory(NewCheckpointRoot());
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(directory.ReadBestLoss() == infinity);
+  SaveStep(&directory, 5);
+  directory.WriteBest("step-000000005");
+  CHECK(directory.ReadBestLoss() == 0.25);
+  directory.ForgetBest();
+  CHECK(directory.ReadBest() == std::nullopt);
+  CHECK(directory.ReadBestLoss() == infinity);
+  directory.ForgetBest();  // again: nothing is there
+  directory.WriteBest("step-000000005");
+  std::filesystem::resize_file(directory.PathOf("step-000000005/manifest"), 10);
+  CHECK(directory.ReadBestLoss() == infinity);
+}
+
 TEST_CASE("directory: an abandoned save leaves nothing, nor does one that goes out of scope") {
   const std::string root = NewCheckpointRoot();
   CheckpointDirectory directory(root);

@@ -24,6 +24,8 @@ Manifest RunManifest(const Config& config, const Layout& layout, const std::vect
   manifest.optimizer = ChoiceText("train.optimizer.kind", config);
   manifest.mode = ChoiceText("train.mode", config);
   manifest.positions = moment.positions;
+  manifest.loss = moment.loss;
+  manifest.accuracy = moment.accuracy;
   return manifest;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct SavedMoment {
   uint64_t run_id = 0;
   int64_t step = 0;       // global
   std::string positions;  // of the workers, as JSON
+  bool best = false;      // of all evaluations so far, with these figures:
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  double accuracy = std::numeric_limits<double>::quiet_NaN();  // not a number: it does not classify
 };
 
 // As BuildManifest(), with what is known of the run; saved now.

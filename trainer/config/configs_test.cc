@@ -56,6 +56,8 @@ TEST_CASE("configs: linear_regression is a million steps of one example") {
   CHECK(config.train.batch_size == 1);
   CHECK(config.train.steps == 1000000);
   CHECK(config.train.optimizer.learning_rate == 3e-5);
+  CHECK(config.checkpoint.dir == (fs::current_path() / "checkpoint").string());
+  CHECK(config.checkpoint.every_secs == 60);
   CHECK(config.hooks.log_every_steps == 1000);
   CHECK(config.cluster.worker.size() == 2);
 }

@@ -3,6 +3,8 @@
 // it. Every worker that has data has this hook, since each may become the chief.
 #pragma once
 
+#include <limits>
+
 #include "trainer/hooks/hook.h"
 #include "trainer/hooks/make_hooks.h"
 #include "trainer/hooks/patience.h"
@@ -13,13 +15,16 @@ class EvaluationHook : public Hook {
  public:
   explicit EvaluationHook(const HookParts& parts) : parts_(parts), patience_(parts.config.eval.patience) {}
 
+  void Begin(const StepView& view) override;
   void AfterStep(const StepView& view, HookRequests* requests) override;
 
  private:
+  void SaveWhereBest(const Evaluation& evaluation, HookRequests* requests);
   void Report(const StepView& view, const Evaluation& evaluation);
 
   const HookParts parts_;
   Patience patience_;
+  double best_saved_ = std::numeric_limits<double>::infinity();  // the loss of the best checkpoint
 };
 
 }  // namespace dtrain

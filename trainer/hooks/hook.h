@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,19 @@ struct StepView {
   bool chief = false;         // whether this worker is the run's chief, which it may become on the way
 };
 
+// Of an evaluation; `accuracy` is NaN where the model does not classify.
+struct EvaluationFigures {
+  double loss = 0;
+  double accuracy = 0;
+};
+
 // What a hook may ask for.
 struct HookRequests {
   bool count_correct = false;  // in BeforeStep(): of this step's batch
   std::string end_run;         // in AfterStep(): why the run is to end early, as it would at train.steps
+  bool save = false;           // in AfterStep(): a checkpoint now; nothing without checkpoint.dir
+  // In AfterStep(): the same, and it is the best one from now on, which is kept beside checkpoint.keep.
+  std::optional<EvaluationFigures> save_best;
 };
 
 class Hook {

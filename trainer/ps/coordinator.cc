@@ -399,7 +399,7 @@ void Coordinator::OnWaitAllDone(Member& member, uint64_t request) {
   if (!AllDone()) return;
   if (saves_ != nullptr && !all_done_) {
     saves_->Close();
-    if (saves_->saved_step() != global_step()) saves_->Ask(true);
+    if (!saves_->HasAllOf(global_step())) saves_->Ask(true);
   }
   all_done_ = true;
   outbox_.Send(member.node, request, [&](auto& builder) {
@@ -459,7 +459,7 @@ void Coordinator::Stop(int signal) {
   log_.Warning("{}: the run is saved and ends", SignalName(signal));
   if (phase_ == Phase::kJoining || phase_ == Phase::kInitialising) EndStopped("");
   if (saves_ == nullptr) EndStopped("there is no checkpoint.dir");
-  if (saves_->idle() && saves_->saved_step() == global_step()) EndStopped("");
+  if (saves_->idle() && saves_->HasAllOf(global_step())) EndStopped("");
   saves_->Ask(true);
 }
 

@@ -89,6 +89,7 @@ JointSave::Outcome JointSave::Publish(const std::vector<std::vector<uint64_t>>& 
     directory_.Seal(temporary_, RunManifest(config_, layout_, slots_, checksums, moment_),
                     DumpConfig(config_));
     outcome.path = directory_.Publish(temporary_);
+    if (moment_.best) directory_.WriteBest(outcome.path.substr(outcome.path.rfind('/') + 1));
   } catch (const std::exception& error) {
     directory_.Abandon(temporary_);
     return {"", fmt::format("{}: {}", self_, FailureText(error))};

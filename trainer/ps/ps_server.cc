@@ -306,6 +306,10 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
       if (!coordinator_ || member.task.role != Role::kWorker) break;
       if (!repeated) OnStop(member, *envelope.body_as_Stop());
       return outbox_.Ack(member.node, request);
+    case Body::Save:
+      if (!coordinator_ || member.task.role != Role::kWorker) break;
+      if (!repeated && saves_) saves_->OnSave(*envelope.body_as_Save());
+      return outbox_.Ack(member.node, request);
     case Body::Done:
       if (!repeated) rule_->Left(member);
       if (!coordinator_) return outbox_.Ack(member.node, request);

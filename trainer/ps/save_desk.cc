@@ -1,6 +1,7 @@
 #include "trainer/ps/save_desk.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dtrain {
 namespace {
@@ -39,8 +40,16 @@ void SaveDesk::BeginAnew(bool stays) {
   stays_ |= stays;  // the one that is being cut will be the new chief's
 }
 
+// Behind the last one nothing is applied that it does not have.
+void SaveDesk::OnSave(const wire::Save& question) {
+  if (stays_) return;
+  if (question.best()) asked_best_ = Best{question.loss(), question.accuracy()};
+  Ask(false);
+}
+
 void SaveDesk::Begin() {
   asked_ = false;
+  best_ = std::exchange(asked_best_, std::nullopt);
   phase_ = Phase::kCutting;
   ++parts_.history.last_save;
   kept_here_ = false;
@@ -93,15 +102,22 @@ void SaveDesk::GoOnWhenAllAreKept() {
   if (!stays_) parts_.rule.GoOn();
   if (!parts_.joint) return SendOrder();
   next_question_ = writing_since_;
-  parts_.joint->Begin(parts_.history.last_save, {parts_.history.run.id, step_, positions_},
-                      parts_.keeper.cut());
+  SavedMoment moment{parts_.history.run.id, step_, positions_};
+  if (best_) {
+    moment.best = true;
+    moment.loss = best_->loss;
+    moment.accuracy = best_->accuracy;
+  }
+  parts_.joint->Begin(parts_.history.last_save, std::move(moment), parts_.keeper.cut());
 }
 
 void SaveDesk::SendOrder() {
   if (phase_ != Phase::kWriting || saver_ == 0) return;
+  const Best figures = best_.value_or(Best());
   parts_.outbox.Send(saver_, saver_request_, [&](auto& builder) {
     return wire::CreateSaveOrder(builder, parts_.history.last_save, static_cast<uint64_t>(step_),
-                                 builder.CreateString(positions_));
+                                 builder.CreateString(positions_), best_.has_value(), figures.loss,
+                                 figures.accuracy);
   });
 }
 
@@ -152,11 +168,15 @@ void SaveDesk::End(const std::string& path, const std::string& error) {
     parts_.log.Error("the checkpoint of global step {} could not be written: {}", step_, error);
   } else {
     saved_step_ = step_;
+    restored_ = false;
     parts_.history.checkpoint = path;
     parts_.log.Info("saved {} in {:.2f} s; steps were held for {:.1f} ms", path, SecondsSince(writing_since_),
                     held_ms_);
   }
-  if (asked_) return Begin();
+  // In sync another one of the same step would be the same.
+  const bool same = saved_step_ == parts_.global_step() && parts_.config.train.mode == TrainMode::kSync;
+  if (asked_ && (!same || asked_best_)) return Begin();
+  asked_ = false;
   if (ended_) ended_(path.empty() ? error : "");
 }
 

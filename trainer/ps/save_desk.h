@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ class SaveDesk {
     const int64_t every = parts_.config.checkpoint.every_steps;
     if (running_ && every > 0 && parts_.global_step() % every == 0) Ask(false);
   }
+  // A worker asks for one.
+  void OnSave(const wire::Save& question);
   // This ps has its cut.
   void OnKept();
   void OnCutState(const Member& ps, const wire::CutState& state);
@@ -69,10 +72,25 @@ class SaveDesk {
   bool writing_here() const { return parts_.joint != nullptr && phase_ == Phase::kWriting; }
   // The global step of the newest complete checkpoint; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
-  void set_saved(int64_t step) { saved_step_ = step; }
+  // Whether that is all of this global step. With several ps each cuts for itself, save in sync, and what was
+  // under way to another ps is not in it.
+  bool HasAllOf(int64_t step) const {
+    return saved_step_ == step &&
+           (kept_.size() == 1 || parts_.config.train.mode == TrainMode::kSync || restored_);
+  }
+  // The run begins with a checkpoint of this step.
+  void set_saved(int64_t step) {
+    saved_step_ = step;
+    restored_ = true;
+  }
 
  private:
   enum class Phase { kIdle, kCutting, kWriting };
+  // Of the evaluation that asked for a checkpoint as the best one.
+  struct Best {
+    double loss = 0;
+    double accuracy = 0;
+  };
 
   void Begin();
   void AskForCuts(TimePoint now);
@@ -88,10 +106,12 @@ class SaveDesk {
   bool running_ = false;
   bool asked_ = false;
   bool stays_ = false;
+  std::optional<Best> asked_best_;  // of the next one
   // Of the checkpoint in hand.
   uint64_t round_ = 0;
   int64_t step_ = 0;
   std::string positions_;
+  std::optional<Best> best_;
   bool kept_here_ = false;
   std::vector<bool> kept_;  // by ps
   TimePoint held_since_;
@@ -103,6 +123,7 @@ class SaveDesk {
   uint64_t saver_request_ = 0;
   TimePoint next_due_;
   int64_t saved_step_ = -1;
+  bool restored_ = false;  // it was not written here
 };
 
 }  // namespace dtrain

@@ -220,10 +220,11 @@ std::string ToJson(const RunSummary& summary) {
   Writer writer;
   VisitKeys(summary, writer);
   if (summary.local_steps.empty()) {  // ended before the workers' counts came together: unknown, not zero
-    for (const char* key :
-         {"global_step", "local_steps", "examples", "bytes_sent", "bytes_received", "workers"}) {
+    for (const char* key : {"local_steps", "examples", "bytes_sent", "bytes_received", "workers"}) {
       writer.document[key] = nullptr;
     }
+    // Of an evaluation the step is known, and nothing was counted.
+    if (summary.status != "done") writer.document["global_step"] = nullptr;
   }
   return writer.document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -99,6 +99,15 @@ TEST_CASE("run summary: what does not apply is null") {
   CHECK(document.at("global_step").is_null());
 }
 
+TEST_CASE("run summary: of an evaluation the step is known, and nothing was counted") {
+  RunSummary summary;
+  summary.status = "done";
+  summary.global_step = 7;
+  const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
+  CHECK(document.at("global_step") == 7);
+  for (const char* key : {"local_steps", "examples", "bytes_sent"}) CHECK(document.at(key).is_null());
+}
+
 TEST_CASE("run summary: numbers that are not finite are null, since JSON has none") {
   RunSummary summary;
   summary.final_loss = std::nan("");

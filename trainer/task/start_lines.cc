@@ -8,6 +8,7 @@
 #include "base/plural.h"
 #include "trainer/config/determinism.h"
 #include "trainer/peer/this_host.h"
+#include "trainer/task/checkpoint_line.h"
 #include "trainer/task/worker_lines.h"
 
 namespace dtrain {
@@ -91,6 +92,7 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& l
   if (config.placement.log) LogTowers(config, task, log);
   if (task.index != 0) return;
   if (config.placement.log) LogPlacement(layout, log);
+  log.Info("{}", CheckpointLine(config));
   const std::string key = FirstNondeterministicKey(config);
   if (task.role == Role::kPs && !key.empty()) log.Info("the run is not deterministic: {}", key);
 }
@@ -99,8 +101,9 @@ void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger
   if (summary.status == "already_done") {
     const std::string accuracy =
         summary.test_accuracy ? fmt::format(", accuracy {:.4f}", *summary.test_accuracy) : "";
-    return log.Info("already done: {} has the last step, {}{}, model crc {}", summary.checkpoint.value_or("-"),
-                    summary.global_step, accuracy, summary.model_crc.value_or("-"));
+    return log.Info("already done: {} has the last step, {}{}, model crc {}",
+                    summary.checkpoint.value_or("-"), summary.global_step, accuracy,
+                    summary.model_crc.value_or("-"));
   }
   log.Info("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
            Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),

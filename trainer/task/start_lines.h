@@ -9,7 +9,8 @@
 
 namespace dtrain {
 
-// Cluster map, model, device; with placement.log also where each variable lies.
+// Cluster map, model, device; with placement.log also where each variable lies; of the chief and ps 0 where
+// checkpoints go.
 void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& log);
 
 // Totals, accuracy, where the workers' time went, time, final cost, and `done`.

@@ -104,8 +104,12 @@ Saver::Order Saver::WaitForOrder(const Outcome& last) {
     while (Receive(patience, &ps, &message)) {
       const wire::SaveOrder* order = net::Decode(message)->body_as_SaveOrder();
       if (order == nullptr || order->number() <= last.number) continue;
-      return {order->number(), static_cast<int64_t>(order->step()),
-              order->positions() == nullptr ? "" : order->positions()->str()};
+      return {order->number(),
+              static_cast<int64_t>(order->step()),
+              order->positions() == nullptr ? "" : order->positions()->str(),
+              order->best(),
+              order->loss(),
+              order->accuracy()};
     }
   }
 }
@@ -115,10 +119,12 @@ std::string Saver::Write(const Order& order) {
   try {
     std::vector<std::vector<uint64_t>> checksums;
     for (size_t ps = 0; ps < nodes_.size(); ++ps) checksums.push_back(WriteShard(order, ps, temporary));
-    const SavedMoment moment{run_.id, order.step, order.positions};
+    const SavedMoment moment{run_.id, order.step, order.positions, order.best, order.loss, order.accuracy};
     directory_.Seal(temporary, RunManifest(config_, layout_, slots_, checksums, moment), DumpConfig(config_));
     Confirm(order);
-    return directory_.Publish(temporary);
+    const std::string path = directory_.Publish(temporary);
+    if (order.best) directory_.WriteBest(path.substr(path.rfind('/') + 1));
+    return path;
   } catch (...) {
     directory_.Abandon(temporary);
     throw;

@@ -40,6 +40,9 @@ class Saver {
     uint64_t number = 0;
     int64_t step = 0;
     std::string positions;
+    bool best = false;  // with the smallest loss so far
+    double loss = 0;    // with `best`
+    double accuracy = 0;
   };
   // What became of the last order.
   struct Outcome {

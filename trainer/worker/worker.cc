@@ -174,6 +174,8 @@ const wire::Start& Worker::FillModel(bool again) {
   ModelStart model(config_, layout_, client_, checkpoints_.get(), log_);
   const StartedFrom from = model.Fill(again, data_.train->rows());
   if (feeder_) feeder_->Deal(from.positions.dealt);
+  // Of another training.
+  if (config_.eval.keep_best && from.path.empty() && checkpoints_ != nullptr) checkpoints_->ForgetBest();
   const wire::Start* start =
       client_
           .Call(0, true, "the first checkpoint",
@@ -312,6 +314,7 @@ void Worker::AfterStep(StepView& view) {
     view.workers_here = client_.workers_here();
     view.chief = chief();
     for (const auto& hook : hooks_) hook->AfterStep(view, &requests);
+    if (requests.save || requests.save_best) Save(requests.save_best);
     if (!requests.end_run.empty()) EndRunEarly(requests.end_run);
     times_.Mark(StepPart::kHooks, Clock::now());
   }
@@ -321,6 +324,15 @@ void Worker::AfterStep(StepView& view) {
 }
 
 // A request comes between exchanges, not into one.
+void Worker::Save(const std::optional<EvaluationFigures>& best) {
+  while (client_.open() > 0) client_.Collect(parameters_.data());
+  const EvaluationFigures figures = best.value_or(EvaluationFigures());
+  client_.Call(0, false, "save", [&](auto& builder) {
+    return wire::CreateSave(builder, best.has_value(), figures.loss, figures.accuracy);
+  });
+}
+
+// As Save().
 void Worker::EndRunEarly(const std::string& reason) {
   log_.Info("the run ends early: {}", reason);
   while (client_.open() > 0) client_.Collect(parameters_.data());

@@ -70,6 +70,7 @@ class Worker {
   void ComputeAndPush(const Batch& batch, StepView& view);
   void CollectWeights();
   void AfterStep(StepView& view);
+  void Save(const std::optional<EvaluationFigures>& best);
   void EndRunEarly(const std::string& reason);
   bool HaveStep();
   const net::LentBuffer& FreeBuffer();

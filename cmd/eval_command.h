@@ -1,0 +1,13 @@
+// dtrain eval: what the weights of a checkpoint come to on the set of eval.on, without a cluster.
+#pragma once
+
+#include "cmd/arguments.h"
+#include "cmd/error_lines.h"
+
+namespace dtrain {
+
+// Throws UserError where there is no good checkpoint, it is of another model, or there is nothing to evaluate
+// on.
+int RunEvalCommand(const EvalArguments& arguments, ErrorLines& errors);
+
+}  // namespace dtrain
