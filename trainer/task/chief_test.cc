@@ -42,6 +42,13 @@ void CheckBecomesChief(Task& worker, uint64_t request, uint32_t term) {
   CHECK(envelope->body_as_BecomeChief()->term() == term);
 }
 
+// The answer, behind orders that came more than once.
+bool IsRefused(RawWorker& saver) {
+  const wire::Envelope* answer = saver.Receive();
+  while (answer != nullptr && answer->body_as_SaveOrder() != nullptr) answer = saver.Receive();
+  return answer != nullptr && answer->body_as_Refuse() != nullptr;
+}
+
 // From its first duty to the end of the run; uses four requests.
 RunSummary ReportAsChief(Task& worker, uint64_t next) {
   worker->Send(next, kWaitAllDone);
@@ -132,12 +139,12 @@ TEST_CASE("chief: the next one's saver begins anew, and the one before can neith
   run.At(0).Lose();
   CheckChief(run.At(1), 1, 2);
   run.saver->Send(2, [](auto& builder) { return wire::CreateConfirmSave(builder, 2, 1); });
-  CHECK(run.saver->Expect<wire::Refuse>() != nullptr);
+  CHECK(IsRefused(*run.saver));
   run.saver->Send(
       3, [](auto& builder) { return wire::CreateAskSave(builder, 1, 2, builder.CreateString("step-1")); });
-  CHECK(run.saver->Expect<wire::Refuse>() != nullptr);
+  CHECK(IsRefused(*run.saver));
   run.saver->Send(4, [](auto& builder) { return wire::CreateConfirmSave(builder, 3, 1); });
-  CHECK(run.saver->Expect<wire::Refuse>() != nullptr);
+  CHECK(IsRefused(*run.saver));
 
   RawWorker next(config, run.transport, 1);
   next.set_run_id(run.At(1)->run_id());
