@@ -22,13 +22,14 @@ bool Contains(const std::string& text, const std::string& part) {
 
 std::string EndlessJob() { return LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n"; }
 
+// An evaluation takes longer than a step here, and so does a checkpoint.
 std::string EndlessDigits(const std::string& more) {
   return fmt::format(
-      "model: {{kind: softmax}}\n"
-      "data: {{train: {{format: synthetic, name: digits, rows: 1000}},\n"
-      "       test: {{format: synthetic, name: digits, rows: 50000}}}}\n"
-      "train: {{batch_size: 100, steps: {}}}\n"
-      "hooks: {{log_every_steps: 10}}\n{}",
+      "model: {{kind: mlp, hidden: [300]}}\n"
+      "data: {{train: {{format: synthetic, name: digits, rows: 500}},\n"
+      "       test: {{format: synthetic, name: digits, rows: 2000}}}}\n"
+      "train: {{batch_size: 50, steps: {}}}\n"
+      "hooks: {{log_every_steps: 2}}\n{}",
       kForEver, more);
 }
 
@@ -192,7 +193,7 @@ TEST_CASE("signals: while a checkpoint is written, one to any task saves the run
   for (size_t i = 0; i < kTasks.size(); ++i) {
     CAPTURE(kTasks[i]);
     Run run(EndlessDigits("checkpoint: {every_steps: 1}\n"), /*saves=*/true);
-    run.StartAll();
+    run.StartAll({"--set", i < 2 ? "train.mode=async" : "train.mode=sync"});
     run.WaitForStep();
     run.At(kTasks[i]).Signal(SignalFor(i));
     run.CheckSaved(SignalFor(i));
