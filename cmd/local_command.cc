@@ -110,6 +110,11 @@ int RunThreads(const Config& config, const ErrorLines& errors, ResultFile& resul
   try {
     result.Write(RunClusterInProcess(config, log_options, options));
     return 0;
+  } catch (const RunStopped& stopped) {
+    console.End();
+    errors.Print(FailureText(stopped));
+    result.Write(stopped.summary());
+    return ProcessExitCode(stopped.code(), config.failure);
   } catch (const Failure& failure) {
     console.End();
     errors.Print(FailureText(failure));

@@ -251,6 +251,35 @@ TEST_CASE("local: a second signal ends the run at once with 1, as processes and 
   }
 }
 
+TEST_CASE("local: SIGTERM and SIGINT save the run and end it with 143 and 130, as processes and as threads") {
+  AdoptOrphans();
+  for (const bool in_process : {false, true}) {
+    for (const int signal : {SIGTERM, SIGINT}) {
+      CAPTURE(in_process);
+      CAPTURE(signal);
+      const LocalJob job(EndlessJob());
+      std::vector<std::string> more = {"--set", "checkpoint.dir=" + job.directory + "/checkpoints"};
+      if (in_process) more.push_back("--in-process");
+      const auto run = job.Start(more);
+      REQUIRE(run->WaitForLine("worker 0 | epoch"));
+      run->Signal(signal);
+      const int code = RunToEnd(*run);
+      const std::string said = run->standard_error();
+      CAPTURE(said.substr(said.size() > 3000 ? said.size() - 3000 : 0));
+      CHECK(code == 128 + signal);
+      const nlohmann::json result = ReadResult(job.result);
+      REQUIRE(result.is_object());
+      CHECK(result.at("status") == "stopped");
+      const int64_t step = result.at("global_step");
+      CHECK(step >= 100);
+      const std::string path = fmt::format("{}/checkpoints/step-{:09}", job.directory, step);
+      CHECK(result.at("checkpoint") == path);
+      CHECK(std::filesystem::exists(path + "/manifest"));
+      CHECK(NoneLeft());
+    }
+  }
+}
+
 TEST_CASE("local: Ctrl-C ends a run of threads too") {
   const LocalJob job(EndlessJob());
   const auto run = job.Start({"--in-process", "--set", "failure.grace_s=1"});

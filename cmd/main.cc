@@ -34,6 +34,8 @@ int Dispatch(const EvalArguments& arguments, ErrorLines& errors) { return RunEva
 int Main(int argc, char** argv) {
   // A reader of our output that goes away must not end a run: `dtrain ... | head`.
   signal(SIGPIPE, SIG_IGN);
+  // A file that may not grow (ulimit -f) is a write that fails with a reason, as on a full disk.
+  signal(SIGXFSZ, SIG_IGN);
   ErrorLines errors;
   try {
     const int code = std::visit([&](const auto& arguments) { return Dispatch(arguments, errors); },

@@ -82,6 +82,27 @@ TEST_CASE("restart: sync that waits ends with the same bits, also when worker 0 
   }
 }
 
+TEST_CASE("restart: a worker that is stopped is killed and comes back, and sync ends with the same bits") {
+  const std::string job_text = LongJob("steps: 300, mode: sync", "worker_lost: wait, restarts: 2");
+  std::string crc;
+  for (const bool disturbed : {false, true}) {
+    const LocalJob job(job_text);
+    const auto run = job.Start({"--set", "failure.detect_s=1"});
+    if (disturbed) {
+      REQUIRE(run->WaitForLine("worker 1 | epoch"));
+      kill(ChildOf(*run, "worker", 1), SIGSTOP);
+      REQUIRE(run->WaitForLine("dtrain: worker 1 was given up by the others and killed; started again"));
+      REQUIRE(run->WaitForLine("worker 1 | goes on at local step"));
+    }
+    CHECK(CodeOf(*run) == 0);
+    const nlohmann::json result = ReadResult(job.result);
+    REQUIRE(result.is_object());
+    if (crc.empty()) crc = result.at("model_crc");
+    CHECK(result.at("model_crc") == crc);
+    CHECK(result.at("deterministic") == true);
+  }
+}
+
 TEST_CASE("restart: when restarts are used up the run fails, and the report lists them") {
   AdoptOrphans();
   const LocalJob job(

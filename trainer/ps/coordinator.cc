@@ -329,6 +329,7 @@ void Coordinator::EndEarly(std::optional<int64_t> rounds) {
 // In sync a step is the round's, not its worker's: the grant only lets the worker take part.
 uint32_t Coordinator::GrantNext(Member& member) {
   if (sync()) return grants_.over() ? 0 : 1;
+  if (stop_signal_ != 0) return 0;  // what comes after the last checkpoint is lost
   return Grant(member, 1);
 }
 
@@ -460,31 +461,34 @@ void Coordinator::Stop(int signal) {
   if (phase_ == Phase::kJoining || phase_ == Phase::kInitialising) EndStopped("");
   if (saves_ == nullptr) EndStopped("there is no checkpoint.dir");
   if (saves_->idle() && saves_->HasAllOf(global_step())) EndStopped("");
+  saves_->Close();
   saves_->Ask(true);
 }
 
 // `unsaved`: why what there is was not saved; empty: it was.
 void Coordinator::EndStopped(const std::string& unsaved) {
+  const bool kept = unsaved.empty() && !config_.checkpoint.dir.empty();
   RunSummary summary;
   summary.status = "stopped";
-  summary.global_step = global_step();
+  // Outside sync a few gradients that were under way come after the checkpoint.
+  const bool known = kept && saves_ != nullptr && saves_->saved_step() >= 0;
+  summary.global_step = known ? saves_->saved_step() : global_step();
   for (const Member& member : members_.all()) {
     if (member.task.role == Role::kWorker) summary.local_steps.push_back(member.taken);
   }
   const std::string name = SignalName(stop_signal_);
   if (!history_.checkpoint.empty()) summary.checkpoint = history_.checkpoint;
-  const bool kept = unsaved.empty() && !config_.checkpoint.dir.empty();
   const std::string newest = history_.checkpoint.empty() ? "there is no checkpoint"
                                                          : "the newest checkpoint is " + history_.checkpoint;
   if (!kept) {
     throw RunStopped(
         ExitCode::kInternal,
-        fmt::format("stopped by {} at global step {}; nothing was saved: {}; {}", name, global_step(),
+        fmt::format("stopped by {} at global step {}; nothing was saved: {}; {}", name, summary.global_step,
                     unsaved.empty() ? "there is no checkpoint.dir" : unsaved, newest),
         std::move(summary));
   }
   throw RunStopped(static_cast<ExitCode>(128 + stop_signal_),
-                   fmt::format("stopped by {} at global step {}; {}", name, global_step(), newest),
+                   fmt::format("stopped by {} at global step {}; {}", name, summary.global_step, newest),
                    std::move(summary));
 }
 

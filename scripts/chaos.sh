@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Real runs to which random things happen; see scripts/chaos/chaos.py.
+# scripts/chaos.sh [--seed S] [--minutes M] [--steps N] [--binary PATH]; without --binary it builds one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+binary=()
+if [[ " $* " != *" --binary"* ]]; then
+  bazel build //cmd:dtrain </dev/null
+  binary=(--binary "$(bazel info bazel-bin 2>/dev/null </dev/null)/cmd/dtrain")
+fi
+export PYTHONDONTWRITEBYTECODE=1
+exec python3 scripts/chaos/chaos.py "${binary[@]}" "$@"

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Runs of real processes to which random things happen, compared with a run that is left alone.
+
+In sync the weights must be the same bits; in async the steps exact and the accuracy near. Ends with 0 when all
+is well; otherwise keeps the logs and says where. Ends only processes that it started.
+"""
+import argparse
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import deeds
+from cluster import Cluster, Failed
+
+PS, WORKERS = 2, 3
+GRACE_S = 10
+ROUND_LIMIT_S = 240
+NEAR = 0.02  # of the accuracy, in async
+JOB = """
+model: {kind: softmax}
+data: {train: {format: synthetic, name: digits, rows: 6000}, test: {format: synthetic, name: digits, rows: 1000}}
+train: {batch_size: 100, optimizer: {kind: momentum, learning_rate: 0.05}}
+eval: {on: test}
+hooks: {log_every_steps: 500}
+checkpoint: {every_secs: 0.3, keep: 4}
+failure: {detect_s: %g, worker_lost: wait, wait_s: 60, startup_timeout_s: 60, grace_s: %d}
+""" % (deeds.DETECT_S, GRACE_S)
+
+
+class Chaos:
+    def __init__(self, arguments, folder):
+        self.seed, self.binary, self.steps = arguments.seed, arguments.binary, arguments.steps
+        self.random = random.Random(self.seed)
+        self.folder, self.disk = folder, os.path.join(folder, "disk")
+        self.config = os.path.join(folder, "job.yaml")
+        self.grace_s = GRACE_S
+        self.begun = time.monotonic()
+        self.cluster = None
+        os.mkdir(self.disk)
+        self.small_disk = mount_small(self.disk)
+        with open(self.config, "w") as file:
+            file.write(JOB)
+
+    def tell(self, text):
+        print("%7.2f s  %s" % (time.monotonic() - self.begun, text), flush=True)
+
+    def later(self, seconds, action):
+        self.actions.append((time.monotonic() + seconds, action))
+
+    def pick(self, role=""):
+        return self.random.choice([task for task in self.cluster.tasks if task.name.startswith(role)])
+
+    def settle(self):
+        """What was begun ends now: nobody sleeps, nothing is held back, the disk has room."""
+        for _, action in self.actions:
+            action()
+        self.actions = []
+
+    def wait_all_ended(self, seconds):
+        deadline = time.monotonic() + seconds
+        while any(task.alive() for task in self.cluster.tasks) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return not any(task.alive() for task in self.cluster.tasks)
+
+    def note_full(self, seconds):
+        # An end that was ordered meanwhile comes later.
+        self.full_until = time.monotonic() + seconds + 10
+
+    def allow(self, code):
+        if code == 1:
+            return time.monotonic() < self.full_until
+        return code in (4, -signal.SIGKILL)
+
+    def newest_checkpoint(self):
+        try:
+            names = [name for name in os.listdir(self.checkpoints) if name.startswith("step-")]
+            paths = [os.path.join(self.checkpoints, name) for name in names]
+            return max(paths, key=os.path.getmtime) if paths else None
+        except OSError:
+            return None
+
+    def open_cluster(self, mode, checkpoints):
+        self.actions, self.full_until = [], 0
+        self.checkpoints = checkpoints
+        sets = ["train.mode=" + mode, "train.steps=%d" % self.steps]
+        if checkpoints:
+            sets.append("checkpoint.dir=" + checkpoints)
+        run = tempfile.mkdtemp(prefix=mode + "-", dir=self.folder)
+        self.cluster = Cluster(self.binary, self.config, run, PS, WORKERS, sets, self.allow)
+        self.cluster.start()
+        return run
+
+    def undisturbed(self, mode):
+        self.open_cluster(mode, None)
+        try:
+            for task in self.cluster.tasks:
+                task.process.wait(ROUND_LIMIT_S)
+            if not self.cluster.done():
+                raise Failed("the undisturbed run: %s" % [task.code() for task in self.cluster.tasks])
+            result = self.cluster.read_result()
+            self.tell("undisturbed %s: %s" % (mode, brief(result)))
+            return result
+        finally:
+            self.cluster.close()
+
+    def disturbed(self, mode, expected, until):
+        checkpoints = os.path.join(self.disk, "ckpt")
+        run = self.open_cluster(mode, checkpoints)
+        self.tell("%s begins" % mode)
+        try:
+            self.disturb(until)
+            result = self.cluster.read_result()
+            self.tell("%s ended: %s" % (mode, brief(result)))
+            self.compare(mode, result, expected)
+            return recoveries(run)
+        finally:
+            self.settle()
+            self.cluster.close()
+            shutil.rmtree(checkpoints, ignore_errors=True)
+
+    def disturb(self, until):
+        """Until the run is done. After `until` it is left alone."""
+        limit = time.monotonic() + ROUND_LIMIT_S
+        next_deed = time.monotonic() + self.random.uniform(0.3, 3)
+        ending = None
+        while not self.cluster.done():
+            now = time.monotonic()
+            if now > limit:
+                raise Failed("the run has not ended in %d s; alive: %s" % (
+                    ROUND_LIMIT_S, [task.name for task in self.cluster.tasks if task.alive()]))
+            due = [action for at, action in self.actions if at <= now]
+            self.actions = [one for one in self.actions if one[0] > now]
+            for action in due:
+                action()
+            self.cluster.tend()
+            if self.cluster.begun_ending():
+                ending = ending or now
+                self.settle()
+                if now > ending + 10:
+                    self.finish_anew()
+                    ending = None
+            elif now >= next_deed and now < until:
+                self.random.choices([deed for deed, _ in deeds.ALL], [share for _, share in deeds.ALL])[0](self)
+                next_deed = time.monotonic() + self.random.uniform(0.2, 4)
+            time.sleep(0.01)
+
+    def finish_anew(self):
+        """Somebody was killed when the others were done: those do not come back for it by themselves."""
+        self.tell("ended with %s; everything starts again" % [task.code() for task in self.cluster.tasks])
+        self.cluster.end_all()
+        self.cluster.start()
+
+    def compare(self, mode, result, expected):
+        same = ["global_step"] + (["model_crc", "test_accuracy"] if mode == "sync" else [])
+        for key in same:
+            if result.get(key) != expected.get(key):
+                raise Failed("%s: %s, undisturbed %s" % (key, result.get(key), expected.get(key)))
+        if result.get("status") == "done" and result.get("deterministic") != (mode == "sync"):
+            raise Failed("deterministic: %s" % result.get("deterministic"))
+        if abs(result["test_accuracy"] - expected["test_accuracy"]) > NEAR:
+            raise Failed("accuracy %s, undisturbed %s" % (result["test_accuracy"], expected["test_accuracy"]))
+
+
+def brief(result):
+    keys = ("status", "global_step", "model_crc", "test_accuracy", "deterministic")
+    return ", ".join("%s %s" % (key, result.get(key)) for key in keys)
+
+
+def recoveries(run):
+    """Seconds from each loss of a ps to the next step."""
+    with open(os.path.join(run, "ps-0.log"), errors="replace") as file:
+        return [float(seconds) for seconds in re.findall(r"stepping again ([0-9.]+) s", file.read())]
+
+
+def mount_small(path):
+    """A file system of 4 MiB that only this process and its children see, where the system allows it."""
+    if os.environ.get("CHAOS_OWN_NAMESPACE") != "1":
+        return False
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "chaos", path],
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def enter_namespace():
+    """Runs this program again where it may mount."""
+    if "CHAOS_OWN_NAMESPACE" in os.environ:
+        return
+    unshare = ["unshare", "--user", "--map-root-user", "--mount"]
+    able = shutil.which("unshare") and subprocess.run(unshare + ["true"], stderr=subprocess.DEVNULL).returncode == 0
+    os.environ["CHAOS_OWN_NAMESPACE"] = "1" if able else "0"
+    if able:
+        os.execvp("unshare", unshare + [sys.executable] + sys.argv)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--steps", type=int, default=6000, help="of each run")
+    parser.add_argument("--binary", required=True)
+    arguments = parser.parse_args()
+    arguments.binary = os.path.abspath(arguments.binary)
+    return arguments
+
+
+def main():
+    arguments = parse()
+    enter_namespace()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    folder = tempfile.mkdtemp(prefix="chaos-", dir=os.environ.get("TEST_TMPDIR"))
+    print("chaos: seed %d, %g minutes, %s" % (arguments.seed, arguments.minutes, arguments.binary), flush=True)
+    keep = False
+    try:
+        chaos = Chaos(arguments, folder)
+        end = time.monotonic() + 60 * arguments.minutes
+        expected, seconds, rounds = {}, [], 0
+        while rounds < 2 or time.monotonic() < end:
+            mode = ("sync", "async")[rounds % 2]
+            if mode not in expected:
+                expected[mode] = chaos.undisturbed(mode)
+            until = time.monotonic() + min(60, 30 * arguments.minutes)
+            seconds += chaos.disturbed(mode, expected[mode], until)
+            rounds += 1
+    except Failed as failure:
+        keep = True
+        print("chaos: FAILED with seed %d: %s" % (arguments.seed, failure))
+        print("chaos: the logs are in %s" % folder)
+        return 1
+    finally:
+        if chaos_disk_is_mounted(folder):
+            subprocess.run(["umount", os.path.join(folder, "disk")])
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    seconds.sort()
+    slowest = "; stepping again %.2f s (median), %.2f s (most) after the loss of a ps" % (
+        seconds[len(seconds) // 2], seconds[-1]) if seconds else ""
+    print("chaos: fine, seed %d: %d runs%s" % (arguments.seed, rounds, slowest))
+    return 0
+
+
+def chaos_disk_is_mounted(folder):
+    return os.path.ismount(os.path.join(folder, "disk"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
