@@ -3,6 +3,12 @@
 #include "base/signal_name.h"
 
 namespace dtrain {
+namespace {
+
+// How long ps 0 has to let in a task that is to stop.
+constexpr milliseconds kAlonePatience{2000};
+
+}  // namespace
 
 flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& builder, int exit_code,
                                              TaskId task, const std::string& text,
@@ -37,10 +43,13 @@ void ThrowAbort(const ClusterConfig& cluster, const wire::Abort& abort) {
   throw RunStopped(code, ShortText(abort.text()->str()), std::move(summary));
 }
 
-void StopAlone(const Config& config, int signal) {
+void StopBeforeJoining::Check(int signal, TimePoint now) {
+  if (signal == 0) return;
+  if (asked_ == TimePoint()) asked_ = now;
+  if (now - asked_ < kAlonePatience) return;
   RunSummary summary;
   summary.status = "stopped";
-  if (config.checkpoint.dir.empty()) {
+  if (config_.checkpoint.dir.empty()) {
     throw RunStopped(
         ExitCode::kInternal,
         fmt::format("stopped by {}; nothing was saved: there is no checkpoint.dir", SignalName(signal)),

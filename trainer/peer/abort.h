@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
@@ -23,7 +24,17 @@ ExitCode ExitCodeOf(const wire::Abort& abort);
 // As the failure of whoever hears it: PeerLost, or RunStopped with the exit code that it names.
 [[noreturn]] void ThrowAbort(const ClusterConfig& cluster, const wire::Abort& abort);
 
-// A task that is asked to stop before it has found ps 0. Throws RunStopped.
-[[noreturn]] void StopAlone(const Config& config, int signal);
+// A task that is asked to stop before ps 0 has let it in. ps 0 is given a moment for that, so that the run
+// ends everywhere; then the task ends alone. Owner and thread: the task's main loop.
+class StopBeforeJoining {
+ public:
+  explicit StopBeforeJoining(const Config& config) : config_(config) {}
+  // `signal`: 0 while nobody has asked. Throws RunStopped.
+  void Check(int signal, TimePoint now);
+
+ private:
+  const Config& config_;
+  TimePoint asked_;
+};
 
 }  // namespace dtrain

@@ -478,6 +478,12 @@ void Coordinator::EndStopped(const std::string& unsaved) {
   }
   const std::string name = SignalName(stop_signal_);
   if (!history_.checkpoint.empty()) summary.checkpoint = history_.checkpoint;
+  if (kept && starting()) {
+    throw RunStopped(static_cast<ExitCode>(128 + stop_signal_),
+                     fmt::format("stopped by {} before a step was taken; what is in {} stays as it is", name,
+                                 config_.checkpoint.dir),
+                     std::move(summary));
+  }
   const std::string newest = history_.checkpoint.empty() ? "there is no checkpoint"
                                                          : "the newest checkpoint is " + history_.checkpoint;
   if (!kept) {

@@ -24,6 +24,7 @@ Uplink::Uplink(const PsTask& task, const Activity& activity, UpdateRule& rule, R
       registration_(config_, self_, 0, net::NewNodeId(), channel_),
       heartbeat_(task.transport, {{registration_.link().node(), registration_.address()}},
                  config_.failure.detect_s, activity),
+      stop_(config_),
       begun_(Clock::now()),
       next_status_(begun_ + kStatusEvery),
       shared_(config_) {
@@ -122,7 +123,7 @@ void Uplink::WaitForWelcome(TimePoint now) {
     throw PeerLost("{} s ({}) have passed without {}. Start it, or look at its log.", most, key,
                    registration_.Waiting());
   }
-  if (activity_.stop_signal() != 0) StopAlone(config_, activity_.stop_signal());
+  stop_.Check(activity_.stop_signal(), now);
   if (now < next_status_) return;
   next_status_ = now + kStatusEvery;
   log_.Info("waiting for {}", registration_.Waiting());

@@ -11,6 +11,7 @@
 #include "net/channel.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
+#include "trainer/peer/abort.h"
 #include "trainer/peer/activity.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/registration.h"
@@ -70,6 +71,7 @@ class Uplink {
   Registration registration_;
   net::Encoder encoder_;
   Heartbeat heartbeat_;
+  StopBeforeJoining stop_;
   const TimePoint begun_;
   TimePoint next_status_;
   SharedDirectory shared_;

@@ -45,6 +45,7 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       slice_(kSlice),
       exchanges_(static_cast<size_t>(config.train.in_flight)),
       staleness_(config.train.in_flight),
+      stop_(config),
       next_status_(Clock::now() + kStatusEvery) {
   const uint64_t incarnation = net::NewNodeId();
   std::vector<Heartbeat::Target> targets;
@@ -87,8 +88,7 @@ void PsClient::Join() {
       throw PeerLost("{} s ({}) have passed; waiting for {}. Start what is missing, or look at its log.",
                      most, returns ? "failure.wait_s" : "failure.startup_timeout_s", waiting);
     }
-    if (activity_.stop_signal() != 0 && !flows_[0].registration->welcomed())
-      StopAlone(config_, activity_.stop_signal());
+    if (!flows_[0].registration->welcomed()) stop_.Check(activity_.stop_signal(), now);
     if (status_due) {
       next_status_ = now + kStatusEvery;
       log_.Info("waiting for {}", waiting);

@@ -19,6 +19,7 @@
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
+#include "trainer/peer/abort.h"
 #include "trainer/peer/activity.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/registration.h"
@@ -213,6 +214,7 @@ class PsClient {
   net::Message message_;         // the last received
   const wire::Envelope* answer_ = nullptr;
   size_t answer_from_ = 0;
+  StopBeforeJoining stop_;
   bool joined_ = false;
   bool running_ = false;  // started: a ps that does not know us any more is lost
   bool started_once_ = false;
