@@ -62,15 +62,16 @@ TEST_CASE("chief: dtrain local without restarts is done when worker 0 is killed,
 TEST_CASE("chief: one that sleeps while it writes a checkpoint exits 4, and that gets no name") {
   const std::string directory = NewDirectory();
   const std::string checkpoints = directory + "/ckpt";
-  const Cluster cluster(1, 2,
-                        "model: {kind: linear, inputs: 1000000}\n"
-                        "data: {train: {format: synthetic, name: linear}}\n"
-                        "train: {batch_size: 1, steps: 1000000000}\n"
-                        "hooks: {log_every_steps: 1}\n"
-                        "checkpoint: {every_secs: 0.5, keep: 1000, dir: " +
-                            checkpoints +
-                            "}\n"
-                            "failure: {detect_s: 2}\n");
+  const Cluster cluster(
+      1, 2,
+      "model: {kind: linear, inputs: 1000000}\n"
+      "data: {train: {format: synthetic, name: linear}}\n"
+      "train: {batch_size: 1, steps: 1000000000, optimizer: {kind: sgd, learning_rate: 1.0e-9}}\n"
+      "hooks: {log_every_steps: 1}\n"
+      "checkpoint: {every_secs: 0.5, keep: 1000, dir: " +
+          checkpoints +
+          "}\n"
+          "failure: {detect_s: 2}\n");
   const auto ps = cluster.Start("ps", 0), other = cluster.Start("worker", 1);
   const auto chief = cluster.Start("worker", 0);
   REQUIRE(other->WaitForLine("global step"));

@@ -48,7 +48,7 @@ class Run {
   void StartAll(const std::vector<std::string>& more = {}) {
     for (const std::string& task : kTasks) Start(task, more);
   }
-  void WaitForStep() { REQUIRE(At("worker 0").WaitForLine("global step")); }
+  void WaitForStep() { REQUIRE(At("worker 0").WaitForLine("worker 0 | epoch")); }
   Process& At(const std::string& task) { return *tasks_.at(task); }
 
   // All that were started end with this code and "stopped", and ps 0 says so; its last words.
@@ -230,7 +230,7 @@ TEST_CASE("signals: where the disk of the checkpoints is full the run ends with 
 TEST_CASE("signals: with failure.on_sigterm leave a worker goes alone with 143, and the run goes on") {
   Run run(LinearJob(20000) + "hooks: {log_every_steps: 100}\n", /*saves=*/true);
   run.StartAll({"--set", "failure.on_sigterm=leave"});
-  REQUIRE(run.At("worker 1").WaitForLine("global step"));
+  REQUIRE(run.At("worker 1").WaitForLine("worker 1 | epoch"));
   run.At("worker 1").Signal(SIGTERM);
   CHECK(RunToEnd(run.At("worker 1")) == 143);
   CHECK(ReadResult(run.ResultPath("worker 1")).at("status") == "stopped");

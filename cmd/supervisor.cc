@@ -175,12 +175,19 @@ void Supervisor::Finish(Task& task) {
   task.start_at = TimePoint::max();
   outcome_.ends.push_back(*task.end);
   const bool failed = task.end->signal != 0 || task.end->exit_code != 0;
-  if (task.end->tolerated) return;  // the others know what to do
+  if (task.end->tolerated && WorkersLeft()) return;  // the others know what to do
   const milliseconds patience = failed                 ? patience_.after_failure
                                 : OnlyExpendableLeft() ? patience_.after_last
                                                        : patience_.after_success;
   if (phase_ == Phase::kRunning) Enter(Phase::kEnding, patience);
   if (phase_ == Phase::kEnding) deadline_ = std::min(deadline_, Clock::now() + patience);
+}
+
+// Without any nobody ends the run.
+bool Supervisor::WorkersLeft() const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
+    return !task.over && task.command.name.rfind("worker", 0) == 0;
+  });
 }
 
 // Of these the ps have taken leave before they ended, or they were no part of the run: one that was started

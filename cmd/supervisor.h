@@ -77,6 +77,7 @@ class Supervisor {
   // The task's end is that of its latest process.
   void Finish(Task& task);
   bool OnlyExpendableLeft() const;
+  bool WorkersLeft() const;
   void OnDeadline();
   void SignalAll(int signal);
   // Moves on when the new phase is later than the present one. Only in the first are children started again.

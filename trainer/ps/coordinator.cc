@@ -458,8 +458,10 @@ void Coordinator::Stop(int signal) {
   stop_signal_ = signal;
   stop_deadline_ = Clock::now() + Seconds(config_.failure.grace_s * kSavingShare);
   log_.Warning("{}: the run is saved and ends", SignalName(signal));
-  if (phase_ == Phase::kJoining || phase_ == Phase::kInitialising) EndStopped("");
+  if (phase_ == Phase::kJoining) EndStopped("");
   if (saves_ == nullptr) EndStopped("there is no checkpoint.dir");
+  if (phase_ == Phase::kInitialising && saves_->idle()) EndStopped("");
+  if (phase_ == Phase::kInitialising) return;  // the first checkpoint is being written
   if (saves_->idle() && saves_->HasAllOf(global_step())) EndStopped("");
   saves_->Close();
   saves_->Ask(true);
@@ -478,7 +480,7 @@ void Coordinator::EndStopped(const std::string& unsaved) {
   }
   const std::string name = SignalName(stop_signal_);
   if (!history_.checkpoint.empty()) summary.checkpoint = history_.checkpoint;
-  if (kept && starting()) {
+  if (kept && starting() && history_.checkpoint.empty()) {
     throw RunStopped(static_cast<ExitCode>(128 + stop_signal_),
                      fmt::format("stopped by {} before a step was taken; what is in {} stays as it is", name,
                                  config_.checkpoint.dir),

@@ -119,7 +119,12 @@ std::string Saver::Write(const Order& order) {
   try {
     std::vector<std::vector<uint64_t>> checksums;
     for (size_t ps = 0; ps < nodes_.size(); ++ps) checksums.push_back(WriteShard(order, ps, temporary));
-    const SavedMoment moment{run_.id, order.step, order.positions, order.best, order.loss, order.accuracy};
+    SavedMoment moment{run_.id, order.step, order.positions};
+    if (order.best) {
+      moment.best = true;
+      moment.loss = order.loss;
+      moment.accuracy = order.accuracy;
+    }
     directory_.Seal(temporary, RunManifest(config_, layout_, slots_, checksums, moment), DumpConfig(config_));
     Confirm(order);
     const std::string path = directory_.Publish(temporary);
