@@ -191,17 +191,22 @@ class StopAfter : public Hook {
   StopRequest& stop_;
 };
 
+TaskOptions StoppedAfter(int64_t steps, StopRequest* stop) {
+  TaskOptions options;
+  options.stop = stop;
+  options.more_hooks = [steps, stop](TaskId) {
+    HookList hooks;
+    hooks.push_back(std::make_unique<StopAfter>(steps, stop));
+    return hooks;
+  };
+  return options;
+}
+
 TEST_CASE("resume: a signal saves the run, and the rest of it ends with the same bits") {
   const RunSummary expected = Run(Rounds(2, 2, 3000, ""));
   Directory saved;
   StopRequest stop;
-  TaskOptions options;
-  options.stop = &stop;
-  options.more_hooks = [&stop](TaskId) {
-    HookList hooks;
-    hooks.push_back(std::make_unique<StopAfter>(100, &stop));
-    return hooks;
-  };
+  const TaskOptions options = StoppedAfter(100, &stop);
   try {
     Run(Rounds(2, 2, 3000, saved.path()), options);
     FAIL("it did not stop");
@@ -215,13 +220,7 @@ TEST_CASE("resume: a signal saves the run, and the rest of it ends with the same
 
 TEST_CASE("resume: without checkpoint.dir a signal says that nothing was saved") {
   StopRequest stop;
-  TaskOptions options;
-  options.stop = &stop;
-  options.more_hooks = [&stop](TaskId) {
-    HookList hooks;
-    hooks.push_back(std::make_unique<StopAfter>(10, &stop));
-    return hooks;
-  };
+  const TaskOptions options = StoppedAfter(10, &stop);
   CHECK_THROWS_WITH_AS(Run(Rounds(2, 2, 100000, ""), options), doctest::Contains("nothing was saved"),
                        RunStopped);
 }
