@@ -266,7 +266,7 @@ std::vector<Field> RunningFields() {
           .Unset("no limit")
           .AliasOf("train.steps"),
       Number(DT_KEY(failure.detect_s), kRun, {0.1, kMostSeconds},
-             "A task that has not been heard for so many seconds is lost.")
+             "A task that has not been heard, or has done nothing, for so many seconds is lost.")
           .Unit("seconds"),
       Number(DT_KEY(failure.startup_timeout_s), kRun, {0, kMostSeconds, true},
              "How many seconds the tasks wait for one another at the start.")

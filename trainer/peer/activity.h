@@ -13,7 +13,9 @@ namespace dtrain {
 
 struct Activity {
   std::atomic<const char*> what{"start"};  // a literal: start, load, wait, step, eval
-  std::atomic<uint64_t> progress{0};       // moves whenever something was done
+  // Moves when the main thread did something, and with each look around while it waits.
+  std::atomic<uint64_t> turns{0};
+  std::atomic<uint64_t> local_step{0};  // of a worker
   // Of a worker: the steps it has taken since it was started, and the nanoseconds that it spent in them
   // itself.
   std::atomic<uint64_t> steps{0};
@@ -22,6 +24,8 @@ struct Activity {
   const StopRequest* stop = nullptr;
   bool leaves = false;  // SIGTERM is this task's own affair: only it goes (failure.on_sigterm)
 
+  // Thread: the task's main one.
+  void Turn() { turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
   // The signal by which the run is asked to stop; 0: none.
   int stop_signal() const {
     const int signal = stop == nullptr ? 0 : stop->signal();

@@ -65,6 +65,7 @@ class Heartbeat {
 
  private:
   void Run();
+  uint64_t Progress() const;
   void SendBeats(int signal);
   void Drain();
   void Take(size_t target, const wire::Envelope& envelope, net::Message& message);

@@ -126,7 +126,7 @@ Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hell
   member.at_once = hello.at_once();
   member.last_request = 0;  // whatever number comes next is the first
   member.next_block = 0;
-  member.silent = milliseconds(0);
+  member.silent = member.stuck = member.since_beat = milliseconds(0);
   by_node_[node] = static_cast<size_t>(&member - members_.data());
   return decision;
 }
@@ -154,6 +154,15 @@ void Membership::Remove(Member& member) {
   member.last_request = 0;
 }
 
+// Time counts between two beats only, so that one who is silent is not taken for one who does nothing.
+void Membership::NoteBeat(Member& member, const wire::Heartbeat& beat) {
+  const bool same = beat.progress() == member.progress && beat.activity()->str() == member.activity;
+  member.stuck = same ? member.stuck + member.since_beat : milliseconds(0);
+  member.since_beat = milliseconds(0);
+  member.progress = beat.progress();
+  if (!same) member.activity = ShortText(beat.activity()->str());
+}
+
 std::vector<Member*> Membership::Tick(TimePoint now) {
   std::vector<Member*> overdue;
   const auto since = std::chrono::duration_cast<milliseconds>(now - last_tick_);
@@ -163,7 +172,8 @@ std::vector<Member*> Membership::Tick(TimePoint now) {
     if (!member.here()) continue;
     member.silent = member.heard ? milliseconds(0) : member.silent + counted;
     member.heard = false;
-    if (member.silent > detect_) overdue.push_back(&member);
+    member.since_beat += counted;
+    if (member.silent > detect_ || Stuck(member)) overdue.push_back(&member);
   }
   // A newcomer that was held and went away leaves no trace.
   for (auto held = held_since_.begin(); held != held_since_.end();) {
@@ -201,6 +211,16 @@ std::string Membership::Missing() const {
     names.push_back(fmt::format("{}{}", some ? fmt::format("{} of ", more) : "", fmt::join(others, ", ")));
   }
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string Membership::WhyOverdue(const Member& member) const {
+  const auto seconds = [](milliseconds time) { return static_cast<double>(time.count()) / 1000; };
+  if (member.silent > detect_) {
+    return fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", NameOf(member),
+                       seconds(member.silent), config_.failure.detect_s);
+  }
+  return fmt::format("{} is alive but has done nothing for {:.1f} s (failure.detect_s = {}); it was in '{}'",
+                     NameOf(member), seconds(member.stuck), config_.failure.detect_s, member.activity);
 }
 
 std::string Membership::NameOf(const Member& member) const {

@@ -24,6 +24,10 @@ struct Member {
   int64_t at_once = 0;            // workers such as this one that its machine has processors for; 0: unknown
   milliseconds silent{0};         // as ticks have counted
   bool heard = false;             // since the last tick; spares a clock call per message
+  std::string activity;           // as its last heartbeat says it
+  uint64_t progress = 0;          // likewise
+  milliseconds since_beat{0};     // as ticks have counted
+  milliseconds stuck{0};          // that long its heartbeats have told the same
   uint64_t last_request = 0;      // numbered requests are taken in order, without gaps
   std::vector<uint32_t> granted;  // steps granted by recent answers, by request modulo size
   int64_t next_block = 0;         // of the gradient that is arriving
@@ -56,7 +60,10 @@ class Membership {
   std::vector<Member>& all() { return members_; }
 
   void Remove(Member& member);
-  // Notes who was heard since the last call; returns those silent for longer than detect_s.
+  // What a heartbeat says of its sender.
+  void NoteBeat(Member& member, const wire::Heartbeat& beat);
+  // Notes who was heard since the last call; returns those who were silent for longer than detect_s, or whose
+  // heartbeats went on that long while nothing else of them moved.
   std::vector<Member*> Tick(TimePoint now);
 
   int joined() const;
@@ -66,6 +73,9 @@ class Membership {
   // Whom the start needs and who is not here, empty when all are: "ps 1 (10.0.0.2:9001), worker 2 (...)".
   // Where fewer are needed than may come: "1 of worker 1 (...), worker 2 (...)".
   std::string Missing() const;
+  // "worker 1 (...) has not been heard for 1.2 s (failure.detect_s = 1)"; of one that Tick() returned.
+  std::string WhyOverdue(const Member& member) const;
+  bool Stuck(const Member& member) const { return member.stuck > detect_; }
   std::string NameOf(const Member& member) const;  // "worker 1 (address; host, pid 123)"
 
  private:

@@ -146,5 +146,58 @@ TEST_CASE("membership: a task that looks for another ps learns whom it has found
   CHECK(decision.text.find("this is ps 1, not ps 0") != std::string::npos);
 }
 
+class Beat {
+ public:
+  Beat(const std::string& activity, uint64_t progress) {
+    flatbuffers::FlatBufferBuilder& b = encoder_.Begin();
+    message_ =
+        encoder_.Finish({}, wire::CreateHeartbeat(b, b.CreateString(activity), progress, b.CreateString("")));
+  }
+  const wire::Heartbeat& get() const { return *net::Decode(message_)->body_as_Heartbeat(); }
+
+ private:
+  net::Encoder encoder_;
+  net::Message message_;
+};
+
+TEST_CASE("membership: heartbeats that tell the same for detect_s are of a task that hangs") {
+  Config config = LinearCluster(1, 1, 10);
+  config.failure.detect_s = 1;
+  Membership members(config, {Role::kPs, 0});
+  TimePoint now = Clock::now();
+  REQUIRE(members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), now, Open).welcome);
+  Member& worker = *members.Find(kFirst);
+  // Beats every 200 ms for so long: whether the worker is lost by then.
+  const auto beats = [&](const std::function<Beat(int)>& beat, int count) {
+    bool lost = false;
+    for (int i = 0; i < count; ++i) {
+      worker.heard = true;
+      members.NoteBeat(worker, beat(i).get());
+      now += milliseconds(200);
+      lost = !members.Tick(now).empty();
+    }
+    return lost;
+  };
+  SUBCASE("one that moves is not lost, by its progress or by what it does") {
+    CHECK_FALSE(beats([](int i) { return Beat("step", static_cast<uint64_t>(i)); }, 20));
+    CHECK_FALSE(beats([](int i) { return Beat(i % 2 == 0 ? "load" : "wait", 7); }, 20));
+  }
+  SUBCASE("one that does not is") {
+    CHECK_FALSE(beats([](int) { return Beat("load", 7); }, 6));
+    CHECK(beats([](int) { return Beat("load", 7); }, 1));
+    CHECK(members.Stuck(worker));
+    CHECK(
+        members.WhyOverdue(worker) ==
+        "worker 0 (127.0.0.1:11001; host, pid 7) is alive but has done nothing for 1.2 s (failure.detect_s = "
+        "1); it was in 'load'");
+  }
+  SUBCASE("one that is silent is not taken for it") {
+    CHECK_FALSE(beats([](int) { return Beat("step", 7); }, 1));
+    CHECK(Silence(members, now, milliseconds(1300)).size() == 1);
+    CHECK_FALSE(members.Stuck(worker));
+    CHECK(members.WhyOverdue(worker).find("has not been heard for") != std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -120,6 +120,7 @@ RunSummary PsServer::Run() {
   net::Message message;
   TimePoint now = Clock::now();
   while (!Finished(now)) {
+    activity_.Turn();
     Tick(now);
     if (outbox_.late()) outbox_.SendLate();
     if (loader_ && loader_->Turn()) AnswerLoad();
@@ -161,9 +162,13 @@ void PsServer::Tick(TimePoint now) {
 
 void PsServer::WatchMembers(TimePoint now) {
   for (Member* member : members_.Tick(now)) {
-    const std::string text =
-        fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", members_.NameOf(*member),
-                    static_cast<double>(member->silent.count()) / 1000, config_.failure.detect_s);
+    const std::string text = members_.WhyOverdue(*member);
+    // Its heartbeats end it: nobody waits for it any more.
+    if (coordinator_ && members_.Stuck(*member)) {
+      outbox_.Send(member->node | 1, 0, [&](auto& builder) {
+        return CreateAbort(builder, static_cast<int>(ExitCode::kPeerLost), self_, text);
+      });
+    }
     GiveUp(*member);
     OnLoss(*member, text);
   }
@@ -452,7 +457,8 @@ void PsServer::WatchPace(const Member& member, const wire::Heartbeat& beat) {
   change->slow ? log_.Warning("{}", text) : log_.Info("{}", text);
 }
 
-void PsServer::OnHeartbeat(const Member& member, net::NodeId from, const wire::Heartbeat& beat) {
+void PsServer::OnHeartbeat(Member& member, net::NodeId from, const wire::Heartbeat& beat) {
+  members_.NoteBeat(member, beat);
   if (coordinator_ && member.task.role == Role::kWorker) WatchPace(member, beat);
   if (coordinator_ && (beat.stop() == SIGINT || beat.stop() == SIGTERM)) coordinator_->Stop(beat.stop());
   const std::string status = coordinator_ ? coordinator_->Status() : std::string();

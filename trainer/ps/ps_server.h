@@ -64,7 +64,7 @@ class PsServer {
   void RefuseHello(net::NodeId from, const wire::Hello& hello, const Membership::Decision& decision);
   void Forget(Member& member);
   void ForgetWorkers();
-  void OnHeartbeat(const Member& member, net::NodeId from, const wire::Heartbeat& beat);
+  void OnHeartbeat(Member& member, net::NodeId from, const wire::Heartbeat& beat);
   void WatchPace(const Member& member, const wire::Heartbeat& beat);
   bool HandleSaver(net::NodeId from, const wire::Envelope& envelope);
   void OnRestore(Member& member, uint64_t request, const wire::Restore& restore, const net::Message& message);

@@ -35,7 +35,7 @@ std::string WhyForgotten(const wire::Refuse& refuse) {
 }  // namespace
 
 PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-                   net::Transport& transport, const Activity& activity, Logger& log)
+                   net::Transport& transport, Activity& activity, Logger& log)
     : config_(config),
       self_(self),
       layout_(layout),
@@ -76,6 +76,7 @@ void PsClient::Join() {
   const double most = returns ? config_.failure.wait_s : config_.failure.startup_timeout_s;
   while (!AllWelcomed()) {
     const TimePoint now = Clock::now();
+    activity_.Turn();
     std::string waiting;
     const bool too_late = SecondsBetween(std::min(begun, returns_since_), now) > most;
     const bool status_due = now >= next_status_;
@@ -337,6 +338,7 @@ void PsClient::Attend() {
 }
 
 void PsClient::CheckAllAlive() {
+  activity_.Turn();
   for (size_t ps = 0; ps < ps_count(); ++ps) CheckAlive(ps);
 }
 
@@ -350,13 +352,14 @@ const wire::Envelope& PsClient::AwaitAnswer(size_t ps, bool patient, const char*
 
 void PsClient::OnQuiet(bool patient, const char* what) {
   const TimePoint now = Clock::now();
+  activity_.Turn();
   for (size_t ps = 0; ps < ps_count(); ++ps) {
     PeerLink& link = LinkOf(ps);
     CheckAlive(ps);
     if (!patient && link.WaitedSeconds(now) * 1000 > static_cast<double>(config_.net.timeout_ms)) {
       throw PeerLost(
           "{}: no reply to {} at local step {} in {} ms (net.timeout_ms). Is it alive? See its log.",
-          link.name(), what, activity_.progress.load(std::memory_order_relaxed), config_.net.timeout_ms);
+          link.name(), what, activity_.local_step.load(std::memory_order_relaxed), config_.net.timeout_ms);
     }
     link.OnQuiet(now);
   }

@@ -31,7 +31,7 @@ namespace dtrain {
 class PsClient {
  public:
   PsClient(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-           net::Transport& transport, const Activity& activity, Logger& log);
+           net::Transport& transport, Activity& activity, Logger& log);
 
   // Thrown where a ps is lost or does not know this task any more, because it or another ps was restarted:
   // to be answered by Rejoin(). After the start only where the run goes on without that ps (RecoversPs).
@@ -190,7 +190,7 @@ class PsClient {
   const TaskId self_;
   const Layout& layout_;
   net::Channel& channel_;
-  const Activity& activity_;
+  Activity& activity_;
   Logger& log_;
   milliseconds slice_;  // how often a wait looks at heartbeats, repeats, and room in a queue
   net::Encoder encoder_;

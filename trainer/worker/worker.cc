@@ -306,7 +306,7 @@ void Worker::AfterStep(StepView& view) {
       view.loss;
   ++local_step_;
   if (feeder_) feeder_->CheckAlive();
-  activity_.progress.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
+  activity_.local_step.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
   LookAtRole();
   if (!hooks_.empty()) {
     HookRequests requests;
