@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/plural.h"
 #include "cmd/load_config.h"
@@ -48,16 +49,16 @@ void PrintBalance(const Layout& layout) {
   fmt::print("largest / smallest: {}\n", ratio);
 }
 
-void PrintTable(const Config& config, const Layout& layout, const std::optional<int64_t>& steps) {
+void PrintTable(const Config& config, const Layout& layout, const std::optional<int64_t>& gradients) {
   fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}{}\n", "ps", "bytes", "", "share", "in / step",
-             "out / step", steps ? fmt::format("  {:>10}  {:>10}", "in / run", "out / run") : "");
+             "out / step", gradients ? fmt::format("  {:>10}  {:>10}", "in / run", "out / run") : "");
   Traffic all_step;
   std::optional<Traffic> all_run;
   for (size_t i = 0; i < layout.ps.size(); ++i) {
     const int ps = static_cast<int>(i);
     const Traffic step = StepTraffic(config, layout, ps);
     std::optional<Traffic> run;
-    if (steps) run = RunTraffic(config, layout, ps, WorkerCount(config.cluster), *steps);
+    if (gradients) run = RunTraffic(config, layout, ps, WorkerCount(config.cluster), *gradients);
     PrintPs(layout, i, step, run);
     all_step += step;
     if (run) (all_run ? *all_run : all_run.emplace()) += *run;
@@ -65,8 +66,8 @@ void PrintTable(const Config& config, const Layout& layout, const std::optional<
   PrintRow("all", layout.size * static_cast<int64_t>(sizeof(float)), 1, all_step, all_run);
 }
 
-// What worker 0 deals out, of about the largest batch. In sync a step is a round, of every worker.
-void PrintFeed(const Config& config, int workers, const std::optional<int64_t>& steps) {
+// What worker 0 deals out, of about the largest batch.
+void PrintFeed(const Config& config, int workers, const std::optional<int64_t>& gradients) {
   if (config.data.split != Split::kFeed || workers < 2) return;
   const DataSize data = EstimateDataSize(config);
   const bool counted = data.train_rows.value_or(1) > 0;
@@ -74,18 +75,21 @@ void PrintFeed(const Config& config, int workers, const std::optional<int64_t>& 
   const Traffic batch = FeedTraffic(config, rows, data.as_bytes);
   fmt::print("feed: for each batch of another worker, worker 0 receives {} and sends {}", BytesText(batch.in),
              BytesText(batch.out));
-  if (steps && config.train.mode != TrainMode::kSync) {
-    const double batches = static_cast<double>(*steps) * (workers - 1) / workers;
+  if (gradients) {
+    const double batches = static_cast<double>(*gradients) * (workers - 1) / workers;
     fmt::print("; in a run about {} and {}", BytesText(batches * batch.in), BytesText(batches * batch.out));
   }
   fmt::print(".\n");
 }
 
-// Unset where the epochs' end depends on rows that nobody has counted.
-std::optional<int64_t> KnownSteps(const Config& config, const DataShape& shape, int workers) {
+// How many gradients all workers send: in sync each one of a round. Unset where the epochs' end depends on
+// rows that nobody has counted.
+std::optional<int64_t> KnownGradients(const Config& config, const DataShape& shape, int workers) {
   const bool uncounted = !shape.rows && config.data.train.format != DataFormat::kSynthetic;
   if (uncounted && config.train.epochs) return std::nullopt;
-  return TotalSteps(config, shape.rows, workers);
+  const std::optional<int64_t> steps = TotalSteps(config, shape.rows, workers);
+  if (!steps || config.train.mode != TrainMode::kSync) return steps;
+  return std::min(*steps, std::numeric_limits<int64_t>::max() / workers) * workers;
 }
 
 }  // namespace
@@ -102,20 +106,20 @@ int RunPlanCommand(const PlanArguments& arguments) {
   fmt::print("{}, {} on {} ps; {}\n", Plural(layout.size, "parameter"),
              BytesText(static_cast<double>(layout.size) * sizeof(float)), layout.ps.size(),
              Plural(workers, "worker"));
-  const std::optional<int64_t> steps = KnownSteps(config, shape, workers);
-  PrintTable(config, layout, steps);
+  const std::optional<int64_t> gradients = KnownGradients(config, shape, workers);
+  PrintTable(config, layout, gradients);
   PrintBalance(layout);
   fmt::print(
       "A step is one gradient of one worker: to each ps its part of the gradient, and back its new "
       "weights.\n"
       "In and out are messages with their headers; ZMTP, TCP and IP add their own.\n");
-  if (steps) {
+  if (gradients) {
     fmt::print("A run is {}, and the weights that the workers pull before, after and to evaluate.\n",
-               Plural(*steps, "step"));
+               Plural(*gradients, "step"));
   } else {
     fmt::print("How long a run is depends on the rows of the data: dtrain check reads them.\n");
   }
-  PrintFeed(config, workers, steps);
+  PrintFeed(config, workers, gradients);
   WarnOfMemory(config, layout);
   return 0;
 }

@@ -56,11 +56,14 @@ std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> r
   std::optional<int64_t> total = config.train.steps;
   if (!config.train.epochs.has_value() || !rows.has_value()) return total;
   const OrderSpec spec = OrderSpecOf(config, *rows + config.data.validation, 0, workers);
-  const int64_t of_epoch = StepsInAll(BatchesInAll(spec), spec.split, workers, spec.devices);
+  // In sync one of all workers: of the one that has the most.
+  const int64_t together = config.train.mode == TrainMode::kSync ? workers : 1;
+  const auto rounds = [&](int64_t steps) { return steps / together + (steps % together == 0 ? 0 : 1); };
+  const int64_t of_epoch = rounds(StepsInAll(BatchesInAll(spec), spec.split, workers, spec.devices));
   const std::shared_ptr<const Rest> rest = Rest::Of(dealt, BatchesInAll(spec));
   if (rest == nullptr) return total;  // refused where it is to be read
   const int64_t epochs = *config.train.epochs;
-  const int64_t beside = StepsBeside(*rest, spec, epochs);
+  const int64_t beside = rounds(StepsBeside(*rest, spec, epochs));
   int64_t of_whole = 0, all = 0;
   if (__builtin_mul_overflow(of_epoch, std::max<int64_t>(0, epochs - rest->first_whole()), &of_whole) ||
       __builtin_add_overflow(of_whole, beside, &all)) {

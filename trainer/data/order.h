@@ -41,6 +41,7 @@ int64_t BatchesInAll(const OrderSpec& spec);
 
 // Global steps of a run of `workers` workers on `rows` training rows (without those held out; unset: without
 // end): the first reached of train.steps and the epochs of all workers; unset where nothing ends the run.
+// In sync a step is a round, to which all workers are taken to give a batch.
 // All workers are taken to have as many devices as `config` says. `dealt`: what had been taken before.
 std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers,
                                   const Dealt& dealt = {});

@@ -173,6 +173,12 @@ TEST_CASE("order: a run ends at the first reached of train.steps and the epochs 
   CHECK(TotalSteps(config, 95, 2) == 27);  // 9 batches: 5 of one worker, 4 of the other
   config.data.split = Split::kFull;
   CHECK(TotalSteps(config, 95, 2) == 54);
+  config.train.mode = TrainMode::kSync;
+  CHECK(TotalSteps(config, 95, 2) == 27);
+  config.data.split = Split::kShard;
+  CHECK(TotalSteps(config, 95, 2) == 15);  // 5 rounds an epoch, the last without the other worker
+  config.data.split = Split::kFull;
+  config.train.mode = TrainMode::kAsync;
   config.train.steps = 50;
   CHECK(TotalSteps(config, 95, 2) == 50);
   config.train.steps = 70;
