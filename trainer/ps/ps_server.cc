@@ -9,6 +9,7 @@
 #include "trainer/model/finite.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/this_host.h"
+#include "trainer/ps/peer_limits.h"
 
 namespace dtrain {
 namespace {
@@ -22,8 +23,6 @@ constexpr int kMessagesPerTick = 256;
 constexpr milliseconds kLateTick{1};
 // Until it is looked again how far a checkpoint is that is written here.
 constexpr milliseconds kSavingTick{5};
-// What a peer says of a step is bounded.
-constexpr uint64_t kMostSteps = (uint64_t{1} << 62) - 1;
 // Of a directory's checkpoints.
 constexpr size_t kMostNames = 1000;
 constexpr size_t kLongestLine = 400;
@@ -196,7 +195,6 @@ void PsServer::SendAway(const std::string& why) {
 
 // Ends the run, or goes on, as failure.worker_lost says.
 void PsServer::OnLoss(Member& member, const std::string& why) {
-  using Loss = Coordinator::Loss;
   const Loss loss = coordinator_ ? coordinator_->WhatIfLost(member) : Loss::kGoesOn;
   if (loss == Loss::kRollsBack) RollBack(why);
   if (loss == Loss::kEnds) {
@@ -567,10 +565,10 @@ void PsServer::OnAbort(Member& member, const wire::Abort& abort) {
   const std::string text = AbortText(config_.cluster, abort);
   const bool of_run = abort.exit_code() == static_cast<int>(ExitCode::kDiverged);
   if (of_run || !coordinator_ || coordinator_->starting()) throw PeerLost("{}", text);
-  const Coordinator::Loss loss = coordinator_->WhatIfLost(member);
+  const Loss loss = coordinator_->WhatIfLost(member);
   // What keeps one chief from restoring keeps the next one.
-  const bool no_start = member.task.role == Role::kWorker && loss == Coordinator::Loss::kRollsBack;
-  if (no_start || loss == Coordinator::Loss::kEnds) throw PeerLost("{}", text);
+  const bool no_start = member.task.role == Role::kWorker && loss == Loss::kRollsBack;
+  if (no_start || loss == Loss::kEnds) throw PeerLost("{}", text);
   OnLoss(member, fmt::format("{} ended with exit code {}: {}", members_.NameOf(member), abort.exit_code(),
                              ShortText(abort.text()->str())));
 }

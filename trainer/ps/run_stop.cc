@@ -1,0 +1,61 @@
+#include "trainer/ps/run_stop.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/signal_name.h"
+#include "trainer/task/run_summary.h"
+
+namespace dtrain {
+namespace {
+
+// Of failure.grace_s: the rest is for ending.
+constexpr double kSavingShare = 0.9;
+
+}  // namespace
+
+void RunStop::Ask(int signal, TimePoint now) {
+  signal_ = signal;
+  asked_at_ = now;
+  log_.Warning("{}: the run is saved and ends", SignalName(signal));
+}
+
+std::string RunStop::Overdue(TimePoint now) const {
+  const double most = config_.failure.grace_s * kSavingShare;
+  if (!asked() || SecondsBetween(asked_at_, now) <= most) return std::string();
+  return fmt::format("it took longer than {:.1f} s (failure.grace_s)", most);
+}
+
+void RunStop::End(const Reached& reached, const std::string& unsaved) const {
+  const bool kept = unsaved.empty() && !config_.checkpoint.dir.empty();
+  RunSummary summary;
+  summary.status = "stopped";
+  // Outside sync a few gradients that were under way come after the checkpoint.
+  summary.global_step = kept && reached.saved_step >= 0 ? reached.saved_step : reached.global_step;
+  for (const Member& member : members_.all()) {
+    if (member.task.role == Role::kWorker) summary.local_steps.push_back(member.taken);
+  }
+  const std::string& newest = history_.checkpoint;
+  if (!newest.empty()) summary.checkpoint = newest;
+  const std::string stopped = "stopped by " + SignalName(signal_);
+  const std::string at = fmt::format("{} at global step {}", stopped, summary.global_step);
+  const std::string which = newest.empty() ? "there is no checkpoint" : "the newest checkpoint is " + newest;
+  if (!kept) {
+    throw RunStopped(ExitCode::kInternal,
+                     fmt::format("{}; nothing was saved: {}; {}", at,
+                                 unsaved.empty() ? "there is no checkpoint.dir" : unsaved, which),
+                     std::move(summary));
+  }
+  const auto code = static_cast<ExitCode>(128 + signal_);
+  if (reached.starting && newest.empty()) {
+    throw RunStopped(code,
+                     fmt::format("{} before a step was taken; what is in {} stays as it is", stopped,
+                                 config_.checkpoint.dir),
+                     std::move(summary));
+  }
+  throw RunStopped(code, fmt::format("{}; {}", at, which), std::move(summary));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,56 @@
+#include "trainer/ps/standings.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+void Standing::Leave() {
+  ready = takes_part = false;
+  ready_request = step_request = all_done_request = end_request = 0;
+}
+
+Standings::Standings(const Config& config, Membership& members)
+    : config_(config), members_(members), standings_(members.all().size()) {}
+
+std::vector<uint32_t> Standings::Expected() const {
+  std::vector<uint32_t> workers;
+  for (const Member& member : members_.all()) {
+    if (Of(member).takes_part || IsAwaited(member)) {
+      workers.push_back(static_cast<uint32_t>(member.task.index));
+    }
+  }
+  return workers;
+}
+
+std::vector<bool> Standings::TakingPart() const {
+  std::vector<bool> workers;
+  for (const Member& member : members_.all()) {
+    if (member.task.role == Role::kWorker) workers.push_back(Of(member).takes_part);
+  }
+  return workers;
+}
+
+bool Standings::AllDone() const {
+  return std::none_of(standings_.begin(), standings_.end(), [&](const Standing& standing) {
+    return !standing.done && (standing.takes_part || Awaited(standing));
+  });
+}
+
+bool Standings::AllTold() const {
+  return std::all_of(members_.all().begin(), members_.all().end(),
+                     [&](const Member& member) { return !member.here() || Of(member).told; });
+}
+
+void Standings::CheckAwaited(TimePoint now) const {
+  for (const Member& member : members_.all()) {
+    const Standing& standing = Of(member);
+    if (!Awaited(standing) || member.here()) continue;
+    if (SecondsBetween(standing.lost_at, now) <= config_.failure.wait_s) continue;
+    throw PeerLost("{} was lost and is not back after {} s (failure.wait_s). Look at its log.",
+                   members_.NameOf(member), config_.failure.wait_s);
+  }
+}
+
+}  // namespace dtrain
