@@ -48,7 +48,7 @@ Registration::Registration(const Config& config, TaskId self, int ps_index, uint
 void Registration::SayHello() {
   flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
   std::vector<flatbuffers::Offset<wire::Setting>> settings;
-  for (const auto& [key, value] : RunSettings(config_)) {
+  for (const auto& [key, value] : JoinSettings(config_, self_.role)) {
     settings.push_back(wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
   }
   const auto list = builder.CreateVector(settings);

@@ -4,44 +4,27 @@
 
 #include <vector>
 
-#include "trainer/model/model.h"
-#include "trainer/testing/fake_channel.h"
-#include "trainer/testing/small_config.h"
+#include "trainer/ps/ps_test_util.h"
 
 namespace dtrain {
 namespace {
 
 constexpr net::NodeId kSaver = 6;
 
-// A rule whose rounds a test counts.
-class CountedRule : public UpdateRule {
- public:
-  using UpdateRule::UpdateRule;
-  void OnPush(Member&, uint64_t, const wire::Push&, net::Message&) override {}
-  bool HasFinished(uint64_t round) const override { return round <= finished; }
-  uint64_t finished = 0;
-};
-
-struct Fixture {
+struct Fixture : PsFixture {
   Fixture()
-      : config(LinearCluster(1, 1, 100)),
-        layout(PlaceVariables(ModelVariables(config.model), 1, PlacementConfig())),
-        shard(config, layout, 0),
-        members(config, {Role::kPs, 0}),
-        outbox(channel),
-        rule({config, shard, members, outbox, nullptr, [] {}}),
-        keeper(config, shard, rule, outbox, [this] { told.push_back(keeper.number()); }) {
-    shard.Initialise();
-  }
+      : PsFixture(LinearCluster(1, 1, 100)),
+        keeper(config, shard, rule, outbox, [this] { told.push_back(keeper.number()); }) {}
   void Cut(uint64_t number, uint64_t round, bool drop = false) {
     const net::Message message =
-        encoder.Finish({}, wire::CreateCut(encoder.Begin(), number, round, drop, 100 * number));
+        Make([&](auto& builder) { return wire::CreateCut(builder, number, round, drop, 100 * number); });
     keeper.OnCut(*net::Decode(message)->body_as_Cut());
   }
   // The answer; null: none was sent.
   const wire::Envelope* Read(uint64_t number, uint64_t piece) {
     channel.sent.clear();
-    const net::Message message = encoder.Finish({}, wire::CreateReadCut(encoder.Begin(), number, piece));
+    const net::Message message =
+        Make([&](auto& builder) { return wire::CreateReadCut(builder, number, piece); });
     keeper.OnReadCut(kSaver, 77, *net::Decode(message)->body_as_ReadCut());
     return channel.sent.empty() ? nullptr : &channel.sent.back().envelope();
   }
@@ -52,19 +35,7 @@ struct Fixture {
     const wire::Refuse* refuse = answer->body_as_Refuse();
     return refuse != nullptr && refuse->reason() == wire::Reason::NotReady;
   }
-  void Update() {
-    const float gradient[] = {1, 1};
-    shard.Apply(0, {reinterpret_cast<const std::byte*>(gradient), sizeof gradient});
-  }
 
-  Config config;
-  Layout layout;
-  ParameterShard shard;
-  Membership members;
-  FakeChannel channel;
-  Outbox outbox;
-  net::Encoder encoder;
-  CountedRule rule;
   std::vector<uint64_t> told;
   CutKeeper keeper;
 };

@@ -82,7 +82,7 @@ std::optional<Membership::Decision> Membership::RefuseStranger(const wire::Hello
   for (const auto* setting : *hello.settings())
     settings_bytes += setting->key()->size() + setting->value()->size();
   if (settings_bytes > net::kMaxHeaderBytes) return refuse(Reason::BadRequest, "its settings are too long");
-  if (const auto difference = FirstDifference(RunSettings(config_), SettingsOf(hello))) {
+  if (const auto difference = FirstDifference(JoinSettings(config_, task.role), SettingsOf(hello))) {
     return refuse(
         Reason::Config,
         fmt::format("{} is {} on {} and {} on {}; give every task the same file and --set flags",

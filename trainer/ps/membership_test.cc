@@ -17,7 +17,8 @@ class HelloMessage {
   HelloMessage(const Config& config, wire::Role role, uint32_t index, uint32_t ps_index = 0) {
     flatbuffers::FlatBufferBuilder& b = encoder_.Begin();
     std::vector<flatbuffers::Offset<wire::Setting>> settings;
-    for (const auto& [key, value] : RunSettings(config)) {
+    const Role of = role == wire::Role::Ps ? Role::kPs : Role::kWorker;
+    for (const auto& [key, value] : JoinSettings(config, of)) {
       settings.push_back(wire::CreateSetting(b, b.CreateString(key), b.CreateString(value)));
     }
     message_ = encoder_.Finish(
@@ -54,6 +55,29 @@ TEST_CASE("membership: tasks that are not here are named with their addresses") 
   CHECK(members.joined() == 1);
   CHECK(members.Missing() == "ps 1 (127.0.0.1:10002), worker 0 (127.0.0.1:11001)");
   CHECK(members.NameOf(*members.Find(kFirst)) == "worker 1 (127.0.0.1:11002; host, pid 7)");
+}
+
+TEST_CASE(
+    "membership: with checkpoint.writer: ps every ps has a checkpoint.dir or none has, whatever its path") {
+  Config with = LinearCluster(2, 1, 10);
+  with.checkpoint.writer = CheckpointWriter::kPs;
+  with.checkpoint.dir = "/data/run";
+  Config elsewhere = with, without = with;
+  elsewhere.checkpoint.dir = "/mnt/run";
+  without.checkpoint.dir = "";
+  const auto refusal = [](const Config& ours, const Config& theirs, wire::Role role, uint32_t index) {
+    Membership members(ours, {Role::kPs, 0});
+    return members.Admit(kFirst, HelloMessage(theirs, role, index).get(), Clock::now(), Open).text;
+  };
+  CHECK(refusal(with, elsewhere, wire::Role::Ps, 1) == "");
+  CHECK(refusal(without, without, wire::Role::Ps, 1) == "");
+  CHECK(refusal(with, without, wire::Role::Worker, 0) == "");
+  CHECK(refusal(with, without, wire::Role::Ps, 1) ==
+        "checkpoint.dir is set on ps 0 and not set on ps 1; give every task the same file and --set flags");
+  CHECK(refusal(without, with, wire::Role::Ps, 1) ==
+        "checkpoint.dir is not set on ps 0 and set on ps 1; give every task the same file and --set flags");
+  with.checkpoint.writer = without.checkpoint.writer = CheckpointWriter::kChief;
+  CHECK(refusal(with, without, wire::Role::Ps, 1) == "");
 }
 
 TEST_CASE("membership: only as many workers are missing as the start needs, beside worker 0") {

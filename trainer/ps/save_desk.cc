@@ -8,6 +8,7 @@ namespace {
 
 // How often a ps that has not answered is asked again for its cut, or for what it has to write.
 constexpr milliseconds kAskAgain{100};
+constexpr char kPsWrite[] = "checkpoint.writer is ps: each ps writes its own part";
 constexpr char kOtherTerm[] = "it is not the chief any more, or not yet";
 
 Clock::duration Every(const CheckpointConfig& config) {
@@ -121,10 +122,15 @@ void SaveDesk::SendOrder() {
   });
 }
 
+// Whether the saver is not that of the chief, or the ps write; it is told then.
+bool SaveDesk::RefusesSaver(net::NodeId from, uint64_t request, uint32_t term) {
+  if (parts_.joint == nullptr && term == parts_.history.term) return false;
+  parts_.outbox.Refuse(from, request, wire::Reason::BadRequest, parts_.joint ? kPsWrite : kOtherTerm);
+  return true;
+}
+
 void SaveDesk::OnAskSave(net::NodeId from, uint64_t request, const wire::AskSave& question) {
-  if (question.term() != parts_.history.term) {
-    return parts_.outbox.Refuse(from, request, wire::Reason::BadRequest, kOtherTerm);
-  }
+  if (RefusesSaver(from, request, question.term())) return;
   saver_ = from;
   saver_request_ = request;
   const bool of_this = phase_ == Phase::kWriting && question.handled() == parts_.history.last_save;
@@ -134,9 +140,7 @@ void SaveDesk::OnAskSave(net::NodeId from, uint64_t request, const wire::AskSave
 }
 
 void SaveDesk::OnConfirm(net::NodeId from, uint64_t request, const wire::ConfirmSave& question) {
-  if (question.term() != parts_.history.term) {
-    return parts_.outbox.Refuse(from, request, wire::Reason::BadRequest, kOtherTerm);
-  }
+  if (RefusesSaver(from, request, question.term())) return;
   if (phase_ == Phase::kWriting && question.number() == parts_.history.last_save) {
     return parts_.outbox.Ack(from, request);
   }

@@ -96,6 +96,7 @@ class SaveDesk {
   void AskForCuts(TimePoint now);
   void GoOnWhenAllAreKept();
   void SendOrder();
+  bool RefusesSaver(net::NodeId from, uint64_t request, uint32_t term);
   void DropCuts();
   void WatchJointSave(TimePoint now);
   void End(const std::string& path, const std::string& error);

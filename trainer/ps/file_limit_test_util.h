@@ -1,0 +1,30 @@
+// FileLimit: for as long as it lives no file of this process grows beyond so many bytes, as on a full disk.
+#pragma once
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <doctest/doctest.h>
+
+namespace dtrain {
+
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit limit{bytes, before_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~FileLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, handler_);
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  const sighandler_t handler_;
+  rlimit before_{};
+};
+
+}  // namespace dtrain
