@@ -18,6 +18,8 @@ ExitDeadline::~ExitDeadline() {
 
 void ExitDeadline::Arm(int exit_code, milliseconds patience, std::function<void()> last) {
   const TimePoint deadline = Clock::now() + patience;
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (thread_.joinable()) return;
   thread_ = std::thread([this, exit_code, deadline, last = std::move(last)] {
     std::unique_lock<std::mutex> hold(mutex_);
     if (changed_.wait_until(hold, deadline, [this] { return over_; })) return;

@@ -19,8 +19,8 @@ class ExitDeadline {
   ExitDeadline(const ExitDeadline&) = delete;
   ExitDeadline& operator=(const ExitDeadline&) = delete;
 
-  // From now on the process ends with `exit_code` after `patience`, unless this object is gone by then.
-  // `last`, where not empty, is called before that by another thread.
+  // The first call counts. Thread: any. From now on the process ends with `exit_code` after `patience`,
+  // unless this object is gone by then. `last`, where not empty, is called before that by another thread.
   void Arm(int exit_code, milliseconds patience, std::function<void()> last = nullptr);
 
  private:

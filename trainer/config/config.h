@@ -140,6 +140,7 @@ struct CheckpointConfig {
   std::string dir;              // empty: none are written
   double every_secs = 600;      // 0: not by time
   int64_t every_steps = 0;      // global steps; 0: not by steps
+  double timeout_s = 1800;      // for one of them, from its cut to its name
   int64_t keep = 5;             // the newest ones
   std::string resume = "auto";  // auto, never, or the path of one checkpoint
   CheckpointWriter writer = CheckpointWriter::kChief;

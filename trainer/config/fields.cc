@@ -315,6 +315,10 @@ std::vector<Field> CheckpointFields() {
       Number(DT_KEY(checkpoint.every_steps), kRun, kFromZero,
              "A checkpoint every N global steps; 0: not by steps.")
           .Unit("global steps"),
+      Number(DT_KEY(checkpoint.timeout_s), kRun, {0, kMostSeconds, true},
+             "A checkpoint that is not complete after so many seconds is given up. Training goes on; without "
+             "its first or its last one the run ends with exit code 1.")
+          .Unit("seconds"),
       Number(DT_KEY(checkpoint.keep), kRun, kFromOne, "How many checkpoints are kept: the newest.")
           .Unit("checkpoints"),
       Row(DT_KEY(checkpoint.resume), FieldType::kText, kTask,

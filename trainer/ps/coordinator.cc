@@ -20,7 +20,7 @@ Coordinator::Coordinator(const Config& config, Membership& members, Outbox& outb
       history_(history),
       standings_(config, members),
       chief_(config, members, history),
-      setback_(history, log),
+      setback_(history, static_cast<int>(config.cluster.worker.size()), log),
       gathering_(config, members, standings_, chief_, history, log, Clock::now()),
       positions_(config, members, standings_),
       steps_(config, members, standings_, outbox),

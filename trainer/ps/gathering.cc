@@ -52,12 +52,13 @@ bool Gathering::WaitedLong(TimePoint now) const {
   return others_ready_ != TimePoint() && SecondsBetween(others_ready_, now) > 2 * config_.failure.detect_s;
 }
 
-// Null: none yet. Worker 0 is given some time to come back.
+// Null: none yet. The chief of before may be the only one who has the newest checkpoint on its disk, so it is
+// given some time to come back.
 Member* Gathering::ChooseChief(TimePoint now) const {
-  Member& first = members_.At({Role::kWorker, 0});
-  if (standings_.IsReady(first)) return &first;
+  Member& before = members_.At({Role::kWorker, role_.index()});
+  if (standings_.IsReady(before)) return &before;
   if (!WaitedLong(now)) return nullptr;
-  for (int64_t index = 1; Member* member = members_.Worker(index); ++index) {
+  for (int64_t index = 0; Member* member = members_.Worker(index); ++index) {
     if (standings_.IsReady(*member)) return member;
   }
   return nullptr;
@@ -70,7 +71,9 @@ std::optional<Gathering::Enough> Gathering::Look(TimePoint now) {
   if (ready->workers < LeastWorkers(now)) return std::nullopt;
   Member* const chief = ChooseChief(now);
   if (chief == nullptr) return std::nullopt;
-  if (chief->task.index != 0) log_.Warning("{} is the chief: worker 0 is not here", TaskName(chief->task));
+  if (chief->task.index != role_.index()) {
+    log_.Warning("{} is the chief: worker {} is not here", TaskName(chief->task), role_.index());
+  }
   const size_t others = members_.all().size();
   const bool all = ready->tasks == others;
   log_.Info("{} {} tasks are here after {:.2f} s{}", all ? "all" : fmt::format("{} of", ready->tasks + 1),

@@ -102,6 +102,19 @@ TEST_CASE("gathering: a run that goes on without worker 0 takes the next one, on
   CHECK(ChiefOf(start.LookAfter(4.1)) == 1);
 }
 
+TEST_CASE("gathering: a run goes on with the chief that it had, who may alone have its checkpoints") {
+  Start start(2, ThreeWorkers(WorkerLost::kContinue));
+  start.history.begun = true;
+  start.history.here = {true, true, true};
+  start.history.chief = 2;
+  CHECK_FALSE(start.LookAfter(0).has_value());
+  SUBCASE("it comes back") {
+    start.Ready({Role::kWorker, 2});
+    CHECK(ChiefOf(start.LookAfter(0.1)) == 2);
+  }
+  SUBCASE("it does not") { CHECK(ChiefOf(start.LookAfter(4.1)) == 0); }
+}
+
 TEST_CASE("gathering: with worker_lost: wait a run goes on with no fewer than took part") {
   Config config = ThreeWorkers(WorkerLost::kWait);
   config.cluster.min_workers = 1;

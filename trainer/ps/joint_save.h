@@ -41,6 +41,10 @@ class JointSave {
   bool Has(size_t ps) const { return parts_[ps].has_value(); }
   // The part of another ps, or why there is none. `name`: whose.
   void OnPart(size_t ps, const std::string& name, const wire::CutState& state);
+  // What is not complete is not to be. It ends when the disk lets it.
+  void GiveUp(const std::string& error) {
+    if (phase_ == Phase::kWriting) Fail(error);
+  }
   // How it has ended; unset: not yet. Told once.
   std::optional<Outcome> Poll();
 

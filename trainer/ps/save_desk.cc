@@ -11,8 +11,8 @@ constexpr milliseconds kAskAgain{100};
 constexpr char kPsWrite[] = "checkpoint.writer is ps: each ps writes its own part";
 constexpr char kOtherTerm[] = "it is not the chief any more, or not yet";
 
-Clock::duration Every(const CheckpointConfig& config) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(config.every_secs));
+Clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 }  // namespace
@@ -21,7 +21,7 @@ SaveDesk::SaveDesk(const Parts& parts) : parts_(parts), kept_(parts.config.clust
 
 void SaveDesk::Run() {
   running_ = true;
-  next_due_ = Clock::now() + Every(parts_.config.checkpoint);
+  next_due_ = Clock::now() + Seconds(parts_.config.checkpoint.every_secs);
 }
 
 void SaveDesk::Ask(bool stays) {
@@ -57,6 +57,7 @@ void SaveDesk::Begin() {
   std::fill(kept_.begin(), kept_.end(), false);
   kept_[0] = true;
   held_since_ = Clock::now();
+  deadline_ = held_since_ + Seconds(parts_.config.checkpoint.timeout_s);
   round_ = parts_.rule.HoldRounds();
   parts_.keeper.Take(parts_.history.last_save, round_, static_cast<uint64_t>(parts_.global_step()));
 }
@@ -154,6 +155,18 @@ void SaveDesk::WatchJointSave(TimePoint now) {
   if (parts_.joint->writing() && now >= next_question_) AskForCuts(now);
 }
 
+// A disk that hangs may hold the one that writes for ever.
+void SaveDesk::GiveUp(TimePoint now) {
+  const double most = parts_.config.checkpoint.timeout_s;
+  const std::string error = fmt::format("it is not complete after {} s (checkpoint.timeout_s)", most);
+  if (phase_ == Phase::kCutting && !stays_) parts_.rule.GoOn();
+  if (parts_.joint == nullptr || phase_ == Phase::kCutting) return End("", error);
+  deadline_ = now + Seconds(most);
+  parts_.log.Error("the checkpoint of global step {} is given up: {}", step_, error);
+  parts_.joint->GiveUp(error);
+  if (stays_ || saved_step_ < 0) ended_(error);  // another one cannot begin before this has ended
+}
+
 void SaveDesk::DropCuts() {
   parts_.keeper.Drop(parts_.history.last_save);
   for (size_t ps = 1; ps < kept_.size(); ++ps) {
@@ -167,7 +180,7 @@ void SaveDesk::DropCuts() {
 void SaveDesk::End(const std::string& path, const std::string& error) {
   phase_ = Phase::kIdle;
   DropCuts();
-  next_due_ = Clock::now() + Every(parts_.config.checkpoint);
+  next_due_ = Clock::now() + Seconds(parts_.config.checkpoint.every_secs);
   if (path.empty()) {
     parts_.log.Error("the checkpoint of global step {} could not be written: {}", step_, error);
   } else {
@@ -187,6 +200,7 @@ void SaveDesk::End(const std::string& path, const std::string& error) {
 void SaveDesk::Tick(TimePoint now) {
   if (phase_ == Phase::kCutting && kept_here_ && now >= next_question_) AskForCuts(now);
   if (writing_here()) WatchJointSave(now);
+  if (phase_ != Phase::kIdle && now > deadline_) GiveUp(now);
   const bool by_time = parts_.config.checkpoint.every_secs > 0;
   if (phase_ == Phase::kIdle && running_ && by_time && now >= next_due_) Ask(false);
 }

@@ -97,6 +97,7 @@ class SaveDesk {
   void GoOnWhenAllAreKept();
   void SendOrder();
   bool RefusesSaver(net::NodeId from, uint64_t request, uint32_t term);
+  void GiveUp(TimePoint now);
   void DropCuts();
   void WatchJointSave(TimePoint now);
   void End(const std::string& path, const std::string& error);
@@ -118,6 +119,7 @@ class SaveDesk {
   TimePoint held_since_;
   TimePoint writing_since_;
   TimePoint next_question_;
+  TimePoint deadline_;
   double held_ms_ = 0;
   // The saver's latest question.
   net::NodeId saver_ = 0;

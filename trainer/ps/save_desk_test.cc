@@ -477,5 +477,44 @@ TEST_CASE(
   CHECK(testing::NamesIn(f.config.checkpoint.dir).empty());
 }
 
+TEST_CASE("save desk: a checkpoint that takes longer than checkpoint.timeout_s is given up") {
+  Config config = Saving(TrainMode::kSync);
+  config.checkpoint.timeout_s = 5;
+  const auto later = [](double seconds) { return Clock::now() + Seconds(seconds); };
+  SUBCASE("one of the chief's: the next one can begin") {
+    Desk f(config);
+    f.AskSave(0);
+    f.desk.Ask(false);
+    f.Kept(1);
+    f.desk.Tick(later(4));
+    CHECK(f.ended.empty());
+    f.desk.Tick(later(6));
+    REQUIRE(f.ended.size() == 1);
+    CHECK(f.ended[0] == "it is not complete after 5 s (checkpoint.timeout_s)");
+    CHECK(f.desk.idle());
+    CHECK_FALSE(f.Confirmed(1));
+    f.desk.Ask(false);
+    f.Kept(2);
+    CHECK(f.Confirmed(2));
+  }
+  SUBCASE("one that a ps never keeps its range for: rounds go on") {
+    Desk f(config);
+    f.desk.Ask(false);
+    f.desk.Tick(later(6));
+    CHECK(f.ended.size() == 1);
+    CHECK_FALSE(f.rule.held);
+  }
+  SUBCASE("one that the ps write: what waits for it hears so, and it ends when the disk lets it") {
+    Desk f(config, true);
+    f.desk.Ask(true);
+    f.Kept(1);
+    f.desk.Tick(Clock::now());
+    CHECK_FALSE(f.desk.idle());
+    f.desk.Tick(later(6));
+    CHECK(f.ended.size() == 1);
+    CHECK(f.Logged("is given up: it is not complete after 5 s (checkpoint.timeout_s)"));
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -28,19 +28,24 @@ void Listen(const Config& config, TaskId task, const TaskOptions& options, net::
   log.Info("listening at {}", channel.Bind(address));
 }
 
-// Runs `task`; on failure the other tasks hear of it before the exception goes on.
+// Runs `task`; on failure the other tasks hear of it before the exception goes on. What is left is tearing
+// down, which has a deadline too: a thread may hang in a disk.
 template <typename Task>
-RunSummary RunOrAbort(Task& task) {
+RunSummary RunOrAbort(Task& task, const TaskOptions& options) {
+  const auto abort = [&](ExitCode code, const std::string& text, const RunSummary* summary) {
+    task.Abort(static_cast<int>(code), text, summary);
+    if (options.on_abort) options.on_abort(code);
+  };
   try {
     return task.Run();
   } catch (const RunStopped& stopped) {
-    task.Abort(static_cast<int>(stopped.code()), stopped.what(), &stopped.summary());
+    abort(stopped.code(), stopped.what(), &stopped.summary());
     throw;
   } catch (const Failure& failure) {
-    task.Abort(static_cast<int>(failure.code()), failure.what());
+    abort(failure.code(), failure.what(), nullptr);
     throw;
   } catch (const std::exception& error) {
-    task.Abort(static_cast<int>(ExitCode::kInternal), FailureText(error));
+    abort(ExitCode::kInternal, FailureText(error), nullptr);
     throw;
   }
 }
@@ -83,7 +88,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     Listen(config, task, options, *channel, log);
     PsRun run({config, task, layout, *channel, transport, hooks, log, options.on_lost, options.on_abort,
                options.on_begun, options.stop});
-    summary = RunOrAbort(run);
+    summary = RunOrAbort(run, options);
   } else {
     HookList more_hooks = options.more_hooks ? options.more_hooks(task) : HookList();
     Worker worker(config, task, layout, *channel, transport, hooks, log, std::move(more_hooks));
@@ -95,7 +100,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
       Listen(config, task, options, *feed, log);
       worker.FeedOthersThrough(std::move(feed));
     }
-    summary = RunOrAbort(worker);
+    summary = RunOrAbort(worker, options);
   }
   summary.wall_s = SecondsSince(begun);
   if (options.started_nanos != 0 && summary.first_step_nanos != 0) {

@@ -24,8 +24,8 @@ struct TaskOptions {
   ExitHooks* exit_hooks = nullptr;  // where tasks register what they gather in memory; null: nowhere
   HookFactory more_hooks;           // of a worker, for tests; empty: none
   std::function<void(TaskId)> on_lost;  // called when this task gives another one up; empty: nobody
-  // Called by another thread when ps 0 has ended the run, with the exit code that
-  // this task has then: it has a moment to end too, whatever it is doing. Empty: nobody.
+  // Called by another thread when ps 0 has ended the run, and by the task's own when it has failed, with the
+  // exit code that this task has then: it has a moment to end too, whatever it is doing. Empty: nobody.
   std::function<void(ExitCode)> on_abort;
   const StopRequest* stop = nullptr;  // looked at while the task runs; null: nobody asks it to stop
 };

@@ -62,6 +62,7 @@ RunSummary Worker::Run() {
       return RunOnce();
     } catch (const PsClient::Restarted& why) {
       restarted = why;
+      if (client_.term() != 0) last_chief_ = {client_.chief(), client_.term()};
     }
     log_.Warning("{}; joining again", restarted->why);
   }
@@ -135,7 +136,8 @@ PsClient::Entry Worker::WaitForStart() {
     const bool returning = client_.returning();
     const double quiet_s = returning ? times_.SecondsSinceMark() : 0;
     return wire::CreateReady(builder, returning, static_cast<uint64_t>(client_.global_step()),
-                             static_cast<uint64_t>(quiet_s * 1000));
+                             static_cast<uint64_t>(quiet_s * 1000), static_cast<uint32_t>(last_chief_.index),
+                             returning ? last_chief_.term : 0);
   });
   const wire::Start* start = answer.body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");

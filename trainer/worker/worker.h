@@ -106,7 +106,13 @@ class Worker {
   HookList more_hooks_;
   HookList hooks_;
   StepTimes times_;
-  uint32_t term_ = 0;                                 // of its role as the chief; 0: it is not
+  uint32_t term_ = 0;  // of its role as the chief; 0: it is not
+  // Of the run before this worker joined again; of term 0: not known.
+  struct LastChief {
+    int index = 0;
+    uint32_t term = 0;
+  };
+  LastChief last_chief_;
   uint32_t seen_term_ = 0;                            // that ps 0 said last of any chief
   std::unique_ptr<CheckpointDirectory> checkpoints_;  // of the chief, with checkpoint.dir
   std::unique_ptr<Saver> saver_;                      // while it is the chief, for one term in one run epoch
