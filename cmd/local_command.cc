@@ -38,7 +38,8 @@ class ResultMemory {
   // ps 0 writes first when the run begins, and again when that has ended.
   RunStage Stage() const {
     if (Size() == 0) return RunStage::kStarting;
-    return Read().status == "done" ? RunStage::kDone : RunStage::kRunning;
+    const std::string status = Read().status;
+    return status == "done" || status == "already_done" ? RunStage::kDone : RunStage::kRunning;
   }
 
   // What ps 0 has written; a summary without anything when it has not got that far.

@@ -152,6 +152,7 @@ void Supervisor::StartDue() {
   for (Task& task : tasks_) {
     if (!task.end || task.over) continue;
     if (phase_ != Phase::kRunning) {
+      task.end->tolerated = true;  // it would have been started again
       Finish(task);
     } else if (Clock::now() >= task.start_at) {
       StartAgain(task);

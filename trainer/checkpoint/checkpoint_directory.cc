@@ -150,8 +150,9 @@ void CheckpointDirectory::MakeRoom(const std::string& name) const {
 void CheckpointDirectory::Abandon(const std::string& temporary) {
   const auto save = saves_.find(temporary);
   if (save == saves_.end()) return;  // it has its name
-  std::error_code ignored;           // the next Prepare() tries again
-  fs::remove_all(temporary, ignored);
+  std::error_code failed;            // the next Prepare() tries again
+  fs::remove_all(temporary, failed);
+  if (failed) fs::remove_all(temporary, failed);  // another one has just begun its shard there
   saves_.erase(save);
 }
 

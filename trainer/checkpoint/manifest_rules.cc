@@ -14,7 +14,9 @@ namespace {
 using Problem = std::optional<std::string>;
 
 constexpr size_t kMaxName = 1024;
-constexpr int64_t kMaxSide = int64_t{1} << 46;    // so that a tensor's bytes are a number
+constexpr int64_t kMaxSide = int64_t{1} << 46;  // so that a tensor's bytes are a number
+constexpr int64_t kMaxStep = (int64_t{1} << 62) - 1;
+constexpr size_t kMaxPositions = 512 * 1024;      // they travel in the header of a message
 constexpr int64_t kMaxConfig = int64_t{1} << 26;  // bytes
 
 // Names reach terminals and logs.
@@ -119,7 +121,12 @@ Problem CoverProblem(const Manifest& manifest) {
 
 Problem ManifestProblem(const Manifest& manifest) {
   if (manifest.sequence < 1) return fmt::format("sequence {}; must be >= 1", manifest.sequence);
-  if (manifest.step < 0) return fmt::format("step {}; must be >= 0", manifest.step);
+  if (manifest.step < 0 || manifest.step > kMaxStep) {
+    return fmt::format("step {}; must be 0 to {}", manifest.step, kMaxStep);
+  }
+  if (manifest.positions.size() > kMaxPositions) {
+    return fmt::format("positions of {} bytes; must be at most {}", manifest.positions.size(), kMaxPositions);
+  }
   if (manifest.config_bytes < 0 || manifest.config_bytes > kMaxConfig) {
     return fmt::format("{} has {} bytes; must be at most {}", kConfigName, manifest.config_bytes, kMaxConfig);
   }

@@ -167,10 +167,7 @@ void Coordinator::AnswerWhenAllDone() {
 void Coordinator::OnWaitAllDone(const Member& member, uint64_t request) {
   standings_.Of(member).all_done_request = request;
   if (!standings_.AllDone()) return;
-  if (saves_ != nullptr && !all_done_) {
-    saves_->Close();
-    if (!saves_->HasAllOf(global_step())) saves_->Ask(true);
-  }
+  if (saves_ != nullptr && !all_done_) saves_->Finish();
   all_done_ = true;
   outbox_.Send(member.node, request, [&](auto& builder) {
     return wire::CreateAllDone(builder, static_cast<uint64_t>(global_step()));
@@ -222,7 +219,8 @@ void Coordinator::Stop(int signal) {
 }
 
 void Coordinator::EndStopped(const std::string& unsaved) const {
-  stop_.End({global_step(), saves_ != nullptr ? saves_->saved_step() : -1, starting()}, unsaved);
+  const int64_t reached = starting() ? std::max(global_step(), history_.lost_step) : global_step();
+  stop_.End({reached, saves_ != nullptr ? saves_->saved_step() : -1, starting()}, unsaved);
 }
 
 void Coordinator::OnWaitEnd(const Member& member, uint64_t request, const wire::WaitEnd& question) {
@@ -243,11 +241,15 @@ void Coordinator::SendBecomeChief(const Member& member, uint64_t request) {
 }
 
 void Coordinator::Left(const Member& member) {
+  chief_lost_ |= IsChief(member) && standings_.Of(member).takes_part && begun();
+  Rejoins(member);
+}
+
+void Coordinator::Rejoins(const Member& member) {
   Standing& standing = standings_.Of(member);
   steps_.GiveBack(member);
   if (standing.takes_part && begun() && (!standing.done || IsChief(member))) {
     standing.lost = true;
-    chief_lost_ |= IsChief(member);
     standing.lost_at = Clock::now();
     // A chief that comes back knows nothing of its earlier evaluations.
     disturbed_ |= !RoundsWaitForLost(config_) || (IsChief(member) && config_.eval.patience > 0);
@@ -262,7 +264,7 @@ void Coordinator::Left(const Member& member) {
 void Coordinator::NoteLoss() {
   setback_.Begin(global_step());
   history_.disturbed |= disturbed_;
-  history_.here = standings_.TakingPart();
+  history_.here = standings_.WorkersNow();
 }
 
 // One that takes part: it is at its steps, or has taken the last and waits.

@@ -73,6 +73,8 @@ class Coordinator {
   void EndEarly(std::optional<int64_t> rounds = std::nullopt) { steps_.EndEarly(rounds); }
   // A task is gone or replaced: its open steps are granted again.
   void Left(const Member& member);
+  // The same process begins its conversation anew: as Left(), but the chief stays it.
+  void Rejoins(const Member& member);
   // To be called after Left(), when all else that knew the task has forgotten it: where that was the chief,
   // another one is.
   void PassChiefOn();

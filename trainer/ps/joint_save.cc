@@ -89,15 +89,16 @@ JointSave::Outcome JointSave::Publish(const std::vector<std::vector<uint64_t>>& 
     directory_.Seal(temporary_, RunManifest(config_, layout_, slots_, checksums, moment_),
                     DumpConfig(config_));
     outcome.path = directory_.Publish(temporary_);
-    if (moment_.best) directory_.WriteBest(outcome.path.substr(outcome.path.rfind('/') + 1));
   } catch (const std::exception& error) {
     directory_.Abandon(temporary_);
     return {"", fmt::format("{}: {}", self_, FailureText(error))};
   }
-  try {
+  try {  // it has its name, whatever becomes of the rest
+    if (moment_.best) directory_.WriteBest(outcome.path.substr(outcome.path.rfind('/') + 1));
     directory_.Prune(config_.checkpoint.keep, directory_.ReadBest());
   } catch (const std::exception& error) {
-    log_.Warning("an old checkpoint could not be removed: {}", FailureText(error));
+    log_.Warning("{} is complete, but the best one could not be noted, or an old one not removed: {}",
+                 outcome.path, FailureText(error));
   }
   return outcome;
 }

@@ -20,7 +20,7 @@ class PsRun {
   // Serves until the run is over. Throws Failure when it failed; Abort() then tells the others.
   RunSummary Run();
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
-    server_->Abort(exit_code, text, summary);
+    if (server_) server_->Abort(exit_code, text, summary);  // null: it could not be made after a rollback
   }
 
  private:

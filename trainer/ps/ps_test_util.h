@@ -30,10 +30,12 @@ class FakeRule : public UpdateRule {
     return decided;
   }
   void GoOn() override { held = false; }
+  void CloseRounds() override { closed = true; }
 
   uint64_t decided = 0;
   uint64_t finished = 0;
   bool held = false;
+  bool closed = false;
 };
 
 struct PsFixture {

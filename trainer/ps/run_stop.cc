@@ -50,10 +50,12 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
   }
   const auto code = static_cast<ExitCode>(128 + signal_);
   if (reached.starting && newest.empty()) {
-    throw RunStopped(code,
-                     fmt::format("{} before a step was taken; what is in {} stays as it is", stopped,
-                                 config_.checkpoint.dir),
-                     std::move(summary));
+    throw RunStopped(
+        code,
+        fmt::format("{} before {}; what is in {} stays as it is", stopped,
+                    history_.begun ? "the run went on from its newest checkpoint" : "a step was taken",
+                    config_.checkpoint.dir),
+        std::move(summary));
   }
   throw RunStopped(code, fmt::format("{}; {}", at, which), std::move(summary));
 }

@@ -30,6 +30,12 @@ void SaveDesk::Ask(bool stays) {
   if (phase_ == Phase::kIdle) Begin();
 }
 
+void SaveDesk::Finish() {
+  Close();
+  finished_ = true;
+  if (!HasAllOf(parts_.global_step())) Ask(true);
+}
+
 void SaveDesk::BeginAnew(bool stays) {
   if (parts_.joint != nullptr) return;  // the ps write it
   if (phase_ == Phase::kWriting) {
@@ -101,7 +107,7 @@ void SaveDesk::GoOnWhenAllAreKept() {
   phase_ = Phase::kWriting;
   writing_since_ = Clock::now();
   held_ms_ = SecondsBetween(held_since_, writing_since_) * 1000;
-  if (!stays_) parts_.rule.GoOn();
+  LetRoundsGoOn();
   if (!parts_.joint) return SendOrder();
   next_question_ = writing_since_;
   SavedMoment moment{parts_.history.run.id, step_, positions_};
@@ -111,6 +117,12 @@ void SaveDesk::GoOnWhenAllAreKept() {
     moment.accuracy = best_->accuracy;
   }
   parts_.joint->Begin(parts_.history.last_save, std::move(moment), parts_.keeper.cut());
+}
+
+// Behind the last one a worker that comes back, as the chief may, has to get its weights all the same.
+void SaveDesk::LetRoundsGoOn() {
+  if (finished_) return parts_.rule.CloseRounds();
+  if (!stays_) parts_.rule.GoOn();
 }
 
 void SaveDesk::SendOrder() {
@@ -155,11 +167,17 @@ void SaveDesk::WatchJointSave(TimePoint now) {
   if (parts_.joint->writing() && now >= next_question_) AskForCuts(now);
 }
 
+// The chief's saver asks all the time, where it has a directory.
+bool SaveDesk::NobodyAsks(TimePoint now) const {
+  const bool asks = parts_.joint != nullptr || saver_ != 0;
+  return !asks && now - writing_since_ > milliseconds(parts_.config.net.timeout_ms);
+}
+
 // A disk that hangs may hold the one that writes for ever.
 void SaveDesk::GiveUp(TimePoint now) {
   const double most = parts_.config.checkpoint.timeout_s;
   const std::string error = fmt::format("it is not complete after {} s (checkpoint.timeout_s)", most);
-  if (phase_ == Phase::kCutting && !stays_) parts_.rule.GoOn();
+  if (phase_ == Phase::kCutting) LetRoundsGoOn();
   if (parts_.joint == nullptr || phase_ == Phase::kCutting) return End("", error);
   deadline_ = now + Seconds(most);
   parts_.log.Error("the checkpoint of global step {} is given up: {}", step_, error);
@@ -201,6 +219,12 @@ void SaveDesk::Tick(TimePoint now) {
   if (phase_ == Phase::kCutting && kept_here_ && now >= next_question_) AskForCuts(now);
   if (writing_here()) WatchJointSave(now);
   if (phase_ != Phase::kIdle && now > deadline_) GiveUp(now);
+  if (phase_ == Phase::kWriting && NobodyAsks(now)) {
+    End("", fmt::format(
+                "worker {}, the chief, has not asked for it in {} ms (net.timeout_ms). Set checkpoint.dir "
+                "for every worker",
+                parts_.history.chief, parts_.config.net.timeout_ms));
+  }
   const bool by_time = parts_.config.checkpoint.every_secs > 0;
   if (phase_ == Phase::kIdle && running_ && by_time && now >= next_due_) Ask(false);
 }

@@ -45,8 +45,11 @@ class SaveDesk {
 
   // From now on checkpoints are taken when the config says so.
   void Run();
-  // No more of them. In sync no round is decided any more once the last one is taken.
+  // No more of them by the config.
   void Close() { running_ = false; }
+  // All workers are done: the last one, where there is none yet of all that they did. In sync no gradient is
+  // taken any more once it is cut.
+  void Finish();
   // A checkpoint of this moment, or the earliest possible. `stays`: nothing more is to be applied behind it.
   void Ask(bool stays);
   // The chief is lost, and what its saver still says does not count.
@@ -95,8 +98,10 @@ class SaveDesk {
   void Begin();
   void AskForCuts(TimePoint now);
   void GoOnWhenAllAreKept();
+  void LetRoundsGoOn();
   void SendOrder();
   bool RefusesSaver(net::NodeId from, uint64_t request, uint32_t term);
+  bool NobodyAsks(TimePoint now) const;
   void GiveUp(TimePoint now);
   void DropCuts();
   void WatchJointSave(TimePoint now);
@@ -108,6 +113,7 @@ class SaveDesk {
   bool running_ = false;
   bool asked_ = false;
   bool stays_ = false;
+  bool finished_ = false;
   std::optional<Best> asked_best_;  // of the next one
   // Of the checkpoint in hand.
   uint64_t round_ = 0;

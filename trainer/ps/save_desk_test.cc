@@ -516,5 +516,29 @@ TEST_CASE("save desk: a checkpoint that takes longer than checkpoint.timeout_s i
   }
 }
 
+TEST_CASE("save desk: a chief whose saver never asks, as it has no directory, fails the checkpoint") {
+  Config config = Saving(TrainMode::kAsync);
+  config.net.timeout_ms = 3000;
+  Desk f(config);
+  f.desk.Ask(false);
+  f.Kept(1);
+  f.desk.Tick(Clock::now() + Seconds(2));
+  CHECK(f.ended.empty());
+  f.desk.Tick(Clock::now() + Seconds(4));
+  REQUIRE(f.ended.size() == 1);
+  CHECK(f.ended[0].find("worker 0, the chief, has not asked for it in 3000 ms") != std::string::npos);
+}
+
+TEST_CASE("save desk: behind the cut of the last one rounds are closed, and answer who comes back") {
+  Desk f(Saving(TrainMode::kSync));
+  f.desk.Run();
+  f.step = 7;
+  f.desk.Finish();
+  CHECK(f.rule.held);
+  CHECK_FALSE(f.rule.closed);
+  f.Kept(1);
+  CHECK(f.rule.closed);
+}
+
 }  // namespace
 }  // namespace dtrain

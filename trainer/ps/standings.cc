@@ -24,10 +24,11 @@ std::vector<uint32_t> Standings::Expected() const {
   return workers;
 }
 
-std::vector<bool> Standings::TakingPart() const {
+std::vector<bool> Standings::WorkersNow() const {
   std::vector<bool> workers;
   for (const Member& member : members_.all()) {
-    if (member.task.role == Role::kWorker) workers.push_back(Of(member).takes_part);
+    if (member.task.role != Role::kWorker) continue;
+    workers.push_back(Of(member).takes_part || member.here() || IsAwaited(member));
   }
   return workers;
 }

@@ -45,8 +45,8 @@ class Standings {
   bool IsAwaited(const Member& member) const { return Awaited(Of(member)); }
   // The workers that take part or are waited for.
   std::vector<uint32_t> Expected() const;
-  // By worker: whether it takes part.
-  std::vector<bool> TakingPart() const;
+  // By worker: whether it takes part, is about to, or is waited for.
+  std::vector<bool> WorkersNow() const;
   // Nobody who takes part, or is waited for, has still something to do.
   bool AllDone() const;
   // Everybody who is here knows that the run is over.

@@ -39,7 +39,7 @@ TEST_CASE(
     run.Of(0).done = true;
     run.Lose(1, TimePoint());
     CHECK(run.standings.Expected() == (waits ? std::vector<uint32_t>{0, 1} : std::vector<uint32_t>{0}));
-    CHECK(run.standings.TakingPart() == std::vector<bool>{true, false});
+    CHECK(run.standings.WorkersNow() == std::vector<bool>{true, waits});
     CHECK(run.standings.AllDone() == !waits);
   }
 }

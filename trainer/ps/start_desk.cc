@@ -31,6 +31,7 @@ void StartDesk::Tell(Member& member, uint64_t request, bool over) {
   if (worker) {
     standing.takes_part = true;
     standing.lost = false;
+    if (!over) standing.done = false;  // it left, and has more to do after all
     point = start_point_(member);
   }
   auto steps = static_cast<uint32_t>(standing.open_steps);

@@ -185,6 +185,11 @@ void SyncRule::GoOn() {
   AdvanceAll();
 }
 
+void SyncRule::CloseRounds() {
+  plan_->EndHere();
+  GoOn();
+}
+
 void SyncRule::EndEarly() {
   plan_->EndHere();
   parts_.coordinator->EndEarly(static_cast<int64_t>(plan_->version()));

@@ -40,6 +40,7 @@ class SyncRule : public UpdateRule {
   void EndEarly() override;
   uint64_t HoldRounds() override;
   void GoOn() override;
+  void CloseRounds() override;
   bool HasFinished(uint64_t round) const override { return round < OldestNext(); }
   void OnRound(const wire::Round& round) override;
   uint64_t NextRound() const override { return first_round_ + rounds_.size(); }

@@ -64,6 +64,8 @@ class UpdateRule {
   // will finish; 0 where there are no rounds (all but sync).
   virtual uint64_t HoldRounds() { return 0; }
   virtual void GoOn() {}
+  // ps 0: as GoOn(), but no gradient is taken any more: whoever begins or returns gets what there is.
+  virtual void CloseRounds() {}
   // Whether every block here has applied all rounds up to this one.
   virtual bool HasFinished(uint64_t /*round*/) const { return true; }
   // ps i > 0: what ps 0 has decided (sync).

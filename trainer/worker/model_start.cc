@@ -37,11 +37,21 @@ StartedFrom ModelStart::Fill(bool again, std::optional<int64_t> train_rows) {
   return from;
 }
 
+// The run has written one before its first step. Beginning anew would lose all of it without a word.
+void ModelStart::NothingToGoBackTo() const {
+  throw IoError(
+      "{}: no complete checkpoint of this run is here to go back to. If another worker was the chief, its "
+      "disk may "
+      "have one: start the run again there, or give all workers one directory (checkpoint.dir).",
+      config_.checkpoint.dir.empty() ? "checkpoint.dir is not set" : config_.checkpoint.dir);
+}
+
 std::optional<Restored> ModelStart::LoadByPs(bool again) {
   PsRestore ps(config_, client_, log_);
   const std::string& resume = config_.checkpoint.resume;
   if (again || resume == "auto") {
     if (std::optional<Restored> newest = ps.Newest()) return newest;
+    if (again) NothingToGoBackTo();
   }
   if (resume == "auto" || resume == "never") return std::nullopt;
   return ps.Named(resume);
@@ -62,6 +72,7 @@ std::optional<std::string> ModelStart::Choose(bool again) {
   if (directory_ != nullptr && (again || resume == "auto")) {
     if (std::optional<std::string> newest = Newest()) return newest;
   }
+  if (again) NothingToGoBackTo();
   if (!named) return std::nullopt;
   CheckpointReader(resume).Verify();
   return resume;

@@ -38,6 +38,7 @@ class ModelStart {
 
  private:
   // Every ps then has its values; unset: there is none to restore.
+  [[noreturn]] void NothingToGoBackTo() const;
   std::optional<Restored> LoadByPs(bool again);
   std::optional<Restored> SendOwn(bool again);
   std::optional<std::string> Choose(bool again);

@@ -49,6 +49,7 @@ Restored PsRestore::Named(const std::string& path) {
 
 std::string PsRestore::Load(const std::string& name, Restored* restored) {
   std::string error, misfit;
+  std::vector<Restored> by_ps(client_.ps_count());
   const auto ask = [&](auto& builder) { return wire::CreateLoad(builder, builder.CreateString(name)); };
   client_.CallAll("load", ask, [&](size_t ps, const wire::Envelope& answer) {
     const TaskId task{Role::kPs, static_cast<int>(ps)};
@@ -59,12 +60,17 @@ std::string PsRestore::Load(const std::string& name, Restored* restored) {
     if (loaded->error() != nullptr) {
       error = fmt::format("{} (found by {})", ShortText(loaded->error()->str()), TaskName(task));
       if (loaded->misfit()) misfit = ShortText(loaded->error()->str());
-    } else if (ps == 0) {
-      restored->step = static_cast<int64_t>(loaded->step() & kMostSteps);
-      if (loaded->positions() != nullptr) restored->positions = loaded->positions()->str();
+      return;
     }
+    by_ps[ps].step = static_cast<int64_t>(loaded->step() & kMostSteps);
+    if (loaded->positions() != nullptr) by_ps[ps].positions = loaded->positions()->str();
   });
   if (!misfit.empty()) throw UserError("{}", misfit);
+  *restored = by_ps[0];
+  for (size_t ps = 1; ps < by_ps.size() && error.empty(); ++ps) {
+    const bool same = by_ps[ps].step == restored->step && by_ps[ps].positions == restored->positions;
+    if (!same) error = fmt::format("ps {} has another checkpoint of that name than ps 0", ps);
+  }
   return error;
 }
 

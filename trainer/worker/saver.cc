@@ -128,11 +128,21 @@ std::string Saver::Write(const Order& order) {
     directory_.Seal(temporary, RunManifest(config_, layout_, slots_, checksums, moment), DumpConfig(config_));
     Confirm(order);
     const std::string path = directory_.Publish(temporary);
-    if (order.best) directory_.WriteBest(path.substr(path.rfind('/') + 1));
+    if (order.best) NoteBest(path);
     return path;
   } catch (...) {
     directory_.Abandon(temporary);
     throw;
+  }
+}
+
+// The checkpoint has its name, whatever becomes of this.
+void Saver::NoteBest(const std::string& path) {
+  try {
+    directory_.WriteBest(path.substr(path.rfind('/') + 1));
+  } catch (const std::exception& error) {
+    log_.Warning("{} is the best checkpoint so far, and that could not be noted: {}", path,
+                 FailureText(error));
   }
 }
 

@@ -54,6 +54,7 @@ class Saver {
   void Run();
   Order WaitForOrder(const Outcome& last);
   std::string Write(const Order& order);
+  void NoteBest(const std::string& path);
   std::vector<uint64_t> WriteShard(const Order& order, size_t ps, const std::string& directory);
   // The pieces of a ps's range from `first` on, as far as they have come: reads until that of `first` is
   // here.
