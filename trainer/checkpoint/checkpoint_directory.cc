@@ -79,6 +79,14 @@ void CheckpointDirectory::Prepare() {
   RemoveLeftovers();
 }
 
+void CheckpointDirectory::Claim(const std::string& who) {
+  const std::string holder = claim_.Take(path_, who);
+  if (holder.empty()) return;
+  throw UserError(
+      "checkpoint.dir = {}: in use by {}. Give each run a directory of its own, or end that one first.",
+      path_, holder);
+}
+
 void CheckpointDirectory::RemoveLeftovers() const {
   for (const std::string& name : EntriesOf(path_)) {
     if (!IsTemporaryName(name)) continue;

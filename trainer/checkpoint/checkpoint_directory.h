@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/checkpoint/directory_claim.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/writer_lock.h"
 
@@ -34,6 +35,9 @@ class CheckpointDirectory {
   // Makes the directory, proves that files can be written there, and removes what dead writers left.
   // UserError naming checkpoint.dir.
   void Prepare();
+
+  // A run begins to write here. UserError where another one that lives does. `who`: for that one's message.
+  void Claim(const std::string& who);
 
   // A save, in this order; each throws IoError naming path and remedy.
   // An empty directory for the shard files, which are written there with ShardWriter: its path.
@@ -79,6 +83,7 @@ class CheckpointDirectory {
   void Remove(const std::string& name) const;
 
   const std::string path_;
+  DirectoryClaim claim_;
   std::map<std::string, Save> saves_;  // by temporary path
 };
 

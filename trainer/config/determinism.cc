@@ -19,6 +19,7 @@ std::string FirstNondeterministicKey(const Config& config) {
     return fmt::format("train.aggregate: {}", *train.aggregate);
   if (config.cluster.min_workers.value_or(workers) < workers)
     return fmt::format("cluster.min_workers: {}", *config.cluster.min_workers);
+  if (config.failure.on_sigterm == OnSigterm::kLeave) return "failure.on_sigterm: leave";
   return "";
 }
 

@@ -15,6 +15,8 @@ TEST_CASE("determinism: a synchronous run with all workers in every round ends w
   CHECK(FirstNondeterministicKey(config).empty());
   config.train.aggregate = 3;
   CHECK(FirstNondeterministicKey(config).empty());
+  config.failure.on_sigterm = OnSigterm::kLeave;
+  CHECK(FirstNondeterministicKey(config) == "failure.on_sigterm: leave");
   config.train.aggregate = 2;
   CHECK(FirstNondeterministicKey(config) == "train.aggregate: 2");
 }

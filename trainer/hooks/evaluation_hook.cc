@@ -9,7 +9,8 @@
 namespace dtrain {
 
 // What was asked for and is not in the directory was lost with the run epoch before.
-void EvaluationHook::Begin(const StepView&) {
+void EvaluationHook::Begin(const StepView& view) {
+  patience_.GoBackTo(view.global_step);
   if (!parts_.config.eval.keep_best) return;
   best_saved_ = CheckpointDirectory(parts_.config.checkpoint.dir).ReadBestLoss();
 }

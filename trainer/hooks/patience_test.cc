@@ -33,5 +33,17 @@ TEST_CASE("patience: a loss that is not finite is never better, and 0 has no end
   CHECK(two.Exhausted(INFINITY, 2));
 }
 
+TEST_CASE("patience: what was evaluated behind the step that a run goes back to does not count") {
+  Patience patience(2);
+  CHECK_FALSE(patience.Exhausted(0.5, 10));
+  CHECK_FALSE(patience.Exhausted(0.6, 20));
+  CHECK_FALSE(patience.Exhausted(0.1, 30));
+  patience.GoBackTo(29);
+  CHECK(patience.best_loss() == 0.5);
+  CHECK(patience.best_step() == 10);
+  CHECK(patience.in_vain() == 1);
+  CHECK(patience.Exhausted(0.5, 30));
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -1,7 +1,5 @@
 #include "trainer/peer/registration.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/error.h"
@@ -17,8 +15,6 @@ using wire::Reason;
 
 // A refusal is repeated with each Hello, so an old one says nothing of now.
 constexpr milliseconds kFreshRefusal{2000};
-
-std::string ProcessText() { return fmt::format("{}, pid {}", HostName(), getpid()); }
 
 // How many workers such as this one the processors here are enough for.
 uint32_t WorkersAtOnce(const DeviceConfig& device) {

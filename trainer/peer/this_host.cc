@@ -14,6 +14,8 @@ std::string HostName() {
   return host;
 }
 
+std::string ProcessText() { return HostName() + ", pid " + std::to_string(getpid()); }
+
 std::string HostId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;

@@ -6,7 +6,8 @@
 
 namespace dtrain {
 
-std::string HostName();  // "?" where it has none
+std::string HostName();     // "?" where it has none
+std::string ProcessText();  // "host, pid 512"
 // Tells machines apart, also where they have the same name: the name and the start of the kernel's boot id.
 std::string HostId();
 

@@ -1,5 +1,6 @@
 #include "trainer/ps/coordinator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -69,7 +70,10 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
 void Coordinator::OnReady(Member& member, uint64_t request, const wire::Ready& ready) {
   Standing& standing = standings_.Of(member);
   standing.ready = true;
-  if (phase_ == RunPhase::kJoining && ready.returning()) setback_.Learn(ready);
+  if (phase_ == RunPhase::kJoining && ready.returning()) {
+    setback_.Learn(ready);
+    history_.disturbed |= !RoundsWaitForLost(config_);  // nobody knows whether all were there all the time
+  }
   if (phase_ == RunPhase::kRunning || phase_ == RunPhase::kEnded) {
     Start(member, request);
   } else if (phase_ == RunPhase::kInitialising && IsChief(member)) {
@@ -105,7 +109,10 @@ void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::In
   const bool restored = done.restored() != nullptr;
   if (restored) history_.checkpoint = ShortText(done.restored()->str());
   if (saves_ != nullptr && restored) saves_->set_saved(positions_.first_step());
-  if (saves_ != nullptr && !restored) return saves_->Ask(false);  // OnSaved() goes on
+  const std::string& resume = config_.checkpoint.resume;
+  // The newest one of the directory is not this run's: it could not go back to that.
+  const bool elsewhere = !history_.begun && resume != "auto" && resume != "never";
+  if (saves_ != nullptr && (!restored || elsewhere)) return saves_->Ask(false);  // OnSaved() goes on
   StartAll();
 }
 

@@ -12,6 +12,7 @@
 #include "trainer/model/finite.h"
 #include "trainer/model/tower_model.h"
 #include "trainer/optim/clip_norm.h"
+#include "trainer/peer/this_host.h"
 #include "trainer/worker/evaluate.h"
 #include "trainer/worker/model_start.h"
 
@@ -173,6 +174,9 @@ void Worker::TakeUpData(const flatbuffers::String* dealt) {
 
 // The chief's: answered when the run begins, with checkpoint.dir only after the first checkpoint.
 const wire::Start& Worker::FillModel(bool again) {
+  if (!again && checkpoints_ != nullptr) {
+    checkpoints_->Claim(fmt::format("{}, {}", TaskNameAndAddress(config_.cluster, self_), ProcessText()));
+  }
   ModelStart model(config_, layout_, client_, checkpoints_.get(), log_);
   const StartedFrom from = model.Fill(again, data_.train->rows());
   if (feeder_) feeder_->Deal(from.positions.dealt);
