@@ -54,7 +54,7 @@ class Coordinator {
   // One request of the kinds that only ps 0 answers. False: not one of those.
   bool Handle(Member& member, const wire::Envelope& request);
   // Whether `member` has a step to take; in sync that is for its round to say.
-  bool MayStep(const Member& member) {
+  bool MayStep(const Member& member) const {
     const Standing& standing = standings_.Of(member);
     return sync() ? phase_ == RunPhase::kRunning && !standing.done : standing.open_steps > 0;
   }

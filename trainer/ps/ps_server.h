@@ -5,7 +5,7 @@
 
 #include <functional>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -17,18 +17,16 @@
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
 #include "trainer/peer/activity.h"
+#include "trainer/ps/checkpoint_desk.h"
 #include "trainer/ps/coordinator.h"
-#include "trainer/ps/cut_keeper.h"
+#include "trainer/ps/fill_desk.h"
+#include "trainer/ps/gradient_check.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/parameter_shard.h"
 #include "trainer/ps/ps_task.h"
-#include "trainer/ps/range_loader.h"
+#include "trainer/ps/registrar.h"
 #include "trainer/ps/run_history.h"
-#include "trainer/ps/save_desk.h"
-#include "trainer/ps/shard_saver.h"
-#include "trainer/ps/shared_directory.h"
-#include "trainer/ps/slow_workers.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/ps/uplink.h"
 #include "trainer/summary/ps_summary.h"
@@ -51,44 +49,20 @@ class PsServer {
 
  private:
   void Coordinate();
-  void WriteTogether();
-  void OnKept();
-  void OnCut(const wire::Cut& cut);
-  void OnLoad(const Member& member, uint64_t request, const wire::Load& load);
-  void AnswerLoad();
-  void OnListCheckpoints(const Member& member, uint64_t request);
   TimePoint NextTick(TimePoint now) const;
   void Handle(net::NodeId from, net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
-  void OnHello(net::NodeId from, const wire::Hello& hello);
-  void RefuseHello(net::NodeId from, const wire::Hello& hello, const Membership::Decision& decision);
-  void Forget(Member& member);
-  void ForgetWorkers();
-  void OnHeartbeat(Member& member, net::NodeId from, const wire::Heartbeat& beat);
-  void WatchPace(const Member& member, const wire::Heartbeat& beat);
-  bool HandleSaver(net::NodeId from, const wire::Envelope& envelope);
-  void OnRestore(Member& member, uint64_t request, const wire::Restore& restore, const net::Message& message);
-  bool MayInitialise(const Member& member) const;
-  void OnInitialise(const Member& member, uint64_t request, const wire::Initialise& initialise);
+  void HandleUnregistered(net::NodeId from, const wire::Envelope& envelope);
   void OnStop(const Member& member, const wire::Stop& stop);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
-  void OnLoss(Member& member, const std::string& why);
-  void GiveUp(const Member& member);
-  [[noreturn]] void RollBack(const std::string& why);
-  std::string GivenUpText() const;
   void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull);
   void OnRepeated(Member& member, uint64_t request, int64_t block);
-  void CheckFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const;
-  std::string WhyNotApplied(Member& member, const wire::Push& push, net::TensorView gradient);
   void SummariseStep();
   void OnChecksums(Member& member, uint64_t request);
-  void OnAbort(Member& member, const wire::Abort& abort);
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);
   void DropFrame(net::NodeId from, const char* why);
-  void TakeByes(TimePoint deadline, std::set<net::NodeId>* untold);
   void Tick(TimePoint now);
-  void WatchMembers(TimePoint now);
   bool Finished(TimePoint now) const;
   RunSummary Summary() const;
 
@@ -105,19 +79,15 @@ class PsServer {
   Activity activity_;
   std::unique_ptr<Coordinator> coordinator_;  // ps 0
   std::unique_ptr<UpdateRule> rule_;
-  std::unique_ptr<CutKeeper> keeper_;
-  std::unique_ptr<CheckpointDirectory> shared_;  // ps 0, with checkpoint.writer: ps, as the next two
-  std::unique_ptr<JointSave> joint_;             // ps 0
-  std::unique_ptr<ShardSaver> shard_saver_;      // the others
-  std::unique_ptr<RangeLoader> loader_;
-  std::unique_ptr<SaveDesk> saves_;  // ps 0, with checkpoint.dir
-  std::unique_ptr<Uplink> uplink_;   // the others
-  PsSummary* const summary_;         // of ps 0, with summary.dir; else null
-  SlowWorkers slow_workers_;         // ps 0's
+  std::optional<GradientCheck> check_;
+  std::optional<FillDesk> fill_;
+  std::optional<CheckpointDesk> checkpoints_;
+  std::optional<Registrar> registrar_;
+  std::unique_ptr<Uplink> uplink_;  // the others
+  PsSummary* const summary_;        // of ps 0, with summary.dir; else null
   const milliseconds tick_;
   int64_t summarised_step_ = 0;
   uint64_t frames_dropped_ = 0;
-  int hellos_refused_ = 0;
 };
 
 }  // namespace dtrain

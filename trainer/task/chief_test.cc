@@ -195,13 +195,16 @@ struct Returning {
     worker->Send(1, [](auto& builder) { return wire::CreateReady(builder, true, 5, 0); });
     return worker;
   }
-  // The next message, while the worker is heard.
+  // The next message, while the worker is heard and does something.
   static const wire::Envelope* Await(RawWorker& worker) {
     const TimePoint deadline = Clock::now() + kPatience;
+    uint64_t progress = 0;
     while (Clock::now() < deadline) {
       if (const wire::Envelope* envelope = worker.Receive(milliseconds(50))) return envelope;
-      worker.Send(0, [](auto& builder) {
-        return wire::CreateHeartbeat(builder, builder.CreateString("wait"), 0, builder.CreateString(""));
+      ++progress;
+      worker.Send(0, [&](auto& builder) {
+        return wire::CreateHeartbeat(builder, builder.CreateString("wait"), progress,
+                                     builder.CreateString(""));
       });
     }
     return nullptr;

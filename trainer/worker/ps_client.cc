@@ -209,23 +209,12 @@ void PsClient::OnWeights(size_t ps, const wire::Envelope& envelope) {
   ++flow.answered;
   const int64_t exchange = (flow.answered - 1) / flow.blocks;
   if (config_.train.mode == TrainMode::kSync) {
-    CountVersion(exchange, weights.version());
+    versions_.OnAnswer(exchange, weights.version());
+    if (EveryPsAnswered(exchange + 1)) versions_.OnWhole(ExchangeOf(exchange).gradient != nullptr);
   } else if (ps == 0 && flow.answered % flow.blocks == 0) {
     CountStaleness(exchange, weights);
   }
   SendBlocks(ps);
-}
-
-// One exchange is open at a time.
-void PsClient::CountVersion(int64_t exchange, uint64_t version) {
-  const bool first = counted_exchange_ != exchange;
-  counted_exchange_ = exchange;
-  oldest_version_ = first ? version : std::min(oldest_version_, version);
-  newest_version_ = first ? version : std::max(newest_version_, version);
-  if (!EveryPsAnswered(exchange + 1)) return;
-  const bool pushed = ExchangeOf(exchange).gradient != nullptr;
-  if (pushed && oldest_version_ != version_ + 1) ++too_late_;
-  version_ = oldest_version_;
 }
 
 void PsClient::CountStaleness(int64_t exchange, const wire::Weights& weights) {
@@ -299,7 +288,8 @@ void PsClient::SendBlock(size_t ps, const Exchange& exchange, int64_t index) {
   const net::LentBytes bytes = exchange.gradient->Lend(static_cast<size_t>(block.begin) * sizeof(float),
                                                        static_cast<size_t>(block.size()) * sizeof(float));
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
-  link.Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, bytes, version_));
+  link.Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, bytes,
+                                   versions_.version()));
 }
 
 // Gives back gradients of which every block is on its way: each of those is lent on its own.

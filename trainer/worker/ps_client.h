@@ -24,6 +24,7 @@
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/registration.h"
 #include "trainer/task/run_summary.h"
+#include "trainer/worker/round_versions.h"
 #include "trainer/worker/staleness.h"
 
 namespace dtrain {
@@ -124,9 +125,9 @@ class PsClient {
   int64_t TakeHeld() { return std::exchange(held_us_, 0); }
   // sync: whether the latest weights are all of one version. They are not when an answer got lost while the
   // others went on without this worker; Enter() then gets whole ones.
-  bool torn() const { return config_.train.mode == TrainMode::kSync && oldest_version_ != newest_version_; }
+  bool torn() const { return config_.train.mode == TrainMode::kSync && versions_.torn(); }
   // Gradients that came too late for their round (sync).
-  int64_t too_late() const { return too_late_; }
+  int64_t too_late() const { return versions_.too_late(); }
   // How many workers ps 0 said last that it has; 0 before it said so.
   int workers_here() const { return heartbeat_->workers(); }
   // Which worker is the chief, and its term, as ps 0 said last; see Heartbeat.
@@ -173,7 +174,6 @@ class PsClient {
   bool ReceiveOne(TimePoint deadline);
   void Handle(size_t ps, const wire::Envelope& envelope);
   void OnWeights(size_t ps, const wire::Envelope& envelope);
-  void CountVersion(int64_t exchange, uint64_t version);
   void CountStaleness(int64_t exchange, const wire::Weights& weights);
   bool async() const { return config_.train.mode == TrainMode::kAsync; }
   void OnQuiet(bool patient, const char* what);
@@ -204,11 +204,7 @@ class PsClient {
   int64_t steps_ = 0;
   int64_t global_step_ = 0;
   Staleness staleness_;
-  int64_t counted_exchange_ = -1;
-  uint64_t version_ = 0;         // sync: of the weights that the next gradient is computed from
-  uint64_t oldest_version_ = 0;  // sync: of the answers to the latest exchange
-  uint64_t newest_version_ = 0;
-  int64_t too_late_ = 0;
+  RoundVersions versions_;       // sync
   int64_t held_us_ = 0;          // the longest since TakeHeld()
   float* parameters_ = nullptr;  // where weights that arrive are copied to
   net::Message message_;         // the last received

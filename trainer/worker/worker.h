@@ -4,8 +4,6 @@
 // Thread: the caller's; heartbeats have their own.
 #pragma once
 
-#include <array>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,20 +14,20 @@
 #include "base/exit_hooks.h"
 #include "base/log.h"
 #include "net/channel.h"
-#include "net/lent_buffer.h"
 #include "trainer/config/config.h"
-#include "trainer/data/source.h"
-#include "trainer/feed/feed_source.h"
-#include "trainer/feed/feeder.h"
 #include "trainer/hooks/hook.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/activity.h"
 #include "trainer/summary/worker_summary.h"
 #include "trainer/task/run_summary.h"
+#include "trainer/worker/chief_duty.h"
+#include "trainer/worker/closing_report.h"
+#include "trainer/worker/gradient_buffers.h"
 #include "trainer/worker/ps_client.h"
-#include "trainer/worker/saver.h"
+#include "trainer/worker/recent_loss.h"
 #include "trainer/worker/step_times.h"
+#include "trainer/worker/worker_data.h"
 
 namespace dtrain {
 
@@ -40,7 +38,9 @@ class Worker {
          net::Transport& transport, ExitHooks& exit_hooks, Logger& log, HookList more_hooks = {});
 
   // Worker 0, with data.split: feed: it serves the others their batches through `channel`, which is bound.
-  void FeedOthersThrough(std::unique_ptr<net::Channel> channel) { feed_channel_ = std::move(channel); }
+  void FeedOthersThrough(std::unique_ptr<net::Channel> channel) {
+    data_.FeedOthersThrough(std::move(channel));
+  }
   // Called when ps 0 is given up.
   void set_on_lost(std::function<void(TaskId)> on_lost) { client_.set_on_lost(std::move(on_lost)); }
   // Looked at by the heartbeats, which tell ps 0; between two steps by a worker that leaves alone.
@@ -54,16 +54,10 @@ class Worker {
 
  private:
   void Load();
-  void OpenSource();
-  int64_t MostRows() const;
   RunSummary RunOnce();
   void Start();
   PsClient::Entry WaitForStart();
   const wire::Start& FillModel(bool again);
-  void OpenCheckpoints();
-  void TakeRole(uint32_t term);
-  void LookAtRole();
-  void TakeUpData(const flatbuffers::String* dealt);
   void Train();
   void TakeSteps(StepView& view);
   void Step(const Batch& batch, StepView& view);
@@ -73,58 +67,42 @@ class Worker {
   void Save(const std::optional<EvaluationFigures>& best);
   void EndRunEarly(const std::string& reason);
   bool HaveStep();
-  const net::LentBuffer& FreeBuffer();
   std::optional<Evaluation> Evaluate();
   void SayDone();
   void ReportAsChief();
   RunSummary WaitForEnd();
   [[noreturn]] void Leave();
-  WorkerFigures Figures();
-  double RecentLoss() const;
-  bool chief() const { return term_ > 0; }
 
   const Config& config_;
   const TaskId self_;
   const Layout& layout_;
-  net::Channel& channel_;
-  net::Transport& transport_;
   ExitHooks& exit_hooks_;
   Logger& log_;
   Activity activity_;
   PsClient client_;
-  LoadedData data_;
+  WorkerData data_;
+  ChiefDuty chief_;
+  ClosingReport report_;
   std::unique_ptr<Model> model_;  // with memory for the largest batch of data_
-  std::unique_ptr<BatchSource> source_;
-  FeedSource* fed_ = nullptr;                   // source_, where worker 0 deals out the batches
-  std::unique_ptr<net::Channel> feed_channel_;  // of worker 0, where it does so
-  std::unique_ptr<Feeder> feeder_;
   std::vector<float> parameters_;
-  // Gradients; each is written only while nobody reads it. A deque: an open exchange points to its gradient.
-  std::deque<net::LentBuffer> buffers_;
-  size_t next_buffer_ = 0;
+  GradientBuffers buffers_;
   std::unique_ptr<WorkerSummary> summary_;  // with summary.dir
   HookList more_hooks_;
   HookList hooks_;
   StepTimes times_;
-  uint32_t term_ = 0;  // of its role as the chief; 0: it is not
   // Of the run before this worker joined again; of term 0: not known.
   struct LastChief {
     int index = 0;
     uint32_t term = 0;
   };
   LastChief last_chief_;
-  uint32_t seen_term_ = 0;                            // that ps 0 said last of any chief
-  std::unique_ptr<CheckpointDirectory> checkpoints_;  // of the chief, with checkpoint.dir
-  std::unique_ptr<Saver> saver_;                      // while it is the chief, for one term in one run epoch
-  bool ended_early_ = false;                          // by a hook of this worker
+  bool ended_early_ = false;  // by a hook of this worker
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
   int64_t local_step_ = 0;
-  net::ChannelStats told_stats_;  // what ps 0 knows of the bytes
   int64_t first_step_nanos_ = 0;
   int64_t last_step_nanos_ = 0;
-  std::array<float, 100> recent_losses_{};  // a ring by local step
-  int64_t steps_here_ = 0;                  // by this incarnation
+  RecentLoss recent_loss_;  // of the steps of this incarnation
 };
 
 }  // namespace dtrain

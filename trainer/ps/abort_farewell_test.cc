@@ -1,0 +1,64 @@
+#include "trainer/ps/abort_farewell.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "trainer/testing/fake_channel.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+constexpr net::NodeId kBusy = 2;
+constexpr net::NodeId kGone = 4;
+
+// One worker that is here says Bye, the connection of the other is closed.
+class Farewell {
+ public:
+  Farewell() {
+    members_.Worker(0)->node = kBusy;
+    members_.Worker(1)->node = kGone;
+    channel.gone.insert(kGone);
+  }
+  void Bye(net::NodeId from) {
+    net::Encoder encoder;
+    channel.incoming.push_back({from, encoder.Finish({}, wire::CreateBye(encoder.Begin()))});
+  }
+  void Say() {
+    SayFarewell({{Role::kPs, 0}, 4, "worker 1 is lost"}, milliseconds(1), members_, channel, outbox_);
+  }
+  int64_t SentTo(net::NodeId node) const {
+    return std::count_if(channel.sent.begin(), channel.sent.end(),
+                         [&](const FakeChannel::Sent& sent) { return sent.to == node; });
+  }
+
+  FakeChannel channel;
+
+ private:
+  Config config_ = LinearCluster(1, 2, 10);
+  Membership members_{config_, {Role::kPs, 0}};
+  Outbox outbox_{channel};
+};
+
+TEST_CASE("abort farewell: each is told on both of its connections, and once it has said Bye no more") {
+  Farewell farewell;
+  farewell.Bye(kBusy);
+  farewell.Say();
+  CHECK(farewell.SentTo(kBusy) == 1);
+  CHECK(farewell.SentTo(kBusy | 1) == 1);
+  const wire::Abort* abort = farewell.channel.sent.back().envelope().body_as_Abort();
+  REQUIRE(abort != nullptr);
+  CHECK(abort->exit_code() == 4);
+  CHECK(abort->text()->str() == "worker 1 is lost");
+}
+
+TEST_CASE("abort farewell: it is repeated to one that has not said Bye, which another's does not stop") {
+  Farewell farewell;
+  farewell.Bye(kGone);
+  farewell.Say();
+  CHECK(farewell.SentTo(kBusy) > 1);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,55 @@
+#include "trainer/ps/gradient_check.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <optional>
+
+#include "base/error.h"
+#include "trainer/model/blocks.h"
+#include "trainer/model/finite.h"
+
+namespace dtrain {
+
+GradientCheck::GradientCheck(const Config& config, TaskId self, const Layout& layout,
+                             const ParameterShard& shard, const UpdateRule& rule,
+                             const Coordinator* coordinator)
+    : config_(config), self_(self), layout_(layout), shard_(shard), rule_(rule), coordinator_(coordinator) {}
+
+std::string GradientCheck::Judge(const Member& member, const wire::Push& push,
+                                 net::TensorView gradient) const {
+  std::string wrong = WhyNot(member, push, gradient);
+  if (wrong.empty()) CheckFinite(member, push, gradient);
+  return wrong;
+}
+
+std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
+                                  net::TensorView gradient) const {
+  if (push.block() != member.next_block) {
+    return fmt::format("it has block {}, and block {} is the next", push.block(), member.next_block);
+  }
+  if (gradient.size != shard_.bytes(push.block())) {
+    return fmt::format("block {} has {} bytes, that of {} has {}", push.block(), gradient.size,
+                       TaskName(self_), shard_.bytes(push.block()));
+  }
+  if (!shard_.initialised()) return "there are no initial values yet";
+  if (coordinator_ != nullptr && !coordinator_->MayStep(member)) return "its step was not granted";
+  if (rule_.Waits(member, push.block())) return "the one before it is not answered yet";
+  if (push.checksum() != 0 && push.checksum() != net::PayloadChecksum(gradient.data, gradient.size)) {
+    return "its bytes do not have the checksum that it names (net.checksum)";
+  }
+  return std::string();
+}
+
+void GradientCheck::CheckFinite(const Member& member, const wire::Push& push,
+                                net::TensorView gradient) const {
+  if (!config_.hooks.stop_on_nan) return;
+  const Range range = BlockOf(layout_.ps[static_cast<size_t>(self_.index)], push.block());
+  const std::optional<std::string> wrong = FirstNonFinite(layout_, range, gradient.data);
+  if (!wrong) return;
+  throw Diverged(fmt::format("{}, local step {}, at version {} of {}: in its gradient {}",
+                             TaskName(member.task), member.taken + 1, shard_.version(push.block()),
+                             TaskName(self_), *wrong));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,39 @@
+// GradientCheck: judges a block of a gradient before anything of it is applied, or kept for its round.
+// Owner: PsServer. Thread: the ps loop.
+#pragma once
+
+#include <string>
+
+#include "net/codec.h"
+#include "trainer/config/config.h"
+#include "trainer/model/layout.h"
+#include "trainer/ps/coordinator.h"
+#include "trainer/ps/membership.h"
+#include "trainer/ps/parameter_shard.h"
+#include "trainer/ps/update_rule.h"
+
+namespace dtrain {
+
+class GradientCheck {
+ public:
+  // `coordinator`: of ps 0, else null. The others outlive this.
+  GradientCheck(const Config& config, TaskId self, const Layout& layout, const ParameterShard& shard,
+                const UpdateRule& rule, const Coordinator* coordinator);
+
+  // Why this block may not be applied; empty: it may. Throws Failure where it has a value that is not finite
+  // (hooks.stop_on_nan).
+  std::string Judge(const Member& member, const wire::Push& push, net::TensorView gradient) const;
+
+ private:
+  std::string WhyNot(const Member& member, const wire::Push& push, net::TensorView gradient) const;
+  void CheckFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const;
+
+  const Config& config_;
+  const TaskId self_;
+  const Layout& layout_;
+  const ParameterShard& shard_;
+  const UpdateRule& rule_;
+  const Coordinator* const coordinator_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,89 @@
+#include "trainer/ps/gradient_check.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "trainer/ps/ps_test_util.h"
+
+namespace dtrain {
+namespace {
+
+// A gradient as worker 0 of one would push it: of `values` floats, all of them `value`.
+class Pushed {
+ public:
+  explicit Pushed(size_t values = 2, float value = 1, uint32_t block = 0, uint64_t checksum = 0)
+      : values_(values, value),
+        message_(encoder_.Push({}, block, 1, checksum,
+                               {reinterpret_cast<const std::byte*>(values_.data()),
+                                values_.size() * sizeof(float), nullptr, nullptr},
+                               0)) {}
+  const wire::Push& push() const { return *net::Decode(message_)->body_as_Push(); }
+  net::TensorView gradient() const { return net::Tensor(message_, push()); }
+
+ private:
+  const std::vector<float> values_;
+  net::Encoder encoder_;
+  const net::Message message_;
+};
+
+// Linear regression has a weight and a bias.
+class Ps : public PsFixture {
+ public:
+  explicit Ps(const Config& config = LinearCluster(1, 1, 10)) : PsFixture(config) {}
+  std::string Judge(const Pushed& pushed) {
+    const GradientCheck check(config, {Role::kPs, 0}, layout, shard, rule, nullptr);
+    return check.Judge(*members.Worker(0), pushed.push(), pushed.gradient());
+  }
+};
+
+TEST_CASE("gradient check: a block of the right size, in turn, may be applied") {
+  CHECK(Ps().Judge(Pushed()).empty());
+}
+
+TEST_CASE("gradient check: a block out of turn, or of another size, is told from the one that is due") {
+  CHECK(Ps().Judge(Pushed(2, 1, 3)) == "it has block 3, and block 0 is the next");
+  CHECK(Ps().Judge(Pushed(3)) == "block 0 has 12 bytes, that of ps 0 has 8");
+}
+
+TEST_CASE("gradient check: bytes that are not those of the checksum are refused") {
+  const Pushed plain;
+  const uint64_t sum = net::PayloadChecksum(plain.gradient().data, plain.gradient().size);
+  CHECK(Ps().Judge(Pushed(2, 1, 0, sum)).empty());
+  CHECK(Ps().Judge(Pushed(2, 1, 0, sum + 1)) ==
+        "its bytes do not have the checksum that it names (net.checksum)");
+}
+
+TEST_CASE("gradient check: without initial values there is nothing to apply it to") {
+  Ps ps;
+  const ParameterShard fresh(ps.config, ps.layout, 0);
+  const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, fresh, ps.rule, nullptr);
+  const Pushed pushed;
+  CHECK(check.Judge(*ps.members.Worker(0), pushed.push(), pushed.gradient()) ==
+        "there are no initial values yet");
+}
+
+TEST_CASE("gradient check: a step that ps 0 has not granted is not taken") {
+  Ps ps;
+  RunHistory history;
+  Logger log("ps 0", {});
+  const Coordinator coordinator(ps.config, ps.members, ps.outbox, log, history);
+  const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, ps.shard, ps.rule, &coordinator);
+  const Pushed pushed;
+  CHECK(check.Judge(*ps.members.Worker(0), pushed.push(), pushed.gradient()) == "its step was not granted");
+}
+
+TEST_CASE("gradient check: a value that is not finite ends the run, unless hooks.stop_on_nan is off") {
+  const Pushed broken(2, std::numeric_limits<float>::infinity());
+  Config config = LinearCluster(1, 1, 10);
+  config.hooks.stop_on_nan = true;
+  CHECK_THROWS_AS(Ps(config).Judge(broken), Failure);
+  config.hooks.stop_on_nan = false;
+  CHECK(Ps(config).Judge(broken).empty());
+}
+
+}  // namespace
+}  // namespace dtrain
