@@ -1,18 +1,11 @@
 #include "trainer/peer/this_host.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <limits>
 
 namespace dtrain {
-
-std::string HostName() {
-  char host[256] = "?";
-  gethostname(host, sizeof host - 1);
-  return host;
-}
 
 std::string HostId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
