@@ -13,10 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // The path of a checkpoint that is being written to `directory`, and is not complete; empty: none now.
 std::string Unfinished(const std::string& directory) {
   std::error_code error;
@@ -31,13 +27,9 @@ std::string Unfinished(const std::string& directory) {
 
 TEST_CASE("chief: dtrain local without restarts is done when worker 0 is killed, with all results") {
   AdoptOrphans();
-  const LocalJob job(
-      "model: {kind: softmax}\n"
-      "data: {train: {format: synthetic, name: digits, rows: 20000},\n"
-      "       test: {format: synthetic, name: digits, rows: 1000}}\n"
-      "train: {batch_size: 200, steps: 3000}\n"
-      "hooks: {log_every_steps: 10}\n"
-      "failure: {detect_s: 2}\n");
+  const LocalJob job(DigitsJob("kind: softmax", 20000, 1000, "batch_size: 200, steps: 3000") +
+                     "hooks: {log_every_steps: 10}\n"
+                     "failure: {detect_s: 2}\n");
   const std::string checkpoints = job.directory + "/ckpt";
   const auto run = job.Start({"--ps", "1", "--workers", "3", "--set", "checkpoint.dir=" + checkpoints});
   REQUIRE(run->WaitForLine("worker 0 | epoch"));

@@ -15,10 +15,6 @@
 namespace dtrain::testing {
 namespace {
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST_CASE("cluster: tasks of first_cluster.yaml end alike, whatever order they are started in") {
   const ReservedPort ports[2];
   const std::string set = fmt::format("cluster.ps=[\"{}\", \"{}\"]", ports[0].address(), ports[1].address());

@@ -10,21 +10,9 @@
 namespace dtrain::testing {
 namespace {
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-// Each step takes about a millisecond, so that a process that is started, or killed, in the middle of the run
-// is so before its end.
+// `more`: of the cluster.
 std::string Job(const std::string& train, const std::string& failure, const std::string& more = "") {
-  return fmt::format(
-      "  {}\n"
-      "model: {{kind: linear, inputs: 2}}\n"
-      "data: {{train: {{format: synthetic, name: linear}}}}\n"
-      "train: {{batch_size: 20000, {}}}\n"
-      "hooks: {{log_every_steps: 10}}\n"
-      "failure: {{detect_s: 3, {}}}\n",
-      more, train, failure);
+  return fmt::format("  {}\n{}failure: {{detect_s: 3, {}}}\n", more, LongJob(train), failure);
 }
 
 struct Run {

@@ -9,14 +9,9 @@
 namespace dtrain::testing {
 namespace {
 
-constexpr char kDigits[] =
-    "model: {kind: softmax}\n"
-    "data:\n"
-    "  train: {format: synthetic, name: digits, rows: 2000}\n"
-    "  test: {format: synthetic, name: digits, rows: 700}\n"
-    "train: {batch_size: 64, steps: 30, mode: sync, optimizer: {kind: momentum, learning_rate: 0.2}}\n";
-
-bool Contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+const std::string kDigits =
+    DigitsJob("kind: softmax", 2000, 700,
+              "batch_size: 64, steps: 30, mode: sync, optimizer: {kind: momentum, learning_rate: 0.2}");
 
 // A run that has ended, and its checkpoints.
 struct Trained {

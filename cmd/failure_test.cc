@@ -13,10 +13,6 @@ constexpr double kDetect = 2;
 constexpr double kMargin = 5;
 constexpr int64_t kForEver = 1000000000000;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string EndlessJob() {
   return LinearJob(kForEver) +
          fmt::format("hooks: {{log_every_steps: 100}}\nfailure: {{detect_s: {}, worker_lost: fail}}\n",

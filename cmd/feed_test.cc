@@ -13,10 +13,6 @@ namespace {
 constexpr double kDetect = 2;
 constexpr double kMargin = 5;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // y = 2a - b + 3, without noise.
 std::string WriteTable(const std::string& directory) {
   std::string text = "a,b,y\n";

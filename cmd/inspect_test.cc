@@ -9,8 +9,6 @@
 namespace dtrain::testing {
 namespace {
 
-bool Contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
-
 // Steps 1, 2 and 3.
 std::string ThreeCheckpoints() {
   CheckpointDirectory directory(NewDirectory());

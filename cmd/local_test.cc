@@ -16,10 +16,6 @@ constexpr int64_t kForEver = 1000000000000;
 const std::vector<std::string> kNothing;
 const std::vector<std::string> kShortGrace = {"--set", "failure.grace_s=1"};
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string EndlessJob() { return LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n"; }
 
 std::vector<std::string> FilesIn(const std::string& directory) {
@@ -111,18 +107,9 @@ TEST_CASE(
   CHECK(NoneLeft());
 }
 
-// Takes long enough, whatever the machine, for a worker to be killed in its middle.
-std::string LongJob() {
-  return "model: {kind: linear, inputs: 2}\n"
-         "data: {train: {format: synthetic, name: linear}}\n"
-         "train: {batch_size: 20000, steps: 1000}\n"
-         "hooks: {log_every_steps: 10}\n"
-         "failure: {detect_s: 3}\n";
-}
-
 TEST_CASE("local: a run goes on without a worker that is killed; it ends with 0 and names the worker") {
   AdoptOrphans();
-  const LocalJob job(LongJob());
+  const LocalJob job(LongJob("steps: 1000") + "failure: {detect_s: 3}\n");
   const auto run = job.Start({"--workers", "3"});
   REQUIRE(run->WaitForLine("worker 1 | epoch"));
   kill(ChildOf(*run, "worker", 1), SIGKILL);

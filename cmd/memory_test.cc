@@ -14,10 +14,6 @@ constexpr const char* kHugeModel =
     "data: {train: {format: synthetic, name: digits, rows: 1000}}\n"
     "train: {batch_size: 10, steps: 10}\n";
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string ConfigOf(const std::string& job) {
   const std::string config = NewDirectory() + "/job.yaml";
   WriteFile(config, job);

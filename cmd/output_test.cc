@@ -171,10 +171,6 @@ std::vector<nlohmann::json> Objects(const std::string& log) {
 // The text of the last line.
 std::string LastText(const std::string& log) { return Objects(log).back().at("text"); }
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST_CASE("output: log.format json is one object a line when the run fails, and the last says why") {
   const Job job(LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n");
   for (const char* mode : {"log.level=info", "--in-process"}) {

@@ -28,16 +28,14 @@ constexpr Killed kEachTask[] = {{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 
 int64_t StepsIn(const std::string& mode) { return mode == "sync" ? kLocalSteps : kWorkers * kLocalSteps; }
 
 std::string Job(const std::string& mode) {
-  return fmt::format(
-      "cluster: {{ps: [\"a:1\", \"a:2\"], worker: [\"a:3\", \"a:4\", \"a:5\"]}}\n"
-      "model: {{kind: softmax}}\n"
-      "data: {{train: {{format: synthetic, name: digits, rows: 6000}},\n"
-      "       test: {{format: synthetic, name: digits, rows: 10000}}}}\n"
-      "train: {{batch_size: 500, steps: {}, mode: {}, optimizer: {{kind: momentum, learning_rate: 0.01}}}}\n"
-      "hooks: {{log_every_steps: {}}}\n"
-      "checkpoint: {{every_secs: 0.2}}\n"
-      "failure: {{detect_s: 1, worker_lost: wait, restarts: 3}}\n",
-      StepsIn(mode), mode, kLogEvery);
+  const std::string train =
+      fmt::format("batch_size: 500, steps: {}, mode: {}, optimizer: {{kind: momentum, learning_rate: 0.01}}",
+                  StepsIn(mode), mode);
+  return "cluster: {ps: [\"a:1\", \"a:2\"], worker: [\"a:3\", \"a:4\", \"a:5\"]}\n" +
+         DigitsJob("kind: softmax", 6000, 10000, train) +
+         fmt::format("hooks: {{log_every_steps: {}}}\n", kLogEvery) +
+         "checkpoint: {every_secs: 0.2}\n"
+         "failure: {detect_s: 1, worker_lost: wait, restarts: 3}\n";
 }
 
 // How often each task is killed, each time in a run of its own.

@@ -8,19 +8,8 @@
 namespace dtrain::testing {
 namespace {
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-// Takes long enough, whatever the machine, for a task to be killed in its middle.
 std::string LongJob(const std::string& train, const std::string& failure) {
-  return fmt::format(
-      "model: {{kind: linear, inputs: 2}}\n"
-      "data: {{train: {{format: synthetic, name: linear}}}}\n"
-      "train: {{batch_size: 20000, {}}}\n"
-      "hooks: {{log_every_steps: 10}}\n"
-      "failure: {{detect_s: 10, {}}}\n",
-      train, failure);
+  return testing::LongJob(train) + fmt::format("failure: {{detect_s: 10, {}}}\n", failure);
 }
 
 // Kills the task when it is in the middle of its work.

@@ -3,11 +3,11 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <filesystem>
 #include <map>
 
+#include "cmd/testing/full_disk.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -16,21 +16,12 @@ namespace {
 constexpr int64_t kForEver = 1000000000000;
 const std::vector<std::string> kTasks = {"ps 0", "ps 1", "worker 0", "worker 1"};
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string EndlessJob() { return LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n"; }
 
 // An evaluation takes longer than a step here, and so does a checkpoint.
 std::string EndlessDigits(const std::string& more) {
-  return fmt::format(
-      "model: {{kind: mlp, hidden: [300]}}\n"
-      "data: {{train: {{format: synthetic, name: digits, rows: 500}},\n"
-      "       test: {{format: synthetic, name: digits, rows: 2000}}}}\n"
-      "train: {{batch_size: 50, steps: {}}}\n"
-      "hooks: {{log_every_steps: 2}}\n{}",
-      kForEver, more);
+  const std::string train = fmt::format("batch_size: 50, steps: {}", kForEver);
+  return DigitsJob("kind: mlp, hidden: [300]", 500, 2000, train) + "hooks: {log_every_steps: 2}\n" + more;
 }
 
 // 2 ps and 2 workers, which save to a directory of their own or to none.
@@ -200,19 +191,13 @@ TEST_CASE("signals: while a checkpoint is written, one to any task saves the run
   }
 }
 
-// From now on no file of the process grows.
-void FillDiskOf(const Process& task) {
-  const rlimit none{0, 0};
-  REQUIRE(prlimit(task.pid(), RLIMIT_FSIZE, &none, nullptr) == 0);
-}
-
 TEST_CASE("signals: where the disk of the checkpoints is full the run ends with 1 and says so") {
   for (const std::string task : {"ps 0", "worker 1"}) {
     CAPTURE(task);
     Run run(EndlessJob(), /*saves=*/true);
     run.StartAll();
     run.WaitForStep();
-    FillDiskOf(run.At("worker 0"));
+    FillDiskOf(run.At("worker 0").pid());
     run.At(task).Signal(SIGTERM);
     for (const std::string& one : kTasks) {
       const int code = RunToEnd(run.At(one));

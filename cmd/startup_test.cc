@@ -16,10 +16,6 @@
 namespace dtrain::testing {
 namespace {
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string PsAt(const std::string& address) { return fmt::format("cluster.ps=[\"{}\"]", address); }
 
 // What the system says of a name that it does not know.

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/inotify.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include <set>
 
 #include "cmd/testing/job.h"
+#include "trainer/testing/file_limit.h"
 
 namespace dtrain::testing {
 namespace {
@@ -295,24 +295,6 @@ TEST_CASE("summary: a directory that cannot be made ends the run at the start, b
 
 // ThreadSanitizer needs larger files for itself.
 #ifndef __SANITIZE_THREAD__
-// While it lives, no file of this process and of those it starts grows beyond `bytes`.
-class FileLimit {
- public:
-  explicit FileLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
-
 TEST_CASE("summary: a disk that takes no more costs the summaries, with one warning, and not the run") {
   const Job job(LinearJob(20000));
   std::unique_ptr<Process> run;

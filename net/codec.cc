@@ -56,6 +56,16 @@ Frame Payload(const LentBytes& tensor) {
   return Frame();
 }
 
+// `create(builder, values)` returns the offset of the table that has the tensor, or 0, as its values.
+template <typename Create>
+Message WithTensor(Encoder& encoder, const Envelope& envelope, const LentBytes& tensor, Create&& create) {
+  flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
+  const auto values = Inline(builder, tensor);
+  Message message = encoder.Finish(envelope, create(builder, values));
+  message.payload = Payload(tensor);
+  return message;
+}
+
 }  // namespace
 
 flatbuffers::FlatBufferBuilder& Encoder::Begin() {
@@ -65,50 +75,37 @@ flatbuffers::FlatBufferBuilder& Encoder::Begin() {
 
 Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                       LentBytes gradient, uint64_t version) {
-  auto& builder = Begin();
-  const auto values = Inline(builder, gradient);
-  Message message = Finish(envelope, wire::CreatePush(builder, examples, checksum, values, block, version));
-  message.payload = Payload(gradient);
-  return message;
+  return WithTensor(*this, envelope, gradient, [&](auto& builder, auto values) {
+    return wire::CreatePush(builder, examples, checksum, values, block, version);
+  });
 }
 
 Message Encoder::Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
                          uint64_t checksum, LentBytes weights, uint32_t held_us) {
-  auto& builder = Begin();
-  const auto values = Inline(builder, weights);
-  Message message =
-      Finish(envelope, wire::CreateWeights(builder, version, global_step, steps, checksum, values, held_us));
-  message.payload = Payload(weights);
-  return message;
+  return WithTensor(*this, envelope, weights, [&](auto& builder, auto values) {
+    return wire::CreateWeights(builder, version, global_step, steps, checksum, values, held_us);
+  });
 }
 
 Message Encoder::DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes data) {
-  auto& builder = Begin();
-  const auto values = Inline(builder, data);
-  Message message =
-      Finish(envelope, wire::CreateDataBatch(builder, head.local_step, head.end, head.rows, head.as_bytes,
-                                             head.epoch, head.batch_in_epoch, head.batches_per_epoch,
-                                             head.most_rows, head.checksum, values, head.devices));
-  message.payload = Payload(data);
-  return message;
+  return WithTensor(*this, envelope, data, [&](auto& builder, auto values) {
+    return wire::CreateDataBatch(builder, head.local_step, head.end, head.rows, head.as_bytes, head.epoch,
+                                 head.batch_in_epoch, head.batches_per_epoch, head.most_rows, head.checksum,
+                                 values, head.devices);
+  });
 }
 
 Message Encoder::CutPiece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
                           LentBytes data) {
-  auto& builder = Begin();
-  const auto values = Inline(builder, data);
-  Message message = Finish(envelope, wire::CreateCutPiece(builder, number, piece, checksum, values));
-  message.payload = Payload(data);
-  return message;
+  return WithTensor(*this, envelope, data, [&](auto& builder, auto values) {
+    return wire::CreateCutPiece(builder, number, piece, checksum, values);
+  });
 }
 
 Message Encoder::Restore(const Envelope& envelope, const RestoreHead& head, LentBytes data) {
-  auto& builder = Begin();
-  const auto values = Inline(builder, data);
-  Message message =
-      Finish(envelope, wire::CreateRestore(builder, head.slot, head.first, head.checksum, values));
-  message.payload = Payload(data);
-  return message;
+  return WithTensor(*this, envelope, data, [&](auto& builder, auto values) {
+    return wire::CreateRestore(builder, head.slot, head.first, head.checksum, values);
+  });
 }
 
 Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuffers::Offset<void> body) {

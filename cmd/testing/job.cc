@@ -68,6 +68,35 @@ std::string LinearJob(int64_t steps) {
       steps);
 }
 
+std::string LongJob(const std::string& train) {
+  return fmt::format(
+      "model: {{kind: linear, inputs: 2}}\n"
+      "data: {{train: {{format: synthetic, name: linear}}}}\n"
+      "train: {{batch_size: 20000, {}}}\n"
+      "hooks: {{log_every_steps: 10}}\n",
+      train);
+}
+
+std::string DigitsJob(const std::string& model, int64_t rows, int64_t test_rows, const std::string& train) {
+  return fmt::format(
+      "model: {{{}}}\n"
+      "data: {{train: {{format: synthetic, name: digits, rows: {}}},\n"
+      "       test: {{format: synthetic, name: digits, rows: {}}}}}\n"
+      "train: {{{}}}\n",
+      model, rows, test_rows, train);
+}
+
+void CheckWorkerRefusesData(const std::string& job, const std::string& words) {
+  const Cluster cluster(1, 1, job);
+  const auto ps = cluster.Start("ps", 0);
+  const auto worker = cluster.Start("worker", 0);
+  CHECK(RunToEnd(*worker) == 2);
+  CHECK(Contains(worker->standard_error(), words));
+  CHECK(RunToEnd(*ps) == 4);
+  CHECK(Contains(ps->standard_error(), "worker 0 ("));
+  CHECK(ps->seconds() < 20);
+}
+
 Cluster::Cluster(int ps, int workers, const std::string& job)
     : directory_(NewDirectory()), workers_(workers) {
   for (int i = 0; i < ps; ++i) ps_.push_back(std::make_unique<ReservedPort>());

@@ -38,6 +38,15 @@ nlohmann::json RunLocal(const std::string& config, const std::vector<std::string
 
 // An endless linear job that ends at `steps`; small, without files.
 std::string LinearJob(int64_t steps);
+// One whose steps take about a millisecond each, with a log line for every ten: what is started or killed in
+// its middle is so before its end. `train`: of the section, beside the size of a batch.
+std::string LongJob(const std::string& train);
+// One on drawn digits. `model` and `train`: of the sections; rows for training and for testing.
+std::string DigitsJob(const std::string& model, int64_t rows, int64_t test_rows, const std::string& train);
+
+// That `job` on 1 ps ends as its worker meets data that are wrong: the worker says so in these words and ends
+// with 2, and the ps ends with 4 and names it.
+void CheckWorkerRefusesData(const std::string& job, const std::string& words);
 
 // A cluster on ports of its own whose tasks are started one by one, each in a process.
 class Cluster {

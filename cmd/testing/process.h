@@ -66,6 +66,10 @@ class Process {
   std::thread collector_;
 };
 
+inline bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 // Runs to the end and returns the exit code; -1 when it hangs.
 int RunToEnd(Process& process);
 

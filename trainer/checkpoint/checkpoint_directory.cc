@@ -45,6 +45,14 @@ void Rename(const std::string& from, const std::string& to) {
   if (rename(from.c_str(), to.c_str()) != 0) Fail(from, "renamed", errno);
 }
 
+struct TemporaryDirectory {
+  ~TemporaryDirectory() {
+    std::error_code ignored;  // the next Prepare() tries again
+    fs::remove_all(path, ignored);
+  }
+  const std::string path;
+};
+
 std::vector<std::string> EntriesOf(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -101,19 +109,26 @@ std::string CheckpointDirectory::TemporaryPath(int64_t step, const std::string& 
 
 std::string CheckpointDirectory::BeginSave(int64_t step, const std::string& token) {
   Save save{CheckpointName(step), WriterLock()};
+  const std::string temporary = MakeTemporary(step, token, &save.lock);
+  saves_.emplace(temporary, std::move(save));
+  return temporary;
+}
+
+// A directory that is taken for a dead writer's as soon as nobody holds `lock`.
+std::string CheckpointDirectory::MakeTemporary(int64_t step, const std::string& token,
+                                               WriterLock* lock) const {
   std::string temporary;
   // Who removes the dead's may take a new lock for one of theirs, for a moment.
   constexpr int kAttempts = 10;
   for (int attempt = 1;; ++attempt) {
     temporary = TemporaryPath(step, token.empty() ? RandomToken() : token);
     WriterLock::RemoveIfDead(temporary);
-    if (save.lock.Take(temporary)) break;
+    if (lock->Take(temporary)) break;
     if (attempt == kAttempts) {
       throw IoError("{}: another process writes it. Do two runs have the same checkpoint.dir?", temporary);
     }
   }
   if (mkdir(temporary.c_str(), 0755) != 0) Fail(temporary, "made", errno);
-  saves_.emplace(temporary, std::move(save));
   return temporary;
 }
 
@@ -233,8 +248,15 @@ std::optional<std::string> CheckpointDirectory::ReadBest() const {
   return name;
 }
 
+// In a temporary directory first, so that what a writer leaves that is killed meanwhile goes as that of a
+// save does.
 void CheckpointDirectory::WriteBest(const std::string& name) const {
-  WriteFileAtomically(PathOf(kBest), name + "\n");
+  WriterLock lock;
+  const TemporaryDirectory temporary{MakeTemporary(0, "", &lock)};
+  const std::string path = temporary.path + "/" + kBest;
+  WriteFileAtomically(path, name + "\n");
+  Rename(path, PathOf(kBest));
+  SyncDirectory(path_);
 }
 
 void CheckpointDirectory::ForgetBest() const {

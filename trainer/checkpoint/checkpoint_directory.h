@@ -77,6 +77,7 @@ class CheckpointDirectory {
     std::string name;
     WriterLock lock;
   };
+  std::string MakeTemporary(int64_t step, const std::string& token, WriterLock* lock) const;
   std::vector<std::string> Names() const;
   void RemoveLeftovers() const;
   void MakeRoom(const std::string& name) const;

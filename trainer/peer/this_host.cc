@@ -8,12 +8,6 @@
 
 namespace dtrain {
 
-std::string HostName() {
-  char host[256] = "?";
-  gethostname(host, sizeof host - 1);
-  return host;
-}
-
 std::string ProcessText() { return HostName() + ", pid " + std::to_string(getpid()); }
 
 std::string HostId() {

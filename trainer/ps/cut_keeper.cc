@@ -8,16 +8,15 @@ namespace dtrain {
 
 void CutKeeper::OnCut(const wire::Cut& cut) {
   if (cut.drop()) return Drop(cut.number());
-  Take(cut.number(), cut.round(), cut.step());
+  Take(cut.number(), cut.round());
 }
 
-void CutKeeper::Take(uint64_t number, uint64_t round, uint64_t step) {
+void CutKeeper::Take(uint64_t number, uint64_t round) {
   if (number == number_ && cut_) return kept_();
   if (number <= number_) return;
   Drop(number_);
   number_ = number;
   round_ = round;
-  step_ = step;
   due_ = true;
   Tick();
 }

@@ -27,7 +27,7 @@ class CutKeeper {
   // From ps 0. One that drops is not answered: the next checkpoint drops what it would have.
   void OnCut(const wire::Cut& cut);
   // The same for ps 0 itself. `number` is at least 1.
-  void Take(uint64_t number, uint64_t round, uint64_t step);
+  void Take(uint64_t number, uint64_t round);
   void Drop(uint64_t number);
   // Takes the cut as soon as its round is finished. To be called after every message: no round begins
   // meanwhile.
@@ -38,9 +38,8 @@ class CutKeeper {
   // it asks again.
   void OnReadCut(net::NodeId from, uint64_t request, const wire::ReadCut& read);
 
-  // The latest checkpoint that was heard of, and its global step; 0: none yet.
+  // The latest checkpoint that was heard of; 0: none yet.
   uint64_t number() const { return number_; }
-  uint64_t step() const { return step_; }
   // Null: not taken yet, or dropped. Shared with the thread that writes it, with checkpoint.writer: ps.
   const std::shared_ptr<RangeCut>& cut() const { return cut_; }
 
@@ -54,7 +53,6 @@ class CutKeeper {
   const std::function<void()> kept_;
   uint64_t number_ = 0;
   uint64_t round_ = 0;
-  uint64_t step_ = 0;
   bool due_ = false;  // wanted, and not taken yet
   std::shared_ptr<RangeCut> cut_;
 };

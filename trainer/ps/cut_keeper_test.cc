@@ -17,7 +17,7 @@ struct Fixture : PsFixture {
         keeper(config, shard, rule, outbox, [this] { told.push_back(keeper.number()); }) {}
   void Cut(uint64_t number, uint64_t round, bool drop = false) {
     const net::Message message =
-        Make([&](auto& builder) { return wire::CreateCut(builder, number, round, drop, 100 * number); });
+        Make([&](auto& builder) { return wire::CreateCut(builder, number, round, drop); });
     keeper.OnCut(*net::Decode(message)->body_as_Cut());
   }
   // The answer; null: none was sent.
@@ -52,7 +52,6 @@ TEST_CASE(
   f.rule.finished = 5;
   f.keeper.Tick();
   CHECK(f.told == std::vector<uint64_t>{1});
-  CHECK(f.keeper.step() == 100);
   f.keeper.Tick();
   f.Cut(1, 5);
   CHECK(f.told == std::vector<uint64_t>{1, 1});
@@ -63,7 +62,7 @@ TEST_CASE("cut keeper: before there are values nothing is kept") {
   ParameterShard empty(f.config, f.layout, 0);
   int told = 0;
   CutKeeper keeper(f.config, empty, f.rule, f.outbox, [&] { ++told; });
-  keeper.Take(1, 0, 0);
+  keeper.Take(1, 0);
   CHECK(told == 0);
   empty.Initialise();
   keeper.Tick();

@@ -8,8 +8,8 @@
 
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
-#include "trainer/ps/file_limit_test_util.h"
 #include "trainer/ps/ps_test_util.h"
+#include "trainer/testing/file_limit.h"
 
 namespace dtrain {
 namespace {

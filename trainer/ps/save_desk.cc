@@ -65,7 +65,7 @@ void SaveDesk::Begin() {
   held_since_ = Clock::now();
   deadline_ = held_since_ + Seconds(parts_.config.checkpoint.timeout_s);
   round_ = parts_.rule.HoldRounds();
-  parts_.keeper.Take(parts_.history.last_save, round_, static_cast<uint64_t>(parts_.global_step()));
+  parts_.keeper.Take(parts_.history.last_save, round_);
 }
 
 // With the rounds up to this one applied, or at this moment: what is kept here is of this step.

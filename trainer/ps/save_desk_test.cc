@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -395,8 +396,10 @@ TEST_CASE(
   f.desk.BeginAnew(true);
   CHECK(f.Logged("the checkpoint of global step 0 is dropped: its writer is lost"));
   CHECK(f.ended.empty());
+  const std::vector<FakeChannel::Sent> sent = f.Take(kPs1);
+  const auto drops = [](const FakeChannel::Sent& one) { return one.envelope().body_as_Cut()->drop(); };
+  CHECK(std::count_if(sent.begin(), sent.end(), drops) == 1);
   CHECK_FALSE(f.Confirmed(1, kTerm + 1));
-  f.channel.sent.clear();
   f.desk.Tick(Clock::now() + Seconds(1));
   const wire::Cut* cut = f.LastCut();
   REQUIRE(cut != nullptr);

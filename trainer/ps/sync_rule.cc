@@ -141,21 +141,16 @@ void SyncRule::DropHeld(const Member& member) {
   }
 }
 
-void SyncRule::Left(Member& member) {
+void SyncRule::Left(Member& member) { TakeOut(member, /*comes_back=*/false); }
+
+void SyncRule::Lost(Member& member) { TakeOut(member, waits_for_lost()); }
+
+// What it had open is dropped; rounds wait for it where it `comes_back`, and go on without it elsewhere.
+void SyncRule::TakeOut(Member& member, bool comes_back) {
   if (member.task.role != Role::kWorker) return;
   DropHeld(member);
   if (plan_) {
-    plan_->Leave(member.task.index);
-    DecideRounds();
-  }
-  AdvanceAll();
-}
-
-void SyncRule::Lost(Member& member) {
-  if (!waits_for_lost() || member.task.role != Role::kWorker) return Left(member);
-  DropHeld(member);
-  if (plan_) {
-    plan_->Lose(member.task.index);
+    comes_back ? plan_->Lose(member.task.index) : plan_->Leave(member.task.index);
     DecideRounds();
   }
   AdvanceAll();

@@ -73,6 +73,7 @@ class SyncRule : public UpdateRule {
   void AnswerResuming(int64_t block);
   void AnswerCounted(Member& member, uint64_t request, int64_t block);
   void DropHeld(const Member& member);
+  void TakeOut(Member& member, bool comes_back);
   void DecideRounds();
   void AdvanceAll();
   void AdvanceBlocks();

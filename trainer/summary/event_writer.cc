@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "trainer/summary/event.pb.h"
 
 namespace dtrain {
@@ -15,11 +16,6 @@ constexpr char kFileVersion[] = "brain.Event:2";
 constexpr milliseconds kFlushEvery{1000};
 // Before the second is over: memory is for the model.
 constexpr size_t kMostWaitingBytes = 1 << 20;
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
-}
 
 }  // namespace
 

@@ -2,10 +2,9 @@
 
 #include <doctest/doctest.h>
 #include <errno.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include "trainer/summary/event_test_util.h"
+#include "trainer/testing/file_limit.h"
 
 namespace dtrain {
 namespace {
@@ -37,16 +36,11 @@ TEST_CASE("record file: a write that fails is told once, and later ones do nothi
   const std::string path = TestDirectory("limited");
   RecordFile file;
   REQUIRE(file.Create(path) == 0);
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit small{100, before.rlim_max};
-  auto* const handler = signal(SIGXFSZ, SIG_IGN);
-  setrlimit(RLIMIT_FSIZE, &small);
   file.Append(std::string(200, 'x'));
-  const int failed = file.Flush();
-  setrlimit(RLIMIT_FSIZE, &before);
-  signal(SIGXFSZ, handler);
-  CHECK(failed == EFBIG);
+  {
+    const FileLimit limit(100);
+    CHECK(file.Flush() == EFBIG);
+  }
   file.Append("more");
   CHECK(file.waiting_bytes() == 0);
   CHECK(file.Flush() == 0);

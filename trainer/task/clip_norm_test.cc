@@ -10,18 +10,13 @@
 #include "gpu/square_sum.h"
 #include "trainer/data/source.h"
 #include "trainer/model/blocks.h"
+#include "trainer/task/quiet_run_test_util.h"
 #include "trainer/task/two_worker_run_test_util.h"
 
 namespace dtrain {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-RunSummary Run(const Config& config) {
-  LogOptions log;
-  log.level = LogLevel::kWarning;
-  return RunClusterInProcess(config, log, {});
-}
 
 Config Clipping(Config config, double clip_norm) {
   config.train.optimizer.clip_norm = clip_norm;

@@ -7,23 +7,11 @@
 
 #include "base/error.h"
 #include "trainer/model/blocks.h"
-#include "trainer/task/run_task.h"
+#include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
 namespace {
-
-RunSummary Run(const Config& config) {
-  LogOptions log;
-  log.level = LogLevel::kWarning;
-  return RunClusterInProcess(config, log, {});
-}
-
-int64_t Sum(const std::vector<int64_t>& values) {
-  int64_t sum = 0;
-  for (const int64_t value : values) sum += value;
-  return sum;
-}
 
 TEST_CASE("cluster: a run of N steps ends at exactly N, for any number of ps, workers and open exchanges") {
   for (const int ps : {1, 2, 3}) {

@@ -4,23 +4,11 @@
 #include <string>
 
 #include "base/error.h"
-#include "trainer/task/run_task.h"
+#include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
 namespace {
-
-RunSummary Run(const Config& config) {
-  LogOptions log;
-  log.level = LogLevel::kWarning;
-  return RunClusterInProcess(config, log, {});
-}
-
-int64_t Sum(const std::vector<int64_t>& values) {
-  int64_t sum = 0;
-  for (const int64_t value : values) sum += value;
-  return sum;
-}
 
 RunSummary RunSplit(Config config, Split split) {
   config.data.split = split;

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
-#include "trainer/task/run_task.h"
+#include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
@@ -39,12 +39,6 @@ class Directory {
  private:
   std::string path_;
 };
-
-RunSummary Run(const Config& config, const TaskOptions& options = {}) {
-  LogOptions log;
-  log.level = LogLevel::kError;
-  return RunClusterInProcess(config, log, options);
-}
 
 Config Rounds(int ps, int workers, int64_t steps, const std::string& directory) {
   Config config = DigitsCluster(ps, workers, 100);

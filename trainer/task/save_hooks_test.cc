@@ -6,7 +6,7 @@
 
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
-#include "trainer/task/run_task.h"
+#include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain::testing {
@@ -14,12 +14,10 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-RunSummary Run(const Config& config, HookFactory hooks = {}) {
-  LogOptions log;
-  log.level = LogLevel::kError;
+RunSummary RunWith(HookFactory hooks, const Config& config) {
   TaskOptions options;
   options.more_hooks = std::move(hooks);
-  return RunClusterInProcess(config, log, options);
+  return Run(config, options);
 }
 
 Config Saved(Config config) {
@@ -44,14 +42,14 @@ HookFactory SavesAtSeven(int index) {
 
 TEST_CASE("save: a hook that asks for a checkpoint after local step 7 gives one of that step") {
   const Config config = Saved(LinearCluster(1, 1, 20));
-  Run(config, SavesAtSeven(0));
+  RunWith(SavesAtSeven(0), config);
   CHECK(NamesIn(config.checkpoint.dir) == Names{"step-000000000", "step-000000007", "step-000000020"});
 }
 
 TEST_CASE("save: in sync any worker's is of the weights that it had, as a run that ends there has them") {
   Config config = Saved(LinearCluster(2, 2, 20));
   config.train.mode = TrainMode::kSync;
-  Run(config, SavesAtSeven(1));
+  RunWith(SavesAtSeven(1), config);
   const std::string path = config.checkpoint.dir + "/step-000000007";
   REQUIRE(std::filesystem::exists(path));
   config.train.steps = 7;
@@ -66,7 +64,7 @@ TEST_CASE("save: in sync any worker's is of the weights that it had, as a run th
 }
 
 TEST_CASE("save: a hook that asks without checkpoint.dir gets none, and the run goes on") {
-  CHECK(Run(LinearCluster(1, 2, 20), SavesAtSeven(0)).global_step == 20);
+  CHECK(RunWith(SavesAtSeven(0), LinearCluster(1, 2, 20)).global_step == 20);
 }
 
 // Gets better with every evaluation, and is evaluated last at its end, step 80.

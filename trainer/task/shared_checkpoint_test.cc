@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
-#include "trainer/task/run_task.h"
+#include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
@@ -27,12 +27,6 @@ Config SharedRun(int ps, OptimizerKind optimizer, int64_t steps, const std::stri
   config.checkpoint.dir = dir;
   config.checkpoint.writer = CheckpointWriter::kPs;
   return config;
-}
-
-RunSummary Run(const Config& config) {
-  LogOptions log;
-  log.standard_error = false;
-  return RunClusterInProcess(config, log, {});
 }
 
 void Damage(const std::string& path) {

@@ -3,17 +3,11 @@
 
 #include <cmath>
 
-#include "trainer/task/run_task.h"
+#include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
 namespace {
-
-RunSummary Run(const Config& config) {
-  LogOptions log;
-  log.level = LogLevel::kError;  // the tests' machines may have fewer processors than there are towers
-  return RunClusterInProcess(config, log, {});
-}
 
 // So many workers of so many devices in rounds; `rows` of training data.
 Config Rounds(int workers, int64_t devices, int64_t batch_size, int64_t rows) {

@@ -1,19 +1,20 @@
-// FileLimit: for as long as it lives no file of this process grows beyond so many bytes, as on a full disk.
+// FileLimit: for as long as it lives no file of this process, and of those that it starts, grows beyond so
+// many bytes, as on a full disk.
 #pragma once
 
 #include <signal.h>
 #include <sys/resource.h>
 
-#include <doctest/doctest.h>
+#include "base/check.h"
 
 namespace dtrain {
 
 class FileLimit {
  public:
   explicit FileLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
-    REQUIRE(getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    DT_CHECK(getrlimit(RLIMIT_FSIZE, &before_) == 0);
     const rlimit limit{bytes, before_.rlim_max};
-    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    DT_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
   }
   ~FileLimit() {
     setrlimit(RLIMIT_FSIZE, &before_);
