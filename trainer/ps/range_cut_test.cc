@@ -87,7 +87,8 @@ bool Same(const std::vector<Values>& copy, const RangePiece& where, const void* 
 }
 
 bool SamePiece(const std::vector<Values>& copy, const RangeCut& cut, int64_t piece) {
-  const std::optional<RangeCut::Piece> read = cut.Read(piece);
+  Values scratch(kBlockValues);
+  const std::optional<RangeCut::Piece> read = cut.Read(piece, scratch.data());
   return read && Same(copy, cut.At(piece), read->bytes.data, read->bytes.size);
 }
 
@@ -223,10 +224,12 @@ TEST_CASE("range cut: one that its shard has dropped has no pieces, whoever keep
     shard.Initialise();
     first = shard.TakeCut();
     second = shard.TakeCut();
-    CHECK_FALSE(first->Read(0));
-    CHECK(second->Read(1));
+    CHECK_FALSE(first->Lend(0));
+    CHECK_FALSE(first->Read(0, nullptr));
+    Values scratch(7);
+    CHECK(second->Read(1, scratch.data()));
   }
-  CHECK_FALSE(second->Read(1));
+  CHECK_FALSE(second->Read(1, nullptr));
 }
 
 // Updates every block while a cut of it is alive, and after it was dropped.
@@ -291,7 +294,7 @@ TEST_CASE("range cut: a thread reads one while the ps loop applies gradients") {
       } while (!done);
       reader.join();
       CHECK(wrong == 0);
-      CHECK_FALSE(cut->Read(0));
+      CHECK_FALSE(cut->Read(0, nullptr));
     }
     CHECK(shard.spare_count() == 0);
   }
@@ -305,7 +308,8 @@ TEST_CASE("range cut: one may be dropped while a thread reads it") {
   for (int64_t updates = 0; updates < 4; ++updates) {
     const std::shared_ptr<RangeCut> cut = shard.TakeCut();
     std::thread reader([cut] {
-      while (cut->Read(cut->piece_count() - 1)) {
+      Values scratch(kBlockValues);
+      while (cut->Read(cut->piece_count() - 1, scratch.data())) {
       }
     });
     for (int64_t i = 0; i < updates; ++i) {
@@ -327,7 +331,8 @@ void RestoreFrom(const RangeCut& cut, unsigned seed, ParameterShard& shard) {
   std::vector<Part> parts;
   for (int64_t piece = 0; piece < cut.piece_count(); ++piece) {
     const RangePiece where = cut.At(piece);
-    const std::optional<RangeCut::Piece> read = cut.Read(piece);
+    Values scratch(kBlockValues);
+    const std::optional<RangeCut::Piece> read = cut.Read(piece, scratch.data());
     const float* const values = reinterpret_cast<const float*>(read->bytes.data);
     for (int64_t begin = where.elements.begin, end = begin; begin < where.elements.end; begin = end) {
       end = std::min<int64_t>(where.elements.end,
