@@ -25,7 +25,8 @@ ParameterShard::ParameterShard(const Config& config, const Layout& layout, int p
       optimizer_(MakeOptimizer(config, range_.size())),
       keeps_previous_(RoundsWaitForLost(config)),
       capacity_(static_cast<size_t>(BlockOf(range_, 0).size()) * sizeof(float)),
-      cut_buffers_(std::make_shared<CutBuffers>(capacity_)) {
+      cut_buffers_(std::make_shared<CutBuffers>(
+          capacity_, static_cast<size_t>(BlockCount(range_)) * (1 + optimizer_->Slots().size()))) {
   for (int64_t i = 0; i < BlockCount(range_); ++i) blocks_.emplace_back(BlockOf(range_, i), capacity_);
 }
 

@@ -385,5 +385,37 @@ TEST_CASE("shard: restored from any pieces it has the bits that were saved, and 
   }
 }
 
+// Cuts whose pieces are read and released in order, `ahead` blocks before every update; how many buffers that
+// took.
+size_t BuffersNeeded(ParameterShard& shard, int64_t ahead) {
+  const Values gradient = Pattern();
+  Values scratch(kBlockValues);
+  for (int cuts = 0; cuts < 3; ++cuts) {
+    const std::shared_ptr<RangeCut> cut = shard.TakeCut();
+    const int64_t pieces = cut->piece_count() / shard.block_count();
+    for (int64_t block = 0; block < shard.block_count(); ++block) {
+      cut->ReleaseBefore((block + ahead) * pieces);
+      shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
+    }
+    shard.DropCut();
+  }
+  return shard.cut_buffer_count();
+}
+
+TEST_CASE("range cut: blocks that are released before their update are not copied") {
+  const Job job(OptimizerKind::kAdam, kThreeBlocks, false);
+  ParameterShard shard(job.config, job.layout, 0);
+  shard.Initialise();
+  CHECK(BuffersNeeded(shard, 1) == 0);
+}
+
+TEST_CASE("range cut: buffers are kept for the next one, never more than weights and slots have blocks") {
+  const Job job(OptimizerKind::kAdam, kThreeBlocks, false);
+  ParameterShard shard(job.config, job.layout, 0);
+  shard.Initialise();
+  CHECK(BuffersNeeded(shard, 0) > 0);
+  for (int i = 0; i < 3; ++i) CHECK(BuffersNeeded(shard, -3) == 9);
+}
+
 }  // namespace
 }  // namespace dtrain
