@@ -87,7 +87,7 @@ bool Same(const std::vector<Values>& copy, const RangePiece& where, const void* 
 }
 
 bool SamePiece(const std::vector<Values>& copy, const RangeCut& cut, int64_t piece) {
-  Values scratch(kBlockValues);
+  Values scratch(static_cast<size_t>(cut.At(piece).elements.size()));
   const std::optional<RangeCut::Piece> read = cut.Read(piece, scratch.data());
   return read && Same(copy, cut.At(piece), read->bytes.data, read->bytes.size);
 }
@@ -307,8 +307,7 @@ TEST_CASE("range cut: one may be dropped while a thread reads it") {
   const Values gradient = Pattern();
   for (int64_t updates = 0; updates < 4; ++updates) {
     const std::shared_ptr<RangeCut> cut = shard.TakeCut();
-    std::thread reader([cut] {
-      Values scratch(kBlockValues);
+    std::thread reader([cut, scratch = Values(kBlockValues)]() mutable {
       while (cut->Read(cut->piece_count() - 1, scratch.data())) {
       }
     });
