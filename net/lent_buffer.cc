@@ -1,5 +1,7 @@
 #include "net/lent_buffer.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <new>
 
@@ -7,20 +9,46 @@
 
 namespace dtrain::net {
 namespace {
-constexpr std::align_val_t kAlignment{64};
+constexpr size_t kAlign = 64;
+constexpr std::align_val_t kAlignment{kAlign};
+constexpr size_t kHugePage = 2 << 20;
 }  // namespace
 
-struct alignas(64) LentBuffer::Block {
-  explicit Block(size_t size) : bytes(size) {}
+// At the beginning of the memory of several.
+struct alignas(kAlign) LentBuffer::Slab {
+  Slab(size_t count, std::align_val_t aligned) : blocks(count), alignment(aligned) {}
+  std::atomic<size_t> blocks;  // that are alive
+  const std::align_val_t alignment;
+};
+
+struct alignas(kAlign) LentBuffer::Block {
+  Block(size_t size, Slab* of) : bytes(size), slab(of) {}
   std::atomic<int> references{1};  // the owner's and one for each lent frame
   const size_t bytes;
+  Slab* const slab;  // null: the block has memory of its own
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
 LentBuffer::LentBuffer(size_t bytes) {
   void* memory = ::operator new(sizeof(Block) + bytes, kAlignment);
-  block_ = new (memory) Block(bytes);
+  block_ = new (memory) Block(bytes, nullptr);
   std::memset(block_->data(), 0, bytes);
+}
+
+std::vector<LentBuffer> LentBuffer::Several(size_t count, size_t bytes) {
+  const size_t each = sizeof(Block) + (bytes + kAlign - 1) / kAlign * kAlign;
+  const size_t size = sizeof(Slab) + count * each;
+  std::vector<LentBuffer> buffers;
+  buffers.reserve(count);
+  if (count == 0) return buffers;
+  const std::align_val_t alignment{size < kHugePage ? kAlign : kHugePage};
+  auto* const memory = static_cast<std::byte*>(::operator new(size, alignment));
+  if (size >= kHugePage) madvise(memory, size, MADV_HUGEPAGE);  // where it fails small pages will do
+  Slab* const slab = new (memory) Slab(count, alignment);
+  for (size_t i = 0; i < count; ++i) {
+    buffers.push_back(LentBuffer(new (memory + sizeof(Slab) + i * each) Block(bytes, slab)));
+  }
+  return buffers;
 }
 
 LentBuffer::~LentBuffer() {
@@ -53,8 +81,13 @@ LentBuffer::Hold LentBuffer::KeepLent() const {
 void LentBuffer::Release(void* /*data*/, void* context) {
   Block* block = static_cast<Block*>(context);
   if (block->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  Slab* const slab = block->slab;
   block->~Block();
-  ::operator delete(static_cast<void*>(block), kAlignment);
+  if (slab == nullptr) return ::operator delete(static_cast<void*>(block), kAlignment);
+  if (slab->blocks.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const std::align_val_t alignment = slab->alignment;
+  slab->~Slab();
+  ::operator delete(static_cast<void*>(slab), alignment);
 }
 
 }  // namespace dtrain::net

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace dtrain::net {
 
@@ -54,6 +56,28 @@ TEST_CASE("lent buffer: one that is shared is lent until the other owner has end
   buffer = LentBuffer(8);
   CHECK_FALSE(other.lent());
   CHECK(other.floats()[1] == 2.5f);
+}
+
+TEST_CASE("lent buffer: several of them are apart and aligned, and each may be the last one") {
+  for (const size_t count : {1, 3, 5}) {
+    std::vector<LentBuffer> buffers = LentBuffer::Several(count, 1000000);
+    REQUIRE(buffers.size() == count);
+    for (size_t i = 0; i < count; ++i) {
+      CHECK(buffers[i].bytes() == 1000000);
+      CHECK(reinterpret_cast<uintptr_t>(buffers[i].floats()) % 64 == 0);
+      std::fill_n(buffers[i].floats(), 250000, static_cast<float>(i));
+    }
+    const LentBytes bytes = buffers.back().Lend(4, 8);
+    const Frame frame = Frame::Lend(bytes.data, bytes.size, bytes.release, bytes.context);
+    CHECK(buffers.back().lent());
+    for (size_t i = 0; i < count; ++i) {
+      CHECK(buffers[i].floats()[0] == static_cast<float>(i));
+      CHECK(buffers[i].floats()[249999] == static_cast<float>(i));
+    }
+    buffers.clear();
+    CHECK(reinterpret_cast<const float*>(frame.data())[1] == static_cast<float>(count - 1));
+  }
+  CHECK(LentBuffer::Several(0, 8).empty());
 }
 
 }  // namespace dtrain::net

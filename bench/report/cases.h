@@ -20,9 +20,10 @@ struct Settings {
   std::string Program(const std::string& label) const { return bin + "/" + label; }
 };
 
-std::vector<Case> TrainingCases(const Settings& settings);   // global steps per second, and threads
-std::vector<Case> StreamCases(const Settings& settings);     // many parameters
-std::vector<Case> FootprintCases(const Settings& settings);  // start-up time and memory
-std::vector<Case> KernelCases(const Settings& settings);     // operations and messages
+std::vector<Case> TrainingCases(const Settings& settings);    // global steps per second, and threads
+std::vector<Case> StreamCases(const Settings& settings);      // many parameters
+std::vector<Case> FootprintCases(const Settings& settings);   // start-up time and memory
+std::vector<Case> CheckpointCases(const Settings& settings);  // 1 GiB of parameters saved while they train
+std::vector<Case> KernelCases(const Settings& settings);      // operations and messages
 
 }  // namespace dtrain::bench

@@ -1,14 +1,11 @@
 // How soon a job steps and how much memory its tasks take.
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
-#include <stdexcept>
 
 #include "bench/report/cases.h"
+#include "bench/report/free_port.h"
 #include "bench/report/job.h"
 #include "bench/report/process.h"
 
@@ -26,20 +23,6 @@ std::vector<Row> MeasureStartup(const Settings& settings) {
     row.dtrain.push_back(RunJob(settings, FindJob("linear"), kShortRun, {}).startup_s);
   }
   return {row};
-}
-
-// A port that was free a moment ago.
-int FreePort() {
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool found = bind(descriptor, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  close(descriptor);
-  if (!found) throw std::runtime_error("no free port was found");
-  return ntohs(address.sin_port);
 }
 
 std::unique_ptr<Process> StartTask(const Settings& settings, const Job& job, const std::string& cluster,

@@ -62,7 +62,7 @@ std::string BinaryDirectory() {
 
 std::vector<Case> AllCases(const Settings& settings) {
   std::vector<Case> all;
-  for (const auto& some : {TrainingCases, StreamCases, FootprintCases, KernelCases}) {
+  for (const auto& some : {TrainingCases, StreamCases, FootprintCases, CheckpointCases, KernelCases}) {
     for (Case& one : some(settings)) all.push_back(std::move(one));
   }
   return all;

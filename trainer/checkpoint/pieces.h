@@ -18,8 +18,8 @@ struct Piece {
   int64_t begin = 0;  // element of the ps's range
 };
 
-// The pieces of one ps's shard file in the order of the file: the weights block by block, then each of the
-// `slots` optimizer slots block by block. Empty where the range is.
+// The pieces of one ps's shard file in the order of the file: block by block its weights, then each of the
+// `slots` optimizer slots. Empty where the range is.
 std::vector<Piece> PiecesOf(const Layout& layout, int ps, int slots);
 
 }  // namespace dtrain

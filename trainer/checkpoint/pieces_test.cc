@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/model/blocks.h"
 
@@ -14,10 +16,14 @@ TEST_CASE("pieces: each element of each range and slot is in one, within a block
       const Layout layout = SmallLayout(ps_count, 200000, policy);
       for (int ps = 0; ps < ps_count; ++ps) {
         const Range range = layout.ps[static_cast<size_t>(ps)];
-        int64_t due = 0;
+        int64_t due = 0, begin = 0;  // `begin`: of the block
         int slot = 0;
         for (const Piece& piece : PiecesOf(layout, ps, 2)) {
-          if (due == range.size()) due = 0, ++slot;
+          if (due == std::min(range.size(), begin + kBlockValues)) {
+            slot = (slot + 1) % 3;
+            if (slot == 0) begin = due;
+            due = begin;
+          }
           const Variable& variable = layout.variables[static_cast<size_t>(piece.variable)];
           CHECK(piece.slot == slot);
           CHECK(piece.begin == due);

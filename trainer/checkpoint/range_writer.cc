@@ -8,6 +8,7 @@ namespace dtrain {
 
 RangeWriter::RangeWriter(const Layout& layout, int ps, int64_t slots, const std::string& directory)
     : range_(layout.ps.at(static_cast<size_t>(ps))),
+      slots_(slots),
       count_(range_.size() == 0 ? 0 : RangePieceCount(range_, slots)),
       pieces_(PiecesOf(layout, ps, static_cast<int>(slots))),
       file_(directory + "/" + ShardName(ps, static_cast<int64_t>(layout.ps.size()))) {
@@ -16,7 +17,7 @@ RangeWriter::RangeWriter(const Layout& layout, int ps, int64_t slots, const std:
 
 void RangeWriter::Add(const std::byte* values) {
   DT_CHECK(added_ < count_, added_, count_);
-  const Range elements = RangePieceAt(range_, added_++).elements;
+  const Range elements = RangePieceAt(range_, slots_, added_++).elements;
   for (int64_t at = elements.begin; at < elements.end;) {
     const Piece& piece = pieces_[checksums_.size()];
     const size_t offset = static_cast<size_t>(at - elements.begin) * sizeof(float);

@@ -28,6 +28,7 @@ class RangeWriter {
 
  private:
   const Range range_;
+  const int64_t slots_;
   const int64_t count_;
   const std::vector<Piece> pieces_;  // of the file
   ShardWriter file_;

@@ -4,6 +4,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
+#include <new>
+
 #include "base/check.h"
 #include "base/error.h"
 #include "base/write_all.h"
@@ -12,20 +16,22 @@
 namespace dtrain {
 namespace {
 
+constexpr size_t kChunk = 4 << 20;
+// Of what O_DIRECT writes: in memory, in the file, in size. No disk has larger sectors.
+constexpr std::align_val_t kSector{4096};
 constexpr int64_t kWindow = 8 << 20;
 constexpr int64_t kInFlight = 4 * kWindow;
 
 }  // namespace
 
-ShardWriter::ShardWriter(std::string path) : path_(std::move(path)) {
+void ShardWriter::FreeChunk::operator()(char* chunk) const { ::operator delete(chunk, kSector); }
+
+ShardWriter::ShardWriter(std::string path)
+    : path_(std::move(path)), chunk_(static_cast<char*>(::operator new(kChunk, kSector))) {
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd_ < 0) Fail(errno);
-  try {
-    Write(kShardHeader.data(), kShardHeader.size());
-  } catch (...) {
-    close(fd_);  // there will be no destructor
-    throw;
-  }
+  if (fcntl(fd_, F_SETFL, O_DIRECT) != 0) direct_ = false;
+  Append(kShardHeader.data(), kShardHeader.size());
 }
 
 ShardWriter::~ShardWriter() {
@@ -35,30 +41,58 @@ ShardWriter::~ShardWriter() {
 uint64_t ShardWriter::Add(const void* data, size_t bytes) {
   static constexpr char kZeros[kShardAlignment] = {};
   DT_CHECK(fd_ >= 0);
-  Write(data, bytes);
-  Write(kZeros, static_cast<size_t>(Padded(bytes_) - bytes_));
-  PushOut();
+  Append(static_cast<const char*>(data), bytes);
+  Append(kZeros, static_cast<size_t>(Padded(bytes_) - bytes_));
   return PieceChecksum(data, bytes);
 }
 
 void ShardWriter::Finish() {
   DT_CHECK(fd_ >= 0);
+  if (in_chunk_ % static_cast<size_t>(kSector) != 0) GoThroughCache();  // the end of the file is anywhere
+  Flush();
   if (fsync(fd_) != 0) Fail(errno);
   const int fd = fd_;
   fd_ = -1;
   if (close(fd) != 0) Fail(errno);
 }
 
-void ShardWriter::Write(const void* data, size_t bytes) {
-  if (const int failed = WriteAll(fd_, {static_cast<const char*>(data), bytes})) Fail(failed);
+void ShardWriter::Append(const char* data, size_t bytes) {
   bytes_ += static_cast<int64_t>(bytes);
+  while (bytes > 0) {
+    const size_t part = std::min(bytes, kChunk - in_chunk_);
+    std::memcpy(chunk_.get() + in_chunk_, data, part);
+    in_chunk_ += part;
+    data += part;
+    bytes -= part;
+    if (in_chunk_ == kChunk) Flush();
+  }
+}
+
+// A file system that takes the flag but not the write says so by EINVAL.
+void ShardWriter::Flush() {
+  const std::string_view chunk{chunk_.get(), in_chunk_};
+  int failed = WriteAll(fd_, chunk);
+  if (failed == EINVAL && direct_) {
+    GoThroughCache();
+    if (lseek(fd_, flushed_, SEEK_SET) < 0) Fail(errno);  // a part may be written
+    failed = WriteAll(fd_, chunk);
+  }
+  if (failed != 0) Fail(failed);
+  flushed_ += static_cast<int64_t>(in_chunk_);
+  in_chunk_ = 0;
+  if (!direct_) PushOut();
+}
+
+void ShardWriter::GoThroughCache() {
+  direct_ = false;
+  if (fcntl(fd_, F_SETFL, 0) != 0) Fail(errno);
 }
 
 // Where the file system does not know this call it writes when it likes. Other errors are of the writing
 // itself: they are told here once, and fsync() would not tell them again.
 void ShardWriter::PushOut() {
-  if (bytes_ - pushed_ < kWindow) return;
-  sync_file_range(fd_, pushed_, bytes_ - pushed_, SYNC_FILE_RANGE_WRITE);
+  if (flushed_ - pushed_ < kWindow) return;
+  sync_file_range(fd_, pushed_, flushed_ - pushed_, SYNC_FILE_RANGE_WRITE);
   // 0 bytes would mean all of it.
   if (pushed_ > kInFlight) {
     const bool done = sync_file_range(fd_, 0, pushed_ - kInFlight,
@@ -67,7 +101,7 @@ void ShardWriter::PushOut() {
     const bool unknown = errno == EINVAL || errno == ESPIPE || errno == ENOSYS || errno == EOPNOTSUPP;
     if (!done && !unknown) Fail(errno);
   }
-  pushed_ = bytes_;
+  pushed_ = flushed_;
 }
 
 void ShardWriter::Fail(int error) const {

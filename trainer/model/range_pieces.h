@@ -1,6 +1,6 @@
 // Range pieces: all that a ps keeps of its range (the weights, then each slot of the optimizer) as numbered
-// pieces of at most one block: first every block of the weights, then every block of the first slot, and so
-// on.
+// pieces of at most one block: the weights of the first block, each slot of it, then the next block. So
+// whoever reads them in order is done with a block at once, and no update has to copy it any more.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,9 @@ struct RangePiece {
 
 inline int64_t RangePieceCount(Range range, int64_t slots) { return BlockCount(range) * (1 + slots); }
 
-inline RangePiece RangePieceAt(Range range, int64_t piece) {
-  const int64_t blocks = BlockCount(range);
-  const Range block = BlockOf(range, piece % blocks);
-  return {piece / blocks, {block.begin - range.begin, block.end - range.begin}};
+inline RangePiece RangePieceAt(Range range, int64_t slots, int64_t piece) {
+  const Range block = BlockOf(range, piece / (1 + slots));
+  return {piece % (1 + slots), {block.begin - range.begin, block.end - range.begin}};
 }
 
 }  // namespace dtrain

@@ -24,7 +24,9 @@ ParameterShard::ParameterShard(const Config& config, const Layout& layout, int p
       range_(layout.ps.at(static_cast<size_t>(ps_index))),
       optimizer_(MakeOptimizer(config, range_.size())),
       keeps_previous_(RoundsWaitForLost(config)),
-      capacity_(static_cast<size_t>(BlockOf(range_, 0).size()) * sizeof(float)) {
+      capacity_(static_cast<size_t>(BlockOf(range_, 0).size()) * sizeof(float)),
+      cut_buffers_(std::make_shared<CutBuffers>(
+          capacity_, static_cast<size_t>(BlockCount(range_)) * (1 + optimizer_->Slots().size()))) {
   for (int64_t i = 0; i < BlockCount(range_); ++i) blocks_.emplace_back(BlockOf(range_, i), capacity_);
 }
 
@@ -91,7 +93,7 @@ std::shared_ptr<RangeCut> ParameterShard::TakeCut() {
   }
   std::vector<gpu::Span<const float>> slots;
   for (const Slot& slot : optimizer_->Slots()) slots.push_back(slot.values);
-  cut_ = std::make_shared<RangeCut>(range_, std::move(weights), std::move(slots));
+  cut_ = std::make_shared<RangeCut>(range_, std::move(weights), std::move(slots), cut_buffers_);
   return cut_;
 }
 
@@ -113,7 +115,7 @@ void ParameterShard::Update(int64_t index, Make&& make) {
     block.previous_checksum = block.checksum;
     block.previous_in_cut = block.in_cut;
   } else if (block.weights.lent()) {
-    net::LentBuffer next = TakeSpare();
+    net::LentBuffer next = TakeSpare(block.in_cut);
     make(weights, next.floats());
     std::swap(block.weights, next);
     KeepSpare(std::move(next), block.in_cut);
@@ -161,7 +163,7 @@ void ParameterShard::ApplyMean(int64_t index, const std::vector<net::TensorView>
 net::LentBuffer& ParameterShard::NextVersion(Block& block) {
   if (!block.previous) block.previous.emplace(capacity_);
   if (block.previous->lent()) {
-    net::LentBuffer next = TakeSpare();
+    net::LentBuffer next = TakeSpare(block.previous_in_cut);
     std::swap(*block.previous, next);
     KeepSpare(std::move(next), block.previous_in_cut);
   }
@@ -195,7 +197,9 @@ gpu::Span<float> ParameterShard::SumOf(const std::vector<net::TensorView>& gradi
   return sum;
 }
 
-net::LentBuffer ParameterShard::TakeSpare() {
+// `in_cut`: the version that it takes the place of is in a cut.
+net::LentBuffer ParameterShard::TakeSpare(bool in_cut) {
+  if (in_cut) return cut_buffers_->Take();
   for (net::LentBuffer& spare : spares_) {
     if (spare.lent()) continue;
     std::swap(spare, spares_.back());
@@ -206,9 +210,10 @@ net::LentBuffer ParameterShard::TakeSpare() {
   return net::LentBuffer(capacity_);
 }
 
-// A version that is in a cut goes with its last reader: kept, there would be one for each block for ever.
+// A version that is in a cut is given back by whoever needs it last.
 void ParameterShard::KeepSpare(net::LentBuffer buffer, bool in_cut) {
-  if (!in_cut) spares_.push_back(std::move(buffer));
+  if (in_cut) return cut_buffers_->Give(std::move(buffer));
+  spares_.push_back(std::move(buffer));
 }
 
 void ParameterShard::Checksum(Block& block) {

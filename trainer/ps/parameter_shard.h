@@ -79,8 +79,9 @@ class ParameterShard {
   uint64_t checksum(int64_t block) const { return At(block).checksum; }
 
   std::vector<PartChecksum> PartChecksums() const;
-  // Buffers that are neither a block's nor a cut's.
+  // Buffers that are neither a block's nor a cut's, and those kept for the next cut.
   size_t spare_count() const { return spares_.size(); }
+  size_t cut_buffer_count() const { return cut_buffers_->count(); }
 
  private:
   struct Block {
@@ -102,7 +103,7 @@ class ParameterShard {
   void Update(int64_t index, Make&& make);
   void ApplyScaled(int64_t index, net::TensorView gradient, float scale);
   gpu::Span<float> SumOf(const std::vector<net::TensorView>& gradients, int64_t begin, int64_t size);
-  net::LentBuffer TakeSpare();
+  net::LentBuffer TakeSpare(bool in_cut);
   void KeepSpare(net::LentBuffer buffer, bool in_cut);
   net::LentBuffer& NextVersion(Block& block);
   void RestoreWeights(int64_t first, net::TensorView values);
@@ -116,8 +117,9 @@ class ParameterShard {
   const bool keeps_previous_;
   const size_t capacity_;  // of every buffer: that of the largest block, because they change places
   std::vector<Block> blocks_;
-  std::vector<net::LentBuffer> spares_;  // bounded by the replies that can be out
-  std::shared_ptr<RangeCut> cut_;        // null: none
+  std::vector<net::LentBuffer> spares_;      // bounded by the replies that can be out
+  std::shared_ptr<CutBuffers> cut_buffers_;  // shared with cuts, which may outlive this
+  std::shared_ptr<RangeCut> cut_;            // null: none
   gpu::Stream stream_{gpu::Backend::kCpu};
   std::vector<const std::byte*> inputs_;  // of the sum below; kept to spare the allocation
   std::vector<float> sum_;  // of a few gradients' elements at a time, while they are in the cache

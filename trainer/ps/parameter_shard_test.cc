@@ -247,8 +247,9 @@ TEST_CASE("shard: initial values after a restore that came to no end leave nothi
   shard.Initialise();
   CHECK(shard.version(0) == 0);
   const std::shared_ptr<RangeCut> cut = shard.TakeCut();
-  CHECK(reinterpret_cast<const float*>(cut->Read(0)->bytes.data)[1] == 2.0f);
-  CHECK(reinterpret_cast<const float*>(cut->Read(1)->bytes.data)[1] == 0.5f);
+  std::vector<float> scratch(2);
+  CHECK(reinterpret_cast<const float*>(cut->Read(0, scratch.data())->bytes.data)[1] == 2.0f);
+  CHECK(reinterpret_cast<const float*>(cut->Read(1, scratch.data())->bytes.data)[1] == 0.5f);
 }
 
 TEST_CASE("shard: what is restored has to be whole values inside the range and of a slot that there is") {

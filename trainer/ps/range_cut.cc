@@ -7,53 +7,69 @@
 namespace dtrain {
 
 RangeCut::RangeCut(Range range, std::vector<net::LentBuffer> weights,
-                   std::vector<gpu::Span<const float>> slots)
+                   std::vector<gpu::Span<const float>> slots, std::shared_ptr<CutBuffers> buffers)
     : range_(range),
       slots_(std::move(slots)),
+      buffers_(std::move(buffers)),
       updated_(weights.size()),
       kept_(weights.size() * (1 + slots_.size())) {
-  for (size_t block = 0; block < weights.size(); ++block) kept_[block] = std::move(weights[block]);
+  for (size_t block = 0; block < weights.size(); ++block) {
+    kept_[block * (1 + slots_.size())] = std::move(weights[block]);
+  }
 }
 
-net::LentBuffer RangeCut::CopyOfSlot(int64_t piece) const {
+void RangeCut::CopySlot(int64_t piece, float* to) const {
   const RangePiece where = At(piece);
-  net::LentBuffer copy(BytesOf(piece));
   const float* const values = slots_[static_cast<size_t>(where.slot - 1)].data + where.elements.begin;
-  if (copy.bytes() > 0) std::memcpy(copy.floats(), values, copy.bytes());
-  return copy;
+  if (where.elements.size() > 0) std::memcpy(to, values, BytesOf(piece));
 }
 
-// A copy that only the reader needs is the reader's alone: it goes with it.
-std::optional<RangeCut::Piece> RangeCut::Read(int64_t piece) const {
+std::optional<RangeCut::Piece> RangeCut::Read(int64_t piece, float* scratch) const {
   const std::lock_guard lock(mutex_);
-  if (piece < released_ || piece >= piece_count()) return std::nullopt;
-  const std::optional<net::LentBuffer>& kept = kept_[static_cast<size_t>(piece)];
-  net::LentBuffer values = kept ? kept->Share() : CopyOfSlot(piece);
-  const net::TensorView bytes{reinterpret_cast<const std::byte*>(values.floats()), BytesOf(piece)};
-  return Piece{bytes, std::move(values)};
+  if (!Has(piece)) return std::nullopt;
+  std::optional<net::LentBuffer> hold;
+  if (const auto& kept = kept_[static_cast<size_t>(piece)]) {
+    hold = kept->Share();
+  } else {
+    CopySlot(piece, scratch);
+  }
+  const float* const values = hold ? hold->floats() : scratch;
+  return Piece{{reinterpret_cast<const std::byte*>(values), BytesOf(piece)}, std::move(hold)};
 }
 
+// A copy that only the transport needs is the transport's alone: it goes with its frame.
 std::optional<net::LentBytes> RangeCut::Lend(int64_t piece) const {
-  const std::optional<Piece> read = Read(piece);
-  if (!read) return std::nullopt;
-  return read->hold.Lend(0, read->bytes.size);
+  const std::lock_guard lock(mutex_);
+  if (!Has(piece)) return std::nullopt;
+  if (const auto& kept = kept_[static_cast<size_t>(piece)]) return kept->Lend(0, BytesOf(piece));
+  const net::LentBuffer copy(BytesOf(piece));
+  CopySlot(piece, copy.floats());
+  return copy.Lend(0, BytesOf(piece));
 }
 
 void RangeCut::ReleaseBefore(int64_t piece) {
-  std::vector<std::optional<net::LentBuffer>> released;  // whose memory goes outside the lock
-  const std::lock_guard lock(mutex_);
-  for (; released_ < std::min(piece, piece_count()); ++released_) {
-    released.push_back(std::exchange(kept_[static_cast<size_t>(released_)], std::nullopt));
+  std::vector<net::LentBuffer> released;
+  {
+    const std::lock_guard lock(mutex_);
+    for (; released_ < std::min(piece, piece_count()); ++released_) {
+      auto& kept = kept_[static_cast<size_t>(released_)];
+      if (kept) released.push_back(std::move(*kept));
+      kept.reset();
+    }
   }
+  for (net::LentBuffer& buffer : released) buffers_->Give(std::move(buffer));
 }
 
 void RangeCut::BeforeUpdate(int64_t block) {
   if (updated_[static_cast<size_t>(block)]) return;
   updated_[static_cast<size_t>(block)] = true;
-  const auto blocks = static_cast<int64_t>(updated_.size());
-  for (int64_t piece = block + blocks; piece < piece_count(); piece += blocks) {
+  const auto pieces = static_cast<int64_t>(1 + slots_.size());
+  for (int64_t piece = block * pieces + 1; piece < (block + 1) * pieces; ++piece) {
     const std::lock_guard lock(mutex_);
-    if (piece >= released_) kept_[static_cast<size_t>(piece)] = CopyOfSlot(piece);
+    if (piece < released_) continue;
+    net::LentBuffer copy = buffers_->Take();
+    CopySlot(piece, copy.floats());
+    kept_[static_cast<size_t>(piece)] = std::move(copy);
   }
 }
 

@@ -1,12 +1,14 @@
 // RangeCut: a ps's range, weights and optimizer slots, as it was at one moment, while training goes on.
 // Taking one copies no values: the weights of that moment are shared, and a version that is shared is not
 // written again (net/lent_buffer.h); a block of a slot is copied before the first update of it.
-// Pieces are those of model/range_pieces.h.
+// What is released before that needs no copy: whoever reads the pieces in order, releasing each, runs ahead
+// of the updates. Pieces are those of model/range_pieces.h.
 // Owner: ParameterShard, and whoever reads it. Thread: BeforeUpdate() the ps loop's; the others any. The lock
 // is held for the copy of one block at most.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -15,29 +17,35 @@
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/model/range_pieces.h"
+#include "trainer/ps/cut_buffers.h"
 
 namespace dtrain {
 
 class RangeCut {
  public:
-  // The bytes of a piece, and what keeps them.
+  // The bytes of a piece, and what keeps them; unset: they are the reader's own.
   struct Piece {
     net::TensorView bytes;
-    net::LentBuffer hold;
+    std::optional<net::LentBuffer> hold;
   };
 
   // `weights`: shares of the blocks. `slots`: of the whole range; read until every piece is released.
-  RangeCut(Range range, std::vector<net::LentBuffer> weights, std::vector<gpu::Span<const float>> slots);
+  // `buffers`: for copies, of the largest block; shared with the updates, whose versions these are.
+  RangeCut(Range range, std::vector<net::LentBuffer> weights, std::vector<gpu::Span<const float>> slots,
+           std::shared_ptr<CutBuffers> buffers);
 
   int64_t piece_count() const { return static_cast<int64_t>(kept_.size()); }
   // Where the piece lies in the range.
-  RangePiece At(int64_t piece) const { return RangePieceAt(range_, piece); }
+  RangePiece At(int64_t piece) const {
+    return RangePieceAt(range_, static_cast<int64_t>(slots_.size()), piece);
+  }
 
-  // Unset where it is released, or there is no such piece. What is read or lent outlives the cut.
-  std::optional<Piece> Read(int64_t piece) const;
+  // Unset where it is released, or there is no such piece. `scratch`, of the largest block's values: for what
+  // is not kept apart yet. What is read or lent outlives the cut.
+  std::optional<Piece> Read(int64_t piece, float* scratch) const;
   // To be sent exactly once.
   std::optional<net::LentBytes> Lend(int64_t piece) const;
-  // Nobody reads pieces before this one any more: their memory goes back, and no update copies them.
+  // Nobody reads pieces before this one any more: their buffers go back, and no update copies them.
   void ReleaseBefore(int64_t piece);
 
   // The slots of a block are about to change.
@@ -47,10 +55,12 @@ class RangeCut {
   size_t BytesOf(int64_t piece) const {
     return static_cast<size_t>(At(piece).elements.size()) * sizeof(float);
   }
-  net::LentBuffer CopyOfSlot(int64_t piece) const;
+  bool Has(int64_t piece) const { return piece >= released_ && piece < piece_count(); }
+  void CopySlot(int64_t piece, float* to) const;
 
   const Range range_;
   const std::vector<gpu::Span<const float>> slots_;
+  const std::shared_ptr<CutBuffers> buffers_;
   std::vector<bool> updated_;                         // by block; the ps loop's
   mutable std::mutex mutex_;                          // of what follows, and of reading `slots_`
   std::vector<std::optional<net::LentBuffer>> kept_;  // by piece; unset: released, or still in `slots_`

@@ -87,7 +87,8 @@ bool Same(const std::vector<Values>& copy, const RangePiece& where, const void* 
 }
 
 bool SamePiece(const std::vector<Values>& copy, const RangeCut& cut, int64_t piece) {
-  const std::optional<RangeCut::Piece> read = cut.Read(piece);
+  Values scratch(static_cast<size_t>(cut.At(piece).elements.size()));
+  const std::optional<RangeCut::Piece> read = cut.Read(piece, scratch.data());
   return read && Same(copy, cut.At(piece), read->bytes.data, read->bytes.size);
 }
 
@@ -223,10 +224,12 @@ TEST_CASE("range cut: one that its shard has dropped has no pieces, whoever keep
     shard.Initialise();
     first = shard.TakeCut();
     second = shard.TakeCut();
-    CHECK_FALSE(first->Read(0));
-    CHECK(second->Read(1));
+    CHECK_FALSE(first->Lend(0));
+    CHECK_FALSE(first->Read(0, nullptr));
+    Values scratch(7);
+    CHECK(second->Read(1, scratch.data()));
   }
-  CHECK_FALSE(second->Read(1));
+  CHECK_FALSE(second->Read(1, nullptr));
 }
 
 // Updates every block while a cut of it is alive, and after it was dropped.
@@ -291,7 +294,7 @@ TEST_CASE("range cut: a thread reads one while the ps loop applies gradients") {
       } while (!done);
       reader.join();
       CHECK(wrong == 0);
-      CHECK_FALSE(cut->Read(0));
+      CHECK_FALSE(cut->Read(0, nullptr));
     }
     CHECK(shard.spare_count() == 0);
   }
@@ -304,8 +307,8 @@ TEST_CASE("range cut: one may be dropped while a thread reads it") {
   const Values gradient = Pattern();
   for (int64_t updates = 0; updates < 4; ++updates) {
     const std::shared_ptr<RangeCut> cut = shard.TakeCut();
-    std::thread reader([cut] {
-      while (cut->Read(cut->piece_count() - 1)) {
+    std::thread reader([cut, scratch = Values(kBlockValues)]() mutable {
+      while (cut->Read(cut->piece_count() - 1, scratch.data())) {
       }
     });
     for (int64_t i = 0; i < updates; ++i) {
@@ -327,7 +330,8 @@ void RestoreFrom(const RangeCut& cut, unsigned seed, ParameterShard& shard) {
   std::vector<Part> parts;
   for (int64_t piece = 0; piece < cut.piece_count(); ++piece) {
     const RangePiece where = cut.At(piece);
-    const std::optional<RangeCut::Piece> read = cut.Read(piece);
+    Values scratch(kBlockValues);
+    const std::optional<RangeCut::Piece> read = cut.Read(piece, scratch.data());
     const float* const values = reinterpret_cast<const float*>(read->bytes.data);
     for (int64_t begin = where.elements.begin, end = begin; begin < where.elements.end; begin = end) {
       end = std::min<int64_t>(where.elements.end,
@@ -378,6 +382,38 @@ TEST_CASE("shard: restored from any pieces it has the bits that were saved, and 
       }
     }
   }
+}
+
+// Cuts whose pieces are read and released in order, `ahead` blocks before every update; how many buffers that
+// took.
+size_t BuffersNeeded(ParameterShard& shard, int64_t ahead) {
+  const Values gradient = Pattern();
+  Values scratch(kBlockValues);
+  for (int cuts = 0; cuts < 3; ++cuts) {
+    const std::shared_ptr<RangeCut> cut = shard.TakeCut();
+    const int64_t pieces = cut->piece_count() / shard.block_count();
+    for (int64_t block = 0; block < shard.block_count(); ++block) {
+      cut->ReleaseBefore((block + ahead) * pieces);
+      shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
+    }
+    shard.DropCut();
+  }
+  return shard.cut_buffer_count();
+}
+
+TEST_CASE("range cut: blocks that are released before their update are not copied") {
+  const Job job(OptimizerKind::kAdam, kThreeBlocks, false);
+  ParameterShard shard(job.config, job.layout, 0);
+  shard.Initialise();
+  CHECK(BuffersNeeded(shard, 1) == 0);
+}
+
+TEST_CASE("range cut: buffers are kept for the next one, never more than weights and slots have blocks") {
+  const Job job(OptimizerKind::kAdam, kThreeBlocks, false);
+  ParameterShard shard(job.config, job.layout, 0);
+  shard.Initialise();
+  CHECK(BuffersNeeded(shard, 0) > 0);
+  for (int i = 0; i < 3; ++i) CHECK(BuffersNeeded(shard, -3) == 9);
 }
 
 }  // namespace

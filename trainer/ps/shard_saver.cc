@@ -42,9 +42,10 @@ ShardSaver::Outcome ShardSaver::Write(RangeCut& cut, const std::string& director
     if (PiecesOf(layout_, ps_, static_cast<int>(slots_)).size() > kMostChecksums) {
       return {{}, "its range has too many pieces for checkpoint.writer: ps. Use more ps, or writer: chief"};
     }
+    std::vector<float> scratch(kBlockValues);
     RangeWriter writer(layout_, ps_, slots_, directory);
     for (int64_t piece = 0; piece < writer.piece_count(); ++piece) {
-      const std::optional<RangeCut::Piece> read = cut.Read(piece);
+      const std::optional<RangeCut::Piece> read = cut.Read(piece, scratch.data());
       if (!read) return {{}, "the checkpoint was given up"};
       writer.Add(read->bytes.data);
       cut.ReleaseBefore(piece + 1);

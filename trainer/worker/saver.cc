@@ -183,7 +183,7 @@ net::Message Saver::ReadPiece(const Order& order, size_t ps, int64_t first, int6
     if (piece == nullptr || from != ps || piece->number() != order.number) continue;
     const auto number = static_cast<int64_t>(piece->piece());
     if (number < first || number >= asked_) continue;
-    const Range elements = RangePieceAt(layout_.ps[ps], number).elements;
+    const Range elements = RangePieceAt(layout_.ps[ps], static_cast<int64_t>(slots_.size()), number).elements;
     const net::TensorView values = net::Tensor(message, *piece);
     const bool whole = values.size == static_cast<size_t>(elements.size()) * sizeof(float);
     const uint64_t sum = piece->checksum();
