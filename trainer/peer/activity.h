@@ -12,6 +12,9 @@
 namespace dtrain {
 
 struct Activity {
+  explicit Activity(const StopRequest* stop_request = nullptr, bool leaves_alone = false)
+      : stop(stop_request), leaves(leaves_alone) {}
+
   std::atomic<const char*> what{"start"};  // a literal: start, load, wait, step, eval
   // Moves when the main thread did something, and with each look around while it waits.
   std::atomic<uint64_t> turns{0};
@@ -20,9 +23,8 @@ struct Activity {
   // itself.
   std::atomic<uint64_t> steps{0};
   std::atomic<uint64_t> own_nanos{0};
-  // Set before the heartbeats begin. Null: nobody asks this task to stop.
-  const StopRequest* stop = nullptr;
-  bool leaves = false;  // SIGTERM is this task's own affair: only it goes (failure.on_sigterm)
+  const StopRequest* const stop;  // null: nobody asks this task to stop
+  const bool leaves;              // SIGTERM is this task's own affair: only it goes (failure.on_sigterm)
 
   // Thread: the task's main one.
   void Turn() { turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }

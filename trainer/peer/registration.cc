@@ -82,6 +82,11 @@ void Registration::OnRefuse(const wire::Refuse& refuse) {
       throw Failure(ExitCode::kInternal,
                     fmt::format("{} refused a request of {}: {}", link_.name(), TaskName(self_), text));
     default:
+      if (was_in_run_ && !welcomed_) {
+        last_refusal_ = "refuses this task: " + text;
+        refused_ = Clock::now();
+        return;
+      }
       throw UserError("{} refuses {}: {}.", link_.name(), TaskName(self_), text);
   }
 }

@@ -28,8 +28,11 @@ class Registration {
 
   void SayHello();
   void OnWelcome(RunId run);
-  // Reasons that may pass are kept for Waiting(); others throw UserError with the ps's own words.
+  // Reasons that may pass are kept for Waiting(); others throw UserError with the ps's own words. Of a task
+  // that was in the run already any may: a ps that was restarted with another config may give way to the
+  // right one.
   void OnRefuse(const wire::Refuse& refuse);
+  void set_was_in_run() { was_in_run_ = true; }
   void Forget() { welcomed_ = false; }
   // Forgets, and is another task from now on.
   void BeginAnew(uint64_t incarnation) {
@@ -50,6 +53,7 @@ class Registration {
   net::Channel& channel_;
   net::Encoder encoder_;
   PeerLink link_;
+  bool was_in_run_ = false;
   bool welcomed_ = false;
   RunId run_;
   std::string last_refusal_;

@@ -50,6 +50,18 @@ TEST_CASE("registration: a reason that may pass is kept, others end the task wit
       doctest::Contains("ps 0 (127.0.0.1:10001) refuses worker 0: train.steps is 1 there"), UserError);
 }
 
+TEST_CASE("registration: a task that was in the run waits where a ps of another config refuses it") {
+  FakeChannel channel;
+  const Config config = LinearCluster(1, 1, 10);
+  Registration registration(config, {Role::kWorker, 0}, 0, 7, channel);
+  registration.set_was_in_run();
+  registration.OnRefuse(RefuseMessage(wire::Reason::Config, "train.steps is 1 there").get());
+  CHECK_FALSE(registration.welcomed());
+  CHECK(registration.Waiting() == "ps 0 (127.0.0.1:10001): refuses this task: train.steps is 1 there");
+  registration.OnWelcome({18, 0});
+  CHECK(registration.welcomed());
+}
+
 TEST_CASE("registration: a ps that was restarted has to be told Hello again") {
   FakeChannel channel;
   const Config config = LinearCluster(1, 1, 10);

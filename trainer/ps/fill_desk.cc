@@ -1,6 +1,11 @@
 #include "trainer/ps/fill_desk.h"
 
 namespace dtrain {
+namespace {
+
+constexpr milliseconds kTurn{20};
+
+}  // namespace
 
 FillDesk::FillDesk(const Config& config, const Layout& layout, int ps, ParameterShard& shard,
                    const Coordinator* coordinator, Outbox& outbox)
@@ -17,10 +22,10 @@ void FillDesk::OnInitialise(const Member& member, uint64_t request, const wire::
   if (!MayAsk(member)) return;
   if (initialise.restored() && initialise.version() >> 62 == 0) {
     shard_.SetRestored(initialise.version());
-  } else {
-    shard_.Initialise();
+    return outbox_.Ack(member.node, request);
   }
-  outbox_.Ack(member.node, request);
+  making_ = {member.node, request};
+  Turn();
 }
 
 void FillDesk::OnRestore(const Member& member, uint64_t request, const wire::Restore& restore,
@@ -42,7 +47,12 @@ bool FillDesk::OnLoad(const Member& member, uint64_t request, const wire::Load& 
   return true;
 }
 
+// Large ranges take longer than a ps may be silent.
 void FillDesk::Turn() {
+  if (making_ && shard_.Initialise(Clock::now() + kTurn)) {
+    outbox_.Ack(making_->from, making_->request);
+    making_.reset();
+  }
   if (loader_ && loader_->Turn()) AnswerLoad();
 }
 

@@ -23,7 +23,7 @@ class FillDesk {
   FillDesk(const Config& config, const Layout& layout, int ps, ParameterShard& shard,
            const Coordinator* coordinator, Outbox& outbox);
 
-  // Of one that may not ask: not answered, or refused.
+  // Of one that may not ask: not answered, or refused. Answered when all is made, as OnLoad().
   void OnInitialise(const Member& member, uint64_t request, const wire::Initialise& initialise);
   void OnRestore(const Member& member, uint64_t request, const wire::Restore& restore,
                  net::TensorView values);
@@ -31,9 +31,9 @@ class FillDesk {
   // loaded for it here.
   bool OnLoad(const Member& member, uint64_t request, const wire::Load& load);
 
-  // Loads for some milliseconds, where there is something to load.
+  // Makes values, or loads them, for some milliseconds, where there is something to do.
   void Turn();
-  bool busy() const { return loader_ && loader_->busy(); }
+  bool busy() const { return making_ || (loader_ && loader_->busy()); }
 
  private:
   bool MayAsk(const Member& member) const;
@@ -42,7 +42,8 @@ class FillDesk {
   ParameterShard& shard_;
   const Coordinator* const coordinator_;
   Outbox& outbox_;
-  std::optional<RangeLoader> loader_;  // with checkpoint.writer: ps
+  std::optional<RangeLoader::Question> making_;  // initial values, for whom
+  std::optional<RangeLoader> loader_;            // with checkpoint.writer: ps
 };
 
 }  // namespace dtrain

@@ -97,8 +97,9 @@ void Gathering::Check(TimePoint now) {
   const char* const key = history_.begun ? "failure.wait_s" : "failure.startup_timeout_s";
   const double most = history_.begun ? config_.failure.wait_s : config_.failure.startup_timeout_s;
   if (!members_.Missing().empty() && SecondsBetween(begun_, now) > most) {
-    throw PeerLost("not all tasks came in {} s ({}); {}. Start them, or look at their logs.", most, key,
-                   Status());
+    const std::string& refused = members_.last_refusal();
+    throw PeerLost("not all tasks came in {} s ({}); {}. Start them, or look at their logs.{}", most, key,
+                   Status(), refused.empty() ? "" : " Refused: " + refused + ".");
   }
   if (now < next_status_) return;
   next_status_ = now + kStatusEvery;

@@ -93,7 +93,11 @@ std::optional<Membership::Decision> Membership::RefuseStranger(const wire::Hello
 
 Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hello, TimePoint now,
                                        const std::function<bool(net::NodeId)>& closed) {
-  if (auto refusal = RefuseStranger(hello)) return *refusal;
+  if (auto refusal = RefuseStranger(hello)) {
+    last_refusal_ =
+        fmt::format("{} ({}): {}", TaskName(TaskOf(hello)), ShortText(hello.process()->str()), refusal->text);
+    return *refusal;
+  }
   const TaskId task = TaskOf(hello);
   const auto same = [&](const Member& member) {
     return member.task.role == task.role && member.task.index == task.index;

@@ -73,6 +73,8 @@ class Membership {
   // Whom the start needs and who is not here, empty when all are: "ps 1 (10.0.0.2:9001), worker 2 (...)".
   // Where fewer are needed than may come: "1 of worker 1 (...), worker 2 (...)".
   std::string Missing() const;
+  // Who was refused last, and why: it may be the one that is missing. Empty: nobody.
+  const std::string& last_refusal() const { return last_refusal_; }
   // "worker 1 (...) has not been heard for 1.2 s (failure.detect_s = 1)"; of one that Tick() returned.
   std::string WhyOverdue(const Member& member) const;
   bool Stuck(const Member& member) const { return member.stuck > detect_; }
@@ -87,6 +89,7 @@ class Membership {
   TimePoint last_tick_;
   std::vector<Member> members_;  // ps first, then workers; the ps itself is not among them
   std::unordered_map<net::NodeId, size_t> by_node_;
+  std::string last_refusal_;
   std::unordered_map<net::NodeId, TimePoint> held_since_;  // newcomers under an index in use
 };
 

@@ -31,14 +31,16 @@ ParameterShard::ParameterShard(const Config& config, const Layout& layout, int p
 }
 
 // What a checkpoint left in the slots that could not be read to its end does not stay.
-void ParameterShard::Initialise() {
-  if (initialised_) return;
-  if (restoring_) optimizer_ = MakeOptimizer(config_, range_.size());
-  for (Block& block : blocks_) {
-    InitialValues(config_.model, layout_, block.range, block.weights.floats());
-    Checksum(block);
+bool ParameterShard::Initialise(TimePoint until) {
+  if (initialised_) return true;
+  if (made_ == 0 && restoring_) optimizer_ = MakeOptimizer(config_, range_.size());
+  for (; made_ < blocks_.size(); ++made_) {
+    if (Clock::now() >= until) return false;
+    InitialValues(config_.model, layout_, blocks_[made_].range, blocks_[made_].weights.floats());
+    Checksum(blocks_[made_]);
   }
   initialised_ = true;
+  return true;
 }
 
 bool ParameterShard::Fits(uint64_t slot, uint64_t first, size_t bytes) const {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "gpu/ops.h"
 #include "gpu/square_sum.h"
 #include "net/codec.h"
@@ -39,9 +40,9 @@ class ParameterShard {
   ParameterShard(const ParameterShard&) = delete;
   ParameterShard& operator=(const ParameterShard&) = delete;
 
-  // Fills the range with initial values; once. When initialised(), neither this nor the calls below change
-  // anything.
-  void Initialise();
+  // Fills the range with initial values, once, block by block until that time: true when all are made. When
+  // initialised(), neither this nor the calls below change anything.
+  bool Initialise(TimePoint until = TimePoint::max());
   // Instead, writes elements [first, ...) of the range (slot 0: the weights, then the optimizer's slots in
   // the order of slot_names()) as they were saved; they must fit. Initialise() may still follow.
   void Restore(int64_t slot, int64_t first, net::TensorView values);
@@ -123,6 +124,7 @@ class ParameterShard {
   gpu::Stream stream_{gpu::Backend::kCpu};
   std::vector<const std::byte*> inputs_;  // of the sum below; kept to spare the allocation
   std::vector<float> sum_;  // of a few gradients' elements at a time, while they are in the cache
+  size_t made_ = 0;         // blocks that have initial values
   bool restoring_ = false;  // something was written by Restore()
   bool initialised_ = false;
 };

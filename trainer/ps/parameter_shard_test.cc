@@ -48,6 +48,15 @@ TEST_CASE("shard: each gradient raises the version by one and is applied once") 
   Release(now);
 }
 
+TEST_CASE("shard: initial values are made until a time, and go on where they were") {
+  Fixture f(false);
+  ParameterShard shard(f.config, f.layout, 0);
+  CHECK_FALSE(shard.Initialise(TimePoint()));
+  CHECK_FALSE(shard.initialised());
+  CHECK(shard.Initialise());
+  CHECK(shard.initialised());
+}
+
 TEST_CASE("shard: the norm of a mean is that of a plain loop, and the update is scaled by what follows") {
   Fixture f(false);
   f.config.model.inputs = 10000;  // more than one tile

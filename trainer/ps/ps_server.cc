@@ -34,9 +34,9 @@ PsServer::PsServer(const PsTask& task, RunHistory& history, PsSummary* summary)
       shard_(config_, layout_, self_.index),
       members_(config_, self_),
       outbox_(channel_),
+      activity_(task.stop),
       summary_(summary),
       tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))) {
-  activity_.stop = task.stop;
   if (self_.index == 0) {
     outbox_.set_run(history.run);
     coordinator_ = std::make_unique<Coordinator>(config_, members_, outbox_, log_, history_);

@@ -65,6 +65,11 @@ void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
     if (RecoversPs(config_)) RollBack(why);
     throw PeerLost("{}. Start the run again.", why);
   }
+  // It was lost before anybody noticed.
+  const bool fatal = config_.failure.worker_lost == WorkerLost::kFail && coordinator_ != nullptr && replaces;
+  if (fatal && coordinator_->WhatIfLost(member) == Loss::kEnds) {
+    OnLoss(member, members_.NameOf(member) + " was restarted during the run");
+  }
   if (replaces) {
     log_.Warning("{} takes the place of an earlier one whose connection is gone", members_.NameOf(member));
     if (member.task.role == Role::kPs) ForgetWorkers();
@@ -72,7 +77,8 @@ void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
     log_.Debug("{} is here", members_.NameOf(member));
   }
   // What it had open before this Hello.
-  if (coordinator_ != nullptr && (replaces || was_here)) coordinator_->Left(member);
+  if (coordinator_ != nullptr && replaces) coordinator_->Left(member);
+  if (coordinator_ != nullptr && !replaces && was_here) coordinator_->Rejoins(member);
   parts_.rule.Lost(member);
   if (coordinator_ != nullptr) coordinator_->PassChiefOn();
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
@@ -184,7 +190,9 @@ void Registrar::Forget(Member& member) {
 
 void Registrar::ForgetWorkers() {
   for (Member& member : members_.all()) {
-    if (member.task.role == Role::kWorker && member.here()) Forget(member);
+    if (member.task.role != Role::kWorker || !member.here()) continue;
+    outbox_.Refuse(member.node, 0, Reason::Unregistered, "a ps was lost before the run began");
+    Forget(member);
   }
 }
 

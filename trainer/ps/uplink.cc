@@ -29,6 +29,7 @@ Uplink::Uplink(const PsTask& task, const Activity& activity, UpdateRule& rule, R
       next_status_(begun_ + kStatusEvery),
       shared_(config_) {
   heartbeat_.set_on_abort(task.on_abort);
+  if (history.begun) registration_.set_was_in_run();
 }
 
 // ps 0 hears that this task is ready when its checkpoint.dir is proven.

@@ -91,9 +91,8 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     summary = RunOrAbort(run, options);
   } else {
     HookList more_hooks = options.more_hooks ? options.more_hooks(task) : HookList();
-    Worker worker(config, task, layout, *channel, transport, hooks, log, std::move(more_hooks));
+    Worker worker(config, task, layout, *channel, transport, options.stop, hooks, log, std::move(more_hooks));
     worker.set_on_lost(options.on_lost);
-    worker.set_stop(options.stop);
     worker.set_on_abort(options.on_abort);
     if (task.index == 0 && FeedsOthers(config)) {
       std::unique_ptr<net::Channel> feed = transport.NewChannel();

@@ -28,11 +28,10 @@ StartedFrom ModelStart::Fill(bool again, std::optional<int64_t> train_rows) {
     from.positions = std::move(resumption.positions);
     log_.Info("restored {} in {:.2f} s: global step {}", from.path, SecondsSince(begun), from.step);
   }
-  for (size_t ps = 0; ps < client_.ps_count(); ++ps) {
-    client_.Call(ps, false, "initialise", [&](auto& builder) {
-      return wire::CreateInitialise(builder, restored.has_value(), static_cast<uint64_t>(from.step));
-    });
-  }
+  const auto ask = [&](auto& builder) {
+    return wire::CreateInitialise(builder, restored.has_value(), static_cast<uint64_t>(from.step));
+  };
+  client_.CallAll("initialise", ask, [](size_t, const wire::Envelope&) {});
   if (!restored) log_.Info("initialised {} variables, {} values", layout_.variables.size(), layout_.size);
   return from;
 }

@@ -118,6 +118,7 @@ void PsClient::Rejoin() {
   for (Flow& flow : flows_) {
     flow.registration->link().Clear();
     flow.registration->BeginAnew(incarnation);
+    if (returning()) flow.registration->set_was_in_run();
     flow.sent = flow.answered = begun_ * flow.blocks;
   }
   DropSent();

@@ -23,12 +23,14 @@ const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); }
 }  // namespace
 
 Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-               net::Transport& transport, ExitHooks& exit_hooks, Logger& log, HookList more_hooks)
+               net::Transport& transport, const StopRequest* stop, ExitHooks& exit_hooks, Logger& log,
+               HookList more_hooks)
     : config_(config),
       self_(self),
       layout_(layout),
       exit_hooks_(exit_hooks),
       log_(log),
+      activity_(stop, config.failure.on_sigterm == OnSigterm::kLeave && self.index != 0),
       client_(config, self, layout, channel, transport, activity_, log),
       data_(
           config, self.index, transport, activity_, [this] { client_.Attend(); }, log),
@@ -37,7 +39,6 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Cha
       parameters_(static_cast<size_t>(layout.size)),
       buffers_(static_cast<size_t>(layout.size) * sizeof(float), config.train.in_flight),
       more_hooks_(std::move(more_hooks)) {
-  activity_.leaves = config.failure.on_sigterm == OnSigterm::kLeave && self.index != 0;
   client_.set_on_quiet([this] { chief_.Look(); });
 }
 

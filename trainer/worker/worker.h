@@ -33,9 +33,11 @@ namespace dtrain {
 
 class Worker {
  public:
-  // `more_hooks`: called behind those that the config switches on.
+  // `stop`: looked at by the heartbeats, which tell ps 0; between two steps by a worker that leaves alone.
+  // Null: nobody asks. `more_hooks`: called behind those that the config switches on.
   Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-         net::Transport& transport, ExitHooks& exit_hooks, Logger& log, HookList more_hooks = {});
+         net::Transport& transport, const StopRequest* stop, ExitHooks& exit_hooks, Logger& log,
+         HookList more_hooks = {});
 
   // Worker 0, with data.split: feed: it serves the others their batches through `channel`, which is bound.
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) {
@@ -43,8 +45,6 @@ class Worker {
   }
   // Called when ps 0 is given up.
   void set_on_lost(std::function<void(TaskId)> on_lost) { client_.set_on_lost(std::move(on_lost)); }
-  // Looked at by the heartbeats, which tell ps 0; between two steps by a worker that leaves alone.
-  void set_stop(const StopRequest* stop) { activity_.stop = stop; }
   void set_on_abort(std::function<void(ExitCode)> on_abort) { client_.set_on_abort(std::move(on_abort)); }
   // From Hello to the end of the run, over all its rollbacks. Throws Failure; Abort() then tells the others.
   RunSummary Run();
