@@ -18,12 +18,31 @@ namespace {
 // A line without an end must not fill the memory.
 constexpr size_t kLongestLine = 64 * 1024;
 
+// No signal reaches the calling thread while this lives; a child inherits that, also over an exec.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeld() { Release(); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  void Release() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
 // Runs between fork and exec: only async-signal-safe calls.
-[[noreturn]] void BecomeChild(const ChildCommand& command, char* const* argv, int output, pid_t parent) {
+[[noreturn]] void BecomeChild(const ChildCommand& command, char* const* argv, int output, pid_t parent,
+                              const SignalsHeld& held) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // the parent died before the line above
   setpgid(0, 0);
   for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) ::signal(signal, SIG_DFL);
+  held.Release();
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing > STDIN_FILENO) {
     dup2(nothing, STDIN_FILENO);
@@ -48,9 +67,14 @@ ChildProcess::ChildProcess(const ChildCommand& command)
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw IoError("{}: no pipe: {}.", name_, ErrnoText(errno));
   const pid_t parent = getpid();
-  pid_ = fork();
-  const int failed = errno;
-  if (pid_ == 0) BecomeChild(command, argv.data(), ends[1], parent);
+  int failed = 0;
+  {
+    // One to the child must not find our handlers there, which would tell it to us.
+    const SignalsHeld held;
+    pid_ = fork();
+    failed = errno;
+    if (pid_ == 0) BecomeChild(command, argv.data(), ends[1], parent, held);
+  }
   close(ends[1]);
   if (pid_ < 0) {
     close(ends[0]);

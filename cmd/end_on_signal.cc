@@ -18,15 +18,15 @@ constexpr milliseconds kPatience{3000};
 
 }  // namespace
 
-EndOnSignal::EndOnSignal(milliseconds grace, StopRequest& stop, ResultFile& result, ExitHooks& hooks,
-                         Logger& log, Console& console)
-    : grace_(grace),
+EndOnSignal::EndOnSignal(SignalPipe& signals, milliseconds grace, StopRequest& stop, ResultFile& result,
+                         ExitHooks& hooks, Logger& log, Console& console)
+    : signals_(signals),
+      grace_(grace),
       stop_(stop),
       result_(result),
       hooks_(hooks),
       log_(log),
       console_(console),
-      signals_({SIGINT, SIGTERM}),
       over_fd_(eventfd(0, EFD_CLOEXEC)) {
   DT_CHECK(over_fd_ >= 0, errno);
   thread_ = std::thread([this] { Watch(); });

@@ -21,8 +21,9 @@ constexpr char kNothingSaved[] = "nothing was saved since the last checkpoint";
 
 class EndOnSignal {
  public:
-  EndOnSignal(milliseconds grace, StopRequest& stop, ResultFile& result, ExitHooks& hooks, Logger& log,
-              Console& console);
+  // `signals`: SIGINT and SIGTERM.
+  EndOnSignal(SignalPipe& signals, milliseconds grace, StopRequest& stop, ResultFile& result,
+              ExitHooks& hooks, Logger& log, Console& console);
   ~EndOnSignal();
 
  private:
@@ -31,13 +32,13 @@ class EndOnSignal {
   // `why`: a line without its end.
   [[noreturn]] void EndAtOnce(const std::string& why);
 
+  SignalPipe& signals_;
   const milliseconds grace_;
   StopRequest& stop_;
   ResultFile& result_;
   ExitHooks& hooks_;
   Logger& log_;
   Console& console_;
-  SignalPipe signals_;
   TimePoint deadline_ = TimePoint::max();  // since the first signal
   int over_fd_ = -1;                       // readable: the thread ends
   std::thread thread_;

@@ -36,7 +36,8 @@ std::string TextOf(const std::string& path) {
   Console console(LiveLine::kNone);
   Logger log("worker 0", LogOptions());
   StopRequest stop;
-  const EndOnSignal end_on_signal(grace, stop, result, hooks, log, console);
+  SignalPipe pipe({SIGINT, SIGTERM});
+  const EndOnSignal end_on_signal(pipe, grace, stop, result, hooks, log, console);
   for (const int signal : signals) {
     raise(signal);
     while (stop.signal() == 0) std::this_thread::yield();

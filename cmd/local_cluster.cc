@@ -95,12 +95,13 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
     commands.push_back(OneCommand(common, "ps", i));
     commands.back().can_return = RecoversPs(spec);
     Inherit(&commands.back(), "--listen-fd", shared.ps[i].fd());
-    if (i == 0) Inherit(&commands.back(), "--result-fd", shared.result_fd);
+    if (i == 0) Inherit(&commands.back(), "--result-fd", shared.results->ps_fd());
   }
   for (size_t i = 0; i < spec.cluster.worker.size(); ++i) {
     commands.push_back(OneCommand(common, "worker", i));
     commands.back().can_return = true;
     commands.back().expendable = IsExpendable(spec, static_cast<int>(i));
+    Inherit(&commands.back(), "--result-fd", shared.results->worker_fd(i));
     if (i > 0) continue;
     if (shared.feed) Inherit(&commands.back(), "--listen-fd", shared.feed->fd());
     if (live) commands.back().arguments.push_back("--relay-live");

@@ -8,6 +8,7 @@
 
 #include "cmd/arguments.h"
 #include "cmd/child_process.h"
+#include "cmd/run_results.h"
 #include "trainer/config/config.h"
 
 namespace dtrain {
@@ -39,7 +40,7 @@ class ListeningSocket {
 struct SharedWithChildren {
   std::vector<ListeningSocket> ps;
   std::optional<ListeningSocket> feed;  // where worker 0 feeds the others; unset: it does not
-  int result_fd = -1;                   // where ps 0 leaves the run's result
+  const RunResults* results = nullptr;  // where they leave the run's result
   int lost_fd = -1;                     // where each tells whom it has given up
 };
 

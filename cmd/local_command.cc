@@ -1,19 +1,16 @@
 #include "cmd/local_command.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <signal.h>
 
-#include "base/check.h"
 #include "base/clock.h"
-#include "base/signal_name.h"
 #include "cmd/end_on_signal.h"
+#include "cmd/end_while_loading.h"
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
 #include "cmd/local_verdict.h"
 #include "cmd/result_file.h"
+#include "cmd/run_results.h"
+#include "cmd/signal_pipe.h"
 #include "cmd/supervisor.h"
 #include "trainer/config/dump.h"
 #include "trainer/data/source.h"
@@ -25,42 +22,6 @@ namespace {
 
 // A task whose failure.grace_s has passed has still to write its result.
 constexpr milliseconds kAfterGrace{5000};
-
-// Where ps 0 leaves the run's result: memory without a name, so that nothing lies about at any ending.
-class ResultMemory {
- public:
-  ResultMemory() : fd_(memfd_create("dtrain-result", MFD_CLOEXEC)) { DT_CHECK(fd_ >= 0, errno); }
-  ~ResultMemory() { close(fd_); }
-  ResultMemory(const ResultMemory&) = delete;
-  ResultMemory& operator=(const ResultMemory&) = delete;
-  int fd() const { return fd_; }
-
-  // ps 0 writes first when the run begins, and again when that has ended.
-  RunStage Stage() const {
-    if (Size() == 0) return RunStage::kStarting;
-    const std::string status = Read().status;
-    return status == "done" || status == "already_done" ? RunStage::kDone : RunStage::kRunning;
-  }
-
-  // What ps 0 has written; a summary without anything when it has not got that far.
-  RunSummary Read() const {
-    std::string text(Size(), '\0');
-    RunSummary summary;
-    const ssize_t got = pread(fd_, text.data(), text.size(), 0);
-    if (got == static_cast<ssize_t>(text.size())) FromWireJson(text, &summary);
-    return summary;
-  }
-
- private:
-  // Without moving the offset, which ps 0 shares.
-  size_t Size() const {
-    struct stat found {};
-    DT_CHECK(fstat(fd_, &found) == 0, errno);
-    return static_cast<size_t>(found.st_size);
-  }
-
-  int fd_;
-};
 
 // The spec's counts, unless the flags say otherwise.
 int Count(const std::optional<int>& flag, const std::vector<std::string>& spec, int otherwise) {
@@ -95,7 +56,7 @@ void CheckMemory(const Config& given) {
   CheckFits(ClusterNeed(config, layout, EstimateDataSize(config)));
 }
 
-int RunThreads(const Config& config, const ErrorLines& errors, ResultFile& result) {
+int RunThreads(const Config& config, SignalPipe& signals, const ErrorLines& errors, ResultFile& result) {
   Console console(LiveLineOf(config.log));
   const LogOptions log_options = LogOptionsOf(config.log, console);
   LogOptions own_options = log_options;
@@ -103,7 +64,7 @@ int RunThreads(const Config& config, const ErrorLines& errors, ResultFile& resul
   Logger log("local", own_options);
   ExitHooks hooks;
   StopRequest stop;
-  const EndOnSignal end_on_signal(GraceOf(config.failure), stop, result, hooks, log, console);
+  const EndOnSignal end_on_signal(signals, GraceOf(config.failure), stop, result, hooks, log, console);
   TaskOptions options;
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
@@ -132,18 +93,19 @@ RestartRules RulesOf(const FailureConfig& failure) {
   return rules;
 }
 
-Outcome RunChildren(const LocalArguments& arguments, const Config& config, const ResultMemory& memory) {
+Outcome RunChildren(const LocalArguments& arguments, const Config& config, SignalPipe& signals,
+                    const RunResults& results) {
   Console console(LiveLineOf(config.log));
   Patience patience;
   patience.after_stop = GraceOf(config.failure) + kAfterGrace;
-  Supervisor supervisor(patience, RulesOf(config.failure), console, config.log.json);
+  Supervisor supervisor(patience, RulesOf(config.failure), signals, console, config.log.json);
   std::optional<SharedWithChildren> shared(std::in_place);
   shared->ps = std::vector<ListeningSocket>(config.cluster.ps.size());
   if (FeedsOthers(config)) shared->feed.emplace();
-  shared->result_fd = memory.fd();
+  shared->results = &results;
   shared->lost_fd = supervisor.lost_fd();
   supervisor.Start(LocalCommands(arguments.config, config, *shared, console.live()),
-                   [&memory] { return memory.Stage(); });
+                   [&results] { return results.Stage(); });
   // The port of a dead ps must not look alive, unless another takes its place.
   if (config.failure.restarts == 0) shared.reset();
   return supervisor.Run();
@@ -156,14 +118,18 @@ int RunLocalCommand(const LocalArguments& arguments, ErrorLines& errors) {
     fmt::print("{}", DumpConfig(LoadLocal(arguments, nullptr)));
     return 0;
   }
+  SignalPipe signals =
+      arguments.in_process ? SignalPipe({SIGINT, SIGTERM}) : SignalPipe({SIGINT, SIGTERM, SIGCHLD});
   ResultFile result(arguments.result, errors);
   try {
+    std::optional<EndWhileLoading> loading(std::in_place, signals, result, errors);
     const Config config = LoadLocal(arguments, &errors.json);
     CheckMemory(config);
-    if (arguments.in_process) return RunThreads(config, errors, result);
-    const ResultMemory memory;
-    const Outcome outcome = RunChildren(arguments, config, memory);
-    return Conclude(config, outcome, memory.Read(), errors, result);
+    loading.reset();
+    if (arguments.in_process) return RunThreads(config, signals, errors, result);
+    const RunResults results(config.cluster.worker.size());
+    const Outcome outcome = RunChildren(arguments, config, signals, results);
+    return Conclude(config, outcome, results, errors, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

@@ -1,8 +1,10 @@
 // dtrain local with the real binary: results, failures, signals, and nothing left behind.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -262,9 +264,52 @@ TEST_CASE("local: SIGTERM and SIGINT save the run and end it with 143 and 130, a
       const std::string path = fmt::format("{}/checkpoints/step-{:09}", job.directory, step);
       CHECK(result.at("checkpoint") == path);
       CHECK(std::filesystem::exists(path + "/manifest"));
+      CHECK(said.substr(said.rfind("stopped by ")) ==
+            fmt::format("stopped by {} at global step {}; the newest checkpoint is {}\n",
+                        signal == SIGTERM ? "SIGTERM" : "SIGINT", step, path));
       CHECK(NoneLeft());
     }
   }
+}
+
+constexpr char kNothingLost[] = "dtrain: stopped by SIGTERM before a step was taken; nothing was lost\n";
+
+TEST_CASE(
+    "local: SIGTERM before anything is started ends it with 143 and a result, as processes and as threads") {
+  for (const bool in_process : {false, true}) {
+    CAPTURE(in_process);
+    const LocalJob job(EndlessJob());
+    const std::string fifo = job.directory + "/fifo";
+    REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+    std::vector<std::string> arguments = {"local", "--config", fifo, "--result", job.result};
+    if (in_process) arguments.push_back("--in-process");
+    Process run(arguments);
+    const int writer = open(fifo.c_str(), O_WRONLY);  // returns when the config is being read
+    REQUIRE(writer >= 0);
+    run.Signal(SIGTERM);
+    CHECK(RunToEnd(run) == 143);
+    close(writer);
+    CHECK(run.standard_error() == kNothingLost);
+    CHECK(ReadResult(job.result).at("status") == "stopped");
+  }
+}
+
+TEST_CASE("local: SIGTERM while the tasks load their data says that nothing was lost") {
+  AdoptOrphans();
+  const LocalJob job(
+      "model: {kind: softmax}\n"
+      "data: {train: {format: synthetic, name: digits, rows: 100000}}\n"
+      "train: {batch_size: 100, steps: 1000000000}\n");
+  const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/checkpoints"});
+  REQUIRE(run->WaitForLine("ps 0 | listening"));
+  run->Signal(SIGTERM);
+  const int code = RunToEnd(*run);
+  const std::string said = run->standard_error();
+  CAPTURE(said);
+  CHECK(code == 143);
+  CHECK(said.substr(said.rfind("dtrain: ")) == kNothingLost);
+  CHECK(ReadResult(job.result).at("status") == "stopped");
+  CHECK(NoneLeft());
 }
 
 TEST_CASE("local: Ctrl-C ends a run of threads too") {

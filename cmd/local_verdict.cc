@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/signal_name.h"
 #include "cmd/end_on_signal.h"
+#include "cmd/end_while_loading.h"
 #include "cmd/load_config.h"
 
 namespace dtrain {
@@ -16,7 +17,7 @@ namespace {
 std::vector<ChildEnd> EndsThatCount(const std::vector<ChildEnd>& ends, bool done) {
   std::vector<ChildEnd> counted;
   for (const ChildEnd& end : ends) {
-    if (!done || !end.expendable) counted.push_back(end);
+    if (!done || !(end.expendable || end.late)) counted.push_back(end);
   }
   return counted;
 }
@@ -25,36 +26,46 @@ std::vector<ChildEnd> EndsThatCount(const std::vector<ChildEnd>& ends, bool done
 void TellDisturbances(const Outcome& outcome, const ErrorLines& errors) {
   for (const Restart& restart : outcome.restarts) errors.Print(RestartReport(restart));
   for (const ChildEnd& end : outcome.ends) {
-    if (end.expendable && (end.signal != 0 || end.exit_code != 0)) errors.Print(LossReport(end));
+    if (end.signal == 0 && end.exit_code == 0) continue;
+    // One that had come too late is no loss.
+    if (end.late ? !end.ended_by_us : end.expendable) errors.Print(LossReport(end));
   }
 }
 
-// Of a run that a signal has stopped.
-ExitCode JudgeStop(const Outcome& outcome, const ErrorLines& errors) {
-  const ExitCode code = StopCode(outcome);
+// What a run that a signal has stopped has saved.
+std::string StopReport(const Config& config, const Outcome& outcome, ExitCode code,
+                       const RunSummary& summary) {
   const std::string signal = SignalName(outcome.stop_signal);
-  if (outcome.ended_at_once) {
-    errors.Print(fmt::format("ended at once by a second {}; {}", signal, kNothingSaved));
-  } else if (code == ExitCode::kInternal) {
-    errors.Print(fmt::format("stopped by {}; {}", signal, kNothingSaved));
-  } else {
-    errors.Print(fmt::format("stopped by {}; all was saved", signal));
+  if (outcome.ended_at_once) return fmt::format("ended at once by a second {}; {}", signal, kNothingSaved);
+  if (code == ExitCode::kInternal) return fmt::format("stopped by {}; {}", signal, kNothingSaved);
+  if (summary.checkpoint) {
+    return fmt::format("stopped by {} at global step {}; the newest checkpoint is {}", signal,
+                       summary.global_step, *summary.checkpoint);
   }
-  return code;
+  const bool ps_lost =
+      std::any_of(outcome.restarts.begin(), outcome.restarts.end(),
+                  [](const Restart& restart) { return restart.end.name.rfind("ps", 0) == 0; });
+  if (!ps_lost) return StoppedBeforeStep(outcome.stop_signal);
+  return fmt::format(
+      "stopped by {} before the run went on from its newest checkpoint; what is in {} stays as it is", signal,
+      config.checkpoint.dir);
 }
 
 // How the run ended; says on standard error why not well.
-ExitCode Judge(const Outcome& outcome, bool done, const std::string& log_directory,
+ExitCode Judge(const Config& config, const Outcome& outcome, RunStage stage, const RunSummary& summary,
                const ErrorLines& errors) {
+  const bool done = stage == RunStage::kDone;
   if (done) TellDisturbances(outcome, errors);
   const std::vector<ChildEnd> ends = EndsThatCount(outcome.ends, done);
   const std::optional<size_t> cause = FindCause(ends);
   // A failure before the signal counts more, unless the run had gone on.
   if (outcome.stop_signal != 0 && !done && (!cause || ends[*cause].tolerated)) {
-    return JudgeStop(outcome, errors);
+    const ExitCode code = StopCode(outcome, stage != RunStage::kStarting);
+    errors.Print(StopReport(config, outcome, code, summary));
+    return code;
   }
   if (cause) {
-    errors.Print(FailureReport(ends[*cause], outcome, log_directory));
+    errors.Print(FailureReport(ends[*cause], outcome, config.log.dir));
     return ExitCodeOf(ends[*cause]);
   }
   const bool stuck = std::any_of(ends.begin(), ends.end(), [](const ChildEnd& end) {
@@ -67,10 +78,10 @@ ExitCode Judge(const Outcome& outcome, bool done, const std::string& log_directo
 
 }  // namespace
 
-int Conclude(const Config& config, const Outcome& outcome, RunSummary summary, const ErrorLines& errors,
-             ResultFile& result) {
-  const bool done = summary.status == "done" || summary.status == "already_done";
-  const ExitCode code = Judge(outcome, done, config.log.dir, errors);
+int Conclude(const Config& config, const Outcome& outcome, const RunResults& results,
+             const ErrorLines& errors, ResultFile& result) {
+  RunSummary summary = results.Read();
+  const ExitCode code = Judge(config, outcome, results.Stage(), summary, errors);
   const bool stopped = outcome.stop_signal != 0 && code == ExitCode::kInternal;
   if (code != ExitCode::kOk) summary.status = stopped ? "stopped" : StatusOf(code);
   summary.wall_s = SecondsSinceStart();

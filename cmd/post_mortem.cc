@@ -86,8 +86,8 @@ std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends) {
 }
 
 std::string LossReport(const ChildEnd& end) {
-  return fmt::format("{} {}; the run went on without it", end.name,
-                     end.ended_by_us ? "did not end and was killed" : HowItEnded(end));
+  return fmt::format("{} {}; {}", end.name, end.ended_by_us ? "did not end and was killed" : HowItEnded(end),
+                     end.late ? "the run was done by then" : "the run went on without it");
 }
 
 std::string RestartReport(const Restart& restart) {
@@ -95,10 +95,15 @@ std::string RestartReport(const Restart& restart) {
                      restart.number, restart.most);
 }
 
-ExitCode StopCode(const Outcome& outcome) {
+ExitCode StopCode(const Outcome& outcome, bool begun) {
   const auto first = std::find_if(outcome.ends.begin(), outcome.ends.end(),
                                   [](const ChildEnd& end) { return end.name == "ps 0"; });
-  if (first == outcome.ends.end() || first->signal != 0 || first->lost_peer) return ExitCode::kInternal;
+  if (first == outcome.ends.end()) return ExitCode::kInternal;
+  // It had no handler yet.
+  if (!begun && !outcome.ended_at_once && (first->signal == SIGTERM || first->signal == SIGINT)) {
+    return static_cast<ExitCode>(128 + outcome.stop_signal);
+  }
+  if (first->signal != 0 || first->lost_peer) return ExitCode::kInternal;
   const ExitCode code = static_cast<ExitCode>(first->exit_code);
   const bool kept = code == ExitCode::kOk || code == ExitCode::kInterrupted || code == ExitCode::kTerminated;
   return kept && !outcome.ended_at_once ? code : ExitCode::kInternal;

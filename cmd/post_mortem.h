@@ -21,6 +21,7 @@ struct ChildEnd {
   bool given_up = false;                // we killed it, because the others had given it up
   bool expendable = false;              // the run may have gone on without it
   bool tolerated = false;               // and when it died it did, whatever came later
+  bool late = false;                    // it ended when the run was done without it
   std::vector<std::string> last_lines;  // each with its newline
 };
 
@@ -61,7 +62,8 @@ std::string RestartReport(const Restart& restart);
 std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory);
 
 // How a run ended that SIGINT or SIGTERM stopped, by the end of ps 0, which has it saved: kInterrupted or
-// kTerminated when it is, kInternal when nothing is, kOk when the run was done before.
-ExitCode StopCode(const Outcome& outcome);
+// kTerminated when it is, kInternal when nothing is, kOk when the run was done before. `begun`: the workers
+// had been told to start, so that there was something to be saved.
+ExitCode StopCode(const Outcome& outcome, bool begun);
 
 }  // namespace dtrain

@@ -103,11 +103,12 @@ TEST_CASE(
 }
 
 TEST_CASE("post-mortem: a stopped run is saved when ps 0 says so, whatever became of the others") {
-  const auto code = [](const ChildEnd& first, bool at_once = false) {
+  const auto code = [](const ChildEnd& first, bool at_once = false, bool begun = true) {
     Outcome outcome;
     outcome.ends = {Killed("worker 0", SIGKILL, true), first, Ended("worker 1", 143)};
     outcome.ended_at_once = at_once;
-    return StopCode(outcome);
+    outcome.stop_signal = SIGTERM;
+    return StopCode(outcome, begun);
   };
   CHECK(code(Ended("ps 0", 143)) == ExitCode::kTerminated);
   CHECK(code(Ended("ps 0", 130)) == ExitCode::kInterrupted);
@@ -116,6 +117,10 @@ TEST_CASE("post-mortem: a stopped run is saved when ps 0 says so, whatever becam
   CHECK(code(Ended("ps 0", 4)) == ExitCode::kInternal);
   CHECK(code(Killed("ps 0", SIGKILL, true)) == ExitCode::kInternal);
   CHECK(code(Ended("ps 0", 143), true) == ExitCode::kInternal);
+  // Too young for a handler: it had nothing to save, unless the run had begun.
+  CHECK(code(Killed("ps 0", SIGTERM, true), false, false) == ExitCode::kTerminated);
+  CHECK(code(Killed("ps 0", SIGTERM, true), false, true) == ExitCode::kInternal);
+  CHECK(code(Killed("ps 0", SIGTERM, true), true, false) == ExitCode::kInternal);
 }
 
 // The last line of the report on a task that ended with exit code 3 behind these lines.

@@ -129,6 +129,24 @@ TEST_CASE("restart: a ps that is killed while the others load their data takes i
   CHECK(NoneLeft());
 }
 
+TEST_CASE("restart: a worker that is killed when it was done does not spoil a run that is done") {
+  AdoptOrphans();
+  // Worker 0 evaluates at the end, while worker 1 only waits.
+  const LocalJob job(
+      "model: {kind: mlp, hidden: [300]}\n"
+      "data: {train: {format: synthetic, name: digits, rows: 500},\n"
+      "       test: {format: synthetic, name: digits, rows: 30000}}\n"
+      "train: {mode: sync, batch_size: 50, steps: 20}\n"
+      "failure: {restarts: 1, worker_lost: wait}\n");
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("ps 0 | worker 1 is done"));
+  const pid_t pid = ChildOf(*run, "worker", 1);
+  if (pid > 0) kill(pid, SIGKILL);
+  CHECK(CodeOf(*run) == 0);
+  CHECK(ReadResult(job.result).at("status") == "done");
+  CHECK(NoneLeft());
+}
+
 TEST_CASE("restart: a task that was started again dies with a parent that is killed") {
   AdoptOrphans();
   const LocalJob job(LongJob("steps: 1000000000", "restarts: 1"));

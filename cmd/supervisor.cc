@@ -23,14 +23,13 @@ milliseconds PauseAfter(int64_t restarts) {
                        : milliseconds(500) * (1 << std::min(restarts - 1, kLongestDoubling));
 }
 
+bool Failed(const ChildEnd& end) { return end.signal != 0 || end.exit_code != 0; }
+
 }  // namespace
 
-Supervisor::Supervisor(Patience patience, RestartRules rules, Console& console, bool json)
-    : patience_(patience),
-      rules_(rules),
-      console_(console),
-      json_(json),
-      signals_({SIGINT, SIGTERM, SIGCHLD}) {}
+Supervisor::Supervisor(Patience patience, RestartRules rules, SignalPipe& signals, Console& console,
+                       bool json)
+    : patience_(patience), rules_(rules), console_(console), json_(json), signals_(signals) {}
 
 void Supervisor::Start(const std::vector<ChildCommand>& commands, std::function<RunStage()> stage) {
   stage_ = std::move(stage);
@@ -51,6 +50,7 @@ Outcome Supervisor::Run() {
     TakeLost();
     ReapChildren();
     StartDue();
+    if (Clock::now() >= ask_late_at_) AskLate();
     if (Clock::now() >= deadline_) OnDeadline();
   }
   return std::move(outcome_);
@@ -58,7 +58,7 @@ Outcome Supervisor::Run() {
 
 void Supervisor::WaitForEvents() {
   std::vector<pollfd> waiting = {{signals_.fd(), POLLIN, 0}, {lost_.read_fd(), POLLIN, 0}};
-  TimePoint next = deadline_;
+  TimePoint next = std::min(deadline_, ask_late_at_);
   for (const Task& task : tasks_) {
     if (task.process->output_fd() >= 0) waiting.push_back({task.process->output_fd(), POLLIN, 0});
     next = std::min(next, task.start_at);
@@ -90,9 +90,10 @@ void Supervisor::TakeSignals() {
     SignalAll(again ? SIGKILL : signal);
     if (again) {
       Enter(Phase::kKilled, patience_.after_sigterm);
+    } else if (phase_ == Phase::kRunning) {
+      Enter(Phase::kStopping, patience_.after_stop);
     } else {
-      // Where the run was ending already there is nothing to be saved.
-      Enter(Phase::kStopping, phase_ == Phase::kRunning ? patience_.after_stop : patience_.after_sigterm);
+      Enter(Phase::kAsked, patience_.after_sigterm);  // the run was ending: there is nothing to be saved
     }
   }
 }
@@ -112,16 +113,26 @@ void Supervisor::TakeLost() {
 }
 
 void Supervisor::ReapChildren() {
+  std::vector<Task*> ended;
   for (Task& task : tasks_) {
     if (task.end || !task.process->HasEnded()) continue;
     PassLinesOn(*task.process);  // what it said last
     console_.SetLive("");        // of a child that could not remove it
     task.end = EndOf(task);
-    if (IsWorthRestart(*task.end) && IsStartedAgain(task)) {
-      task.start_at = Clock::now() + PauseAfter(task.restarts);
-    } else {
-      Finish(task);
-    }
+    ended.push_back(&task);
+  }
+  // Those first that are not worth a restart: they may end the run, and then nobody is started again.
+  std::stable_partition(ended.begin(), ended.end(),
+                        [this](const Task* task) { return !IsWorthStart(*task->end); });
+  for (Task* task : ended) StartAgainOrFinish(*task);
+}
+
+void Supervisor::StartAgainOrFinish(Task& task) {
+  if (IsWorthStart(*task.end) && IsStartedAgain(task)) {
+    const milliseconds least = task.end->lost_peer ? patience_.victim : milliseconds(0);
+    task.start_at = Clock::now() + std::max(least, PauseAfter(task.restarts));
+  } else {
+    Finish(task);
   }
 }
 
@@ -134,27 +145,34 @@ ChildEnd Supervisor::EndOf(const Task& task) const {
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   end.lost_peer = end.exit_code == rules_.peer_lost_exit;
   end.given_up = task.given_up && end.signal == SIGKILL;
-  end.ended_by_us = phase_ >= Phase::kStopping;
+  end.ended_by_us = phase_ >= Phase::kStopping || task.asked_late;
   end.last_lines.assign(child.last_lines().begin(), child.last_lines().end());
   end.expendable = child.expendable();
-  const bool failed = end.signal != 0 || end.exit_code != 0;
-  end.tolerated = failed && child.expendable() && stage_() != RunStage::kStarting;
+  end.tolerated = Failed(end) && child.expendable() && stage_() != RunStage::kStarting;
   return end;
 }
 
+// When all were asked to save and end, by a signal of theirs: who has a handler ends with an exit code.
+bool Supervisor::IsWorthStart(const ChildEnd& end) const {
+  return phase_ == Phase::kStopping ? end.signal != 0 : IsWorthRestart(end);
+}
+
 bool Supervisor::IsStartedAgain(const Task& task) const {
-  if (phase_ != Phase::kRunning || task.restarts >= rules_.most) return false;
+  if (task.restarts >= rules_.most) return false;
   const RunStage stage = stage_();
-  return stage == RunStage::kStarting || (stage == RunStage::kRunning && task.command.can_return);
+  const bool returns = stage == RunStage::kRunning && task.command.can_return;
+  // The run may need it to save.
+  if (phase_ == Phase::kStopping) return returns && OthersRun(task) && !FirstPsIsOver();
+  return phase_ == Phase::kRunning && (returns || stage == RunStage::kStarting);
 }
 
 void Supervisor::StartDue() {
   for (Task& task : tasks_) {
     if (!task.end || task.over) continue;
-    if (phase_ != Phase::kRunning) {
+    if (!IsStartedAgain(task)) {
       task.end->tolerated = true;  // it would have been started again
       Finish(task);
-    } else if (Clock::now() >= task.start_at) {
+    } else if (phase_ == Phase::kStopping || Clock::now() >= task.start_at) {
       StartAgain(task);
     }
   }
@@ -164,7 +182,8 @@ void Supervisor::StartAgain(Task& task) {
   Restart restart{*task.end, ++task.restarts, rules_.most};
   task.process = std::make_unique<ChildProcess>(task.command);
   task.started = Clock::now();
-  task.given_up = false;
+  task.given_up = task.asked_late = false;
+  task.untold = phase_ == Phase::kStopping;
   task.end.reset();
   task.start_at = TimePoint::max();
   Say(RestartReport(restart));
@@ -174,14 +193,18 @@ void Supervisor::StartAgain(Task& task) {
 void Supervisor::Finish(Task& task) {
   task.over = true;
   task.start_at = TimePoint::max();
+  task.end->late = stage_() == RunStage::kDone &&
+                   (task.asked_late || (rules_.most > 0 && (task.restarts > 0 || IsWorthRestart(*task.end))));
   outcome_.ends.push_back(*task.end);
-  const bool failed = task.end->signal != 0 || task.end->exit_code != 0;
   if (task.end->tolerated && WorkersLeft()) return;  // the others know what to do
-  const milliseconds patience = failed                 ? patience_.after_failure
+  const milliseconds patience = Failed(*task.end)      ? patience_.after_failure
                                 : OnlyExpendableLeft() ? patience_.after_last
                                                        : patience_.after_success;
   if (phase_ == Phase::kRunning) Enter(Phase::kEnding, patience);
   if (phase_ == Phase::kEnding) deadline_ = std::min(deadline_, Clock::now() + patience);
+  if (std::any_of(tasks_.begin(), tasks_.end(), [this](const Task& other) { return IsLate(other); })) {
+    ask_late_at_ = std::min(ask_late_at_, Clock::now() + patience_.late);
+  }
 }
 
 // Without any nobody ends the run.
@@ -191,11 +214,47 @@ bool Supervisor::WorkersLeft() const {
   });
 }
 
+bool Supervisor::OthersRun(const Task& task) const {
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [&](const Task& other) { return &other != &task && !other.end; });
+}
+
+const Supervisor::Task* Supervisor::FirstPs() const {
+  const auto first = std::find_if(tasks_.begin(), tasks_.end(),
+                                  [](const Task& task) { return task.command.name == "ps 0"; });
+  return first == tasks_.end() ? nullptr : &*first;
+}
+
+bool Supervisor::FirstPsIsOver() const { return FirstPs() != nullptr && FirstPs()->over; }
+
+// Whether it may look for tasks that are gone for good, until its own patience ends: when those end that make
+// the run it was started again, or ps 0 had been killed before it told all of the end.
+bool Supervisor::IsLate(const Task& task) const {
+  if (task.end || task.asked_late) return false;
+  if (phase_ == Phase::kStopping) return task.untold && FirstPsIsOver();
+  if (phase_ != Phase::kEnding || stage_() != RunStage::kDone) return false;
+  if (!FirstPsIsOver() && WorkersLeft()) return false;
+  const Task* first = FirstPs();
+  const bool first_lost = first != nullptr && (first->over ? Failed(*first->end) : first->restarts > 0);
+  return task.restarts > 0 || first_lost;
+}
+
+void Supervisor::AskLate() {
+  ask_late_at_ = TimePoint::max();
+  for (Task& task : tasks_) {
+    if (!IsLate(task)) continue;
+    task.asked_late = true;
+    task.process->Signal(outcome_.stop_signal != 0 ? outcome_.stop_signal : SIGTERM);
+  }
+  if (OnlyExpendableLeft()) deadline_ = std::min(deadline_, Clock::now() + patience_.after_last);
+}
+
 // Of these the ps have taken leave before they ended, or they were no part of the run: one that was started
 // again too late.
 bool Supervisor::OnlyExpendableLeft() const {
-  return std::all_of(tasks_.begin(), tasks_.end(),
-                     [](const Task& task) { return task.over || task.command.expendable; });
+  return std::all_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
+    return task.over || task.asked_late || task.command.expendable;
+  });
 }
 
 void Supervisor::OnDeadline() {
@@ -203,11 +262,14 @@ void Supervisor::OnDeadline() {
     case Phase::kRunning:
       return;
     case Phase::kEnding:
-    case Phase::kStopping:
+      for (const Task& task : tasks_) {
+        if (task.asked_late) task.process->Signal(SIGKILL);
+      }
       // Two end a task at once. Of two kinds: two of one may arrive as one.
       SignalAll(SIGTERM);
       SignalAll(SIGINT);
       return Enter(Phase::kAsked, patience_.after_sigterm);
+    case Phase::kStopping:  // each has ended itself at failure.grace_s
     case Phase::kAsked:
     case Phase::kKilled:
       SignalAll(SIGKILL);

@@ -15,6 +15,7 @@
 #include "cmd/child_process.h"
 #include "cmd/lost_pipe.h"
 #include "cmd/post_mortem.h"
+#include "cmd/run_stage.h"
 #include "cmd/signal_pipe.h"
 
 namespace dtrain {
@@ -24,8 +25,12 @@ struct Patience {
   milliseconds after_failure{3000};   // the others may notice and end by themselves
   milliseconds after_success{30000};  // a task ends with success only when the run is over everywhere
   milliseconds after_last{5000};      // the same, where only children are left that nobody waits for
+  milliseconds late{1000};            // the same, until those that have come too late are asked to end
   milliseconds after_stop{35000};     // a signal to us: the tasks save and end
   milliseconds after_sigterm{5000};
+  // Before one that lost a peer is started again for the first time: the peer may be about to end with what
+  // no restart can mend.
+  milliseconds victim{500};
 };
 
 struct RestartRules {
@@ -34,14 +39,11 @@ struct RestartRules {
   milliseconds deaf{0};    // for so long after its start nobody can know that a child is lost
 };
 
-// How far the run has come, as its result tells.
-enum class RunStage { kStarting, kRunning, kDone };
-
 class Supervisor {
  public:
   // The children's lines go to `console`; with `json` those that are no objects, such as of a crash, as the
-  // text of one.
-  Supervisor(Patience patience, RestartRules rules, Console& console, bool json);
+  // text of one. `signals`: SIGINT, SIGTERM and SIGCHLD.
+  Supervisor(Patience patience, RestartRules rules, SignalPipe& signals, Console& console, bool json);
   // For the children: where they name whom they have given up (TellLost).
   int lost_fd() const { return lost_.write_fd(); }
   // Starts every child. Throws IoError; destruction kills those that run. `stage` is asked when one fails.
@@ -50,6 +52,8 @@ class Supervisor {
   Outcome Run();
 
  private:
+  // kEnding: the others may end by themselves. kStopping: a signal has asked them to save and end. kAsked:
+  // they had to end at once.
   enum class Phase { kRunning, kEnding, kStopping, kAsked, kKilled };
 
   // One task, as one process after another.
@@ -57,7 +61,9 @@ class Supervisor {
     ChildCommand command;
     std::unique_ptr<ChildProcess> process;
     TimePoint started;
-    bool given_up = false;  // the present process, by the other tasks
+    bool given_up = false;    // the present process, by the other tasks
+    bool untold = false;      // the present process came after the signal to all
+    bool asked_late = false;  // the present process, to end
     int64_t restarts = 0;
     std::optional<ChildEnd> end;            // of the latest process, once it has ended
     TimePoint start_at = TimePoint::max();  // when the next one starts
@@ -70,7 +76,9 @@ class Supervisor {
   void TakeSignals();
   void TakeLost();
   void ReapChildren();
+  void StartAgainOrFinish(Task& task);
   ChildEnd EndOf(const Task& task) const;
+  bool IsWorthStart(const ChildEnd& end) const;
   bool IsStartedAgain(const Task& task) const;
   void StartDue();
   void StartAgain(Task& task);
@@ -78,9 +86,14 @@ class Supervisor {
   void Finish(Task& task);
   bool OnlyExpendableLeft() const;
   bool WorkersLeft() const;
+  bool OthersRun(const Task& task) const;
+  const Task* FirstPs() const;  // null: none
+  bool FirstPsIsOver() const;
+  bool IsLate(const Task& task) const;
+  void AskLate();
   void OnDeadline();
   void SignalAll(int signal);
-  // Moves on when the new phase is later than the present one. Only in the first are children started again.
+  // Moves on when the new phase is later than the present one.
   void Enter(Phase phase, milliseconds patience);
   void Say(const std::string& text);
   bool AllEnded() const { return outcome_.ends.size() == tasks_.size(); }
@@ -89,12 +102,13 @@ class Supervisor {
   const RestartRules rules_;
   Console& console_;
   const bool json_;
-  SignalPipe signals_;
+  SignalPipe& signals_;
   LostPipe lost_;
   std::function<RunStage()> stage_;
   std::vector<Task> tasks_;
   Phase phase_ = Phase::kRunning;
   TimePoint deadline_ = TimePoint::max();
+  TimePoint ask_late_at_ = TimePoint::max();
   Outcome outcome_;
 };
 

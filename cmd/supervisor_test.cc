@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/check.h"
+#include "cmd/signal_pipe.h"
 
 namespace dtrain {
 namespace {
@@ -46,12 +47,16 @@ constexpr char kDiesOnce[] = "if $again; then exit 0; fi; kill -KILL $$";
 struct Runner {
   Console console{LiveLine::kNone};
   Patience patience;
+  SignalPipe signals{SIGINT, SIGTERM, SIGCHLD};
   Supervisor supervisor;
 
   explicit Runner(int64_t most, milliseconds deaf = milliseconds(0), Patience how_long = {})
-      : patience(how_long), supervisor(patience, RestartRules{most, 138, deaf}, console, false) {}
+      : patience(how_long), supervisor(patience, RestartRules{most, 138, deaf}, signals, console, false) {}
   Outcome Run(const std::vector<ChildCommand>& commands, RunStage stage = RunStage::kRunning) {
-    supervisor.Start(commands, [stage] { return stage; });
+    return Run(commands, [stage] { return stage; });
+  }
+  Outcome Run(const std::vector<ChildCommand>& commands, const std::function<RunStage()>& stage) {
+    supervisor.Start(commands, stage);
     return supervisor.Run();
   }
 };
@@ -195,6 +200,181 @@ TEST_CASE("supervisor: a signal is passed on as it is, and the children's ends a
     CHECK(outcome.ends.at(0).exit_code == 128 + signal);
     CHECK(outcome.ends.at(0).ended_by_us);
   }
+}
+
+// Ends only by a signal.
+std::string Waits(const Folder& folder) {
+  const std::string never = folder.path + "/never";
+  return fmt::format("read x <> '{}'", std::filesystem::exists(never) ? never : folder.Pipe("never"));
+}
+
+TEST_CASE(
+    "supervisor: a task that was started again and comes too late for a run that is done is asked to end") {
+  const Folder folder;
+  Patience patience;
+  patience.after_success = std::chrono::hours(1);
+  patience.after_last = std::chrono::hours(1);
+  patience.late = milliseconds(0);
+  const std::string back = folder.Pipe("back"), done = folder.path + "/done";
+  const ChildCommand late =
+      Child(folder, "worker 1",
+            fmt::format("if ! $again; then kill -KILL $$; fi; trap 'exit 143' TERM; echo > '{}'; {}", back,
+                        Waits(folder)));
+  const ChildCommand first = Child(folder, "ps 0", fmt::format("read x < '{}'; : > '{}'", back, done));
+  const Outcome outcome = Runner(1, milliseconds(0), patience).Run({first, late}, [&] {
+    return std::filesystem::exists(done) ? RunStage::kDone : RunStage::kRunning;
+  });
+  CHECK(outcome.restarts.size() == 1);
+  CHECK(EndOf(outcome, "worker 1").exit_code == 143);
+  CHECK(EndOf(outcome, "worker 1").late);
+  CHECK(EndOf(outcome, "worker 1").ended_by_us);
+  CHECK_FALSE(EndOf(outcome, "ps 0").late);
+}
+
+TEST_CASE("supervisor: one that came too late and does not end when it is asked is killed") {
+  const Folder folder;
+  Patience patience;
+  patience.after_success = patience.after_sigterm = std::chrono::hours(1);
+  patience.late = patience.after_last = milliseconds(0);
+  const std::string back = folder.Pipe("back"), done = folder.path + "/done";
+  const ChildCommand late =
+      Child(folder, "worker 1",
+            fmt::format("if ! $again; then kill -KILL $$; fi; trap '' TERM INT; echo > '{}'; {}", back,
+                        Waits(folder)));
+  const ChildCommand first = Child(folder, "ps 0", fmt::format("read x < '{}'; : > '{}'", back, done));
+  const Outcome outcome = Runner(1, milliseconds(0), patience).Run({first, late}, [&] {
+    return std::filesystem::exists(done) ? RunStage::kDone : RunStage::kRunning;
+  });
+  CHECK(EndOf(outcome, "worker 1").signal == SIGKILL);
+  CHECK(EndOf(outcome, "worker 1").late);
+}
+
+TEST_CASE("supervisor: who is killed when the run is done is not started again, and came too late to count") {
+  for (const int64_t most : {0, 1}) {
+    const Folder folder;
+    const Outcome outcome = Runner(most).Run({Child(folder, "worker 0", kDiesOnce)}, RunStage::kDone);
+    CHECK(outcome.restarts.empty());
+    CHECK(EndOf(outcome, "worker 0").late == (most > 0));
+  }
+}
+
+TEST_CASE("supervisor: where ps 0 was lost when the run was done, those that wait for it are asked to end") {
+  const Folder folder;
+  Patience patience;
+  patience.after_success = patience.after_failure = patience.after_last = std::chrono::hours(1);
+  patience.late = milliseconds(0);
+  const ChildCommand waits = Child(folder, "ps 1", Waits(folder));
+  const Outcome outcome =
+      Runner(1, milliseconds(0), patience)
+          .Run({Child(folder, "ps 0", kDiesOnce), waits, Child(folder, "worker 0", "exit 0")},
+               RunStage::kDone);
+  CHECK(EndOf(outcome, "ps 1").signal == SIGTERM);
+  CHECK(EndOf(outcome, "ps 1").late);
+}
+
+TEST_CASE(
+    "supervisor: nobody is started again when a peer that was lost ends with what no restart can mend") {
+  const Folder folder;
+  const std::string ready = folder.Pipe("ready");
+  Patience patience;
+  patience.victim = std::chrono::hours(1);
+  const ChildCommand cause = Child(folder, "worker 0", fmt::format("read x < '{}'; exit 2", ready));
+  const ChildCommand victim = Child(folder, "ps 0", fmt::format("echo > '{}'; exit 138", ready));
+  const Outcome outcome = Runner(3, milliseconds(0), patience).Run({victim, cause});
+  CHECK(outcome.restarts.empty());
+  CHECK(EndOf(outcome, "ps 0").exit_code == 138);
+  CHECK(EndOf(outcome, "worker 0").exit_code == 2);
+}
+
+// A ps 0 that a signal has asked to save: it says so, and has saved when it hears from `saved`.
+ChildCommand Saves(const Folder& folder, const std::string& ready, const std::string& asked,
+                   const std::string& saved) {
+  return Child(folder, "ps 0",
+               fmt::format("trap 'echo > \"{}\"; read x < \"{}\"; exit 143' TERM; echo > '{}'; {}", asked,
+                           saved, ready, Waits(folder)));
+}
+
+TEST_CASE("supervisor: a child that is killed after a signal is started again, so that the run can save") {
+  const Folder folder;
+  const std::string ready = folder.Pipe("ready"), asked = folder.Pipe("asked"), saved = folder.Pipe("saved");
+  const ChildCommand killed =
+      Child(folder, "ps 1",
+            fmt::format("if $again; then echo > '{}'; exit 143; fi; trap '' TERM; read x < '{}'; "
+                        "kill -TERM $PPID; read x < '{}'; kill -KILL $$",
+                        saved, ready, asked));
+  const Outcome outcome = Runner(1).Run({Saves(folder, ready, asked, saved), killed});
+  CHECK(outcome.restarts.size() == 1);
+  CHECK(EndOf(outcome, "ps 0").exit_code == 143);
+  CHECK(EndOf(outcome, "ps 1").exit_code == 143);
+}
+
+TEST_CASE("supervisor: so is one that was killed before, and one that the signal itself kills at its start") {
+  const Folder folder;
+  const std::string dying = folder.Pipe("dying"), saved = folder.Pipe("saved");
+  // The second end is followed by a pause, unless the signal comes first.
+  const ChildCommand killed = Child(
+      folder, "ps 1",
+      fmt::format("echo >> '{0}/count'; case $(wc -l < '{0}/count') in 1) kill -KILL $$;; 2) echo > '{1}'; "
+                  "kill -KILL $$;; *) echo > '{2}'; exit 143;; esac",
+                  folder.path, dying, saved));
+  const ChildCommand first = Child(folder, "ps 0",
+                                   fmt::format("trap 'read x < \"{}\"; exit 143' TERM; read x < '{}'; kill "
+                                               "-TERM $PPID; {}",
+                                               saved, dying, Waits(folder)));
+  const Outcome outcome = Runner(2).Run({first, killed});
+  CHECK(outcome.restarts.size() == 2);
+  CHECK(EndOf(outcome, "ps 0").exit_code == 143);
+  CHECK(EndOf(outcome, "ps 1").exit_code == 143);
+}
+
+TEST_CASE(
+    "supervisor: who was started again after a signal is asked to end when the run was saved without it") {
+  const Folder folder;
+  const std::string ready = folder.Pipe("ready"), asked = folder.Pipe("asked"), saved = folder.Pipe("saved");
+  Patience patience;
+  patience.after_stop = std::chrono::hours(1);
+  patience.late = milliseconds(0);
+  const ChildCommand killed = Child(
+      folder, "worker 1",
+      fmt::format("if $again; then trap 'exit 143' TERM; echo > '{}'; else trap '' TERM; read x < '{}'; "
+                  "kill -TERM $PPID; read x < '{}'; kill -KILL $$; fi; {}",
+                  saved, ready, asked, Waits(folder)));
+  const Outcome outcome =
+      Runner(1, milliseconds(0), patience).Run({Saves(folder, ready, asked, saved), killed});
+  CHECK(outcome.restarts.size() == 1);
+  CHECK(EndOf(outcome, "worker 1").exit_code == 143);
+}
+
+TEST_CASE("supervisor: after a signal nobody is started again when no other task runs any more") {
+  const Folder folder;
+  const Outcome outcome =
+      Runner(1).Run({Child(folder, "ps 0", "trap 'kill -KILL $$' TERM; kill -TERM $PPID; " + Waits(folder))});
+  CHECK(outcome.restarts.empty());
+  CHECK(EndOf(outcome, "ps 0").signal == SIGKILL);
+}
+
+TEST_CASE("supervisor: a child that has not ended in the time after a signal is killed without more ado") {
+  const Folder folder;
+  Patience patience;
+  patience.after_stop = milliseconds(10);
+  patience.after_sigterm = std::chrono::hours(1);
+  const Outcome outcome =
+      Runner(1, milliseconds(0), patience)
+          .Run({Child(folder, "ps 0", "trap '' INT TERM; kill -TERM $PPID; " + Waits(folder))});
+  CHECK_FALSE(outcome.ended_at_once);
+  CHECK(EndOf(outcome, "ps 0").signal == SIGKILL);
+}
+
+TEST_CASE("supervisor: a signal to a child that has just been forked is the child's alone") {
+  SignalPipe signals{SIGINT, SIGTERM, SIGCHLD};
+  ChildCommand command;
+  command.name = "ps 0";
+  command.program = "/bin/true";
+  for (int i = 0; i < 300; ++i) {
+    ChildProcess child(command);
+    child.Signal(SIGTERM);
+  }
+  while (const int signal = signals.Take()) CHECK(signal == SIGCHLD);
 }
 
 TEST_CASE("supervisor: a second signal kills all at once") {

@@ -1,11 +1,14 @@
 #include "cmd/task_command.h"
 
+#include <signal.h>
+
 #include "base/clock.h"
 #include "cmd/end_on_signal.h"
 #include "cmd/exit_deadline.h"
 #include "cmd/load_config.h"
 #include "cmd/lost_pipe.h"
 #include "cmd/result_file.h"
+#include "cmd/signal_pipe.h"
 #include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"
 
@@ -88,7 +91,8 @@ int RunTaskCommand(const TaskArguments& arguments, ErrorLines& errors) {
     PrepareProcess(config);
     ExitHooks hooks;
     StopRequest stop;
-    const EndOnSignal end_on_signal(GraceOf(config.failure), stop, result, hooks, log, console);
+    SignalPipe signals({SIGINT, SIGTERM});
+    const EndOnSignal end_on_signal(signals, GraceOf(config.failure), stop, result, hooks, log, console);
     return RunLogged(arguments, config, stop, hooks, log, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
