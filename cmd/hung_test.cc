@@ -11,10 +11,6 @@
 namespace dtrain::testing {
 namespace {
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // The log of one task. What is written before the hang stays in it until it is gone.
 class UnreadLog {
  public:
