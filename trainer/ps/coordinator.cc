@@ -1,6 +1,5 @@
 #include "trainer/ps/coordinator.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -72,7 +71,8 @@ void Coordinator::OnReady(Member& member, uint64_t request, const wire::Ready& r
   standing.ready = true;
   if (phase_ == RunPhase::kJoining && ready.returning()) {
     setback_.Learn(ready);
-    history_.disturbed |= !RoundsWaitForLost(config_);  // nobody knows whether all were there all the time
+    // ps 0 was restarted, and nobody knows whether all were there all the time.
+    if (history_.run.epoch == 0) history_.disturbed |= !RoundsWaitForLost(config_);
   }
   if (phase_ == RunPhase::kRunning || phase_ == RunPhase::kEnded) {
     Start(member, request);
@@ -108,6 +108,7 @@ void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::In
   TakePositions(done);
   const bool restored = done.restored() != nullptr;
   if (restored) history_.checkpoint = ShortText(done.restored()->str());
+  if (restored) history_.checkpoint_step = positions_.first_step();
   if (saves_ != nullptr && restored) saves_->set_saved(positions_.first_step());
   const std::string& resume = config_.checkpoint.resume;
   // The newest one of the directory is not this run's: it could not go back to that.
@@ -226,8 +227,7 @@ void Coordinator::Stop(int signal) {
 }
 
 void Coordinator::EndStopped(const std::string& unsaved) const {
-  const int64_t reached = starting() ? std::max(global_step(), history_.lost_step) : global_step();
-  stop_.End({reached, saves_ != nullptr ? saves_->saved_step() : -1, starting()}, unsaved);
+  stop_.End({global_step(), saves_ != nullptr ? saves_->saved_step() : -1, starting()}, unsaved);
 }
 
 void Coordinator::OnWaitEnd(const Member& member, uint64_t request, const wire::WaitEnd& question) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "base/signal_name.h"
 #include "trainer/task/run_summary.h"
 
@@ -34,6 +35,8 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
   summary.status = "stopped";
   // Outside sync a few gradients that were under way come after the checkpoint.
   summary.global_step = kept && reached.saved_step >= 0 ? reached.saved_step : reached.global_step;
+  const bool goes_back = reached.starting && history_.begun && !history_.checkpoint.empty();
+  if (goes_back) summary.global_step = history_.checkpoint_step;
   for (const Member& member : members_.all()) {
     if (member.task.role == Role::kWorker) summary.local_steps.push_back(member.taken);
   }
@@ -57,7 +60,11 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
                     config_.checkpoint.dir),
         std::move(summary));
   }
-  throw RunStopped(code, fmt::format("{}; {}", at, which), std::move(summary));
+  const int64_t lost = goes_back ? history_.lost_step - history_.checkpoint_step : 0;
+  throw RunStopped(code,
+                   fmt::format("{}; {}{}", at, which,
+                               lost > 0 ? fmt::format("; {} behind it are lost", Plural(lost, "step")) : ""),
+                   std::move(summary));
 }
 
 }  // namespace dtrain

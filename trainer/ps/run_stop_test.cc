@@ -58,6 +58,20 @@ TEST_CASE("run stop: a run that is saved ends with the signal's code and the che
   CHECK(end.summary().local_steps == std::vector<int64_t>{0, 4});
 }
 
+TEST_CASE("run stop: one that is stopped while it goes back says what the loss has cost") {
+  Stopped run("ckpt");
+  run.history.begun = true;
+  run.history.checkpoint = "ckpt/step-7";
+  run.history.checkpoint_step = 7;
+  run.history.lost_step = 9;
+  const RunStopped end = run.End({0, -1, true}, "");
+  CHECK(end.code() == static_cast<ExitCode>(128 + SIGTERM));
+  CHECK(std::string(end.what()) ==
+        "stopped by SIGTERM at global step 7; the newest checkpoint is ckpt/step-7; 2 steps behind it are "
+        "lost");
+  CHECK(end.summary().global_step == 7);
+}
+
 TEST_CASE("run stop: a run that could not be saved fails, and says why and what there is") {
   Stopped run("ckpt");
   run.history.checkpoint = "ckpt/step-7";

@@ -205,6 +205,7 @@ void SaveDesk::End(const std::string& path, const std::string& error) {
     saved_step_ = step_;
     restored_ = false;
     parts_.history.checkpoint = path;
+    parts_.history.checkpoint_step = step_;
     parts_.log.Info("saved {} in {:.2f} s; steps were held for {:.1f} ms", path, SecondsSince(writing_since_),
                     held_ms_);
   }
