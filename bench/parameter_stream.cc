@@ -74,7 +74,7 @@ class StreamWorker {
   net::ChannelStats stats() const { return channel_->stats(); }
 
  private:
-  const Activity activity_;
+  Activity activity_;
   const Layout layout_;
   const std::unique_ptr<net::Channel> channel_;
   PsClient client_;

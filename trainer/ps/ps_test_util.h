@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "net/codec.h"
+#include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
@@ -37,6 +38,19 @@ class FakeRule : public UpdateRule {
   bool held = false;
   bool closed = false;
 };
+
+// All that is kept: the weights, then each slot, each of the whole range.
+inline std::vector<std::vector<float>> ValuesOf(const RangeCut& cut, size_t slots) {
+  std::vector<std::vector<float>> values(1 + slots);
+  std::vector<float> scratch(static_cast<size_t>(kBlockValues));
+  for (int64_t piece = 0; piece < cut.piece_count(); ++piece) {
+    const RangeCut::Piece read = *cut.Read(piece, scratch.data());
+    const auto* const begin = reinterpret_cast<const float*>(read.bytes.data);
+    std::vector<float>& slot = values[static_cast<size_t>(cut.At(piece).slot)];
+    slot.insert(slot.end(), begin, begin + read.bytes.size / sizeof(float));
+  }
+  return values;
+}
 
 struct PsFixture {
   explicit PsFixture(const Config& of, int ps = 0)

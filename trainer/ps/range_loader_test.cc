@@ -56,14 +56,7 @@ struct Loading : PsFixture {
   // How many of the range's values, slots included, are not those that were saved.
   int Wrong() {
     int wrong = 0;
-    const std::shared_ptr<RangeCut> cut = empty.TakeCut();
-    std::vector<std::vector<float>> values(1 + empty.slot_names().size());
-    for (int64_t piece = 0; piece < cut->piece_count(); ++piece) {
-      const RangeCut::Piece read = *cut->Read(piece);
-      const auto* const begin = reinterpret_cast<const float*>(read.bytes.data);
-      auto& slot = values[static_cast<size_t>(cut->At(piece).slot)];
-      slot.insert(slot.end(), begin, begin + read.bytes.size / sizeof(float));
-    }
+    const auto values = ValuesOf(*empty.TakeCut(), empty.slot_names().size());
     const SmallCheckpoint of;
     for (const Piece& piece : PiecesOf(layout, index, static_cast<int>(values.size()) - 1)) {
       const std::string& variable = layout.variables[static_cast<size_t>(piece.variable)].name;

@@ -28,18 +28,6 @@ Config Adam(int64_t inputs) {
   return config;
 }
 
-// What is kept: the weights, then the slots, each of the whole range.
-std::vector<Values> ValuesOf(const RangeCut& cut) {
-  std::vector<Values> values(1 + kSlots);
-  for (int64_t piece = 0; piece < cut.piece_count(); ++piece) {
-    const RangeCut::Piece read = *cut.Read(piece);
-    const auto* const begin = reinterpret_cast<const float*>(read.bytes.data);
-    Values& slot = values[static_cast<size_t>(cut.At(piece).slot)];
-    slot.insert(slot.end(), begin, begin + read.bytes.size / sizeof(float));
-  }
-  return values;
-}
-
 // That the bytes of a shard file are these values, with these checksums.
 void CheckFile(const std::string& bytes, const Layout& layout, int ps, const std::vector<Values>& values,
                const std::vector<uint64_t>& checksums) {
@@ -69,7 +57,7 @@ TEST_CASE("shard saver: the file has the range as it was when it was cut, whatev
       PsFixture f(Adam(inputs), ps);
       f.Update();
       const std::shared_ptr<RangeCut> cut = f.shard.TakeCut();
-      const std::vector<Values> expected = ValuesOf(*cut);
+      const std::vector<Values> expected = ValuesOf(*cut, kSlots);
       const std::string directory = testing::NewCheckpointRoot();
       ShardSaver saver(f.layout, ps, kSlots);
       saver.Begin(1, cut, directory);
@@ -77,7 +65,7 @@ TEST_CASE("shard saver: the file has the range as it was when it was cut, whatev
       CHECK(Wait(saver));
       REQUIRE(saver.Of(1) != nullptr);
       CHECK(saver.Of(1)->error == "");
-      CHECK(ValuesOf(*f.shard.TakeCut()) != expected);
+      CHECK(ValuesOf(*f.shard.TakeCut(), kSlots) != expected);
       CheckFile(FileContent(directory + "/" + ShardName(ps, 2)), f.layout, ps, expected,
                 saver.Of(1)->checksums);
     }
@@ -145,7 +133,7 @@ TEST_CASE("shard saver: a cut that is dropped ends the writing, and so does the 
 
   const std::shared_ptr<RangeCut> cut = f.shard.TakeCut();
   ShardSaver(f.layout, 0, kSlots).Begin(1, cut, testing::NewCheckpointRoot());
-  CHECK_FALSE(cut->Read(cut->piece_count() - 1));
+  CHECK_FALSE(cut->Lend(cut->piece_count() - 1));
 }
 
 TEST_CASE("shard saver: a range with more pieces than one message tells checksums of is refused") {
@@ -161,7 +149,9 @@ TEST_CASE("shard saver: a range with more pieces than one message tells checksum
     std::vector<net::LentBuffer> weights;
     weights.emplace_back(variables.size() * sizeof(float));
     const std::vector<gpu::Span<const float>> slots;
-    saver.Begin(1, std::make_shared<RangeCut>(layout.ps[0], std::move(weights), slots),
+    saver.Begin(1,
+                std::make_shared<RangeCut>(layout.ps[0], std::move(weights), slots,
+                                           std::make_shared<CutBuffers>(sizeof(float), 1)),
                 testing::NewCheckpointRoot());
     Wait(saver);
     const bool refused = saver.Of(1)->error.find("too many pieces") != std::string::npos;
