@@ -177,7 +177,7 @@ int64_t FailedStep(Process& run, const std::string& dir) {
   CAPTURE(line);
   CHECK(Contains(line, "ps 1 ("));
   CHECK(Contains(line, dir + "/.step-"));
-  CHECK(Contains(line, "/shard-1-of-2: cannot be written: File too large. Free some space"));
+  CHECK(Contains(line, "/shard-1-of-2: cannot be written: File too large (27). Free some space"));
   return std::stoll(line.substr(of.size()));
 }
 

@@ -38,6 +38,9 @@ class CheckpointDirectory {
 
   // A run begins to write here. UserError where another one that lives does. `who`: for that one's message.
   void Claim(const std::string& who);
+  // The same for one who goes on with a run, and who takes it from a dead one: false where one that lives has
+  // it.
+  bool TryClaim(const std::string& who) { return claim_.Take(path_, who).empty(); }
 
   // A save, in this order; each throws IoError naming path and remedy.
   // An empty directory for the shard files, which are written there with ShardWriter: its path.

@@ -41,6 +41,7 @@ DirectoryClaim::~DirectoryClaim() {
 }
 
 std::string DirectoryClaim::Take(const std::string& directory, const std::string& who) {
+  if (fd_ >= 0) return "";
   while (fd_ < 0) {
     path_ = directory + kName;
     const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -56,7 +57,7 @@ std::string DirectoryClaim::Take(const std::string& directory, const std::string
       close(fd);
     }
   }
-  if (ftruncate(fd_, 0) == 0) WriteAll(fd_, who);
+  if (ftruncate(fd_, 0) == 0) WriteAll(fd_, who);  // that a killed owner left
   return "";
 }
 

@@ -114,7 +114,7 @@ TEST_CASE("manifest: what breaks a rule is refused by name") {
   };
   const std::vector<Case> cases = {
       {[](Manifest* m) { m->sequence = 0; }, "sequence 0; must be >= 1"},
-      {[](Manifest* m) { m->step = -1; }, "step -1; must be >= 0"},
+      {[](Manifest* m) { m->step = -1; }, "step -1; must be 0 to 4611686018427387903"},
       {[](Manifest* m) { m->config_bytes = int64_t{1} << 40; }, "config.yaml has 1099511627776 bytes"},
       {[](Manifest* m) { m->tensors.clear(); }, "there are no tensors"},
       {[](Manifest* m) { m->shards.clear(); }, "there are no shard files"},

@@ -10,6 +10,10 @@ namespace dtrain {
 
 std::string ProcessText() { return HostName() + ", pid " + std::to_string(getpid()); }
 
+std::string TaskAndProcess(const ClusterConfig& cluster, TaskId task) {
+  return TaskNameAndAddress(cluster, task) + ", " + ProcessText();
+}
+
 std::string HostId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;

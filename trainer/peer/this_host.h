@@ -5,10 +5,13 @@
 #include <string>
 
 #include "base/host_name.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 
 std::string ProcessText();  // "host, pid 512"
+// "worker 0 (10.0.0.4:9002), host, pid 512": this process, which is that task.
+std::string TaskAndProcess(const ClusterConfig& cluster, TaskId task);
 // Tells machines apart, also where they have the same name: the name and the start of the kernel's boot id.
 std::string HostId();
 

@@ -18,7 +18,7 @@ constexpr milliseconds kPatience{5000};
 std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, uint64_t run_id) {
   auto directory = std::make_unique<CheckpointDirectory>(config.checkpoint.dir);
   directory->Prepare();
-  directory->Claim(fmt::format("{}, {}", TaskNameAndAddress(config.cluster, {Role::kPs, 0}), ProcessText()));
+  directory->Claim(TaskAndProcess(config.cluster, {Role::kPs, 0}));
   directory->BeginSave(0, SaveToken(run_id, 0));
   return directory;
 }

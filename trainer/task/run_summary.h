@@ -70,8 +70,8 @@ struct RunSummary {
   std::vector<int64_t> absent_workers;                 // never took part
 };
 
-// A run that was asked to end before it was done, and what it had come to. The exit code is that of the signal
-// where that is saved, otherwise 1.
+// A run that was asked to end before it was done, and what it had come to. The exit code is that of the
+// signal where that is saved, otherwise 1.
 class RunStopped : public Failure {
  public:
   RunStopped(ExitCode code, const std::string& text, RunSummary summary)

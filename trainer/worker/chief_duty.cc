@@ -1,5 +1,7 @@
 #include "trainer/worker/chief_duty.h"
 
+#include "trainer/peer/this_host.h"
+
 namespace dtrain {
 
 void ChiefDuty::OpenCheckpoints() {
@@ -18,6 +20,7 @@ void ChiefDuty::Take(uint32_t term) {
   if (term == 0) return;
   OpenCheckpoints();
   if (checkpoints_ == nullptr) return;
+  checkpoints_->TryClaim(TaskAndProcess(config_.cluster, {Role::kWorker, worker_}));
   saver_ = std::make_unique<Saver>(config_, layout_, *checkpoints_, transport_, client_.run(), term, log_);
 }
 

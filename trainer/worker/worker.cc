@@ -125,8 +125,7 @@ PsClient::Entry Worker::WaitForStart() {
 // The chief's: answered when the run begins, with checkpoint.dir only after the first checkpoint.
 const wire::Start& Worker::FillModel(bool again) {
   if (!again && chief_.checkpoints() != nullptr) {
-    chief_.checkpoints()->Claim(
-        fmt::format("{}, {}", TaskNameAndAddress(config_.cluster, self_), ProcessText()));
+    chief_.checkpoints()->Claim(TaskAndProcess(config_.cluster, self_));
   }
   ModelStart model(config_, layout_, client_, chief_.checkpoints(), log_);
   const StartedFrom from = model.Fill(again, data_.loaded().train->rows());
