@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -11,7 +12,15 @@ namespace dtrain::net {
 namespace {
 constexpr size_t kAlign = 64;
 constexpr std::align_val_t kAlignment{kAlign};
+constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = 2 << 20;
+
+// The memory of a block whose neighbours are alive goes back to the system, as far as it is whole pages.
+void GiveBack(std::byte* begin, size_t bytes) {
+  const auto first = (reinterpret_cast<uintptr_t>(begin) + kPage - 1) / kPage * kPage;
+  const auto end = (reinterpret_cast<uintptr_t>(begin) + bytes) / kPage * kPage;
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+}
 }  // namespace
 
 // At the beginning of the memory of several.
@@ -82,8 +91,10 @@ void LentBuffer::Release(void* /*data*/, void* context) {
   Block* block = static_cast<Block*>(context);
   if (block->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Slab* const slab = block->slab;
+  const size_t slab_bytes = sizeof(Block) + block->bytes;
   block->~Block();
   if (slab == nullptr) return ::operator delete(static_cast<void*>(block), kAlignment);
+  GiveBack(reinterpret_cast<std::byte*>(block), slab_bytes);
   if (slab->blocks.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const std::align_val_t alignment = slab->alignment;
   slab->~Slab();

@@ -11,11 +11,14 @@
 
 namespace dtrain {
 
+// What a task does that nobody takes for hung, however long it does nothing: it waits for others, by itself.
+constexpr char kJoining[] = "join";
+
 struct Activity {
   explicit Activity(const StopRequest* stop_request = nullptr, bool leaves_alone = false)
       : stop(stop_request), leaves(leaves_alone) {}
 
-  std::atomic<const char*> what{"start"};  // a literal: start, load, wait, step, eval
+  std::atomic<const char*> what{"start"};  // a literal: start, join, load, wait, step, eval
   // Moves when the main thread did something, and with each look around while it waits.
   std::atomic<uint64_t> turns{0};
   std::atomic<uint64_t> local_step{0};  // of a worker

@@ -82,7 +82,7 @@ void Registration::OnRefuse(const wire::Refuse& refuse) {
       throw Failure(ExitCode::kInternal,
                     fmt::format("{} refused a request of {}: {}", link_.name(), TaskName(self_), text));
     default:
-      if (was_in_run_ && !welcomed_) {
+      if (was_in_run_ && !welcomed_ && refuse.reason() != Reason::Duplicate) {
         last_refusal_ = "refuses this task: " + text;
         refused_ = Clock::now();
         return;

@@ -34,7 +34,7 @@ void CheckpointDesk::Coordinate() {
   const Config& config = parts_.config;
   if (config.checkpoint.dir.empty()) return;
   if (PsWrite(config)) {
-    shared_ = ShowSharedDirectory(config, parts_.history.run.id);
+    shared_ = ShowSharedDirectory(config, parts_.history.run.id, !parts_.history.begun);
     const std::string self =
         fmt::format("{} on {}", TaskNameAndAddress(config.cluster, parts_.self), HostName());
     joint_ = std::make_unique<JointSave>(config, parts_.layout, *shared_, self, parts_.log);

@@ -72,7 +72,9 @@ void Coordinator::OnReady(Member& member, uint64_t request, const wire::Ready& r
   if (phase_ == RunPhase::kJoining && ready.returning()) {
     setback_.Learn(ready);
     // ps 0 was restarted, and nobody knows whether all were there all the time.
-    if (history_.run.epoch == 0) history_.disturbed |= !RoundsWaitForLost(config_);
+    if (history_.run.epoch == 0) {
+      history_.disturbed |= !RoundsWaitForLost(config_) || config_.eval.patience > 0;
+    }
   }
   if (phase_ == RunPhase::kRunning || phase_ == RunPhase::kEnded) {
     Start(member, request);
@@ -248,7 +250,7 @@ void Coordinator::SendBecomeChief(const Member& member, uint64_t request) {
 }
 
 void Coordinator::Left(const Member& member) {
-  chief_lost_ |= IsChief(member) && standings_.Of(member).takes_part && begun();
+  chief_lost_ |= IsChief(member) && begun();  // also one that was about to take part again
   Rejoins(member);
 }
 
@@ -270,7 +272,7 @@ void Coordinator::Rejoins(const Member& member) {
 
 void Coordinator::NoteLoss() {
   setback_.Begin(global_step());
-  history_.disturbed |= disturbed_;
+  history_.disturbed |= disturbed_ || config_.eval.patience > 0;  // an evaluation may have been broken off
   history_.here = standings_.WorkersNow();
 }
 

@@ -66,7 +66,10 @@ Member* Gathering::ChooseChief(TimePoint now) const {
 
 std::optional<Gathering::Enough> Gathering::Look(TimePoint now) {
   const std::optional<Ready> ready = CountReady();
-  if (!ready) return std::nullopt;
+  if (!ready) {
+    others_ready_ = TimePoint();
+    return std::nullopt;
+  }
   if (others_ready_ == TimePoint()) others_ready_ = now;
   if (ready->workers < LeastWorkers(now)) return std::nullopt;
   Member* const chief = ChooseChief(now);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "trainer/config/dump.h"
+#include "trainer/peer/activity.h"
 #include "trainer/peer/peer_link.h"
 #include "trainer/peer/short_text.h"
 
@@ -160,11 +161,12 @@ void Membership::Remove(Member& member) {
 
 // Time counts between two beats only, so that one who is silent is not taken for one who does nothing.
 void Membership::NoteBeat(Member& member, const wire::Heartbeat& beat) {
-  const bool same = beat.progress() == member.progress && beat.activity()->str() == member.activity;
+  const std::string activity = beat.activity()->str();
+  const bool same = beat.progress() == member.progress && activity == member.activity && activity != kJoining;
   member.stuck = same ? member.stuck + member.since_beat : milliseconds(0);
   member.since_beat = milliseconds(0);
   member.progress = beat.progress();
-  if (!same) member.activity = ShortText(beat.activity()->str());
+  if (!same) member.activity = ShortText(activity);
 }
 
 std::vector<Member*> Membership::Tick(TimePoint now) {

@@ -2,6 +2,7 @@
 // Every ps keeps one. Thread: the ps loop.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -39,6 +40,9 @@ struct Member {
 
 class Membership {
  public:
+  // Waits look around less often than the shortest failure.detect_s.
+  static constexpr milliseconds kLeastStuck{1000};
+
   Membership(const Config& config, TaskId self);
 
   struct Decision {
@@ -77,7 +81,7 @@ class Membership {
   const std::string& last_refusal() const { return last_refusal_; }
   // "worker 1 (...) has not been heard for 1.2 s (failure.detect_s = 1)"; of one that Tick() returned.
   std::string WhyOverdue(const Member& member) const;
-  bool Stuck(const Member& member) const { return member.stuck > detect_; }
+  bool Stuck(const Member& member) const { return member.stuck > std::max(detect_, kLeastStuck); }
   std::string NameOf(const Member& member) const;  // "worker 1 (address; host, pid 123)"
 
  private:

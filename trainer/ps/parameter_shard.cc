@@ -54,6 +54,7 @@ void ParameterShard::Restore(int64_t slot, int64_t first, net::TensorView values
   if (initialised_) return;
   DT_CHECK(Fits(static_cast<uint64_t>(slot), static_cast<uint64_t>(first), values.size), slot, first);
   restoring_ = true;
+  made_ = 0;
   if (values.size == 0) return;
   if (slot == 0) return RestoreWeights(first, values);
   const gpu::Span<float> all = optimizer_->Slots()[static_cast<size_t>(slot - 1)].values;

@@ -105,7 +105,7 @@ void SaveDesk::OnCutState(const Member& ps, const wire::CutState& state) {
 void SaveDesk::GoOnWhenAllAreKept() {
   if (!kept_here_ || std::find(kept_.begin(), kept_.end(), false) != kept_.end()) return;
   phase_ = Phase::kWriting;
-  writing_since_ = Clock::now();
+  writing_since_ = unasked_since_ = Clock::now();
   held_ms_ = SecondsBetween(held_since_, writing_since_) * 1000;
   LetRoundsGoOn();
   if (!parts_.joint) return SendOrder();
@@ -167,10 +167,17 @@ void SaveDesk::WatchJointSave(TimePoint now) {
   if (parts_.joint->writing() && now >= next_question_) AskForCuts(now);
 }
 
-// The chief's saver asks all the time, where it has a directory.
-bool SaveDesk::NobodyAsks(TimePoint now) const {
-  const bool asks = parts_.joint != nullptr || saver_ != 0;
-  return !asks && now - writing_since_ > milliseconds(parts_.config.net.timeout_ms);
+// The chief's saver asks all the time, where it has a directory. One by fail-over may have to end a step
+// first.
+bool SaveDesk::NobodyAsks(TimePoint now) {
+  const Member* const chief = parts_.members.Worker(parts_.history.chief);
+  if (parts_.joint != nullptr || saver_ != 0 || !chief->here()) unasked_since_ = now;
+  return SecondsBetween(unasked_since_, now) > PatienceWithChief();
+}
+
+double SaveDesk::PatienceWithChief() const {
+  const Config& config = parts_.config;
+  return parts_.history.term > 1 ? config.failure.wait_s : static_cast<double>(config.net.timeout_ms) / 1000;
 }
 
 // A disk that hangs may hold the one that writes for ever.
@@ -182,7 +189,7 @@ void SaveDesk::GiveUp(TimePoint now) {
   deadline_ = now + Seconds(most);
   parts_.log.Error("the checkpoint of global step {} is given up: {}", step_, error);
   parts_.joint->GiveUp(error);
-  if (stays_ || saved_step_ < 0) ended_(error);  // another one cannot begin before this has ended
+  if (ended_) ended_(error);  // what waits for it; another one cannot begin before this has ended
 }
 
 void SaveDesk::DropCuts() {
@@ -221,10 +228,9 @@ void SaveDesk::Tick(TimePoint now) {
   if (writing_here()) WatchJointSave(now);
   if (phase_ != Phase::kIdle && now > deadline_) GiveUp(now);
   if (phase_ == Phase::kWriting && NobodyAsks(now)) {
-    End("", fmt::format(
-                "worker {}, the chief, has not asked for it in {} ms (net.timeout_ms). Set checkpoint.dir "
-                "for every worker",
-                parts_.history.chief, parts_.config.net.timeout_ms));
+    End("",
+        fmt::format("worker {}, the chief, has not asked for it in {} s. Set checkpoint.dir for every worker",
+                    parts_.history.chief, PatienceWithChief()));
   }
   const bool by_time = parts_.config.checkpoint.every_secs > 0;
   if (phase_ == Phase::kIdle && running_ && by_time && now >= next_due_) Ask(false);

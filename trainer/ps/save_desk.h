@@ -101,7 +101,8 @@ class SaveDesk {
   void LetRoundsGoOn();
   void SendOrder();
   bool RefusesSaver(net::NodeId from, uint64_t request, uint32_t term);
-  bool NobodyAsks(TimePoint now) const;
+  bool NobodyAsks(TimePoint now);
+  double PatienceWithChief() const;  // in seconds
   void GiveUp(TimePoint now);
   void DropCuts();
   void WatchJointSave(TimePoint now);
@@ -124,6 +125,7 @@ class SaveDesk {
   std::vector<bool> kept_;  // by ps
   TimePoint held_since_;
   TimePoint writing_since_;
+  TimePoint unasked_since_;  // the chief is here, and its saver has not asked
   TimePoint next_question_;
   TimePoint deadline_;
   double held_ms_ = 0;

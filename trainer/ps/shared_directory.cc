@@ -15,10 +15,11 @@ constexpr milliseconds kPatience{5000};
 
 }  // namespace
 
-std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, uint64_t run_id) {
+std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, uint64_t run_id, bool begins) {
   auto directory = std::make_unique<CheckpointDirectory>(config.checkpoint.dir);
   directory->Prepare();
-  directory->Claim(TaskAndProcess(config.cluster, {Role::kPs, 0}));
+  const std::string self = TaskAndProcess(config.cluster, {Role::kPs, 0});
+  begins ? directory->Claim(self) : void(directory->TryClaim(self));
   directory->BeginSave(0, SaveToken(run_id, 0));
   return directory;
 }

@@ -19,8 +19,8 @@ inline bool PsWrite(const Config& config) {
 }
 
 // ps 0: prepares the directory and shows it to the others; what shows it goes with the object. UserError
-// where nothing can be written there.
-std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, uint64_t run_id);
+// where nothing can be written there, or, of a run that `begins`, where another run does.
+std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, uint64_t run_id, bool begins);
 
 // Another ps.
 class SharedDirectory {

@@ -71,6 +71,7 @@ bool PsClient::AllWelcomed() const {
 
 void PsClient::Join() {
   joined_ = false;
+  activity_.what = kJoining;  // it has a deadline of its own, and looks up names meanwhile
   const TimePoint begun = Clock::now();
   const bool returns = returns_since_ != TimePoint::max();
   const double most = returns ? config_.failure.wait_s : config_.failure.startup_timeout_s;
