@@ -14,7 +14,8 @@ class Ps : public PsFixture {
  public:
   Ps() : PsFixture(LinearCluster(2, 1, 10), 1) {
     worker().node = 2;
-    members.At({Role::kPs, 0}).node = 4;
+    ps0.task = {Role::kPs, 0};
+    ps0.node = 4;
   }
   Member& worker() { return *members.Worker(0); }
   wire::Body LastAnswer() const {
@@ -29,6 +30,7 @@ class Ps : public PsFixture {
                    {reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(float)});
   }
 
+  Member ps0;  // as if it asked: among the members of ps 1 there are workers only
   FillDesk desk{config, layout, 1, shard, nullptr, outbox};
 };
 
@@ -50,7 +52,7 @@ TEST_CASE("fill desk: values that do not fit, or are not those of their checksum
 
 TEST_CASE("fill desk: only a worker may fill the range of a ps") {
   Ps ps;
-  const Member& other = ps.members.At({Role::kPs, 0});
+  const Member& other = ps.ps0;
   ps.Restore(other, 0, 1);
   CHECK(ps.LastAnswer() == wire::Body::Refuse);
   ps.channel.sent.clear();

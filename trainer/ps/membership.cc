@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "trainer/config/dump.h"
 #include "trainer/peer/activity.h"
 #include "trainer/peer/peer_link.h"
@@ -142,9 +143,11 @@ Member* Membership::Find(net::NodeId node) {
 }
 
 Member& Membership::At(TaskId task) {
-  return *std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
+  const auto found = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
     return member.task.role == task.role && member.task.index == task.index;
   });
+  DT_CHECK(found != members_.end(), TaskName(task));
+  return *found;
 }
 
 Member* Membership::Worker(int64_t index) {
