@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "base/write_all.h"
+#include "trainer/checkpoint/still_there.h"
 
 namespace dtrain {
 namespace {
@@ -16,12 +16,6 @@ namespace {
 constexpr char kName[] = "/.in-use";
 // Of a holder's name.
 constexpr size_t kLongestName = 500;
-
-// Whether the file is still in its directory: who had it may have removed it before it was locked.
-bool StillThere(int fd) {
-  struct stat status {};
-  return fstat(fd, &status) == 0 && status.st_nlink > 0;
-}
 
 std::string Holder(int fd) {
   std::string who(kLongestName, '\0');

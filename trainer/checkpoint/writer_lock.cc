@@ -3,24 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <utility>
 
 #include "base/error.h"
+#include "trainer/checkpoint/still_there.h"
 
 namespace dtrain {
-namespace {
-
-// Whether the file is still in its directory: who cleans up may have removed it before it was locked.
-bool StillThere(int fd) {
-  struct stat status {};
-  return fstat(fd, &status) == 0 && status.st_nlink > 0;
-}
-
-}  // namespace
 
 WriterLock::WriterLock(WriterLock&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
-#include "trainer/ps/peer_limits.h"
 #include "trainer/ps/shared_directory.h"
 
 namespace dtrain {

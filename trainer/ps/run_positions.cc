@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "trainer/ps/peer_limits.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 

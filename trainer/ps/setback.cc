@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/plural.h"
-#include "trainer/ps/peer_limits.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {

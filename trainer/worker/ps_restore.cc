@@ -2,15 +2,10 @@
 
 #include "base/error.h"
 #include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/peer/short_text.h"
 
 namespace dtrain {
-namespace {
-
-// What a peer says of a step is bounded.
-constexpr uint64_t kMostSteps = (uint64_t{1} << 62) - 1;
-
-}  // namespace
 
 std::optional<Restored> PsRestore::Newest() {
   const wire::Checkpoints* listed =

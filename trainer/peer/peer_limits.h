@@ -1,4 +1,4 @@
-// What a ps lets a peer say: bounds that keep arithmetic with it from overflowing.
+// What a task lets a peer say: bounds that keep arithmetic with it from overflowing.
 #pragma once
 
 #include <cstdint>
