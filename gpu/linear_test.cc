@@ -2,6 +2,7 @@
 
 #include "gpu/ops.h"
 #include "gpu/ref/ref.h"
+#include "gpu/test_place.h"
 #include "gpu/test_util.h"
 
 namespace dtrain::gpu {
@@ -32,57 +33,82 @@ struct Layer {
 // stays below 4 sqrt(terms). The floor in LargestError stands for values near zero.
 double SumTolerance(int64_t terms) { return 0x1p-24 * 4 * (1 + static_cast<double>(terms)); }
 
-void CheckForward(const Layer& layer) {
-  Stream stream(Backend::kCpu);
-  Guarded<float> out(layer.n * layer.m);
-  std::vector<double> expected(layer.n * layer.m);
-  LinearForward(stream, {layer.x.data(), layer.n, layer.k}, {layer.w.data(), layer.k, layer.m}, layer.b,
-                out.matrix(layer.n, layer.m));
-  ref::LinearForward({layer.x64.data(), layer.n, layer.k}, {layer.w64.data(), layer.k, layer.m}, layer.b64,
-                     {expected.data(), layer.n, layer.m});
-  CHECK(LargestError(out.span(), expected, 1) <= SumTolerance(layer.k));
-  CHECK(out.GuardsIntact());
+// A layer's arrays in the memory of a place.
+struct Arrays {
+  Arrays(Place& place, const Layer& layer)
+      : n(layer.n),
+        k(layer.k),
+        m(layer.m),
+        x(place, layer.x),
+        w(place, layer.w),
+        b(place, layer.b),
+        dout(place, layer.dout),
+        out(place, n * m),
+        dw(place, k * m),
+        db(place, m),
+        dx(place, n * k) {}
+  bool GuardsIntact() {
+    return out.GuardsIntact() && dw.GuardsIntact() && db.GuardsIntact() && dx.GuardsIntact();
+  }
+  const int64_t n, k, m;
+  Array<float> x, w, b, dout, out, dw, db, dx;
+};
+
+// What ref makes of a layer.
+struct Expected {
+  explicit Expected(const Layer& layer)
+      : out(layer.n * layer.m), dw(layer.k * layer.m), db(layer.m), dx(layer.n * layer.k) {
+    const ref::Matrix x(layer.x64.data(), layer.n, layer.k), w(layer.w64.data(), layer.k, layer.m),
+        dout(layer.dout64.data(), layer.n, layer.m);
+    ref::LinearForward(x, w, layer.b64, {out.data(), layer.n, layer.m});
+    ref::LinearGradient(x, dout, {dw.data(), layer.k, layer.m}, db);
+    ref::LinearInputGradient(dout, w, {dx.data(), layer.n, layer.k});
+  }
+  std::vector<double> out, dw, db, dx;
+};
+
+void CheckLayer(Place& place, const Layer& layer, const Expected& expected) {
+  CAPTURE(place.name());
+  CAPTURE(layer.n);
+  CAPTURE(layer.k);
+  CAPTURE(layer.m);
+  Arrays at(place, layer);
+  const MatrixView<float> x = at.x.matrix(at.n, at.k), w = at.w.matrix(at.k, at.m),
+                          dout = at.dout.matrix(at.n, at.m);
+  LinearForward(place.stream(), x, w, at.b.span(), at.out.matrix(at.n, at.m));
+  LinearGradient(place.stream(), x, dout, at.dw.matrix(at.k, at.m), at.db.span());
+  LinearInputGradient(place.stream(), dout, w, at.dx.matrix(at.n, at.k));
+  CHECK(LargestError(at.out.Read(), expected.out, 1) <= SumTolerance(at.k));
+  CHECK(LargestError(at.dw.Read(), expected.dw, 1) <= SumTolerance(at.n));
+  CHECK(LargestError(at.db.Read(), expected.db, 1) <= SumTolerance(at.n));
+  CHECK(LargestError(at.dx.Read(), expected.dx, 1) <= SumTolerance(at.m));
+  CHECK(at.GuardsIntact());
 }
 
-void CheckGradient(const Layer& layer) {
-  Stream stream(Backend::kCpu);
-  Guarded<float> dw(layer.k * layer.m), db(layer.m);
-  std::vector<double> expected_dw(layer.k * layer.m), expected_db(layer.m);
-  LinearGradient(stream, {layer.x.data(), layer.n, layer.k}, {layer.dout.data(), layer.n, layer.m},
-                 dw.matrix(layer.k, layer.m), db.span());
-  ref::LinearGradient({layer.x64.data(), layer.n, layer.k}, {layer.dout64.data(), layer.n, layer.m},
-                      {expected_dw.data(), layer.k, layer.m}, expected_db);
-  CHECK(LargestError(dw.span(), expected_dw, 1) <= SumTolerance(layer.n));
-  CHECK(LargestError(db.span(), expected_db, 1) <= SumTolerance(layer.n));
-  CHECK(dw.GuardsIntact());
-  CHECK(db.GuardsIntact());
+void CheckLayer(int64_t n, int64_t k, int64_t m) {
+  const Layer layer(n, k, m);
+  const Expected expected(layer);
+  for (Place* place : Places()) CheckLayer(*place, layer, expected);
 }
 
-TEST_CASE("linear: forward and gradient agree with ref over odd shapes") {
+TEST_CASE("linear: forward and gradients agree with ref over odd shapes") {
   for (const int64_t n : kOddSizes) {
     for (const int64_t k : kOddSizes) {
-      for (const int64_t m : {1, 2, 10, 33}) {
-        CAPTURE(n);
-        CAPTURE(k);
-        CAPTURE(m);
-        const Layer layer(n, k, m);
-        CheckForward(layer);
-        CheckGradient(layer);
-      }
+      for (const int64_t m : {1, 2, 10, 33}) CheckLayer(n, k, m);
     }
   }
 }
 
 TEST_CASE("linear: layers of few outputs agree with ref") {
   for (int64_t m = 1; m <= 18; ++m) {
-    for (const int64_t k : {64, 65, 79, 784}) {
-      CAPTURE(m);
-      CAPTURE(k);
-      const Layer layer(m % 2 == 0 ? 100 : 31, k, m);
-      CheckForward(layer);
-      CheckGradient(layer);
-    }
+    for (const int64_t k : {64, 65, 79, 784}) CheckLayer(m % 2 == 0 ? 100 : 31, k, m);
   }
+}
+
+TEST_CASE("linear: biases of many rows, and of many outputs, agree with ref") {
+  for (const int64_t m : {1, 10, 32, 33}) CheckLayer(20001, 3, m);
+  CheckLayer(700, 2, 500);
+  CheckLayer(3, 2, 5003);
 }
 
 // A layer whose inputs are rows of a table of bytes, out of order and one of them twice.
@@ -99,64 +125,89 @@ struct ByteLayer : Layer {
   std::vector<int64_t> rows;
 };
 
+void CheckByteLayer(Place& place, const ByteLayer& layer, const Expected& expected, int64_t shift) {
+  CAPTURE(place.name());
+  CAPTURE(layer.n);
+  CAPTURE(layer.k);
+  CAPTURE(layer.m);
+  Arrays at(place, layer);
+  Array<uint8_t> table(place, layer.table, shift);
+  Array<int64_t> rows(place, layer.rows);
+  const ByteRows x = {table.matrix(at.n + 3, at.k), rows.span()};
+  LinearForward(place.stream(), x, at.w.matrix(at.k, at.m), at.b.span(), at.out.matrix(at.n, at.m));
+  LinearGradient(place.stream(), x, at.dout.matrix(at.n, at.m), at.dw.matrix(at.k, at.m), at.db.span());
+  CHECK(LargestError(at.out.Read(), expected.out, 1) <= SumTolerance(at.k));
+  CHECK(LargestError(at.dw.Read(), expected.dw, 1) <= SumTolerance(at.n));
+  CHECK(LargestError(at.db.Read(), expected.db, 1) <= SumTolerance(at.n));
+  CHECK(at.GuardsIntact());
+}
+
+void CheckByteLayer(int64_t n, int64_t k, int64_t m, int64_t shift) {
+  const ByteLayer layer(n, k, m);
+  const Expected expected(layer);
+  for (Place* place : Places()) CheckByteLayer(*place, layer, expected, shift);
+}
+
 TEST_CASE("linear: layers on rows of bytes agree with ref") {
-  Stream stream(Backend::kCpu);
   for (const int64_t n : kOddSizes) {
-    for (const int64_t k : {1, 7, 8, 31, 64, 784}) {
-      for (const int64_t m : {1, 2, 5, 6, 10, 16}) {
-        CAPTURE(n);
-        CAPTURE(k);
-        CAPTURE(m);
-        const ByteLayer layer(n, k, m);
-        Guarded<float> out(n * m), dw(k * m), db(m);
-        std::vector<double> expected(n * m), expected_dw(k * m), expected_db(m);
-        LinearForward(stream, layer.bytes(), {layer.w.data(), k, m}, layer.b, out.matrix(n, m));
-        ref::LinearForward({layer.x64.data(), n, k}, {layer.w64.data(), k, m}, layer.b64,
-                           {expected.data(), n, m});
-        LinearGradient(stream, layer.bytes(), {layer.dout.data(), n, m}, dw.matrix(k, m), db.span());
-        ref::LinearGradient({layer.x64.data(), n, k}, {layer.dout64.data(), n, m}, {expected_dw.data(), k, m},
-                            expected_db);
-        CHECK(LargestError(out.span(), expected, 1) <= SumTolerance(k));
-        CHECK(LargestError(dw.span(), expected_dw, 1) <= SumTolerance(n));
-        CHECK(LargestError(db.span(), expected_db, 1) <= SumTolerance(n));
-        CHECK(out.GuardsIntact());
-        CHECK(dw.GuardsIntact());
-        CHECK(db.GuardsIntact());
-      }
+    for (const int64_t k : {1, 7, 8, 31, 64}) {
+      for (const int64_t m : {1, 2, 5, 6, 10, 16}) CheckByteLayer(n, k, m, n % 2);
     }
+  }
+  for (const int64_t m : {1, 2, 5, 6, 10, 16}) CheckByteLayer(33, 785, m, 1);
+  CheckByteLayer(100, 784, 10, 0);
+}
+
+TEST_CASE("linear: layers on many rows of bytes, and on long ones, agree with ref") {
+  for (const int64_t m : {1, 3, 10, 12}) CheckByteLayer(2500, 36, m, 0);
+  CheckByteLayer(300, 100, 10, 1);
+  CheckByteLayer(7, 3003, 4, 0);
+  CheckByteLayer(5, 4096, 10, 0);
+}
+
+TEST_CASE("linear: the gradient of no rows is zero, and outputs of no inputs are the biases") {
+  for (Place* place : Places()) {
+    Array<float> dw(*place, 4 * 3), db(*place, 3), b(*place, {1, 2, 3}), out(*place, 2 * 3);
+    LinearGradient(place->stream(), {nullptr, 0, 4}, {nullptr, 0, 3}, dw.matrix(4, 3), db.span());
+    CHECK(dw.Read() == std::vector<float>(12));
+    CHECK(db.Read() == std::vector<float>(3));
+    LinearForward(place->stream(), {nullptr, 2, 0}, {nullptr, 0, 3}, b.span(), out.matrix(2, 3));
+    CHECK(out.Read() == std::vector<float>{1, 2, 3, 1, 2, 3});
   }
 }
 
-TEST_CASE("linear: the gradient of inputs agrees with ref over odd shapes") {
-  Stream stream(Backend::kCpu);
-  for (const int64_t n : kOddSizes) {
-    for (const int64_t k : kOddSizes) {
-      for (const int64_t m : {1, 2, 10, 33}) {
-        const Layer layer(n, k, m);
-        Guarded<float> dx(n * k);
-        std::vector<double> expected(n * k);
-        LinearInputGradient(stream, {layer.dout.data(), n, m}, {layer.w.data(), k, m}, dx.matrix(n, k));
-        ref::LinearInputGradient({layer.dout64.data(), n, m}, {layer.w64.data(), k, m},
-                                 {expected.data(), n, k});
-        CHECK(LargestError(dx.span(), expected, 1) <= SumTolerance(m));
-        CHECK(dx.GuardsIntact());
+TEST_CASE("linear: with an activation the outputs have the bits of Activate") {
+  const ByteLayer layer(33, 80, 12);
+  for (Place* place : Places()) {
+    Arrays at(*place, layer);
+    Array<uint8_t> table(*place, layer.table);
+    Array<int64_t> rows(*place, layer.rows);
+    for (const Activation kind : {Activation::kSigmoid, Activation::kTanh, Activation::kRelu}) {
+      for (const int64_t m : {12, 9}) {
+        for (const bool bytes : {false, true}) {
+          const auto outputs = [&](std::optional<Activation> activation, bool apart) {
+            const MatrixView<float> w = at.w.matrix(80, m), out = at.out.matrix(33, m);
+            if (bytes) {
+              const ByteRows x = {table.matrix(36, 80), rows.span()};
+              LinearForward(place->stream(), x, w, {at.b.data(), m}, out, activation);
+            } else {
+              LinearForward(place->stream(), at.x.matrix(33, 80), w, {at.b.data(), m}, out, activation);
+            }
+            if (apart) Activate(place->stream(), kind, {out.data, out.size()});
+            return at.out.Read();
+          };
+          CHECK(outputs(kind, false) == outputs({}, true));
+        }
       }
     }
   }
-}
-
-TEST_CASE("linear: the gradient of no rows is zero") {
-  Stream stream(Backend::kCpu);
-  Guarded<float> dw(4 * 3), db(3);
-  LinearGradient(stream, {nullptr, 0, 4}, {nullptr, 0, 3}, dw.matrix(4, 3), db.span());
-  for (const float value : dw.span()) CHECK(value == 0);
-  for (const float value : db.span()) CHECK(value == 0);
 }
 
 // L = sum of dout * (x w + b) is linear in w and b, so that a finite difference of any width is exact but
 // for rounding.
 template <typename T, typename Loss>
-void CheckDifferences(std::vector<T>* parameters, Span<const T> gradient, Loss loss, double tolerance) {
+void CheckDifferences(std::vector<T>* parameters, const std::vector<T>& gradient, Loss loss,
+                      double tolerance) {
   for (size_t i = 0; i < parameters->size(); ++i) {
     const T kept = (*parameters)[i];
     (*parameters)[i] = kept + 1;
@@ -182,29 +233,33 @@ TEST_CASE("linear: ref's gradient is that of finite differences") {
   CheckDifferences<double>(&layer.b64, db, loss, 1e-13);
 }
 
-TEST_CASE("linear: cpu's gradient is that of finite differences, with loops and with OpenBLAS") {
-  for (const int64_t n : {2, 33}) {
-    Layer layer(n, 31, 3);
-    Stream stream(Backend::kCpu);
-    std::vector<float> out(n * 3), dw(31 * 3), db(3);
-    const auto loss = [&] {
-      LinearForward(stream, {layer.x.data(), n, 31}, {layer.w.data(), 31, 3}, layer.b, {out.data(), n, 3});
-      double sum = 0;
-      for (size_t i = 0; i < out.size(); ++i) sum += static_cast<double>(layer.dout[i]) * out[i];
-      return sum;
-    };
-    LinearGradient(stream, {layer.x.data(), n, 31}, {layer.dout.data(), n, 3}, {dw.data(), 31, 3}, db);
-    // 33 outputs of magnitude 10 to 30, each rounded to 2^-20 or so.
-    CheckDifferences<float>(&layer.w, dw, loss, 1e-5);
-    CheckDifferences<float>(&layer.b, db, loss, 1e-5);
+void CheckDifferencesAt(Place& place, int64_t n) {
+  Layer layer(n, 31, 3);
+  Arrays at(place, layer);
+  const auto loss = [&] {
+    Array<float> w(place, layer.w), b(place, layer.b);
+    LinearForward(place.stream(), at.x.matrix(n, 31), w.matrix(31, 3), b.span(), at.out.matrix(n, 3));
+    const std::vector<float> out = at.out.Read();
+    double sum = 0;
+    for (size_t i = 0; i < out.size(); ++i) sum += static_cast<double>(layer.dout[i]) * out[i];
+    return sum;
+  };
+  LinearGradient(place.stream(), at.x.matrix(n, 31), at.dout.matrix(n, 3), at.dw.matrix(31, 3), at.db.span());
+  // 33 outputs of magnitude 10 to 30, each rounded to 2^-20 or so.
+  CheckDifferences<float>(&layer.w, at.dw.Read(), loss, 1e-5);
+  CheckDifferences<float>(&layer.b, at.db.Read(), loss, 1e-5);
+}
+
+TEST_CASE("linear: the gradient is that of finite differences, with loops and with OpenBLAS") {
+  for (Place* place : Places()) {
+    for (const int64_t n : {2, 33}) CheckDifferencesAt(*place, n);
   }
 }
 
 TEST_CASE("linear: products are right after the number of threads went down and up") {
   for (const int threads : {1, 2, 1}) {
     SetThreads(threads);
-    const Layer layer(100, 784, 10);
-    CheckForward(layer);
+    CheckLayer(100, 784, 10);
   }
 }
 

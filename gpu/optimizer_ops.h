@@ -17,7 +17,8 @@ namespace dtrain::gpu {
 // What is not a number stays so.
 struct Update {
   Span<const float> weights;            // [n], read
-  const std::byte* gradient = nullptr;  // [n] f32, read, at any address: it may lie in a network frame
+  const std::byte* gradient = nullptr;  // [n] f32, read, at any address (a float's on a device): it may lie
+                                        // in a network frame
   Span<float> updated;                  // [n], OVERWRITTEN; is weights itself or overlaps nothing
   float scale = 1;
   float clip_value = std::numeric_limits<float>::infinity();

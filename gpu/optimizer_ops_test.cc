@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gpu/ref/optimizer_ref.h"
+#include "gpu/test_place.h"
 #include "gpu/test_util.h"
 
 namespace dtrain::gpu {
@@ -88,7 +89,7 @@ enum class Where { kInPlace, kFresh };
 // One update of elements [begin, end); `frame` holds the whole gradient from byte `shift` on.
 void StepRange(const Kind& kind, Update update, const std::byte* gradient, int64_t begin, int64_t end,
                Where where, State* state) {
-  Stream stream(Backend::kCpu);
+  Stream stream;
   std::vector<float> fresh(static_cast<size_t>(end - begin));
   float* const weights = state->weights.data() + begin;
   update.weights = {weights, end - begin};
@@ -101,7 +102,7 @@ void StepRange(const Kind& kind, Update update, const std::byte* gradient, int64
 }
 
 TEST_CASE("optimizer steps: agree with ref over odd sizes and leave the neighbours alone") {
-  Stream stream(Backend::kCpu);
+  Stream stream;
   for (const Kind& kind : Kinds()) {
     for (const Update& shaping : {Plain(), Shaped()}) {
       for (const int64_t n : kSizes) {
@@ -109,14 +110,14 @@ TEST_CASE("optimizer steps: agree with ref over odd sizes and leave the neighbou
         CAPTURE(n);
         const std::vector<float> weights = Normals(n, "w"), gradient = Normals(n, "g");
         const std::vector<std::byte> frame = Shifted(gradient, 1);
-        Guarded<float> updated(n), first(n), second(n);
+        Place processor;
+        Array<float> updated(processor, n), first(processor, SlotValues(n, 0)),
+            second(processor, SlotValues(n, 1));
         Span<float> slots[] = {first.span(), second.span()};
         std::vector<double> expected(n), expected_slots[2];
         Span<double> oracle_slots[2];
         for (int s = 0; s < 2; ++s) {
-          const std::vector<float> values = SlotValues(n, s);
-          std::copy(values.begin(), values.end(), slots[s].begin());
-          expected_slots[s] = Doubles(values);
+          expected_slots[s] = Doubles(SlotValues(n, s));
           oracle_slots[s] = expected_slots[s];
         }
         Update update = shaping;
@@ -158,6 +159,65 @@ TEST_CASE("optimizer steps: the same bits for any cut, buffer and address of the
         CHECK(parts == whole);
       }
     }
+  }
+}
+
+// Three updates of a range by a place's operations, from the bits that State begins with.
+State StateAt(Place& place, const Kind& kind, const Update& shaping, int64_t n, int64_t shift, Where where) {
+  const State start(n);
+  Array<float> weights(place, start.weights, shift), fresh(place, n, shift),
+      first(place, start.slots[0], shift), second(place, start.slots[1], shift);
+  for (const char* step : {"1", "2", "3"}) {
+    Array<float> gradient(place, Normals(n, step), step[0] == '2' ? shift + 1 : shift);
+    Update update = shaping;
+    update.weights = weights.span();
+    update.gradient = reinterpret_cast<const std::byte*>(gradient.data());
+    update.updated = where == Where::kFresh && step[0] == '3' ? fresh.span() : weights.span();
+    Span<float> slots[] = {first.span(), second.span()};
+    kind.step(place.stream(), update, slots);
+  }
+  CHECK(weights.GuardsIntact());
+  CHECK(fresh.GuardsIntact());
+  CHECK(first.GuardsIntact());
+  CHECK(second.GuardsIntact());
+  State end(0);
+  end.weights = where == Where::kFresh ? fresh.Read() : weights.Read();
+  end.slots[0] = first.Read();
+  end.slots[1] = second.Read();
+  return end;
+}
+
+TEST_CASE("optimizer steps: the same bits everywhere") {
+  Place processor;
+  for (const Kind& kind : Kinds()) {
+    for (const Update& shaping : {Plain(), Shaped()}) {
+      CAPTURE(kind.name);
+      for (const int64_t n : {int64_t{0}, int64_t{1}, int64_t{31}, int64_t{33}, int64_t{1000}, kManyBlocks}) {
+        CAPTURE(n);
+        const State expected = StateAt(processor, kind, shaping, n, 0, Where::kInPlace);
+        for (Place* place : Places()) {
+          CAPTURE(place->name());
+          CHECK(StateAt(*place, kind, shaping, n, n % 4, Where::kInPlace) == expected);
+          if (n < kManyBlocks) CHECK(StateAt(*place, kind, shaping, n, 2, Where::kFresh) == expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("optimizer steps: on a device, too, what is not a number stays so, and infinities are cut") {
+  const std::vector<float> bad = {std::nanf(""), HUGE_VALF, -HUGE_VALF, 3};
+  for (Place* place : Places()) {
+    Array<float> weights(*place, {0, 0, 0, 0}), gradient(*place, bad);
+    Update update;
+    update.weights = weights.span();
+    update.gradient = reinterpret_cast<const std::byte*>(gradient.data());
+    update.updated = weights.span();
+    update.clip_value = 0.5f;
+    SgdStep(place->stream(), update, 1);
+    const std::vector<float> updated = weights.Read();
+    CHECK(std::isnan(updated[0]));
+    CHECK(std::vector<float>(updated.begin() + 1, updated.end()) == std::vector<float>{-0.5f, 0.5f, -0.5f});
   }
 }
 
@@ -218,7 +278,7 @@ TEST_CASE("optimizer steps: a slope that is not a number shows in the weight, al
 }
 
 TEST_CASE("sgd step: two roundings per element, those of the plain loop") {
-  Stream stream(Backend::kCpu);
+  Stream stream;
   const std::vector<float> weights = Normals(1001, "w"), gradient = Normals(1001, "g");
   const std::vector<std::byte> frame = Shifted(gradient, 0);
   std::vector<float> updated(1001);
@@ -234,7 +294,7 @@ TEST_CASE("sgd step: two roundings per element, those of the plain loop") {
 }
 
 TEST_CASE("gradient clipping: values beyond the limit, infinite ones too, become the limit") {
-  Stream stream(Backend::kCpu);
+  Stream stream;
   const std::vector<float> weights(4, 0.0f);
   const std::vector<std::byte> frame = Shifted({3, -HUGE_VALF, 0.25f, -0.5f}, 0);
   std::vector<float> updated(4);
@@ -248,7 +308,7 @@ TEST_CASE("gradient clipping: values beyond the limit, infinite ones too, become
 }
 
 TEST_CASE("l1: a weight of zero is not moved") {
-  Stream stream(Backend::kCpu);
+  Stream stream;
   const std::vector<float> weights = {0, -0.0f, 1, -1};
   const std::vector<std::byte> frame = Shifted({0, 0, 0, 0}, 0);
   std::vector<float> updated(4);
@@ -262,7 +322,7 @@ TEST_CASE("l1: a weight of zero is not moved") {
 }
 
 TEST_CASE("ftrl: without l1, l2 and beta an update is one of adagrad, also from weights that are not zero") {
-  Stream stream(Backend::kCpu);
+  Stream stream;
   State ftrl(33), adagrad(33);
   ftrl.slots[1] = adagrad.slots[0] = std::vector<float>(33, 0.1f);
   ftrl.slots[0] = std::vector<float>(33, 0.0f);
@@ -284,7 +344,7 @@ TEST_CASE("ftrl: without l1, l2 and beta an update is one of adagrad, also from 
 }
 
 TEST_CASE("ftrl: a weight whose slopes stay below l1 is exactly zero") {
-  Stream stream(Backend::kCpu);
+  Stream stream;
   std::vector<float> weights = {0, 0}, z = {0, 0}, n = {0, 0};
   const std::vector<std::byte> gradient = Shifted({0.25f, 0}, 0);
   Update update;

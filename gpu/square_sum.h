@@ -18,7 +18,8 @@ struct SquareSum {
   bool finite = true;  // no value was infinite or not a number
 };
 
-// Adds the squares of `count` f32 at `values` (any address).
+// Adds the squares of `count` f32 at `values` (any address). On this processor only (checked): norms are
+// taken where the ps is.
 void AddSquares(Stream& stream, const std::byte* values, int64_t count, SquareSum* sum);
 
 // Adds the sum of another part.

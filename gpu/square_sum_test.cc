@@ -18,7 +18,7 @@ const std::byte* Bytes(const std::vector<float>& values) {
 }
 
 SquareSum SumOf(const std::vector<float>& values) {
-  Stream stream(Backend::kCpu);
+  Stream stream;
   SquareSum sum;
   AddSquares(stream, Bytes(values), static_cast<int64_t>(values.size()), &sum);
   return sum;
@@ -56,7 +56,7 @@ TEST_CASE("square sum: its root is the norm that ref has") {
 }
 
 TEST_CASE("square sum: the same for every cut, order of the parts and address") {
-  Stream stream(Backend::kCpu);
+  Stream stream;
   const std::vector<float> values = WideValues(97);
   const SquareSum whole = SumOf(values);
   for (int64_t cut = 0; cut <= 97; ++cut) {

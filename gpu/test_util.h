@@ -9,33 +9,13 @@
 #include <vector>
 
 #include "base/random.h"
-#include "gpu/view.h"
 
 namespace dtrain::gpu::test {
 
 // Rows, inputs and outputs of layers and tables: none, one, round a vector's width, round BLAS's limits.
 constexpr int64_t kOddSizes[] = {0, 1, 2, 3, 4, 7, 31, 33, 100};
-
-// `count` elements between guard words. They start as NaN (bytes 0xff), so that an element that an
-// operation forgets or adds to shows.
-template <typename T>
-class Guarded {
- public:
-  explicit Guarded(int64_t count) : memory_(count + 2 * kGuards, Untouched()), count_(count) {}
-  Span<T> span() { return {memory_.data() + kGuards, count_}; }
-  MatrixView<T> matrix(int64_t rows, int64_t cols) { return {memory_.data() + kGuards, rows, cols}; }
-  bool GuardsIntact() const {
-    const auto untouched = [](T value) { return value != value; };
-    return std::all_of(memory_.begin(), memory_.begin() + kGuards, untouched) &&
-           std::all_of(memory_.end() - kGuards, memory_.end(), untouched);
-  }
-
- private:
-  static constexpr int64_t kGuards = 16;
-  static T Untouched() { return std::numeric_limits<T>::quiet_NaN(); }
-  std::vector<T> memory_;
-  int64_t count_;
-};
+// Elements for more than one turn of each block of a device that this processor plays.
+constexpr int64_t kManyBlocks = 300007;
 
 inline std::vector<float> Normals(int64_t count, std::string_view stream, double stddev = 1) {
   const CounterRandom random = CounterRandom(7).Stream(stream);

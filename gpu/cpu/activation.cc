@@ -2,8 +2,7 @@
 // as all others are, so that a value does not depend on where its range starts.
 #include <algorithm>
 
-#include "base/check.h"
-#include "gpu/ops.h"
+#include "gpu/cpu/ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "gpu/cpu/activation.cc"
@@ -13,7 +12,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace dtrain::gpu {
+namespace dtrain::gpu::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -103,23 +102,22 @@ void MultiplyBySlope(Activation kind, const float* outputs, float* gradient, int
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace dtrain::gpu
+}  // namespace dtrain::gpu::cpu
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace dtrain::gpu {
+namespace dtrain::gpu::cpu {
 
 HWY_EXPORT(ActivateAll);
 HWY_EXPORT(MultiplyBySlope);
 
-void Activate(Stream&, Activation kind, Span<float> values) {
+void Activate(Activation kind, Span<float> values) {
   HWY_DYNAMIC_DISPATCH(ActivateAll)(kind, values.data, values.size);
 }
 
-void ActivationGradient(Stream&, Activation kind, Span<const float> outputs, Span<float> gradient) {
-  DT_CHECK(outputs.size == gradient.size, outputs.size, gradient.size);
+void ActivationGradient(Activation kind, Span<const float> outputs, Span<float> gradient) {
   HWY_DYNAMIC_DISPATCH(MultiplyBySlope)(kind, outputs.data, gradient.data, gradient.size);
 }
 
-}  // namespace dtrain::gpu
+}  // namespace dtrain::gpu::cpu
 #endif  // HWY_ONCE

@@ -8,13 +8,13 @@
 
 #include "base/check.h"
 #include "gpu/cpu/narrow.h"
-#include "gpu/ops.h"
+#include "gpu/cpu/ops.h"
 
 // Stops OpenBLAS's threads; they come back when a product asks for more than one. Not in its headers, and
 // absent from its serial variant.
 extern "C" int blas_thread_shutdown_() __attribute__((weak));
 
-namespace dtrain::gpu {
+namespace dtrain::gpu::cpu {
 namespace {
 
 constexpr int64_t kSmallestGemvSize = 100;   // elements of x
@@ -22,6 +22,7 @@ constexpr int64_t kSmallestGemmSize = 1000;  // multiplications
 constexpr int64_t kSmallestGemmRows = 4;
 constexpr int64_t kSmallestNarrowRows = 2;
 constexpr int64_t kSmallestNarrowInputs = 64;
+static_assert(kMostNarrowColumns >= kMostByteOutputs, "rows of bytes have no other way");
 constexpr int64_t kSmallestByteColumnRows = 16;  // with one output, where OpenBLAS multiplies a vector
 
 int BlasSize(int64_t size) {
@@ -38,7 +39,7 @@ bool GemmPays(MatrixView<const float> x, int64_t outputs) {
 }
 
 bool NarrowPays(MatrixView<const float> x, int64_t outputs) {
-  return outputs > 1 && outputs <= cpu::kMostNarrowColumns && x.rows >= kSmallestNarrowRows &&
+  return outputs > 1 && outputs <= kMostNarrowColumns && x.rows >= kSmallestNarrowRows &&
          x.cols >= kSmallestNarrowInputs;
 }
 
@@ -75,21 +76,8 @@ void ColumnSums(MatrixView<const float> matrix, Span<float> sums) {
   }
 }
 
-}  // namespace
-
-void SetThreads(int threads) {
-  DT_CHECK(threads >= 1, threads);
-  openblas_set_num_threads(threads);
-  if (threads == 1 && blas_thread_shutdown_ != nullptr) blas_thread_shutdown_();
-}
-
-void LinearForward(Stream& stream, MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
-                   MatrixView<float> out) {
-  DT_CHECK(x.cols == w.rows && b.size == w.cols && out.rows == x.rows && out.cols == w.cols, x.cols, w.rows,
-           b.size, w.cols, out.rows, x.rows, out.cols);
-  if (NarrowPays(x, w.cols)) {
-    return cpu::NarrowForward(x, w, b, stream.Scratch(cpu::NarrowScratch(w.rows, w.cols)), out);
-  }
+void WideForward(MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
+                 MatrixView<float> out) {
   for (int64_t i = 0; i < out.rows; ++i) std::copy(b.begin(), b.end(), out.row(i));
   const int m = BlasSize(w.cols);
   if (GemvPays(x, w.cols)) {
@@ -103,12 +91,27 @@ void LinearForward(Stream& stream, MatrixView<const float> x, MatrixView<const f
   }
 }
 
-void LinearGradient(Stream&, MatrixView<const float> x, MatrixView<const float> dout, MatrixView<float> dw,
+}  // namespace
+
+void SetThreads(int threads) {
+  openblas_set_num_threads(threads);
+  if (threads == 1 && blas_thread_shutdown_ != nullptr) blas_thread_shutdown_();
+}
+
+void LinearForward(Stream& scratch, MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
+                   MatrixView<float> out, std::optional<Activation> activation) {
+  if (NarrowPays(x, w.cols)) {
+    NarrowForward(x, w, b, scratch.Scratch(NarrowScratch(w.rows, w.cols)), out);
+  } else {
+    WideForward(x, w, b, out);
+  }
+  if (activation) Activate(*activation, {out.data, out.size()});
+}
+
+void LinearGradient(MatrixView<const float> x, MatrixView<const float> dout, MatrixView<float> dw,
                     Span<float> db) {
-  DT_CHECK(x.rows == dout.rows && dw.rows == x.cols && dw.cols == dout.cols && db.size == dout.cols, x.rows,
-           dout.rows, dw.rows, x.cols, dw.cols, dout.cols, db.size);
   ColumnSums(dout, db);
-  if (NarrowPays(x, dout.cols)) return cpu::NarrowGradient(x, dout, dw);
+  if (NarrowPays(x, dout.cols)) return NarrowGradient(x, dout, dw);
   if (GemmPays(x, dout.cols) && dout.cols > 1) {
     const int m = BlasSize(dout.cols);
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, BlasSize(x.cols), m, BlasSize(x.rows), 1, x.data,
@@ -124,34 +127,24 @@ void LinearGradient(Stream&, MatrixView<const float> x, MatrixView<const float> 
   }
 }
 
-bool BytesPay(int64_t rows, int64_t outputs) {
-  return outputs == 1 ? rows >= kSmallestByteColumnRows : outputs <= cpu::kMostNarrowColumns;
+bool BytesPay(int64_t rows, int64_t outputs) { return outputs > 1 || rows >= kSmallestByteColumnRows; }
+
+void LinearForward(Stream& scratch, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
+                   MatrixView<float> out, std::optional<Activation> activation) {
+  NarrowForward(x, w, b, scratch.Scratch(NarrowScratch(w.rows, w.cols)), out);
+  if (activation) Activate(*activation, {out.data, out.size()});
 }
 
-void LinearForward(Stream& stream, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
-                   MatrixView<float> out) {
-  DT_CHECK(x.table.cols == w.rows && b.size == w.cols && out.rows == x.rows.size && out.cols == w.cols,
-           x.table.cols, w.rows, b.size, w.cols, out.rows, x.rows.size, out.cols);
-  cpu::NarrowForward(x, w, b, stream.Scratch(cpu::NarrowScratch(w.rows, w.cols)), out);
-}
-
-void LinearGradient(Stream&, const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw,
-                    Span<float> db) {
-  DT_CHECK(
-      x.rows.size == dout.rows && dw.rows == x.table.cols && dw.cols == dout.cols && db.size == dout.cols,
-      x.rows.size, dout.rows, dw.rows, x.table.cols, dw.cols, dout.cols, db.size);
+void LinearGradient(const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw, Span<float> db) {
   ColumnSums(dout, db);
-  cpu::NarrowGradient(x, dout, dw);
+  NarrowGradient(x, dout, dw);
 }
 
-void LinearInputGradient(Stream&, MatrixView<const float> dout, MatrixView<const float> w,
-                         MatrixView<float> dx) {
-  DT_CHECK(dx.rows == dout.rows && dx.cols == w.rows && dout.cols == w.cols, dx.rows, dout.rows, dx.cols,
-           w.rows, dout.cols, w.cols);
+void LinearInputGradient(MatrixView<const float> dout, MatrixView<const float> w, MatrixView<float> dx) {
   if (dx.size() == 0) return;
   const int k = BlasSize(w.rows), m = BlasSize(w.cols);
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, BlasSize(dout.rows), k, m, 1, dout.data, m, w.data, m,
               0, dx.data, k);
 }
 
-}  // namespace dtrain::gpu
+}  // namespace dtrain::gpu::cpu

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/check.h"
-#include "gpu/ops.h"
+#include "gpu/cpu/ops.h"
 
-namespace dtrain::gpu {
+namespace dtrain::gpu::cpu {
 namespace {
 
 // Writes the gradient of one row, not yet divided by the number of rows, and returns the row's loss.
@@ -29,8 +28,7 @@ float MeanOf(double sum, int64_t rows) {
 
 }  // namespace
 
-float MeanSquaredError(Stream&, Span<const float> y, Span<const float> t, Span<float> dy) {
-  DT_CHECK(y.size == t.size && y.size == dy.size, y.size, t.size, dy.size);
+void MeanSquaredError(Span<const float> y, Span<const float> t, Span<float> dy, float* loss) {
   const float scale = 2.0f / static_cast<float>(y.size);
   double sum = 0;
   for (int64_t i = 0; i < y.size; ++i) {
@@ -38,54 +36,49 @@ float MeanSquaredError(Stream&, Span<const float> y, Span<const float> t, Span<f
     sum += static_cast<double>(difference) * difference;
     dy[i] = scale * difference;
   }
-  return MeanOf(sum, y.size);
+  *loss = MeanOf(sum, y.size);
 }
 
-float SigmoidXent(Stream&, Span<const float> logits, Span<const int32_t> labels, Span<float> dlogits) {
-  DT_CHECK(logits.size == labels.size && logits.size == dlogits.size, logits.size, labels.size, dlogits.size);
+void SigmoidXent(Span<const float> logits, Span<const int32_t> labels, Span<float> dlogits, float* loss) {
   const float scale = 1.0f / static_cast<float>(logits.size);
-  double loss = 0;
+  double sum = 0;
   for (int64_t i = 0; i < logits.size; ++i) {
     const float z = logits[i];
     const float small = std::exp(-std::abs(z));
     // Towards the label the loss is log1p(small) alone; away from it |z| is added. No large terms cancel.
     const bool wrong_side = (z > 0) != (labels[i] == 1);
-    loss += std::log1p(small) + (wrong_side ? std::abs(z) : 0.0f);
+    sum += std::log1p(small) + (wrong_side ? std::abs(z) : 0.0f);
     // sigmoid(z) - label has the magnitude of the probability of the other class.
     const float towards = small / (1 + small);
     const float miss = wrong_side ? 1 / (1 + small) : towards;
     dlogits[i] = scale * (labels[i] == 1 ? -miss : miss);
   }
-  return MeanOf(loss, logits.size);
+  *loss = MeanOf(sum, logits.size);
 }
 
-float SoftmaxXent(Stream&, MatrixView<const float> logits, Span<const int32_t> labels,
-                  MatrixView<float> dlogits) {
-  DT_CHECK(logits.rows == labels.size && logits.rows == dlogits.rows && logits.cols == dlogits.cols,
-           logits.rows, labels.size, dlogits.rows, logits.cols, dlogits.cols);
+void SoftmaxXent(MatrixView<const float> logits, Span<const int32_t> labels, MatrixView<float> dlogits,
+                 float* loss) {
   const float scale = 1.0f / static_cast<float>(logits.rows);
-  double loss = 0;
+  double sum = 0;
   for (int64_t i = 0; i < logits.rows; ++i) {
-    loss += SoftmaxXentRow(logits.row(i), logits.cols, labels[i], scale, dlogits.row(i));
+    sum += SoftmaxXentRow(logits.row(i), logits.cols, labels[i], scale, dlogits.row(i));
   }
-  return MeanOf(loss, logits.rows);
+  *loss = MeanOf(sum, logits.rows);
 }
 
-int64_t CountArgmaxCorrect(Stream&, MatrixView<const float> scores, Span<const int32_t> labels) {
-  DT_CHECK(scores.rows == labels.size, scores.rows, labels.size);
-  int64_t correct = 0;
+void CountArgmaxCorrect(MatrixView<const float> scores, Span<const int32_t> labels, int64_t* correct) {
+  int64_t count = 0;
   for (int64_t i = 0; i < scores.rows; ++i) {
     const float* row = scores.row(i);
-    correct += std::max_element(row, row + scores.cols) - row == labels[i];
+    count += std::max_element(row, row + scores.cols) - row == labels[i];
   }
-  return correct;
+  *correct = count;
 }
 
-int64_t CountSignCorrect(Stream&, Span<const float> logits, Span<const int32_t> labels) {
-  DT_CHECK(logits.size == labels.size, logits.size, labels.size);
-  int64_t correct = 0;
-  for (int64_t i = 0; i < logits.size; ++i) correct += (logits[i] > 0) == (labels[i] == 1);
-  return correct;
+void CountSignCorrect(Span<const float> logits, Span<const int32_t> labels, int64_t* correct) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < logits.size; ++i) count += (logits[i] > 0) == (labels[i] == 1);
+  *correct = count;
 }
 
-}  // namespace dtrain::gpu
+}  // namespace dtrain::gpu::cpu

@@ -1,11 +1,9 @@
 // Updates of weights, in vectors of the processor's width, chosen at run time. No fused multiply-add, and
 // square roots and quotients are those of IEEE 754: the bits depend neither on the vectors nor on the tail.
-#include "gpu/optimizer_ops.h"
-
 #include <algorithm>
 #include <cstring>
 
-#include "base/check.h"
+#include "gpu/cpu/ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "gpu/cpu/optimizer_steps.cc"
@@ -14,7 +12,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace dtrain::gpu {
+namespace dtrain::gpu::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -219,11 +217,11 @@ void FtrlOf(const Update& update, const FtrlRule& rule, float* const* slots) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace dtrain::gpu
+}  // namespace dtrain::gpu::cpu
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace dtrain::gpu {
+namespace dtrain::gpu::cpu {
 
 HWY_EXPORT(SgdOf);
 HWY_EXPORT(MomentumOf);
@@ -232,54 +230,34 @@ HWY_EXPORT(RmspropOf);
 HWY_EXPORT(AdamOf);
 HWY_EXPORT(FtrlOf);
 
-namespace {
-
-void CheckSizes(const Update& update) {
-  DT_CHECK(update.weights.size == update.updated.size, update.weights.size, update.updated.size);
-}
-void CheckSizes(const Update& update, Span<float> slot) {
-  CheckSizes(update);
-  DT_CHECK(update.weights.size == slot.size, update.weights.size, slot.size);
-}
-
-}  // namespace
-
-void SgdStep(Stream&, const Update& update, float learning_rate) {
-  CheckSizes(update);
+void SgdStep(const Update& update, float learning_rate) {
   HWY_DYNAMIC_DISPATCH(SgdOf)(update, learning_rate);
 }
 
-void MomentumStep(Stream&, const Update& update, const MomentumRule& rule, Span<float> velocity) {
-  CheckSizes(update, velocity);
+void MomentumStep(const Update& update, const MomentumRule& rule, Span<float> velocity) {
   float* const slots[] = {velocity.data};
   HWY_DYNAMIC_DISPATCH(MomentumOf)(update, rule, slots);
 }
 
-void AdagradStep(Stream&, const Update& update, const AdagradRule& rule, Span<float> accumulator) {
-  CheckSizes(update, accumulator);
+void AdagradStep(const Update& update, const AdagradRule& rule, Span<float> accumulator) {
   float* const slots[] = {accumulator.data};
   HWY_DYNAMIC_DISPATCH(AdagradOf)(update, rule, slots);
 }
 
-void RmspropStep(Stream&, const Update& update, const RmspropRule& rule, Span<float> mean_square) {
-  CheckSizes(update, mean_square);
+void RmspropStep(const Update& update, const RmspropRule& rule, Span<float> mean_square) {
   float* const slots[] = {mean_square.data};
   HWY_DYNAMIC_DISPATCH(RmspropOf)(update, rule, slots);
 }
 
-void AdamStep(Stream&, const Update& update, const AdamRule& rule, Span<float> m, Span<float> v) {
-  CheckSizes(update, m);
-  CheckSizes(update, v);
+void AdamStep(const Update& update, const AdamRule& rule, Span<float> m, Span<float> v) {
   float* const slots[] = {m.data, v.data};
   HWY_DYNAMIC_DISPATCH(AdamOf)(update, rule, slots);
 }
 
-void FtrlStep(Stream&, const Update& update, const FtrlRule& rule, Span<float> z, Span<float> n) {
-  CheckSizes(update, z);
-  CheckSizes(update, n);
+void FtrlStep(const Update& update, const FtrlRule& rule, Span<float> z, Span<float> n) {
   float* const slots[] = {z.data, n.data};
   HWY_DYNAMIC_DISPATCH(FtrlOf)(update, rule, slots);
 }
 
-}  // namespace dtrain::gpu
+}  // namespace dtrain::gpu::cpu
 #endif  // HWY_ONCE

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/check.h"
+
 namespace dtrain::gpu {
 namespace {
 
@@ -58,7 +60,8 @@ void AddCounts(const Counts& counts, SquareSum* sum) {
 
 }  // namespace
 
-void AddSquares(Stream&, const std::byte* values, int64_t count, SquareSum* sum) {
+void AddSquares(Stream& stream, const std::byte* values, int64_t count, SquareSum* sum) {
+  DT_CHECK(stream.backend() == Backend::kCpu);
   constexpr int64_t kSize = sizeof(float);
   for (int64_t begin = 0; begin < count; begin += kLanes * kMostAdded) {
     const int64_t end = std::min(count, begin + kLanes * kMostAdded);

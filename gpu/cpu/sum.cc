@@ -2,10 +2,9 @@
 // the same bits wherever a range starts or is cut.
 #include <algorithm>
 
-#include "base/check.h"
-#include "gpu/ops.h"
+#include "gpu/cpu/ops.h"
 
-namespace dtrain::gpu {
+namespace dtrain::gpu::cpu {
 namespace {
 
 // float at any address, as it lies in a frame.
@@ -30,8 +29,7 @@ void AddScaled(const float* __restrict in, float weight, int64_t size, float* __
 
 }  // namespace
 
-void Sum(Stream&, Span<const std::byte* const> inputs, Span<float> sum) {
-  DT_CHECK(inputs.size >= 1, inputs.size);
+void Sum(Span<const std::byte* const> inputs, Span<float> sum) {
   float* __restrict out = sum.data;
   const int64_t size = sum.size;
   const UnalignedFloat* __restrict first = Floats(inputs[0]);
@@ -42,8 +40,7 @@ void Sum(Stream&, Span<const std::byte* const> inputs, Span<float> sum) {
   }
 }
 
-void WeightedSum(Stream&, Span<const float* const> inputs, Span<const float> weights, Span<float> sum) {
-  DT_CHECK(inputs.size >= 1 && inputs.size == weights.size, inputs.size, weights.size);
+void WeightedSum(Span<const float* const> inputs, Span<const float> weights, Span<float> sum) {
   for (int64_t begin = 0; begin < sum.size; begin += kPiece) {
     const int64_t size = std::min(kPiece, sum.size - begin);
     float* const out = sum.data + begin;
@@ -52,4 +49,4 @@ void WeightedSum(Stream&, Span<const float* const> inputs, Span<const float> wei
   }
 }
 
-}  // namespace dtrain::gpu
+}  // namespace dtrain::gpu::cpu

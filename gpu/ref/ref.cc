@@ -145,4 +145,38 @@ void GatherBytes(MatrixView<const uint8_t> table, Span<const int64_t> rows, Matr
   }
 }
 
+void GatherFloats(Matrix table, Span<const int64_t> rows, MatrixView<double> out) {
+  for (int64_t i = 0; i < rows.size; ++i) {
+    for (int64_t j = 0; j < table.cols; ++j) out.row(i)[j] = table.row(rows[i])[j];
+  }
+}
+
+double FromHalf(Half format, uint16_t half) {
+  const int mantissa_bits = format == Half::kFloat16 ? 10 : 7, bias = format == Half::kFloat16 ? 15 : 127;
+  const int mantissa = half & ((1 << mantissa_bits) - 1), exponent = (half & 0x7fff) >> mantissa_bits;
+  const double sign = half & 0x8000 ? -1 : 1;
+  if (exponent == 2 * bias + 1) return mantissa == 0 ? sign * HUGE_VAL : std::nan("");
+  const int whole = exponent == 0 ? mantissa : mantissa + (1 << mantissa_bits);
+  return sign * std::ldexp(whole, std::max(exponent, 1) - bias - mantissa_bits);
+}
+
+// The last one that is not above |value|, or the one after it: the nearer, and of equally near ones the even.
+uint16_t ToHalf(Half format, double value) {
+  const uint16_t sign = std::signbit(value) ? 0x8000 : 0,
+                 infinite = format == Half::kFloat16 ? 0x7c00 : 0x7f80;
+  if (std::isnan(value)) return static_cast<uint16_t>(sign | infinite | 1);
+  const double size = std::abs(value);
+  uint16_t below = 0;
+  for (int bit = 0x4000; bit > 0; bit /= 2) {
+    if (below + bit <= infinite && FromHalf(format, static_cast<uint16_t>(below + bit)) <= size) below += bit;
+  }
+  if (below == infinite) return sign | infinite;
+  // One past the largest finite one, where infinity lies.
+  const double ulp = FromHalf(format, below + 1 == infinite ? below : below + 1) -
+                     FromHalf(format, below + 1 == infinite ? below - 1 : below);
+  const double rest = (size - FromHalf(format, below)) / ulp;
+  const bool up = rest > 0.5 || (rest == 0.5 && below % 2 == 1);
+  return static_cast<uint16_t>(sign | (below + (up ? 1 : 0)));
+}
+
 }  // namespace dtrain::gpu::ref

@@ -28,6 +28,9 @@ void WeightedSum(Span<const Vector> inputs, Vector weights, Span<double> sum);
 void Scale(double factor, Span<double> values);
 double Norm(Vector values);  // L2
 bool AnyNonFinite(Vector values);
+void GatherFloats(Matrix table, Span<const int64_t> rows, MatrixView<double> out);
+uint16_t ToHalf(Half format, double value);
+double FromHalf(Half format, uint16_t half);
 void GatherBytes(MatrixView<const uint8_t> table, Span<const int64_t> rows, MatrixView<double> out);
 
 }  // namespace dtrain::gpu::ref

@@ -1,0 +1,97 @@
+// CudartRuntime: the Runtime of NVIDIA's devices, by the CUDA runtime library and cuBLAS.
+// A handle is the address of an object of ours that knows its device. Each call makes that device the current
+// one of its thread first.
+// Owner: the task. Thread: any.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gpu/cuda/cudart/cublas.h"
+#include "gpu/cuda/runtime.h"
+
+namespace dtrain::gpu::cuda {
+
+class CudartRuntime final : public Runtime {
+ public:
+  ~CudartRuntime() override;
+
+  std::vector<DeviceInfo> Devices(std::string* why) override;
+  std::string WhyNoBlas() override;
+  std::string Versions() override;
+  int64_t FreeBytes(int device) override;
+  StreamHandle NewStream(int device) override;
+  void Delete(StreamHandle stream) override;
+  void Wait(StreamHandle stream) override;
+  EventHandle NewEvent(int device) override;
+  void Delete(EventHandle event) override;
+  void Record(EventHandle event, StreamHandle stream) override;
+  void WaitFor(StreamHandle stream, EventHandle event) override;
+  void Wait(EventHandle event) override;
+  bool Done(EventHandle event) override;
+  double Milliseconds(EventHandle begin, EventHandle end) override;
+  void Relax() override;
+  void* Allocate(StreamHandle stream, size_t bytes) override;
+  void Free(StreamHandle stream, void* memory) override;
+  void* AllocatePinned(size_t bytes) override;
+  void FreePinned(void* memory) override;
+  bool Pin(void* memory, size_t bytes) override;
+  void Unpin(void* memory) override;
+  void Copy(StreamHandle stream, void* to, const void* from, size_t bytes) override;
+  void Fill(StreamHandle stream, void* memory, int byte, size_t bytes) override;
+  void Launch(StreamHandle stream, const Grid& grid, Kernel kernel, const void* arguments) override;
+  BlasHandle NewBlas(StreamHandle stream, bool tf32) override;
+  void Delete(BlasHandle blas) override;
+  void Multiply(BlasHandle blas, const Product& product) override;
+  void BeginCapture(StreamHandle stream) override;
+  GraphHandle EndCapture(StreamHandle stream) override;
+  void AbortCapture(StreamHandle stream) override;
+  void Launch(StreamHandle stream, GraphHandle graph) override;
+  void Delete(GraphHandle graph) override;
+
+ private:
+  struct Stream {
+    int device;
+    cudaStream_t stream;
+    cudaMemPool_t pool;
+    std::unique_lock<std::recursive_mutex> capture{};  // while one is under way
+  };
+  struct Event {
+    int device;
+    cudaEvent_t event;
+  };
+  struct Graph {
+    int device;
+    cudaGraphExec_t graph;
+  };
+  struct Blas {
+    int device;
+    cudaStream_t stream;
+    cublasHandle_t handle;
+    void* workspace;
+  };
+
+  // The object of a handle, its device current.
+  static Stream& Use(StreamHandle handle);
+  static Event& Use(EventHandle handle);
+  static Graph& Use(GraphHandle handle);
+  static Blas& Use(BlasHandle handle);
+
+  // The pool of the device's memory, made when it is first asked for.
+  cudaMemPool_t PoolOf(int device);
+  // A device that has a context, or the first: this machine's memory is pinned in one, for all.
+  int AnyDevice();
+
+  // Held by a capture from its beginning to its end, and by calls that wait for the whole device inside the
+  // library: those would spoil a capture of another thread.
+  std::recursive_mutex capture_;
+  std::mutex mutex_;
+  std::vector<cudaMemPool_t> pools_;  // by device; null: not made
+  Cublas cublas_;
+};
+
+}  // namespace dtrain::gpu::cuda

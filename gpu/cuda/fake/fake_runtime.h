@@ -1,0 +1,178 @@
+// FakeRuntime: a Runtime for tests in which this processor plays the devices, as strictly as it can:
+//   - What is queued is done only when somebody waits for it or asks (Done() and Relax(): one piece each), or
+//   at
+//     the end. Between streams only events make an order. So what was not waited for is poison, or old.
+//   - Device memory can be touched only by what is queued (as long as little is used: arena.h). It is 0xff
+//   when it is allocated and once it is freed.
+//   - A mistake of ours (a copy that leaves its block, a block freed twice, a write behind a block, a grid
+//   that
+//     is too large, a handle that is gone, anything never given back) ends the process by a DT_CHECK.
+//   - What CUDA answers with an error while a graph is captured throws DeviceError, and the capture is
+//   spoilt.
+// Owner: a test. Thread: any.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gpu/cuda/fake/arena.h"
+#include "gpu/cuda/fake/grid.h"
+#include "gpu/cuda/fake/work_queues.h"
+#include "gpu/cuda/runtime.h"
+
+namespace dtrain::gpu::cuda {
+
+struct FakeOptions {
+  // Of the machine; CUDA_VISIBLE_DEVICES leaves some of them or none, as NVIDIA's runtime does, but for
+  // UUIDs.
+  std::vector<std::string> names = {"Fake GPU A", "Fake GPU B"};
+  int64_t bytes = int64_t{1} << 30;  // of each
+  std::string why_no_blas;           // what WhyNoBlas() answers
+  // How long Relax() may be called while nothing is queued and nothing new comes: it ends the process then.
+  std::chrono::milliseconds idle = std::chrono::seconds(60);
+  std::function<void(int device)> on_context;  // called when a device gets one, under the lock
+};
+
+// Calls that can be made to fail.
+enum class FakeCall {
+  kNewStream,
+  kWait,            // for a stream or an event
+  kAllocate,        // answers null
+  kAllocatePinned,  // answers null
+  kPin,             // answers false
+  kCopy,
+  kFill,
+  kLaunch,  // of a kernel
+  kNewBlas,
+  kMultiply,
+  kEndCapture,
+  kLaunchGraph,
+  kCount,
+};
+
+struct FakeCounts {
+  std::vector<int> contexts;  // made, by device
+  int64_t allocations = 0;    // of device memory
+  int64_t launches = 0;       // calls, those that were captured too
+  int64_t graph_launches = 0;
+  int64_t kernels = 0;          // that ran, those of graphs too
+  int64_t products = 0;         // likewise
+  int64_t bytes_to_device = 0;  // copied, likewise
+  int64_t bytes_from_device = 0;
+  int64_t bytes_between_devices = 0;  // or within one
+};
+
+class FakeRuntime final : public Runtime {
+ public:
+  explicit FakeRuntime(FakeOptions options = {});
+  ~FakeRuntime() override;
+
+  // The next call of this kind, after `after` that do not, fails.
+  void FailNext(FakeCall call, int after = 0);
+  FakeCounts counts() const;
+  size_t queued() const;  // pieces of work that nobody has asked for
+  // "1 stream, 2 events" that nobody gave back; empty: none. The end checks it.
+  std::string Leaks() const;
+
+  std::vector<DeviceInfo> Devices(std::string* why) override;
+  std::string WhyNoBlas() override;
+  std::string Versions() override;
+  int64_t FreeBytes(int device) override;
+  StreamHandle NewStream(int device) override;
+  void Delete(StreamHandle stream) override;
+  void Wait(StreamHandle stream) override;
+  EventHandle NewEvent(int device) override;
+  void Delete(EventHandle event) override;
+  void Record(EventHandle event, StreamHandle stream) override;
+  void WaitFor(StreamHandle stream, EventHandle event) override;
+  void Wait(EventHandle event) override;
+  bool Done(EventHandle event) override;
+  double Milliseconds(EventHandle begin, EventHandle end) override;
+  void Relax() override;
+  void* Allocate(StreamHandle stream, size_t bytes) override;
+  void Free(StreamHandle stream, void* memory) override;
+  void* AllocatePinned(size_t bytes) override;
+  void FreePinned(void* memory) override;
+  bool Pin(void* memory, size_t bytes) override;
+  void Unpin(void* memory) override;
+  void Copy(StreamHandle stream, void* to, const void* from, size_t bytes) override;
+  void Fill(StreamHandle stream, void* memory, int byte, size_t bytes) override;
+  void Launch(StreamHandle stream, const Grid& grid, Kernel kernel, const void* arguments) override;
+  BlasHandle NewBlas(StreamHandle stream, bool tf32) override;
+  void Delete(BlasHandle blas) override;
+  void Multiply(BlasHandle blas, const Product& product) override;
+  void BeginCapture(StreamHandle stream) override;
+  GraphHandle EndCapture(StreamHandle stream) override;
+  void AbortCapture(StreamHandle stream) override;
+  void Launch(StreamHandle stream, GraphHandle graph) override;
+  void Delete(GraphHandle graph) override;
+
+ private:
+  enum class Place { kPlain, kPinned, kDevice };
+  struct FakeDevice {
+    DeviceInfo info;
+    std::unique_ptr<Arena> arena;  // made with the context
+    int contexts = 0;
+  };
+  struct Pinned {
+    size_t bytes;
+    bool ours;  // from AllocatePinned()
+  };
+  struct Blas {
+    StreamHandle stream;
+    void* workspace;
+  };
+  // While it lives what is queued may be done.
+  class Running {
+   public:
+    explicit Running(FakeRuntime& runtime) : runtime_(runtime) {
+      runtime.last_work_ = std::chrono::steady_clock::now();
+    }
+    ~Running() { runtime_.CloseAll(); }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    FakeRuntime& runtime_;
+  };
+
+  // All below: with the lock.
+  FakeDevice& DeviceOf(StreamHandle stream);
+  Arena& MakeContext(int device);
+  bool Fails(FakeCall call);
+  void ThrowIfFails(FakeCall call, StreamHandle stream);
+  // Where memory is that a call names; with `queued`, that what is queued names.
+  Place PlaceOf(const void* memory, size_t bytes, bool queued = false) const;
+  void CheckOnDevice(int device, const void* memory, size_t bytes, bool queued) const;
+  void* AllocateBlock(StreamHandle stream, size_t bytes);
+  void FreeBlock(StreamHandle stream, void* memory);
+  void RunCopy(void* to, Place to_place, const void* from, Place from_place, size_t bytes);
+  void RunProduct(int device, const Product& product);
+  void CheckProduct(int device, const Product& product, bool queued) const;
+  // What of the devices' memory this process can touch: one's for what runs there, all for a copy.
+  void Open(int device);
+  void OpenAll();
+  void CloseAll();
+  std::string LeaksLocked() const;
+
+  const FakeOptions options_;
+  mutable std::mutex mutex_;
+  std::vector<FakeDevice> devices_;
+  std::string why_;  // there are no devices
+  WorkQueues queues_;
+  GridRunner grid_runner_;
+  std::map<uintptr_t, Pinned> pinned_;
+  std::map<uint64_t, Blas> blas_;
+  uint64_t last_blas_ = 0;
+  FakeCounts counts_;
+  std::array<int, static_cast<size_t>(FakeCall::kCount)> fail_after_;  // negative: does not
+  std::chrono::steady_clock::time_point last_work_;
+};
+
+}  // namespace dtrain::gpu::cuda

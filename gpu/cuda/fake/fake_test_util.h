@@ -1,0 +1,59 @@
+// Help for the tests of FakeRuntime.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "gpu/cuda/fake/death.h"
+#include "gpu/cuda/fake/fake_runtime.h"
+#include "gpu/cuda/kernels/list.h"
+
+namespace dtrain::gpu::cuda {
+
+constexpr int64_t kFloats = 4;
+constexpr size_t kBytes = kFloats * sizeof(float);
+
+using Floats = std::vector<float>;
+
+// A runtime, two streams of the first device, an array of floats there, and two in pinned memory.
+struct Rig {
+  FakeRuntime runtime;
+  StreamHandle stream = runtime.NewStream(0);
+  StreamHandle other = runtime.NewStream(0);
+  EventHandle event = runtime.NewEvent(0);
+  float* device = static_cast<float*>(runtime.Allocate(stream, kBytes));
+  float* ones = static_cast<float*>(runtime.AllocatePinned(kBytes));
+  float* out = static_cast<float*>(runtime.AllocatePinned(kBytes));
+
+  Rig() {
+    for (int64_t i = 0; i < kFloats; ++i) ones[i] = 1;
+    runtime.Wait(stream);
+  }
+  ~Rig() {
+    runtime.Wait(stream);
+    runtime.Wait(other);
+    runtime.Free(stream, device);
+    runtime.FreePinned(ones);
+    runtime.FreePinned(out);
+    runtime.Delete(event);
+    runtime.Delete(stream);
+    runtime.Delete(other);
+  }
+
+  void Scale(StreamHandle where, float factor) { Scale(where, factor, device); }
+  void Scale(StreamHandle where, float factor, float* values) {
+    const ScaleKernel body{factor, values, kFloats};
+    runtime.Launch(where, {1, 32}, KernelOf<ScaleKernel>(), &body);
+  }
+  void ToDevice(StreamHandle where) { runtime.Copy(where, device, ones, kBytes); }
+  void ToOut(StreamHandle where) { runtime.Copy(where, out, device, kBytes); }
+  Floats Out() const { return Floats(out, out + kFloats); }
+};
+
+inline bool IsPoison(const Floats& values) {
+  const std::vector<unsigned char> poison(values.size() * sizeof(float), 0xff);
+  return std::memcmp(values.data(), poison.data(), poison.size()) == 0;
+}
+
+}  // namespace dtrain::gpu::cuda

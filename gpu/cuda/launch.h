@@ -1,0 +1,73 @@
+// How many blocks a launch has, and what is common to launches.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/check.h"
+#include "gpu/cuda/kernels/each.h"
+#include "gpu/cuda/kernels/reduce.h"
+#include "gpu/cuda/queue.h"
+
+namespace dtrain::gpu::cuda {
+
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// For so many threads that stand alone; what is more than fills the device many times goes round.
+inline Grid GridFor(const Queue& queue, int64_t threads) {
+  constexpr int kThreads = 256;
+  constexpr int64_t kBlocksOfMultiprocessor =
+      32;  // four times what it holds: the last ones to end wait for little
+  const int64_t most = kBlocksOfMultiprocessor * queue.device().info().multiprocessors;
+  return {std::min(CeilDiv(threads, kThreads), most), kThreads};
+}
+
+// For so many threads whose sum is taken: one block, of up to 1024, as long as it goes round only a few
+// times, because blocks that wait for each other cost more; then no more than the device holds at once.
+inline Grid GridForSum(const Queue& queue, int64_t threads, int most_threads = 1024) {
+  constexpr int64_t kMostOfOneBlock = 4096;
+  constexpr int kThreads = 256;
+  if (threads <= kMostOfOneBlock) {
+    return {1, static_cast<int>(std::clamp<int64_t>(CeilDiv(threads, 32) * 32, 32, most_threads))};
+  }
+  return {std::min(CeilDiv(threads, kThreads), int64_t{8} * queue.device().info().multiprocessors), kThreads};
+}
+
+template <typename T>
+GridSum<T> GridSumFor(Queue& queue, const Grid& grid) {
+  if (grid.blocks == 1) return {nullptr, nullptr};
+  return {static_cast<T*>(queue.Scratch(grid.blocks * static_cast<int64_t>(sizeof(T)))), queue.Ticket()};
+}
+
+// Of a Function of kernels/each.h over `size` elements. `in` and `out`: kIn and kOut pointers.
+template <typename Function>
+void LaunchEach(Queue& queue, const Function& function, const typename Function::In* const* in,
+                typename Function::Out* const* out, int64_t size) {
+  using Kernel = Each<Function>;
+  Kernel kernel{function, {}, {}, {0, size}};
+  std::copy(in, in + Function::kIn, kernel.in);
+  std::copy(out, out + Function::kOut, kernel.out);
+  const auto whole = [&](int64_t head) {
+    const auto at_pack = [head](const auto* range) {
+      using Whole = Pack<std::decay_t<decltype(*range)>, Kernel::kWidth>;
+      return reinterpret_cast<uintptr_t>(range + head) % alignof(Whole) == 0;
+    };
+    return std::all_of(kernel.in, kernel.in + Kernel::kIn, at_pack) &&
+           std::all_of(kernel.out, kernel.out + Kernel::kOut, at_pack);
+  };
+  int64_t& head = kernel.packing.head;
+  while (head < Kernel::kWidth && head < size && !whole(head)) ++head;
+  if (head == Kernel::kWidth) head = size;
+  const int width = head == size ? 1 : Kernel::kWidth;
+  queue.Launch(GridFor(queue, CeilDiv(size, width * Kernel::kUnroll)), kernel);
+}
+
+// The floats of a range that is given by bytes: on a device they lie where floats do.
+inline const float* FloatsAt(const std::byte* bytes) {
+  DT_CHECK(reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0);
+  return reinterpret_cast<const float*>(bytes);
+}
+
+}  // namespace dtrain::gpu::cuda
