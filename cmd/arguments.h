@@ -65,7 +65,12 @@ struct EvalArguments {
   std::string result;
 };
 
+// dtrain devices
+struct DevicesArguments {
+  bool json = false;
+};
+
 using Arguments = std::variant<ShowText, TaskArguments, LocalArguments, CheckArguments, PlanArguments,
-                               InspectArguments, EvalArguments>;
+                               InspectArguments, EvalArguments, DevicesArguments>;
 
 }  // namespace dtrain

@@ -99,7 +99,13 @@ TEST_CASE("command line: --version names the version, the commit, the libraries 
     }
   }
   REQUIRE(std::getline(said, line));
-  CHECK((line == "with CUDA" || line == "without CUDA"));
+  CAPTURE(line);
+  const std::string with = "with CUDA ";
+  if (line != "without CUDA") {
+    CHECK(line.substr(0, with.size()) == with);
+    CHECK(std::count(line.begin(), line.end(), '.') == 1);
+    CHECK(line.find_first_not_of("0123456789.", with.size()) == std::string::npos);
+  }
   CHECK_FALSE(std::getline(said, line));
 }
 

@@ -94,7 +94,9 @@ class Grammar {
   CLI::App* plan_app_ = nullptr;
   CLI::App* inspect_app_ = nullptr;
   CLI::App* eval_app_ = nullptr;
+  CLI::App* devices_app_ = nullptr;
   std::string inspect_path_, eval_path_;
+  bool devices_json_ = false;
   std::vector<CLI::App*> commands_;  // all above
 };
 
@@ -138,7 +140,11 @@ Grammar::Grammar() {
   AddCheckpointArgument(eval_app_, &eval_path_);
   AddConfigOptions(eval_app_, &eval_);
   AddResultOption(eval_app_, &eval_, "Write loss, accuracy, step and model_crc, as JSON; at every ending");
-  commands_ = {local_app_, check_app_, plan_app_, inspect_app_, eval_app_};
+
+  devices_app_ = app_.add_subcommand("devices", kDevicesAbout);
+  devices_app_->footer(kDevicesFooter);
+  devices_app_->add_flag("--json", devices_json_, "One JSON document in place of the table");
+  commands_ = {local_app_, check_app_, plan_app_, inspect_app_, eval_app_, devices_app_};
   for (CLI::App* command : commands_) command->allow_extras();
 }
 
@@ -158,6 +164,7 @@ Arguments Grammar::Understand() {
   RefuseExtras();
   if (version_) return ShowText{VersionText()};
   RefuseMisplaced();
+  if (devices_app_->parsed()) return DevicesArguments{devices_json_};
   if (inspect_app_->parsed()) return InspectArguments{CheckpointPath("inspect", inspect_path_)};
   if (eval_app_->parsed()) {
     return EvalArguments{CheckpointPath("eval", eval_path_), eval_.config, eval_.result};

@@ -11,7 +11,8 @@
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/data/source.h"
-#include "trainer/model/tower_model.h"
+#include "trainer/device/choice.h"
+#include "trainer/device/make_model.h"
 #include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"
 #include "trainer/worker/evaluate.h"
@@ -38,7 +39,7 @@ std::vector<float> ReadWeights(const Layout& layout, CheckpointReader* checkpoin
   return weights;
 }
 
-Outcome Evaluate(Config config, CheckpointReader* checkpoint) {
+Outcome Evaluate(Config config, const DeviceChoice& devices, CheckpointReader* checkpoint) {
   ResolveModelShape(PeekShape(config), &config);
   config.placement = PlacementConfig();  // all in one place
   const Layout layout = MakeLayout(config, 1);
@@ -56,7 +57,8 @@ Outcome Evaluate(Config config, CheckpointReader* checkpoint) {
   const std::vector<float> weights = ReadWeights(layout, checkpoint, &outcome.model_crc);
   const int64_t test_rows = data.test == nullptr ? 0 : data.test->rows().value_or(0);
   const int64_t most_rows = MaxBatchRows(config, data.train->rows(), test_rows);
-  const auto model = MakeTowers(config.model, layout, most_rows, config.device.towers());
+  const auto model = MakeModelOn(devices, config, layout, most_rows, nullptr);
+  model->Arrived(weights.data(), {0, layout.size});
   outcome.evaluation = EvaluateAll(*model, weights.data(), *source, [] {});
   return outcome;
 }
@@ -70,7 +72,8 @@ void Print(const Config& config, const std::string& path, int64_t step, const Ou
              Plural(evaluation.rows, "row"));
 }
 
-int Run(const EvalArguments& arguments, const ErrorLines& errors, ResultFile* result) {
+int Run(const EvalArguments& arguments, NewRuntime new_runtime, const ErrorLines& errors,
+        ResultFile* result) {
   CheckpointReader checkpoint(FindCheckpoint(arguments.path, errors));
   ConfigArguments from = arguments.config;
   if (from.path.empty()) {
@@ -81,7 +84,10 @@ int Run(const EvalArguments& arguments, const ErrorLines& errors, ResultFile* re
   options.cluster_optional = true;
   if (from.dump) return DumpEffectiveConfig(from, options);
   const Config config = LoadConfig(from.path, from.sets, options);
-  const Outcome outcome = Evaluate(config, &checkpoint);
+  const std::unique_ptr<gpu::cuda::Runtime> runtime = new_runtime();
+  const DeviceChoice devices = ChooseDevices(config.device, *runtime);
+  if (devices.warn) errors.Print(devices.why_cpu);
+  const Outcome outcome = Evaluate(config, devices, &checkpoint);
   const int64_t step = checkpoint.manifest().step;
   Print(config, checkpoint.path(), step, outcome);
   RunSummary summary;
@@ -90,6 +96,7 @@ int Run(const EvalArguments& arguments, const ErrorLines& errors, ResultFile* re
   summary.test_loss = outcome.evaluation.loss();
   if (outcome.evaluation.classifies) summary.test_accuracy = outcome.evaluation.accuracy();
   summary.model_crc = outcome.model_crc;
+  summary.device = DevicesName(devices);
   summary.checkpoint = checkpoint.path();
   summary.wall_s = SecondsSinceStart();
   result->Write(summary);
@@ -98,10 +105,10 @@ int Run(const EvalArguments& arguments, const ErrorLines& errors, ResultFile* re
 
 }  // namespace
 
-int RunEvalCommand(const EvalArguments& arguments, ErrorLines& errors) {
+int RunEvalCommand(const EvalArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
   ResultFile result(arguments.result, errors);
   try {
-    return Run(arguments, errors, &result);
+    return Run(arguments, new_runtime, errors, &result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

@@ -74,4 +74,16 @@ constexpr char kEvalFooter[] =
 Without --config the file is the config.yaml that was saved with the checkpoint. Evaluates on the set of eval.on as
 the chief does at the end of a run. Exit code 2 when the checkpoint is damaged, or of another model.)";
 
+constexpr char kDevicesAbout[] = "Show the processor and the GPUs that a worker can compute on here";
+
+constexpr char kDevicesFooter[] =
+    R"(Examples:
+  dtrain devices
+  dtrain devices --json
+  CUDA_VISIBLE_DEVICES=2,3 dtrain devices      only these two, which are then 0 and 1
+
+The number of a GPU is what device.ids takes: CUDA's own, among those that CUDA_VISIBLE_DEVICES leaves; an empty
+CUDA_VISIBLE_DEVICES leaves none. Where there is no GPU, or none can be used, a line says why. Exit code 0 with and
+without a GPU.)";
+
 }  // namespace dtrain

@@ -56,7 +56,8 @@ void CheckMemory(const Config& given) {
   CheckFits(ClusterNeed(config, layout, EstimateDataSize(config)));
 }
 
-int RunThreads(const Config& config, SignalPipe& signals, const ErrorLines& errors, ResultFile& result) {
+int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals, const ErrorLines& errors,
+               ResultFile& result) {
   Console console(LiveLineOf(config.log));
   const LogOptions log_options = LogOptionsOf(config.log, console);
   LogOptions own_options = log_options;
@@ -69,6 +70,8 @@ int RunThreads(const Config& config, SignalPipe& signals, const ErrorLines& erro
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
   options.stop = &stop;
+  const std::unique_ptr<gpu::cuda::Runtime> runtime = new_runtime();
+  options.runtime = runtime.get();
   try {
     result.Write(RunClusterInProcess(config, log_options, options));
     return 0;
@@ -113,7 +116,7 @@ Outcome RunChildren(const LocalArguments& arguments, const Config& config, Signa
 
 }  // namespace
 
-int RunLocalCommand(const LocalArguments& arguments, ErrorLines& errors) {
+int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
   if (arguments.config.dump) {
     fmt::print("{}", DumpConfig(LoadLocal(arguments, nullptr)));
     return 0;
@@ -126,7 +129,7 @@ int RunLocalCommand(const LocalArguments& arguments, ErrorLines& errors) {
     const Config config = LoadLocal(arguments, &errors.json);
     CheckMemory(config);
     loading.reset();
-    if (arguments.in_process) return RunThreads(config, signals, errors, result);
+    if (arguments.in_process) return RunThreads(config, new_runtime, signals, errors, result);
     const RunResults results(config.cluster.worker.size());
     const Outcome outcome = RunChildren(arguments, config, signals, results);
     return Conclude(config, outcome, results, errors, result);

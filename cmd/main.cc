@@ -8,12 +8,14 @@
 #include "base/error.h"
 #include "cmd/check_command.h"
 #include "cmd/command_line.h"
+#include "cmd/devices_command.h"
 #include "cmd/error_lines.h"
 #include "cmd/eval_command.h"
 #include "cmd/inspect_command.h"
 #include "cmd/local_command.h"
 #include "cmd/plan_command.h"
 #include "cmd/task_command.h"
+#include "gpu/cuda/runtime.h"
 
 namespace dtrain {
 namespace {
@@ -22,14 +24,21 @@ int Dispatch(const ShowText& show, ErrorLines&) {
   fmt::print("{}", show.text);
   return 0;
 }
-int Dispatch(const TaskArguments& arguments, ErrorLines& errors) { return RunTaskCommand(arguments, errors); }
+int Dispatch(const TaskArguments& arguments, ErrorLines& errors) {
+  return RunTaskCommand(arguments, gpu::cuda::MakeRuntime, errors);
+}
 int Dispatch(const LocalArguments& arguments, ErrorLines& errors) {
-  return RunLocalCommand(arguments, errors);
+  return RunLocalCommand(arguments, gpu::cuda::MakeRuntime, errors);
 }
 int Dispatch(const CheckArguments& arguments, ErrorLines&) { return RunCheckCommand(arguments); }
 int Dispatch(const PlanArguments& arguments, ErrorLines&) { return RunPlanCommand(arguments); }
 int Dispatch(const InspectArguments& arguments, ErrorLines&) { return RunInspectCommand(arguments); }
-int Dispatch(const EvalArguments& arguments, ErrorLines& errors) { return RunEvalCommand(arguments, errors); }
+int Dispatch(const EvalArguments& arguments, ErrorLines& errors) {
+  return RunEvalCommand(arguments, gpu::cuda::MakeRuntime, errors);
+}
+int Dispatch(const DevicesArguments& arguments, ErrorLines&) {
+  return RunDevicesCommand(arguments, gpu::cuda::MakeRuntime);
+}
 
 int Main(int argc, char** argv) {
   // A reader of our output that goes away must not end a run: `dtrain ... | head`.

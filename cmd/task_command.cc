@@ -39,9 +39,11 @@ void CheckIndex(const ClusterConfig& cluster, TaskId task) {
 }
 
 // The run itself. A failure goes to the log, which carries role and index.
-int RunLogged(const TaskArguments& arguments, const Config& config, const StopRequest& stop, ExitHooks& hooks,
-              Logger& log, ResultFile& result) {
+int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime new_runtime,
+              const StopRequest& stop, ExitHooks& hooks, Logger& log, ResultFile& result) {
   ExitDeadline exit_deadline, busy_deadline;
+  const bool computes = arguments.task->role == Role::kWorker;
+  const std::unique_ptr<gpu::cuda::Runtime> runtime = computes ? new_runtime() : nullptr;
   const auto transport = NewNetworkTransport(config.net);
   TaskOptions options;
   options.listening_fd = arguments.listening_fd;
@@ -49,6 +51,7 @@ int RunLogged(const TaskArguments& arguments, const Config& config, const StopRe
   options.exit_hooks = &hooks;
   options.on_begun = [&result] { result.NoteBegun(); };
   options.stop = &stop;
+  options.runtime = runtime.get();
   if (arguments.lost_fd >= 0) {
     options.on_lost = [fd = arguments.lost_fd](TaskId lost) { TellLost(fd, TaskName(lost)); };
   }
@@ -78,7 +81,7 @@ int RunLogged(const TaskArguments& arguments, const Config& config, const StopRe
 
 }  // namespace
 
-int RunTaskCommand(const TaskArguments& arguments, ErrorLines& errors) {
+int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, {});
   ResultFile result(arguments.result, errors, arguments.result_fd);
   try {
@@ -93,7 +96,7 @@ int RunTaskCommand(const TaskArguments& arguments, ErrorLines& errors) {
     StopRequest stop;
     SignalPipe signals({SIGINT, SIGTERM});
     const EndOnSignal end_on_signal(signals, GraceOf(config.failure), stop, result, hooks, log, console);
-    return RunLogged(arguments, config, stop, hooks, log, result);
+    return RunLogged(arguments, config, new_runtime, stop, hooks, log, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

@@ -4,6 +4,9 @@
 #include <flatbuffers/base.h>
 #include <fmt/core.h>
 #include <zmq.h>
+#if DTRAIN_HAVE_CUDA
+#include <cuda_runtime_api.h>
+#endif
 
 #include <string_view>
 
@@ -27,6 +30,15 @@ std::string OpenBlasVersion() {
   return std::string(text.substr(begin + 1, text.find(' ', begin + 1) - begin - 1));
 }
 
+// Of the runtime that is linked in.
+std::string CudaText() {
+#if DTRAIN_HAVE_CUDA
+  return fmt::format("with CUDA {}.{}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+#else
+  return "without CUDA";
+#endif
+}
+
 }  // namespace
 
 std::string VersionText() {
@@ -36,9 +48,9 @@ std::string VersionText() {
       "libzmq {}\n"
       "flatbuffers {}.{}.{}\n"
       "OpenBLAS {}\n"
-      "{} CUDA\n",
+      "{}\n",
       kVersion, kBuildCommit, ZmqVersion(), FLATBUFFERS_VERSION_MAJOR, FLATBUFFERS_VERSION_MINOR,
-      FLATBUFFERS_VERSION_REVISION, OpenBlasVersion(), DTRAIN_HAVE_CUDA ? "with" : "without");
+      FLATBUFFERS_VERSION_REVISION, OpenBlasVersion(), CudaText());
 }
 
 }  // namespace dtrain

@@ -24,8 +24,6 @@ namespace {
 // Readable once the process has ended. By number: this glibc's header does not suit C++.
 int OpenPid(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
-constexpr const char* kProgram = "cmd/dtrain";  // in the runfiles
-
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -59,7 +57,8 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
 
 }  // namespace
 
-Process::Process(const std::vector<std::string>& arguments, int terminal_columns, const char* output_path)
+Process::Process(const std::vector<std::string>& arguments, int terminal_columns, const char* output_path,
+                 const Program& program)
     : begun_(Clock::now()), mark_(NewMark()) {
   std::vector<std::string> words = arguments;
   words.insert(words.begin(), "dtrain");
@@ -68,6 +67,8 @@ Process::Process(const std::vector<std::string>& arguments, int terminal_columns
   argv.push_back(nullptr);
   std::string mark = mark_;
   std::vector<char*> environment = {mark.data()};
+  std::vector<std::string> own = program.environment;
+  for (std::string& variable : own) environment.push_back(variable.data());
   for (char** variable = environ; *variable != nullptr; ++variable) environment.push_back(*variable);
   environment.push_back(nullptr);
   int output[2], error[2];
@@ -84,7 +85,7 @@ Process::Process(const std::vector<std::string>& arguments, int terminal_columns
     dup2(nothing, STDIN_FILENO);
     dup2(output_path != nullptr ? open(output_path, O_WRONLY) : output[1], STDOUT_FILENO);
     dup2(error[1], STDERR_FILENO);
-    execve(kProgram, argv.data(), environment.data());
+    execve(program.path.c_str(), argv.data(), environment.data());
     _exit(127);
   }
   DT_CHECK(pid_ > 0, errno);

@@ -23,13 +23,21 @@ constexpr milliseconds kPatience{600000};
 constexpr milliseconds kPatience{60000};
 #endif
 
+// What a Process runs.
+struct Program {
+  std::string path = "cmd/dtrain";       // in the runfiles
+  std::vector<std::string> environment;  // "NAME=value", before the test's own
+};
+
 class Process {
  public:
   // Runs `dtrain arguments...` in the test's working directory. Two starts never wait for each other.
   // With `terminal_columns` standard error is a terminal so wide; with `output_path` standard output is that
   // file.
   explicit Process(const std::vector<std::string>& arguments, int terminal_columns = 0,
-                   const char* output_path = nullptr);
+                   const char* output_path = nullptr, const Program& program = {});
+  Process(const std::vector<std::string>& arguments, const Program& program)
+      : Process(arguments, 0, nullptr, program) {}
   ~Process();  // kills and reaps what still runs, and checks that nothing else of it does
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

@@ -22,12 +22,14 @@ enum class BiasInit { kSame, kZeros };
 enum class DataFormat { kNone, kIdx, kCsv, kSynthetic };
 enum class SyntheticName { kLinear, kDigits };
 enum class Split { kShard, kFull, kFeed };
+enum class DataCache { kMemory, kDevice };
 enum class LastBatch { kKeep, kDrop };
 enum class FeatureScale { kNone, kUnit, kStandard };
 enum class TrainMode { kAsync, kSync, kSsp };
 enum class OptimizerKind { kSgd, kMomentum, kAdagrad, kRmsprop, kAdam, kFtrl };
 enum class ScheduleKind { kConstant, kStep, kExponential, kInverseTime, kCosine };
 enum class PlacementPolicy { kBytes, kRoundRobin, kPin };
+enum class DeviceKind { kAuto, kCpu, kCuda };
 enum class EvalOn { kTest, kValidation };
 enum class EvalBy { kChief, kAll };
 enum class WorkerLost { kContinue, kWait, kFail };
@@ -78,6 +80,7 @@ struct DataConfig {
   uint64_t seed = 1;
   LastBatch last_batch = LastBatch::kKeep;
   FeatureScale scale = FeatureScale::kNone;
+  DataCache cache = DataCache::kMemory;
 };
 
 // The learning rate as a function of the update's number.
@@ -130,8 +133,12 @@ struct PlacementConfig {
 };
 
 struct DeviceConfig {
-  std::vector<int64_t> ids{0};  // of a worker, a tower each; never empty
-  int64_t threads = 1;          // of each tower
+  DeviceKind kind = DeviceKind::kAuto;
+  std::vector<int64_t> ids{0};   // of a worker, a tower each; never empty
+  bool soft_placement = true;    // the processor in place of a GPU that is not there
+  double memory_fraction = 0.5;  // of each GPU's memory, at most
+  bool tf32 = false;             // products on GPUs
+  int64_t threads = 1;           // of each tower on a processor
 
   int64_t towers() const { return static_cast<int64_t>(ids.size()); }
 };

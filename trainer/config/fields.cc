@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "trainer/config/device_fields.h"
 #include "trainer/config/field_row.h"
 #include "trainer/config/train_fields.h"
 #include "trainer/config/user_text.h"
@@ -54,7 +55,6 @@ constexpr Scope kTask = Scope::kTask;
 constexpr Limits kFromZero = {0};
 constexpr Limits kFromOne = {1};
 constexpr double kMostSeconds = 1e6;
-constexpr double kLargestDevice = 1023;
 
 std::vector<Field> ClusterFields() {
   return {
@@ -205,10 +205,13 @@ std::vector<Field> DataFields() {
              "How features are scaled, fitted on the training rows without those held out. unit: least to "
              "greatest become 0 to 1; standard: mean 0, standard deviation 1.")
           .OnlyWith("data.train.format", "csv"),
+      Choice(DT_KEY(data.cache), kTask, {{"memory", DataCache::kMemory}, {"device", DataCache::kDevice}},
+             "Where a worker keeps its training rows. device: in the memory of its GPU too, if they fit; a "
+             "step then sends the numbers of its rows and not the rows. Without a GPU it is memory."),
   };
 }
 
-std::vector<Field> RunningFields() {
+std::vector<Field> PlacementFields() {
   return {
       Choice(
           DT_KEY(placement.policy), kRun,
@@ -223,16 +226,13 @@ std::vector<Field> RunningFields() {
           .Try("[\"weights/W1=0\"]")
           .Required()
           .OnlyWith("placement.policy", "pin"),
-      Flag(DT_KEY(placement.log), kTask, "Print at the start which ps holds what."),
-      Numbers(DT_KEY(device.ids), kTask, {0, kLargestDevice},
-              "The devices of a worker. With several, each takes a batch of train.batch_size in every step, "
-              "and the gradient is the mean over all their rows (towers, docs/training.md). Processors have "
-              "no numbers here: each id is one group of threads. Give all workers the same number.")
-          .Unit("ids")
-          .Try("[0, 1]"),
-      Number(DT_KEY(device.threads), kTask, {1, 1024},
-             "Threads of one task's arithmetic; 1 where device.ids has several.")
-          .Unit("threads"),
+      Flag(DT_KEY(placement.log), kTask,
+           "Print at the start which ps holds what, and what of a step runs where."),
+  };
+}
+
+std::vector<Field> RunningFields() {
+  return {
       Choice(DT_KEY(eval.on), kRun, {{"test", EvalOn::kTest}, {"validation", EvalOn::kValidation}},
              "test: data.test; validation: the rows held out by data.validation."),
       Number(DT_KEY(eval.every_steps), kRun, kFromZero,
@@ -378,13 +378,13 @@ std::vector<Field> HostFields() {
 
 std::vector<Field> AllFields() {
   std::vector<Field> all = ClusterFields();
-  for (const auto& part :
-       {ModelFields(),
-        SourceFields(
-            "data.train", [](auto& config) -> auto& { return config.data.train; }),
-        SourceFields(
-            "data.test", [](auto& config) -> auto& { return config.data.test; }),
-        DataFields(), TrainFields(), RunningFields(), CheckpointFields(), SummaryFields(), HostFields()}) {
+  for (const auto& part : {ModelFields(),
+                           SourceFields(
+                               "data.train", [](auto& config) -> auto& { return config.data.train; }),
+                           SourceFields(
+                               "data.test", [](auto& config) -> auto& { return config.data.test; }),
+                           DataFields(), TrainFields(), PlacementFields(), DeviceFields(), RunningFields(),
+                           CheckpointFields(), SummaryFields(), HostFields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

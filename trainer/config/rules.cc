@@ -241,9 +241,16 @@ void Rules::CheckAddresses() {
 }
 
 void Rules::CheckFeed() {
-  if (config_.data.split != Split::kFeed || config_.eval.by != EvalBy::kAll) return;
-  Refuse("eval.by",
-         "with data.split = feed only worker 0 has data. Try chief, or set data.split to shard or full.");
+  if (config_.data.split != Split::kFeed) return;
+  if (config_.eval.by == EvalBy::kAll) {
+    Refuse("eval.by",
+           "with data.split = feed only worker 0 has data. Try chief, or set data.split to shard or full.");
+  }
+  if (config_.data.cache == DataCache::kDevice) {
+    Refuse("data.cache",
+           "with data.split = feed only worker 0 has data, and sends rows. Try memory, or set data.split to "
+           "shard or full.");
+  }
 }
 
 void Rules::CheckRows() {

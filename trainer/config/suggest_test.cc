@@ -48,7 +48,7 @@ TEST_CASE("did you mean: has nothing to say of keys that later versions may have
   CHECK(DidYouMean("", "metrics") == "");
   CHECK(DidYouMean("model", "table") == "");
   CHECK(DidYouMean("eval", "warm_up") == "");
-  CHECK(DidYouMean("device", "kind") == "");  // other sections have a "kind", of other things
+  CHECK(DidYouMean("summary", "kind") == "");  // other sections have a "kind", of other things
 }
 
 TEST_CASE("list text: puts the word before the last item") {

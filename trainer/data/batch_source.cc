@@ -13,7 +13,15 @@ namespace {
 // The memory of one batch, taken when the first is read: a source that is made to be checked needs none.
 class BatchBuffer {
  public:
-  explicit BatchBuffer(std::shared_ptr<const DataSet> set) : set_(std::move(set)) {}
+  // `numbered`: its batches can be told apart by Batch::number.
+  BatchBuffer(std::shared_ptr<const DataSet> set, bool numbered)
+      : set_(std::move(set)), numbered_(numbered) {}
+
+  // Batches need no copy of what lies in memory.
+  void LeaveOutInputs() {
+    without_inputs_ = set_->floats().data != nullptr;
+    if (without_inputs_) std::vector<float>().swap(inputs_);
+  }
 
   void Fill(gpu::Span<const int64_t> rows, Batch* batch) {
     Grow(static_cast<size_t>(rows.size));
@@ -21,6 +29,10 @@ class BatchBuffer {
     set_->Gather(rows.data, rows.size, inputs, labels_.data(), targets_.data());
     batch->inputs = inputs;
     batch->bytes = {set_->bytes(), rows};
+    batch->table = set_->floats();
+    batch->table_rows = batch->table.data == nullptr ? gpu::Span<const int64_t>() : rows;
+    batch->source = numbered_ ? this : nullptr;
+    ++batch->number;
     batch->rows = rows.size;
     batch->columns = set_->inputs();
     batch->labels = labels_.empty() ? nullptr : labels_.data();
@@ -31,11 +43,15 @@ class BatchBuffer {
   void Grow(size_t rows) {
     if (rows <= rows_) return;
     rows_ = rows;
-    if (set_->bytes().data == nullptr) inputs_.resize(rows * static_cast<size_t>(set_->inputs()));
+    if (set_->bytes().data == nullptr && !without_inputs_) {
+      inputs_.resize(rows * static_cast<size_t>(set_->inputs()));
+    }
     set_->classes().has_value() ? labels_.resize(rows) : targets_.resize(rows);
   }
 
   const std::shared_ptr<const DataSet> set_;
+  const bool numbered_;
+  bool without_inputs_ = false;
   size_t rows_ = 0;  // that there is memory for
   std::vector<float> inputs_;
   std::vector<int32_t> labels_;
@@ -45,8 +61,8 @@ class BatchBuffer {
 // Batches by local step, one ahead where it was asked for.
 class StepSource : public BatchSource {
  public:
-  StepSource(std::shared_ptr<const DataSet> set, StepRows rows)
-      : rows_(std::move(rows)), buffer_(std::move(set)) {}
+  StepSource(std::shared_ptr<const DataSet> set, StepRows rows, bool numbered)
+      : rows_(std::move(rows)), buffer_(std::move(set), numbered) {}
 
   bool Next(Batch* batch) override {
     ReadAhead();
@@ -61,6 +77,11 @@ class StepSource : public BatchSource {
     if (is_read_ || !rows_.Read(next_, &rows)) return;
     buffer_.Fill(rows, &next_batch_);
     is_read_ = true;
+  }
+  const Batch* ahead() const override { return is_read_ ? &next_batch_ : nullptr; }
+  void LeaveOutInputs() override {
+    buffer_.LeaveOutInputs();
+    is_read_ = false;
   }
   void Seek(int64_t local_step) override {
     next_ = local_step;
@@ -98,7 +119,7 @@ int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, in
 std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
                                              int worker, int workers) {
   StepRows rows(config, train->rows(), worker, workers);
-  return std::make_unique<StepSource>(std::move(train), std::move(rows));
+  return std::make_unique<StepSource>(std::move(train), std::move(rows), true);
 }
 
 std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet> set, int64_t first,
@@ -110,7 +131,7 @@ std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet>
   spec.rows = count;
   spec.batch_size = batch_size;
   spec.shuffle = false;
-  return std::make_unique<StepSource>(std::move(set), StepRows(spec, 1));
+  return std::make_unique<StepSource>(std::move(set), StepRows(spec, 1), false);
 }
 
 }  // namespace dtrain

@@ -15,7 +15,7 @@ ByteSet::ByteSet(std::vector<uint8_t> bytes, std::vector<uint8_t> labels, int64_
 
 void ByteSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels, float*) const {
   if (inputs != nullptr) {
-    gpu::Stream stream(gpu::Backend::kCpu);
+    gpu::Stream stream;
     gpu::GatherBytes(stream, {bytes(), {rows, count}}, {inputs, count, inputs_});
   }
   for (int64_t i = 0; i < count; ++i) labels[i] = labels_[rows[i]];

@@ -20,7 +20,9 @@ FloatSet::FloatSet(std::vector<float> features, int64_t inputs, std::optional<in
 void FloatSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
                       float* targets) const {
   for (int64_t i = 0; i < count; ++i) {
-    std::copy_n(features_.data() + rows[i] * inputs_, inputs_, inputs + i * inputs_);
+    if (inputs != nullptr) {
+      std::copy_n(features_.data() + rows[i] * inputs_, inputs_, inputs + i * inputs_);
+    }
     if (classes_.has_value()) {
       labels[i] = labels_[static_cast<size_t>(rows[i])];
     } else {

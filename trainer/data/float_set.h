@@ -24,6 +24,7 @@ class FloatSet : public DataSet {
   }
   void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
               float* targets) const override;
+  gpu::MatrixView<const float> floats() const override { return {features_.data(), *rows(), inputs_}; }
 
  private:
   const std::vector<float> features_;

@@ -37,6 +37,8 @@ class DataSet {
                       float* targets) const = 0;
   // All rows [rows(), inputs()] where they are kept as bytes, each a feature times 255; else empty.
   virtual gpu::MatrixView<const uint8_t> bytes() const { return {}; }
+  // The same where they are kept as floats.
+  virtual gpu::MatrixView<const float> floats() const { return {}; }
 };
 
 // The training and test sets that the config names, loaded and checked (counts, magic, label range
@@ -71,6 +73,10 @@ class BatchSource {
   virtual bool Next(Batch* batch) = 0;
   // Does the next Next()'s work now, while the caller would only wait. Changes nothing else.
   virtual void ReadAhead() = 0;
+  // What ReadAhead() has read, valid as long as what Next() returns; null where it has not.
+  virtual const Batch* ahead() const { return nullptr; }
+  // From now on a batch of a set in memory (Batch::bytes, Batch::table) need not have its `inputs`.
+  virtual void LeaveOutInputs() {}
   // How long Next() waited for another task, in nanoseconds, since the last call of this.
   virtual int64_t TakeWaitedNanos() { return 0; }
   // The next batch is that of local step `local_step` (from 0): where a worker that comes back goes on.

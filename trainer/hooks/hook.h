@@ -24,14 +24,16 @@ struct StepView {
   const Layout& layout;
   const BatchSource& source;  // epoch() and batch_in_epoch() of the step's batch, batches_per_epoch()
   const StepTimes& times;     // up to the step before
-  const float* weights;       // all of the model's, as `layout` says: the latest that this worker has
-  int64_t local_step = 0;     // the number of the step in hand, from 1; in Begin() and End(): steps taken
-  int64_t global_step = 0;    // as ps 0 said last
-  int64_t rows = 0;           // of the step's batch
-  float loss = 0;             // of the step's batch, before its update. From OnGradient() on, as is
-  int64_t correct = 0;        // how many of the rows were classified right, where that was asked for
-  int workers_here = 0;       // as ps 0 said last; 0 before it said so
-  bool chief = false;         // whether this worker is the run's chief, which it may become on the way
+  // All of the model's, as `layout` says: the latest that this worker has. Where parameters stay on a device
+  // it is in its memory, which only the model reads, but for OnGradient().
+  const float* weights;
+  int64_t local_step = 0;   // the number of the step in hand, from 1; in Begin() and End(): steps taken
+  int64_t global_step = 0;  // as ps 0 said last
+  int64_t rows = 0;         // of the step's batch
+  float loss = 0;           // of the step's batch, before its update. From OnGradient() on, as is
+  int64_t correct = 0;      // how many of the rows were classified right, where that was asked for
+  int workers_here = 0;     // as ps 0 said last; 0 before it said so
+  bool chief = false;       // whether this worker is the run's chief, which it may become on the way
 };
 
 // Of an evaluation; `accuracy` is NaN where the model does not classify.
@@ -56,7 +58,8 @@ class Hook {
   virtual void Begin(const StepView&) {}
   // There is a batch; its gradient comes next.
   virtual void BeforeStep(const StepView&, HookRequests*) {}
-  // `gradient`: layout.size values, of which nothing has been sent yet.
+  // `gradient`: layout.size values, of which nothing has been sent yet. Where parameters stay on a device:
+  // only when the loss or a value of the gradient is not finite; the gradient is then sent already.
   virtual void OnGradient(const StepView&, const float* /*gradient*/) {}
   // The weights behind the step are here; with train.in_flight above 1, behind an earlier one.
   virtual void AfterStep(const StepView&, HookRequests*) {}

@@ -31,7 +31,7 @@ std::string ValueText(const Layout& layout, int64_t index, float value) {
 }  // namespace
 
 std::optional<std::string> FirstNonFinite(const Layout& layout, Range range, const std::byte* values) {
-  gpu::Stream stream(gpu::Backend::kCpu);
+  gpu::Stream stream;
   if (!gpu::AnyNonFinite(stream, values, range.size())) return std::nullopt;
   for (int64_t i = 0;; ++i) {
     float value = 0;

@@ -1,6 +1,7 @@
-// Model: loss and gradient of one kind of model on one batch. Implementations: dense_model.h.
-// Parameters and gradients are flat float32 vectors laid out as `layout()` says.
-// Thread: one at a time (scratch memory inside, sized at construction). No allocation per call.
+// Model: loss and gradient of one kind of model on one batch. Implementations: dense_model.h (this
+// processor), device_model.h (a GPU), tower_model.h (several of either). Parameters and gradients are flat
+// float32 vectors laid out as `layout()` says. Thread: one at a time (scratch memory inside, sized at
+// construction). No allocation per call.
 #pragma once
 
 #include <cstdint>
@@ -33,18 +34,43 @@ struct Evaluation {
   double accuracy() const { return rows == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(rows); }
 };
 
+// Of one batch.
+struct StepResult {
+  float loss = 0;               // mean over its rows
+  int64_t correct = 0;          // rows that are classified right, where that was asked for and the model does
+  bool gradient_finite = true;  // false: a value of the gradient is not, found where nobody else can look
+};
+
 class Model {
  public:
   virtual ~Model() = default;
   virtual const Layout& layout() const = 0;
-  // Mean loss over the batch's rows; writes the gradient of that mean to all of `gradient` (=, not +=).
-  // `correct`, where it is not null: set to how many rows are classified right; 0 where the model does not.
-  virtual float Gradient(const float* parameters, const Batch& batch, float* gradient,
-                         int64_t* correct = nullptr) = 0;
+  // The gradient of the mean loss over the batch's rows, to all of `gradient` (=, not +=). It is there, with
+  // the result, when End() returns; until then `gradient` and the parameters stay as they are. Of the batch
+  // nothing is needed behind Begin().
+  virtual void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) = 0;
+  virtual StepResult End() = 0;
+  // Both. Returns the loss; `correct`, where it is not null: as in StepResult.
+  float Gradient(const float* parameters, const Batch& batch, float* gradient, int64_t* correct = nullptr);
   virtual Evaluation Evaluate(const float* parameters, const Batch& batch) = 0;
+  // The parameters as they are now, for evaluations that belong together; until the next call of this.
+  virtual const float* Freeze(const float* parameters) { return parameters; }
+
+  // For models that have to copy what they are given; the others do nothing.
+  // Keeps the features of a set that lies in memory, which stays where it is, on the device: batches of it
+  // need no `inputs` then. Before the first batch. Returns the bytes that takes on each device; 0: on none.
+  // Throws UserError where they do not fit. Of none: forgets what it keeps.
+  virtual int64_t Keep(gpu::MatrixView<const uint8_t> /*bytes*/, gpu::MatrixView<const float> /*floats*/) {
+    return 0;
+  }
+  // These elements of `parameters` are new. Who says it once says it of every change, and keeps that memory
+  // as long as the model; as is that of gradients.
+  virtual void Arrived(const float* /*parameters*/, Range /*elements*/) {}
+  // The batch that the next Begin() will be given, or so it seems.
+  virtual void Stage(const Batch& /*batch*/) {}
 };
 
-// `max_rows`: the largest batch that will be given.
+// On this processor. `max_rows`: of the largest batch that will be given.
 std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout, int64_t max_rows);
 
 // Fills `values` = elements [range.begin, range.end) of the flat vector with initial values: a function of

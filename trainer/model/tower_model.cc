@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace dtrain {
 namespace {
@@ -17,6 +18,7 @@ Batch Part(const Batch& batch, int64_t first, int64_t count) {
   part.rows = count;
   if (batch.inputs != nullptr) part.inputs = batch.inputs + first * batch.columns;
   if (batch.bytes.rows.data != nullptr) part.bytes.rows = {batch.bytes.rows.data + first, count};
+  if (batch.table_rows.data != nullptr) part.table_rows = {batch.table_rows.data + first, count};
   if (batch.labels != nullptr) part.labels = batch.labels + first;
   if (batch.targets != nullptr) part.targets = batch.targets + first;
   return part;
@@ -31,21 +33,49 @@ TowerModel::TowerModel(std::vector<std::unique_ptr<Model>> models, int64_t rows_
   for (auto& model : models) {
     Tower& tower = towers_.emplace_back();
     tower.model = std::move(model);
-    if (towers_.size() > 1) tower.gradient.resize(values);
+    if (towers_.size() > 1) tower.gradient = gradients_.emplace_back(values).data();
     tower.inputs.reserve(models.size());
   }
   shares_.reserve(models.size());
 }
 
-int64_t TowerModel::Deal(const Batch& batch) {
+int64_t TowerModel::TowersWithRows(const Batch& batch) const {
   const auto all = static_cast<int64_t>(towers_.size());
   DT_CHECK(batch.rows <= all * rows_each_, batch.rows, all, rows_each_);
-  const int64_t towers = std::max<int64_t>(1, (batch.rows + rows_each_ - 1) / rows_each_);
-  for (int64_t i = 0; i < towers; ++i) {
-    const int64_t first = i * rows_each_;
-    towers_[static_cast<size_t>(i)].batch = Part(batch, first, std::min(rows_each_, batch.rows - first));
-  }
+  return std::max<int64_t>(1, (batch.rows + rows_each_ - 1) / rows_each_);
+}
+
+Batch TowerModel::PartOf(const Batch& batch, int64_t tower) const {
+  const int64_t first = tower * rows_each_;
+  return Part(batch, first, std::min(rows_each_, batch.rows - first));
+}
+
+// Gives each tower its rows. Returns how many towers have any.
+int64_t TowerModel::Deal(const Batch& batch) {
+  const int64_t towers = TowersWithRows(batch);
+  for (int64_t i = 0; i < towers; ++i) towers_[static_cast<size_t>(i)].batch = PartOf(batch, i);
   return towers;
+}
+
+void TowerModel::Stage(const Batch& batch) {
+  const int64_t towers = TowersWithRows(batch);
+  for (int64_t i = 0; i < towers; ++i) towers_[static_cast<size_t>(i)].model->Stage(PartOf(batch, i));
+}
+
+void TowerModel::Arrived(const float* parameters, Range elements) {
+  for (Tower& tower : towers_) tower.model->Arrived(parameters, elements);
+}
+
+// On all of them, or on none.
+int64_t TowerModel::Keep(gpu::MatrixView<const uint8_t> bytes, gpu::MatrixView<const float> floats) {
+  int64_t kept = 0;
+  try {
+    for (Tower& tower : towers_) kept = tower.model->Keep(bytes, floats);
+  } catch (const Failure&) {
+    for (Tower& tower : towers_) tower.model->Keep({}, {});
+    throw;
+  }
+  return kept;
 }
 
 // job(tower, number) by the first so many towers.
@@ -57,23 +87,28 @@ void TowerModel::RunFirst(int64_t towers, Job job) {
   });
 }
 
-float TowerModel::Gradient(const float* parameters, const Batch& batch, float* gradient, int64_t* correct) {
-  const int64_t towers = Deal(batch);
-  RunFirst(towers, [&](Tower& tower, int64_t number) {
-    tower.loss =
-        tower.model->Gradient(parameters, tower.batch, number == 0 ? gradient : tower.gradient.data(),
-                              correct == nullptr ? nullptr : &tower.correct);
+void TowerModel::Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) {
+  begun_towers_ = Deal(batch);
+  begun_rows_ = batch.rows;
+  sum_ = gradient;
+  RunFirst(begun_towers_, [&](Tower& tower, int64_t number) {
+    tower.model->Begin(parameters, tower.batch, number == 0 ? gradient : tower.gradient, count_correct);
   });
-  if (correct != nullptr) *correct = towers_[0].correct;
-  if (towers == 1) return towers_[0].loss;
+}
+
+StepResult TowerModel::End() {
+  StepResult all;
   double loss = 0;
-  for (int64_t i = 0; i < towers; ++i) {
-    const Tower& tower = towers_[static_cast<size_t>(i)];
-    loss += static_cast<double>(tower.loss) * static_cast<double>(tower.batch.rows);
-    if (correct != nullptr && i > 0) *correct += tower.correct;
+  for (int64_t i = 0; i < begun_towers_; ++i) {
+    Tower& tower = towers_[static_cast<size_t>(i)];
+    const StepResult result = tower.model->End();
+    if (begun_towers_ == 1) return result;
+    loss += static_cast<double>(result.loss) * static_cast<double>(tower.batch.rows);
+    all.correct += result.correct;
   }
-  SumGradients(towers, batch.rows, gradient);
-  return static_cast<float>(loss / static_cast<double>(batch.rows));
+  all.loss = static_cast<float>(loss / static_cast<double>(begun_rows_));
+  SumGradients(begun_towers_, begun_rows_, sum_);
+  return all;
 }
 
 // `gradient` holds the first tower's before, and the mean after.
@@ -94,7 +129,7 @@ void TowerModel::SumGradients(int64_t towers, int64_t rows, float* gradient) {
 void TowerModel::SumRange(int64_t towers, Range range, float* gradient, Tower* by) {
   by->inputs.assign(1, gradient + range.begin);
   for (int64_t i = 1; i < towers; ++i) {
-    by->inputs.push_back(towers_[static_cast<size_t>(i)].gradient.data() + range.begin);
+    by->inputs.push_back(towers_[static_cast<size_t>(i)].gradient + range.begin);
   }
   gpu::WeightedSum(by->stream, by->inputs, shares_, {gradient + range.begin, range.size()});
 }

@@ -20,23 +20,27 @@ class TowerModel : public Model {
   TowerModel(std::vector<std::unique_ptr<Model>> models, int64_t rows_each);
 
   const Layout& layout() const override { return towers_[0].model->layout(); }
-  float Gradient(const float* parameters, const Batch& batch, float* gradient, int64_t* correct) override;
+  void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) override;
+  StepResult End() override;
   Evaluation Evaluate(const float* parameters, const Batch& batch) override;
+  void Arrived(const float* parameters, Range elements) override;
+  void Stage(const Batch& batch) override;
+  int64_t Keep(gpu::MatrixView<const uint8_t> bytes, gpu::MatrixView<const float> floats) override;
 
  private:
   struct Tower {
     std::unique_ptr<Model> model;
-    std::vector<float> gradient;  // the first tower has none: it writes where the sum will be
-    Batch batch;                  // its part of the batch at hand; so are the results
-    float loss = 0;
-    int64_t correct = 0;
+    float* gradient = nullptr;  // of its own; the first tower writes where the sum will be
+    Batch batch;                // its part of the batch at hand; so are the results
     Evaluation evaluation;
     // For sums.
-    gpu::Stream stream{gpu::Backend::kCpu};
+    gpu::Stream stream;
     std::vector<const float*> inputs;
   };
 
-  // Gives each tower its rows. Returns how many towers have any.
+  // The rows of one tower; of all towers that have any the first has some, at least.
+  Batch PartOf(const Batch& batch, int64_t tower) const;
+  int64_t TowersWithRows(const Batch& batch) const;
   int64_t Deal(const Batch& batch);
   template <typename Job>
   void RunFirst(int64_t towers, Job job);
@@ -44,12 +48,19 @@ class TowerModel : public Model {
   void SumRange(int64_t towers, Range range, float* gradient, Tower* by);
 
   const int64_t rows_each_;
+  std::vector<std::vector<float>>
+      gradients_;  // of the towers; goes behind the models, which may have pinned it
   std::vector<Tower> towers_;
   std::vector<float> shares_;  // of the batch's rows, by tower
+  // Of the step begun last.
+  int64_t begun_towers_ = 0;
+  int64_t begun_rows_ = 0;
+  float* sum_ = nullptr;
   ThreadTeam team_;
 };
 
-// The model of a worker with so many devices. `max_rows`: of the largest batch that one device is given.
+// The model of a worker with so many groups of processors. `max_rows`: of the largest batch that one of them
+// is given.
 std::unique_ptr<Model> MakeTowers(const ModelConfig& config, const Layout& layout, int64_t max_rows,
                                   int64_t devices);
 

@@ -12,7 +12,7 @@ double ClipScale(const gpu::SquareSum& squares, double clip_norm) {
 }
 
 void ClipToNorm(double clip_norm, gpu::Span<float> gradient) {
-  gpu::Stream stream(gpu::Backend::kCpu);
+  gpu::Stream stream;
   gpu::SquareSum squares;
   gpu::AddSquares(stream, reinterpret_cast<const std::byte*>(gradient.data), gradient.size, &squares);
   const double scale = ClipScale(squares, clip_norm);

@@ -62,7 +62,7 @@ TEST_CASE("clip norm: the factor has the same bits in any order of the elements"
     std::rotate(values.begin(), values.begin() + 1, values.end());
     std::vector<float> expected = values;
     gpu::SquareSum squares;
-    gpu::Stream stream(gpu::Backend::kCpu);
+    gpu::Stream stream;
     gpu::AddSquares(stream, reinterpret_cast<const std::byte*>(values.data()), 5000, &squares);
     CHECK(static_cast<float>(ClipScale(squares, 1)) == doctest::Approx(first).epsilon(1e-6));
     for (float& value : expected) value *= static_cast<float>(ClipScale(squares, 1));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "gpu/floats.h"
 #include "gpu/optimizer_ops.h"
 #include "trainer/optim/schedule.h"
 
@@ -35,17 +36,19 @@ class SlottedOptimizer : public Optimizer {
 
   std::vector<Slot> Slots() override {
     std::vector<Slot> slots;
-    for (auto& [name, values] : slots_) slots.push_back({name, values});
+    for (auto& [name, values] : slots_) slots.push_back({name, values.span()});
     return slots;
   }
 
  protected:
   // Slots by name and initial value.
-  SlottedOptimizer(const OptimizerConfig& config, int64_t size,
+  SlottedOptimizer(const OptimizerConfig& config, int64_t size, gpu::cuda::Queue* queue,
                    std::initializer_list<std::pair<const char*, double>> slots)
       : config_(config), size_(size) {
+    if (queue != nullptr) stream_ = gpu::Stream(*queue);
     for (const auto& [name, value] : slots) {
-      slots_.emplace_back(name, std::vector<float>(static_cast<size_t>(size), Rounded(value)));
+      slots_.emplace_back(name, queue == nullptr ? gpu::Floats(size, Rounded(value))
+                                                 : gpu::Floats(*queue, size, Rounded(value), name));
     }
   }
 
@@ -53,21 +56,22 @@ class SlottedOptimizer : public Optimizer {
 
   // The elements of a slot that belong to `update`, which begins at element `first`.
   gpu::Span<float> Part(size_t slot, int64_t first, const gpu::Update& update) {
-    return {slots_[slot].second.data() + first, update.updated.size};
+    return {slots_[slot].second.span().data + first, update.updated.size};
   }
   double Rate(int64_t number) const { return LearningRate(config_, number); }
 
   const OptimizerConfig config_;
-  gpu::Stream stream_{gpu::Backend::kCpu};
+  gpu::Stream stream_;
 
  private:
   const int64_t size_;
-  std::vector<std::pair<std::string, std::vector<float>>> slots_;
+  std::vector<std::pair<std::string, gpu::Floats>> slots_;
 };
 
 class Sgd : public SlottedOptimizer {
  public:
-  Sgd(const OptimizerConfig& config, int64_t size) : SlottedOptimizer(config, size, {}) {}
+  Sgd(const OptimizerConfig& config, int64_t size, gpu::cuda::Queue* queue)
+      : SlottedOptimizer(config, size, queue, {}) {}
 
  private:
   void Step(int64_t number, int64_t, const gpu::Update& update) override {
@@ -77,7 +81,8 @@ class Sgd : public SlottedOptimizer {
 
 class Momentum : public SlottedOptimizer {
  public:
-  Momentum(const OptimizerConfig& config, int64_t size) : SlottedOptimizer(config, size, {{"velocity", 0}}) {}
+  Momentum(const OptimizerConfig& config, int64_t size, gpu::cuda::Queue* queue)
+      : SlottedOptimizer(config, size, queue, {{"velocity", 0}}) {}
 
  private:
   void Step(int64_t number, int64_t first, const gpu::Update& update) override {
@@ -88,8 +93,8 @@ class Momentum : public SlottedOptimizer {
 
 class Adagrad : public SlottedOptimizer {
  public:
-  Adagrad(const OptimizerConfig& config, int64_t size)
-      : SlottedOptimizer(config, size, {{"accumulator", config.initial_accumulator}}) {}
+  Adagrad(const OptimizerConfig& config, int64_t size, gpu::cuda::Queue* queue)
+      : SlottedOptimizer(config, size, queue, {{"accumulator", config.initial_accumulator}}) {}
 
  private:
   void Step(int64_t number, int64_t first, const gpu::Update& update) override {
@@ -100,8 +105,8 @@ class Adagrad : public SlottedOptimizer {
 
 class Rmsprop : public SlottedOptimizer {
  public:
-  Rmsprop(const OptimizerConfig& config, int64_t size)
-      : SlottedOptimizer(config, size, {{"mean_square", 0}}) {}
+  Rmsprop(const OptimizerConfig& config, int64_t size, gpu::cuda::Queue* queue)
+      : SlottedOptimizer(config, size, queue, {{"mean_square", 0}}) {}
 
  private:
   void Step(int64_t number, int64_t first, const gpu::Update& update) override {
@@ -116,7 +121,8 @@ class Rmsprop : public SlottedOptimizer {
 
 class Adam : public SlottedOptimizer {
  public:
-  Adam(const OptimizerConfig& config, int64_t size) : SlottedOptimizer(config, size, {{"m", 0}, {"v", 0}}) {}
+  Adam(const OptimizerConfig& config, int64_t size, gpu::cuda::Queue* queue)
+      : SlottedOptimizer(config, size, queue, {{"m", 0}, {"v", 0}}) {}
 
  private:
   void Step(int64_t number, int64_t first, const gpu::Update& update) override {
@@ -134,8 +140,8 @@ class Adam : public SlottedOptimizer {
 
 class Ftrl : public SlottedOptimizer {
  public:
-  Ftrl(const OptimizerConfig& config, int64_t size)
-      : SlottedOptimizer(config, size, {{"z", 0}, {"n", config.initial_accumulator}}) {}
+  Ftrl(const OptimizerConfig& config, int64_t size, gpu::cuda::Queue* queue)
+      : SlottedOptimizer(config, size, queue, {{"z", 0}, {"n", config.initial_accumulator}}) {}
 
  private:
   void Step(int64_t number, int64_t first, const gpu::Update& update) override {
@@ -153,21 +159,21 @@ class Ftrl : public SlottedOptimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size) {
+std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size, gpu::cuda::Queue* queue) {
   const OptimizerConfig& optimizer = config.train.optimizer;
   switch (optimizer.kind) {
     case OptimizerKind::kSgd:
-      return std::make_unique<Sgd>(optimizer, size);
+      return std::make_unique<Sgd>(optimizer, size, queue);
     case OptimizerKind::kMomentum:
-      return std::make_unique<Momentum>(optimizer, size);
+      return std::make_unique<Momentum>(optimizer, size, queue);
     case OptimizerKind::kAdagrad:
-      return std::make_unique<Adagrad>(optimizer, size);
+      return std::make_unique<Adagrad>(optimizer, size, queue);
     case OptimizerKind::kRmsprop:
-      return std::make_unique<Rmsprop>(optimizer, size);
+      return std::make_unique<Rmsprop>(optimizer, size, queue);
     case OptimizerKind::kAdam:
-      return std::make_unique<Adam>(optimizer, size);
+      return std::make_unique<Adam>(optimizer, size, queue);
     case OptimizerKind::kFtrl:
-      return std::make_unique<Ftrl>(optimizer, size);
+      return std::make_unique<Ftrl>(optimizer, size, queue);
   }
   DT_CHECK(false, static_cast<int>(optimizer.kind));
   return nullptr;

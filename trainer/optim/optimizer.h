@@ -13,6 +13,10 @@
 #include "gpu/view.h"
 #include "trainer/config/config.h"
 
+namespace dtrain::gpu::cuda {
+class Queue;
+}
+
 namespace dtrain {
 
 // Which update of its range a gradient makes.
@@ -38,12 +42,15 @@ class Optimizer {
   virtual void Apply(const UpdateStep& step, int64_t first, const float* weights, float* updated,
                      const std::byte* gradient, int64_t size) = 0;
   // All that Apply() remembers: with the weights and the number of updates the whole state, to be saved and,
-  // by writing to the spans, restored. In a fixed order; the spans stay valid as long as the optimizer.
+  // by writing to the spans, restored. In a fixed order; the spans stay valid as long as the optimizer. With
+  // a queue they are in its device's memory.
   virtual std::vector<Slot> Slots() = 0;
 };
 
-// The optimizer that train.optimizer names, for a range of `size` elements.
-std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size);
+// The optimizer that train.optimizer names, for a range of `size` elements. With a queue, which outlives it,
+// everything lies in that device's memory, and Apply() is queued there.
+std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size,
+                                         gpu::cuda::Queue* queue = nullptr);
 // Of its slots, in their order.
 std::vector<std::string> SlotNames(const Config& config);
 

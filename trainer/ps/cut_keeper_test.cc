@@ -59,7 +59,7 @@ TEST_CASE(
 
 TEST_CASE("cut keeper: before there are values nothing is kept") {
   Fixture f;
-  ParameterShard empty(f.config, f.layout, 0);
+  HostShard empty(f.config, f.layout, 0);
   int told = 0;
   CutKeeper keeper(f.config, empty, f.rule, f.outbox, [&] { ++told; });
   keeper.Take(1, 0);

@@ -28,9 +28,9 @@ std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
   if (push.block() != member.next_block) {
     return fmt::format("it has block {}, and block {} is the next", push.block(), member.next_block);
   }
-  if (gradient.size != shard_.bytes(push.block())) {
+  if (gradient.size != shard_.tensor_bytes(push.block())) {
     return fmt::format("block {} has {} bytes, that of {} has {}", push.block(), gradient.size,
-                       TaskName(self_), shard_.bytes(push.block()));
+                       TaskName(self_), shard_.tensor_bytes(push.block()));
   }
   if (!shard_.initialised()) return "there are no initial values yet";
   if (coordinator_ != nullptr && !coordinator_->MayStep(member)) return "its step was not granted";
@@ -43,7 +43,7 @@ std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
 
 void GradientCheck::CheckFinite(const Member& member, const wire::Push& push,
                                 net::TensorView gradient) const {
-  if (!config_.hooks.stop_on_nan) return;
+  if (!config_.hooks.stop_on_nan || !shard_.reads_values()) return;
   const Range range = BlockOf(layout_.ps[static_cast<size_t>(self_.index)], push.block());
   const std::optional<std::string> wrong = FirstNonFinite(layout_, range, gradient.data);
   if (!wrong) return;

@@ -21,7 +21,7 @@ class GradientCheck {
                 const UpdateRule& rule, const Coordinator* coordinator);
 
   // Why this block may not be applied; empty: it may. Throws Failure where it has a value that is not finite
-  // (hooks.stop_on_nan).
+  // (hooks.stop_on_nan); the values of a gradient on a device are its worker's to check.
   std::string Judge(const Member& member, const wire::Push& push, net::TensorView gradient) const;
 
  private:

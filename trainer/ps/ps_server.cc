@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/ps/abort_farewell.h"
+#include "trainer/ps/device_shard.h"
+#include "trainer/ps/host_shard.h"
 
 namespace dtrain {
 namespace {
@@ -21,6 +23,11 @@ constexpr milliseconds kSavingTick{5};
 constexpr char kNotInitialised[] = "a pull before the initial values";
 constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
 
+std::unique_ptr<ParameterShard> MakeShard(const PsTask& task) {
+  if (task.store == nullptr) return std::make_unique<HostShard>(task.config, task.layout, task.self.index);
+  return std::make_unique<DeviceShard>(task.config, task.layout, task.self.index, *task.store);
+}
+
 }  // namespace
 
 PsServer::PsServer(const PsTask& task, RunHistory& history, PsSummary* summary)
@@ -31,7 +38,8 @@ PsServer::PsServer(const PsTask& task, RunHistory& history, PsSummary* summary)
       channel_(task.channel),
       log_(task.log),
       history_(history),
-      shard_(config_, layout_, self_.index),
+      shard_owner_(MakeShard(task)),
+      shard_(*shard_owner_),
       members_(config_, self_),
       outbox_(channel_),
       activity_(task.stop),

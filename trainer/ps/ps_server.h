@@ -73,7 +73,8 @@ class PsServer {
   net::Channel& channel_;
   Logger& log_;
   RunHistory& history_;
-  ParameterShard shard_;
+  const std::unique_ptr<ParameterShard> shard_owner_;
+  ParameterShard& shard_;
   Membership members_;
   Outbox outbox_;
   Activity activity_;

@@ -9,6 +9,7 @@
 #include "base/stop_request.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
+#include "trainer/device/device_store.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain {
@@ -26,6 +27,7 @@ struct PsTask {
   std::function<void(ExitCode)> on_abort;  // of a ps i > 0: the run has failed or was stopped; may be empty
   std::function<void()> on_begun;          // of ps 0: called when the workers start; may be empty
   const StopRequest* stop = nullptr;       // null: nobody asks this task to stop
+  DeviceStore* store = nullptr;            // where the parameters stay on a device; null: here
 };
 
 }  // namespace dtrain

@@ -11,9 +11,9 @@
 #include "net/codec.h"
 #include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
+#include "trainer/ps/host_shard.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
-#include "trainer/ps/parameter_shard.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/testing/fake_channel.h"
 #include "trainer/testing/small_config.h"
@@ -79,7 +79,7 @@ struct PsFixture {
 
   Config config;
   Layout layout;
-  ParameterShard shard;
+  HostShard shard;
   Membership members;
   FakeChannel channel;
   Outbox outbox;

@@ -18,6 +18,15 @@ RangeCut::RangeCut(Range range, std::vector<net::LentBuffer> weights,
   }
 }
 
+RangeCut::RangeCut(Range range, int64_t slots, std::vector<net::LentBuffer> pieces,
+                   std::shared_ptr<CutBuffers> buffers)
+    : range_(range),
+      slots_(static_cast<size_t>(slots)),
+      buffers_(std::move(buffers)),
+      updated_(pieces.size() / static_cast<size_t>(1 + slots), true) {
+  for (net::LentBuffer& piece : pieces) kept_.emplace_back(std::move(piece));
+}
+
 void RangeCut::CopySlot(int64_t piece, float* to) const {
   const RangePiece where = At(piece);
   const float* const values = slots_[static_cast<size_t>(where.slot - 1)].data + where.elements.begin;

@@ -34,6 +34,10 @@ class RangeCut {
   RangeCut(Range range, std::vector<net::LentBuffer> weights, std::vector<gpu::Span<const float>> slots,
            std::shared_ptr<CutBuffers> buffers);
 
+  // All of it copied already: `pieces` in their order, of a range with so many slots.
+  RangeCut(Range range, int64_t slots, std::vector<net::LentBuffer> pieces,
+           std::shared_ptr<CutBuffers> buffers);
+
   int64_t piece_count() const { return static_cast<int64_t>(kept_.size()); }
   // Where the piece lies in the range.
   RangePiece At(int64_t piece) const {

@@ -12,7 +12,7 @@
 
 #include "net/frame.h"
 #include "trainer/model/model.h"
-#include "trainer/ps/parameter_shard.h"
+#include "trainer/ps/host_shard.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
@@ -173,7 +173,7 @@ class Walk {
   const Job job_;
   const Values pattern_ = Pattern();
   PlainRange plain_;
-  ParameterShard shard_;
+  HostShard shard_;
   std::mt19937 random_;
   std::vector<net::Frame> replies_;
   std::vector<Out> out_;
@@ -206,7 +206,7 @@ TEST_CASE("range cut: frames over it outlive it and its shard") {
   const Job job(OptimizerKind::kMomentum, 7, false);
   std::vector<net::Frame> frames;
   {
-    ParameterShard shard(job.config, job.layout, 0);
+    HostShard shard(job.config, job.layout, 0);
     shard.Initialise();
     const std::shared_ptr<RangeCut> cut = shard.TakeCut();
     for (int64_t piece = 0; piece < 2; ++piece) frames.push_back(FrameOver(*cut->Lend(piece)));
@@ -220,7 +220,7 @@ TEST_CASE("range cut: one that its shard has dropped has no pieces, whoever keep
   const Job job(OptimizerKind::kMomentum, 7, false);
   std::shared_ptr<RangeCut> first, second;
   {
-    ParameterShard shard(job.config, job.layout, 0);
+    HostShard shard(job.config, job.layout, 0);
     shard.Initialise();
     first = shard.TakeCut();
     second = shard.TakeCut();
@@ -233,7 +233,7 @@ TEST_CASE("range cut: one that its shard has dropped has no pieces, whoever keep
 }
 
 // Updates every block while a cut of it is alive, and after it was dropped.
-void UpdateAround(ParameterShard& shard, int cuts) {
+void UpdateAround(HostShard& shard, int cuts) {
   const Values gradient = Pattern();
   const auto update = [&] {
     for (int64_t block = 0; block < shard.block_count(); ++block) {
@@ -253,7 +253,7 @@ void UpdateAround(ParameterShard& shard, int cuts) {
 TEST_CASE("range cut: cuts leave no spare buffers behind") {
   for (const bool keeps_previous : {false, true}) {
     const Job job(OptimizerKind::kAdam, kThreeBlocks, keeps_previous);
-    ParameterShard shard(job.config, job.layout, 0);
+    HostShard shard(job.config, job.layout, 0);
     shard.Initialise();
     UpdateAround(shard, 4);
     CHECK(shard.spare_count() <= 1);
@@ -274,7 +274,7 @@ TEST_CASE("range cut: a thread reads one while the ps loop applies gradients") {
   for (const bool keeps_previous : {false, true}) {
     const Job job(OptimizerKind::kAdam, kThreeBlocks, keeps_previous);
     PlainRange plain(job);
-    ParameterShard shard(job.config, job.layout, 0);
+    HostShard shard(job.config, job.layout, 0);
     shard.Initialise();
     const Values gradient = Pattern();
     int64_t block = 0;
@@ -302,7 +302,7 @@ TEST_CASE("range cut: a thread reads one while the ps loop applies gradients") {
 
 TEST_CASE("range cut: one may be dropped while a thread reads it") {
   const Job job(OptimizerKind::kMomentum, kThreeBlocks, false);
-  ParameterShard shard(job.config, job.layout, 0);
+  HostShard shard(job.config, job.layout, 0);
   shard.Initialise();
   const Values gradient = Pattern();
   for (int64_t updates = 0; updates < 4; ++updates) {
@@ -321,7 +321,7 @@ TEST_CASE("range cut: one may be dropped while a thread reads it") {
 }
 
 // Everything in `cut`, in pieces that begin and end anywhere, in any order.
-void RestoreFrom(const RangeCut& cut, unsigned seed, ParameterShard& shard) {
+void RestoreFrom(const RangeCut& cut, unsigned seed, HostShard& shard) {
   struct Part {
     RangePiece where;
     Values values;
@@ -354,10 +354,10 @@ TEST_CASE("shard: restored from any pieces it has the bits that were saved, and 
     for (const int64_t values : {int64_t{7}, kThreeBlocks}) {
       const Job job(kind, values, false);
       PlainRange plain(job);
-      ParameterShard saved(job.config, job.layout, 0), restored(job.config, job.layout, 0);
+      HostShard saved(job.config, job.layout, 0), restored(job.config, job.layout, 0);
       saved.Initialise();
       const Values gradient = Pattern();
-      const auto apply = [&](ParameterShard& shard, int64_t block) {
+      const auto apply = [&](HostShard& shard, int64_t block) {
         shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
       };
       for (int i = 0; i < 3; ++i) {
@@ -386,7 +386,7 @@ TEST_CASE("shard: restored from any pieces it has the bits that were saved, and 
 
 // Cuts whose pieces are read and released in order, `ahead` blocks before every update; how many buffers that
 // took.
-size_t BuffersNeeded(ParameterShard& shard, int64_t ahead) {
+size_t BuffersNeeded(HostShard& shard, int64_t ahead) {
   const Values gradient = Pattern();
   Values scratch(kBlockValues);
   for (int cuts = 0; cuts < 3; ++cuts) {
@@ -403,14 +403,14 @@ size_t BuffersNeeded(ParameterShard& shard, int64_t ahead) {
 
 TEST_CASE("range cut: blocks that are released before their update are not copied") {
   const Job job(OptimizerKind::kAdam, kThreeBlocks, false);
-  ParameterShard shard(job.config, job.layout, 0);
+  HostShard shard(job.config, job.layout, 0);
   shard.Initialise();
   CHECK(BuffersNeeded(shard, 1) == 0);
 }
 
 TEST_CASE("range cut: buffers are kept for the next one, never more than weights and slots have blocks") {
   const Job job(OptimizerKind::kAdam, kThreeBlocks, false);
-  ParameterShard shard(job.config, job.layout, 0);
+  HostShard shard(job.config, job.layout, 0);
   shard.Initialise();
   CHECK(BuffersNeeded(shard, 0) > 0);
   for (int i = 0; i < 3; ++i) CHECK(BuffersNeeded(shard, -3) == 9);

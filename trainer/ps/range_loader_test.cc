@@ -69,7 +69,7 @@ struct Loading : PsFixture {
     return wrong;
   }
 
-  ParameterShard empty;  // what is loaded into
+  HostShard empty;  // what is loaded into
   RangeLoader loader;
   int index;
 };

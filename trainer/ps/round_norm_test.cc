@@ -9,7 +9,7 @@ namespace dtrain {
 namespace {
 
 gpu::SquareSum SquaresOf(const std::vector<float>& values) {
-  gpu::Stream stream(gpu::Backend::kCpu);
+  gpu::Stream stream;
   gpu::SquareSum sum;
   gpu::AddSquares(stream, reinterpret_cast<const std::byte*>(values.data()),
                   static_cast<int64_t>(values.size()), &sum);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/model/model.h"
+#include "trainer/ps/host_shard.h"
 #include "trainer/testing/fake_channel.h"
 #include "trainer/testing/small_config.h"
 
@@ -37,7 +38,7 @@ struct OnePs {
     shard.SetRestored(version);
   }
 
-  ParameterShard shard;
+  HostShard shard;
   Membership members;
   FakeChannel channel;
   Outbox outbox;

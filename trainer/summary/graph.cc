@@ -10,7 +10,6 @@
 namespace dtrain {
 namespace {
 
-constexpr char kWorker[] = "/job:worker/task:0/cpu:0";
 constexpr char kInput[] = "input/x-input";
 constexpr char kTarget[] = "input/y-input";
 
@@ -71,7 +70,8 @@ struct LayerNodes {
 
 class TrainingStep {
  public:
-  TrainingStep(const Config& config, const Layout& layout) : config_(config), layout_(layout) {}
+  TrainingStep(const Config& config, const Layout& layout, const std::string& device)
+      : config_(config), layout_(layout), worker_("/job:worker/task:0/" + device) {}
   std::string Build();
 
  private:
@@ -93,6 +93,7 @@ class TrainingStep {
 
   const Config& config_;
   const Layout& layout_;
+  const std::string worker_;  // what computes there
   GraphBuilder graph_;
   std::vector<VariableNodes> variables_;
   std::vector<LayerNodes> layers_;
@@ -102,7 +103,7 @@ class TrainingStep {
 std::string TrainingStep::Build() {
   AddVariables();
   FindLayers();
-  graph_.OnDevice(kWorker);
+  graph_.OnDevice(worker_);
   AddInputs();
   AddForward();
   AddCost();
@@ -141,7 +142,7 @@ void TrainingStep::AddVariables() {
       nodes.parts.push_back({graph_.Variable(names.back(), {shape}), ps, shape});
     }
     if (names.size() == 1) continue;
-    graph_.OnDevice(kWorker);
+    graph_.OnDevice(worker_);
     nodes.read = graph_.Add(nodes.variable->name + "/concat", "ConcatV2", names, {ShapeOf(*nodes.variable)});
   }
 }
@@ -209,7 +210,7 @@ void TrainingStep::AddGradients() {
     const LayerNodes& layer = layers_[i];
     const Variable& weights = *layer.weights->variable;
     const Variable& biases = *layer.biases->variable;
-    graph_.OnDevice(kWorker);
+    graph_.OnDevice(worker_);
     const std::string for_weights =
         graph_.MatMul(gradients + weights.name, layer.input, true, delta, false, ShapeOf(weights));
     const std::string for_biases =
@@ -248,8 +249,8 @@ void TrainingStep::AddGlobalStep() {
 
 }  // namespace
 
-std::string ModelGraph(const Config& config, const Layout& layout) {
-  return TrainingStep(config, layout).Build();
+std::string ModelGraph(const Config& config, const Layout& layout, const std::string& device) {
+  return TrainingStep(config, layout, device).Build();
 }
 
 }  // namespace dtrain

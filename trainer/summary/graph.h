@@ -10,7 +10,7 @@ namespace dtrain {
 
 // A serialised GraphDef of one training step of the chief: inputs, layers, cost, gradients, accuracy on the
 // worker; each variable and its update on the ps that owns it, in parts where several do. The layers follow
-// from the layout's variables weights/W1, biases/b1, weights/W2, ...
-std::string ModelGraph(const Config& config, const Layout& layout);
+// from the layout's variables weights/W1, biases/b1, weights/W2, ... `device`: of the worker, "gpu:0".
+std::string ModelGraph(const Config& config, const Layout& layout, const std::string& device);
 
 }  // namespace dtrain

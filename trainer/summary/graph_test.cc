@@ -31,8 +31,8 @@ std::map<std::string, event::NodeDef> NodesOf(ModelKind kind, std::vector<Variab
   config.model.kind = kind;
   config.placement.policy = policy;
   event::GraphDef graph;
-  REQUIRE(
-      graph.ParseFromString(ModelGraph(config, PlaceVariables(std::move(variables), ps, config.placement))));
+  REQUIRE(graph.ParseFromString(
+      ModelGraph(config, PlaceVariables(std::move(variables), ps, config.placement), "gpu:1")));
   std::map<std::string, event::NodeDef> nodes;
   for (const event::NodeDef& node : graph.node()) CHECK(nodes.emplace(node.name(), node).second);
   for (const auto& [name, node] : nodes) {
@@ -62,6 +62,9 @@ TEST_CASE("graph: layers follow from the variables' names, and each reads the on
         std::vector<std::string>{"input/x-input", "gradients/layer_1/SigmoidGrad"});
   CHECK(nodes.at("biases/b2").device() == "/job:ps/task:1/cpu:0");
   CHECK(nodes.at("train/biases/b2/ApplyGradientDescent").device() == "/job:ps/task:1/cpu:0");
+  for (const char* name : {"input/x-input", "layer_1/MatMul", "output/Softmax", "gradients/weights/W1"}) {
+    CHECK(nodes.at(name).device() == "/job:worker/task:0/gpu:1");
+  }
 }
 
 TEST_CASE("graph: a variable on several ps is there in parts, each updated where it lies") {

@@ -15,19 +15,19 @@ std::string DirectoryOf(const std::string& root, int index) {
 
 }  // namespace
 
-std::unique_ptr<WorkerSummary> WorkerSummary::Open(const Config& config, int index, const Layout& layout,
-                                                   ExitHooks& hooks, Logger& log) {
+std::unique_ptr<WorkerSummary> WorkerSummary::Open(const Config& config, int index, const std::string& device,
+                                                   const Layout& layout, ExitHooks& hooks, Logger& log) {
   if (config.summary.dir.empty()) return nullptr;
-  return std::unique_ptr<WorkerSummary>(new WorkerSummary(config, index, layout, hooks, log));
+  return std::unique_ptr<WorkerSummary>(new WorkerSummary(config, index, device, layout, hooks, log));
 }
 
-WorkerSummary::WorkerSummary(const Config& config, int index, const Layout& layout, ExitHooks& hooks,
-                             Logger& log)
+WorkerSummary::WorkerSummary(const Config& config, int index, const std::string& device, const Layout& layout,
+                             ExitHooks& hooks, Logger& log)
     : classifies_(config.model.kind != ModelKind::kLinear),
       writer_(DirectoryOf(config.summary.dir, index), hooks, log),
       schedule_(config.summary),
       point_at_(Clock::now()) {
-  if (index == 0) writer_.WriteGraph(ModelGraph(config, layout));
+  if (index == 0) writer_.WriteGraph(ModelGraph(config, layout, device));
   log.Info("summaries for TensorBoard: {}", writer_.path());
 }
 

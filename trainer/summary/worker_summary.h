@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -29,9 +30,10 @@ struct StepFigures {
 
 class WorkerSummary {
  public:
-  // Null without summary.dir. Throws UserError or IoError where the directory cannot be written.
-  static std::unique_ptr<WorkerSummary> Open(const Config& config, int index, const Layout& layout,
-                                             ExitHooks& hooks, Logger& log);
+  // Null without summary.dir. `device`: what the worker computes on, "gpu:0". Throws UserError or IoError
+  // where the directory cannot be written.
+  static std::unique_ptr<WorkerSummary> Open(const Config& config, int index, const std::string& device,
+                                             const Layout& layout, ExitHooks& hooks, Logger& log);
 
   // Training begins: the time until here was start-up.
   void Begin(int64_t global_step);
@@ -51,7 +53,8 @@ class WorkerSummary {
   void Flush() { writer_.Flush(); }
 
  private:
-  WorkerSummary(const Config& config, int index, const Layout& layout, ExitHooks& hooks, Logger& log);
+  WorkerSummary(const Config& config, int index, const std::string& device, const Layout& layout,
+                ExitHooks& hooks, Logger& log);
 
   const bool classifies_;
   EventWriter writer_;

@@ -32,7 +32,7 @@ TEST_CASE("worker summary: a point that is due waits for the global step to move
   Logger log("worker 1", quiet);
   ExitHooks hooks;
   {
-    const auto summary = WorkerSummary::Open(config, 1, Layout(), hooks, log);
+    const auto summary = WorkerSummary::Open(config, 1, "cpu:0", Layout(), hooks, log);
     summary->Begin(0);
     const int64_t global_steps[] = {0, 0, 0, 4, 5, 5, 5, 7};  // after the local steps 1, 2, ...
     int64_t local_step = 0;

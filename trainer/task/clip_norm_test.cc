@@ -211,7 +211,7 @@ TEST_CASE("clip norm: a mean that is not finite is applied as it is, where nobod
 
 // A question of ps 1, with the norm of `part` as its gradient of the round before, unless that is empty.
 void Ask(RawWorker& ps, uint64_t request, uint64_t round, const std::vector<float>& part = {}) {
-  gpu::Stream stream(gpu::Backend::kCpu);
+  gpu::Stream stream;
   gpu::SquareSum sum;
   gpu::AddSquares(stream, reinterpret_cast<const std::byte*>(part.data()), static_cast<int64_t>(part.size()),
                   &sum);

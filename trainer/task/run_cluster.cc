@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "net/inproc_transport.h"
+#include "trainer/data/source.h"
+#include "trainer/device/in_process.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
@@ -66,10 +68,35 @@ void RunThread(const Config& config, TaskId task, net::Transport& transport, con
   }
 }
 
+// On the workers' GPU, where there is one and nothing is in the way; else null.
+std::unique_ptr<DeviceStore> StoreOnDevice(const Config& given, const LogOptions& log_options,
+                                           const TaskOptions& options) {
+  if (options.runtime == nullptr) return nullptr;
+  const DeviceChoice devices = ChooseDevices(given.device, *options.runtime);
+  if (!devices.on_gpu()) return nullptr;
+  LogOptions own_options = log_options;
+  own_options.directory.clear();
+  Logger log("local", own_options);
+  const std::string why_not = WhyParametersTravel(given, devices);
+  if (!why_not.empty()) {
+    log.Info("the parameters lie in this machine's memory: {}", why_not);
+    return nullptr;
+  }
+  Config config = given;
+  ResolveModelShape(PeekShape(config), &config);
+  const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
+  std::unique_ptr<DeviceStore> store = MakeDeviceStore(config, devices, layout.size);
+  log.Info("the parameters and the optimizer's slots stay on cuda {}", devices.gpus[0].id);
+  return store;
+}
+
 }  // namespace
 
-RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, const TaskOptions& options) {
+RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, const TaskOptions& given) {
   PrepareProcess(config);
+  const std::unique_ptr<DeviceStore> store = StoreOnDevice(config, log, given);
+  TaskOptions options = given;
+  if (store != nullptr) options.store = store.get();
   net::InprocTransport transport;
   Outcome outcome;
   std::vector<std::thread> threads;

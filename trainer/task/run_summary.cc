@@ -33,6 +33,7 @@ void VisitKeys(Summary& summary, Visitor& visit) {
   visit("startup_s", summary.startup_s);
   visit("weights", summary.weights);
   visit("workers", summary.workers);
+  visit("device", summary.device);
 }
 
 template <typename Figures, typename Visitor>

@@ -63,6 +63,7 @@ struct RunSummary {
   std::optional<double> startup_s;                    // exec to first step
   std::map<std::string, std::vector<float>> weights;  // small models only; empty: null
   std::vector<WorkerFigures> workers;                 // by worker
+  std::optional<std::string> device;                  // of the chief: "cpu", "cuda:0", "cuda:0,1"
   // Not printed as keys of their own, but needed by those who print or complete the result.
   int64_t first_step_nanos = 0;                        // wall clock; 0: no step was begun
   std::vector<std::optional<double>> worker_accuracy;  // by each worker that evaluated itself

@@ -27,6 +27,7 @@ RunSummary FullSummary() {
   summary.bytes_sent = int64_t{1} << 40;
   summary.bytes_received = (int64_t{1} << 53) + 1;
   summary.startup_s = 0.03;
+  summary.device = "cuda:0,1";
   summary.weights = {{"weights/W1", {1.99f, 0.1f, 1e-30f}}, {"biases/b1", {10.01f}}};
   WorkerFigures figures;
   figures.steps = 27500;
@@ -78,10 +79,10 @@ TEST_CASE("run summary: the result has the documented keys in the documented ord
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items()) keys.push_back(key);
   const std::vector<std::string> documented = {
-      "status",        "global_step",    "local_steps",    "examples",      "wall_s",
-      "train_s",       "steps_per_s",    "examples_per_s", "final_loss",    "test_loss",
-      "test_accuracy", "test_auc",       "model_crc",      "deterministic", "checkpoint",
-      "bytes_sent",    "bytes_received", "startup_s",      "weights",       "workers"};
+      "status",      "global_step",    "local_steps", "examples",   "wall_s",         "train_s",
+      "steps_per_s", "examples_per_s", "final_loss",  "test_loss",  "test_accuracy",  "test_auc",
+      "model_crc",   "deterministic",  "checkpoint",  "bytes_sent", "bytes_received", "startup_s",
+      "weights",     "workers",        "device"};
   CHECK(keys == documented);
 }
 
@@ -91,7 +92,7 @@ TEST_CASE("run summary: what does not apply is null") {
   const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
   for (const char* key :
        {"train_s", "steps_per_s", "examples_per_s", "final_loss", "test_loss", "test_accuracy", "test_auc",
-        "model_crc", "checkpoint", "startup_s", "weights", "workers"}) {
+        "model_crc", "checkpoint", "startup_s", "weights", "workers", "device"}) {
     CAPTURE(key);
     CHECK(document.at(key).is_null());
   }

@@ -5,6 +5,7 @@
 #include "gpu/ops.h"
 #include "net/address.h"
 #include "trainer/data/source.h"
+#include "trainer/device/choice.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/ps/ps_run.h"
@@ -26,6 +27,12 @@ void Listen(const Config& config, TaskId task, const TaskOptions& options, net::
     log.Warning("listening at {} without keys (security.insecure): anybody who reaches it can join", address);
   }
   log.Info("listening at {}", channel.Bind(address));
+}
+
+// A ps computes on its processor, and no driver is asked there.
+DeviceChoice DevicesOf(const Config& config, TaskId task, const TaskOptions& options) {
+  if (task.role == Role::kPs || options.runtime == nullptr) return {};
+  return ChooseDevices(config.device, *options.runtime);
 }
 
 // Runs `task`; on failure the other tasks hear of it before the exception goes on. What is left is tearing
@@ -79,7 +86,10 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   CheckFits(task.role == Role::kPs ? PsNeed(config, layout, task.index)
                                    : WorkerNeed(config, layout, EstimateDataSize(config), task.index));
-  LogStart(config, task, layout, log);
+  const DeviceChoice devices = DevicesOf(config, task, options);
+  const std::string parameters =
+      options.store == nullptr ? "cpu:0" : fmt::format("gpu:{}", options.store->device()->info().id);
+  LogStart(config, task, layout, devices, parameters, log);
   const std::unique_ptr<net::Channel> channel = transport.NewChannel();
   ExitHooks unused;
   ExitHooks& hooks = options.exit_hooks != nullptr ? *options.exit_hooks : unused;
@@ -87,11 +97,12 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   if (task.role == Role::kPs) {
     Listen(config, task, options, *channel, log);
     PsRun run({config, task, layout, *channel, transport, hooks, log, options.on_lost, options.on_abort,
-               options.on_begun, options.stop});
+               options.on_begun, options.stop, options.store});
     summary = RunOrAbort(run, options);
   } else {
     HookList more_hooks = options.more_hooks ? options.more_hooks(task) : HookList();
-    Worker worker(config, task, layout, *channel, transport, options.stop, hooks, log, std::move(more_hooks));
+    Worker worker(config, task, layout, devices, options.store, *channel, transport, options.stop, hooks, log,
+                  std::move(more_hooks));
     worker.set_on_lost(options.on_lost);
     worker.set_on_abort(options.on_abort);
     if (task.index == 0 && FeedsOthers(config)) {

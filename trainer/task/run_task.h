@@ -9,8 +9,10 @@
 #include "base/exit_hooks.h"
 #include "base/log.h"
 #include "base/stop_request.h"
+#include "gpu/cuda/runtime.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
+#include "trainer/device/device_store.h"
 #include "trainer/hooks/hook.h"
 #include "trainer/model/layout.h"
 #include "trainer/task/run_summary.h"
@@ -27,7 +29,10 @@ struct TaskOptions {
   // Called by another thread when ps 0 has ended the run, and by the task's own when it has failed, with the
   // exit code that this task has then: it has a moment to end too, whatever it is doing. Empty: nobody.
   std::function<void(ExitCode)> on_abort;
-  const StopRequest* stop = nullptr;  // looked at while the task runs; null: nobody asks it to stop
+  const StopRequest* stop = nullptr;      // looked at while the task runs; null: nobody asks it to stop
+  gpu::cuda::Runtime* runtime = nullptr;  // which a worker asks for GPUs; null: it computes on the processor
+  DeviceStore* store =
+      nullptr;  // where the parameters of all tasks stay on a device of this process; null: here
 };
 
 // Once in a process, before its first task: limits the threads of matrix products to device.threads.

@@ -1,73 +1,38 @@
 #include "trainer/task/start_lines.h"
 
-#include <cpuid.h>
 #include <fmt/format.h>
-
-#include <cstring>
 
 #include "base/plural.h"
 #include "trainer/config/determinism.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/task/checkpoint_line.h"
+#include "trainer/task/device_lines.h"
 #include "trainer/task/worker_lines.h"
 
 namespace dtrain {
 namespace {
 
-// The processor's own name (CPUID leaves 0x80000002 to 4).
-std::string ProcessorName() {
-  unsigned words[12] = {};
-  for (unsigned leaf = 0; leaf < 3; ++leaf) {
-    unsigned* at = words + 4 * leaf;
-    if (__get_cpuid(0x80000002u + leaf, at, at + 1, at + 2, at + 3) == 0) return "unknown processor";
+void LogLines(const std::vector<std::string>& lines, Logger& log) {
+  for (const std::string& line : lines) log.Info("{}", line);
+}
+
+void LogDevices(const Config& config, TaskId task, const DeviceChoice& choice, Logger& log) {
+  if (!choice.why_cpu.empty()) {
+    log.Write(choice.warn ? LogLevel::kWarning : LogLevel::kInfo, choice.why_cpu);
   }
-  char name[sizeof words + 1] = {};
-  std::memcpy(name, words, sizeof words);
-  std::string text(name);
-  text.erase(text.find_last_not_of(' ') + 1);
-  return text;
-}
-
-const char* InstructionSet() {
-  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
-  if (__builtin_cpu_supports("avx2")) return "AVX2";
-  return "SSE4.2";
-}
-
-// "cpu 0, cpu 1"
-std::string DevicesText(const DeviceConfig& device) {
-  return fmt::format("cpu {}", fmt::join(device.ids, ", cpu "));
-}
-
-void LogDevices(const Config& config, TaskId task, Logger& log) {
-  const DeviceConfig& device = config.device;
-  const bool worker = task.role == Role::kWorker;
-  log.Info("device /job:{}/task:{}/cpu:{}: {}, {}, {}", worker ? "worker" : "ps", task.index,
-           worker ? device.ids.front() : 0, ProcessorName(), InstructionSet(),
-           Plural(device.threads, "thread"));
-  if (!worker || device.towers() == 1) return;
-  log.Info("{} towers: {}; a step is {} rows of each", device.towers(), DevicesText(device),
-           config.train.batch_size);
-  if (device.towers() > Processors()) {
+  LogLines(DeviceLines(config, task, choice), log);
+  const int64_t towers = config.device.towers();
+  if (task.role == Role::kWorker && !choice.on_gpu() && towers > 1 && towers > Processors()) {
     log.Warning(
         "device.ids lists {} devices, and this process may use {}: they take turns, and no step is faster",
-        device.towers(), Plural(Processors(), "processor"));
+        towers, Plural(Processors(), "processor"));
   }
 }
 
-// With towers: what of a step runs where.
-void LogTowers(const Config& config, TaskId task, Logger& log) {
-  const DeviceConfig& device = config.device;
-  if (task.role != Role::kWorker || device.towers() == 1) return;
-  for (int64_t i = 0; i < device.towers(); ++i) {
-    log.Info("tower {} -> /job:worker/task:{}/cpu:{}", i, task.index, device.ids[static_cast<size_t>(i)]);
-  }
-}
-
-void LogPlacement(const Layout& layout, Logger& log) {
+void LogPlacement(const Layout& layout, const std::string& parameters, Logger& log) {
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
     for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
-      log.Info("{} -> /job:ps/task:{}/cpu:0", layout.RowsText(segment), ps);
+      log.Info("{} -> /job:ps/task:{}/{}", layout.RowsText(segment), ps, parameters);
     }
   }
 }
@@ -84,14 +49,18 @@ void LogLosses(const RunSummary& summary, Logger& log) {
 
 }  // namespace
 
-void LogStart(const Config& config, TaskId task, const Layout& layout, Logger& log) {
+void LogStart(const Config& config, TaskId task, const Layout& layout, const DeviceChoice& choice,
+              const std::string& parameters, Logger& log) {
   const ClusterConfig& cluster = config.cluster;
   log.Info("cluster: {} ps {}, {} {}", cluster.ps.size(), fmt::join(cluster.ps, " "),
            Plural(static_cast<int64_t>(cluster.worker.size()), "worker"), fmt::join(cluster.worker, " "));
-  LogDevices(config, task, log);
-  if (config.placement.log) LogTowers(config, task, log);
+  LogDevices(config, task, choice, log);
+  if (config.placement.log) LogLines(TowerLines(config, task, choice), log);
   if (task.index != 0) return;
-  if (config.placement.log) LogPlacement(layout, log);
+  if (config.placement.log) {
+    LogPlacement(layout, parameters, log);
+    if (task.role == Role::kWorker) LogLines(OperationLines(config, layout, choice, parameters), log);
+  }
   log.Info("{}", CheckpointLine(config));
   const std::string key = FirstNondeterministicKey(config);
   if (task.role == Role::kPs && !key.empty()) log.Info("the run is not deterministic: {}", key);

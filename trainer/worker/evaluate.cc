@@ -13,8 +13,9 @@ Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& sourc
                        const std::function<void()>& breather) {
   Evaluation sum;
   Batch batch;
+  const float* const frozen = model.Freeze(parameters);
   while (source.Next(&batch)) {
-    sum.Add(model.Evaluate(parameters, batch));
+    sum.Add(model.Evaluate(frozen, batch));
     breather();
   }
   return sum;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "trainer/device/device_store.h"
 #include "trainer/model/blocks.h"
 #include "trainer/peer/abort.h"
 
@@ -49,10 +50,12 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       next_status_(Clock::now() + kStatusEvery) {
   const uint64_t incarnation = net::NewNodeId();
   std::vector<Heartbeat::Target> targets;
+  int64_t blocks = 0;
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
     Flow flow;
     flow.range = layout.ps[ps];
     flow.blocks = BlockCount(flow.range);
+    flow.first_block = std::exchange(blocks, blocks + flow.blocks);
     flow.window = MostOpenBlocks(config.train, flow.blocks);
     if (flow.window > kOpenBlocks) slice_ = kQueueSlice;
     flow.registration =
@@ -190,19 +193,10 @@ void PsClient::OnWeights(size_t ps, const wire::Envelope& envelope) {
   PeerLink& link = LinkOf(ps);
   if (!link.Answered(envelope.request())) return;
   const wire::Weights& weights = *envelope.body_as_Weights();
-  const net::TensorView values = net::Tensor(message_, weights);
-  const Range block = BlockOf(flow.range, flow.answered % flow.blocks);
-  if (flow.answered == flow.sent || values.size != static_cast<size_t>(block.size()) * sizeof(float)) {
-    throw Failure(ExitCode::kInternal, fmt::format("{} sent {} bytes for a block of {} values", link.name(),
-                                                   values.size, block.size()));
+  if (flow.answered == flow.sent) {
+    throw Failure(ExitCode::kInternal, fmt::format("{} sent weights that were not asked for", link.name()));
   }
-  if (weights.checksum() != 0 && weights.checksum() != net::PayloadChecksum(values.data, values.size)) {
-    throw Failure(ExitCode::kInternal,
-                  fmt::format("weights of {}, version {}, do not have the checksum made with that version "
-                              "(net.checksum)",
-                              link.name(), weights.version()));
-  }
-  if (values.size > 0) std::memcpy(parameters_ + block.begin, values.data, values.size);
+  TakeIn(link, BlockOf(flow.range, flow.answered % flow.blocks), weights);
   held_us_ = std::max<int64_t>(held_us_, weights.held_us());
   if (ps == 0) {
     steps_ += weights.steps();
@@ -217,6 +211,25 @@ void PsClient::OnWeights(size_t ps, const wire::Envelope& envelope) {
     CountStaleness(exchange, weights);
   }
   SendBlocks(ps);
+}
+
+// The payload of message_.
+void PsClient::TakeIn(const PeerLink& link, Range block, const wire::Weights& weights) {
+  const net::TensorView values = net::Tensor(message_, weights);
+  const auto bytes = static_cast<size_t>(block.size()) * sizeof(float);
+  if (values.size != (by_address_ ? sizeof(DeviceAddress) : bytes)) {
+    throw Failure(ExitCode::kInternal, fmt::format("{} sent {} bytes for a block of {} values", link.name(),
+                                                   values.size, block.size()));
+  }
+  if (weights.checksum() != 0 && weights.checksum() != net::PayloadChecksum(values.data, values.size)) {
+    throw Failure(ExitCode::kInternal,
+                  fmt::format("weights of {}, version {}, do not have the checksum made with that version "
+                              "(net.checksum)",
+                              link.name(), weights.version()));
+  }
+  if (by_address_ || bytes == 0) return;
+  std::memcpy(parameters_ + block.begin, values.data, bytes);
+  if (on_weights_) on_weights_(parameters_, block);
 }
 
 void PsClient::CountStaleness(int64_t exchange, const wire::Weights& weights) {
@@ -286,12 +299,20 @@ void PsClient::SendBlock(size_t ps, const Exchange& exchange, int64_t index) {
                                        entry.resume, entry.version);
     return link.Send(request, encoder_.Finish(run_.Envelope(request), pull));
   }
-  const Range block = BlockOf(flows_[ps].range, index);
-  const net::LentBytes bytes = exchange.gradient->Lend(static_cast<size_t>(block.begin) * sizeof(float),
-                                                       static_cast<size_t>(block.size()) * sizeof(float));
+  const Bytes part = PartOf(flows_[ps], index);
+  const net::LentBytes bytes = exchange.gradient->Lend(part.offset, part.size);
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
   link.Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, bytes,
                                    versions_.version()));
+}
+
+PsClient::Bytes PsClient::PartOf(const Flow& flow, int64_t index) const {
+  if (by_address_) {
+    return {static_cast<size_t>(flow.first_block + index) * sizeof(DeviceAddress), sizeof(DeviceAddress)};
+  }
+  const Range block = BlockOf(flow.range, index);
+  return {static_cast<size_t>(block.begin) * sizeof(float),
+          static_cast<size_t>(block.size()) * sizeof(float)};
 }
 
 // Gives back gradients of which every block is on its way: each of those is lent on its own.

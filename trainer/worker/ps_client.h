@@ -101,6 +101,13 @@ class PsClient {
   // Sends the gradient in `buffer` (the whole flat vector) to every ps; waits for nothing. What does not fit
   // into the window goes out as answers come in; the buffer is lent until then.
   void Push(const net::LentBuffer& buffer, uint32_t examples);
+  // From now on messages say where values are, a DeviceAddress for each block, instead of carrying them; a
+  // gradient to push is the list of its blocks' addresses, and weights are not copied.
+  void PushAddresses() { by_address_ = true; }
+  // Called with each part of the weights that has arrived and was copied; may be empty.
+  void set_on_weights(std::function<void(const float*, Range)> on_weights) {
+    on_weights_ = std::move(on_weights);
+  }
   // Exchanges pushed and not yet collected.
   int64_t open() const { return begun_ - collected_; }
   // Waits for the oldest exchange's weights from every ps; `parameters` then holds them.
@@ -158,15 +165,24 @@ class PsClient {
     std::unique_ptr<Registration> registration;
     Range range;
     int64_t blocks = 1;
-    int64_t window = 1;  // blocks that may be open
+    int64_t first_block = 0;  // among those of all ps
+    int64_t window = 1;       // blocks that may be open
     int64_t sent = 0;
     int64_t answered = 0;
+  };
+
+  // Of what a gradient to push consists of.
+  struct Bytes {
+    size_t offset = 0;
+    size_t size = 0;
   };
 
   void PullAll(float* parameters, Exchange pull);
   void Begin(Exchange exchange);
   void SendBlocks(size_t ps);
   void SendBlock(size_t ps, const Exchange& exchange, int64_t block);
+  Bytes PartOf(const Flow& flow, int64_t block) const;
+  void TakeIn(const PeerLink& link, Range block, const wire::Weights& weights);
   void DropSent();
   Exchange& ExchangeOf(int64_t number) { return exchanges_[static_cast<size_t>(number) % exchanges_.size()]; }
 
@@ -217,6 +233,8 @@ class PsClient {
   TimePoint returns_since_ = TimePoint::max();  // when a started task lost a ps; otherwise the far future
   std::function<void(TaskId)> on_lost_;
   std::function<void()> on_quiet_;
+  std::function<void(const float*, Range)> on_weights_;
+  bool by_address_ = false;
   TimePoint next_status_;
 };
 

@@ -1,6 +1,7 @@
 #include "trainer/worker/worker.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -9,7 +10,6 @@
 #include "base/plural.h"
 #include "trainer/hooks/make_hooks.h"
 #include "trainer/model/finite.h"
-#include "trainer/model/tower_model.h"
 #include "trainer/optim/clip_norm.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/worker/evaluate.h"
@@ -22,12 +22,13 @@ const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); }
 
 }  // namespace
 
-Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-               net::Transport& transport, const StopRequest* stop, ExitHooks& exit_hooks, Logger& log,
-               HookList more_hooks)
+Worker::Worker(const Config& config, TaskId self, const Layout& layout, const DeviceChoice& devices,
+               DeviceStore* store, net::Channel& channel, net::Transport& transport, const StopRequest* stop,
+               ExitHooks& exit_hooks, Logger& log, HookList more_hooks)
     : config_(config),
       self_(self),
       layout_(layout),
+      devices_(devices),
       exit_hooks_(exit_hooks),
       log_(log),
       activity_(stop, config.failure.on_sigterm == OnSigterm::kLeave && self.index != 0),
@@ -36,10 +37,14 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, net::Cha
           config, self.index, transport, activity_, [this] { client_.Attend(); }, log),
       chief_(config, self.index, layout, client_, transport, log),
       report_(layout, client_, channel, data_),
-      parameters_(static_cast<size_t>(layout.size)),
-      buffers_(static_cast<size_t>(layout.size) * sizeof(float), config.train.in_flight),
+      model_(config, layout, devices, store),
       more_hooks_(std::move(more_hooks)) {
   client_.set_on_quiet([this] { chief_.Look(); });
+  if (store != nullptr) client_.PushAddresses();
+  if (devices.on_gpu() && store == nullptr) {
+    client_.set_on_weights(
+        [this](const float* weights, Range elements) { model_.Arrived(weights, elements); });
+  }
 }
 
 RunSummary Worker::Run() {
@@ -74,11 +79,12 @@ void Worker::Load() {
   if (self_.index == 0)
     chief_.OpenCheckpoints();  // before the start, so that what is wrong with it shows there
   data_.Join(client_.run().id);
-  if (model_ != nullptr) return;
-  model_ = MakeTowers(config_.model, layout_, data_.MostRows(), config_.device.towers());
-  summary_ = WorkerSummary::Open(config_, self_.index, layout_, exit_hooks_, log_);
-  hooks_ = MakeHooks({config_, self_, layout_, data_.loaded(), *model_, client_.staleness(), summary_.get(),
-                      activity_, log_, [this] { client_.CheckAllAlive(); }});
+  if (model_.made()) return;
+  model_.Make(data_.MostRows(), data_.loaded(), data_.source(), log_);
+  summary_ = WorkerSummary::Open(config_, self_.index, DeviceName(config_.device, devices_, 0), layout_,
+                                 exit_hooks_, log_);
+  hooks_ = MakeHooks({config_, self_, layout_, data_.loaded(), model_.model(), client_.staleness(),
+                      summary_.get(), activity_, log_, [this] { client_.CheckAllAlive(); }});
   std::move(more_hooks_.begin(), more_hooks_.end(), std::back_inserter(hooks_));
 }
 
@@ -86,7 +92,7 @@ void Worker::Start() {
   Load();
   activity_.what = "wait";
   const PsClient::Entry entry = WaitForStart();
-  if (!came_too_late_) client_.Enter(parameters_.data(), entry);
+  if (!came_too_late_) client_.Enter(model_.here(), entry);
   client_.Started();
   ended_early_ = false;
 }
@@ -150,7 +156,7 @@ const wire::Start& Worker::FillModel(bool again) {
 void Worker::Train() {
   activity_.what = "step";
   if (first_step_nanos_ == 0) first_step_nanos_ = WallNanos();
-  StepView view{self_, layout_, data_.source(), times_, parameters_.data()};
+  StepView view{self_, layout_, data_.source(), times_, model_.parameters()};
   view.chief = chief_.is_chief();
   view.local_step = local_step_;
   view.global_step = client_.global_step();
@@ -174,14 +180,14 @@ void Worker::TakeSteps(StepView& view) {
   while (!ended_early_ && !activity_.leaving() && HaveStep() && source.Next(&batch)) {
     Step(batch, view);
   }
-  while (client_.open() > 0) client_.Collect(parameters_.data());
+  while (client_.open() > 0) client_.Collect(model_.here());
 }
 
 // Whether ps 0 has granted a step; asks and waits where it has not. False: the run's last step is applied.
 bool Worker::HaveStep() {
   while (client_.steps() == 0) {
     if (client_.open() > 0) {
-      client_.Collect(parameters_.data());
+      client_.Collect(model_.here());
       times_.MarkAnswer(Clock::now(), client_.TakeHeld());
       continue;
     }
@@ -203,35 +209,60 @@ void Worker::Step(const Batch& batch, StepView& view) {
   times_.MarkBatch(Clock::now(), data_.source().TakeWaitedNanos());
   ComputeAndPush(batch, view);
   times_.Mark(StepPart::kCompute, Clock::now());
-  data_.source().ReadAhead();  // while the gradient is under way
+  StageNext();  // while the gradient is under way
   times_.Mark(StepPart::kData, Clock::now());
   CollectWeights();
   times_.MarkAnswer(Clock::now(), client_.TakeHeld());
+  if (model_.by_address()) {
+    TakeResult(view);
+    times_.Mark(StepPart::kCompute, Clock::now());
+  }
   AfterStep(view);
 }
 
+void Worker::StageNext() {
+  data_.source().ReadAhead();
+  if (const Batch* next = data_.source().ahead()) model_.model().Stage(*next);
+}
+
+// A gradient that stays on a device is pushed, and applied, without being waited for.
 void Worker::ComputeAndPush(const Batch& batch, StepView& view) {
-  const net::LentBuffer& gradient = buffers_.Free();
   HookRequests requests;
   view.local_step = local_step_ + 1;
   view.rows = batch.rows;
   for (const auto& hook : hooks_) hook->BeforeStep(view, &requests);
-  view.loss = model_->Gradient(parameters_.data(), batch, gradient.floats(),
-                               requests.count_correct ? &view.correct : nullptr);
-  for (const auto& hook : hooks_) hook->OnGradient(view, gradient.floats());
-  if (const auto& most = config_.train.optimizer.clip_norm; most && !NormOfRounds(config_.train)) {
-    ClipToNorm(*most, {gradient.floats(), layout_.size});
+  const net::LentBuffer& gradient = model_.Begin(batch, requests.count_correct);
+  if (!model_.by_address()) {
+    if (devices_.on_gpu()) StageNext();
+    TakeResult(view);
+    if (const auto& most = config_.train.optimizer.clip_norm; most && !NormOfRounds(config_.train)) {
+      ClipToNorm(*most, {gradient.floats(), layout_.size});
+    }
   }
   client_.Push(gradient, static_cast<uint32_t>(view.rows));
 }
 
+// Of a gradient on a device nobody sees the values, but where some of them are wrong.
+void Worker::TakeResult(StepView& view) {
+  const StepResult result = model_.End();
+  view.loss = result.loss;
+  view.correct = result.correct;
+  if (!model_.by_address()) {
+    for (const auto& hook : hooks_) hook->OnGradient(view, model_.FetchGradient());
+  } else if (!result.gradient_finite || !std::isfinite(result.loss)) {
+    view.weights = model_.Fetch();
+    for (const auto& hook : hooks_) hook->OnGradient(view, model_.FetchGradient());
+    view.weights = model_.parameters();
+  }
+}
+
 void Worker::CollectWeights() {
   if (client_.open() == config_.train.in_flight) {
-    client_.Collect(parameters_.data());
+    client_.Collect(model_.here());
   } else {
-    client_.CollectArrived(parameters_.data());
+    client_.CollectArrived(model_.here());
   }
-  while (client_.torn()) client_.Enter(parameters_.data(), {});
+  while (client_.torn()) client_.Enter(model_.here(), {});
 }
 
 void Worker::AfterStep(StepView& view) {
@@ -257,7 +288,7 @@ void Worker::AfterStep(StepView& view) {
 
 // A request comes between exchanges, not into one.
 void Worker::Save(const std::optional<EvaluationFigures>& best) {
-  while (client_.open() > 0) client_.Collect(parameters_.data());
+  while (client_.open() > 0) client_.Collect(model_.here());
   const EvaluationFigures figures = best.value_or(EvaluationFigures());
   client_.Call(0, false, "save", [&](auto& builder) {
     return wire::CreateSave(builder, best.has_value(), figures.loss, figures.accuracy);
@@ -267,7 +298,7 @@ void Worker::Save(const std::optional<EvaluationFigures>& best) {
 // As Save().
 void Worker::EndRunEarly(const std::string& reason) {
   log_.Info("the run ends early: {}", reason);
-  while (client_.open() > 0) client_.Collect(parameters_.data());
+  while (client_.open() > 0) client_.Collect(model_.here());
   client_.Call(0, false, "stop",
                [&](auto& builder) { return wire::CreateStop(builder, builder.CreateString(reason)); });
   ended_early_ = true;
@@ -277,8 +308,8 @@ std::optional<Evaluation> Worker::Evaluate() {
   const std::unique_ptr<BatchSource> source = EvaluationSource(config_, data_.loaded());
   if (source == nullptr) return std::nullopt;
   activity_.what = "eval";
-  client_.Pull(parameters_.data());
-  return EvaluateAll(*model_, parameters_.data(), *source, [this] { client_.CheckAllAlive(); });
+  client_.Pull(model_.here());
+  return EvaluateAll(model_.model(), model_.parameters(), *source, [this] { client_.CheckAllAlive(); });
 }
 
 void Worker::SayDone() {
@@ -295,10 +326,11 @@ void Worker::SayDone() {
 
 void Worker::ReportAsChief() {
   RunSummary report;
+  report.device = DevicesName(devices_);
   client_.Call(0, true, "the others' end", [](auto& builder) { return wire::CreateWaitAllDone(builder); });
-  client_.Pull(parameters_.data());  // and with it the last global step
+  client_.Pull(model_.here());  // and with it the last global step
   // The last steps' overflow is in no loss any more.
-  if (const std::optional<std::string> wrong = FirstNonFinite(layout_, parameters_.data())) {
+  if (const std::optional<std::string> wrong = FirstNonFinite(layout_, model_.Fetch())) {
     if (config_.hooks.stop_on_nan) throw Diverged(fmt::format("at the end of the run {}", *wrong));
     log_.Warning("at the end of the run {}", *wrong);
   }
@@ -309,7 +341,7 @@ void Worker::ReportAsChief() {
       if (summary_) summary_->OnEvaluation(client_.global_step(), *evaluation);
     }
   }
-  report_.Report(parameters_.data(), std::move(report));
+  report_.Report(model_.Fetch(), std::move(report));
 }
 
 // The others go on; what it had granted goes to them.

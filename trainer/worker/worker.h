@@ -15,6 +15,8 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
+#include "trainer/device/choice.h"
+#include "trainer/device/device_store.h"
 #include "trainer/hooks/hook.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
@@ -23,21 +25,22 @@
 #include "trainer/task/run_summary.h"
 #include "trainer/worker/chief_duty.h"
 #include "trainer/worker/closing_report.h"
-#include "trainer/worker/gradient_buffers.h"
 #include "trainer/worker/ps_client.h"
 #include "trainer/worker/recent_loss.h"
 #include "trainer/worker/step_times.h"
 #include "trainer/worker/worker_data.h"
+#include "trainer/worker/worker_model.h"
 
 namespace dtrain {
 
 class Worker {
  public:
+  // `store`: where the parameters stay on a device of this process; null: they travel.
   // `stop`: looked at by the heartbeats, which tell ps 0; between two steps by a worker that leaves alone.
   // Null: nobody asks. `more_hooks`: called behind those that the config switches on.
-  Worker(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
-         net::Transport& transport, const StopRequest* stop, ExitHooks& exit_hooks, Logger& log,
-         HookList more_hooks = {});
+  Worker(const Config& config, TaskId self, const Layout& layout, const DeviceChoice& devices,
+         DeviceStore* store, net::Channel& channel, net::Transport& transport, const StopRequest* stop,
+         ExitHooks& exit_hooks, Logger& log, HookList more_hooks = {});
 
   // Worker 0, with data.split: feed: it serves the others their batches through `channel`, which is bound.
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) {
@@ -62,6 +65,8 @@ class Worker {
   void TakeSteps(StepView& view);
   void Step(const Batch& batch, StepView& view);
   void ComputeAndPush(const Batch& batch, StepView& view);
+  void StageNext();
+  void TakeResult(StepView& view);
   void CollectWeights();
   void AfterStep(StepView& view);
   void Save(const std::optional<EvaluationFigures>& best);
@@ -76,6 +81,7 @@ class Worker {
   const Config& config_;
   const TaskId self_;
   const Layout& layout_;
+  const DeviceChoice& devices_;
   ExitHooks& exit_hooks_;
   Logger& log_;
   Activity activity_;
@@ -83,9 +89,7 @@ class Worker {
   WorkerData data_;
   ChiefDuty chief_;
   ClosingReport report_;
-  std::unique_ptr<Model> model_;  // with memory for the largest batch of data_
-  std::vector<float> parameters_;
-  GradientBuffers buffers_;
+  WorkerModel model_;
   std::unique_ptr<WorkerSummary> summary_;  // with summary.dir
   HookList more_hooks_;
   HookList hooks_;

@@ -1,4 +1,4 @@
-#include "trainer/ps/parameter_shard.h"
+#include "trainer/ps/host_shard.h"
 
 #include <doctest/doctest.h>
 
@@ -36,7 +36,7 @@ const float* Floats(const net::LentBytes& bytes) { return static_cast<const floa
 
 TEST_CASE("shard: each gradient raises the version by one and is applied once") {
   Fixture f(false);
-  ParameterShard shard(f.config, f.layout, 0);
+  HostShard shard(f.config, f.layout, 0);
   shard.Initialise();
   const float gradient[] = {1, -2};
   shard.Apply(0, View(gradient, 2));
@@ -50,7 +50,7 @@ TEST_CASE("shard: each gradient raises the version by one and is applied once") 
 
 TEST_CASE("shard: initial values are made until a time, and go on where they were") {
   Fixture f(false);
-  ParameterShard shard(f.config, f.layout, 0);
+  HostShard shard(f.config, f.layout, 0);
   CHECK_FALSE(shard.Initialise(TimePoint()));
   CHECK_FALSE(shard.initialised());
   CHECK(shard.Initialise());
@@ -63,7 +63,7 @@ TEST_CASE("shard: the norm of a mean is that of a plain loop, and the update is 
   f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
   const size_t size = 10001;
   for (const size_t count : {1, 2, 3}) {
-    ParameterShard shard(f.config, f.layout, 0);
+    HostShard shard(f.config, f.layout, 0);
     shard.Initialise();
     std::vector<std::vector<float>> gradients(count, std::vector<float>(size));
     std::vector<net::TensorView> views;
@@ -95,7 +95,7 @@ TEST_CASE("shard: the norm of a mean is that of a plain loop, and the update is 
 
 TEST_CASE("shard: of no gradient the norm is nothing") {
   Fixture f(false);
-  ParameterShard shard(f.config, f.layout, 0);
+  HostShard shard(f.config, f.layout, 0);
   gpu::SquareSum squares;
   shard.AddSquaresOfMean(0, {}, &squares);
   CHECK(gpu::Total(squares) == 0);
@@ -103,7 +103,7 @@ TEST_CASE("shard: of no gradient the norm is nothing") {
 
 TEST_CASE("shard: a version that is lent out is not written again") {
   Fixture f(true);
-  ParameterShard shard(f.config, f.layout, 0);
+  HostShard shard(f.config, f.layout, 0);
   shard.Initialise();
   const net::LentBytes first = shard.Lend(0);
   const uint64_t first_sum = shard.checksum(0);
@@ -122,7 +122,7 @@ TEST_CASE("shard: a version that is lent out is not written again") {
 TEST_CASE("shard: the optimizer is told which update of its block each gradient makes") {
   Fixture f(false);
   f.config.train.optimizer.kind = OptimizerKind::kAdam;
-  ParameterShard shard(f.config, f.layout, 0);
+  HostShard shard(f.config, f.layout, 0);
   shard.Initialise();
   const float gradient[] = {1, -2};
   std::vector<net::LentBytes> versions;
@@ -140,7 +140,7 @@ TEST_CASE("shard: the optimizer is told which update of its block each gradient 
 
 TEST_CASE("shard: initial values are set once") {
   Fixture f(false);
-  ParameterShard shard(f.config, f.layout, 0);
+  HostShard shard(f.config, f.layout, 0);
   CHECK_FALSE(shard.initialised());
   shard.Initialise();
   const float gradient[] = {1, 1};
@@ -157,7 +157,7 @@ TEST_CASE("shard: checksums of the parts of two ps combine to that of one") {
   const Layout two = PlaceVariables(ModelVariables(f.config.model), 2, PlacementConfig());
   uint32_t combined = 0;
   for (int ps = 0; ps < 2; ++ps) {
-    ParameterShard shard(f.config, two, ps);
+    HostShard shard(f.config, two, ps);
     shard.Initialise();
     for (const PartChecksum& part : shard.PartChecksums()) {
       combined = Crc32cCombine(combined, part.crc, static_cast<uint64_t>(part.bytes));
@@ -171,7 +171,7 @@ TEST_CASE("shard: a block is applied, lent and versioned apart from the others")
   Fixture f(true);
   f.config.model.inputs = 2 * kBlockValues + 3;
   f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
-  ParameterShard shard(f.config, f.layout, 0);
+  HostShard shard(f.config, f.layout, 0);
   shard.Initialise();
   REQUIRE(shard.block_count() == 3);
   REQUIRE(shard.bytes(2) == 4 * sizeof(float));
@@ -192,7 +192,7 @@ TEST_CASE("shard: checksums of parts go across blocks") {
   Fixture f(false);
   f.config.model.inputs = kBlockValues + 7;
   f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
-  ParameterShard shard(f.config, f.layout, 0);
+  HostShard shard(f.config, f.layout, 0);
   shard.Initialise();
   const std::vector<float> weights(kBlockValues + 7, 2);
   const std::vector<PartChecksum> parts = shard.PartChecksums();
@@ -206,7 +206,7 @@ TEST_CASE("shard: where rounds wait for lost workers the version before is kept,
   Fixture f(true);
   f.config.train.mode = TrainMode::kSync;
   f.config.failure.worker_lost = WorkerLost::kWait;
-  ParameterShard shard(f.config, f.layout, 0);
+  HostShard shard(f.config, f.layout, 0);
   shard.Initialise();
   CHECK_FALSE(shard.has_previous(0));
   const float gradient[] = {1, 1};
@@ -230,7 +230,7 @@ TEST_CASE("shard: restored it has checksums, its version, and nothing before it"
   Fixture f(true);
   f.config.train.mode = TrainMode::kSync;
   f.config.failure.worker_lost = WorkerLost::kWait;
-  ParameterShard shard(f.config, f.layout, 0);
+  HostShard shard(f.config, f.layout, 0);
   const float values[] = {7, 8};
   shard.Restore(0, 1, View(values + 1, 1));
   shard.Restore(0, 0, View(values, 1));
@@ -249,7 +249,7 @@ TEST_CASE("shard: initial values after a restore that came to no end leave nothi
   Fixture f(false);
   f.config.train.optimizer.kind = OptimizerKind::kAdagrad;
   f.config.train.optimizer.initial_accumulator = 0.5;
-  ParameterShard shard(f.config, f.layout, 0);
+  HostShard shard(f.config, f.layout, 0);
   const float values[] = {7, 8};
   shard.Restore(0, 0, View(values, 2));
   shard.Restore(1, 0, View(values, 2));
@@ -264,7 +264,7 @@ TEST_CASE("shard: initial values after a restore that came to no end leave nothi
 TEST_CASE("shard: what is restored has to be whole values inside the range and of a slot that there is") {
   Fixture f(false);
   f.config.train.optimizer.kind = OptimizerKind::kAdam;
-  const ParameterShard shard(f.config, f.layout, 0);
+  const HostShard shard(f.config, f.layout, 0);
   CHECK(shard.slot_names() == std::vector<std::string>{"m", "v"});
   CHECK(shard.Fits(0, 0, 8));
   CHECK(shard.Fits(2, 1, 4));

@@ -1,11 +1,10 @@
-#include "trainer/ps/parameter_shard.h"
+#include "trainer/ps/host_shard.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "base/check.h"
-#include "base/crc32c.h"
 #include "trainer/config/determinism.h"
 #include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
@@ -17,7 +16,7 @@ constexpr int64_t kTile = 4096;
 
 }  // namespace
 
-ParameterShard::ParameterShard(const Config& config, const Layout& layout, int ps_index)
+HostShard::HostShard(const Config& config, const Layout& layout, int ps_index)
     : config_(config),
       layout_(layout),
       ps_index_(ps_index),
@@ -31,7 +30,7 @@ ParameterShard::ParameterShard(const Config& config, const Layout& layout, int p
 }
 
 // What a checkpoint left in the slots that could not be read to its end does not stay.
-bool ParameterShard::Initialise(TimePoint until) {
+bool HostShard::Initialise(TimePoint until) {
   if (initialised_) return true;
   if (made_ == 0 && restoring_) optimizer_ = MakeOptimizer(config_, range_.size());
   for (; made_ < blocks_.size(); ++made_) {
@@ -43,14 +42,11 @@ bool ParameterShard::Initialise(TimePoint until) {
   return true;
 }
 
-bool ParameterShard::Fits(uint64_t slot, uint64_t first, size_t bytes) const {
-  const auto size = static_cast<uint64_t>(range_.size()),
-             values = static_cast<uint64_t>(bytes / sizeof(float));
-  return slot <= optimizer_->Slots().size() && bytes % sizeof(float) == 0 && first <= size &&
-         values <= size - first;
+bool HostShard::Fits(uint64_t slot, uint64_t first, size_t bytes) const {
+  return FitsRange(range_, optimizer_->Slots().size(), slot, first, bytes);
 }
 
-void ParameterShard::Restore(int64_t slot, int64_t first, net::TensorView values) {
+void HostShard::Restore(int64_t slot, int64_t first, net::TensorView values) {
   if (initialised_) return;
   DT_CHECK(Fits(static_cast<uint64_t>(slot), static_cast<uint64_t>(first), values.size), slot, first);
   restoring_ = true;
@@ -61,7 +57,7 @@ void ParameterShard::Restore(int64_t slot, int64_t first, net::TensorView values
   std::memcpy(all.data + first, values.data, values.size);
 }
 
-void ParameterShard::RestoreWeights(int64_t first, net::TensorView values) {
+void HostShard::RestoreWeights(int64_t first, net::TensorView values) {
   const int64_t begin = range_.begin + first, end = begin + static_cast<int64_t>(values.size / sizeof(float));
   for (Block& block : blocks_) {
     const int64_t from = std::max(begin, block.range.begin), to = std::min(end, block.range.end);
@@ -72,7 +68,7 @@ void ParameterShard::RestoreWeights(int64_t first, net::TensorView values) {
   }
 }
 
-void ParameterShard::SetRestored(uint64_t version) {
+void HostShard::SetRestored(uint64_t version) {
   if (initialised_) return;
   for (Block& block : blocks_) {
     block.version = version;
@@ -81,13 +77,13 @@ void ParameterShard::SetRestored(uint64_t version) {
   initialised_ = true;
 }
 
-std::vector<std::string> ParameterShard::slot_names() const {
+std::vector<std::string> HostShard::slot_names() const {
   std::vector<std::string> names;
   for (const Slot& slot : optimizer_->Slots()) names.push_back(slot.name);
   return names;
 }
 
-std::shared_ptr<RangeCut> ParameterShard::TakeCut() {
+std::shared_ptr<RangeCut> HostShard::TakeCut() {
   DropCut();
   std::vector<net::LentBuffer> weights;
   for (Block& block : blocks_) {
@@ -100,14 +96,14 @@ std::shared_ptr<RangeCut> ParameterShard::TakeCut() {
   return cut_;
 }
 
-void ParameterShard::DropCut() {
+void HostShard::DropCut() {
   if (cut_) cut_->ReleaseBefore(cut_->piece_count());
   cut_.reset();
 }
 
 // `make(weights, updated)` makes the new version, in place where nobody reads the old one.
 template <typename Make>
-void ParameterShard::Update(int64_t index, Make&& make) {
+void HostShard::Update(int64_t index, Make&& make) {
   if (cut_) cut_->BeforeUpdate(index);
   Block& block = At(index);
   float* const weights = block.weights.floats();
@@ -130,9 +126,9 @@ void ParameterShard::Update(int64_t index, Make&& make) {
   Checksum(block);
 }
 
-void ParameterShard::Apply(int64_t index, net::TensorView gradient) { ApplyScaled(index, gradient, 1); }
+void HostShard::Apply(int64_t index, net::TensorView gradient) { ApplyScaled(index, gradient, 1); }
 
-void ParameterShard::ApplyScaled(int64_t index, net::TensorView gradient, float scale) {
+void HostShard::ApplyScaled(int64_t index, net::TensorView gradient, float scale) {
   const Block& block = At(index);
   DT_CHECK(gradient.size == block.bytes(), gradient.size, block.bytes());
   const UpdateStep step = {static_cast<int64_t>(block.version) + 1, scale};
@@ -142,7 +138,7 @@ void ParameterShard::ApplyScaled(int64_t index, net::TensorView gradient, float 
   });
 }
 
-void ParameterShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& gradients, double scale) {
+void HostShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& gradients, double scale) {
   Block& block = At(index);
   if (gradients.empty()) {
     ++block.version;
@@ -163,7 +159,7 @@ void ParameterShard::ApplyMean(int64_t index, const std::vector<net::TensorView>
 }
 
 // The buffer of the version before the previous one; it and the current one then change places.
-net::LentBuffer& ParameterShard::NextVersion(Block& block) {
+net::LentBuffer& HostShard::NextVersion(Block& block) {
   if (!block.previous) block.previous.emplace(capacity_);
   if (block.previous->lent()) {
     net::LentBuffer next = TakeSpare(block.previous_in_cut);
@@ -173,8 +169,8 @@ net::LentBuffer& ParameterShard::NextVersion(Block& block) {
   return *block.previous;
 }
 
-void ParameterShard::AddSquaresOfMean(int64_t index, const std::vector<net::TensorView>& gradients,
-                                      gpu::SquareSum* sum) {
+void HostShard::AddSquaresOfMean(int64_t index, const std::vector<net::TensorView>& gradients,
+                                 gpu::SquareSum* sum) {
   const int64_t values = At(index).range.size();
   if (gradients.size() == 1) return gpu::AddSquares(stream_, gradients[0].data, values, sum);
   for (int64_t begin = 0; begin < values && !gradients.empty(); begin += kTile) {
@@ -185,8 +181,8 @@ void ParameterShard::AddSquaresOfMean(int64_t index, const std::vector<net::Tens
 }
 
 // Of elements [begin, begin + size) of a block; until the next call.
-gpu::Span<float> ParameterShard::SumOf(const std::vector<net::TensorView>& gradients, int64_t begin,
-                                       int64_t size) {
+gpu::Span<float> HostShard::SumOf(const std::vector<net::TensorView>& gradients, int64_t begin,
+                                  int64_t size) {
   sum_.resize(static_cast<size_t>(kTile));
   inputs_.resize(gradients.size());
   for (size_t i = 0; i < gradients.size(); ++i) {
@@ -201,7 +197,7 @@ gpu::Span<float> ParameterShard::SumOf(const std::vector<net::TensorView>& gradi
 }
 
 // `in_cut`: the version that it takes the place of is in a cut.
-net::LentBuffer ParameterShard::TakeSpare(bool in_cut) {
+net::LentBuffer HostShard::TakeSpare(bool in_cut) {
   if (in_cut) return cut_buffers_->Take();
   for (net::LentBuffer& spare : spares_) {
     if (spare.lent()) continue;
@@ -214,31 +210,17 @@ net::LentBuffer ParameterShard::TakeSpare(bool in_cut) {
 }
 
 // A version that is in a cut is given back by whoever needs it last.
-void ParameterShard::KeepSpare(net::LentBuffer buffer, bool in_cut) {
+void HostShard::KeepSpare(net::LentBuffer buffer, bool in_cut) {
   if (in_cut) return cut_buffers_->Give(std::move(buffer));
   spares_.push_back(std::move(buffer));
 }
 
-void ParameterShard::Checksum(Block& block) {
+void HostShard::Checksum(Block& block) {
   if (config_.net.checksum) block.checksum = net::PayloadChecksum(block.weights.floats(), block.bytes());
 }
 
-std::vector<PartChecksum> ParameterShard::PartChecksums() const {
-  std::vector<PartChecksum> parts;
-  for (const Segment& segment : layout_.SegmentsOf(ps_index_)) {
-    const Variable& variable = layout_.variables[static_cast<size_t>(segment.variable)];
-    const int64_t end = segment.offset + segment.rows * variable.cols;
-    PartChecksum part{variable.name, segment.first_row, 0, 0};
-    for (const Block& block : blocks_) {
-      const int64_t from = std::max(segment.offset, block.range.begin), to = std::min(end, block.range.end);
-      if (from >= to) continue;
-      const auto size = static_cast<size_t>(to - from) * sizeof(float);
-      part.crc = Crc32cExtend(part.crc, block.weights.floats() + (from - block.range.begin), size);
-      part.bytes += static_cast<int64_t>(size);
-    }
-    parts.push_back(std::move(part));
-  }
-  return parts;
+std::vector<PartChecksum> HostShard::PartChecksums() const {
+  return ChecksumParts(layout_, ps_index_, [&](int64_t block) { return At(block).weights.floats(); });
 }
 
 }  // namespace dtrain

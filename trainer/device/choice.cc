@@ -1,0 +1,94 @@
+#include "trainer/device/choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace dtrain {
+namespace {
+
+using gpu::cuda::DeviceInfo;
+
+// Why the GPUs of device.ids cannot be used, and what to do about it.
+struct Obstacle {
+  std::string what;  // empty: they can
+  std::string key;   // whose value is in the way; empty: device.kind
+  std::string remedy;
+  bool gpu_there = false;
+};
+
+// "0 (NVIDIA L4) and 1 (NVIDIA L4)"
+std::string ListText(const std::vector<DeviceInfo>& devices) {
+  std::string text;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const char* between = i == 0 ? "" : i + 1 == devices.size() ? " and " : ", ";
+    text += fmt::format("{}{} ({})", between, devices[i].id, devices[i].name);
+  }
+  return text;
+}
+
+// Fills `gpus` with those of device.ids that are there.
+Obstacle Look(const DeviceConfig& config, gpu::cuda::Runtime& runtime, std::vector<DeviceInfo>* gpus) {
+  std::string why;
+  const std::vector<DeviceInfo> there = runtime.Devices(&why);
+  if (there.empty()) {
+    return {"no GPU: " + why, "", "dtrain devices shows what this process may use.", false};
+  }
+  std::vector<int64_t> missing;
+  for (const int64_t id : config.ids) {
+    const auto found =
+        std::find_if(there.begin(), there.end(), [id](const DeviceInfo& info) { return info.id == id; });
+    found == there.end() ? missing.push_back(id) : gpus->push_back(*found);
+  }
+  if (!missing.empty()) {
+    return {fmt::format("no GPU {}: there {} {}", fmt::join(missing, ", "), there.size() == 1 ? "is" : "are",
+                        ListText(there)),
+            fmt::format("device.ids = [{}]", fmt::join(config.ids, ", ")),
+            "Set device.ids to GPUs that are there, or device.kind to cpu.", true};
+  }
+  const std::string no_blas = runtime.WhyNoBlas();
+  if (no_blas.empty()) return {};
+  return {fmt::format("GPU {} cannot be used without cuBLAS: {}", ListText(*gpus), no_blas), "",
+          "Install libcublas, or name its folder in LD_LIBRARY_PATH.", true};
+}
+
+}  // namespace
+
+DeviceChoice ChooseDevices(const DeviceConfig& config, gpu::cuda::Runtime& runtime) {
+  DeviceChoice choice;
+  if (config.kind == DeviceKind::kCpu) return choice;
+  std::vector<DeviceInfo> gpus;
+  const Obstacle obstacle = Look(config, runtime, &gpus);
+  if (obstacle.what.empty()) {
+    choice.runtime = &runtime;
+    choice.gpus = std::move(gpus);
+    return choice;
+  }
+  const bool asked = config.kind == DeviceKind::kCuda;
+  const std::string key = obstacle.key.empty() && asked ? "device.kind = cuda" : obstacle.key;
+  const std::string what = key.empty() ? obstacle.what : key + "; " + obstacle.what;
+  if (asked && !config.soft_placement) {
+    throw UserError("{}. {} device.soft_placement: true would compute on the processor instead.", what,
+                    obstacle.remedy);
+  }
+  choice.warn = asked || obstacle.gpu_there;
+  choice.why_cpu =
+      choice.warn ? fmt::format("{}; computes on the processor. {}", what, obstacle.remedy) : what;
+  return choice;
+}
+
+std::string DeviceName(const DeviceConfig& config, const DeviceChoice& choice, size_t tower) {
+  return fmt::format("{}:{}", choice.on_gpu() ? "gpu" : "cpu", config.ids.at(tower));
+}
+
+std::string DevicesName(const DeviceChoice& choice) {
+  if (!choice.on_gpu()) return "cpu";
+  std::vector<int> ids;
+  for (const DeviceInfo& gpu : choice.gpus) ids.push_back(gpu.id);
+  return fmt::format("cuda:{}", fmt::join(ids, ","));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,277 @@
+#include "trainer/model/device_model.h"
+
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace dtrain {
+namespace {
+
+using gpu::cuda::Buffer;
+using gpu::cuda::Event;
+using gpu::cuda::PinnedBuffer;
+using gpu::cuda::StreamHandle;
+
+// What no operation writes: a NaN of a payload of our own, and numbers below 0.
+constexpr uint32_t kPendingLoss = 0x7fc0d7a1;
+constexpr int64_t kPendingCount = -1;
+// For so long a result is awaited by looking at it, which costs a core but no call; then the step's end is.
+constexpr std::chrono::microseconds kLookFor{200};
+
+// Less has its pages together with others, and is copied in no time.
+constexpr int64_t kLeastToPin = 1 << 20;
+
+int64_t InputsOf(const ModelConfig& config) { return *config.inputs; }
+
+template <typename T>
+T ReadOnce(const T& value) {
+  return *static_cast<const volatile T*>(&value);
+}
+
+uint32_t Bits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+}  // namespace
+
+DeviceModel::DeviceModel(const ModelConfig& config, const Layout& layout, int64_t max_rows,
+                         const Placement& placement)
+    : layout_(layout),
+      owner_(placement.device),
+      device_(*owner_),
+      run_(placement.shared),
+      check_finite_(placement.check_finite),
+      compute_(device_),
+      uploads_(device_),
+      downloads_(device_),
+      stream_(compute_),
+      values_(compute_, DenseNet::FloatsNeeded(config, max_rows), "a batch's outputs"),
+      net_(config, layout, max_rows, stream_, values_.data()),
+      weights_(compute_, layout.size, "a copy of the weights"),
+      gradient_(compute_, shared() ? 0 : layout.size, "the gradient"),
+      inputs_(compute_, max_rows * InputsOf(config), "a batch's inputs"),
+      results_(device_.runtime(), 1, "a step's results"),
+      stage_(uploads_, max_rows),
+      evaluation_stage_(uploads_, max_rows),
+      pinned_(placement.pinned),
+      graphs_(compute_),
+      uploaded_(device_),
+      downloaded_(device_),
+      joined_(device_),
+      done_(device_) {
+  for (size_t i = 0; i < net_.layers().size(); ++i) layer_done_.emplace_back(device_);
+  compute_.Wait();  // other streams use the memory from now on
+}
+
+// What is queued reads and writes memory of this.
+DeviceModel::~DeviceModel() {
+  try {
+    device_.runtime().Wait(run_stream());
+    for (const gpu::cuda::Queue* queue : {&compute_, &uploads_, &downloads_}) {
+      device_.runtime().Wait(queue->stream());
+    }
+  } catch (const gpu::cuda::DeviceError&) {
+    // Of a device that has failed, which the run has ended with: nothing is under way there.
+  }
+}
+
+int64_t DeviceModel::Keep(gpu::MatrixView<const uint8_t> bytes, gpu::MatrixView<const float> floats) {
+  data_.reset();
+  stage_.set_data(nullptr);
+  if (bytes.data == nullptr && floats.data == nullptr) return 0;
+  data_ = std::make_unique<DeviceData>(uploads_, bytes, floats);
+  stage_.set_data(data_.get());
+  return data_->size_bytes();
+}
+
+void DeviceModel::Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) {
+  // A step that nobody ended, because the run went back to a checkpoint meanwhile.
+  if (std::exchange(begun_, true)) device_.runtime().Wait(run_stream());
+  const float* const weights = ParametersOnDevice(parameters);
+  float* const target = shared() ? gradient : DownloadTo(gradient);
+  const StreamHandle run = run_stream();
+  const DeviceBatch& staged = stage_.Use(batch, run);
+  ResetResults(count_correct);
+  const auto work = [&] { QueueStep(weights, staged, target, count_correct); };
+  const StepGraphs::Kind kind{staged.rows, staged.slot, staged.bytes.table.data != nullptr,
+                              weights,     target,      count_correct};
+  if (!graphs_.Launch(kind, run, work)) QueueAlone(work);
+  stage_.Used(run);
+  done_.Record(run);
+}
+
+StepResult DeviceModel::End() {
+  begun_ = false;
+  shared() ? AwaitResults() : done_.Wait();
+  if (wanted_ != nullptr) std::memcpy(wanted_, bounce_.data(), static_cast<size_t>(weights_.bytes()));
+  return TakeResults();
+}
+
+Evaluation DeviceModel::Evaluate(const float* parameters, const Batch& batch) {
+  const float* const weights = ParametersOnDevice(parameters);
+  const DeviceBatch& staged = evaluation_stage_.Use(batch, run_stream());
+  ResetResults(net_.classifies());
+  QueueAlone([&] {
+    net_.Evaluate(weights, Read(evaluation_stage_, staged), {&results_[0].loss, &results_[0].correct});
+  });
+  evaluation_stage_.Used(run_stream());
+  done_.Record(run_stream());
+  done_.Wait();
+  const StepResult result = TakeResults();
+  Evaluation evaluation;
+  evaluation.loss_sum = static_cast<double>(result.loss) * static_cast<double>(batch.rows);
+  evaluation.correct = result.correct;
+  evaluation.rows = batch.rows;
+  evaluation.classifies = net_.classifies();
+  return evaluation;
+}
+
+const float* DeviceModel::Freeze(const float* parameters) {
+  if (!shared()) return parameters;
+  gpu::cuda::Queue run(run_);
+  const std::lock_guard order(run_->order());
+  run.Copy(weights_.data(), parameters, weights_.bytes());
+  return weights_.data();
+}
+
+void DeviceModel::Arrived(const float* parameters, Range elements) {
+  announced_ = parameters;
+  if (mirrored_ != parameters || shared()) return;  // the next step uploads all
+  uploads_.Copy(weights_.data() + elements.begin, parameters + elements.begin,
+                elements.size() * static_cast<int64_t>(sizeof(float)));
+}
+
+// Memory that the device writes by itself: the gradient's own, or where that cannot be pinned, or is so small
+// that it has its pages together with others, some of this, from which End() copies it.
+float* DeviceModel::DownloadTo(float* gradient) {
+  wanted_ = nullptr;
+  if (weights_.bytes() >= kLeastToPin && pinned_->Pin(gradient, static_cast<size_t>(weights_.bytes()))) {
+    return gradient;
+  }
+  if (bounce_.data() == nullptr) {
+    bounce_ = PinnedBuffer<float>(device_.runtime(), layout_.size, "a gradient that is downloaded");
+  }
+  wanted_ = gradient;
+  return bounce_.data();
+}
+
+// Where the step finds the weights when it has come so far.
+const float* DeviceModel::ParametersOnDevice(const float* parameters) {
+  if (shared()) return parameters;
+  if (mirrored_ != parameters || announced_ != parameters) UploadAll(parameters);
+  uploaded_.Record(uploads_.stream());
+  uploaded_.HoldBack(compute_.stream());
+  return weights_.data();
+}
+
+void DeviceModel::UploadAll(const float* parameters) {
+  // Others may go at any time.
+  if (announced_ == parameters && weights_.bytes() >= kLeastToPin)
+    pinned_->Pin(parameters, static_cast<size_t>(weights_.bytes()));
+  uploads_.Copy(weights_.data(), parameters, weights_.bytes());
+  mirrored_ = parameters;
+}
+
+// The first of a step's work: the rows as the first layer reads them.
+NetBatch DeviceModel::Read(BatchStage& stage, const DeviceBatch& batch) {
+  stage.CopySmall(compute_);
+  NetBatch read;
+  read.rows = batch.rows;
+  read.labels = batch.labels;
+  read.targets = batch.targets;
+  const int64_t columns = net_.layers().front().inputs;
+  const gpu::MatrixView<float> gathered(inputs_.data(), batch.rows, columns);
+  if (batch.rows == 0) {
+    read.floats = gathered;
+  } else if (batch.bytes.table.data != nullptr &&
+             gpu::BytesPay(stream_, batch.rows, net_.layers().front().outputs)) {
+    read.as_bytes = true;
+    read.bytes = batch.bytes;
+  } else if (batch.bytes.table.data != nullptr) {
+    gpu::GatherBytes(stream_, batch.bytes, gathered);
+    read.floats = gathered;
+  } else if (batch.row_numbers.data != nullptr) {
+    gpu::GatherFloats(stream_, batch.floats, batch.row_numbers, gathered);
+    read.floats = gathered;
+  } else {
+    read.floats = batch.floats;
+  }
+  return read;
+}
+
+// All of a step, in compute_ and what is joined to it.
+void DeviceModel::QueueStep(const float* parameters, const DeviceBatch& batch, float* gradient,
+                            bool count_correct) {
+  Results& results = results_[0];
+  const NetResults wanted{&results.loss, count_correct ? &results.correct : nullptr};
+  if (shared()) {
+    net_.Gradient(parameters, Read(stage_, batch), gradient, wanted);
+    if (check_finite_) {
+      gpu::CheckFinite(stream_, {gradient, layout_.size}, &results.non_finite);
+    }
+    return;
+  }
+  net_.Gradient(parameters, Read(stage_, batch), gradient_.data(), wanted,
+                [&](size_t layer) { DownloadLayer(layer, gradient); });
+  downloaded_.Record(downloads_.stream());
+  downloaded_.HoldBack(compute_.stream());
+}
+
+void DeviceModel::DownloadLayer(size_t layer, float* gradient) {
+  layer_done_[layer].Record(compute_.stream());
+  layer_done_[layer].HoldBack(downloads_.stream());
+  const DenseLayer& parts = net_.layers()[layer];
+  const auto download = [&](int64_t offset, int64_t size) {
+    downloads_.Copy(gradient + offset, gradient_.data() + offset, size * static_cast<int64_t>(sizeof(float)));
+  };
+  download(parts.weights, parts.inputs * parts.outputs);
+  download(parts.biases, parts.outputs);
+}
+
+// Work outside of a graph: in compute_, behind all that the run's stream was given and before what it will
+// be.
+void DeviceModel::QueueAlone(const std::function<void()>& work) {
+  if (!shared()) return work();
+  const std::lock_guard order(run_->order());  // no update of the weights in between
+  Join(run_stream(), compute_.stream());
+  work();
+  Join(compute_.stream(), run_stream());
+}
+
+void DeviceModel::Join(StreamHandle before, StreamHandle after) {
+  joined_.Record(before);
+  joined_.HoldBack(after);
+}
+
+void DeviceModel::ResetResults(bool count_correct) {
+  Results& results = results_[0];
+  std::memcpy(&results.loss, &kPendingLoss, sizeof results.loss);
+  results.correct = count_correct && net_.classifies() ? kPendingCount : 0;
+  results.non_finite = shared() && check_finite_ ? kPendingCount : 0;
+}
+
+// The gradient itself is not waited for: whoever reads it does so in the same stream.
+void DeviceModel::AwaitResults() {
+  const Results& results = results_[0];
+  const auto pending = [&] {
+    return Bits(ReadOnce(results.loss)) == kPendingLoss || ReadOnce(results.correct) == kPendingCount ||
+           ReadOnce(results.non_finite) == kPendingCount;
+  };
+  const TimePoint until = Clock::now() + kLookFor;
+  while (pending()) {
+    if (Clock::now() >= until) return done_.Wait();
+    device_.runtime().Relax();
+  }
+}
+
+StepResult DeviceModel::TakeResults() const {
+  const Results& results = results_[0];
+  return {ReadOnce(results.loss), ReadOnce(results.correct), ReadOnce(results.non_finite) == 0};
+}
+
+}  // namespace dtrain

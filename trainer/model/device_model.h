@@ -1,0 +1,99 @@
+// DeviceModel: a dense model on one GPU. Batches are uploaded ahead (batch_stage.h), weights as they arrive,
+// and each layer's gradient is downloaded while the layer below is computed. A step whose shapes and
+// addresses come again is one CUDA graph. Parameters and gradients lie in this machine's memory, which is
+// pinned where the system lets us; or, where `Placement::shared` is given, in the device's: then nothing is
+// copied, and a step is done in the order of that stream, also behind End(), which waits for the result
+// alone. Owner: the worker. Thread: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gpu/cuda/buffer.h"
+#include "gpu/cuda/event.h"
+#include "gpu/cuda/queue.h"
+#include "gpu/ops.h"
+#include "trainer/model/batch_stage.h"
+#include "trainer/model/dense_net.h"
+#include "trainer/model/device_data.h"
+#include "trainer/model/model.h"
+#include "trainer/model/pinned_ranges.h"
+#include "trainer/model/step_graphs.h"
+
+namespace dtrain {
+
+class DeviceModel : public Model {
+ public:
+  struct Placement {
+    std::shared_ptr<gpu::cuda::Device> device;  // shared with who else computes there
+    // Shared with models that are given the same memory. Null with `shared`.
+    std::shared_ptr<PinnedRanges> pinned;
+    // The stream in which whoever updates the parameters works; null: parameters are not on the device.
+    std::shared_ptr<gpu::cuda::SharedStream> shared{};
+    bool check_finite = false;  // with `shared`: of each gradient
+  };
+
+  DeviceModel(const ModelConfig& config, const Layout& layout, int64_t max_rows, const Placement& placement);
+  ~DeviceModel() override;
+
+  const Layout& layout() const override { return layout_; }
+  void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) override;
+  StepResult End() override;
+  Evaluation Evaluate(const float* parameters, const Batch& batch) override;
+  const float* Freeze(const float* parameters) override;
+  void Arrived(const float* parameters, Range elements) override;
+  void Stage(const Batch& batch) override { stage_.Upload(batch); }
+
+  int64_t Keep(gpu::MatrixView<const uint8_t> bytes, gpu::MatrixView<const float> floats) override;
+
+ private:
+  // Written by the device, in pinned memory.
+  struct Results {
+    float loss;
+    int64_t correct;
+    int64_t non_finite;
+  };
+
+  bool shared() const { return run_ != nullptr; }
+  gpu::cuda::StreamHandle run_stream() const { return shared() ? run_->handle() : compute_.stream(); }
+  const float* ParametersOnDevice(const float* parameters);
+  float* DownloadTo(float* gradient);
+  void UploadAll(const float* parameters);
+  NetBatch Read(BatchStage& stage, const DeviceBatch& batch);
+  void QueueStep(const float* parameters, const DeviceBatch& batch, float* gradient, bool count_correct);
+  void DownloadLayer(size_t layer, float* gradient);
+  void Join(gpu::cuda::StreamHandle before, gpu::cuda::StreamHandle after);
+  void QueueAlone(const std::function<void()>& work);
+  void ResetResults(bool count_correct);
+  void AwaitResults();
+  StepResult TakeResults() const;
+
+  const Layout layout_;
+  const std::shared_ptr<gpu::cuda::Device> owner_;
+  gpu::cuda::Device& device_;
+  const std::shared_ptr<gpu::cuda::SharedStream> run_;
+  const bool check_finite_;
+  gpu::cuda::Queue compute_, uploads_, downloads_;
+  gpu::Stream stream_;
+  gpu::cuda::Buffer<float> values_;  // of the net
+  DenseNet net_;
+  gpu::cuda::Buffer<float> weights_;   // a copy: of those in this machine's memory, or of those frozen
+  gpu::cuda::Buffer<float> gradient_;  // to be downloaded
+  gpu::cuda::Buffer<float> inputs_;    // [max_rows, inputs], where rows are gathered
+  gpu::cuda::PinnedBuffer<Results> results_;
+  gpu::cuda::PinnedBuffer<float> bounce_;  // a gradient that is not downloaded to where it is wanted
+  float* wanted_ = nullptr;                // where the step's gradient is; null: it is downloaded to there
+  std::unique_ptr<DeviceData> data_;
+  BatchStage stage_, evaluation_stage_;
+  const std::shared_ptr<PinnedRanges> pinned_;
+  StepGraphs graphs_;
+  std::vector<gpu::cuda::Event> layer_done_;
+  gpu::cuda::Event uploaded_, downloaded_, joined_, done_;
+  const float* announced_ = nullptr;  // whose changes are said
+  bool begun_ = false;                // a step that is not ended
+  const float* mirrored_ = nullptr;   // what weights_ is a copy of
+};
+
+}  // namespace dtrain
