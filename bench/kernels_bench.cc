@@ -42,7 +42,7 @@ std::vector<int32_t> RandomLabels(int64_t count, int32_t classes) {
 }
 
 gpu::Stream& Cpu() {
-  static gpu::Stream stream(gpu::Backend::kCpu);
+  static gpu::Stream stream;
   return stream;
 }
 
@@ -91,24 +91,23 @@ Prepare TransposedProduct(Shape s) { return Product({s.inner, s.rows, s.cols}, C
 Prepare SoftmaxXent(int64_t rows, int64_t classes) {
   return [=]() -> Timed {
     return [=, logits = RandomFloats(rows * classes), slopes = Floats(rows * classes),
-            labels = RandomLabels(rows, static_cast<int32_t>(classes))]() mutable {
-      gpu::SoftmaxXent(Cpu(), {logits.data(), rows, classes}, labels, {slopes.data(), rows, classes});
+            labels = RandomLabels(rows, static_cast<int32_t>(classes)), loss = 0.0f]() mutable {
+      gpu::SoftmaxXent(Cpu(), {logits.data(), rows, classes}, labels, {slopes.data(), rows, classes}, &loss);
     };
   };
 }
 
 Prepare SigmoidXent(int64_t rows) {
   return [=]() -> Timed {
-    return [logits = RandomFloats(rows), slopes = Floats(rows), labels = RandomLabels(rows, 2)]() mutable {
-      gpu::SigmoidXent(Cpu(), logits, labels, slopes);
-    };
+    return [logits = RandomFloats(rows), slopes = Floats(rows), labels = RandomLabels(rows, 2),
+            loss = 0.0f]() mutable { gpu::SigmoidXent(Cpu(), logits, labels, slopes, &loss); };
   };
 }
 
 Prepare MeanSquaredError(int64_t rows) {
   return [=]() -> Timed {
-    return [y = RandomFloats(rows), t = Floats(rows), slopes = Floats(rows)]() mutable {
-      gpu::MeanSquaredError(Cpu(), y, t, slopes);
+    return [y = RandomFloats(rows), t = Floats(rows), slopes = Floats(rows), loss = 0.0f]() mutable {
+      gpu::MeanSquaredError(Cpu(), y, t, slopes, &loss);
     };
   };
 }

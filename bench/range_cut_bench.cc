@@ -7,7 +7,7 @@
 
 #include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
-#include "trainer/ps/parameter_shard.h"
+#include "trainer/ps/host_shard.h"
 
 namespace dtrain::bench {
 namespace {
@@ -17,11 +17,11 @@ constexpr int64_t kBlocks = 512;
 class Range512 {
  public:
   Range512() : config_(MakeConfig()), layout_(PlaceVariables(ModelVariables(config_.model), 1, {})) {
-    shard_ = std::make_unique<ParameterShard>(config_, layout_, 0);
+    shard_ = std::make_unique<HostShard>(config_, layout_, 0);
     shard_->Initialise();
     ApplyAll();
   }
-  ParameterShard& shard() { return *shard_; }
+  HostShard& shard() { return *shard_; }
   void ApplyAll() {
     for (int64_t block = 0; block < shard_->block_count(); ++block) {
       shard_->Apply(block, {reinterpret_cast<const std::byte*>(gradient_.data()), shard_->bytes(block)});
@@ -43,7 +43,7 @@ class Range512 {
   const Config config_;
   const Layout layout_;
   const std::vector<float> gradient_ = std::vector<float>(kBlockValues, 0.001f);
-  std::unique_ptr<ParameterShard> shard_;
+  std::unique_ptr<HostShard> shard_;
 };
 
 void TakeCut(benchmark::State& state) {

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <filesystem>
-#include <stdexcept>
 
 #include "base/atomic_file.h"
 #include "bench/report/cases.h"
 #include "bench/report/choice.h"
 #include "bench/report/machine.h"
+#include "bench/report/measure.h"
+#include "bench/report/scratch.h"
 #include "bench/report/table.h"
 
 namespace dtrain::bench {
@@ -40,21 +40,6 @@ void AddFlags(CLI::App& app, Arguments* arguments) {
   app.add_option("--data", settings.data, "the directory with mnist/; left out: digits are drawn instead");
 }
 
-// A directory of its own for each report, gone when that is.
-class Scratch {
- public:
-  Scratch() : path_(std::filesystem::temp_directory_path() / "dtrain-bench-XXXXXX") {
-    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error(path_ + " cannot be made");
-  }
-  ~Scratch() { std::filesystem::remove_all(path_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // Bazel's, in which this program is bench/report/report.
 std::string BinaryDirectory() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path().parent_path();
@@ -75,25 +60,12 @@ int Report(const Arguments& arguments) {
   fmt::print("{}\nMedians of {} rounds.{}\n\n", machine, settings.rounds,
              settings.data.empty() ? " MNIST is not there: drawn digits of the same number and size." : "");
   PrintTableHead();
-  std::vector<Row> rows;
-  int failed = 0;
-  for (const Case& one : cases) {
-    try {
-      for (Row& row : one.measure()) {
-        if (!IsChosen(row.name, arguments.only)) continue;
-        PrintRow(row);
-        rows.push_back(std::move(row));
-      }
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "{} is left out: {}\n", fmt::join(one.rows, ", "), error.what());
-      ++failed;
-    }
-  }
+  const Measured measured = MeasureAll(cases, arguments.only);
   if (!arguments.json.empty()) {
     const std::filesystem::path path = std::filesystem::path(arguments.directory) / arguments.json;
-    WriteFileAtomically(path, ReportJson(machine, settings.rounds, rows));
+    WriteFileAtomically(path, ReportJson(machine, settings.rounds, measured.rows));
   }
-  return failed == 0 ? 0 : 1;
+  return measured.failed == 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+// Gpu: the device that is measured, with a queue of its own, and arrays of random values there.
+// Owner: the program. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/cuda/buffer.h"
+#include "gpu/cuda/queue.h"
+#include "gpu/ops.h"
+
+namespace dtrain::bench {
+
+class Gpu {
+ public:
+  // The first device of `runtime`, which outlives this. Throws std::runtime_error where there is none.
+  explicit Gpu(gpu::cuda::Runtime& runtime);
+
+  // "NVIDIA H100 80GB HBM3, 132 multiprocessors, CUDA runtime 13.0, ..."
+  std::string Describe() const;
+
+  const std::shared_ptr<gpu::cuda::Device>& device() const { return device_; }
+  gpu::cuda::Queue& queue() { return queue_; }
+  gpu::Stream& stream() { return stream_; }
+
+  // Between -1 and 1. Never zeros: products of zeros are faster than others.
+  gpu::cuda::Buffer<float> Floats(int64_t count);
+  gpu::cuda::Buffer<int32_t> Labels(int64_t count, int64_t classes);
+  gpu::cuda::Buffer<uint8_t> Bytes(int64_t count);
+  // 0 to count - 1, shuffled.
+  gpu::cuda::Buffer<int64_t> Shuffled(int64_t count);
+  // As it comes.
+  template <typename T>
+  gpu::cuda::Buffer<T> Empty(int64_t count) {
+    return gpu::cuda::Buffer<T>(queue_, count, "what is measured");
+  }
+
+  // Milliseconds of one call of `work`, which gives work to the queue: the mean of `repeats`, one behind the
+  // other, by the device's clock.
+  double Milliseconds(int repeats, const std::function<void()>& work);
+  // The same of work in another stream.
+  double Milliseconds(gpu::cuda::StreamHandle stream, int repeats, const std::function<void()>& work);
+
+ private:
+  // `first` values, and copies of them behind, up to `count`.
+  template <typename T>
+  gpu::cuda::Buffer<T> Repeated(const std::vector<T>& first, int64_t count);
+
+  gpu::cuda::Runtime& runtime_;
+  const std::shared_ptr<gpu::cuda::Device> device_;  // shared with models
+  gpu::cuda::Queue queue_;
+  gpu::Stream stream_;
+};
+
+}  // namespace dtrain::bench
