@@ -100,7 +100,8 @@ void DeviceModel::Begin(const float* parameters, const Batch& batch, float* grad
   const auto work = [&] { QueueStep(weights, staged, target, count_correct); };
   const StepGraphs::Kind kind{staged.rows, staged.slot, staged.bytes.table.data != nullptr,
                               weights,     target,      count_correct};
-  if (!graphs_.Launch(kind, run, work)) QueueAlone(work);
+  // By reference: no allocation for what a graph makes needless.
+  if (!graphs_.Launch(kind, run, std::cref(work))) QueueAlone(std::cref(work));
   stage_.Used(run);
   done_.Record(run);
 }
