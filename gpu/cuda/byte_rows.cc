@@ -39,9 +39,9 @@ void LaunchForward(Queue& queue, const ByteRows& x, MatrixView<const float> w, S
   const bool weight_packs = w.cols == kOutputs && OfWholePacks(0, w.data);
   const int64_t most = kBlocksOfMultiprocessor * queue.device().info().multiprocessors;
   const int64_t threads = std::clamp<int64_t>(CeilDiv(x.table.cols, 4 * 32) * 32, 32, Kernel::kMostThreads);
-  queue.Launch({std::min(CeilDiv(out.rows, kRows), most), static_cast<int>(threads)},
-               Kernel{TableOf(x), w.data, b.data, out.data, static_cast<int>(w.cols), byte_packs,
-                      weight_packs, epilogue});
+  Launch(queue, {std::min(CeilDiv(out.rows, kRows), most), static_cast<int>(threads)},
+         Kernel{TableOf(x), w.data, b.data, out.data, static_cast<int>(w.cols), byte_packs, weight_packs,
+                epilogue});
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ void LinearGradient(Queue& queue, const ByteRows& x, MatrixView<const float> dou
       kernel.dw = static_cast<float*>(queue.Scratch(chunks * kernel.stride * int64_t{sizeof(float)}));
       kernel.db = kernel.dw + dw.size();
     }
-    queue.Launch({tiles * chunks, Kernel::kThreads}, kernel);
+    Launch(queue, {tiles * chunks, Kernel::kThreads}, kernel);
     if (chunks > 1) {
       LaunchColumnSums(queue, {kernel.dw, chunks, kernel.stride}, {dw.data, dw.size()}, db, 1);
     }

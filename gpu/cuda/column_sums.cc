@@ -26,7 +26,7 @@ void LaunchColumnSums(Queue& queue, MatrixView<const float> matrix, Span<float> 
     kernel.parts = static_cast<float*>(queue.Scratch(kernel.chunks * matrix.cols * int64_t{sizeof(float)}));
     kernel.tickets = queue.Ticket(tiles);
   }
-  queue.Launch({tiles * kernel.chunks, ColumnSumsKernel::kThreads}, kernel);
+  Launch(queue, {tiles * kernel.chunks, ColumnSumsKernel::kThreads}, kernel);
 }
 
 }  // namespace dtrain::gpu::cuda

@@ -30,7 +30,7 @@ void LaunchSums(Queue& queue, int64_t inputs, const Input& input, const float* w
     for (int s = 0; s < kernel.count; ++s) {
       if (!OfWholePacks(kernel.packing.head, kernel.inputs[s])) kernel.packing.head = sum.size;
     }
-    queue.Launch(GridFor(queue, CeilDiv(sum.size, kernel.packing.head == sum.size ? 1 : 4)), kernel);
+    Launch(queue, GridFor(queue, CeilDiv(sum.size, kernel.packing.head == sum.size ? 1 : 4)), kernel);
   }
 }
 
@@ -60,12 +60,13 @@ void WeightedSum(Queue& queue, Span<const float* const> inputs, Span<const float
 }
 
 void Scale(Queue& queue, float factor, Span<float> values) {
-  queue.Launch(GridFor(queue, CeilDiv(values.size, 8)), ScaleKernel{factor, values.data, values.size});
+  Launch(queue, GridFor(queue, CeilDiv(values.size, 8)), ScaleKernel{factor, values.data, values.size});
 }
 
 void CheckFinite(Queue& queue, Span<const float> values, int64_t* non_finite) {
   const Grid grid = GridForSum(queue, CeilDiv(values.size, 16));
-  queue.Launch(grid, NonFiniteKernel{values.data, values.size, GridSumFor<int64_t>(queue, grid), non_finite});
+  Launch(queue, grid,
+         NonFiniteKernel{values.data, values.size, GridSumFor<int64_t>(queue, grid), non_finite});
 }
 
 bool AnyNonFinite(Queue& queue, const std::byte* values, int64_t count) {

@@ -1,4 +1,5 @@
-// How many blocks a launch has, and what is common to launches.
+// Launch of a kernel by its type, how many blocks it has, and what is common to launches. Apart from queue.h
+// because whoever includes this reads the bodies of all kernels.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +9,17 @@
 
 #include "base/check.h"
 #include "gpu/cuda/kernels/each.h"
+#include "gpu/cuda/kernels/list.h"
 #include "gpu/cuda/kernels/reduce.h"
 #include "gpu/cuda/queue.h"
 
 namespace dtrain::gpu::cuda {
+
+// One of kernels/list.h; nothing happens for 0 blocks.
+template <typename Body>
+void Launch(Queue& queue, const Grid& grid, const Body& body) {
+  queue.Launch(grid, KernelOf<Body>(), &body);
+}
 
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -61,7 +69,7 @@ void LaunchEach(Queue& queue, const Function& function, const typename Function:
   while (head < Kernel::kWidth && head < size && !whole(head)) ++head;
   if (head == Kernel::kWidth) head = size;
   const int width = head == size ? 1 : Kernel::kWidth;
-  queue.Launch(GridFor(queue, CeilDiv(size, width * Kernel::kUnroll)), kernel);
+  Launch(queue, GridFor(queue, CeilDiv(size, width * Kernel::kUnroll)), kernel);
 }
 
 // The floats of a range that is given by bytes: on a device they lie where floats do.

@@ -19,10 +19,10 @@ void LaunchBias(Queue& queue, Kind, Span<const float> b, MatrixView<float> out) 
   constexpr int kWidth = 4;
   if (out.size() == 0) return;
   if (out.cols % kWidth == 0 && OfWholePacks(0, b.data, out.data)) {
-    queue.Launch(GridFor(queue, out.size() / kWidth),
-                 BiasKernel<Kind, kWidth>{out.data, b.data, out.rows, out.cols / kWidth});
+    Launch(queue, GridFor(queue, out.size() / kWidth),
+           BiasKernel<Kind, kWidth>{out.data, b.data, out.rows, out.cols / kWidth});
   } else {
-    queue.Launch(GridFor(queue, out.size()), BiasKernel<Kind, 1>{out.data, b.data, out.rows, out.cols});
+    Launch(queue, GridFor(queue, out.size()), BiasKernel<Kind, 1>{out.data, b.data, out.rows, out.cols});
   }
 }
 

@@ -8,16 +8,18 @@ template <typename Loss>
 void LaunchMeanLoss(Queue& queue, Span<const float> outputs, Span<const typename Loss::Target> targets,
                     Span<float> gradient, float scale, float* loss) {
   const Grid grid = GridForSum(queue, outputs.size);
-  queue.Launch(grid, MeanLossKernel<Loss>{outputs.data, targets.data, gradient.data, outputs.size, scale,
-                                          GridSumFor<double>(queue, grid), loss});
+  Launch(queue, grid,
+         MeanLossKernel<Loss>{outputs.data, targets.data, gradient.data, outputs.size, scale,
+                              GridSumFor<double>(queue, grid), loss});
 }
 
 template <int group>
 void LaunchArgmax(Queue& queue, MatrixView<const float> scores, Span<const int32_t> labels,
                   int64_t* correct) {
   const Grid grid = GridForSum(queue, scores.rows * group);
-  queue.Launch(grid, CountArgmaxKernel<group>{scores.data, labels.data, scores.rows, scores.cols,
-                                              GridSumFor<int64_t>(queue, grid), correct});
+  Launch(queue, grid,
+         CountArgmaxKernel<group>{scores.data, labels.data, scores.rows, scores.cols,
+                                  GridSumFor<int64_t>(queue, grid), correct});
 }
 
 }  // namespace
@@ -39,8 +41,8 @@ void CountArgmaxCorrect(Queue& queue, MatrixView<const float> scores, Span<const
 
 void CountSignCorrect(Queue& queue, Span<const float> logits, Span<const int32_t> labels, int64_t* correct) {
   const Grid grid = GridForSum(queue, logits.size);
-  queue.Launch(grid, CountSignKernel{logits.data, labels.data, logits.size, GridSumFor<int64_t>(queue, grid),
-                                     correct});
+  Launch(queue, grid,
+         CountSignKernel{logits.data, labels.data, logits.size, GridSumFor<int64_t>(queue, grid), correct});
 }
 
 }  // namespace dtrain::gpu::cuda

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gpu/cuda/device.h"
-#include "gpu/cuda/kernels/list.h"
+#include "gpu/cuda/kernel.h"
 #include "gpu/cuda/runtime.h"
 
 namespace dtrain::gpu::cuda {
@@ -47,10 +47,9 @@ class Queue {
   StreamHandle stream() const { return stream_->handle(); }
   const std::shared_ptr<SharedStream>& shared_stream() const { return stream_; }
 
-  // One of kernels/list.h; nothing happens for 0 blocks.
-  template <typename Body>
-  void Launch(const Grid& grid, const Body& body) {
-    if (grid.blocks > 0) runtime().Launch(stream(), grid, KernelOf<Body>(), &body);
+  // `body` is copied; nothing happens for 0 blocks. launch.h has the kernels by their types.
+  void Launch(const Grid& grid, Kernel kernel, const void* body) {
+    if (grid.blocks > 0) runtime().Launch(stream(), grid, kernel, body);
   }
   void Multiply(const Product& product);
   void Copy(void* to, const void* from, int64_t bytes) {

@@ -8,6 +8,7 @@
 
 #include "gpu/cuda/buffer.h"
 #include "gpu/cuda/fake/fake_runtime.h"
+#include "gpu/cuda/launch.h"
 
 namespace dtrain::gpu::cuda {
 namespace {
@@ -109,8 +110,8 @@ TEST_CASE("queue: copies, kernels and products follow each other") {
   const std::vector<float> a = {1, 2, 3, 4, 5, 6};  // [2, 3]
   Buffer<float> x(queue, 6, "x"), y(queue, 4, "y");
   queue.Copy(x.data(), a.data(), x.bytes());
-  queue.Launch({1, 32}, ScaleKernel{2, x.data(), 6});
-  queue.Launch({0, 32}, ScaleKernel{9, x.data(), 6});
+  Launch(queue, {1, 32}, ScaleKernel{2, x.data(), 6});
+  Launch(queue, {0, 32}, ScaleKernel{9, x.data(), 6});
   Product product;
   product.m = 2, product.n = 2, product.k = 3;
   product.transpose_b = true;
@@ -132,7 +133,7 @@ TEST_CASE("queue: two queues of one stream keep the order in which they were giv
   Buffer<float> x(*first, 2, "x");
   const std::vector<float> start = {1, 10};
   first->Copy(x.data(), start.data(), x.bytes());
-  second.Launch({1, 32}, ScaleKernel{3, x.data(), 2});
+  Launch(second, {1, 32}, ScaleKernel{3, x.data(), 2});
   first.reset();
   std::vector<float> out(2);
   second.Copy(out.data(), x.data(), x.bytes());

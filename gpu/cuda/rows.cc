@@ -13,11 +13,11 @@ void LaunchGather(Queue& queue, MatrixView<const T> table, Span<const int64_t> r
                      reinterpret_cast<uintptr_t>(table.data) % sizeof(Pack<T, kWidth>) == 0 &&
                      OfWholePacks(0, out.data);
   if (packs) {
-    queue.Launch(GridFor(queue, out.size() / kWidth),
-                 GatherKernel<T, kWidth>{table.data, rows.data, out.data, out.rows, out.cols / kWidth});
+    Launch(queue, GridFor(queue, out.size() / kWidth),
+           GatherKernel<T, kWidth>{table.data, rows.data, out.data, out.rows, out.cols / kWidth});
   } else {
-    queue.Launch(GridFor(queue, out.size()),
-                 GatherKernel<T, 1>{table.data, rows.data, out.data, out.rows, out.cols});
+    Launch(queue, GridFor(queue, out.size()),
+           GatherKernel<T, 1>{table.data, rows.data, out.data, out.rows, out.cols});
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpu/cuda/buffer.h"
+#include "gpu/cuda/launch.h"
 #include "gpu/cuda/queue.h"
 
 namespace dtrain::gpu::cuda {
@@ -31,7 +32,7 @@ struct First {
 };
 
 void Scale(Queue& queue, const Buffer<float>& values, float factor) {
-  queue.Launch({2, 32}, ScaleKernel{factor, values.data(), values.size()});
+  Launch(queue, {2, 32}, ScaleKernel{factor, values.data(), values.size()});
 }
 
 Floats ValuesOf(Queue& queue, const Buffer<float>& values) {

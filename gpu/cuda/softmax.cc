@@ -21,16 +21,16 @@ Grid GridForRows(const Queue& queue, const SoftmaxXentRows& rows, int group, int
 }
 
 template <typename Kernel>
-void Launch(Queue& queue, const Grid& grid, Kernel kernel) {
+void LaunchRows(Queue& queue, const Grid& grid, Kernel kernel) {
   kernel.sum = GridSumFor<double>(queue, grid);
-  queue.Launch(grid, kernel);
+  Launch(queue, grid, kernel);
 }
 
 template <int kMost, int width, bool exact>
 void LaunchFew(Queue& queue, const SoftmaxXentRows& rows) {
   using Kernel = SoftmaxXentFewKernel<kMost, width, exact>;
   const Grid grid = GridForRows(queue, rows, 1, Kernel::kMostThreads, Kernel::kBlocksOfMultiprocessor);
-  Launch(queue, grid, Kernel{rows, AtPacks(rows)});
+  LaunchRows(queue, grid, Kernel{rows, AtPacks(rows)});
 }
 
 // Of up to 32 classes.
@@ -64,7 +64,7 @@ void LaunchFew(Queue& queue, const SoftmaxXentRows& rows) {
 template <typename Kernel>
 void LaunchBlocks(Queue& queue, const SoftmaxXentRows& rows) {
   const int64_t most = int64_t{Kernel::kBlocksOfMultiprocessor} * queue.device().info().multiprocessors;
-  Launch(queue, {std::clamp<int64_t>(rows.rows, 1, most), Kernel::kMostThreads}, Kernel{rows});
+  LaunchRows(queue, {std::clamp<int64_t>(rows.rows, 1, most), Kernel::kMostThreads}, Kernel{rows});
 }
 
 template <int group, int each, int width>
@@ -72,8 +72,8 @@ void LaunchHeld(Queue& queue, const SoftmaxXentRows& rows) {
   using Kernel = SoftmaxXentKernel<group, each, width>;
   if constexpr (Kernel::kOfBlock) return LaunchBlocks<Kernel>(queue, rows);
   if constexpr (!Kernel::kOfBlock) {
-    Launch(queue, GridForRows(queue, rows, group, Kernel::kMostThreads, Kernel::kBlocksOfMultiprocessor),
-           Kernel{rows});
+    LaunchRows(queue, GridForRows(queue, rows, group, Kernel::kMostThreads, Kernel::kBlocksOfMultiprocessor),
+               Kernel{rows});
   }
 }
 
