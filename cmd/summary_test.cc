@@ -16,6 +16,7 @@
 #include <set>
 
 #include "cmd/testing/job.h"
+#include "cmd/testing/python.h"
 #include "trainer/testing/file_limit.h"
 
 namespace dtrain::testing {
@@ -24,28 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kForEver = 1000000000000;
-
-// What a command prints; nothing where it fails.
-std::string OutputOf(const std::string& command) {
-  FILE* pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string output;
-  char buffer[65536];
-  for (size_t got; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;) output.append(buffer, got);
-  return pclose(pipe) == 0 ? output : std::string();
-}
-
-// A Python with TensorBoard, made on first use; empty, with a line that says so, where PyPI is out of reach.
-const std::string& Python() {
-  static const std::string python = [] {
-    const char* kept = std::getenv("DTRAIN_TENSORBOARD");
-    const std::string folder = kept != nullptr && *kept != '\0' ? kept : NewDirectory();
-    if (std::system(fmt::format("scripts/tensorboard.sh {} >&2", folder).c_str()) != 0) return std::string();
-    return folder + "/bin/python";
-  }();
-  if (python.empty()) fmt::print("SKIPPED: scripts/tensorboard.sh cannot install TensorBoard from PyPI\n");
-  return python;
-}
 
 // What TensorBoard finds in a directory; see testdata/read_events.py.
 nlohmann::json ReadEvents(const std::string& directory) {

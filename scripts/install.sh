@@ -1,8 +1,19 @@
 #!/usr/bin/env bash
-# Installs what building and testing need and this machine lacks, from Debian's own packages.
+# Installs what building needs and this machine lacks, from Debian's own packages; with --tests also what the
+# tests need.
 # Uses sudo only where it is not root. Says nothing but one line when nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+lists=(scripts/packages.txt)
+case "${1:-}" in
+  '') ;;
+  --tests) lists+=(scripts/test_packages.txt) ;;
+  *)
+    echo "install: $1: the only option is --tests" >&2
+    exit 2
+    ;;
+esac
 
 missing=()
 while read -r package; do
@@ -10,7 +21,7 @@ while read -r package; do
   if [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
     missing+=("$package")
   fi
-done <scripts/packages.txt
+done < <(cat "${lists[@]}")
 
 if [ ${#missing[@]} -eq 0 ]; then
   echo "install: nothing is missing"

@@ -5,7 +5,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-scripts/install.sh || exit 1
+scripts/install.sh --tests || exit 1
 
 # Tests on MNIST run where the data lies beside the checkout; elsewhere they say why they are skipped.
 if [ -d ../shared/data ]; then
@@ -15,8 +15,8 @@ fi
 
 # Kept from run to run; a test that does not find it installs its own.
 if [ -n "${HOME:-}" ]; then
-  DTRAIN_TENSORBOARD=${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/tensorboard
-  scripts/tensorboard.sh "$DTRAIN_TENSORBOARD" && export DTRAIN_TENSORBOARD
+  DTRAIN_TEST_PYTHON=${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/test_python
+  scripts/test_python.sh "$DTRAIN_TEST_PYTHON" && export DTRAIN_TEST_PYTHON
 fi
 
 bazel build "$@" //... </dev/null || {
