@@ -1,4 +1,4 @@
-// Command line -> Arguments. The only file that knows the parser library.
+// Command line -> Arguments. The parser library is known in grammar/ alone.
 #pragma once
 
 #include "cmd/arguments.h"

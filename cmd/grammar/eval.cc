@@ -1,0 +1,40 @@
+#include "cmd/grammar/commands.h"
+#include "cmd/grammar/options.h"
+
+namespace dtrain {
+namespace {
+
+constexpr char kAbout[] = "Evaluate a checkpoint on the data of its run, or on others, without a cluster";
+
+constexpr char kFooter[] =
+    R"(Examples:
+  dtrain eval run/ckpt                         the newest good one that is in checkpoint.dir
+  dtrain eval run/ckpt/step-000012000          one of them
+  dtrain eval run/ckpt --set data.test.path=more.csv --result eval.json
+
+Without --config the file is the config.yaml that was saved with the checkpoint. Evaluates on the set of eval.on as
+the chief does at the end of a run. Exit code 2 when the checkpoint is damaged, or of another model.)";
+
+class EvalGrammar : public CommandGrammar {
+ public:
+  explicit EvalGrammar(CLI::App* root) : CommandGrammar(root->add_subcommand("eval", kAbout), kFooter) {
+    AddCheckpointArgument(app(), &eval_.path);
+    AddConfigOptions(app(), &eval_.config);
+    AddResultOption(app(), &eval_.result,
+                    "Write loss, accuracy, step and model_crc, as JSON; at every ending");
+  }
+
+  Arguments Understand() const override {
+    RequireCheckpoint("eval", eval_.path);
+    return eval_;
+  }
+
+ private:
+  EvalArguments eval_;
+};
+
+}  // namespace
+
+std::unique_ptr<CommandGrammar> NewEvalGrammar(CLI::App* root) { return std::make_unique<EvalGrammar>(root); }
+
+}  // namespace dtrain

@@ -1,0 +1,67 @@
+#include "base/error.h"
+#include "cmd/grammar/commands.h"
+#include "cmd/grammar/options.h"
+
+namespace dtrain {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Examples:
+  dtrain local --config configs/quickstart_digits.yaml             a whole cluster on this machine
+  dtrain --config cluster.yaml --role ps --index 0                 one task of a real one
+  dtrain --config cluster.yaml --role worker --index 1 --set train.steps=1000
+  dtrain --config cluster.yaml --dump-config                       the file with all defaults filled in
+
+Exit codes:
+  0 done   1 internal error, local I/O, or ended by a signal with nothing saved
+  2 usage, config or data   3 diverged   4 a peer was lost or a deadline passed
+  130 SIGINT, 143 SIGTERM: a checkpoint was saved, and the whole run ended
+
+docs/config.md explains every key of the file.)";
+
+Role ParseRole(const std::string& text) {
+  if (text == "ps") return Role::kPs;
+  if (text == "worker") return Role::kWorker;
+  throw UserError("--role {}: must be ps or worker.", text);
+}
+
+class TaskGrammar : public CommandGrammar {
+ public:
+  explicit TaskGrammar(CLI::App* root) : CommandGrammar(root, kFooter) {
+    AddConfigOptions(app(), &task_.config);
+    app()->add_option("--role", role_, "What this process is: ps or worker")->type_name("ROLE");
+    app()->add_option("--index", index_, "Which of them, from 0")->type_name("N");
+    AddResultOption(app(), &task_.result);
+    app()->add_option("--listen-fd", task_.listening_fd)->group("");
+    app()->add_option("--result-fd", task_.result_fd)->group("");
+    app()->add_option("--lost-fd", task_.lost_fd)->group("");
+    app()->add_flag("--relay-live", task_.relay_live)->group("");
+  }
+
+  Arguments Understand() const override {
+    RequireConfig(task_.config);
+    if (task_.config.dump && role_.empty() && index_.empty()) return task_;
+    if (role_.empty()) {
+      throw UserError(
+          "--role is missing: which task is this process? Add --role ps or --role worker, or run "
+          "the whole cluster here: dtrain local --config {}.",
+          task_.config.path);
+    }
+    if (index_.empty()) {
+      throw UserError("--index is missing: which {} is this process? Add --index 0.", role_);
+    }
+    TaskArguments task = task_;
+    task.task = TaskId{ParseRole(role_), ParseNumber("--index", index_, 0, "0")};
+    return task;
+  }
+
+ private:
+  TaskArguments task_;
+  std::string role_, index_;
+};
+
+}  // namespace
+
+std::unique_ptr<CommandGrammar> NewTaskGrammar(CLI::App* root) { return std::make_unique<TaskGrammar>(root); }
+
+}  // namespace dtrain
