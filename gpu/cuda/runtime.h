@@ -23,6 +23,10 @@ class DeviceError : public Failure {
   explicit DeviceError(const std::string& text) : Failure(ExitCode::kInternal, text) {}
 };
 
+// The oldest compute capability that our kernels are compiled for (third_party/cuda/configure.bzl).
+constexpr int kLeastMajor = 7;
+constexpr int kLeastMinor = 5;
+
 struct DeviceInfo {
   int id = 0;        // from 0, among those that CUDA_VISIBLE_DEVICES leaves
   std::string name;  // "NVIDIA H100 80GB HBM3"

@@ -23,7 +23,7 @@ cc_library(name = "cudart")
 
 # Machine code for A100 (and all of Ampere and Ada), H100 and H200, and consumer Blackwell. What the driver
 # compiles itself, for all between and after (each GPU takes the newest that is not newer than itself): that of
-# Turing, of Hopper, which B200 and the like take, and of the newest.
+# Turing (the oldest, gpu/cuda/runtime.h says so too), of Hopper, which B200 and the like take, and of the newest.
 _MACHINES = ["80", "90", "120"]
 _PORTABLE = ["75", "90"]
 

@@ -103,7 +103,9 @@ TEST_CASE("choice: cuda with soft placement warns and computes on the processor"
   CHECK(Choose(Kind(DeviceKind::kCuda), kNoBlas).warn);
 }
 
-TEST_CASE("choice: cuda without soft placement is refused where a GPU or cuBLAS is missing") {
+TEST_CASE(
+    "choice: cuda without soft placement is refused where a GPU is missing or too old, or cuBLAS is "
+    "missing") {
   const std::string instead = " device.soft_placement: true would compute on the processor instead.";
   const auto refused = [&](const DeviceConfig& config, const FakeOptions& machine, const std::string& why) {
     CHECK_THROWS_WITH_AS(Choose(config, machine), (why + instead).c_str(), UserError);
@@ -114,6 +116,12 @@ TEST_CASE("choice: cuda without soft placement is refused where a GPU or cuBLAS 
   refused(OnlyCuda({1, 7}), kTwo,
           "device.ids = [1, 7]; no GPU 7: there are 0 (Left) and 1 (Right). Set device.ids to GPUs that are "
           "there, or device.kind to cpu.");
+  FakeOptions old = kTwo;
+  old.major = 7;
+  refused(
+      OnlyCuda({1}), old,
+      "device.kind = cuda; GPU 1 (Right) is of compute capability 7.0: 7.5 is the oldest that is supported. "
+      "Set device.ids to newer GPUs, or device.kind to cpu.");
   refused(OnlyCuda({1}), kNoBlas,
           "device.kind = cuda; GPU 1 (Right) cannot be used without cuBLAS: libcublas.so.13: cannot open "
           "shared object file. Install libcublas, or name its folder in LD_LIBRARY_PATH.");

@@ -16,7 +16,7 @@ FakeRuntime::FakeRuntime(FakeOptions options)
     FakeDevice device;
     device.info.id = static_cast<int>(devices_.size());
     device.info.name = options_.names[static_cast<size_t>(number)];
-    device.info.major = 9;
+    device.info.major = options_.major;
     device.info.pci = fmt::format("0000:{:02x}:00.0", number + 1);
     device.info.total_bytes = options_.bytes;
     device.info.multiprocessors = 4;

@@ -33,6 +33,7 @@ struct FakeOptions {
   // UUIDs.
   std::vector<std::string> names = {"Fake GPU A", "Fake GPU B"};
   int64_t bytes = int64_t{1} << 30;  // of each
+  int major = 9;                     // compute capability of each
   std::string why_no_blas;           // what WhyNoBlas() answers
   // How long Relax() may be called while nothing is queued and nothing new comes: it ends the process then.
   std::chrono::milliseconds idle = std::chrono::seconds(60);
