@@ -125,7 +125,7 @@ int Inspect(const std::string& path, std::string* said) {
 TEST_CASE(
     "shared checkpoint: whenever a ps is killed in its part, all that has a name is good, and nothing "
     "stays") {
-  constexpr int kMoments = 10;
+  constexpr int kMoments = 5;
   constexpr int64_t kPartBytes = 3 * sizeof(float) * 1000000;
   const std::string dir = NewDirectory();
   const uint32_t seed = std::random_device()();

@@ -48,12 +48,14 @@ struct TwoWorkerRun {
     for (RawWorker& worker : workers) HearAbort(worker);
     if (other_ps) HearAbort(*other_ps);
   }
+  // The ps tells everybody but the one whose Abort it has read first, and waits for a Bye from each.
   static void HearAbort(RawWorker& task) {
     if (task.left()) return;
-    while (const wire::Envelope* envelope = task.Receive()) {
-      if (envelope->body_as_Abort() != nullptr) break;
+    while (const wire::Envelope* envelope = task.Receive(kNothing)) {
+      if (envelope->body_as_Abort() == nullptr) continue;
+      task.Send(99, [](auto& builder) { return wire::CreateBye(builder); });
+      return;
     }
-    task.Send(99, [](auto& builder) { return wire::CreateBye(builder); });
   }
   void Enter(int worker) {
     workers[worker].Send(4, [](auto& builder) {
