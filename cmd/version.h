@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-// Version, commit and libraries, one a line.
+// Version, commit, libraries, CUDA, and the processor of this machine, one a line.
 std::string VersionText();
 
 }  // namespace dtrain
