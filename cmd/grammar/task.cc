@@ -29,7 +29,7 @@ class TaskGrammar : public CommandGrammar {
  public:
   explicit TaskGrammar(CLI::App* root) : CommandGrammar(root, kFooter) {
     AddConfigOptions(app(), &task_.config);
-    app()->add_option("--role", role_, "What this process is: ps or worker")->type_name("ROLE");
+    app()->add_option("--role", role_, "What this process is: ps or worker")->type_name("ps|worker");
     app()->add_option("--index", index_, "Which of them, from 0")->type_name("N");
     AddResultOption(app(), &task_.result);
     app()->add_option("--listen-fd", task_.listening_fd)->group("");

@@ -1,0 +1,23 @@
+// Prints dtrain.1 (`write_manual man`) or the completions of a shell (`write_manual bash`, `write_manual
+// zsh`).
+#include <cstdio>
+#include <cstring>
+
+#include "cmd/manual/completions.h"
+#include "cmd/manual/man_page.h"
+
+int main(int argc, char** argv) {
+  const dtrain::Grammar grammar;
+  const char* const what = argc == 2 ? argv[1] : "";
+  if (std::strcmp(what, "man") == 0) {
+    std::fputs(dtrain::ManPage(grammar).c_str(), stdout);
+  } else if (std::strcmp(what, "bash") == 0) {
+    std::fputs(dtrain::BashCompletions(grammar).c_str(), stdout);
+  } else if (std::strcmp(what, "zsh") == 0) {
+    std::fputs(dtrain::ZshCompletions(grammar).c_str(), stdout);
+  } else {
+    std::fputs("write_manual: man, bash or zsh\n", stderr);
+    return 2;
+  }
+  return 0;
+}
