@@ -20,10 +20,10 @@ void DenseModel::Begin(const float* parameters, const Batch& batch, float* gradi
                 {&result_.loss, count_correct ? &result_.correct : nullptr});
 }
 
-Evaluation DenseModel::Evaluate(const float* parameters, const Batch& batch) {
+Evaluation DenseModel::Evaluate(const float* parameters, const Batch& batch, float* outputs) {
   Evaluation evaluation;
   float loss = 0;
-  net_.Evaluate(parameters, InputsOf(batch), {&loss, &evaluation.correct});
+  net_.Evaluate(parameters, InputsOf(batch), {&loss, &evaluation.correct}, outputs);
   evaluation.rows = batch.rows;
   evaluation.classifies = net_.classifies();
   evaluation.loss_sum = static_cast<double>(loss) * static_cast<double>(batch.rows);

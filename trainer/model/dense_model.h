@@ -18,7 +18,14 @@ class DenseModel : public Model {
   const Layout& layout() const override { return layout_; }
   void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) override;
   StepResult End() override { return result_; }
-  Evaluation Evaluate(const float* parameters, const Batch& batch) override;
+  int64_t outputs() const override { return net_.layers().back().outputs; }
+  using Model::Evaluate;
+  Evaluation Evaluate(const float* parameters, const Batch& batch, float* outputs) override;
+
+  // [rows, outputs] of the last layer for rows without labels or targets; valid until the next call.
+  gpu::MatrixView<const float> Outputs(const float* parameters, const Batch& batch) {
+    return net_.Outputs(parameters, InputsOf(batch));
+  }
 
  private:
   NetBatch InputsOf(const Batch& batch);

@@ -1,6 +1,9 @@
 #include "trainer/model/dense_net.h"
 
+#include <cstring>
+
 #include "base/check.h"
+#include "gpu/cuda/queue.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {
@@ -63,10 +66,21 @@ void DenseNet::Gradient(const float* parameters, const NetBatch& batch, float* g
   Backward(parameters, batch, gradient, on_layer);
 }
 
-void DenseNet::Evaluate(const float* parameters, const NetBatch& batch, const NetResults& results) {
-  const gpu::MatrixView<float> outputs = Forward(parameters, batch);
-  if (results.correct != nullptr) CountCorrect(batch, outputs, results.correct);
-  Loss(batch, outputs, results.loss);
+void DenseNet::Evaluate(const float* parameters, const NetBatch& batch, const NetResults& results,
+                        float* outputs) {
+  const gpu::MatrixView<float> computed = Forward(parameters, batch);
+  if (outputs != nullptr) CopyOut(computed, outputs);
+  if (results.correct != nullptr) CountCorrect(batch, computed, results.correct);
+  Loss(batch, computed, results.loss);
+}
+
+void DenseNet::CopyOut(gpu::MatrixView<const float> from, float* to) {
+  const size_t bytes = static_cast<size_t>(from.size()) * sizeof(float);
+  if (stream_.backend() == gpu::Backend::kCuda) {
+    stream_.queue().Copy(to, from.data, static_cast<int64_t>(bytes));
+  } else if (bytes > 0) {
+    std::memcpy(to, from.data, bytes);
+  }
 }
 
 gpu::MatrixView<float> DenseNet::Forward(const float* parameters, const NetBatch& batch) {

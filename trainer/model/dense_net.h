@@ -50,8 +50,13 @@ class DenseNet {
   void Gradient(const float* parameters, const NetBatch& batch, float* gradient, const NetResults& results,
                 const std::function<void(size_t)>& on_layer = {});
   // The mean loss and the number of rows that are classified right, which stays as it is where the model does
-  // not classify.
-  void Evaluate(const float* parameters, const NetBatch& batch, const NetResults& results);
+  // not classify. `outputs`: [rows, outputs] of the last layer before the loss; null: not wanted.
+  void Evaluate(const float* parameters, const NetBatch& batch, const NetResults& results,
+                float* outputs = nullptr);
+  // The outputs alone, without labels or targets; valid until the next call.
+  gpu::MatrixView<const float> Outputs(const float* parameters, const NetBatch& batch) {
+    return Forward(parameters, batch);
+  }
 
   const std::vector<DenseLayer>& layers() const { return layers_; }
   bool classifies() const { return kind_ != ModelKind::kLinear; }
@@ -60,6 +65,7 @@ class DenseNet {
   gpu::MatrixView<float> Forward(const float* parameters, const NetBatch& batch);
   void Backward(const float* parameters, const NetBatch& batch, float* gradient,
                 const std::function<void(size_t)>& on_layer);
+  void CopyOut(gpu::MatrixView<const float> from, float* to);
   void Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss);
   void CountCorrect(const NetBatch& batch, gpu::MatrixView<const float> outputs, int64_t* correct);
   gpu::MatrixView<float> OutputsOf(size_t layer, int64_t rows) const {

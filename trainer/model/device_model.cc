@@ -1,5 +1,6 @@
 #include "trainer/model/device_model.h"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -113,16 +114,22 @@ StepResult DeviceModel::End() {
   return TakeResults();
 }
 
-Evaluation DeviceModel::Evaluate(const float* parameters, const Batch& batch) {
+Evaluation DeviceModel::Evaluate(const float* parameters, const Batch& batch, float* outputs) {
   const float* const weights = ParametersOnDevice(parameters);
   const DeviceBatch& staged = evaluation_stage_.Use(batch, run_stream());
   ResetResults(net_.classifies());
+  const int64_t values = batch.rows * this->outputs();
+  if (outputs != nullptr && outputs_.size() < values) {
+    outputs_ = PinnedBuffer<float>(device_.runtime(), values, "outputs that are downloaded");
+  }
   QueueAlone([&] {
-    net_.Evaluate(weights, Read(evaluation_stage_, staged), {&results_[0].loss, &results_[0].correct});
+    net_.Evaluate(weights, Read(evaluation_stage_, staged), {&results_[0].loss, &results_[0].correct},
+                  outputs != nullptr ? outputs_.data() : nullptr);
   });
   evaluation_stage_.Used(run_stream());
   done_.Record(run_stream());
   done_.Wait();
+  if (outputs != nullptr) std::copy_n(outputs_.data(), values, outputs);
   const StepResult result = TakeResults();
   Evaluation evaluation;
   evaluation.loss_sum = static_cast<double>(result.loss) * static_cast<double>(batch.rows);

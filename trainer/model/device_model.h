@@ -41,7 +41,9 @@ class DeviceModel : public Model {
   const Layout& layout() const override { return layout_; }
   void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) override;
   StepResult End() override;
-  Evaluation Evaluate(const float* parameters, const Batch& batch) override;
+  int64_t outputs() const override { return net_.layers().back().outputs; }
+  using Model::Evaluate;
+  Evaluation Evaluate(const float* parameters, const Batch& batch, float* outputs) override;
   const float* Freeze(const float* parameters) override;
   void Arrived(const float* parameters, Range elements) override;
   void Stage(const Batch& batch) override { stage_.Upload(batch); }
@@ -83,8 +85,9 @@ class DeviceModel : public Model {
   gpu::cuda::Buffer<float> gradient_;  // to be downloaded
   gpu::cuda::Buffer<float> inputs_;    // [max_rows, inputs], where rows are gathered
   gpu::cuda::PinnedBuffer<Results> results_;
-  gpu::cuda::PinnedBuffer<float> bounce_;  // a gradient that is not downloaded to where it is wanted
-  float* wanted_ = nullptr;                // where the step's gradient is; null: it is downloaded to there
+  gpu::cuda::PinnedBuffer<float> outputs_;  // of an evaluation that wants them
+  gpu::cuda::PinnedBuffer<float> bounce_;   // a gradient that is not downloaded to where it is wanted
+  float* wanted_ = nullptr;                 // where the step's gradient is; null: it is downloaded to there
   std::unique_ptr<DeviceData> data_;
   BatchStage stage_, evaluation_stage_;
   const std::shared_ptr<PinnedRanges> pinned_;

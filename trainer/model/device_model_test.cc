@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <functional>
 #include <limits>
 
@@ -61,6 +63,25 @@ TEST_CASE("device model: only weights that are said to be new are uploaded, and 
   CheckSame(StepOf(model, parameters, problem.Bytes(0, 12), &gpu.gradient),
             StepOf(expected, parameters, problem.Bytes(0, 12)));
   CHECK(gpu.runtime.counts().bytes_to_device - before == 2 * of_batch + 400);
+}
+
+TEST_CASE("device model: an evaluation's outputs are those of the processor") {
+  const DeviceProblem problem(ModelKind::kSoftmax, 31, {}, 10, 40);
+  FakeGpu gpu;
+  DeviceModel model(problem.config, problem.layout, 12, gpu.Here());
+  DenseModel processor(problem.config, problem.layout, 12);
+  const Batch batch = problem.Floats(0, 12);
+  std::vector<float> outputs(static_cast<size_t>(12 * model.outputs())), expected(outputs.size());
+  model.Evaluate(problem.parameters.data(), batch, outputs.data());
+  const Evaluation counted = processor.Evaluate(problem.parameters.data(), batch, expected.data());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    CHECK(outputs[i] == doctest::Approx(expected[i]).epsilon(kTolerance));
+  int64_t correct = 0;  // what they are the outputs of
+  for (int64_t row = 0; row < 12; ++row) {
+    const float* const own = expected.data() + row * model.outputs();
+    correct += std::max_element(own, own + model.outputs()) - own == batch.labels[row];
+  }
+  CHECK(correct == counted.correct);
 }
 
 TEST_CASE("device model: other parameters than those that are announced are uploaded whole") {

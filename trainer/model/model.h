@@ -45,6 +45,7 @@ class Model {
  public:
   virtual ~Model() = default;
   virtual const Layout& layout() const = 0;
+  virtual int64_t outputs() const = 0;  // of a row
   // The gradient of the mean loss over the batch's rows, to all of `gradient` (=, not +=). It is there, with
   // the result, when End() returns; until then `gradient` and the parameters stay as they are. Of the batch
   // nothing is needed behind Begin().
@@ -52,7 +53,12 @@ class Model {
   virtual StepResult End() = 0;
   // Both. Returns the loss; `correct`, where it is not null: as in StepResult.
   float Gradient(const float* parameters, const Batch& batch, float* gradient, int64_t* correct = nullptr);
-  virtual Evaluation Evaluate(const float* parameters, const Batch& batch) = 0;
+  // `outputs`: [rows, outputs] of the last layer, as they are before the loss: values of linear, logits of
+  // the others; null: not wanted.
+  virtual Evaluation Evaluate(const float* parameters, const Batch& batch, float* outputs) = 0;
+  Evaluation Evaluate(const float* parameters, const Batch& batch) {
+    return Evaluate(parameters, batch, nullptr);
+  }
   // The parameters as they are now, for evaluations that belong together; until the next call of this.
   virtual const float* Freeze(const float* parameters) { return parameters; }
 

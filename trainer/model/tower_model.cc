@@ -134,10 +134,12 @@ void TowerModel::SumRange(int64_t towers, Range range, float* gradient, Tower* b
   gpu::WeightedSum(by->stream, by->inputs, shares_, {gradient + range.begin, range.size()});
 }
 
-Evaluation TowerModel::Evaluate(const float* parameters, const Batch& batch) {
+Evaluation TowerModel::Evaluate(const float* parameters, const Batch& batch, float* outputs) {
   const int64_t towers = Deal(batch);
-  RunFirst(towers,
-           [&](Tower& tower, int64_t) { tower.evaluation = tower.model->Evaluate(parameters, tower.batch); });
+  RunFirst(towers, [&](Tower& tower, int64_t index) {
+    float* const own = outputs == nullptr ? nullptr : outputs + index * rows_each_ * this->outputs();
+    tower.evaluation = tower.model->Evaluate(parameters, tower.batch, own);
+  });
   Evaluation sum = towers_[0].evaluation;
   for (int64_t i = 1; i < towers; ++i) sum.Add(towers_[static_cast<size_t>(i)].evaluation);
   return sum;

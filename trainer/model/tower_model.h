@@ -22,7 +22,9 @@ class TowerModel : public Model {
   const Layout& layout() const override { return towers_[0].model->layout(); }
   void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) override;
   StepResult End() override;
-  Evaluation Evaluate(const float* parameters, const Batch& batch) override;
+  int64_t outputs() const override { return towers_[0].model->outputs(); }
+  using Model::Evaluate;
+  Evaluation Evaluate(const float* parameters, const Batch& batch, float* outputs) override;
   void Arrived(const float* parameters, Range elements) override;
   void Stage(const Batch& batch) override;
   int64_t Keep(gpu::MatrixView<const uint8_t> bytes, gpu::MatrixView<const float> floats) override;

@@ -156,6 +156,17 @@ TEST_CASE("towers: an evaluation counts all rows") {
   }
 }
 
+TEST_CASE("towers: an evaluation's outputs are those of one device, row by row") {
+  const Problem problem(7, 31);
+  const std::unique_ptr<Model> alone = MakeModel(problem.config, problem.layout, 31);
+  const std::unique_ptr<Model> towers = MakeTowers(problem.config, problem.layout, 12, 3);
+  CHECK(towers->outputs() == alone->outputs());
+  std::vector<float> expected(static_cast<size_t>(31 * alone->outputs())), result(expected.size());
+  alone->Evaluate(problem.parameters.data(), problem.Floats(0, 31), expected.data());
+  towers->Evaluate(problem.parameters.data(), problem.Floats(0, 31), result.data());
+  for (size_t i = 0; i < expected.size(); ++i) CHECK(result[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+}
+
 TEST_CASE("towers: a loss that is not finite on one device is not finite") {
   const Problem problem(7, 31);
   const std::unique_ptr<Model> towers = MakeTowers(problem.config, problem.layout, 16, 2);
