@@ -1,0 +1,142 @@
+// The figures of evaluations against plain loops over all pairs and rows.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/metrics/figures.h"
+
+namespace dtrain {
+namespace {
+
+// Few scores, so that there are ties; a fixed linear congruence in place of a generator.
+struct Rows {
+  std::vector<float> scores;
+  std::vector<int32_t> labels;
+
+  Rows(int count, uint32_t classes, uint32_t different) {
+    uint32_t state = count * 7 + classes;
+    const auto next = [&](uint32_t below) { return (state = state * 1664525 + 1013904223) / 65536 % below; };
+    for (int i = 0; i < count; ++i) {
+      scores.push_back(static_cast<float>(next(different)) / 4 - 1);
+      labels.push_back(static_cast<int32_t>(next(classes)));
+    }
+  }
+};
+
+double AreaByPairs(const std::vector<float>& scores, const std::vector<int32_t>& labels, int32_t positive) {
+  double won = 0, pairs = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    for (size_t k = 0; k < scores.size(); ++k) {
+      if (labels[i] != positive || labels[k] == positive) continue;
+      pairs += 1;
+      won += scores[i] > scores[k] ? 1 : scores[i] == scores[k] ? 0.5 : 0;
+    }
+  }
+  return won / pairs;
+}
+
+TEST_CASE("auc: is the part of all pairs that are in order, a tie counting half") {
+  for (const uint32_t different : {2u, 9u, 1000u}) {
+    const Rows rows(211, 2, different);
+    const auto area = AreaUnderCurve(rows.scores, rows.labels, 1);
+    REQUIRE(area);
+    CHECK(*area == doctest::Approx(AreaByPairs(rows.scores, rows.labels, 1)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("auc: without rows of both kinds there is none") {
+  const std::vector<float> scores{1, 2};
+  CHECK_FALSE(AreaUnderCurve(scores, std::vector<int32_t>{1, 1}, 1));
+  CHECK_FALSE(AreaUnderCurve(scores, std::vector<int32_t>{0, 0}, 1));
+  CHECK_FALSE(AreaUnderCurve(std::vector<float>(), std::vector<int32_t>(), 1));
+}
+
+TEST_CASE("auc: of several classes is the mean of each against the others, where softmax is saturated too") {
+  const Rows labels(90, 3, 2);
+  std::vector<float> logits;
+  for (const float score : Rows(270, 2, 7).scores) logits.push_back(score * 40);
+  ScoreTable table(3);
+  table.Add({logits.data(), 40, 3}, {labels.labels.data(), 40});
+  table.Add({logits.data() + 120, 50, 3}, {labels.labels.data() + 40, 50});
+  double sum = 0;
+  for (int32_t k = 0; k < 3; ++k) {
+    std::vector<float> scores;  // log(p / (1 - p)), which ranks as p does
+    for (int row = 0; row < 90; ++row) {
+      const float* z = logits.data() + row * 3;
+      const double a = z[(k + 1) % 3], b = z[(k + 2) % 3], most = std::max(a, b);
+      scores.push_back(static_cast<float>(z[k] - most - std::log(std::exp(a - most) + std::exp(b - most))));
+    }
+    sum += AreaByPairs(scores, labels.labels, k);
+  }
+  REQUIRE(table.Area());
+  CHECK(*table.Area() == doctest::Approx(sum / 3).epsilon(1e-3));
+}
+
+TEST_CASE("auc: too many classes, and outputs that are no numbers, have none and say why") {
+  CHECK_FALSE(ScoreTable(65).Area());
+  ScoreTable table(1);
+  const std::vector<float> outputs{1, std::nanf("")};
+  const std::vector<int32_t> labels{0, 1};
+  table.Add({outputs.data(), 2, 1}, labels);
+  CHECK_FALSE(table.Area());
+  CHECK(std::string(table.why_none()) == "an output is not a number");
+}
+
+TEST_CASE("confusion: counts, precision, recall and F1 are those of a plain count") {
+  const Rows rows(300, 4, 2);
+  const Rows taken(300, 3, 5);  // nobody is taken for class 3
+  Confusion confusion(4);
+  std::vector<std::vector<int64_t>> counts(4, std::vector<int64_t>(4));
+  for (size_t i = 0; i < rows.labels.size(); ++i) {
+    confusion.Add(rows.labels[i], taken.labels[i]);
+    ++counts[static_cast<size_t>(rows.labels[i])][static_cast<size_t>(taken.labels[i])];
+  }
+  for (size_t k = 0; k < 4; ++k) {
+    double support = 0, predicted = 0;
+    for (size_t other = 0; other < 4; ++other) {
+      CHECK(confusion.at(static_cast<int64_t>(k), static_cast<int64_t>(other)) == counts[k][other]);
+      support += static_cast<double>(counts[k][other]);
+      predicted += static_cast<double>(counts[other][k]);
+    }
+    const ClassFigures& figures = confusion.classes()[k];
+    const auto hit = static_cast<double>(counts[k][k]);
+    CHECK(figures.recall().value() == doctest::Approx(hit / support));
+    CHECK(figures.f1().value() == doctest::Approx(2 * hit / (support + predicted)));
+    CHECK(figures.precision().has_value() == (k < 3));
+    if (k < 3) CHECK(figures.precision().value() == doctest::Approx(hit / predicted));
+  }
+}
+
+TEST_CASE("regression: errors and R squared of targets far from zero") {
+  const std::vector<double> targets{1e8, 1e8 + 1, 1e8 + 2, 1e8 + 5};
+  const std::vector<double> values{1e8 + 0.5, 1e8 + 1, 1e8 + 1.5, 1e8 + 4};
+  Regression regression;
+  for (size_t i = 0; i < 4; ++i) regression.Add(values[i], targets[i]);
+  CHECK(regression.rmse() == doctest::Approx(std::sqrt(1.5 / 4)));
+  CHECK(regression.mae() == doctest::Approx(0.5));
+  CHECK(regression.r_squared().value() == doctest::Approx(1 - 1.5 / 14));
+  Regression constant;
+  constant.Add(1, 2);
+  CHECK_FALSE(constant.r_squared());
+}
+
+TEST_CASE("scores: probabilities are those of a softmax and a sigmoid, however large the logits") {
+  float p[3];
+  const float logits[3] = {1000, 999, -1000};
+  Probabilities(logits, 3, p);
+  CHECK(p[0] == doctest::Approx(1 / (1 + std::exp(-1.0))));
+  CHECK(p[1] == doctest::Approx(std::exp(-1.0) / (1 + std::exp(-1.0))));
+  CHECK(p[2] == 0);
+  const float logit = -2;
+  Probabilities(&logit, 1, p);
+  CHECK(p[1] == doctest::Approx(1 / (1 + std::exp(2.0))));
+  CHECK(p[0] + p[1] == doctest::Approx(1));
+  CHECK(PredictedClass(&logit, 1) == 0);
+  CHECK(PredictedClass(logits, 3) == 0);
+}
+
+}  // namespace
+}  // namespace dtrain
