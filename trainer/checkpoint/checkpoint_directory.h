@@ -60,6 +60,8 @@ class CheckpointDirectory {
   // stays: that is for people to look at.
   void Prune(int64_t keep, const std::optional<std::string>& stays = std::nullopt);
 
+  // Those that look like checkpoints, in the order of bytes. UserError where the directory cannot be read.
+  std::vector<std::string> Names() const;
   // The newest first: the last that was written. Reads manifests only. `unreadable`, where not null: why the
   // others are no checkpoints, "step-000012000: manifest is missing".
   std::vector<ListedCheckpoint> List(std::vector<std::string>* unreadable = nullptr) const;
@@ -81,7 +83,6 @@ class CheckpointDirectory {
     WriterLock lock;
   };
   std::string MakeTemporary(int64_t step, const std::string& token, WriterLock* lock) const;
-  std::vector<std::string> Names() const;
   void RemoveLeftovers() const;
   void MakeRoom(const std::string& name) const;
   void Remove(const std::string& name) const;

@@ -27,6 +27,13 @@ Offset<stored::Shard> Encode(const StoredShard& shard, flatbuffers::FlatBufferBu
   return stored::CreateShard(*builder, file, shard.bytes, builder->CreateVectorOfStructs(pieces));
 }
 
+Offset<stored::Inputs> Encode(const InputForm& form, flatbuffers::FlatBufferBuilder* builder) {
+  const auto features = builder->CreateVectorOfStrings(form.features);
+  const auto classes = builder->CreateVectorOfStrings(form.classes);
+  const auto shift = builder->CreateVector(form.scale.shift);
+  return stored::CreateInputs(*builder, features, classes, shift, builder->CreateVector(form.scale.factor));
+}
+
 Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBufferBuilder* builder) {
   std::vector<Offset<stored::Tensor>> tensors;
   for (const StoredTensor& tensor : manifest.tensors) {
@@ -42,10 +49,11 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
   const auto slots = builder->CreateVectorOfStrings(manifest.slots);
   const auto all_shards = builder->CreateVector(shards);
   const auto positions = builder->CreateString(manifest.positions);
+  const auto inputs = manifest.inputs ? Encode(*manifest.inputs, builder) : 0;
   return stored::CreateManifest(*builder, kFormat, manifest.sequence, manifest.step, manifest.saved_unix_ms,
                                 manifest.run_id, version, optimizer, mode, all_tensors, slots, all_shards,
                                 positions, manifest.config_bytes, manifest.config_checksum, manifest.loss,
-                                manifest.accuracy);
+                                manifest.accuracy, inputs);
 }
 
 // Our own manifests share nothing inside. A hostile one may refer to one long text a million times: what it
@@ -58,7 +66,11 @@ size_t BytesReferredTo(const stored::Manifest& from) {
   for (const auto* shard : *from.shards()) {
     bytes += kTable + shard->file()->size() + sizeof(stored::Piece) * shard->pieces()->size();
   }
-  return bytes;
+  if (from.inputs() == nullptr) return bytes;
+  for (const auto* names : {from.inputs()->features(), from.inputs()->classes()}) {
+    for (const auto* name : *names) bytes += sizeof(uint32_t) + name->size();
+  }
+  return bytes + sizeof(double) * (from.inputs()->shift()->size() + from.inputs()->factor()->size());
 }
 
 // The verifier sees to the alignment of everything but structs in a list.
@@ -78,6 +90,15 @@ StoredShard Decode(const stored::Shard& from) {
                             piece->checksum()});
   }
   return shard;
+}
+
+InputForm Decode(const stored::Inputs& from) {
+  InputForm form;
+  for (const auto* name : *from.features()) form.features.push_back(name->str());
+  for (const auto* name : *from.classes()) form.classes.push_back(name->str());
+  form.scale.shift.assign(from.shift()->begin(), from.shift()->end());
+  form.scale.factor.assign(from.factor()->begin(), from.factor()->end());
+  return form;
 }
 
 Manifest Decode(const stored::Manifest& from) {
@@ -100,6 +121,7 @@ Manifest Decode(const stored::Manifest& from) {
   manifest.config_checksum = from.config_checksum();
   manifest.loss = from.loss();
   manifest.accuracy = from.accuracy();
+  if (from.inputs() != nullptr) manifest.inputs = Decode(*from.inputs());
   return manifest;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/data/input_form.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain {
@@ -52,6 +53,7 @@ struct Manifest {
   uint64_t config_checksum = 0;
   double loss = std::numeric_limits<double>::quiet_NaN();  // NaN: not evaluated
   double accuracy = std::numeric_limits<double>::quiet_NaN();
+  std::optional<InputForm> inputs;  // unset: who wrote it did not know the data
 
   // Of all files but the manifest's own.
   int64_t bytes() const;

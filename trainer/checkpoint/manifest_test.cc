@@ -58,6 +58,26 @@ TEST_CASE("manifest: all fields come back from the bytes") {
   CHECK(ToBytes(to) == ToBytes(from));
 }
 
+TEST_CASE("manifest: what the inputs are comes back, and one that breaks its rules is refused") {
+  Manifest from = SmallManifest();
+  from.inputs = InputForm{{"width", "height"}, {"elm", "oak"}, {{0.1, -2}, {3, 0}}};
+  Manifest to;
+  REQUIRE(FromBytes(ToBytes(from), &to) == std::nullopt);
+  REQUIRE(to.inputs);
+  CHECK(to.inputs->features == from.inputs->features);
+  CHECK(to.inputs->classes == from.inputs->classes);
+  CHECK(to.inputs->scale.shift == from.inputs->scale.shift);
+  CHECK(to.inputs->scale.factor == from.inputs->scale.factor);
+  REQUIRE(FromBytes(ToBytes(SmallManifest()), &to) == std::nullopt);
+  CHECK_FALSE(to.inputs);
+  from.inputs->scale.factor = {1};
+  CHECK(ManifestProblem(from) == "2 shifts and 1 factors");
+  from.inputs->scale = {{1, 2, 3}, {1, 2, 3}};
+  CHECK(ManifestProblem(from) == "2 features have names and 3 a scale");
+  from.inputs->scale = {{1, INFINITY}, {1, 2}};
+  CHECK(ManifestProblem(from) == "a scale is not finite");
+}
+
 TEST_CASE("manifest: every truncation and every flipped bit is found") {
   const std::string good = ToBytes(SmallManifest());
   Manifest ignored;

@@ -129,13 +129,14 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels) {
   if (data.test.format == DataFormat::kCsv) {
     test.emplace(ReadCsv(data.test, "data.test", labels, &train, data.train.path));
   }
-  if (data.scale != FeatureScale::kNone) {
-    const FittedScale scale = FitScale(data.scale, FittedRows(&train, data.validation));
-    ApplyScale(scale, train.Rows());
-    if (test.has_value()) ApplyScale(scale, test->Rows());
-  }
   LoadedData loaded;
-  loaded.class_names = train.labels.names();
+  loaded.form.features = FeatureNames(train.columns);
+  loaded.form.classes = train.labels.names();
+  if (data.scale != FeatureScale::kNone) {
+    loaded.form.scale = FitScale(data.scale, FittedRows(&train, data.validation));
+    ApplyScale(loaded.form.scale, train.Rows());
+    if (test.has_value()) ApplyScale(loaded.form.scale, test->Rows());
+  }
   loaded.train = ToSet(std::move(train), labels.classes);
   if (test.has_value()) loaded.test = ToSet(std::move(*test), labels.classes);
   return loaded;

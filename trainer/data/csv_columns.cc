@@ -93,6 +93,12 @@ CsvColumns PeekCsv(const DataSourceConfig& source, const std::string& section) {
   return ReadColumns(source, section, &reader);
 }
 
+std::vector<std::string> FeatureNames(const CsvColumns& columns) {
+  std::vector<std::string> names = columns.names;
+  if (!names.empty()) names.erase(names.begin() + columns.label);
+  return names;
+}
+
 void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const CsvColumns& train,
                        const std::string& train_path) {
   if (columns.count != train.count) {

@@ -25,6 +25,9 @@ CsvColumns ReadColumns(const DataSourceConfig& source, const std::string& sectio
 // ReadColumns() of source.path, and no more of the file.
 CsvColumns PeekCsv(const DataSourceConfig& source, const std::string& section);
 
+// Of all columns but the label; none without a header.
+std::vector<std::string> FeatureNames(const CsvColumns& columns);
+
 // Refuses a test file, whose header `reader` stands at, that does not have the training file's features in
 // the training file's order. Names are compared where both files have them.
 void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const CsvColumns& train,

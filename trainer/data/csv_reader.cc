@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace dtrain {
 namespace {
@@ -38,8 +39,8 @@ UserError CsvError(const std::string& path, CsvPlace place, const std::string& t
   return UserError("{}:{}:{}: {}", path, place.line, place.column, text);
 }
 
-CsvReader::CsvReader(const std::string& path, const std::string& key)
-    : file_(path, key),
+CsvReader::CsvReader(std::unique_ptr<InputBytes> file)
+    : file_(std::move(file)),
       buffer_(kBlockBytes + 1, '\n'),
       end_(buffer_.data()),
       begin_{buffer_.data(), buffer_.data(), 1} {
@@ -163,14 +164,23 @@ void CsvReader::Fill() {
   int64_t space = static_cast<int64_t>(buffer_.size()) - 1;
   if (kept > space / 2) buffer_.resize(static_cast<size_t>(2 * space) + 1);
   space = static_cast<int64_t>(buffer_.size()) - 1;
-  const int64_t got = file_.Read(buffer_.data() + kept, space - kept);
-  at_end_ = got < space - kept;
+  const int64_t got = file_->ReadSome(buffer_.data() + kept, space - kept);
+  at_end_ = got == 0;
   end_ = buffer_.data() + kept + got;
   buffer_[static_cast<size_t>(kept + got)] = '\n';
   begin_.next = begin_.line_begin = buffer_.data();
 }
 
+bool CsvReader::HasWholeLine() const {
+  return std::memchr(begin_.next, '\n', static_cast<size_t>(end_ - begin_.next)) != nullptr;
+}
+
+// No text but a mark begins with these bytes: what is typed in is not waited for in vain.
 void CsvReader::SkipByteOrderMark() {
+  const auto may_be_mark = [&] {
+    return end_ > begin_.next && static_cast<unsigned char>(*begin_.next) >= 0xef;
+  };
+  while (may_be_mark() && end_ - begin_.next < 3 && !at_end_) Fill();
   const std::string_view start(begin_.next, static_cast<size_t>(std::min<int64_t>(end_ - begin_.next, 3)));
   if (start.substr(0, 2) == "\xff\xfe" || start.substr(0, 2) == "\xfe\xff") {
     throw CsvError(path(), {1, 1}, "the text is UTF-16; it must be UTF-8. Save the file as CSV UTF-8.");

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,9 @@ UserError CsvError(const std::string& path, CsvPlace place, const std::string& t
 class CsvReader {
  public:
   // `key`: "data.train.path", for messages.
-  CsvReader(const std::string& path, const std::string& key);
+  CsvReader(const std::string& path, const std::string& key)
+      : CsvReader(std::make_unique<InputBytes>(path, key)) {}
+  explicit CsvReader(std::unique_ptr<InputBytes> file);
   CsvReader(const CsvReader&) = delete;
   CsvReader& operator=(const CsvReader&) = delete;
 
@@ -45,10 +48,13 @@ class CsvReader {
   const std::vector<CsvField>& fields() const { return fields_; }
   CsvPlace record_end() const { return record_end_; }  // just after its last field
 
+  // Whether Next() need not wait for more of the file, as far as can be told.
+  bool HasWholeLine() const;
+
   int64_t record_bytes() const { return record_bytes_; }  // of the records up to now
   // Of all records; where the file is gzip, an estimate.
-  int64_t content_bytes() const { return file_.ExpectedContent(); }
-  const std::string& path() const { return file_.path(); }
+  int64_t content_bytes() const { return file_->ExpectedContent(); }
+  const std::string& path() const { return file_->path(); }
 
  private:
   // Where a record, or the field being read, begins. Pointers into buffer_.
@@ -70,7 +76,7 @@ class CsvReader {
   std::string_view WithoutDoubling(std::string_view quoted);
   static CsvPlace PlaceOf(const Cursor& at) { return {at.line, at.next - at.line_begin + 1}; }
 
-  InputBytes file_;
+  const std::unique_ptr<InputBytes> file_;
   std::vector<char> buffer_;  // its last byte, *end_, is a line end that is not the file's: scans stop there
   const char* end_;           // of the bytes read
   Cursor begin_;              // of the next record: a line's begin

@@ -42,7 +42,7 @@ TEST_CASE("csv: the label column is taken out by its name or by its number, from
     CHECK(rows.labels == std::vector<int32_t>{0, 1});
     CHECK(data.train->classes() == 3);
     CHECK(data.train->inputs() == 2);
-    CHECK(data.class_names.empty());
+    CHECK(data.form.classes.empty());
     CHECK((data.test == nullptr));
   }
 }
@@ -65,8 +65,8 @@ TEST_CASE("csv: class names get the numbers of their sorted order, in the test s
   Config config = CsvConfig(ModelKind::kSoftmax, "a,kind\n1,oak\n2,elm\n3,yew\n4,elm\n", "kind");
   config.data.test = CsvSource("test.csv", "kind,a\nyew,5\nelm,6\n", "kind");
   const LoadedData data = LoadData(config);
-  CHECK(data.class_names == std::vector<std::string>{"elm", "oak", "yew"});
-  CHECK(ClassNamesText(data.class_names) == "3 classes: 0 = elm, 1 = oak and 2 = yew");
+  CHECK(data.form.classes == std::vector<std::string>{"elm", "oak", "yew"});
+  CHECK(ClassNamesText(data.form.classes) == "3 classes: 0 = elm, 1 = oak and 2 = yew");
   CHECK(ClassNamesText({"elm"}) == "1 class: 0 = elm");
   CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0, 2, 0});
   CHECK(RowsOf(*data.test).labels == std::vector<int32_t>{2, 0});
@@ -77,7 +77,7 @@ TEST_CASE("csv: class numbers may have a plus sign, zeros before them and a poin
   const LoadedData data =
       LoadData(CsvConfig(ModelKind::kSoftmax, "a,y\n1,1.0\n2,0\n3,01\n4,+2\n5,\"1\"\n6,2.\n", "y"));
   CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0, 1, 2, 1, 2});
-  CHECK(data.class_names.empty());
+  CHECK(data.form.classes.empty());
 }
 
 TEST_CASE("csv: a header of counting numbers is a header") {

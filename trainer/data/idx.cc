@@ -114,6 +114,15 @@ IdxShape PeekIdxImages(const std::string& path, const std::string& key) {
   return ReadHeader(&file, kImages);
 }
 
+IdxShape ReadIdxHeader(InputBytes* file) { return ReadHeader(file, kImages); }
+
+std::vector<uint8_t> ReadIdxLabelsOf(const std::string& path, const std::string& key,
+                                     const LabelRules& rules) {
+  IdxBytes labels = ReadIdxLabels(path, key);
+  CheckLabels(path, labels.bytes, rules);
+  return std::move(labels.bytes);
+}
+
 IdxBytes ReadIdxImages(const std::string& path, const std::string& key) {
   return ReadIdx(path, key, kImages);
 }
@@ -124,17 +133,17 @@ IdxBytes ReadIdxLabels(const std::string& path, const std::string& key) {
 ByteSet ReadIdxSet(const std::string& images, const std::string& labels, const std::string& section,
                    const LabelRules& rules) {
   // The short file first: what is wrong with it is said before the long one is unpacked.
-  IdxBytes label_bytes = ReadIdxLabels(labels, section + ".labels");
-  CheckLabels(labels, label_bytes.bytes, rules);
+  std::vector<uint8_t> label_bytes = ReadIdxLabelsOf(labels, section + ".labels", rules);
+  const auto label_count = static_cast<int64_t>(label_bytes.size());
   const int64_t images_count = PeekIdxImages(images, section + ".images").count;
-  if (images_count != label_bytes.shape.count) {
+  if (images_count != label_count) {
     throw UserError(
         "{}: byte 4: number of labels = {}; {} has {}, and each needs one label. Name two "
         "files of one set in {}.images and {}.labels.",
-        labels, label_bytes.shape.count, images, Plural(images_count, "image"), section, section);
+        labels, label_count, images, Plural(images_count, "image"), section, section);
   }
   IdxBytes image_bytes = ReadIdxImages(images, section + ".images");
-  return ByteSet(std::move(image_bytes.bytes), std::move(label_bytes.bytes), image_bytes.shape.row_bytes,
+  return ByteSet(std::move(image_bytes.bytes), std::move(label_bytes), image_bytes.shape.row_bytes,
                  *rules.classes);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/data/byte_set.h"
+#include "trainer/data/input_bytes.h"
 #include "trainer/data/label_rules.h"
 
 namespace dtrain {
@@ -22,12 +23,19 @@ struct IdxShape {
 // The header alone, checked.
 IdxShape PeekIdxImages(const std::string& path, const std::string& key);
 
+// The header of images, checked; the pixels follow.
+IdxShape ReadIdxHeader(InputBytes* file);
+
 struct IdxBytes {
   IdxShape shape;
   std::vector<uint8_t> bytes;  // [count, row_bytes]
 };
 IdxBytes ReadIdxImages(const std::string& path, const std::string& key);
 IdxBytes ReadIdxLabels(const std::string& path, const std::string& key);
+
+// Labels, each in [0, classes). `rules.classes` is set.
+std::vector<uint8_t> ReadIdxLabelsOf(const std::string& path, const std::string& key,
+                                     const LabelRules& rules);
 
 // Images and labels of one set: equal counts, labels in [0, classes). `section` is "data.train" or
 // "data.test". `rules.classes` is set.

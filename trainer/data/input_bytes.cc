@@ -1,6 +1,7 @@
 #include "trainer/data/input_bytes.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -30,7 +31,10 @@ uint64_t SizeOf(const std::string& path, const std::string& key) {
 }  // namespace
 
 InputBytes::InputBytes(const std::string& path, const std::string& key)
-    : path_(path), file_size_(SizeOf(path, key)), file_(gzopen(path.c_str(), "rbe")) {
+    : standard_input_(path == "-"), path_(standard_input_ ? "standard input" : path) {
+  if (standard_input_) return;
+  file_size_ = SizeOf(path, key);
+  file_ = gzopen(path.c_str(), "rbe");
   if (file_ == nullptr) {
     throw UserError("{}: cannot be opened: {}. May this user read it?", path_, ErrnoText(errno));
   }
@@ -43,7 +47,46 @@ InputBytes::~InputBytes() {
 }
 
 int64_t InputBytes::Read(void* out, int64_t size) {
+  int64_t done = 0;
+  while (done < size) {
+    const int64_t got = ReadSome(static_cast<char*>(out) + done, size - done);
+    if (got == 0) break;
+    done += got;
+  }
+  return done;
+}
+
+int64_t InputBytes::ReadSome(void* out, int64_t size) {
+  if (size > 0 && peeked_) {
+    *static_cast<char*>(out) = *peeked_;
+    peeked_.reset();
+    return 1;
+  }
   char* const begin = static_cast<char*>(out);
+  return standard_input_ ? ReadStandardInput(begin, size) : ReadFile(begin, size);
+}
+
+int InputBytes::Peek() {
+  char byte = 0;
+  if (ReadSome(&byte, 1) == 0) return -1;
+  peeked_ = byte;
+  return static_cast<unsigned char>(byte);
+}
+
+int64_t InputBytes::ReadStandardInput(char* out, int64_t size) {
+  while (true) {
+    const ssize_t got = read(STDIN_FILENO, out, static_cast<size_t>(size));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw IoError("{}: cannot be read: {}.", path_, ErrnoText(errno));
+    if (offset_ == 0 && got >= 1 && out[0] == '\x1f') {
+      throw UserError("{}: is gzip; it must be plain. Unpack it on the way: zcat FILE | dtrain ...", path_);
+    }
+    offset_ += got;
+    return got;
+  }
+}
+
+int64_t InputBytes::ReadFile(char* begin, int64_t size) {
   int64_t done = 0;
   while (done < size) {
     const int64_t piece = std::min(size - done, kPieceBytes);
@@ -63,10 +106,12 @@ int64_t InputBytes::Read(void* out, int64_t size) {
 }
 
 bool InputBytes::CanHold(uint64_t size) const {
+  if (standard_input_) return true;
   return compressed_ ? size / kLargestGzipRatio <= file_size_ : size <= file_size_;
 }
 
 int64_t InputBytes::ExpectedContent() const {
+  if (standard_input_) return offset_;
   if (!compressed_) return static_cast<int64_t>(file_size_);
   const int64_t read = gzoffset(file_);
   if (read <= 0) return offset_;

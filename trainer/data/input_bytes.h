@@ -1,4 +1,5 @@
-// InputBytes: one data file read from front to back, plain or gzip, which its first bytes tell.
+// InputBytes: one data file read from front to back, plain or gzip, which its first bytes tell; or standard
+// input, plain, as it comes.
 // Errors are UserErrors that begin with the path and name the config key that led to it.
 // Owner: who reads the file. Thread: one.
 #pragma once
@@ -6,14 +7,15 @@
 #include <zlib.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace dtrain {
 
 class InputBytes {
  public:
-  // `key`: "data.train.images", for messages. UserError where the file is missing, no regular file,
-  // unreadable or empty.
+  // `path`: "-" is standard input. `key`: "data.train.images", for messages. UserError where the file is
+  // missing, no regular file, unreadable or empty.
   InputBytes(const std::string& path, const std::string& key);
   ~InputBytes();
   InputBytes(const InputBytes&) = delete;
@@ -21,6 +23,10 @@ class InputBytes {
 
   // Reads up to `size` bytes of content; fewer only at its end. UserError where gzip data is damaged.
   int64_t Read(void* out, int64_t size);
+  // The same, but of standard input no more than there is: waits only for the first byte. 0 at the end.
+  int64_t ReadSome(void* out, int64_t size);
+  // The next byte, which stays the next one; -1 at the end.
+  int Peek();
 
   // Whether `size` bytes of content can be in the file at all: exactly known for a plain file; a gzip
   // file holds at most 1032 times its own size. Asked before memory is taken on a header's word.
@@ -34,7 +40,12 @@ class InputBytes {
   uint64_t file_size() const { return file_size_; }
 
  private:
-  const std::string path_;
+  int64_t ReadFile(char* out, int64_t size);
+  int64_t ReadStandardInput(char* out, int64_t size);
+
+  const bool standard_input_;
+  const std::string path_;  // for messages
+  std::optional<char> peeked_;
   uint64_t file_size_ = 0;
   bool compressed_ = false;
   int64_t offset_ = 0;  // of the content

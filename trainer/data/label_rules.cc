@@ -4,12 +4,22 @@
 
 #include <algorithm>
 
+#include "trainer/data/data_defaults.h"
+
 namespace dtrain {
 namespace {
 
 constexpr std::string_view kDigits = "0123456789";
 
 }  // namespace
+
+LabelRules LabelRulesOf(const ModelConfig& model) {
+  const int64_t classes = ClassesOf(model);
+  if (model.kind == ModelKind::kLogistic) {
+    return {classes, "model.kind = logistic", "use softmax for more classes"};
+  }
+  return {classes, fmt::format("model.outputs = {}", classes), "raise model.outputs"};
+}
 
 std::string LabelRangeRule(const LabelRules& rules) {
   return fmt::format(

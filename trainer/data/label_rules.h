@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "trainer/config/config.h"
+
 namespace dtrain {
 
 struct LabelRules {
@@ -13,6 +15,9 @@ struct LabelRules {
   std::string source;              // where `classes` comes from: "model.outputs = 3"
   std::string remedy;              // for a label beyond them: "raise model.outputs"
 };
+
+// Those of the classes of such a model. It has classes.
+LabelRules LabelRulesOf(const ModelConfig& model);
 
 // "must be a whole number in 0..2 (model.outputs = 3); labels start at 0. Subtract 1 from labels that start
 // at 1; otherwise raise model.outputs, or remove the row." `classes` is set.

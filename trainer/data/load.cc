@@ -13,21 +13,13 @@
 namespace dtrain {
 namespace {
 
-LabelRules ClassRules(const ModelConfig& model) {
-  const int64_t classes = ClassesOf(model);
-  if (model.kind == ModelKind::kLogistic) {
-    return {classes, "model.kind = logistic", "use softmax for more classes"};
-  }
-  return {classes, fmt::format("model.outputs = {}", classes), "raise model.outputs"};
-}
-
 // `part` is "train" or "test".
 std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig& source,
                                     const std::string& part) {
   if (source.format == DataFormat::kNone) return nullptr;
   if (source.format == DataFormat::kIdx) {
     return std::make_shared<ByteSet>(
-        ReadIdxSet(source.images, source.labels, "data." + part, ClassRules(config.model)));
+        ReadIdxSet(source.images, source.labels, "data." + part, LabelRulesOf(config.model)));
   }
   const uint64_t seed = config.data.seed;
   if (source.name == SyntheticName::kLinear) {
@@ -46,7 +38,8 @@ std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig
 
 LoadedData LoadData(const Config& config) {
   if (config.data.train.format == DataFormat::kCsv) {
-    return LoadCsv(config, config.model.kind == ModelKind::kLinear ? LabelRules() : ClassRules(config.model));
+    return LoadCsv(config,
+                   config.model.kind == ModelKind::kLinear ? LabelRules() : LabelRulesOf(config.model));
   }
   LoadedData data;
   data.train = Load(config, config.data.train, "train");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <numeric>
 
@@ -131,6 +132,25 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
   }
   positions.order.emplace_back(kRows, train_rows ? fmt::format("{}", *train_rows) : "without end");
   return positions;
+}
+
+bool AllEpochsTaken(const Positions& saved, const Config& config) {
+  const auto rows_entry = std::find_if(saved.order.begin(), saved.order.end(),
+                                       [](const auto& entry) { return entry.first == kRows; });
+  int64_t rows = 0;
+  if (!config.train.epochs || rows_entry == saved.order.end()) return false;
+  const std::string& text = rows_entry->second;
+  if (std::from_chars(text.data(), text.data() + text.size(), rows).ec != std::errc()) return false;
+  if (rows <= config.data.validation) return false;
+  for (size_t worker = 0; worker < saved.local_steps.size(); ++worker) {
+    OrderSpec spec = OrderSpecOf(config, rows, static_cast<int>(worker), static_cast<int>(Workers(saved)));
+    spec.devices = saved.devices;
+    BatchOrder order(spec);
+    if (order.batches_per_epoch() == 0) continue;
+    order.Deal(Rest::Of(saved.dealt, BatchesInAll(spec)));
+    if (order.PlaceOf(saved.local_steps[worker]).epoch < *config.train.epochs) return false;
+  }
+  return true;
 }
 
 std::string PositionsDiffer(const Positions& saved, const Positions& now) {

@@ -33,6 +33,9 @@ bool FromJson(const std::string& text, Positions* positions);
 // The start of the data. `train_rows` are all of data.train, as a DataSet has them; unset: without end.
 Positions StartOfData(const Config& config, std::optional<int64_t> train_rows);
 
+// Whether all its workers had taken all of train.epochs, when `saved` was written.
+bool AllEpochsTaken(const Positions& saved, const Config& config);
+
 // "data.seed = 2 here and 1 in the checkpoint": the first thing for which steps of `saved` mean other rows
 // than those of `now`. Empty where there is none; the number of workers and of devices is none.
 std::string PositionsDiffer(const Positions& saved, const Positions& now);

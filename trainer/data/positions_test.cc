@@ -39,6 +39,25 @@ TEST_CASE("positions: with as many workers of as many devices all go on where th
   CHECK(Resume(fed, Workers(3), 1000).positions.local_steps == fed.local_steps);
 }
 
+TEST_CASE("positions: all epochs are taken when every worker has taken its share of each") {
+  Config config = Workers(3);
+  config.train.epochs = 2;  // of 100 batches: 34, 33 and 33
+  CHECK(AllEpochsTaken(At(config, 1000, {68, 66, 66}), config));
+  CHECK_FALSE(AllEpochsTaken(At(config, 1000, {67, 66, 66}), config));
+  CHECK_FALSE(AllEpochsTaken(At(config, 1000, {68, 66, 0}), config));
+  CHECK_FALSE(AllEpochsTaken(At(config, std::nullopt, {68, 66, 66}), config));
+  const Positions dealt = Resume(At(config, 1000, {40, 38, 37}), Workers(2), 1000).positions;  // 85 batches left
+  Config two = Workers(2);
+  two.train.epochs = 2;
+  Positions later = dealt;
+  later.local_steps = {43, 42};
+  CHECK(AllEpochsTaken(later, two));
+  later.local_steps = {43, 41};
+  CHECK_FALSE(AllEpochsTaken(later, two));
+  config.train.epochs.reset();
+  CHECK_FALSE(AllEpochsTaken(At(config, 1000, {68, 66, 66}), config));
+}
+
 TEST_CASE("positions: with another number of workers the rest is dealt anew, and totals stay") {
   const Positions saved = At(Workers(3), 1000, {40, 38, 37});  // 33 and a third batches each epoch
   const Resumption resumption = Resume(saved, Workers(2), 1000);

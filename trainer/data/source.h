@@ -12,6 +12,7 @@
 #include "trainer/config/config.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/dealt.h"
+#include "trainer/data/input_form.h"
 
 namespace dtrain {
 
@@ -46,7 +47,7 @@ class DataSet {
 struct LoadedData {
   std::shared_ptr<const DataSet> train;
   std::shared_ptr<const DataSet> test;
-  std::vector<std::string> class_names;  // of CSV labels that are names, by number; else empty
+  InputForm form;
 };
 LoadedData LoadData(const Config& config);
 

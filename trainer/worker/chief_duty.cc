@@ -21,7 +21,8 @@ void ChiefDuty::Take(uint32_t term) {
   OpenCheckpoints();
   if (checkpoints_ == nullptr) return;
   checkpoints_->TryClaim(TaskAndProcess(config_.cluster, {Role::kWorker, worker_}));
-  saver_ = std::make_unique<Saver>(config_, layout_, *checkpoints_, transport_, client_.run(), term, log_);
+  saver_ = std::make_unique<Saver>(config_, layout_, data_.loaded(), *checkpoints_, transport_, client_.run(),
+                                   term, log_);
 }
 
 void ChiefDuty::TakeSeen() {

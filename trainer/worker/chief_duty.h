@@ -13,17 +13,19 @@
 #include "trainer/model/layout.h"
 #include "trainer/worker/ps_client.h"
 #include "trainer/worker/saver.h"
+#include "trainer/worker/worker_data.h"
 
 namespace dtrain {
 
 class ChiefDuty {
  public:
   ChiefDuty(const Config& config, int worker, const Layout& layout, const PsClient& client,
-            net::Transport& transport, Logger& log)
+            const WorkerData& data, net::Transport& transport, Logger& log)
       : config_(config),
         worker_(worker),
         layout_(layout),
         client_(client),
+        data_(data),
         transport_(transport),
         log_(log) {}
 
@@ -48,6 +50,7 @@ class ChiefDuty {
   const int worker_;
   const Layout& layout_;
   const PsClient& client_;
+  const WorkerData& data_;
   net::Transport& transport_;
   Logger& log_;
   uint32_t term_ = 0;       // 0: it is not the chief

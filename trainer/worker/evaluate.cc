@@ -10,15 +10,24 @@
 namespace dtrain {
 
 Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& source,
-                       const std::function<void()>& breather) {
-  Evaluation sum;
+                       const std::function<void()>& breather, Figures* figures) {
+  EvaluationSum sum(model, parameters, figures);
   Batch batch;
-  const float* const frozen = model.Freeze(parameters);
   while (source.Next(&batch)) {
-    sum.Add(model.Evaluate(frozen, batch));
+    sum.Add(batch);
     breather();
   }
-  return sum;
+  return sum.sum();
+}
+
+void EvaluationSum::Add(const Batch& batch) {
+  if (figures_ == nullptr) {
+    sum_.Add(model_.Evaluate(parameters_, batch));
+    return;
+  }
+  outputs_.resize(std::max(outputs_.size(), static_cast<size_t>(batch.rows * model_.outputs())));
+  sum_.Add(model_.Evaluate(parameters_, batch, outputs_.data()));
+  figures_->Add(batch, outputs_.data());
 }
 
 std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const LoadedData& data) {

@@ -8,13 +8,31 @@
 #include <vector>
 
 #include "trainer/data/source.h"
+#include "trainer/metrics/figures.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {
 
 // Loss and accuracy over everything that `source` gives. `breather` is called between batches; it may throw.
+// `figures`, where it is not null, gets the outputs of all rows.
 Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& source,
-                       const std::function<void()>& breather);
+                       const std::function<void()>& breather, Figures* figures = nullptr);
+
+// Batches of one evaluation, one after the other: a source of them, or rows of files.
+class EvaluationSum {
+ public:
+  EvaluationSum(Model& model, const float* parameters, Figures* figures)
+      : model_(model), parameters_(model.Freeze(parameters)), figures_(figures) {}
+  void Add(const Batch& batch);
+  const Evaluation& sum() const { return sum_; }
+
+ private:
+  Model& model_;
+  const float* const parameters_;
+  Figures* const figures_;
+  std::vector<float> outputs_;
+  Evaluation sum_;
+};
 
 // The rows that eval.on names, in order; null where the config has none of them.
 std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const LoadedData& data);

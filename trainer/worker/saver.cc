@@ -26,10 +26,11 @@ constexpr int64_t kAhead = 8;
 
 }  // namespace
 
-Saver::Saver(const Config& config, const Layout& layout, CheckpointDirectory& directory,
-             net::Transport& transport, RunId run, uint32_t term, Logger& log)
+Saver::Saver(const Config& config, const Layout& layout, const LoadedData& data,
+             CheckpointDirectory& directory, net::Transport& transport, RunId run, uint32_t term, Logger& log)
     : config_(config),
       layout_(layout),
+      data_(data),
       directory_(directory),
       run_(run),
       term_(term),
@@ -125,7 +126,9 @@ std::string Saver::Write(const Order& order) {
       moment.loss = order.loss;
       moment.accuracy = order.accuracy;
     }
-    directory_.Seal(temporary, RunManifest(config_, layout_, slots_, checksums, moment), DumpConfig(config_));
+    Manifest manifest = RunManifest(config_, layout_, slots_, checksums, moment);
+    manifest.inputs = data_.form;
+    directory_.Seal(temporary, std::move(manifest), DumpConfig(config_));
     Confirm(order);
     const std::string path = directory_.Publish(temporary);
     if (order.best) NoteBest(path);

@@ -16,6 +16,7 @@
 #include "net/codec.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/config/config.h"
+#include "trainer/data/source.h"
 #include "trainer/model/layout.h"
 #include "trainer/peer/run_id.h"
 
@@ -23,9 +24,9 @@ namespace dtrain {
 
 class Saver {
  public:
-  // `directory` is prepared, and outlives this, as all do. `term`: of the chief.
-  Saver(const Config& config, const Layout& layout, CheckpointDirectory& directory, net::Transport& transport,
-        RunId run, uint32_t term, Logger& log);
+  // `directory` is prepared, and outlives this, as all do. `data` is loaded. `term`: of the chief.
+  Saver(const Config& config, const Layout& layout, const LoadedData& data, CheckpointDirectory& directory,
+        net::Transport& transport, RunId run, uint32_t term, Logger& log);
   ~Saver();  // what is not complete is removed
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
@@ -67,6 +68,7 @@ class Saver {
 
   const Config& config_;
   const Layout& layout_;
+  const LoadedData& data_;
   CheckpointDirectory& directory_;
   const RunId run_;
   const uint32_t term_;

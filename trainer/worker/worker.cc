@@ -35,7 +35,7 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
       client_(config, self, layout, channel, transport, activity_, log),
       data_(
           config, self.index, transport, activity_, [this] { client_.Attend(); }, log),
-      chief_(config, self.index, layout, client_, transport, log),
+      chief_(config, self.index, layout, client_, data_, transport, log),
       report_(layout, client_, channel, data_),
       model_(config, layout, devices, store),
       more_hooks_(std::move(more_hooks)) {
@@ -304,12 +304,13 @@ void Worker::EndRunEarly(const std::string& reason) {
   ended_early_ = true;
 }
 
-std::optional<Evaluation> Worker::Evaluate() {
+std::optional<Evaluation> Worker::Evaluate(Figures* figures) {
   const std::unique_ptr<BatchSource> source = EvaluationSource(config_, data_.loaded());
   if (source == nullptr) return std::nullopt;
   activity_.what = "eval";
   client_.Pull(model_.here());
-  return EvaluateAll(model_.model(), model_.parameters(), *source, [this] { client_.CheckAllAlive(); });
+  return EvaluateAll(
+      model_.model(), model_.parameters(), *source, [this] { client_.CheckAllAlive(); }, figures);
 }
 
 void Worker::SayDone() {
@@ -335,9 +336,13 @@ void Worker::ReportAsChief() {
     log_.Warning("at the end of the run {}", *wrong);
   }
   if (config_.eval.at_end) {
-    if (const std::optional<Evaluation> evaluation = Evaluate()) {
+    Figures figures(model_.model().outputs(), config_.model.kind != ModelKind::kLinear);
+    if (const std::optional<Evaluation> evaluation = Evaluate(&figures)) {
       report.test_loss = evaluation->loss();
-      if (evaluation->classifies) report.test_accuracy = evaluation->accuracy();
+      if (evaluation->classifies) {
+        report.test_accuracy = evaluation->accuracy();
+        report.test_auc = figures.scores.Area();
+      }
       if (summary_) summary_->OnEvaluation(client_.global_step(), *evaluation);
     }
   }

@@ -72,7 +72,7 @@ class Worker {
   void Save(const std::optional<EvaluationFigures>& best);
   void EndRunEarly(const std::string& reason);
   bool HaveStep();
-  std::optional<Evaluation> Evaluate();
+  std::optional<Evaluation> Evaluate(Figures* figures = nullptr);
   void SayDone();
   void ReportAsChief();
   RunSummary WaitForEnd();

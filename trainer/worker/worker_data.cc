@@ -30,7 +30,7 @@ void WorkerData::Open(uint64_t run_id) {
     return;
   }
   loaded_ = LoadData(config_);
-  if (!loaded_.class_names.empty()) log_.Info("{}", ClassNamesText(loaded_.class_names));
+  if (!loaded_.form.classes.empty()) log_.Info("{}", ClassNamesText(loaded_.form.classes));
   source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
   if (feed_channel_) {
     feeder_ = std::make_unique<Feeder>(config_, loaded_.train, std::move(feed_channel_), run_id, log_);
