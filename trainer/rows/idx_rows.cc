@@ -1,0 +1,47 @@
+#include "trainer/rows/idx_rows.h"
+
+#include "base/error.h"
+#include "base/plural.h"
+
+namespace dtrain {
+
+IdxRows::IdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec, const std::string& labels)
+    : spec_(spec), file_(std::move(file)), shape_(ReadIdxHeader(file_.get())) {
+  if (shape_.row_bytes != spec_.inputs) {
+    throw UserError("{}: byte 8: images of {}; the model has {}. Is it the right file?", file_->path(),
+                    Plural(shape_.row_bytes, "pixel"), Plural(spec_.inputs, "feature"));
+  }
+  if (!spec_.pixels) {
+    throw UserError(
+        "{}: IDX images; the model was not trained on images. Give its rows as CSV or JSON lines.",
+        file_->path());
+  }
+  if (spec_.labels) ReadLabels(labels);
+}
+
+void IdxRows::ReadLabels(const std::string& path) {
+  labels_ = ReadIdxLabelsOf(path, spec_.key, *spec_.labels);
+  const auto count = static_cast<int64_t>(labels_.size());
+  if (count == shape_.count) return;
+  throw UserError(
+      "{}: byte 4: number of labels = {}; {} has {}, and each needs one label. Name two files of one set.",
+      path, count, file_->path(), Plural(shape_.count, "image"));
+}
+
+bool IdxRows::Next(RowBlock* block) {
+  if (row_ == shape_.count) return false;
+  const size_t begin = block->bytes.size();
+  block->bytes.resize(begin + static_cast<size_t>(shape_.row_bytes));
+  const int64_t got = file_->Read(block->bytes.data() + begin, shape_.row_bytes);
+  if (got < shape_.row_bytes) {
+    throw UserError("{}: ends in image {} of {}. The file is cut off: fetch it anew.", file_->path(), row_,
+                    shape_.count);
+  }
+  if (spec_.labels) block->labels.push_back(labels_[static_cast<size_t>(row_)]);
+  block->ids.emplace_back();
+  ++block->rows;
+  ++row_;
+  return true;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,105 @@
+#include "trainer/rows/json_rows.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/plural.h"
+#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
+#include "trainer/rows/scaled.h"
+
+namespace dtrain {
+
+using Json = nlohmann::json;
+
+JsonRows::JsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec)
+    : spec_(spec), lines_(std::move(file)) {
+  if (!spec_.labels) return;
+  throw UserError("{}: JSON lines; an evaluation reads what data.test is. Name a CSV file, or IDX images.",
+                  lines_.path());
+}
+
+bool JsonRows::Next(RowBlock* block) {
+  std::string_view line;
+  do {
+    if (!lines_.Next(&line)) return false;
+  } while (line.find_first_not_of(" \t") == std::string_view::npos);
+  try {
+    AddRow(Json::parse(line), block);
+  } catch (const Json::parse_error& error) {
+    Refuse(error.byte,
+           "not JSON from here; a line must be one row, such as {\"features\": [1, 2]}. Correct it, "
+           "or remove the line.");
+  }
+  return true;
+}
+
+void JsonRows::AddRow(const Json& row, RowBlock* block) const {
+  const bool listed = row.is_object() && row.contains("features");
+  if (row.is_array() || listed) {
+    AddList(listed ? row["features"] : row, block);
+  } else if (row.is_object()) {
+    AddByName(row, block);
+  } else {
+    Refuse(1, "neither an object nor a list; a row is {\"features\": [1, 2]} or has the features by name.");
+  }
+  const bool named = row.is_object() && row.contains("id");
+  block->ids.push_back(named ? row["id"].dump(-1, ' ', false, Json::error_handler_t::replace)
+                             : std::string());
+  ++block->rows;
+}
+
+void JsonRows::AddList(const Json& list, RowBlock* block) const {
+  if (!list.is_array()) Refuse(1, "features is no list; it must be one of numbers.");
+  if (static_cast<int64_t>(list.size()) != spec_.inputs) {
+    Refuse(1, fmt::format("{}; must be {}, as the model has.",
+                          Plural(static_cast<int64_t>(list.size()), "feature"), spec_.inputs));
+  }
+  for (int64_t i = 0; i < spec_.inputs; ++i) {
+    block->floats.push_back(Value(list[static_cast<size_t>(i)], i));
+  }
+}
+
+void JsonRows::AddByName(const Json& row, RowBlock* block) const {
+  const std::vector<std::string>& names = spec_.form.features;
+  if (names.empty()) {
+    Refuse(1, "features by name, and those of the model have none; give them as {\"features\": [1, 2]}.");
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto found = row.find(names[i]);
+    if (found != row.end()) {
+      block->floats.push_back(Value(*found, static_cast<int64_t>(i)));
+      continue;
+    }
+    std::vector<std::string> keys;
+    for (const auto& item : row.items()) keys.push_back(item.key());
+    const std::string closest = ClosestName(names[i], keys);
+    Refuse(1, fmt::format("no {}; the model has this feature.{} Add it.", Quoted(Shown(names[i])),
+                          closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
+  }
+}
+
+float JsonRows::Value(const Json& value, int64_t feature) const {
+  if (!value.is_number()) {
+    Refuse(1, fmt::format("{} = {}; must be a number.", Title(feature),
+                          Shown(value.dump(-1, ' ', false, Json::error_handler_t::replace))));
+  }
+  const double number = value.get<double>();
+  if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max())) {
+    Refuse(1, fmt::format("{} = {}; must be at most 3.4e38 (float32).", Title(feature), value.dump()));
+  }
+  return Scaled(spec_, feature, static_cast<float>(number));
+}
+
+std::string JsonRows::Title(int64_t feature) const {
+  const auto i = static_cast<size_t>(feature);
+  return spec_.form.features.empty() ? fmt::format("feature {}", feature) : Shown(spec_.form.features[i]);
+}
+
+void JsonRows::Refuse(size_t column, const std::string& text) const {
+  throw UserError("{}:{}:{}: {}", lines_.path(), lines_.line(), column, text);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,32 @@
+// LineReader: the lines of a file, or of standard input as they come. Owner: a RowReader. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "trainer/data/input_bytes.h"
+
+namespace dtrain {
+
+class LineReader {
+ public:
+  explicit LineReader(std::unique_ptr<InputBytes> file) : file_(std::move(file)) {}
+
+  // The next line without its end, until the next call; false at the end of the file. UserError for a line of
+  // more than 64 MiB.
+  bool Next(std::string_view* line);
+  bool HasWholeLine() const { return buffer_.find('\n', begin_) != std::string::npos; }
+  int64_t line() const { return line_; }  // of the last one, from 1
+  const std::string& path() const { return file_->path(); }
+
+ private:
+  std::unique_ptr<InputBytes> file_;
+  std::string buffer_;
+  size_t begin_ = 0;  // of the next line
+  int64_t line_ = 0;
+  bool at_end_ = false;
+};
+
+}  // namespace dtrain

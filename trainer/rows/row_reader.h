@@ -1,0 +1,53 @@
+// RowReader: the rows of CSV files, JSON lines or IDX images, one after the other and in bounded memory, as
+// the model takes them: features in the model's order by their names, scaled. Implementations: csv_rows.h,
+// json_rows.h, idx_rows.h. Errors are UserErrors with file, line and column, as in trainer/data.
+// Owner: the command. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/data/input_bytes.h"
+#include "trainer/data/input_form.h"
+#include "trainer/data/label_rules.h"
+#include "trainer/rows/row_block.h"
+
+namespace dtrain {
+
+// What rows are read for.
+struct RowSpec {
+  int64_t inputs = 0;
+  InputForm form;
+  bool pixels = false;         // features are bytes of images: values of 0 to 255, which become 0 to 1
+  std::optional<bool> header;  // whether a CSV file has one; unset: its first line tells
+  // The label's column, by name or number: it is no feature. Empty: none is known.
+  std::string label;
+  // Labels are read, too; a row without one is an error. Unset: a label is left out where there is one.
+  std::optional<LabelRules> labels;
+  std::string key = "--data";  // for messages
+};
+
+enum class RowFormat { kCsv, kJsonLines, kIdx };
+
+class RowReader {
+ public:
+  virtual ~RowReader() = default;
+  virtual RowFormat format() const = 0;
+  // Appends the next row; false at the end.
+  virtual bool Next(RowBlock* block) = 0;
+  // Whether Next() need not wait for one who types, or for a pipe.
+  virtual bool HasMore() const = 0;
+};
+
+// Of one file, or of standard input: "-". The first byte tells the format: a brace or bracket is JSON lines,
+// a zero IDX, all else CSV. `idx_labels`: the file of labels of IDX images, where labels are asked for.
+std::unique_ptr<RowReader> OpenRows(const std::string& path, const RowSpec& spec,
+                                    const std::string& idx_labels = "");
+
+// The files that `pattern` names, sorted: itself, or those that fit it as a glob. UserError where none does.
+std::vector<std::string> FilesOf(const std::string& pattern, const std::string& key);
+
+}  // namespace dtrain

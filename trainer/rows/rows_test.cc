@@ -1,0 +1,140 @@
+// Rows of CSV files, JSON lines and IDX images against what stands in them.
+#include <doctest/doctest.h>
+
+#include "trainer/data/idx_test_util.h"
+#include "trainer/rows/row_reader.h"
+
+namespace dtrain {
+namespace {
+
+RowSpec Named() {
+  RowSpec spec;
+  spec.inputs = 2;
+  spec.form.features = {"width", "height"};
+  spec.form.classes = {"elm", "oak"};
+  spec.form.scale = {{1, 10}, {2, 0.5}};
+  spec.label = "tree";
+  return spec;
+}
+
+RowSpec Unnamed(int64_t inputs) {
+  RowSpec spec;
+  spec.inputs = inputs;
+  return spec;
+}
+
+RowBlock ReadAll(const std::string& name, const std::string& content, const RowSpec& spec,
+                 const std::string& labels = "") {
+  const std::unique_ptr<RowReader> rows = OpenRows(WritePlain(name, content), spec, labels);
+  RowBlock block(spec.inputs);
+  while (rows->Next(&block)) continue;
+  return block;
+}
+
+std::string ErrorOf(const std::string& content, const RowSpec& spec) {
+  const std::string text = UserErrorOf([&] { ReadAll("bad.csv", content, spec); });
+  return text.substr(text.find("bad.csv") == std::string::npos ? 0 : text.find("bad.csv"));
+}
+
+using Floats = std::vector<float>;
+
+TEST_CASE("rows: columns of a CSV file are found by name, scaled, and others are not read") {
+  const Floats expected{4, -4.5, 6, -4};
+  CHECK(ReadAll("a.csv", "height,color,width\n1,red,3\n2,blue,4\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "tree,width,height\noak,3,1\nelm,4,2\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "width,height\r\n3,1\r\n4,2", Named()).floats == expected);
+}
+
+TEST_CASE("rows: without a header columns are the features in order, with or without a label") {
+  const Floats expected{4, -4.5, 6, -4};
+  CHECK(ReadAll("a.csv", "3,1\n4,2\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "oak,3,1\nelm,4,2\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "3,1,7\n4,2,8\n", Unnamed(2)).floats == Floats{3, 1, 4, 2});
+  CHECK(ReadAll("a.csv", "a,b\n3,1\n", Unnamed(2)).floats == Floats{3, 1});
+  RowSpec first = Unnamed(2);
+  first.label = "0";
+  CHECK(ReadAll("a.csv", "7,3,1\n8,4,2\n", first).floats == Floats{3, 1, 4, 2});
+}
+
+TEST_CASE("rows: labels are read where they are asked for, by name, by number or as targets") {
+  RowSpec spec = Named();
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  CHECK(ReadAll("a.csv", "tree,width,height\noak,3,1\nelm,4,2\n", spec).labels == std::vector<int32_t>{1, 0});
+  spec.form.classes.clear();
+  CHECK(ReadAll("a.csv", "tree,width,height\n1,3,1\n0,4,2\n", spec).labels == std::vector<int32_t>{1, 0});
+  spec.labels = LabelRules();
+  CHECK(ReadAll("a.csv", "tree,width,height\n1.5,3,1\n-2,4,2\n", spec).targets == Floats{1.5, -2});
+  CHECK(ErrorOf("width,height\n3,1\n", spec).find("bad.csv:1:1: no column \"tree\"") == 0);
+}
+
+TEST_CASE("rows: what cannot be read of a CSV file is told with its place") {
+  CHECK(ErrorOf("width,height\n3,x\n", Named()) ==
+        "bad.csv:2:3: height = x; must be a number. Correct it, or remove the row.");
+  CHECK(ErrorOf("width,height\n3,1\n3\n", Named()) ==
+        "bad.csv:3:2: 1 field; must be 2, as in the first line. Correct the row, or remove it.");
+  CHECK(ErrorOf("widht,height\n3,1\n", Named()) ==
+        "bad.csv:1:1: no column \"width\"; the model has this feature. Is it \"widht\"? Name the columns as "
+        "the "
+        "training data has them.");
+  CHECK(ErrorOf("1,2,3,4\n", Named()) ==
+        "bad.csv:1:1: 4 columns; the model has 2 features, and a row may have a label besides. Is it the "
+        "right file?");
+  CHECK(
+      ErrorOf("width,height,width\n1,2,3\n", Named()).find("bad.csv:1:14: more than one column \"width\"") ==
+      0);
+}
+
+TEST_CASE("rows: JSON lines have features as a list or by name, and ids") {
+  const RowBlock block =
+      ReadAll("a.jsonl",
+              "{\"features\": [3, 1], \"id\": \"a\"}\n\n{\"height\": 2, \"width\": 4, \"tree\": 7}\r\n"
+              "[3, 1]\n",
+              Named());
+  CHECK(block.floats == Floats{4, -4.5, 6, -4, 4, -4.5});
+  CHECK(block.ids == std::vector<std::string>{"\"a\"", "", ""});
+}
+
+TEST_CASE("rows: what cannot be read of JSON lines is told with its place") {
+  CHECK(ErrorOf("{\"features\": [3, 1]}\n{\"features\": [3, 1}\n", Named()).find("bad.csv:2:19: not JSON") ==
+        0);
+  CHECK(ErrorOf("{\"features\": [3]}\n", Named()) == "bad.csv:1:1: 1 feature; must be 2, as the model has.");
+  CHECK(ErrorOf("{\"width\": 3, \"hight\": 1}\n", Named()) ==
+        "bad.csv:1:1: no \"height\"; the model has this feature. Is it \"hight\"? Add it.");
+  CHECK(ErrorOf("{\"width\": null, \"height\": 1}\n", Named()) ==
+        "bad.csv:1:1: width = null; must be a number.");
+  CHECK(ErrorOf("{\"width\": 1e39, \"height\": 1}\n", Named()).find("must be at most 3.4e38") !=
+        std::string::npos);
+  CHECK(ErrorOf("{\"width\": 3}\n", Unnamed(1)).find("those of the model have none") != std::string::npos);
+}
+
+TEST_CASE("rows: IDX images are bytes, with labels where they are asked for") {
+  RowSpec spec = Unnamed(6);
+  spec.pixels = true;
+  const RowBlock images = ReadAll("images", IdxImageContent(3, 2, 3), spec);
+  CHECK(images.rows == 3);
+  CHECK(images.bytes.size() == 18);
+  CHECK(images.bytes[17] == 17);
+  CHECK(images.floats.empty());
+  spec.labels = LabelRules{3, "model.outputs = 3", "raise model.outputs"};
+  const std::string labels = WritePlain("labels", IdxLabelContent({2, 0, 1}));
+  CHECK(ReadAll("images", IdxImageContent(3, 2, 3), spec, labels).labels == std::vector<int32_t>{2, 0, 1});
+  CHECK(UserErrorOf([&] {
+          ReadAll("images", IdxImageContent(4, 2, 3), spec, labels);
+        }).find("number of labels = 3") != std::string::npos);
+  const std::string cut = IdxImageContent(3, 2, 3).substr(0, 30);
+  spec.labels.reset();
+  CHECK_FALSE(UserErrorOf([&] { ReadAll("images", cut, spec); }).empty());
+  CHECK(ReadAll("pixels.csv", "0,51,255,0,0,0\n", spec).floats[1] == doctest::Approx(0.2));
+}
+
+TEST_CASE("rows: a glob names all files that fit it, sorted, or it is an error") {
+  const std::string second = WritePlain("part-2.csv", "1,2\n"), first = WritePlain("part-1.csv", "1,2\n");
+  const std::string folder = first.substr(0, first.rfind('/'));
+  CHECK(FilesOf(folder + "/part-*.csv", "--data") == std::vector<std::string>{first, second});
+  CHECK(FilesOf("plain.csv", "--data") == std::vector<std::string>{"plain.csv"});
+  CHECK(UserErrorOf([&] { FilesOf(folder + "/none-*", "--data"); }).find("no file fits") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace dtrain
