@@ -1,0 +1,233 @@
+// What is exported comes back; what is damaged is a UserError, whatever the damage.
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+#include <cstring>
+#include <fstream>
+#include <functional>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/export/formats.h"
+#include "trainer/export/take_tensors.h"
+#include "trainer/model/model.h"
+
+namespace dtrain::testing {
+namespace {
+
+void WriteBytes(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// A softmax of 5 inputs and 3 classes, in a checkpoint of two ps.
+struct Exported {
+  std::string root = NewCheckpointRoot();
+  SmallCheckpoint of;
+  std::string path;
+
+  Exported() {
+    CheckpointDirectory directory(root + "/ckpt");
+    directory.Prepare();
+    path = SaveSmall(&directory, of);
+  }
+
+  std::string Write(const std::string& name, void (*write)(const ExportedModel&, OutputFile*)) const {
+    CheckpointReader checkpoint(path);
+    Config config;
+    config.model.kind = ModelKind::kSoftmax;
+    config.model.inputs = 5;
+    config.model.outputs = 3;
+    InputForm form;
+    form.classes = {"elm", "oak, \"red\"", "yew"};
+    const ExportedModel model{config, form, false, checkpoint, ModelVariables(config.model)};
+    OutputFile file(root + "/" + name);
+    write(model, &file);
+    file.Finish();
+    return root + "/" + name;
+  }
+};
+
+std::string ErrorOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Everything that a reader does.
+TakenTensors TakeAll(const std::string& path, const TakeOptions& options = {}) {
+  return TakeTensors(OpenTensorFile(path).get(), path, SmallLayout(1), options);
+}
+
+TEST_CASE("export: safetensors and npz come back with the same bits") {
+  const Exported exported;
+  for (const auto write : {WriteSafetensors, WriteNpz}) {
+    const std::string path = exported.Write("model", write);
+    const TakenTensors taken = TakeAll(path);
+    CHECK(taken.unused.empty());
+    const Layout layout = SmallLayout(1);
+    for (const Variable& variable : layout.variables) {
+      for (int64_t i = 0; i < variable.size(); ++i) {
+        CHECK(taken.values[static_cast<size_t>(variable.offset + i)] == ValueOf(1, variable.name, 0, i));
+      }
+    }
+  }
+}
+
+TEST_CASE("export: a file that is not finished leaves the old one as it was, and nothing else") {
+  const std::string root = NewCheckpointRoot();
+  WriteBytes(root + "/model", "old");
+  {
+    OutputFile file(root + "/model");
+    file.Write("half");
+  }
+  CHECK(FileContent(root + "/model") == "old");
+  CHECK(NamesIn(root) == std::vector<std::string>{"model"});
+}
+
+TEST_CASE("export: a model of more than 2 GiB is no ONNX file, and the remedy is said") {
+  const Exported exported;
+  CheckpointReader checkpoint(exported.path);
+  const Config config;
+  const InputForm form;
+  Variable large;
+  large.rows = 1 << 20;
+  large.cols = 1 << 10;
+  const ExportedModel model{config, form, false, checkpoint, {large}};
+  OutputFile file(exported.root + "/model.onnx");
+  CHECK(ErrorOf([&] { WriteOnnx(model, &file); }).find("Use --to safetensors.") != std::string::npos);
+}
+
+// All that may go wrong is told by a UserError; what may not be told is a value that nobody wrote.
+void CheckDamaged(const std::string& path, const std::string& bytes) {
+  WriteBytes(path, bytes);
+  try {
+    TakeAll(path);
+  } catch (const UserError& error) {
+    CHECK(std::string(error.what()).find(path) == 0);
+  }
+}
+
+TEST_CASE("import: every truncation, every flipped byte and random bytes are a UserError or do no harm") {
+  const Exported exported;
+  for (const auto write : {WriteSafetensors, WriteNpz}) {
+    const std::string path = exported.Write("model", write);
+    const std::string good = FileContent(path);
+    for (size_t size = 0; size < good.size(); size += size < 300 ? 1 : 7)
+      CheckDamaged(path, good.substr(0, size));
+    for (size_t at = 0; at < good.size(); ++at) {
+      for (const int flip : {1, 0x80, 0xff}) {
+        std::string bytes = good;
+        bytes[at] = static_cast<char>(bytes[at] ^ flip);
+        CheckDamaged(path, bytes);
+      }
+    }
+    const CounterRandom random(7);
+    uint64_t next = 0;
+    for (int round = 0; round < 3000; ++round) {
+      std::string bytes = good;
+      for (int i = 0; i < 8; ++i) {
+        const auto at = static_cast<size_t>(random.Uniform(next++) * static_cast<double>(bytes.size()));
+        bytes[at] = static_cast<char>(random.Uniform(next++) * 256);
+      }
+      CheckDamaged(path, bytes);
+    }
+  }
+}
+
+TEST_CASE("import: a flipped bit of an npz file's values is found by its checksum") {
+  const Exported exported;
+  const std::string path = exported.Write("model.npz", WriteNpz);
+  std::string bytes = FileContent(path);
+  bytes[200] = static_cast<char>(bytes[200] ^ 1);
+  WriteBytes(path, bytes);
+  CHECK(ErrorOf([&] { TakeAll(path); }).find("expected") != std::string::npos);
+}
+
+std::string Safetensors(const std::string& header, const std::string& data) {
+  const uint64_t size = header.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + header + data;
+}
+
+std::string OpenError(const std::string& bytes) {
+  const std::string path = NewCheckpointRoot() + "/hostile";
+  WriteBytes(path, bytes);
+  return ErrorOf([&] { OpenTensorFile(path); });
+}
+
+TEST_CASE("import: lengths beyond the file, overlaps and shapes that do not fit are refused") {
+  const std::string data(64, '\0');
+  const auto entry = [&](const char* name, const char* dtype, const char* shape, const char* offsets) {
+    return fmt::format("\"{}\":{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":{}}}", name, dtype, shape,
+                       offsets);
+  };
+  const std::string good = "{" + entry("a", "F32", "[2,2]", "[0,16]") + "}";
+  CHECK(OpenError(Safetensors(good, data)) == "");
+  CHECK(OpenError(Safetensors(good, "")).find("is not in the file") != std::string::npos);
+  const std::string huge =
+      "{" + entry("a", "F32", "[4611686018427387903,4611686018427387903]", "[0,16]") + "}";
+  CHECK(OpenError(Safetensors(huge, data)).find("does not fit") != std::string::npos);
+  const std::string wrapped = "{" + entry("a", "F32", "[2,2]", "[18446744073709551600,0]") + "}";
+  CHECK(OpenError(Safetensors(wrapped, data)).find("cannot be read") != std::string::npos);
+  const std::string overlap =
+      "{" + entry("a", "F32", "[4]", "[0,16]") + "," + entry("b", "F32", "[4]", "[8,24]") + "}";
+  CHECK(OpenError(Safetensors(overlap, data)).find("overlap") != std::string::npos);
+  CHECK(OpenError(Safetensors("{" + entry("a", "I64", "[2]", "[0,16]") + "}", data))
+            .find("dtype I64; must be") != std::string::npos);
+  std::string length = Safetensors(good, data);
+  length[7] = '\x7f';
+  CHECK(OpenError(length).find("a header of") != std::string::npos);
+  CHECK(OpenError(Safetensors(std::string(100000, '['), data)).find("neither") != std::string::npos);
+  CHECK(OpenError(Safetensors("{\"a\":" + std::string(100000, '['), data)).find("no JSON") !=
+        std::string::npos);
+  CHECK(OpenError("short") == OpenError("short"));
+}
+
+TEST_CASE("import: other names and shapes are told with both, all at once, and what was meant") {
+  const Exported exported;
+  const std::string path = exported.Write("model.npz", WriteNpz);
+  const Layout larger = SmallLayout(1, 7);
+  const std::string shapes = ErrorOf([&] { TakeTensors(OpenTensorFile(path).get(), path, larger, {}); });
+  CHECK(shapes ==
+        path +
+            ": weights/W1 is 5 x 3 in the file and 7 x 3 in the model. Set model.inputs, model.hidden "
+            "and model.outputs as the file has them.");
+  Layout renamed = SmallLayout(1);
+  renamed.variables[0].name = "weights/W2";
+  const std::string names = ErrorOf([&] { TakeTensors(OpenTensorFile(path).get(), path, renamed, {}); });
+  CHECK(names.find("no tensor weights/W2 (5 x 3 in the model); it has") != std::string::npos);
+  CHECK(names.find("Did you mean weights/W1? Rename it: --map THEIRS=weights/W2.") != std::string::npos);
+  CHECK(TakeTensors(OpenTensorFile(path).get(), path, renamed, {{"weights/W1=weights/W2"}}).unused.empty());
+  const std::string maps = ErrorOf([&] {
+    TakeAll(path, {{"kernel=weights/W1", "biases/b1=biases/b9", "nothing"}});
+  });
+  CHECK(maps.find("--map kernel=weights/W1: " + path + " has no tensor kernel; it has") != std::string::npos);
+  CHECK(maps.find(
+            "the model has no tensor biases/b9; it has weights/W1 and biases/b1. Did you mean biases/b1?") !=
+        std::string::npos);
+  CHECK(maps.find("--map nothing: must be THEIRS=OURS.") != std::string::npos);
+  CHECK(ErrorOf([&] { TakeAll(path, {{}, true}); }).find("Leave out --transpose.") != std::string::npos);
+}
+
+TEST_CASE("import: [outputs, inputs] is said, and turned where it is asked for") {
+  std::string data;
+  for (int i = 0; i < 18; ++i) {
+    const auto value = static_cast<float>(i);
+    data.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  const std::string path = NewCheckpointRoot() + "/torch";
+  WriteBytes(path, Safetensors("{\"weights/W1\":{\"dtype\":\"F32\",\"shape\":[3,5],\"data_offsets\":[0,60]},"
+                               "\"biases/b1\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[60,72]}}",
+                               data));
+  CHECK(ErrorOf([&] { TakeAll(path); }).find("Add --transpose.") != std::string::npos);
+  const TakenTensors taken = TakeAll(path, {{}, true});
+  CHECK(taken.values[1] == 5);  // [0, 1] of ours is [1, 0] of theirs
+  CHECK(taken.values[3] == 1);
+  CHECK(taken.values[15] == 15);  // the biases
+}
+
+}  // namespace
+}  // namespace dtrain::testing

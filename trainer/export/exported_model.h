@@ -1,0 +1,46 @@
+// ExportedModel: what all formats are written from: a checkpoint's tensors, read some at a time, and what
+// else there is to say of the model. Owner: the command. Thread: one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/config/config.h"
+#include "trainer/data/input_form.h"
+#include "trainer/model/layout.h"
+
+namespace dtrain {
+
+struct ExportedModel {
+  const Config& config;  // inputs and outputs are set
+  const InputForm& form;
+  bool pixels = false;  // raw inputs are 0 to 255 and become 0 to 1
+  CheckpointReader& checkpoint;
+  std::vector<Variable> variables;  // weights and biases of each layer in turn
+
+  // The shape as other programs have it: a vector has one side.
+  static std::vector<int64_t> ShapeOf(const Variable& variable);
+  int64_t bytes() const;
+  // Calls `take(values, count)` with all elements of a variable, a block at a time.
+  template <typename Take>
+  void ForEachBlock(const Variable& variable, Take take) const;
+  // Of files that have room for such a thing: names with texts. Lists are JSON.
+  std::vector<std::pair<std::string, std::string>> Metadata() const;
+};
+
+template <typename Take>
+void ExportedModel::ForEachBlock(const Variable& variable, Take take) const {
+  constexpr int64_t kBlock = 1 << 18;  // 1 MiB, as pieces of checkpoints
+  std::vector<float> values(static_cast<size_t>(std::min(kBlock, variable.size())));
+  for (int64_t first = 0; first < variable.size(); first += kBlock) {
+    const int64_t count = std::min(kBlock, variable.size() - first);
+    checkpoint.Read(variable.name, CheckpointReader::kWeights, first, count, values.data());
+    take(values.data(), count);
+  }
+}
+
+}  // namespace dtrain

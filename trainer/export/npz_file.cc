@@ -1,0 +1,114 @@
+#include "trainer/export/npz_file.h"
+
+#include <charconv>
+#include <cstring>
+#include <set>
+
+#include "trainer/config/user_text.h"
+
+namespace dtrain {
+namespace {
+
+constexpr std::string_view kSuffix = ".npy";
+constexpr size_t kMostHeader = 1 << 20;
+constexpr size_t kMostSides = 32;  // as numpy
+
+// What follows 'key': in the header's Python literal; empty where it is not there.
+std::string_view ValueOf(std::string_view header, const char* key) {
+  const std::string quoted = std::string("'") + key + "':";
+  const size_t at = header.find(quoted);
+  if (at == std::string_view::npos) return {};
+  header.remove_prefix(at + quoted.size());
+  const size_t begin = header.find_first_not_of(' ');
+  return begin == std::string_view::npos ? std::string_view() : header.substr(begin);
+}
+
+// "(784, 10)", "(10,)", "()".
+bool ParseShape(std::string_view text, std::vector<int64_t>* shape) {
+  const size_t close = text.find(')');
+  if (text.empty() || text.front() != '(' || close == std::string_view::npos) return false;
+  text = text.substr(1, close - 1);
+  while (true) {
+    const size_t begin = text.find_first_not_of(" ,");
+    if (begin == std::string_view::npos) return shape->size() <= kMostSides;
+    text.remove_prefix(begin);
+    int64_t side = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), side);
+    if (parsed.ec != std::errc() || side < 0) return false;
+    shape->push_back(side);
+    text.remove_prefix(static_cast<size_t>(parsed.ptr - text.data()));
+  }
+}
+
+}  // namespace
+
+NpzFile::NpzFile(std::unique_ptr<SourceFile> file) : file_(std::move(file)) {
+  std::set<std::string> names;
+  for (ZipMember& member : ReadZipDirectory(*file_)) {
+    if (member.name.size() <= kSuffix.size() ||
+        member.name.compare(member.name.size() - kSuffix.size(), kSuffix.size(), kSuffix) != 0) {
+      file_->Refuse(
+          fmt::format("{} is no array (.npy). Is it a file of numpy.savez?", Quoted(Shown(member.name))));
+    }
+    const std::string name = member.name.substr(0, member.name.size() - kSuffix.size());
+    if (!names.insert(name).second) file_->Refuse(fmt::format("{} is there twice.", Quoted(Shown(name))));
+    ZipStream stream(*file_, member);
+    const Array array = ReadHeader(member, &stream);
+    const std::optional<int64_t> bytes = BytesOfShape(array.shape, array.type);
+    FileTensor tensor{name, array.shape};
+    if (!bytes || static_cast<uint64_t>(*bytes) != stream.left()) {
+      file_->Refuse(
+          fmt::format("{}: {} values take another number of bytes than the {} that are there. It is damaged.",
+                      Quoted(Shown(name)), tensor.ShapeText(), stream.left()));
+    }
+    tensors_.push_back(std::move(tensor));
+    members_.push_back(std::move(member));
+  }
+}
+
+NpzFile::Array NpzFile::ReadHeader(const ZipMember& member, ZipStream* stream) const {
+  const auto refuse = [&](const std::string& text) {
+    file_->Refuse(fmt::format("{}: {}", Quoted(Shown(member.name)), text));
+  };
+  unsigned char magic[8];
+  stream->Read(magic, sizeof magic);
+  if (std::memcmp(magic, "\x93NUMPY", 6) != 0 || magic[6] < 1 || magic[6] > 3) refuse("no array of numpy.");
+  unsigned char length[4] = {};
+  stream->Read(length, magic[6] == 1 ? 2 : 4);
+  const size_t bytes = length[0] | length[1] << 8 | length[2] << 16 | static_cast<size_t>(length[3]) << 24;
+  if (bytes > kMostHeader || bytes > stream->left())
+    refuse(fmt::format("a header of {} bytes. It is damaged.", bytes));
+  std::string header(bytes, '\0');
+  stream->Read(header.data(), bytes);
+  Array array;
+  std::string_view descr = ValueOf(header, "descr");
+  if (!descr.empty() && descr.front() == '\'') descr.remove_prefix(1);
+  const std::string dtype(descr.substr(0, descr.find('\'')));
+  const std::optional<ElementType> type = FromNumpy(dtype);
+  if (!type) {
+    refuse(
+        fmt::format("dtype {}; must be float32, float64 or float16, little-endian. Convert it: "
+                    "array.astype(\"<f4\").",
+                    Shown(dtype)));
+  }
+  array.type = *type;
+  array.by_columns = ValueOf(header, "fortran_order").substr(0, 4) == "True";
+  if (!ParseShape(ValueOf(header, "shape"), &array.shape)) refuse("its shape cannot be read.");
+  return array;
+}
+
+void NpzFile::Read(size_t index, float* out) {
+  ZipStream stream(*file_, members_[index]);
+  const Array array = ReadHeader(members_[index], &stream);
+  const int64_t size = tensors_[index].size();
+  // Of three sides and more nothing of ours is.
+  const bool turned = array.by_columns && array.shape.size() == 2;
+  std::vector<float> columns(turned ? static_cast<size_t>(size) : 0);
+  ReadElements(
+      array.type, size, [&](uint64_t bytes, void* to) { stream.Read(to, bytes); },
+      turned ? columns.data() : out);
+  stream.Finish();
+  if (turned) Transpose(array.shape[1], array.shape[0], columns.data(), out);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,38 @@
+// OutputFile: a file that is written piece by piece beside its name and gets it when it is complete: whoever
+// reads it finds the old one or the whole new one. Owner: who writes. Thread: one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace dtrain {
+
+class OutputFile {
+ public:
+  // Makes missing directories. Throws UserError where no file can be made there; IoError, as all below, where
+  // the disk fails.
+  explicit OutputFile(const std::string& path);
+  ~OutputFile();  // what was not finished goes
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void Write(const void* data, size_t bytes);
+  void Write(std::string_view text) { Write(text.data(), text.size()); }
+  // In place of bytes that were written before.
+  void WriteAt(int64_t offset, const void* data, size_t bytes);
+  int64_t size() const { return size_; }
+  // Syncs, and gives it its name.
+  void Finish();
+
+ private:
+  [[noreturn]] void Fail(int error) const;
+
+  const std::string path_;
+  const std::string temporary_;
+  int fd_ = -1;
+  int64_t size_ = 0;
+};
+
+}  // namespace dtrain

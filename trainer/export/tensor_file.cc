@@ -1,0 +1,34 @@
+#include "trainer/export/tensor_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <utility>
+
+#include "trainer/export/npz_file.h"
+#include "trainer/export/safetensors_file.h"
+
+namespace dtrain {
+
+int64_t FileTensor::size() const {
+  int64_t size = 1;
+  for (const int64_t side : shape) size *= side;
+  return size;
+}
+
+std::string FileTensor::ShapeText() const {
+  return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, " x "));
+}
+
+std::unique_ptr<TensorFile> OpenTensorFile(const std::string& path) {
+  auto file = std::make_unique<SourceFile>(path);
+  char magic[9] = {};
+  if (file->size() < 9) file->Refuse("too short for a .safetensors or .npz file.");
+  file->ReadAt(0, sizeof magic, magic);
+  if (std::memcmp(magic, "PK", 2) == 0) return std::make_unique<NpzFile>(std::move(file));
+  if (magic[8] == '{') return std::make_unique<SafetensorsFile>(std::move(file));
+  file->Refuse("neither a .safetensors nor a .npz file. Convert it: numpy.savez(\"model.npz\", **weights).");
+}
+
+}  // namespace dtrain

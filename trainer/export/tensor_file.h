@@ -1,0 +1,36 @@
+// TensorFile: tensors of a .safetensors or .npz file by name, as float32, whatever they are stored as. The
+// file may come from anywhere: every length and offset in it is held against the file's size before it is
+// used, and no memory is taken on its word. Errors are UserErrors that begin with the path. Owner: the
+// command. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dtrain {
+
+struct FileTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t size() const;  // elements
+  // "100 x 10"; "scalar".
+  std::string ShapeText() const;
+};
+
+class TensorFile {
+ public:
+  virtual ~TensorFile() = default;
+  const std::vector<FileTensor>& tensors() const { return tensors_; }
+  // All elements of tensors()[index], row by row, to out[size()].
+  virtual void Read(size_t index, float* out) = 0;
+
+ protected:
+  std::vector<FileTensor> tensors_;
+};
+
+// Its first bytes tell which of the two it is.
+std::unique_ptr<TensorFile> OpenTensorFile(const std::string& path);
+
+}  // namespace dtrain

@@ -1,0 +1,121 @@
+#include "base/error.h"
+#include "trainer/export/formats.h"
+#include "trainer/export/onnx_graph.h"
+#include "trainer/version.h"
+
+namespace dtrain {
+namespace {
+
+// What onnxruntime and others of 2021 and later take; Gemm, Softmax and Cast are as here since then.
+constexpr int kOpset = 13;
+constexpr int kIrVersion = 7;
+constexpr int64_t kMostBytes = (int64_t{1} << 31) - (int64_t{1} << 22);  // with room for all but the tensors
+
+const char* OperatorOf(Activation activation) {
+  switch (activation) {
+    case Activation::kSigmoid:
+      return "Sigmoid";
+    case Activation::kTanh:
+      return "Tanh";
+    case Activation::kRelu:
+      break;
+  }
+  return "Relu";
+}
+
+// Raw inputs as the first layer reads them, with the same roundings as dtrain: pixels in float32, scales in
+// double.
+std::string AddScale(const ExportedModel& model, std::string inputs, OnnxGraph* graph) {
+  if (model.pixels) {
+    graph->Constant<float>("scale/factor", onnx::FLOAT, std::vector<float>{1.0f / 255});
+    return graph->Add("Mul", {inputs, "scale/factor"});
+  }
+  const FittedScale& scale = model.form.scale;
+  if (scale.shift.empty()) return inputs;
+  graph->Constant<double>("scale/shift", onnx::DOUBLE, scale.shift);
+  graph->Constant<double>("scale/factor", onnx::DOUBLE, scale.factor);
+  inputs = graph->Add("Cast", {inputs}, {{"to", onnx::DOUBLE}});
+  inputs = graph->Add("Sub", {inputs, "scale/shift"});
+  inputs = graph->Add("Mul", {inputs, "scale/factor"});
+  return graph->Add("Cast", {inputs}, {{"to", onnx::FLOAT}});
+}
+
+void AddTensor(const ExportedModel& model, const Variable& variable, OnnxGraph* graph) {
+  onnx::Tensor* const tensor = graph->Constant(variable.name, onnx::FLOAT, ExportedModel::ShapeOf(variable));
+  std::string* const bytes = tensor->mutable_raw_data();
+  bytes->reserve(static_cast<size_t>(variable.size()) * sizeof(float));
+  model.ForEachBlock(variable, [&](const float* values, int64_t count) {
+    bytes->append(reinterpret_cast<const char*>(values), static_cast<size_t>(count) * sizeof(float));
+  });
+}
+
+void AddLayers(const ExportedModel& model, std::string inputs, OnnxGraph* graph, std::string* logits) {
+  for (size_t i = 0; i + 1 < model.variables.size(); i += 2) {
+    AddTensor(model, model.variables[i], graph);
+    AddTensor(model, model.variables[i + 1], graph);
+    const bool last = i + 2 == model.variables.size();
+    const bool value = last && model.config.model.kind == ModelKind::kLinear;
+    inputs = graph->Add("Gemm", {inputs, model.variables[i].name, model.variables[i + 1].name}, {},
+                        value ? "prediction" : "");
+    if (!last) inputs = graph->Add(OperatorOf(model.config.model.activation), {inputs});
+  }
+  *logits = inputs;
+}
+
+// Of a logit above 0 the class is 1, so that it is that of dtrain predict to the last bit.
+void AddLogistic(const std::string& logits, OnnxGraph* graph) {
+  const std::string ours = graph->Add("Sigmoid", {logits});
+  const std::string others = graph->Add("Sigmoid", {graph->Add("Neg", {logits})});
+  graph->Add("Concat", {others, ours}, {{"axis", 1}}, "probabilities");
+  graph->Constant<float>("zero", onnx::FLOAT, std::vector<float>{0});
+  graph->Constant<int64_t>("column", onnx::INT64, std::vector<int64_t>{1});
+  const std::string above = graph->Add("Greater", {logits, "zero"});
+  const std::string number = graph->Add("Cast", {above}, {{"to", onnx::INT64}});
+  graph->Add("Squeeze", {number, "column"}, {}, "prediction");
+}
+
+void AddPrediction(const ExportedModel& model, const std::string& logits, OnnxGraph* graph) {
+  const int64_t outputs = *model.config.model.outputs;
+  switch (model.config.model.kind) {
+    case ModelKind::kLinear:
+      return graph->Output("prediction", onnx::FLOAT, 1);
+    case ModelKind::kLogistic:
+      AddLogistic(logits, graph);
+      break;
+    case ModelKind::kSoftmax:
+    case ModelKind::kMlp:
+      graph->Add("Softmax", {logits}, {{"axis", 1}}, "probabilities");
+      graph->Add("ArgMax", {logits}, {{"axis", 1}, {"keepdims", 0}}, "prediction");
+      break;
+  }
+  graph->Output("prediction", onnx::INT64, 0);
+  graph->Output("probabilities", onnx::FLOAT, outputs == 1 ? 2 : outputs);
+}
+
+}  // namespace
+
+void WriteOnnx(const ExportedModel& model, OutputFile* file) {
+  if (model.bytes() > kMostBytes) {
+    throw UserError("{}: {} bytes of weights; an ONNX file holds at most 2 GiB. Use --to safetensors.",
+                    model.checkpoint.path(), model.bytes());
+  }
+  onnx::Model onnx;
+  onnx.set_ir_version(kIrVersion);
+  onnx.set_producer_name("dtrain");
+  onnx.set_producer_version(kVersion);
+  onnx.add_opset_import()->set_version(kOpset);
+  onnx.mutable_graph()->set_name(KindName(model.config.model.kind));
+  for (const auto& [name, text] : model.Metadata()) {
+    onnx::Entry* const entry = onnx.add_metadata_props();
+    entry->set_key(name);
+    entry->set_value(text);
+  }
+  OnnxGraph graph(onnx.mutable_graph());
+  graph.Input("features", *model.config.model.inputs);
+  std::string logits;
+  AddLayers(model, AddScale(model, "features", &graph), &graph, &logits);
+  AddPrediction(model, logits, &graph);
+  file->Write(onnx.SerializeAsString());
+}
+
+}  // namespace dtrain
