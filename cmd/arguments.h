@@ -62,7 +62,36 @@ struct InspectArguments {
 struct EvalArguments {
   std::string path;        // of a checkpoint, or of a directory of them
   ConfigArguments config;  // without a path: the file that was saved with the checkpoint
+  std::string data;        // a path, a glob or "-"; empty: the set of eval.on
   std::string result;
+  bool json = false;    // one JSON document in place of the tables
+  bool follow = false;  // evaluates each new checkpoint until the run has ended
+};
+
+// dtrain predict
+struct PredictArguments {
+  std::string path;  // of a checkpoint, or of a directory of them
+  ConfigArguments config;
+  std::string data;    // a path, a glob or "-"
+  std::string out;     // empty: standard output
+  std::string format;  // csv or jsonl; empty: as the input
+};
+
+// dtrain export
+struct ExportArguments {
+  std::string path;  // of a checkpoint, or of a directory of them
+  ConfigArguments config;
+  std::string to;  // safetensors, npz or onnx; empty: as `out` ends
+  std::string out;
+};
+
+// dtrain import
+struct ImportArguments {
+  std::string path;  // of the file
+  ConfigArguments config;
+  std::string out;                // a directory of checkpoints
+  std::vector<std::string> maps;  // "theirs=ours", in order
+  bool transpose = false;         // all matrices of the file are [outputs, inputs]
 };
 
 // dtrain devices
@@ -70,7 +99,8 @@ struct DevicesArguments {
   bool json = false;
 };
 
-using Arguments = std::variant<ShowText, TaskArguments, LocalArguments, CheckArguments, PlanArguments,
-                               InspectArguments, EvalArguments, DevicesArguments>;
+using Arguments =
+    std::variant<ShowText, TaskArguments, LocalArguments, CheckArguments, PlanArguments, InspectArguments,
+                 EvalArguments, PredictArguments, ExportArguments, ImportArguments, DevicesArguments>;
 
 }  // namespace dtrain

@@ -1,5 +1,6 @@
 // `dtrain eval` as a process: the same figures as the run that wrote the checkpoint.
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <filesystem>
 
@@ -51,12 +52,14 @@ TEST_CASE("eval: a directory's newest has the run's loss, accuracy and checksum,
   CAPTURE(eval.error);
   REQUIRE(eval.code == 0);
   CHECK(eval.error == "");
-  CHECK(eval.output == fmt::format("{}: global step 30, model crc {}\ntest loss {:.6g}, accuracy {:.4f}, of "
-                                   "700 rows\n",
-                                   run.last, run.result.at("model_crc").get<std::string>(),
-                                   run.result.at("test_loss").get<double>(),
-                                   run.result.at("test_accuracy").get<double>()));
-  for (const char* key : {"status", "global_step", "test_loss", "test_accuracy", "model_crc", "checkpoint"}) {
+  const std::string figures = fmt::format(
+      "{}: global step 30, model crc {}\ntest loss {:.6g}, accuracy {:.4f}, AUC {:.4f} of 700 rows\n",
+      run.last, run.result.at("model_crc").get<std::string>(), run.result.at("test_loss").get<double>(),
+      run.result.at("test_accuracy").get<double>(), run.result.at("test_auc").get<double>());
+  CHECK(eval.output.substr(0, figures.size()) == figures);
+  CHECK(Contains(eval.output, "\nclass            rows  precision     recall         F1\n0  "));
+  for (const char* key :
+       {"status", "global_step", "test_loss", "test_accuracy", "test_auc", "model_crc", "checkpoint"}) {
     CAPTURE(key);
     CHECK(eval.result.at(key) == run.result.at(key));
   }
@@ -71,7 +74,7 @@ TEST_CASE("eval: one by name, another config and other data") {
   const Eval validation({run.last, "--set", "eval.on=validation", "--set", "data.validation=100"});
   REQUIRE(validation.code == 0);
   CHECK(Contains(validation.output, "validation loss "));
-  CHECK(Contains(validation.output, ", of 100 rows\n"));
+  CHECK(Contains(validation.output, " of 100 rows\n"));
   const Eval pinned({run.last, "--set", "placement.policy=pin", "--set", "placement.pin=[\"weights/*=1\"]",
                      "--set", "train.optimizer.kind=sgd"});
   CHECK(pinned.result.at("model_crc") == run.result.at("model_crc"));
@@ -114,6 +117,157 @@ TEST_CASE("eval: without a set to evaluate on the exit code is 2") {
   CHECK(eval.code == 2);
   CHECK(Contains(eval.error, "there is nothing to evaluate on (no data.test). "));
   CHECK(eval.output == "");
+}
+
+// Rows of one feature whose sign tells the class, but for every tenth.
+std::string Trees(int rows) {
+  std::string text = "size,tree\n";
+  for (int i = 0; i < rows; ++i) {
+    const bool oak = i % 3 == 0;
+    text += fmt::format("{},{}\n", (oak != (i % 10 == 0) ? 1 : -1) * (1 + i % 7), oak ? "oak" : "elm");
+  }
+  return text;
+}
+
+// A logistic model of trees, which has evaluated itself on all of them.
+struct Forest {
+  std::string csv = NewDirectory() + "/trees.csv";
+  std::string Yaml() const {
+    WriteFile(csv, Trees(300));
+    return fmt::format(
+        "model: {{kind: logistic}}\n"
+        "data:\n"
+        "  train: {{format: csv, path: {0}, label: tree}}\n"
+        "  test: {{format: csv, path: {0}, label: tree}}\n"
+        "  scale: standard\n"
+        "train: {{batch_size: 50, steps: 30, mode: sync, optimizer: {{learning_rate: 0.5}}}}\n",
+        csv);
+  }
+};
+
+TEST_CASE("eval: of classes with names, all figures as one JSON document") {
+  const Forest forest;
+  const Trained run(forest.Yaml());
+  const Eval eval({run.checkpoints, "--json"});
+  CAPTURE(eval.error);
+  REQUIRE(eval.code == 0);
+  const auto json = nlohmann::json::parse(eval.output);
+  CHECK(json.at("rows") == 300);
+  CHECK(json.at("loss") == run.result.at("test_loss"));
+  CHECK(json.at("auc") == run.result.at("test_auc"));
+  CHECK(json.at("auc").get<double>() > 0.8);
+  CHECK(json.at("classes").at(0).at("class") == "elm");
+  CHECK(json.at("classes").at(1).at("rows") == 100);
+  const auto counts = json.at("confusion").get<std::vector<std::vector<double>>>();
+  CHECK(counts[0][0] + counts[0][1] == 200);
+  CHECK(counts[1][0] + counts[1][1] == 100);
+  CHECK(json.at("accuracy").get<double>() == doctest::Approx((counts[0][0] + counts[1][1]) / 300));
+  CHECK(json.at("classes").at(1).at("recall").get<double>() == doctest::Approx(counts[1][1] / 100));
+  CHECK(json.at("classes").at(1).at("precision").get<double>() ==
+        doctest::Approx(counts[1][1] / (counts[0][1] + counts[1][1])));
+}
+
+TEST_CASE(
+    "eval: other rows by --data, in other files and another order of columns, without the training data") {
+  const Forest forest;
+  const Trained run(forest.Yaml());
+  std::filesystem::remove(forest.csv);
+  const std::string directory = NewDirectory();
+  WriteFile(directory + "/part-1.csv", "tree,color,size\noak,red,3\nelm,blue,-2\n");
+  WriteFile(directory + "/part-2.csv", "size,tree\n4,elm\n");
+  const Eval eval({run.checkpoints, "--data", directory + "/part-*.csv"});
+  CAPTURE(eval.error);
+  REQUIRE(eval.code == 0);
+  CHECK(Contains(eval.output, ", accuracy 0.6667, AUC 0.5000 of 3 rows\n"));
+  CHECK(Contains(eval.output, "\nelm                 2     1.0000     0.5000     0.6667\n"));
+  CHECK(Contains(eval.output, "\noak               0        1\n"));
+  WriteFile(directory + "/bad.csv", "size,tree\n4,fir\n");
+  const Eval bad({run.checkpoints, "--data", directory + "/bad.csv"});
+  CHECK(bad.code == 2);
+  CHECK(Contains(bad.error, "bad.csv:2:3: tree = fir; must be a class of data.train: elm or oak."));
+}
+
+TEST_CASE("eval: of a linear model, errors and R squared") {
+  const Trained run(
+      "model: {kind: linear, inputs: 2}\n"
+      "data: {train: {format: synthetic, name: linear, rows: 200}, test: {format: synthetic, name: linear, "
+      "rows: 100}}\n"
+      "train: {batch_size: 20, steps: 30, mode: sync, optimizer: {learning_rate: 0.1}}\n");
+  const Eval eval({run.last, "--json"});
+  REQUIRE(eval.code == 0);
+  const auto json = nlohmann::json::parse(eval.output);
+  const auto loss = json.at("loss").get<double>(), rmse = json.at("rmse").get<double>();
+  CHECK(rmse * rmse == doctest::Approx(loss).epsilon(1e-5));
+  CHECK(json.at("r2").get<double>() <= 1);
+  CHECK(eval.result.at("test_auc").is_null());
+}
+
+TEST_CASE("eval: --follow evaluates every checkpoint until the run's last one, and draws its curves") {
+  const LocalJob job(kDigits);
+  const std::string checkpoints = job.directory + "/ckpt", result = job.directory + "/eval.json";
+  Process follow({"eval", checkpoints, "--follow", "--result", result});  // before there is a directory
+  const auto run =
+      job.Start({"--set", "checkpoint.dir=" + checkpoints, "--set", "checkpoint.every_steps=10", "--set",
+                 "checkpoint.keep=10", "--set", "summary.dir=" + job.directory + "/logs"});
+  REQUIRE(RunToEnd(*run) == 0);
+  REQUIRE(RunToEnd(follow) == 0);
+  const std::string output = follow.standard_output();
+  CheckpointDirectory directory(checkpoints);
+  const std::vector<ListedCheckpoint> listed = directory.List();
+  REQUIRE(listed.size() >= 2);
+  size_t at = 0;
+  for (auto each = listed.rbegin(); each != listed.rend(); ++each) {
+    at = output.find(fmt::format("global step {}: test loss ", each->step), at);
+    CHECK(at != std::string::npos);
+  }
+  CHECK(ReadResult(result).at("test_loss") == ReadResult(job.result).at("test_loss"));
+  CHECK_FALSE(std::filesystem::is_empty(job.directory + "/logs/eval"));
+}
+
+TEST_CASE("eval: --follow ends with the last epoch, too") {
+  const LocalJob job(
+      DigitsJob("kind: softmax", 2000, 100, "batch_size: 100, epochs: 2, optimizer: {learning_rate: 0.1}"));
+  const std::string checkpoints = job.directory + "/ckpt";
+  REQUIRE(RunToEnd(*job.Start({"--set", "checkpoint.dir=" + checkpoints})) == 0);
+  Process follow({"eval", checkpoints, "--follow", "--json"});
+  CHECK(RunToEnd(follow) == 0);
+  CHECK(Contains(follow.standard_output(), "\"global_step\":40,"));
+}
+
+TEST_CASE("eval: --follow ends by a signal, or when nothing comes, and says so") {
+  const LocalJob job(kDigits);
+  const std::string missing = job.directory + "/none", result = job.directory + "/eval.json";
+  Process waits(
+      {"eval", missing, "--follow", "--config", job.config, "--set", "failure.startup_timeout_s=0.2"});
+  CHECK(RunToEnd(waits) == 4);
+  CHECK(Contains(waits.standard_error(), missing + ": no checkpoint in 0.2 s (failure.startup_timeout_s)."));
+  const std::string checkpoints = job.directory + "/ckpt";
+  REQUIRE(RunToEnd(*job.Start({"--set", "checkpoint.dir=" + checkpoints})) == 0);
+  const std::vector<std::string> longer = {"eval",
+                                           checkpoints,
+                                           "--follow",
+                                           "--result",
+                                           result,
+                                           "--set",
+                                           "train.steps=40",
+                                           "--set",
+                                           "failure.wait_s=1",
+                                           "--set",
+                                           "checkpoint.every_secs=0",
+                                           "--set",
+                                           "summary.dir=" + job.directory + "/logs"};
+  Process ends(longer);
+  CHECK(RunToEnd(ends) == 4);
+  CHECK(Contains(ends.standard_error(), checkpoints + ", global step 30: no newer checkpoint in "));
+  std::vector<std::string> patient = longer;
+  patient.insert(patient.end(), {"--set", "failure.wait_s=300"});
+  Process stopped(patient);
+  REQUIRE(stopped.WaitForLine("follows " + checkpoints));
+  stopped.Signal(SIGTERM);
+  CHECK(RunToEnd(stopped) == 143);
+  CHECK(ReadResult(result).at("status") == "stopped");
+  Process one({"eval", checkpoints + "/step-000000030", "--follow"});
+  CHECK(RunToEnd(one) == 2);
 }
 
 }  // namespace

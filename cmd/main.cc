@@ -11,9 +11,12 @@
 #include "cmd/devices_command.h"
 #include "cmd/error_lines.h"
 #include "cmd/eval_command.h"
+#include "cmd/export_command.h"
+#include "cmd/import_command.h"
 #include "cmd/inspect_command.h"
 #include "cmd/local_command.h"
 #include "cmd/plan_command.h"
+#include "cmd/predict_command.h"
 #include "cmd/task_command.h"
 #include "gpu/cuda/runtime.h"
 
@@ -36,6 +39,13 @@ int Dispatch(const InspectArguments& arguments, ErrorLines&) { return RunInspect
 int Dispatch(const EvalArguments& arguments, ErrorLines& errors) {
   return RunEvalCommand(arguments, gpu::cuda::MakeRuntime, errors);
 }
+int Dispatch(const PredictArguments& arguments, ErrorLines& errors) {
+  return RunPredictCommand(arguments, errors);
+}
+int Dispatch(const ExportArguments& arguments, ErrorLines& errors) {
+  return RunExportCommand(arguments, errors);
+}
+int Dispatch(const ImportArguments& arguments, ErrorLines&) { return RunImportCommand(arguments); }
 int Dispatch(const DevicesArguments& arguments, ErrorLines&) {
   return RunDevicesCommand(arguments, gpu::cuda::MakeRuntime);
 }

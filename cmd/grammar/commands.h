@@ -16,6 +16,9 @@ std::unique_ptr<CommandGrammar> NewCheckGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewPlanGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewInspectGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewEvalGrammar(CLI::App* root);
+std::unique_ptr<CommandGrammar> NewPredictGrammar(CLI::App* root);
+std::unique_ptr<CommandGrammar> NewExportGrammar(CLI::App* root);
+std::unique_ptr<CommandGrammar> NewImportGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewDevicesGrammar(CLI::App* root);
 
 }  // namespace dtrain

@@ -10,18 +10,26 @@ constexpr char kFooter[] =
     R"(Examples:
   dtrain eval run/ckpt                         the newest good one that is in checkpoint.dir
   dtrain eval run/ckpt/step-000012000          one of them
-  dtrain eval run/ckpt --set data.test.path=more.csv --result eval.json
+  dtrain eval run/ckpt --data 'more-*.csv' --json
+  dtrain eval run/ckpt --follow                each checkpoint of a run as it comes, until the run has ended
 
+Loss; accuracy, AUC, precision, recall and F1 of each class and their confusion; of linear models RMSE, MAE and R2.
 Without --config the file is the config.yaml that was saved with the checkpoint. Evaluates on the set of eval.on as
-the chief does at the end of a run. Exit code 2 when the checkpoint is damaged, or of another model.)";
+the chief does at the end of a run. Exit code 2 when the checkpoint is damaged, or of another model. docs/models.md
+has the rest.)";
 
 class EvalGrammar : public CommandGrammar {
  public:
   explicit EvalGrammar(CLI::App* root) : CommandGrammar(root->add_subcommand("eval", kAbout), kFooter) {
     AddCheckpointArgument(app(), &eval_.path);
+    app()
+        ->add_option("--data", eval_.data, "Labelled rows in place of the set of eval.on: a file or a glob")
+        ->type_name("FILE");
+    app()->add_flag("--json", eval_.json, "One JSON document in place of the tables");
+    app()->add_flag("--follow", eval_.follow, "Evaluate each new checkpoint, until the run has ended");
     AddConfigOptions(app(), &eval_.config);
     AddResultOption(app(), &eval_.result,
-                    "Write loss, accuracy, step and model_crc, as JSON; at every ending");
+                    "Write loss, accuracy, AUC, step and model_crc, as JSON; at every ending");
   }
 
   Arguments Understand() const override {

@@ -116,18 +116,16 @@ TEST_CASE("import: every truncation, every flipped byte and random bytes are a U
   for (const auto write : {WriteSafetensors, WriteNpz}) {
     const std::string path = exported.Write("model", write);
     const std::string good = FileContent(path);
-    for (size_t size = 0; size < good.size(); size += size < 300 ? 1 : 7)
+    for (size_t size = 0; size < good.size(); size += size < 200 ? 1 : 13)
       CheckDamaged(path, good.substr(0, size));
     for (size_t at = 0; at < good.size(); ++at) {
-      for (const int flip : {1, 0x80, 0xff}) {
-        std::string bytes = good;
-        bytes[at] = static_cast<char>(bytes[at] ^ flip);
-        CheckDamaged(path, bytes);
-      }
+      std::string bytes = good;
+      bytes[at] = static_cast<char>(bytes[at] ^ (at % 2 == 0 ? 0xff : 1 << at / 2 % 8));
+      CheckDamaged(path, bytes);
     }
     const CounterRandom random(7);
     uint64_t next = 0;
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < 500; ++round) {
       std::string bytes = good;
       for (int i = 0; i < 8; ++i) {
         const auto at = static_cast<size_t>(random.Uniform(next++) * static_cast<double>(bytes.size()));
@@ -183,7 +181,7 @@ TEST_CASE("import: lengths beyond the file, overlaps and shapes that do not fit 
   CHECK(OpenError(Safetensors(std::string(100000, '['), data)).find("neither") != std::string::npos);
   CHECK(OpenError(Safetensors("{\"a\":" + std::string(100000, '['), data)).find("no JSON") !=
         std::string::npos);
-  CHECK(OpenError("short") == OpenError("short"));
+  CHECK(OpenError("short").find("too short") != std::string::npos);
 }
 
 TEST_CASE("import: other names and shapes are told with both, all at once, and what was meant") {

@@ -106,19 +106,22 @@ class Taker {
       }
       return std::nullopt;
     }
-    const FileTensor& tensor = file_.tensors()[place->second];
+    return Fits(variable, file_.tensors()[place->second]) ? place->second : std::optional<size_t>();
+  }
+
+  bool Fits(const Variable& variable, const FileTensor& tensor) {
     const std::vector<int64_t> straight = Squeezed({variable.rows, variable.cols});
     const std::vector<int64_t> turned = Squeezed({variable.cols, variable.rows});
     const std::vector<int64_t> here = Squeezed(tensor.shape);
-    if (here == (options_.transpose ? turned : straight)) return place->second;
+    if (here == (options_.transpose ? turned : straight)) return true;
     const bool other = here == (options_.transpose ? straight : turned);
     problems_.push_back(
-        fmt::format("{}: {} is {} in the file and {} in the model.{}", path_, Shown(name), tensor.ShapeText(),
-                    ShapeText(variable),
+        fmt::format("{}: {} is {} in the file and {} in the model.{}", path_, Shown(tensor.name),
+                    tensor.ShapeText(), ShapeText(variable),
                     !other ? " Set model.inputs, model.hidden and model.outputs as the file has them."
                     : options_.transpose ? " Leave out --transpose."
                                          : " Is it [outputs, inputs], as PyTorch has it? Add --transpose."));
-    return std::nullopt;
+    return false;
   }
 
   void Read(const Variable& variable, size_t index, float* out) {

@@ -1,0 +1,47 @@
+#include "cmd/checkpoint_follower.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "cmd/poll_timeout.h"
+
+namespace dtrain {
+namespace {
+
+constexpr milliseconds kLookEvery{500};
+
+}  // namespace
+
+int CheckpointFollower::signal() {
+  if (signal_ == 0) signal_ = signals_.Take();
+  return signal_;
+}
+
+std::optional<std::string> CheckpointFollower::Next(milliseconds patience) {
+  const TimePoint deadline = Clock::now() + patience;
+  while (signal() == 0) {
+    if (const std::optional<ListedCheckpoint> next = OldestNew()) {
+      last_ = next->sequence;
+      return directory_.PathOf(next->name);
+    }
+    const TimePoint now = Clock::now();
+    if (now >= deadline) break;
+    pollfd wake{signals_.fd(), POLLIN, 0};
+    poll(&wake, 1, PollTimeout(std::min(deadline, now + kLookEvery)));
+  }
+  return std::nullopt;
+}
+
+std::optional<ListedCheckpoint> CheckpointFollower::OldestNew() {
+  std::vector<std::string> names = directory_.Names();
+  if (names == names_) return std::nullopt;
+  std::optional<ListedCheckpoint> oldest;
+  for (const ListedCheckpoint& each : directory_.List()) {  // the newest first
+    if (each.sequence > last_) oldest = each;
+  }
+  if (!oldest) names_ = std::move(names);
+  return oldest;
+}
+
+}  // namespace dtrain

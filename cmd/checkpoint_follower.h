@@ -1,0 +1,37 @@
+// CheckpointFollower: the checkpoints of a directory one after the other, as they come. It looks at names
+// twice a second: notices of changes do not cross a network's file system. Owner: RunEvalCommand. Thread:
+// one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cmd/signal_pipe.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+
+namespace dtrain {
+
+class CheckpointFollower {
+ public:
+  CheckpointFollower(const std::string& directory, SignalPipe& signals)
+      : directory_(directory), signals_(signals) {}
+
+  // The path of the oldest that is newer than the one before; waits for it. Unset: `patience` has passed, or
+  // a signal has come.
+  std::optional<std::string> Next(milliseconds patience);
+  // Looks whether one has come; 0: none.
+  int signal();
+
+ private:
+  std::optional<ListedCheckpoint> OldestNew();
+
+  CheckpointDirectory directory_;
+  SignalPipe& signals_;
+  int signal_ = 0;
+  int64_t last_ = 0;                // sequence of the one before
+  std::vector<std::string> names_;  // that were there when nothing new was
+};
+
+}  // namespace dtrain

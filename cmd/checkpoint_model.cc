@@ -1,0 +1,106 @@
+#include "cmd/checkpoint_model.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "cmd/load_config.h"
+#include "trainer/checkpoint/shard_format.h"
+#include "trainer/config/load.h"
+#include "trainer/data/source.h"
+#include "trainer/model/model.h"
+#include "trainer/task/run_task.h"
+#include "trainer/worker/evaluate.h"
+
+namespace dtrain {
+namespace {
+
+const StoredTensor* FindTensor(const Manifest& manifest, const std::string& name) {
+  for (const StoredTensor& tensor : manifest.tensors) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+// Where the tensors are others than these, LayoutFor() says so.
+void TakeShape(const Manifest& manifest, ModelConfig* model) {
+  const StoredTensor* const first = FindTensor(manifest, "weights/W1");
+  if (!model->inputs) model->inputs = first != nullptr ? first->rows : 1;
+  if (!HasOutputPerClass(model->kind)) model->outputs = 1;
+  if (model->outputs) return;
+  model->outputs = 1;
+  for (int layer = 1; const StoredTensor* biases = FindTensor(manifest, fmt::format("biases/b{}", layer));
+       ++layer) {
+    model->outputs = biases->rows;
+  }
+}
+
+std::string PathFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
+  if (!arguments.path.empty()) return arguments.path;
+  checkpoint.Config();  // verified
+  return checkpoint.path() + "/" + kConfigName;
+}
+
+}  // namespace
+
+int DumpConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
+  LoadOptions options;
+  options.cluster_optional = true;
+  return DumpEffectiveConfig({PathFor(checkpoint, arguments), arguments.sets}, options);
+}
+
+Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
+  LoadOptions options;
+  options.cluster_optional = true;
+  Config config = LoadConfig(PathFor(checkpoint, arguments), arguments.sets, options);
+  TakeShape(checkpoint.manifest(), &config.model);
+  config.placement = PlacementConfig();  // all in one place
+  return config;
+}
+
+Layout LayoutFor(const CheckpointReader& checkpoint, const Config& config) {
+  Layout layout = MakeLayout(config, 1);
+  checkpoint.CheckFits(layout, checkpoint.manifest().slots);  // whatever the optimizer
+  return layout;
+}
+
+InputForm FormFor(const CheckpointReader& checkpoint, const Config& config) {
+  if (checkpoint.manifest().inputs) return *checkpoint.manifest().inputs;
+  const DataSourceConfig& train = config.data.train;
+  if (train.format != DataFormat::kCsv) return InputForm();
+  if (std::filesystem::exists(train.path)) return LoadData(config).form;
+  if (config.data.scale == FeatureScale::kNone) return InputForm();
+  throw UserError(
+      "{}: how its features are scaled is not in it (it was written with checkpoint.writer: ps), and "
+      "data.train.path = {} is not here to fit the scale again. Put the training file there, or name it with "
+      "--set data.train.path=FILE.",
+      checkpoint.path(), train.path);
+}
+
+RowSpec RowSpecFor(const Config& config, const InputForm& form) {
+  const DataSourceConfig& train = config.data.train;
+  RowSpec spec;
+  spec.inputs = *config.model.inputs;
+  spec.form = form;
+  spec.pixels = train.format == DataFormat::kIdx ||
+                (train.format == DataFormat::kSynthetic && train.name == SyntheticName::kDigits);
+  spec.label = train.label;
+  return spec;
+}
+
+std::vector<float> ReadWeights(const Layout& layout, CheckpointReader* checkpoint, std::string* model_crc) {
+  std::vector<float> weights(static_cast<size_t>(layout.size));
+  std::vector<ModelPart> parts;
+  for (const Variable& variable : layout.variables) {
+    float* values = weights.data() + variable.offset;
+    checkpoint->Read(variable.name, CheckpointReader::kWeights, 0, variable.size(), values);
+    const size_t bytes = static_cast<size_t>(variable.size()) * sizeof(float);
+    if (model_crc != nullptr) parts.push_back({variable.name, 0, bytes, Crc32cExtend(0, values, bytes)});
+  }
+  if (model_crc != nullptr) *model_crc = ModelChecksum(std::move(parts));
+  return weights;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,36 @@
+// What a checkpoint holds as a model that can compute: its config, layout, weights, and what its inputs are.
+// Owner: the command. Thread: one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cmd/arguments.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/config/config.h"
+#include "trainer/data/input_form.h"
+#include "trainer/model/layout.h"
+#include "trainer/rows/row_reader.h"
+
+namespace dtrain {
+
+// The config of `arguments`, else the file that was saved with the checkpoint; --set beats both.
+// model.inputs and model.outputs are those of the checkpoint where the file leaves them out.
+Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments);
+
+// --dump-config: prints it. Returns the exit code.
+int DumpConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments);
+
+// All variables in one place. UserError naming the first tensor that the checkpoint has otherwise.
+Layout LayoutFor(const CheckpointReader& checkpoint, const Config& config);
+
+// What the checkpoint says of its inputs; where it does not (docs/checkpoint.md), what data.train does.
+InputForm FormFor(const CheckpointReader& checkpoint, const Config& config);
+
+// For rows without labels.
+RowSpec RowSpecFor(const Config& config, const InputForm& form);
+
+// The weights in the order of `layout`. `model_crc`, where it is not null: their checksum.
+std::vector<float> ReadWeights(const Layout& layout, CheckpointReader* checkpoint, std::string* model_crc);
+
+}  // namespace dtrain

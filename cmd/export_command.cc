@@ -1,0 +1,55 @@
+#include "cmd/export_command.h"
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "base/plural.h"
+#include "cmd/checkpoint_argument.h"
+#include "cmd/checkpoint_model.h"
+#include "trainer/export/formats.h"
+#include "trainer/model/model.h"
+
+namespace dtrain {
+namespace {
+
+using Write = void (*)(const ExportedModel& model, OutputFile* file);
+
+bool EndsWith(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+Write FormatOf(const ExportArguments& arguments) {
+  const struct {
+    const char* name;
+    Write write;
+  } formats[] = {{"safetensors", WriteSafetensors}, {"npz", WriteNpz}, {"onnx", WriteOnnx}};
+  for (const auto& format : formats) {
+    const std::string ending = std::string(".") + format.name;
+    if (arguments.to.empty() ? EndsWith(arguments.out, ending) : arguments.to == format.name)
+      return format.write;
+  }
+  throw UserError("--to {}: must be safetensors, npz or onnx. Try --to safetensors.",
+                  arguments.to.empty() ? "is missing, and --out does not end with it" : arguments.to);
+}
+
+}  // namespace
+
+int RunExportCommand(const ExportArguments& arguments, const ErrorLines& errors) {
+  const Write write = FormatOf(arguments);
+  CheckpointReader checkpoint(FindCheckpoint(arguments.path, errors));
+  if (arguments.config.dump) return DumpConfigFor(checkpoint, arguments.config);
+  const Config config = ConfigFor(checkpoint, arguments.config);
+  LayoutFor(checkpoint, config);
+  const InputForm form = FormFor(checkpoint, config);
+  const ExportedModel model{config, form, RowSpecFor(config, form).pixels, checkpoint,
+                            ModelVariables(config.model)};
+  OutputFile file(arguments.out);
+  write(model, &file);
+  const int64_t bytes = file.size();
+  file.Finish();
+  fmt::print("{}: {}, {} bytes, from {}\n", arguments.out,
+             Plural(static_cast<int64_t>(model.variables.size()), "tensor"), bytes, checkpoint.path());
+  return 0;
+}
+
+}  // namespace dtrain

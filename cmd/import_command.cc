@@ -1,0 +1,130 @@
+#include "cmd/import_command.h"
+
+#include <fmt/core.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "base/plural.h"
+#include "cmd/checkpoint_argument.h"
+#include "cmd/load_config.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/pieces.h"
+#include "trainer/checkpoint/run_manifest.h"
+#include "trainer/checkpoint/shard_format.h"
+#include "trainer/checkpoint/shard_writer.h"
+#include "trainer/config/dump.h"
+#include "trainer/config/load.h"
+#include "trainer/config/user_text.h"
+#include "trainer/data/positions.h"
+#include "trainer/data/source.h"
+#include "trainer/export/take_tensors.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/task/run_task.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kLocalWorkers = 2;  // of dtrain local, where the file names none
+
+// What is known of the training data.
+struct Data {
+  std::optional<InputForm> form;
+  std::optional<int64_t> rows;
+};
+
+LoadOptions JobOptions() {
+  LoadOptions options;
+  options.cluster_optional = true;
+  return options;
+}
+
+Config LoadJob(const ConfigArguments& arguments) {
+  Config config = LoadConfig(arguments.path, arguments.sets, JobOptions());
+  ResolveModelShape(PeekShape(config), &config);
+  return config;
+}
+
+// A CSV file is read, so that the checkpoint knows names and scale as one of a run does.
+Data DataOf(const Config& config) {
+  Data data;
+  if (config.data.train.format == DataFormat::kCsv) {
+    const LoadedData loaded = LoadData(config);
+    return {loaded.form, loaded.train->rows()};
+  }
+  data.form.emplace();
+  const DataShape shape = PeekShape(config);
+  if (shape.rows) data.rows = *shape.rows + config.data.validation;
+  return data;
+}
+
+// As a ps has them before its first update: each the same number everywhere.
+std::vector<float> FirstSlots(const Config& config) {
+  const std::unique_ptr<Optimizer> optimizer = MakeOptimizer(config, 1);  // owns what the slots point to
+  std::vector<float> values;
+  for (const Slot& slot : optimizer->Slots()) values.push_back(slot.values[0]);
+  return values;
+}
+
+std::vector<std::vector<uint64_t>> WriteShard(const std::string& directory, const Config& config,
+                                              const Layout& layout, const std::vector<float>& weights) {
+  const std::vector<float> slots = FirstSlots(config);
+  ShardWriter writer(directory + "/" + ShardName(0, 1));
+  std::vector<uint64_t> checksums;
+  std::vector<float> values;
+  for (const Piece& piece : PiecesOf(layout, 0, static_cast<int>(slots.size()))) {
+    const auto bytes = static_cast<size_t>(piece.count) * sizeof(float);
+    const float* from = weights.data() + layout.ps[0].begin + piece.begin;
+    if (piece.slot > 0) {
+      values.assign(static_cast<size_t>(piece.count), slots[static_cast<size_t>(piece.slot) - 1]);
+      from = values.data();
+    }
+    checksums.push_back(writer.Add(from, bytes));
+  }
+  writer.Finish();
+  return {checksums};
+}
+
+std::string Save(const std::string& path, const Config& config, const Layout& layout,
+                 const std::vector<float>& weights) {
+  CheckpointDirectory directory(path);
+  if (!directory.List().empty()) {
+    throw UserError(
+        "--out {}: has checkpoints already, and a run would go on from the imported one. Name a new "
+        "directory.",
+        path);
+  }
+  directory.Prepare();
+  const Data data = DataOf(config);
+  Config run = config;
+  if (run.cluster.worker.empty()) run.cluster.worker.resize(kLocalWorkers);
+  SavedMoment moment;
+  moment.run_id = std::random_device()();
+  moment.positions = ToJson(StartOfData(run, data.rows));
+  const std::string temporary = directory.BeginSave(0);
+  const auto checksums = WriteShard(temporary, config, layout, weights);
+  Manifest manifest = RunManifest(config, layout, SlotNames(config), checksums, moment);
+  manifest.inputs = data.form;
+  directory.Seal(temporary, std::move(manifest), DumpConfig(config));
+  return directory.Publish(temporary);
+}
+
+}  // namespace
+
+int RunImportCommand(const ImportArguments& arguments) {
+  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, JobOptions());
+  const Config config = LoadJob(arguments.config);
+  Config together = config;
+  together.placement = PlacementConfig();
+  const Layout layout = MakeLayout(together, 1);
+  const std::unique_ptr<TensorFile> file = OpenTensorFile(arguments.path);
+  const TakenTensors taken =
+      TakeTensors(file.get(), arguments.path, layout, {arguments.maps, arguments.transpose});
+  const std::string path = Save(WithoutSlashes(arguments.out), config, layout, taken.values);
+  fmt::print("{}: {} ({}) from {}\n", path, Plural(static_cast<int64_t>(layout.variables.size()), "tensor"),
+             Plural(layout.size, "value"), arguments.path);
+  for (const std::string& name : taken.unused) fmt::print("not used: {}\n", Shown(name));
+  return 0;
+}
+
+}  // namespace dtrain

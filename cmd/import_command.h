@@ -1,0 +1,11 @@
+// dtrain import: a file of tensors becomes a checkpoint of step 0, which a run goes on from.
+#pragma once
+
+#include "cmd/arguments.h"
+
+namespace dtrain {
+
+// Throws UserError where the tensors are not those of the config's model, or the directory has checkpoints.
+int RunImportCommand(const ImportArguments& arguments);
+
+}  // namespace dtrain

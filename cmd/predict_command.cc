@@ -1,0 +1,123 @@
+#include "cmd/predict_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/write_all.h"
+#include "cmd/checkpoint_argument.h"
+#include "cmd/checkpoint_model.h"
+#include "cmd/prediction_text.h"
+#include "trainer/export/output_file.h"
+#include "trainer/model/dense_model.h"
+#include "trainer/task/run_task.h"
+
+namespace dtrain {
+namespace {
+
+// Rows that are computed together where they need not be waited for.
+constexpr int64_t kMostRows = 256;
+// Inputs that are held: rows of very many features are computed one by one.
+constexpr int64_t kMostValues = 1 << 22;
+
+// Where predictions go: a file that is there when it is complete, or standard output at once.
+class Output {
+ public:
+  explicit Output(const std::string& path) {
+    if (!path.empty()) file_.emplace(path);
+  }
+  void Write(const std::string& text) {
+    if (file_) return file_->Write(text.data(), text.size());
+    if (const int failed = WriteAll(STDOUT_FILENO, text)) {
+      throw IoError("standard output: {}", ErrnoText(failed));
+    }
+  }
+  void Finish() {
+    if (file_) file_->Finish();
+  }
+
+ private:
+  std::optional<OutputFile> file_;
+};
+
+class Predictor {
+ public:
+  Predictor(const Config& config, const Layout& layout, std::vector<float> weights, const InputForm& form)
+      : config_(config),
+        spec_(RowSpecFor(config, form)),
+        most_rows_(std::clamp<int64_t>(kMostValues / spec_.inputs, 1, kMostRows)),
+        weights_(std::move(weights)),
+        model_(config.model, layout, most_rows_),
+        block_(spec_.inputs) {}
+
+  void Run(const PredictArguments& arguments, Output* output) {
+    for (const std::string& path : FilesOf(arguments.data, "--data")) {
+      const std::unique_ptr<RowReader> rows = OpenRows(path, spec_);
+      if (!text_) Begin(arguments.format, rows->format(), output);
+      while (Answer(rows.get(), output)) continue;
+    }
+  }
+
+ private:
+  void Begin(const std::string& asked, RowFormat input, Output* output) {
+    const bool lines = asked.empty() ? input == RowFormat::kJsonLines : asked == "jsonl";
+    text_.emplace(lines ? PredictionFormat::kJsonLines : PredictionFormat::kCsv, config_.model,
+                  spec_.form.classes);
+    if (const std::string header = text_->Header(); !header.empty()) output->Write(header);
+  }
+
+  // The next rows: as many as are there, but one at the least. False at the end. Those before a row that
+  // cannot be read are answered.
+  bool Answer(RowReader* rows, Output* output) {
+    block_.Clear();
+    bool more = true;
+    try {
+      do {
+        more = rows->Next(&block_);
+      } while (more && block_.rows < most_rows_ && rows->HasMore());
+    } catch (const UserError&) {
+      block_.DropUnfinished();
+      WriteRows(output);
+      throw;
+    }
+    WriteRows(output);
+    return more;
+  }
+
+  void WriteRows(Output* output) {
+    if (block_.rows == 0) return;
+    const gpu::MatrixView<const float> outputs = model_.Outputs(weights_.data(), block_.AsBatch());
+    std::string answer;
+    for (int64_t row = 0; row < block_.rows; ++row) {
+      answer += text_->Row(outputs.row(row), block_.ids[static_cast<size_t>(row)]);
+    }
+    output->Write(answer);
+  }
+
+  const Config& config_;
+  const RowSpec spec_;
+  const int64_t most_rows_;
+  const std::vector<float> weights_;
+  DenseModel model_;
+  RowBlock block_;
+  std::optional<PredictionText> text_;
+};
+
+}  // namespace
+
+int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& errors) {
+  CheckpointReader checkpoint(FindCheckpoint(arguments.path, errors));
+  if (arguments.config.dump) return DumpConfigFor(checkpoint, arguments.config);
+  const Config config = ConfigFor(checkpoint, arguments.config);
+  const Layout layout = LayoutFor(checkpoint, config);
+  PrepareProcess(config);
+  Predictor predictor(config, layout, ReadWeights(layout, &checkpoint, nullptr), FormFor(checkpoint, config));
+  Output output(arguments.out);
+  predictor.Run(arguments, &output);
+  output.Finish();
+  return 0;
+}
+
+}  // namespace dtrain
