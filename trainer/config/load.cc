@@ -81,6 +81,7 @@ class Loader {
   void RefuseUnknown(const std::string& section, const std::string& name, const Place& place);
   void ForgetAllNames(const Field& field);
   void Forget(const std::string& prefix);
+  void ReplaceCluster(const LoadOptions& options);
 
   const std::string path_;
   Problems problems_;
@@ -261,7 +262,20 @@ void Loader::Forget(const std::string& prefix) {
   }
 }
 
+void Loader::ReplaceCluster(const LoadOptions& options) {
+  Config config;
+  for (const char* key : {"cluster.ps", "cluster.worker"}) {
+    const auto entry = given_.find(key);
+    if (entry != given_.end() && !entry->second.bad) FindField(key)->set(entry->second.value, &config);
+  }
+  const ClusterConfig cluster = options.new_cluster(config.cluster);
+  const Place place = {1, 0, options.cluster_source};
+  given_["cluster.ps"] = {cluster.ps, "[...]", place, false};
+  given_["cluster.worker"] = {cluster.worker, "[...]", place, false};
+}
+
 Config Loader::Finish(const LoadOptions& options) {
+  if (options.new_cluster) ReplaceCluster(options);
   const Config config = Resolve(path_, options.cluster_optional, &given_, &problems_);
   if (options.log_json != nullptr) *options.log_json = config.log.json;
   problems_.ThrowIfAny();

@@ -215,5 +215,34 @@ TEST_CASE("load: a damaged file is loaded or refused, never worse") {
   CHECK(loaded < 500);
 }
 
+TEST_CASE(
+    "load: a cluster from elsewhere takes the place of the file's, and its errors name where it is from") {
+  const std::string path = WriteTestFile(
+      "elsewhere.yaml",
+      "cluster: {ps: [\"a:1\"], worker: [\"b:1\"]}\nmodel: {kind: linear, inputs: 2}\n"
+      "data: {train: {format: synthetic, name: linear}}\ntrain: {steps: 5, mode: sync, aggregate: 2}\n");
+  ClusterConfig given;
+  LoadOptions options;
+  options.cluster_source = "ELSEWHERE";
+  options.new_cluster = [&](const ClusterConfig& cluster) {
+    given = cluster;
+    ClusterConfig other;
+    other.ps = {"p:1"};
+    other.worker = {"v:1", "w:1"};
+    return other;
+  };
+  const Config config = LoadConfig(path, {}, options);
+  CHECK(given.ps == std::vector<std::string>{"a:1"});
+  CHECK(given.worker == std::vector<std::string>{"b:1"});
+  CHECK(config.cluster.ps == std::vector<std::string>{"p:1"});
+  CHECK(config.cluster.worker == std::vector<std::string>{"v:1", "w:1"});
+  options.new_cluster = [](ClusterConfig cluster) {
+    cluster.worker = {"a:1", "c:1"};
+    return cluster;
+  };
+  CHECK(LoadError(path, {}, options) ==
+        "ELSEWHERE: cluster.worker[0] = a:1; is the address of ps 0 too. Give each task its own.");
+}
+
 }  // namespace
 }  // namespace dtrain
