@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/config/config.h"
+#include "trainer/scheduler/assignment.h"
 
 namespace dtrain {
 
@@ -22,11 +23,19 @@ struct ConfigArguments {
   bool dump = false;              // print the effective YAML and end
 };
 
-// dtrain --config F --role R --index I
+// --from: the environment that says which task of which cluster this process is.
+struct SchedulerArguments {
+  Scheduler scheduler = Scheduler::kSlurm;
+  SchedulerOptions options;
+};
+
+// dtrain --config F --role R --index I, or --from S in place of role and index
 struct TaskArguments {
   ConfigArguments config;
-  std::optional<TaskId> task;  // unset only with config.dump
-  std::string result;          // --result; empty: none
+  std::optional<SchedulerArguments> from;
+  std::optional<TaskId> task;      // unset only with `from` and with config.dump
+  std::vector<std::string> notes;  // lines for the log's beginning
+  std::string result;              // --result; empty: none
   // From `dtrain local` to its children only: open descriptors.
   int listening_fd = -1;
   int result_fd = -1;
@@ -46,6 +55,7 @@ struct LocalArguments {
 // dtrain check
 struct CheckArguments {
   ConfigArguments config;
+  std::optional<SchedulerArguments> from;
 };
 
 // dtrain plan

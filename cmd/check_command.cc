@@ -11,6 +11,7 @@
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
 #include "cmd/memory_warning.h"
+#include "cmd/scheduled.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_batch.h"
@@ -53,6 +54,18 @@ void PrintTasks(const ClusterConfig& cluster) {
   for (size_t i = 0; i < cluster.worker.size(); ++i) {
     fmt::print("  worker {}  {}{}\n", i, cluster.worker[i], i == 0 ? "  (chief)" : "");
   }
+}
+
+// What --from has made of the environment.
+void PrintAssignment(const Config& config, const Scheduled& scheduled) {
+  const Assignment& assignment = *scheduled.assignment;
+  if (assignment.task) {
+    fmt::print("this process: {}, {}\n", TaskName(*assignment.task), assignment.name);
+  } else {
+    fmt::print("this process: {}, which evaluates each new checkpoint of {}\n", assignment.name,
+               EvaluatedDirectory(config, scheduled));
+  }
+  if (!scheduled.replaced.empty()) fmt::print("{}\n", scheduled.replaced);
 }
 
 void PrintModel(const ModelConfig& model, const Layout& layout) {
@@ -115,6 +128,8 @@ void CheckTasks(const Config& config, const LoadedData& loaded) {
 int RunCheckCommand(const CheckArguments& arguments) {
   LoadOptions options;
   options.cluster_optional = true;
+  Scheduled scheduled;
+  UseScheduler(arguments.from, arguments.config, &options, &scheduled);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
   CheckFilesExist(config.data);
@@ -126,7 +141,10 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const LoadedData loaded = LoadData(config);
   if (!shape.rows && loaded.train->rows()) shape.rows = *loaded.train->rows() - config.data.validation;
   CheckTasks(config, loaded);
+  const bool evaluator = scheduled.assignment && !scheduled.assignment->task;
+  if (evaluator) EvaluatedDirectory(config, scheduled);
   fmt::print("{}: good\n", arguments.config.path);
+  if (scheduled.assignment) PrintAssignment(config, scheduled);
   PrintTasks(config.cluster);
   PrintModel(config.model, layout);
   PrintData(config.data, loaded);

@@ -88,6 +88,34 @@ TEST_CASE("command line: options before a command are refused with the right ord
         "--config: stands before \"local\". Write dtrain local --config ...");
 }
 
+TEST_CASE("command line: a scheduler takes the place of role and index") {
+  const auto task =
+      Parse<TaskArguments>({"--config", "a", "--from", "slurm", "--ps", "2", "--base-port", "7000"});
+  REQUIRE(task.from.has_value());
+  CHECK(task.from->scheduler == Scheduler::kSlurm);
+  CHECK(task.from->options.ps == 2);
+  CHECK(task.from->options.base_port == 7000);
+  CHECK_FALSE(task.task.has_value());
+  const auto check = Parse<CheckArguments>({"check", "--config", "a", "--from", "tf_config"});
+  REQUIRE(check.from.has_value());
+  CHECK(check.from->scheduler == Scheduler::kTfConfig);
+  CHECK_FALSE(check.from->options.ps.has_value());
+}
+
+TEST_CASE("command line: what contradicts --from, or has no effect, is refused") {
+  CHECK(ErrorOf({"--config", "a", "--from", "slurm", "--role", "ps"}).find("--role ps: --from slurm says") ==
+        0);
+  CHECK(ErrorOf({"--config", "a", "--from", "mpi", "--index", "1"}).find("--index 1: --from mpi says") == 0);
+  CHECK(ErrorOf({"--config", "a", "--from", "slrum"}) ==
+        "--from slrum: must be slurm, tf_config or mpi. Did you mean slurm?");
+  CHECK(ErrorOf({"--config", "a", "--from", "tf_config", "--ps", "1"}).find("--ps: has no effect") == 0);
+  CHECK(ErrorOf({"--config", "a", "--ps", "1"}).find("--ps 1: goes with --from slurm") == 0);
+  CHECK(ErrorOf({"check", "--config", "a", "--base-port", "1"}).find("--base-port 1: goes with") == 0);
+  CHECK(ErrorOf({"--config", "a", "--from", "slurm", "--ps", "0"}).find("--ps 0: must be") == 0);
+  CHECK(ErrorOf({"--config", "a", "--from", "slurm", "--base-port", "65536"})
+            .find("--base-port 65536: must be at") == 0);
+}
+
 TEST_CASE("command line: a dumped config needs no role") {
   const auto dump = Parse<TaskArguments>({"--config", "a", "--dump-config"});
   CHECK(dump.config.dump);

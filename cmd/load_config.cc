@@ -1,6 +1,6 @@
 #include "cmd/load_config.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "trainer/config/dump.h"
 
@@ -8,6 +8,10 @@ namespace dtrain {
 
 int ProcessExitCode(ExitCode code, const FailureConfig& failure) {
   return static_cast<int>(code == ExitCode::kPeerLost ? failure.peer_lost_exit : static_cast<int64_t>(code));
+}
+
+std::string SetAddresses(const std::string& key, const std::vector<std::string>& addresses) {
+  return fmt::format("{}=[\"{}\"]", key, fmt::join(addresses, "\", \""));
 }
 
 milliseconds GraceOf(const FailureConfig& failure) {

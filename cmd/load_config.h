@@ -14,6 +14,9 @@ namespace dtrain {
 // What a process that ends with `code` exits with: failure.peer_lost_exit has a say.
 int ProcessExitCode(ExitCode code, const FailureConfig& failure);
 
+// For --set: cluster.ps=["127.0.0.1:40001"]
+std::string SetAddresses(const std::string& key, const std::vector<std::string>& addresses);
+
 // failure.grace_s
 milliseconds GraceOf(const FailureConfig& failure);
 

@@ -10,14 +10,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cmd/load_config.h"
 
 namespace dtrain {
 namespace {
-
-// cluster.ps=["127.0.0.1:40001"]
-std::string SetAddresses(const std::string& key, const std::vector<std::string>& addresses) {
-  return fmt::format("{}=[\"{}\"]", key, fmt::join(addresses, "\", \""));
-}
 
 ChildCommand OneCommand(const std::vector<std::string>& common, const char* role, size_t index) {
   ChildCommand command;

@@ -8,6 +8,7 @@
 #include "cmd/load_config.h"
 #include "cmd/lost_pipe.h"
 #include "cmd/result_file.h"
+#include "cmd/scheduled_task.h"
 #include "cmd/signal_pipe.h"
 #include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"
@@ -82,6 +83,7 @@ int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime n
 }  // namespace
 
 int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
+  if (arguments.from) return RunScheduledTask(arguments, new_runtime, errors);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, {});
   ResultFile result(arguments.result, errors, arguments.result_fd);
   try {
@@ -91,6 +93,7 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     CheckIndex(config.cluster, *arguments.task);
     Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log));
     Logger log(TaskName(*arguments.task), LogOptionsOf(config.log, console));
+    for (const std::string& note : arguments.notes) log.Info("{}", note);
     PrepareProcess(config);
     ExitHooks hooks;
     StopRequest stop;

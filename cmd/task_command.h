@@ -1,4 +1,4 @@
-// dtrain --config F --role R --index I: one task of the cluster.
+// dtrain --config F --role R --index I, or --from S: one task of the cluster.
 #pragma once
 
 #include "cmd/arguments.h"

@@ -1,5 +1,6 @@
 #include "cmd/grammar/commands.h"
 #include "cmd/grammar/options.h"
+#include "cmd/grammar/scheduler_options.h"
 
 namespace dtrain {
 namespace {
@@ -10,23 +11,28 @@ constexpr char kFooter[] =
     R"(Examples:
   dtrain check --config cluster.yaml
   dtrain check --config cluster.yaml --set 'cluster.ps=[a:9001, b:9001]'
+  srun dtrain check --config x.yaml --from slurm --ps 1
 
 Reads the file and all data. Exit code 0 when both are good, else 2: of the file every error is told, of
-the data the first.)";
+the data the first. With --from it shows which task of which cluster this process would be.)";
 
 class CheckGrammar : public CommandGrammar {
  public:
   explicit CheckGrammar(CLI::App* root) : CommandGrammar(root->add_subcommand("check", kAbout), kFooter) {
     AddConfigOptions(app(), &check_.config);
+    AddSchedulerOptions(app(), &scheduler_);
   }
 
   Arguments Understand() const override {
     RequireConfig(check_.config);
-    return check_;
+    CheckArguments check = check_;
+    check.from = UnderstandScheduler(scheduler_);
+    return check;
   }
 
  private:
   CheckArguments check_;
+  SchedulerTexts scheduler_;
 };
 
 }  // namespace

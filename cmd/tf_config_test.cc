@@ -1,0 +1,122 @@
+// --from tf_config, and what --from comes to on the command line: real processes with environments as the
+// schedulers leave them.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+// A cluster of TensorFlow's kind: a chief, a ps and a worker.
+struct TfCluster {
+  std::string directory = NewDirectory();
+  std::string config = directory + "/job.yaml";
+  ReservedPort ps;
+
+  explicit TfCluster(const std::string& job) { WriteFile(config, job); }
+  Program As(const std::string& type, int index) const {
+    const nlohmann::json text = {
+        {"cluster", {{"chief", {"localhost:1"}}, {"ps", {ps.address()}}, {"worker", {"localhost:2"}}}},
+        {"task", {{"type", type}, {"index", index}}}};
+    return {"cmd/dtrain", {"TF_CONFIG=" + text.dump()}};
+  }
+  std::unique_ptr<Process> Start(const std::string& type, int index,
+                                 std::vector<std::string> more = {}) const {
+    const std::vector<std::string> words = {"--from", "tf_config", "--config", config};
+    more.insert(more.begin(), words.begin(), words.end());
+    return std::make_unique<Process>(more, As(type, index));
+  }
+};
+
+std::string ErrorOf(const std::vector<std::string>& words, const std::vector<std::string>& environment = {}) {
+  Process process(words, Program{"cmd/dtrain", environment});
+  CHECK(RunToEnd(process) == 2);
+  return process.standard_error();
+}
+
+TEST_CASE("tf_config: chief, ps and worker of one command line end with the model of dtrain local") {
+  const TfCluster cluster(
+      DigitsJob("kind: softmax, inputs: 784", 600, 200, "mode: sync, batch_size: 50, epochs: 2"));
+  const nlohmann::json local = RunLocal(cluster.config, {"--ps", "1", "--workers", "2"});
+  REQUIRE(local.is_object());
+  const std::string result = cluster.directory + "/result.json";
+  std::vector<std::unique_ptr<Process>> tasks;
+  for (const char* type : {"ps", "worker", "chief"})
+    tasks.push_back(cluster.Start(type, 0, {"--result", result}));
+  for (const auto& task : tasks) CHECK(RunToEnd(*task) == 0);
+  CHECK(Contains(tasks[1]->standard_error(), "worker 1 "));
+  CHECK(Contains(tasks[1]->standard_error(), "worker 0 of TF_CONFIG"));
+  CHECK(Contains(tasks[2]->standard_error(), "chief 0 of TF_CONFIG"));
+  const nlohmann::json ended = ReadResult(result);  // worker 0's alone
+  REQUIRE(ended.is_object());
+  CHECK(ended.at("model_crc") == local.at("model_crc"));
+}
+
+TEST_CASE("tf_config: its cluster beats the file's, and check shows which task this is") {
+  const TfCluster cluster("cluster: {ps: [\"a:1\", \"b:1\"], worker: [\"c:1\"]}\n" + LinearJob(20));
+  Process check({"check", "--config", cluster.config, "--from", "tf_config"}, cluster.As("worker", 0));
+  CHECK(RunToEnd(check) == 0);
+  const std::string said = check.standard_output();
+  CAPTURE(said);
+  CHECK(Contains(said, "this process: worker 1, worker 0 of TF_CONFIG\n"));
+  CHECK(Contains(said, "the cluster is that of TF_CONFIG, 1 ps and 2 workers; the one in"));
+  CHECK(Contains(said, cluster.ps.address()));
+  CHECK_FALSE(Contains(said, "c:1\n"));
+}
+
+TEST_CASE("tf_config: --dump-config has the cluster of the environment") {
+  const TfCluster cluster(LinearJob(20));
+  Process dump({"--config", cluster.config, "--from", "tf_config", "--dump-config"}, cluster.As("ps", 0));
+  CHECK(RunToEnd(dump) == 0);
+  CHECK(Contains(dump.standard_output(), cluster.ps.address()));
+}
+
+TEST_CASE("from: variables that are missing are exit code 2, and --result says so") {
+  const TfCluster cluster(LinearJob(20));
+  const std::string result = cluster.directory + "/result.json";
+  const auto error = [&](const char* from) {
+    return ErrorOf({"--config", cluster.config, "--from", from, "--result", result},
+                   {"TF_CONFIG=", "SLURM_PROCID=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "PMIX_RANK="});
+  };
+  CHECK(Contains(error("tf_config"), "TF_CONFIG is not set"));
+  CHECK(ReadResult(result).at("status") == "failed");
+  CHECK(Contains(error("slurm"), "SLURM_PROCID is not set"));
+  CHECK(Contains(error("mpi"), "OMPI_COMM_WORLD_RANK, PMI_RANK and PMIX_RANK are not set"));
+}
+
+TEST_CASE("from: an address that two tasks share is told with its source") {
+  const TfCluster cluster(LinearJob(20));
+  const std::string twice =
+      R"({"cluster": {"ps": ["a:1"], "worker": ["a:1"]}, "task": {"type": "ps", "index": 0}})";
+  CHECK(Contains(ErrorOf({"--config", cluster.config, "--from", "tf_config"}, {"TF_CONFIG=" + twice}),
+                 "TF_CONFIG: cluster.worker[0] = a:1; is the address of ps 0 too"));
+}
+
+TEST_CASE("from: a cluster typed beside it is refused") {
+  const TfCluster cluster(LinearJob(20));
+  CHECK(Contains(ErrorOf({"--config", cluster.config, "--from", "tf_config", "--set", "cluster.ps=[a:1]"}),
+                 "--set cluster.ps=[a:1]: the cluster is given by TF_CONFIG"));
+}
+
+TEST_CASE("tf_config: check shows what an evaluator would evaluate") {
+  const TfCluster cluster("checkpoint: {dir: run/ckpt}\n" + LinearJob(20));
+  Process check({"check", "--config", cluster.config, "--from", "tf_config"}, cluster.As("evaluator", 3));
+  CHECK(RunToEnd(check) == 0);
+  CHECK(Contains(check.standard_output(),
+                 "this process: evaluator 3 of TF_CONFIG, which evaluates each new checkpoint of /"));
+}
+
+TEST_CASE("tf_config: an evaluator without checkpoint.dir is refused") {
+  const TfCluster cluster(LinearJob(20));
+  const auto evaluator = cluster.Start("evaluator", 0);
+  CHECK(RunToEnd(*evaluator) == 2);
+  Process check({"check", "--config", cluster.config, "--from", "tf_config"}, cluster.As("evaluator", 0));
+  CHECK(RunToEnd(check) == 2);
+  CHECK(check.standard_output() == "");
+  CHECK(Contains(evaluator->standard_error(),
+                 "evaluator 0 of TF_CONFIG: evaluates new checkpoints, and checkpoint.dir"));
+}
+
+}  // namespace
+}  // namespace dtrain::testing
