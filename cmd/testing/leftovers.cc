@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -54,6 +55,16 @@ bool NoneCarries(const std::string& mark, milliseconds patience) {
     close(ended.fd);
   }
   return true;
+}
+
+void KillCarriers(const std::string& mark) {
+  while (const std::optional<pid_t> pid = FindCarrier(mark)) {
+    pollfd ended{static_cast<int>(syscall(SYS_pidfd_open, *pid, 0)), POLLIN, 0};
+    if (ended.fd < 0) continue;
+    syscall(SYS_pidfd_send_signal, ended.fd, SIGKILL, nullptr, 0);
+    poll(&ended, 1, 1000);
+    close(ended.fd);
+  }
 }
 
 bool IsListening(const std::string& address) {

@@ -13,6 +13,8 @@ namespace dtrain::testing {
 std::string NewMark();
 // True when no process that carries the mark is alive by the deadline, whoever its parent is.
 bool NoneCarries(const std::string& mark, milliseconds patience);
+// Kills each of them, one by one, until there is none: of programs that start others which outlive them.
+void KillCarriers(const std::string& mark);
 
 // Whether any process listens at "127.0.0.1:40001".
 bool IsListening(const std::string& address);
