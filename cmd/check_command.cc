@@ -128,6 +128,7 @@ void CheckTasks(const Config& config, const LoadedData& loaded) {
 int RunCheckCommand(const CheckArguments& arguments) {
   LoadOptions options;
   options.cluster_optional = true;
+  options.placed = !arguments.from.has_value();
   Scheduled scheduled;
   UseScheduler(arguments.from, arguments.config, &options, &scheduled);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);

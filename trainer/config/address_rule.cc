@@ -20,6 +20,10 @@ std::string AddressProblem(const std::string& text) {
   }
 }
 
+std::string HostOf(const std::string& address) { return net::ParseAddress(address).host; }
+
+bool IsLoopbackHost(const std::string& host) { return net::IsLoopback(host); }
+
 bool CanConnect(const std::string& address) { return !net::IsWildcard(net::ParseAddress(address).host); }
 
 std::string AddressIdentity(const std::string& address) {

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "trainer/config/device_fields.h"
 #include "trainer/config/field_row.h"
+#include "trainer/config/host_map.h"
+#include "trainer/config/launch_fields.h"
 #include "trainer/config/train_fields.h"
 #include "trainer/config/user_text.h"
 
@@ -284,8 +286,9 @@ std::vector<Field> RunningFields() {
       Number(DT_KEY(failure.wait_s), kRun, {0, kMostSeconds, true},
              "How many seconds a run waits for a lost task before it ends with exit code 4.")
           .Unit("seconds"),
-      Number(DT_KEY(failure.restarts), kTask, kFromZero,
-             "How often `dtrain local` starts each of its tasks again that has failed or was lost.")
+      Number(
+          DT_KEY(failure.restarts), kTask, kFromZero,
+          "How often `dtrain local` and `dtrain launch` start each task again that has failed or was lost.")
           .Unit("restarts"),
       Choice(
           DT_KEY(failure.on_sigterm), kTask,
@@ -384,7 +387,7 @@ std::vector<Field> AllFields() {
                            SourceFields(
                                "data.test", [](auto& config) -> auto& { return config.data.test; }),
                            DataFields(), TrainFields(), PlacementFields(), DeviceFields(), RunningFields(),
-                           CheckpointFields(), SummaryFields(), HostFields()}) {
+                           CheckpointFields(), SummaryFields(), HostFields(), LaunchFields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -444,6 +447,7 @@ std::string ValueText(const Field& field, const Value& value) {
   if (const auto* sizes = std::get_if<std::vector<int64_t>>(&value)) {
     return fmt::format("[{}]", fmt::join(*sizes, ", "));
   }
+  if (const auto* hosts = std::get_if<LaunchHosts>(&value)) return HostsText(*hosts);
   const std::string& text = std::get<std::string>(value);
   return field.type == FieldType::kChoice ? text : Quoted(text);
 }

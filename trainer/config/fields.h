@@ -14,9 +14,10 @@
 
 namespace dtrain {
 
-// What a key holds, whatever its C++ type: null (unset), a scalar (a choice by its name) or a list.
+// What a key holds, whatever its C++ type: null (unset), a scalar (a choice by its name), a list, or
+// a map of machines.
 using Value = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<std::string>,
-                           std::vector<int64_t>>;
+                           std::vector<int64_t>, LaunchHosts>;
 
 inline bool IsNull(const Value& value) { return std::holds_alternative<std::monostate>(value); }
 
@@ -29,6 +30,7 @@ enum class FieldType {
   kInputPath,
   kOutputPath,
   kText,
+  kHosts,  // a map of maps (host_map.h)
   // Lists.
   kInts,
   kAddresses,

@@ -24,6 +24,8 @@ Value OtherValue(const Field& field) {
     case FieldType::kAddresses:
     case FieldType::kPins:
       return std::vector<std::string>{"a:1", "b:2"};
+    case FieldType::kHosts:
+      return LaunchHosts{{"a", LaunchHost{}}};
     default:
       return std::string("text");
   }

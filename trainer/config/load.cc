@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "trainer/config/config_text.h"
 #include "trainer/config/given.h"
+#include "trainer/config/host_map.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/rules.h"
 #include "trainer/config/suggest.h"
@@ -76,6 +77,7 @@ class Loader {
   void ReadKey(const Field& field, const YamlNode& node, const Place& place);
   void ReadScalar(const Field& field, const YamlNode& node, const Place& place);
   void ReadList(const Field& field, const YamlNode& node, const Place& place);
+  void ReadHosts(const Field& field, const YamlNode& node, const Place& place);
   void RefuseKey(const Field& field, const YamlNode& node, const Place& place, const std::string& rule);
   void RefuseSection(const std::string& section, const YamlNode& node, const Place& place);
   void RefuseUnknown(const std::string& section, const std::string& name, const Place& place);
@@ -179,6 +181,7 @@ void Loader::ReadKey(const Field& field, const YamlNode& node, const Place& plac
     case YamlNode::Kind::kList:
       return ReadList(field, node, place);
     case YamlNode::Kind::kMap:
+      if (field.type == FieldType::kHosts) return ReadHosts(field, node, place);
       return RefuseKey(field, node, place, RuleText(field) + ", not a map." + RemedyText(field));
   }
 }
@@ -221,6 +224,17 @@ void Loader::ReadList(const Field& field, const YamlNode& node, const Place& pla
     return RefuseKey(field, node, place, fmt::format("must not be empty.{}", RemedyText(field)));
   }
   given_[field.key] = {bad ? Value() : ListValue(items), ShownValue(node), place, bad};
+}
+
+// A flag changes the machines and keys that it names.
+void Loader::ReadHosts(const Field& field, const YamlNode& node, const Place& place) {
+  const auto before = given_.find(field.key);
+  const bool add = before != given_.end() && !before->second.bad;
+  LaunchHosts hosts = add ? std::get<LaunchHosts>(before->second.value) : LaunchHosts();
+  const std::vector<HostProblem> wrong = ReadHostMap(field.key, node, &hosts);
+  for (const HostProblem& problem : wrong) problems_.Add(At(place, problem.line), problem.text);
+  given_[field.key] = {std::move(hosts), "{...}", place, !wrong.empty()};
+  if (!wrong.empty()) given_[field.key].value = Value();
 }
 
 void Loader::RefuseKey(const Field& field, const YamlNode& node, const Place& place,
@@ -276,7 +290,7 @@ void Loader::ReplaceCluster(const LoadOptions& options) {
 
 Config Loader::Finish(const LoadOptions& options) {
   if (options.new_cluster) ReplaceCluster(options);
-  const Config config = Resolve(path_, options.cluster_optional, &given_, &problems_);
+  const Config config = Resolve(path_, options, &given_, &problems_);
   if (options.log_json != nullptr) *options.log_json = config.log.json;
   problems_.ThrowIfAny();
   return config;

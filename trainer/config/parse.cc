@@ -152,6 +152,8 @@ Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
     case FieldType::kInputPath:
     case FieldType::kOutputPath:
       return ParsePath(text, quoted);
+    case FieldType::kHosts:
+      return Refused(fmt::format("{}.{}", RuleText(field), RemedyText(field)));
     case FieldType::kText:
       return {text, text.empty() ? fmt::format("{}.{}", RuleText(field), RemedyText(field)) : ""};
   }
@@ -177,6 +179,8 @@ std::string RuleText(const Field& field) {
       return fmt::format("must be a list of whole numbers, {}{}", LimitsText(field), unit);
     case FieldType::kPins:
       return "must be a list of \"VARIABLE=PS\"";
+    case FieldType::kHosts:
+      return "must be a map of machines";
     case FieldType::kText:
       return fmt::format("must be text{}", unit);
     default:

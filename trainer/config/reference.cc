@@ -55,6 +55,8 @@ const char* TypeName(FieldType type) {
       return "output path";
     case FieldType::kText:
       return "text";
+    case FieldType::kHosts:
+      return "map of machines";
   }
   return "";
 }

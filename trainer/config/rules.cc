@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -29,7 +30,7 @@ class Rules {
   Rules(const std::string& path, GivenKeys* given, Problems* problems)
       : path_(path), given_(*given), problems_(*problems) {}
 
-  Config Run(bool cluster_optional);
+  Config Run(const LoadOptions& options);
 
  private:
   void JoinAliases();
@@ -43,6 +44,7 @@ class Rules {
   void CheckMode();
   void CheckDevices();
   void CheckAddresses();
+  void CheckHosts();
   void CheckFeed();
   void CheckRows();
   void CheckEvaluation();
@@ -76,7 +78,7 @@ class Rules {
   Config config_;
 };
 
-Config Rules::Run(bool cluster_optional) {
+Config Rules::Run(const LoadOptions& options) {
   JoinAliases();
   config_ = Build(given_);
   DropOverridden();
@@ -84,7 +86,7 @@ Config Rules::Run(bool cluster_optional) {
   SetDefaults();
   for (const Field& field : Fields()) {
     CheckEffect(field);
-    if (!cluster_optional || field.key.compare(0, 8, "cluster.") != 0) CheckRequired(field);
+    if (!options.cluster_optional || field.key.compare(0, 8, "cluster.") != 0) CheckRequired(field);
   }
   CheckEnd();
   CheckWorkers();
@@ -99,6 +101,7 @@ Config Rules::Run(bool cluster_optional) {
   CheckTargets("data.train", config_.data.train);
   CheckTargets("data.test", config_.data.test);
   CheckCsv();
+  if (options.placed) CheckHosts();
   return config_;
 }
 
@@ -240,6 +243,23 @@ void Rules::CheckAddresses() {
   }
 }
 
+void Rules::CheckHosts() {
+  std::vector<std::string> machines;
+  for (const auto* addresses : {&config_.cluster.ps, &config_.cluster.worker}) {
+    for (const std::string& address : *addresses) machines.push_back(HostOf(address));
+  }
+  if (machines.empty()) return;  // `dtrain local` makes a cluster of its own
+  for (const auto& [name, host] : config_.launch.hosts) {
+    if (std::find(machines.begin(), machines.end(), name) != machines.end()) continue;
+    const std::string close = ClosestName(name, machines);
+    problems_.Add(
+        PlaceOf("launch.hosts"),
+        fmt::format("launch.hosts.{}; no address of the cluster is on that machine. {}", name,
+                    close.empty() ? "Leave it out, or write its name as cluster.ps or cluster.worker has it."
+                                  : fmt::format("Did you mean {}?", close)));
+  }
+}
+
 void Rules::CheckFeed() {
   if (config_.data.split != Split::kFeed) return;
   if (config_.eval.by == EvalBy::kAll) {
@@ -361,8 +381,8 @@ void Rules::CheckLabelColumn(const std::string& section, const DataSourceConfig&
 
 }  // namespace
 
-Config Resolve(const std::string& path, bool cluster_optional, GivenKeys* given, Problems* problems) {
-  return Rules(path, given, problems).Run(cluster_optional);
+Config Resolve(const std::string& path, const LoadOptions& options, GivenKeys* given, Problems* problems) {
+  return Rules(path, given, problems).Run(options);
 }
 
 }  // namespace dtrain

@@ -6,11 +6,12 @@
 
 #include "trainer/config/config.h"
 #include "trainer/config/given.h"
+#include "trainer/config/load.h"
 
 namespace dtrain {
 
 // `path`: the file, named where something is missing. Keys that a flag has made meaningless leave `given`.
 // The result is meant to be used only when no problem was added.
-Config Resolve(const std::string& path, bool cluster_optional, GivenKeys* given, Problems* problems);
+Config Resolve(const std::string& path, const LoadOptions& options, GivenKeys* given, Problems* problems);
 
 }  // namespace dtrain
