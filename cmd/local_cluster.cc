@@ -11,25 +11,17 @@
 
 #include "base/error.h"
 #include "cmd/load_config.h"
+#include "cmd/task_child.h"
 
 namespace dtrain {
 namespace {
 
-ChildCommand OneCommand(const std::vector<std::string>& common, const char* role, size_t index) {
-  ChildCommand command;
-  command.name = fmt::format("{} {}", role, index);
+ChildCommand OneCommand(const Config& spec, TaskId task, const std::vector<std::string>& common) {
+  ChildCommand command = ChildFor(spec, task);
   command.arguments = common;
-  for (const std::string& more :
-       {std::string("--role"), std::string(role), std::string("--index"), std::to_string(index)}) {
-    command.arguments.push_back(more);
-  }
+  const std::vector<std::string> own = TaskWords(task);
+  command.arguments.insert(command.arguments.end(), own.begin(), own.end());
   return command;
-}
-
-void Inherit(ChildCommand* command, const char* option, int fd) {
-  command->arguments.push_back(option);
-  command->arguments.push_back(std::to_string(fd));
-  command->inherited.push_back(fd);
 }
 
 // What every child is told: the file, the flags, and the addresses of this cluster.
@@ -87,20 +79,18 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
                                         const SharedWithChildren& shared, bool live) {
   const std::vector<std::string> common = CommonArguments(config, spec, shared);
   std::vector<ChildCommand> commands;
-  for (size_t i = 0; i < shared.ps.size(); ++i) {
-    commands.push_back(OneCommand(common, "ps", i));
-    commands.back().can_return = RecoversPs(spec);
-    Inherit(&commands.back(), "--listen-fd", shared.ps[i].fd());
-    if (i == 0) Inherit(&commands.back(), "--result-fd", shared.results->ps_fd());
-  }
-  for (size_t i = 0; i < spec.cluster.worker.size(); ++i) {
-    commands.push_back(OneCommand(common, "worker", i));
-    commands.back().can_return = true;
-    commands.back().expendable = IsExpendable(spec, static_cast<int>(i));
-    Inherit(&commands.back(), "--result-fd", shared.results->worker_fd(i));
-    if (i > 0) continue;
-    if (shared.feed) Inherit(&commands.back(), "--listen-fd", shared.feed->fd());
-    if (live) commands.back().arguments.push_back("--relay-live");
+  for (const TaskId task : TasksOf(spec.cluster)) {
+    commands.push_back(OneCommand(spec, task, common));
+    const auto index = static_cast<size_t>(task.index);
+    const bool first = index == 0;
+    if (task.role == Role::kPs) {
+      Inherit(&commands.back(), "--listen-fd", shared.ps[index].fd());
+      if (first) Inherit(&commands.back(), "--result-fd", shared.results->ps_fd());
+    } else {
+      Inherit(&commands.back(), "--result-fd", shared.results->worker_fd(index));
+      if (first && shared.feed) Inherit(&commands.back(), "--listen-fd", shared.feed->fd());
+      if (first && live) commands.back().arguments.push_back("--relay-live");
+    }
   }
   for (ChildCommand& command : commands) Inherit(&command, "--lost-fd", shared.lost_fd);
   return commands;

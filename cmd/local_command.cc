@@ -12,6 +12,7 @@
 #include "cmd/run_results.h"
 #include "cmd/signal_pipe.h"
 #include "cmd/supervisor.h"
+#include "cmd/task_child.h"
 #include "trainer/config/dump.h"
 #include "trainer/data/source.h"
 #include "trainer/task/memory_need.h"
@@ -19,9 +20,6 @@
 
 namespace dtrain {
 namespace {
-
-// A task whose failure.grace_s has passed has still to write its result.
-constexpr milliseconds kAfterGrace{5000};
 
 // The spec's counts, unless the flags say otherwise.
 int Count(const std::optional<int>& flag, const std::vector<std::string>& spec, int otherwise) {
@@ -88,20 +86,11 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
   }
 }
 
-RestartRules RulesOf(const FailureConfig& failure) {
-  RestartRules rules;
-  rules.most = failure.restarts;
-  rules.peer_lost_exit = static_cast<int>(failure.peer_lost_exit);
-  rules.deaf = milliseconds(static_cast<int64_t>(failure.detect_s * 1000));
-  return rules;
-}
-
 Outcome RunChildren(const LocalArguments& arguments, const Config& config, SignalPipe& signals,
                     const RunResults& results) {
   Console console(LiveLineOf(config.log));
-  Patience patience;
-  patience.after_stop = GraceOf(config.failure) + kAfterGrace;
-  Supervisor supervisor(patience, RulesOf(config.failure), signals, console, config.log.json);
+  Supervisor supervisor(PatienceOf(config.failure), RestartRulesOf(config.failure), signals, console,
+                        config.log.json);
   std::optional<SharedWithChildren> shared(std::in_place);
   shared->ps = std::vector<ListeningSocket>(config.cluster.ps.size());
   if (FeedsOthers(config)) shared->feed.emplace();

@@ -40,6 +40,8 @@ std::string ErrorOf(const std::string& line) {
   constexpr std::string_view kMark = " | error: ";
   const size_t mark = line.find(kMark);
   if (mark != std::string::npos) return line.substr(mark + kMark.size());
+  constexpr std::string_view kCommand = "dtrain: ";  // of a task that has not got as far as its log
+  if (line.rfind(kCommand, 0) == 0) return line.substr(kCommand.size());
   const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto text_of = [&](const char* key) {
     return object.is_object() && object.contains(key) && object[key].is_string()

@@ -140,6 +140,8 @@ TEST_CASE("post-mortem: the last line is who, how and the reason that the task g
                   R"({"level":"info","text":"total"})"
                   "\n",
                   "[1]\n", "{\n"}) == expected);
+  // A task that had not got as far as its log.
+  CHECK(LastLine({"dtrain: the loss is nan. Try less.\n"}) == expected);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int fd
 void ResultFile::NoteBegun() {
   std::lock_guard<std::mutex> hold(mutex_);
   // A failure shows when the result itself is written.
-  if (fd_ >= 0 && !written_) Replace("");
+  if (fd_ >= 0 && !written_) ReplaceResult(fd_, "");
 }
 
 void ResultFile::Write(const RunSummary& summary) {
@@ -47,16 +47,17 @@ void ResultFile::Write(const RunSummary& summary) {
   written_ = true;
   if (!path_.empty()) WriteFileAtomically(path_, ToJson(summary));
   if (fd_ < 0) return;
-  if (const int failed = Replace(ToWireJson(summary))) {
+  if (const int failed = ReplaceResult(fd_, ToWireJson(summary))) {
     throw IoError("the result cannot be handed to the parent: {}", ErrnoText(failed));
   }
 }
 
-int ResultFile::Replace(const std::string& text) {
-  if (lseek(fd_, 0, SEEK_SET) < 0) return errno;
+int ReplaceResult(int fd, const std::string& text) {
+  const bool file = lseek(fd, 0, SEEK_SET) == 0;
+  if (!file) return errno == ESPIPE ? WriteAll(fd, text + "\n") : errno;
   const std::string all = kBegun + text;
-  if (const int failed = WriteAll(fd_, all)) return failed;
-  return ftruncate(fd_, static_cast<off_t>(all.size())) == 0 ? 0 : errno;
+  if (const int failed = WriteAll(fd, all)) return failed;
+  return ftruncate(fd, static_cast<off_t>(all.size())) == 0 ? 0 : errno;
 }
 
 void ResultFile::WriteEnding(const std::string& status) {

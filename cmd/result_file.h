@@ -18,7 +18,7 @@ class ResultFile {
   // Throws UserError when none can be written there: at the start, not after hours.
   // `errors` is where a failed WriteEnding() is told.
   // `fd`, -1 for none: a file of a `dtrain local`, which completes what is written there as wire JSON; it may
-  // hold what an earlier process has written for the same task.
+  // hold what an earlier process has written for the same task. Or a pipe: then each is a line.
   ResultFile(const std::string& path, const ErrorLines& errors, int fd = -1);
 
   // The run has begun: the `dtrain local` behind `fd` sees something there.
@@ -30,15 +30,16 @@ class ResultFile {
   void WriteEnding(const std::string& status);
 
  private:
-  // In place of all that `fd_` holds; the errno of a failure.
-  int Replace(const std::string& text);
-
   std::mutex mutex_;
   bool written_ = false;
   const std::string path_;
   const ErrorLines& errors_;
   const int fd_;
 };
+
+// A begun run, or `text` as its result, in place of all that the file `fd` holds; of a pipe: behind it.
+// Returns the errno of a failure, or 0.
+int ReplaceResult(int fd, const std::string& text);
 
 // Since this process was executed.
 double SecondsSinceStart();

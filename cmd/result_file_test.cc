@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -69,6 +70,28 @@ TEST_CASE("result file: a place that cannot be written is refused at once, and l
 TEST_CASE("result file: without a path nothing is written") {
   ResultFile result("", kErrors);
   result.WriteEnding("done");
+}
+
+TEST_CASE("result file: into a pipe go a line when the run has begun, and one with its result") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  ResultFile result("", kErrors, ends[1]);
+  result.NoteBegun();
+  RunSummary summary;
+  summary.status = "done";
+  result.Write(summary);
+  close(ends[1]);
+  std::string text;
+  char c = 0;
+  while (read(ends[0], &c, 1) == 1) text += c;
+  close(ends[0]);
+  REQUIRE(text.front() == '\n');
+  CHECK(text.back() == '\n');
+  const std::string line = text.substr(1, text.size() - 2);
+  CHECK(line.find('\n') == std::string::npos);
+  RunSummary read_back;
+  REQUIRE(FromWireJson(line, &read_back));
+  CHECK(read_back.status == "done");
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/check.h"
 #include "cmd/signal_pipe.h"
@@ -365,6 +367,24 @@ TEST_CASE("supervisor: a child that has not ended in the time after a signal is 
           .Run({Child(folder, "ps 0", "trap '' INT TERM; kill -TERM $PPID; " + Waits(folder))});
   CHECK_FALSE(outcome.ended_at_once);
   CHECK(EndOf(outcome, "ps 0").signal == SIGKILL);
+}
+
+TEST_CASE("child: the first kill is the signal that the child has asked for, the second one is in earnest") {
+  const Folder folder;
+  const std::string asked = folder.Pipe("asked"), ready = folder.Pipe("ready");
+  ChildCommand command = Child(folder, "worker 1",
+                               fmt::format("trap 'echo > \"{}\"' USR1; echo > '{}'; while :; do {}; done",
+                                           asked, ready, Waits(folder)));
+  command.kill_signal = SIGUSR1;
+  ChildProcess child(command);
+  std::string line;
+  std::getline(std::ifstream(ready), line);
+  child.Signal(SIGKILL);
+  std::getline(std::ifstream(asked), line);
+  CHECK_FALSE(child.HasEnded());
+  child.Signal(SIGKILL);
+  child.Wait();
+  CHECK(WTERMSIG(child.wait_status()) == SIGKILL);
 }
 
 bool g_raise_in_child = false;
