@@ -52,6 +52,34 @@ struct LocalArguments {
   std::string result;
 };
 
+// dtrain launch
+struct LaunchArguments {
+  ConfigArguments config;
+  std::string result;
+  bool dry_run = false;
+};
+
+// dtrain relay: from `dtrain launch` to its children only
+struct RelayArguments {
+  std::string task;     // "worker 1"
+  std::string machine;  // as the config names it
+  // As of a task; RelayArguments::begun_fd is the file of ps 0's result.
+  int result_fd = -1;
+  int lost_fd = -1;
+  int begun_fd = -1;
+  bool json = false;
+  std::string log_dir;  // empty: no log
+  int peer_lost_exit = 4;
+  std::vector<std::string> command;
+};
+
+// dtrain guard: from `dtrain launch` to a task's machine only
+struct GuardArguments {
+  std::string directory;
+  double silence_s = 5;
+  std::vector<std::string> task;  // the arguments of the task
+};
+
 // dtrain check
 struct CheckArguments {
   ConfigArguments config;
@@ -110,7 +138,8 @@ struct DevicesArguments {
 };
 
 using Arguments =
-    std::variant<ShowText, TaskArguments, LocalArguments, CheckArguments, PlanArguments, InspectArguments,
-                 EvalArguments, PredictArguments, ExportArguments, ImportArguments, DevicesArguments>;
+    std::variant<ShowText, TaskArguments, LocalArguments, LaunchArguments, RelayArguments, GuardArguments,
+                 CheckArguments, PlanArguments, InspectArguments, EvalArguments, PredictArguments,
+                 ExportArguments, ImportArguments, DevicesArguments>;
 
 }  // namespace dtrain

@@ -122,6 +122,33 @@ TEST_CASE("command line: a dumped config needs no role") {
   CHECK_FALSE(dump.task.has_value());
 }
 
+TEST_CASE(
+    "command line: what follows -- is handed to a guard and to a relay as it is, and --help hides both") {
+  const auto guard = Parse<GuardArguments>({"guard", "--directory=/a b", "--silence-s=7", "--", "--config=x",
+                                            "[a, b]", "--", "-x", "", "--directory=/c", "local"});
+  CHECK(guard.directory == "/a b");
+  CHECK(guard.silence_s == 7);
+  CHECK(guard.task ==
+        std::vector<std::string>{"--config=x", "[a, b]", "--", "-x", "", "--directory=/c", "local"});
+  const auto relay =
+      Parse<RelayArguments>({"relay", "--task=worker 1", "--machine", "n", "--json", "--", "ssh", "--", "n"});
+  CHECK(relay.task == "worker 1");
+  CHECK(relay.json);
+  CHECK(relay.command == std::vector<std::string>{"ssh", "--", "n"});
+  const std::string help = Parse<ShowText>({"--help"}).text;
+  CHECK(help.find("launch") != std::string::npos);
+  CHECK(help.find("guard") == std::string::npos);
+  CHECK(ErrorOf({"gard"}).find("guard") == std::string::npos);
+}
+
+TEST_CASE("command line: launch has a config, and may only show what it would do") {
+  const auto launch = Parse<LaunchArguments>({"launch", "--config", "a", "--dry-run", "--result=r"});
+  CHECK(launch.config.path == "a");
+  CHECK(launch.dry_run);
+  CHECK(launch.result == "r");
+  CHECK_FALSE(Parse<LaunchArguments>({"launch", "--config", "a"}).dry_run);
+}
+
 TEST_CASE("command line: nothing at all, and help of each command, is text") {
   CHECK(Parse<ShowText>({}).text == Parse<ShowText>({"--help"}).text);
   CHECK(Parse<ShowText>({"local", "--help"}).text.find("dtrain local") != std::string::npos);

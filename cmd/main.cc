@@ -14,6 +14,9 @@
 #include "cmd/export_command.h"
 #include "cmd/import_command.h"
 #include "cmd/inspect_command.h"
+#include "cmd/launch/guard_command.h"
+#include "cmd/launch/launch_command.h"
+#include "cmd/launch/relay_command.h"
 #include "cmd/local_command.h"
 #include "cmd/plan_command.h"
 #include "cmd/predict_command.h"
@@ -33,6 +36,11 @@ int Dispatch(const TaskArguments& arguments, ErrorLines& errors) {
 int Dispatch(const LocalArguments& arguments, ErrorLines& errors) {
   return RunLocalCommand(arguments, gpu::cuda::MakeRuntime, errors);
 }
+int Dispatch(const LaunchArguments& arguments, ErrorLines& errors) {
+  return RunLaunchCommand(arguments, errors);
+}
+int Dispatch(const RelayArguments& arguments, ErrorLines&) { return RunRelayCommand(arguments); }
+int Dispatch(const GuardArguments& arguments, ErrorLines&) { return RunGuardCommand(arguments); }
 int Dispatch(const CheckArguments& arguments, ErrorLines&) { return RunCheckCommand(arguments); }
 int Dispatch(const PlanArguments& arguments, ErrorLines&) { return RunPlanCommand(arguments); }
 int Dispatch(const InspectArguments& arguments, ErrorLines&) { return RunInspectCommand(arguments); }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 #include "cmd/arguments.h"
 
@@ -19,6 +21,8 @@ class CommandGrammar {
   // After the library has filled what the options belong to. Throws UserError with the remedy.
   virtual Arguments Understand() const = 0;
   CLI::App* app() const { return app_; }
+  // Where the words after "--" go, as they are, before the library sees any; null: it sees them all.
+  virtual std::vector<std::string>* rest() { return nullptr; }
 
  private:
   CLI::App* const app_;

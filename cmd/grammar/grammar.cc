@@ -1,5 +1,7 @@
 #include "cmd/grammar/grammar.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -21,8 +23,9 @@ Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
   root_.require_subcommand(0, 1);
   root_.add_flag("--version", version_, "Print version, commit and libraries, and end");
   for (auto* const new_command :
-       {NewLocalGrammar, NewCheckGrammar, NewPlanGrammar, NewInspectGrammar, NewEvalGrammar,
-        NewPredictGrammar, NewExportGrammar, NewImportGrammar, NewDevicesGrammar}) {
+       {NewLocalGrammar, NewLaunchGrammar, NewRelayGrammar, NewGuardGrammar, NewCheckGrammar, NewPlanGrammar,
+        NewInspectGrammar, NewEvalGrammar, NewPredictGrammar, NewExportGrammar, NewImportGrammar,
+        NewDevicesGrammar}) {
     commands_.push_back(new_command(&root_));
     commands_.back()->app()->allow_extras();
   }
@@ -31,13 +34,23 @@ Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
 Arguments Grammar::Parse(int argc, const char* const* argv) {
   if (argc <= 1) return ShowText{root_.help()};
   try {
-    root_.parse(argc, argv);
+    root_.parse(TakeRest(argc, argv), argv);
   } catch (const CLI::CallForHelp&) {
     return ShowText{Parsed() != nullptr ? Parsed()->app()->help("dtrain") : root_.help()};
   } catch (const CLI::ParseError& error) {
     throw UserError("{}. See dtrain --help.", error.what());
   }
   return Understand();
+}
+
+int Grammar::TakeRest(int argc, const char* const* argv) {
+  for (const auto& command : commands_) {
+    if (command->rest() == nullptr || command->app()->get_name() != argv[1]) continue;
+    const auto* const mark = std::find(argv, argv + argc, std::string_view("--"));
+    if (mark != argv + argc) command->rest()->assign(mark + 1, argv + argc);
+    return static_cast<int>(mark - argv);
+  }
+  return argc;
 }
 
 const CommandGrammar* Grammar::Parsed() const {
@@ -66,7 +79,9 @@ void Grammar::RefuseExtras() const {
       if (!option->get_group().empty()) known.push_back(option->get_name());
     }
   } else {
-    for (const auto& each : commands_) known.push_back(each->app()->get_name());
+    for (const auto& each : commands_) {
+      if (!each->app()->get_group().empty()) known.push_back(each->app()->get_name());
+    }
   }
   const std::string close = ClosestName(name, known);
   const std::string hint = close.empty() ? "" : " Did you mean " + close + "?";

@@ -24,6 +24,8 @@ class Grammar {
 
  private:
   const CommandGrammar* Parsed() const;  // null: the form without a command
+  // How many words the library is to see.
+  int TakeRest(int argc, const char* const* argv);
   Arguments Understand() const;
   void RefuseExtras() const;
   void RefuseMisplaced() const;

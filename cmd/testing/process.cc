@@ -61,7 +61,7 @@ Process::Process(const std::vector<std::string>& arguments, int terminal_columns
                  const Program& program)
     : begun_(Clock::now()), mark_(NewMark()) {
   std::vector<std::string> words = arguments;
-  words.insert(words.begin(), "dtrain");
+  words.insert(words.begin(), program.path == Program().path ? "dtrain" : program.path);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

@@ -1,0 +1,159 @@
+#include "cmd/launch/guard_command.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cmd/child_process.h"
+#include "cmd/launch/pending_writer.h"
+#include "cmd/launch/protocol.h"
+#include "cmd/lost_pipe.h"
+#include "cmd/poll_timeout.h"
+#include "cmd/signal_pipe.h"
+
+namespace dtrain {
+namespace {
+
+// How long a task that nobody waits for has to save.
+constexpr milliseconds kLastWords{3000};
+// Until what is left of the report is taken.
+constexpr milliseconds kReport{2000};
+
+// Two ends of a pipe; the second is for the child.
+struct Pipe {
+  int ends[2];
+  Pipe() {
+    if (pipe2(ends, O_CLOEXEC) != 0) throw IoError("the guard: no pipe: {}.", ErrnoText(errno));
+  }
+};
+
+class Guard {
+ public:
+  explicit Guard(const GuardArguments& arguments)
+      : silence_(static_cast<int64_t>(arguments.silence_s * 1000)),
+        signals_({SIGINT, SIGTERM, SIGHUP, SIGCHLD}),
+        task_(TaskCommand(arguments)) {
+    close(results_pipe_.ends[1]);
+    Report(kStartedWord, "");
+  }
+
+  void Run() {
+    while (!task_.HasEnded()) {
+      Wait();
+      orders_.Read([this](const std::string& line) { Take(line); });
+      while (const int signal = signals_.Take()) {
+        if (signal != SIGCHLD) task_.Signal(signal == SIGHUP ? SIGTERM : signal);
+      }
+      PassOn();
+      report_.Flush();
+      if (!abandoned_ && (orders_.fd() < 0 || Clock::now() >= NextDeadline())) Abandon();
+      if (abandoned_ && Clock::now() >= NextDeadline()) Kill();
+    }
+    End();
+  }
+
+ private:
+  ChildCommand TaskCommand(const GuardArguments& arguments) {
+    ChildCommand command;
+    command.name = "the task";
+    command.arguments = arguments.task;
+    command.error_passes = true;
+    command.output = STDERR_FILENO;  // the report is alone on the other
+    for (const auto& [option, fd] : {std::pair<const char*, int>("--result-fd", results_pipe_.ends[1]),
+                                     std::pair<const char*, int>("--lost-fd", lost_.write_fd())}) {
+      command.arguments.insert(command.arguments.end(), {option, std::to_string(fd)});
+      command.inherited.push_back(fd);
+    }
+    return command;
+  }
+
+  void Wait() {
+    std::vector<pollfd> waiting = {{signals_.fd(), POLLIN, 0}, {lost_.read_fd(), POLLIN, 0}};
+    if (orders_.fd() >= 0) waiting.push_back({orders_.fd(), POLLIN, 0});
+    if (results_.fd() >= 0) waiting.push_back({results_.fd(), POLLIN, 0});
+    if (report_.pending()) waiting.push_back({report_.fd(), POLLOUT, 0});
+    poll(waiting.data(), waiting.size(), PollTimeout(NextDeadline()));
+  }
+
+  TimePoint NextDeadline() const {
+    if (killed_) return TimePoint::max();
+    if (abandoned_) return heard_ + silence_ + kLastWords;
+    return listened_to_ ? heard_ + silence_ : TimePoint::max();
+  }
+
+  // A line of the relay; whatever it says, somebody is there.
+  void Take(const std::string& line) {
+    heard_ = Clock::now();
+    listened_to_ = true;
+    const std::string order = line.substr(0, line.find('\n'));
+    if (order == kInterruptLine) task_.Signal(SIGINT);
+    if (order == kTerminateLine) task_.Signal(SIGTERM);
+    if (order == kKillLine) Kill();
+  }
+
+  // What the task says of the run.
+  void PassOn() {
+    results_.Read([this](const std::string& line) {
+      if (line == "\n") return Report(kBegunWord, "");
+      Report(kResultWord, line.substr(0, line.find('\n')));
+    });
+    for (const std::string& name : lost_.Take()) Report(kLostWord, name);
+  }
+
+  void Report(const char* word, const std::string& text) {
+    report_.Add(fmt::format("{}{}{}\n", word, text.empty() ? "" : " ", text));
+  }
+
+  // Nobody is there any more: the task may save, for as long as that was told to take at most.
+  void Abandon() {
+    abandoned_ = true;
+    task_.Signal(SIGTERM);
+  }
+
+  void Kill() {
+    killed_ = true;
+    task_.KillGroup();
+  }
+
+  void End() {
+    PassOn();
+    const int status = task_.wait_status();
+    const bool killed = WIFSIGNALED(status);
+    Report(killed ? kSignalWord : kExitWord, std::to_string(killed ? WTERMSIG(status) : WEXITSTATUS(status)));
+    report_.Finish(Clock::now() + kReport);
+  }
+
+  const milliseconds silence_;
+  SignalPipe signals_;
+  LostPipe lost_;
+  Pipe results_pipe_;
+  LineReader results_{results_pipe_.ends[0]};
+  LineReader orders_{STDIN_FILENO};
+  PendingWriter report_{STDOUT_FILENO};
+  ChildProcess task_;
+  TimePoint heard_ = Clock::now();
+  bool listened_to_ = false;  // by a relay; a person need not say that he is alive
+  bool abandoned_ = false;
+  bool killed_ = false;
+};
+
+}  // namespace
+
+int RunGuardCommand(const GuardArguments& arguments) {
+  if (arguments.task.empty()) throw UserError("dtrain guard is for dtrain launch only. See docs/launch.md.");
+  if (chdir(arguments.directory.c_str()) != 0) {
+    throw UserError("{}: cannot work there: {}. Make the directory, or set launch.hosts.NAME.directory.",
+                    arguments.directory, ErrnoText(errno));
+  }
+  Guard(arguments).Run();
+  return 0;
+}
+
+}  // namespace dtrain

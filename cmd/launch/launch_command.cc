@@ -1,0 +1,107 @@
+#include "cmd/launch/launch_command.h"
+
+#include <fmt/core.h>
+#include <signal.h>
+
+#include <optional>
+
+#include "cmd/end_while_loading.h"
+#include "cmd/launch/copy.h"
+#include "cmd/launch/plan.h"
+#include "cmd/launch/shell_quote.h"
+#include "cmd/load_config.h"
+#include "cmd/local_verdict.h"
+#include "cmd/result_file.h"
+#include "cmd/run_results.h"
+#include "cmd/signal_pipe.h"
+#include "cmd/supervisor.h"
+#include "cmd/task_child.h"
+#include "trainer/config/dump.h"
+
+namespace dtrain {
+namespace {
+
+// All have to end soon after a link was cut, which took its time to be noticed.
+constexpr milliseconds kAfterFailure{1500};
+// Until a task whose connection broke has surely ended there, and its address is free again.
+constexpr milliseconds kEndsThere{3500};
+
+Config LoadLaunched(const LaunchArguments& arguments, bool* log_json) {
+  LoadOptions options;
+  options.placed = true;
+  options.log_json = log_json;
+  return LoadConfig(arguments.config.path, arguments.config.sets, options);
+}
+
+// The relay of one task.
+ChildCommand RelayFor(const PlannedTask& planned, const Config& config, const RunResults& results,
+                      int lost_fd) {
+  ChildCommand command = ChildFor(config, planned.task);
+  command.kill_signal = SIGUSR1;
+  command.arguments = {"relay", "--task=" + command.name, "--machine=" + planned.machine.name,
+                       fmt::format("--peer-lost-exit={}", config.failure.peer_lost_exit)};
+  if (config.log.json) command.arguments.push_back("--json");
+  if (!config.log.dir.empty()) command.arguments.push_back("--log-dir=" + config.log.dir);
+  Inherit(&command, "--lost-fd", lost_fd);
+  Inherit(&command, "--begun-fd", results.ps_fd());
+  const auto index = static_cast<size_t>(planned.task.index);
+  if (planned.task.role == Role::kWorker) Inherit(&command, "--result-fd", results.worker_fd(index));
+  if (planned.task.role == Role::kPs && index == 0) Inherit(&command, "--result-fd", results.ps_fd());
+  command.arguments.push_back("--");
+  command.arguments.insert(command.arguments.end(), planned.command.begin(), planned.command.end());
+  return command;
+}
+
+Outcome RunRelays(const std::vector<PlannedTask>& tasks, const Config& config, SignalPipe& signals,
+                  const RunResults& results, Console& console) {
+  Patience patience = PatienceOf(config.failure);
+  patience.after_failure = kAfterFailure;
+  patience.victim = kEndsThere;
+  Supervisor supervisor(patience, RestartRulesOf(config.failure), signals, console, config.log.json);
+  std::vector<ChildCommand> commands;
+  for (const PlannedTask& planned : tasks) {
+    commands.push_back(RelayFor(planned, config, results, supervisor.lost_fd()));
+  }
+  supervisor.Start(commands, [&results] { return results.Stage(); });
+  return supervisor.Run();
+}
+
+int PrintPlan(const LaunchArguments& arguments) {
+  const Config config = LoadLaunched(arguments, nullptr);
+  for (const PlannedTask& planned : PlanLaunch(arguments.config, config, /*live=*/false)) {
+    fmt::print("{}\n", ShellLine(planned.command));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
+  if (arguments.config.dump) {
+    fmt::print("{}", DumpConfig(LoadLaunched(arguments, nullptr)));
+    return 0;
+  }
+  if (arguments.dry_run) return PrintPlan(arguments);
+  SignalPipe signals({SIGINT, SIGTERM, SIGCHLD});
+  ResultFile result(arguments.result, errors);
+  try {
+    std::optional<EndWhileLoading> loading(std::in_place, signals, result, errors);
+    const Config config = LoadLaunched(arguments, &errors.json);
+    Console console(LiveLineOf(config.log));
+    const std::vector<PlannedTask> tasks = PlanLaunch(arguments.config, config, console.live());
+    if (config.launch.copy) CopyToMachines(tasks, arguments.config.path, config.launch);
+    loading.reset();
+    const RunResults results(config.cluster.worker.size());
+    const Outcome outcome = RunRelays(tasks, config, signals, results, console);
+    console.End();
+    return Conclude(config, outcome, results, errors, result);
+  } catch (const Failure& failure) {
+    result.WriteEnding(StatusOf(failure.code()));
+    throw;
+  } catch (...) {
+    result.WriteEnding(StatusOf(ExitCode::kInternal));
+    throw;
+  }
+}
+
+}  // namespace dtrain

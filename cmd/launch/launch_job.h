@@ -1,0 +1,64 @@
+// LaunchJob: a job of `dtrain launch` for tests, in a directory of its own.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cmd/testing/job.h"
+#include "cmd/testing/leftovers.h"
+#include "cmd/testing/process.h"
+
+namespace dtrain::testing {
+
+// What "no process is left" may take; a sanitizer makes everything slower.
+#ifdef __SANITIZE_THREAD__
+constexpr milliseconds kGone{60000};
+#else
+constexpr milliseconds kGone{10000};
+#endif
+
+struct LaunchJob {
+  // `job`: the YAML without cluster and launch. `hosts`: the machines, by number; ps 0 and worker 1 are on
+  // the first, worker 0 on the second. `host_keys`: of each, beside directory and mark.
+  LaunchJob(const std::string& job, const std::string& client_config, const std::vector<std::string>& hosts,
+            const std::string& host_keys) {
+    const std::string ps_port = port.address().substr(port.address().rfind(':') + 1);
+    std::string text = fmt::format("cluster: {{ps: ['{0}:{2}'], worker: ['{1}:1', '{0}:2']}}\n", hosts[0],
+                                   hosts[1], ps_port);
+    text += fmt::format("launch:\n  ssh_config: {}\n  hosts:\n", client_config);
+    for (const std::string& host : std::set<std::string>(hosts.begin(), hosts.end())) {
+      text += fmt::format("    {}: {{directory: {}, environment: {{{}}}{}}}\n", host, directory, MarkEntry(),
+                          host_keys);
+    }
+    WriteFile(config, text + "security: {insecure: true}\n" + job);
+  }
+  ~LaunchJob() {
+    CHECK(NoneCarries(mark, kPatience));
+    CHECK(UnfinishedFiles(directory) == std::vector<std::string>());
+  }
+  LaunchJob(const LaunchJob&) = delete;
+  LaunchJob& operator=(const LaunchJob&) = delete;
+
+  std::unique_ptr<Process> Start(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"launch", "--config", config, "--result", result};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return std::make_unique<Process>(arguments);
+  }
+  // "NAME: VALUE", for the environment of tasks there, which sshd does not hand on.
+  std::string MarkEntry() const {
+    const size_t equals = mark.find('=');
+    return mark.substr(0, equals) + ": '" + mark.substr(equals + 1) + "'";
+  }
+
+  ReservedPort port;
+  const std::string mark = NewMark();
+  const std::string directory = NewDirectory();
+  const std::string config = directory + "/job.yaml";
+  const std::string result = directory + "/result.json";
+};
+
+}  // namespace dtrain::testing

@@ -1,0 +1,85 @@
+// dtrain launch over network namespaces: machines with addresses of their own, and links that are cut.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include "cmd/launch/launch_job.h"
+#include "cmd/testing/ssh_hosts.h"
+
+namespace dtrain::testing {
+namespace {
+
+constexpr int64_t kForEver = 1000000000000;
+const std::vector<std::string> kHosts = {"10.77.0.2", "10.77.0.3"};
+
+std::string EndlessJob(const std::string& more) {
+  return LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n" + more;
+}
+
+LaunchJob Job(const std::string& job, const NetworkHosts& network) {
+  return LaunchJob(job, network.client_config(), kHosts, "");
+}
+
+TEST_CASE("launch over machines: a run over two of them ends with 0 and the weights of local") {
+  NetworkHosts network;
+  if (!network.running()) return;
+  const LaunchJob job = Job(LinearJob(300) + "log: {format: json}\n", network);
+  const std::vector<std::string> sync = {"--set", "train.mode=sync"};
+  const auto run = job.Start(sync);
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  REQUIRE(code == 0);
+  const nlohmann::json local = RunLocal(job.config, sync);
+  REQUIRE(local.is_object());
+  CHECK(ReadResult(job.result).at("model_crc") == local.at("model_crc"));
+  CHECK(ReadResult(job.result).at("deterministic") == true);
+}
+
+TEST_CASE("launch over machines: where a link is cut nothing is left anywhere, and a run beside it goes on") {
+  NetworkHosts network;
+  if (!network.running()) return;
+  // All of the second run is on the machine that stays.
+  const LaunchJob job = Job(EndlessJob("failure: {worker_lost: fail}\n"), network);
+  const LaunchJob beside(EndlessJob(""), network.client_config(), {"10.77.0.2", "10.77.0.2"}, "");
+  const auto other = beside.Start();
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  REQUIRE(other->WaitForLine("worker 0 | epoch"));
+  network.Cut(1);
+  const bool none_left = NoneCarries(job.mark, kGone);
+  network.Mend(1);
+  CHECK(none_left);
+  CHECK(RunToEnd(*run) == 4);
+  CHECK(ReadResult(job.result).at("status") == "peer_lost");
+  CAPTURE(run->standard_error());
+  CHECK(Contains(run->standard_error(), "error: the connection to 10.77.0.3 broke"));
+  CHECK_FALSE(NoneCarries(beside.mark, milliseconds(0)));
+  other->Signal(SIGINT);
+  RunToEnd(*other);
+}
+
+TEST_CASE("launch over machines: when the launcher is killed nothing is left on any of them") {
+  NetworkHosts network;
+  if (!network.running()) return;
+  const LaunchJob job = Job(EndlessJob(""), network);
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  run->Signal(SIGKILL);
+  CHECK(NoneCarries(job.mark, kGone));
+}
+
+TEST_CASE("launch over machines: a machine that is not there is named before anything runs") {
+  NetworkHosts network;
+  if (!network.running()) return;
+  network.Cut(1);
+  const LaunchJob job = Job(EndlessJob(""), network);
+  const auto run = job.Start();
+  CHECK(RunToEnd(*run) == 2);
+  network.Mend(1);
+  CAPTURE(run->standard_error());
+  CHECK(Contains(run->standard_error(),
+                 "worker 0 | error: cannot be started on 10.77.0.3: ssh: connect to host "
+                 "10.77.0.3 port 22: "));
+}
+
+}  // namespace
+}  // namespace dtrain::testing

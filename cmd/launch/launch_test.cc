@@ -1,0 +1,340 @@
+// dtrain launch with the real binary, over real sshds at 127.0.0.1 with keys of their own.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cmd/launch/launch_job.h"
+#include "cmd/testing/ssh_hosts.h"
+
+namespace dtrain::testing {
+namespace {
+
+constexpr int64_t kForEver = 1000000000000;
+const std::vector<std::string> kHosts = {"127.0.0.2", "127.0.0.3"};
+// An address for ssh makes a machine one that is reached over ssh, although it is this one.
+constexpr char kOverSsh[] = ", address: there";
+
+std::string EndlessJob() { return LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n"; }
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+LaunchJob Job(const std::string& job, const SshServer& server, const std::string& more_keys = "") {
+  return LaunchJob(job, server.client_config(), kHosts, kOverSsh + more_keys);
+}
+
+// The process of a task on its machine, which is this one: not its guard, relay or ssh.
+pid_t TaskProcess(const LaunchJob& job, const std::string& role, int index) {
+  const std::string words = fmt::format("--role {} --index {} --result-fd", role, index);
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t pid = atoi(entry.path().filename().c_str());
+    if (pid > 0 && Contains(CommandLine(pid), words) && Contains(CommandLine(pid), job.config)) return pid;
+  }
+  return -1;
+}
+
+std::string LastLine(const std::string& text) { return text.substr(text.rfind('\n', text.size() - 2) + 1); }
+
+TEST_CASE(
+    "launch: tasks on two machines end with 0, and the result, the output and the logs are as of local") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(LinearJob(300), server);
+  const std::string logs = job.directory + "/logs";
+  const auto run = job.Start({"--set", "train.mode=sync", "--set", "log.dir=" + logs});
+  const int code = RunToEnd(*run);
+  const std::string said = run->standard_error();
+  CAPTURE(said);
+  REQUIRE(code == 0);
+  const nlohmann::json result = ReadResult(job.result);
+  const nlohmann::json local = RunLocal(job.config, {"--set", "train.mode=sync"});
+  REQUIRE(local.is_object());
+  for (const char* key :
+       {"status", "global_step", "examples", "local_steps", "model_crc", "deterministic", "weights"}) {
+    CAPTURE(key);
+    CHECK(result.at(key) == local.at(key));
+  }
+  for (const std::string task : {"ps 0", "worker 0", "worker 1"}) {
+    CAPTURE(task);
+    std::string name = task;
+    std::replace(name.begin(), name.end(), ' ', '-');
+    CHECK(Contains(said, task + " | done"));
+    CHECK(Contains(ReadText(logs + "/" + name + ".log"), task + " | done"));
+  }
+  CHECK(std::distance(std::filesystem::directory_iterator(logs), std::filesystem::directory_iterator()) == 3);
+}
+
+TEST_CASE("launch: tasks at addresses of this machine need no ssh") {
+  const LaunchJob job(LinearJob(100), "/nowhere", kHosts, "");
+  const auto run = job.Start();
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  CHECK(code == 0);
+  CHECK(ReadResult(job.result).at("global_step") == 100);
+}
+
+TEST_CASE("launch: Ctrl-C saves the run and ends it with 130") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(EndlessJob(), server);
+  const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/ckpt"});
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  run->Signal(SIGINT);
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  CHECK(code == 130);
+  CHECK(ReadResult(job.result).at("status") == "stopped");
+  CHECK(Contains(run->standard_error(), "dtrain: stopped by SIGINT at global step "));
+  CHECK(NoneCarries(job.mark, kGone));
+}
+
+TEST_CASE("launch: when the launcher is killed nothing is left anywhere, and a run beside it goes on") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(EndlessJob(), server), beside = Job(EndlessJob(), server);
+  const auto other = beside.Start({"--set", "checkpoint.dir=" + beside.directory + "/ckpt"});
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  REQUIRE(other->WaitForLine("worker 0 | epoch"));
+  run->Signal(SIGKILL);
+  CHECK(NoneCarries(job.mark, kGone));
+  CHECK_FALSE(NoneCarries(beside.mark, milliseconds(0)));
+  other->Signal(SIGINT);
+  const int code = RunToEnd(*other);
+  CAPTURE(other->standard_error());
+  CHECK(code == 130);
+}
+
+TEST_CASE(
+    "launch: a task that is killed on its machine ends the run, and the last line names it and its signal") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(EndlessJob() + "failure: {worker_lost: fail}\n", server);
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  const pid_t victim = TaskProcess(job, "worker", 1);
+  REQUIRE(victim > 0);
+  kill(victim, SIGKILL);
+  CHECK(RunToEnd(*run) == 4);
+  CAPTURE(run->standard_error());
+  CHECK(LastLine(run->standard_error()) ==
+        "dtrain: worker 1 was killed by SIGKILL. If nobody did that, memory ran out: see dmesg.\n");
+  CHECK(ReadResult(job.result).at("status") == "peer_lost");
+}
+
+TEST_CASE("launch: with failure.restarts it is started again over a new connection") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(LongJob("steps: 600") + "failure: {worker_lost: wait, restarts: 1}\n", server);
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  kill(TaskProcess(job, "worker", 1), SIGKILL);
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  CHECK(code == 0);
+  CHECK(Contains(run->standard_error(), "worker 1 was killed by SIGKILL; started again (restart 1 of 1)"));
+  CHECK(ReadResult(job.result).at("global_step") == 600);
+}
+
+TEST_CASE("launch: a machine whose key is not the known one is refused, and nothing is started") {
+  const SshServer server;
+  if (!server.running()) return;
+  const std::string client =
+      server.keys().ClientConfig("wrong", "127.0.0.1", server.port(), server.keys().OtherKey());
+  const LaunchJob job(EndlessJob(), client, kHosts, kOverSsh);
+  const auto run = job.Start();
+  CHECK(RunToEnd(*run) == 2);
+  CAPTURE(run->standard_error());
+  const std::string last = LastLine(run->standard_error());
+  CHECK(Contains(last, "cannot be started on 127.0.0."));
+  CHECK(Contains(last, "Host key verification failed. Its key is not known here, or has changed"));
+  CHECK(ReadResult(job.result).at("status") == "failed");
+}
+
+TEST_CASE("launch: where no sshd is, the task, the machine and the remedy are named") {
+  const SshServer server;
+  if (!server.running()) return;
+  const ReservedPort nobody;
+  const std::string port = nobody.address().substr(nobody.address().rfind(':') + 1);
+  const LaunchJob job(EndlessJob(),
+                      server.keys().ClientConfig("nobody", "127.0.0.1", port, server.keys().MachineKey()),
+                      kHosts, kOverSsh);
+  const auto run = job.Start();
+  CHECK(RunToEnd(*run) == 2);
+  const std::string last = LastLine(run->standard_error());
+  CAPTURE(run->standard_error());
+  CHECK(Contains(last, "Connection refused. Does sshd run there?"));
+}
+
+TEST_CASE("launch: where dtrain or the directory is missing there, that is what is said") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob no_program = Job(EndlessJob(), server, ", program: /nowhere/dtrain");
+  const auto first = no_program.Start();
+  CHECK(RunToEnd(*first) == 2);
+  CAPTURE(first->standard_error());
+  CHECK(Contains(LastLine(first->standard_error()), "No such file or directory. Install dtrain there"));
+  const LaunchJob job = Job(EndlessJob(), server);
+  const auto second = job.Start({"--set",
+                                 "launch.hosts={127.0.0.2: {directory: /nowhere}, 127.0.0.3: {directory: "
+                                 "/nowhere}}"});
+  CHECK(RunToEnd(*second) == 2);
+  CAPTURE(second->standard_error());
+  CHECK(
+      Contains(LastLine(second->standard_error()), "/nowhere: cannot work there: No such file or directory"));
+}
+
+TEST_CASE("launch: copies dtrain and the config, and again what is damaged there") {
+  const SshServer server;
+  if (!server.running()) return;
+  const std::string there = NewDirectory() + "/a new 'one'";
+  const LaunchJob job = Job(LinearJob(50), server);
+  const auto run_once = [&] {
+    const auto run =
+        job.Start({"--set", "launch.copy=true", "--set",
+                   fmt::format("launch.hosts={{127.0.0.2: {{directory: \"{0}\"}}, 127.0.0.3: {{directory: "
+                               "\"{0}\"}}}}",
+                               there)});
+    const int code = RunToEnd(*run);
+    CAPTURE(run->standard_error());
+    CHECK(code == 0);
+  };
+  const auto inode = [&] {
+    struct stat found {};
+    stat((there + "/.dtrain/bin/dtrain").c_str(), &found);
+    return found.st_ino;
+  };
+  run_once();
+  CHECK(ReadText(there + "/job.yaml") == ReadText(job.config));
+  const std::string binary = ReadText(there + "/.dtrain/bin/dtrain");
+  CHECK(binary == ReadText("cmd/dtrain"));
+  const auto first = inode();
+  run_once();
+  CHECK(inode() == first);  // it was there
+  std::fstream damaged(there + "/.dtrain/bin/dtrain", std::ios::in | std::ios::out | std::ios::binary);
+  damaged.seekp(5000);
+  damaged.put(static_cast<char>(binary[5000] + 1));
+  damaged.close();
+  run_once();
+  CHECK(ReadText(there + "/.dtrain/bin/dtrain") == binary);
+  CHECK(UnfinishedFiles(there + "/.dtrain/bin") == std::vector<std::string>());
+}
+
+const std::vector<std::string> kAwkward = {
+    "$(touch hacked)", "`touch hacked`", "a'b\"c", "; touch hacked", "-rf *", "a  b", "~", "\\n", "!!",
+    "{a,b} > hacked"};
+
+TEST_CASE("launch: what stands in values reaches the task as it is, whatever a shell would make of it") {
+  const SshServer server;
+  if (!server.running()) return;
+  std::string variables;
+  for (size_t i = 0; i < kAwkward.size(); ++i) {
+    std::string value = kAwkward[i];
+    for (size_t at = 0; (at = value.find('\'', at)) != std::string::npos; at += 2) value.insert(at, "'");
+    variables += fmt::format(", V{}: '{}'", i, value);
+  }
+  // The braces of the environment are open before `host_keys`.
+  const LaunchJob job = Job(EndlessJob(), server);
+  const auto run =
+      job.Start({"--set", fmt::format("launch.hosts={{127.0.0.2: {{environment: {{A: b{}}}}}}}", variables),
+                 "--set", "summary.dir=" + job.directory + "/$(touch hacked) 'x' \";`"});
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  const pid_t task = TaskProcess(job, "worker", 1);
+  std::string environment = ReadText(fmt::format("/proc/{}/environ", task));
+  for (size_t i = 0; i < kAwkward.size(); ++i) {
+    const std::string entry = fmt::format("V{}={}", i, kAwkward[i]) + std::string(1, '\0');
+    CAPTURE(kAwkward[i]);
+    CHECK(Contains(environment, entry));
+  }
+  CHECK(std::filesystem::exists(job.directory + "/$(touch hacked) 'x' \";`"));
+  CHECK_FALSE(std::filesystem::exists(job.directory + "/hacked"));
+  run->Signal(SIGTERM);
+  RunToEnd(*run);
+}
+
+TEST_CASE("launch: a line break in a value is refused") {
+  const LaunchJob job(EndlessJob(), "/nowhere", kHosts, "");
+  const auto run = job.Start({"--set", "summary.dir=\"a\n\n  b\""});
+  CHECK(RunToEnd(*run) == 2);
+  CHECK(Contains(run->standard_error(), "dtrain: --set summary.dir: has a line break"));
+}
+
+TEST_CASE("launch: --dry-run prints a command for each task that a shell can run, and starts nothing") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(LinearJob(50), server);
+  const auto run = job.Start({"--dry-run"});
+  REQUIRE(RunToEnd(*run) == 0);
+  CHECK(run->standard_error().empty());
+  std::istringstream lines(run->standard_output());
+  std::vector<std::string> commands;
+  for (std::string line; std::getline(lines, line);) commands.push_back(line);
+  REQUIRE(commands.size() == 3);
+  CHECK_FALSE(std::filesystem::exists(job.result));
+  for (const std::string& command : commands) {
+    CAPTURE(command);
+    CHECK(command.rfind("ssh -T ", 0) == 0);
+    CHECK(Contains(command, "BatchMode=yes"));
+    CHECK_FALSE(Contains(command, "StrictHostKeyChecking"));
+  }
+  CHECK(Contains(commands[0], "--role ps --index 0"));
+  CHECK(Contains(commands[2], "--role worker --index 1"));
+  // By hand, in a shell: a task runs as long as standard input is open.
+  std::string script = "exec 8<> <(:); ";
+  for (const std::string& command : commands) script += command + " <&8 & ";
+  Process shell({"-c", script + "wait"}, Program{"/bin/bash", {}});
+  CHECK(RunToEnd(shell) == 0);
+  CAPTURE(shell.standard_error());
+  CHECK(Contains(shell.standard_error(), "worker 1 | done"));
+  CHECK(Contains(shell.standard_output(), "@exit 0"));
+}
+
+TEST_CASE("launch: errors of launch.hosts are those of the config") {
+  const LaunchJob job(EndlessJob(), "/nowhere", kHosts, "");
+  const auto run = job.Start({"--set", "launch.hosts={127.0.0.22: {user: ann}}"});
+  CHECK(RunToEnd(*run) == 2);
+  CHECK(Contains(
+      run->standard_error(),
+      "launch.hosts.127.0.0.22; no address of the cluster is on that machine. Did you mean 127.0.0.2?"));
+}
+
+// scripts/launch_ssh.sh on the machines of a job.
+std::unique_ptr<Process> StartScript(const LaunchJob& job, const SshServer& server) {
+  const Program script{"scripts/launch_ssh.sh",
+                       {"DTRAIN=env " + job.mark + " " + std::filesystem::canonical("cmd/dtrain").string(),
+                        "DIRECTORY=" + job.directory, "SSH_OPTIONS=-F " + server.client_config()}};
+  return std::make_unique<Process>(
+      std::vector<std::string>{job.config, kHosts[0], kHosts[1] + " " + kHosts[0], "--set",
+                               "summary.dir=a b$(x)"},
+      script);
+}
+
+TEST_CASE("launch_ssh.sh: runs the same tasks, each line with its machine, and Ctrl-C ends them all") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(LinearJob(100), server), endless = Job(EndlessJob(), server);
+  const auto run = StartScript(job, server), stopped = StartScript(endless, server);
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  CHECK(code == 0);
+  CHECK(Contains(run->standard_error(), "[127.0.0.3] "));
+  CHECK(Contains(run->standard_error(), "worker 1 | done"));
+  CHECK(std::filesystem::exists(job.directory + "/a b$(x)"));
+  REQUIRE(stopped->WaitForLine("worker 1 | epoch"));
+  stopped->Signal(SIGINT);
+  CHECK(NoneCarries(endless.mark, kPatience));
+  CHECK(RunToEnd(*stopped) > 0);
+}
+
+}  // namespace
+}  // namespace dtrain::testing

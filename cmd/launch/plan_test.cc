@@ -1,0 +1,166 @@
+#include "cmd/launch/plan.h"
+
+#include <doctest/doctest.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/host_name.h"
+#include "cmd/launch/shell_quote.h"
+#include "cmd/launch/ssh_trouble.h"
+
+namespace dtrain {
+namespace {
+
+LaunchHost Here() {
+  LaunchHost here;
+  here.directory = "/work";
+  here.program = "/opt/dtrain";
+  return here;
+}
+
+Config Spec(const std::string& host) {
+  Config config;
+  config.cluster.ps = {"127.0.0.1:9001"};
+  config.cluster.worker = {host + ":9002"};
+  return config;
+}
+
+bool Holds(const std::vector<std::string>& words, const std::string& word) {
+  for (const std::string& one : words) {
+    if (one == word) return true;
+  }
+  return false;
+}
+
+// What /bin/sh makes of a line: its words, a line each.
+std::string ShellWords(const std::string& line) {
+  FILE* const shell = popen(("for word in " + line + "; do printf '<%s>\n' \"$word\"; done").c_str(), "r");
+  std::string text;
+  for (int c; (c = fgetc(shell)) != EOF;) text += static_cast<char>(c);
+  pclose(shell);
+  return text;
+}
+
+TEST_CASE("shell quote: a shell gives back each word as it was") {
+  const std::vector<std::string> words = {"plain", "",   "a b", "'",   "\"",    "$(touch x)", "`x`",
+                                          ";",     "-n", "~",   "*",   "a'b'c", "\\",         "{a,b}",
+                                          "#",     "!",  "é",   "a=b", "\t"};
+  std::string expected;
+  for (const std::string& word : words) expected += "<" + word + ">\n";
+  CHECK(ShellWords(ShellLine(words)) == expected);
+  CHECK(ShellWords(ShellLine({ShellLine(words)})) == "<" + ShellLine(words) + ">\n");
+}
+
+TEST_CASE("machine: this one needs no ssh, unless a user or an address of its own is given") {
+  const std::set<std::string> own = OwnNames();
+  CHECK(own.count(HostName()) == 1);
+  CHECK(own.count("127.0.0.1") == 1);
+  CHECK(MachineOf("127.0.0.9", {}, own, Here()).here);
+  CHECK(MachineOf("localhost", {}, own, Here()).here);
+  CHECK(MachineOf("::1", {}, own, Here()).here);
+  CHECK(MachineOf(HostName(), {}, own, Here()).here);
+  CHECK_FALSE(MachineOf("node1", {}, own, Here()).here);
+  CHECK(MachineOf("10.1.2.3", {}, {"10.1.2.3"}, Here()).here);
+  LaunchHost user;
+  user.user = "ann";
+  CHECK_FALSE(MachineOf("127.0.0.1", {{"127.0.0.1", user}}, own, Here()).here);
+}
+
+TEST_CASE("machine: ssh asks nothing, shares nothing, checks keys, and cannot take a value for an option") {
+  LaunchHost host;
+  host.user = "-oProxyCommand=x";
+  host.address = "-x";
+  LaunchConfig launch;
+  launch.ssh_config = "/tmp/a b";
+  const std::vector<std::string> words =
+      WordsThere(MachineOf("node1", {{"node1", host}}, {}, Here()), {"a", "b c"}, launch);
+  CHECK(Holds(words, "BatchMode=yes"));
+  CHECK(Holds(words, "ControlPath=none"));
+  REQUIRE(words.size() > 5);
+  const std::vector<std::string> last(words.end() - 7, words.end());
+  CHECK(last ==
+        std::vector<std::string>{"-F", "/tmp/a b", "-l", "-oProxyCommand=x", "--", "-x", "exec a 'b c'"});
+  for (const std::string& word : words) CHECK(word.find("StrictHostKeyChecking") == std::string::npos);
+}
+
+TEST_CASE("plan: a task's command has its variables, directory, flags and devices, each as one word") {
+  Config config = Spec("node1");
+  LaunchHost host = Here();
+  host.directory = "/data/a b";
+  host.environment = {{"A", "$(x)"}};
+  host.device = {{"ids", "[0, 1]"}};
+  config.launch.hosts = {{"node1", host}};
+  const std::vector<PlannedTask> tasks = PlanLaunch({"job.yaml", {"train.steps=5"}, false}, config, true);
+  REQUIRE(tasks.size() == 2);
+  CHECK(tasks[0].command.front() == OwnProgram());
+  CHECK(tasks[1].command.back() ==
+        "exec env 'A=$(x)' /opt/dtrain guard '--directory=/data/a b' --silence-s=5 -- --config=job.yaml "
+        "--set=train.steps=5 '--set=device.ids=[0, 1]' --set=log.dir=null --role worker --index 0 "
+        "--relay-live");
+}
+
+TEST_CASE("plan: a program with a slash lies below the directory; without, PATH has it") {
+  Config config = Spec("node1");
+  LaunchHost host = Here();
+  const auto words = [&](const std::string& program) {
+    host.program = program;
+    config.launch.hosts = {{"node1", host}};
+    return PlanLaunch({"job.yaml", {}, false}, config, false)[1].command.back();
+  };
+  CHECK(words("bin/dtrain").rfind("exec /work/bin/dtrain guard", 0) == 0);
+  CHECK(words("dtrain").rfind("exec dtrain guard", 0) == 0);
+  CHECK(words("-x").rfind("exec /work/-x guard", 0) == 0);
+}
+
+TEST_CASE("plan: a copy of the config lies in the machine's directory; this machine needs none") {
+  Config config = Spec("node1");
+  config.launch.copy = true;
+  const auto path = [&](const std::string& given) {
+    const std::vector<PlannedTask> tasks = PlanLaunch({given, {}, false}, config, false);
+    CHECK_FALSE(tasks[0].gets_copy);
+    CHECK(tasks[0].config == given);
+    CHECK(tasks[1].gets_copy);
+    CHECK(tasks[1].machine.how.program == kCopiedProgram);
+    return tasks[1].config;
+  };
+  CHECK(path("configs/job.yaml") == "configs/job.yaml");
+  CHECK(path("../job.yaml") == "job.yaml");
+  CHECK(path("/etc/job.yaml") == "job.yaml");
+}
+
+TEST_CASE("plan: a line break is refused with the key's name") {
+  CHECK_THROWS_WITH_AS(
+      PlanLaunch({"job.yaml", {"log.dir=a\nb"}, false}, Spec("node1"), false),
+      "--set log.dir: has a line break, which no command line of another machine can hold. Put it "
+      "into the file, or leave it out.",
+      UserError);
+}
+
+TEST_CASE("ssh trouble: each has its remedy, and dtrain's own words need none") {
+  const auto says = [](const std::string& said, const std::string& part) {
+    const std::string remedy = WithRemedy(said, "node1");
+    CAPTURE(remedy);
+    CHECK(remedy.find(part) != std::string::npos);
+  };
+  says("Host key verification failed.", "connect once by hand (ssh node1)");
+  says("ann@node1: Permission denied (publickey).", "ssh-copy-id node1, or set launch.hosts.node1.user");
+  says("ssh: Could not resolve hostname node1: Name or service not known", "launch.hosts.node1.address");
+  says("ssh: connect to host node1 port 22: Connection refused", "Does sshd run there?");
+  says("ssh: connect to host node1 port 22: Connection timed out", "Is it up");
+  says(
+      "/opt/dtrain: error while loading shared libraries: libzmq.so.5: cannot open shared object file: No "
+      "such "
+      "file or directory",
+      "Install the libraries");
+  says("env: '/opt/dtrain': No such file or directory", "launch.copy: true");
+  says("dtrain: guard: unknown command or argument. See dtrain --help.", "An older dtrain is there");
+  says("something else", "dtrain launch --dry-run");
+  says("", "it ended without a word. See what");
+  const std::string own = "dtrain: /x: cannot work there: No such file or directory (2). Make it.";
+  CHECK(WithRemedy(own, "node1") == own);
+  CHECK(IsPassing("kex_exchange_identification: read: Connection reset by peer"));
+  CHECK_FALSE(IsPassing("Host key verification failed."));
+}
+
+}  // namespace
+}  // namespace dtrain

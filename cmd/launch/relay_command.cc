@@ -1,0 +1,170 @@
+#include "cmd/launch/relay_command.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/write_all.h"
+#include "cmd/launch/connection.h"
+#include "cmd/launch/protocol.h"
+#include "cmd/launch/ssh_trouble.h"
+#include "cmd/lost_pipe.h"
+#include "cmd/poll_timeout.h"
+#include "cmd/result_file.h"
+#include "cmd/signal_pipe.h"
+
+namespace dtrain {
+namespace {
+
+// After the task's end, or after it was asked to die: until the command itself is ended.
+constexpr milliseconds kHurry{2000};
+// Until the parent has taken the last lines.
+constexpr milliseconds kLastLines{5000};
+constexpr int kTries = 5;
+
+// The death that the task has died, so that our parent sees it.
+[[noreturn]] void DieBy(int signal) {
+  prctl(PR_SET_DUMPABLE, 0);  // its memory is of no use to anybody
+  ::signal(signal, SIG_DFL);
+  kill(getpid(), signal);
+  _exit(128 + signal);  // of a signal that does not kill
+}
+
+class Relay {
+ public:
+  explicit Relay(const RelayArguments& arguments)
+      : arguments_(arguments), log_(arguments.task, Options(arguments)) {
+    if (!log_.path().empty()) log_fd_ = open(log_.path().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  }
+  ~Relay() {
+    if (log_fd_ >= 0) close(log_fd_);
+  }
+
+  // The exit code.
+  int Run() {
+    std::unique_ptr<Connection> connection;
+    for (int number = 1; deadly_ == 0; ++number) {
+      connection = std::make_unique<Connection>(arguments_.task, arguments_.command);
+      Follow(*connection);
+      if (connection->started() || !IsPassing(connection->last_words()) || number == kTries) break;
+      Pause(number);
+    }
+    lines_->Finish(Clock::now() + kLastLines);
+    lines_.reset();  // from here on the log writes there
+    return End(*connection);
+  }
+
+ private:
+  static LogOptions Options(const RelayArguments& arguments) {
+    LogOptions options;
+    options.json = arguments.json;
+    options.directory = arguments.log_dir;
+    return options;
+  }
+
+  // Until the command has ended.
+  void Follow(Connection& connection) {
+    while (true) {
+      const bool ended = connection.HasEnded();
+      const bool take_lines = !lines_->pending();
+      connection.Read([&](const std::string& line) { PassOn(line); },
+                      [&](const std::string& word, const std::string& text) { Report(word, text); },
+                      take_lines || ended);
+      if (ended) return;
+      if (connection.end()) deadline_ = std::min(deadline_, Clock::now() + kHurry);
+      TakeSignals(connection);
+      if (Clock::now() >= deadline_) {
+        connection.Kill();
+        deadline_ = TimePoint::max();
+      }
+      const TimePoint next = std::min(deadline_, connection.StayAlive());
+      std::vector<pollfd> waiting = {{signals_.fd(), POLLIN, 0}};
+      if (lines_->pending()) waiting.push_back({lines_->fd(), POLLOUT, 0});
+      connection.AddTo(&waiting, !lines_->pending());
+      poll(waiting.data(), waiting.size(), PollTimeout(next));
+      lines_->Flush();
+    }
+  }
+
+  void TakeSignals(Connection& connection) {
+    while (const int signal = signals_.Take()) {
+      if (signal == SIGCHLD) continue;
+      const bool kills = signal == SIGUSR1;
+      if (connection.started()) {
+        connection.Send(kills ? kKillLine : signal == SIGINT ? kInterruptLine : kTerminateLine);
+      } else {
+        connection.Kill();  // nothing of the task is there yet
+      }
+      if (kills || !connection.started()) deadly_ = kills ? SIGKILL : signal;
+      if (kills) deadline_ = std::min(deadline_, Clock::now() + kHurry);
+    }
+  }
+
+  // A machine that turned us away gets some time, each relay another.
+  void Pause(int number) {
+    const TimePoint until = Clock::now() + milliseconds(200 * number + getpid() % 500);
+    while (deadly_ == 0 && Clock::now() < until) {
+      pollfd signal{signals_.fd(), POLLIN, 0};
+      poll(&signal, 1, PollTimeout(until));
+      while (const int taken = signals_.Take()) {
+        if (taken != SIGCHLD) deadly_ = taken == SIGUSR1 ? SIGKILL : taken;
+      }
+    }
+  }
+
+  void PassOn(const std::string& line) {
+    lines_->Add(line);
+    if (log_fd_ >= 0 && !Console::IsRelayed(line)) WriteAll(log_fd_, line);
+  }
+
+  void Report(const std::string& word, const std::string& text) {
+    if (word == kLostWord && arguments_.lost_fd >= 0) TellLost(arguments_.lost_fd, text);
+    if (arguments_.result_fd < 0) return;
+    if (word == kBegunWord) ReplaceResult(arguments_.result_fd, "");
+    if (word == kResultWord) ReplaceResult(arguments_.result_fd, text);
+  }
+
+  bool RunHasBegun() const {
+    struct stat found {};
+    return fstat(arguments_.begun_fd, &found) == 0 && found.st_size > 0;
+  }
+
+  int End(const Connection& connection) {
+    if (connection.end() && connection.end()->signal != 0) DieBy(connection.end()->signal);
+    if (connection.end()) return connection.end()->exit_code;
+    if (deadly_ != 0) DieBy(deadly_);
+    const std::string& said = connection.last_words();
+    if (connection.started()) {
+      log_.Error("the connection to {} broke: {} The task there ends by itself.", arguments_.machine,
+                 WithStop(said));
+      return arguments_.peer_lost_exit;
+    }
+    log_.Error("cannot be started on {}: {}", arguments_.machine, WithRemedy(said, arguments_.machine));
+    return RunHasBegun() ? arguments_.peer_lost_exit : static_cast<int>(ExitCode::kUser);
+  }
+
+  const RelayArguments& arguments_;
+  SignalPipe signals_{SIGINT, SIGTERM, SIGUSR1, SIGCHLD};
+  Logger log_;
+  int log_fd_ = -1;
+  std::optional<PendingWriter> lines_{std::in_place, STDERR_FILENO};
+  int deadly_ = 0;  // the signal that we die of where nothing is heard of the task any more
+  TimePoint deadline_ = TimePoint::max();
+};
+
+}  // namespace
+
+int RunRelayCommand(const RelayArguments& arguments) {
+  if (arguments.command.empty())
+    throw UserError("dtrain relay is for dtrain launch only. See docs/launch.md.");
+  return Relay(arguments).Run();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,18 @@
+// One command of ours, here or over ssh, from its start to its end. Thread: any; the one that calls waits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace dtrain {
+
+struct Ran {
+  int exit_code = 0;       // 128 + the signal that killed it
+  std::string output;      // all of standard output
+  std::string last_words;  // the last line of standard error, without its end
+};
+
+// Runs `command` with `input` as standard input. Throws IoError where no process can be made.
+Ran RunThere(const std::string& name, const std::vector<std::string>& command, int input);
+
+}  // namespace dtrain

@@ -1,0 +1,72 @@
+#include "cmd/launch/ssh_trouble.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace dtrain {
+namespace {
+
+struct Trouble {
+  const char* words;   // of ssh, of a shell, or of an older dtrain
+  const char* remedy;  // {} is the machine
+};
+
+const std::vector<Trouble>& Troubles() {
+  static const std::vector<Trouble> all = {
+      {"unknown command", "An older dtrain is there. Install this version, or set launch.copy: true."},
+      {"Host key verification failed",
+       "Its key is not known here, or has changed: connect once by hand (ssh {}) and compare the key."},
+      {"Permission denied (", "It takes none of your keys: ssh-copy-id {}, or set launch.hosts.{}.user."},
+      {"Could not resolve hostname", "Set launch.hosts.{}.address to where ssh reaches it."},
+      {"Connection refused", "Does sshd run there? A port other than 22 goes into launch.ssh_config."},
+      {"timed out", "Is it up, and can it be reached from here?"},
+      {"No route to host", "Is it up, and can it be reached from here?"},
+      {"error while loading shared libraries",
+       "Install the libraries that scripts/packages.txt names there, or launch the packaged dtrain with "
+       "launch.copy: true."},
+      {"No such file or directory",
+       "Install dtrain there under the same path, set launch.hosts.{}.program, or launch.copy: true."},
+      {"not found", "Install dtrain there, set launch.hosts.{}.program, or launch.copy: true."},
+      {"Permission denied", "Is launch.hosts.{}.program a program that this user may run?"},
+  };
+  return all;
+}
+
+std::string Replaced(std::string text, const std::string& machine) {
+  for (size_t at = 0; (at = text.find("{}", at)) != std::string::npos; at += machine.size()) {
+    text.replace(at, 2, machine);
+  }
+  return text;
+}
+
+// Empty where the words have it themselves.
+std::string Remedy(const std::string& said, const std::string& machine) {
+  const bool own = said.rfind("dtrain: ", 0) == 0;
+  for (const Trouble& trouble : Troubles()) {
+    const bool fits = said.find(trouble.words) != std::string::npos;
+    if (fits && (!own || &trouble == &Troubles().front())) return Replaced(trouble.remedy, machine);
+  }
+  return own ? "" : "See what dtrain launch --dry-run prints, and try that by hand.";
+}
+
+}  // namespace
+
+std::string WithStop(const std::string& said) {
+  if (said.empty()) return "it ended without a word.";
+  return said.back() == '.' || said.back() == '?' ? said : said + ".";
+}
+
+std::string WithRemedy(const std::string& said, const std::string& machine) {
+  const std::string remedy = Remedy(said, machine);
+  return WithStop(said) + (remedy.empty() ? "" : " " + remedy);
+}
+
+bool IsPassing(const std::string& said) {
+  for (const char* words : {"Connection closed by", "Connection reset by", "kex_exchange_identification"}) {
+    if (said.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,17 @@
+// What a connection that failed means for the user, from what ssh or the other machine's shell said last.
+#pragma once
+
+#include <string>
+
+namespace dtrain {
+
+// Last words as a sentence: "Broken pipe."
+std::string WithStop(const std::string& said);
+// "Host key verification failed. Connect once by hand ...": its last words, and what to do about them.
+// `machine` as the config names it.
+std::string WithRemedy(const std::string& said, const std::string& machine);
+
+// Whether another try is worth it: a machine that is asked by many at once turns some away.
+bool IsPassing(const std::string& said);
+
+}  // namespace dtrain

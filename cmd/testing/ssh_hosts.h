@@ -1,0 +1,80 @@
+// Machines that are reached over ssh, for tests: real sshds with keys, known hosts and a client configuration
+// of their own. Nothing of the user's ~/.ssh is read or written.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cmd/testing/job.h"
+#include "cmd/testing/process.h"
+
+namespace dtrain::testing {
+
+// Keys for the machines and for the user, in a directory of the test.
+class SshKeys {
+ public:
+  SshKeys();
+  const std::string& directory() const { return directory_; }
+  // The public key of the machines: "ssh-ed25519 AAAA...".
+  std::string MachineKey() const;
+  // One that no machine has.
+  std::string OtherKey() const;
+  // A file for sshd that listens there.
+  std::string ServerConfig(const std::string& address, const std::string& port) const;
+  // A file for ssh -F: every name leads to `target` (empty: to itself) and has the key `known`.
+  std::string ClientConfig(const std::string& name, const std::string& target, const std::string& port,
+                           const std::string& known) const;
+
+ private:
+  std::string directory_ = NewDirectory();
+};
+
+// Starts sshd and waits until it listens; null, and the reason on standard output, where it cannot. `before`:
+// what sshd is run by, such as nsenter.
+std::unique_ptr<Process> StartSshd(const std::string& config, const std::vector<std::string>& before = {});
+// Ends it together with the sessions that it has, which a cut link may have left.
+void EndSshd(Process& sshd);
+
+// One sshd at 127.0.0.1, on a port of its own.
+class SshServer {
+ public:
+  SshServer();
+  ~SshServer();
+  bool running() const { return sshd_ != nullptr; }
+  const SshKeys& keys() const { return keys_; }
+  std::string port() const;
+  // For ssh -F: every machine is this one.
+  const std::string& client_config() const { return client_config_; }
+
+ private:
+  SshKeys keys_;
+  ReservedPort port_;
+  std::string client_config_;
+  std::unique_ptr<Process> sshd_;
+};
+
+// Two network namespaces as machines, 10.77.0.2 and 10.77.0.3, each with sshd, behind a bridge with this
+// process at 10.77.0.1. The calling thread moves to a namespace of its own, for good.
+class NetworkHosts {
+ public:
+  NetworkHosts();
+  ~NetworkHosts();
+  bool running() const { return hosts_.size() == 2; }
+  const std::string& client_config() const { return client_config_; }
+  // 0 or 1.
+  void Cut(int host);
+  void Mend(int host);
+
+ private:
+  struct Host {
+    std::unique_ptr<Process> holder, sshd;
+  };
+  bool Add(int number);
+
+  SshKeys keys_;
+  std::string client_config_;
+  std::vector<Host> hosts_;
+};
+
+}  // namespace dtrain::testing
