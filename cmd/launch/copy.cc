@@ -61,7 +61,7 @@ std::string ReceiveScript(const Machine& machine, const CopiedFile& file) {
   const std::string& directory = machine.how.directory;
   const std::string to = "./" + file.to;
   // Machines may share the directory, and so may users.
-  const std::string part = fmt::format("{}.part-{}-{}-{}", to, machine.name, HostName(), getpid());
+  const std::string part = fmt::format("{}.tmp-{}-{}-{}", to, machine.name, HostName(), getpid());
   const std::string sum = file.sum.substr(0, file.sum.find('\n'));
   return fmt::format(
       "umask 022; mkdir -p {0} && cd {0} && mkdir -p {1} && cat > {2} || exit 1\n"

@@ -22,7 +22,7 @@ namespace dtrain {
 namespace {
 
 // How long a task that nobody waits for has to save.
-constexpr milliseconds kLastWords{3000};
+constexpr milliseconds kLastWords{2000};
 // Until what is left of the report is taken.
 constexpr milliseconds kReport{2000};
 

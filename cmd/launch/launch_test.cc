@@ -199,12 +199,12 @@ TEST_CASE("launch: copies dtrain and the config, and again what is damaged there
   if (!server.running()) return;
   const std::string there = NewDirectory() + "/a new 'one'";
   const LaunchJob job = Job(LinearJob(50), server);
-  const auto run_once = [&] {
+  const auto run_once = [&](const std::string& second) {
     const auto run =
         job.Start({"--set", "launch.copy=true", "--set",
                    fmt::format("launch.hosts={{127.0.0.2: {{directory: \"{0}\"}}, 127.0.0.3: {{directory: "
-                               "\"{0}\"}}}}",
-                               there)});
+                               "\"{0}\"{1}}}}}",
+                               there, second)});
     const int code = RunToEnd(*run);
     CAPTURE(run->standard_error());
     CHECK(code == 0);
@@ -214,18 +214,18 @@ TEST_CASE("launch: copies dtrain and the config, and again what is damaged there
     stat((there + "/.dtrain/bin/dtrain").c_str(), &found);
     return found.st_ino;
   };
-  run_once();
+  run_once("");  // two machines with one directory, as on NFS
   CHECK(ReadText(there + "/job.yaml") == ReadText(job.config));
   const std::string binary = ReadText(there + "/.dtrain/bin/dtrain");
   CHECK(binary == ReadText("cmd/dtrain"));
   const auto first = inode();
-  run_once();
+  run_once(", program: .dtrain/bin/dtrain");
   CHECK(inode() == first);  // it was there
   std::fstream damaged(there + "/.dtrain/bin/dtrain", std::ios::in | std::ios::out | std::ios::binary);
   damaged.seekp(5000);
   damaged.put(static_cast<char>(binary[5000] + 1));
   damaged.close();
-  run_once();
+  run_once(", program: .dtrain/bin/dtrain");
   CHECK(ReadText(there + "/.dtrain/bin/dtrain") == binary);
   CHECK(UnfinishedFiles(there + "/.dtrain/bin") == std::vector<std::string>());
 }

@@ -28,7 +28,7 @@ std::vector<Field> LaunchFields() {
           .Unset("the user's own"),
       Number(DT_KEY(launch.silence_s), kTask, {2, 3600},
              "The connection to a machine is lost after so many seconds of silence; its tasks then end by "
-             "themselves within 3 s more.")
+             "themselves within 2 s more.")
           .Unit("seconds"),
   };
 }
