@@ -26,14 +26,20 @@ Config Load(const TaskArguments& arguments, const LoadOptions& options, const Sc
   }
 }
 
+// The same config with the cluster spelled out.
+ConfigArguments WithCluster(ConfigArguments config, const ClusterConfig& cluster) {
+  config.sets.push_back(SetAddresses("cluster.ps", cluster.ps));
+  config.sets.push_back(SetAddresses("cluster.worker", cluster.worker));
+  return config;
+}
+
 // The same task with role, index and cluster spelled out.
 TaskArguments Plain(const TaskArguments& arguments, const Scheduled& scheduled) {
   const Assignment& assignment = *scheduled.assignment;
   TaskArguments plain = arguments;
   plain.from.reset();
   plain.task = assignment.task;
-  plain.config.sets.push_back(SetAddresses("cluster.ps", assignment.cluster.ps));
-  plain.config.sets.push_back(SetAddresses("cluster.worker", assignment.cluster.worker));
+  plain.config = WithCluster(arguments.config, assignment.cluster);
   plain.notes.push_back(assignment.name);
   if (!scheduled.replaced.empty()) plain.notes.push_back(scheduled.replaced);
   if (!WritesResult(scheduled)) plain.result.clear();
@@ -52,7 +58,7 @@ int RunScheduledTask(const TaskArguments& arguments, NewRuntime new_runtime, Err
   if (scheduled.assignment->task) return RunTaskCommand(Plain(arguments, scheduled), new_runtime, errors);
   EvalArguments evaluator;
   evaluator.path = EvaluatedDirectory(config, scheduled);
-  evaluator.config = arguments.config;
+  evaluator.config = WithCluster(arguments.config, scheduled.assignment->cluster);
   evaluator.result = arguments.result;
   evaluator.follow = true;
   return RunEvalCommand(evaluator, new_runtime, errors);

@@ -99,6 +99,30 @@ TEST_CASE("from: a cluster typed beside it is refused") {
                  "--set cluster.ps=[a:1]: the cluster is given by TF_CONFIG"));
 }
 
+TEST_CASE(
+    "tf_config: an evaluator evaluates each checkpoint until the run has ended, with the same command line") {
+  const TfCluster cluster(
+      DigitsJob("kind: softmax, inputs: 784", 600, 200, "mode: sync, batch_size: 50, epochs: 2"));
+  const std::string checkpoints = "checkpoint.dir=" + cluster.directory + "/ckpt";
+  const std::string result = cluster.directory + "/result.json",
+                    evaluated = cluster.directory + "/evaluated.json";
+  const auto evaluator = cluster.Start(
+      "evaluator", 0, {"--set", checkpoints, "--set", "checkpoint.every_steps=4", "--result", evaluated});
+  std::vector<std::unique_ptr<Process>> tasks;
+  for (const char* type : {"ps", "worker", "chief"}) {
+    tasks.push_back(cluster.Start(
+        type, 0, {"--set", checkpoints, "--set", "checkpoint.every_steps=4", "--result", result}));
+  }
+  for (const auto& task : tasks) CHECK(RunToEnd(*task) == 0);
+  CHECK(RunToEnd(*evaluator) == 0);
+  const nlohmann::json run = ReadResult(result), last = ReadResult(evaluated);
+  REQUIRE(run.is_object());
+  REQUIRE(last.is_object());
+  CHECK(last.at("model_crc") == run.at("model_crc"));
+  CHECK(last.at("test_loss") == run.at("test_loss"));
+  CHECK(Contains(evaluator->standard_output(), "global step 0: test loss"));
+}
+
 TEST_CASE("tf_config: check shows what an evaluator would evaluate") {
   const TfCluster cluster("checkpoint: {dir: run/ckpt}\n" + LinearJob(20));
   Process check({"check", "--config", cluster.config, "--from", "tf_config"}, cluster.As("evaluator", 3));
