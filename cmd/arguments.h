@@ -137,9 +137,8 @@ struct DevicesArguments {
   bool json = false;
 };
 
-using Arguments =
-    std::variant<ShowText, TaskArguments, LocalArguments, LaunchArguments, RelayArguments, GuardArguments,
-                 CheckArguments, PlanArguments, InspectArguments, EvalArguments, PredictArguments,
-                 ExportArguments, ImportArguments, DevicesArguments>;
+using Arguments = std::variant<ShowText, TaskArguments, LocalArguments, LaunchArguments, RelayArguments,
+                               GuardArguments, CheckArguments, PlanArguments, InspectArguments, EvalArguments,
+                               PredictArguments, ExportArguments, ImportArguments, DevicesArguments>;
 
 }  // namespace dtrain

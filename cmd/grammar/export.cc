@@ -19,7 +19,9 @@ class ExportGrammar : public CommandGrammar {
  public:
   explicit ExportGrammar(CLI::App* root) : CommandGrammar(root->add_subcommand("export", kAbout), kFooter) {
     AddCheckpointArgument(app(), &export_.path);
-    app()->add_option("--to", export_.to, "safetensors, npz or onnx; as --out ends")->type_name("FORMAT");
+    app()
+        ->add_option("--to", export_.to, "safetensors, npz or onnx; as --out ends")
+        ->type_name("safetensors|npz|onnx");
     app()->add_option("--out", export_.out, "The file to write")->type_name("FILE");
     AddConfigOptions(app(), &export_.config);
   }

@@ -22,10 +22,9 @@ Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
   root_.allow_extras();
   root_.require_subcommand(0, 1);
   root_.add_flag("--version", version_, "Print version, commit and libraries, and end");
-  for (auto* const new_command :
-       {NewLocalGrammar, NewLaunchGrammar, NewRelayGrammar, NewGuardGrammar, NewCheckGrammar, NewPlanGrammar,
-        NewInspectGrammar, NewEvalGrammar, NewPredictGrammar, NewExportGrammar, NewImportGrammar,
-        NewDevicesGrammar}) {
+  for (auto* const new_command : {NewLocalGrammar, NewLaunchGrammar, NewRelayGrammar, NewGuardGrammar,
+                                  NewCheckGrammar, NewPlanGrammar, NewInspectGrammar, NewEvalGrammar,
+                                  NewPredictGrammar, NewExportGrammar, NewImportGrammar, NewDevicesGrammar}) {
     commands_.push_back(new_command(&root_));
     commands_.back()->app()->allow_extras();
   }
@@ -51,6 +50,14 @@ int Grammar::TakeRest(int argc, const char* const* argv) {
     return static_cast<int>(mark - argv);
   }
   return argc;
+}
+
+std::vector<const CommandGrammar*> Grammar::commands() const {
+  std::vector<const CommandGrammar*> commands;
+  for (const auto& command : commands_) {
+    if (!command->app()->get_group().empty()) commands.push_back(command.get());
+  }
+  return commands;
 }
 
 const CommandGrammar* Grammar::Parsed() const {
@@ -79,9 +86,7 @@ void Grammar::RefuseExtras() const {
       if (!option->get_group().empty()) known.push_back(option->get_name());
     }
   } else {
-    for (const auto& each : commands_) {
-      if (!each->app()->get_group().empty()) known.push_back(each->app()->get_name());
-    }
+    for (const CommandGrammar* each : commands()) known.push_back(each->app()->get_name());
   }
   const std::string close = ClosestName(name, known);
   const std::string hint = close.empty() ? "" : " Did you mean " + close + "?";

@@ -19,8 +19,8 @@ class Grammar {
   Arguments Parse(int argc, const char* const* argv);
 
   const CLI::App& root() const { return root_; }
-  // Those that have a name, in the order of --help.
-  const std::vector<std::unique_ptr<CommandGrammar>>& commands() const { return commands_; }
+  // Those that have a name and are for people, in the order of --help.
+  std::vector<const CommandGrammar*> commands() const;
 
  private:
   const CommandGrammar* Parsed() const;  // null: the form without a command

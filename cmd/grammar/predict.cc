@@ -31,7 +31,7 @@ class PredictGrammar : public CommandGrammar {
         ->type_name("FILE");
     app()
         ->add_option("--format", predict_.format, "csv or jsonl; as the rows, else csv")
-        ->type_name("FORMAT");
+        ->type_name("csv|jsonl");
     AddConfigOptions(app(), &predict_.config);
   }
 

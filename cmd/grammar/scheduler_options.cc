@@ -25,7 +25,7 @@ Scheduler ParseScheduler(const std::string& text) {
 void AddSchedulerOptions(CLI::App* app, SchedulerTexts* texts) {
   app->add_option("--from", texts->from,
                   "Who says which task of which cluster this is: slurm, tf_config or mpi")
-      ->type_name("SCHEDULER");
+      ->type_name("slurm|tf_config|mpi");
   app->add_option("--ps", texts->ps, "With --from slurm or mpi: so many of the first ranks are ps")
       ->type_name("N");
   app->add_option("--base-port", texts->base_port,

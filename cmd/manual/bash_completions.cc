@@ -134,7 +134,7 @@ std::string BehindCases(const std::string& command, const CLI::App& app) {
 std::string BashCompletions(const Grammar& grammar) {
   std::string options, behind = BehindCases("", grammar.root());
   std::vector<std::string> commands;
-  for (const auto& command : grammar.commands()) {
+  for (const CommandGrammar* command : grammar.commands()) {
     const CLI::App& app = *command->app();
     commands.push_back(app.get_name());
     options += fmt::format("    {}) echo {} ;;\n", app.get_name(), OptionWords(app));

@@ -81,7 +81,7 @@ std::string Synopsis(const std::string& command, const CLI::App& app) {
 
 std::string Commands(const Grammar& grammar) {
   std::string roff;
-  for (const auto& command : grammar.commands()) {
+  for (const CommandGrammar* command : grammar.commands()) {
     const CLI::App& app = *command->app();
     const std::string name = "dtrain " + app.get_name();
     roff +=
@@ -117,13 +117,15 @@ constexpr const char* kConfig =
 file beats the default. An unknown key, a wrong type and a value out of range are errors, all told at once. Input paths
 in the file are relative to the file; output paths, and all paths in --set, to the working directory.)";
 
-std::string Environment() {
+std::string Variables() {
   return Item("CUDA_VISIBLE_DEVICES", "",
               "The GPUs that there are for this process, as CUDA understands it. Set to nothing: none.") +
-         Item("LD_LIBRARY_PATH", "", "Where cuBLAS is looked for besides the system's own folders.");
+         Item("LD_LIBRARY_PATH", "", "Where cuBLAS is looked for besides the system's own folders.") +
+         Item("TF_CONFIG; SLURM_...; PMI_..., PMIX_..., OMPI_...", "",
+              "Which task of which cluster this process is, with --from alone.");
 }
 
-std::string Files() {
+std::string Places() {
   return Item("checkpoint.dir/step-000012000/", "",
               "A checkpoint, complete under this name, with the config.yaml of its run.") +
          Item("log.dir/", "", "The log of each task, appended to.") +
@@ -139,7 +141,7 @@ std::string ManPage(const Grammar& grammar) {
       ".\\\" Made by cmd/manual/write_manual.\n.TH DTRAIN 1 \"\" \"dtrain {}\"\n.nh\n.ad l\n", kVersion);
   roff += ".SH NAME\ndtrain \\- trains models with parameter servers and workers, as a YAML file says\n";
   roff += ".SH SYNOPSIS\n" + Synopsis("dtrain", root);
-  for (const auto& command : grammar.commands()) {
+  for (const CommandGrammar* command : grammar.commands()) {
     roff += Synopsis("dtrain " + command->app()->get_name(), *command->app());
   }
   roff += ".SH DESCRIPTION\n" + Paragraph(root.get_description());
@@ -147,7 +149,7 @@ std::string ManPage(const Grammar& grammar) {
   roff += ".SH COMMANDS\n" + Commands(grammar);
   roff += Footer(root.get_footer(), [](const std::string& word) { return ".SH " + Capitals(word) + "\n"; });
   roff += ".SH CONFIG FILE\n" + Paragraph(kConfig) + Keys();
-  return roff + ".SH ENVIRONMENT\n" + Environment() + ".SH FILES\n" + Files();
+  return roff + ".SH ENVIRONMENT\n" + Variables() + ".SH FILES\n" + Places();
 }
 
 }  // namespace dtrain

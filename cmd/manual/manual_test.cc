@@ -139,7 +139,7 @@ TEST_CASE("man page: groff reads it without a warning, and shows every command, 
   CHECK(OutputOf(groff + "2>&1 >/dev/null") == "");
   const std::string text = OutputOf(groff);
   const Grammar grammar;
-  for (const auto& command : grammar.commands()) {
+  for (const CommandGrammar* command : grammar.commands()) {
     CAPTURE(command->app()->get_name());
     CHECK(Contains(text, "dtrain " + command->app()->get_name()));
     CHECK(Contains(text, command->app()->get_description()));

@@ -106,7 +106,7 @@ std::string CommandCase(const CLI::App& app) {
 
 std::string ZshCompletions(const Grammar& grammar) {
   std::string described, cases;
-  for (const auto& command : grammar.commands()) {
+  for (const CommandGrammar* command : grammar.commands()) {
     const CLI::App& app = *command->app();
     described += fmt::format("    '{}:{}'\n", app.get_name(), Escaped(app.get_description(), ":"));
     cases += CommandCase(app);

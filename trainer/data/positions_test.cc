@@ -46,7 +46,8 @@ TEST_CASE("positions: all epochs are taken when every worker has taken its share
   CHECK_FALSE(AllEpochsTaken(At(config, 1000, {67, 66, 66}), config));
   CHECK_FALSE(AllEpochsTaken(At(config, 1000, {68, 66, 0}), config));
   CHECK_FALSE(AllEpochsTaken(At(config, std::nullopt, {68, 66, 66}), config));
-  const Positions dealt = Resume(At(config, 1000, {40, 38, 37}), Workers(2), 1000).positions;  // 85 batches left
+  const Positions dealt =
+      Resume(At(config, 1000, {40, 38, 37}), Workers(2), 1000).positions;  // 85 batches left
   Config two = Workers(2);
   two.train.epochs = 2;
   Positions later = dealt;
