@@ -184,7 +184,7 @@ TEST_CASE("deploy: systemd takes the unit, and its instance is role and index") 
   for (const auto& [from, to] : {std::pair("$$", "$"), std::pair("$$", "$"), std::pair("%%", "%")}) {
     command = Replaced(command, from, to);
   }
-  command = Replaced(command, "/usr/bin/dtrain", "echo");
+  command = Replaced(command, "exec dtrain", "exec echo");
   CHECK(OutputOf(fmt::format("sh -c '{}' dtrain worker-12", command)) ==
         "--config /etc/dtrain/run.yaml --role worker --index 12\n");
 }

@@ -89,6 +89,7 @@ std::vector<Block> BlocksOf(const std::string& name, std::istream& text, std::ve
       next = Block();
     }
   }
+  if (in_block) faults->push_back(name + ": a block is not closed");
   return blocks;
 }
 

@@ -59,9 +59,15 @@ int RunScheduledTask(const TaskArguments& arguments, NewRuntime new_runtime, Err
   EvalArguments evaluator;
   evaluator.path = EvaluatedDirectory(config, scheduled);
   evaluator.config = WithCluster(arguments.config, scheduled.assignment->cluster);
-  evaluator.result = arguments.result;
+  // The command line is everybody's, and FILE is worker 0's.
+  if (!arguments.result.empty()) evaluator.result = arguments.result + ".evaluator";
   evaluator.follow = true;
-  return RunEvalCommand(evaluator, new_runtime, errors);
+  try {
+    return RunEvalCommand(evaluator, new_runtime, errors);
+  } catch (const PeerLost& lost) {
+    errors.Print(FailureText(lost));
+    return ProcessExitCode(lost.code(), config.failure);
+  }
 }
 
 }  // namespace dtrain

@@ -36,5 +36,12 @@ if [ "$(id -u)" -ne 0 ]; then
   }
   as_root=(sudo)
 fi
+# Debian starts the services that it installs. The sshd, Slurm and munge of the tests are for the tests alone.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+  trap '"${as_root[@]}" rm -f "$policy"' EXIT
+  "${as_root[@]}" chmod 755 "$policy"
+fi
 "${as_root[@]}" apt-get update -q
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"

@@ -11,7 +11,7 @@ import jsonschema
 import kubernetes_validate
 import yaml
 
-KUBERNETES = "1.30"  # the oldest whose Jobs have podFailurePolicy for good
+KUBERNETES = "1.30"
 
 
 def documents(paths):

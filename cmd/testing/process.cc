@@ -97,7 +97,9 @@ Process::Process(const std::vector<std::string>& arguments, int terminal_columns
 Process::~Process() {
   Signal(SIGKILL);
   collector_.join();
-  CHECK(NoneCarries(mark_, kPatience));
+  const bool none_left = NoneCarries(mark_, kPatience);
+  if (!none_left) KillCarriers(mark_);
+  CHECK(none_left);
 }
 
 // Ends when the process has ended, even where a grandchild still holds the pipes.
