@@ -104,23 +104,29 @@ TEST_CASE(
   const TfCluster cluster(
       DigitsJob("kind: softmax, inputs: 784", 600, 200, "mode: sync, batch_size: 50, epochs: 2"));
   const std::string checkpoints = "checkpoint.dir=" + cluster.directory + "/ckpt";
-  const std::string result = cluster.directory + "/result.json",
-                    evaluated = cluster.directory + "/evaluated.json";
-  const auto evaluator = cluster.Start(
-      "evaluator", 0, {"--set", checkpoints, "--set", "checkpoint.every_steps=4", "--result", evaluated});
+  const std::string result = cluster.directory + "/result.json";
+  const std::vector<std::string> same = {"--set",    checkpoints, "--set", "checkpoint.every_steps=4",
+                                         "--result", result};
+  const auto evaluator = cluster.Start("evaluator", 0, same);
   std::vector<std::unique_ptr<Process>> tasks;
-  for (const char* type : {"ps", "worker", "chief"}) {
-    tasks.push_back(cluster.Start(
-        type, 0, {"--set", checkpoints, "--set", "checkpoint.every_steps=4", "--result", result}));
-  }
+  for (const char* type : {"ps", "worker", "chief"}) tasks.push_back(cluster.Start(type, 0, same));
   for (const auto& task : tasks) CHECK(RunToEnd(*task) == 0);
   CHECK(RunToEnd(*evaluator) == 0);
-  const nlohmann::json run = ReadResult(result), last = ReadResult(evaluated);
+  const nlohmann::json run = ReadResult(result), last = ReadResult(result + ".evaluator");
   REQUIRE(run.is_object());
   REQUIRE(last.is_object());
   CHECK(last.at("model_crc") == run.at("model_crc"));
   CHECK(last.at("test_loss") == run.at("test_loss"));
   CHECK(Contains(evaluator->standard_output(), "global step 0: test loss"));
+}
+
+TEST_CASE("tf_config: an evaluator that nothing comes to ends with failure.peer_lost_exit") {
+  const TfCluster cluster(LinearJob(10));
+  const auto evaluator =
+      cluster.Start("evaluator", 0,
+                    {"--set", "checkpoint.dir=" + cluster.directory + "/ckpt", "--set",
+                     "failure.startup_timeout_s=0.2", "--set", "failure.peer_lost_exit=138"});
+  CHECK(RunToEnd(*evaluator) == 138);
 }
 
 TEST_CASE("tf_config: check shows what an evaluator would evaluate") {
