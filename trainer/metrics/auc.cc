@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace dtrain {
 
 std::optional<double> AreaUnderCurve(gpu::Span<const float> scores, gpu::Span<const int32_t> labels,
                                      int32_t positive) {
-  std::vector<int64_t> order(static_cast<size_t>(scores.size));
+  std::vector<uint32_t> order(static_cast<size_t>(scores.size));
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return scores[a] < scores[b]; });
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return scores[a] < scores[b]; });
   double below = 0, pairs_won = 0, positives = 0;  // `below`: rows of other classes with a smaller score
   for (size_t i = 0; i < order.size();) {
     double ours = 0, others = 0;
@@ -26,28 +27,31 @@ std::optional<double> AreaUnderCurve(gpu::Span<const float> scores, gpu::Span<co
   return pairs_won / (positives * below);
 }
 
-ScoreTable::ScoreTable(int64_t outputs) : outputs_(static_cast<size_t>(outputs)), scores_(outputs_) {
+ScoreTable::ScoreTable(int64_t outputs, int64_t most_scores)
+    : outputs_(static_cast<size_t>(outputs)), most_scores_(most_scores), scores_(outputs_) {
   if (outputs > kMostClasses) why_none_ = "more than 64 classes";
 }
 
 void ScoreTable::Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels) {
   if (*why_none_ != '\0') return;
-  if (static_cast<int64_t>(labels_.size() + static_cast<size_t>(labels.size)) * outputs.cols > kMostScores) {
-    why_none_ = "too many rows";
-    scores_ = {};
-    labels_ = {};
-    return;
+  if (static_cast<int64_t>(labels_.size() + static_cast<size_t>(labels.size)) * outputs.cols > most_scores_) {
+    return KeepNone("too many rows");
   }
   for (int64_t row = 0; row < outputs.rows; ++row) {
-    // A model that has diverged ranks nothing.
+    // A model that has diverged ranks nothing, and of two infinite logits the difference is no number.
     const float* const logits = outputs.row(row);
-    if (!std::all_of(logits, logits + outputs.cols, [](float z) { return !std::isnan(z); })) {
-      why_none_ = "an output is not a number";
-      return;
+    if (!std::all_of(logits, logits + outputs.cols, [](float z) { return std::isfinite(z); })) {
+      return KeepNone("an output is not finite");
     }
     KeepRow(logits);
   }
   labels_.insert(labels_.end(), labels.begin(), labels.end());
+}
+
+void ScoreTable::KeepNone(const char* why) {
+  why_none_ = why;
+  scores_ = {};
+  labels_ = {};
 }
 
 // The logarithm of each class's probability: near 1, where float32 has no more digits, it still tells rows
@@ -63,17 +67,20 @@ void ScoreTable::KeepRow(const float* logits) {
     if (k != best) others += std::exp(static_cast<double>(logits[k]) - logits[best]);
   }
   const double log_sum = std::log1p(others);
+  constexpr double kLeast = std::numeric_limits<float>::lowest();
   for (size_t k = 0; k < outputs_; ++k) {
-    scores_[k].push_back(static_cast<float>(static_cast<double>(logits[k]) - logits[best] - log_sum));
+    const double score = static_cast<double>(logits[k]) - logits[best] - log_sum;
+    scores_[k].push_back(static_cast<float>(std::max(score, kLeast)));
   }
 }
 
-std::optional<double> ScoreTable::Area() const {
+std::optional<double> ScoreTable::Area(const std::function<void()>& breather) const {
   if (*why_none_ != '\0') return std::nullopt;
   if (outputs_ == 1) return AreaUnderCurve(scores_[0], labels_, 1);
   double sum = 0;
   int classes = 0;
   for (size_t k = 0; k < outputs_; ++k) {
+    breather();
     const std::optional<double> area = AreaUnderCurve(scores_[k], labels_, static_cast<int32_t>(k));
     if (!area) continue;
     sum += *area;

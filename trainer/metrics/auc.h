@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -14,29 +15,35 @@
 namespace dtrain {
 
 // One score for each row; `positive` tells of its label whether the row is of the class. Unset where all rows
-// are of one kind. Sorts: O(n log n).
+// are of one kind. No score is NaN, and there are at most ScoreTable::kMostScores. Sorts: O(n log n).
 std::optional<double> AreaUnderCurve(gpu::Span<const float> scores, gpu::Span<const int32_t> labels,
                                      int32_t positive);
 
 // The scores of all rows of a set, kept until its end: 4 bytes for each class of each row. Of more than
-// kMostClasses classes, or kMostScores in all, nothing is kept and there is no area.
+// kMostClasses classes, or so many in all as the owner allows, nothing is kept and there is no area.
 class ScoreTable {
  public:
   static constexpr int64_t kMostClasses = 64;
   static constexpr int64_t kMostScores = int64_t{1} << 27;  // 512 MiB
+  // In a run all others wait for them to be sorted: about a second.
+  static constexpr int64_t kMostScoresInRun = int64_t{1} << 22;
 
-  // `outputs` of the model: 1 is the logit of class 1, more are logits of a softmax.
-  explicit ScoreTable(int64_t outputs);
+  // `outputs` of the model: 1 is the logit of class 1, more are logits of a softmax. `most_scores`: at most
+  // kMostScores.
+  explicit ScoreTable(int64_t outputs, int64_t most_scores = kMostScores);
 
   void Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels);
-  std::optional<double> Area() const;
+  // `breather` is called before each class of several is sorted; it may throw.
+  std::optional<double> Area(const std::function<void()>& breather = [] {}) const;
   // Why there is none though there are rows; empty where there is.
   const char* why_none() const { return why_none_; }
 
  private:
   void KeepRow(const float* logits);
+  void KeepNone(const char* why);
 
   const size_t outputs_;
+  const int64_t most_scores_;
   const char* why_none_ = "";
   std::vector<std::vector<float>> scores_;  // by class: what ranks rows as the class's probability does
   std::vector<int32_t> labels_;

@@ -13,11 +13,11 @@
 namespace dtrain {
 
 struct Figures {
-  // Of a model with so many outputs; `classifies`: else it is linear.
-  Figures(int64_t model_outputs, bool model_classifies)
+  // Of a model with so many outputs; `classifies`: else it is linear. `most_scores`: see ScoreTable.
+  Figures(int64_t model_outputs, bool model_classifies, int64_t most_scores = ScoreTable::kMostScores)
       : outputs(model_outputs),
         classifies(model_classifies),
-        scores(model_outputs),
+        scores(model_outputs, most_scores),
         confusion(model_classifies ? ClassCount(model_outputs) : 0) {}
 
   // `values`: [batch.rows, outputs], as Model::Evaluate() gives them.

@@ -75,14 +75,31 @@ TEST_CASE("auc: of several classes is the mean of each against the others, where
   CHECK(*table.Area() == doctest::Approx(sum / 3).epsilon(1e-3));
 }
 
-TEST_CASE("auc: too many classes, and outputs that are no numbers, have none and say why") {
-  CHECK_FALSE(ScoreTable(65).Area());
-  ScoreTable table(1);
-  const std::vector<float> outputs{1, std::nanf("")};
+std::string WhyNone(const std::vector<float>& outputs, int64_t rows, int64_t most = ScoreTable::kMostScores) {
+  ScoreTable table(static_cast<int64_t>(outputs.size()) / rows, most);
   const std::vector<int32_t> labels{0, 1};
-  table.Add({outputs.data(), 2, 1}, labels);
-  CHECK_FALSE(table.Area());
-  CHECK(std::string(table.why_none()) == "an output is not a number");
+  table.Add({outputs.data(), rows, static_cast<int64_t>(outputs.size()) / rows}, {labels.data(), rows});
+  CHECK(table.Area().has_value() == (*table.why_none() == '\0'));
+  return table.why_none();
+}
+
+TEST_CASE("auc: too many classes or rows, and outputs that are not finite, have none and say why") {
+  CHECK_FALSE(ScoreTable(65).Area());
+  CHECK(WhyNone({1, std::nanf("")}, 2) == "an output is not finite");
+  CHECK(WhyNone({1, 2, INFINITY, INFINITY}, 2) == "an output is not finite");
+  CHECK(WhyNone({1, -INFINITY, 2, 1}, 2) == "an output is not finite");
+  CHECK(WhyNone({3e38f, -3e38f, -3e38f, 3e38f}, 2) == "");
+  CHECK(WhyNone({1, 2, 3, 4}, 2, 4) == "");
+  CHECK(WhyNone({1, 2, 3, 4}, 2, 3) == "too many rows");
+}
+
+TEST_CASE("auc: between two classes there is time for something else") {
+  const Rows rows(60, 3, 40);
+  ScoreTable table(3);
+  table.Add({rows.scores.data(), 20, 3}, {rows.labels.data(), 20});
+  int breaths = 0;
+  CHECK(table.Area([&] { ++breaths; }));
+  CHECK(breaths == 3);
 }
 
 TEST_CASE("confusion: counts, precision, recall and F1 are those of a plain count") {

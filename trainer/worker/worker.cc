@@ -336,12 +336,13 @@ void Worker::ReportAsChief() {
     log_.Warning("at the end of the run {}", *wrong);
   }
   if (config_.eval.at_end) {
-    Figures figures(model_.model().outputs(), config_.model.kind != ModelKind::kLinear);
+    Figures figures(model_.model().outputs(), config_.model.kind != ModelKind::kLinear,
+                    ScoreTable::kMostScoresInRun);
     if (const std::optional<Evaluation> evaluation = Evaluate(&figures)) {
       report.test_loss = evaluation->loss();
       if (evaluation->classifies) {
         report.test_accuracy = evaluation->accuracy();
-        report.test_auc = figures.scores.Area();
+        report.test_auc = figures.scores.Area([this] { client_.CheckAllAlive(); });
       }
       if (summary_) summary_->OnEvaluation(client_.global_step(), *evaluation);
     }
