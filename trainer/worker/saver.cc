@@ -127,7 +127,7 @@ std::string Saver::Write(const Order& order) {
       moment.accuracy = order.accuracy;
     }
     Manifest manifest = RunManifest(config_, layout_, slots_, checksums, moment);
-    manifest.inputs = data_.form;
+    if (data_.train != nullptr) manifest.inputs = data_.form;  // else another worker feeds this one
     directory_.Seal(temporary, std::move(manifest), DumpConfig(config_));
     Confirm(order);
     const std::string path = directory_.Publish(temporary);
