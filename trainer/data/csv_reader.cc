@@ -172,7 +172,9 @@ void CsvReader::Fill() {
 }
 
 bool CsvReader::HasWholeLine() const {
-  return std::memchr(begin_.next, '\n', static_cast<size_t>(end_ - begin_.next)) != nullptr;
+  const char* text = begin_.next;  // Next() waits for what comes behind an empty line
+  while (text < end_ && (*text == '\n' || *text == '\r')) ++text;
+  return std::memchr(text, '\n', static_cast<size_t>(end_ - text)) != nullptr;
 }
 
 // No text but a mark begins with these bytes: what is typed in is not waited for in vain.

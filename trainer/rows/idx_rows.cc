@@ -5,8 +5,8 @@
 
 namespace dtrain {
 
-IdxRows::IdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec, const std::string& labels)
-    : spec_(spec), file_(std::move(file)), shape_(ReadIdxHeader(file_.get())) {
+IdxRows::IdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec, const std::string& labels, bool piped)
+    : spec_(spec), file_(std::move(file)), shape_(ReadIdxHeader(file_.get())), piped_(piped) {
   if (shape_.row_bytes != spec_.inputs) {
     throw UserError("{}: byte 8: images of {}; the model has {}. Is it the right file?", file_->path(),
                     Plural(shape_.row_bytes, "pixel"), Plural(spec_.inputs, "feature"));
@@ -29,7 +29,14 @@ void IdxRows::ReadLabels(const std::string& path) {
 }
 
 bool IdxRows::Next(RowBlock* block) {
-  if (row_ == shape_.count) return false;
+  if (row_ == shape_.count) {
+    uint8_t beyond = 0;
+    if (file_->Read(&beyond, 1) == 0) return false;
+    throw UserError(
+        "{}: more bytes follow after the last of {}; the header must count them all. The file is damaged: "
+        "fetch it anew.",
+        file_->path(), Plural(shape_.count, "image"));
+  }
   const size_t begin = block->bytes.size();
   block->bytes.resize(begin + static_cast<size_t>(shape_.row_bytes));
   const int64_t got = file_->Read(block->bytes.data() + begin, shape_.row_bytes);

@@ -9,11 +9,12 @@ namespace dtrain {
 class IdxRows : public RowReader {
  public:
   // `labels`: the file of labels, where the spec asks for them.
-  IdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec, const std::string& labels);
+  // `piped`: the file is standard input, of which only Next() knows whether there is more.
+  IdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec, const std::string& labels, bool piped);
 
   RowFormat format() const override { return RowFormat::kIdx; }
   bool Next(RowBlock* block) override;
-  bool HasMore() const override { return row_ < shape_.count; }
+  bool HasMore() const override { return row_ < shape_.count && !piped_; }
 
  private:
   void ReadLabels(const std::string& path);
@@ -23,6 +24,7 @@ class IdxRows : public RowReader {
   IdxShape shape_;
   std::vector<uint8_t> labels_;
   int64_t row_ = 0;
+  const bool piped_;
 };
 
 }  // namespace dtrain

@@ -14,6 +14,14 @@ namespace dtrain {
 
 using Json = nlohmann::json;
 
+namespace {
+
+// Nothing that is read is nested so deeply; what is passed on (id) is written by a function that calls
+// itself.
+constexpr int kMostDepth = 64;
+
+}  // namespace
+
 JsonRows::JsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec)
     : spec_(spec), lines_(std::move(file)) {
   if (!spec_.labels) return;
@@ -26,8 +34,14 @@ bool JsonRows::Next(RowBlock* block) {
   do {
     if (!lines_.Next(&line)) return false;
   } while (line.find_first_not_of(" \t") == std::string_view::npos);
+  const auto check_depth = [this](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kMostDepth) Refuse(1, fmt::format("nested more than {} deep. Correct it.", kMostDepth));
+    return true;
+  };
   try {
-    AddRow(Json::parse(line), block);
+    AddRow(Json::parse(line, check_depth), block);
+  } catch (const Json::out_of_range&) {
+    Refuse(1, "a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
   } catch (const Json::parse_error& error) {
     Refuse(error.byte,
            "not JSON from here; a line must be one row, such as {\"features\": [1, 2]}. Correct it, "

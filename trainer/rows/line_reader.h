@@ -17,7 +17,11 @@ class LineReader {
   // The next line without its end, until the next call; false at the end of the file. UserError for a line of
   // more than 64 MiB.
   bool Next(std::string_view* line);
-  bool HasWholeLine() const { return buffer_.find('\n', begin_) != std::string::npos; }
+  // Whether a line that is not blank is there to its end.
+  bool HasWholeLine() const {
+    const size_t text = buffer_.find_first_not_of(" \t\r\n", begin_);
+    return text != std::string::npos && buffer_.find('\n', text) != std::string::npos;
+  }
   int64_t line() const { return line_; }  // of the last one, from 1
   const std::string& path() const { return file_->path(); }
 

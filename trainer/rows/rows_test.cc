@@ -92,6 +92,8 @@ TEST_CASE("rows: JSON lines have features as a list or by name, and ids") {
               Named());
   CHECK(block.floats == Floats{4, -4.5, 6, -4, 4, -4.5});
   CHECK(block.ids == std::vector<std::string>{"\"a\"", "", ""});
+  CHECK(ReadAll("a.jsonl", "\xef\xbb\xbf[3, 1]\n", Named()).floats == Floats{4, -4.5});
+  CHECK(ReadAll("a.csv", "\xef\xbb\xbfheight,width\n1,3\n", Named()).floats == Floats{4, -4.5});
 }
 
 TEST_CASE("rows: what cannot be read of JSON lines is told with its place") {
@@ -103,6 +105,12 @@ TEST_CASE("rows: what cannot be read of JSON lines is told with its place") {
   CHECK(ErrorOf("{\"width\": null, \"height\": 1}\n", Named()) ==
         "bad.csv:1:1: width = null; must be a number.");
   CHECK(ErrorOf("{\"width\": 1e39, \"height\": 1}\n", Named()).find("must be at most 3.4e38") !=
+        std::string::npos);
+  CHECK(
+      ErrorOf("[3, 1]\n{\"width\": 1e400, \"height\": 1}\n", Named()).find("bad.csv:2:1: a number beyond") ==
+      0);
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  CHECK(ErrorOf("{\"features\": [3, 1], \"id\": " + deep + "}\n", Named()).find("nested more than 64 deep") !=
         std::string::npos);
   CHECK(ErrorOf("{\"width\": 3}\n", Unnamed(1)).find("those of the model have none") != std::string::npos);
 }
@@ -124,6 +132,8 @@ TEST_CASE("rows: IDX images are bytes, with labels where they are asked for") {
   const std::string cut = IdxImageContent(3, 2, 3).substr(0, 30);
   spec.labels.reset();
   CHECK_FALSE(UserErrorOf([&] { ReadAll("images", cut, spec); }).empty());
+  const std::string more = IdxImageContent(3, 2, 3) + "x";
+  CHECK(UserErrorOf([&] { ReadAll("images", more, spec); }).find("more bytes follow") != std::string::npos);
   CHECK(ReadAll("pixels.csv", "0,51,255,0,0,0\n", spec).floats[1] == doctest::Approx(0.2));
 }
 
@@ -131,6 +141,8 @@ TEST_CASE("rows: a glob names all files that fit it, sorted, or it is an error")
   const std::string second = WritePlain("part-2.csv", "1,2\n"), first = WritePlain("part-1.csv", "1,2\n");
   const std::string folder = first.substr(0, first.rfind('/'));
   CHECK(FilesOf(folder + "/part-*.csv", "--data") == std::vector<std::string>{first, second});
+  const std::string literal = WritePlain("run[1]-*.csv", "1,2\n");
+  CHECK(FilesOf(literal, "--data") == std::vector<std::string>{literal});
   CHECK(FilesOf("plain.csv", "--data") == std::vector<std::string>{"plain.csv"});
   CHECK(UserErrorOf([&] { FilesOf(folder + "/none-*", "--data"); }).find("no file fits") !=
         std::string::npos);
