@@ -15,7 +15,8 @@ namespace {
 
 bool IsNumber(const CsvField& field) {
   float number = 0;
-  return ParseNumber(field.text, &number) == NumberText::kGood;
+  const NumberText state = ParseNumber(field.text, &number);
+  return state != NumberText::kNoNumber && state != NumberText::kEmpty;
 }
 
 }  // namespace
@@ -42,34 +43,47 @@ void CsvRows::FindColumns() {
   }
   first_is_row_ = !header;
   columns_.label = LabelColumn();
-  header && !spec_.form.features.empty() ? FindByName() : FindByPosition();
+  const bool by_name = header && !spec_.form.features.empty() && !HasFeaturesInOrder(columns_.label);
+  by_name ? FindByName() : FindByPosition();
 }
 
-// Names of the model's columns, or anything that is no number; but in a row the label may be a name.
+// Whether the record but its column `label`, -1: all of it, is the names of the features in the model's
+// order. Two of one name are told apart by it.
+bool CsvRows::HasFeaturesInOrder(int64_t label) const {
+  const std::vector<CsvField>& fields = reader_.fields();
+  const std::vector<std::string>& names = spec_.form.features;
+  if (names.empty() || fields.size() != names.size() + (label >= 0 ? 1 : 0)) return false;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (fields[i + (label >= 0 && i >= static_cast<size_t>(label) ? 1 : 0)].text != names[i]) return false;
+  }
+  return true;
+}
+
+// A row that is taken for a header is lost, hence a header has the label's name, or those of all features, or
+// nothing that is a number. Names that are numbers are told from a row only by their order.
 bool CsvRows::LooksLikeHeader() const {
   const std::vector<CsvField>& fields = reader_.fields();
   const std::vector<std::string>& names = spec_.form.features;
-  const auto names_feature = [&](const CsvField& field) {
-    return std::find(names.begin(), names.end(), field.text) != names.end();
+  const auto is_there = [&](const std::string& name) {
+    return std::any_of(fields.begin(), fields.end(), [&](const CsvField& f) { return f.text == name; });
   };
-  const auto names_label = [&](const CsvField& field) {
-    return !spec_.label.empty() && !ColumnNumber(spec_.label) && field.text == spec_.label;
-  };
-  if (std::any_of(fields.begin(), fields.end(), names_label)) return true;
-  if (std::all_of(fields.begin(), fields.end(), names_feature)) return true;
-  const auto others = std::count_if(fields.begin(), fields.end(), [](const auto& f) { return !IsNumber(f); });
-  return others > 1 || (others == 1 && columns_.count != spec_.inputs + 1);
+  const auto is_number = [](const std::string& name) { return IsNumber({name, CsvPlace(), false}); };
+  const std::optional<int64_t> label = ColumnNumber(spec_.label);
+  if (!spec_.label.empty() && !label && is_there(spec_.label)) return true;
+  if (std::none_of(fields.begin(), fields.end(), IsNumber)) return true;
+  if (std::all_of(names.begin(), names.end(), is_number)) {
+    return HasFeaturesInOrder(-1) || (label && HasFeaturesInOrder(*label));
+  }
+  return std::all_of(names.begin(), names.end(), is_there);
 }
 
 // -1: none.
 int64_t CsvRows::LabelColumn() const {
-  const auto found = std::find(columns_.names.begin(), columns_.names.end(), spec_.label);
-  if (!spec_.label.empty() && found != columns_.names.end()) return found - columns_.names.begin();
-  if (columns_.count == spec_.inputs) return -1;
   if (const std::optional<int64_t> number = ColumnNumber(spec_.label)) {
-    return *number < columns_.count ? *number : -1;
+    return columns_.count > spec_.inputs && *number < columns_.count ? *number : -1;
   }
-  return -1;
+  const auto found = std::find(columns_.names.begin(), columns_.names.end(), spec_.label);
+  return spec_.label.empty() || found == columns_.names.end() ? -1 : found - columns_.names.begin();
 }
 
 void CsvRows::FindByName() {
@@ -93,6 +107,13 @@ void CsvRows::FindByName() {
                       closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
     }
     positions_.push_back(found->second);
+  }
+  if (spec_.labels && std::count(positions_.begin(), positions_.end(), columns_.label) > 0) {
+    throw CsvError(
+        reader_.path(), reader_.fields()[static_cast<size_t>(columns_.label)].place,
+        fmt::format("column {} is the label ({}), and a feature of the model by its name. Order the "
+                    "columns as the training data has them.",
+                    columns_.label, Shown(spec_.label)));
   }
 }
 

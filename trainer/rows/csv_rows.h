@@ -1,6 +1,6 @@
 // CsvRows: rows of a CSV file. With a header columns are found by the model's names; others are not read.
 // Without one, or for a model without names, they are the model's features in order, with or without the
-// label's column between them. The first line is a header unless all of it is numbers.
+// label's column between them.
 #pragma once
 
 #include "trainer/data/csv_columns.h"
@@ -21,6 +21,7 @@ class CsvRows : public RowReader {
  private:
   void FindColumns();
   bool LooksLikeHeader() const;
+  bool HasFeaturesInOrder(int64_t label) const;
   void FindByName();
   void FindByPosition();
   int64_t LabelColumn() const;

@@ -56,6 +56,55 @@ TEST_CASE("rows: without a header columns are the features in order, with or wit
   CHECK(ReadAll("a.csv", "7,3,1\n8,4,2\n", first).floats == Floats{3, 1, 4, 2});
 }
 
+TEST_CASE("rows: a row is not taken for a header, and lost, for one field that is no number") {
+  CHECK(ErrorOf("3,x\n4,2\n", Unnamed(2)) ==
+        "bad.csv:1:3: column 1 = x; must be a number. Correct it, or remove the row.");
+  CHECK(ErrorOf("oak,3,x\nelm,4,2\n", Named()).find("bad.csv:1:7: column 2 = x") == 0);
+  RowSpec numbers = Unnamed(2);
+  numbers.form.features = {"0", "1"};
+  CHECK(ReadAll("a.csv", "0,1\n5,6\n", numbers).floats == Floats{5, 6});
+  CHECK(ReadAll("a.csv", "1,0\n5,6\n", numbers).floats == Floats{1, 0, 5, 6});
+  numbers.label = "0";
+  CHECK(ReadAll("a.csv", "7,0,1\n8,5,6\n", numbers).floats == Floats{5, 6});
+  CHECK(ReadAll("a.csv", ",height,width\n0,1,3\n", Named()).floats == Floats{4, -4.5});
+}
+
+TEST_CASE("rows: columns of one name are told apart by the training data's order") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"size", "size"};
+  spec.label = "tree";
+  CHECK(ReadAll("a.csv", "size,tree,size\n3,oak,1\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.csv", "size,size\n3,1\n", spec).floats == Floats{3, 1});
+  CHECK(ErrorOf("size,other,size\n3,4,1\n", spec).find("more than one column") != std::string::npos);
+}
+
+TEST_CASE("rows: a label that is a number is a column's number, as in training, whatever the names") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"0", "2"};
+  spec.label = "1";
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  const RowBlock block = ReadAll("a.csv", "0,y,2\n3,1,4\n5,0,6\n", spec);
+  CHECK(block.labels == std::vector<int32_t>{1, 0});
+  CHECK(block.floats == Floats{3, 4, 5, 6});
+  RowSpec named = Named();
+  named.form.classes.clear();
+  named.label = "2";
+  named.labels = spec.labels;
+  CHECK(ErrorOf("tree,width,height\n1,3,1\n", named).find("bad.csv:1:12: column 2 is the label (2), and a") ==
+        0);
+}
+
+TEST_CASE("rows: an empty line holds no answer back: what comes behind it may have to be waited for") {
+  for (const char* content : {"3,1\n\r\n\n", "[3,1]\n \r\n\n"}) {
+    CAPTURE(content);
+    const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("a.csv", content), Named());
+    RowBlock block(2);
+    CHECK(rows->Next(&block));
+    CHECK_FALSE(rows->HasMore());
+    CHECK_FALSE(rows->Next(&block));
+  }
+}
+
 TEST_CASE("rows: labels are read where they are asked for, by name, by number or as targets") {
   RowSpec spec = Named();
   spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
