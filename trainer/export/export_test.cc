@@ -1,7 +1,9 @@
 // What is exported comes back; what is damaged is a UserError, whatever the damage.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -86,6 +88,13 @@ TEST_CASE("export: a file that is not finished leaves the old one as it was, and
   }
   CHECK(FileContent(root + "/model") == "old");
   CHECK(NamesIn(root) == std::vector<std::string>{"model"});
+}
+
+TEST_CASE("export: a pipe or a device is not replaced by a file") {
+  const std::string path = NewCheckpointRoot() + "/pipe";
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  CHECK(ErrorOf([&] { OutputFile file(path); }).find(path + ": is a device or a pipe") == 0);
+  CHECK(std::filesystem::is_fifo(path));
 }
 
 TEST_CASE("export: a model of more than 2 GiB is no ONNX file, and the remedy is said") {

@@ -18,6 +18,9 @@ OutputFile::OutputFile(const std::string& path)
     : path_(path), temporary_(fmt::format("{}.tmp.{}", path, getpid())) {
   std::error_code ignored;  // a directory that could not be made shows when the file is opened
   if (fs::is_directory(path, ignored)) throw UserError("{}: is a directory. Name a file.", path);
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
+    throw UserError("{}: is a device or a pipe, and a file would take its place. Name a file.", path);
+  }
   const fs::path parent = fs::path(path).parent_path();
   if (!parent.empty()) fs::create_directories(parent, ignored);
   unlink(temporary_.c_str());
@@ -55,6 +58,11 @@ void OutputFile::Finish() {
   if (rename(temporary_.c_str(), path_.c_str()) != 0) Fail(errno);
   close(fd_);
   fd_ = -1;
+  const fs::path parent = fs::path(path_).parent_path();  // its new name, where that can be synced
+  const int directory = open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return;
+  fsync(directory);
+  close(directory);
 }
 
 void OutputFile::Fail(int error) const {
