@@ -92,13 +92,15 @@ void AddPrediction(const ExportedModel& model, const std::string& logits, OnnxGr
   graph->Output("probabilities", onnx::FLOAT, outputs == 1 ? 2 : outputs);
 }
 
+[[noreturn]] void RefuseSize(const ExportedModel& model) {
+  throw UserError("{}: {} bytes of weights; an ONNX file holds at most 2 GiB. Use --to safetensors.",
+                  model.checkpoint.path(), model.bytes());
+}
+
 }  // namespace
 
 void WriteOnnx(const ExportedModel& model, OutputFile* file) {
-  if (model.bytes() > kMostBytes) {
-    throw UserError("{}: {} bytes of weights; an ONNX file holds at most 2 GiB. Use --to safetensors.",
-                    model.checkpoint.path(), model.bytes());
-  }
+  if (model.bytes() > kMostBytes) RefuseSize(model);
   onnx::Model onnx;
   onnx.set_ir_version(kIrVersion);
   onnx.set_producer_name("dtrain");
@@ -115,7 +117,9 @@ void WriteOnnx(const ExportedModel& model, OutputFile* file) {
   std::string logits;
   AddLayers(model, AddScale(model, "features", &graph), &graph, &logits);
   AddPrediction(model, logits, &graph);
-  file->Write(onnx.SerializeAsString());
+  std::string bytes;
+  if (!onnx.SerializeToString(&bytes)) RefuseSize(model);  // names and scale count, too
+  file->Write(bytes);
 }
 
 }  // namespace dtrain
