@@ -142,7 +142,7 @@ TEST_CASE("import: what numpy and safetensors write comes back, and an evaluatio
   const nlohmann::json expected = eval(model.checkpoints);
   for (const std::string name :
        {"model.npz", "model.safetensors", "plain.npz", "deflated.npz", "double.npz", "columns.npz",
-        "plain.safetensors", "torch.safetensors", "half.npz", "half.safetensors"}) {
+        "sides.npz", "plain.safetensors", "torch.safetensors", "half.npz", "half.safetensors"}) {
     CAPTURE(name);
     const std::string out = model.Path("from-" + name);
     std::vector<std::string> arguments = {"import", model.Path(name), "--config", model.config, "--out", out};

@@ -10,6 +10,8 @@ numpy.savez(folder + "/plain.npz", **arrays)
 numpy.savez_compressed(folder + "/deflated.npz", **arrays)
 numpy.savez(folder + "/double.npz", **{name: values.astype("f8") for name, values in arrays.items()})
 numpy.savez(folder + "/columns.npz", **{name: numpy.asfortranarray(values) for name, values in arrays.items()})
+sides = {name: values.reshape(values.shape[0], 1, -1) for name, values in arrays.items()}
+numpy.savez(folder + "/sides.npz", **{name: numpy.asfortranarray(values) for name, values in sides.items()})
 safetensors.numpy.save_file(arrays, folder + "/plain.safetensors")
 torch = {}
 for name, values in arrays.items():

@@ -77,6 +77,11 @@ void Transpose(int64_t rows, int64_t cols, const float* from, float* to) {
   }
 }
 
+std::vector<int64_t> Squeezed(std::vector<int64_t> shape) {
+  shape.erase(std::remove(shape.begin(), shape.end(), 1), shape.end());
+  return shape;
+}
+
 std::optional<int64_t> BytesOfShape(const std::vector<int64_t>& shape, ElementType type) {
   int64_t bytes = BytesOf(type);
   for (const int64_t side : shape) {

@@ -26,6 +26,9 @@ void ReadElements(ElementType type, int64_t count, const std::function<void(uint
 // [rows, cols] row by row into [cols, rows] row by row.
 void Transpose(int64_t rows, int64_t cols, const float* from, float* to);
 
+// Without the sides of 1: a column, a row and a vector are the same values in the same order.
+std::vector<int64_t> Squeezed(std::vector<int64_t> shape);
+
 // The product of the sides times the bytes of an element; unset where that is no 62-bit number.
 std::optional<int64_t> BytesOfShape(const std::vector<int64_t>& shape, ElementType type);
 

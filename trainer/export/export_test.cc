@@ -110,27 +110,46 @@ TEST_CASE("export: a model of more than 2 GiB is no ONNX file, and the remedy is
   CHECK(ErrorOf([&] { WriteOnnx(model, &file); }).find("Use --to safetensors.") != std::string::npos);
 }
 
-// All that may go wrong is told by a UserError; what may not be told is a value that nobody wrote.
-void CheckDamaged(const std::string& path, const std::string& bytes) {
-  WriteBytes(path, bytes);
-  try {
-    TakeAll(path);
-  } catch (const UserError& error) {
-    CHECK(std::string(error.what()).find(path) == 0);
-  }
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-TEST_CASE("import: every truncation, every flipped byte and random bytes are a UserError or do no harm") {
+// What is wrong is told by a UserError, or else the values are `good`; empty: any. Returns whether it was
+// told.
+bool CheckDamaged(const std::string& path, const std::string& bytes, const std::vector<float>& good) {
+  WriteBytes(path, bytes);
+  try {
+    const TakenTensors taken = TakeAll(path);
+    if (!good.empty()) CHECK(SameBits(taken.values, good));
+  } catch (const UserError& error) {
+    CHECK(std::string(error.what()).find(path) == 0);
+    return true;
+  }
+  return false;
+}
+
+// Where what has no checksum begins.
+size_t PlainValuesOf(const std::string& file) {
+  if (file[8] != '{') return file.size();
+  uint64_t header = 0;
+  std::memcpy(&header, file.data(), sizeof header);
+  return sizeof header + header;
+}
+
+TEST_CASE("import: every truncation, every flipped byte and random bytes are told, or change no value") {
   const Exported exported;
   for (const auto write : {WriteSafetensors, WriteNpz}) {
     const std::string path = exported.Write("model", write);
     const std::string good = FileContent(path);
+    const std::vector<float> values = TakeAll(path).values;
+    const size_t plain = PlainValuesOf(good);
+    const std::vector<float> any;
     for (size_t size = 0; size < good.size(); size += size < 200 ? 1 : 13)
-      CheckDamaged(path, good.substr(0, size));
+      CHECK(CheckDamaged(path, good.substr(0, size), any));
     for (size_t at = 0; at < good.size(); ++at) {
       std::string bytes = good;
       bytes[at] = static_cast<char>(bytes[at] ^ (at % 2 == 0 ? 0xff : 1 << at / 2 % 8));
-      CheckDamaged(path, bytes);
+      CheckDamaged(path, bytes, at < plain ? values : any);
     }
     const CounterRandom random(7);
     uint64_t next = 0;
@@ -140,7 +159,7 @@ TEST_CASE("import: every truncation, every flipped byte and random bytes are a U
         const auto at = static_cast<size_t>(random.Uniform(next++) * static_cast<double>(bytes.size()));
         bytes[at] = static_cast<char>(random.Uniform(next++) * 256);
       }
-      CheckDamaged(path, bytes);
+      CheckDamaged(path, bytes, plain == good.size() ? values : any);
     }
   }
 }
@@ -166,7 +185,7 @@ std::string OpenError(const std::string& bytes) {
 }
 
 TEST_CASE("import: lengths beyond the file, overlaps and shapes that do not fit are refused") {
-  const std::string data(64, '\0');
+  const std::string data(16, '\0');
   const auto entry = [&](const char* name, const char* dtype, const char* shape, const char* offsets) {
     return fmt::format("\"{}\":{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":{}}}", name, dtype, shape,
                        offsets);
@@ -181,15 +200,23 @@ TEST_CASE("import: lengths beyond the file, overlaps and shapes that do not fit 
   CHECK(OpenError(Safetensors(wrapped, data)).find("cannot be read") != std::string::npos);
   const std::string overlap =
       "{" + entry("a", "F32", "[4]", "[0,16]") + "," + entry("b", "F32", "[4]", "[8,24]") + "}";
-  CHECK(OpenError(Safetensors(overlap, data)).find("overlap") != std::string::npos);
+  CHECK(OpenError(Safetensors(overlap, std::string(24, '\0'))).find("overlap") != std::string::npos);
   CHECK(OpenError(Safetensors("{" + entry("a", "I64", "[2]", "[0,16]") + "}", data))
             .find("dtype I64; must be") != std::string::npos);
   std::string length = Safetensors(good, data);
   length[7] = '\x7f';
   CHECK(OpenError(length).find("a header of") != std::string::npos);
   CHECK(OpenError(Safetensors(std::string(100000, '['), data)).find("neither") != std::string::npos);
-  CHECK(OpenError(Safetensors("{\"a\":" + std::string(100000, '['), data)).find("no JSON") !=
+  CHECK(OpenError(Safetensors("{\"a\":" + std::string(100000, '['), data)).find("nested more than 16") !=
         std::string::npos);
+  CHECK(OpenError(Safetensors("{\"a\":", data)).find("no JSON") != std::string::npos);
+  CHECK(OpenError(Safetensors(good, data + "more")).find("is in no tensor") != std::string::npos);
+  const std::string twice =
+      "{" + entry("a", "F32", "[4]", "[0,16]") + "," + entry("a", "F32", "[4]", "[0,16]");
+  CHECK(OpenError(Safetensors(twice + "}", data)).find("\"a\" is there twice") != std::string::npos);
+  // A header whose length is the letters PK.
+  const std::string letters = good + std::string('P' + 256 * 'K' - good.size(), ' ');
+  CHECK(OpenError(Safetensors(letters, data)) == "");
   CHECK(OpenError("short").find("too short") != std::string::npos);
 }
 
@@ -234,6 +261,46 @@ TEST_CASE("import: [outputs, inputs] is said, and turned where it is asked for")
   CHECK(taken.values[1] == 5);  // [0, 1] of ours is [1, 0] of theirs
   CHECK(taken.values[3] == 1);
   CHECK(taken.values[15] == 15);  // the biases
+}
+
+// What the bits of a float16 mean (IEEE 754).
+float OfFloat16(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float size = exponent == 31  ? INFINITY
+                     : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                     : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  return (bits & 0x8000) != 0 ? -size : size;
+}
+
+float OfBfloat16(uint16_t bits) {
+  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value = 0;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+TEST_CASE("import: F16 and BF16 are the same numbers as float32, subnormal, the largest and infinite ones") {
+  const std::vector<uint16_t> bits = {0x0000, 0x8000, 0x0001, 0x03ff, 0x8001, 0x0400, 0x3c00, 0xbc00, 0x3555,
+                                      0x7bff, 0xfbff, 0x4248, 0x7800, 0x0200, 0xb266, 0x7f7f, 0x0080, 0x5640};
+  for (const bool brain : {false, true}) {
+    std::vector<uint16_t> values = bits;
+    std::vector<float> expected;
+    if (!brain) values[15] = 0x7c00, values[16] = 0xfc00;
+    for (const uint16_t value : values) expected.push_back(brain ? OfBfloat16(value) : OfFloat16(value));
+    const std::string header = fmt::format(
+        "{{\"weights/W1\":{{\"dtype\":\"{0}\",\"shape\":[5,3],\"data_offsets\":[0,30]}},"
+        "\"biases/b1\":{{\"dtype\":\"{0}\",\"shape\":[3],\"data_offsets\":[30,36]}}}}",
+        brain ? "BF16" : "F16");
+    const std::string path = NewCheckpointRoot() + "/half";
+    WriteBytes(path, Safetensors(header, std::string(reinterpret_cast<const char*>(values.data()), 36)));
+    const TakenTensors taken = TakeAll(path);
+    const Layout layout = SmallLayout(1);
+    for (const Variable& variable : layout.variables) {
+      const size_t first = variable.name == "biases/b1" ? 15 : 0;
+      CHECK(std::memcmp(taken.values.data() + variable.offset, expected.data() + first,
+                        static_cast<size_t>(variable.size()) * sizeof(float)) == 0);
+    }
+  }
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ NpzFile::NpzFile(std::unique_ptr<SourceFile> file) : file_(std::move(file)) {
     const std::string name = member.name.substr(0, member.name.size() - kSuffix.size());
     if (!names.insert(name).second) file_->Refuse(fmt::format("{} is there twice.", Quoted(Shown(name))));
     ZipStream stream(*file_, member);
-    const Array array = ReadHeader(member, &stream);
+    Array array = ReadHeader(member, &stream);
     const std::optional<int64_t> bytes = BytesOfShape(array.shape, array.type);
     FileTensor tensor{name, array.shape};
     if (!bytes || static_cast<uint64_t>(*bytes) != stream.left()) {
@@ -63,6 +63,7 @@ NpzFile::NpzFile(std::unique_ptr<SourceFile> file) : file_(std::move(file)) {
     }
     tensors_.push_back(std::move(tensor));
     members_.push_back(std::move(member));
+    arrays_.push_back(std::move(array));
   }
 }
 
@@ -99,16 +100,18 @@ NpzFile::Array NpzFile::ReadHeader(const ZipMember& member, ZipStream* stream) c
 
 void NpzFile::Read(size_t index, float* out) {
   ZipStream stream(*file_, members_[index]);
-  const Array array = ReadHeader(members_[index], &stream);
+  ReadHeader(members_[index], &stream);  // the values begin behind it
+  const Array& array = arrays_[index];   // which was held against the file
   const int64_t size = tensors_[index].size();
-  // Of three sides and more nothing of ours is.
-  const bool turned = array.by_columns && array.shape.size() == 2;
+  // Sides of 1 change no order, and of three others nothing of ours is.
+  const std::vector<int64_t> sides = Squeezed(array.shape);
+  const bool turned = array.by_columns && sides.size() == 2;
   std::vector<float> columns(turned ? static_cast<size_t>(size) : 0);
   ReadElements(
       array.type, size, [&](uint64_t bytes, void* to) { stream.Read(to, bytes); },
       turned ? columns.data() : out);
   stream.Finish();
-  if (turned) Transpose(array.shape[1], array.shape[0], columns.data(), out);
+  if (turned) Transpose(sides[1], sides[0], columns.data(), out);
 }
 
 }  // namespace dtrain

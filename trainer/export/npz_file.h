@@ -23,7 +23,9 @@ class NpzFile : public TensorFile {
   Array ReadHeader(const ZipMember& member, ZipStream* stream) const;
 
   const std::unique_ptr<SourceFile> file_;
-  std::vector<ZipMember> members_;  // of tensors_
+  // Of tensors_.
+  std::vector<ZipMember> members_;
+  std::vector<Array> arrays_;
 };
 
 }  // namespace dtrain

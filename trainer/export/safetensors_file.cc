@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "trainer/config/user_text.h"
 
@@ -11,6 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kMostHeader = 100'000'000;  // as the format's own reader
+constexpr int kMostDepth = 16;                 // two are needed
 
 bool IsSizes(const Json& list) {
   return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& size) {
@@ -22,7 +24,7 @@ bool IsSizes(const Json& list) {
 
 SafetensorsFile::SafetensorsFile(std::unique_ptr<SourceFile> file) : file_(std::move(file)) {
   ReadHeader();
-  CheckOverlaps();
+  CheckPlaces();
 }
 
 void SafetensorsFile::ReadHeader() {
@@ -36,47 +38,73 @@ void SafetensorsFile::ReadHeader() {
   std::string header(bytes, '\0');
   file_->ReadAt(sizeof bytes, bytes, header.data());
   data_ = sizeof bytes + bytes;
-  AddTensors(header);
+  AddTensors(ParseHeader(header));
 }
 
-void SafetensorsFile::AddTensors(const std::string& header) {
-  const Json json = Json::parse(header, nullptr, /*allow_exceptions=*/false);
+// A name that is there twice would hide the first one's values.
+nlohmann::json SafetensorsFile::ParseHeader(const std::string& header) const {
+  std::vector<std::set<std::string>> names;  // of each object that is open
+  const auto check = [&](int depth, Json::parse_event_t event, const Json& value) {
+    if (depth > kMostDepth) {
+      file_->Refuse(fmt::format(
+          "byte 8: its header is nested more than {} deep. It is damaged, or no safetensors file.",
+          kMostDepth));
+    }
+    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_end) names.pop_back();
+    if (event == Json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second) {
+      file_->Refuse(fmt::format("{} is there twice.", Quoted(Shown(value.get<std::string>()))));
+    }
+    return true;
+  };
+  Json json = Json::parse(header, check, /*allow_exceptions=*/false);
   if (!json.is_object())
     file_->Refuse("byte 8: its header is no JSON object. It is damaged, or no safetensors file.");
-  for (const auto& [name, entry] : json.items()) {
-    if (name == "__metadata__") continue;
-    const std::string title = Quoted(Shown(name));
-    const bool whole = entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string() &&
-                       entry.contains("shape") && IsSizes(entry["shape"]) && entry.contains("data_offsets") &&
-                       IsSizes(entry["data_offsets"]) && entry["data_offsets"].size() == 2;
-    if (!whole) file_->Refuse(fmt::format("{}: its dtype, shape or data_offsets cannot be read.", title));
-    const auto dtype = entry["dtype"].get<std::string>();
-    const std::optional<ElementType> type = FromSafetensors(dtype);
-    if (!type)
-      file_->Refuse(fmt::format("{}: dtype {}; must be F32, F64, F16 or BF16.", title, Shown(dtype)));
-    FileTensor tensor{name, entry["shape"].get<std::vector<int64_t>>()};
-    const auto begin = entry["data_offsets"][0].get<uint64_t>(),
-               end = entry["data_offsets"][1].get<uint64_t>();
-    const std::optional<int64_t> bytes = BytesOfShape(tensor.shape, *type);
-    if (!bytes || end < begin || end - begin != static_cast<uint64_t>(*bytes) ||
-        !file_->Holds(data_ + begin, end - begin)) {
-      file_->Refuse(
-          fmt::format("{}: {} of {} at bytes {} to {} behind the header; that does not fit, or is not in the "
-                      "file. It is cut off or damaged: fetch it anew.",
-                      title, tensor.ShapeText(), dtype, begin, end));
-    }
-    places_.push_back({*type, data_ + begin, end - begin});
-    tensors_.push_back(std::move(tensor));
+  return json;
+}
+
+void SafetensorsFile::AddTensors(const Json& header) {
+  for (const auto& [name, entry] : header.items()) {
+    if (name != "__metadata__") AddTensor(name, entry);
   }
 }
 
-void SafetensorsFile::CheckOverlaps() const {
+void SafetensorsFile::AddTensor(const std::string& name, const Json& entry) {
+  const std::string title = Quoted(Shown(name));
+  const bool whole = entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string() &&
+                     entry.contains("shape") && IsSizes(entry["shape"]) && entry.contains("data_offsets") &&
+                     IsSizes(entry["data_offsets"]) && entry["data_offsets"].size() == 2;
+  if (!whole) file_->Refuse(fmt::format("{}: its dtype, shape or data_offsets cannot be read.", title));
+  const auto dtype = entry["dtype"].get<std::string>();
+  const std::optional<ElementType> type = FromSafetensors(dtype);
+  if (!type) file_->Refuse(fmt::format("{}: dtype {}; must be F32, F64, F16 or BF16.", title, Shown(dtype)));
+  FileTensor tensor{name, entry["shape"].get<std::vector<int64_t>>()};
+  const auto begin = entry["data_offsets"][0].get<uint64_t>(), end = entry["data_offsets"][1].get<uint64_t>();
+  const std::optional<int64_t> bytes = BytesOfShape(tensor.shape, *type);
+  if (!bytes || end < begin || end - begin != static_cast<uint64_t>(*bytes) ||
+      !file_->Holds(data_ + begin, end - begin)) {
+    file_->Refuse(
+        fmt::format("{}: {} of {} at bytes {} to {} behind the header; that does not fit, or is not in the "
+                    "file. It is cut off or damaged: fetch it anew.",
+                    title, tensor.ShapeText(), dtype, begin, end));
+  }
+  places_.push_back({*type, data_ + begin, end - begin});
+  tensors_.push_back(std::move(tensor));
+}
+
+// The format has no byte that is in no tensor: a header of another length would move all values.
+void SafetensorsFile::CheckPlaces() const {
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
   for (const Place& place : places_) ranges.emplace_back(place.begin, place.begin + place.bytes);
   std::sort(ranges.begin(), ranges.end());
-  for (size_t i = 1; i < ranges.size(); ++i) {
-    if (ranges[i].first < ranges[i - 1].second) file_->Refuse("two of its tensors overlap. It is damaged.");
+  uint64_t end = data_;
+  for (const auto& range : ranges) {
+    if (range.first < end) file_->Refuse("two of its tensors overlap. It is damaged.");
+    if (range.first > end) break;
+    end = range.second;
   }
+  if (end == file_->size()) return;
+  file_->Refuse(fmt::format("byte {} is in no tensor. It is damaged: fetch it anew.", end));
 }
 
 void SafetensorsFile::Read(size_t index, float* out) {

@@ -1,6 +1,8 @@
 // SafetensorsFile: https://huggingface.co/docs/safetensors. Owner: OpenTensorFile's caller. Thread: one.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "trainer/export/element_type.h"
 #include "trainer/export/source_file.h"
 #include "trainer/export/tensor_file.h"
@@ -19,8 +21,10 @@ class SafetensorsFile : public TensorFile {
     uint64_t bytes = 0;
   };
   void ReadHeader();
-  void AddTensors(const std::string& header);
-  void CheckOverlaps() const;
+  nlohmann::json ParseHeader(const std::string& header) const;
+  void AddTensors(const nlohmann::json& header);
+  void AddTensor(const std::string& name, const nlohmann::json& entry);
+  void CheckPlaces() const;
 
   const std::unique_ptr<SourceFile> file_;
   uint64_t data_ = 0;  // where the tensors begin

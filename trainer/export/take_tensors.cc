@@ -13,12 +13,6 @@
 namespace dtrain {
 namespace {
 
-// Without the sides of 1: a column, a row and a vector are the same values in the same order.
-std::vector<int64_t> Squeezed(std::vector<int64_t> shape) {
-  shape.erase(std::remove(shape.begin(), shape.end(), 1), shape.end());
-  return shape;
-}
-
 std::string ShapeText(const Variable& variable) {
   return fmt::format("{} x {}", variable.rows, variable.cols);
 }

@@ -26,8 +26,9 @@ std::unique_ptr<TensorFile> OpenTensorFile(const std::string& path) {
   char magic[9] = {};
   if (file->size() < 9) file->Refuse("too short for a .safetensors or .npz file.");
   file->ReadAt(0, sizeof magic, magic);
-  if (std::memcmp(magic, "PK", 2) == 0) return std::make_unique<NpzFile>(std::move(file));
+  // The length of a header may begin with the letters of an archive, whose ninth byte is no brace.
   if (magic[8] == '{') return std::make_unique<SafetensorsFile>(std::move(file));
+  if (std::memcmp(magic, "PK\3\4", 4) == 0) return std::make_unique<NpzFile>(std::move(file));
   file->Refuse("neither a .safetensors nor a .npz file. Convert it: numpy.savez(\"model.npz\", **weights).");
 }
 
