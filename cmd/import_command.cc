@@ -19,6 +19,7 @@
 #include "trainer/data/positions.h"
 #include "trainer/data/source.h"
 #include "trainer/export/take_tensors.h"
+#include "trainer/model/finite.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/task/run_task.h"
 
@@ -94,8 +95,8 @@ std::string Save(const std::string& path, const Config& config, const Layout& la
         "directory.",
         path);
   }
+  const Data data = DataOf(config);  // before there is a directory: it may be missing
   directory.Prepare();
-  const Data data = DataOf(config);
   Config run = config;
   if (run.cluster.worker.empty()) run.cluster.worker.resize(kLocalWorkers);
   SavedMoment moment;
@@ -120,6 +121,10 @@ int RunImportCommand(const ImportArguments& arguments) {
   const std::unique_ptr<TensorFile> file = OpenTensorFile(arguments.path);
   const TakenTensors taken =
       TakeTensors(file.get(), arguments.path, layout, {arguments.maps, arguments.transpose});
+  if (const std::optional<std::string> wrong = FirstNonFinite(layout, taken.values.data())) {
+    throw UserError("{}: {}; weights must be finite, or every gradient is not. Is it the right file?",
+                    arguments.path, *wrong);
+  }
   const std::string path = Save(WithoutSlashes(arguments.out), config, layout, taken.values);
   fmt::print("{}: {} ({}) from {}\n", path, Plural(static_cast<int64_t>(layout.variables.size()), "tensor"),
              Plural(layout.size, "value"), arguments.path);

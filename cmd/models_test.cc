@@ -197,6 +197,18 @@ TEST_CASE("import: another model and a damaged file are exit code 2, and leave n
   CHECK(Contains(other.error, "weights/W1 is 2 x 3 in the file and 2 x 4 in the model."));
   CHECK(Contains(other.error, "biases/b1 is 3 in the file and 4 x 1 in the model."));
   CHECK(Contains(other.error, "no tensor weights/W2 (4 x 3 in the model)"));
+  std::fstream bias(file, std::ios::in | std::ios::out | std::ios::binary);
+  bias.seekp(-4, std::ios::end);
+  bias.write("\0\0\xc0\x7f", 4);
+  bias.close();
+  const Done nan = Run({"import", file, "--config", model.config, "--out", out});
+  CHECK(nan.code == 2);
+  CHECK(Contains(nan.error, file + ": biases/b1[2"));
+  CHECK(Contains(nan.error, "weights must be finite"));
+  REQUIRE(Run({"export", model.checkpoints, "--out", file}).code == 0);
+  std::ofstream(model.Path("train.csv"), std::ios::app) << "1,2\n";
+  CHECK(Run({"import", file, "--config", model.config, "--out", out}).code == 2);
+  CHECK_FALSE(std::filesystem::exists(out));
   std::filesystem::resize_file(file, 300);
   CHECK(Run({"import", file, "--config", model.config, "--out", out}).code == 2);
   CHECK_FALSE(std::filesystem::exists(out));
