@@ -225,7 +225,7 @@ std::string ToJson(const RunSummary& summary) {
       writer.document[key] = nullptr;
     }
     // Of an evaluation the step is known, and nothing was counted.
-    if (summary.status != "done") writer.document["global_step"] = nullptr;
+    if (summary.status != "done" && !summary.test_loss) writer.document["global_step"] = nullptr;
   }
   return writer.document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -107,6 +107,9 @@ TEST_CASE("run summary: of an evaluation the step is known, and nothing was coun
   const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
   CHECK(document.at("global_step") == 7);
   for (const char* key : {"local_steps", "examples", "bytes_sent"}) CHECK(document.at(key).is_null());
+  summary.status = "peer_lost";  // no newer checkpoint has come
+  summary.test_loss = 0.5;
+  CHECK(nlohmann::json::parse(ToJson(summary)).at("global_step") == 7);
 }
 
 TEST_CASE("run summary: numbers that are not finite are null, since JSON has none") {
