@@ -6,10 +6,12 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/plural.h"
 #include "cmd/load_config.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/load.h"
 #include "trainer/data/source.h"
+#include "trainer/metrics/scores.h"
 #include "trainer/model/model.h"
 #include "trainer/task/run_task.h"
 #include "trainer/worker/evaluate.h"
@@ -43,6 +45,40 @@ std::string PathFor(const CheckpointReader& checkpoint, const ConfigArguments& a
   return checkpoint.path() + "/" + kConfigName;
 }
 
+InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
+  if (checkpoint.manifest().inputs) return *checkpoint.manifest().inputs;
+  const DataSourceConfig& train = config.data.train;
+  if (train.format != DataFormat::kCsv) return InputForm();
+  if (std::filesystem::exists(train.path)) return LoadData(config).form;
+  if (config.data.scale == FeatureScale::kNone) return InputForm();
+  throw UserError(
+      "{}: how its features are scaled is not in it (it was written with checkpoint.writer: ps), and "
+      "data.train.path = {} is not here to fit the scale again. Put the training file there, or name it with "
+      "--set data.train.path=FILE.",
+      checkpoint.path(), train.path);
+}
+
+// Rows and answers are made by it without another look.
+void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, const InputForm& form) {
+  const auto refuse = [&](size_t there, const char* what, const std::string& model_has) {
+    throw UserError(
+        "{}: its inputs, as it or data.train tells them, have {} {}, and its model has {}. Name the training "
+        "file of this model: --set data.train.path=FILE.",
+        checkpoint.path(), there, what, model_has);
+  };
+  const auto inputs = static_cast<size_t>(*model.inputs);
+  const std::string features = Plural(*model.inputs, "feature");
+  const FittedScale& scale = form.scale;
+  if (!form.features.empty() && form.features.size() != inputs) {
+    refuse(form.features.size(), "names", features);
+  }
+  if (!scale.shift.empty() && scale.shift.size() != inputs) refuse(scale.shift.size(), "scales", features);
+  const int64_t classes = model.kind == ModelKind::kLinear ? 0 : ClassCount(*model.outputs);
+  if (form.classes.size() > static_cast<size_t>(classes)) {
+    refuse(form.classes.size(), "names of classes", Plural(classes, "class", "classes"));
+  }
+}
+
 }  // namespace
 
 int DumpConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
@@ -67,16 +103,9 @@ Layout LayoutFor(const CheckpointReader& checkpoint, const Config& config) {
 }
 
 InputForm FormFor(const CheckpointReader& checkpoint, const Config& config) {
-  if (checkpoint.manifest().inputs) return *checkpoint.manifest().inputs;
-  const DataSourceConfig& train = config.data.train;
-  if (train.format != DataFormat::kCsv) return InputForm();
-  if (std::filesystem::exists(train.path)) return LoadData(config).form;
-  if (config.data.scale == FeatureScale::kNone) return InputForm();
-  throw UserError(
-      "{}: how its features are scaled is not in it (it was written with checkpoint.writer: ps), and "
-      "data.train.path = {} is not here to fit the scale again. Put the training file there, or name it with "
-      "--set data.train.path=FILE.",
-      checkpoint.path(), train.path);
+  InputForm form = KnownForm(checkpoint, config);
+  CheckForm(checkpoint, config.model, form);
+  return form;
 }
 
 RowSpec RowSpecFor(const Config& config, const InputForm& form) {

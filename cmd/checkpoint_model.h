@@ -25,6 +25,7 @@ int DumpConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arg
 Layout LayoutFor(const CheckpointReader& checkpoint, const Config& config);
 
 // What the checkpoint says of its inputs; where it does not (docs/checkpoint.md), what data.train does.
+// As many names and scales as the model has features and classes, or none: UserError naming both otherwise.
 InputForm FormFor(const CheckpointReader& checkpoint, const Config& config);
 
 // For rows without labels.

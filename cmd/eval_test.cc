@@ -187,6 +187,29 @@ TEST_CASE(
   CHECK(Contains(bad.error, "bad.csv:2:3: tree = fir; must be a class of data.train: elm or oak."));
 }
 
+TEST_CASE("eval: memory is taken for the rows that there are, not for a larger train.batch_size") {
+  const Forest forest;
+  const Trained run(forest.Yaml());
+  const Eval all({run.last, "--set", "train.batch_size=300"});
+  const Eval more({run.last, "--set", "train.batch_size=1000000000"});
+  CAPTURE(more.error);
+  REQUIRE(more.code == 0);
+  CHECK(more.result.at("test_loss") == all.result.at("test_loss"));
+}
+
+TEST_CASE("eval: a training file with other columns than the model's is refused, with both numbers") {
+  const Forest forest;
+  const Trained run(forest.Yaml() + "checkpoint: {writer: ps}\n");
+  const std::string rows = NewDirectory() + "/rows.csv";
+  WriteFile(rows, "size,tree\n4,elm\n");
+  CHECK(Eval({run.last, "--data", rows}).code == 0);
+  WriteFile(forest.csv, "size,age,tree\n1,2,oak\n2,1,elm\n");
+  WriteFile(rows, "size,age,tree\n4,1,elm\n");
+  const Eval eval({run.last, "--data", rows});
+  CHECK(eval.code == 2);
+  CHECK(Contains(eval.error, "have 2 names, and its model has 1 feature. "));
+}
+
 TEST_CASE("eval: of a linear model, errors and R squared") {
   const Trained run(
       "model: {kind: linear, inputs: 2}\n"

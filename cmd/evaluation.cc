@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cmd/checkpoint_model.h"
+#include "trainer/data/idx.h"
 #include "trainer/data/source.h"
 #include "trainer/device/make_model.h"
 #include "trainer/task/memory_need.h"
@@ -70,6 +71,27 @@ void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, Evaluat
 
 bool IsFiles(DataFormat format) { return format == DataFormat::kIdx || format == DataFormat::kCsv; }
 
+// At least as many as a file has. A field of CSV has a byte, and one behind it.
+int64_t MostRowsOf(const std::string& file, const RowSet& set, int64_t inputs) {
+  if (set.source.format == DataFormat::kIdx) return PeekIdxImages(file, set.key).count;
+  const InputBytes bytes(file, set.key);
+  const auto size = static_cast<int64_t>(bytes.file_size());  // 0 of standard input
+  return bytes.compressed() || size == 0 ? INT64_MAX : size / inputs / 2 + 1;
+}
+
+// Of the largest batch of one device: memory is taken for so many.
+int64_t MostRows(const RowSet& set, const Config& config) {
+  if (!IsFiles(set.source.format)) {
+    return std::min({config.train.batch_size, set.most, set.source.rows.value_or(INT64_MAX)});
+  }
+  int64_t most = 1;
+  for (const std::string& file :
+       FilesOf(set.source.format == DataFormat::kIdx ? set.source.images : set.source.path, set.key)) {
+    most = std::max(most, MostRowsOf(file, set, *config.model.inputs));
+  }
+  return std::min({config.train.batch_size, set.most, most});
+}
+
 void AddGenerated(const Config& config, EvaluationSum* sum, const std::function<void()>& breather) {
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain eval, which reads the data,"));
   const LoadedData data = LoadData(config);
@@ -93,7 +115,8 @@ void EvaluateOn(const std::string& data, Config* config) {
   }
   if (test.format == DataFormat::kIdx) {
     test.images = data;
-    test.labels = data.find_first_of("*?[") == std::string::npos ? LabelsBeside(data) : "";
+    const bool is_glob = FilesOf(data, "--data") != std::vector<std::string>{data};
+    test.labels = is_glob ? "" : LabelsBeside(data);
   } else {
     test.path = data;
   }
@@ -115,19 +138,22 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
                             {},
                             {}};
   const std::vector<float> weights = ReadWeights(layout, checkpoint, &outcome.model_crc);
-  const auto model = MakeModelOn(devices, config, layout, config.train.batch_size, nullptr);
+  const int64_t most_rows = MostRows(set, config);
+  const auto model = MakeModelOn(devices, config, layout, most_rows, nullptr);
   model->Arrived(weights.data(), {0, layout.size});
   EvaluationSum sum(*model, weights.data(), &outcome.figures);
   if (IsFiles(set.source.format)) {
     const InputForm form = FormFor(*checkpoint, config);
     outcome.class_names = form.classes;
-    AddRows(set, LabelledSpec(config, form, set), config.train.batch_size * config.device.towers(), &sum,
-            breather);
+    // A file that has grown meanwhile has more than that.
+    const bool all = most_rows < config.train.batch_size;
+    const int64_t batch_rows = all ? most_rows : config.train.batch_size * config.device.towers();
+    AddRows(set, LabelledSpec(config, form, set), batch_rows, &sum, breather);
   } else {
     AddGenerated(config, &sum, breather);
   }
   outcome.evaluation = sum.sum();
-  if (outcome.evaluation.classifies) outcome.auc = outcome.figures.scores.Area();
+  if (outcome.evaluation.classifies) outcome.auc = outcome.figures.scores.Area(breather);
   return outcome;
 }
 
