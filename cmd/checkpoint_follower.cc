@@ -1,8 +1,10 @@
 #include "cmd/checkpoint_follower.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "cmd/poll_timeout.h"
 
@@ -37,11 +39,25 @@ std::optional<ListedCheckpoint> CheckpointFollower::OldestNew() {
   std::vector<std::string> names = directory_.Names();
   if (names == names_) return std::nullopt;
   std::optional<ListedCheckpoint> oldest;
-  for (const ListedCheckpoint& each : directory_.List()) {  // the newest first
+  for (const ListedCheckpoint& each : List()) {  // the newest first
     if (each.sequence > last_) oldest = each;
   }
   if (!oldest) names_ = std::move(names);
   return oldest;
+}
+
+std::vector<ListedCheckpoint> CheckpointFollower::List() {
+  std::vector<std::string> unreadable;
+  std::vector<ListedCheckpoint> listed = directory_.List(&unreadable);
+  for (const std::string& line : unreadable) {
+    const std::string warning = fmt::format("warning: {}/{}; skipped", directory_.path(), line);
+    std::error_code gone;  // one that was too many for checkpoint.keep
+    const bool there = std::filesystem::exists(directory_.PathOf(line.substr(0, line.find(':'))), gone);
+    if (there && told_.insert(warning).second) errors_.Print(warning);
+  }
+  // The newest is never removed alone: then all were, and a new run counts from 1.
+  if (unreadable.empty() && !listed.empty() && listed.front().sequence < last_) last_ = 0;
+  return listed;
 }
 
 }  // namespace dtrain

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "cmd/error_lines.h"
 #include "cmd/signal_pipe.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 
@@ -15,23 +17,27 @@ namespace dtrain {
 
 class CheckpointFollower {
  public:
-  CheckpointFollower(const std::string& directory, SignalPipe& signals)
-      : directory_(directory), signals_(signals) {}
+  CheckpointFollower(const std::string& directory, SignalPipe& signals, const ErrorLines& errors)
+      : directory_(directory), signals_(signals), errors_(errors) {}
 
-  // The path of the oldest that is newer than the one before; waits for it. Unset: `patience` has passed, or
-  // a signal has come.
+  // The path of the oldest that is newer than the one before, or that a new run has written in an emptied
+  // directory; waits for it. Unset: `patience` has passed, or a signal has come. Warns of each that cannot be
+  // read.
   std::optional<std::string> Next(milliseconds patience);
   // Looks whether one has come; 0: none.
   int signal();
 
  private:
   std::optional<ListedCheckpoint> OldestNew();
+  std::vector<ListedCheckpoint> List();
 
   CheckpointDirectory directory_;
   SignalPipe& signals_;
+  const ErrorLines& errors_;
   int signal_ = 0;
   int64_t last_ = 0;                // sequence of the one before
   std::vector<std::string> names_;  // that were there when nothing new was
+  std::set<std::string> told_;      // warnings
 };
 
 }  // namespace dtrain

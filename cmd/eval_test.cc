@@ -247,6 +247,32 @@ TEST_CASE("eval: --follow evaluates every checkpoint until the run's last one, a
   CHECK_FALSE(std::filesystem::is_empty(job.directory + "/logs/eval"));
 }
 
+TEST_CASE("eval: --follow goes on past the end of a run that has gone on, and says what it cannot read") {
+  const Trained run;
+  REQUIRE(RunToEnd(*run.job.Start({"--ps", "2", "--set", "checkpoint.dir=" + run.checkpoints, "--set",
+                                   "checkpoint.keep=10", "--set", "train.steps=60"})) == 0);
+  WriteFile(run.checkpoints + "/step-000000000/manifest", "damaged");
+  Process follow({"eval", run.checkpoints, "--follow"});
+  CHECK(RunToEnd(follow) == 0);
+  CHECK(Contains(follow.standard_output(), "global step 30: test loss "));
+  CHECK(Contains(follow.standard_output(), "global step 60: test loss "));
+  CHECK(Contains(follow.standard_error(), "warning: " + run.checkpoints + "/step-000000000: manifest "));
+}
+
+TEST_CASE("eval: --follow takes up a new run in a directory that was emptied") {
+  const LocalJob job(kDigits);
+  const std::string checkpoints = job.directory + "/ckpt", set = "checkpoint.dir=" + checkpoints;
+  REQUIRE(RunToEnd(*job.Start(
+              {"--set", set, "--set", "checkpoint.every_steps=10", "--set", "checkpoint.keep=10"})) == 0);
+  std::filesystem::resize_file(checkpoints + "/step-000000030/shard-0-of-1", 64);  // not its end, then
+  Process follow({"eval", checkpoints, "--follow"});
+  REQUIRE(follow.WaitForLine("; skipped"));
+  std::filesystem::remove_all(checkpoints);
+  REQUIRE(RunToEnd(*job.Start({"--set", set})) == 0);
+  CHECK(RunToEnd(follow) == 0);
+  CHECK(Contains(follow.standard_output(), "global step 30: test loss "));
+}
+
 TEST_CASE("eval: --follow ends with the last epoch, too") {
   const LocalJob job(
       DigitsJob("kind: softmax", 2000, 100, "batch_size: 100, epochs: 2, optimizer: {learning_rate: 0.1}"));
@@ -282,6 +308,8 @@ TEST_CASE("eval: --follow ends by a signal, or when nothing comes, and says so")
   Process ends(longer);
   CHECK(RunToEnd(ends) == 4);
   CHECK(Contains(ends.standard_error(), checkpoints + ", global step 30: no newer checkpoint in "));
+  CHECK(ReadResult(result).at("status") == "peer_lost");
+  CHECK(ReadResult(result).at("global_step") == 30);
   std::vector<std::string> patient = longer;
   patient.insert(patient.end(), {"--set", "failure.wait_s=300"});
   Process stopped(patient);
@@ -291,6 +319,10 @@ TEST_CASE("eval: --follow ends by a signal, or when nothing comes, and says so")
   CHECK(ReadResult(result).at("status") == "stopped");
   Process one({"eval", checkpoints + "/step-000000030", "--follow"});
   CHECK(RunToEnd(one) == 2);
+  CHECK(Eval({checkpoints, "--follow", "--data", "-"}).code == 2);
+  const Eval too_early({missing, "--follow", "--set", "failure.startup_timeout_s=1"});
+  CHECK(too_early.code == 2);
+  CHECK(Contains(too_early.error, "Name it with --config."));
 }
 
 }  // namespace

@@ -23,7 +23,16 @@ milliseconds Ms(double seconds) { return milliseconds(static_cast<int64_t>(secon
 
 // What is to be known before there is a checkpoint.
 FailureConfig FirstFailure(const ConfigArguments& arguments) {
-  if (arguments.path.empty()) return FailureConfig();
+  if (arguments.path.empty()) {
+    for (const std::string& set : arguments.sets) {
+      if (set.find("startup_timeout_s") == std::string::npos) continue;
+      throw UserError(
+          "--set {}: is for the wait for the first checkpoint, and the run's config is known only with that "
+          "one. Name it with --config.",
+          set);
+    }
+    return FailureConfig();
+  }
   LoadOptions options;
   options.cluster_optional = true;
   return LoadConfig(arguments.path, arguments.sets, options).failure;
@@ -39,8 +48,11 @@ FollowRun::FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const
       errors_(errors),
       result_(*result),
       signals_({SIGINT, SIGTERM}),
-      follower_(directory_, signals_),
+      follower_(directory_, signals_, errors),
       failure_(FirstFailure(arguments.config)) {
+  if (arguments.data == "-") {
+    throw UserError("--data -: standard input is read once, and --follow evaluates many times. Name a file.");
+  }
   if (!IsOneCheckpoint(directory_)) return;
   throw UserError("{}: one checkpoint, and --follow waits for new ones. Name checkpoint.dir of the run.",
                   directory_);
@@ -50,22 +62,31 @@ int FollowRun::Run() {
   milliseconds patience = Ms(failure_.startup_timeout_s);
   errors_.Print(fmt::format("follows {}: waits up to {:g} s for the first checkpoint", directory_,
                             failure_.startup_timeout_s));
-  while (!over_) {
-    const std::optional<std::string> path = follower_.Next(patience);
+  while (true) {
+    // The last one of a run that has gone on since then is not the last.
+    const std::optional<std::string> path = follower_.Next(over_ ? milliseconds(0) : patience);
     if (follower_.signal() != 0) return Stop();
+    if (!path && over_) break;
     if (!path) GiveUp(patience);
     try {
       Evaluate(*path);
     } catch (const Signalled&) {
       return Stop();
-    } catch (const BadCheckpoint& bad) {
-      // One that is not there any more was too many for checkpoint.keep.
-      if (std::filesystem::exists(*path)) errors_.Print(fmt::format("warning: {}; skipped", bad.what()));
+    } catch (const UserError& error) {
+      Skip(*path, error);
     }
     if (summary_) patience = Ms(failure_.wait_s) + 2 * longest_gap_;
   }
   result_.Write(*summary_);
   return 0;
+}
+
+// One that is not there any more was too many for checkpoint.keep.
+void FollowRun::Skip(const std::string& path, const UserError& error) const {
+  std::error_code gone;
+  if (!std::filesystem::exists(path, gone)) return;
+  if (dynamic_cast<const BadCheckpoint*>(&error) == nullptr) throw;
+  errors_.Print(fmt::format("warning: {}; skipped", error.what()));
 }
 
 void FollowRun::Evaluate(const std::string& path) {
@@ -92,7 +113,7 @@ void FollowRun::Note(const Config& config, const Manifest& manifest) {
           (FromJson(manifest.positions, &positions) && AllEpochsTaken(positions, config));
 }
 
-void FollowRun::GiveUp(milliseconds patience) const {
+void FollowRun::GiveUp(milliseconds patience) {
   const double seconds = static_cast<double>(patience.count()) / 1000;
   if (!summary_) {
     throw PeerLost(
@@ -100,6 +121,8 @@ void FollowRun::GiveUp(milliseconds patience) const {
         "checkpoint.dir?",
         directory_, seconds);
   }
+  summary_->status = StatusOf(ExitCode::kPeerLost);
+  result_.Write(*summary_);
   throw PeerLost(
       "{}, global step {}: no newer checkpoint in {:g} s (failure.wait_s, and twice the time between two), "
       "and the run was not at its end. See its log, and start this again when it goes on.",

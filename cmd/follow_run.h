@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "cmd/arguments.h"
 #include "cmd/checkpoint_follower.h"
 #include "cmd/error_lines.h"
@@ -16,7 +17,7 @@ namespace dtrain {
 
 class FollowRun {
  public:
-  // Throws UserError where the path is one checkpoint.
+  // Throws UserError where the path is one checkpoint, or the arguments do not go with waiting for more.
   FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
             ResultFile* result);
 
@@ -25,8 +26,9 @@ class FollowRun {
 
  private:
   void Evaluate(const std::string& path);
+  void Skip(const std::string& path, const UserError& error) const;
   void Note(const Config& config, const Manifest& manifest);
-  [[noreturn]] void GiveUp(milliseconds patience) const;
+  [[noreturn]] void GiveUp(milliseconds patience);
   int Stop();
 
   const EvalArguments& arguments_;
