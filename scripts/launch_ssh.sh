@@ -12,8 +12,11 @@ fi
 config=$1 ps=$2 workers=$3
 shift 3
 tasks=() readers=()
-exec 9<> <(:) # where nothing ever comes, and which ends with us
-trap 'kill "${tasks[@]}" 2>/dev/null || true' INT TERM
+# 9 is where nothing ever comes, and ends with us: only this shell keeps the other end, 8.
+# shellcheck disable=SC2094  # a pipe
+exec 7<> <(:) 8> /proc/self/fd/7 9< /proc/self/fd/7 7>&-
+# shellcheck disable=SC2046  # pids, of those that still run
+trap 'kill $(jobs -pr) 2>/dev/null || true' INT TERM
 
 # start ROLE INDEX HOST [ARGUMENT ...]
 start() {
@@ -22,12 +25,13 @@ start() {
   local directory=${DIRECTORY:-$PWD}
   # The task ends with the connection, because cat does.
   local there="exec 3<&0; cd ${directory@Q} || exit 2; ${words[*]@Q} & task=\$!
-    { cat <&3; kill \$task; } >/dev/null 2>&1 & wait \$task"
-  exec {lines}> >(sed -u "s/^/[$host] /" >&2)
+    { cat <&3; kill \$task; } >/dev/null 2>&1 & watch=\$!
+    wait \$task; code=\$?; kill \$watch 2>/dev/null; exit \$code"
+  exec {lines}> >(exec sed -u "s/^/[$host] /" >&2 8>&-)
   readers+=($!)
   # shellcheck disable=SC2086,SC2029  # several options; `there` is put together and quoted here
-  ssh -T -o BatchMode=yes -o ServerAliveInterval=2 -o ServerAliveCountMax=2 ${SSH_OPTIONS:-} "$host" "$there" \
-    <&9 >&"$lines" 2>&1 &
+  ssh -T -o BatchMode=yes -o ServerAliveInterval=2 -o ServerAliveCountMax=2 ${SSH_OPTIONS:-} -- "$host" "$there" \
+    <&9 >&"$lines" 2>&1 8>&- 9<&- &
   tasks+=($!)
   exec {lines}>&-
 }
