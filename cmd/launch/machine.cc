@@ -30,7 +30,8 @@ std::vector<std::string> SshWords(const Machine& machine, const LaunchConfig& la
   for (const std::string& option :
        {std::string("BatchMode=yes"), fmt::format("ConnectTimeout={}", kConnectSeconds),
         std::string("ServerAliveInterval=1"), fmt::format("ServerAliveCountMax={}", silences),
-        std::string("ControlPath=none"), std::string("ClearAllForwardings=yes")}) {
+        std::string("ControlPath=none"), std::string("ClearAllForwardings=yes"),
+        std::string("RemoteCommand=none")}) {
     words.insert(words.end(), {"-o", option});
   }
   if (!launch.ssh_config.empty()) words.insert(words.end(), {"-F", launch.ssh_config});
@@ -76,7 +77,12 @@ std::vector<std::string> ProgramWords(const Machine& machine) {
   std::vector<std::string> words;
   if (!machine.how.environment.empty()) words.push_back("env");
   for (const auto& [name, value] : machine.how.environment) words.push_back(name + "=" + value);
-  words.push_back(ProgramPath(machine.how));
+  const std::string program = ProgramPath(machine.how);
+  // env would take such a path for one more variable.
+  if (!words.empty() && program.find('=') != std::string::npos) {
+    words.insert(words.end(), {"/bin/sh", "-c", "exec \"$0\" \"$@\""});
+  }
+  words.push_back(program);
   return words;
 }
 

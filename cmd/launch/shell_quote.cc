@@ -11,9 +11,14 @@ std::string ShellQuoted(const std::string& word) {
   const bool plain = std::all_of(word.begin(), word.end(), [&](unsigned char c) {
     return (c < 0x80 && std::isalnum(c)) || kPlain.find(static_cast<char>(c)) != std::string_view::npos;
   });
-  if (plain && !word.empty()) return word;
+  // What begins with "=" is a program's path for zsh, and with "%" a job for others.
+  if (plain && !word.empty() && word[0] != '=' && word[0] != '%') return word;
   std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  for (const char c : word) {
+    // Within quotes fish knows the backslash, and csh the "!", so that each stands outside of them.
+    const bool outside = c == '\'' || c == '\\' || c == '!';
+    quoted += outside ? std::string("'\\") + c + "'" : std::string(1, c);
+  }
   return quoted + "'";
 }
 
