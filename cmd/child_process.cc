@@ -11,6 +11,7 @@
 
 #include "base/console.h"
 #include "base/error.h"
+#include "base/write_all.h"
 
 namespace dtrain {
 namespace {
@@ -53,7 +54,10 @@ class SignalsHeld {
 }  // namespace
 
 ChildProcess::ChildProcess(const ChildCommand& command)
-    : name_(command.name), expendable_(command.expendable), kill_signal_(command.kill_signal) {
+    : name_(command.name),
+      expendable_(command.expendable),
+      kill_signal_(command.kill_signal),
+      log_fd_(command.log_fd) {
   std::vector<char*> argv;
   std::string program = command.program == ChildCommand().program ? "dtrain" : command.program;
   argv.push_back(program.data());
@@ -73,6 +77,7 @@ ChildProcess::ChildProcess(const ChildCommand& command)
     failed = errno;
     if (pid_ == 0) BecomeChild(command, argv.data(), ends[1], parent, held);
   }
+  if (pid_ > 0) setpgid(pid_, pid_);  // as the child does: whoever of us comes first
   if (ends[1] >= 0) close(ends[1]);
   lines_.emplace(ends[0]);
   if (pid_ < 0) {
@@ -113,12 +118,14 @@ void ChildProcess::Signal(int signal) {
 }
 
 void ChildProcess::KillGroup() {
-  if (!wait_status_) kill(-pid_, SIGKILL);
+  if (wait_status_) return;
+  if (kill(-pid_, SIGKILL) != 0) kill(pid_, SIGKILL);  // a group is not everywhere allowed
 }
 
 void ChildProcess::TakeLine(const std::string& line, const std::function<void(const std::string&)>& sink) {
   sink(line);
   if (Console::IsRelayed(line)) return;
+  if (log_fd_ >= 0) WriteAll(log_fd_, line);  // one that cannot be written must not end a run
   last_lines_.push_back(line);
   if (last_lines_.size() > kKeptLines) last_lines_.pop_front();
 }

@@ -41,7 +41,7 @@ Connection::Connection(const std::string& task, const std::vector<std::string>& 
   close(output[1]);
   orders_fd_ = input[1];
   orders_ = std::make_unique<PendingWriter>(orders_fd_);
-  report_ = std::make_unique<LineReader>(output[0]);
+  report_ = std::make_unique<PipeLines>(output[0], kLongestReport);
   next_alive_ = Clock::now();
 }
 

@@ -52,7 +52,7 @@ class Connection {
                   const std::function<void(const std::string&, const std::string&)>& report);
 
   std::unique_ptr<ChildProcess> process_;
-  std::unique_ptr<LineReader> report_;
+  std::unique_ptr<PipeLines> report_;
   int orders_fd_ = -1;
   std::unique_ptr<PendingWriter> orders_;
   TimePoint next_alive_;

@@ -2,7 +2,12 @@
 // input and output of one command, so that any shell, ssh or person can stand between them.
 #pragma once
 
+#include <cstddef>
+
 namespace dtrain {
+
+// A result may have a value for each row, worker or label.
+constexpr size_t kLongestReport = 16 << 20;
 
 // From the relay: what the task is sent, and now and then that somebody is still there.
 constexpr char kAliveLine[] = "alive";
@@ -10,7 +15,8 @@ constexpr char kInterruptLine[] = "INT";
 constexpr char kTerminateLine[] = "TERM";
 constexpr char kKillLine[] = "KILL";
 
-// From the guard: the first word of a line. What a login shell prints before them is passed over.
+// From the guard: the first word of a line. What a login shell prints before them is passed over; the guard
+// begins with a line break, since that may have none.
 constexpr char kStartedWord[] = "@started";  // the task is
 constexpr char kBegunWord[] = "@begun";      // the run, as --result-fd tells it
 constexpr char kResultWord[] = "@result";    // and wire JSON
