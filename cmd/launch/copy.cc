@@ -1,16 +1,21 @@
 #include "cmd/launch/copy.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <string.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "base/error.h"
 #include "base/host_name.h"
 #include "cmd/launch/bundled_libraries.h"
+#include "cmd/launch/checksum.h"
+#include "cmd/launch/open_file.h"
+#include "cmd/launch/retry.h"
 #include "cmd/launch/run_there.h"
 #include "cmd/launch/shell_quote.h"
 #include "cmd/launch/ssh_trouble.h"
@@ -18,42 +23,29 @@
 namespace dtrain {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct CopiedFile {
   std::string from;  // here
   std::string to;    // there, below the directory
   const char* mode;  // as chmod takes it
-  std::string sum;   // as sha256sum prints it of its standard input
+  std::string sum;   // ChecksumLine()
 };
 
-// The file as standard input.
-class OpenFile {
- public:
-  explicit OpenFile(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) throw UserError("{}: cannot be read to be copied: {}.", path, ErrnoText(errno));
-  }
-  ~OpenFile() { close(fd_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  int fd() const { return fd_; }
+constexpr int kSshFailed = 255;
+// Before each sum: a login shell may print lines of its own.
+constexpr char kSum[] = "@sum ";
 
- private:
-  const int fd_;
-};
-
-std::string SumOf(const std::string& path) {
-  const OpenFile file(path);
-  const Ran ran = RunThere("sha256sum", {"sha256sum"}, file.fd());
-  if (ran.exit_code != 0) throw IoError("sha256sum {}: {}", path, ran.last_words);
-  return ran.output;
-}
-
-// Every file's sum there, a line each.
+// Every file's sum there, a line each; nothing where the directory is missing, and all is to be sent.
 std::string SumsScript(const std::string& directory, const std::vector<CopiedFile>& files) {
   std::string names;
   for (const CopiedFile& file : files) names += " " + ShellQuoted("./" + file.to);
   return fmt::format(
-      "cd {} 2>/dev/null; for f in{}; do if [ -f \"$f\" ]; then sha256sum < \"$f\"; else echo none; fi; done",
-      ShellQuoted(directory), names);
+      "command -v sha256sum >/dev/null || {{ echo 'no sha256sum is there. Install coreutils.' >&2; exit 1; "
+      "}}; "
+      "cd {} 2>/dev/null || exit 0; echo; for f in{}; do "
+      "printf {}; if [ -f \"$f\" ]; then sha256sum < \"$f\"; else echo none; fi; done",
+      ShellQuoted(directory), names, ShellQuoted(kSum));
 }
 
 // What comes in becomes the file, once its sum is right.
@@ -62,36 +54,54 @@ std::string ReceiveScript(const Machine& machine, const CopiedFile& file) {
   const std::string to = "./" + file.to;
   // Machines may share the directory, and so may users.
   const std::string part = fmt::format("{}.tmp-{}-{}-{}", to, machine.name, HostName(), getpid());
-  const std::string sum = file.sum.substr(0, file.sum.find('\n'));
   return fmt::format(
-      "umask 022; mkdir -p {0} && cd {0} && mkdir -p {1} && cat > {2} || exit 1\n"
+      "umask 022; mkdir -p {0} && cd {0} && mkdir -p {1} || exit 1; cat > {2} || {{ rm -f {2}; exit 1; }}; "
       "if [ \"$(sha256sum < {2})\" = {3} ]; then chmod {5} {2} && mv -f {2} {4} && exit; "
       "else echo 'the copy has another checksum. Is the disk there full?' >&2; fi; rm -f {2}; exit 1",
-      ShellQuoted(directory), ShellQuoted(to.substr(0, to.rfind('/'))), ShellQuoted(part), ShellQuoted(sum),
-      ShellQuoted(to), file.mode);
+      ShellQuoted(directory), ShellQuoted(to.substr(0, to.rfind('/'))), ShellQuoted(part),
+      ShellQuoted(file.sum), ShellQuoted(to), file.mode);
 }
 
 std::string Trouble(const Machine& machine, const Ran& ran) {
-  constexpr int kSshFailed = 255;
   const std::string why =
       ran.exit_code == kSshFailed ? WithRemedy(ran.last_words, machine.name) : WithStop(ran.last_words);
   return fmt::format("{}:{}: cannot copy there: {}", machine.name, machine.how.directory, why);
+}
+
+// Tries again where the machine turns us away.
+Ran RunScript(const Machine& machine, const std::string& script, const LaunchConfig& launch, int input) {
+  for (Retry retry;;) {
+    lseek(input, 0, SEEK_SET);
+    Ran ran = RunThere(machine.name, ShellThere(machine, script, launch), input);
+    if (ran.exit_code != kSshFailed || !IsPassing(ran.last_words)) return ran;
+    const std::optional<TimePoint> next = retry.Next();
+    if (!next) return ran;
+    std::this_thread::sleep_until(*next);
+  }
+}
+
+// What follows the mark, of each line that has it.
+std::vector<std::string> SumsIn(const std::string& output) {
+  std::vector<std::string> sums;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(kSum, 0) == 0) sums.push_back(line.substr(strlen(kSum)));
+  }
+  return sums;
 }
 
 // Empty where all is there now, otherwise what went wrong.
 std::string CopyTo(const Machine& machine, const std::vector<CopiedFile>& files, const LaunchConfig& launch) {
   const std::string& directory = machine.how.directory;
   const OpenFile nothing("/dev/null");
-  const Ran sums =
-      RunThere(machine.name, ShellThere(machine, SumsScript(directory, files), launch), nothing.fd());
-  if (sums.exit_code != 0) return Trouble(machine, sums);
-  std::istringstream lines(sums.output);
-  for (const CopiedFile& file : files) {
-    std::string line;
-    if (std::getline(lines, line) && line + "\n" == file.sum) continue;
+  const Ran asked = RunScript(machine, SumsScript(directory, files), launch, nothing.fd());
+  if (asked.exit_code != 0) return Trouble(machine, asked);
+  const std::vector<std::string> sums = SumsIn(asked.output);
+  for (size_t i = 0; i < files.size(); ++i) {
+    const CopiedFile& file = files[i];
+    if (i < sums.size() && sums[i] == file.sum) continue;
     const OpenFile content(file.from);
-    const Ran sent =
-        RunThere(machine.name, ShellThere(machine, ReceiveScript(machine, file), launch), content.fd());
+    const Ran sent = RunScript(machine, ReceiveScript(machine, file), launch, content.fd());
     if (sent.exit_code != 0) return Trouble(machine, sent);
   }
   return "";
@@ -111,10 +121,12 @@ class FilesHere {
  public:
   std::vector<CopiedFile> For(const PlannedTask& task, const std::string& config) {
     std::vector<CopiedFile> files = {Summed(config, task.config, "644")};
-    if (task.machine.how.program != kCopiedProgram) return files;
-    files.push_back(Summed(OwnProgram(), kCopiedProgram, "755"));
-    for (const std::string& library : BundledLibraries(OwnProgram())) {
-      files.push_back(Summed(library, kCopiedLibraries + library.substr(library.rfind('/') + 1), "755"));
+    if (!task.gets_program) return files;
+    const fs::path program = task.machine.how.program;
+    files.push_back(Summed(OwnProgram(), program, "755"));
+    for (const fs::path library : BundledLibraries(OwnProgram())) {
+      const fs::path there = program.parent_path().parent_path() / "lib" / library.filename();
+      files.push_back(Summed(library, there, "755"));
     }
     return files;
   }
@@ -122,11 +134,26 @@ class FilesHere {
  private:
   CopiedFile Summed(const std::string& from, const std::string& to, const char* mode) {
     const auto [known, is_new] = sums_.emplace(from, "");
-    if (is_new) known->second = SumOf(from);
+    if (is_new) known->second = ChecksumLine(from);
     return {from, to, mode, known->second};
   }
 
   std::map<std::string, std::string> sums_;
+};
+
+// Threads that are waited for, whatever happens.
+struct Threads {
+  std::vector<std::thread> all;
+  ~Threads() {
+    for (std::thread& thread : all) thread.join();
+  }
+};
+
+// To one machine.
+struct Copy {
+  const Machine* machine = nullptr;
+  std::vector<CopiedFile> files;
+  std::string trouble;
 };
 
 }  // namespace
@@ -134,21 +161,23 @@ class FilesHere {
 void CopyToMachines(const std::vector<PlannedTask>& tasks, const std::string& config,
                     const LaunchConfig& launch) {
   FilesHere here;
-  std::map<std::string, const PlannedTask*> machines;  // one task of each
+  std::map<std::string, Copy> copies;  // by the machine's name
   for (const PlannedTask& task : tasks) {
-    if (task.gets_copy) machines.emplace(task.machine.name, &task);
+    if (!task.gets_copy || copies.count(task.machine.name) > 0) continue;
+    copies[task.machine.name] = {&task.machine, here.For(task, config), ""};
   }
-  std::vector<std::string> troubles(machines.size());
-  std::vector<std::thread> threads;
-  for (const auto& [name, task] : machines) {
-    threads.emplace_back(
-        [&launch, &machine = task->machine, files = here.For(*task, config),
-         trouble = &troubles[threads.size()]] { *trouble = CopyOrTrouble(machine, files, launch); });
+  {
+    Threads threads;
+    for (auto& named : copies) {
+      threads.all.emplace_back([&launch, copy = &named.second] {
+        copy->trouble = CopyOrTrouble(*copy->machine, copy->files, launch);
+      });
+    }
   }
-  for (std::thread& thread : threads) thread.join();
   std::string all;
-  for (const std::string& trouble : troubles)
-    all += trouble.empty() ? "" : (all.empty() ? "" : "\n") + trouble;
+  for (const auto& [name, copy] : copies) {
+    all += copy.trouble.empty() ? "" : (all.empty() ? "" : "\n") + copy.trouble;
+  }
   if (!all.empty()) throw UserError(all);
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "cmd/launch/checksum.h"
 #include "cmd/task_child.h"
 #include "trainer/config/address_rule.h"
 
@@ -30,19 +31,21 @@ std::string PathThere(const std::string& path, bool copied) {
 }
 
 std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vector<std::string>& sets,
-                                    double silence_s, bool live) {
+                                    double silence_s, PlanFor who) {
   const LaunchHost& how = planned.machine.how;
   std::vector<std::string> words = ProgramWords(planned.machine);
   const auto add = [&words](const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
   };
-  add({"guard", "--directory=" + how.directory, fmt::format("--silence-s={}", silence_s), "--",
-       "--config=" + planned.config});
+  add({"guard", "--directory=" + how.directory, fmt::format("--silence-s={}", silence_s)});
+  if (who.relays) add({"--relayed"});
+  if (planned.task.role == Role::kPs && planned.task.index == 0) add({"--saves"});
+  add({"--", "--config=" + planned.config});
   for (const std::string& set : sets) add({"--set=" + set});
   for (const auto& [name, value] : how.device) add({fmt::format("--set=device.{}={}", name, value)});
   add({"--set=log.dir=null"});  // `dtrain launch` keeps the logs, on its own machine
   add(TaskWords(planned.task));
-  if (live && planned.task.role == Role::kWorker && planned.task.index == 0) add({"--relay-live"});
+  if (who.live && planned.task.role == Role::kWorker && planned.task.index == 0) add({"--relay-live"});
   return words;
 }
 
@@ -50,12 +53,18 @@ std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vecto
 
 std::string OwnProgram() { return fs::read_symlink("/proc/self/exe").string(); }
 
-std::vector<PlannedTask> PlanLaunch(const ConfigArguments& arguments, const Config& config, bool live) {
+std::string CopiedProgram() {
+  constexpr size_t kDigits = 16;
+  return ".dtrain/" + ChecksumLine(OwnProgram()).substr(0, kDigits) + "/bin/dtrain";
+}
+
+std::vector<PlannedTask> PlanLaunch(const ConfigArguments& arguments, const Config& config, PlanFor who) {
   RefuseLineBreak("--config", arguments.path);
   for (const std::string& set : arguments.sets) RefuseLineBreak("--set " + set.substr(0, set.find('=')), set);
   LaunchHost otherwise;
   otherwise.directory = fs::current_path().string();
   const std::set<std::string> own_names = OwnNames();
+  std::string copied;
   std::vector<PlannedTask> tasks;
   for (const TaskId task : TasksOf(config.cluster)) {
     const auto& addresses = task.role == Role::kPs ? config.cluster.ps : config.cluster.worker;
@@ -67,9 +76,11 @@ std::vector<PlannedTask> PlanLaunch(const ConfigArguments& arguments, const Conf
     const bool is_here = planned.machine.here && how.directory == otherwise.directory;
     planned.gets_copy = config.launch.copy && !is_here;
     planned.config = PathThere(arguments.path, planned.gets_copy);
-    if (how.program.empty()) how.program = planned.gets_copy ? kCopiedProgram : OwnProgram();
+    planned.gets_program = planned.gets_copy && how.program.empty();
+    if (planned.gets_program && copied.empty()) copied = CopiedProgram();
+    if (how.program.empty()) how.program = planned.gets_program ? copied : OwnProgram();
     planned.command = WordsThere(
-        planned.machine, GuardWords(planned, arguments.sets, config.launch.silence_s, live), config.launch);
+        planned.machine, GuardWords(planned, arguments.sets, config.launch.silence_s, who), config.launch);
     tasks.push_back(std::move(planned));
   }
   return tasks;

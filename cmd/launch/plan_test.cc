@@ -49,6 +49,8 @@ TEST_CASE("shell quote: a shell gives back each word as it was") {
   for (const std::string& word : words) expected += "<" + word + ">\n";
   CHECK(ShellWords(ShellLine(words)) == expected);
   CHECK(ShellWords(ShellLine({ShellLine(words)})) == "<" + ShellLine(words) + ">\n");
+  CHECK(ShellQuoted("a!") == "'a'\\!''");
+  CHECK(ShellQuoted("=a") == "'=a'");
 }
 
 TEST_CASE("machine: this one needs no ssh, unless a user or an address of its own is given") {
@@ -90,12 +92,14 @@ TEST_CASE("plan: a task's command has its variables, directory, flags and device
   host.environment = {{"A", "$(x)"}};
   host.device = {{"ids", "[0, 1]"}};
   config.launch.hosts = {{"node1", host}};
-  const std::vector<PlannedTask> tasks = PlanLaunch({"job.yaml", {"train.steps=5"}, false}, config, true);
+  const std::vector<PlannedTask> tasks =
+      PlanLaunch({"job.yaml", {"train.steps=5"}, false}, config, {true, true});
   REQUIRE(tasks.size() == 2);
   CHECK(tasks[0].command.front() == OwnProgram());
   CHECK(tasks[1].command.back() ==
-        "exec env 'A=$(x)' /opt/dtrain guard '--directory=/data/a b' --silence-s=5 -- --config=job.yaml "
-        "--set=train.steps=5 '--set=device.ids=[0, 1]' --set=log.dir=null --role worker --index 0 "
+        "exec env 'A=$(x)' /opt/dtrain guard '--directory=/data/a b' --silence-s=5 --relayed -- "
+        "--config=job.yaml --set=train.steps=5 '--set=device.ids=[0, 1]' --set=log.dir=null --role worker "
+        "--index 0 "
         "--relay-live");
 }
 
@@ -105,22 +109,34 @@ TEST_CASE("plan: a program with a slash lies below the directory; without, PATH 
   const auto words = [&](const std::string& program) {
     host.program = program;
     config.launch.hosts = {{"node1", host}};
-    return PlanLaunch({"job.yaml", {}, false}, config, false)[1].command.back();
+    return PlanLaunch({"job.yaml", {}, false}, config, {})[1].command.back();
   };
   CHECK(words("bin/dtrain").rfind("exec /work/bin/dtrain guard", 0) == 0);
   CHECK(words("dtrain").rfind("exec dtrain guard", 0) == 0);
   CHECK(words("-x").rfind("exec /work/-x guard", 0) == 0);
+  CHECK(words("/a=b/dtrain").rfind("exec /a=b/dtrain guard", 0) == 0);
+  host.environment = {{"A", "x"}};  // of which env must not take the program for one
+  CHECK(words("/a=b/dtrain").rfind("exec env A=x /bin/sh -c 'exec \"$0\" \"$@\"' /a=b/dtrain guard", 0) == 0);
+}
+
+TEST_CASE("plan: only the guard of ps 0 has a run saved that nobody watches any more") {
+  const std::vector<PlannedTask> tasks = PlanLaunch({"job.yaml", {}, false}, Spec("node1"), {});
+  REQUIRE(tasks.size() == 2);
+  CHECK(Holds(tasks[0].command, "--saves"));
+  CHECK_FALSE(Holds(tasks[0].command, "--relayed"));
+  CHECK(tasks[1].command.back().find("--saves") == std::string::npos);
 }
 
 TEST_CASE("plan: a copy of the config lies in the machine's directory; this machine needs none") {
   Config config = Spec("node1");
   config.launch.copy = true;
   const auto path = [&](const std::string& given) {
-    const std::vector<PlannedTask> tasks = PlanLaunch({given, {}, false}, config, false);
+    const std::vector<PlannedTask> tasks = PlanLaunch({given, {}, false}, config, {});
     CHECK_FALSE(tasks[0].gets_copy);
     CHECK(tasks[0].config == given);
     CHECK(tasks[1].gets_copy);
-    CHECK(tasks[1].machine.how.program == kCopiedProgram);
+    CHECK(tasks[1].gets_program);
+    CHECK(tasks[1].machine.how.program == CopiedProgram());
     return tasks[1].config;
   };
   CHECK(path("configs/job.yaml") == "configs/job.yaml");
@@ -130,7 +146,7 @@ TEST_CASE("plan: a copy of the config lies in the machine's directory; this mach
 
 TEST_CASE("plan: a line break is refused with the key's name") {
   CHECK_THROWS_WITH_AS(
-      PlanLaunch({"job.yaml", {"log.dir=a\nb"}, false}, Spec("node1"), false),
+      PlanLaunch({"job.yaml", {"log.dir=a\nb"}, false}, Spec("node1"), {}),
       "--set log.dir: has a line break, which no command line of another machine can hold. Put it "
       "into the file, or leave it out.",
       UserError);
@@ -159,7 +175,10 @@ TEST_CASE("ssh trouble: each has its remedy, and dtrain's own words need none") 
   const std::string own = "dtrain: /x: cannot work there: No such file or directory (2). Make it.";
   CHECK(WithRemedy(own, "node1") == own);
   CHECK(IsPassing("kex_exchange_identification: read: Connection reset by peer"));
+  CHECK(IsPassing("Connection to 10.0.0.2 port 22 timed out"));
+  CHECK(IsPassing("Timeout, server node1 not responding."));
   CHECK_FALSE(IsPassing("Host key verification failed."));
+  CHECK_FALSE(IsPassing("ssh: connect to host node1 port 22: Connection timed out"));
 }
 
 }  // namespace
