@@ -68,8 +68,8 @@ struct RelayArguments {
   int lost_fd = -1;
   int begun_fd = -1;
   bool json = false;
-  std::string log_dir;  // empty: no log
   int peer_lost_exit = 4;
+  double startup_timeout_s = 120;  // until the task has started there
   std::vector<std::string> command;
 };
 
@@ -77,6 +77,8 @@ struct RelayArguments {
 struct GuardArguments {
   std::string directory;
   double silence_s = 5;
+  bool relayed = false;           // by a relay, whose silence counts from the start
+  bool saves = false;             // ps 0: it has the run saved when nobody is there any more
   std::vector<std::string> task;  // the arguments of the task
 };
 

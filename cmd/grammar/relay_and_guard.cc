@@ -18,8 +18,8 @@ class RelayGrammar : public CommandGrammar {
     app()->add_option("--result-fd", relay_.result_fd);
     app()->add_option("--lost-fd", relay_.lost_fd);
     app()->add_option("--begun-fd", relay_.begun_fd);
-    app()->add_option("--log-dir", relay_.log_dir);
     app()->add_option("--peer-lost-exit", relay_.peer_lost_exit);
+    app()->add_option("--startup-timeout-s", relay_.startup_timeout_s);
     app()->add_flag("--json", relay_.json);
   }
 
@@ -35,6 +35,8 @@ class GuardGrammar : public CommandGrammar {
   explicit GuardGrammar(CLI::App* root) : CommandGrammar(AddHidden(root, "guard"), "") {
     app()->add_option("--directory", guard_.directory)->required();
     app()->add_option("--silence-s", guard_.silence_s);
+    app()->add_flag("--relayed", guard_.relayed);
+    app()->add_flag("--saves", guard_.saves);
   }
 
   Arguments Understand() const override { return guard_; }

@@ -21,7 +21,7 @@
 namespace dtrain {
 namespace {
 
-// How long a task that nobody waits for has to save.
+// How long a task that nobody waits for goes on: ps 0 has this time to save.
 constexpr milliseconds kLastWords{2000};
 // Until what is left of the report is taken.
 constexpr milliseconds kReport{2000};
@@ -38,9 +38,12 @@ class Guard {
  public:
   explicit Guard(const GuardArguments& arguments)
       : silence_(static_cast<int64_t>(arguments.silence_s * 1000)),
+        saves_(arguments.saves),
         signals_({SIGINT, SIGTERM, SIGHUP, SIGCHLD}),
-        task_(TaskCommand(arguments)) {
+        task_(TaskCommand(arguments)),
+        listened_to_(arguments.relayed) {
     close(results_pipe_.ends[1]);
+    report_.Add("\n");  // a login shell may have begun a line
     Report(kStartedWord, "");
   }
 
@@ -84,15 +87,15 @@ class Guard {
 
   TimePoint NextDeadline() const {
     if (killed_) return TimePoint::max();
-    if (abandoned_) return heard_ + silence_ + kLastWords;
+    if (abandoned_) return kill_at_;
     return listened_to_ ? heard_ + silence_ : TimePoint::max();
   }
 
-  // A line of the relay; whatever it says, somebody is there.
+  // A line; whatever it says, somebody is there.
   void Take(const std::string& line) {
     heard_ = Clock::now();
-    listened_to_ = true;
     const std::string order = line.substr(0, line.find('\n'));
+    if (order == kAliveLine) listened_to_ = true;
     if (order == kInterruptLine) task_.Signal(SIGINT);
     if (order == kTerminateLine) task_.Signal(SIGTERM);
     if (order == kKillLine) Kill();
@@ -111,10 +114,12 @@ class Guard {
     report_.Add(fmt::format("{}{}{}\n", word, text.empty() ? "" : " ", text));
   }
 
-  // Nobody is there any more: the task may save, for as long as that was told to take at most.
+  // Nobody is there any more. Perhaps only the connection broke, which is this task's loss and not the run's:
+  // a signal would tell the others to end too. Where the launcher itself is gone, ps 0 tells them.
   void Abandon() {
     abandoned_ = true;
-    task_.Signal(SIGTERM);
+    kill_at_ = Clock::now() + kLastWords;
+    if (saves_) task_.Signal(SIGTERM);
   }
 
   void Kill() {
@@ -131,15 +136,17 @@ class Guard {
   }
 
   const milliseconds silence_;
+  const bool saves_;
   SignalPipe signals_;
   LostPipe lost_;
   Pipe results_pipe_;
-  LineReader results_{results_pipe_.ends[0]};
-  LineReader orders_{STDIN_FILENO};
+  PipeLines results_{results_pipe_.ends[0], kLongestReport};
+  PipeLines orders_{STDIN_FILENO};
   PendingWriter report_{STDOUT_FILENO};
   ChildProcess task_;
   TimePoint heard_ = Clock::now();
-  bool listened_to_ = false;  // by a relay; a person need not say that he is alive
+  TimePoint kill_at_;  // once it is abandoned
+  bool listened_to_;   // by a relay; a person need not say that he is alive
   bool abandoned_ = false;
   bool killed_ = false;
 };

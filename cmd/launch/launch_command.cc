@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 #include <signal.h>
 
+#include <deque>
 #include <optional>
 
 #include "cmd/end_while_loading.h"
 #include "cmd/launch/copy.h"
 #include "cmd/launch/plan.h"
 #include "cmd/launch/shell_quote.h"
+#include "cmd/launch/task_log.h"
 #include "cmd/load_config.h"
 #include "cmd/local_verdict.h"
 #include "cmd/result_file.h"
@@ -39,9 +41,9 @@ ChildCommand RelayFor(const PlannedTask& planned, const Config& config, const Ru
   ChildCommand command = ChildFor(config, planned.task);
   command.kill_signal = SIGUSR1;
   command.arguments = {"relay", "--task=" + command.name, "--machine=" + planned.machine.name,
-                       fmt::format("--peer-lost-exit={}", config.failure.peer_lost_exit)};
+                       fmt::format("--peer-lost-exit={}", config.failure.peer_lost_exit),
+                       fmt::format("--startup-timeout-s={}", config.failure.startup_timeout_s)};
   if (config.log.json) command.arguments.push_back("--json");
-  if (!config.log.dir.empty()) command.arguments.push_back("--log-dir=" + config.log.dir);
   Inherit(&command, "--lost-fd", lost_fd);
   Inherit(&command, "--begun-fd", results.ps_fd());
   const auto index = static_cast<size_t>(planned.task.index);
@@ -59,8 +61,10 @@ Outcome RunRelays(const std::vector<PlannedTask>& tasks, const Config& config, S
   patience.victim = kEndsThere;
   Supervisor supervisor(patience, RestartRulesOf(config.failure), signals, console, config.log.json);
   std::vector<ChildCommand> commands;
+  std::deque<TaskLog> logs;
   for (const PlannedTask& planned : tasks) {
     commands.push_back(RelayFor(planned, config, results, supervisor.lost_fd()));
+    commands.back().log_fd = logs.emplace_back(commands.back().name, config.log.dir).fd();
   }
   supervisor.Start(commands, [&results] { return results.Stage(); });
   return supervisor.Run();
@@ -68,7 +72,7 @@ Outcome RunRelays(const std::vector<PlannedTask>& tasks, const Config& config, S
 
 int PrintPlan(const LaunchArguments& arguments) {
   const Config config = LoadLaunched(arguments, nullptr);
-  for (const PlannedTask& planned : PlanLaunch(arguments.config, config, /*live=*/false)) {
+  for (const PlannedTask& planned : PlanLaunch(arguments.config, config, {})) {
     fmt::print("{}\n", ShellLine(planned.command));
   }
   return 0;
@@ -88,7 +92,8 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     std::optional<EndWhileLoading> loading(std::in_place, signals, result, errors);
     const Config config = LoadLaunched(arguments, &errors.json);
     Console console(LiveLineOf(config.log));
-    const std::vector<PlannedTask> tasks = PlanLaunch(arguments.config, config, console.live());
+    const std::vector<PlannedTask> tasks =
+        PlanLaunch(arguments.config, config, {/*relays=*/true, console.live()});
     if (config.launch.copy) CopyToMachines(tasks, arguments.config.path, config.launch);
     loading.reset();
     const RunResults results(config.cluster.worker.size());

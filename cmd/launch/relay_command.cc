@@ -1,6 +1,7 @@
 #include "cmd/launch/relay_command.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,9 +12,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/write_all.h"
 #include "cmd/launch/connection.h"
 #include "cmd/launch/protocol.h"
+#include "cmd/launch/retry.h"
 #include "cmd/launch/ssh_trouble.h"
 #include "cmd/lost_pipe.h"
 #include "cmd/poll_timeout.h"
@@ -27,7 +28,6 @@ namespace {
 constexpr milliseconds kHurry{2000};
 // Until the parent has taken the last lines.
 constexpr milliseconds kLastLines{5000};
-constexpr int kTries = 5;
 
 // The death that the task has died, so that our parent sees it.
 [[noreturn]] void DieBy(int signal) {
@@ -40,21 +40,24 @@ constexpr int kTries = 5;
 class Relay {
  public:
   explicit Relay(const RelayArguments& arguments)
-      : arguments_(arguments), log_(arguments.task, Options(arguments)) {
-    if (!log_.path().empty()) log_fd_ = open(log_.path().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  }
-  ~Relay() {
-    if (log_fd_ >= 0) close(log_fd_);
+      : arguments_(arguments),
+        log_(arguments.task, Options(arguments)),
+        start_by_(Clock::now() + milliseconds(static_cast<int64_t>(arguments.startup_timeout_s * 1000))) {
+    for (const int fd : {arguments.result_fd, arguments.lost_fd, arguments.begun_fd}) {
+      if (fd >= 0) fcntl(fd, F_SETFD, FD_CLOEXEC);  // nothing for ssh
+    }
   }
 
   // The exit code.
   int Run() {
     std::unique_ptr<Connection> connection;
-    for (int number = 1; deadly_ == 0; ++number) {
+    for (Retry retry; deadly_ == 0;) {
       connection = std::make_unique<Connection>(arguments_.task, arguments_.command);
       Follow(*connection);
-      if (connection->started() || !IsPassing(connection->last_words()) || number == kTries) break;
-      Pause(number);
+      if (connection->started() || too_late_ || !IsPassing(connection->last_words())) break;
+      const std::optional<TimePoint> next = retry.Next();
+      if (!next) break;
+      Pause(std::min(*next, start_by_));
     }
     lines_->Finish(Clock::now() + kLastLines);
     lines_.reset();  // from here on the log writes there
@@ -65,7 +68,6 @@ class Relay {
   static LogOptions Options(const RelayArguments& arguments) {
     LogOptions options;
     options.json = arguments.json;
-    options.directory = arguments.log_dir;
     return options;
   }
 
@@ -74,7 +76,7 @@ class Relay {
     while (true) {
       const bool ended = connection.HasEnded();
       const bool take_lines = !lines_->pending();
-      connection.Read([&](const std::string& line) { PassOn(line); },
+      connection.Read([&](const std::string& line) { lines_->Add(line); },
                       [&](const std::string& word, const std::string& text) { Report(word, text); },
                       take_lines || ended);
       if (ended) return;
@@ -84,7 +86,12 @@ class Relay {
         connection.Kill();
         deadline_ = TimePoint::max();
       }
-      const TimePoint next = std::min(deadline_, connection.StayAlive());
+      if (!connection.started() && !too_late_ && Clock::now() >= start_by_) {
+        too_late_ = true;
+        connection.Kill();
+      }
+      TimePoint next = std::min(deadline_, connection.StayAlive());
+      if (!connection.started() && !too_late_) next = std::min(next, start_by_);
       std::vector<pollfd> waiting = {{signals_.fd(), POLLIN, 0}};
       if (lines_->pending()) waiting.push_back({lines_->fd(), POLLOUT, 0});
       connection.AddTo(&waiting, !lines_->pending());
@@ -107,9 +114,7 @@ class Relay {
     }
   }
 
-  // A machine that turned us away gets some time, each relay another.
-  void Pause(int number) {
-    const TimePoint until = Clock::now() + milliseconds(200 * number + getpid() % 500);
+  void Pause(TimePoint until) {
     while (deadly_ == 0 && Clock::now() < until) {
       pollfd signal{signals_.fd(), POLLIN, 0};
       poll(&signal, 1, PollTimeout(until));
@@ -117,11 +122,6 @@ class Relay {
         if (taken != SIGCHLD) deadly_ = taken == SIGUSR1 ? SIGKILL : taken;
       }
     }
-  }
-
-  void PassOn(const std::string& line) {
-    lines_->Add(line);
-    if (log_fd_ >= 0 && !Console::IsRelayed(line)) WriteAll(log_fd_, line);
   }
 
   void Report(const std::string& word, const std::string& text) {
@@ -136,6 +136,13 @@ class Relay {
     return fstat(arguments_.begun_fd, &found) == 0 && found.st_size > 0;
   }
 
+  std::string NoStart(const std::string& said) const {
+    return fmt::format(
+        "it has not started in {} s (failure.startup_timeout_s){}. Does its login there end, and its disk "
+        "answer? Try ssh {} true.",
+        arguments_.startup_timeout_s, said.empty() ? "" : "; heard last: " + said, arguments_.machine);
+  }
+
   int End(const Connection& connection) {
     if (connection.end() && connection.end()->signal != 0) DieBy(connection.end()->signal);
     if (connection.end()) return connection.end()->exit_code;
@@ -146,14 +153,16 @@ class Relay {
                  WithStop(said));
       return arguments_.peer_lost_exit;
     }
-    log_.Error("cannot be started on {}: {}", arguments_.machine, WithRemedy(said, arguments_.machine));
+    log_.Error("cannot be started on {}: {}", arguments_.machine,
+               too_late_ ? NoStart(said) : WithRemedy(said, arguments_.machine));
     return RunHasBegun() ? arguments_.peer_lost_exit : static_cast<int>(ExitCode::kUser);
   }
 
   const RelayArguments& arguments_;
   SignalPipe signals_{SIGINT, SIGTERM, SIGUSR1, SIGCHLD};
   Logger log_;
-  int log_fd_ = -1;
+  const TimePoint start_by_;
+  bool too_late_ = false;  // it has not started by then
   std::optional<PendingWriter> lines_{std::in_place, STDERR_FILENO};
   int deadly_ = 0;  // the signal that we die of where nothing is heard of the task any more
   TimePoint deadline_ = TimePoint::max();

@@ -1,7 +1,6 @@
 // dtrain relay: what stands in `dtrain launch` for a task on another machine: for its parent it is that task.
-// It runs the command that leads to the guard there, hands signals on, passes lines and reports back, keeps
-// the task's log, and ends as the task has ended: with its exit code, or by its signal. SIGUSR1 asks it to
-// kill the task.
+// It runs the command that leads to the guard there, hands signals on, passes lines and reports back, and
+// ends as the task has ended: with its exit code, or by its signal. SIGUSR1 asks it to kill the task.
 #pragma once
 
 #include "cmd/arguments.h"
