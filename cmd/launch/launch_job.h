@@ -1,6 +1,7 @@
 // LaunchJob: a job of `dtrain launch` for tests, in a directory of its own.
 #pragma once
 
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <memory>
@@ -20,6 +21,12 @@ constexpr milliseconds kGone{60000};
 #else
 constexpr milliseconds kGone{10000};
 #endif
+
+// The program without its symbols at `path`: a small part of it to be copied.
+inline void StripProgram(const std::string& path) {
+  Process strip({"-o", path, "cmd/dtrain"}, Program{"/usr/bin/strip", {}});
+  REQUIRE(RunToEnd(strip) == 0);
+}
 
 struct LaunchJob {
   // `job`: the YAML without cluster and launch. `hosts`: the machines, by number; ps 0 and worker 1 are on
@@ -43,10 +50,11 @@ struct LaunchJob {
   LaunchJob(const LaunchJob&) = delete;
   LaunchJob& operator=(const LaunchJob&) = delete;
 
-  std::unique_ptr<Process> Start(const std::vector<std::string>& more = {}) const {
+  std::unique_ptr<Process> Start(const std::vector<std::string>& more = {},
+                                 const std::string& program = "cmd/dtrain") const {
     std::vector<std::string> arguments = {"launch", "--config", config, "--result", result};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return std::make_unique<Process>(arguments);
+    return std::make_unique<Process>(arguments, Program{program, {}});
   }
   // "NAME: VALUE", for the environment of tasks there, which sshd does not hand on.
   std::string MarkEntry() const {

@@ -33,14 +33,22 @@ LaunchJob Job(const std::string& job, const SshServer& server, const std::string
   return LaunchJob(job, server.client_config(), kHosts, kOverSsh + more_keys);
 }
 
-// The process of a task on its machine, which is this one: not its guard, relay or ssh.
-pid_t TaskProcess(const LaunchJob& job, const std::string& role, int index) {
-  const std::string words = fmt::format("--role {} --index {} --result-fd", role, index);
+// A process whose command line begins so, and has these words and the job's file; -1: none.
+pid_t ProcessOf(const LaunchJob& job, const std::string& begin, const std::string& words) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const pid_t pid = atoi(entry.path().filename().c_str());
-    if (pid > 0 && Contains(CommandLine(pid), words) && Contains(CommandLine(pid), job.config)) return pid;
+    if (pid <= 0) continue;
+    const std::string line = CommandLine(pid);
+    if (line.rfind(begin, 0) == 0 && Contains(line, words) && Contains(line, job.config)) return pid;
   }
   return -1;
+}
+
+// Of a task on its machine, which is this one: not its guard, relay or ssh.
+pid_t TaskProcess(const LaunchJob& job, const std::string& role, int index) {
+  const pid_t pid = ProcessOf(job, "", fmt::format("--role {} --index {} --result-fd", role, index));
+  REQUIRE(pid > 0);  // a signal to -1 would reach every process
+  return pid;
 }
 
 std::string LastLine(const std::string& text) { return text.substr(text.rfind('\n', text.size() - 2) + 1); }
@@ -122,9 +130,7 @@ TEST_CASE(
   const LaunchJob job = Job(EndlessJob() + "failure: {worker_lost: fail}\n", server);
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 1 | epoch"));
-  const pid_t victim = TaskProcess(job, "worker", 1);
-  REQUIRE(victim > 0);
-  kill(victim, SIGKILL);
+  kill(TaskProcess(job, "worker", 1), SIGKILL);
   CHECK(RunToEnd(*run) == 4);
   CAPTURE(run->standard_error());
   CHECK(LastLine(run->standard_error()) ==
@@ -144,6 +150,57 @@ TEST_CASE("launch: with failure.restarts it is started again over a new connecti
   CHECK(code == 0);
   CHECK(Contains(run->standard_error(), "worker 1 was killed by SIGKILL; started again (restart 1 of 1)"));
   CHECK(ReadResult(job.result).at("global_step") == 600);
+}
+
+TEST_CASE("launch: with failure.restarts a run goes on where a worker's connection breaks") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(LongJob("steps: 4000") + "failure: {worker_lost: wait, restarts: 1}\n", server);
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  const pid_t client = ProcessOf(job, "ssh ", "--role worker --index 1");
+  REQUIRE(client > 0);
+  kill(client, SIGKILL);
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  CHECK(code == 0);
+  CHECK(Contains(run->standard_error(), "worker 1 | error: the connection to 127.0.0.2 broke"));
+  CHECK(ReadResult(job.result).at("global_step") == 4000);
+}
+
+TEST_CASE("launch: a login that prints text without a line's end hides nothing") {
+  const SshServer server("ForceCommand printf 'welcome '; eval \"$SSH_ORIGINAL_COMMAND\"\n");
+  if (!server.running()) return;
+  const LaunchJob job = Job(LinearJob(100), server);
+  const auto run = job.Start({"--set", "failure.startup_timeout_s=30"});
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  CHECK(code == 0);
+  CHECK(ReadResult(job.result).at("global_step") == 100);
+}
+
+TEST_CASE("launch: a login that hangs is given up, and named") {
+  const SshServer server("ForceCommand exec cat >/dev/null\n");
+  if (!server.running()) return;
+  const LaunchJob job = Job(EndlessJob(), server);
+  const auto run = job.Start({"--set", "failure.startup_timeout_s=2"});
+  CHECK(RunToEnd(*run) == 2);
+  CAPTURE(run->standard_error());
+  const std::string last = LastLine(run->standard_error());
+  CHECK(Contains(last, "cannot be started on 127.0.0."));
+  CHECK(Contains(last, "it has not started in 2 s (failure.startup_timeout_s)"));
+}
+
+TEST_CASE("launch: a machine that turns connections away is asked again, by copies and by tasks") {
+  const SshServer server("MaxStartups 1:100:1\n");
+  if (!server.running()) return;
+  const LaunchJob job =
+      Job(LinearJob(100), server, ", program: " + std::filesystem::canonical("cmd/dtrain").string());
+  const auto run = job.Start({"--set", "launch.copy=true"});
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  CHECK(code == 0);
+  CHECK(ReadResult(job.result).at("global_step") == 100);
 }
 
 TEST_CASE("launch: a machine whose key is not the known one is refused, and nothing is started") {
@@ -199,35 +256,40 @@ TEST_CASE("launch: copies dtrain and the config, and again what is damaged there
   if (!server.running()) return;
   const std::string there = NewDirectory() + "/a new 'one'";
   const LaunchJob job = Job(LinearJob(50), server);
-  const auto run_once = [&](const std::string& second) {
+  const std::string program = job.directory + "/program";
+  StripProgram(program);
+  const auto run_once = [&] {
     const auto run =
         job.Start({"--set", "launch.copy=true", "--set",
                    fmt::format("launch.hosts={{127.0.0.2: {{directory: \"{0}\"}}, 127.0.0.3: {{directory: "
-                               "\"{0}\"{1}}}}}",
-                               there, second)});
+                               "\"{0}\"}}}}",
+                               there)},
+                  program);
     const int code = RunToEnd(*run);
     CAPTURE(run->standard_error());
     CHECK(code == 0);
   };
+  run_once();  // two machines with one directory, as on NFS
+  const std::filesystem::directory_iterator version(there + "/.dtrain");
+  const std::string bin = version->path().string() + "/bin", copied = bin + "/dtrain";
   const auto inode = [&] {
     struct stat found {};
-    stat((there + "/.dtrain/bin/dtrain").c_str(), &found);
+    stat(copied.c_str(), &found);
     return found.st_ino;
   };
-  run_once("");  // two machines with one directory, as on NFS
   CHECK(ReadText(there + "/job.yaml") == ReadText(job.config));
-  const std::string binary = ReadText(there + "/.dtrain/bin/dtrain");
-  CHECK(binary == ReadText("cmd/dtrain"));
+  const std::string binary = ReadText(copied);
+  CHECK((binary == ReadText(program)));
   const auto first = inode();
-  run_once(", program: .dtrain/bin/dtrain");
+  run_once();
   CHECK(inode() == first);  // it was there
-  std::fstream damaged(there + "/.dtrain/bin/dtrain", std::ios::in | std::ios::out | std::ios::binary);
+  std::fstream damaged(copied, std::ios::in | std::ios::out | std::ios::binary);
   damaged.seekp(5000);
   damaged.put(static_cast<char>(binary[5000] + 1));
   damaged.close();
-  run_once(", program: .dtrain/bin/dtrain");
-  CHECK(ReadText(there + "/.dtrain/bin/dtrain") == binary);
-  CHECK(UnfinishedFiles(there + "/.dtrain/bin") == std::vector<std::string>());
+  run_once();
+  CHECK((ReadText(copied) == binary));
+  CHECK(UnfinishedFiles(bin) == std::vector<std::string>());
 }
 
 const std::vector<std::string> kAwkward = {
@@ -334,6 +396,16 @@ TEST_CASE("launch_ssh.sh: runs the same tasks, each line with its machine, and C
   stopped->Signal(SIGINT);
   CHECK(NoneCarries(endless.mark, kPatience));
   CHECK(RunToEnd(*stopped) > 0);
+}
+
+TEST_CASE("launch_ssh.sh: when it is killed its tasks end too") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(EndlessJob(), server);
+  const auto run = StartScript(job, server);
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  run->Signal(SIGKILL);
+  CHECK(NoneCarries(job.mark, kPatience));
 }
 
 }  // namespace

@@ -59,12 +59,14 @@ SshKeys::SshKeys() {
 std::string SshKeys::MachineKey() const { return ReadText(directory_ + "/machine.pub"); }
 std::string SshKeys::OtherKey() const { return ReadText(directory_ + "/other.pub"); }
 
-std::string SshKeys::ServerConfig(const std::string& address, const std::string& port) const {
+std::string SshKeys::ServerConfig(const std::string& address, const std::string& port,
+                                  const std::string& more) const {
   const std::string path = fmt::format("{}/sshd-{}", directory_, address);
-  WriteFile(path, fmt::format("ListenAddress {0}\nPort {1}\nHostKey {2}/machine\n"
-                              "AuthorizedKeysFile {2}/authorized\nStrictModes no\nUsePAM no\nPidFile none\n"
-                              "PasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 100\n",
-                              address, port, directory_));
+  WriteFile(path, more + fmt::format(
+                             "ListenAddress {0}\nPort {1}\nHostKey {2}/machine\n"
+                             "AuthorizedKeysFile {2}/authorized\nStrictModes no\nUsePAM no\nPidFile none\n"
+                             "PasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 100\n",
+                             address, port, directory_));
   return path;
 }
 
@@ -98,13 +100,13 @@ void EndSshd(Process& sshd) {
   sshd.WaitForEnd();
 }
 
-SshServer::SshServer() {
+SshServer::SshServer(const std::string& more) {
   if (access(kSshd, X_OK) != 0) {
     fmt::print("SKIPPED: no {} here; install openssh-server\n", kSshd);
     return;
   }
   client_config_ = keys_.ClientConfig("client", "127.0.0.1", port(), keys_.MachineKey());
-  sshd_ = StartSshd(keys_.ServerConfig("127.0.0.1", port()));
+  sshd_ = StartSshd(keys_.ServerConfig("127.0.0.1", port(), more));
 }
 
 SshServer::~SshServer() {

@@ -20,8 +20,9 @@ class SshKeys {
   std::string MachineKey() const;
   // One that no machine has.
   std::string OtherKey() const;
-  // A file for sshd that listens there.
-  std::string ServerConfig(const std::string& address, const std::string& port) const;
+  // A file for sshd that listens there; `more` are lines of it.
+  std::string ServerConfig(const std::string& address, const std::string& port,
+                           const std::string& more = "") const;
   // A file for ssh -F: every name leads to `target` (empty: to itself) and has the key `known`.
   std::string ClientConfig(const std::string& name, const std::string& target, const std::string& port,
                            const std::string& known) const;
@@ -39,7 +40,8 @@ void EndSshd(Process& sshd);
 // One sshd at 127.0.0.1, on a port of its own.
 class SshServer {
  public:
-  SshServer();
+  // `more`: lines of its configuration.
+  explicit SshServer(const std::string& more = "");
   ~SshServer();
   bool running() const { return sshd_ != nullptr; }
   const SshKeys& keys() const { return keys_; }
