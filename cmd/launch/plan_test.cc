@@ -13,7 +13,7 @@ namespace {
 
 LaunchHost Here() {
   LaunchHost here;
-  here.directory = "/work";
+  here.directory = "/srv";
   here.program = "/opt/dtrain";
   return here;
 }
@@ -111,9 +111,9 @@ TEST_CASE("plan: a program with a slash lies below the directory; without, PATH 
     config.launch.hosts = {{"node1", host}};
     return PlanLaunch({"job.yaml", {}, false}, config, {})[1].command.back();
   };
-  CHECK(words("bin/dtrain").rfind("exec /work/bin/dtrain guard", 0) == 0);
+  CHECK(words("bin/dtrain").rfind("exec /srv/bin/dtrain guard", 0) == 0);
   CHECK(words("dtrain").rfind("exec dtrain guard", 0) == 0);
-  CHECK(words("-x").rfind("exec /work/-x guard", 0) == 0);
+  CHECK(words("-x").rfind("exec /srv/-x guard", 0) == 0);
   CHECK(words("/a=b/dtrain").rfind("exec /a=b/dtrain guard", 0) == 0);
   host.environment = {{"A", "x"}};  // of which env must not take the program for one
   CHECK(words("/a=b/dtrain").rfind("exec env A=x /bin/sh -c 'exec \"$0\" \"$@\"' /a=b/dtrain guard", 0) == 0);
