@@ -68,7 +68,7 @@ void CheckStopped(const Ending& ending) {
 
 TEST_CASE(
     "end on signal: a second signal ends the process at once with 1, its result and its hooks written") {
-  CheckStopped(EndOf(std::chrono::hours(1), {SIGTERM, SIGTERM}));
+  CheckStopped(EndOf(std::chrono::hours(1), {SIGTERM, SIGINT}));
   CheckStopped(EndOf(std::chrono::hours(1), {SIGINT, SIGTERM}));
 }
 

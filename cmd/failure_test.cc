@@ -155,16 +155,16 @@ TEST_CASE(
   CHECK(names_tensor(ps->standard_error()));
 }
 
-TEST_CASE("failure: a second SIGTERM ends a task at once with 1, and its result says stopped") {
+TEST_CASE("failure: a second signal ends a task at once with 1, and its result says stopped") {
   Running run(1, 2);
   // Who sleeps neither saves nor ends.
   run.ps[0]->Signal(SIGSTOP);
   run.workers[1]->Signal(SIGTERM);
   REQUIRE(run.workers[1]->WaitForLine("SIGTERM: asks the run to save and end"));
-  run.workers[1]->Signal(SIGTERM);
+  run.workers[1]->Signal(SIGINT);
   CHECK(RunToEnd(*run.workers[1]) == 1);
   CHECK(Contains(run.workers[1]->standard_error(),
-                 "ended at once by a second SIGTERM; nothing was saved since the last checkpoint"));
+                 "ended at once by a second SIGINT; nothing was saved since the last checkpoint"));
   CHECK(ReadResult(run.Result("worker", 1)).at("status") == "stopped");
 }
 

@@ -232,12 +232,27 @@ TEST_CASE("local: a second signal ends the run at once with 1, as processes and 
     if (!in_process) kill(ChildOf(*run, "ps", 0), SIGSTOP);
     run->Signal(SIGTERM);
     REQUIRE(run->WaitForLine("asks the run to save and end"));
-    run->Signal(SIGTERM);
+    run->Signal(SIGINT);
     CHECK(RunToEnd(*run) == 1);
     CHECK(Contains(run->standard_error(), "nothing was saved since the last checkpoint\n"));
     CHECK(ReadResult(job.result).at("status") == "stopped");
     CHECK(NoneLeft());
   }
+}
+
+TEST_CASE("local: timeout(1), which signals twice, saves the run and ends it with 143") {
+  AdoptOrphans();
+  const LocalJob job(EndlessJob());
+  const std::string command = fmt::format(
+      "exec timeout --preserve-status 2 cmd/dtrain local --config {0} --result {1} --set "
+      "checkpoint.dir={2}/ckpt",
+      job.config, job.result, job.directory);
+  Process run({"-c", command}, Program{"/bin/sh", {}});
+  const int code = RunToEnd(run);
+  CAPTURE(run.standard_error());
+  CHECK(code == 143);
+  CHECK(ReadResult(job.result).at("checkpoint").is_string());
+  CHECK(NoneLeft());
 }
 
 TEST_CASE("local: SIGTERM and SIGINT save the run and end it with 143 and 130, as processes and as threads") {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,11 +16,18 @@ namespace {
 // Handlers have no argument of ours: the write end has to be found from a static place.
 std::atomic<int> g_write_fd{-1};
 
+struct News {
+  int64_t nanos;  // when it came, whenever it is read
+  int signal;
+};
+
 extern "C" void WriteSignal(int signal) {
   const int saved = errno;
-  const unsigned char byte = static_cast<unsigned char>(signal);
-  // A full pipe already holds this news.
-  [[maybe_unused]] const ssize_t wrote = write(g_write_fd.load(), &byte, 1);
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const News news = {now.tv_sec * 1000000000 + now.tv_nsec, signal};
+  // So few bytes are written whole. A full pipe already holds this news.
+  [[maybe_unused]] const ssize_t wrote = write(g_write_fd.load(), &news, sizeof news);
   errno = saved;
 }
 
@@ -44,8 +52,16 @@ SignalPipe::~SignalPipe() {
 }
 
 int SignalPipe::Take() {
-  unsigned char byte = 0;
-  return read(read_fd_, &byte, 1) == 1 ? byte : 0;
+  News news{};
+  while (read(read_fd_, &news, sizeof news) == sizeof news) {
+    if (news.signal != SIGINT && news.signal != SIGTERM) return news.signal;
+    const bool twin =
+        news.signal == last_ && news.nanos - last_nanos_ < std::chrono::nanoseconds(kTwin).count();
+    last_ = news.signal;
+    last_nanos_ = news.nanos;
+    if (!twin) return news.signal;
+  }
+  return 0;
 }
 
 }  // namespace dtrain
