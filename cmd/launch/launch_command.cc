@@ -1,7 +1,9 @@
 #include "cmd/launch/launch_command.h"
 
+#include <errno.h>
 #include <fmt/core.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <deque>
 #include <optional>
@@ -19,6 +21,7 @@
 #include "cmd/supervisor.h"
 #include "cmd/task_child.h"
 #include "trainer/config/dump.h"
+#include "trainer/task/run_task.h"
 
 namespace dtrain {
 namespace {
@@ -33,6 +36,18 @@ Config LoadLaunched(const LaunchArguments& arguments, bool* log_json) {
   options.placed = true;
   options.log_json = log_json;
   return LoadConfig(arguments.config.path, arguments.config.sets, options);
+}
+
+// What would fail on every machine is told here, once, before anything is copied or started.
+void CheckHere(const Config& config) {
+  for (size_t i = 0; i < config.cluster.ps.size(); ++i)
+    ListenAddress(config, {Role::kPs, static_cast<int>(i)});
+  if (FeedsOthers(config)) ListenAddress(config, {Role::kWorker, 0});
+  const std::string& ssh_config = config.launch.ssh_config;
+  if (!ssh_config.empty() && access(ssh_config.c_str(), R_OK) != 0) {
+    throw UserError("launch.ssh_config = {}: cannot be opened: {}. Check the path.", ssh_config,
+                    ErrnoText(errno));
+  }
 }
 
 // The relay of one task.
@@ -72,6 +87,7 @@ Outcome RunRelays(const std::vector<PlannedTask>& tasks, const Config& config, S
 
 int PrintPlan(const LaunchArguments& arguments) {
   const Config config = LoadLaunched(arguments, nullptr);
+  CheckHere(config);
   for (const PlannedTask& planned : PlanLaunch(arguments.config, config, {})) {
     fmt::print("{}\n", ShellLine(planned.command));
   }
@@ -91,6 +107,7 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
   try {
     std::optional<EndWhileLoading> loading(std::in_place, signals, result, errors);
     const Config config = LoadLaunched(arguments, &errors.json);
+    CheckHere(config);
     Console console(LiveLineOf(config.log));
     const std::vector<PlannedTask> tasks =
         PlanLaunch(arguments.config, config, {/*relays=*/true, console.live()});

@@ -83,7 +83,7 @@ TEST_CASE(
 }
 
 TEST_CASE("launch: tasks at addresses of this machine need no ssh") {
-  const LaunchJob job(LinearJob(100), "/nowhere", kHosts, "");
+  const LaunchJob job(LinearJob(100), "/dev/null", kHosts, "");
   const auto run = job.Start();
   const int code = RunToEnd(*run);
   CAPTURE(run->standard_error());
@@ -325,7 +325,7 @@ TEST_CASE("launch: what stands in values reaches the task as it is, whatever a s
 }
 
 TEST_CASE("launch: a line break in a value is refused") {
-  const LaunchJob job(EndlessJob(), "/nowhere", kHosts, "");
+  const LaunchJob job(EndlessJob(), "/dev/null", kHosts, "");
   const auto run = job.Start({"--set", "summary.dir=\"a\n\n  b\""});
   CHECK(RunToEnd(*run) == 2);
   CHECK(Contains(run->standard_error(), "dtrain: --set summary.dir: has a line break"));
@@ -362,12 +362,29 @@ TEST_CASE("launch: --dry-run prints a command for each task that a shell can run
 }
 
 TEST_CASE("launch: errors of launch.hosts are those of the config") {
-  const LaunchJob job(EndlessJob(), "/nowhere", kHosts, "");
+  const LaunchJob job(EndlessJob(), "/dev/null", kHosts, "");
   const auto run = job.Start({"--set", "launch.hosts={127.0.0.22: {user: ann}}"});
   CHECK(RunToEnd(*run) == 2);
   CHECK(Contains(
       run->standard_error(),
       "launch.hosts.127.0.0.22; no address of the cluster is on that machine. Did you mean 127.0.0.2?"));
+}
+
+TEST_CASE("launch: what no machine could do is told here, before anything starts") {
+  const std::string config = NewDirectory() + "/job.yaml";
+  WriteFile(config, "cluster: {ps: ['10.77.0.2:9001'], worker: ['10.77.0.2:9002']}\n" + LinearJob(10));
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"launch", "--config", config};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Process run(arguments);
+    CHECK(RunToEnd(run) == 2);
+    return run.standard_error();
+  };
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--dry-run"}}) {
+    CHECK(Contains(refusal(more), "10.77.0.2:9001: listening beyond this machine without keys"));
+  }
+  CHECK(Contains(refusal({"--set", "security.insecure=true", "--set", "launch.ssh_config=/nowhere"}),
+                 "launch.ssh_config = /nowhere: cannot be opened: No such file or directory"));
 }
 
 // scripts/launch_ssh.sh on the machines of a job.

@@ -158,7 +158,7 @@ TEST_CASE("ssh trouble: each has its remedy, and dtrain's own words need none") 
     CAPTURE(remedy);
     CHECK(remedy.find(part) != std::string::npos);
   };
-  says("Host key verification failed.", "connect once by hand (ssh node1)");
+  says("Host key verification failed.", "connect once by hand, with the options");
   says("ann@node1: Permission denied (publickey).", "ssh-copy-id node1, or set launch.hosts.node1.user");
   says("ssh: Could not resolve hostname node1: Name or service not known", "launch.hosts.node1.address");
   says("ssh: connect to host node1 port 22: Connection refused", "Does sshd run there?");

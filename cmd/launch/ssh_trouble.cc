@@ -16,7 +16,8 @@ const std::vector<Trouble>& Troubles() {
   static const std::vector<Trouble> all = {
       {"unknown command", "An older dtrain is there. Install this version, or set launch.copy: true."},
       {"Host key verification failed",
-       "Its key is not known here, or has changed: connect once by hand (ssh {}) and compare the key."},
+       "Its key is not known here, or has changed: connect once by hand, with the options that dtrain launch "
+       "--dry-run shows, and compare the key."},
       {"Permission denied (", "It takes none of your keys: ssh-copy-id {}, or set launch.hosts.{}.user."},
       {"Could not resolve hostname", "Set launch.hosts.{}.address to where ssh reaches it."},
       {"Connection refused", "Does sshd run there? A port other than 22 goes into launch.ssh_config."},
