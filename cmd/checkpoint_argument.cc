@@ -33,6 +33,8 @@ void RefuseAsCheckpoint(const std::string& path) {
 
 std::string FindCheckpoint(const std::string& path, const ErrorLines& errors) {
   const std::string named = WithoutSlashes(path);
+  std::error_code ignored;
+  if (!fs::exists(named, ignored)) RefuseAsCheckpoint(named);
   if (IsOneCheckpoint(named)) return named;
   std::vector<std::string> skipped;
   const std::optional<std::string> newest = CheckpointDirectory(named).FindNewest(&skipped);

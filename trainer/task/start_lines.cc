@@ -70,9 +70,10 @@ void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger
   if (summary.status == "already_done") {
     const std::string accuracy =
         summary.test_accuracy ? fmt::format(", accuracy {:.4f}", *summary.test_accuracy) : "";
-    return log.Info("already done: {} has the last step, {}{}, model crc {}",
-                    summary.checkpoint.value_or("-"), summary.global_step, accuracy,
-                    summary.model_crc.value_or("-"));
+    return log.Info(
+        "already done: {} has the last step, {}{}, model crc {}; raise train.steps or train.epochs to go on, "
+        "or set checkpoint.resume: never to train anew",
+        summary.checkpoint.value_or("-"), summary.global_step, accuracy, summary.model_crc.value_or("-"));
   }
   log.Info("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
            Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),
