@@ -3,7 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/write_all.h"
+#include "base/patient_output.h"
 
 namespace dtrain {
 namespace {
@@ -19,8 +19,8 @@ size_t Columns() {
   return size.ws_col;
 }
 
-// Output that nobody takes must not end a run.
-void Show(std::string_view text) { WriteAll(STDERR_FILENO, text); }
+// Output that nobody takes must neither end a run nor hold it up.
+void Show(std::string_view text) { StandardError().Write(text); }
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Console: standard error of this process: whole lines, and below them one live line that is drawn over and
-// over. Each change is one write.
+// // over. Each change is one write, of which what nobody takes is dropped (PatientOutput).
 // Owner: the command; tasks that run as threads share one. Thread: any.
 #pragma once
 

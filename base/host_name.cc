@@ -1,5 +1,7 @@
 #include "base/host_name.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <unistd.h>
 
 namespace dtrain {
@@ -7,6 +9,23 @@ namespace dtrain {
 std::string HostName() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
+}
+
+std::set<std::string> OwnNames() {
+  std::set<std::string> names = {HostName()};
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return names;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr) continue;
+    char text[INET6_ADDRSTRLEN] = {};
+    const int family = one->ifa_addr->sa_family;
+    const void* number = nullptr;
+    if (family == AF_INET) number = &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr;
+    if (family == AF_INET6) number = &reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
+    if (number != nullptr && inet_ntop(family, number, text, sizeof text) != nullptr) names.insert(text);
+  }
+  freeifaddrs(all);
+  return names;
 }
 
 }  // namespace dtrain

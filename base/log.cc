@@ -1,15 +1,9 @@
 #include "base/log.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/error.h"
-#include "base/write_all.h"
+#include "base/patient_output.h"
 
 namespace dtrain {
 namespace {
@@ -52,31 +46,27 @@ Logger::Logger(std::string task, const LogOptions& options)
     : task_(std::move(task)),
       options_(options),
       console_(options.console != nullptr ? *options.console : own_console_) {
-  if (options_.directory.empty()) return;
-  std::error_code failed;
-  std::filesystem::create_directories(options_.directory, failed);
-  std::string name = task_;
-  std::replace(name.begin(), name.end(), ' ', '-');
-  path_ = options_.directory + "/" + name + ".log";
-  file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file_ < 0) {
-    throw UserError("{}: cannot be opened for the log: {}. Set log.dir to a writable directory.", path_,
-                    ErrnoText(errno));
-  }
+  if (!options_.directory.empty()) file_.emplace(task_, options_.directory);
 }
 
-Logger::~Logger() {
-  if (file_ >= 0) close(file_);
+std::string Logger::Line(LogLevel level, std::string_view text,
+                         std::initializer_list<LogField> fields) const {
+  const std::string time = WallText(WallNanos());
+  return options_.json ? JsonLine(time, task_, level, text, fields) : TextLine(time, task_, level, text);
 }
 
 void Logger::Record(LogLevel level, std::string_view text, std::initializer_list<LogField> fields) {
   if (!Enabled(level)) return;
-  const std::string time = WallText(WallNanos());
-  const std::string line =
-      options_.json ? JsonLine(time, task_, level, text, fields) : TextLine(time, task_, level, text);
+  const std::string line = Line(level, text, fields);
   std::lock_guard<std::mutex> hold(mutex_);
-  if (options_.standard_error) console_.WriteLine(line);
-  if (file_ >= 0) WriteAll(file_, line);  // one that cannot be written must not end a run
+  if (options_.standard_error) {
+    const int64_t missing = StandardError().TakeMissing();
+    if (missing > 0) console_.WriteLine(Line(LogLevel::kWarning, MissingText(missing), {}));
+    console_.WriteLine(line);
+  }
+  if (!file_) return;
+  const std::string failure = file_->Append(line);
+  if (!failure.empty()) console_.WriteLine(Line(LogLevel::kWarning, failure, {}));
 }
 
 }  // namespace dtrain

@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <initializer_list>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 
 #include "base/console.h"
+#include "base/log_file.h"
 
 namespace dtrain {
 
@@ -38,7 +40,6 @@ class Logger {
   // `task` is "worker 1" in lines and becomes "worker-1.log" in `directory`, which is created.
   // Throws UserError where the file cannot be opened.
   Logger(std::string task, const LogOptions& options);
-  ~Logger();
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
@@ -71,15 +72,16 @@ class Logger {
   void SetLive(std::string_view text) { console_.SetLive(text); }
 
   const std::string& task() const { return task_; }
-  const std::string& path() const { return path_; }  // of the file; empty without one
+  std::string path() const { return file_ ? file_->path() : ""; }  // of the file
 
  private:
+  std::string Line(LogLevel level, std::string_view text, std::initializer_list<LogField> fields) const;
+
   const std::string task_;
   const LogOptions options_;
   Console own_console_{LiveLine::kNone};
   Console& console_;
-  std::string path_;
-  int file_ = -1;
+  std::optional<LogFile> file_;
   std::mutex mutex_;  // keeps a line that reaches both sinks in one order
 };
 

@@ -2,29 +2,14 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.h"
+#include "base/testing/files.h"
 
 namespace dtrain {
 namespace {
-
-std::string TestDirectory(const std::string& name) {
-  const char* root = std::getenv("TEST_TMPDIR");
-  const std::string path = std::string(root == nullptr ? "/tmp" : root) + "/" + name;
-  std::filesystem::remove_all(path);
-  return path;
-}
-
-std::string ReadAll(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 LogOptions FileOnly(const std::string& directory, bool json) {
   LogOptions options;
@@ -35,11 +20,11 @@ LogOptions FileOnly(const std::string& directory, bool json) {
 }
 
 TEST_CASE("log: a line holds time, task, level and text; lower levels are left out") {
-  Logger log("worker 1", FileOnly(TestDirectory("text"), false));
+  Logger log("worker 1", FileOnly(testing::NewDirectory(), false));
   log.Debug("hidden");
   log.Info("step {}", 7);
   log.Warning("late");
-  const std::string text = ReadAll(log.path());
+  const std::string text = testing::FileContent(log.path());
   CHECK(text.find("hidden") == std::string::npos);
   CHECK(text.find(" worker 1 | step 7\n") != std::string::npos);
   CHECK(text.find(" worker 1 | warning: late\n") != std::string::npos);
@@ -47,9 +32,9 @@ TEST_CASE("log: a line holds time, task, level and text; lower levels are left o
 }
 
 TEST_CASE("log: json lines survive quotes, newlines and bytes that are not UTF-8") {
-  Logger log("ps 0", FileOnly(TestDirectory("json"), true));
+  Logger log("ps 0", FileOnly(testing::NewDirectory(), true));
   log.Info("a \"b\"\nc {}", "\xff");
-  const nlohmann::json line = nlohmann::json::parse(ReadAll(log.path()));
+  const nlohmann::json line = nlohmann::json::parse(testing::FileContent(log.path()));
   CHECK(line["task"] == "ps 0");
   CHECK(line["level"] == "info");
   CHECK(line["text"].get<std::string>().find("a \"b\"\nc ") == 0);
@@ -59,16 +44,25 @@ TEST_CASE("log: a record's fields are members in json, null where they do not ap
   const auto record = [](Logger& log) {
     log.Record(LogLevel::kInfo, "step 7", {{"step", int64_t{7}}, {"loss", 0.5}, {"batch", {}}});
   };
-  Logger json("ps 0", FileOnly(TestDirectory("json_record"), true));
+  Logger json("ps 0", FileOnly(testing::NewDirectory(), true));
   record(json);
-  const nlohmann::json line = nlohmann::json::parse(ReadAll(json.path()));
+  const nlohmann::json line = nlohmann::json::parse(testing::FileContent(json.path()));
   CHECK(line["text"] == "step 7");
   CHECK(line["step"] == 7);
   CHECK(line["loss"] == 0.5);
   CHECK(line.at("batch").is_null());
-  Logger text("ps 0", FileOnly(TestDirectory("text_record"), false));
+  Logger text("ps 0", FileOnly(testing::NewDirectory(), false));
   record(text);
-  CHECK(ReadAll(text.path()).find(" ps 0 | step 7\n") != std::string::npos);
+  CHECK(testing::FileContent(text.path()).find(" ps 0 | step 7\n") != std::string::npos);
+}
+
+TEST_CASE("log: a file that cannot be written is said once, and lines that come later are tried") {
+  const std::string directory = testing::NewDirectory();
+  std::filesystem::create_symlink("/dev/full", directory + "/ps-0.log");
+  LogFile file("ps 0", directory);
+  CHECK(file.Append("a line\n").find(directory + "/ps-0.log: cannot be written: No space left on device") ==
+        0);
+  CHECK(file.Append("another\n") == "");
 }
 
 TEST_CASE("log: a directory that cannot be used is the user's error, with the path") {
