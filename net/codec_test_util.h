@@ -72,6 +72,16 @@ inline void AddCheckpointMessages(Encoder& encoder, std::vector<Message>* all) {
   add(encoder.Finish(e, wire::CreateSave(encoder.Begin(), true, 0.25, 0.5)));
 }
 
+inline Message SampleInitialised(Encoder& encoder) {
+  flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
+  const std::vector<std::string> features = {"width", "height"}, classes = {"elm", "oak"};
+  const std::vector<double> shift = {1.5, 0}, factor = {0.25, 1};
+  const auto form = wire::CreateInputForm(builder, builder.CreateVectorOfStrings(features),
+                                          builder.CreateVectorOfStrings(classes), builder.CreateVector(shift),
+                                          builder.CreateVector(factor), 1);
+  return encoder.Finish(kSampleEnvelope, wire::CreateInitialisedDirect(builder, "run/step-7", 7, "{}", form));
+}
+
 // In the order of the Body union, from its first kind to its last.
 inline std::vector<Message> SampleMessages() {
   Encoder encoder;
@@ -85,7 +95,7 @@ inline std::vector<Message> SampleMessages() {
   const std::vector<uint32_t> workers = {0, 1, 5};
   add(encoder.Finish(e, wire::CreateStartDirect(encoder.Begin(), 12, true, 3, &workers)));
   add(encoder.Finish(e, wire::CreateInitialise(encoder.Begin())));
-  add(encoder.Finish(e, wire::CreateInitialised(encoder.Begin())));
+  add(SampleInitialised(encoder));
   add(encoder.Finish(e, wire::CreateAck(encoder.Begin())));
   add(encoder.Finish(e, wire::CreatePullDirect(encoder.Begin(), 2, true, &workers)));
   add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11))));
@@ -149,11 +159,22 @@ inline uint64_t Walk(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::
   return sum;
 }
 
+inline uint64_t Walk(const wire::InputForm* form) {
+  if (form == nullptr) return 0;
+  double sum = 0;
+  for (const auto* values : {form->shift(), form->factor()}) {
+    if (values != nullptr) sum += std::accumulate(values->begin(), values->end(), 0.0);
+  }
+  return Walk(form->features()) + Walk(form->classes()) + (sum > 0 ? 1 : 0) +
+         static_cast<uint64_t>(form->label_column());
+}
+
 // The messages about checkpoints.
 inline uint64_t WalkCheckpoint(const Message& message, const wire::Envelope& e) {
   switch (e.body_type()) {
     case wire::Body::Initialised:
-      return Walk(e.body_as_Initialised()->restored()) + Walk(e.body_as_Initialised()->positions());
+      return Walk(e.body_as_Initialised()->restored()) + Walk(e.body_as_Initialised()->positions()) +
+             Walk(e.body_as_Initialised()->inputs());
     case wire::Body::Restore:
       return Walk(Tensor(message, *e.body_as_Restore())) + e.body_as_Restore()->checksum();
     case wire::Body::Load:

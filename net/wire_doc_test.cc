@@ -3,23 +3,14 @@
 #include <fmt/core.h>
 
 #include <cctype>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/testing/files.h"
 #include "net/codec.h"
 
 namespace dtrain::net {
 namespace {
-
-std::string ReadFile(const char* path) {
-  std::ifstream file(path);
-  REQUIRE(file.good());
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::string HexDump(const Frame& frame) {
   std::string dump;
@@ -53,7 +44,7 @@ void CheckNamed(const std::string& document, const std::string& text) {
 }  // namespace
 
 TEST_CASE("wire.md: the worked example is the encoder's push of the gradient 0.5, -0.25") {
-  const std::string document = ReadFile("docs/wire.md");
+  const std::string document = testing::FileContent("docs/wire.md");
   Encoder encoder;
   const std::vector<float> gradient = {0.5f, -0.25f};
   const Message push = encoder.Push({0x1122334455667788, 0, 7}, 0, 100, 0,
@@ -63,8 +54,8 @@ TEST_CASE("wire.md: the worked example is the encoder's push of the gradient 0.5
 }
 
 TEST_CASE("wire.md: every kind of message, every field and every reason of the schema is explained") {
-  const std::string document = ReadFile("docs/wire.md");
-  for (const std::string& field : FieldsOf(ReadFile("net/messages.fbs")))
+  const std::string document = testing::FileContent("docs/wire.md");
+  for (const std::string& field : FieldsOf(testing::FileContent("net/messages.fbs")))
     CheckNamed(document, "`" + field + "`");
   for (const wire::Body body : wire::EnumValuesBody()) {
     if (body != wire::Body::NONE) CheckNamed(document, fmt::format("| `{}` ", wire::EnumNameBody(body)));

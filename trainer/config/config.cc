@@ -5,6 +5,8 @@
 #include <charconv>
 #include <limits>
 
+#include "trainer/config/task_address.h"
+
 namespace dtrain {
 
 const char* KindName(ModelKind kind) {
@@ -35,7 +37,8 @@ std::string TaskName(TaskId task) {
 std::string TaskNameAndAddress(const ClusterConfig& cluster, TaskId task) {
   const auto& addresses = task.role == Role::kPs ? cluster.ps : cluster.worker;
   if (task.index < 0 || task.index >= static_cast<int>(addresses.size())) return TaskName(task);
-  return fmt::format("{} ({})", TaskName(task), addresses[task.index]);
+  const std::string address = KnownAddress(cluster, task);
+  return address.empty() ? TaskName(task) : fmt::format("{} ({})", TaskName(task), address);
 }
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
 // Config: everything that the YAML file and the flags decide, as plain structs whose initial values are the
-// defaults. Filled by load.h through the one table of keys in fields.cc, where names, ranges and explanations
+// defaults. Filled by load.h through the one table of keys, fields.h, where names, ranges and explanations
 // stand; docs/config.md lists them. A key is in here only when something acts on it.
 #pragma once
 
@@ -175,6 +175,9 @@ struct SummaryConfig {
   int64_t every_steps = 100;  // local steps of the task that writes; 0: not by steps
   double every_secs = 0;      // 0: not by time
 };
+
+// Of those before a task is started again, which grow.
+constexpr int64_t kLongestRestartPauseS = 16;
 
 struct FailureConfig {
   double detect_s = 10;

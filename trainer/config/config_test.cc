@@ -22,5 +22,11 @@ TEST_CASE("task name with address: of a task outside the cluster is the name alo
   CHECK(TaskNameAndAddress(cluster, {Role::kWorker, -1}) == "worker -1");
 }
 
+TEST_CASE("task name with address: of a worker of dtrain local is the name alone") {
+  const ClusterConfig cluster = {{"127.0.0.1:40001"}, {"127.0.0.1:0"}, {}};
+  CHECK(TaskNameAndAddress(cluster, {Role::kWorker, 0}) == "worker 0");
+  CHECK(TaskNameAndAddress(cluster, {Role::kPs, 0}) == "ps 0 (127.0.0.1:40001)");
+}
+
 }  // namespace
 }  // namespace dtrain

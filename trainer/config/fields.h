@@ -1,6 +1,7 @@
 // Fields: the one table of config keys. A row gives name, type, limits, scope, help and where the value lies
 // in Config; loader, dump, handshake and docs/config.md all read it. The default is what a fresh Config
-// holds. To add a key: one member in config.h and one row in fields.cc. Thread: any; the table is immutable.
+// holds. To add a key: one member in config.h and one row in the section's *_fields.cc.
+// Thread: any; the table is immutable.
 #pragma once
 
 #include <cstdint>

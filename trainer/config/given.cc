@@ -13,9 +13,12 @@ void Problems::Add(const Place& place, const std::string& text) { lines_.push_ba
 
 void Problems::ThrowIfAny() {
   if (lines_.empty()) return;
-  std::stable_sort(lines_.begin(), lines_.end(), [](const Line& a, const Line& b) {
-    return std::tie(a.place.source, a.place.line) < std::tie(b.place.source, b.place.line);
-  });
+  const auto rank = [](const Line& line) {
+    const bool nowhere = !line.place.flag() && line.place.line == 0;
+    return std::make_tuple(nowhere, line.place.source, line.place.line);
+  };
+  std::stable_sort(lines_.begin(), lines_.end(),
+                   [&](const Line& a, const Line& b) { return rank(a) < rank(b); });
   std::vector<std::string> report;
   for (const auto& [place, text] : lines_) {
     const std::string line = place.line > 0 ? fmt::format(":{}", place.line) : "";

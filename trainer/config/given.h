@@ -32,7 +32,8 @@ class Problems {
  public:
   // One line of the report: "configs/mnist.yaml:14: " and `text`.
   void Add(const Place& place, const std::string& text);
-  // Throws all as one UserError, in the order of their places.
+  // Throws all as one UserError, in the order of their places; what is nowhere in particular, as a key that
+  // is missing, comes last, since what is somewhere may be the cause.
   void ThrowIfAny();
 
  private:

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "trainer/config/config_text.h"
@@ -81,6 +82,7 @@ class Loader {
   void RefuseKey(const Field& field, const YamlNode& node, const Place& place, const std::string& rule);
   void RefuseSection(const std::string& section, const YamlNode& node, const Place& place);
   void RefuseUnknown(const std::string& section, const std::string& name, const Place& place);
+  void TakeMeantForGiven();
   void ForgetAllNames(const Field& field);
   void Forget(const std::string& prefix);
   void ReplaceCluster(const LoadOptions& options);
@@ -88,6 +90,7 @@ class Loader {
   const std::string path_;
   Problems problems_;
   GivenKeys given_;
+  std::vector<std::string> meant_;  // keys and sections that unknown ones were probably meant to be
 };
 
 // The place of a node in the same source.
@@ -255,10 +258,22 @@ void Loader::RefuseSection(const std::string& section, const YamlNode& node, con
 }
 
 void Loader::RefuseUnknown(const std::string& section, const std::string& name, const Place& place) {
-  std::string remedy = DidYouMean(section, name);
+  const Meant meant = DidYouMean(section, name);
+  meant_.insert(meant_.end(), meant.names.begin(), meant.names.end());
+  std::string remedy = meant.question;
   if (remedy.empty()) remedy = fmt::format("this version knows {}.", ListText(NamesIn(section), "and"));
   const std::string in = section.empty() ? "" : " in " + section;
   problems_.Add(place, fmt::format("unknown key \"{}\"{}; {}", Shown(name), in, remedy));
+}
+
+// What only a slip of the fingers has made missing is no problem of its own.
+void Loader::TakeMeantForGiven() {
+  for (const std::string& name : meant_) {
+    for (const Field& field : Fields()) {
+      const bool inside = field.key == name || field.key.compare(0, name.size() + 1, name + ".") == 0;
+      if (inside) given_.emplace(field.key, GivenKey{Value(), "", {0, 0, path_}, true});
+    }
+  }
 }
 
 void Loader::ForgetAllNames(const Field& field) {
@@ -290,6 +305,7 @@ void Loader::ReplaceCluster(const LoadOptions& options) {
 
 Config Loader::Finish(const LoadOptions& options) {
   if (options.new_cluster) ReplaceCluster(options);
+  TakeMeantForGiven();
   const Config config = Resolve(path_, options, &given_, &problems_);
   if (options.log_json != nullptr) *options.log_json = config.log.json;
   problems_.ThrowIfAny();

@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <sstream>
 
 #include "base/random.h"
+#include "base/testing/files.h"
 #include "trainer/config/testing.h"
 
 namespace dtrain {
@@ -15,12 +15,6 @@ namespace fs = std::filesystem;
 
 const char* const kBad = "trainer/config/testdata/bad";
 const char* const kSmall = "trainer/config/testdata/small.yaml";
-
-std::string FileText(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 Config Load(const std::string& path, const std::vector<std::string>& sets = {}) {
   return LoadConfig(path, sets, {});
@@ -32,7 +26,7 @@ TEST_CASE("load: every file in testdata/bad is refused with the lines in the .tx
     if (entry.path().extension() != ".yaml") continue;
     CAPTURE(entry.path().string());
     ++files;
-    const std::string expected = FileText(fs::path(entry.path()).replace_extension(".txt"));
+    const std::string expected = testing::FileContent(fs::path(entry.path()).replace_extension(".txt"));
     CHECK(LoadError(entry.path().string()) + "\n" == expected);
   }
   CHECK(files >= 20);
@@ -55,6 +49,15 @@ TEST_CASE("load: adam learns at 0.001 where nothing else is said") {
   CHECK(Load(kSmall, {"train.optimizer={kind: adam, learning_rate: 0.01}"}).train.optimizer.learning_rate ==
         0.01);
   CHECK(Load(kSmall, {"train.optimizer.kind=ftrl"}).train.optimizer.learning_rate == 0.01);
+}
+
+TEST_CASE("load: failure.peer_lost_exit is any code but those of other endings") {
+  for (const int64_t code : {4, 5, 75, 126, 129, 138, 255}) {
+    CHECK(Load(kSmall, {"failure.peer_lost_exit=" + std::to_string(code)}).failure.peer_lost_exit == code);
+  }
+  for (const int code : {1, 2, 3, 127, 128, 130, 137, 139, 143}) {
+    CHECK(LoadError(kSmall, {"failure.peer_lost_exit=" + std::to_string(code)}) != "");
+  }
 }
 
 TEST_CASE("load: hooks.stop_at_step is train.steps by another name") {
@@ -203,7 +206,7 @@ TEST_CASE("load: files that cannot be a config are refused by name") {
 }
 
 TEST_CASE("load: a damaged file is loaded or refused, never worse") {
-  const std::string good = FileText(kSmall);
+  const std::string good = testing::FileContent(kSmall);
   const CounterRandom random(11);
   int loaded = 0;
   for (uint64_t i = 0; i < 500; ++i) {

@@ -2,9 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
-#include <sstream>
-
+#include "base/testing/files.h"
 #include "trainer/config/fields.h"
 
 namespace dtrain {
@@ -16,9 +14,7 @@ TEST_CASE("reference: has a row for every key") {
 }
 
 TEST_CASE("reference: docs/config.md is the text of the table") {
-  std::ostringstream file;
-  file << std::ifstream("docs/config.md").rdbuf();
-  const bool up_to_date = file.str() == ConfigReference();
+  const bool up_to_date = testing::FileContent("docs/config.md") == ConfigReference();
   CHECK_MESSAGE(up_to_date,
                 "docs/config.md is stale. Run: bazel run //trainer/config:write_reference > docs/config.md");
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -15,6 +16,8 @@ namespace {
 
 constexpr int kDigitClasses = 10;
 constexpr int64_t kMostTowers = 64;
+// Of docs/operations.md, of the shell's "cannot be executed", and of what the kernel kills.
+constexpr int64_t kTakenExitCodes[] = {1, 2, 3, 127, 128, 130, 137, 139, 143};
 constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's
 
 Config Build(const GivenKeys& given) {
@@ -40,6 +43,7 @@ class Rules {
   void CheckEffect(const Field& field);
   void CheckRequired(const Field& field);
   void CheckEnd();
+  void CheckExitCode();
   void CheckWorkers();
   void CheckMode();
   void CheckDevices();
@@ -89,6 +93,7 @@ Config Rules::Run(const LoadOptions& options) {
     if (!options.cluster_optional || field.key.compare(0, 8, "cluster.") != 0) CheckRequired(field);
   }
   CheckEnd();
+  CheckExitCode();
   CheckWorkers();
   CheckMode();
   CheckDevices();
@@ -178,6 +183,14 @@ void Rules::CheckEnd() {
            "data.train has no end (synthetic linear without rows). Set train.steps or "
            "data.train.rows.");
   }
+}
+
+// Who watches tasks tells a victim of another's end by this code alone.
+void Rules::CheckExitCode() {
+  const int64_t code = config_.failure.peer_lost_exit;
+  if (std::count(std::begin(kTakenExitCodes), std::end(kTakenExitCodes), code) == 0) return;
+  Refuse("failure.peer_lost_exit", fmt::format("is the code of another ending, as {} are. Try 138, or 4.",
+                                               fmt::join(kTakenExitCodes, ", ")));
 }
 
 void Rules::CheckWorkers() {

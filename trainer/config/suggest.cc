@@ -37,6 +37,26 @@ std::vector<std::string> NamesElsewhere(const std::string& name, int slips) {
   return found;
 }
 
+// "lr" of "learning_rate".
+std::string Initials(const std::string& name) {
+  std::string initials;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (i == 0 || name[i - 1] == '_') initials += name[i];
+  }
+  return initials;
+}
+
+// "batch" of "batch_size".
+bool Begins(const std::string& text, const std::string& begin) {
+  return begin.size() >= 3 && text.compare(0, begin.size(), begin) == 0;
+}
+
+// "evaluate" of "eval", but not "model_dir" of "model".
+bool GoesOn(const std::string& name, const std::string& known) {
+  return Begins(name, known) && name.size() <= known.size() + 4 &&
+         name.find('_', known.size()) == std::string::npos;
+}
+
 }  // namespace
 
 int EditDistance(const std::string& from, const std::string& to) {
@@ -61,8 +81,10 @@ std::string ClosestName(const std::string& name, const std::vector<std::string>&
   std::string closest;
   int least = static_cast<int>(name.size() / 4 + 2);  // from here on it is another word
   for (const std::string& candidate : names) {
-    const bool shortened = name.size() >= 3 && candidate.compare(0, name.size(), name) == 0;
-    const int distance = shortened ? 1 : EditDistance(name, candidate);
+    if (name.size() > 1 && name == Initials(candidate)) return candidate;
+    if (name.size() < 3 && candidate.size() <= name.size()) continue;  // "l3" is not "l1"; "ok" may be "oak"
+    const bool part = Begins(candidate, name) || GoesOn(name, candidate);
+    const int distance = part ? 1 : EditDistance(name, candidate);
     if (distance < least && distance < static_cast<int>(candidate.size())) {
       least = distance;
       closest = candidate;
@@ -71,19 +93,21 @@ std::string ClosestName(const std::string& name, const std::vector<std::string>&
   return closest;
 }
 
-std::string DidYouMean(const std::string& section, const std::string& name) {
-  if (name.size() > kMostNameBytes) return "";
+Meant DidYouMean(const std::string& section, const std::string& name) {
+  if (name.size() > kMostNameBytes) return {};
   const std::string here = ClosestName(name, NamesIn(section));
-  if (!here.empty()) return fmt::format("did you mean \"{}\"?", here);
+  if (!here.empty()) return {{JoinKey(section, here)}, fmt::format("did you mean \"{}\"?", here)};
   if (FindField(name) != nullptr) {
     const size_t dot = name.rfind('.');
-    return fmt::format("did you mean \"{}\" in the map \"{}\"?", name.substr(dot + 1), name.substr(0, dot));
+    return {{name},
+            fmt::format("did you mean \"{}\" in the map \"{}\"?", name.substr(dot + 1), name.substr(0, dot))};
   }
   std::vector<std::string> elsewhere = NamesElsewhere(name, 0);
   if (elsewhere.empty() && name.size() >= 6) elsewhere = NamesElsewhere(name, 1);
-  if (elsewhere.empty() || elsewhere.size() > kMostElsewhere) return "";
-  for (std::string& full : elsewhere) full = "\"" + full + "\"";
-  return fmt::format("did you mean {}?", ListText(elsewhere, "or"));
+  if (elsewhere.empty() || elsewhere.size() > kMostElsewhere) return {};
+  std::vector<std::string> quoted;
+  for (const std::string& full : elsewhere) quoted.push_back("\"" + full + "\"");
+  return {elsewhere, fmt::format("did you mean {}?", ListText(quoted, "or"))};
 }
 
 std::string ListText(const std::vector<std::string>& items, const std::string& last_word) {

@@ -12,9 +12,13 @@ int EditDistance(const std::string& from, const std::string& to);
 // The closest of `names` where it is close enough to be a slip of the fingers; otherwise empty.
 std::string ClosestName(const std::string& name, const std::vector<std::string>& names);
 
-// The full names of the keys and sections that an unknown `name` in `section` may mean, and how to say it:
-// `did you mean "learning_rate"?`. Looks in the section first, then everywhere. Empty: nothing is close.
-std::string DidYouMean(const std::string& section, const std::string& name);
+// What an unknown name may mean.
+struct Meant {
+  std::vector<std::string> names;  // of keys and sections, in full; empty: nothing is close
+  std::string question;            // `did you mean "learning_rate"?`, or empty
+};
+// Of `name` in `section`: looks in the section first, then everywhere.
+Meant DidYouMean(const std::string& section, const std::string& name);
 
 // "a", "a or b", "a, b or c".
 std::string ListText(const std::vector<std::string>& items, const std::string& last_word);
