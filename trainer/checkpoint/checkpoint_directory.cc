@@ -69,6 +69,11 @@ std::vector<std::string> EntriesOf(const std::string& path) {
 
 }  // namespace
 
+bool IsGone(const std::string& path) {
+  std::error_code failed;
+  return fs::symlink_status(path, failed).type() == fs::file_type::not_found;
+}
+
 CheckpointDirectory::~CheckpointDirectory() {
   while (!saves_.empty()) Abandon(saves_.begin()->first);
 }
@@ -206,16 +211,31 @@ std::vector<std::string> CheckpointDirectory::Names() const {
   return names;
 }
 
+// `look` says whether it has found something. A run that saves may remove all that it is about to look at.
+template <typename Look>
+void CheckpointDirectory::UntilSteady(Look look) const {
+  constexpr int kLooks = 10;  // a run writes a checkpoint between two of them
+  for (int i = 0; i < kLooks; ++i) {
+    const std::vector<std::string> names = Names();
+    if (look(names) || Names() == names) return;
+  }
+}
+
 std::vector<ListedCheckpoint> CheckpointDirectory::List(std::vector<std::string>* unreadable) const {
   std::vector<ListedCheckpoint> listed;
-  for (const std::string& name : Names()) {
-    try {
-      const Manifest manifest = ReadManifest(PathOf(name));
-      listed.push_back({name, manifest.sequence, manifest.step});
-    } catch (const BadCheckpoint& bad) {
-      if (unreadable != nullptr) unreadable->push_back(fmt::format("{}: {}", name, bad.problem()));
+  std::vector<std::string> problems;
+  UntilSteady([&](const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      try {
+        const Manifest manifest = ReadManifest(PathOf(name));
+        listed.push_back({name, manifest.sequence, manifest.step});
+      } catch (const BadCheckpoint& bad) {
+        if (!IsGone(PathOf(name))) problems.push_back(fmt::format("{}: {}", name, bad.problem()));
+      }
     }
-  }
+    return !listed.empty() || !problems.empty();
+  });
+  if (unreadable != nullptr) unreadable->insert(unreadable->end(), problems.begin(), problems.end());
   const auto newer = [](const ListedCheckpoint& a, const ListedCheckpoint& b) {
     return std::tie(a.sequence, a.step, a.name) > std::tie(b.sequence, b.step, b.name);
   };
@@ -225,17 +245,21 @@ std::vector<ListedCheckpoint> CheckpointDirectory::List(std::vector<std::string>
 
 std::optional<std::string> CheckpointDirectory::FindNewest(std::vector<std::string>* skipped) const {
   std::vector<std::string> problems;
-  const std::vector<ListedCheckpoint> listed = List(&problems);
   std::optional<std::string> found;
-  for (auto each = listed.begin(); each != listed.end() && !found; ++each) {
-    const std::string path = PathOf(each->name);
-    try {
-      CheckpointReader(path).Verify();
-      found = path;
-    } catch (const BadCheckpoint& bad) {
-      problems.push_back(fmt::format("{}: {}", each->name, bad.problem()));
+  UntilSteady([&](const std::vector<std::string>&) {
+    problems.clear();
+    const std::vector<ListedCheckpoint> listed = List(&problems);
+    for (auto each = listed.begin(); each != listed.end() && !found; ++each) {
+      const std::string path = PathOf(each->name);
+      try {
+        CheckpointReader(path).Verify();
+        found = path;
+      } catch (const BadCheckpoint& bad) {
+        if (!IsGone(path)) problems.push_back(fmt::format("{}: {}", each->name, bad.problem()));
+      }
     }
-  }
+    return found.has_value();
+  });
   for (const std::string& problem : problems) skipped->push_back(problem + "; skipped");
   return found;
 }

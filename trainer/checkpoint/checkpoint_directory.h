@@ -22,6 +22,9 @@ struct ListedCheckpoint {
   int64_t step = 0;
 };
 
+// Whether a checkpoint that was found a moment ago is there no more: a run has removed it (checkpoint.keep).
+bool IsGone(const std::string& path);
+
 class CheckpointDirectory {
  public:
   explicit CheckpointDirectory(std::string path) : path_(std::move(path)) {}
@@ -63,10 +66,11 @@ class CheckpointDirectory {
   // Those that look like checkpoints, in the order of bytes. UserError where the directory cannot be read.
   std::vector<std::string> Names() const;
   // The newest first: the last that was written. Reads manifests only. `unreadable`, where not null: why the
-  // others are no checkpoints, "step-000012000: manifest is missing".
+  // others are no checkpoints, "step-000012000: manifest is missing". One that is removed meanwhile is
+  // neither.
   std::vector<ListedCheckpoint> List(std::vector<std::string>* unreadable = nullptr) const;
   // The path of the newest of which every byte is as it was written. `skipped`: a line for each that was
-  // passed over.
+  // passed over. Looks again where all that it found are removed meanwhile.
   std::optional<std::string> FindNewest(std::vector<std::string>* skipped) const;
 
   // The file `best`: the name of the best one so far; unset where none is named that is there.
@@ -82,6 +86,8 @@ class CheckpointDirectory {
     std::string name;
     WriterLock lock;
   };
+  template <typename Look>
+  void UntilSteady(Look look) const;
   std::string MakeTemporary(int64_t step, const std::string& token, WriterLock* lock) const;
   void RemoveLeftovers() const;
   void MakeRoom(const std::string& name) const;

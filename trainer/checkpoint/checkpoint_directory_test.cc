@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "base/error.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
@@ -33,7 +36,7 @@ using Names = std::vector<std::string>;
 
 TEST_CASE(
     "directory: a checkpoint has its name and its files when it is published, and nothing else is there") {
-  CheckpointDirectory directory(NewCheckpointRoot() + "/a/b");
+  CheckpointDirectory directory(NewDirectory() + "/a/b");
   directory.Prepare();
   CHECK(NamesIn(directory.path()).empty());
   const std::string path = SaveStep(&directory, 12000);
@@ -46,7 +49,7 @@ TEST_CASE(
 }
 
 TEST_CASE("directory: the newest is the one that was written last, whatever its step") {
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   SaveStep(&directory, 500);
   SaveStep(&directory, 1000);
   const std::string last = SaveStep(&directory, 0);
@@ -59,7 +62,7 @@ TEST_CASE("directory: the newest is the one that was written last, whatever its 
 TEST_CASE(
     "directory: a step that is saved again takes the name, and the other one stays complete until it is "
     "pruned") {
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   SaveStep(&directory, 7, 1);
   SaveStep(&directory, 7, 2);
   const std::string path = SaveStep(&directory, 7, 3);
@@ -73,7 +76,7 @@ TEST_CASE(
 }
 
 TEST_CASE("directory: a damaged one of the same name makes room too") {
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   for (int i = 0; i < 2; ++i) {
     std::filesystem::remove(SaveStep(&directory, 7) + "/manifest");
   }
@@ -84,7 +87,7 @@ TEST_CASE("directory: a damaged one of the same name makes room too") {
 }
 
 TEST_CASE("directory: pruning keeps the newest and the one that stays, and what it cannot read") {
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   for (int64_t step = 1; step <= 6; ++step) SaveStep(&directory, step);
   std::filesystem::remove(directory.PathOf("step-000000003/manifest"));
   directory.Prune(2, "step-000000001");
@@ -93,7 +96,7 @@ TEST_CASE("directory: pruning keeps the newest and the one that stays, and what 
 }
 
 TEST_CASE("directory: the best one is known by name, also when that step is saved again") {
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   CHECK(directory.ReadBest() == std::nullopt);
   SaveStep(&directory, 5, 1);
   directory.WriteBest("step-000000005");
@@ -107,7 +110,7 @@ TEST_CASE("directory: the best one is known by name, also when that step is save
 }
 
 TEST_CASE("directory: the best one's loss is what it was written with; infinity where there is none") {
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   const double infinity = std::numeric_limits<double>::infinity();
   CHECK(directory.ReadBestLoss() == infinity);
   SaveStep(&directory, 5);
@@ -122,8 +125,31 @@ TEST_CASE("directory: the best one's loss is what it was written with; infinity 
   CHECK(directory.ReadBestLoss() == infinity);
 }
 
+TEST_CASE("directory: who looks while a run saves and prunes always finds one, and nothing to complain of") {
+  CheckpointDirectory directory(NewDirectory());
+  SaveStep(&directory, 0);
+  std::atomic<bool> over{false};
+  std::thread run([&] {
+    for (int64_t step = 1; step <= 100; ++step) {
+      SaveStep(&directory, step);
+      directory.Prune(1);
+    }
+    over = true;
+  });
+  const CheckpointDirectory seen(directory.path());
+  int64_t looks = 0, found = 0;
+  std::vector<std::string> problems;
+  for (; !over; ++looks) {
+    seen.List(&problems);
+    found += seen.FindNewest(&problems).has_value() ? 1 : 0;
+  }
+  run.join();
+  CHECK(found == looks);
+  CHECK(problems == Names{});
+}
+
 TEST_CASE("directory: an abandoned save leaves nothing, nor does one that goes out of scope") {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   CheckpointDirectory directory(root);
   const std::string temporary = directory.BeginSave(1);
   WriteShard(temporary, {}, 0);
@@ -138,7 +164,7 @@ TEST_CASE("directory: an abandoned save leaves nothing, nor does one that goes o
 }
 
 TEST_CASE("directory: what a dead writer left is removed, what a living one writes is not") {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   CheckpointDirectory living(root);
   const std::string temporary = living.BeginSave(3);
   // As a writer leaves it that is killed: without the lock; with a lock that nobody holds; a lock alone.
@@ -160,7 +186,7 @@ TEST_CASE("directory: what a dead writer left is removed, what a living one writ
 }
 
 TEST_CASE("directory: a save that several write has the path that all of them know") {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   CheckpointDirectory first(root), second(root);
   const std::string dead = second.TemporaryPath(3, "run-1");
   std::filesystem::create_directory(dead);
@@ -176,7 +202,7 @@ TEST_CASE("directory: a save that several write has the path that all of them kn
 }
 
 TEST_CASE("directory: one that cannot be written is the user's to mend, by the key's name") {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   std::ofstream(root + "/file") << "";
   CheckpointDirectory directory(root + "/file/ckpt");
   try {
@@ -189,13 +215,13 @@ TEST_CASE("directory: one that cannot be written is the user's to mend, by the k
 }
 
 TEST_CASE("directory: one that is not there, and one with other things in it, have no checkpoints") {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   std::vector<std::string> skipped;
   CHECK(CheckpointDirectory(root + "/none").FindNewest(&skipped) == std::nullopt);
   std::ofstream(root + "/step-000000001") << "a file";
   std::filesystem::create_directory(root + "/step-best");
   CHECK(CheckpointDirectory(root).FindNewest(&skipped) == std::nullopt);
-  CHECK(skipped == Names{"step-000000001: manifest is missing; skipped"});
+  CHECK(skipped == Names{"step-000000001: is a file, not a directory; skipped"});
 }
 
 }  // namespace

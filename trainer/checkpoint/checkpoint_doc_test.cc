@@ -18,7 +18,7 @@ std::string ExampleCheckpoint() {
   variables[1].name = "biases/b1";
   variables[1].rows = 1;
   const Layout layout = PlaceVariables(variables, 1, PlacementConfig());
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   const std::string temporary = directory.BeginSave(300);
   ShardWriter writer(temporary + "/shard-0-of-1");
   std::vector<uint64_t> checksums;
@@ -67,7 +67,7 @@ TEST_CASE("checkpoint.md: every field of the manifest and every constant is ther
   for (std::sregex_iterator each(schema.begin(), schema.end(), field), end; each != end; ++each, ++fields) {
     CheckNamed(document, "`" + each->str(1) + "`");
   }
-  CHECK(fields == 33);
+  CHECK(fields == 34);
   CheckNamed(document, fmt::format("at most {} elements", kBlockValues));
   CheckNamed(document, fmt::format("multiple of {} bytes", kShardAlignment));
   CheckNamed(document, "`dtrain checkpoint shard, format 1`");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "base/check.h"
 #include "trainer/checkpoint/bad_checkpoint.h"
@@ -15,6 +16,8 @@ constexpr int64_t kMaxManifest = int64_t{1} << 28;  // bytes; those of a checkpo
 }  // namespace
 
 Manifest ReadManifest(const std::string& path) {
+  if (!std::filesystem::exists(path)) throw BadCheckpoint(path, "there is no such directory");
+  if (!std::filesystem::is_directory(path)) throw BadCheckpoint(path, "is a file, not a directory");
   Manifest manifest;
   const std::optional<std::string> problem =
       FromBytes(InputFile(path, kManifestName).ReadAll(kMaxManifest), &manifest);

@@ -23,7 +23,7 @@ std::vector<float> ReadRange(CheckpointReader* reader, const Layout& layout, int
 }
 
 TEST_CASE("reader: what 2 ps wrote, 1, 3 and 5 read with the same bits, weights and slots") {
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   SmallCheckpoint written;
   written.layout = SmallLayout(2, 400000);  // 1.2 million weights: several blocks each
   CheckpointReader reader(SaveSmall(&directory, written));
@@ -53,7 +53,7 @@ TEST_CASE("reader: what 2 ps wrote, 1, 3 and 5 read with the same bits, weights 
 }
 
 TEST_CASE("reader: any elements can be read, across pieces and within one") {
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   CheckpointReader reader(SaveSmall(&directory, {}));
   for (int64_t first = 0; first < 15; ++first) {
     for (int64_t count = 0; first + count <= 15; ++count) {
@@ -68,7 +68,7 @@ TEST_CASE("reader: any elements can be read, across pieces and within one") {
 }
 
 TEST_CASE("reader: a checkpoint that was removed after it was opened is read to its end") {
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   CheckpointReader reader(SaveSmall(&directory, {}));
   std::filesystem::remove_all(reader.path());
   std::vector<float> values(15);
@@ -77,7 +77,7 @@ TEST_CASE("reader: a checkpoint that was removed after it was opened is read to 
 }
 
 TEST_CASE("reader: the config comes back as it was written") {
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   CHECK(CheckpointReader(SaveSmall(&directory, {})).Config() == "train: {steps: 1}\n");
 }
 
@@ -93,7 +93,7 @@ std::string WhyNot(const CheckpointReader& reader, const Layout& layout,
 
 TEST_CASE(
     "reader: another model is refused by its first tensor in the order of names, another optimizer by name") {
-  CheckpointDirectory directory(NewCheckpointRoot());
+  CheckpointDirectory directory(NewDirectory());
   const SmallCheckpoint of;
   const CheckpointReader reader(SaveSmall(&directory, of));
   const std::string remedy = " Use the file that it was written with (" + reader.path() +
@@ -126,8 +126,9 @@ TEST_CASE(
 }
 
 TEST_CASE("reader: a directory that is none, and a pipe in the place of a file, are told") {
-  const std::string root = NewCheckpointRoot();
-  CHECK_THROWS_AS(CheckpointReader(root + "/nowhere"), BadCheckpoint);
+  const std::string root = NewDirectory();
+  CHECK_THROWS_WITH_AS(CheckpointReader(root + "/nowhere"), doctest::Contains("there is no such directory."),
+                       BadCheckpoint);
   try {
     CheckpointReader reader(root);
   } catch (const BadCheckpoint& bad) {

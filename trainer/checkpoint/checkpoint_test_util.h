@@ -5,36 +5,19 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
 #include "base/random.h"
+#include "base/testing/files.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/pieces.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/checkpoint/shard_writer.h"
 
 namespace dtrain::testing {
-
-// A new directory under TEST_TMPDIR.
-inline std::string NewCheckpointRoot() {
-  const char* base = std::getenv("TEST_TMPDIR");
-  std::string path = std::string(base != nullptr ? base : "/tmp") + "/checkpoint.XXXXXX";
-  DT_CHECK(mkdtemp(path.data()) != nullptr, path);
-  return path;
-}
-
-inline std::string FileContent(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream content;
-  content << file.rdbuf();
-  return content.str();
-}
 
 inline std::vector<std::string> NamesIn(const std::string& directory) {
   std::vector<std::string> names;

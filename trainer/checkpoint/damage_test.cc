@@ -39,7 +39,7 @@ class Damage {
   }
 
  private:
-  CheckpointDirectory directory_{NewCheckpointRoot()};
+  CheckpointDirectory directory_{NewDirectory()};
   std::string older_;
   std::string newer_;
 };

@@ -16,7 +16,7 @@ namespace dtrain::testing {
 namespace {
 
 TEST_CASE("claim: who comes second hears who was first, until that one is gone, which leaves nothing") {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   auto first = std::make_unique<DirectoryClaim>();
   CHECK(first->Take(root, "worker 0 (a:1), here, pid 5").empty());
   CHECK(first->Take(root, "worker 0 (a:1), here, pid 5").empty());
@@ -28,7 +28,7 @@ TEST_CASE("claim: who comes second hears who was first, until that one is gone, 
 }
 
 TEST_CASE("claim: one that was killed has let go of it") {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   int ready[2];
   REQUIRE(pipe(ready) == 0);
   const pid_t child = fork();

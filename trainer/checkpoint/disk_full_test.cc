@@ -80,7 +80,7 @@ int SaveTooMuch(const std::string& root) {
 }
 
 TEST_CASE("disk full: on a file system of 4 MiB a save fails by path and remedy, and leaves the older one") {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   const int ended = RunInChild([&] { return MountSmall(root) ? SaveTooMuch(root) : kNotPossible; });
   if (ended == kNotPossible) {
     MESSAGE("this system allows no mounts: see the next test");
@@ -90,7 +90,7 @@ TEST_CASE("disk full: on a file system of 4 MiB a save fails by path and remedy,
 }
 
 TEST_CASE("disk full: where a file may not grow beyond 1 MiB a save fails by path and remedy") {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   CHECK(RunInChild([&] {
           signal(SIGXFSZ, SIG_IGN);
           const rlimit limit{1 << 20, 1 << 20};
@@ -101,7 +101,7 @@ TEST_CASE("disk full: where a file may not grow beyond 1 MiB a save fails by pat
 
 // The manifest and config.yaml are written by another path than the shards.
 TEST_CASE("disk full: when it is full for the manifest alone, the same") {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   CHECK(RunInChild([&] {
           CheckpointDirectory directory(root);
           const SmallCheckpoint of;

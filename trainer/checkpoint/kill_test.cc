@@ -24,7 +24,7 @@ void SaveAndPrune(const std::string& root) {
 
 // Two checkpoints of the steps 1 and 2, with the salts 1 and 2.
 std::string MakeModel() {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   CheckpointDirectory directory(root);
   SmallCheckpoint of;
   for (of.step = 1, of.salt = 1; of.step <= 2; ++of.step, ++of.salt) SaveSmall(&directory, of);
@@ -69,7 +69,7 @@ TEST_CASE(
   int64_t stop = 1;
   for (bool killed = true; killed; ++stop) {
     CAPTURE(stop);
-    const std::string root = NewCheckpointRoot();
+    const std::string root = NewDirectory();
     std::filesystem::copy(model, root, std::filesystem::copy_options::recursive);
     killed = SaveKilledAt(root, stop);
     CheckpointDirectory directory(root);

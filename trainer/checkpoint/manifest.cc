@@ -31,7 +31,8 @@ Offset<stored::Inputs> Encode(const InputForm& form, flatbuffers::FlatBufferBuil
   const auto features = builder->CreateVectorOfStrings(form.features);
   const auto classes = builder->CreateVectorOfStrings(form.classes);
   const auto shift = builder->CreateVector(form.scale.shift);
-  return stored::CreateInputs(*builder, features, classes, shift, builder->CreateVector(form.scale.factor));
+  const auto factor = builder->CreateVector(form.scale.factor);
+  return stored::CreateInputs(*builder, features, classes, shift, factor, form.label_column);
 }
 
 Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBufferBuilder* builder) {
@@ -98,6 +99,7 @@ InputForm Decode(const stored::Inputs& from) {
   for (const auto* name : *from.classes()) form.classes.push_back(name->str());
   form.scale.shift.assign(from.shift()->begin(), from.shift()->end());
   form.scale.factor.assign(from.factor()->begin(), from.factor()->end());
+  form.label_column = from.label_column();
   return form;
 }
 

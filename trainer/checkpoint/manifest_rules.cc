@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <tuple>
 
@@ -118,22 +117,6 @@ Problem CoverProblem(const Manifest& manifest) {
   return std::nullopt;
 }
 
-// What a reader of rows relies on.
-Problem InputsProblem(const InputForm& form) {
-  const FittedScale& scale = form.scale;
-  const size_t scaled = scale.shift.size();
-  if (scale.factor.size() != scaled)
-    return fmt::format("{} shifts and {} factors", scaled, scale.factor.size());
-  if (scaled > 0 && !form.features.empty() && form.features.size() != scaled) {
-    return fmt::format("{} features have names and {} a scale", form.features.size(), scaled);
-  }
-  const auto finite = [](double value) { return std::isfinite(value); };
-  for (const std::vector<double>* values : {&scale.shift, &scale.factor}) {
-    if (!std::all_of(values->begin(), values->end(), finite)) return "a scale is not finite";
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Problem ManifestProblem(const Manifest& manifest) {
@@ -153,7 +136,7 @@ Problem ManifestProblem(const Manifest& manifest) {
   if (Problem problem = TensorProblem(manifest)) return problem;
   if (Problem problem = ShardProblem(manifest)) return problem;
   if (manifest.inputs) {
-    if (Problem problem = InputsProblem(*manifest.inputs)) return problem;
+    if (Problem problem = FormProblem(*manifest.inputs)) return problem;
   }
   return CoverProblem(manifest);
 }

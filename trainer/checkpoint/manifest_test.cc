@@ -60,7 +60,7 @@ TEST_CASE("manifest: all fields come back from the bytes") {
 
 TEST_CASE("manifest: what the inputs are comes back, and one that breaks its rules is refused") {
   Manifest from = SmallManifest();
-  from.inputs = InputForm{{"width", "height"}, {"elm", "oak"}, {{0.1, -2}, {3, 0}}};
+  from.inputs = InputForm{{"width", "height"}, {"elm", "oak"}, {{0.1, -2}, {3, 0}}, 1};
   Manifest to;
   REQUIRE(FromBytes(ToBytes(from), &to) == std::nullopt);
   REQUIRE(to.inputs);
@@ -68,8 +68,12 @@ TEST_CASE("manifest: what the inputs are comes back, and one that breaks its rul
   CHECK(to.inputs->classes == from.inputs->classes);
   CHECK(to.inputs->scale.shift == from.inputs->scale.shift);
   CHECK(to.inputs->scale.factor == from.inputs->scale.factor);
+  CHECK(to.inputs->label_column == 1);
   REQUIRE(FromBytes(ToBytes(SmallManifest()), &to) == std::nullopt);
   CHECK_FALSE(to.inputs);
+  from.inputs->label_column = -2;
+  CHECK(ManifestProblem(from) == "its label is column -2");
+  from.inputs->label_column = 1;
   from.inputs->scale.factor = {1};
   CHECK(ManifestProblem(from) == "2 shifts and 1 factors");
   from.inputs->scale = {{1, 2, 3}, {1, 2, 3}};

@@ -26,6 +26,7 @@ Manifest RunManifest(const Config& config, const Layout& layout, const std::vect
   manifest.positions = moment.positions;
   manifest.loss = moment.loss;
   manifest.accuracy = moment.accuracy;
+  manifest.inputs = moment.inputs;
   return manifest;
 }
 

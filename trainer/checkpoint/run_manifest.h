@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct SavedMoment {
   bool best = false;      // of all evaluations so far, with these figures:
   double loss = std::numeric_limits<double>::quiet_NaN();
   double accuracy = std::numeric_limits<double>::quiet_NaN();  // not a number: it does not classify
+  std::optional<InputForm> inputs = std::nullopt;              // unset: who writes it does not know the data
 };
 
 // As BuildManifest(), with what is known of the run; saved now.

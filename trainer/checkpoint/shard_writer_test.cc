@@ -11,7 +11,7 @@ namespace dtrain::testing {
 namespace {
 
 TEST_CASE("shard writer: pieces lie at multiples of 64 bytes, and their checksums include the padding") {
-  const std::string path = NewCheckpointRoot() + "/shard";
+  const std::string path = NewDirectory() + "/shard";
   const std::vector<float> values(33, 1.5f);
   ShardWriter writer(path);
   std::string all(kShardHeader);
@@ -34,7 +34,7 @@ TEST_CASE("shard writer: checksums are XXH3-64") {
 }
 
 TEST_CASE("shard writer: many windows are written as they were given") {
-  const std::string path = NewCheckpointRoot() + "/shard";
+  const std::string path = NewDirectory() + "/shard";
   std::string all(kShardHeader);
   {
     ShardWriter writer(path);
@@ -50,7 +50,7 @@ TEST_CASE("shard writer: many windows are written as they were given") {
 
 TEST_CASE(
     "shard writer: a file that is there, or a directory that is not, is a failure that names the path") {
-  const std::string path = NewCheckpointRoot() + "/shard";
+  const std::string path = NewDirectory() + "/shard";
   std::ofstream(path) << "mine";
   CHECK_THROWS_AS(ShardWriter{path}, IoError);
   CHECK(FileContent(path) == "mine");
@@ -67,7 +67,7 @@ TEST_CASE("shard writer: a file of any length is the same on a file system in me
   for (const size_t values : {size_t{1}, size_t{1008}, size_t{1} << 20, (size_t{1} << 20) + 17}) {
     const std::vector<float> piece(values, 2.5f);
     std::vector<std::string> contents;
-    for (const std::string& root : {NewCheckpointRoot(), std::string("/dev/shm")}) {
+    for (const std::string& root : {NewDirectory(), std::string("/dev/shm")}) {
       const std::string path = fmt::format("{}/shard-{}-{}", root, getpid(), values);
       ShardWriter writer(path);
       writer.Add(piece.data(), piece.size() * sizeof(float));

@@ -40,16 +40,21 @@ void CheckWhole(const CsvReader& reader, int64_t count) {
                              Plural(fields, "field"), count));
 }
 
+// What stands in the first row may be what all of its column is.
+std::string FeatureRemedy(const CsvTable& table, NumberText state, const std::string& section) {
+  const bool first_row = static_cast<int64_t>(table.features.size()) < table.columns.features();
+  if (!first_row || state != NumberText::kNoNumber) return "Correct it, or remove the row.";
+  const char* const column =
+      "If all of the column is text, remove it from the file: every column but the label is a feature.";
+  if (!table.columns.names.empty()) return fmt::format("Correct it, or remove the row. {}", column);
+  return fmt::format("If this line is a header, set {}.header to true. {}", section, column);
+}
+
 [[noreturn]] void RefuseFeature(const CsvReader& reader, const CsvTable& table, int64_t column,
                                 NumberText state, const std::string& section) {
-  const bool first_line =
-      table.columns.names.empty() && static_cast<int64_t>(table.features.size()) < table.columns.features();
-  const std::string remedy = first_line && state == NumberText::kNoNumber
-                                 ? fmt::format("If this line is a header, set {}.header to true.", section)
-                                 : "Correct it, or remove the row.";
   throw FieldError(reader.path(), ColumnTitle(table.columns, column),
                    reader.fields()[static_cast<size_t>(column)],
-                   fmt::format("{}. {}", NumberRule(state), remedy));
+                   fmt::format("{}. {}", NumberRule(state), FeatureRemedy(table, state, section)));
 }
 
 // The reader's record becomes the last row.
@@ -132,6 +137,7 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels) {
   LoadedData loaded;
   loaded.form.features = FeatureNames(train.columns);
   loaded.form.classes = train.labels.names();
+  loaded.form.label_column = train.columns.label;
   if (data.scale != FeatureScale::kNone) {
     loaded.form.scale = FitScale(data.scale, FittedRows(&train, data.validation));
     ApplyScale(loaded.form.scale, train.Rows());

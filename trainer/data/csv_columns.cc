@@ -113,14 +113,15 @@ void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const
     if (columns.names[here] == train.names[there]) continue;
     throw CsvError(
         reader.path(), reader.fields()[here].place,
-        fmt::format("feature {} is {}; must be {}, as in {}. Order the columns as there.", feature,
+        fmt::format("feature {} is {}; must be {}, as in {}. Order the columns as there.", feature + 1,
                     Quoted(Shown(columns.names[here])), Quoted(Shown(train.names[there])), train_path));
   }
 }
 
 std::string ColumnTitle(const CsvColumns& columns, int64_t column) {
   const bool named = !columns.names.empty() && !columns.names[static_cast<size_t>(column)].empty();
-  return named ? Shown(columns.names[static_cast<size_t>(column)]) : fmt::format("column {}", column);
+  if (named) return Shown(columns.names[static_cast<size_t>(column)]);
+  return column == columns.label ? "the label" : fmt::format("column {}", column + 1);
 }
 
 std::string TextInFile(const CsvField& field) {

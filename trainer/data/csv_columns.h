@@ -33,7 +33,8 @@ std::vector<std::string> FeatureNames(const CsvColumns& columns);
 void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const CsvColumns& train,
                        const std::string& train_path);
 
-// As a message calls a column: "width", or "column 3" where it has no name.
+// As a message calls column number `column`: "width", or where it has no name "the label", or its place in a
+// row, from 1 as all places in messages: "column 4" of number 3.
 std::string ColumnTitle(const CsvColumns& columns, int64_t column);
 
 // With the quotes that the file has around and in it.

@@ -54,22 +54,35 @@ TEST_CASE("csv errors: a field that is no finite number") {
 }
 
 TEST_CASE("csv errors: a quoted field is shown as the file has it, at its opening quote") {
-  CHECK(Error("a,b,y\n1, \"1,5\" ,0\n") ==
-        "train.csv:2:4: b = \"1,5\"; must be a number. Correct it, or remove the row.");
-  CHECK(Error("a,y\n\"5\"\"\",0\n") ==
-        "train.csv:2:1: a = \"5\"\"\"; must be a number. Correct it, or remove the row.");
-  CHECK(Error("a,y\n\" 5\",0\n") ==
-        "train.csv:2:1: a = \" 5\"; must be a number. Correct it, or remove the row.");
+  CHECK(Error("a,b,y\n1,2,0\n1, \"1,5\" ,0\n") ==
+        "train.csv:3:4: b = \"1,5\"; must be a number. Correct it, or remove the row.");
+  CHECK(Error("a,y\n1,0\n\"5\"\"\",0\n") ==
+        "train.csv:3:1: a = \"5\"\"\"; must be a number. Correct it, or remove the row.");
+  CHECK(Error("a,y\n1,0\n\" 5\",0\n") ==
+        "train.csv:3:1: a = \" 5\"; must be a number. Correct it, or remove the row.");
   CHECK(Error("a,y\n1,\"3\"\n").substr(0, 32) == "train.csv:2:3: y = \"3\"; must be ");
 }
 
 TEST_CASE("csv errors: without a header columns have numbers, and a header is suspected in the first line") {
   CHECK(HeadlessError("1,0\nx,0\n") ==
-        "train.csv:2:1: column 0 = x; must be a number. Correct it, or remove the row.");
+        "train.csv:2:1: column 1 = x; must be a number. Correct it, or remove the row.");
   CHECK(
       HeadlessError("width,kind\n1,0\n") ==
-      "train.csv:1:1: column 0 = width; must be a number. If this line is a header, set data.train.header to "
-      "true.");
+      "train.csv:1:1: column 1 = width; must be a number. If this line is a header, set data.train.header to "
+      "true. If all of the column is text, remove it from the file: every column but the label is a "
+      "feature.");
+}
+
+TEST_CASE("csv errors: text in the first row may be what the column is, and is told what to do with it") {
+  CHECK(Error("a,name,y\n1,red,0\n") ==
+        "train.csv:2:3: name = red; must be a number. Correct it, or remove the row. If all of the column is "
+        "text, remove it from the file: every column but the label is a feature.");
+  CHECK(Error("a,name,y\n1,2,0\n1,red,0\n") ==
+        "train.csv:3:3: name = red; must be a number. Correct it, or remove the row.");
+}
+
+TEST_CASE("csv errors: without a header the label is called so, since its number in the config is from 0") {
+  CHECK(HeadlessError("1,0\n2,7\n").find("train.csv:2:3: the label = 7; must be ") == 0);
 }
 
 TEST_CASE("csv errors: rows with too few or too many fields") {
@@ -157,7 +170,7 @@ TEST_CASE("csv errors: a test file with other columns or classes than the traini
   CHECK(TestError("a,y\n1,0\n") ==
         "test.csv:1:1: 2 columns; must be 3, as train.csv has. Name files of one kind.");
   CHECK(TestError("y,b,a\n0,2,1\n") ==
-        "test.csv:1:3: feature 0 is \"b\"; must be \"a\", as in train.csv. Order the columns as there.");
+        "test.csv:1:3: feature 1 is \"b\"; must be \"a\", as in train.csv. Order the columns as there.");
   CHECK(TestError("a,b,y\n1,2,ok\n", "oak") ==
         "test.csv:2:5: y = ok; must be a class of data.train: oak. Did you mean oak?");
 }

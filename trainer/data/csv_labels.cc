@@ -4,23 +4,13 @@
 #include <optional>
 #include <utility>
 
-#include "base/plural.h"
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/csv_number.h"
-#include "trainer/data/source.h"
+#include "trainer/data/form_text.h"
 
 namespace dtrain {
 namespace {
-
-constexpr size_t kMostListed = 20;
-
-std::string ListNames(const std::vector<std::string>& names, const std::string& last_word) {
-  std::vector<std::string> shown;
-  for (size_t i = 0; i < names.size() && i < kMostListed; ++i) shown.push_back(Shown(names[i]));
-  if (names.size() > kMostListed) shown.push_back(fmt::format("{} more", names.size() - kMostListed));
-  return ListText(shown, last_word);
-}
 
 bool IsName(const CsvField& field) {
   float number = 0;
@@ -121,13 +111,6 @@ void CsvLabels::Finish() {
     sorted[static_cast<size_t>(number_[names_[i]])] = static_cast<int32_t>(i);
   }
   for (int32_t& label : classes_) label = sorted[static_cast<size_t>(label)];
-}
-
-std::string ClassNamesText(const std::vector<std::string>& names) {
-  std::vector<std::string> numbered;
-  for (size_t i = 0; i < names.size(); ++i) numbered.push_back(fmt::format("{} = {}", i, names[i]));
-  return fmt::format("{}: {}", Plural(static_cast<int64_t>(names.size()), "class", "classes"),
-                     ListNames(numbered, "and"));
 }
 
 }  // namespace dtrain

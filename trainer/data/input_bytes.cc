@@ -57,20 +57,30 @@ int64_t InputBytes::Read(void* out, int64_t size) {
 }
 
 int64_t InputBytes::ReadSome(void* out, int64_t size) {
-  if (size > 0 && peeked_) {
-    *static_cast<char*>(out) = *peeked_;
-    peeked_.reset();
-    return 1;
-  }
   char* const begin = static_cast<char*>(out);
-  return standard_input_ ? ReadStandardInput(begin, size) : ReadFile(begin, size);
+  if (peeked_.empty()) return ReadUnpeeked(begin, size);
+  const size_t count = peeked_.copy(begin, static_cast<size_t>(size));
+  peeked_.erase(0, count);
+  return static_cast<int64_t>(count);
+}
+
+int64_t InputBytes::ReadUnpeeked(char* out, int64_t size) {
+  return standard_input_ ? ReadStandardInput(out, size) : ReadFile(out, size);
 }
 
 int InputBytes::Peek() {
   char byte = 0;
-  if (ReadSome(&byte, 1) == 0) return -1;
-  peeked_ = byte;
-  return static_cast<unsigned char>(byte);
+  if (peeked_.empty() && ReadUnpeeked(&byte, 1) == 1) peeked_ += byte;
+  return peeked_.empty() ? -1 : static_cast<unsigned char>(peeked_.front());
+}
+
+bool InputBytes::GoesOnWith(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    char byte = 0;
+    if (i == peeked_.size() && ReadUnpeeked(&byte, 1) == 1) peeked_ += byte;
+    if (i == peeked_.size() || peeked_[i] != text[i]) return false;
+  }
+  return true;
 }
 
 int64_t InputBytes::ReadStandardInput(char* out, int64_t size) {

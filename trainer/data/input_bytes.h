@@ -7,8 +7,8 @@
 #include <zlib.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <string_view>
 
 namespace dtrain {
 
@@ -27,6 +27,8 @@ class InputBytes {
   int64_t ReadSome(void* out, int64_t size);
   // The next byte, which stays the next one; -1 at the end.
   int Peek();
+  // Whether the content goes on with `text`, which stays. Waits for no byte behind the first that differs.
+  bool GoesOnWith(std::string_view text);
 
   // Whether `size` bytes of content can be in the file at all: exactly known for a plain file; a gzip
   // file holds at most 1032 times its own size. Asked before memory is taken on a header's word.
@@ -40,12 +42,13 @@ class InputBytes {
   uint64_t file_size() const { return file_size_; }
 
  private:
+  int64_t ReadUnpeeked(char* out, int64_t size);
   int64_t ReadFile(char* out, int64_t size);
   int64_t ReadStandardInput(char* out, int64_t size);
 
   const bool standard_input_;
   const std::string path_;  // for messages
-  std::optional<char> peeked_;
+  std::string peeked_;
   uint64_t file_size_ = 0;
   bool compressed_ = false;
   int64_t offset_ = 0;  // of the content

@@ -51,9 +51,6 @@ struct LoadedData {
 };
 LoadedData LoadData(const Config& config);
 
-// "3 classes: 0 = alba, 1 = grandis and 2 = media", for the log.
-std::string ClassNamesText(const std::vector<std::string>& names);
-
 // Shape without reading more than headers: what `dtrain check` and a ps need. CSV has no number of rows
 // there. Where the files do not exist here (a ps may lack the data), `inputs` is model.inputs and `rows`
 // stays unset; UserError where model.inputs is not set either.

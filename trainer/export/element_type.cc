@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "gpu/ops.h"
 
@@ -54,6 +55,16 @@ std::optional<ElementType> FromSafetensors(const std::string& name) {
   return std::nullopt;
 }
 
+std::optional<int64_t> BytesOfForeign(const std::string& name) {
+  const std::pair<const char*, int64_t> sizes[] = {{"BOOL", 1}, {"I8", 1},  {"U8", 1},  {"I16", 2},
+                                                   {"U16", 2},  {"I32", 4}, {"U32", 4}, {"I64", 8},
+                                                   {"U64", 8},  {"C64", 8}};
+  for (const auto& [type, bytes] : sizes) {
+    if (name == type) return bytes;
+  }
+  return std::nullopt;
+}
+
 std::optional<ElementType> FromNumpy(const std::string& descr) {
   if (descr == "<f4") return ElementType::kFloat32;
   if (descr == "<f8") return ElementType::kFloat64;
@@ -82,8 +93,8 @@ std::vector<int64_t> Squeezed(std::vector<int64_t> shape) {
   return shape;
 }
 
-std::optional<int64_t> BytesOfShape(const std::vector<int64_t>& shape, ElementType type) {
-  int64_t bytes = BytesOf(type);
+std::optional<int64_t> BytesOfShape(const std::vector<int64_t>& shape, int64_t element_bytes) {
+  int64_t bytes = element_bytes;
   for (const int64_t side : shape) {
     if (side < 0 || __builtin_mul_overflow(bytes, side, &bytes) || bytes > (int64_t{1} << 62))
       return std::nullopt;

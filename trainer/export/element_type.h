@@ -15,6 +15,8 @@ enum class ElementType { kFloat32, kFloat64, kFloat16, kBfloat16 };
 int64_t BytesOf(ElementType type);
 // "F32" of safetensors; unset: not one of these.
 std::optional<ElementType> FromSafetensors(const std::string& name);
+// Of an element of a type that safetensors has and we do not read ("I64"); unset: not known.
+std::optional<int64_t> BytesOfForeign(const std::string& name);
 // "<f4" of numpy, little-endian; unset: not one of these.
 std::optional<ElementType> FromNumpy(const std::string& descr);
 
@@ -30,6 +32,6 @@ void Transpose(int64_t rows, int64_t cols, const float* from, float* to);
 std::vector<int64_t> Squeezed(std::vector<int64_t> shape);
 
 // The product of the sides times the bytes of an element; unset where that is no 62-bit number.
-std::optional<int64_t> BytesOfShape(const std::vector<int64_t>& shape, ElementType type);
+std::optional<int64_t> BytesOfShape(const std::vector<int64_t>& shape, int64_t element_bytes);
 
 }  // namespace dtrain

@@ -5,26 +5,19 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <functional>
 
-#include "base/error.h"
 #include "base/random.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/export/export_test_util.h"
 #include "trainer/export/formats.h"
-#include "trainer/export/take_tensors.h"
 #include "trainer/model/model.h"
 
 namespace dtrain::testing {
 namespace {
 
-void WriteBytes(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
 // A softmax of 5 inputs and 3 classes, in a checkpoint of two ps.
 struct Exported {
-  std::string root = NewCheckpointRoot();
+  std::string root = NewDirectory();
   SmallCheckpoint of;
   std::string path;
 
@@ -50,20 +43,6 @@ struct Exported {
   }
 };
 
-std::string ErrorOf(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-// Everything that a reader does.
-TakenTensors TakeAll(const std::string& path, const TakeOptions& options = {}) {
-  return TakeTensors(OpenTensorFile(path).get(), path, SmallLayout(1), options);
-}
-
 TEST_CASE("export: safetensors and npz come back with the same bits") {
   const Exported exported;
   for (const auto write : {WriteSafetensors, WriteNpz}) {
@@ -80,7 +59,7 @@ TEST_CASE("export: safetensors and npz come back with the same bits") {
 }
 
 TEST_CASE("export: a file that is not finished leaves the old one as it was, and nothing else") {
-  const std::string root = NewCheckpointRoot();
+  const std::string root = NewDirectory();
   WriteBytes(root + "/model", "old");
   {
     OutputFile file(root + "/model");
@@ -91,7 +70,7 @@ TEST_CASE("export: a file that is not finished leaves the old one as it was, and
 }
 
 TEST_CASE("export: a pipe or a device is not replaced by a file") {
-  const std::string path = NewCheckpointRoot() + "/pipe";
+  const std::string path = NewDirectory() + "/pipe";
   REQUIRE(mkfifo(path.c_str(), 0600) == 0);
   CHECK(ErrorOf([&] { OutputFile file(path); }).find(path + ": is a device or a pipe") == 0);
   CHECK(std::filesystem::is_fifo(path));
@@ -173,13 +152,8 @@ TEST_CASE("import: a flipped bit of an npz file's values is found by its checksu
   CHECK(ErrorOf([&] { TakeAll(path); }).find("expected") != std::string::npos);
 }
 
-std::string Safetensors(const std::string& header, const std::string& data) {
-  const uint64_t size = header.size();
-  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + header + data;
-}
-
 std::string OpenError(const std::string& bytes) {
-  const std::string path = NewCheckpointRoot() + "/hostile";
+  const std::string path = NewDirectory() + "/hostile";
   WriteBytes(path, bytes);
   return ErrorOf([&] { OpenTensorFile(path); });
 }
@@ -201,8 +175,10 @@ TEST_CASE("import: lengths beyond the file, overlaps and shapes that do not fit 
   const std::string overlap =
       "{" + entry("a", "F32", "[4]", "[0,16]") + "," + entry("b", "F32", "[4]", "[8,24]") + "}";
   CHECK(OpenError(Safetensors(overlap, std::string(24, '\0'))).find("overlap") != std::string::npos);
-  CHECK(OpenError(Safetensors("{" + entry("a", "I64", "[2]", "[0,16]") + "}", data))
-            .find("dtype I64; must be") != std::string::npos);
+  const std::string foreign = "{" + entry("a", "I64", "[3]", "[0,16]") + "}";
+  CHECK(OpenError(Safetensors(foreign, data)).find("does not fit") != std::string::npos);
+  const std::string unknown = "{" + entry("a", "X7", "[3]", "[0,17]") + "}";
+  CHECK(OpenError(Safetensors(unknown, data)).find("is not in the file") != std::string::npos);
   std::string length = Safetensors(good, data);
   length[7] = '\x7f';
   CHECK(OpenError(length).find("a header of") != std::string::npos);
@@ -242,6 +218,11 @@ TEST_CASE("import: other names and shapes are told with both, all at once, and w
   CHECK(maps.find(
             "the model has no tensor biases/b9; it has weights/W1 and biases/b1. Did you mean biases/b1?") !=
         std::string::npos);
+  const std::string twice = ErrorOf([&] {
+    TakeAll(path, {{"biases/b1=biases/b1", "weights/W1=biases/b1"}});
+  });
+  CHECK(twice ==
+        "--map weights/W1=biases/b1: biases/b1 is to be biases/b1 already. Leave out one of the two.");
   CHECK(maps.find("--map nothing: must be THEIRS=OURS.") != std::string::npos);
   CHECK(ErrorOf([&] { TakeAll(path, {{}, true}); }).find("Leave out --transpose.") != std::string::npos);
 }
@@ -252,7 +233,7 @@ TEST_CASE("import: [outputs, inputs] is said, and turned where it is asked for")
     const auto value = static_cast<float>(i);
     data.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
-  const std::string path = NewCheckpointRoot() + "/torch";
+  const std::string path = NewDirectory() + "/torch";
   WriteBytes(path, Safetensors("{\"weights/W1\":{\"dtype\":\"F32\",\"shape\":[3,5],\"data_offsets\":[0,60]},"
                                "\"biases/b1\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[60,72]}}",
                                data));
@@ -291,7 +272,7 @@ TEST_CASE("import: F16 and BF16 are the same numbers as float32, subnormal, the 
         "{{\"weights/W1\":{{\"dtype\":\"{0}\",\"shape\":[5,3],\"data_offsets\":[0,30]}},"
         "\"biases/b1\":{{\"dtype\":\"{0}\",\"shape\":[3],\"data_offsets\":[30,36]}}}}",
         brain ? "BF16" : "F16");
-    const std::string path = NewCheckpointRoot() + "/half";
+    const std::string path = NewDirectory() + "/half";
     WriteBytes(path, Safetensors(header, std::string(reinterpret_cast<const char*>(values.data()), 36)));
     const TakenTensors taken = TakeAll(path);
     const Layout layout = SmallLayout(1);

@@ -1,5 +1,6 @@
 #include "trainer/export/npz_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <set>
@@ -44,27 +45,31 @@ bool ParseShape(std::string_view text, std::vector<int64_t>* shape) {
 
 NpzFile::NpzFile(std::unique_ptr<SourceFile> file) : file_(std::move(file)) {
   std::set<std::string> names;
-  for (ZipMember& member : ReadZipDirectory(*file_)) {
-    if (member.name.size() <= kSuffix.size() ||
-        member.name.compare(member.name.size() - kSuffix.size(), kSuffix.size(), kSuffix) != 0) {
-      file_->Refuse(
-          fmt::format("{} is no array (.npy). Is it a file of numpy.savez?", Quoted(Shown(member.name))));
+  for (const ZipMember& member : ReadZipDirectory(*file_)) {
+    if (!names.insert(member.name).second)
+      file_->Refuse(fmt::format("{} is there twice.", Quoted(Shown(member.name))));
+    const size_t stem = member.name.size() - std::min(member.name.size(), kSuffix.size());
+    if (stem > 0 && member.name.compare(stem, kSuffix.size(), kSuffix) == 0) {
+      AddArray(member.name.substr(0, stem), member);
+    } else {
+      others_.push_back(member.name);
     }
-    const std::string name = member.name.substr(0, member.name.size() - kSuffix.size());
-    if (!names.insert(name).second) file_->Refuse(fmt::format("{} is there twice.", Quoted(Shown(name))));
-    ZipStream stream(*file_, member);
-    Array array = ReadHeader(member, &stream);
-    const std::optional<int64_t> bytes = BytesOfShape(array.shape, array.type);
-    FileTensor tensor{name, array.shape};
-    if (!bytes || static_cast<uint64_t>(*bytes) != stream.left()) {
-      file_->Refuse(
-          fmt::format("{}: {} values take another number of bytes than the {} that are there. It is damaged.",
-                      Quoted(Shown(name)), tensor.ShapeText(), stream.left()));
-    }
-    tensors_.push_back(std::move(tensor));
-    members_.push_back(std::move(member));
-    arrays_.push_back(std::move(array));
   }
+}
+
+void NpzFile::AddArray(const std::string& name, const ZipMember& member) {
+  ZipStream stream(*file_, member);
+  Array array = ReadHeader(member, &stream);
+  FileTensor tensor{name, array.shape, array.unreadable};
+  const std::optional<int64_t> bytes = BytesOfShape(array.shape, BytesOf(array.type));
+  if (tensor.unreadable.empty() && (!bytes || static_cast<uint64_t>(*bytes) != stream.left())) {
+    file_->Refuse(
+        fmt::format("{}: {} values take another number of bytes than the {} that are there. It is damaged.",
+                    Quoted(Shown(name)), tensor.ShapeText(), stream.left()));
+  }
+  tensors_.push_back(std::move(tensor));
+  members_.push_back(member);
+  arrays_.push_back(std::move(array));
 }
 
 NpzFile::Array NpzFile::ReadHeader(const ZipMember& member, ZipStream* stream) const {
@@ -85,14 +90,13 @@ NpzFile::Array NpzFile::ReadHeader(const ZipMember& member, ZipStream* stream) c
   std::string_view descr = ValueOf(header, "descr");
   if (!descr.empty() && descr.front() == '\'') descr.remove_prefix(1);
   const std::string dtype(descr.substr(0, descr.find('\'')));
-  const std::optional<ElementType> type = FromNumpy(dtype);
-  if (!type) {
-    refuse(
-        fmt::format("dtype {}; must be float32, float64 or float16, little-endian. Convert it: "
-                    "array.astype(\"<f4\").",
-                    Shown(dtype)));
+  if (const std::optional<ElementType> type = FromNumpy(dtype)) {
+    array.type = *type;
+  } else {
+    array.unreadable = fmt::format(
+        "dtype {}; must be float32, float64 or float16, little-endian. Convert it: array.astype(\"<f4\").",
+        Shown(dtype));
   }
-  array.type = *type;
   array.by_columns = ValueOf(header, "fortran_order").substr(0, 4) == "True";
   if (!ParseShape(ValueOf(header, "shape"), &array.shape)) refuse("its shape cannot be read.");
   return array;

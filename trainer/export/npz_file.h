@@ -14,8 +14,11 @@ class NpzFile : public TensorFile {
   void Read(size_t index, float* out) override;
 
  private:
+  void AddArray(const std::string& name, const ZipMember& member);
+
   struct Array {
-    ElementType type = ElementType::kFloat32;
+    ElementType type = ElementType::kFloat32;  // of one that can be read
+    std::string unreadable;
     bool by_columns = false;  // Fortran's order
     std::vector<int64_t> shape;
   };

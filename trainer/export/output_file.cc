@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <random>
 
 #include "base/error.h"
 #include "base/write_all.h"
@@ -14,26 +15,67 @@ namespace dtrain {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// What a link points to in the end, which need not be there yet.
+std::string Resolved(fs::path path) {
+  std::error_code failed;
+  for (int links = 0; links < 40 && fs::is_symlink(path, failed); ++links) {
+    path = path.parent_path() / fs::read_symlink(path, failed);
+  }
+  return path.string();
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+// A process id would not do: of two containers on one disk each has a process 1.
+std::string Token() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+std::string ByDescriptor(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+// -1 where the file system has none, or no /proc is there to name it by later.
+int OpenNameless(const std::string& directory) {
+  const int fd = open(directory.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0644);
+  if (fd < 0 || access(ByDescriptor(fd).c_str(), F_OK) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+}  // namespace
+
 OutputFile::OutputFile(const std::string& path)
-    : path_(path), temporary_(fmt::format("{}.tmp.{}", path, getpid())) {
+    : path_(path), target_(Resolved(path)), temporary_(fmt::format("{}.tmp.{}", target_, Token())) {
   std::error_code ignored;  // a directory that could not be made shows when the file is opened
   if (fs::is_directory(path, ignored)) throw UserError("{}: is a directory. Name a file.", path);
   if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
     throw UserError("{}: is a device or a pipe, and a file would take its place. Name a file.", path);
   }
-  const fs::path parent = fs::path(path).parent_path();
-  if (!parent.empty()) fs::create_directories(parent, ignored);
-  unlink(temporary_.c_str());
-  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  fs::create_directories(DirectoryOf(target_), ignored);
+  Open();
+  struct stat old {};
+  if (stat(target_.c_str(), &old) == 0) fchmod(fd_, old.st_mode & 0777);
+}
+
+void OutputFile::Open() {
+  fd_ = OpenNameless(DirectoryOf(target_));
   if (fd_ >= 0) return;
+  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  has_name_ = fd_ >= 0;
+  if (has_name_) return;
   if (errno == ENOSPC) Fail(errno);
-  throw UserError("{}: cannot be written: {}. Name another path.", path, ErrnoText(errno));
+  throw UserError("{}: cannot be written: {}. Name another path.", path_, ErrnoText(errno));
 }
 
 OutputFile::~OutputFile() {
   if (fd_ < 0) return;
   close(fd_);
-  unlink(temporary_.c_str());
+  if (has_name_) unlink(temporary_.c_str());
 }
 
 void OutputFile::Write(const void* data, size_t bytes) {
@@ -55,12 +97,17 @@ void OutputFile::WriteAt(int64_t offset, const void* data, size_t bytes) {
 
 void OutputFile::Finish() {
   if (fsync(fd_) != 0) Fail(errno);
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) Fail(errno);
+  // A link cannot take the place of a file, and a rename can.
+  if (!has_name_ &&
+      linkat(AT_FDCWD, ByDescriptor(fd_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+    Fail(errno);
+  }
+  has_name_ = true;
+  if (rename(temporary_.c_str(), target_.c_str()) != 0) Fail(errno);
   close(fd_);
   fd_ = -1;
-  const fs::path parent = fs::path(path_).parent_path();  // its new name, where that can be synced
-  const int directory = open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return;
+  const int directory = open(DirectoryOf(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return;  // its new name, where that can be synced
   fsync(directory);
   close(directory);
 }

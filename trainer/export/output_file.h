@@ -1,5 +1,8 @@
-// OutputFile: a file that is written piece by piece beside its name and gets it when it is complete: whoever
-// reads it finds the old one or the whole new one. Owner: who writes. Thread: one.
+// OutputFile: a file that is written piece by piece without a name and gets it when it is complete: whoever
+// reads it finds the old one or the whole new one, and of one that is never finished, however its process
+// ends, nothing is left. Where the file system knows no files without a name (NFS) it has one beside, which a
+// process that is killed leaves. A link stays one, and what is replaced hands on its mode.
+// Owner: who writes. Thread: one.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +30,13 @@ class OutputFile {
   void Finish();
 
  private:
+  void Open();
   [[noreturn]] void Fail(int error) const;
 
-  const std::string path_;
-  const std::string temporary_;
+  const std::string path_;       // for messages
+  const std::string target_;     // what it names in the end
+  const std::string temporary_;  // beside it
+  bool has_name_ = false;        // `temporary_`
   int fd_ = -1;
   int64_t size_ = 0;
 };

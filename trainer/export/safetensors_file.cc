@@ -20,6 +20,15 @@ bool IsSizes(const Json& list) {
          });
 }
 
+// Where the size of an element is known.
+bool FitsShape(const std::string& dtype, const std::vector<int64_t>& shape, uint64_t bytes) {
+  const std::optional<ElementType> type = FromSafetensors(dtype);
+  const std::optional<int64_t> element = type ? BytesOf(*type) : BytesOfForeign(dtype);
+  if (!element) return true;
+  const std::optional<int64_t> expected = BytesOfShape(shape, *element);
+  return expected && bytes == static_cast<uint64_t>(*expected);
+}
+
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(std::unique_ptr<SourceFile> file) : file_(std::move(file)) {
@@ -77,18 +86,17 @@ void SafetensorsFile::AddTensor(const std::string& name, const Json& entry) {
   if (!whole) file_->Refuse(fmt::format("{}: its dtype, shape or data_offsets cannot be read.", title));
   const auto dtype = entry["dtype"].get<std::string>();
   const std::optional<ElementType> type = FromSafetensors(dtype);
-  if (!type) file_->Refuse(fmt::format("{}: dtype {}; must be F32, F64, F16 or BF16.", title, Shown(dtype)));
   FileTensor tensor{name, entry["shape"].get<std::vector<int64_t>>()};
   const auto begin = entry["data_offsets"][0].get<uint64_t>(), end = entry["data_offsets"][1].get<uint64_t>();
-  const std::optional<int64_t> bytes = BytesOfShape(tensor.shape, *type);
-  if (!bytes || end < begin || end - begin != static_cast<uint64_t>(*bytes) ||
+  if (!type) tensor.unreadable = fmt::format("dtype {}; must be F32, F64, F16 or BF16.", Shown(dtype));
+  if (end < begin || !FitsShape(dtype, tensor.shape, end - begin) ||
       !file_->Holds(data_ + begin, end - begin)) {
     file_->Refuse(
         fmt::format("{}: {} of {} at bytes {} to {} behind the header; that does not fit, or is not in the "
                     "file. It is cut off or damaged: fetch it anew.",
-                    title, tensor.ShapeText(), dtype, begin, end));
+                    title, tensor.ShapeText(), Shown(dtype), begin, end));
   }
-  places_.push_back({*type, data_ + begin, end - begin});
+  places_.push_back({type.value_or(ElementType::kFloat32), data_ + begin, end - begin});
   tensors_.push_back(std::move(tensor));
 }
 

@@ -16,8 +16,8 @@ class SafetensorsFile : public TensorFile {
 
  private:
   struct Place {
-    ElementType type = ElementType::kFloat32;
-    uint64_t begin = 0;  // byte of the file
+    ElementType type = ElementType::kFloat32;  // of one that can be read
+    uint64_t begin = 0;                        // byte of the file
     uint64_t bytes = 0;
   };
   void ReadHeader();

@@ -38,6 +38,7 @@ class Taker {
       place_.erase(file_.tensors()[index].name);
     }
     for (const auto& unused : place_) result.unused.push_back(unused.first);
+    result.unused.insert(result.unused.end(), file_.others().begin(), file_.others().end());
     return result;
   }
 
@@ -85,7 +86,10 @@ class Taker {
       problems_.push_back(fmt::format("--map {}: the model has no tensor {}; it has {}.{}", map, Shown(ours),
                                       List(names), Meant(ours, names)));
     }
-    theirs_[ours] = theirs;
+    const auto [mapped, is_new] = theirs_.emplace(ours, theirs);
+    if (is_new) return;
+    problems_.push_back(fmt::format("--map {}: {} is to be {} already. Leave out one of the two.", map,
+                                    Shown(ours), Shown(mapped->second)));
   }
 
   std::optional<size_t> Find(const Variable& variable) {
@@ -100,7 +104,12 @@ class Taker {
       }
       return std::nullopt;
     }
-    return Fits(variable, file_.tensors()[place->second]) ? place->second : std::optional<size_t>();
+    const FileTensor& tensor = file_.tensors()[place->second];
+    if (!tensor.unreadable.empty()) {
+      problems_.push_back(fmt::format("{}: {}: {}", path_, Shown(tensor.name), tensor.unreadable));
+      return std::nullopt;
+    }
+    return Fits(variable, tensor) ? place->second : std::optional<size_t>();
   }
 
   bool Fits(const Variable& variable, const FileTensor& tensor) {

@@ -17,7 +17,7 @@ struct TakeOptions {
 
 struct TakenTensors {
   std::vector<float> values;        // the flat vector of the layout
-  std::vector<std::string> unused;  // tensors of the file that are not the model's
+  std::vector<std::string> unused;  // what else is in the file
 };
 
 // UserError with a line for each tensor of the model that is missing or has another shape.

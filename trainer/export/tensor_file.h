@@ -14,7 +14,8 @@ namespace dtrain {
 struct FileTensor {
   std::string name;
   std::vector<int64_t> shape;
-  int64_t size() const;  // elements
+  std::string unreadable = {};  // why Read() cannot be asked for it; empty: it can
+  int64_t size() const;         // elements
   // "100 x 10"; "scalar".
   std::string ShapeText() const;
 };
@@ -23,11 +24,14 @@ class TensorFile {
  public:
   virtual ~TensorFile() = default;
   const std::vector<FileTensor>& tensors() const { return tensors_; }
+  // Names of what is in the file and no tensor.
+  const std::vector<std::string>& others() const { return others_; }
   // All elements of tensors()[index], row by row, to out[size()].
   virtual void Read(size_t index, float* out) = 0;
 
  protected:
   std::vector<FileTensor> tensors_;
+  std::vector<std::string> others_;
 };
 
 // Its first bytes tell which of the two it is.

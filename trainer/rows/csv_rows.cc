@@ -8,6 +8,7 @@
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/csv_number.h"
+#include "trainer/rows/feature_name.h"
 #include "trainer/rows/scaled.h"
 
 namespace dtrain {
@@ -113,18 +114,34 @@ void CsvRows::FindByName() {
         reader_.path(), reader_.fields()[static_cast<size_t>(columns_.label)].place,
         fmt::format("column {} is the label ({}), and a feature of the model by its name. Order the "
                     "columns as the training data has them.",
-                    columns_.label, Shown(spec_.label)));
+                    Quoted(Shown(columns_.names[static_cast<size_t>(columns_.label)])), Shown(spec_.label)));
   }
 }
 
+// Of a row that has one column more than the model has features, and no name for it. To take a wrong one
+// would be to answer with wrong numbers and no word.
+int64_t CsvRows::LabelPosition() const {
+  const int64_t trained = spec_.form.label_column;
+  if (trained >= 0 && trained < columns_.count) return trained;
+  const std::vector<CsvField>& fields = reader_.fields();
+  const std::vector<std::string>& classes = spec_.form.classes;
+  const auto is_label = [&](const CsvField& field) {
+    if (spec_.label.empty()) return !IsNumber(field);
+    return std::find(classes.begin(), classes.end(), field.text) != classes.end();
+  };
+  const auto found = std::find_if(fields.begin(), fields.end(), is_label);
+  if (first_is_row_ && found != fields.end()) return found - fields.begin();
+  if (spec_.label.empty()) return columns_.count - 1;
+  throw CsvError(
+      reader_.path(), fields[0].place,
+      fmt::format("{}, and the model has {}: the checkpoint does not say where the label {} stands. "
+                  "Give a first line with the columns' names, or leave out the label.",
+                  Plural(columns_.count, "column"), Plural(spec_.inputs, "feature"),
+                  Quoted(Shown(spec_.label))));
+}
+
 void CsvRows::FindByPosition() {
-  if (columns_.label < 0 && columns_.count == spec_.inputs + 1) {
-    // Without a name to go by it is the column that is no number, else the last.
-    const auto& fields = reader_.fields();
-    const auto name = std::find_if(fields.begin(), fields.end(), [](const auto& f) { return !IsNumber(f); });
-    const bool told = first_is_row_ && name != fields.end();
-    columns_.label = told ? name - fields.begin() : columns_.count - 1;
-  }
+  if (columns_.label < 0 && columns_.count == spec_.inputs + 1) columns_.label = LabelPosition();
   const int64_t features = columns_.count - (columns_.label >= 0 ? 1 : 0);
   if (features != spec_.inputs) {
     throw CsvError(
@@ -154,7 +171,8 @@ float CsvRows::Feature(int64_t feature) const {
   float number = 0;
   const NumberText state = ParseNumber(field.text, &number);
   if (state == NumberText::kGood) return Scaled(spec_, feature, number);
-  throw FieldError(reader_.path(), ColumnTitle(columns_, column), field,
+  const std::string name = FeatureName(spec_, feature);
+  throw FieldError(reader_.path(), name.empty() ? ColumnTitle(columns_, column) : name, field,
                    fmt::format("{}. Correct it, or remove the row.", NumberRule(state)));
 }
 

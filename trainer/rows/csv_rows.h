@@ -1,6 +1,6 @@
 // CsvRows: rows of a CSV file. With a header columns are found by the model's names; others are not read.
 // Without one, or for a model without names, they are the model's features in order, with or without the
-// label's column between them.
+// label's column between them, which stands where it stood in the training data.
 #pragma once
 
 #include "trainer/data/csv_columns.h"
@@ -25,6 +25,7 @@ class CsvRows : public RowReader {
   void FindByName();
   void FindByPosition();
   int64_t LabelColumn() const;
+  int64_t LabelPosition() const;
   void CheckWhole() const;
   float Feature(int64_t feature) const;
   void AddLabel(RowBlock* block);

@@ -1,5 +1,6 @@
 #include "trainer/rows/json_rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,8 @@
 #include "base/plural.h"
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
+#include "trainer/rows/feature_name.h"
+#include "trainer/rows/json_member.h"
 #include "trainer/rows/scaled.h"
 
 namespace dtrain {
@@ -16,17 +19,20 @@ using Json = nlohmann::json;
 
 namespace {
 
-// Nothing that is read is nested so deeply; what is passed on (id) is written by a function that calls
-// itself.
+// Nothing that is read is nested so deeply; the parser's values are copied and freed by functions that call
+// themselves.
 constexpr int kMostDepth = 64;
+constexpr char kList[] = "features";
 
 }  // namespace
 
 JsonRows::JsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec)
     : spec_(spec), lines_(std::move(file)) {
-  if (!spec_.labels) return;
-  throw UserError("{}: JSON lines; an evaluation reads what data.test is. Name a CSV file, or IDX images.",
-                  lines_.path());
+  std::vector<std::string> names = spec_.form.features;
+  std::sort(names.begin(), names.end());
+  has_feature_features_ = std::binary_search(names.begin(), names.end(), kList);
+  const auto repeated = std::adjacent_find(names.begin(), names.end());
+  if (repeated != names.end()) repeated_ = *repeated;
 }
 
 bool JsonRows::Next(RowBlock* block) {
@@ -39,7 +45,7 @@ bool JsonRows::Next(RowBlock* block) {
     return true;
   };
   try {
-    AddRow(Json::parse(line, check_depth), block);
+    AddRow(Json::parse(line, check_depth), line, block);
   } catch (const Json::out_of_range&) {
     Refuse(1, "a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
   } catch (const Json::parse_error& error) {
@@ -50,18 +56,18 @@ bool JsonRows::Next(RowBlock* block) {
   return true;
 }
 
-void JsonRows::AddRow(const Json& row, RowBlock* block) const {
-  const bool listed = row.is_object() && row.contains("features");
+void JsonRows::AddRow(const Json& row, std::string_view text, RowBlock* block) const {
+  const auto list = row.is_object() ? row.find(kList) : row.end();
+  const bool listed = list != row.end() && (list->is_array() || !has_feature_features_);
   if (row.is_array() || listed) {
-    AddList(listed ? row["features"] : row, block);
+    AddList(listed ? *list : row, block);
   } else if (row.is_object()) {
     AddByName(row, block);
   } else {
     Refuse(1, "neither an object nor a list; a row is {\"features\": [1, 2]} or has the features by name.");
   }
   const bool named = row.is_object() && row.contains("id");
-  block->ids.push_back(named ? row["id"].dump(-1, ' ', false, Json::error_handler_t::replace)
-                             : std::string());
+  block->ids.emplace_back(named ? MemberText(text, "id") : std::string_view());
   ++block->rows;
 }
 
@@ -80,6 +86,11 @@ void JsonRows::AddByName(const Json& row, RowBlock* block) const {
   const std::vector<std::string>& names = spec_.form.features;
   if (names.empty()) {
     Refuse(1, "features by name, and those of the model have none; give them as {\"features\": [1, 2]}.");
+  }
+  if (!repeated_.empty()) {
+    Refuse(1, fmt::format("features by name, and {} of the model are called {}; give them as "
+                          "{{\"features\": [1, 2]}}, in the training data's order.",
+                          std::count(names.begin(), names.end(), repeated_), Quoted(Shown(repeated_))));
   }
   for (size_t i = 0; i < names.size(); ++i) {
     const auto found = row.find(names[i]);
@@ -108,8 +119,8 @@ float JsonRows::Value(const Json& value, int64_t feature) const {
 }
 
 std::string JsonRows::Title(int64_t feature) const {
-  const auto i = static_cast<size_t>(feature);
-  return spec_.form.features.empty() ? fmt::format("feature {}", feature) : Shown(spec_.form.features[i]);
+  const std::string name = FeatureName(spec_, feature);
+  return name.empty() ? fmt::format("feature {}", feature + 1) : name;
 }
 
 void JsonRows::Refuse(size_t column, const std::string& text) const {

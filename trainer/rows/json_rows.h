@@ -1,8 +1,9 @@
 // JsonRows: one row a line, as {"features": [1, 2]}, {"width": 1, "height": 2} or [1, 2]; "id" is passed on,
-// and what the model does not know is not read. Empty lines do not count.
+// and what the model does not know is not read. Empty lines do not count. Labels cannot be asked for.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string_view>
 
 #include "trainer/rows/line_reader.h"
 #include "trainer/rows/row_reader.h"
@@ -18,7 +19,7 @@ class JsonRows : public RowReader {
   bool HasMore() const override { return lines_.HasWholeLine(); }
 
  private:
-  void AddRow(const nlohmann::json& row, RowBlock* block) const;
+  void AddRow(const nlohmann::json& row, std::string_view text, RowBlock* block) const;
   void AddList(const nlohmann::json& list, RowBlock* block) const;
   void AddByName(const nlohmann::json& row, RowBlock* block) const;
   float Value(const nlohmann::json& value, int64_t feature) const;
@@ -26,6 +27,8 @@ class JsonRows : public RowReader {
   [[noreturn]] void Refuse(size_t column, const std::string& text) const;
 
   const RowSpec spec_;
+  bool has_feature_features_ = false;  // one of the model's has this name
+  std::string repeated_;               // a name that two of them have
   LineReader lines_;
 };
 

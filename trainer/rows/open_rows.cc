@@ -1,7 +1,8 @@
 #include <glob.h>
 
-#include <cstring>
+#include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "base/error.h"
 #include "trainer/rows/csv_rows.h"
@@ -13,24 +14,44 @@ namespace dtrain {
 
 namespace {
 
-// Standard input cannot be read again: there a mark stays, and only CSV may have one.
-std::unique_ptr<InputBytes> OpenBehindMark(const std::string& path, const std::string& key) {
-  auto file = std::make_unique<InputBytes>(path, key);
-  constexpr char kMark[] = "\xef\xbb\xbf";
-  char begin[sizeof kMark] = {};
-  if (path == "-" || file->Peek() != 0xef) return file;
-  file->Read(begin, sizeof kMark - 1);
-  return std::strcmp(begin, kMark) == 0 ? std::move(file) : std::make_unique<InputBytes>(path, key);
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// Whether a header begins there, or a row of JSON: both may with a bracket.
+bool BeginsWithColumn(InputBytes* file, const RowSpec& spec) {
+  std::vector<std::string> names = spec.form.features;
+  names.push_back(spec.label);
+  for (const std::string& name : names) {
+    if (name.empty() || !file->GoesOnWith(name)) continue;
+    for (const char* end : {",", "\n", "\r"}) {
+      if (file->GoesOnWith(name + end)) return true;
+    }
+  }
+  return false;
+}
+
+RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
+  if (spec.format) return *spec.format;
+  const int first = file->Peek();
+  if (first == '\0') return RowFormat::kIdx;
+  const bool json = (first == '{' || first == '[') && !BeginsWithColumn(file, spec);
+  return json ? RowFormat::kJsonLines : RowFormat::kCsv;
 }
 
 }  // namespace
 
 std::unique_ptr<RowReader> OpenRows(const std::string& path, const RowSpec& spec,
                                     const std::string& idx_labels) {
-  std::unique_ptr<InputBytes> file = OpenBehindMark(path, spec.key);
-  const int first = file->Peek();
-  if (first == '\0') return std::make_unique<IdxRows>(std::move(file), spec, idx_labels, path == "-");
-  if (first == '{' || first == '[') return std::make_unique<JsonRows>(std::move(file), spec);
+  auto file = std::make_unique<InputBytes>(path, spec.key);
+  std::array<char, kByteOrderMark.size()> mark{};
+  if (file->GoesOnWith(kByteOrderMark)) file->Read(mark.data(), kByteOrderMark.size());
+  switch (FormatOf(file.get(), spec)) {
+    case RowFormat::kIdx:
+      return std::make_unique<IdxRows>(std::move(file), spec, idx_labels, path == "-");
+    case RowFormat::kJsonLines:
+      return std::make_unique<JsonRows>(std::move(file), spec);
+    case RowFormat::kCsv:
+      break;
+  }
   return std::make_unique<CsvRows>(std::move(file), spec);
 }
 

@@ -27,7 +27,7 @@ struct RowBlock {
   // Where labels were asked for, one of the two.
   std::vector<int32_t> labels;
   std::vector<float> targets;
-  std::vector<std::string> ids;  // as JSON; empty where a row has none
+  std::vector<std::string> ids;  // as they were written, in JSON; empty where a row has none
 
  private:
   std::vector<int64_t> numbers_;  // 0, 1, ...

@@ -17,20 +17,21 @@
 
 namespace dtrain {
 
+enum class RowFormat { kCsv, kJsonLines, kIdx };
+
 // What rows are read for.
 struct RowSpec {
   int64_t inputs = 0;
   InputForm form;
-  bool pixels = false;         // features are bytes of images: values of 0 to 255, which become 0 to 1
-  std::optional<bool> header;  // whether a CSV file has one; unset: its first line tells
+  bool pixels = false;              // features are bytes of images: values of 0 to 255, which become 0 to 1
+  std::optional<RowFormat> format;  // unset: the first bytes of each file tell
+  std::optional<bool> header;       // whether a CSV file has one; unset: its first line tells
   // The label's column, by name or number: it is no feature. Empty: none is known.
   std::string label;
   // Labels are read, too; a row without one is an error. Unset: a label is left out where there is one.
   std::optional<LabelRules> labels;
   std::string key = "--data";  // for messages
 };
-
-enum class RowFormat { kCsv, kJsonLines, kIdx };
 
 class RowReader {
  public:
@@ -42,8 +43,9 @@ class RowReader {
   virtual bool HasMore() const = 0;
 };
 
-// Of one file, or of standard input: "-". The first byte tells the format: a brace or bracket is JSON lines,
-// a zero IDX, all else CSV. `idx_labels`: the file of labels of IDX images, where labels are asked for.
+// Of one file, or of standard input: "-". Where the spec does not say the format, the first byte tells: a
+// brace or bracket is JSON lines, but for a column's name that begins so, a zero IDX, all else CSV.
+// `idx_labels`: the file of labels of IDX images, where labels are asked for.
 std::unique_ptr<RowReader> OpenRows(const std::string& path, const RowSpec& spec,
                                     const std::string& idx_labels = "");
 

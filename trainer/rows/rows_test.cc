@@ -56,10 +56,29 @@ TEST_CASE("rows: without a header columns are the features in order, with or wit
   CHECK(ReadAll("a.csv", "7,3,1\n8,4,2\n", first).floats == Floats{3, 1, 4, 2});
 }
 
+TEST_CASE("rows: without a header the label stands where it stood in the training data, or it is asked for") {
+  RowSpec spec = Named();
+  const std::string asked =
+      "bad.csv:1:1: 3 columns, and the model has 2 features: the checkpoint does not say where the label "
+      "\"tree\" stands. Give a first line with the columns' names, or leave out the label.";
+  CHECK(ErrorOf("7,3,1\n8,4,2\n", spec) == asked);
+  CHECK(ErrorOf("ash,3,1\n", spec) == asked);
+  for (const int64_t column : {0, 1, 2}) {
+    CAPTURE(column);
+    spec.form.label_column = column;
+    const char* const rows[] = {"7,3,1\n8,4,2\n", "3,7,1\n4,8,2\n", "3,1,7\n4,2,8\n"};
+    CHECK(ReadAll("a.csv", rows[column], spec).floats == Floats{4, -4.5, 6, -4});
+    CHECK(ReadAll("a.csv", "3,1\n4,2\n", spec).floats == Floats{4, -4.5, 6, -4});
+  }
+  spec.form.label_column = 0;
+  CHECK(ErrorOf("3,x,1\n", spec).find("bad.csv:1:3: width = x; must be a number") == 0);
+}
+
 TEST_CASE("rows: a row is not taken for a header, and lost, for one field that is no number") {
   CHECK(ErrorOf("3,x\n4,2\n", Unnamed(2)) ==
-        "bad.csv:1:3: column 1 = x; must be a number. Correct it, or remove the row.");
-  CHECK(ErrorOf("oak,3,x\nelm,4,2\n", Named()).find("bad.csv:1:7: column 2 = x") == 0);
+        "bad.csv:1:3: column 2 = x; must be a number. Correct it, or remove the row.");
+  CHECK(ErrorOf("oak,3,x\nelm,4,2\n", Named()).find("bad.csv:1:7: height = x; must") == 0);
+  CHECK(ErrorOf("3,1,5\n4,x,2\n", Unnamed(2)).find("bad.csv:2:3: column 2 = x; must") == 0);
   RowSpec numbers = Unnamed(2);
   numbers.form.features = {"0", "1"};
   CHECK(ReadAll("a.csv", "0,1\n5,6\n", numbers).floats == Floats{5, 6});
@@ -90,8 +109,8 @@ TEST_CASE("rows: a label that is a number is a column's number, as in training, 
   named.form.classes.clear();
   named.label = "2";
   named.labels = spec.labels;
-  CHECK(ErrorOf("tree,width,height\n1,3,1\n", named).find("bad.csv:1:12: column 2 is the label (2), and a") ==
-        0);
+  CHECK(ErrorOf("tree,width,height\n1,3,1\n", named)
+            .find("bad.csv:1:12: column \"height\" is the label (2), and") == 0);
 }
 
 TEST_CASE("rows: an empty line holds no answer back: what comes behind it may have to be waited for") {
@@ -141,8 +160,44 @@ TEST_CASE("rows: JSON lines have features as a list or by name, and ids") {
               Named());
   CHECK(block.floats == Floats{4, -4.5, 6, -4, 4, -4.5});
   CHECK(block.ids == std::vector<std::string>{"\"a\"", "", ""});
+  const char* const large = "{\"id\": 123456789012345678901234567890, \"features\": [3, 1]}\n";
+  CHECK(ReadAll("a.jsonl", large, Named()).ids[0] == "123456789012345678901234567890");
   CHECK(ReadAll("a.jsonl", "\xef\xbb\xbf[3, 1]\n", Named()).floats == Floats{4, -4.5});
   CHECK(ReadAll("a.csv", "\xef\xbb\xbfheight,width\n1,3\n", Named()).floats == Floats{4, -4.5});
+}
+
+TEST_CASE("rows: features of one name are no JSON members, and one that is called features may be") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"size", "size"};
+  CHECK(ErrorOf("{\"size\": 1}\n", spec) ==
+        "bad.csv:1:1: features by name, and 2 of the model are called \"size\"; give them as "
+        "{\"features\": [1, 2]}, in the training data's order.");
+  CHECK(ReadAll("a.jsonl", "{\"features\": [1, 2]}\n", spec).floats == Floats{1, 2});
+  spec.form.features = {"features", "size"};
+  CHECK(ReadAll("a.jsonl", "{\"size\": 2, \"features\": 1}\n{\"features\": [3, 4]}\n", spec).floats ==
+        Floats{1, 2, 3, 4});
+  CHECK(ErrorOf("{\"features\": 3}\n", Named()).find("features is no list") != std::string::npos);
+}
+
+TEST_CASE("rows: a header may begin as JSON does, and a format that is known is not guessed") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"[temp]", "x"};
+  spec.label = "{y}";
+  CHECK(ReadAll("a.csv", "[temp],x\n3,1\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.csv", "{y},x,[temp]\r\n7,1,3\r\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.jsonl", "{\"[temp]\":3,\"x\":1}\n[3, 1]\n", spec).floats == Floats{3, 1, 3, 1});
+  spec.format = RowFormat::kCsv;
+  spec.header = true;
+  spec.labels = LabelRules();
+  CHECK(ReadAll("a.csv", "{y},[temp],x\n7,3,1\n", spec).targets == Floats{7});
+  spec = Unnamed(1);
+  spec.form.classes = {"[a]", "[b]"};
+  spec.form.label_column = 0;
+  spec.label = "0";
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  spec.format = RowFormat::kCsv;
+  spec.header = false;
+  CHECK(ReadAll("a.csv", "[b],1\n[a],2\n", spec).labels == std::vector<int32_t>{1, 0});
 }
 
 TEST_CASE("rows: what cannot be read of JSON lines is told with its place") {
@@ -153,6 +208,7 @@ TEST_CASE("rows: what cannot be read of JSON lines is told with its place") {
         "bad.csv:1:1: no \"height\"; the model has this feature. Is it \"hight\"? Add it.");
   CHECK(ErrorOf("{\"width\": null, \"height\": 1}\n", Named()) ==
         "bad.csv:1:1: width = null; must be a number.");
+  CHECK(ErrorOf("[3, null]\n", Unnamed(2)) == "bad.csv:1:1: feature 2 = null; must be a number.");
   CHECK(ErrorOf("{\"width\": 1e39, \"height\": 1}\n", Named()).find("must be at most 3.4e38") !=
         std::string::npos);
   CHECK(

@@ -1,0 +1,16 @@
+// Outputs of a model that no row of the data is of: a slip in model.outputs that no other rule finds.
+// Thread: any; free functions.
+#pragma once
+
+#include <string>
+
+#include "trainer/config/config.h"
+#include "trainer/data/source.h"
+
+namespace dtrain {
+
+// "model.outputs = 12, and the largest label of the data is 9: ...", for a warning; empty: there are none, or
+// the model has no output for each class. Looks at every label once. model.outputs is set.
+std::string UnusedOutputsText(const ModelConfig& model, const LoadedData& data);
+
+}  // namespace dtrain
