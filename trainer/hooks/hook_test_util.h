@@ -1,13 +1,12 @@
 // A worker of a test's own hands: what hooks may read, step by step, and a log that can be read.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "base/testing/files.h"
 #include "trainer/hooks/hook.h"
 
 namespace dtrain {
@@ -49,11 +48,9 @@ struct FakeStep {
 // Writes into a file of the test's directory; Lines() are what is in it.
 class FileLog {
  public:
-  explicit FileLog(const std::string& name) {
-    const char* root = std::getenv("TEST_TMPDIR");
-    options_.directory = std::string(root == nullptr ? "/tmp" : root) + "/" + name;
+  FileLog() {
+    options_.directory = testing::NewDirectory();
     options_.standard_error = false;
-    std::filesystem::remove_all(options_.directory);
     log_ = std::make_unique<Logger>("worker 0", options_);
   }
   Logger& log() { return *log_; }

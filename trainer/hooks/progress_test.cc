@@ -8,7 +8,7 @@ namespace dtrain {
 namespace {
 
 std::vector<std::string> RowsOf(HooksConfig hooks, int64_t steps) {
-  FileLog file("progress");
+  FileLog file;
   Progress progress(hooks, file.log());
   FakeStep step;
   HookRequests requests;

@@ -8,7 +8,7 @@ namespace dtrain {
 namespace {
 
 TEST_CASE("step counter: a line every so many local steps, with both paces") {
-  FileLog file("step_counter");
+  FileLog file;
   StepCounter counter(4, file.log());
   FakeStep step;
   HookRequests requests;

@@ -1,6 +1,7 @@
 #include "trainer/peer/abort.h"
 
 #include "base/signal_name.h"
+#include "base/stop_request.h"
 
 namespace dtrain {
 namespace {
@@ -50,12 +51,10 @@ void StopBeforeJoining::Check(int signal, TimePoint now) {
   RunSummary summary;
   summary.status = "stopped";
   if (config_.checkpoint.dir.empty()) {
-    throw RunStopped(
-        ExitCode::kInternal,
-        fmt::format("stopped by {}; nothing was saved: there is no checkpoint.dir", SignalName(signal)),
-        std::move(summary));
+    throw RunStopped(ExitCode::kInternal, fmt::format("stopped by {}; {}", SignalName(signal), kNothingKept),
+                     std::move(summary));
   }
-  throw RunStopped(static_cast<ExitCode>(128 + signal),
+  throw RunStopped(StopExitCode(signal),
                    fmt::format("stopped by {} before this task had joined the run", SignalName(signal)),
                    std::move(summary));
 }

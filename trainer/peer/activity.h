@@ -27,16 +27,16 @@ struct Activity {
   std::atomic<uint64_t> steps{0};
   std::atomic<uint64_t> own_nanos{0};
   const StopRequest* const stop;  // null: nobody asks this task to stop
-  const bool leaves;              // SIGTERM is this task's own affair: only it goes (failure.on_sigterm)
+  const bool leaves;              // SIGTERM and SIGHUP: only this task goes (failure.on_sigterm)
 
   // Thread: the task's main one.
   void Turn() { turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
   // The signal by which the run is asked to stop; 0: none.
-  int stop_signal() const {
-    const int signal = stop == nullptr ? 0 : stop->signal();
-    return leaves && signal == SIGTERM ? 0 : signal;
+  int stop_signal() const { return stop == nullptr || leaving() ? 0 : stop->signal(); }
+  bool leaving() const {
+    const int signal = leaves && stop != nullptr ? stop->signal() : 0;
+    return signal != 0 && signal != SIGINT;
   }
-  bool leaving() const { return leaves && stop != nullptr && stop->signal() == SIGTERM; }
 };
 
 }  // namespace dtrain

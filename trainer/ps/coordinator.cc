@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/plural.h"
 #include "trainer/config/determinism.h"
+#include "trainer/peer/form_message.h"
 #include "trainer/ps/save_desk.h"
 
 namespace dtrain {
@@ -71,6 +72,7 @@ void Coordinator::OnReady(Member& member, uint64_t request, const wire::Ready& r
   standing.ready = true;
   if (phase_ == RunPhase::kJoining && ready.returning()) {
     setback_.Learn(ready);
+    history_.peers_returned |= history_.run.epoch == 0;
     // ps 0 was restarted, and nobody knows whether all were there all the time.
     if (history_.run.epoch == 0) {
       history_.disturbed |= !RoundsWaitForLost(config_) || config_.eval.patience > 0;
@@ -85,6 +87,13 @@ void Coordinator::OnReady(Member& member, uint64_t request, const wire::Ready& r
     standing.ready_request = request;
     BeginWhenEnoughAreReady();
   }
+}
+
+void Coordinator::Start(Member& member, uint64_t request) {
+  starts_.Tell(member, request, phase_ == RunPhase::kEnded || all_done_);
+  if (!standings_.Of(member).takes_part) return;
+  history_.took_part.resize(config_.cluster.worker.size());
+  history_.took_part[static_cast<size_t>(member.task.index)] = true;
 }
 
 void Coordinator::BeginWhenEnoughAreReady() {
@@ -121,12 +130,23 @@ void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::In
 
 void Coordinator::TakePositions(const wire::Initialised& done) {
   positions_.Take(done);
+  TakeInputs(done.inputs());
   if (history_.first_step < 0) {
     history_.first_step = positions_.first_step();
     history_.first_examples = positions_.first_examples();
   }
   steps_.BeginAt(positions_.first_step());
   begin_at_(positions_.first_step());
+}
+
+void Coordinator::TakeInputs(const wire::InputForm* said) {
+  if (said == nullptr) return;
+  if (std::optional<InputForm> form = DecodeForm(*said)) {
+    history_.inputs = std::move(form);
+  } else {
+    log_.Warning("checkpoints will not have names and scale of the data: what {} says of them is not valid",
+                 TaskName(chief_.member().task));
+  }
 }
 
 void Coordinator::StartAll() {
@@ -174,9 +194,13 @@ void Coordinator::AnswerWhenAllDone() {
   if (const uint64_t waiting = standings_.Of(chief).all_done_request) OnWaitAllDone(chief, waiting);
 }
 
+bool Coordinator::MayGoOn() const {
+  return !all_done_ && !steps_.over() && standings_.MayReturn(Clock::now());
+}
+
 void Coordinator::OnWaitAllDone(const Member& member, uint64_t request) {
   standings_.Of(member).all_done_request = request;
-  if (!standings_.AllDone()) return;
+  if (!standings_.AllDone() || MayGoOn()) return;
   if (saves_ != nullptr && !all_done_) saves_->Finish();
   all_done_ = true;
   outbox_.Send(member.node, request, [&](auto& builder) {
@@ -220,7 +244,7 @@ void Coordinator::Stop(int signal) {
   stop_.Ask(signal, Clock::now());
   steps_.Close();
   if (phase_ == RunPhase::kJoining) EndStopped("");
-  if (saves_ == nullptr) EndStopped("there is no checkpoint.dir");
+  if (saves_ == nullptr) EndStopped("");
   if (phase_ == RunPhase::kInitialising && saves_->idle()) EndStopped("");
   if (phase_ == RunPhase::kInitialising) return;  // the first checkpoint is being written
   if (saves_->idle() && saves_->HasAllOf(global_step())) EndStopped("");
@@ -316,6 +340,7 @@ void Coordinator::Tick(TimePoint now) {
   if (phase_ == RunPhase::kJoining) BeginWhenEnoughAreReady();
   if (phase_ == RunPhase::kJoining) return gathering_.Check(now);
   if (begun()) standings_.CheckAwaited(now);
+  if (phase_ == RunPhase::kRunning && !all_done_) AnswerWhenAllDone();  // who may return has not, in time
 }
 
 }  // namespace dtrain

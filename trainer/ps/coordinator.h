@@ -114,15 +114,16 @@ class Coordinator {
   void BeginWhenEnoughAreReady();
   void OnInitialised(Member& member, uint64_t request, const wire::Initialised& done);
   void TakePositions(const wire::Initialised& done);
+  void TakeInputs(const wire::InputForm* said);
   void StartAll();
-  void Start(Member& member, uint64_t request) {
-    starts_.Tell(member, request, phase_ == RunPhase::kEnded || all_done_);
-  }
+  void Start(Member& member, uint64_t request);
   void SendBecomeChief(const Member& member, uint64_t request);
   void AfterStep();
   void OnDone(Member& member, uint64_t request, const wire::Done& done);
   void OnWaitAllDone(const Member& member, uint64_t request);
   void AnswerWhenAllDone();
+  // All that are here are done, but steps are left to one that was lost.
+  bool MayGoOn() const;
   void OnReport(const Member& member, uint64_t request, const wire::Report& report);
   void OnWaitEnd(const Member& member, uint64_t request, const wire::WaitEnd& question);
   void OnSaved(const std::string& error);

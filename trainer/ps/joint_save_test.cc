@@ -25,7 +25,7 @@ Config Adam() {
   Config config = LinearCluster(2, 1, 100);
   config.model.inputs = 4000;
   config.train.optimizer.kind = OptimizerKind::kAdam;
-  config.checkpoint.dir = testing::NewCheckpointRoot();
+  config.checkpoint.dir = testing::NewDirectory();
   config.checkpoint.keep = 1;
   return config;
 }
@@ -79,7 +79,7 @@ struct Joint {
   const Config config = Adam();
   PsFixture ps0{config, 0}, ps1{config, 1};
   CheckpointDirectory directory{config.checkpoint.dir};
-  Logger log{"ps 0", LogOptions{LogLevel::kInfo, false, testing::NewCheckpointRoot(), false}};
+  Logger log{"ps 0", LogOptions{LogLevel::kInfo, false, testing::NewDirectory(), false}};
   JointSave save{ps0.config, ps0.layout, directory, "ps 0 on here", log};
   SavedMoment begun;
 };

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "trainer/config/dump.h"
+#include "trainer/config/task_address.h"
 #include "trainer/peer/activity.h"
 #include "trainer/peer/peer_link.h"
 #include "trainer/peer/short_text.h"
@@ -233,10 +234,8 @@ std::string Membership::WhyOverdue(const Member& member) const {
 }
 
 std::string Membership::NameOf(const Member& member) const {
-  const std::vector<std::string>& addresses =
-      member.task.role == Role::kPs ? config_.cluster.ps : config_.cluster.worker;
-  return fmt::format("{} ({}; {})", TaskName(member.task),
-                     addresses.at(static_cast<size_t>(member.task.index)),
+  const std::string address = KnownAddress(config_.cluster, member.task);
+  return fmt::format("{} ({}{}{})", TaskName(member.task), address, address.empty() ? "" : "; ",
                      member.process.empty() ? "never seen" : member.process);
 }
 

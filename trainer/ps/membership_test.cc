@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "trainer/config/dump.h"
+#include "trainer/ps/hello_test_util.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
@@ -10,27 +10,6 @@ namespace {
 
 constexpr net::NodeId kFirst = 0x1000000000000000;
 constexpr net::NodeId kSecond = 0x2000000000000000;
-
-// A Hello as `role` `index` would say it to ps 0.
-class HelloMessage {
- public:
-  HelloMessage(const Config& config, wire::Role role, uint32_t index, uint32_t ps_index = 0) {
-    flatbuffers::FlatBufferBuilder& b = encoder_.Begin();
-    std::vector<flatbuffers::Offset<wire::Setting>> settings;
-    const Role of = role == wire::Role::Ps ? Role::kPs : Role::kWorker;
-    for (const auto& [key, value] : JoinSettings(config, of)) {
-      settings.push_back(wire::CreateSetting(b, b.CreateString(key), b.CreateString(value)));
-    }
-    message_ = encoder_.Finish(
-        {}, wire::CreateHello(b, net::kProtocol, role, index, ps_index, b.CreateString("a"),
-                              b.CreateString("host, pid 7"), b.CreateString("1"), b.CreateVector(settings)));
-  }
-  const wire::Hello& get() const { return *net::Decode(message_)->body_as_Hello(); }
-
- private:
-  net::Encoder encoder_;
-  net::Message message_;
-};
 
 bool Open(net::NodeId) { return false; }
 bool Closed(net::NodeId) { return true; }
@@ -55,6 +34,16 @@ TEST_CASE("membership: tasks that are not here are named with their addresses") 
   CHECK(members.joined() == 1);
   CHECK(members.Missing() == "ps 1 (127.0.0.1:10002), worker 0 (127.0.0.1:11001)");
   CHECK(members.NameOf(*members.Find(kFirst)) == "worker 1 (127.0.0.1:11002; host, pid 7)");
+}
+
+TEST_CASE("membership: a worker of dtrain local, whose address is no place, is named by its process") {
+  Config config = LinearCluster(1, 1, 10);
+  config.cluster.worker = {"127.0.0.1:0"};
+  Membership members(config, {Role::kPs, 0});
+  CHECK(members.Missing() == "worker 0");
+  REQUIRE(
+      members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), Clock::now(), Open).welcome);
+  CHECK(members.NameOf(*members.Find(kFirst)) == "worker 0 (host, pid 7)");
 }
 
 TEST_CASE(

@@ -1,100 +1,17 @@
+// What a cut has: the values of its moment, for as long as somebody may read them.
 #include "trainer/ps/range_cut.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 #include <random>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "net/frame.h"
-#include "trainer/model/model.h"
-#include "trainer/ps/host_shard.h"
-#include "trainer/testing/small_config.h"
+#include "trainer/ps/range_cut_test_util.h"
 
 namespace dtrain {
 namespace {
-
-constexpr int64_t kThreeBlocks = 2 * kBlockValues + 1030;
-
-using Values = std::vector<float>;
-
-// A gradient of a block in which values that are near each other differ.
-Values Pattern() {
-  Values values(kBlockValues);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7919 % 1009) / 1009 - 0.4f;
-  return values;
-}
-
-// `values` weights on one ps.
-struct Job {
-  Job(OptimizerKind kind, int64_t values, bool keeps_previous) : config(LinearCluster(1, 1, 100)) {
-    config.model.inputs = values - 1;
-    config.model.init.kind = InitKind::kConstant;
-    config.model.init.value = 0.5;
-    config.train.optimizer.kind = kind;
-    config.train.optimizer.learning_rate = 0.1;
-    config.net.checksum = false;
-    if (keeps_previous) {
-      config.train.mode = TrainMode::kSync;
-      config.failure.worker_lost = WorkerLost::kWait;
-    }
-    layout = PlaceVariables(ModelVariables(config.model), 1, PlacementConfig());
-  }
-  Range range() const { return layout.ps[0]; }
-  Config config;
-  Layout layout;
-};
-
-// The same arithmetic on plain vectors, of which a copy is a copy.
-class PlainRange {
- public:
-  explicit PlainRange(const Job& job)
-      : range_(job.range()),
-        optimizer_(MakeOptimizer(job.config, range_.size())),
-        weights_(static_cast<size_t>(range_.size())),
-        versions_(static_cast<size_t>(BlockCount(range_))) {
-    InitialValues(job.config.model, job.layout, range_, weights_.data());
-  }
-  void Apply(int64_t block, const Values& gradient) {
-    const Range where = BlockOf(range_, block);
-    const UpdateStep step = {++versions_[static_cast<size_t>(block)], 1};
-    float* const weights = weights_.data() + (where.begin - range_.begin);
-    optimizer_->Apply(step, where.begin - range_.begin, weights, weights,
-                      reinterpret_cast<const std::byte*>(gradient.data()), where.size());
-  }
-  // The weights, then the slots.
-  std::vector<Values> Copy() {
-    std::vector<Values> all{weights_};
-    for (const Slot& slot : optimizer_->Slots()) all.emplace_back(slot.values.begin(), slot.values.end());
-    return all;
-  }
-
- private:
-  const Range range_;
-  std::unique_ptr<Optimizer> optimizer_;
-  Values weights_;
-  std::vector<int64_t> versions_;
-};
-
-bool Same(const std::vector<Values>& copy, const RangePiece& where, const void* data, size_t size) {
-  if (size != static_cast<size_t>(where.elements.size()) * sizeof(float)) return false;
-  const float* const expected = copy[static_cast<size_t>(where.slot)].data() + where.elements.begin;
-  return std::memcmp(expected, data, size) == 0;
-}
-
-bool SamePiece(const std::vector<Values>& copy, const RangeCut& cut, int64_t piece) {
-  Values scratch(static_cast<size_t>(cut.At(piece).elements.size()));
-  const std::optional<RangeCut::Piece> read = cut.Read(piece, scratch.data());
-  return read && Same(copy, cut.At(piece), read->bytes.data, read->bytes.size);
-}
-
-net::Frame FrameOver(const net::LentBytes& bytes) {
-  return net::Frame::Lend(bytes.data, bytes.size, bytes.release, bytes.context);
-}
 
 // A shard and its plain twin, changed, cut, read and dropped in a random order.
 class Walk {
@@ -232,94 +149,6 @@ TEST_CASE("range cut: one that its shard has dropped has no pieces, whoever keep
   CHECK_FALSE(second->Read(1, nullptr));
 }
 
-// Updates every block while a cut of it is alive, and after it was dropped.
-void UpdateAround(HostShard& shard, int cuts) {
-  const Values gradient = Pattern();
-  const auto update = [&] {
-    for (int64_t block = 0; block < shard.block_count(); ++block) {
-      const net::Frame reply = FrameOver(shard.Lend(block));  // so that updates need another buffer
-      shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
-    }
-  };
-  for (int i = 0; i < cuts; ++i) {
-    const std::shared_ptr<RangeCut> cut = shard.TakeCut();
-    for (int times = 0; times < 3; ++times) update();
-    const net::Frame late = FrameOver(*cut->Lend(0));
-    shard.DropCut();
-    for (int times = 0; times < 3; ++times) update();
-  }
-}
-
-TEST_CASE("range cut: cuts leave no spare buffers behind") {
-  for (const bool keeps_previous : {false, true}) {
-    const Job job(OptimizerKind::kAdam, kThreeBlocks, keeps_previous);
-    HostShard shard(job.config, job.layout, 0);
-    shard.Initialise();
-    UpdateAround(shard, 4);
-    CHECK(shard.spare_count() <= 1);
-  }
-}
-
-// As the thread that writes a file: piece by piece, giving each back.
-int WrongPieces(RangeCut& cut, const std::vector<Values>& copy) {
-  int wrong = 0;
-  for (int64_t piece = 0; piece < cut.piece_count(); ++piece) {
-    if (!SamePiece(copy, cut, piece)) ++wrong;
-    cut.ReleaseBefore(piece + 1);
-  }
-  return wrong;
-}
-
-TEST_CASE("range cut: a thread reads one while the ps loop applies gradients") {
-  for (const bool keeps_previous : {false, true}) {
-    const Job job(OptimizerKind::kAdam, kThreeBlocks, keeps_previous);
-    PlainRange plain(job);
-    HostShard shard(job.config, job.layout, 0);
-    shard.Initialise();
-    const Values gradient = Pattern();
-    int64_t block = 0;
-    for (int i = 0; i < 4; ++i) {
-      const std::shared_ptr<RangeCut> cut = shard.TakeCut();
-      const std::vector<Values> copy = plain.Copy();
-      std::atomic<bool> done{false};
-      int wrong = -1;
-      std::thread reader([&, cut] {
-        wrong = WrongPieces(*cut, copy);
-        done = true;
-      });
-      do {
-        shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
-        plain.Apply(block, gradient);
-        block = (block + 1) % shard.block_count();
-      } while (!done);
-      reader.join();
-      CHECK(wrong == 0);
-      CHECK_FALSE(cut->Read(0, nullptr));
-    }
-    CHECK(shard.spare_count() == 0);
-  }
-}
-
-TEST_CASE("range cut: one may be dropped while a thread reads it") {
-  const Job job(OptimizerKind::kMomentum, kThreeBlocks, false);
-  HostShard shard(job.config, job.layout, 0);
-  shard.Initialise();
-  const Values gradient = Pattern();
-  for (int64_t updates = 0; updates < 4; ++updates) {
-    const std::shared_ptr<RangeCut> cut = shard.TakeCut();
-    std::thread reader([cut, scratch = Values(kBlockValues)]() mutable {
-      while (cut->Read(cut->piece_count() - 1, scratch.data())) {
-      }
-    });
-    for (int64_t i = 0; i < updates; ++i) {
-      shard.Apply(i % 3, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(i % 3)});
-    }
-    shard.DropCut();
-    shard.Apply(2, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(2)});
-    reader.join();
-  }
-}
-
 // Everything in `cut`, in pieces that begin and end anywhere, in any order.
 void RestoreFrom(const RangeCut& cut, unsigned seed, HostShard& shard) {
   struct Part {
@@ -382,38 +211,6 @@ TEST_CASE("shard: restored from any pieces it has the bits that were saved, and 
       }
     }
   }
-}
-
-// Cuts whose pieces are read and released in order, `ahead` blocks before every update; how many buffers that
-// took.
-size_t BuffersNeeded(HostShard& shard, int64_t ahead) {
-  const Values gradient = Pattern();
-  Values scratch(kBlockValues);
-  for (int cuts = 0; cuts < 3; ++cuts) {
-    const std::shared_ptr<RangeCut> cut = shard.TakeCut();
-    const int64_t pieces = cut->piece_count() / shard.block_count();
-    for (int64_t block = 0; block < shard.block_count(); ++block) {
-      cut->ReleaseBefore((block + ahead) * pieces);
-      shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
-    }
-    shard.DropCut();
-  }
-  return shard.cut_buffer_count();
-}
-
-TEST_CASE("range cut: blocks that are released before their update are not copied") {
-  const Job job(OptimizerKind::kAdam, kThreeBlocks, false);
-  HostShard shard(job.config, job.layout, 0);
-  shard.Initialise();
-  CHECK(BuffersNeeded(shard, 1) == 0);
-}
-
-TEST_CASE("range cut: buffers are kept for the next one, never more than weights and slots have blocks") {
-  const Job job(OptimizerKind::kAdam, kThreeBlocks, false);
-  HostShard shard(job.config, job.layout, 0);
-  shard.Initialise();
-  CHECK(BuffersNeeded(shard, 0) > 0);
-  for (int i = 0; i < 3; ++i) CHECK(BuffersNeeded(shard, -3) == 9);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ Config Adam(int ps, int64_t inputs) {
 
 // checkpoint.dir with what 2 ps wrote of the model of `config`.
 std::string Saved(const Config& config) {
-  const std::string root = testing::NewCheckpointRoot();
+  const std::string root = testing::NewDirectory();
   CheckpointDirectory directory(root);
   SmallCheckpoint of;
   of.layout = PlaceVariables(ModelVariables(config.model), 2, PlacementConfig());

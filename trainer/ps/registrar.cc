@@ -1,10 +1,9 @@
 #include "trainer/ps/registrar.h"
 
-#include <signal.h>
-
 #include <optional>
 
 #include "base/error.h"
+#include "base/stop_request.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/short_text.h"
@@ -52,8 +51,9 @@ bool Registrar::IsClosed(net::NodeId node) {
 void Registrar::RefuseHello(net::NodeId from, const wire::Hello& hello,
                             const Membership::Decision& decision) {
   outbox_.Refuse(from, 0, decision.reason, decision.text);
-  // Bounded: a stranger may ask for ever.
-  if (decision.reason == Reason::Held || ++hellos_refused_ > kRefusalsLogged) return;
+  // Bounded, the count too: a stranger may ask for ever.
+  if (decision.reason == Reason::Held || hellos_refused_ == kRefusalsLogged) return;
+  ++hellos_refused_;
   log_.Warning("refused a task ({}): {}", ShortText(hello.process()->str()), decision.text);
 }
 
@@ -112,7 +112,7 @@ void Registrar::OnHeartbeat(Member& member, net::NodeId from, const wire::Heartb
   members_.NoteBeat(member, beat);
   Coordinator* const leads = coordinator_;
   if (leads != nullptr && member.task.role == Role::kWorker) WatchPace(member, beat);
-  if (leads != nullptr && (beat.stop() == SIGINT || beat.stop() == SIGTERM)) leads->Stop(beat.stop());
+  if (leads != nullptr && AsksToStop(beat.stop())) leads->Stop(beat.stop());
   const std::string status = leads != nullptr ? leads->Status() : std::string();
   const int workers = leads != nullptr ? members_.workers() : 0;
   outbox_.Send(from, 0, [&](auto& builder) {

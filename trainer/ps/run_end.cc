@@ -36,6 +36,14 @@ bool RunEnd::TakeReport(const wire::Report& report, const Reached& reached) {
   return true;
 }
 
+// The steps that it has from a checkpoint may be of an earlier run, but not where this ps 0 came into one
+// that was under way.
+bool RunEnd::TookPart(const Member& member) const {
+  const auto index = static_cast<size_t>(member.task.index);
+  const bool started = index < history_.took_part.size() && history_.took_part[index];
+  return started || (history_.peers_returned && member.taken > 0);
+}
+
 void RunEnd::Complete(const Reached& reached) {
   const bool nothing_left = reached.global_step == history_.first_step && reached.global_step > 0;
   summary_.status = nothing_left ? "already_done" : "done";
@@ -48,8 +56,7 @@ void RunEnd::Complete(const Reached& reached) {
     results.push_back(standing.result);
     if (standing.done) continue;
     results.back().local_steps = member.taken;
-    const bool took_part = standing.takes_part || standing.lost || member.taken > 0;
-    (took_part ? summary_.lost_workers : summary_.absent_workers).push_back(member.task.index);
+    (TookPart(member) ? summary_.lost_workers : summary_.absent_workers).push_back(member.task.index);
   }
   summary_.examples = reached.other_examples;
   SumUp(results, reached.first_applied_nanos, {history_.first_step, history_.first_examples}, &summary_);

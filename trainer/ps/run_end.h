@@ -45,6 +45,7 @@ class RunEnd {
 
  private:
   void Complete(const Reached& reached);
+  bool TookPart(const Member& member) const;
 
   const Config& config_;
   Membership& members_;

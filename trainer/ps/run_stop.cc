@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/plural.h"
 #include "base/signal_name.h"
+#include "base/stop_request.h"
 #include "trainer/task/run_summary.h"
 
 namespace dtrain {
@@ -20,7 +21,9 @@ constexpr double kSavingShare = 0.9;
 void RunStop::Ask(int signal, TimePoint now) {
   signal_ = signal;
   asked_at_ = now;
-  log_.Warning("{}: the run is saved and ends", SignalName(signal));
+  const char* const what =
+      config_.checkpoint.dir.empty() ? "ends, and nothing is saved" : "is saved and ends";
+  log_.Warning("{}: the run {}", SignalName(signal), what);
 }
 
 std::string RunStop::Overdue(TimePoint now) const {
@@ -45,13 +48,14 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
   const std::string stopped = "stopped by " + SignalName(signal_);
   const std::string at = fmt::format("{} at global step {}", stopped, summary.global_step);
   const std::string which = newest.empty() ? "there is no checkpoint" : "the newest checkpoint is " + newest;
+  if (config_.checkpoint.dir.empty()) {
+    throw RunStopped(ExitCode::kInternal, fmt::format("{}; {}", at, kNothingKept), std::move(summary));
+  }
   if (!kept) {
-    throw RunStopped(ExitCode::kInternal,
-                     fmt::format("{}; nothing was saved: {}; {}", at,
-                                 unsaved.empty() ? "there is no checkpoint.dir" : unsaved, which),
+    throw RunStopped(ExitCode::kInternal, fmt::format("{}; nothing was saved: {}; {}", at, unsaved, which),
                      std::move(summary));
   }
-  const auto code = static_cast<ExitCode>(128 + signal_);
+  const ExitCode code = StopExitCode(signal_);
   if (reached.starting && newest.empty()) {
     throw RunStopped(
         code,

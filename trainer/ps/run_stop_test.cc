@@ -84,8 +84,7 @@ TEST_CASE("run stop: a run that could not be saved fails, and says why and what 
 
 TEST_CASE("run stop: without checkpoint.dir nothing is saved") {
   CHECK(std::string(Stopped("").End({3, -1, false}, "").what()) ==
-        "stopped by SIGTERM at global step 3; nothing was saved: there is no checkpoint.dir; there is no "
-        "checkpoint");
+        "stopped by SIGTERM at global step 3; nothing was saved: there is no checkpoint.dir");
 }
 
 TEST_CASE("run stop: before its first step a run leaves the directory as it is") {

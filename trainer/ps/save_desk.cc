@@ -116,6 +116,7 @@ void SaveDesk::GoOnWhenAllAreKept() {
     moment.loss = best_->loss;
     moment.accuracy = best_->accuracy;
   }
+  moment.inputs = parts_.history.inputs;
   parts_.joint->Begin(parts_.history.last_save, std::move(moment), parts_.keeper.cut());
 }
 

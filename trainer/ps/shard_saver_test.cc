@@ -58,7 +58,7 @@ TEST_CASE("shard saver: the file has the range as it was when it was cut, whatev
       f.Update();
       const std::shared_ptr<RangeCut> cut = f.shard.TakeCut();
       const std::vector<Values> expected = ValuesOf(*cut, kSlots);
-      const std::string directory = testing::NewCheckpointRoot();
+      const std::string directory = testing::NewDirectory();
       ShardSaver saver(f.layout, ps, kSlots);
       saver.Begin(1, cut, directory);
       f.Update();
@@ -74,8 +74,8 @@ TEST_CASE("shard saver: the file has the range as it was when it was cut, whatev
 
 TEST_CASE("shard saver: it is busy until its end is seen, which is told once; of others nothing is known") {
   PsFixture f(Adam(4));
-  const std::string directory = testing::NewCheckpointRoot();
-  const std::string other = testing::NewCheckpointRoot();
+  const std::string directory = testing::NewDirectory();
+  const std::string other = testing::NewDirectory();
   ShardSaver saver(f.layout, 0, kSlots);
   CHECK_FALSE(saver.busy());
   CHECK_FALSE(saver.Poll());
@@ -101,7 +101,7 @@ TEST_CASE("shard saver: it is busy until its end is seen, which is told once; of
 
 TEST_CASE("shard saver: a directory that is not there, or full, is told by the file's name") {
   PsFixture f(Adam(4000));
-  const std::string directory = testing::NewCheckpointRoot();
+  const std::string directory = testing::NewDirectory();
   ShardSaver saver(f.layout, 0, kSlots);
   saver.Begin(1, f.shard.TakeCut(), directory + "/none");
   Wait(saver);
@@ -127,12 +127,12 @@ TEST_CASE("shard saver: a cut that is dropped ends the writing, and so does the 
   const std::shared_ptr<RangeCut> dropped = f.shard.TakeCut();
   f.shard.DropCut();
   ShardSaver saver(f.layout, 0, kSlots);
-  saver.Begin(1, dropped, testing::NewCheckpointRoot());
+  saver.Begin(1, dropped, testing::NewDirectory());
   Wait(saver);
   CHECK(saver.Of(1)->error == "the checkpoint was given up");
 
   const std::shared_ptr<RangeCut> cut = f.shard.TakeCut();
-  ShardSaver(f.layout, 0, kSlots).Begin(1, cut, testing::NewCheckpointRoot());
+  ShardSaver(f.layout, 0, kSlots).Begin(1, cut, testing::NewDirectory());
   CHECK_FALSE(cut->Lend(cut->piece_count() - 1));
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("shard saver: a range with more pieces than one message tells checksum
     saver.Begin(1,
                 std::make_shared<RangeCut>(layout.ps[0], std::move(weights), slots,
                                            std::make_shared<CutBuffers>(sizeof(float), 1)),
-                testing::NewCheckpointRoot());
+                testing::NewDirectory());
     Wait(saver);
     const bool refused = saver.Of(1)->error.find("too many pieces") != std::string::npos;
     CHECK(refused == (count > kMost));

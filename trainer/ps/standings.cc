@@ -39,6 +39,16 @@ bool Standings::AllDone() const {
   });
 }
 
+bool Standings::MayReturn(TimePoint now) const {
+  return std::any_of(members_.all().begin(), members_.all().end(), [&](const Member& member) {
+    const Standing& standing = Of(member);
+    if (!standing.lost || standing.done) return false;
+    const double patience_s = config_.failure.detect_s + static_cast<double>(kLongestRestartPauseS);
+    return member.here() ||
+           (config_.failure.restarts > 0 && SecondsBetween(standing.lost_at, now) < patience_s);
+  });
+}
+
 bool Standings::AllTold() const {
   return std::all_of(members_.all().begin(), members_.all().end(),
                      [&](const Member& member) { return !member.here() || Of(member).told; });

@@ -49,6 +49,9 @@ class Standings {
   std::vector<bool> WorkersNow() const;
   // Nobody who takes part, or is waited for, has still something to do.
   bool AllDone() const;
+  // One that was lost before it was done is here again or, where lost tasks are started again, may still
+  // come: nobody needs it, but its steps are not to be given up.
+  bool MayReturn(TimePoint now) const;
   // Everybody who is here knows that the run is over.
   bool AllTold() const;
   // Throws PeerLost where one that is waited for was lost more than failure.wait_s ago.

@@ -12,8 +12,8 @@ namespace {
 class Run {
  public:
   explicit Run(WorkerLost worker_lost) {
-    config_.failure.worker_lost = worker_lost;
-    config_.failure.wait_s = 30;
+    config.failure.worker_lost = worker_lost;
+    config.failure.wait_s = 30;
     for (int worker = 0; worker < 2; ++worker) Of(worker).takes_part = true;
   }
   Standing& Of(int worker) { return standings.Of(*members.Worker(worker)); }
@@ -23,12 +23,9 @@ class Run {
     Of(worker).lost_at = now;
   }
 
- private:
-  Config config_ = LinearCluster(2, 2, 10);
-
- public:
-  Membership members{config_, {Role::kPs, 0}};
-  Standings standings{config_, members};
+  Config config = LinearCluster(2, 2, 10);
+  Membership members{config, {Role::kPs, 0}};
+  Standings standings{config, members};
 };
 
 TEST_CASE(
@@ -50,6 +47,22 @@ TEST_CASE("standings: all are done when each that takes part is") {
   CHECK_FALSE(run.standings.AllDone());
   run.Of(1).done = true;
   CHECK(run.standings.AllDone());
+}
+
+TEST_CASE("standings: a worker that was lost may return while it is started again, and once it is here") {
+  const TimePoint now = Clock::now();
+  Run run(WorkerLost::kContinue);
+  CHECK_FALSE(run.standings.MayReturn(now));
+  run.Lose(1, now);
+  CHECK_FALSE(run.standings.MayReturn(now));
+  run.config.failure.restarts = 1;
+  run.config.failure.detect_s = 5;
+  CHECK(run.standings.MayReturn(now + std::chrono::seconds(20)));
+  CHECK_FALSE(run.standings.MayReturn(now + std::chrono::seconds(21)));
+  run.members.Worker(1)->node = 4;
+  CHECK(run.standings.MayReturn(now + std::chrono::seconds(21)));
+  run.Of(1).done = true;
+  CHECK_FALSE(run.standings.MayReturn(now));
 }
 
 TEST_CASE("standings: who is not here needs not be told of the end") {

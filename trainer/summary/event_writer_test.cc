@@ -19,7 +19,7 @@ TEST_CASE("event writer: the version comes first, then the points with tag, valu
   ExitHooks hooks;
   std::string path;
   {
-    EventWriter writer(TestDirectory("events"), hooks, log);
+    EventWriter writer(testing::NewDirectory(), hooks, log);
     path = writer.path();
     writer.Add("cost", 0.5);
     writer.Add("staleness", 0);
@@ -43,7 +43,7 @@ TEST_CASE("event writer: the version comes first, then the points with tag, valu
 TEST_CASE("event writer: points wait in memory for about a second") {
   Logger log("worker 0", Quiet());
   ExitHooks hooks;
-  EventWriter writer(TestDirectory("waiting"), hooks, log);
+  EventWriter writer(testing::NewDirectory(), hooks, log);
   const TimePoint now = Clock::now();
   writer.Add("cost", 1);
   writer.WriteScalars(1, now);
@@ -57,7 +57,7 @@ TEST_CASE("event writer: an exit hook writes the points that wait") {
   static Logger log("worker 0", Quiet());
   static ExitHooks hooks;
   // For ever: after the hook it is locked until the process ends.
-  static EventWriter& writer = *new EventWriter(TestDirectory("hooked"), hooks, log);
+  static EventWriter& writer = *new EventWriter(testing::NewDirectory(), hooks, log);
   writer.Add("cost", 1);
   writer.WriteScalars(1, Clock::now());
   hooks.Run();
@@ -67,7 +67,7 @@ TEST_CASE("event writer: an exit hook writes the points that wait") {
 TEST_CASE("event writer: two of one process and second have files of their own, named as TensorBoard looks") {
   Logger log("worker 0", Quiet());
   ExitHooks hooks;
-  const std::string directory = TestDirectory("two");
+  const std::string directory = testing::NewDirectory();
   const EventWriter first(directory, hooks, log), second(directory, hooks, log);
   CHECK(first.path() != second.path());
   const std::string name = first.path().substr(directory.size() + 1);

@@ -10,30 +10,30 @@ namespace dtrain {
 namespace {
 
 TEST_CASE("record file: a record of 24 bytes begins as every event file of the world does") {
-  const std::string path = TestDirectory("record");
+  const std::string path = testing::NewDirectory() + "/file";
   RecordFile file;
   REQUIRE(file.Create(path) == 0);
   file.Append(std::string(24, 'x'));
-  CHECK(FileContent(path).empty());
+  CHECK(testing::FileContent(path).empty());
   CHECK(file.Flush() == 0);
-  const std::string content = FileContent(path);
+  const std::string content = testing::FileContent(path);
   REQUIRE(content.size() == 24 + 16);
   CHECK(content.substr(0, 12) == std::string("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", 12));
   CHECK(content.substr(12, 24) == std::string(24, 'x'));
 }
 
 TEST_CASE("record file: one that is there already is left alone") {
-  const std::string path = TestDirectory("taken");
+  const std::string path = testing::NewDirectory() + "/file";
   std::ofstream(path) << "mine";
   RecordFile file;
   CHECK(file.Create(path) == EEXIST);
   file.Append("theirs");
   CHECK(file.Flush() == 0);
-  CHECK(FileContent(path) == "mine");
+  CHECK(testing::FileContent(path) == "mine");
 }
 
 TEST_CASE("record file: a write that fails is told once, and later ones do nothing") {
-  const std::string path = TestDirectory("limited");
+  const std::string path = testing::NewDirectory() + "/file";
   RecordFile file;
   REQUIRE(file.Create(path) == 0);
   file.Append(std::string(200, 'x'));

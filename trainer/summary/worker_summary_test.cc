@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "trainer/summary/event_test_util.h"
 #include "trainer/testing/small_config.h"
@@ -25,7 +26,7 @@ std::vector<int64_t> CostSteps(const std::string& directory) {
 
 TEST_CASE("worker summary: a point that is due waits for the global step to move on") {
   Config config = LinearCluster(1, 2, 100);
-  config.summary.dir = TestDirectory("moved");
+  config.summary.dir = testing::NewDirectory();
   config.summary.every_steps = 2;
   LogOptions quiet;
   quiet.standard_error = false;

@@ -2,10 +2,10 @@
 // what the one before still says does not count.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "base/testing/files.h"
 #include "trainer/task/elastic_run_test_util.h"
 
 namespace dtrain {
@@ -249,9 +249,7 @@ TEST_CASE(
     "chief: threads whose chief fails end with a summary and a checkpoint of the next one's, in any mode") {
   for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSync, TrainMode::kSsp}) {
     CAPTURE(static_cast<int>(mode));
-    const char* const root = std::getenv("TEST_TMPDIR");
-    const std::string directory = std::string(root == nullptr ? "/tmp" : root) + "/chief_checkpoints";
-    std::filesystem::remove_all(directory);
+    const std::string directory = testing::NewDirectory();
     Config config = DigitsCluster(2, 3, 3);
     config.train.mode = mode;
     config.checkpoint.dir = directory;

@@ -66,7 +66,7 @@ std::vector<float> StoredWeights(const std::string& checkpoint) {
 
 // The final weights of a run, from its last checkpoint.
 std::vector<float> WeightsOf(DeviceKind kind, Config config) {
-  const std::string directory = testing::NewCheckpointRoot();
+  const std::string directory = testing::NewDirectory();
   config.checkpoint.dir = directory + "/ckpt";
   config.checkpoint.every_secs = 0;
   const Outcome outcome = RunOn(kind, config);
@@ -159,7 +159,7 @@ TEST_CASE("device cluster: all modes, several ps and workers, and open exchanges
 
 TEST_CASE("device cluster: a run that was saved on the device goes on there and on the processor") {
   for (const DeviceKind second : {DeviceKind::kCuda, DeviceKind::kCpu}) {
-    const std::string directory = testing::NewCheckpointRoot();
+    const std::string directory = testing::NewDirectory();
     Config config = SmallDigits(2, 1, 20);
     config.train.optimizer.kind = OptimizerKind::kMomentum;
     const std::vector<float> whole = WeightsOf(DeviceKind::kCpu, config);
@@ -239,7 +239,7 @@ Config Line(const std::string& directory) {
 
 TEST_CASE(
     "device cluster: floats of a file travel, or stay on the device, with rows held out and a test set") {
-  const std::string directory = testing::NewCheckpointRoot();
+  const std::string directory = testing::NewDirectory();
   for (const DataCache cache : {DataCache::kMemory, DataCache::kDevice}) {
     Config config = Line(directory);
     config.data.cache = cache;

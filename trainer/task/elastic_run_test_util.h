@@ -6,9 +6,11 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/data/positions.h"
 #include "trainer/task/raw_worker_test_util.h"
 
 namespace dtrain {
@@ -94,7 +96,9 @@ class Task {
 
 // All workers but those that come later have begun, and have their first weights with request 4.
 struct ElasticRun {
-  explicit ElasticRun(const Config& of, int workers = 0) : config(of) {
+  // `goes_on`: where the workers were at the end of an earlier run.
+  explicit ElasticRun(const Config& of, int workers = 0, Positions goes_on = Positions())
+      : config(of), positions(std::move(goes_on)) {
     const auto count = workers > 0 ? workers : static_cast<int>(config.cluster.worker.size());
     for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
       ps.push_back(std::make_unique<Ps>(config, transport, static_cast<int>(i)));
@@ -135,7 +139,9 @@ struct ElasticRun {
       At(0).To(i).Send(i == 0 ? 2 : 3, [](auto& builder) { return wire::CreateInitialise(builder); });
       REQUIRE(At(0).To(i).Expect<wire::Ack>() != nullptr);
     }
-    At(0)->Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
+    At(0)->Send(3, [this](auto& builder) {
+      return wire::CreateInitialised(builder, 0, 0, builder.CreateString(ToJson(positions)));
+    });
     if (!config.checkpoint.dir.empty()) SaveFirst();
     REQUIRE(At(0)->Expect<wire::Start>() != nullptr);
   }
@@ -167,6 +173,7 @@ struct ElasticRun {
 
   net::InprocTransport transport;
   const Config config;
+  const Positions positions;
   std::vector<std::unique_ptr<Ps>> ps;
   std::vector<std::unique_ptr<Task>> tasks;
   std::unique_ptr<RawWorker> saver;  // of the first chief, with checkpoint.dir

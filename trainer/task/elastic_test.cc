@@ -9,7 +9,10 @@ TEST_CASE(
   Config config = Elastic(TrainMode::kAsync, WorkerLost::kContinue, 3);
   config.cluster.min_workers = 2;
   config.train.steps = 3;
-  ElasticRun run(config, 2);
+  Positions earlier;
+  earlier.local_steps = {0, 0, 4};  // which is no sign that worker 2 took part in this one
+  earlier.examples = {0, 0, 4};
+  ElasticRun run(config, 2, earlier);
   run.At(1)->SendPush(5, {1, 1});
   CHECK(run.At(1)->Expect<wire::Weights>()->steps() == 1);
   run.At(0)->SendPush(5, {1, 1});
@@ -38,7 +41,7 @@ TEST_CASE(
   RunSummary summary;
   REQUIRE(FromWireJson(end->json()->str(), &summary));
   CHECK(summary.global_step == 3);
-  CHECK(summary.local_steps == std::vector<int64_t>{2, 1, 0});
+  CHECK(summary.local_steps == std::vector<int64_t>{2, 1, 4});
   CHECK(summary.lost_workers == std::vector<int64_t>{1});
   CHECK(summary.absent_workers == std::vector<int64_t>{2});
 }
@@ -52,6 +55,24 @@ TEST_CASE("elastic: a newcomer while the others' results are collected has nothi
   run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
   REQUIRE(run.At(0)->Expect<wire::AllDone>() != nullptr);
   CHECK(run.Again(1).Start().over());
+}
+
+TEST_CASE("elastic, async, continue: where tasks are started again the end waits for one with steps left") {
+  Config config = Elastic(TrainMode::kAsync, WorkerLost::kContinue);
+  config.failure.restarts = 1;
+  ElasticRun run(config);
+  run.At(1).Lose();
+  run.At(0)->Send(5, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
+  REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
+  run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
+  run.At(0).CheckNothing();
+  Task& again = run.Again(1);
+  CHECK_FALSE(again.Start().over());
+  run.At(0).CheckNothing();
+  again->Send(2, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
+  REQUIRE(again->Expect<wire::Ack>() != nullptr);
+  CHECK(run.At(0)->Expect<wire::AllDone>() != nullptr);
+  run.At(0).CheckNothing();  // it is told once
 }
 
 TEST_CASE("elastic, async, wait: the others go on, and the end waits") {

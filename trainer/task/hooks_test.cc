@@ -3,15 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <mutex>
 #include <thread>
 
 #include "base/error.h"
+#include "base/testing/files.h"
 #include "trainer/task/raw_worker_test_util.h"
 
 namespace dtrain {
@@ -23,9 +21,6 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // A cluster in this process whose tasks log into files.
 struct LoggedRun {
   LoggedRun(const Config& config, const HookFactory& hooks) {
-    const char* root = std::getenv("TEST_TMPDIR");
-    directory = std::string(root == nullptr ? "/tmp" : root) + "/hooks_logs_XXXXXX";
-    REQUIRE(mkdtemp(directory.data()) != nullptr);
     LogOptions log;
     log.standard_error = false;
     log.directory = directory;
@@ -36,11 +31,10 @@ struct LoggedRun {
   ~LoggedRun() { std::filesystem::remove_all(directory); }
   // "ps-0", "worker-1".
   std::string Log(const std::string& task) const {
-    std::ifstream file(directory + "/" + task + ".log");
-    return std::string(std::istreambuf_iterator<char>(file), {});
+    return testing::FileContent(directory + "/" + task + ".log");
   }
 
-  std::string directory;
+  const std::string directory = testing::NewDirectory();
   RunSummary summary;
 };
 

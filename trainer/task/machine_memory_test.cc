@@ -6,19 +6,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/testing/files.h"
+
 namespace dtrain {
 namespace {
 
 // A directory with a /proc and a /sys of its own.
 class Root {
  public:
-  Root() {
-    const char* const base = getenv("TEST_TMPDIR");
-    path_ = std::string(base != nullptr ? base : "/tmp") + "/machine_memory_XXXXXX";
-    REQUIRE(mkdtemp(path_.data()) != nullptr);
-    path_ += '/';
-    Write("proc/meminfo", "MemTotal:        8000 kB\nMemFree:         5 kB\n");
-  }
+  Root() { Write("proc/meminfo", "MemTotal:        8000 kB\nMemFree:         5 kB\n"); }
   ~Root() { std::filesystem::remove_all(path_); }
   Root(const Root&) = delete;
   Root& operator=(const Root&) = delete;
@@ -29,7 +25,7 @@ class Root {
   MachineMemory Read() const { return ReadMachineMemory(path_); }
 
  private:
-  std::string path_;
+  const std::string path_ = testing::NewDirectory() + "/";
 };
 
 TEST_CASE("machine memory: without a control group it is that of the machine") {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 
+#include "base/testing/files.h"
 #include "trainer/config/load.h"
 #include "trainer/task/watched_cluster_test_util.h"
 
@@ -259,11 +260,11 @@ std::string ReferenceCrc(RandomCase c) {
 
 // A user could have written this config.
 void CheckMayBeCombined(const RandomCase& c) {
-  const char* root = std::getenv("TEST_TMPDIR");
-  const std::string path = std::string(root == nullptr ? "/tmp" : root) + "/property_case.yaml";
+  const std::string directory = testing::NewDirectory();
+  const std::string path = directory + "/case.yaml";
   std::ofstream(path) << DumpConfig(c.config);
   CHECK_NOTHROW(LoadConfig(path, {}, {}));
-  std::filesystem::remove(path);
+  std::filesystem::remove_all(directory);
 }
 
 void CheckSeed(uint64_t seed) {

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/testing/files.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
@@ -20,11 +20,7 @@ namespace {
 // A directory for checkpoints that goes with its owner.
 class Directory {
  public:
-  Directory() {
-    const char* base = std::getenv("TEST_TMPDIR");
-    path_ = std::string(base != nullptr ? base : "/tmp") + "/resume.XXXXXX";
-    DT_CHECK(mkdtemp(path_.data()) != nullptr, path_);
-  }
+  Directory() = default;
   ~Directory() { std::filesystem::remove_all(path_); }
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
@@ -37,7 +33,7 @@ class Directory {
   }
 
  private:
-  std::string path_;
+  const std::string path_ = testing::NewDirectory();
 };
 
 Config Rounds(int ps, int workers, int64_t steps, const std::string& directory) {

@@ -34,6 +34,7 @@ void VisitKeys(Summary& summary, Visitor& visit) {
   visit("weights", summary.weights);
   visit("workers", summary.workers);
   visit("device", summary.device);
+  visit("lost_workers", summary.lost_workers);
 }
 
 template <typename Figures, typename Visitor>
@@ -53,7 +54,7 @@ void VisitWireKeys(Summary& summary, Visitor& visit) {
   VisitKeys(summary, visit);
   visit("first_step_nanos", summary.first_step_nanos);
   visit("worker_accuracy", summary.worker_accuracy);
-  visit("lost_workers", summary.lost_workers);
+  visit("first_loss", summary.first_loss);
   visit("absent_workers", summary.absent_workers);
 }
 
@@ -221,7 +222,8 @@ std::string ToJson(const RunSummary& summary) {
   Writer writer;
   VisitKeys(summary, writer);
   if (summary.local_steps.empty()) {  // ended before the workers' counts came together: unknown, not zero
-    for (const char* key : {"local_steps", "examples", "bytes_sent", "bytes_received", "workers"}) {
+    for (const char* key :
+         {"local_steps", "examples", "bytes_sent", "bytes_received", "workers", "lost_workers"}) {
       writer.document[key] = nullptr;
     }
     // Of an evaluation the step is known, and nothing was counted.

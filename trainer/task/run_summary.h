@@ -64,11 +64,12 @@ struct RunSummary {
   std::map<std::string, std::vector<float>> weights;  // small models only; empty: null
   std::vector<WorkerFigures> workers;                 // by worker
   std::optional<std::string> device;                  // of the chief: "cpu", "cuda:0", "cuda:0,1"
+  std::vector<int64_t> lost_workers;                  // took part and were not there at the end
   // Not printed as keys of their own, but needed by those who print or complete the result.
   int64_t first_step_nanos = 0;                        // wall clock; 0: no step was begun
   std::vector<std::optional<double>> worker_accuracy;  // by each worker that evaluated itself
-  std::vector<int64_t> lost_workers;                   // took part and were not there at the end
-  std::vector<int64_t> absent_workers;                 // never took part
+  std::optional<double> first_loss;     // of the chief's first steps, where they were of initial values
+  std::vector<int64_t> absent_workers;  // never took part
 };
 
 // A run that was asked to end before it was done, and what it had come to. The exit code is that of the
@@ -82,6 +83,9 @@ class RunStopped : public Failure {
  private:
   RunSummary summary_;
 };
+
+// Of such a run that has nowhere to save.
+constexpr char kNothingKept[] = "nothing was saved: there is no checkpoint.dir";
 
 // The JSON document of `--result`, indented, with a final newline. What does not apply is null.
 std::string ToJson(const RunSummary& summary);

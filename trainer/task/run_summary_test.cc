@@ -36,6 +36,8 @@ RunSummary FullSummary() {
   summary.workers = {figures, figures};
   summary.workers[1].staleness = StalenessSpread{1.9, 2, 3, 70};
   summary.first_step_nanos = 1769860800123456789;
+  summary.lost_workers = {2};
+  summary.first_loss = 2.3;
   summary.worker_accuracy = {0.889, std::nullopt, 0.887};
   return summary;
 }
@@ -51,6 +53,8 @@ TEST_CASE("run summary: the wire text brings back every field, to the last bit")
   CHECK(got.final_loss == sent.final_loss);
   CHECK(got.weights == sent.weights);
   CHECK(got.worker_accuracy == sent.worker_accuracy);
+  CHECK(got.first_loss == sent.first_loss);
+  CHECK(got.lost_workers == std::vector<int64_t>{2});
   CHECK_FALSE(got.test_auc.has_value());
   REQUIRE(got.workers.size() == 2);
   CHECK(got.workers[0].compute.p50_ms == 0.1 + 0.2);
@@ -79,10 +83,10 @@ TEST_CASE("run summary: the result has the documented keys in the documented ord
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items()) keys.push_back(key);
   const std::vector<std::string> documented = {
-      "status",      "global_step",    "local_steps", "examples",   "wall_s",         "train_s",
-      "steps_per_s", "examples_per_s", "final_loss",  "test_loss",  "test_accuracy",  "test_auc",
-      "model_crc",   "deterministic",  "checkpoint",  "bytes_sent", "bytes_received", "startup_s",
-      "weights",     "workers",        "device"};
+      "status",      "global_step",    "local_steps", "examples",    "wall_s",         "train_s",
+      "steps_per_s", "examples_per_s", "final_loss",  "test_loss",   "test_accuracy",  "test_auc",
+      "model_crc",   "deterministic",  "checkpoint",  "bytes_sent",  "bytes_received", "startup_s",
+      "weights",     "workers",        "device",      "lost_workers"};
   CHECK(keys == documented);
 }
 
@@ -92,12 +96,20 @@ TEST_CASE("run summary: what does not apply is null") {
   const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
   for (const char* key :
        {"train_s", "steps_per_s", "examples_per_s", "final_loss", "test_loss", "test_accuracy", "test_auc",
-        "model_crc", "checkpoint", "startup_s", "weights", "workers", "device"}) {
+        "model_crc", "checkpoint", "startup_s", "weights", "workers", "device", "lost_workers"}) {
     CAPTURE(key);
     CHECK(document.at(key).is_null());
   }
   CHECK(document.at("status") == "failed");
   CHECK(document.at("global_step").is_null());
+}
+
+TEST_CASE(
+    "run summary: workers that were lost are told by their indices, and that none was by an empty list") {
+  RunSummary summary = FullSummary();
+  CHECK(nlohmann::json::parse(ToJson(summary)).at("lost_workers") == nlohmann::json::parse("[2]"));
+  summary.lost_workers.clear();
+  CHECK(nlohmann::json::parse(ToJson(summary)).at("lost_workers") == nlohmann::json::array());
 }
 
 TEST_CASE("run summary: of an evaluation the step is known, and nothing was counted") {

@@ -9,6 +9,7 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/ps/ps_run.h"
+#include "trainer/task/end_lines.h"
 #include "trainer/task/memory_need.h"
 #include "trainer/task/start_lines.h"
 #include "trainer/worker/worker.h"
@@ -116,7 +117,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   if (options.started_nanos != 0 && summary.first_step_nanos != 0) {
     summary.startup_s = static_cast<double>(summary.first_step_nanos - options.started_nanos) * 1e-9;
   }
-  LogEnd(config, task, summary, log);
+  if (options.tells_end) LogEnd(config, task, summary, log);
   return summary;
 }
 

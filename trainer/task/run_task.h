@@ -31,6 +31,7 @@ struct TaskOptions {
   std::function<void(ExitCode)> on_abort;
   const StopRequest* stop = nullptr;      // looked at while the task runs; null: nobody asks it to stop
   gpu::cuda::Runtime* runtime = nullptr;  // which a worker asks for GPUs; null: it computes on the processor
+  bool tells_end = true;                  // by LogEnd(); false: who has started all tasks does that for them
   DeviceStore* store =
       nullptr;  // where the parameters of all tasks stay on a device of this process; null: here
 };

@@ -21,7 +21,7 @@ RunSummary RunWith(HookFactory hooks, const Config& config) {
 }
 
 Config Saved(Config config) {
-  config.checkpoint.dir = NewCheckpointRoot();
+  config.checkpoint.dir = NewDirectory();
   config.checkpoint.every_secs = 0;
   return config;
 }

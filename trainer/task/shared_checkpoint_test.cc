@@ -39,14 +39,14 @@ TEST_CASE("shared checkpoint: what 2 ps wrote goes on with 1, 3 and 5 ps to the 
   for (const OptimizerKind optimizer : {OptimizerKind::kSgd, OptimizerKind::kAdam}) {
     CAPTURE(static_cast<int>(optimizer));
     const std::string undisturbed = *Run(SharedRun(2, optimizer, kSteps)).model_crc;
-    const std::string dir = testing::NewCheckpointRoot();
+    const std::string dir = testing::NewDirectory();
     const RunSummary first = Run(SharedRun(2, optimizer, 5, dir));
     CHECK(first.model_crc != undisturbed);
     CHECK(first.checkpoint == dir + "/step-000000005");
     CHECK(NamesIn(dir) == std::vector<std::string>{"step-000000000", "step-000000005"});
     CHECK(std::filesystem::exists(dir + "/step-000000005/shard-1-of-2"));
     for (const int ps : {1, 3, 5}) {
-      const std::string copy = testing::NewCheckpointRoot();
+      const std::string copy = testing::NewDirectory();
       std::filesystem::copy(dir, copy, std::filesystem::copy_options::recursive);
       const RunSummary rest = Run(SharedRun(ps, optimizer, kSteps, copy));
       CHECK(rest.global_step == kSteps);
@@ -58,16 +58,16 @@ TEST_CASE("shared checkpoint: what 2 ps wrote goes on with 1, 3 and 5 ps to the 
 
 TEST_CASE("shared checkpoint: a damaged one is passed over, and one that is named is restored") {
   const std::string undisturbed = *Run(SharedRun(2, OptimizerKind::kAdam, kSteps)).model_crc;
-  const std::string dir = testing::NewCheckpointRoot();
+  const std::string dir = testing::NewDirectory();
   Config config = SharedRun(2, OptimizerKind::kAdam, 8, dir);
   config.checkpoint.every_steps = 4;
   Run(config);
   Damage(dir + "/step-000000008/shard-1-of-2");
-  const std::string elsewhere = testing::NewCheckpointRoot() + "/step-000000004";
+  const std::string elsewhere = testing::NewDirectory() + "/step-000000004";
   std::filesystem::copy(dir + "/step-000000004", elsewhere);
   CHECK(Run(SharedRun(3, OptimizerKind::kAdam, kSteps, dir)).model_crc == undisturbed);
 
-  Config named = SharedRun(1, OptimizerKind::kAdam, kSteps, testing::NewCheckpointRoot());
+  Config named = SharedRun(1, OptimizerKind::kAdam, kSteps, testing::NewDirectory());
   named.checkpoint.resume = elsewhere;
   CHECK(Run(named).model_crc == undisturbed);
   named.checkpoint.resume = dir + "/step-000000008";
@@ -75,7 +75,7 @@ TEST_CASE("shared checkpoint: a damaged one is passed over, and one that is name
 }
 
 TEST_CASE("shared checkpoint: one of another model ends the run and names the tensor") {
-  const std::string dir = testing::NewCheckpointRoot();
+  const std::string dir = testing::NewDirectory();
   Run(SharedRun(2, OptimizerKind::kSgd, 2, dir));
   Config other = SharedRun(2, OptimizerKind::kSgd, 4, dir);
   other.model.inputs = 10;

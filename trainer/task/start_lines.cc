@@ -4,10 +4,10 @@
 
 #include "base/plural.h"
 #include "trainer/config/determinism.h"
+#include "trainer/config/task_address.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/task/checkpoint_line.h"
 #include "trainer/task/device_lines.h"
-#include "trainer/task/worker_lines.h"
 
 namespace dtrain {
 namespace {
@@ -37,23 +37,12 @@ void LogPlacement(const Layout& layout, const std::string& parameters, Logger& l
   }
 }
 
-// Who was not there to the end.
-void LogLosses(const RunSummary& summary, Logger& log) {
-  for (const int64_t worker : summary.lost_workers) {
-    const auto index = static_cast<size_t>(worker);
-    const int64_t steps = index < summary.local_steps.size() ? summary.local_steps[index] : 0;
-    log.Warning("worker {} was lost after {} and did not come back", worker, Plural(steps, "local step"));
-  }
-  for (const int64_t worker : summary.absent_workers) log.Info("worker {} took no part", worker);
-}
-
 }  // namespace
 
 void LogStart(const Config& config, TaskId task, const Layout& layout, const DeviceChoice& choice,
               const std::string& parameters, Logger& log) {
   const ClusterConfig& cluster = config.cluster;
-  log.Info("cluster: {} ps {}, {} {}", cluster.ps.size(), fmt::join(cluster.ps, " "),
-           Plural(static_cast<int64_t>(cluster.worker.size()), "worker"), fmt::join(cluster.worker, " "));
+  log.Info("cluster: {} ps {}, {}", cluster.ps.size(), fmt::join(cluster.ps, " "), WorkersText(cluster));
   LogDevices(config, task, choice, log);
   if (config.placement.log) LogLines(TowerLines(config, task, choice), log);
   if (task.index != 0) return;
@@ -64,37 +53,6 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, const Dev
   log.Info("{}", CheckpointLine(config));
   const std::string key = FirstNondeterministicKey(config);
   if (task.role == Role::kPs && !key.empty()) log.Info("the run is not deterministic: {}", key);
-}
-
-void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger& log) {
-  if (summary.status == "already_done") {
-    const std::string accuracy =
-        summary.test_accuracy ? fmt::format(", accuracy {:.4f}", *summary.test_accuracy) : "";
-    return log.Info(
-        "already done: {} has the last step, {}{}, model crc {}; raise train.steps or train.epochs to go on, "
-        "or set checkpoint.resume: never to train anew",
-        summary.checkpoint.value_or("-"), summary.global_step, accuracy, summary.model_crc.value_or("-"));
-  }
-  log.Info("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
-           Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),
-           summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0), summary.bytes_sent);
-  LogLosses(summary, log);
-  for (const auto& [name, values] : summary.weights) {
-    if (values.size() <= 4) log.Info("{} = {:.6g}", name, fmt::join(values, " "));
-  }
-  if (task.role == Role::kWorker) {
-    const char* set = config.eval.on == EvalOn::kTest ? "test" : "validation";
-    const auto& own = summary.worker_accuracy;
-    const auto index = static_cast<size_t>(task.index);
-    if (index < own.size() && own[index]) log.Info("{} accuracy of this worker: {:.4f}", set, *own[index]);
-    if (summary.test_accuracy)
-      log.Info("{} accuracy of the final weights: {:.4f}", set, *summary.test_accuracy);
-    if (summary.test_loss) log.Info("{} loss of the final weights: {:.6g}", set, *summary.test_loss);
-  }
-  LogWorkers(task, summary, log);
-  log.Info("total time: {:.2f} s, final cost: {:.6g}, model crc {}", summary.wall_s,
-           summary.final_loss.value_or(0), summary.model_crc.value_or("-"));
-  log.Info("done");
 }
 
 }  // namespace dtrain

@@ -1,5 +1,4 @@
-// What a task logs when it starts and ends: where it belongs, what it runs on, what lies where, what came
-// out.
+// What a task logs when it starts: where it belongs, what it runs on, what lies where.
 #pragma once
 
 #include <string>
@@ -8,7 +7,6 @@
 #include "trainer/config/config.h"
 #include "trainer/device/choice.h"
 #include "trainer/model/layout.h"
-#include "trainer/task/run_summary.h"
 
 namespace dtrain {
 
@@ -17,8 +15,5 @@ namespace dtrain {
 // where they lie, "cpu:0".
 void LogStart(const Config& config, TaskId task, const Layout& layout, const DeviceChoice& choice,
               const std::string& parameters, Logger& log);
-
-// Totals, accuracy, where the workers' time went, time, final cost, and `done`.
-void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger& log);
 
 }  // namespace dtrain

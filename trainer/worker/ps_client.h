@@ -1,16 +1,13 @@
-// PsClient: a worker's conversations with every ps: joining, numbered requests, exchanges of a gradient for
-// new weights. It alone knows that there are several ps.
-// Tensors travel in blocks (model/blocks.h), a bounded number of them open at a time.
+// PsClient: a worker's conversations with every ps: joining, numbered requests, and the waits for their
+// answers and for those to its exchanges (exchanges.h).
 // Every wait ends: at an answer, at net.timeout_ms, or when a ps is lost (PeerLost names it).
 // Owner and thread: the worker.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,10 +19,10 @@
 #include "trainer/peer/abort.h"
 #include "trainer/peer/activity.h"
 #include "trainer/peer/heartbeat.h"
-#include "trainer/peer/registration.h"
+#include "trainer/peer/run_id.h"
 #include "trainer/task/run_summary.h"
-#include "trainer/worker/round_versions.h"
-#include "trainer/worker/staleness.h"
+#include "trainer/worker/exchanges.h"
+#include "trainer/worker/registrations.h"
 
 namespace dtrain {
 
@@ -59,7 +56,7 @@ class PsClient {
   // is heard: it is answered when others have done something.
   template <typename Build>
   const wire::Envelope& Call(size_t ps, bool patient, const char* what, Build&& build) {
-    PeerLink& link = LinkOf(ps);
+    PeerLink& link = registrations_.link(ps);
     const uint64_t request = link.NextRequest();
     link.Send(request, encoder_.Finish(run_.Envelope(request), build(encoder_.Begin())));
     return AwaitAnswer(ps, patient, what);
@@ -69,8 +66,8 @@ class PsClient {
   template <typename Build, typename Take>
   void CallAll(const char* what, Build&& build, Take&& take) {
     for (size_t ps = 0; ps < ps_count(); ++ps) {
-      const uint64_t request = LinkOf(ps).NextRequest();
-      LinkOf(ps).Send(request, encoder_.Finish(run_.Envelope(request), build(encoder_.Begin())));
+      const uint64_t request = registrations_.link(ps).NextRequest();
+      registrations_.link(ps).Send(request, encoder_.Finish(run_.Envelope(request), build(encoder_.Begin())));
     }
     for (size_t answers = 0; answers < ps_count();) {
       answer_ = nullptr;
@@ -85,31 +82,14 @@ class PsClient {
   // weights. Waits for the answer.
   void Restore(size_t ps, uint32_t slot, uint64_t first, const net::LentBuffer& values);
 
-  // How this worker begins, as its Start says (net/messages.fbs).
-  struct Entry {
-    std::vector<uint32_t> together;  // those that start with it
-    uint64_t clock = 0;
-    bool resume = false;
-    uint64_t version = 0;
-  };
   // The first weights of this worker: it takes part from here on. In sync it waits for the end of a round,
   // unless it resumes. `parameters` is the whole flat vector.
-  void Enter(float* parameters, const Entry& entry);
+  void Enter(float* parameters, const Exchanges::Entry& entry);
   // All current weights into `parameters`.
   void Pull(float* parameters);
 
-  // Sends the gradient in `buffer` (the whole flat vector) to every ps; waits for nothing. What does not fit
-  // into the window goes out as answers come in; the buffer is lent until then.
-  void Push(const net::LentBuffer& buffer, uint32_t examples);
-  // From now on messages say where values are, a DeviceAddress for each block, instead of carrying them; a
-  // gradient to push is the list of its blocks' addresses, and weights are not copied.
-  void PushAddresses() { by_address_ = true; }
-  // Called with each part of the weights that has arrived and was copied; may be empty.
-  void set_on_weights(std::function<void(const float*, Range)> on_weights) {
-    on_weights_ = std::move(on_weights);
-  }
-  // Exchanges pushed and not yet collected.
-  int64_t open() const { return begun_ - collected_; }
+  // Those of this worker: what needs no wait is asked of them.
+  Exchanges& exchanges() { return exchanges_; }
   // Waits for the oldest exchange's weights from every ps; `parameters` then holds them.
   void Collect(float* parameters);
   // Takes in what has arrived already; waits for nothing.
@@ -120,21 +100,7 @@ class PsClient {
   // For a worker that is busy for long: throws as Attend(), and takes nothing in.
   void CheckAllAlive();
 
-  // Steps granted and not yet used by Push().
-  int64_t steps() const { return steps_; }
-  void AddSteps(int64_t steps) { steps_ += steps; }
-  int64_t global_step() const { return global_step_; }
-  size_t ps_count() const { return flows_.size(); }
-  // Of the gradients that were answered.
-  Staleness& staleness() { return staleness_; }
-  // For how long ps held back an answer to the exchanges collected since the last call: the longest, in
-  // microseconds.
-  int64_t TakeHeld() { return std::exchange(held_us_, 0); }
-  // sync: whether the latest weights are all of one version. They are not when an answer got lost while the
-  // others went on without this worker; Enter() then gets whole ones.
-  bool torn() const { return config_.train.mode == TrainMode::kSync && versions_.torn(); }
-  // Gradients that came too late for their round (sync).
-  int64_t too_late() const { return versions_.too_late(); }
+  size_t ps_count() const { return registrations_.size(); }
   // How many workers ps 0 said last that it has; 0 before it said so.
   int workers_here() const { return heartbeat_->workers(); }
   // Which worker is the chief, and its term, as ps 0 said last; see Heartbeat.
@@ -153,77 +119,26 @@ class PsClient {
   void SayBye();
 
  private:
-  // One round trip of the whole flat vector: gradients there, or nothing, and weights back.
-  struct Exchange {
-    const net::LentBuffer* gradient = nullptr;  // null: a pull
-    net::LentBuffer::Hold hold;                 // keeps the gradient from being written until all is sent
-    uint32_t examples = 0;
-    std::optional<Entry> entry;  // of a pull with which it enters
-  };
-  // How far a ps has come: blocks that have been sent to it, and that it has answered.
-  struct Flow {
-    std::unique_ptr<Registration> registration;
-    Range range;
-    int64_t blocks = 1;
-    int64_t first_block = 0;  // among those of all ps
-    int64_t window = 1;       // blocks that may be open
-    int64_t sent = 0;
-    int64_t answered = 0;
-  };
-
-  // Of what a gradient to push consists of.
-  struct Bytes {
-    size_t offset = 0;
-    size_t size = 0;
-  };
-
-  void PullAll(float* parameters, Exchange pull);
-  void Begin(Exchange exchange);
-  void SendBlocks(size_t ps);
-  void SendBlock(size_t ps, const Exchange& exchange, int64_t block);
-  Bytes PartOf(const Flow& flow, int64_t block) const;
-  void TakeIn(const PeerLink& link, Range block, const wire::Weights& weights);
-  void DropSent();
-  Exchange& ExchangeOf(int64_t number) { return exchanges_[static_cast<size_t>(number) % exchanges_.size()]; }
-
   const wire::Envelope& AwaitAnswer(size_t ps, bool patient, const char* what);
   bool ReceiveOne(TimePoint deadline);
   void Handle(size_t ps, const wire::Envelope& envelope);
-  void OnWeights(size_t ps, const wire::Envelope& envelope);
-  void CountStaleness(int64_t exchange, const wire::Weights& weights);
-  bool async() const { return config_.train.mode == TrainMode::kAsync; }
   void OnQuiet(bool patient, const char* what);
   void CheckAlive(size_t ps);
   void ThrowIfAborted();
   void OnRefuse(size_t ps, const wire::Envelope& envelope);
-  bool EveryPsAnswered(int64_t exchanges) const;
-  bool AllWelcomed() const;
-  void ForgetOtherRuns();
-  size_t IndexOf(net::NodeId node) const;
-  PeerLink& LinkOf(size_t ps) { return flows_[ps].registration->link(); }
 
   const Config& config_;
   const TaskId self_;
-  const Layout& layout_;
   net::Channel& channel_;
   Activity& activity_;
   Logger& log_;
-  milliseconds slice_;  // how often a wait looks at heartbeats, repeats, and room in a queue
+  const milliseconds slice_;  // how often a wait looks at heartbeats, repeats, and room in a queue
   net::Encoder encoder_;
-  std::vector<Flow> flows_;          // by ps
-  std::vector<Exchange> exchanges_;  // a ring: those that are open
+  Registrations registrations_;
+  Exchanges exchanges_;
   std::unique_ptr<Heartbeat> heartbeat_;
   RunId run_;
-  int64_t begun_ = 0;      // exchanges
-  int64_t sent_ = 0;       // of which every block is on its way
-  int64_t collected_ = 0;  // and has been answered
-  int64_t steps_ = 0;
-  int64_t global_step_ = 0;
-  Staleness staleness_;
-  RoundVersions versions_;       // sync
-  int64_t held_us_ = 0;          // the longest since TakeHeld()
-  float* parameters_ = nullptr;  // where weights that arrive are copied to
-  net::Message message_;         // the last received
+  net::Message message_;  // the last received
   const wire::Envelope* answer_ = nullptr;
   size_t answer_from_ = 0;
   StopBeforeJoining stop_;
@@ -233,8 +148,6 @@ class PsClient {
   TimePoint returns_since_ = TimePoint::max();  // when a started task lost a ps; otherwise the far future
   std::function<void(TaskId)> on_lost_;
   std::function<void()> on_quiet_;
-  std::function<void(const float*, Range)> on_weights_;
-  bool by_address_ = false;
   TimePoint next_status_;
 };
 

@@ -1,5 +1,5 @@
 // RoundVersions: sync: of which version the weights are that a worker has, and whether its gradients came in
-// time for their rounds. One exchange is open at a time. Owner: PsClient. Thread: the worker.
+// time for their rounds. One exchange is open at a time. Owner: Exchanges. Thread: the worker.
 #pragma once
 
 #include <algorithm>

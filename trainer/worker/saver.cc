@@ -126,9 +126,8 @@ std::string Saver::Write(const Order& order) {
       moment.loss = order.loss;
       moment.accuracy = order.accuracy;
     }
-    Manifest manifest = RunManifest(config_, layout_, slots_, checksums, moment);
-    if (data_.train != nullptr) manifest.inputs = data_.form;  // else another worker feeds this one
-    directory_.Seal(temporary, std::move(manifest), DumpConfig(config_));
+    if (data_.train != nullptr) moment.inputs = data_.form;  // else another worker feeds this one
+    directory_.Seal(temporary, RunManifest(config_, layout_, slots_, checksums, moment), DumpConfig(config_));
     Confirm(order);
     const std::string path = directory_.Publish(temporary);
     if (order.best) NoteBest(path);

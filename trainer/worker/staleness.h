@@ -1,6 +1,6 @@
 // Staleness: how many other updates were applied between the weights that a gradient was computed from and
 // the gradient itself. With several open exchanges, the worker's own earlier ones are among them. ps 0's
-// versions count. Owner: PsClient. Thread: the worker.
+// versions count. Owner: Exchanges. Thread: the worker.
 #pragma once
 
 #include <cstddef>

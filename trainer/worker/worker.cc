@@ -8,9 +8,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/plural.h"
+#include "base/signal_name.h"
 #include "trainer/hooks/make_hooks.h"
 #include "trainer/model/finite.h"
 #include "trainer/optim/clip_norm.h"
+#include "trainer/peer/form_message.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/worker/evaluate.h"
 #include "trainer/worker/model_start.h"
@@ -33,6 +35,7 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
       log_(log),
       activity_(stop, config.failure.on_sigterm == OnSigterm::kLeave && self.index != 0),
       client_(config, self, layout, channel, transport, activity_, log),
+      exchanges_(client_.exchanges()),
       data_(
           config, self.index, transport, activity_, [this] { client_.Attend(); }, log),
       chief_(config, self.index, layout, client_, data_, transport, log),
@@ -40,9 +43,9 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
       model_(config, layout, devices, store),
       more_hooks_(std::move(more_hooks)) {
   client_.set_on_quiet([this] { chief_.Look(); });
-  if (store != nullptr) client_.PushAddresses();
+  if (store != nullptr) exchanges_.PushAddresses();
   if (devices.on_gpu() && store == nullptr) {
-    client_.set_on_weights(
+    exchanges_.set_on_weights(
         [this](const float* weights, Range elements) { model_.Arrived(weights, elements); });
   }
 }
@@ -83,7 +86,7 @@ void Worker::Load() {
   model_.Make(data_.MostRows(), data_.loaded(), data_.source(), log_);
   summary_ = WorkerSummary::Open(config_, self_.index, DeviceName(config_.device, devices_, 0), layout_,
                                  exit_hooks_, log_);
-  hooks_ = MakeHooks({config_, self_, layout_, data_.loaded(), model_.model(), client_.staleness(),
+  hooks_ = MakeHooks({config_, self_, layout_, data_.loaded(), model_.model(), exchanges_.staleness(),
                       summary_.get(), activity_, log_, [this] { client_.CheckAllAlive(); }});
   std::move(more_hooks_.begin(), more_hooks_.end(), std::back_inserter(hooks_));
 }
@@ -91,17 +94,17 @@ void Worker::Load() {
 void Worker::Start() {
   Load();
   activity_.what = "wait";
-  const PsClient::Entry entry = WaitForStart();
+  const Exchanges::Entry entry = WaitForStart();
   if (!came_too_late_) client_.Enter(model_.here(), entry);
   client_.Started();
   ended_early_ = false;
 }
 
-PsClient::Entry Worker::WaitForStart() {
+Exchanges::Entry Worker::WaitForStart() {
   const wire::Envelope& answer = client_.Call(0, true, "ready", [this](auto& builder) {
     const bool returning = client_.returning();
     const double quiet_s = returning ? times_.SecondsSinceMark() : 0;
-    return wire::CreateReady(builder, returning, static_cast<uint64_t>(client_.global_step()),
+    return wire::CreateReady(builder, returning, static_cast<uint64_t>(exchanges_.global_step()),
                              static_cast<uint64_t>(quiet_s * 1000), static_cast<uint32_t>(last_chief_.index),
                              returning ? last_chief_.term : 0);
   });
@@ -113,14 +116,14 @@ PsClient::Entry Worker::WaitForStart() {
   }
   chief_.Take(start->term());
   chief_.LookAnew();
-  PsClient::Entry entry{{}, start->clock(), start->resume(), start->version()};
+  Exchanges::Entry entry{{}, start->clock(), start->resume(), start->version()};
   if (start->workers() != nullptr) entry.together.assign(start->workers()->begin(), start->workers()->end());
   came_too_late_ = start->over();
   if (came_too_late_) {
     log_.Info("the run is over, its last step is applied: nothing is left for this worker");
     return entry;
   }
-  client_.AddSteps(start->steps());
+  exchanges_.AddSteps(start->steps());
   data_.TakeUp(start->dealt() == nullptr ? "" : start->dealt()->str());
   local_step_ = static_cast<int64_t>(start->local_step());
   if (local_step_ > 0) log_.Info("goes on at local step {}", local_step_);
@@ -136,21 +139,37 @@ const wire::Start& Worker::FillModel(bool again) {
   ModelStart model(config_, layout_, client_, chief_.checkpoints(), log_);
   const StartedFrom from = model.Fill(again, data_.loaded().train->rows());
   data_.DealToOthers(from.positions.dealt);
+  from_initial_values_ |= !again && from.path.empty();
   // Of another training.
   if (config_.eval.keep_best && from.path.empty() && chief_.checkpoints() != nullptr) {
     chief_.checkpoints()->ForgetBest();
   }
+  const bool tells_form = TellsForm();
   const wire::Start* start =
       client_
           .Call(0, true, "the first checkpoint",
                 [&](auto& builder) {
                   const auto path = from.path.empty() ? 0 : builder.CreateString(from.path);
-                  return wire::CreateInitialised(builder, path, static_cast<uint64_t>(from.step),
-                                                 builder.CreateString(ToJson(from.positions)));
+                  const auto positions = builder.CreateString(ToJson(from.positions));
+                  const auto form = tells_form ? EncodeForm(data_.loaded().form, builder) : 0;
+                  return wire::CreateInitialised(builder, path, static_cast<uint64_t>(from.step), positions,
+                                                 form);
                 })
           .body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Initialised with something else");
   return *start;
+}
+
+// Whether ps 0 has to hear what the columns of the data are: it writes the checkpoints.
+bool Worker::TellsForm() const {
+  if (config_.checkpoint.writer != CheckpointWriter::kPs) return false;
+  const size_t bytes = FormBytes(data_.loaded().form);
+  if (bytes <= kMostFormBytes) return true;
+  log_.Warning(
+      "names and scales of the data's columns are {} bytes, more than {}: checkpoints of checkpoint.writer: "
+      "ps will not have them, and dtrain eval and predict will read data.train",
+      bytes, kMostFormBytes);
+  return false;
 }
 
 void Worker::Train() {
@@ -159,36 +178,36 @@ void Worker::Train() {
   StepView view{self_, layout_, data_.source(), times_, model_.parameters()};
   view.chief = chief_.is_chief();
   view.local_step = local_step_;
-  view.global_step = client_.global_step();
+  view.global_step = exchanges_.global_step();
   for (const auto& hook : hooks_) hook->Begin(view);
   TakeSteps(view);
   last_step_nanos_ = WallNanos();
   view.local_step = local_step_;
-  view.global_step = client_.global_step();
+  view.global_step = exchanges_.global_step();
   for (const auto& hook : hooks_) hook->End(view);
-  if (const int64_t late = client_.too_late()) {
+  if (const int64_t late = exchanges_.too_late()) {
     log_.Info("{} came too late for {} and {} dropped", Plural(late, "gradient"),
               late == 1 ? "its round" : "their rounds", late == 1 ? "was" : "were");
   }
 }
 
 void Worker::TakeSteps(StepView& view) {
-  client_.TakeHeld();  // of the first weights: start-up
+  exchanges_.TakeHeld();  // of the first weights: start-up
   times_.Begin(Clock::now());
   BatchSource& source = data_.source();
   Batch batch;
   while (!ended_early_ && !activity_.leaving() && HaveStep() && source.Next(&batch)) {
     Step(batch, view);
   }
-  while (client_.open() > 0) client_.Collect(model_.here());
+  while (exchanges_.open() > 0) client_.Collect(model_.here());
 }
 
 // Whether ps 0 has granted a step; asks and waits where it has not. False: the run's last step is applied.
 bool Worker::HaveStep() {
-  while (client_.steps() == 0) {
-    if (client_.open() > 0) {
+  while (exchanges_.steps() == 0) {
+    if (exchanges_.open() > 0) {
       client_.Collect(model_.here());
-      times_.MarkAnswer(Clock::now(), client_.TakeHeld());
+      times_.MarkAnswer(Clock::now(), exchanges_.TakeHeld());
       continue;
     }
     const wire::Grant* grant =
@@ -196,7 +215,7 @@ bool Worker::HaveStep() {
             .body_as_Grant();
     if (grant == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered NeedStep with something else");
     if (grant->over()) return false;
-    client_.AddSteps(grant->steps());
+    exchanges_.AddSteps(grant->steps());
     times_.Mark(StepPart::kWait, Clock::now());  // for the others' steps
   }
   return true;
@@ -212,7 +231,7 @@ void Worker::Step(const Batch& batch, StepView& view) {
   StageNext();  // while the gradient is under way
   times_.Mark(StepPart::kData, Clock::now());
   CollectWeights();
-  times_.MarkAnswer(Clock::now(), client_.TakeHeld());
+  times_.MarkAnswer(Clock::now(), exchanges_.TakeHeld());
   if (model_.by_address()) {
     TakeResult(view);
     times_.Mark(StepPart::kCompute, Clock::now());
@@ -239,7 +258,7 @@ void Worker::ComputeAndPush(const Batch& batch, StepView& view) {
       ClipToNorm(*most, {gradient.floats(), layout_.size});
     }
   }
-  client_.Push(gradient, static_cast<uint32_t>(view.rows));
+  exchanges_.Push(gradient, static_cast<uint32_t>(view.rows));
 }
 
 // Of a gradient on a device nobody sees the values, but where some of them are wrong.
@@ -257,23 +276,23 @@ void Worker::TakeResult(StepView& view) {
 }
 
 void Worker::CollectWeights() {
-  if (client_.open() == config_.train.in_flight) {
+  if (exchanges_.open() == config_.train.in_flight) {
     client_.Collect(model_.here());
   } else {
     client_.CollectArrived(model_.here());
   }
-  while (client_.torn()) client_.Enter(model_.here(), {});
+  while (exchanges_.torn()) client_.Enter(model_.here(), {});
 }
 
 void Worker::AfterStep(StepView& view) {
-  recent_loss_.Add(view.loss);
+  recent_loss_.Add(view.loss, view.rows);
   ++local_step_;
   data_.CheckFeeder();
   activity_.local_step.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
   chief_.Look();
   if (!hooks_.empty()) {
     HookRequests requests;
-    view.global_step = client_.global_step();
+    view.global_step = exchanges_.global_step();
     view.workers_here = client_.workers_here();
     view.chief = chief_.is_chief();
     for (const auto& hook : hooks_) hook->AfterStep(view, &requests);
@@ -288,7 +307,7 @@ void Worker::AfterStep(StepView& view) {
 
 // A request comes between exchanges, not into one.
 void Worker::Save(const std::optional<EvaluationFigures>& best) {
-  while (client_.open() > 0) client_.Collect(model_.here());
+  while (exchanges_.open() > 0) client_.Collect(model_.here());
   const EvaluationFigures figures = best.value_or(EvaluationFigures());
   client_.Call(0, false, "save", [&](auto& builder) {
     return wire::CreateSave(builder, best.has_value(), figures.loss, figures.accuracy);
@@ -298,7 +317,7 @@ void Worker::Save(const std::optional<EvaluationFigures>& best) {
 // As Save().
 void Worker::EndRunEarly(const std::string& reason) {
   log_.Info("the run ends early: {}", reason);
-  while (client_.open() > 0) client_.Collect(model_.here());
+  while (exchanges_.open() > 0) client_.Collect(model_.here());
   client_.Call(0, false, "stop",
                [&](auto& builder) { return wire::CreateStop(builder, builder.CreateString(reason)); });
   ended_early_ = true;
@@ -321,13 +340,14 @@ void Worker::SayDone() {
   own.first_step_nanos = first_step_nanos_;
   own.last_step_nanos = last_step_nanos_;
   if (own_evaluation_ && own_evaluation_->classifies) own.accuracy = own_evaluation_->accuracy();
-  own.figures = FiguresOf(times_, client_.staleness());
+  own.figures = FiguresOf(times_, exchanges_.staleness());
   report_.SayDone(own);
 }
 
 void Worker::ReportAsChief() {
   RunSummary report;
   report.device = DevicesName(devices_);
+  if (from_initial_values_ && recent_loss_.count() > 0) report.first_loss = recent_loss_.FirstMean();
   client_.Call(0, true, "the others' end", [](auto& builder) { return wire::CreateWaitAllDone(builder); });
   client_.Pull(model_.here());  // and with it the last global step
   // The last steps' overflow is in no loss any more.
@@ -344,7 +364,7 @@ void Worker::ReportAsChief() {
         report.test_accuracy = evaluation->accuracy();
         report.test_auc = figures.scores.Area([this] { client_.CheckAllAlive(); });
       }
-      if (summary_) summary_->OnEvaluation(client_.global_step(), *evaluation);
+      if (summary_) summary_->OnEvaluation(exchanges_.global_step(), *evaluation);
     }
   }
   report_.Report(model_.Fetch(), std::move(report));
@@ -355,10 +375,10 @@ void Worker::Leave() {
   SayDone();
   RunSummary summary;
   summary.status = "stopped";
-  summary.global_step = client_.global_step();
+  summary.global_step = exchanges_.global_step();
   throw RunStopped(ExitCode::kTerminated,
-                   fmt::format("left the run by SIGTERM after {} (failure.on_sigterm: leave)",
-                               Plural(local_step_, "local step")),
+                   fmt::format("left the run by {} after {} (failure.on_sigterm: leave)",
+                               SignalName(activity_.stop->signal()), Plural(local_step_, "local step")),
                    std::move(summary));
 }
 

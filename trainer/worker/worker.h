@@ -25,6 +25,7 @@
 #include "trainer/task/run_summary.h"
 #include "trainer/worker/chief_duty.h"
 #include "trainer/worker/closing_report.h"
+#include "trainer/worker/exchanges.h"
 #include "trainer/worker/ps_client.h"
 #include "trainer/worker/recent_loss.h"
 #include "trainer/worker/step_times.h"
@@ -59,8 +60,9 @@ class Worker {
   void Load();
   RunSummary RunOnce();
   void Start();
-  PsClient::Entry WaitForStart();
+  Exchanges::Entry WaitForStart();
   const wire::Start& FillModel(bool again);
+  bool TellsForm() const;
   void Train();
   void TakeSteps(StepView& view);
   void Step(const Batch& batch, StepView& view);
@@ -86,6 +88,7 @@ class Worker {
   Logger& log_;
   Activity activity_;
   PsClient client_;
+  Exchanges& exchanges_;  // the client's
   WorkerData data_;
   ChiefDuty chief_;
   ClosingReport report_;
@@ -106,7 +109,8 @@ class Worker {
   int64_t local_step_ = 0;
   int64_t first_step_nanos_ = 0;
   int64_t last_step_nanos_ = 0;
-  RecentLoss recent_loss_;  // of the steps of this incarnation
+  RecentLoss recent_loss_;            // of the steps of this incarnation
+  bool from_initial_values_ = false;  // its first step was of those: it was the chief then
 };
 
 }  // namespace dtrain

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "trainer/data/form_text.h"
+#include "trainer/data/unused_outputs.h"
 
 namespace dtrain {
 
@@ -30,6 +32,10 @@ void WorkerData::Open(uint64_t run_id) {
     return;
   }
   loaded_ = LoadData(config_);
+  if (worker_ == 0) {
+    const std::string unused = UnusedOutputsText(config_.model, loaded_);
+    if (!unused.empty()) log_.Warning("{}", unused);
+  }
   if (!loaded_.form.classes.empty()) log_.Info("{}", ClassNamesText(loaded_.form.classes));
   source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
   if (feed_channel_) {

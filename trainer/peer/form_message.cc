@@ -1,0 +1,62 @@
+#include "trainer/peer/form_message.h"
+
+#include <string>
+#include <vector>
+
+namespace dtrain {
+namespace {
+
+using Texts = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
+
+// Of a text: its length, its end, what aligns it, and the offset to it.
+constexpr size_t kTextBytes = 12;
+
+// A hostile message may refer to one long text many times, so it is counted before it is copied.
+bool Take(const Texts* said, size_t* left, std::vector<std::string>* texts) {
+  if (said == nullptr) return true;
+  for (const flatbuffers::String* text : *said) {
+    const size_t bytes = kTextBytes + text->size();
+    if (bytes > *left) return false;
+    *left -= bytes;
+    texts->push_back(text->str());
+  }
+  return true;
+}
+
+void Take(const flatbuffers::Vector<double>* said, std::vector<double>* numbers) {
+  if (said != nullptr) numbers->assign(said->begin(), said->end());
+}
+
+}  // namespace
+
+size_t FormBytes(const InputForm& form) {
+  size_t bytes = (form.scale.shift.size() + form.scale.factor.size()) * sizeof(double);
+  for (const auto* names : {&form.features, &form.classes}) {
+    for (const std::string& name : *names) bytes += kTextBytes + name.size();
+  }
+  return bytes;
+}
+
+flatbuffers::Offset<wire::InputForm> EncodeForm(const InputForm& form,
+                                                flatbuffers::FlatBufferBuilder& builder) {
+  const auto features = builder.CreateVectorOfStrings(form.features);
+  const auto classes = builder.CreateVectorOfStrings(form.classes);
+  const auto shift = builder.CreateVector(form.scale.shift);
+  const auto factor = builder.CreateVector(form.scale.factor);
+  return wire::CreateInputForm(builder, features, classes, shift, factor, form.label_column);
+}
+
+std::optional<InputForm> DecodeForm(const wire::InputForm& said) {
+  InputForm form;
+  size_t left = kMostFormBytes;
+  if (!Take(said.features(), &left, &form.features) || !Take(said.classes(), &left, &form.classes)) {
+    return std::nullopt;
+  }
+  Take(said.shift(), &form.scale.shift);
+  Take(said.factor(), &form.scale.factor);
+  form.label_column = said.label_column();
+  if (FormProblem(form)) return std::nullopt;
+  return form;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,57 @@
+#include "trainer/peer/form_message.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace dtrain {
+namespace {
+
+// What ps 0 makes of `form`.
+std::optional<InputForm> Sent(const InputForm& form) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(EncodeForm(form, builder));
+  return DecodeForm(*flatbuffers::GetRoot<wire::InputForm>(builder.GetBufferPointer()));
+}
+
+TEST_CASE("form message: names, classes, scale and label's column come back to the last bit") {
+  const InputForm form{
+      {"width", "", "H\xc3\xb6he"}, {"elm", "oak"}, {{0.1, 1e-300, -3}, {1, 1.0 / 3, 7e300}}, 2};
+  const std::optional<InputForm> got = Sent(form);
+  REQUIRE(got.has_value());
+  CHECK(got->features == form.features);
+  CHECK(got->classes == form.classes);
+  CHECK(got->scale.shift == form.scale.shift);
+  CHECK(got->scale.factor == form.scale.factor);
+  CHECK(got->label_column == 2);
+  CHECK(Sent(InputForm()).has_value());
+}
+
+TEST_CASE("form message: one that a checkpoint could not be read with is refused") {
+  CHECK_FALSE(Sent({{}, {}, {{1, 2}, {1}}}).has_value());
+  CHECK_FALSE(Sent({{"a"}, {}, {{1, 2}, {1, 2}}}).has_value());
+  CHECK_FALSE(Sent({{"a"}, {}, {}, -2}).has_value());
+  CHECK_FALSE(Sent({{}, {}, {{std::numeric_limits<double>::infinity()}, {1}}}).has_value());
+}
+
+TEST_CASE("form message: one long name that is referred to many times is refused, not copied") {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto name = builder.CreateString(std::string(100000, 'x'));
+  const std::vector<flatbuffers::Offset<flatbuffers::String>> names(100000, name);
+  builder.Finish(wire::CreateInputForm(builder, builder.CreateVector(names)));
+  CHECK_FALSE(DecodeForm(*flatbuffers::GetRoot<wire::InputForm>(builder.GetBufferPointer())).has_value());
+}
+
+TEST_CASE("form message: what a form comes to is not less than its bytes in a message") {
+  InputForm form;
+  for (int i = 0; i < 1000; ++i) form.features.push_back("f" + std::to_string(i));
+  form.scale = {std::vector<double>(1000, 1), std::vector<double>(1000, 1)};
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(EncodeForm(form, builder));
+  CHECK(FormBytes(form) + 256 >= builder.GetSize());
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,162 @@
+#include "trainer/peer/heartbeat.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <vector>
+
+#include "trainer/peer/abort.h"
+#include "trainer/testing/stepped_channel.h"
+
+namespace dtrain {
+namespace {
+
+constexpr double kDetectSeconds = 0.11;  // a beat each 20 ms: lost with the sixth that nothing answers
+constexpr net::NodeId kPs0 = 0x100, kPs1 = 0x200;
+const RunId kRun{77, 2};
+
+// A task with two ps, whose first beat of ps 0 waits to be taken.
+struct Task {
+  Task() { transport.channel->Take(0); }
+  ~Task() { transport.channel->Open(); }
+  SteppedChannel& channel() { return *transport.channel; }
+  // A beat to each of the ps.
+  void Beat(int count = 1) { channel().Take(2 * count); }
+  // Comes before the next beat.
+  template <typename Build>
+  void Receive(net::NodeId from, RunId run, Build&& build) {
+    net::Encoder encoder;
+    flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
+    channel().incoming.push_back({from | 1, encoder.Finish(run.Envelope(0), build(builder))});
+    Beat();
+  }
+  void ReceiveBeat(net::NodeId from, RunId run, uint32_t chief = 0, uint32_t term = 0) {
+    Receive(from, run, [&](auto& builder) {
+      return wire::CreateHeartbeat(builder, builder.CreateString("serve"), 0, builder.CreateString("joined"),
+                                   3, 0, 0, 0, chief, term);
+    });
+  }
+  void ReceiveRefusal(net::NodeId from, RunId run, wire::Reason reason) {
+    Receive(from, run,
+            [&](auto& builder) { return wire::CreateRefuse(builder, reason, builder.CreateString("no")); });
+  }
+  void ReceiveAbort(net::NodeId from, const std::string& text) {
+    Receive(from, kRun, [&](auto& builder) { return CreateAbort(builder, 2, {Role::kWorker, 1}, text); });
+  }
+
+  StopRequest stop;
+  Activity activity{&stop};
+  SteppedTransport transport;
+  Heartbeat heartbeat{transport, {{kPs0, "a:1"}, {kPs1, "b:1"}}, kDetectSeconds, activity};
+};
+
+TEST_CASE("heartbeat: a beat goes out each sixth of detect_s, from 20 ms to 1 s") {
+  CHECK(Heartbeat::Interval(0.01) == milliseconds(20));
+  CHECK(Heartbeat::Interval(0.12) == milliseconds(20));
+  CHECK(Heartbeat::Interval(3) == milliseconds(500));
+  CHECK(Heartbeat::Interval(60) == milliseconds(1000));
+}
+
+TEST_CASE("heartbeat: each beat goes to every ps, beside its main connection, and tells what the task does") {
+  Task task;
+  task.activity.what = "load";
+  task.activity.steps = 4;
+  task.activity.own_nanos = 5000;
+  task.Beat();  // the one that waited is of before
+  task.activity.turns = 1000000;
+  task.Beat(2);
+  REQUIRE(task.channel().sent.size() == 6);
+  CHECK(task.channel().sent[4].to == (kPs0 | 1));
+  CHECK(task.channel().sent[5].to == (kPs1 | 1));
+  const wire::Heartbeat& before = *task.channel().sent[0].envelope().body_as_Heartbeat();
+  const wire::Heartbeat& beat = *task.channel().sent[5].envelope().body_as_Heartbeat();
+  CHECK(beat.activity()->str() == "load");
+  CHECK(beat.steps() == 4);
+  CHECK(beat.own_us() == 5);
+  CHECK(beat.stop() == 0);
+  CHECK(beat.progress() >= before.progress() + 1000000);
+}
+
+TEST_CASE("heartbeat: a signal that asks the task to stop is told") {
+  Task task;
+  task.stop.Ask(SIGTERM);
+  task.Beat(2);
+  CHECK(task.channel().sent.back().envelope().body_as_Heartbeat()->stop() == SIGTERM);
+}
+
+TEST_CASE("heartbeat: a ps is lost with the first beat beyond detect_s that nothing answers") {
+  Task task;
+  task.Beat(4);
+  CHECK(task.heartbeat.SilentSeconds(0) == doctest::Approx(0.1));
+  CHECK_FALSE(task.heartbeat.Lost(0));
+  task.ReceiveBeat(kPs1, {});
+  CHECK(task.heartbeat.Lost(0));
+  CHECK_FALSE(task.heartbeat.Lost(1));
+  task.ReceiveRefusal(kPs0, {}, wire::Reason::Unregistered);
+  CHECK(task.heartbeat.SilentSeconds(0) == doctest::Approx(0.02));
+  task.ReceiveBeat(0x300, {});  // a stranger
+  CHECK(task.heartbeat.SilentSeconds(0) == doctest::Approx(0.04));
+}
+
+TEST_CASE("heartbeat: one that is watched from now on is given time for its first answer") {
+  Task task;
+  task.Beat(9);
+  REQUIRE(task.heartbeat.Lost(1));
+  task.heartbeat.Watch(1);
+  task.Beat(9);
+  CHECK(task.heartbeat.SilentSeconds(1) == 0);
+  CHECK(task.heartbeat.Lost(0));
+  task.ReceiveBeat(kPs1, {});  // and no more once it has answered
+  task.Beat(6);
+  CHECK(task.heartbeat.Lost(1));
+}
+
+TEST_CASE("heartbeat: who is the chief counts as ps 0 says it in the run that is watched") {
+  Task task;
+  task.heartbeat.Watch(0, kRun);
+  task.ReceiveBeat(kPs1, kRun, 1, 4);
+  CHECK(task.heartbeat.workers() == 0);
+  CHECK(task.heartbeat.status() == "");
+  task.ReceiveBeat(kPs0, {kRun.id, kRun.epoch + 1}, 1, 4);
+  CHECK(task.heartbeat.workers() == 3);
+  CHECK(task.heartbeat.status() == "joined");
+  CHECK(task.heartbeat.term() == 0);
+  task.ReceiveBeat(kPs0, kRun, 2, 5);
+  CHECK(task.heartbeat.term() == 5);
+  CHECK(task.heartbeat.chief() == 2);
+  task.heartbeat.Watch(0, {kRun.id, kRun.epoch + 1});
+  CHECK(task.heartbeat.term() == 0);
+}
+
+TEST_CASE("heartbeat: a ps has left the run when it says that it is of another, until it is watched anew") {
+  Task task;
+  const RunId other{kRun.id, kRun.epoch + 1};
+  task.ReceiveRefusal(kPs1, other, wire::Reason::Unregistered);
+  task.ReceiveRefusal(kPs1, {}, wire::Reason::Run);  // it does not know of what run it is
+  CHECK_FALSE(task.heartbeat.Left(1, kRun));
+  task.ReceiveRefusal(kPs1, other, wire::Reason::Run);
+  CHECK(task.heartbeat.Left(1, kRun));
+  CHECK_FALSE(task.heartbeat.Left(1, other));
+  CHECK_FALSE(task.heartbeat.Left(0, kRun));
+  task.heartbeat.Watch(1, kRun);
+  CHECK_FALSE(task.heartbeat.Left(1, kRun));
+}
+
+TEST_CASE("heartbeat: the first Abort of ps 0 is kept and told once; no other ps ends the run") {
+  Task task;
+  std::vector<ExitCode> told;
+  task.heartbeat.set_on_abort([&](ExitCode code) { told.push_back(code); });
+  task.ReceiveAbort(kPs1, "of ps 1");
+  CHECK(told.empty());
+  CHECK(task.heartbeat.TakeAbort().header.empty());
+  task.ReceiveAbort(kPs0, "first");
+  task.ReceiveAbort(kPs0, "second");
+  CHECK(told == std::vector<ExitCode>{ExitCode::kPeerLost});
+  const net::Message kept = task.heartbeat.TakeAbort();
+  REQUIRE_FALSE(kept.header.empty());
+  CHECK(net::Decode(kept)->body_as_Abort()->text()->str() == "first");
+  CHECK(task.heartbeat.TakeAbort().header.empty());
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,32 @@
+// HelloMessage: a Hello as a task says it to a ps.
+#pragma once
+
+#include <vector>
+
+#include "net/codec.h"
+#include "trainer/config/config.h"
+#include "trainer/config/dump.h"
+
+namespace dtrain {
+
+class HelloMessage {
+ public:
+  HelloMessage(const Config& config, wire::Role role, uint32_t index, uint32_t ps_index = 0) {
+    flatbuffers::FlatBufferBuilder& b = encoder_.Begin();
+    std::vector<flatbuffers::Offset<wire::Setting>> settings;
+    const Role of = role == wire::Role::Ps ? Role::kPs : Role::kWorker;
+    for (const auto& [key, value] : JoinSettings(config, of)) {
+      settings.push_back(wire::CreateSetting(b, b.CreateString(key), b.CreateString(value)));
+    }
+    message_ = encoder_.Finish(
+        {}, wire::CreateHello(b, net::kProtocol, role, index, ps_index, b.CreateString("a"),
+                              b.CreateString("host, pid 7"), b.CreateString("1"), b.CreateVector(settings)));
+  }
+  const wire::Hello& get() const { return *net::Decode(message_)->body_as_Hello(); }
+
+ private:
+  net::Encoder encoder_;
+  net::Message message_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,356 @@
+#include "trainer/worker/exchanges.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "trainer/model/blocks.h"
+#include "trainer/testing/fake_channel.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+using Blocks = std::vector<uint32_t>;
+
+Config ConfigOf(TrainMode mode, int64_t in_flight = 1) {
+  Config config;
+  config.train.mode = mode;
+  config.train.in_flight = in_flight;
+  return config;
+}
+
+// Ranges of so many blocks each; the last block of each is of one value.
+Layout LayoutOf(const std::vector<int64_t>& blocks) {
+  Layout layout;
+  for (const int64_t count : blocks) {
+    const int64_t begin = layout.size;
+    layout.size += (count - 1) * kBlockValues + 1;
+    layout.ps.push_back({begin, layout.size});
+  }
+  return layout;
+}
+
+// What a ps says with a block of weights, which all have the same value.
+struct Answer {
+  float value = 0;
+  uint64_t version = 0;
+  uint64_t global_step = 0;
+  uint32_t steps = 0;
+  uint32_t held_us = 0;
+};
+
+// Exchanges with every ps in the hands of a test.
+struct Fixture {
+  explicit Fixture(const Config& of, const std::vector<int64_t>& blocks)
+      : config(of), layout(LayoutOf(blocks)), parameters(static_cast<size_t>(layout.size)) {
+    std::vector<PeerLink*> pointers;
+    for (size_t ps = 0; ps < blocks.size(); ++ps) {
+      const size_t most = MostOpenRequests(Exchanges::WindowOf(config.train, layout.ps[ps]));
+      links.emplace_back(channel, NodeOf(ps), "ps " + std::to_string(ps), most);
+      pointers.push_back(&links.back());
+    }
+    exchanges = std::make_unique<Exchanges>(config, layout, pointers);
+    exchanges->set_parameters(parameters.data());
+  }
+  static net::NodeId NodeOf(size_t ps) { return 0x100 * (ps + 1); }
+  size_t BufferBytes() const { return parameters.size() * sizeof(float); }
+
+  // Which blocks have been asked for of that ps, since the beginning.
+  Blocks SentTo(size_t ps) const {
+    Blocks blocks;
+    for (const FakeChannel::Sent& sent : channel.sent) {
+      if (sent.to != NodeOf(ps)) continue;
+      const wire::Envelope& envelope = sent.envelope();
+      const bool push = envelope.body_type() == wire::Body::Push;
+      blocks.push_back(push ? envelope.body_as_Push()->block() : envelope.body_as_Pull()->block());
+    }
+    return blocks;
+  }
+  // Weights of `size` values that say to answer `request`.
+  void Take(size_t ps, uint64_t request, int64_t size, const Answer& answer = {}, uint64_t checksum = 0) {
+    const std::vector<float> values(static_cast<size_t>(size), answer.value);
+    net::Encoder encoder;
+    const net::Message message =
+        encoder.Weights({1, 0, request}, answer.version, answer.global_step, answer.steps, checksum,
+                        {values.data(), values.size() * sizeof(float), nullptr, nullptr}, answer.held_us);
+    exchanges->OnWeights(ps, message, *net::Decode(message));
+  }
+  // The oldest open request's answer, for a block that is not the last of a range, or for the last.
+  void AnswerOldest(size_t ps, const Answer& answer = {}, int64_t size = 1) {
+    Take(ps, links[ps].oldest_open(), size, answer);
+  }
+
+  const Config config;
+  const Layout layout;
+  FakeChannel channel;
+  std::deque<PeerLink> links;
+  std::vector<float> parameters;
+  std::unique_ptr<Exchanges> exchanges;
+};
+
+Blocks Counted(uint32_t count) {
+  Blocks blocks;
+  for (uint32_t block = 0; block < count; ++block) blocks.push_back(block);
+  return blocks;
+}
+
+// All that a Push carries.
+template <typename Value>
+Value PushedIn(const net::Message& push) {
+  const net::TensorView tensor = net::Tensor(push, *net::Decode(push)->body_as_Push());
+  REQUIRE(tensor.size == sizeof(Value));
+  Value value;
+  std::memcpy(&value, tensor.data, sizeof(value));
+  return value;
+}
+
+TEST_CASE("exchanges: blocks go out in order, and no more than the window of each ps holds") {
+  Fixture at(ConfigOf(TrainMode::kAsync), {18, 17});
+  at.exchanges->Pull();
+  CHECK(at.SentTo(0) == Counted(16));
+  CHECK(at.SentTo(1) == Counted(16));
+  at.AnswerOldest(0, {}, kBlockValues);
+  CHECK(at.SentTo(0) == Counted(17));
+  CHECK(at.SentTo(1) == Counted(16));  // an answer makes room with its own ps
+  at.AnswerOldest(0, {}, kBlockValues);
+  at.AnswerOldest(0, {}, kBlockValues);
+  CHECK(at.SentTo(0) == Counted(18));
+}
+
+TEST_CASE("exchanges: the blocks of a gradient follow those of the one before") {
+  Fixture at(ConfigOf(TrainMode::kAsync, 2), {9});
+  const net::LentBuffer first(at.BufferBytes());
+  const net::LentBuffer second(at.BufferBytes());
+  at.exchanges->Push(first, 1);
+  at.exchanges->Push(second, 1);
+  Blocks expected = Counted(9);
+  for (const uint32_t block : Counted(7)) expected.push_back(block);
+  CHECK(at.SentTo(0) == expected);
+  CHECK(at.exchanges->open() == 2);
+}
+
+TEST_CASE("exchanges: each ps is sent its own part of the gradient") {
+  Fixture at(ConfigOf(TrainMode::kAsync), {1, 1});
+  const net::LentBuffer gradient(at.BufferBytes());
+  gradient.floats()[0] = 3;
+  gradient.floats()[1] = 4;
+  at.exchanges->Push(gradient, 7);
+  for (const size_t ps : {0, 1}) {
+    const net::Message& message = at.channel.sent[ps].message;
+    CHECK(net::Decode(message)->body_as_Push()->examples() == 7);
+    CHECK(PushedIn<float>(message) == (ps == 0 ? 3 : 4));
+  }
+}
+
+TEST_CASE("exchanges: weights land in the range of the ps that sent them, block by block") {
+  Fixture at(ConfigOf(TrainMode::kAsync), {2, 1});
+  std::vector<Range> arrived;
+  at.exchanges->set_on_weights([&](const float*, Range part) { arrived.push_back(part); });
+  at.exchanges->Pull();
+  at.AnswerOldest(0, {1}, kBlockValues);
+  at.AnswerOldest(1, {2});
+  at.AnswerOldest(0, {3});
+  CHECK(at.parameters[0] == 1);
+  CHECK(at.parameters[kBlockValues - 1] == 1);
+  CHECK(at.parameters[kBlockValues] == 3);
+  CHECK(at.parameters[kBlockValues + 1] == 2);
+  REQUIRE(arrived.size() == 3);
+  CHECK(arrived[1].begin == kBlockValues + 1);
+  CHECK(arrived[2].begin == kBlockValues);
+}
+
+TEST_CASE("exchanges: the oldest is closed when every ps has answered all of it, and only once") {
+  Fixture at(ConfigOf(TrainMode::kAsync, 2), {2, 1});
+  CHECK_FALSE(at.exchanges->CloseOldest());
+  const net::LentBuffer gradient(at.BufferBytes());
+  at.exchanges->Push(gradient, 1);
+  at.exchanges->Push(gradient, 1);
+  at.AnswerOldest(1);
+  at.AnswerOldest(0, {}, kBlockValues);
+  CHECK_FALSE(at.exchanges->CloseOldest());
+  at.AnswerOldest(0);
+  CHECK(at.exchanges->awaits(0));
+  CHECK(at.exchanges->CloseOldest());
+  CHECK_FALSE(at.exchanges->CloseOldest());
+  CHECK(at.exchanges->open() == 1);
+  at.AnswerOldest(0, {}, kBlockValues);
+  at.AnswerOldest(0);
+  CHECK_FALSE(at.exchanges->CloseOldest());
+  at.AnswerOldest(1);
+  CHECK(at.exchanges->CloseOldest());
+  CHECK(at.exchanges->open() == 0);
+  CHECK_FALSE(at.exchanges->awaits(0));
+}
+
+TEST_CASE("exchanges: an answer that comes twice counts once") {
+  Fixture at(ConfigOf(TrainMode::kAsync, 2), {1});
+  const net::LentBuffer gradient(at.BufferBytes());
+  at.exchanges->Push(gradient, 1);
+  at.exchanges->Push(gradient, 1);
+  const uint64_t request = at.links[0].oldest_open();
+  at.Take(0, request, 1, {5, 1, 10, 4});
+  at.Take(0, request, 1, {6, 2, 20, 4});
+  CHECK(at.parameters[0] == 5);
+  CHECK(at.exchanges->steps() == 4 - 2);
+  CHECK(at.exchanges->global_step() == 10);
+  CHECK(at.exchanges->CloseOldest());
+  CHECK_FALSE(at.exchanges->CloseOldest());
+}
+
+TEST_CASE("exchanges: steps and the global step are those that ps 0 says; the longest hold is of any") {
+  Fixture at(ConfigOf(TrainMode::kAsync), {1, 1});
+  at.exchanges->AddSteps(2);
+  const net::LentBuffer gradient(at.BufferBytes());
+  at.exchanges->Push(gradient, 1);
+  at.AnswerOldest(0, {0, 1, 30, 5, 100});
+  at.AnswerOldest(1, {0, 1, 40, 7, 900});
+  CHECK(at.exchanges->steps() == 2 - 1 + 5);
+  CHECK(at.exchanges->global_step() == 30);
+  CHECK(at.exchanges->TakeHeld() == 900);
+  CHECK(at.exchanges->TakeHeld() == 0);
+}
+
+// What the links and the channel keep is lent on its own.
+void ForgetSent(Fixture& at) {
+  for (PeerLink& link : at.links) link.Clear();
+  at.channel.sent.clear();
+}
+
+TEST_CASE("exchanges: a gradient is lent while blocks of it wait for room, and dropped with its exchange") {
+  Fixture at(ConfigOf(TrainMode::kAsync), {17});
+  const net::LentBuffer gradient(at.BufferBytes());
+  at.exchanges->Push(gradient, 1);
+  ForgetSent(at);
+  CHECK(gradient.lent());
+  at.exchanges->DropOpen();
+  CHECK_FALSE(gradient.lent());
+}
+
+TEST_CASE("exchanges: a gradient is given back when its last block is sent, not when it is answered") {
+  Fixture at(ConfigOf(TrainMode::kAsync), {17});
+  const net::LentBuffer gradient(at.BufferBytes());
+  at.exchanges->Push(gradient, 1);
+  at.AnswerOldest(0, {}, kBlockValues);
+  ForgetSent(at);
+  CHECK_FALSE(gradient.lent());
+}
+
+TEST_CASE("exchanges: after a rejoin what was open is dropped, and the next begins at its first block") {
+  Fixture at(ConfigOf(TrainMode::kAsync, 2), {18, 1});
+  const net::LentBuffer gradient(at.BufferBytes());
+  at.exchanges->AddSteps(9);
+  at.exchanges->Push(gradient, 1);
+  at.exchanges->Push(gradient, 1);
+  at.AnswerOldest(0, {1}, kBlockValues);
+  const uint64_t old = at.links[0].oldest_open();
+  ForgetSent(at);
+  at.exchanges->DropOpen();
+  CHECK(at.exchanges->open() == 0);
+  CHECK(at.exchanges->steps() == 0);
+  CHECK_FALSE(at.exchanges->awaits(0));
+  at.exchanges->set_run({5, 3});
+  at.exchanges->Pull();
+  CHECK(at.SentTo(0) == Counted(16));
+  CHECK(at.SentTo(1) == Counted(1));
+  CHECK(RunIdOf(at.channel.sent[0].envelope()) == RunId{5, 3});
+  at.Take(0, old, kBlockValues, {2});  // of before
+  CHECK(at.parameters[kBlockValues] == 0);
+  CHECK(at.SentTo(0) == Counted(16));
+  for (int block = 0; block < 17; ++block) at.AnswerOldest(0, {4}, kBlockValues);
+  at.AnswerOldest(0, {4});
+  at.AnswerOldest(1, {4});
+  CHECK(at.parameters[0] == 4);
+  CHECK(at.exchanges->CloseOldest());
+}
+
+TEST_CASE("exchanges: a pull that enters says how, another only asks for weights") {
+  Fixture at(ConfigOf(TrainMode::kSync), {1});
+  at.exchanges->Pull(Exchanges::Entry{{0, 2}, 6, true, 8});
+  const wire::Pull& entering = *at.channel.sent[0].envelope().body_as_Pull();
+  CHECK(entering.enter());
+  CHECK(entering.workers()->size() == 2);
+  CHECK(entering.clock() == 6);
+  CHECK(entering.resume());
+  CHECK(entering.version() == 8);
+  at.AnswerOldest(0);
+  REQUIRE(at.exchanges->CloseOldest());
+  at.exchanges->Pull();
+  CHECK_FALSE(at.channel.sent[1].envelope().body_as_Pull()->enter());
+}
+
+TEST_CASE(
+    "exchanges: sync: a gradient says the version of its weights, and one answered later was too late") {
+  Fixture at(ConfigOf(TrainMode::kSync), {1, 1});
+  const net::LentBuffer gradient(at.BufferBytes());
+  at.exchanges->Pull();
+  at.AnswerOldest(0, {0, 4});
+  at.AnswerOldest(1, {0, 5});
+  CHECK(at.exchanges->torn());
+  REQUIRE(at.exchanges->CloseOldest());
+  at.exchanges->Pull();
+  at.AnswerOldest(0, {0, 5});
+  at.AnswerOldest(1, {0, 5});
+  CHECK_FALSE(at.exchanges->torn());
+  REQUIRE(at.exchanges->CloseOldest());
+  at.exchanges->Push(gradient, 1);
+  CHECK(at.channel.sent.back().envelope().body_as_Push()->version() == 5);
+  at.AnswerOldest(0, {0, 7});
+  at.AnswerOldest(1, {0, 7});
+  CHECK(at.exchanges->too_late() == 1);
+}
+
+TEST_CASE("exchanges: async: staleness is what ps 0 applied between a gradient's weights and the gradient") {
+  Fixture at(ConfigOf(TrainMode::kAsync), {1, 1});
+  const net::LentBuffer gradient(at.BufferBytes());
+  at.exchanges->Pull();
+  at.AnswerOldest(0, {0, 10});
+  at.AnswerOldest(1, {0, 50});
+  REQUIRE(at.exchanges->CloseOldest());
+  at.exchanges->Push(gradient, 1);
+  at.AnswerOldest(0, {0, 14});
+  at.AnswerOldest(1, {0, 90});
+  CHECK(at.exchanges->staleness().all().count() == 1);
+  CHECK(at.exchanges->staleness().all().sum() == 3);
+}
+
+TEST_CASE("exchanges: where parameters stay on a device a block is its address, there and back") {
+  Fixture at(ConfigOf(TrainMode::kAsync), {2, 1});
+  at.exchanges->PushAddresses();
+  const net::LentBuffer addresses(3 * sizeof(uint64_t));
+  for (uint64_t block = 0; block < 3; ++block) {
+    reinterpret_cast<uint64_t*>(addresses.floats())[block] = 100 + block;
+  }
+  at.exchanges->Push(addresses, 1);
+  for (uint64_t block = 0; block < 3; ++block) {
+    CHECK(PushedIn<uint64_t>(at.channel.sent[block].message) == 100 + block);
+  }
+  const int64_t address_floats = sizeof(uint64_t) / sizeof(float);
+  at.AnswerOldest(0, {1}, address_floats);
+  at.AnswerOldest(0, {1}, address_floats);
+  at.AnswerOldest(1, {1}, address_floats);
+  CHECK(at.exchanges->CloseOldest());
+  CHECK(at.parameters[0] == 0);
+}
+
+TEST_CASE("exchanges: weights that nobody asked for, of a wrong size or a wrong checksum end the task") {
+  Fixture at(ConfigOf(TrainMode::kAsync), {1});
+  const uint64_t other = at.links[0].NextRequest();
+  at.links[0].Send(other, net::Message());
+  CHECK_THROWS_WITH_AS(at.AnswerOldest(0), "ps 0 sent weights that were not asked for", Failure);
+  at.exchanges->Pull();
+  CHECK_THROWS_WITH_AS(at.AnswerOldest(0, {}, 2), "ps 0 sent 8 bytes for a block of 1 values", Failure);
+  at.links[0].Clear();
+  at.exchanges->DropOpen();
+  at.exchanges->Pull();
+  CHECK_THROWS_WITH_AS(at.Take(0, at.links[0].oldest_open(), 1, {}, 1),
+                       doctest::Contains("do not have the checksum"), Failure);
+}
+
+}  // namespace
+}  // namespace dtrain
