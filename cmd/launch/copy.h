@@ -3,16 +3,15 @@
 // its checksum, or not at all.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "cmd/launch/plan.h"
+#include "base/log.h"
+#include "cmd/launch/copied_files.h"
 
 namespace dtrain {
 
-// Those files to each machine that gets a copy, all machines at once; what is there already stays. `config`:
-// its path here. Throws UserError with a line for each machine that failed.
-void CopyToMachines(const std::vector<PlannedTask>& tasks, const std::string& config,
-                    const LaunchConfig& launch);
+// To all machines at once; what is there already stays. A directory that had to be made goes to the log: it
+// may be a mistyped one. Throws UserError with a line for each machine that failed.
+void CopyToMachines(const std::vector<MachineFiles>& copies, const LaunchConfig& launch, Logger& log);
 
 }  // namespace dtrain

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -52,7 +54,7 @@ class Guard {
       Wait();
       orders_.Read([this](const std::string& line) { Take(line); });
       while (const int signal = signals_.Take()) {
-        if (signal != SIGCHLD) task_.Signal(signal == SIGHUP ? SIGTERM : signal);
+        if (signal != SIGCHLD) task_.Signal(signal);
       }
       PassOn();
       report_.Flush();
@@ -66,7 +68,8 @@ class Guard {
   ChildCommand TaskCommand(const GuardArguments& arguments) {
     ChildCommand command;
     command.name = "the task";
-    command.arguments = arguments.task;
+    command.arguments = {"--config=" + arguments.config};
+    command.arguments.insert(command.arguments.end(), arguments.task.begin(), arguments.task.end());
     command.error_passes = true;
     command.output = STDERR_FILENO;  // the report is alone on the other
     for (const auto& [option, fd] : {std::pair<const char*, int>("--result-fd", results_pipe_.ends[1]),
@@ -98,6 +101,7 @@ class Guard {
     if (order == kAliveLine) listened_to_ = true;
     if (order == kInterruptLine) task_.Signal(SIGINT);
     if (order == kTerminateLine) task_.Signal(SIGTERM);
+    if (order == kHangUpLine) task_.Signal(SIGHUP);
     if (order == kKillLine) Kill();
   }
 
@@ -151,14 +155,26 @@ class Guard {
   bool killed_ = false;
 };
 
+// The task would say that too, but not of which machine, and as if the path were wrong.
+void GoToWork(const std::string& directory, const std::string& config) {
+  if (chdir(directory.c_str()) != 0) {
+    throw UserError("{}: cannot work there: {}. Make the directory, or set launch.hosts.NAME.directory.",
+                    directory, ErrnoText(errno));
+  }
+  if (access(config.c_str(), R_OK) == 0) return;
+  const int failed = errno;
+  throw UserError("{}: the config cannot be read there: {}. Put it there, or set launch.copy: true.",
+                  (std::filesystem::path(directory) / config).string(), ErrnoText(failed));
+}
+
 }  // namespace
 
 int RunGuardCommand(const GuardArguments& arguments) {
   if (arguments.task.empty()) throw UserError("dtrain guard is for dtrain launch only. See docs/launch.md.");
-  if (chdir(arguments.directory.c_str()) != 0) {
-    throw UserError("{}: cannot work there: {}. Make the directory, or set launch.hosts.NAME.directory.",
-                    arguments.directory, ErrnoText(errno));
-  }
+  GoToWork(arguments.directory, arguments.config);
+  // From here on the end of standard input tells that a relay on this machine has died. The signal that it
+  // started us with would come first, and take from ps 0 the time to save.
+  prctl(PR_SET_PDEATHSIG, 0);
   Guard(arguments).Run();
   return 0;
 }

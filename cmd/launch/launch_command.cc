@@ -8,14 +8,15 @@
 #include <deque>
 #include <optional>
 
+#include "base/log_file.h"
 #include "cmd/end_while_loading.h"
 #include "cmd/launch/copy.h"
 #include "cmd/launch/plan.h"
 #include "cmd/launch/shell_quote.h"
-#include "cmd/launch/task_log.h"
 #include "cmd/load_config.h"
 #include "cmd/local_verdict.h"
 #include "cmd/result_file.h"
+#include "cmd/run_end.h"
 #include "cmd/run_results.h"
 #include "cmd/signal_pipe.h"
 #include "cmd/supervisor.h"
@@ -55,7 +56,10 @@ ChildCommand RelayFor(const PlannedTask& planned, const Config& config, const Ru
                       int lost_fd) {
   ChildCommand command = ChildFor(config, planned.task);
   command.kill_signal = SIGUSR1;
-  command.arguments = {"relay", "--task=" + command.name, "--machine=" + planned.machine.name,
+  command.arguments = {"relay",
+                       "--task=" + command.name,
+                       "--machine=" + planned.machine.name,
+                       "--login=" + LoginThere(planned.machine, config.launch),
                        fmt::format("--peer-lost-exit={}", config.failure.peer_lost_exit),
                        fmt::format("--startup-timeout-s={}", config.failure.startup_timeout_s)};
   if (config.log.json) command.arguments.push_back("--json");
@@ -76,10 +80,11 @@ Outcome RunRelays(const std::vector<PlannedTask>& tasks, const Config& config, S
   patience.victim = kEndsThere;
   Supervisor supervisor(patience, RestartRulesOf(config.failure), signals, console, config.log.json);
   std::vector<ChildCommand> commands;
-  std::deque<TaskLog> logs;
+  std::deque<LogFile> logs;
   for (const PlannedTask& planned : tasks) {
     commands.push_back(RelayFor(planned, config, results, supervisor.lost_fd()));
-    commands.back().log_fd = logs.emplace_back(commands.back().name, config.log.dir).fd();
+    if (config.log.dir.empty()) continue;
+    commands.back().log = &logs.emplace_back(commands.back().name, config.log.dir);
   }
   supervisor.Start(commands, [&results] { return results.Stage(); });
   return supervisor.Run();
@@ -88,9 +93,9 @@ Outcome RunRelays(const std::vector<PlannedTask>& tasks, const Config& config, S
 int PrintPlan(const LaunchArguments& arguments) {
   const Config config = LoadLaunched(arguments, nullptr);
   CheckHere(config);
-  for (const PlannedTask& planned : PlanLaunch(arguments.config, config, {})) {
-    fmt::print("{}\n", ShellLine(planned.command));
-  }
+  const std::vector<PlannedTask> tasks = PlanLaunch(arguments.config, config, {});
+  fmt::print("{}{}", CopyText(FilesToCopy(tasks, arguments.config.path)), DataText(tasks, config.data));
+  for (const PlannedTask& planned : tasks) fmt::print("{}\n", ShellLine(planned.command));
   return 0;
 }
 
@@ -102,7 +107,7 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     return 0;
   }
   if (arguments.dry_run) return PrintPlan(arguments);
-  SignalPipe signals({SIGINT, SIGTERM, SIGCHLD});
+  SignalPipe signals({SIGINT, SIGTERM, SIGHUP, SIGCHLD});
   ResultFile result(arguments.result, errors);
   try {
     std::optional<EndWhileLoading> loading(std::in_place, signals, result, errors);
@@ -110,13 +115,14 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     CheckHere(config);
     Console console(LiveLineOf(config.log));
     const std::vector<PlannedTask> tasks =
-        PlanLaunch(arguments.config, config, {/*relays=*/true, console.live()});
-    if (config.launch.copy) CopyToMachines(tasks, arguments.config.path, config.launch);
+        PlanLaunch(arguments.config, config, {/*relays=*/true, console.live(), ParentTellsEnd(config.log)});
+    Logger log("launch", OwnLogOptions(config.log, console));
+    CopyToMachines(FilesToCopy(tasks, arguments.config.path), config.launch, log);
     loading.reset();
     const RunResults results(config.cluster.worker.size());
     const Outcome outcome = RunRelays(tasks, config, signals, results, console);
     console.End();
-    return Conclude(config, outcome, results, errors, result);
+    return Conclude(config, outcome, results, log, errors, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

@@ -45,7 +45,7 @@ struct LaunchJob {
   }
   ~LaunchJob() {
     CHECK(NoneCarries(mark, kPatience));
-    CHECK(UnfinishedFiles(directory) == std::vector<std::string>());
+    CHECK(UnfinishedFiles(directory) == "");
   }
   LaunchJob(const LaunchJob&) = delete;
   LaunchJob& operator=(const LaunchJob&) = delete;

@@ -8,12 +8,7 @@
 namespace dtrain::testing {
 namespace {
 
-constexpr int64_t kForEver = 1000000000000;
 const std::vector<std::string> kHosts = {"10.77.0.2", "10.77.0.3"};
-
-std::string EndlessJob(const std::string& more) {
-  return LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n" + more;
-}
 
 LaunchJob Job(const std::string& job, const NetworkHosts& network) {
   return LaunchJob(job, network.client_config(), kHosts, "");
@@ -38,8 +33,8 @@ TEST_CASE("launch over machines: where a link is cut nothing is left anywhere, a
   NetworkHosts network;
   if (!network.running()) return;
   // All of the second run is on the machine that stays.
-  const LaunchJob job = Job(EndlessJob("failure: {worker_lost: fail}\n"), network);
-  const LaunchJob beside(EndlessJob(""), network.client_config(), {"10.77.0.2", "10.77.0.2"}, "");
+  const LaunchJob job = Job(EndlessJob() + "failure: {worker_lost: fail}\n", network);
+  const LaunchJob beside(EndlessJob(), network.client_config(), {"10.77.0.2", "10.77.0.2"}, "");
   const auto other = beside.Start();
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 0 | epoch"));
@@ -57,10 +52,32 @@ TEST_CASE("launch over machines: where a link is cut nothing is left anywhere, a
   RunToEnd(*other);
 }
 
+TEST_CASE("launch over machines: with failure.restarts a run whose link is cut and mended ends with 0") {
+  NetworkHosts network;
+  if (!network.running()) return;
+  const LaunchJob job =
+      Job(LongJob("mode: sync, steps: 3000") + "failure: {worker_lost: wait, restarts: 5}\n", network);
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));  // on the machine that is cut off
+  network.Cut(1);
+  const bool noticed = run->WaitForLine("the connection to 10.77.0.3 broke");
+  network.Mend(1);
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  REQUIRE(noticed);
+  REQUIRE(code == 0);
+  CHECK(Contains(run->standard_error(), "; started again (restart 1 of 5)"));
+  const nlohmann::json result = ReadResult(job.result), local = RunLocal(job.config, {});
+  REQUIRE(local.is_object());
+  CHECK(result.at("status") == "done");
+  CHECK(result.at("global_step") == 3000);
+  CHECK(result.at("model_crc") == local.at("model_crc"));
+}
+
 TEST_CASE("launch over machines: when the launcher is killed nothing is left on any of them") {
   NetworkHosts network;
   if (!network.running()) return;
-  const LaunchJob job = Job(EndlessJob(""), network);
+  const LaunchJob job = Job(EndlessJob(), network);
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 0 | epoch"));
   run->Signal(SIGKILL);
@@ -71,7 +88,7 @@ TEST_CASE("launch over machines: a machine that is not there is named before any
   NetworkHosts network;
   if (!network.running()) return;
   network.Cut(1);
-  const LaunchJob job = Job(EndlessJob(""), network);
+  const LaunchJob job = Job(EndlessJob(), network);
   const auto run = job.Start();
   CHECK(RunToEnd(*run) == 2);
   network.Mend(1);

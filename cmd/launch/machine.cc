@@ -1,13 +1,10 @@
 #include "cmd/launch/machine.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "base/host_name.h"
 #include "cmd/launch/shell_quote.h"
 #include "trainer/config/address_rule.h"
 
@@ -42,23 +39,6 @@ std::vector<std::string> SshWords(const Machine& machine, const LaunchConfig& la
 
 }  // namespace
 
-std::set<std::string> OwnNames() {
-  std::set<std::string> names = {HostName()};
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return names;
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr) continue;
-    char text[INET6_ADDRSTRLEN] = {};
-    const int family = one->ifa_addr->sa_family;
-    const void* number = nullptr;
-    if (family == AF_INET) number = &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr;
-    if (family == AF_INET6) number = &reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
-    if (number != nullptr && inet_ntop(family, number, text, sizeof text) != nullptr) names.insert(text);
-  }
-  freeifaddrs(all);
-  return names;
-}
-
 Machine MachineOf(const std::string& host, const LaunchHosts& hosts, const std::set<std::string>& own_names,
                   const LaunchHost& otherwise) {
   Machine machine;
@@ -92,6 +72,17 @@ std::vector<std::string> WordsThere(const Machine& machine, const std::vector<st
   std::vector<std::string> all = SshWords(machine, launch);
   all.push_back("exec " + ShellLine(words));
   return all;
+}
+
+std::string LoginThere(const Machine& machine, const LaunchConfig& launch) {
+  if (machine.here) return "";
+  std::vector<std::string> words;
+  if (!launch.ssh_config.empty()) words.insert(words.end(), {"-F", launch.ssh_config});
+  const std::string& user = machine.how.user;
+  const std::string target = (user.empty() ? "" : user + "@") + machine.how.address;
+  if (target.front() == '-') words.push_back("--");
+  words.push_back(target);
+  return ShellLine(words);
 }
 
 std::vector<std::string> ShellThere(const Machine& machine, const std::string& line,

@@ -15,9 +15,6 @@ struct Machine {
   LaunchHost how;     // `address` and `directory` are set
 };
 
-// The names and numbers of this machine: its host name and the addresses of its interfaces.
-std::set<std::string> OwnNames();
-
 // Of the host of an address. What launch.hosts does not say is as in `otherwise`. A machine with a user or an
 // address of its own is reached over ssh even where it is this one.
 Machine MachineOf(const std::string& host, const LaunchHosts& hosts, const std::set<std::string>& own_names,
@@ -32,5 +29,9 @@ std::vector<std::string> WordsThere(const Machine& machine, const std::vector<st
 // The same of a line for /bin/sh there.
 std::vector<std::string> ShellThere(const Machine& machine, const std::string& line,
                                     const LaunchConfig& launch);
+
+// What a person has to write behind `ssh` to get where WordsThere() does: "-F cluster.ssh ann@node1", quoted.
+// Port and keys are in that file, or in ~/.ssh/config for both. Empty where no ssh is needed.
+std::string LoginThere(const Machine& machine, const LaunchConfig& launch);
 
 }  // namespace dtrain

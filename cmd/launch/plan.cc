@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "cmd/launch/checksum.h"
 #include "cmd/task_child.h"
 #include "trainer/config/address_rule.h"
@@ -37,13 +38,15 @@ std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vecto
   const auto add = [&words](const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
   };
-  add({"guard", "--directory=" + how.directory, fmt::format("--silence-s={}", silence_s)});
+  add({"guard", "--directory=" + how.directory, "--config=" + planned.config,
+       fmt::format("--silence-s={}", silence_s)});
   if (who.relays) add({"--relayed"});
   if (planned.task.role == Role::kPs && planned.task.index == 0) add({"--saves"});
-  add({"--", "--config=" + planned.config});
+  add({"--"});
   for (const std::string& set : sets) add({"--set=" + set});
   for (const auto& [name, value] : how.device) add({fmt::format("--set=device.{}={}", name, value)});
   add({"--set=log.dir=null"});  // `dtrain launch` keeps the logs, on its own machine
+  if (who.tells_end) add({"--end-told"});
   add(TaskWords(planned.task));
   if (who.live && planned.task.role == Role::kWorker && planned.task.index == 0) add({"--relay-live"});
   return words;

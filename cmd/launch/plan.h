@@ -20,8 +20,9 @@ struct PlannedTask {
 
 // Who runs the commands.
 struct PlanFor {
-  bool relays = false;  // otherwise a person, who need not say that he is alive
-  bool live = false;    // worker 0 shows how far it is
+  bool relays = false;     // otherwise a person, who need not say that he is alive
+  bool live = false;       // worker 0 shows how far it is
+  bool tells_end = false;  // of the run, once for all tasks
 };
 
 // The ps, then the workers. Throws UserError where a value cannot stand in a command line.

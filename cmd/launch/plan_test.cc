@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "cmd/launch/copied_files.h"
 #include "cmd/launch/shell_quote.h"
 #include "cmd/launch/ssh_trouble.h"
 
@@ -85,6 +86,22 @@ TEST_CASE("machine: ssh asks nothing, shares nothing, checks keys, and cannot ta
   for (const std::string& word : words) CHECK(word.find("StrictHostKeyChecking") == std::string::npos);
 }
 
+TEST_CASE("machine: a person gets where launch does by its file, user and address, quoted for a shell") {
+  LaunchConfig launch;
+  LaunchHost host;
+  const auto login = [&](const std::string& name) {
+    return LoginThere(MachineOf(name, {{"node1", host}}, {}, Here()), launch);
+  };
+  CHECK(login("127.0.0.1").empty());
+  CHECK(login("node1") == "node1");
+  launch.ssh_config = "/tmp/a b";
+  host.user = "ann";
+  host.address = "gate-7";
+  CHECK(login("node1") == "-F '/tmp/a b' ann@gate-7");
+  host.user = "-oProxyCommand=x";
+  CHECK(login("node1") == "-F '/tmp/a b' -- -oProxyCommand=x@gate-7");
+}
+
 TEST_CASE("plan: a task's command has its variables, directory, flags and devices, each as one word") {
   Config config = Spec("node1");
   LaunchHost host = Here();
@@ -97,8 +114,8 @@ TEST_CASE("plan: a task's command has its variables, directory, flags and device
   REQUIRE(tasks.size() == 2);
   CHECK(tasks[0].command.front() == OwnProgram());
   CHECK(tasks[1].command.back() ==
-        "exec env 'A=$(x)' /opt/dtrain guard '--directory=/data/a b' --silence-s=5 --relayed -- "
-        "--config=job.yaml --set=train.steps=5 '--set=device.ids=[0, 1]' --set=log.dir=null --role worker "
+        "exec env 'A=$(x)' /opt/dtrain guard '--directory=/data/a b' --config=job.yaml --silence-s=5 "
+        "--relayed -- --set=train.steps=5 '--set=device.ids=[0, 1]' --set=log.dir=null --role worker "
         "--index 0 "
         "--relay-live");
 }
@@ -144,6 +161,47 @@ TEST_CASE("plan: a copy of the config lies in the machine's directory; this mach
   CHECK(path("/etc/job.yaml") == "job.yaml");
 }
 
+TEST_CASE("copied files: each machine gets them once, and a shell takes their text for comments") {
+  Config config = Spec("node1");
+  config.cluster.worker.push_back("node1:9003");
+  config.cluster.worker.push_back("node2:9002");
+  config.launch.copy = true;
+  LaunchHost here = Here(), own_program;
+  here.program.clear();
+  own_program.directory = "/data";
+  own_program.program = "/opt/dtrain";
+  config.launch.hosts = {{"node1", here}, {"node2", own_program}};
+  const auto copies = FilesToCopy(PlanLaunch({"../job.yaml", {}, false}, config, {}), "../job.yaml");
+  REQUIRE(copies.size() == 2);
+  CHECK(copies[0].files.size() == 2);  // a test has no libraries beside it
+  CHECK(copies[1].files.size() == 1);
+  CHECK(CopyText(copies) ==
+        "# launch.copy to node1:/srv, what is not there already:\n"
+        "#   ../job.yaml -> job.yaml\n"
+        "#   " +
+            OwnProgram() + " -> " + CopiedProgram() +
+            "\n"
+            "# launch.copy to node2:/data, what is not there already:\n"
+            "#   ../job.yaml -> job.yaml\n");
+  config.launch.copy = false;
+  CHECK(CopyText(FilesToCopy(PlanLaunch({"job.yaml", {}, false}, config, {}), "job.yaml")).empty());
+}
+
+TEST_CASE("plan: data files must be on the other machines of those workers that read them") {
+  Config config = Spec("node1");
+  config.cluster.worker = {"node1:9002", "127.0.0.1:9003", "node2:9002", "node2:9003"};
+  const auto text = [&] { return DataText(PlanLaunch({"job.yaml", {}, false}, config, {}), config.data); };
+  CHECK(text() == "");
+  config.data.train.format = DataFormat::kCsv;
+  config.data.train.path = "a b.csv";
+  const std::string file = "#   data.train.path: a b.csv\n";
+  CHECK(text() == "# data files, not copied, that must be on node1 and node2:\n" + file);
+  config.data.split = Split::kFeed;
+  CHECK(text() == "# data files, not copied, that must be on node1:\n" + file);
+  config.cluster.worker[0] = "127.0.0.1:9002";
+  CHECK(text() == "");
+}
+
 TEST_CASE("plan: a line break is refused with the key's name") {
   CHECK_THROWS_WITH_AS(
       PlanLaunch({"job.yaml", {"log.dir=a\nb"}, false}, Spec("node1"), {}),
@@ -154,12 +212,17 @@ TEST_CASE("plan: a line break is refused with the key's name") {
 
 TEST_CASE("ssh trouble: each has its remedy, and dtrain's own words need none") {
   const auto says = [](const std::string& said, const std::string& part) {
-    const std::string remedy = WithRemedy(said, "node1");
+    const std::string remedy = WithRemedy(said, "node1", "-F my.ssh ann@n1");
     CAPTURE(remedy);
     CHECK(remedy.find(part) != std::string::npos);
   };
-  says("Host key verification failed.", "connect once by hand, with the options");
-  says("ann@node1: Permission denied (publickey).", "ssh-copy-id node1, or set launch.hosts.node1.user");
+  CHECK(
+      WithRemedy("Host key verification failed.", "node1", "-F my.ssh ann@n1") ==
+      "Host key verification failed. Its key is not known here, or has changed: compare it while you connect "
+      "once by hand: ssh -F my.ssh ann@n1 true");
+  CHECK(WithRemedy("ann@n1: Permission denied (publickey).", "node1", "-F my.ssh ann@n1") ==
+        "ann@n1: Permission denied (publickey). It takes none of your keys. Set launch.hosts.node1.user, or: "
+        "ssh-copy-id -F my.ssh ann@n1");
   says("ssh: Could not resolve hostname node1: Name or service not known", "launch.hosts.node1.address");
   says("ssh: connect to host node1 port 22: Connection refused", "Does sshd run there?");
   says("ssh: connect to host node1 port 22: Connection timed out", "Is it up");
@@ -170,10 +233,11 @@ TEST_CASE("ssh trouble: each has its remedy, and dtrain's own words need none") 
       "Install the libraries");
   says("env: '/opt/dtrain': No such file or directory", "launch.copy: true");
   says("dtrain: guard: unknown command or argument. See dtrain --help.", "An older dtrain is there");
+  says("dtrain: --config: unknown option. See dtrain guard --help.", "An older dtrain is there");
   says("something else", "dtrain launch --dry-run");
   says("", "it ended without a word. See what");
   const std::string own = "dtrain: /x: cannot work there: No such file or directory (2). Make it.";
-  CHECK(WithRemedy(own, "node1") == own);
+  CHECK(WithRemedy(own, "node1", "n1") == own);
   CHECK(IsPassing("kex_exchange_identification: read: Connection reset by peer"));
   CHECK(IsPassing("Connection to 10.0.0.2 port 22 timed out"));
   CHECK(IsPassing("Timeout, server node1 not responding."));

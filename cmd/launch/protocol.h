@@ -13,6 +13,7 @@ constexpr size_t kLongestReport = 16 << 20;
 constexpr char kAliveLine[] = "alive";
 constexpr char kInterruptLine[] = "INT";
 constexpr char kTerminateLine[] = "TERM";
+constexpr char kHangUpLine[] = "HUP";
 constexpr char kKillLine[] = "KILL";
 
 // From the guard: the first word of a line. What a login shell prints before them is passed over; the guard

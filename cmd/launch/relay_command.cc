@@ -29,6 +29,18 @@ constexpr milliseconds kHurry{2000};
 // Until the parent has taken the last lines.
 constexpr milliseconds kLastLines{5000};
 
+// What asks the task for the same there, where it is not to be killed.
+const char* OrderFor(int signal) {
+  switch (signal) {
+    case SIGINT:
+      return kInterruptLine;
+    case SIGHUP:
+      return kHangUpLine;
+    default:
+      return kTerminateLine;
+  }
+}
+
 // The death that the task has died, so that our parent sees it.
 [[noreturn]] void DieBy(int signal) {
   prctl(PR_SET_DUMPABLE, 0);  // its memory is of no use to anybody
@@ -103,14 +115,12 @@ class Relay {
   void TakeSignals(Connection& connection) {
     while (const int signal = signals_.Take()) {
       if (signal == SIGCHLD) continue;
-      const bool kills = signal == SIGUSR1;
-      if (connection.started()) {
-        connection.Send(kills ? kKillLine : signal == SIGINT ? kInterruptLine : kTerminateLine);
-      } else {
-        connection.Kill();  // nothing of the task is there yet
-      }
-      if (kills || !connection.started()) deadly_ = kills ? SIGKILL : signal;
-      if (kills) deadline_ = std::min(deadline_, Clock::now() + kHurry);
+      const bool kills = signal == SIGUSR1 || !connection.started();
+      // The guard may be there already without its report, and would keep its task for a while after ssh.
+      connection.Send(kills ? kKillLine : OrderFor(signal));
+      if (!kills) continue;
+      deadly_ = signal == SIGUSR1 ? SIGKILL : signal;
+      deadline_ = std::min(deadline_, Clock::now() + kHurry);
     }
   }
 
@@ -139,11 +149,13 @@ class Relay {
   std::string NoStart(const std::string& said) const {
     return fmt::format(
         "it has not started in {} s (failure.startup_timeout_s){}. Does its login there end, and its disk "
-        "answer? Try ssh {} true.",
-        arguments_.startup_timeout_s, said.empty() ? "" : "; heard last: " + said, arguments_.machine);
+        "answer?{}",
+        arguments_.startup_timeout_s, said.empty() ? "" : "; heard last: " + said,
+        arguments_.login.empty() ? "" : fmt::format(" Try: ssh {} true", arguments_.login));
   }
 
   int End(const Connection& connection) {
+    if (deadly_ != 0 && deadly_ != SIGKILL) DieBy(deadly_);  // so early that the task was killed for it
     if (connection.end() && connection.end()->signal != 0) DieBy(connection.end()->signal);
     if (connection.end()) return connection.end()->exit_code;
     if (deadly_ != 0) DieBy(deadly_);
@@ -154,12 +166,12 @@ class Relay {
       return arguments_.peer_lost_exit;
     }
     log_.Error("cannot be started on {}: {}", arguments_.machine,
-               too_late_ ? NoStart(said) : WithRemedy(said, arguments_.machine));
+               too_late_ ? NoStart(said) : WithRemedy(said, arguments_.machine, arguments_.login));
     return RunHasBegun() ? arguments_.peer_lost_exit : static_cast<int>(ExitCode::kUser);
   }
 
   const RelayArguments& arguments_;
-  SignalPipe signals_{SIGINT, SIGTERM, SIGUSR1, SIGCHLD};
+  SignalPipe signals_{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD};
   Logger log_;
   const TimePoint start_by_;
   bool too_late_ = false;  // it has not started by then

@@ -9,16 +9,19 @@ namespace {
 
 struct Trouble {
   const char* words;   // of ssh, of a shell, or of an older dtrain
-  const char* remedy;  // {} is the machine
+  const char* remedy;  // {} is the machine, [] how ssh gets there; a command stands last, to be copied
+  bool of_dtrain = false;
 };
+
+constexpr char kOlder[] = "An older dtrain is there. Install this version, or set launch.copy: true.";
 
 const std::vector<Trouble>& Troubles() {
   static const std::vector<Trouble> all = {
-      {"unknown command", "An older dtrain is there. Install this version, or set launch.copy: true."},
+      {"unknown command", kOlder, true},
+      {"unknown option", kOlder, true},
       {"Host key verification failed",
-       "Its key is not known here, or has changed: connect once by hand, with the options that dtrain launch "
-       "--dry-run shows, and compare the key."},
-      {"Permission denied (", "It takes none of your keys: ssh-copy-id {}, or set launch.hosts.{}.user."},
+       "Its key is not known here, or has changed: compare it while you connect once by hand: ssh [] true"},
+      {"Permission denied (", "It takes none of your keys. Set launch.hosts.{}.user, or: ssh-copy-id []"},
       {"Could not resolve hostname", "Set launch.hosts.{}.address to where ssh reaches it."},
       {"Connection refused", "Does sshd run there? A port other than 22 goes into launch.ssh_config."},
       {"timed out", "Is it up, and can it be reached from here?"},
@@ -34,19 +37,20 @@ const std::vector<Trouble>& Troubles() {
   return all;
 }
 
-std::string Replaced(std::string text, const std::string& machine) {
-  for (size_t at = 0; (at = text.find("{}", at)) != std::string::npos; at += machine.size()) {
-    text.replace(at, 2, machine);
+std::string Replaced(std::string text, const std::string& mark, const std::string& by) {
+  for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += by.size()) {
+    text.replace(at, mark.size(), by);
   }
   return text;
 }
 
 // Empty where the words have it themselves.
-std::string Remedy(const std::string& said, const std::string& machine) {
+std::string Remedy(const std::string& said, const std::string& machine, const std::string& login) {
   const bool own = said.rfind("dtrain: ", 0) == 0;
   for (const Trouble& trouble : Troubles()) {
     const bool fits = said.find(trouble.words) != std::string::npos;
-    if (fits && (!own || &trouble == &Troubles().front())) return Replaced(trouble.remedy, machine);
+    if (fits && own == trouble.of_dtrain)
+      return Replaced(Replaced(trouble.remedy, "{}", machine), "[]", login);
   }
   return own ? "" : "See what dtrain launch --dry-run prints, and try that by hand.";
 }
@@ -58,8 +62,8 @@ std::string WithStop(const std::string& said) {
   return said.back() == '.' || said.back() == '?' ? said : said + ".";
 }
 
-std::string WithRemedy(const std::string& said, const std::string& machine) {
-  const std::string remedy = Remedy(said, machine);
+std::string WithRemedy(const std::string& said, const std::string& machine, const std::string& login) {
+  const std::string remedy = Remedy(said, machine, login);
   return WithStop(said) + (remedy.empty() ? "" : " " + remedy);
 }
 

@@ -7,9 +7,9 @@ namespace dtrain {
 
 // Last words as a sentence: "Broken pipe."
 std::string WithStop(const std::string& said);
-// "Host key verification failed. Connect once by hand ...": its last words, and what to do about them.
-// `machine` as the config names it.
-std::string WithRemedy(const std::string& said, const std::string& machine);
+// "Host key verification failed. ... connect once by hand: ssh node1 true": its last words, and what to do
+// about them. `machine` as the config names it; `login` is LoginThere().
+std::string WithRemedy(const std::string& said, const std::string& machine, const std::string& login);
 
 // Whether another try is worth it: a machine that is asked by many at once turns some away.
 bool IsPassing(const std::string& said);

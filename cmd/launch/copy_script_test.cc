@@ -1,0 +1,89 @@
+#include "cmd/launch/copy_script.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string_view>
+
+#include "base/testing/files.h"
+#include "cmd/launch/checksum.h"
+#include "cmd/launch/run_there.h"
+
+namespace dtrain {
+namespace {
+
+constexpr std::chrono::seconds kPatience{1};
+constexpr std::string_view kContent = "what is sent";
+
+// A pipe into the shell that is to receive, and what has been sent through it.
+class Receiver {
+ public:
+  Receiver() {
+    REQUIRE(pipe(ends_) == 0);
+    REQUIRE(write(ends_[1], kContent.data(), kContent.size()) == static_cast<ssize_t>(kContent.size()));
+  }
+  ~Receiver() {
+    close(ends_[0]);
+    CloseInput();
+  }
+  void CloseInput() {
+    if (ends_[1] >= 0) close(ends_[1]);
+    ends_[1] = -1;
+  }
+  Ran Receive(const std::string& sum) const {
+    const CopiedFile file{"", "below/it's", "750"};
+    const std::string script = ReceiveScript(directory, file, sum, "me", kPatience);
+    return RunThere("there", {"/bin/sh", "-c", script}, ends_[0]);
+  }
+  // Names of what is there now.
+  std::string Left() const {
+    std::string names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory + "/below"))
+      names += entry.path().filename().string() + "\n";
+    return names;
+  }
+
+  const std::string directory = testing::NewDirectory() + "/a new one";
+
+ private:
+  int ends_[2];
+};
+
+std::string SumOfContent() {
+  const std::string path = testing::NewDirectory() + "/content";
+  std::ofstream(path) << kContent;
+  return ChecksumLine(path);
+}
+
+TEST_CASE("copy script: what comes in whole becomes the file, with its mode") {
+  Receiver there;
+  there.CloseInput();
+  const Ran ran = there.Receive(SumOfContent());
+  CAPTURE(ran.last_words);
+  CHECK(ran.exit_code == 0);
+  CHECK(there.Left() == "it's\n");
+  const std::string path = there.directory + "/below/it's";
+  CHECK(testing::FileContent(path) == kContent);
+  CHECK(std::filesystem::status(path).permissions() == std::filesystem::perms(0750));
+}
+
+TEST_CASE("copy script: what comes in damaged is removed") {
+  Receiver there;
+  there.CloseInput();
+  const Ran ran = there.Receive("another");
+  CHECK(ran.exit_code == 1);
+  CHECK(ran.last_words == "the copy has another checksum. Is the disk there full?");
+  CHECK(there.Left() == "");
+}
+
+TEST_CASE("copy script: where nothing more comes, as of a link that was cut, it ends and leaves nothing") {
+  const Receiver there;
+  const Ran ran = there.Receive(SumOfContent());
+  CHECK(ran.exit_code == 1);
+  CHECK(ran.last_words == "nothing has come for 1 s.");
+  CHECK(there.Left() == "");
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,147 @@
+// dtrain launch with the real binary where tasks cannot be started, or not at once: what is said of it.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cmd/launch/ssh_job.h"
+
+namespace dtrain::testing {
+namespace {
+
+TEST_CASE("launch: a login that hangs is given up, and named") {
+  const SshServer server("ForceCommand exec cat >/dev/null\n");
+  if (!server.running()) return;
+  const LaunchJob job = Job(EndlessJob(), server);
+  const auto run = job.Start({"--set", "failure.startup_timeout_s=2"});
+  CHECK(RunToEnd(*run) == 2);
+  CAPTURE(run->standard_error());
+  const std::string last = LastLine(run->standard_error());
+  CHECK(Contains(last, "cannot be started on 127.0.0."));
+  CHECK(Contains(last, "it has not started in 2 s (failure.startup_timeout_s)"));
+}
+
+TEST_CASE("launch: a machine that turns connections away is asked again, by copies and by tasks") {
+  const SshServer server("MaxStartups 1:100:1\n");
+  if (!server.running()) return;
+  const LaunchJob job =
+      Job(LinearJob(100), server, ", program: " + std::filesystem::canonical("cmd/dtrain").string());
+  const auto run = job.Start({"--set", "launch.copy=true"});
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  CHECK(code == 0);
+  CHECK(ReadResult(job.result).at("global_step") == 100);
+}
+
+TEST_CASE("launch: a machine whose key is not the known one is refused, and nothing is started") {
+  const SshServer server;
+  if (!server.running()) return;
+  const std::string client =
+      server.keys().ClientConfig("wrong", "127.0.0.1", server.port(), server.keys().OtherKey());
+  const LaunchJob job(EndlessJob(), client, kHosts, kOverSsh);
+  const auto run = job.Start();
+  CHECK(RunToEnd(*run) == 2);
+  CAPTURE(run->standard_error());
+  const std::string last = LastLine(run->standard_error());
+  CHECK(Contains(last, "cannot be started on 127.0.0."));
+  CHECK(Contains(last, "Host key verification failed. Its key is not known here, or has changed"));
+  CHECK(ReadResult(job.result).at("status") == "failed");
+  // The command that it ends with leads to the same machine, by the same file; here nobody answers its
+  // question.
+  const size_t command = last.rfind(": ssh -F ");
+  REQUIRE(command != std::string::npos);
+  Process by_hand({"-c", last.substr(command + 2)}, Program{"/bin/sh", {}});
+  CHECK(RunToEnd(by_hand) == 255);
+  CAPTURE(by_hand.standard_error());
+  CHECK(Contains(by_hand.standard_error(), "Host key verification failed"));
+  Process known({"-c", fmt::format("ssh -F {} there true", server.client_config())}, Program{"/bin/sh", {}});
+  CHECK(RunToEnd(known) == 0);
+}
+
+TEST_CASE("launch: where no sshd is, the task, the machine and the remedy are named") {
+  const SshServer server;
+  if (!server.running()) return;
+  const ReservedPort nobody;
+  const std::string port = nobody.address().substr(nobody.address().rfind(':') + 1);
+  const LaunchJob job(EndlessJob(),
+                      server.keys().ClientConfig("nobody", "127.0.0.1", port, server.keys().MachineKey()),
+                      kHosts, kOverSsh);
+  const auto run = job.Start();
+  CHECK(RunToEnd(*run) == 2);
+  const std::string last = LastLine(run->standard_error());
+  CAPTURE(run->standard_error());
+  CHECK(Contains(last, "Connection refused. Does sshd run there?"));
+}
+
+TEST_CASE("launch: where dtrain or the directory is missing there, that is what is said") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob no_program = Job(EndlessJob(), server, ", program: /nowhere/dtrain");
+  const auto first = no_program.Start();
+  CHECK(RunToEnd(*first) == 2);
+  CAPTURE(first->standard_error());
+  CHECK(Contains(LastLine(first->standard_error()), "No such file or directory. Install dtrain there"));
+  const LaunchJob job = Job(EndlessJob(), server);
+  const auto second = job.Start({"--set",
+                                 "launch.hosts={127.0.0.2: {directory: /nowhere}, 127.0.0.3: {directory: "
+                                 "/nowhere}}"});
+  CHECK(RunToEnd(*second) == 2);
+  CAPTURE(second->standard_error());
+  CHECK(
+      Contains(LastLine(second->standard_error()), "/nowhere: cannot work there: No such file or directory"));
+}
+
+TEST_CASE("launch: a config that is missing there is told with the machine and how it gets there") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(EndlessJob(), server);
+  const std::string there = NewDirectory(), both = "{directory: " + there + "}";
+  Process run(
+      {"-c", fmt::format("cd {0} && exec {1} launch --config job.yaml --set 'launch.hosts={{127.0.0.2: "
+                         "{2}, 127.0.0.3: {2}}}'",
+                         job.directory, std::filesystem::canonical("cmd/dtrain").string(), both)},
+      Program{"/bin/sh", {}});
+  CHECK(RunToEnd(run) == 2);
+  const std::string last = LastLine(run.standard_error());
+  CAPTURE(last);
+  CHECK(Contains(last, "cannot be started on 127.0.0."));
+  CHECK(Contains(last, fmt::format("dtrain: {}/job.yaml: the config cannot be read there: No such file or "
+                                   "directory (2). Put it there, or set launch.copy: true.",
+                                   there)));
+}
+
+TEST_CASE("launch: a line break in a value is refused") {
+  const LaunchJob job(EndlessJob(), "/dev/null", kHosts, "");
+  const auto run = job.Start({"--set", "summary.dir=\"a\n\n  b\""});
+  CHECK(RunToEnd(*run) == 2);
+  CHECK(Contains(run->standard_error(), "dtrain: --set summary.dir: has a line break"));
+}
+
+TEST_CASE("launch: errors of launch.hosts are those of the config") {
+  const LaunchJob job(EndlessJob(), "/dev/null", kHosts, "");
+  const auto run = job.Start({"--set", "launch.hosts={127.0.0.22: {user: ann}}"});
+  CHECK(RunToEnd(*run) == 2);
+  CHECK(Contains(
+      run->standard_error(),
+      "launch.hosts.127.0.0.22; no address of the cluster is on that machine. Did you mean 127.0.0.2?"));
+}
+
+TEST_CASE("launch: what no machine could do is told here, before anything starts") {
+  const std::string config = NewDirectory() + "/job.yaml";
+  WriteFile(config, "cluster: {ps: ['10.77.0.2:9001'], worker: ['10.77.0.2:9002']}\n" + LinearJob(10));
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"launch", "--config", config};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Process run(arguments);
+    CHECK(RunToEnd(run) == 2);
+    return run.standard_error();
+  };
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--dry-run"}}) {
+    CHECK(Contains(refusal(more), "10.77.0.2:9001: listening beyond this machine without keys"));
+  }
+  CHECK(Contains(refusal({"--set", "security.insecure=true", "--set", "launch.ssh_config=/nowhere"}),
+                 "launch.ssh_config = /nowhere: cannot be opened: No such file or directory"));
+}
+
+}  // namespace
+}  // namespace dtrain::testing
