@@ -41,6 +41,7 @@ struct TaskArguments {
   int result_fd = -1;
   int lost_fd = -1;
   bool relay_live = false;  // the parent draws this task's live line
+  bool end_told = false;    // the parent tells how the run ended, once for all
 };
 
 // dtrain local
@@ -63,6 +64,7 @@ struct LaunchArguments {
 struct RelayArguments {
   std::string task;     // "worker 1"
   std::string machine;  // as the config names it
+  std::string login;    // what stands behind ssh to get there; empty: it is this machine
   // As of a task; RelayArguments::begun_fd is the file of ps 0's result.
   int result_fd = -1;
   int lost_fd = -1;
@@ -76,10 +78,11 @@ struct RelayArguments {
 // dtrain guard: from `dtrain launch` to a task's machine only
 struct GuardArguments {
   std::string directory;
+  std::string config;  // the path of the task's
   double silence_s = 5;
   bool relayed = false;           // by a relay, whose silence counts from the start
   bool saves = false;             // ps 0: it has the run saved when nobody is there any more
-  std::vector<std::string> task;  // the arguments of the task
+  std::vector<std::string> task;  // its other arguments
 };
 
 // dtrain check

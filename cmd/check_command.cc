@@ -8,12 +8,17 @@
 
 #include "base/error.h"
 #include "base/plural.h"
+#include "cmd/check_resume.h"
+#include "cmd/error_lines.h"
 #include "cmd/load_config.h"
 #include "cmd/local_cluster.h"
 #include "cmd/memory_warning.h"
 #include "cmd/scheduled.h"
+#include "trainer/config/data_files.h"
+#include "trainer/data/form_text.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
+#include "trainer/data/unused_outputs.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
@@ -28,18 +33,11 @@ void CheckFilesExist(const DataConfig& data) {
   std::string missing;
   const char* where =
       data.split == Split::kFeed ? ", or check where worker 0 runs: nobody else needs it" : "";
-  const auto check = [&](const DataSourceConfig& source, const std::string& section) {
-    std::vector<std::pair<std::string, const char*>> files;
-    if (source.format == DataFormat::kIdx) files = {{source.images, "images"}, {source.labels, "labels"}};
-    if (source.format == DataFormat::kCsv) files = {{source.path, "path"}};
-    for (const auto& [path, key] : files) {
-      if (access(path.c_str(), R_OK) == 0) continue;
-      missing += fmt::format("{}{}: cannot be read: {}. Set {}.{} to where the file is{}.",
-                             missing.empty() ? "" : "\n", path, ErrnoText(errno), section, key, where);
-    }
-  };
-  check(data.train, "data.train");
-  check(data.test, "data.test");
+  for (const DataFile& file : DataFiles(data)) {
+    if (access(file.path.c_str(), R_OK) == 0) continue;
+    missing += fmt::format("{}{}: cannot be read: {}. Set {} to where the file is{}.",
+                           missing.empty() ? "" : "\n", file.path, ErrnoText(errno), file.key, where);
+  }
   if (!missing.empty()) throw UserError("{}", missing);
 }
 
@@ -94,6 +92,7 @@ void PrintData(const DataConfig& data, const LoadedData& loaded) {
   fmt::print("data:\n  train: {}", SourceText(data.train, loaded.train.get()));
   if (data.validation > 0) fmt::print(", of which the first {} are held out", data.validation);
   fmt::print("\n  test: {}\n", SourceText(data.test, loaded.test.get()));
+  if (!loaded.form.features.empty()) fmt::print("  {}\n", FeatureNamesText(loaded.form.features));
   if (!loaded.form.classes.empty()) fmt::print("  {}\n", ClassNamesText(loaded.form.classes));
   if (data.split == Split::kFeed) fmt::print("  only worker 0 needs it: it sends the others their batches\n");
 }
@@ -139,9 +138,13 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const Layout layout = MakeLayout(config, PsCount(config.cluster));
   WarnOfMemory(config, layout);
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain check, which reads the data,"));
+  const ErrorLines errors;
+  const std::string start = CheckResume(config, layout, errors);
   const LoadedData loaded = LoadData(config);
   if (!shape.rows && loaded.train->rows()) shape.rows = *loaded.train->rows() - config.data.validation;
   CheckTasks(config, loaded);
+  const std::string unused = UnusedOutputsText(config.model, loaded);
+  if (!unused.empty()) errors.Print("warning: " + unused);
   const bool evaluator = scheduled.assignment && !scheduled.assignment->task;
   if (evaluator) EvaluatedDirectory(config, scheduled);
   fmt::print("{}: good\n", arguments.config.path);
@@ -150,6 +153,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   PrintModel(config.model, layout);
   PrintData(config.data, loaded);
   PrintLength(config, shape);
+  if (!start.empty()) fmt::print("{}\n", start);
   return 0;
 }
 

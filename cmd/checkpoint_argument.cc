@@ -15,6 +15,12 @@ namespace dtrain {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr int kMostGone = 10;  // each needs a save of the run in the moment between finding and reading
+
+}  // namespace
+
 std::string WithoutSlashes(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -42,6 +48,19 @@ std::string FindCheckpoint(const std::string& path, const ErrorLines& errors) {
   if (newest) return *newest;
   if (skipped.empty()) RefuseAsCheckpoint(named);
   throw UserError("{}: none of its checkpoints can be read (see above). Name another directory.", named);
+}
+
+void OpenCheckpoint(const std::string& path, const ErrorLines& errors,
+                    const std::function<void(const std::string&)>& open) {
+  const bool one = IsOneCheckpoint(WithoutSlashes(path));
+  for (int left = one ? 0 : kMostGone;; --left) {
+    const std::string found = FindCheckpoint(path, errors);
+    try {
+      return open(found);
+    } catch (const UserError&) {
+      if (left == 0 || !IsGone(found)) throw;
+    }
+  }
 }
 
 }  // namespace dtrain

@@ -4,7 +4,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "cmd/poll_timeout.h"
 
@@ -51,9 +50,7 @@ std::vector<ListedCheckpoint> CheckpointFollower::List() {
   std::vector<ListedCheckpoint> listed = directory_.List(&unreadable);
   for (const std::string& line : unreadable) {
     const std::string warning = fmt::format("warning: {}/{}; skipped", directory_.path(), line);
-    std::error_code gone;  // one that was too many for checkpoint.keep
-    const bool there = std::filesystem::exists(directory_.PathOf(line.substr(0, line.find(':'))), gone);
-    if (there && told_.insert(warning).second) errors_.Print(warning);
+    if (told_.insert(warning).second) errors_.Print(warning);
   }
   // The newest is never removed alone: then all were, and a new run counts from 1.
   if (unreadable.empty() && !listed.empty() && listed.front().sequence < last_) last_ = 0;

@@ -9,6 +9,7 @@
 #include "base/plural.h"
 #include "cmd/load_config.h"
 #include "trainer/checkpoint/shard_format.h"
+#include "trainer/config/fields.h"
 #include "trainer/config/load.h"
 #include "trainer/data/source.h"
 #include "trainer/metrics/scores.h"
@@ -39,10 +40,34 @@ void TakeShape(const Manifest& manifest, ModelConfig* model) {
   }
 }
 
-std::string PathFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
-  if (!arguments.path.empty()) return arguments.path;
-  checkpoint.Config();  // verified
+LoadOptions ConfigOptions() {
+  LoadOptions options;
+  options.cluster_optional = true;
+  return options;
+}
+
+// The path of the file that was saved with it, verified.
+std::string SavedConfig(const CheckpointReader& checkpoint) {
+  checkpoint.Config();
   return checkpoint.path() + "/" + kConfigName;
+}
+
+std::string PathFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
+  return arguments.path.empty() ? SavedConfig(checkpoint) : arguments.path;
+}
+
+std::string ScaleOf(const Config& config) {
+  return std::get<std::string>(FindField("data.scale")->get(config));
+}
+
+// What another scale makes of features these weights have never seen, whoever fitted it.
+void CheckScale(const CheckpointReader& checkpoint, const Config& config) {
+  const Config run = LoadConfig(SavedConfig(checkpoint), {}, ConfigOptions());
+  if (config.data.scale == run.data.scale) return;
+  throw UserError(
+      "data.scale = {}; must be {}, as in {}: its weights are for features that were scaled so. Leave it as "
+      "it is there, or train with the other one.",
+      ScaleOf(config), ScaleOf(run), checkpoint.path());
 }
 
 InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
@@ -52,19 +77,22 @@ InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
   if (std::filesystem::exists(train.path)) return LoadData(config).form;
   if (config.data.scale == FeatureScale::kNone) return InputForm();
   throw UserError(
-      "{}: how its features are scaled is not in it (it was written with checkpoint.writer: ps), and "
-      "data.train.path = {} is not here to fit the scale again. Put the training file there, or name it with "
-      "--set data.train.path=FILE.",
+      "{}: how its features are scaled is not in it (checkpoint.writer: ps of an older dtrain, or of too "
+      "many "
+      "columns), and data.train.path = {} is not here to fit the scale again. Put the training file there, "
+      "or "
+      "name it with --set data.train.path=FILE.",
       checkpoint.path(), train.path);
 }
 
-// Rows and answers are made by it without another look.
+// Rows and answers are made by it without another look. What a manifest says of itself no flag mends.
 void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, const InputForm& form) {
   const auto refuse = [&](size_t there, const char* what, const std::string& model_has) {
-    throw UserError(
-        "{}: its inputs, as it or data.train tells them, have {} {}, and its model has {}. Name the training "
-        "file of this model: --set data.train.path=FILE.",
-        checkpoint.path(), there, what, model_has);
+    const bool in_it = checkpoint.manifest().inputs.has_value();
+    throw UserError("{}: its inputs, as {} them, have {} {}, and its model has {}. {}.", checkpoint.path(),
+                    in_it ? "its manifest tells" : "data.train tells", there, what, model_has,
+                    in_it ? "It is not as a run writes one: use another checkpoint"
+                          : "Name the training file of this model: --set data.train.path=FILE");
   };
   const auto inputs = static_cast<size_t>(*model.inputs);
   const std::string features = Plural(*model.inputs, "feature");
@@ -82,15 +110,12 @@ void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, con
 }  // namespace
 
 int DumpConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
-  LoadOptions options;
-  options.cluster_optional = true;
-  return DumpEffectiveConfig({PathFor(checkpoint, arguments), arguments.sets}, options);
+  return DumpEffectiveConfig({PathFor(checkpoint, arguments), arguments.sets}, ConfigOptions());
 }
 
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
-  LoadOptions options;
-  options.cluster_optional = true;
-  Config config = LoadConfig(PathFor(checkpoint, arguments), arguments.sets, options);
+  Config config = LoadConfig(PathFor(checkpoint, arguments), arguments.sets, ConfigOptions());
+  if (!arguments.path.empty() || !arguments.sets.empty()) CheckScale(checkpoint, config);
   TakeShape(checkpoint.manifest(), &config.model);
   config.placement = PlacementConfig();  // all in one place
   return config;

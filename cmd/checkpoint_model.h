@@ -14,8 +14,9 @@
 
 namespace dtrain {
 
-// The config of `arguments`, else the file that was saved with the checkpoint; --set beats both.
-// model.inputs and model.outputs are those of the checkpoint where the file leaves them out.
+// The config of `arguments`, else the file that was saved with the checkpoint; --set beats both. UserError
+// for another data.scale than the one that was saved. model.inputs and model.outputs are those of the
+// checkpoint where the file leaves them out.
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments);
 
 // --dump-config: prints it. Returns the exit code.

@@ -11,7 +11,6 @@
 
 #include "base/console.h"
 #include "base/error.h"
-#include "base/write_all.h"
 
 namespace dtrain {
 namespace {
@@ -33,6 +32,13 @@ class SignalsHeld {
   sigset_t before_;
 };
 
+// Back to what it does by itself, unless who has started us has it ignored (nohup).
+void RestoreHangUp() {
+  struct sigaction now {};
+  sigaction(SIGHUP, nullptr, &now);
+  if (now.sa_handler != SIG_IGN) signal(SIGHUP, SIG_DFL);
+}
+
 // Runs between fork and exec: only async-signal-safe calls.
 [[noreturn]] void BecomeChild(const ChildCommand& command, char* const* argv, int error, pid_t parent,
                               const SignalsHeld& held) {
@@ -40,6 +46,7 @@ class SignalsHeld {
   if (getppid() != parent) _exit(127);  // the parent died before the line above
   setpgid(0, 0);
   for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) ::signal(signal, SIG_DFL);
+  RestoreHangUp();
   held.Release();
   const int nothing = command.input >= 0 ? -1 : open("/dev/null", O_RDONLY);
   if (nothing != STDIN_FILENO) dup2(nothing >= 0 ? nothing : command.input, STDIN_FILENO);
@@ -57,7 +64,7 @@ ChildProcess::ChildProcess(const ChildCommand& command)
     : name_(command.name),
       expendable_(command.expendable),
       kill_signal_(command.kill_signal),
-      log_fd_(command.log_fd) {
+      log_(command.log) {
   std::vector<char*> argv;
   std::string program = command.program == ChildCommand().program ? "dtrain" : command.program;
   argv.push_back(program.data());
@@ -125,7 +132,8 @@ void ChildProcess::KillGroup() {
 void ChildProcess::TakeLine(const std::string& line, const std::function<void(const std::string&)>& sink) {
   sink(line);
   if (Console::IsRelayed(line)) return;
-  if (log_fd_ >= 0) WriteAll(log_fd_, line);  // one that cannot be written must not end a run
+  const std::string failure = log_ != nullptr ? log_->Append(line) : "";
+  if (!failure.empty()) sink("dtrain: " + failure + "\n");
   last_lines_.push_back(line);
   if (last_lines_.size() > kKeptLines) last_lines_.pop_front();
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log_file.h"
 #include "cmd/pipe_lines.h"
 
 namespace dtrain {
@@ -28,7 +29,7 @@ struct ChildCommand {
   int input = -1;                          // its standard input; -1: there is none
   int output = -1;                         // its standard output; -1: ours
   bool error_passes = false;               // its standard error is ours
-  int log_fd = -1;                         // a file that gets what it says too; stays the caller's
+  LogFile* log = nullptr;                  // gets what it says too; stays the caller's
   int kill_signal = SIGKILL;               // what it takes for "end at once", if it can do that better itself
 };
 
@@ -68,7 +69,7 @@ class ChildProcess {
   const std::string name_;
   const bool expendable_;
   const int kill_signal_;
-  const int log_fd_;
+  LogFile* const log_;
   bool asked_to_die_ = false;
   pid_t pid_ = -1;
   std::optional<PipeLines> lines_;

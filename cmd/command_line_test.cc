@@ -50,6 +50,24 @@ TEST_CASE("command line: one --set takes one value") {
   CHECK(ErrorOf({"check", "--config", "a", "--set", "a=1", "b=2"}).find("b: unknown") != std::string::npos);
 }
 
+TEST_CASE("command line: a config file without its option is told how to be written") {
+  const std::string told = "x.yaml: a config file needs its option. Write --config x.yaml.";
+  CHECK(ErrorOf({"x.yaml"}) == told);
+  for (const char* command : {"local", "launch", "check", "plan"}) {
+    CAPTURE(command);
+    CHECK(ErrorOf({command, "x.yaml"}) == told);
+    CHECK(ErrorOf({command, "--set", "a=1", "x.yaml"}) == told);
+  }
+  CHECK(ErrorOf({"eval", "run/ckpt", "x.yaml"}) == told);
+  for (const std::vector<const char*>& words : {std::vector<const char*>{"local", "--config", "a", "x.yaml"},
+                                                {"local", ""},
+                                                {"local", "x.yam"},
+                                                {"inspect", "run/ckpt", "x.yaml"}}) {
+    CHECK(ErrorOf(words).find("unknown command or argument") != std::string::npos);
+  }
+  CHECK(ErrorOf({"local", "--cfg=x.yaml"}).find("unknown option") != std::string::npos);
+}
+
 TEST_CASE("command line: local has counts where given") {
   const auto plain = Parse<LocalArguments>({"local", "--config", "a.yaml"});
   CHECK_FALSE(plain.ps.has_value());
@@ -124,9 +142,11 @@ TEST_CASE("command line: a dumped config needs no role") {
 
 TEST_CASE(
     "command line: what follows -- is handed to a guard and to a relay as it is, and --help hides both") {
-  const auto guard = Parse<GuardArguments>({"guard", "--directory=/a b", "--silence-s=7", "--", "--config=x",
-                                            "[a, b]", "--", "-x", "", "--directory=/c", "local"});
+  const auto guard =
+      Parse<GuardArguments>({"guard", "--directory=/a b", "--config=c", "--silence-s=7", "--", "--config=x",
+                             "[a, b]", "--", "-x", "", "--directory=/c", "local"});
   CHECK(guard.directory == "/a b");
+  CHECK(guard.config == "c");
   CHECK(guard.silence_s == 7);
   CHECK(guard.task ==
         std::vector<std::string>{"--config=x", "[a, b]", "--", "-x", "", "--directory=/c", "local"});

@@ -52,8 +52,26 @@ TEST_CASE("csv: check tells rows, classes and the number of steps") {
   CAPTURE(said);
   CHECK(Contains(said, "train: 4 rows of " + job.train));
   CHECK(Contains(said, "test: 4 rows of " + job.test));
+  CHECK(Contains(said, "\n  2 features: height and width\n"));
   CHECK(Contains(said, "2 classes: 0 = elm and 1 = oak"));
   CHECK(Contains(said, "20 epochs per worker, ends at global step 80"));
+}
+
+TEST_CASE("csv: outputs above the largest label are a warning, in check and once in a run") {
+  const CsvJob job(kGood);
+  const std::vector<std::string> wrong = {"--config",           job.config, "--set",
+                                          "model.kind=softmax", "--set",    "model.outputs=12"};
+  for (const char* command : {"check", "local"}) {
+    std::vector<std::string> arguments = {command};
+    arguments.insert(arguments.end(), wrong.begin(), wrong.end());
+    Process process(arguments);
+    CHECK(RunToEnd(process) == 0);
+    const std::string said = process.standard_error();
+    CAPTURE(said);
+    const std::string line = "model.outputs = 12, and the data has 2 names of classes: outputs 2 to 11 are";
+    REQUIRE(Contains(said, line));
+    CHECK(said.find(line) == said.rfind(line));
+  }
 }
 
 TEST_CASE("csv: a run learns, evaluates on the test file and logs the classes") {

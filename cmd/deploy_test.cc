@@ -5,9 +5,8 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/manifests.h"
 #include "cmd/testing/python.h"
@@ -21,13 +20,6 @@ constexpr const char* kKubernetes =
     "deploy/kubernetes/run.yaml deploy/kubernetes/ps.yaml deploy/kubernetes/workers.yaml";
 constexpr const char* kTfJob = "deploy/kubeflow/tfjob.yaml";
 constexpr const char* kUnit = "deploy/systemd/dtrain@.service";
-
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // `text` with `to` in place of `from`, which is in it.
 std::string Replaced(std::string text, const std::string& from, const std::string& to) {
@@ -50,9 +42,9 @@ TEST_CASE("deploy: the schemas refuse what is wrong") {
   if (Python().empty()) return;
   const std::string path = NewDirectory() + "/wrong.yaml";
   WriteFile(path,
-            Replaced(ReadText("deploy/kubernetes/workers.yaml"), "completionMode:", "completionModes:"));
+            Replaced(FileContent("deploy/kubernetes/workers.yaml"), "completionMode:", "completionModes:"));
   CHECK(Contains(ManifestErrors(path), "completionModes"));
-  const std::string job = ReadText(kTfJob);
+  const std::string job = FileContent(kTfJob);
   for (const auto& [from, to] :
        {std::pair("restartPolicy: ExitCode", "restartPolicy: OnExit"),
         std::pair("name: tensorflow ", "name: dtrain "), std::pair("    PS:", "    Ps:"),
@@ -166,7 +158,7 @@ TEST_CASE("deploy: a ps pod that cannot start fails, for the StatefulSet to show
 }
 
 TEST_CASE("deploy: systemd takes the unit, and its instance is role and index") {
-  const std::string unit = ReadText(kUnit);
+  const std::string unit = FileContent(kUnit);
   CHECK(Contains(unit, "RestartPreventExitStatus=2 3\n"));
   if (access("/usr/bin/systemd-analyze", X_OK) != 0) {
     fmt::print("SKIPPED: there is no systemd-analyze\n");

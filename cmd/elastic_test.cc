@@ -76,10 +76,12 @@ TEST_CASE("elastic: without a worker that is killed the run goes on to its last 
     } else {
       CHECK(Sum(result.at("local_steps")) == 600);
     }
+    CHECK(result.at("lost_workers") == nlohmann::json::array({1}));
     CHECK(result.at("deterministic") == false);
     CHECK(Contains(run.ps[0]->standard_error(), "the run goes on without it"));
     for (const int worker : {0, 2}) {
       CHECK(Contains(run.At(worker).standard_error(), "worker 1 was lost after "));
+      CHECK(Contains(run.At(worker).standard_error(), "done, but worker 1 was lost\n"));
     }
   }
 }
@@ -94,6 +96,7 @@ TEST_CASE("elastic: a worker that is killed and started again goes on at its ste
   const nlohmann::json result = run.CheckDone({0, 1});
   CHECK(result.at("global_step") == 1500);
   CHECK(Sum(result.at("local_steps")) == 1500);
+  CHECK(result.at("lost_workers") == nlohmann::json::array());
   CHECK_FALSE(Contains(run.At(0).standard_error(), "worker 1 was lost after "));
 }
 

@@ -15,6 +15,8 @@ namespace dtrain {
 namespace {
 
 constexpr milliseconds kPatience{3000};
+// Two of different kinds so close together are not a person's but a parent's.
+constexpr int kTogetherMs = 20;
 
 }  // namespace
 
@@ -45,26 +47,34 @@ void EndOnSignal::Watch() {
     if (waiting[1].revents != 0) return;
     if (const int signal = signals_.Take(); signal != 0) OnSignal(signal);
     if (Clock::now() >= deadline_) {
-      EndAtOnce(fmt::format("{}: the run has not ended in failure.grace_s, which is {} s",
-                            SignalName(stop_.signal()), static_cast<double>(grace_.count()) / 1000));
+      EndUnsaved(fmt::format("{}: the run has not ended in failure.grace_s, which is {} s",
+                             SignalName(stop_.signal()), static_cast<double>(grace_.count()) / 1000));
     }
   }
 }
 
 void EndOnSignal::OnSignal(int signal) {
-  if (stop_.signal() != 0) EndAtOnce("ended at once by a second " + SignalName(signal));
-  log_.Warning("{}: asks the run to save and end", SignalName(signal));
+  if (stop_.signal() != 0) EndUnsaved("ended at once by a second " + SignalName(signal));
+  pollfd other = {signals_.fd(), POLLIN, 0};
+  if (poll(&other, 1, kTogetherMs) > 0 && signals_.Take() != 0) {
+    EndAtOnce(LogLevel::kInfo, "ended by the command that has started it: the run has failed or is over");
+  }
   deadline_ = Clock::now() + grace_;
   stop_.Ask(signal);
+  log_.Warning("{}: asks the run to save and end", SignalName(signal));  // last: a log may keep it waiting
 }
 
-void EndOnSignal::EndAtOnce(const std::string& why) {
+void EndOnSignal::EndUnsaved(const std::string& why) {
+  EndAtOnce(LogLevel::kError, fmt::format("{}; {}", why, kNothingSaved));
+}
+
+void EndOnSignal::EndAtOnce(LogLevel level, const std::string& why) {
   constexpr int kCode = static_cast<int>(ExitCode::kInternal);
   // A disk that hangs must not keep the process.
   ExitDeadline deadline;
   deadline.Arm(kCode, kPatience);
   console_.End();
-  log_.Error("{}; {}", why, kNothingSaved);
+  log_.Write(level, why);
   result_.WriteEnding("stopped");
   hooks_.Run();
   // Other threads are in the middle of things: nothing of theirs is torn down.

@@ -1,7 +1,8 @@
-// EndOnSignal: what SIGINT and SIGTERM do to this process while it lives. The first asks the tasks to save
+// EndOnSignal: what signals do to this process while it lives. The first asks the tasks to save
 // and end (StopRequest). A second one, or failure.grace_s passed since, ends the process at once with 1,
 // after the result and what waits in memory for its file are written. Owner: the command that runs tasks in
-// this process. Thread: one of its own.
+// this process. SIGTERM and SIGINT together are those of a parent whose run has failed or is over: they end
+// the process at once too, without a complaint. Thread: one of its own.
 #pragma once
 
 #include <string>
@@ -21,7 +22,7 @@ constexpr char kNothingSaved[] = "nothing was saved since the last checkpoint";
 
 class EndOnSignal {
  public:
-  // `signals`: SIGINT and SIGTERM.
+  // `signals`: SIGINT, SIGTERM and SIGHUP.
   EndOnSignal(SignalPipe& signals, milliseconds grace, StopRequest& stop, ResultFile& result,
               ExitHooks& hooks, Logger& log, Console& console);
   ~EndOnSignal();
@@ -30,7 +31,8 @@ class EndOnSignal {
   void Watch();
   void OnSignal(int signal);
   // `why`: a line without its end.
-  [[noreturn]] void EndAtOnce(const std::string& why);
+  [[noreturn]] void EndUnsaved(const std::string& why);
+  [[noreturn]] void EndAtOnce(LogLevel level, const std::string& why);
 
   SignalPipe& signals_;
   const milliseconds grace_;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/testing/files.h"
 
 namespace dtrain {
 namespace {
@@ -20,11 +21,6 @@ struct Ending {
   std::string result;  // what the result file has
   std::string hook;    // and what a hook has written
 };
-
-std::string TextOf(const std::string& path) {
-  std::ifstream file(path);
-  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-}
 
 // A process whose task takes no notice of the request, and that gets `signals` one by one, each when the one
 // before has been taken; an end of its own is exit code 77.
@@ -47,15 +43,13 @@ std::string TextOf(const std::string& path) {
 }
 
 Ending EndOf(milliseconds grace, const std::vector<int>& signals) {
-  const char* base = getenv("TEST_TMPDIR");
-  std::string folder = std::string(base != nullptr ? base : "/tmp") + "/dtrain.XXXXXX";
-  DT_CHECK(mkdtemp(folder.data()) != nullptr);
+  const std::string folder = testing::NewDirectory();
   const pid_t pid = fork();
   if (pid == 0) RunTask(folder, grace, signals);
   int status = 0;
   DT_CHECK(waitpid(pid, &status, 0) == pid);
-  const Ending ending{WIFEXITED(status) ? WEXITSTATUS(status) : -1, TextOf(folder + "/result.json"),
-                      TextOf(folder + "/hook")};
+  const Ending ending{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+                      testing::FileContent(folder + "/result.json"), testing::FileContent(folder + "/hook")};
   std::filesystem::remove_all(folder);
   return ending;
 }

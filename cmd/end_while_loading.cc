@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/signal_name.h"
+#include "base/stop_request.h"
 
 namespace dtrain {
 
@@ -31,7 +31,7 @@ void EndWhileLoading::Watch() {
   pollfd waiting[] = {{signals_.fd(), POLLIN, 0}, {over_fd_, POLLIN, 0}};
   int signal = 0;
   // Another child that this process has from before may end too.
-  while (signal != SIGINT && signal != SIGTERM) {
+  while (!AsksToStop(signal)) {
     if (poll(waiting, 2, -1) < 0) continue;
     if (waiting[1].revents != 0) return;
     signal = signals_.Take();
@@ -39,7 +39,7 @@ void EndWhileLoading::Watch() {
   errors_.Print(StoppedBeforeStep(signal));
   result_.WriteEnding("stopped");
   // The main thread is in the middle of things: nothing of its is torn down.
-  _exit(128 + signal);
+  _exit(static_cast<int>(StopExitCode(signal)));
 }
 
 }  // namespace dtrain

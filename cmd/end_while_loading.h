@@ -1,5 +1,5 @@
-// EndWhileLoading: what SIGINT and SIGTERM do to `dtrain local` while it reads its files, which may take as
-// long as the disk likes: nothing has begun, so that the process ends at once, its result written.
+// EndWhileLoading: what SIGINT, SIGTERM and SIGHUP do to `dtrain local` while it reads its files, which may
+// take as long as the disk likes: nothing has begun, so that the process ends at once, its result written.
 // Owner: the command, until it starts a task. Thread: one of its own.
 #pragma once
 

@@ -1,12 +1,11 @@
 #include "cmd/error_lines.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <sstream>
 
 #include "base/log.h"
-#include "base/write_all.h"
+#include "base/patient_output.h"
 
 namespace dtrain {
 
@@ -19,7 +18,7 @@ void ErrorLines::Print(const std::string& text) const {
     if (json) {
       log.Error("{}", line);
     } else {
-      WriteAll(STDERR_FILENO, fmt::format("dtrain: {}\n", line));  // a reader that is gone is no failure
+      StandardError().Write(fmt::format("dtrain: {}\n", line));
     }
   }
 }

@@ -1,5 +1,7 @@
 #include "cmd/eval_command.h"
 
+#include <optional>
+
 #include "base/error.h"
 #include "cmd/checkpoint_argument.h"
 #include "cmd/checkpoint_model.h"
@@ -12,10 +14,14 @@ namespace {
 
 int EvaluateOne(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
                 ResultFile* result) {
-  CheckpointReader checkpoint(FindCheckpoint(arguments.path, errors));
-  if (arguments.config.dump) return DumpConfigFor(checkpoint, arguments.config);
-  const Config config = evaluator->ConfigOf(checkpoint);
-  result->Write(evaluator->SummaryOf(evaluator->Evaluate(config, &checkpoint, /*line=*/false, [] {})));
+  std::optional<CheckpointReader> checkpoint;
+  Config config;
+  OpenCheckpoint(arguments.path, errors, [&](const std::string& path) {
+    checkpoint.emplace(path);
+    if (!arguments.config.dump) config = evaluator->ConfigOf(*checkpoint);
+  });
+  if (arguments.config.dump) return DumpConfigFor(*checkpoint, arguments.config);
+  result->Write(evaluator->SummaryOf(evaluator->Evaluate(config, &*checkpoint, /*line=*/false, [] {})));
   return 0;
 }
 

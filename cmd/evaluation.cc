@@ -44,7 +44,9 @@ RowSet RowsOf(const Config& config) {
 RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& set) {
   RowSpec spec = RowSpecFor(config, form);
   spec.label = set.source.label;
-  if (set.source.format == DataFormat::kCsv) spec.header = set.source.header;
+  const bool csv = set.source.format == DataFormat::kCsv;
+  spec.format = csv ? RowFormat::kCsv : RowFormat::kIdx;
+  if (csv) spec.header = set.source.header;
   spec.labels = config.model.kind == ModelKind::kLinear ? LabelRules() : LabelRulesOf(config.model);
   spec.key = set.key;
   return spec;

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <filesystem>
+#include <functional>
+
 #include "cmd/testing/local_job.h"
 
 namespace dtrain::testing {
@@ -68,6 +71,44 @@ TEST_CASE("exit codes: 4 of dtrain local, or failure.peer_lost_exit") {
     CHECK(RunToEnd(*run) == code);
     CHECK(ReadResult(job.result).at("status") == "peer_lost");
   }
+}
+
+// Ends `process`, whose --result is `path`, by `end` when nothing can be written there any more.
+void CheckCodeWithoutResult(Process& process, const std::string& path, int code,
+                            const std::function<void()>& end) {
+  REQUIRE(process.WaitForLine("worker 0 | epoch"));
+  std::filesystem::create_directory(path);
+  end();
+  CHECK(RunToEnd(process) == code);
+  CAPTURE(process.standard_error());
+  CHECK(Contains(process.standard_error(), path + ": cannot be written: Is a directory"));
+}
+
+TEST_CASE("exit codes: a result that cannot be written leaves the code of a run that is not done") {
+  for (const bool in_process : {false, true}) {
+    CAPTURE(in_process);
+    const LocalJob job(EndlessJob());
+    std::vector<std::string> arguments = {"--set", "checkpoint.dir=" + job.directory + "/ckpt"};
+    if (in_process) arguments.push_back("--in-process");
+    const auto run = job.Start(arguments);
+    CheckCodeWithoutResult(*run, job.result, 143, [&] { run->Signal(SIGTERM); });
+  }
+  const LocalJob killed(EndlessJob());
+  const auto run = killed.Start();
+  CheckCodeWithoutResult(*run, killed.result, 4, [&] { kill(ChildOf(*run, "ps", 0), SIGKILL); });
+  const LocalJob done(LongJob("steps: 3000"));
+  const auto ended = done.Start();
+  CheckCodeWithoutResult(*ended, done.result, 1, [] {});
+}
+
+TEST_CASE("exit codes: so it is with that of one task") {
+  const Cluster cluster(1, 1, EndlessJob());
+  const std::string result = cluster.directory() + "/result.json";
+  const std::vector<std::string> saves = {"--set", "checkpoint.dir=" + cluster.directory() + "/ckpt"};
+  const auto ps = cluster.Start("ps", 0, saves);
+  const auto worker = cluster.Start("worker", 0, {saves[0], saves[1], "--result", result});
+  CheckCodeWithoutResult(*worker, result, 143, [&] { worker->Signal(SIGTERM); });
+  CHECK(RunToEnd(*ps) == 143);
 }
 
 }  // namespace

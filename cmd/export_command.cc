@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
+#include <optional>
+
 #include "base/error.h"
 #include "base/plural.h"
 #include "cmd/checkpoint_argument.h"
@@ -14,10 +17,6 @@ namespace {
 
 using Write = void (*)(const ExportedModel& model, OutputFile* file);
 
-bool EndsWith(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 Write FormatOf(const ExportArguments& arguments) {
   const struct {
     const char* name;
@@ -25,7 +24,8 @@ Write FormatOf(const ExportArguments& arguments) {
   } formats[] = {{"safetensors", WriteSafetensors}, {"npz", WriteNpz}, {"onnx", WriteOnnx}};
   for (const auto& format : formats) {
     const std::string ending = std::string(".") + format.name;
-    if (arguments.to.empty() ? EndsWith(arguments.out, ending) : arguments.to == format.name)
+    if (arguments.to.empty() ? std::filesystem::path(arguments.out).extension() == ending
+                             : arguments.to == format.name)
       return format.write;
   }
   throw UserError("--to {}: must be safetensors, npz or onnx. Try --to safetensors.",
@@ -36,19 +36,28 @@ Write FormatOf(const ExportArguments& arguments) {
 
 int RunExportCommand(const ExportArguments& arguments, const ErrorLines& errors) {
   const Write write = FormatOf(arguments);
-  CheckpointReader checkpoint(FindCheckpoint(arguments.path, errors));
-  if (arguments.config.dump) return DumpConfigFor(checkpoint, arguments.config);
-  const Config config = ConfigFor(checkpoint, arguments.config);
-  LayoutFor(checkpoint, config);
-  const InputForm form = FormFor(checkpoint, config);
-  const ExportedModel model{config, form, RowSpecFor(config, form).pixels, checkpoint,
+  std::optional<CheckpointReader> checkpoint;
+  Config config;
+  OpenCheckpoint(arguments.path, errors, [&](const std::string& path) {
+    checkpoint.emplace(path);
+    if (!arguments.config.dump) config = ConfigFor(*checkpoint, arguments.config);
+  });
+  if (arguments.config.dump) return DumpConfigFor(*checkpoint, arguments.config);
+  LayoutFor(*checkpoint, config);
+  const InputForm form = FormFor(*checkpoint, config);
+  const ExportedModel model{config, form, RowSpecFor(config, form).pixels, *checkpoint,
                             ModelVariables(config.model)};
   OutputFile file(arguments.out);
   write(model, &file);
   const int64_t bytes = file.size();
   file.Finish();
   fmt::print("{}: {}, {} bytes, from {}\n", arguments.out,
-             Plural(static_cast<int64_t>(model.variables.size()), "tensor"), bytes, checkpoint.path());
+             Plural(static_cast<int64_t>(model.variables.size()), "tensor"), bytes, checkpoint->path());
+  if (write == WriteNpz && !form.scale.shift.empty()) {
+    errors.Print(
+        "warning: an npz file has the weights alone, and these are of scaled features (data.scale): "
+        "safetensors and ONNX files have the scale too");
+  }
   return 0;
 }
 

@@ -11,12 +11,9 @@ namespace {
 
 constexpr double kDetect = 2;
 constexpr double kMargin = 5;
-constexpr int64_t kForEver = 1000000000000;
 
-std::string EndlessJob() {
-  return LinearJob(kForEver) +
-         fmt::format("hooks: {{log_every_steps: 100}}\nfailure: {{detect_s: {}, worker_lost: fail}}\n",
-                     kDetect);
+std::string FailingJob() {
+  return EndlessJob() + fmt::format("failure: {{detect_s: {}, worker_lost: fail}}\n", kDetect);
 }
 
 // A cluster in the middle of its training.
@@ -25,7 +22,7 @@ struct Running {
   std::vector<std::unique_ptr<Process>> ps;
   std::vector<std::unique_ptr<Process>> workers;
 
-  Running(int ps_count, int worker_count) : cluster(ps_count, worker_count, EndlessJob()) {
+  Running(int ps_count, int worker_count) : cluster(ps_count, worker_count, FailingJob()) {
     for (int i = 0; i < ps_count; ++i) ps.push_back(Start("ps", i));
     for (int i = 0; i < worker_count; ++i) workers.push_back(Start("worker", i));
     for (const auto& worker : workers) REQUIRE(worker->WaitForLine("global step"));

@@ -24,11 +24,12 @@ std::string WriteTable(const std::string& directory) {
   return directory + "/table.csv";
 }
 
-std::string TableJob(const std::string& train, double detect_s = kDetect) {
+std::string TableJob(const std::string& train, double detect_s = kDetect, int batch_size = 16) {
   return "model: {kind: linear, inputs: 2}\n"
          "data: {train: {format: csv, path: table.csv, label: y}, split: feed, scale: unit}\n"
-         "train: {batch_size: 16, " +
-         train + fmt::format("}}\nfailure: {{detect_s: {}}}\nhooks: {{log_every_steps: 100}}\n", detect_s);
+         "train: {" +
+         fmt::format("batch_size: {}, {}}}\nfailure: {{detect_s: {}}}\nhooks: {{log_every_steps: 100}}\n",
+                     batch_size, train, detect_s);
 }
 
 // A cluster of which worker 0 alone finds the table.
@@ -39,8 +40,9 @@ struct FedCluster {
   std::vector<std::unique_ptr<Process>> ps;
   std::vector<std::unique_ptr<Process>> workers;
 
-  FedCluster(int ps_count, int worker_count, const std::string& train, double detect_s = kDetect)
-      : cluster(ps_count, worker_count, TableJob(train, detect_s)),
+  FedCluster(int ps_count, int worker_count, const std::string& train, double detect_s = kDetect,
+             int batch_size = 16)
+      : cluster(ps_count, worker_count, TableJob(train, detect_s, batch_size)),
         table(WriteTable(NewDirectory())),
         worker_count_(worker_count) {
     for (int i = 0; i < ps_count; ++i) ps.push_back(Start("ps", i));
@@ -72,6 +74,11 @@ void CheckDone(Process& task) {
   CHECK(code == 0);
 }
 
+void CheckDone(const FedCluster& run) {
+  for (const auto& task : run.workers) CheckDone(*task);
+  for (const auto& task : run.ps) CheckDone(*task);
+}
+
 // Ends with 4 in time, and names worker 0 with its address.
 void CheckSurvivor(Process& survivor, const std::string& address) {
   const bool ended = survivor.WaitForEnd(milliseconds(static_cast<int64_t>((kDetect + kMargin) * 1000)));
@@ -82,19 +89,9 @@ void CheckSurvivor(Process& survivor, const std::string& address) {
   CHECK(Contains(said, "worker 0 (" + address));
 }
 
-int64_t ResidentKiB(const Process& process) {
-  std::ifstream status(fmt::format("/proc/{}/status", process.pid()));
-  std::string line;
-  while (std::getline(status, line)) {
-    if (line.compare(0, 6, "VmRSS:") == 0) return std::stoll(line.substr(6));
-  }
-  return 0;
-}
-
 TEST_CASE("feed: workers without data files learn what worker 0 reads") {
   FedCluster run(2, 3, "epochs: 60, optimizer: {kind: adam, learning_rate: 0.05}");
-  for (const auto& task : run.workers) CheckDone(*task);
-  for (const auto& task : run.ps) CheckDone(*task);
+  CheckDone(run);
   const nlohmann::json result = ReadResult(run.Result("worker", 1));
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == 60 * 38);
@@ -161,8 +158,20 @@ TEST_CASE("feed: worker 0 that is killed and comes back at once feeds on") {
   CHECK(ReadResult(run.Result("worker", 1)).at("global_step") == 5000);
 }
 
+// Sanitizers keep what is freed, and memory of their own for it.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+int64_t ResidentKiB(const Process& process) {
+  std::ifstream status(fmt::format("/proc/{}/status", process.pid()));
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.compare(0, 6, "VmRSS:") == 0) return std::stoll(line.substr(6));
+  }
+  return 0;
+}
+
 TEST_CASE("feed: memory stays flat at worker 0 and at those that it feeds") {
-  FedCluster run(1, 3, "steps: 1000000000000");
+  // A batch is 2.4 KB: what leaks one a step has grown by 13 MB at the end.
+  FedCluster run(1, 3, "steps: 1000000000000", kDetect, /*batch_size=*/200);
   for (const auto& worker : run.workers) REQUIRE(worker->WaitForLine("local step       300"));
   std::vector<int64_t> early;
   for (const auto& worker : run.workers) early.push_back(ResidentKiB(*worker));
@@ -170,9 +179,10 @@ TEST_CASE("feed: memory stays flat at worker 0 and at those that it feeds") {
   for (size_t i = 0; i < run.workers.size(); ++i) {
     CAPTURE(i);
     REQUIRE(early[i] > 0);
-    CHECK(ResidentKiB(*run.workers[i]) < early[i] + 2048);
+    CHECK(ResidentKiB(*run.workers[i]) < early[i] + 4096);
   }
 }
+#endif
 
 TEST_CASE("feed: worker 0's port in use is exit 2 with its address") {
   FedCluster run(1, 2, "steps: 1000000000000");
@@ -184,6 +194,7 @@ TEST_CASE("feed: worker 0's port in use is exit 2 with its address") {
 
 TEST_CASE("feed: worker 0 listens beyond this machine only with security.insecure") {
   const FedCluster run(1, 1, "steps: 10");
+  CheckDone(run);
   const std::vector<std::string> wide = {"--set", "cluster.worker=[\"192.0.2.1:9721\", \"localhost:1\"]",
                                          "--set", "net.bind=\"0.0.0.0:0\""};
   const auto refused = run.Start("worker", 0, wide);
@@ -193,6 +204,7 @@ TEST_CASE("feed: worker 0 listens beyond this machine only with security.insecur
 
 TEST_CASE("feed: a worker without data and without model.inputs is told what to write") {
   const FedCluster run(1, 1, "steps: 10");
+  CheckDone(run);
   const auto blind =
       run.Start("worker", 0, {"--set", "model.inputs=null", "--set", "data.train.path=/nowhere/t"});
   CHECK(RunToEnd(*blind) == 2);

@@ -4,12 +4,13 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/signal_name.h"
+#include "base/stop_request.h"
 #include "cmd/checkpoint_argument.h"
 #include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/config/load.h"
 #include "trainer/data/positions.h"
 
@@ -47,7 +48,7 @@ FollowRun::FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const
       evaluator_(*evaluator),
       errors_(errors),
       result_(*result),
-      signals_({SIGINT, SIGTERM}),
+      signals_({SIGINT, SIGTERM, SIGHUP}),
       follower_(directory_, signals_, errors),
       failure_(FirstFailure(arguments.config)) {
   if (arguments.data == "-") {
@@ -83,8 +84,7 @@ int FollowRun::Run() {
 
 // One that is not there any more was too many for checkpoint.keep.
 void FollowRun::Skip(const std::string& path, const UserError& error) const {
-  std::error_code gone;
-  if (!std::filesystem::exists(path, gone)) return;
+  if (IsGone(path)) return;
   if (dynamic_cast<const BadCheckpoint*>(&error) == nullptr) throw;
   errors_.Print(fmt::format("warning: {}; skipped", error.what()));
 }
@@ -122,7 +122,7 @@ void FollowRun::GiveUp(milliseconds patience) {
         directory_, seconds);
   }
   summary_->status = StatusOf(ExitCode::kPeerLost);
-  result_.Write(*summary_);
+  result_.WriteEnding(*summary_);
   throw PeerLost(
       "{}, global step {}: no newer checkpoint in {:g} s (failure.wait_s, and twice the time between two), "
       "and the run was not at its end. See its log, and start this again when it goes on.",
@@ -132,12 +132,12 @@ void FollowRun::GiveUp(milliseconds patience) {
 int FollowRun::Stop() {
   if (summary_) {
     summary_->status = "stopped";
-    result_.Write(*summary_);
+    result_.WriteEnding(*summary_);
   } else {
     result_.WriteEnding("stopped");
   }
   errors_.Print(fmt::format("ended by {}", SignalName(follower_.signal())));
-  return 128 + follower_.signal();
+  return static_cast<int>(StopExitCode(follower_.signal()));
 }
 
 }  // namespace dtrain

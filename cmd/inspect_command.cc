@@ -99,14 +99,23 @@ void PrintCheckpoint(const std::string& path) {
   PrintTensors(&reader);
 }
 
-// "good", or what is wrong.
-std::string StateOf(const std::string& path) {
+struct Seen {
+  Manifest manifest;
+  std::string state;  // "good", or what is wrong
+};
+
+// Unset: a run has removed it since it was listed.
+std::optional<Seen> Look(const std::string& path) {
+  Seen seen;
   try {
+    seen.manifest = ReadManifest(path);
     CheckpointReader(path).Verify();
-    return "good";
+    seen.state = "good";
   } catch (const BadCheckpoint& bad) {
-    return bad.problem();
+    if (IsGone(path)) return std::nullopt;
+    seen.state = bad.problem();
   }
+  return seen;
 }
 
 // Returns the newest good one, and counts the others.
@@ -117,17 +126,34 @@ std::optional<std::string> PrintList(const CheckpointDirectory& directory,
   fmt::print("{:>8}  {:>12}  {:<23}  {:>14}  {:>10}  name\n", "sequence", "step", "saved", "bytes", "");
   for (const ListedCheckpoint& each : listed) {
     const std::string path = directory.PathOf(each.name);
-    const Manifest manifest = ReadManifest(path);
-    const std::string state = StateOf(path);
-    fmt::print("{:>8}  {:>12}  {:<23}  {}  {}: {}{}\n", each.sequence, each.step, TimeText(manifest),
-               SizeText(manifest.bytes()), each.name, state, each.name == best ? ", the best" : "");
-    if (state != "good") {
+    const std::optional<Seen> seen = Look(path);
+    if (!seen) {
+      fmt::print("{:>8}  {:>12}  {:<23}  {:>26}  {}: removed meanwhile\n", each.sequence, each.step, "", "",
+                 each.name);
+      continue;
+    }
+    fmt::print("{:>8}  {:>12}  {:<23}  {}  {}: {}{}\n", each.sequence, each.step, TimeText(seen->manifest),
+               SizeText(seen->manifest.bytes()), each.name, seen->state,
+               each.name == best ? ", the best" : "");
+    if (seen->state != "good") {
       ++*damaged;
     } else if (!newest) {
       newest = path;
     }
   }
   return newest;
+}
+
+// `newest`, or where that is removed meanwhile, or all that were listed are, the newest of then.
+void PrintNewest(const CheckpointDirectory& directory, std::optional<std::string> newest) {
+  std::vector<std::string> told;  // in the list
+  for (int left = 10; newest || (newest = directory.FindNewest(&told)); newest.reset(), --left) {
+    try {
+      return PrintCheckpoint(*newest);
+    } catch (const BadCheckpoint&) {
+      if (left == 0 || !IsGone(*newest)) throw;
+    }
+  }
 }
 
 void PrintDirectory(const std::string& path) {
@@ -140,7 +166,7 @@ void PrintDirectory(const std::string& path) {
   auto damaged = static_cast<int64_t>(unreadable.size());
   const std::optional<std::string> newest = PrintList(directory, listed, &damaged);
   for (const std::string& problem : unreadable) fmt::print("{}\n", problem);
-  if (newest) PrintCheckpoint(*newest);
+  PrintNewest(directory, newest);
   if (damaged == 0) return;
   throw UserError(
       "{}: {} of {} cannot be restored (see above). Remove what is of no use; a run takes the newest "

@@ -1,6 +1,9 @@
 // `dtrain inspect` as a process.
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "base/clock.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/process.h"
@@ -117,7 +120,28 @@ TEST_CASE(
                  "dtrain: " + path + ": config.yaml is damaged: the checksum of its 18 bytes is "));
   Process missing({"inspect", root + "/step-000000009"});
   CHECK(RunToEnd(missing) == 2);
-  CHECK(Contains(missing.standard_error(), "step-000000009: manifest is missing. "));
+  CHECK(Contains(missing.standard_error(), "step-000000009: there is no such directory. "));
+}
+
+TEST_CASE("inspect: a directory in which a run saves and prunes meanwhile is good") {
+  CheckpointDirectory directory(NewDirectory());
+  SmallCheckpoint of;
+  for (of.step = 0; of.step < 100; ++of.step) SaveSmall(&directory, of);
+  std::atomic<bool> over{false};
+  std::thread run([&] {
+    for (; !over; ++of.step) {
+      SaveSmall(&directory, of);
+      directory.Prune(100);
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    Process inspect({"inspect", directory.path()});
+    CHECK(RunToEnd(inspect) == 0);
+    CHECK(inspect.standard_error() == "");
+    CHECK(Contains(inspect.standard_output(), "\n  weights/W1 "));
+  }
+  over = true;
+  run.join();
 }
 
 }  // namespace

@@ -32,6 +32,12 @@ LogOptions LogOptionsOf(const LogConfig& config, Console& console) {
   return options;
 }
 
+LogOptions OwnLogOptions(const LogConfig& config, Console& console) {
+  LogOptions options = LogOptionsOf(config, console);
+  options.directory.clear();
+  return options;
+}
+
 LiveLine LiveLineOf(const LogConfig& config) {
   const bool shown = !config.json && config.level <= static_cast<int>(LogLevel::kInfo);
   return shown && Console::IsTerminal() ? LiveLine::kDrawn : LiveLine::kNone;

@@ -26,6 +26,9 @@ int DumpEffectiveConfig(const ConfigArguments& arguments, const LoadOptions& opt
 // Of tasks of this process, which share `console`.
 LogOptions LogOptionsOf(const LogConfig& config, Console& console);
 
+// Of the parent of tasks, which keeps no file of its own.
+LogOptions OwnLogOptions(const LogConfig& config, Console& console);
+
 // What becomes of live lines of this process: at a terminal they are drawn, unless the log is for machines or
 // has no progress in it.
 LiveLine LiveLineOf(const LogConfig& config);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cmd/load_config.h"
+#include "cmd/run_end.h"
 #include "cmd/task_child.h"
 
 namespace dtrain {
@@ -92,7 +93,10 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
       if (first && live) commands.back().arguments.push_back("--relay-live");
     }
   }
-  for (ChildCommand& command : commands) Inherit(&command, "--lost-fd", shared.lost_fd);
+  for (ChildCommand& command : commands) {
+    Inherit(&command, "--lost-fd", shared.lost_fd);
+    if (ParentTellsEnd(spec.log)) command.arguments.push_back("--end-told");
+  }
   return commands;
 }
 

@@ -9,6 +9,7 @@
 #include "cmd/local_cluster.h"
 #include "cmd/local_verdict.h"
 #include "cmd/result_file.h"
+#include "cmd/run_end.h"
 #include "cmd/run_results.h"
 #include "cmd/signal_pipe.h"
 #include "cmd/supervisor.h"
@@ -58,9 +59,7 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
                ResultFile& result) {
   Console console(LiveLineOf(config.log));
   const LogOptions log_options = LogOptionsOf(config.log, console);
-  LogOptions own_options = log_options;
-  own_options.directory.clear();
-  Logger log("local", own_options);
+  Logger log("local", OwnLogOptions(config.log, console));
   ExitHooks hooks;
   StopRequest stop;
   const EndOnSignal end_on_signal(signals, GraceOf(config.failure), stop, result, hooks, log, console);
@@ -70,13 +69,17 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
   options.stop = &stop;
   const std::unique_ptr<gpu::cuda::Runtime> runtime = new_runtime();
   options.runtime = runtime.get();
+  options.tells_end = !ParentTellsEnd(config.log);
   try {
-    result.Write(RunClusterInProcess(config, log_options, options));
+    const RunSummary summary = RunClusterInProcess(config, log_options, options);
+    console.End();
+    TellRunEnd(config, summary, log);
+    result.Write(summary);
     return 0;
   } catch (const RunStopped& stopped) {
     console.End();
     errors.Print(FailureText(stopped));
-    result.Write(stopped.summary());
+    result.WriteEnding(stopped.summary());
     return ProcessExitCode(stopped.code(), config.failure);
   } catch (const Failure& failure) {
     console.End();
@@ -87,8 +90,7 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
 }
 
 Outcome RunChildren(const LocalArguments& arguments, const Config& config, SignalPipe& signals,
-                    const RunResults& results) {
-  Console console(LiveLineOf(config.log));
+                    const RunResults& results, Console& console) {
   Supervisor supervisor(PatienceOf(config.failure), RestartRulesOf(config.failure), signals, console,
                         config.log.json);
   std::optional<SharedWithChildren> shared(std::in_place);
@@ -110,8 +112,8 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
     fmt::print("{}", DumpConfig(LoadLocal(arguments, nullptr)));
     return 0;
   }
-  SignalPipe signals =
-      arguments.in_process ? SignalPipe({SIGINT, SIGTERM}) : SignalPipe({SIGINT, SIGTERM, SIGCHLD});
+  SignalPipe signals = arguments.in_process ? SignalPipe({SIGINT, SIGTERM, SIGHUP})
+                                            : SignalPipe({SIGINT, SIGTERM, SIGHUP, SIGCHLD});
   ResultFile result(arguments.result, errors);
   try {
     std::optional<EndWhileLoading> loading(std::in_place, signals, result, errors);
@@ -120,8 +122,11 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
     loading.reset();
     if (arguments.in_process) return RunThreads(config, new_runtime, signals, errors, result);
     const RunResults results(config.cluster.worker.size());
-    const Outcome outcome = RunChildren(arguments, config, signals, results);
-    return Conclude(config, outcome, results, errors, result);
+    Console console(LiveLineOf(config.log));
+    const Outcome outcome = RunChildren(arguments, config, signals, results, console);
+    console.End();
+    Logger log("local", OwnLogOptions(config.log, console));
+    return Conclude(config, outcome, results, log, errors, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

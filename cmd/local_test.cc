@@ -1,33 +1,15 @@
-// dtrain local with the real binary: results, failures, signals, and nothing left behind.
+// dtrain local with the real binary: results, failures, and nothing left behind.
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "cmd/testing/local_job.h"
+#include "trainer/checkpoint/checkpoint_test_util.h"
 
 namespace dtrain::testing {
 namespace {
-
-constexpr int64_t kForEver = 1000000000000;
-const std::vector<std::string> kNothing;
-const std::vector<std::string> kShortGrace = {"--set", "failure.grace_s=1"};
-
-std::string EndlessJob() { return LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n"; }
-
-std::vector<std::string> FilesIn(const std::string& directory) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 TEST_CASE("local: without a cluster section it is 1 ps and 2 workers, and the result is the run's") {
   AdoptOrphans();
@@ -44,9 +26,24 @@ TEST_CASE("local: without a cluster section it is 1 ps and 2 workers, and the re
   CHECK(result.at("local_steps").size() == 2);
   CHECK(result.at("startup_s").get<double>() > 0);
   CHECK(result.at("startup_s").get<double>() <= result.at("wall_s").get<double>());
-  CHECK(Contains(run->standard_error(), "worker 1 | done"));
-  CHECK(FilesIn(job.directory) == std::vector<std::string>{"job.yaml", "result.json"});
+  CHECK(Contains(run->standard_error(), "local | done"));
+  CHECK(Contains(run->standard_error(), "local | no test data, so no test loss: set data.test"));
+  CHECK_FALSE(Contains(run->standard_error(), "worker 0 | no test data"));
+  CHECK(NamesIn(job.directory) == std::vector<std::string>{"job.yaml", "result.json"});
   CHECK(NoneLeft());
+}
+
+TEST_CASE("local: a run that diverged though all is finite says so, and one that learns does not") {
+  for (const bool diverges : {false, true}) {
+    const LocalJob job(DigitsJob("kind: softmax", 1000, 100, "batch_size: 50, steps: 100, mode: sync"));
+    const auto run =
+        job.Start({"--set", fmt::format("train.optimizer.learning_rate={}", diverges ? "1000" : "0.1")});
+    CHECK(RunToEnd(*run) == 0);
+    const std::string said = run->standard_error();
+    CAPTURE(said);
+    CHECK(Contains(said, "local | warning: the loss has risen from 2.") == diverges);
+    CHECK_FALSE(Contains(said, "no test data"));
+  }
 }
 
 TEST_CASE("local: the flags decide how many tasks there are") {
@@ -54,7 +51,7 @@ TEST_CASE("local: the flags decide how many tasks there are") {
   const auto run = job.Start({"--ps", "2", "--workers", "3"});
   CHECK(RunToEnd(*run) == 0);
   CHECK(ReadResult(job.result).at("local_steps").size() == 3);
-  CHECK(Contains(run->standard_error(), "ps 1 | done"));
+  CHECK(Contains(run->standard_error(), "ps 1 | listening at"));
 }
 
 TEST_CASE("local: threads of one process give the same steps, and weights as near as async allows") {
@@ -187,6 +184,23 @@ TEST_CASE("local: a task that fails of itself gives its exit code, and victims a
   CHECK(NoneLeft());
 }
 
+TEST_CASE("local: who still waits for a ps 0 that has ended is ended without blaming a signal") {
+  AdoptOrphans();
+  const LocalJob job(
+      "model: {kind: softmax, outputs: 2}\n"
+      "data: {train: {format: csv, path: rows.csv, label: label}}\n"
+      "train: {steps: 10}\n");
+  WriteFile(job.directory + "/rows.csv", "a,label\n1,0\nx,1\n");
+  const auto run = job.Start({"--workers", "3"});
+  CHECK(RunToEnd(*run) == 2);
+  const std::string said = run->standard_error();
+  CAPTURE(said);
+  CHECK(Contains(said, "rows.csv:3:1: a = x; must be a number."));
+  CHECK_FALSE(Contains(said, "SIGTERM"));
+  CHECK_FALSE(Contains(said, "SIGINT"));
+  CHECK(NoneLeft());
+}
+
 TEST_CASE("local: an error of the config is told once, by the parent, and leaves a result") {
   const LocalJob job(LinearJob(100));
   const auto run = job.Start({"--set", "train.batch_sise=3"});
@@ -197,155 +211,6 @@ TEST_CASE("local: an error of the config is told once, by the parent, and leaves
   REQUIRE(told != std::string::npos);
   CHECK(said.find("unknown key", told + 1) == std::string::npos);
   CHECK(ReadResult(job.result).at("status") == "failed");
-}
-
-TEST_CASE("local: Ctrl-C and SIGTERM end a run that saves nothing with 1, every task gone and a result") {
-  AdoptOrphans();
-  for (const int signal : {SIGINT, SIGTERM}) {
-    const LocalJob job(EndlessJob());
-    const auto run = job.Start(kShortGrace);
-    REQUIRE(run->WaitForLine("worker 0 | epoch"));
-    run->Signal(signal);
-    CHECK(RunToEnd(*run) == 1);
-    const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
-    for (const char* task : {"ps 0", "worker 0", "worker 1"}) {
-      CAPTURE(task);
-      CHECK(
-          Contains(run->standard_error(), task + (" | warning: " + name + ": asks the run to save and end")));
-    }
-    CHECK(Contains(run->standard_error(),
-                   "dtrain: stopped by " + name + "; nothing was saved since the last checkpoint\n"));
-    CHECK(ReadResult(job.result).at("status") == "stopped");
-    CHECK(FilesIn(job.directory) == std::vector<std::string>{"job.yaml", "result.json"});
-    CHECK(NoneLeft());
-  }
-}
-
-TEST_CASE("local: a second signal ends the run at once with 1, as processes and as threads") {
-  AdoptOrphans();
-  for (const bool in_process : {false, true}) {
-    CAPTURE(in_process);
-    // A task that sleeps neither saves nor ends.
-    const LocalJob job(EndlessJob());
-    const auto run = job.Start(in_process ? std::vector<std::string>{"--in-process"} : kNothing);
-    REQUIRE(run->WaitForLine("worker 0 | epoch"));
-    if (!in_process) kill(ChildOf(*run, "ps", 0), SIGSTOP);
-    run->Signal(SIGTERM);
-    REQUIRE(run->WaitForLine("asks the run to save and end"));
-    run->Signal(SIGINT);
-    CHECK(RunToEnd(*run) == 1);
-    CHECK(Contains(run->standard_error(), "nothing was saved since the last checkpoint\n"));
-    CHECK(ReadResult(job.result).at("status") == "stopped");
-    CHECK(NoneLeft());
-  }
-}
-
-TEST_CASE("local: timeout(1), which signals twice, saves the run and ends it with 143") {
-  AdoptOrphans();
-  const LocalJob job(EndlessJob());
-  const std::string command = fmt::format(
-      "exec timeout --preserve-status 2 cmd/dtrain local --config {0} --result {1} --set "
-      "checkpoint.dir={2}/ckpt",
-      job.config, job.result, job.directory);
-  Process run({"-c", command}, Program{"/bin/sh", {}});
-  const int code = RunToEnd(run);
-  CAPTURE(run.standard_error());
-  CHECK(code == 143);
-  CHECK(ReadResult(job.result).at("checkpoint").is_string());
-  CHECK(NoneLeft());
-}
-
-TEST_CASE("local: SIGTERM and SIGINT save the run and end it with 143 and 130, as processes and as threads") {
-  AdoptOrphans();
-  for (const bool in_process : {false, true}) {
-    for (const int signal : {SIGTERM, SIGINT}) {
-      CAPTURE(in_process);
-      CAPTURE(signal);
-      const LocalJob job(EndlessJob());
-      std::vector<std::string> more = {"--set", "checkpoint.dir=" + job.directory + "/checkpoints"};
-      if (in_process) more.push_back("--in-process");
-      const auto run = job.Start(more);
-      REQUIRE(run->WaitForLine("worker 0 | epoch"));
-      run->Signal(signal);
-      const int code = RunToEnd(*run);
-      const std::string said = run->standard_error();
-      CAPTURE(said.substr(said.size() > 3000 ? said.size() - 3000 : 0));
-      CHECK(code == 128 + signal);
-      const nlohmann::json result = ReadResult(job.result);
-      REQUIRE(result.is_object());
-      CHECK(result.at("status") == "stopped");
-      const int64_t step = result.at("global_step");
-      CHECK(step >= 100);
-      const std::string path = fmt::format("{}/checkpoints/step-{:09}", job.directory, step);
-      CHECK(result.at("checkpoint") == path);
-      CHECK(std::filesystem::exists(path + "/manifest"));
-      CHECK(said.substr(said.rfind("stopped by ")) ==
-            fmt::format("stopped by {} at global step {}; the newest checkpoint is {}\n",
-                        signal == SIGTERM ? "SIGTERM" : "SIGINT", step, path));
-      CHECK(NoneLeft());
-    }
-  }
-}
-
-constexpr char kNothingLost[] = "dtrain: stopped by SIGTERM before a step was taken; nothing was lost\n";
-
-TEST_CASE(
-    "local: SIGTERM before anything is started ends it with 143 and a result, as processes and as threads") {
-  for (const bool in_process : {false, true}) {
-    CAPTURE(in_process);
-    const LocalJob job(EndlessJob());
-    const std::string fifo = job.directory + "/fifo";
-    REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
-    std::vector<std::string> arguments = {"local", "--config", fifo, "--result", job.result};
-    if (in_process) arguments.push_back("--in-process");
-    Process run(arguments);
-    const int writer = open(fifo.c_str(), O_WRONLY);  // returns when the config is being read
-    REQUIRE(writer >= 0);
-    run.Signal(SIGTERM);
-    CHECK(RunToEnd(run) == 143);
-    close(writer);
-    CHECK(run.standard_error() == kNothingLost);
-    CHECK(ReadResult(job.result).at("status") == "stopped");
-  }
-}
-
-TEST_CASE("local: SIGTERM while the tasks load their data says that nothing was lost") {
-  AdoptOrphans();
-  const LocalJob job(
-      "model: {kind: softmax}\n"
-      "data: {train: {format: synthetic, name: digits, rows: 100000}}\n"
-      "train: {batch_size: 100, steps: 1000000000}\n");
-  const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/checkpoints"});
-  REQUIRE(run->WaitForLine("ps 0 | listening"));
-  run->Signal(SIGTERM);
-  const int code = RunToEnd(*run);
-  const std::string said = run->standard_error();
-  CAPTURE(said);
-  CHECK(code == 143);
-  CHECK(said.substr(said.rfind("dtrain: ")) == kNothingLost);
-  CHECK(ReadResult(job.result).at("status") == "stopped");
-  CHECK(NoneLeft());
-}
-
-TEST_CASE("local: Ctrl-C ends a run of threads too") {
-  const LocalJob job(EndlessJob());
-  const auto run = job.Start({"--in-process", "--set", "failure.grace_s=1"});
-  REQUIRE(run->WaitForLine("worker 0 | epoch"));
-  run->Signal(SIGINT);
-  CHECK(RunToEnd(*run) == 1);
-  CHECK(ReadResult(job.result).at("status") == "stopped");
-}
-
-TEST_CASE("local: children die with a parent that is killed") {
-  AdoptOrphans();
-  const LocalJob job(EndlessJob());
-  const auto run = job.Start();
-  REQUIRE(run->WaitForLine("worker 0 | epoch"));
-  CHECK(run->Children().size() == 3);
-  run->Signal(SIGKILL);
-  REQUIRE(run->WaitForEnd());
-  CHECK(NoneLeft(milliseconds(5000)));
-  CHECK(FilesIn(job.directory) == std::vector<std::string>{"job.yaml"});
 }
 
 TEST_CASE("local: a result that cannot be written is found before anything starts") {

@@ -9,6 +9,7 @@
 #include "cmd/end_on_signal.h"
 #include "cmd/end_while_loading.h"
 #include "cmd/load_config.h"
+#include "cmd/run_end.h"
 
 namespace dtrain {
 namespace {
@@ -24,7 +25,7 @@ std::vector<ChildEnd> EndsThatCount(const std::vector<ChildEnd>& ends, bool done
 
 // What a run that is done went through, a line each.
 void TellDisturbances(const Outcome& outcome, const ErrorLines& errors) {
-  for (const Restart& restart : outcome.restarts) errors.Print(RestartReport(restart));
+  for (const Restart& restart : outcome.restarts) errors.Print("while it ran, " + RestartReport(restart));
   for (const ChildEnd& end : outcome.ends) {
     if (end.signal == 0 && end.exit_code == 0) continue;
     // One that had come too late is no loss.
@@ -36,8 +37,9 @@ void TellDisturbances(const Outcome& outcome, const ErrorLines& errors) {
 std::string StopReport(const Config& config, const Outcome& outcome, ExitCode code,
                        const RunSummary& summary) {
   const std::string signal = SignalName(outcome.stop_signal);
-  if (outcome.ended_at_once) return fmt::format("ended at once by a second {}; {}", signal, kNothingSaved);
-  if (code == ExitCode::kInternal) return fmt::format("stopped by {}; {}", signal, kNothingSaved);
+  const char* const lost = config.checkpoint.dir.empty() ? kNothingKept : kNothingSaved;
+  if (outcome.ended_at_once) return fmt::format("ended at once by a second {}; {}", signal, lost);
+  if (code == ExitCode::kInternal) return fmt::format("stopped by {}; {}", signal, lost);
   if (summary.checkpoint) {
     return fmt::format("stopped by {} at global step {}; the newest checkpoint is {}", signal,
                        summary.global_step, *summary.checkpoint);
@@ -49,6 +51,14 @@ std::string StopReport(const Config& config, const Outcome& outcome, ExitCode co
   return fmt::format(
       "stopped by {} before the run went on from its newest checkpoint; what is in {} stays as it is", signal,
       config.checkpoint.dir);
+}
+
+// Why a ps that was killed did not come back although restarts are left; empty: that is not so.
+std::string NotStartedAgain(const Config& config, const ChildEnd& cause, RunStage stage) {
+  const bool ps = cause.name.rfind("ps", 0) == 0;
+  const bool could = config.failure.restarts > 0 && cause.signal != 0 && stage == RunStage::kRunning;
+  if (!ps || !could || !config.checkpoint.dir.empty()) return "";
+  return " It was not started again, since its parameters are in no checkpoint. Set checkpoint.dir.";
 }
 
 // How the run ended; says on standard error why not well.
@@ -65,7 +75,8 @@ ExitCode Judge(const Config& config, const Outcome& outcome, RunStage stage, con
     return code;
   }
   if (cause) {
-    errors.Print(FailureReport(ends[*cause], outcome, config.log.dir));
+    const std::string why_gone = NotStartedAgain(config, ends[*cause], stage);
+    errors.Print(FailureReport(ends[*cause], outcome, config.log.dir, why_gone));
     return ExitCodeOf(ends[*cause]);
   }
   const bool stuck = std::any_of(ends.begin(), ends.end(), [](const ChildEnd& end) {
@@ -78,17 +89,22 @@ ExitCode Judge(const Config& config, const Outcome& outcome, RunStage stage, con
 
 }  // namespace
 
-int Conclude(const Config& config, const Outcome& outcome, const RunResults& results,
+int Conclude(const Config& config, const Outcome& outcome, const RunResults& results, Logger& log,
              const ErrorLines& errors, ResultFile& result) {
   RunSummary summary = results.Read();
-  const ExitCode code = Judge(config, outcome, results.Stage(), summary, errors);
-  const bool stopped = outcome.stop_signal != 0 && code == ExitCode::kInternal;
-  if (code != ExitCode::kOk) summary.status = stopped ? "stopped" : StatusOf(code);
   summary.wall_s = SecondsSinceStart();
   if (summary.first_step_nanos != 0) {
     summary.startup_s = static_cast<double>(summary.first_step_nanos - ProcessStartWallNanos()) * 1e-9;
   }
-  result.Write(summary);
+  TellRunEnd(config, summary, log);
+  const ExitCode code = Judge(config, outcome, results.Stage(), summary, errors);
+  const bool stopped = outcome.stop_signal != 0 && code == ExitCode::kInternal;
+  if (code == ExitCode::kOk) {
+    result.Write(summary);
+  } else {
+    summary.status = stopped ? "stopped" : StatusOf(code);
+    result.WriteEnding(summary);
+  }
   return ProcessExitCode(code, config.failure);
 }
 

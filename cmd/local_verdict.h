@@ -2,6 +2,7 @@
 // exit code of `dtrain local`. How single ends are judged is in post_mortem.h.
 #pragma once
 
+#include "base/log.h"
 #include "cmd/error_lines.h"
 #include "cmd/post_mortem.h"
 #include "cmd/result_file.h"
@@ -11,8 +12,9 @@
 namespace dtrain {
 
 // `results`: what the children have left, which becomes this command's result. Returns the exit code; says on
-// standard error why it is not 0, or what a run that is done went through. Throws IoError.
-int Conclude(const Config& config, const Outcome& outcome, const RunResults& results,
+// standard error what a run that is done has come to (in `log`) and went through, or why the code is not 0.
+// Throws IoError.
+int Conclude(const Config& config, const Outcome& outcome, const RunResults& results, Logger& log,
              const ErrorLines& errors, ResultFile& result);
 
 }  // namespace dtrain

@@ -1,6 +1,8 @@
 // dtrain: parses the command line, dispatches, turns failures into a line and an exit code.
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -58,7 +60,17 @@ int Dispatch(const DevicesArguments& arguments, ErrorLines&) {
   return RunDevicesCommand(arguments, gpu::cuda::MakeRuntime);
 }
 
+// In place of those that we were started without: otherwise the next file or pipe has such a number, and what
+// is said goes there. One that is to be used fails as before, but for standard error: a run needs no reader.
+void OpenMissingStandardFiles() {
+  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_WRONLY};  // of 0, 1 and 2
+  for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", kModes[fd]);  // the lowest number that is free
+  }
+}
+
 int Main(int argc, char** argv) {
+  OpenMissingStandardFiles();
   // A reader of our output that goes away must not end a run: `dtrain ... | head`.
   signal(SIGPIPE, SIG_IGN);
   // A file that may not grow (ulimit -f) is a write that fails with a reason, as on a full disk.

@@ -1,9 +1,8 @@
 #include "cmd/memory_warning.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
-#include "base/write_all.h"
+#include "base/patient_output.h"
 #include "trainer/task/memory_need.h"
 
 namespace dtrain {
@@ -12,7 +11,7 @@ void WarnOfMemory(const Config& config, const Layout& layout) {
   const MachineMemory memory = ReadMachineMemory();
   const auto warn = [&](const MemoryNeed& need) {
     const std::string why = WhyTooLarge(need, memory);
-    if (!why.empty()) WriteAll(STDERR_FILENO, fmt::format("dtrain: warning: {}\n", why));
+    if (!why.empty()) StandardError().Write(fmt::format("dtrain: warning: {}\n", why));
     return !why.empty();
   };
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {

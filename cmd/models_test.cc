@@ -46,10 +46,11 @@ struct Model {
   std::string config = directory + "/job.yaml";
   std::string checkpoints = directory + "/ckpt";
 
-  Model(const std::string& model, const std::string& rows, const std::string& data = "scale: standard") {
+  Model(const std::string& model, const std::string& rows, const std::string& data = "scale: standard",
+        const std::string& more = "") {
     WriteFile(directory + "/train.csv", rows);
     const std::string file = "{format: csv, path: train.csv, label: y}";
-    Train(fmt::format("model: {{{}}}\ndata: {{train: {}, test: {}, {}}}\n", model, file, file, data));
+    Train(fmt::format("model: {{{}}}\ndata: {{train: {}, test: {}, {}}}\n{}", model, file, file, data, more));
   }
   // Of images with as many labels.
   explicit Model(const std::string& model) {
@@ -74,11 +75,14 @@ struct Model {
 
   // Every format, and the predictions of the features in `rows`.
   void Export(const std::string& rows) const {
+    const std::string job = FileContent(config);
+    const bool scaled = Contains(job, "scale: ") && !Contains(job, "scale: none");
     for (const char* format : {"safetensors", "npz", "onnx"}) {
       const Done done =
           Run({"export", checkpoints, "--to", format, "--out", Path(std::string("model.") + format)});
       CAPTURE(done.error);
       REQUIRE(done.code == 0);
+      CHECK(Contains(done.error, "are of scaled features") == (scaled && format == std::string("npz")));
     }
     WriteFile(Path("rows.csv"), rows);
     const Done done = Run({"predict", checkpoints, "--data", Path("rows.csv"), "--format", "jsonl", "--out",
@@ -280,12 +284,33 @@ TEST_CASE("predict: in a pipe each row is answered before the next one comes") {
   CHECK(std::count(output.begin(), output.end(), '\n') == 4);
 }
 
-TEST_CASE("predict: without the training file a checkpoint is all that is needed") {
-  const Model model("kind: softmax, outputs: 3", Rows("a,b,y\n", 100, kThreeNames));
-  std::filesystem::remove(model.Path("train.csv"));
-  WriteFile(model.Path("rows.csv"), "100,0\n");
-  CHECK(Run({"predict", model.checkpoints, "--data", model.Path("rows.csv")}).code == 0);
-  CHECK(Run({"export", model.checkpoints, "--out", model.Path("model.onnx")}).code == 0);
+TEST_CASE("predict: a byte order mark before standard input is skipped, as that of a file") {
+  const Model model("kind: linear", Rows("a,b,y\n", 100, kTarget));
+  for (const char* rows : {"a,b\n100,0\n", "{\"features\": [100, 0]}\n"}) {
+    CAPTURE(rows);
+    WriteFile(model.Path("plain"), rows);
+    WriteFile(model.Path("marked"), std::string("\xef\xbb\xbf") + rows);
+    const auto answer = [&](const std::string& file) {
+      return OutputOf(fmt::format("cmd/dtrain predict {} --data - <{}", model.checkpoints, model.Path(file)));
+    };
+    CHECK(answer("plain") != "");
+    CHECK(answer("marked") == answer("plain"));
+  }
+}
+
+TEST_CASE("predict: without the training file a checkpoint is all that is needed, whoever wrote it") {
+  for (const char* writer : {"chief", "ps"}) {
+    CAPTURE(writer);
+    const Model model("kind: softmax, outputs: 3", Rows("a,b,y\n", 100, kThreeNames), "scale: standard",
+                      fmt::format("checkpoint: {{writer: {}}}\n", writer));
+    std::filesystem::remove(model.Path("train.csv"));
+    WriteFile(model.Path("rows.csv"), "b,a\n0,100\n");
+    const Done done = Run({"predict", model.checkpoints, "--data", model.Path("rows.csv")});
+    CAPTURE(done.error);
+    CHECK(done.code == 0);
+    CHECK(Contains(done.output, "probability_elm"));
+    CHECK(Run({"export", model.checkpoints, "--out", model.Path("model.onnx")}).code == 0);
+  }
 }
 
 TEST_CASE("models: what the command line lacks is exit code 2 and a remedy") {

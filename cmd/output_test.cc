@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <sstream>
 
@@ -196,7 +197,7 @@ TEST_CASE("output: log.format json is one object a line when a task is killed or
   stopped.Signal(SIGTERM);
   CHECK(RunToEnd(stopped) == 1);
   CHECK(LastText(stopped.standard_error()) ==
-        "stopped by SIGTERM; nothing was saved since the last checkpoint");
+        "stopped by SIGTERM; nothing was saved: there is no checkpoint.dir");
 }
 
 TEST_CASE("output: log.format json is one object a line for errors of the config, the index and the log") {
@@ -231,6 +232,47 @@ TEST_CASE("output: log.format json is one object a line, at a terminal too; rows
     for (const char* key : {"loss", "examples_per_s", "ms_per_step"}) CHECK(object.at(key).is_number_float());
   }
   CHECK(rows >= 10);
+}
+
+// `dtrain arguments...`, started by a shell with these descriptors closed.
+std::unique_ptr<Process> StartWithout(const std::string& closed, const std::string& arguments) {
+  const std::vector<std::string> shell = {"-c", "exec cmd/dtrain " + arguments + closed};
+  return std::make_unique<Process>(shell, Program{"/bin/sh", {}});
+}
+
+TEST_CASE("output: a run whose standard files are closed is done as any other") {
+  const Job job(LinearJob(200));
+  const std::string directory = NewDirectory(), result = directory + "/result.json";
+  for (const char* closed : {" >&- 2>&-", " <&- >&- 2>&-", " <&-"}) {
+    CAPTURE(closed);
+    const auto run = StartWithout(
+        closed, "local --config " + job.config + " --result " + result + " --set log.dir=" + directory);
+    CHECK(RunToEnd(*run) == 0);
+    CHECK(ReadResult(result).at("status") == "done");
+    std::filesystem::remove(result);
+  }
+}
+
+TEST_CASE("output: what a command prints does not vanish where standard output is closed") {
+  const Job job(LinearJob(200));
+  const auto run = StartWithout(" >&-", "check --config " + job.config);
+  CHECK(RunToEnd(*run) == 1);
+  CHECK(Contains(run->standard_error(), "dtrain: standard output: Bad file descriptor"));
+}
+
+TEST_CASE("output: a log file that cannot be written is said once, and the run goes on") {
+  const Job job(LinearJob(200));
+  const std::string log = job.directory + "/worker-0.log";
+  std::filesystem::create_symlink("/dev/full", log);
+  for (const char* format : {"text", "json"}) {
+    Process run({"local", "--config", job.config, "--set", "log.level=debug", "--set",
+                 std::string("log.format=") + format, "--set", "log.dir=" + job.directory});
+    CHECK(RunToEnd(run) == 0);
+    const std::string said = run.standard_error();
+    const std::string failure = log + ": cannot be written: No space left on device";
+    CHECK(Contains(said, failure));
+    CHECK(said.find(failure) == said.rfind(failure));
+  }
 }
 
 }  // namespace

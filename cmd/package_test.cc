@@ -5,10 +5,9 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
+#include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
 #include "trainer/version.h"
@@ -20,11 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kCommit = "0123456789012345678901234567890123456789";
 const std::string kName = fmt::format("dtrain-{}", kVersion);
-
-std::string Content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 void Do(const std::string& command) {
   CAPTURE(command);
@@ -130,7 +124,7 @@ TEST_CASE("package: the same program and commit give the same bytes, whoever pac
   const mode_t before = umask(0077);
   const std::string again = Package(NewDirectory());
   umask(before);
-  CHECK(Content(again) == Content(Archive()));
+  CHECK(FileContent(again) == FileContent(Archive()));
 }
 
 TEST_CASE("package: it has all that is promised, and the terms of each library") {

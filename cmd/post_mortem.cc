@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/signal_name.h"
+#include "base/stop_request.h"
 #include "cmd/signal_pipe.h"
 
 namespace dtrain {
@@ -67,7 +68,7 @@ std::string WhyItEnded(const ChildEnd& end, bool logged) {
 }  // namespace
 
 bool IsWorthRestart(const ChildEnd& end) {
-  return end.lost_peer || (end.signal != 0 && end.signal != SIGTERM && end.signal != SIGINT);
+  return end.lost_peer || (end.signal != 0 && !AsksToStop(end.signal));
 }
 
 ExitCode ExitCodeOf(const ChildEnd& end) {
@@ -102,8 +103,8 @@ ExitCode StopCode(const Outcome& outcome, bool begun) {
                                   [](const ChildEnd& end) { return end.name == "ps 0"; });
   if (first == outcome.ends.end()) return ExitCode::kInternal;
   // It had no handler yet.
-  if (!begun && !outcome.ended_at_once && (first->signal == SIGTERM || first->signal == SIGINT)) {
-    return static_cast<ExitCode>(128 + outcome.stop_signal);
+  if (!begun && !outcome.ended_at_once && AsksToStop(first->signal)) {
+    return StopExitCode(outcome.stop_signal);
   }
   if (first->signal != 0 || first->lost_peer) return ExitCode::kInternal;
   const ExitCode code = static_cast<ExitCode>(first->exit_code);
@@ -111,7 +112,8 @@ ExitCode StopCode(const Outcome& outcome, bool begun) {
   return kept && !outcome.ended_at_once ? code : ExitCode::kInternal;
 }
 
-std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory) {
+std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory,
+                          const std::string& advice) {
   std::string report;
   if (cause.last_lines.empty()) {
     report = fmt::format("{} had said nothing\n", cause.name);
@@ -127,7 +129,8 @@ std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const s
       report += fmt::format("{} did not end and was killed\n", end.name);
   }
   return report + LogsText(outcome.ends, log_directory) + "\n" +
-         fmt::format("{} {}{}\n", cause.name, HowItEnded(cause), WhyItEnded(cause, !log_directory.empty()));
+         fmt::format("{} {}{}{}\n", cause.name, HowItEnded(cause), WhyItEnded(cause, !log_directory.empty()),
+                     advice);
 }
 
 }  // namespace dtrain

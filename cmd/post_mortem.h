@@ -36,7 +36,7 @@ struct Restart {
 struct Outcome {
   std::vector<ChildEnd> ends;     // for good, one for each child, in the order of dying
   std::vector<Restart> restarts;  // in their order
-  int stop_signal = 0;            // the last SIGINT or SIGTERM that the parent got
+  int stop_signal = 0;            // the last SIGINT, SIGTERM or SIGHUP that the parent got
   bool ended_at_once = false;     // it was the second one
 };
 
@@ -58,11 +58,13 @@ std::string LossReport(const ChildEnd& end);
 std::string RestartReport(const Restart& restart);
 
 // The last lines on standard error: what the cause said last, who had been started again, where the logs are,
-// and in the very last line who, how, why and what to do. `log_directory` empty: there are no logs.
-std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory);
+// and in the very last line who, how, why and what to do. `log_directory` empty: there are no logs. `advice`
+// ends that line.
+std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory,
+                          const std::string& advice = "");
 
-// How a run ended that SIGINT or SIGTERM stopped, by the end of ps 0, which has it saved: kInterrupted or
-// kTerminated when it is, kInternal when nothing is, kOk when the run was done before. `begun`: the workers
+// How a run ended that a signal stopped, by the end of ps 0, which has it saved: kInterrupted or kTerminated
+// when it is, kInternal when nothing is, kOk when the run was done before. `begun`: the workers
 // had been told to start, so that there was something to be saved.
 ExitCode StopCode(const Outcome& outcome, bool begun);
 

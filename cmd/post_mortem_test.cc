@@ -99,7 +99,7 @@ TEST_CASE(
   for (const int signal : {SIGKILL, SIGSEGV, SIGABRT}) CHECK(IsWorthRestart(Killed("ps 0", signal)));
   CHECK(IsWorthRestart(Ended("ps 0", 4)));
   for (const int code : {0, 1, 2, 3, 127, 130, 143}) CHECK_FALSE(IsWorthRestart(Ended("ps 0", code)));
-  for (const int signal : {SIGTERM, SIGINT}) CHECK_FALSE(IsWorthRestart(Killed("ps 0", signal)));
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) CHECK_FALSE(IsWorthRestart(Killed("ps 0", signal)));
 }
 
 TEST_CASE("post-mortem: a stopped run is saved when ps 0 says so, whatever became of the others") {
@@ -119,6 +119,7 @@ TEST_CASE("post-mortem: a stopped run is saved when ps 0 says so, whatever becam
   CHECK(code(Ended("ps 0", 143), true) == ExitCode::kInternal);
   // Too young for a handler: it had nothing to save, unless the run had begun.
   CHECK(code(Killed("ps 0", SIGTERM, true), false, false) == ExitCode::kTerminated);
+  CHECK(code(Killed("ps 0", SIGHUP, true), false, false) == ExitCode::kTerminated);
   CHECK(code(Killed("ps 0", SIGTERM, true), false, true) == ExitCode::kInternal);
   CHECK(code(Killed("ps 0", SIGTERM, true), true, false) == ExitCode::kInternal);
 }

@@ -108,12 +108,17 @@ class Predictor {
 }  // namespace
 
 int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& errors) {
-  CheckpointReader checkpoint(FindCheckpoint(arguments.path, errors));
-  if (arguments.config.dump) return DumpConfigFor(checkpoint, arguments.config);
-  const Config config = ConfigFor(checkpoint, arguments.config);
-  const Layout layout = LayoutFor(checkpoint, config);
+  std::optional<CheckpointReader> checkpoint;
+  Config config;
+  OpenCheckpoint(arguments.path, errors, [&](const std::string& path) {
+    checkpoint.emplace(path);
+    if (!arguments.config.dump) config = ConfigFor(*checkpoint, arguments.config);
+  });
+  if (arguments.config.dump) return DumpConfigFor(*checkpoint, arguments.config);
+  const Layout layout = LayoutFor(*checkpoint, config);
   PrepareProcess(config);
-  Predictor predictor(config, layout, ReadWeights(layout, &checkpoint, nullptr), FormFor(checkpoint, config));
+  Predictor predictor(config, layout, ReadWeights(layout, &*checkpoint, nullptr),
+                      FormFor(*checkpoint, config));
   Output output(arguments.out);
   predictor.Run(arguments, &output);
   output.Finish();

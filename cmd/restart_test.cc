@@ -40,7 +40,8 @@ TEST_CASE("restart: a worker that is killed comes back, the run is done, and its
     REQUIRE(run->WaitForLine(name + " | goes on at local step"));
     CHECK(CodeOf(*run) == 0);
     const std::string said = run->standard_error();
-    CHECK(said.substr(said.rfind('\n', said.size() - 2) + 1) == told);
+    const std::string last = said.substr(said.rfind('\n', said.size() - 2) + 1);
+    CHECK(last == "dtrain: while it ran, " + told.substr(std::string("dtrain: ").size()));
     const nlohmann::json result = ReadResult(job.result);
     CHECK(result.at("status") == "done");
     CHECK(result.at("global_step") == 1000);
@@ -90,6 +91,41 @@ TEST_CASE("restart: a worker that is stopped is killed and comes back, and sync 
     CHECK(result.at("model_crc") == crc);
     CHECK(result.at("deterministic") == true);
   }
+}
+
+TEST_CASE(
+    "restart: a worker that is killed when all others are done still takes the steps that are its own") {
+  AdoptOrphans();
+  const LocalJob job(
+      "model: {kind: linear, inputs: 2}\n"
+      "data: {train: {format: synthetic, name: linear, rows: 400000}}\n"
+      "train: {batch_size: 20, epochs: 1}\n"
+      "hooks: {log_every_steps: 10}\n"
+      "failure: {detect_s: 60, restarts: 1}\n");
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  const pid_t pid = ChildOf(*run, "worker", 1);
+  REQUIRE(pid > 0);
+  kill(pid, SIGSTOP);
+  REQUIRE(run->WaitForLine("ps 0 | worker 0 is done"));
+  kill(pid, SIGKILL);
+  REQUIRE(run->WaitForLine("worker 1 | goes on at local step"));
+  CHECK(CodeOf(*run) == 0);
+  CHECK(ReadResult(job.result).at("global_step") == 20000);
+  CHECK(NoneLeft());
+}
+
+TEST_CASE("restart: a ps that has no checkpoint to come back from stays away, and the last line says why") {
+  AdoptOrphans();
+  const LocalJob job(LongJob("steps: 1000000", "restarts: 2"));
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  Kill(*run, "ps", 0);
+  CHECK(CodeOf(*run) == 4);
+  CHECK(
+      Contains(run->standard_error(),
+               "It was not started again, since its parameters are in no checkpoint. Set checkpoint.dir.\n"));
+  CHECK(NoneLeft());
 }
 
 TEST_CASE("restart: when restarts are used up the run fails, and the report lists them") {

@@ -60,15 +60,19 @@ int ReplaceResult(int fd, const std::string& text) {
   return ftruncate(fd, static_cast<off_t>(all.size())) == 0 ? 0 : errno;
 }
 
-void ResultFile::WriteEnding(const std::string& status) {
-  RunSummary summary;
-  summary.status = status;
-  summary.wall_s = SecondsSinceStart();
+void ResultFile::WriteEnding(const RunSummary& summary) {
   try {
     Write(summary);
   } catch (const Failure& failure) {
     errors_.Print(failure.what());
   }
+}
+
+void ResultFile::WriteEnding(const std::string& status) {
+  RunSummary summary;
+  summary.status = status;
+  summary.wall_s = SecondsSinceStart();
+  WriteEnding(summary);
 }
 
 double SecondsSinceStart() { return static_cast<double>(WallNanos() - ProcessStartWallNanos()) / 1e9; }

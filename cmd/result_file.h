@@ -25,8 +25,10 @@ class ResultFile {
   void NoteBegun();
   // The first call writes, later ones do nothing. Throws IoError when the disk has failed meanwhile.
   void Write(const RunSummary& summary);
-  // For a run that has not got to its own summary. A write that fails is reported, not thrown: how the run
-  // ended matters more.
+  // The same for a run that is not done. A write that fails is reported, not thrown: how the run ended
+  // matters more, and its exit code stays.
+  void WriteEnding(const RunSummary& summary);
+  // Of one that has not got to its own summary.
   void WriteEnding(const std::string& status);
 
  private:

@@ -9,19 +9,23 @@
 namespace dtrain {
 namespace {
 
-// Whether --result of this process is its own to write.
-bool WritesResult(const Scheduled& scheduled) {
-  if (!scheduled.assignment || !scheduled.assignment->task) return true;
+// Where this process writes its result; empty: nowhere. The command line is everybody's, and `path` is worker
+// 0's, unless a process fails before it knows who it is.
+std::string ResultOf(const std::string& path, const Scheduled& scheduled) {
+  if (path.empty() || !scheduled.assignment) return path;
+  if (!scheduled.assignment->task) return path + ".evaluator";
   const TaskId task = *scheduled.assignment->task;
-  return task.role == Role::kWorker && task.index == 0;
+  return task.role == Role::kWorker && task.index == 0 ? path : "";
 }
 
 Config Load(const TaskArguments& arguments, const LoadOptions& options, const Scheduled& scheduled,
             const ErrorLines& errors) {
   try {
-    return LoadConfig(arguments.config.path, arguments.config.sets, options);
+    Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+    if (!scheduled.assignment->task) EvaluatedDirectory(config, scheduled);  // there must be one
+    return config;
   } catch (const Failure& failure) {
-    if (WritesResult(scheduled)) ResultFile(arguments.result, errors).WriteEnding(StatusOf(failure.code()));
+    ResultFile(ResultOf(arguments.result, scheduled), errors).WriteEnding(StatusOf(failure.code()));
     throw;
   }
 }
@@ -42,7 +46,7 @@ TaskArguments Plain(const TaskArguments& arguments, const Scheduled& scheduled) 
   plain.config = WithCluster(arguments.config, assignment.cluster);
   plain.notes.push_back(assignment.name);
   if (!scheduled.replaced.empty()) plain.notes.push_back(scheduled.replaced);
-  if (!WritesResult(scheduled)) plain.result.clear();
+  plain.result = ResultOf(arguments.result, scheduled);
   return plain;
 }
 
@@ -57,10 +61,9 @@ int RunScheduledTask(const TaskArguments& arguments, NewRuntime new_runtime, Err
   const Config config = Load(arguments, options, scheduled, errors);
   if (scheduled.assignment->task) return RunTaskCommand(Plain(arguments, scheduled), new_runtime, errors);
   EvalArguments evaluator;
-  evaluator.path = EvaluatedDirectory(config, scheduled);
+  evaluator.path = config.checkpoint.dir;
   evaluator.config = WithCluster(arguments.config, scheduled.assignment->cluster);
-  // The command line is everybody's, and FILE is worker 0's.
-  if (!arguments.result.empty()) evaluator.result = arguments.result + ".evaluator";
+  evaluator.result = ResultOf(arguments.result, scheduled);
   evaluator.follow = true;
   try {
     return RunEvalCommand(evaluator, new_runtime, errors);

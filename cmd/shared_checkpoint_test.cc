@@ -152,7 +152,7 @@ TEST_CASE(
   REQUIRE(run->WaitForLine("ps 0 | saved "));
   run->Signal(SIGTERM);
   CHECK(RunToEnd(*run) == 143);
-  CHECK(UnfinishedFiles(dir) == std::vector<std::string>());
+  CHECK(UnfinishedFiles(dir) == "");
   std::string said;
   CHECK(Inspect(dir, &said) == 0);
 }
@@ -199,7 +199,7 @@ TEST_CASE(
   run->Signal(SIGTERM);
   CHECK(RunToEnd(*run) == 1);
   CHECK(Contains(run->standard_error(), "nothing was saved"));
-  CHECK(UnfinishedFiles(dir) == std::vector<std::string>());
+  CHECK(UnfinishedFiles(dir) == "");
 }
 
 TEST_CASE("shared checkpoint: a last one that finds the disk of one ps full ends the run with exit code 1") {
@@ -214,7 +214,7 @@ TEST_CASE("shared checkpoint: a last one that finds the disk of one ps full ends
   CHECK(Contains(said, "the last checkpoint could not be written: ps 1 ("));
   CHECK(Contains(said, "File too large"));
   CHECK(ReadResult(job.result).at("status") == "failed");
-  CHECK(UnfinishedFiles(dir) == std::vector<std::string>());
+  CHECK(UnfinishedFiles(dir) == "");
   std::string inspected;
   CHECK(Inspect(dir, &inspected) == 0);
 }

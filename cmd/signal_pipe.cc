@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "base/check.h"
+#include "base/stop_request.h"
 
 namespace dtrain {
 namespace {
@@ -31,9 +32,15 @@ extern "C" void WriteSignal(int signal) {
   errno = saved;
 }
 
+bool IsIgnored(int signal) {
+  struct sigaction now {};
+  sigaction(signal, nullptr, &now);
+  return now.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
-SignalPipe::SignalPipe(std::initializer_list<int> signals) : signals_(signals) {
+SignalPipe::SignalPipe(std::initializer_list<int> signals) {
   int ends[2];
   DT_CHECK(g_write_fd.load() < 0);
   DT_CHECK(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0, errno);
@@ -42,7 +49,11 @@ SignalPipe::SignalPipe(std::initializer_list<int> signals) : signals_(signals) {
   struct sigaction action {};
   action.sa_handler = WriteSignal;
   action.sa_flags = SA_RESTART;
-  for (const int signal : signals_) sigaction(signal, &action, nullptr);
+  for (const int signal : signals) {
+    if (signal == SIGHUP && IsIgnored(signal)) continue;
+    sigaction(signal, &action, nullptr);
+    signals_.push_back(signal);
+  }
 }
 
 SignalPipe::~SignalPipe() {
@@ -54,14 +65,20 @@ SignalPipe::~SignalPipe() {
 int SignalPipe::Take() {
   News news{};
   while (read(read_fd_, &news, sizeof news) == sizeof news) {
-    if (news.signal != SIGINT && news.signal != SIGTERM) return news.signal;
-    const bool twin =
-        news.signal == last_ && news.nanos - last_nanos_ < std::chrono::nanoseconds(kTwin).count();
+    if (!AsksToStop(news.signal)) return news.signal;
+    const bool twin = IsTwin(news.signal, news.nanos);
+    if (twin && news.signal != last_) continue;
     last_ = news.signal;
     last_nanos_ = news.nanos;
     if (!twin) return news.signal;
   }
   return 0;
+}
+
+bool SignalPipe::IsTwin(int signal, int64_t nanos) const {
+  if (signal == SIGHUP) return last_ != 0;
+  const bool soon = nanos - last_nanos_ < std::chrono::nanoseconds(kTwin).count();
+  return soon && (signal == last_ || last_ == SIGHUP);
 }
 
 }  // namespace dtrain

@@ -1,8 +1,10 @@
 // SignalPipe: chosen signals as records in a pipe, so that an event loop or a thread can wait for them.
 // Handlers in place of a signal mask: libraries have threads of their own, which masks would not reach.
 // SIGINT or SIGTERM that comes again within kTwin is the same one: timeout(1) signals its child and then the
-// child's group, and nobody types so fast.
-// Owner: one command; only one may exist at a time. Thread: any.
+// child's group, and nobody types so fast. SIGHUP is none where another signal has asked to stop, nor is one
+// that comes within kTwin of it: a terminal that goes tells the shell, the shell its jobs, the kernel them
+// again, and systemd sends SIGTERM with it. Where SIGHUP was ignored it stays so: nohup(1) has asked for
+// that. Owner: one command; only one may exist at a time. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +30,12 @@ class SignalPipe {
   int Take();
 
  private:
+  // Of a signal that asks to stop: whether it says nothing new.
+  bool IsTwin(int signal, int64_t nanos) const;
+
   std::vector<int> signals_;
   int read_fd_ = -1;
-  int last_ = 0;  // of SIGINT and SIGTERM
+  int last_ = 0;  // of those that ask to stop
   int64_t last_nanos_ = 0;
 };
 

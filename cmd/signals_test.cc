@@ -1,5 +1,5 @@
-// SIGTERM and SIGINT to any one task, at any moment: the run is saved and ends everywhere, and the resumed
-// one goes on from there. docs/operations.md, Signals.
+// SIGTERM, SIGINT and SIGHUP to any one task, at any moment: the run is saved and ends everywhere, and the
+// resumed one goes on from there. docs/operations.md, Signals.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/signal_name.h"
 #include "cmd/testing/full_disk.h"
 #include "cmd/testing/job.h"
 
@@ -15,8 +16,6 @@ namespace {
 
 constexpr int64_t kForEver = 1000000000000;
 const std::vector<std::string> kTasks = {"ps 0", "ps 1", "worker 0", "worker 1"};
-
-std::string EndlessJob() { return LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n"; }
 
 // An evaluation takes longer than a step here, and so does a checkpoint.
 std::string EndlessDigits(const std::string& more) {
@@ -59,13 +58,13 @@ class Run {
   }
   // The same, and the checkpoint holds the step that is told. That step.
   int64_t CheckSaved(int signal) {
-    const std::string words = CheckStopped(128 + signal);
+    const std::string words = CheckStopped(signal == SIGINT ? 130 : 143);
     const nlohmann::json result = ReadResult(ResultPath("ps 0"));
     const int64_t step = result.at("global_step");
     const std::string path = fmt::format("{}/step-{:09}", checkpoints(), step);
     CHECK(std::filesystem::exists(path + "/manifest"));
     CHECK(words == fmt::format("stopped by {} at global step {}; the newest checkpoint is {}\n",
-                               signal == SIGTERM ? "SIGTERM" : "SIGINT", step, path));
+                               SignalName(signal), step, path));
     for (const auto& [name, task] : tasks_) {
       const nlohmann::json other = ReadResult(ResultPath(name));
       CHECK(other.at("global_step") == step);
@@ -120,6 +119,14 @@ TEST_CASE("signals: in sync too") {
   run.WaitForStep();
   run.At("worker 1").Signal(SIGTERM);
   CHECK(run.CheckSaved(SIGTERM) >= 100);
+}
+
+TEST_CASE("signals: SIGHUP is as SIGTERM, and is told by its name") {
+  Run run(EndlessJob(), /*saves=*/true);
+  run.StartAll();
+  run.WaitForStep();
+  run.At("worker 1").Signal(SIGHUP);
+  run.CheckSaved(SIGHUP);
 }
 
 TEST_CASE("signals: without checkpoint.dir all tasks end with 1 and say that nothing was saved") {

@@ -9,12 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 
+#include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
 #include "trainer/testing/file_limit.h"
@@ -91,11 +89,6 @@ std::vector<std::string> FilesIn(const std::string& directory) {
   for (const auto& entry : fs::directory_iterator(directory)) paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
   return paths;
-}
-
-std::string Content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 // Waits until `file` is larger than `size`.
@@ -255,11 +248,11 @@ TEST_CASE("summary: a second run in the same directory makes new files and leave
   RunWell(job, {"--in-process"});
   const std::vector<std::string> folders = FilesIn(job.logs);
   REQUIRE(folders.size() == 3);
-  const std::string first = FilesIn(folders[0]).at(0), content = Content(first);
+  const std::string first = FilesIn(folders[0]).at(0), content = FileContent(first);
   CHECK(fs::path(first).filename().string().find("events.out.tfevents.") == 0);
   RunWell(job, {"--in-process"});
   for (const std::string& folder : folders) CHECK(FilesIn(folder).size() == 2);
-  CHECK(Content(first) == content);
+  CHECK(FileContent(first) == content);
 }
 
 TEST_CASE("summary: a directory that cannot be made ends the run at the start, by key and path") {

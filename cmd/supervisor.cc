@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/patient_output.h"
 #include "cmd/poll_timeout.h"
 
 namespace dtrain {
@@ -17,10 +18,10 @@ namespace {
 bool IsObject(const std::string& line) { return line.front() == '{' && nlohmann::json::accept(line); }
 
 // Before the next start of a task that was started again so often: at once, then 0.5 s, 1 s, 2 s, ...
-milliseconds PauseAfter(int64_t restarts) {
-  constexpr int64_t kLongestDoubling = 5;  // 16 s
-  return restarts == 0 ? milliseconds(0)
-                       : milliseconds(500) * (1 << std::min(restarts - 1, kLongestDoubling));
+milliseconds PauseAfter(int64_t restarts, milliseconds longest) {
+  constexpr int64_t kMostDoublings = 30;  // within the number's range
+  if (restarts == 0) return milliseconds(0);
+  return std::min<milliseconds>(milliseconds(500) * (1LL << std::min(restarts - 1, kMostDoublings)), longest);
 }
 
 bool Failed(const ChildEnd& end) { return end.signal != 0 || end.exit_code != 0; }
@@ -67,6 +68,7 @@ void Supervisor::WaitForEvents() {
 }
 
 void Supervisor::PassLinesOn() {
+  if (const int64_t missing = StandardError().TakeMissing(); missing > 0) Say(MissingText(missing));
   for (const Task& task : tasks_) PassLinesOn(*task.process);
 }
 
@@ -130,7 +132,7 @@ void Supervisor::ReapChildren() {
 void Supervisor::StartAgainOrFinish(Task& task) {
   if (IsWorthStart(*task.end) && IsStartedAgain(task)) {
     const milliseconds least = task.end->lost_peer ? patience_.victim : milliseconds(0);
-    task.start_at = Clock::now() + std::max(least, PauseAfter(task.restarts));
+    task.start_at = Clock::now() + std::max(least, PauseAfter(task.restarts, rules_.longest_pause));
   } else {
     Finish(task);
   }
@@ -197,7 +199,8 @@ void Supervisor::Finish(Task& task) {
                    (task.asked_late || (rules_.most > 0 && (task.restarts > 0 || IsWorthRestart(*task.end))));
   outcome_.ends.push_back(*task.end);
   if (task.end->tolerated && WorkersLeft()) return;  // the others know what to do
-  const milliseconds patience = Failed(*task.end)      ? patience_.after_failure
+  const milliseconds patience = Failed(*task.end)
+                                    ? (IsSettled() ? patience_.settled : patience_.after_failure)
                                 : OnlyExpendableLeft() ? patience_.after_last
                                                        : patience_.after_success;
   if (phase_ == Phase::kRunning) Enter(Phase::kEnding, patience);
@@ -205,6 +208,12 @@ void Supervisor::Finish(Task& task) {
   if (std::any_of(tasks_.begin(), tasks_.end(), [this](const Task& other) { return IsLate(other); })) {
     ask_late_at_ = std::min(ask_late_at_, Clock::now() + patience_.late);
   }
+}
+
+// The cause of the failure has ended, and so has ps 0, without which nobody can do anything.
+bool Supervisor::IsSettled() const {
+  const std::optional<size_t> cause = FindCause(outcome_.ends);
+  return cause && !outcome_.ends[*cause].lost_peer && FirstPsIsOver() && stage_() != RunStage::kDone;
 }
 
 // Without any nobody ends the run.

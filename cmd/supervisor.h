@@ -1,7 +1,7 @@
 // Supervisor: runs the children of `dtrain local` until all have ended: passes their lines on, starts again
-// those that die or hang, ends the rest when one fails for good that they need, forwards SIGINT and SIGTERM.
-// One event loop; it waits only for events and deadlines. Owner: the local command. Thread: the main thread
-// only (see child_process.h).
+// those that die or hang, ends the rest when one fails for good that they need, forwards SIGINT, SIGTERM and
+// SIGHUP. One event loop; it waits only for events and deadlines. Owner: the local command. Thread: the main
+// thread only (see child_process.h).
 #pragma once
 
 #include <functional>
@@ -23,6 +23,7 @@ namespace dtrain {
 // How long the parent waits before it helps.
 struct Patience {
   milliseconds after_failure{3000};   // the others may notice and end by themselves
+  milliseconds settled{300};          // the same, where the cause has ended, and ps 0 too
   milliseconds after_success{30000};  // a task ends with success only when the run is over everywhere
   milliseconds after_last{5000};      // the same, where only children are left that nobody waits for
   milliseconds late{1000};            // the same, until those that have come too late are asked to end
@@ -34,15 +35,16 @@ struct Patience {
 };
 
 struct RestartRules {
-  int64_t most = 0;        // of each child
-  int peer_lost_exit = 4;  // the exit code of a child that lost a peer
-  milliseconds deaf{0};    // for so long after its start nobody can know that a child is lost
+  int64_t most = 0;                   // of each child
+  int peer_lost_exit = 4;             // the exit code of a child that lost a peer
+  milliseconds longest_pause{16000};  // before a start, which grows from 0.5 s
+  milliseconds deaf{0};               // for so long after its start nobody can know that a child is lost
 };
 
 class Supervisor {
  public:
   // The children's lines go to `console`; with `json` those that are no objects, such as of a crash, as the
-  // text of one. `signals`: SIGINT, SIGTERM and SIGCHLD.
+  // text of one. `signals`: SIGINT, SIGTERM, SIGHUP and SIGCHLD.
   Supervisor(Patience patience, RestartRules rules, SignalPipe& signals, Console& console, bool json);
   // For the children: where they name whom they have given up (TellLost).
   int lost_fd() const { return lost_.write_fd(); }
@@ -89,6 +91,7 @@ class Supervisor {
   bool OthersRun(const Task& task) const;
   const Task* FirstPs() const;  // null: none
   bool FirstPsIsOver() const;
+  bool IsSettled() const;
   bool IsLate(const Task& task) const;
   void AskLate();
   void OnDeadline();

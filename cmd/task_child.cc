@@ -39,6 +39,7 @@ void Inherit(ChildCommand* command, const char* option, int fd) {
 RestartRules RestartRulesOf(const FailureConfig& failure) {
   RestartRules rules;
   rules.most = failure.restarts;
+  rules.longest_pause = std::chrono::seconds(kLongestRestartPauseS);
   rules.peer_lost_exit = static_cast<int>(failure.peer_lost_exit);
   rules.deaf = milliseconds(static_cast<int64_t>(failure.detect_s * 1000));
   return rules;

@@ -53,6 +53,7 @@ int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime n
   options.on_begun = [&result] { result.NoteBegun(); };
   options.stop = &stop;
   options.runtime = runtime.get();
+  options.tells_end = !arguments.end_told;
   if (arguments.lost_fd >= 0) {
     options.on_lost = [fd = arguments.lost_fd](TaskId lost) { TellLost(fd, TaskName(lost)); };
   }
@@ -66,7 +67,7 @@ int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime n
   } catch (const RunStopped& stopped) {
     code = stopped.code();
     log.Error("{}", stopped.what());
-    result.Write(stopped.summary());
+    result.WriteEnding(stopped.summary());
   } catch (const Failure& failure) {
     code = failure.code();
     log.Error("{}", failure.what());
@@ -97,7 +98,7 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     PrepareProcess(config);
     ExitHooks hooks;
     StopRequest stop;
-    SignalPipe signals({SIGINT, SIGTERM});
+    SignalPipe signals({SIGINT, SIGTERM, SIGHUP});
     const EndOnSignal end_on_signal(signals, GraceOf(config.failure), stop, result, hooks, log, console);
     return RunLogged(arguments, config, new_runtime, stop, hooks, log, result);
   } catch (const Failure& failure) {

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -135,6 +137,21 @@ TEST_CASE("tf_config: check shows what an evaluator would evaluate") {
   CHECK(RunToEnd(check) == 0);
   CHECK(Contains(check.standard_output(),
                  "this process: evaluator 3 of TF_CONFIG, which evaluates each new checkpoint of /"));
+}
+
+TEST_CASE("tf_config: an evaluator that cannot begin leaves FILE.evaluator, and worker 0's FILE as it is") {
+  const TfCluster cluster(LinearJob(20));
+  const std::string result = cluster.directory + "/result.json";
+  WriteFile(result, R"({"status": "done"})");
+  // The second one has no checkpoint.dir.
+  for (const char* set : {"train.batch_size=0", "train.batch_size=1"}) {
+    CAPTURE(set);
+    const auto evaluator = cluster.Start("evaluator", 0, {"--result", result, "--set", set});
+    CHECK(RunToEnd(*evaluator) == 2);
+    CHECK(ReadResult(result).at("status") == "done");
+    CHECK(ReadResult(result + ".evaluator").at("status") == "failed");
+    std::filesystem::remove(result + ".evaluator");
+  }
 }
 
 TEST_CASE("tf_config: an evaluator without checkpoint.dir is refused") {

@@ -4,19 +4,14 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "base/testing/files.h"
 #include "cmd/testing/process.h"
 
 namespace dtrain::testing {
 namespace {
-
-std::string Content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 // "### `a ... b`" -> "a ", " b".
 std::vector<std::string> PartsOf(const std::string& heading) {
@@ -49,7 +44,7 @@ bool IsText(const std::string& program, const std::vector<std::string>& parts) {
 }
 
 TEST_CASE("troubleshooting: every message that the page quotes is one of the program's") {
-  const std::string program = Content("cmd/dtrain");
+  const std::string program = FileContent("cmd/dtrain");
   std::ifstream page("docs/troubleshooting.md");
   int messages = 0;
   for (std::string line; std::getline(page, line);) {

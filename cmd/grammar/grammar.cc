@@ -1,6 +1,7 @@
 #include "cmd/grammar/grammar.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +16,14 @@ namespace {
 constexpr char kAbout[] =
     "dtrain trains models with parameter servers (ps) and workers, as one YAML file describes them.\n"
     "This form runs one task of the cluster; the same file goes to every machine.";
+
+// `dtrain local x.yaml`: of a command that has --config, and did not get it.
+bool IsMeantAsConfig(const std::string& word, const CLI::App& command) {
+  const CLI::Option* const config = command.get_option_no_throw("--config");
+  if (config == nullptr || config->count() > 0) return false;
+  const std::filesystem::path ending = std::filesystem::path(word).extension();
+  return (ending == ".yaml" || ending == ".yml") && word.front() != '-';
+}
 
 }  // namespace
 
@@ -78,6 +87,9 @@ void Grammar::RefuseExtras() const {
   const std::vector<std::string> extras = root_.remaining(/*recurse=*/true);
   if (extras.empty()) return;
   const CLI::App* const command = Parsed() != nullptr ? Parsed()->app() : &root_;
+  if (IsMeantAsConfig(extras.front(), *command)) {
+    throw UserError("{0}: a config file needs its option. Write --config {0}.", extras.front());
+  }
   const std::string name = extras.front().substr(0, extras.front().find('='));
   std::vector<std::string> known;
   const bool is_option = name.compare(0, 1, "-") == 0;

@@ -21,7 +21,8 @@ class LaunchGrammar : public CommandGrammar {
  public:
   explicit LaunchGrammar(CLI::App* root) : CommandGrammar(root->add_subcommand("launch", kAbout), kFooter) {
     AddConfigOptions(app(), &launch_.config);
-    app()->add_flag("--dry-run", launch_.dry_run, "Print the commands, one for each task, and start nothing");
+    app()->add_flag("--dry-run", launch_.dry_run,
+                    "Print what would be copied and the commands, and start nothing");
     AddResultOption(app(), &launch_.result);
   }
 

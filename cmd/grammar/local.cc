@@ -15,8 +15,8 @@ constexpr char kFooter[] =
 The addresses in the file are not used.
 A task that dies or hangs is started again up to failure.restarts times. After that the others are ended too, and
 the last lines are what the first that failed said last, the logs (log.dir), and who it was and why it ended. The
-exit code is that task's own; 4 when a signal killed it. Ctrl-C and SIGTERM go to all tasks, which save and end: 130
-and 143, or 1 when nothing was saved. A second one ends all at once.)";
+exit code is that task's own; 4 when a signal killed it. Ctrl-C, SIGTERM and SIGHUP go to all tasks, which save and
+end: 130 of Ctrl-C, otherwise 143, or 1 when nothing was saved. A second one ends all at once.)";
 
 class LocalGrammar : public CommandGrammar {
  public:

@@ -15,6 +15,7 @@ class RelayGrammar : public CommandGrammar {
   explicit RelayGrammar(CLI::App* root) : CommandGrammar(AddHidden(root, "relay"), "") {
     app()->add_option("--task", relay_.task)->required();
     app()->add_option("--machine", relay_.machine)->required();
+    app()->add_option("--login", relay_.login);
     app()->add_option("--result-fd", relay_.result_fd);
     app()->add_option("--lost-fd", relay_.lost_fd);
     app()->add_option("--begun-fd", relay_.begun_fd);
@@ -34,6 +35,7 @@ class GuardGrammar : public CommandGrammar {
  public:
   explicit GuardGrammar(CLI::App* root) : CommandGrammar(AddHidden(root, "guard"), "") {
     app()->add_option("--directory", guard_.directory)->required();
+    app()->add_option("--config", guard_.config)->required();
     app()->add_option("--silence-s", guard_.silence_s);
     app()->add_flag("--relayed", guard_.relayed);
     app()->add_flag("--saves", guard_.saves);

@@ -18,7 +18,7 @@ constexpr char kFooter[] =
 Exit codes:
   0 done   1 internal error, local I/O, or ended by a signal with nothing saved
   2 usage, config or data   3 diverged   4 a peer was lost or a deadline passed
-  130 SIGINT, 143 SIGTERM: a checkpoint was saved, and the whole run ended
+  130 SIGINT, 143 SIGTERM or SIGHUP: a checkpoint was saved, and the whole run ended
 
 docs/config.md explains every key of the file, docs/schedulers.md --from.)";
 
@@ -40,6 +40,7 @@ class TaskGrammar : public CommandGrammar {
     app()->add_option("--result-fd", task_.result_fd)->group("");
     app()->add_option("--lost-fd", task_.lost_fd)->group("");
     app()->add_flag("--relay-live", task_.relay_live)->group("");
+    app()->add_flag("--end-told", task_.end_told)->group("");
   }
 
   Arguments Understand() const override {

@@ -10,9 +10,8 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "base/testing/files.h"
 #include "cmd/grammar/grammar.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
@@ -22,11 +21,6 @@ namespace dtrain::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string Content(const std::string& path) {
-  std::ifstream file(path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 bool Have(const std::string& program) {
   if (std::system(fmt::format("command -v {} >/dev/null", program).c_str()) == 0) return true;
@@ -67,7 +61,7 @@ class Shell {
     const std::string line = keys + "\n";
     REQUIRE(write(terminal_, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
     Await([this] { return fs::exists(called_); });
-    return Content(called_);
+    return FileContent(called_);
   }
 
  private:

@@ -16,7 +16,7 @@ safetensors.numpy.save_file(arrays, folder + "/plain.safetensors")
 torch = {}
 for name, values in arrays.items():
     torch["fc" + name[-1] + (".weight" if "W" in name else ".bias")] = numpy.ascontiguousarray(values.T)
-torch["step"] = numpy.float32([3])
+torch["step"] = numpy.int64([3])
 safetensors.numpy.save_file(torch, folder + "/torch.safetensors")
 half = {name: values.astype("f2") for name, values in arrays.items()}
 numpy.savez(folder + "/half.npz", **half)

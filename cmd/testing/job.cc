@@ -30,13 +30,6 @@ ReservedPort::ReservedPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0
 
 ReservedPort::~ReservedPort() { close(fd_); }
 
-std::string NewDirectory() {
-  const char* base = getenv("TEST_TMPDIR");
-  std::string path = std::string(base != nullptr ? base : "/tmp") + "/dtrain.XXXXXX";
-  DT_CHECK(mkdtemp(path.data()) != nullptr, errno);
-  return path;
-}
-
 void WriteFile(const std::string& path, const std::string& content) {
   std::ofstream file(path, std::ios::binary);
   file << content;
@@ -67,6 +60,8 @@ std::string LinearJob(int64_t steps) {
       "train: {{batch_size: 8, steps: {}}}\n",
       steps);
 }
+
+std::string EndlessJob() { return LinearJob(1000000000000) + "hooks: {log_every_steps: 100}\n"; }
 
 std::string LongJob(const std::string& train) {
   return fmt::format(
@@ -105,7 +100,7 @@ Cluster::Cluster(int ps, int workers, const std::string& job)
 
 Cluster::~Cluster() {
   for (const auto& port : ps_) CHECK_FALSE(IsListening(port->address()));
-  CHECK(UnfinishedFiles(directory_) == std::vector<std::string>());
+  CHECK(UnfinishedFiles(directory_) == "");
 }
 
 std::string Cluster::WriteConfig(const std::string& name, const std::string& job) const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/files.h"
 #include "cmd/testing/process.h"
 
 namespace dtrain::testing {
@@ -26,8 +27,6 @@ class ReservedPort {
   std::string address_;
 };
 
-// A new directory under TEST_TMPDIR, and paths in it.
-std::string NewDirectory();
 void WriteFile(const std::string& path, const std::string& content);
 // What `--result` wrote; null when there is no file, or not JSON.
 nlohmann::json ReadResult(const std::string& path);
@@ -38,6 +37,8 @@ nlohmann::json RunLocal(const std::string& config, const std::vector<std::string
 
 // An endless linear job that ends at `steps`; small, without files.
 std::string LinearJob(int64_t steps);
+// One that only a signal or a failure ends, with a log line for every hundred steps.
+std::string EndlessJob();
 // One whose steps take about a millisecond each, with a log line for every ten: what is started or killed in
 // its middle is so before its end. `train`: of the section, beside the size of a batch.
 std::string LongJob(const std::string& train);

@@ -80,11 +80,11 @@ bool IsListening(const std::string& address) {
   return false;
 }
 
-std::vector<std::string> UnfinishedFiles(const std::string& directory) {
-  std::vector<std::string> found;
+std::string UnfinishedFiles(const std::string& directory) {
+  std::string found;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
-    if (name.front() == '.' || name.find(".tmp") != std::string::npos) found.push_back(entry.path().string());
+    if (name.front() == '.' || name.find(".tmp") != std::string::npos) found += entry.path().string() + "\n";
   }
   return found;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
 
@@ -19,7 +18,7 @@ void KillCarriers(const std::string& mark);
 // Whether any process listens at "127.0.0.1:40001".
 bool IsListening(const std::string& address);
 
-// Below `directory`: what is written under another name first, and has not got its own.
-std::vector<std::string> UnfinishedFiles(const std::string& directory);
+// Below `directory`: what is written under another name first, and has not got its own, a line for each.
+std::string UnfinishedFiles(const std::string& directory);
 
 }  // namespace dtrain::testing

@@ -7,7 +7,7 @@
 
 namespace dtrain::testing {
 
-LocalJob::~LocalJob() { CHECK(UnfinishedFiles(directory) == std::vector<std::string>()); }
+LocalJob::~LocalJob() { CHECK(UnfinishedFiles(directory) == ""); }
 
 std::unique_ptr<Process> LocalJob::Start(const std::vector<std::string>& more) const {
   std::vector<std::string> arguments = {"local", "--config", config, "--result", result};

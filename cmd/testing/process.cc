@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
 #include "base/check.h"
+#include "base/testing/files.h"
 #include "cmd/testing/leftovers.h"
 
 namespace dtrain::testing {
@@ -23,13 +23,6 @@ namespace {
 
 // Readable once the process has ended. By number: this glibc's header does not suit C++.
 int OpenPid(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // A terminal: its user's end, then its programs' end.
 void OpenTerminal(int columns, int* ends) {
@@ -49,7 +42,7 @@ bool Append(int fd, std::string* text) {
 }
 
 std::vector<pid_t> ChildrenOf(pid_t pid) {
-  std::istringstream list(ReadFile(fmt::format("/proc/{}/task/{}/children", pid, pid)));
+  std::istringstream list(FileContent(fmt::format("/proc/{}/task/{}/children", pid, pid)));
   std::vector<pid_t> children;
   for (pid_t child; list >> child;) children.push_back(child);
   return children;
@@ -81,6 +74,7 @@ Process::Process(const std::vector<std::string>& arguments, int terminal_columns
   pid_ = fork();
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGHUP, SIG_DFL);  // the tests may run under nohup
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
     dup2(output_path != nullptr ? open(output_path, O_WRONLY) : output[1], STDOUT_FILENO);
@@ -174,7 +168,7 @@ std::vector<pid_t> Process::Children() const { return ChildrenOf(pid_); }
 int RunToEnd(Process& process) { return process.WaitForEnd() ? process.exit_code() : -1; }
 
 std::string CommandLine(pid_t pid) {
-  std::string text = ReadFile(fmt::format("/proc/{}/cmdline", pid));
+  std::string text = FileContent(fmt::format("/proc/{}/cmdline", pid));
   std::replace(text.begin(), text.end(), '\0', ' ');
   return text;
 }

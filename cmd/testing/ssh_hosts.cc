@@ -8,22 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <sstream>
 
 #include "base/check.h"
+#include "base/testing/files.h"
 
 namespace dtrain::testing {
 namespace {
 
 constexpr char kSshd[] = "/usr/sbin/sshd";
-
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // Whether a program of the system succeeds; what it says goes to standard output where it does not.
 bool Succeeds(const std::string& program, const std::vector<std::string>& arguments) {
@@ -39,7 +32,7 @@ void MakeKey(const std::string& path) {
 
 std::vector<pid_t> Below(pid_t pid) {
   std::vector<pid_t> all;
-  std::istringstream list(ReadText(fmt::format("/proc/{}/task/{}/children", pid, pid)));
+  std::istringstream list(FileContent(fmt::format("/proc/{}/task/{}/children", pid, pid)));
   for (pid_t child; list >> child;) {
     const std::vector<pid_t> more = Below(child);
     all.push_back(child);
@@ -53,11 +46,11 @@ std::vector<pid_t> Below(pid_t pid) {
 SshKeys::SshKeys() {
   if (access(kSshd, X_OK) != 0) return;
   for (const char* name : {"machine", "other", "user"}) MakeKey(directory_ + "/" + name);
-  WriteFile(directory_ + "/authorized", ReadText(directory_ + "/user.pub"));
+  WriteFile(directory_ + "/authorized", FileContent(directory_ + "/user.pub"));
 }
 
-std::string SshKeys::MachineKey() const { return ReadText(directory_ + "/machine.pub"); }
-std::string SshKeys::OtherKey() const { return ReadText(directory_ + "/other.pub"); }
+std::string SshKeys::MachineKey() const { return FileContent(directory_ + "/machine.pub"); }
+std::string SshKeys::OtherKey() const { return FileContent(directory_ + "/other.pub"); }
 
 std::string SshKeys::ServerConfig(const std::string& address, const std::string& port,
                                   const std::string& more) const {

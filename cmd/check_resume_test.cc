@@ -1,0 +1,110 @@
+// dtrain check of a job that goes on from a named checkpoint.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "cmd/testing/local_job.h"
+
+namespace dtrain::testing {
+namespace {
+
+std::string Resume(const std::string& path) { return "checkpoint.resume=" + path; }
+
+TEST_CASE("check: a checkpoint.resume that is not there is an error, in the words of the run") {
+  const LocalJob job(LinearJob(10));
+  const std::string path = job.directory + "/step-000000004";
+  for (const char* writer : {"chief", "ps"}) {
+    CAPTURE(writer);
+    Process check({"check", "--config", job.config, "--set", Resume(path), "--set",
+                   std::string("checkpoint.writer=") + writer});
+    CHECK(RunToEnd(check) == 2);
+    CHECK(
+        Contains(check.standard_error(), "dtrain: " + path + ": there is no such directory. dtrain inspect"));
+  }
+  const auto run = job.Start({"--set", Resume(path)});
+  CHECK(RunToEnd(*run) == 2);
+  CHECK(Contains(run->standard_error(), path + ": there is no such directory. dtrain inspect"));
+}
+
+TEST_CASE("check: where other machines read checkpoint.resume, that it is not here is a warning") {
+  const LocalJob job(LinearJob(10));
+  const auto said = [&](const std::string& more) {
+    Process check({"check", "--config", job.config, "--set", Resume("no/such"), "--set",
+                   "cluster.ps=[\"127.0.0.1:9001\", \"203.0.113.1:9001\"]", "--set",
+                   "cluster.worker=[\"203.0.113.2:9001\"]", "--set", "security.insecure=true", "--set",
+                   more});
+    CHECK(RunToEnd(check) == 0);
+    return check.standard_error();
+  };
+  const std::string warning =
+      "dtrain: warning: checkpoint.resume, as this machine sees it: no/such: there is no such directory.";
+  const std::string chief = said("checkpoint.writer=chief"), ps = said("checkpoint.writer=ps");
+  CHECK(Contains(chief, warning));
+  CHECK(Contains(chief, "Worker 0 reads it where it runs."));
+  CHECK(Contains(ps, warning));
+  CHECK(Contains(ps, "Every ps reads it where it runs."));
+}
+
+TEST_CASE("check: a good checkpoint.resume is good, and one of another model or a damaged one is not") {
+  const LocalJob job(LinearJob(10));
+  REQUIRE(RunLocal(job.config, {"--in-process", "--set", "checkpoint.dir=" + job.directory + "/ckpt"})
+              .is_object());
+  const std::string path = job.directory + "/ckpt/step-000000010";
+  const auto check = [&](const std::string& more, std::string* said) {
+    Process process({"check", "--config", job.config, "--set", Resume(path), "--set", more});
+    const int code = RunToEnd(process);
+    *said = process.standard_error();
+    return code;
+  };
+  std::string said;
+  CHECK(check("train.steps=20", &said) == 0);
+  CHECK(said == "");
+  CHECK(check("train.optimizer.kind=adam", &said) == 2);
+  CHECK(Contains(said, path));
+  std::filesystem::resize_file(path + "/manifest", 20);
+  CHECK(check("train.steps=20", &said) == 2);
+  CHECK(Contains(said, "manifest is damaged"));
+}
+
+TEST_CASE(
+    "check: tells which checkpoint of checkpoint.dir the run would go on from, and refuses another model's") {
+  const LocalJob job(LinearJob(10));
+  const std::string dir = job.directory + "/ckpt";
+  const auto check = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"check", "--config", job.config, "--set", "checkpoint.dir=" + dir};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    auto process = std::make_unique<Process>(arguments);
+    RunToEnd(*process);
+    return process;
+  };
+  const auto none = check({});
+  CHECK(Contains(none->standard_output(), "\nstart: anew, since " + dir + " has no checkpoint\n"));
+  CHECK_FALSE(std::filesystem::exists(dir));
+  REQUIRE(RunLocal(job.config, {"--in-process", "--set", "checkpoint.dir=" + dir}).is_object());
+  const std::string path = dir + "/step-000000010";
+  CHECK(Contains(check({})->standard_output(), "\nstart: from " + path + ", at global step 10\n"));
+  CHECK_FALSE(Contains(check({"--set", "checkpoint.resume=never"})->standard_output(), "start: "));
+  const std::vector<std::string> adam = {"--set", "train.optimizer.kind=adam"};
+  const auto other = check(adam);
+  CHECK(RunToEnd(*other) == 2);
+  CHECK(Contains(other->standard_error(), "dtrain: " + path + ": another optimizer: "));
+  std::vector<std::string> far = adam;
+  for (const char* set : {"cluster.ps=[\"203.0.113.1:9001\"]", "cluster.worker=[\"203.0.113.2:9001\"]",
+                          "security.insecure=true"}) {
+    far.insert(far.end(), {"--set", set});
+  }
+  const auto elsewhere = check(far);
+  CHECK(RunToEnd(*elsewhere) == 0);
+  CHECK_FALSE(Contains(elsewhere->standard_output(), "start: "));
+  CHECK(Contains(elsewhere->standard_error(), "warning: checkpoint.dir, as this machine sees it: " + path));
+  std::filesystem::resize_file(path + "/manifest", 20);
+  const auto damaged = check({});
+  CHECK(RunToEnd(*damaged) == 0);
+  CHECK(Contains(damaged->standard_error(), "warning: " + dir + ": step-000000010: manifest is damaged"));
+  CHECK(Contains(damaged->standard_output(), "\nstart: from " + dir + "/step-000000000, at global step 0\n"));
+}
+
+}  // namespace
+}  // namespace dtrain::testing

@@ -1,0 +1,94 @@
+// `dtrain predict` as a process: which columns of a file it takes, and what it refuses to guess.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "cmd/testing/local_job.h"
+
+namespace dtrain::testing {
+namespace {
+
+struct Done {
+  int code;
+  std::string output, error;
+};
+
+Done Run(const std::vector<std::string>& arguments) {
+  Process process(arguments);
+  const int code = RunToEnd(process);
+  return {code, process.standard_output(), process.standard_error()};
+}
+
+// Rows of two features and a label that their sum tells, in front of them.
+std::string Rows(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    const double a = std::sin(i * 1.7), b = std::cos(i * 2.3);
+    text += fmt::format("{},{:.6g},{:.6g}\n", a + 2 * b > 0 ? 1 : 0, a, b);
+  }
+  return text;
+}
+
+// A logistic model of such rows, under a header.
+struct Trained {
+  std::string directory = NewDirectory();
+  std::string rows = Rows(100);
+  std::string checkpoints = directory + "/ckpt";
+
+  explicit Trained(const std::string& header = "y,a,b\n", const std::string& data = "scale: standard",
+                   const std::string& more = "") {
+    WriteFile(Path("train.csv"), header + rows);
+    WriteFile(Path("job.yaml"),
+              fmt::format("model: {{kind: logistic}}\n"
+                          "data: {{train: {{format: csv, path: train.csv, label: y}}, {}}}\n"
+                          "train: {{batch_size: 10, steps: 50, mode: sync}}\n{}",
+                          data, more));
+    RunLocal(Path("job.yaml"), {"--workers", "1", "--in-process", "--set", "checkpoint.dir=" + checkpoints});
+  }
+  std::string Path(const std::string& name) const { return directory + "/" + name; }
+  Done Predict(const std::string& content, const std::vector<std::string>& more = {}) const {
+    WriteFile(Path("rows"), content);
+    std::vector<std::string> arguments = {"predict", checkpoints, "--data", Path("rows")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Run(arguments);
+  }
+};
+
+TEST_CASE("predict: a label in front is left out with and without a header, whoever wrote the checkpoint") {
+  for (const std::string writer : {"chief", "ps"}) {
+    CAPTURE(writer);
+    const Trained model("y,a,b\n", "scale: standard", fmt::format("checkpoint: {{writer: {}}}\n", writer));
+    const Done named = model.Predict("y,a,b\n" + model.rows), plain = model.Predict(model.rows);
+    CAPTURE(plain.error);
+    CHECK(named.code == 0);
+    CHECK(plain.code == 0);
+    CHECK(plain.output == named.output);
+  }
+}
+
+TEST_CASE("predict: another scale than the weights are for is refused, by whatever command and way") {
+  const Trained model;
+  const std::string must =
+      "data.scale = none; must be standard, as in " + model.checkpoints + "/step-000000050:";
+  for (const std::string command : {"predict", "eval", "export"}) {
+    CAPTURE(command);
+    std::vector<std::string> arguments = {command, model.checkpoints, "--set", "data.scale=none"};
+    if (command != "export") arguments.insert(arguments.end(), {"--data", model.Path("train.csv")});
+    if (command == "export") arguments.insert(arguments.end(), {"--out", model.Path("m.npz")});
+    const Done done = Run(arguments);
+    CHECK(done.code == 2);
+    CHECK(Contains(done.error, must));
+  }
+  WriteFile(model.Path("other.yaml"),
+            "model: {kind: logistic}\n"
+            "data: {train: {format: csv, path: train.csv, label: y}}\n"
+            "train: {steps: 1}\n");
+  CHECK(Contains(model.Predict("a,b\n1,2\n", {"--config", model.Path("other.yaml")}).error, must));
+  const Done same = model.Predict("a,b\n1,2\n", {"--config", model.Path("job.yaml")});
+  CAPTURE(same.error);
+  CHECK(same.code == 0);
+}
+
+}  // namespace
+}  // namespace dtrain::testing
