@@ -88,14 +88,14 @@ void StreamWorker::Begin() {
       client_.Call(0, true, "ready", [](auto& builder) { return wire::CreateReady(builder); })
           .body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
-  client_.AddSteps(start->steps());
+  client_.exchanges().AddSteps(start->steps());
   client_.Call(0, false, "initialise", [](auto& builder) { return wire::CreateInitialise(builder); });
   client_.Call(0, false, "initialised", [](auto& builder) { return wire::CreateInitialised(builder); });
   client_.Started();
 }
 
 void StreamWorker::Exchange() {
-  client_.Push(gradient_, 1);
+  client_.exchanges().Push(gradient_, 1);
   client_.Collect(parameters_.data());
 }
 

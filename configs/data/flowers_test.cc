@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <string>
+
+#include "base/testing/files.h"
 
 namespace {
 
@@ -18,8 +18,7 @@ std::string OutputOf(const char* command) {
 }
 
 TEST_CASE("flowers.csv: is what write_flowers prints") {
-  std::ifstream file("configs/data/flowers.csv");
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string text = dtrain::testing::FileContent("configs/data/flowers.csv");
   CHECK(text.size() > 3000);
   CHECK(OutputOf("configs/data/write_flowers") == text);
 }
