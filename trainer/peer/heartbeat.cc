@@ -27,14 +27,14 @@ uint64_t BlocksMoved() {
   return static_cast<uint64_t>(used.ru_inblock + used.ru_oublock + used.ru_majflt);
 }
 
-double Seconds(clockid_t clock) {
+double SecondsOf(clockid_t clock) {
   timespec used{};
   clock_gettime(clock, &used);
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
 
 // Processor time of this process besides the calling thread.
-double SecondsOfOthers() { return Seconds(CLOCK_PROCESS_CPUTIME_ID) - Seconds(CLOCK_THREAD_CPUTIME_ID); }
+double SecondsOfOthers() { return SecondsOf(CLOCK_PROCESS_CPUTIME_ID) - SecondsOf(CLOCK_THREAD_CPUTIME_ID); }
 
 }  // namespace
 
@@ -49,6 +49,7 @@ Heartbeat::Heartbeat(net::Transport& transport, const std::vector<Target>& targe
       activity_(activity),
       channel_(transport.NewChannel()),
       silent_beats_(targets.size()),
+      counted_beats_(targets.size()),
       refused_(targets.size()) {
   for (const Target& target : targets) {
     nodes_.push_back(target.node | 1);
@@ -73,12 +74,15 @@ void Heartbeat::Watch(size_t target, RunId run) {
     if (target == 0) run_ = run;
     if (target == 0) term_.store(0);
   }
-  silent_beats_[target].store(-static_cast<int>(kFirstBeatPatience / interval_));
+  counted_beats_[target].store(-static_cast<int>(kFirstBeatPatience / interval_));
 }
 
-double Heartbeat::SilentSeconds(size_t target) const {
-  return static_cast<double>(std::max(silent_beats_[target].load(), 0)) * 1e-3 *
-         static_cast<double>(interval_.count());
+size_t Heartbeat::SilentLongest() const {
+  size_t longest = 0;
+  for (size_t i = 1; i < silent_beats_.size(); ++i) {
+    if (silent_beats_[i].load() > silent_beats_[longest].load()) longest = i;
+  }
+  return longest;
 }
 
 bool Heartbeat::Left(size_t target, RunId run) const {
@@ -120,6 +124,7 @@ void Heartbeat::SendBeats(int signal) {
   const uint64_t progress = Progress();
   for (size_t i = 0; i < nodes_.size(); ++i) {
     silent_beats_[i].fetch_add(1);
+    counted_beats_[i].fetch_add(1);
     flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
     const auto what = builder.CreateString(activity_.what.load());
     const uint64_t steps = activity_.steps.load(), own_us = activity_.own_nanos.load() / 1000;
@@ -161,6 +166,7 @@ net::Message Heartbeat::TakeAbort() {
 
 void Heartbeat::Take(size_t target, const wire::Envelope& envelope, net::Message& message) {
   silent_beats_[target].store(0);
+  counted_beats_[target].store(0);
   if (const wire::Abort* abort = envelope.body_as_Abort(); abort != nullptr && target == 0) {
     return KeepAbort(*abort, message);
   }

@@ -36,9 +36,13 @@ class Heartbeat {
   // this connection may still be waiting for its next attempt.
   // Of `run` is what counts of the chief; for target 0.
   void Watch(size_t target, RunId run = {});
-  // Thread: any. Seconds of silence, to the beat; above detect_s the target is lost. Meant after Watch().
-  double SilentSeconds(size_t target) const;
-  bool Lost(size_t target) const { return SilentSeconds(target) > detect_s_; }
+  // Thread: any. Seconds since the target was heard last, to the beat.
+  double SilentSeconds(size_t target) const { return Seconds(silent_beats_[target].load()); }
+  // Thread: any. Whether that is above detect_s, and what Watch() granted is used up. Meant after Watch().
+  bool Lost(size_t target) const { return Seconds(counted_beats_[target].load()) > detect_s_; }
+  // Thread: any. The target that was heard least recently. Where several are lost it is the cause: one that
+  // goes because it lost another is heard until it does.
+  size_t SilentLongest() const;
   // What ps 0 said last of who is missing; empty once the run has started.
   std::string status() const;
   // How many workers ps 0 said last that it has; 0 before it said so. Thread: any.
@@ -65,6 +69,7 @@ class Heartbeat {
 
  private:
   void Run();
+  double Seconds(int beats) const { return beats * 1e-3 * static_cast<double>(interval_.count()); }
   uint64_t Progress() const;
   void SendBeats(int signal);
   void Drain();
@@ -76,7 +81,8 @@ class Heartbeat {
   const Activity& activity_;
   std::unique_ptr<net::Channel> channel_;  // the thread's
   std::vector<net::NodeId> nodes_;
-  std::vector<std::atomic<int>> silent_beats_;  // below 0: what is granted at first
+  std::vector<std::atomic<int>> silent_beats_;   // since the target was heard
+  std::vector<std::atomic<int>> counted_beats_;  // of these; below 0: what is granted at first
   mutable std::mutex mutex_;
   std::condition_variable stop_changed_;
   bool stop_ = false;

@@ -104,11 +104,24 @@ TEST_CASE("heartbeat: one that is watched from now on is given time for its firs
   REQUIRE(task.heartbeat.Lost(1));
   task.heartbeat.Watch(1);
   task.Beat(9);
-  CHECK(task.heartbeat.SilentSeconds(1) == 0);
+  CHECK_FALSE(task.heartbeat.Lost(1));
+  CHECK(task.heartbeat.SilentSeconds(1) == doctest::Approx(0.36));
   CHECK(task.heartbeat.Lost(0));
   task.ReceiveBeat(kPs1, {});  // and no more once it has answered
   task.Beat(6);
   CHECK(task.heartbeat.Lost(1));
+}
+
+TEST_CASE("heartbeat: the cause is who is silent for longest, also where another is lost earlier") {
+  Task task;
+  task.ReceiveBeat(kPs1, {});
+  task.heartbeat.Watch(0);
+  task.Beat(6);
+  CHECK(task.heartbeat.Lost(1));
+  CHECK_FALSE(task.heartbeat.Lost(0));
+  CHECK(task.heartbeat.SilentLongest() == 0);
+  task.ReceiveBeat(kPs0, {});
+  CHECK(task.heartbeat.SilentLongest() == 1);
 }
 
 TEST_CASE("heartbeat: who is the chief counts as ps 0 says it in the run that is watched") {

@@ -224,19 +224,22 @@ void PsClient::OnQuiet(bool patient, const char* what) {
 
 void PsClient::CheckAlive(size_t ps) {
   if (ps == 0) ThrowIfAborted();
+  if (heartbeat_->Lost(ps)) OnLost(heartbeat_->SilentLongest());
   const std::string& name = registrations_.link(ps).name();
   const bool recovers = RecoversPs(config_);
-  if (heartbeat_->Lost(ps)) {
-    const std::string why = fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", name,
-                                        heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
-    if (!recovers) throw PeerLost("{}. Look at its log.", why);
-    if (ps == 0 && on_lost_) on_lost_({Role::kPs, 0});
-    throw Restarted{why};
-  }
   if (joined_ && heartbeat_->Left(ps, run_)) {
     if (running_ && !recovers) throw PeerLost("{} does not know this task any more: it was restarted.", name);
     throw Restarted{name + " is of another run, or has gone back to a checkpoint"};
   }
+}
+
+void PsClient::OnLost(size_t ps) {
+  const std::string why =
+      fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})",
+                  registrations_.link(ps).name(), heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
+  if (!RecoversPs(config_)) throw PeerLost("{}. Look at its log.", why);
+  if (ps == 0 && on_lost_) on_lost_({Role::kPs, 0});
+  throw Restarted{why};
 }
 
 void PsClient::ThrowIfAborted() {

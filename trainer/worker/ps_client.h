@@ -124,6 +124,7 @@ class PsClient {
   void Handle(size_t ps, const wire::Envelope& envelope);
   void OnQuiet(bool patient, const char* what);
   void CheckAlive(size_t ps);
+  [[noreturn]] void OnLost(size_t ps);
   void ThrowIfAborted();
   void OnRefuse(size_t ps, const wire::Envelope& envelope);
 
