@@ -50,7 +50,7 @@ CsvReader::CsvReader(std::unique_ptr<InputBytes> file)
 
 bool CsvReader::Next() {
   if (!SkipEmptyLines()) return false;
-  while (!ReadRecord()) Fill();
+  while (!ReadRecord()) FillToLineEnd();
   return true;
 }
 
@@ -169,6 +169,18 @@ void CsvReader::Fill() {
   end_ = buffer_.data() + kept + got;
   buffer_[static_cast<size_t>(kept + got)] = '\n';
   begin_.next = begin_.line_begin = buffer_.data();
+}
+
+// A record is read from its begin, hence not with every few bytes that a pipe brings.
+void CsvReader::FillToLineEnd() {
+  const auto is_line_end = [](char c) { return c == '\n' || c == '\r'; };
+  const bool after_return = end_ > begin_.next && end_[-1] == '\r';  // any byte tells whether it is CR LF
+  const char* fresh = nullptr;
+  do {
+    const int64_t kept = end_ - begin_.next;
+    Fill();
+    fresh = begin_.next + kept;
+  } while (!at_end_ && !after_return && std::none_of(fresh, end_, is_line_end));
 }
 
 bool CsvReader::HasWholeLine() const {

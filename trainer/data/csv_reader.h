@@ -72,6 +72,7 @@ class CsvReader {
   After EndField(Cursor* at);
   bool EndLine(Cursor* at) const;
   void Fill();
+  void FillToLineEnd();
   void SkipByteOrderMark();
   std::string_view WithoutDoubling(std::string_view quoted);
   static CsvPlace PlaceOf(const Cursor& at) { return {at.line, at.next - at.line_begin + 1}; }
