@@ -144,32 +144,20 @@ const wire::Start& Worker::FillModel(bool again) {
   if (config_.eval.keep_best && from.path.empty() && chief_.checkpoints() != nullptr) {
     chief_.checkpoints()->ForgetBest();
   }
-  const bool tells_form = TellsForm();
+  const InputForm* const form = data_.FormForPs();
   const wire::Start* start =
       client_
           .Call(0, true, "the first checkpoint",
                 [&](auto& builder) {
                   const auto path = from.path.empty() ? 0 : builder.CreateString(from.path);
                   const auto positions = builder.CreateString(ToJson(from.positions));
-                  const auto form = tells_form ? EncodeForm(data_.loaded().form, builder) : 0;
+                  const auto columns = form == nullptr ? 0 : EncodeForm(*form, builder);
                   return wire::CreateInitialised(builder, path, static_cast<uint64_t>(from.step), positions,
-                                                 form);
+                                                 columns);
                 })
           .body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Initialised with something else");
   return *start;
-}
-
-// Whether ps 0 has to hear what the columns of the data are: it writes the checkpoints.
-bool Worker::TellsForm() const {
-  if (config_.checkpoint.writer != CheckpointWriter::kPs) return false;
-  const size_t bytes = FormBytes(data_.loaded().form);
-  if (bytes <= kMostFormBytes) return true;
-  log_.Warning(
-      "names and scales of the data's columns are {} bytes, more than {}: checkpoints of checkpoint.writer: "
-      "ps will not have them, and dtrain eval and predict will read data.train",
-      bytes, kMostFormBytes);
-  return false;
 }
 
 void Worker::Train() {

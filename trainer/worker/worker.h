@@ -62,7 +62,6 @@ class Worker {
   void Start();
   Exchanges::Entry WaitForStart();
   const wire::Start& FillModel(bool again);
-  bool TellsForm() const;
   void Train();
   void TakeSteps(StepView& view);
   void Step(const Batch& batch, StepView& view);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "trainer/data/form_text.h"
 #include "trainer/data/unused_outputs.h"
+#include "trainer/peer/form_message.h"
 
 namespace dtrain {
 
@@ -48,6 +49,17 @@ int64_t WorkerData::MostRows() const {
   if (fed_ != nullptr) return std::min(fed_->most_rows(), config_.train.batch_size);
   const int64_t test_rows = loaded_.test == nullptr ? 0 : loaded_.test->rows().value_or(0);
   return MaxBatchRows(config_, loaded_.train->rows(), test_rows);
+}
+
+const InputForm* WorkerData::FormForPs() const {
+  if (config_.checkpoint.writer != CheckpointWriter::kPs) return nullptr;
+  const size_t bytes = FormBytes(loaded_.form);
+  if (bytes <= kMostFormBytes) return &loaded_.form;
+  log_.Warning(
+      "names and scales of the data's columns are {} bytes, more than {}: checkpoints of checkpoint.writer: "
+      "ps will not have them, and dtrain eval and predict will read data.train",
+      bytes, kMostFormBytes);
+  return nullptr;
 }
 
 void WorkerData::TakeUp(const std::string& dealt) {

@@ -34,6 +34,8 @@ class WorkerData {
   // After Join():
   BatchSource& source() { return *source_; }
   const LoadedData& loaded() const { return loaded_; }
+  // What ps 0 has to hear of the data's columns, since it writes the checkpoints; null: nothing.
+  const InputForm* FormForPs() const;
   // Of the largest batch of one device, of training or of an evaluation.
   int64_t MostRows() const;
   // The data goes on as it was dealt before: `dealt` as JSON, empty where it never was dealt anew.
