@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/plural.h"
+#include "cmd/checkpoint_argument.h"
 #include "cmd/load_config.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/fields.h"
@@ -109,16 +112,27 @@ void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, con
 
 }  // namespace
 
-int DumpConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
-  return DumpEffectiveConfig({PathFor(checkpoint, arguments), arguments.sets}, ConfigOptions());
-}
-
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
   Config config = LoadConfig(PathFor(checkpoint, arguments), arguments.sets, ConfigOptions());
   if (!arguments.path.empty() || !arguments.sets.empty()) CheckScale(checkpoint, config);
   TakeShape(checkpoint.manifest(), &config.model);
   config.placement = PlacementConfig();  // all in one place
   return config;
+}
+
+int WithModel(const std::string& path, const ConfigArguments& arguments, const ErrorLines& errors,
+              const std::function<void(CheckpointReader*, Config)>& use) {
+  std::optional<CheckpointReader> checkpoint;
+  Config config;
+  OpenCheckpoint(path, errors, [&](const std::string& found) {
+    checkpoint.emplace(found);
+    if (!arguments.dump) config = ConfigFor(*checkpoint, arguments);
+  });
+  if (arguments.dump) {
+    return DumpEffectiveConfig({PathFor(*checkpoint, arguments), arguments.sets}, ConfigOptions());
+  }
+  use(&*checkpoint, std::move(config));
+  return 0;
 }
 
 Layout LayoutFor(const CheckpointReader& checkpoint, const Config& config) {

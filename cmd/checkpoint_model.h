@@ -2,10 +2,12 @@
 // Owner: the command. Thread: one.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "cmd/arguments.h"
+#include "cmd/error_lines.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
 #include "trainer/data/input_form.h"
@@ -19,8 +21,10 @@ namespace dtrain {
 // checkpoint where the file leaves them out.
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments);
 
-// --dump-config: prints it. Returns the exit code.
-int DumpConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments);
+// Opens the checkpoint that `path` names (cmd/checkpoint_argument.h) and calls `use` with it and ConfigFor()
+// it; with --dump-config prints that config instead. Returns the exit code.
+int WithModel(const std::string& path, const ConfigArguments& arguments, const ErrorLines& errors,
+              const std::function<void(CheckpointReader*, Config)>& use);
 
 // All variables in one place. UserError naming the first tensor that the checkpoint has otherwise.
 Layout LayoutFor(const CheckpointReader& checkpoint, const Config& config);

@@ -1,9 +1,6 @@
 #include "cmd/eval_command.h"
 
-#include <optional>
-
 #include "base/error.h"
-#include "cmd/checkpoint_argument.h"
 #include "cmd/checkpoint_model.h"
 #include "cmd/evaluator.h"
 #include "cmd/follow_run.h"
@@ -14,15 +11,11 @@ namespace {
 
 int EvaluateOne(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
                 ResultFile* result) {
-  std::optional<CheckpointReader> checkpoint;
-  Config config;
-  OpenCheckpoint(arguments.path, errors, [&](const std::string& path) {
-    checkpoint.emplace(path);
-    if (!arguments.config.dump) config = evaluator->ConfigOf(*checkpoint);
-  });
-  if (arguments.config.dump) return DumpConfigFor(*checkpoint, arguments.config);
-  result->Write(evaluator->SummaryOf(evaluator->Evaluate(config, &*checkpoint, /*line=*/false, [] {})));
-  return 0;
+  return WithModel(
+      arguments.path, arguments.config, errors, [&](CheckpointReader* checkpoint, Config config) {
+        EvaluateOn(arguments.data, &config);
+        result->Write(evaluator->SummaryOf(evaluator->Evaluate(config, checkpoint, /*line=*/false, [] {})));
+      });
 }
 
 }  // namespace

@@ -3,11 +3,9 @@
 #include <fmt/core.h>
 
 #include <filesystem>
-#include <optional>
 
 #include "base/error.h"
 #include "base/plural.h"
-#include "cmd/checkpoint_argument.h"
 #include "cmd/checkpoint_model.h"
 #include "trainer/export/formats.h"
 #include "trainer/model/model.h"
@@ -32,17 +30,8 @@ Write FormatOf(const ExportArguments& arguments) {
                   arguments.to.empty() ? "is missing, and --out does not end with it" : arguments.to);
 }
 
-}  // namespace
-
-int RunExportCommand(const ExportArguments& arguments, const ErrorLines& errors) {
-  const Write write = FormatOf(arguments);
-  std::optional<CheckpointReader> checkpoint;
-  Config config;
-  OpenCheckpoint(arguments.path, errors, [&](const std::string& path) {
-    checkpoint.emplace(path);
-    if (!arguments.config.dump) config = ConfigFor(*checkpoint, arguments.config);
-  });
-  if (arguments.config.dump) return DumpConfigFor(*checkpoint, arguments.config);
+void Export(const ExportArguments& arguments, Write write, CheckpointReader* checkpoint, const Config& config,
+            const ErrorLines& errors) {
   LayoutFor(*checkpoint, config);
   const InputForm form = FormFor(*checkpoint, config);
   const ExportedModel model{config, form, RowSpecFor(config, form).pixels, *checkpoint,
@@ -58,7 +47,16 @@ int RunExportCommand(const ExportArguments& arguments, const ErrorLines& errors)
         "warning: an npz file has the weights alone, and these are of scaled features (data.scale): "
         "safetensors and ONNX files have the scale too");
   }
-  return 0;
+}
+
+}  // namespace
+
+int RunExportCommand(const ExportArguments& arguments, const ErrorLines& errors) {
+  const Write write = FormatOf(arguments);
+  return WithModel(arguments.path, arguments.config, errors,
+                   [&](CheckpointReader* checkpoint, const Config& config) {
+                     Export(arguments, write, checkpoint, config, errors);
+                   });
 }
 
 }  // namespace dtrain

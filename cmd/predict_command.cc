@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/write_all.h"
-#include "cmd/checkpoint_argument.h"
 #include "cmd/checkpoint_model.h"
 #include "cmd/prediction_text.h"
 #include "trainer/export/output_file.h"
@@ -108,21 +107,16 @@ class Predictor {
 }  // namespace
 
 int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& errors) {
-  std::optional<CheckpointReader> checkpoint;
-  Config config;
-  OpenCheckpoint(arguments.path, errors, [&](const std::string& path) {
-    checkpoint.emplace(path);
-    if (!arguments.config.dump) config = ConfigFor(*checkpoint, arguments.config);
-  });
-  if (arguments.config.dump) return DumpConfigFor(*checkpoint, arguments.config);
-  const Layout layout = LayoutFor(*checkpoint, config);
-  PrepareProcess(config);
-  Predictor predictor(config, layout, ReadWeights(layout, &*checkpoint, nullptr),
-                      FormFor(*checkpoint, config));
-  Output output(arguments.out);
-  predictor.Run(arguments, &output);
-  output.Finish();
-  return 0;
+  return WithModel(arguments.path, arguments.config, errors,
+                   [&](CheckpointReader* checkpoint, const Config& config) {
+                     const Layout layout = LayoutFor(*checkpoint, config);
+                     PrepareProcess(config);
+                     Predictor predictor(config, layout, ReadWeights(layout, checkpoint, nullptr),
+                                         FormFor(*checkpoint, config));
+                     Output output(arguments.out);
+                     predictor.Run(arguments, &output);
+                     output.Finish();
+                   });
 }
 
 }  // namespace dtrain
