@@ -101,12 +101,15 @@ TEST_CASE("jobs: mnist_softmax.yaml by hand as four processes: 82,500 steps, and
     const size_t at = said.find(mark);
     if (task == tasks[1]) continue;  // the ps
     REQUIRE(at != std::string::npos);
+    // A worker that is done before the others sees the weights of then; its own steps alone make 0.863.
     const double accuracy = std::stod(said.substr(at + mark.size()));
-    CHECK(accuracy >= 0.884);
+    CHECK(accuracy >= 0.86);
     CHECK(accuracy <= 0.896);
   }
   const nlohmann::json result = ReadResult(directory + "/worker0.json");
   CHECK(result.at("global_step") == 82500);
+  CHECK(result.at("test_accuracy").get<double>() >= 0.884);
+  CHECK(result.at("test_accuracy").get<double>() <= 0.896);
   CHECK(result.at("local_steps") == nlohmann::json({27500, 27500, 27500}));
 }
 
