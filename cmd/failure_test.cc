@@ -135,10 +135,12 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "failure: a run that diverges is exit 3 at the worker that saw it, and 4 elsewhere with the reason") {
-  const Cluster cluster(1, 1, LinearJob(1000) + "failure: {detect_s: 2}\n");
-  const auto ps = cluster.Start("ps", 0, {"--set", "train.optimizer.learning_rate=1e30"});
-  const auto worker = cluster.Start("worker", 0, {"--set", "train.optimizer.learning_rate=1e30"});
+    "failure: a run that diverges is exit 3 at the worker that saw it, and everywhere else with the reason") {
+  const Cluster cluster(2, 1, LinearJob(1000) + "failure: {detect_s: 2}\n");
+  const std::string result = cluster.directory() + "/ps1.json";
+  const std::vector<std::string> diverges = {"--set", "train.optimizer.learning_rate=1e30"};
+  const auto ps = cluster.Start("ps", 0, diverges), worker = cluster.Start("worker", 0, diverges);
+  const auto ps1 = cluster.Start("ps", 1, {diverges[0], diverges[1], "--result", result});
   CHECK(RunToEnd(*worker) == 3);
   CHECK(Contains(worker->standard_error(), "train.optimizer.learning_rate"));
   // The loss overflows before anything else does; which weight is the largest is the data's choice.
@@ -147,9 +149,33 @@ TEST_CASE(
     return Contains(log, found + "weights/W1[0] is ") || Contains(log, found + "biases/b1[0] is ");
   };
   CHECK(names_tensor(worker->standard_error()));
-  CHECK(RunToEnd(*ps) == 4);
-  CHECK(Contains(ps->standard_error(), "ended the run with exit code 3"));
-  CHECK(names_tensor(ps->standard_error()));
+  for (Process* other : {ps.get(), ps1.get()}) {
+    CHECK(RunToEnd(*other) == 3);
+    CHECK(Contains(other->standard_error(), "worker 0 (" + cluster.address("worker", 0)));
+    CHECK(Contains(other->standard_error(), "ended the run with exit code 3"));
+    CHECK(names_tensor(other->standard_error()));
+  }
+  CHECK(ReadResult(result).at("status") == "diverged");
+}
+
+TEST_CASE(
+    "failure: data that one worker cannot read end the run with 2 everywhere, also for one that comes "
+    "later") {
+  const Cluster cluster(1, 2,
+                        "model: {kind: softmax, inputs: 4, outputs: 2}\n"
+                        "data: {train: {format: csv, path: gone.csv, label: y}}\n"
+                        "train: {steps: 10}\n"
+                        "failure: {startup_timeout_s: 60}\n");
+  const auto ps = cluster.Start("ps", 0), reader = cluster.Start("worker", 1);
+  CHECK(RunToEnd(*reader) == 2);
+  const auto late = cluster.Start("worker", 0);
+  for (Process* other : {ps.get(), late.get()}) {
+    CHECK(RunToEnd(*other) == 2);
+    CAPTURE(other->standard_error());
+    CHECK(Contains(other->standard_error(), "gone.csv: cannot be opened"));
+    CHECK(other->seconds() < 30);
+  }
+  CHECK(Contains(late->standard_error(), "worker 1 (" + cluster.address("worker", 1)));
 }
 
 TEST_CASE("failure: a second signal ends a task at once with 1, and its result says stopped") {

@@ -35,9 +35,9 @@ TEST_CASE("shared checkpoint: a ps that sees another directory than ps 0 ends wi
   CHECK(Contains(said, "checkpoint.dir " + elsewhere + " on "));
   CHECK(Contains(said,
                  "is not the directory that ps 0 sees (checkpoint.writer: ps needs one that all ps share"));
-  CHECK(RunToEnd(*ps0) == 4);
+  CHECK(RunToEnd(*ps0) == 2);
   CHECK(Contains(ps0->standard_error(), "is not the directory that ps 0 sees"));
-  CHECK(RunToEnd(*worker) == 4);
+  CHECK(RunToEnd(*worker) == 2);
 }
 
 TEST_CASE("shared checkpoint: one ps alone without checkpoint.dir, or with it, ends with 2 when it joins") {

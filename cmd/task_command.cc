@@ -10,6 +10,7 @@
 #include "cmd/result_file.h"
 #include "cmd/scheduled_task.h"
 #include "cmd/signal_pipe.h"
+#include "trainer/peer/abort.h"
 #include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"
 
@@ -68,6 +69,10 @@ int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime n
     code = stopped.code();
     log.Error("{}", stopped.what());
     result.WriteEnding(stopped.summary());
+  } catch (const RunEnded& ended) {
+    const bool judged = arguments.lost_fd >= 0;  // by a parent
+    code = judged ? ended.code() : ended.cause();
+    log.Error("{}", ended.what());
   } catch (const Failure& failure) {
     code = failure.code();
     log.Error("{}", failure.what());

@@ -29,19 +29,25 @@ std::string AbortText(const ClusterConfig& cluster, const wire::Abort& abort) {
                      abort.text()->c_str());
 }
 
+ExitCode CauseOf(const wire::Abort& abort) {
+  for (const ExitCode code : {ExitCode::kInternal, ExitCode::kUser, ExitCode::kDiverged}) {
+    if (abort.summary() == nullptr && abort.exit_code() == static_cast<int>(code)) return code;
+  }
+  return ExitCode::kPeerLost;
+}
+
 ExitCode ExitCodeOf(const wire::Abort& abort) {
-  if (abort.summary() == nullptr) return ExitCode::kPeerLost;
+  if (abort.summary() == nullptr) return CauseOf(abort);
   const auto code = static_cast<ExitCode>(abort.exit_code());
   return code == ExitCode::kInterrupted || code == ExitCode::kTerminated ? code : ExitCode::kInternal;
 }
 
 void ThrowAbort(const ClusterConfig& cluster, const wire::Abort& abort) {
-  const ExitCode code = ExitCodeOf(abort);
-  if (code == ExitCode::kPeerLost) throw PeerLost("{}", AbortText(cluster, abort));
+  if (abort.summary() == nullptr) throw RunEnded(CauseOf(abort), AbortText(cluster, abort));
   RunSummary summary;
   FromWireJson(abort.summary()->str(), &summary);
   summary.status = "stopped";
-  throw RunStopped(code, ShortText(abort.text()->str()), std::move(summary));
+  throw RunStopped(ExitCodeOf(abort), ShortText(abort.text()->str()), std::move(summary));
 }
 
 void StopBeforeJoining::Check(int signal, TimePoint now) {

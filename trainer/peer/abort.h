@@ -12,6 +12,18 @@
 
 namespace dtrain {
 
+// Another task has ended the run. To a parent that judges the ends of all tasks it is a lost peer, so that
+// the one that failed is blamed; otherwise this task ends with the exit code of the run, as whoever looks at
+// one task alone has to know whether a new start is of use.
+class RunEnded : public PeerLost {
+ public:
+  RunEnded(ExitCode cause, const std::string& text) : PeerLost("{}", text), cause_(cause) {}
+  ExitCode cause() const { return cause_; }
+
+ private:
+  ExitCode cause_;
+};
+
 // `summary`: of a run that was stopped; null: of one that failed.
 flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& builder, int exit_code,
                                              TaskId task, const std::string& text,
@@ -19,9 +31,11 @@ flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& bui
 
 // "worker 1 (10.0.0.4:9002) ended the run with exit code 2: ...".
 std::string AbortText(const ClusterConfig& cluster, const wire::Abort& abort);
-// The exit code of a task that hears it: that of the run where it was stopped, else kPeerLost.
+// Why a run has failed: the exit code of the task that ended it, kPeerLost where it names none of a failure.
+ExitCode CauseOf(const wire::Abort& abort);
+// The exit code of a run that has failed or was stopped.
 ExitCode ExitCodeOf(const wire::Abort& abort);
-// As the failure of whoever hears it: PeerLost, or RunStopped with the exit code that it names.
+// As the failure of whoever hears it: RunEnded, or RunStopped with the exit code that it names.
 [[noreturn]] void ThrowAbort(const ClusterConfig& cluster, const wire::Abort& abort);
 
 // A task that is asked to stop before ps 0 has let it in. ps 0 is given a moment for that, so that the run

@@ -21,7 +21,8 @@ struct AbortNews {
 };
 
 // Repeats it to each `every` until it has said Bye or is gone, for a second at most: a connection that closes
-// takes along what its peer has not read yet.
+// takes along what its peer has not read yet. Those who are on their way to a run that has failed in its
+// start are waited for as well, two seconds at most: they would wait for ps 0 until their deadline.
 void SayFarewell(const AbortNews& news, milliseconds every, Membership& members, net::Channel& channel,
                  Outbox& outbox);
 

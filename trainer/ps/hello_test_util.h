@@ -1,6 +1,7 @@
 // HelloMessage: a Hello as a task says it to a ps.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "net/codec.h"
@@ -23,6 +24,7 @@ class HelloMessage {
                               b.CreateString("host, pid 7"), b.CreateString("1"), b.CreateVector(settings)));
   }
   const wire::Hello& get() const { return *net::Decode(message_)->body_as_Hello(); }
+  net::Message Take() { return std::move(message_); }
 
  private:
   net::Encoder encoder_;

@@ -141,11 +141,12 @@ void Registrar::Watch(TimePoint now) {
 void Registrar::OnAbort(Member& member, const wire::Abort& abort) {
   const std::string text = AbortText(config_.cluster, abort);
   const bool of_run = abort.exit_code() == static_cast<int>(ExitCode::kDiverged);
-  if (of_run || coordinator_ == nullptr || coordinator_->starting()) throw PeerLost("{}", text);
+  const RunEnded ended(CauseOf(abort), text);
+  if (of_run || coordinator_ == nullptr || coordinator_->starting()) throw ended;
   const Loss loss = coordinator_->WhatIfLost(member);
   // What keeps one chief from restoring keeps the next one.
   const bool no_start = member.task.role == Role::kWorker && loss == Loss::kRollsBack;
-  if (no_start || loss == Loss::kEnds) throw PeerLost("{}", text);
+  if (no_start || loss == Loss::kEnds) throw ended;
   OnLoss(member, fmt::format("{} ended with exit code {}: {}", members_.NameOf(member), abort.exit_code(),
                              ShortText(abort.text()->str())));
 }

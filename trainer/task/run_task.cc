@@ -8,6 +8,7 @@
 #include "trainer/device/choice.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
+#include "trainer/peer/abort.h"
 #include "trainer/ps/ps_run.h"
 #include "trainer/task/end_lines.h"
 #include "trainer/task/memory_need.h"
@@ -48,6 +49,9 @@ RunSummary RunOrAbort(Task& task, const TaskOptions& options) {
     return task.Run();
   } catch (const RunStopped& stopped) {
     abort(stopped.code(), stopped.what(), &stopped.summary());
+    throw;
+  } catch (const RunEnded& ended) {
+    abort(ended.cause(), ended.what(), nullptr);
     throw;
   } catch (const Failure& failure) {
     abort(failure.code(), failure.what(), nullptr);
