@@ -40,6 +40,10 @@ bool IsCheckpointName(const std::string& name) {
   return dash != rest.npos && IsDigits(rest.substr(0, dash)) && IsDigits(rest.substr(dash + 1));
 }
 
+bool IsReplacedName(const std::string& name) {
+  return IsCheckpointName(name) && name.compare(0, kReplaced.size(), kReplaced) == 0;
+}
+
 std::string TemporaryName(const std::string& name, const std::string& token) {
   return fmt::format(".{}{}{}", name, kTemporary, token);
 }

@@ -11,6 +11,8 @@ std::string CheckpointName(int64_t step);
 // Of the checkpoint `sequence` that makes room for another one of the name `name`.
 std::string ReplacedName(const std::string& name, int64_t sequence);
 bool IsCheckpointName(const std::string& name);
+// Of those: whether it has made room, for another of its step or for another run.
+bool IsReplacedName(const std::string& name);
 
 std::string TemporaryName(const std::string& name, const std::string& token);
 // Another one at each call.

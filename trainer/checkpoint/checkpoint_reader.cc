@@ -26,6 +26,7 @@ Manifest ReadManifest(const std::string& path) {
 }
 
 CheckpointReader::CheckpointReader(const std::string& path) : path_(path), manifest_(ReadManifest(path)) {
+  Config();
   OpenShards();
   places_.resize(manifest_.tensors.size() * (manifest_.slots.size() + 1));
   for (size_t shard = 0; shard < manifest_.shards.size(); ++shard) {
@@ -43,25 +44,21 @@ CheckpointReader::CheckpointReader(const std::string& path) : path_(path), manif
 void CheckpointReader::OpenShards() {
   for (const StoredShard& shard : manifest_.shards) {
     shards_.emplace_back(path_, shard.file);
-    if (shards_.back().size() == shard.bytes) continue;
-    throw BadCheckpoint(
-        path_, fmt::format("{} has {} bytes; must be {}", shard.file, shards_.back().size(), shard.bytes));
+    if (shards_.back().size() != shard.bytes) {
+      throw BadCheckpoint(
+          path_, fmt::format("{} has {} bytes; must be {}", shard.file, shards_.back().size(), shard.bytes));
+    }
+    VerifyHeader(shards_.size() - 1);
   }
 }
 
-void CheckpointReader::VerifyFrame() {
-  Config();
-  for (size_t shard = 0; shard < shards_.size(); ++shard) VerifyHeader(shard);
-}
-
 void CheckpointReader::Verify() {
-  VerifyFrame();
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     for (size_t piece = 0; piece < manifest_.shards[shard].pieces.size(); ++piece) Load(shard, piece);
   }
 }
 
-void CheckpointReader::VerifyHeader(size_t shard) {
+void CheckpointReader::VerifyHeader(size_t shard) const {
   char header[kShardHeader.size()];
   shards_[shard].ReadAt(0, sizeof header, header);
   if (kShardHeader == std::string_view(header, sizeof header)) return;

@@ -19,16 +19,15 @@ Manifest ReadManifest(const std::string& path);
 
 class CheckpointReader {
  public:
-  // Reads the manifest and the sizes of the files. Throws BadCheckpoint, as all that reads.
+  // Reads the manifest and all that is in no piece: config.yaml, the sizes and headers of the shard files.
+  // Throws BadCheckpoint, as all that reads.
   explicit CheckpointReader(const std::string& path);
 
   const std::string& path() const { return path_; }
   const Manifest& manifest() const { return manifest_; }
 
-  // Reads every byte of every file.
+  // Reads every piece.
   void Verify();
-  // Of that only what is in no piece: config.yaml and the headers. For one who reads pieces that it needs.
-  void VerifyFrame();
   // The effective YAML of the run that wrote it.
   std::string Config() const;
 
@@ -49,7 +48,7 @@ class CheckpointReader {
   };
   const std::vector<Place>& PlacesOf(const std::string& tensor, const std::string& slot) const;
   void OpenShards();
-  void VerifyHeader(size_t shard);
+  void VerifyHeader(size_t shard) const;
   // Reads and verifies a piece; its elements, good until the next call.
   const float* Load(size_t shard, size_t piece);
 
