@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cmd/poll_timeout.h"
+#include "trainer/checkpoint/checkpoint_names.h"
 
 namespace dtrain {
 namespace {
@@ -17,6 +18,12 @@ constexpr milliseconds kLookEvery{500};
 int CheckpointFollower::signal() {
   if (signal_ == 0) signal_ = signals_.Take();
   return signal_;
+}
+
+int64_t CheckpointFollower::PassOver() {
+  const std::vector<ListedCheckpoint> listed = List();
+  if (!listed.empty()) last_ = listed.front().sequence;
+  return static_cast<int64_t>(listed.size());
 }
 
 std::optional<std::string> CheckpointFollower::Next(milliseconds patience) {
@@ -39,7 +46,7 @@ std::optional<ListedCheckpoint> CheckpointFollower::OldestNew() {
   if (names == names_) return std::nullopt;
   std::optional<ListedCheckpoint> oldest;
   for (const ListedCheckpoint& each : List()) {  // the newest first
-    if (each.sequence > last_) oldest = each;
+    if (each.sequence > last_ && !IsReplacedName(each.name)) oldest = each;
   }
   if (!oldest) names_ = std::move(names);
   return oldest;

@@ -284,6 +284,31 @@ TEST_CASE("eval: --follow takes up a new run in a directory that was emptied") {
   CHECK(Contains(follow.standard_output(), "global step 30: test loss "));
 }
 
+TEST_CASE(
+    "eval: --follow evaluates what this run writes: not what it set aside, nor with never what was there") {
+  const LocalJob job(kDigits);
+  const std::string checkpoints = job.directory + "/ckpt";
+  const std::vector<std::string> flags = {"--set", "checkpoint.dir=" + checkpoints, "--set",
+                                          "checkpoint.resume=never"};
+  REQUIRE(RunToEnd(*job.Start(flags)) == 0);
+  std::vector<std::string> command = {"eval", checkpoints, "--follow", "--config", job.config};
+  command.insert(command.end(), flags.begin(), flags.end());
+  Process never(command);
+  REQUIRE(never.WaitForLine("checkpoint.resume is never: 2 checkpoints of another run here, not evaluated"));
+  REQUIRE(RunToEnd(*job.Start(flags)) == 0);
+  REQUIRE(std::filesystem::exists(checkpoints + "/replaced-step-000000030-2"));
+  CHECK(RunToEnd(never) == 0);
+  command.resize(5);
+  Process any(command);
+  CHECK(RunToEnd(any) == 0);
+  for (Process* follow : {&never, &any}) {
+    const std::string output = follow->standard_output();
+    const size_t first = output.find("global step 30: test loss ");
+    CHECK(first != std::string::npos);
+    CHECK(output.find("global step 30: test loss ", first + 1) == std::string::npos);
+  }
+}
+
 TEST_CASE("eval: --follow ends with the last epoch, too") {
   const LocalJob job(
       DigitsJob("kind: softmax", 2000, 100, "batch_size: 100, epochs: 2, optimizer: {learning_rate: 0.1}"));

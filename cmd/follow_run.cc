@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "base/signal_name.h"
 #include "base/stop_request.h"
 #include "cmd/checkpoint_argument.h"
@@ -23,7 +24,7 @@ struct Signalled {};
 milliseconds Ms(double seconds) { return milliseconds(static_cast<int64_t>(seconds * 1000)); }
 
 // What is to be known before there is a checkpoint.
-FailureConfig FirstFailure(const ConfigArguments& arguments) {
+Config FirstConfig(const ConfigArguments& arguments) {
   if (arguments.path.empty()) {
     for (const std::string& set : arguments.sets) {
       if (set.find("startup_timeout_s") == std::string::npos) continue;
@@ -32,11 +33,11 @@ FailureConfig FirstFailure(const ConfigArguments& arguments) {
           "one. Name it with --config.",
           set);
     }
-    return FailureConfig();
+    return Config();
   }
   LoadOptions options;
   options.cluster_optional = true;
-  return LoadConfig(arguments.path, arguments.sets, options).failure;
+  return LoadConfig(arguments.path, arguments.sets, options);
 }
 
 }  // namespace
@@ -50,7 +51,8 @@ FollowRun::FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const
       result_(*result),
       signals_({SIGINT, SIGTERM, SIGHUP}),
       follower_(directory_, signals_, errors),
-      failure_(FirstFailure(arguments.config)) {
+      first_(FirstConfig(arguments.config)),
+      failure_(first_.failure) {
   if (arguments.data == "-") {
     throw UserError("--data -: standard input is read once, and --follow evaluates many times. Name a file.");
   }
@@ -63,6 +65,12 @@ int FollowRun::Run() {
   milliseconds patience = Ms(failure_.startup_timeout_s);
   errors_.Print(fmt::format("follows {}: waits up to {:g} s for the first checkpoint", directory_,
                             failure_.startup_timeout_s));
+  if (first_.checkpoint.resume == "never") {
+    if (const int64_t others = follower_.PassOver()) {
+      errors_.Print(fmt::format("checkpoint.resume is never: {} of another run here, not evaluated",
+                                Plural(others, "checkpoint")));
+    }
+  }
   while (true) {
     // The last one of a run that has gone on since then is not the last.
     const std::optional<std::string> path = follower_.Next(over_ ? milliseconds(0) : patience);

@@ -38,7 +38,8 @@ class FollowRun {
   ResultFile& result_;
   SignalPipe signals_;
   CheckpointFollower follower_;
-  FailureConfig failure_;
+  const Config first_;     // as it is known before there is a checkpoint
+  FailureConfig failure_;  // of the last one
   std::optional<EvaluationCurves> curves_;
   // Of the last checkpoint that was evaluated; unset: none was.
   std::optional<RunSummary> summary_;
