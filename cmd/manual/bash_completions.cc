@@ -30,7 +30,7 @@ _dtrain_commands='{}'
 _dtrain_keys='{}'
 )sh";
 
-// The line is split at blanks here, because bash's own words end at = too.
+// The line is split at blanks that no backslash precedes, because bash's own words end at = too.
 constexpr const char* kBody = R"sh(
 _dtrain_files() { # current, of which kind for compgen
   compopt -o filenames
@@ -59,7 +59,8 @@ _dtrain_set() { # current: a key, or KEY=VALUE
 _dtrain() {
   local line=${COMP_LINE:0:COMP_POINT} current='' before command='' behind
   local -a words
-  read -ra words <<<"$line"
+  # shellcheck disable=SC2162  # a backslash joins what a blank would part
+  read -a words <<<"$line"
   if [[ $line != *[[:space:]] ]]; then
     current=${words[-1]}
     unset 'words[-1]'

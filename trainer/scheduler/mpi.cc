@@ -18,9 +18,26 @@ constexpr Family kFamilies[] = {
     {"PMIX_RANK", "", ""},
 };
 
+// An mpirun of one kind that was started within another's passes the other's variables on.
+void CheckOthers(const Environment& environment, const Family& family) {
+  const auto check = [&](const char* own, const char* others) {
+    const std::optional<int> mine = FindNumber(environment, {own}),
+                             theirs = FindNumber(environment, {others});
+    if (!mine || !theirs || *mine == *theirs) return;
+    throw UserError("{} = {} and {} = {}: which of them is of this mpirun? Unset the other: env -u {} ...",
+                    own, *mine, others, *theirs, others);
+  };
+  for (const Family& other : kFamilies) {
+    check(family.rank, other.rank);
+    check(family.size, other.size);
+  }
+}
+
 const Family& FamilyOf(const Environment& environment) {
   for (const Family& family : kFamilies) {
-    if (FindVariable(environment, {family.rank}) != nullptr) return family;
+    if (FindVariable(environment, {family.rank}) == nullptr) continue;
+    CheckOthers(environment, family);
+    return family;
   }
   throw UserError(
       "OMPI_COMM_WORLD_RANK, PMI_RANK and PMIX_RANK are not set: --from mpi takes this process's rank from "

@@ -50,6 +50,21 @@ TEST_CASE("mpi: Hydra's variables do as well, and those of PMIx with a file") {
         }).find("PMIX_RANK is set, but nothing") == 0);
 }
 
+TEST_CASE("mpi: variables of two kinds of mpirun that contradict each other are refused by name") {
+  Environment nested = OpenMpi(0, 3, 3);
+  nested["PMI_RANK"] = "1";
+  CHECK(ErrorOf([&] {
+          AssignFromMpi(nested, {1, {}}, {});
+        }).find("OMPI_COMM_WORLD_RANK = 0 and PMI_RANK = 1: which of them is of this mpirun?") == 0);
+  nested["PMI_RANK"] = "0";
+  nested["PMI_SIZE"] = "2";
+  CHECK(ErrorOf([&] {
+          AssignFromMpi(nested, {1, {}}, {});
+        }).find("OMPI_COMM_WORLD_SIZE = 3 and PMI_SIZE = 2:") == 0);
+  nested["PMI_SIZE"] = "3";
+  CHECK(AssignFromMpi(nested, {1, {}}, {}).task->role == Role::kPs);
+}
+
 TEST_CASE("mpi: ranks on several machines need their addresses in the file") {
   const std::string text = ErrorOf([] { AssignFromMpi(OpenMpi(0, 3, 2), {1, {}}, {}); });
   CHECK(Contains(text, "only 2 of 3 ranks are on this machine"));

@@ -97,7 +97,14 @@ bool IsCyclic(const Environment& environment) {
 }
 
 // What Slurm says of this very process must fit what has been worked out for all.
-void CheckSeat(const Environment& environment, int rank, const Seat& seat) {
+void CheckSeat(const Environment& environment, int rank, const Seat& seat, const std::string& host) {
+  const Environment::value_type* const name = FindVariable(environment, {"SLURMD_NODENAME"});
+  if (name != nullptr && name->second != host) {
+    throw UserError(
+        "rank {} is on {} (SLURMD_NODENAME), and by the node list of this step it would be on {}: the other "
+        "ranks' hosts cannot be told. A step of several components (srun ... : ...) is one such: use one.",
+        rank, Shown(name->second), host);
+  }
   const std::optional<int> node = FindNumber(environment, {"SLURM_NODEID"});
   const std::optional<int> local_rank = FindNumber(environment, {"SLURM_LOCALID"});
   if (node.value_or(seat.node) == seat.node && local_rank.value_or(seat.local_rank) == seat.local_rank)
@@ -134,7 +141,8 @@ Assignment AssignFromSlurm(const Environment& environment, const SchedulerOption
   RefuseBatchScript(environment, size);
   const std::vector<std::string> hosts = ExpandHostList(list->first, list->second);
   const std::vector<Seat> seats = Seats(TasksPerNode(environment, hosts.size(), size), IsCyclic(environment));
-  CheckSeat(environment, rank, seats[static_cast<size_t>(rank)]);
+  const Seat& seat = seats[static_cast<size_t>(rank)];
+  CheckSeat(environment, rank, seat, hosts[static_cast<size_t>(seat.node)]);
   const int ps = PsOfRanks(options, file, size, "Slurm step");
   Assignment assignment = AssignByRank(rank, ps, Addresses(options, hosts, seats));
   const Environment::value_type* const job = FindVariable(environment, {"SLURM_JOB_ID", "SLURM_JOBID"});

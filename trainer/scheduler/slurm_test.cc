@@ -75,6 +75,17 @@ TEST_CASE("slurm: a seat that Slurm says is another one is refused, not trained 
   CHECK(Contains(ErrorOf([&] { Assign(step); }), "rank 1 is process 0 of node 1"));
 }
 
+TEST_CASE("slurm: a rank on another host than its step's list says is refused, not announced there") {
+  Environment step = Step(0, 2, "a,b", "1(x2)");
+  step["SLURMD_NODENAME"] = "a";
+  CHECK(Assign(step).cluster.ps == Addresses{"a:9000"});
+  step["SLURMD_NODENAME"] = "b";  // two components, whose lists are sorted
+  const std::string text = ErrorOf([&] { Assign(step); });
+  CHECK(
+      Contains(text, "rank 0 is on b (SLURMD_NODENAME), and by the node list of this step it would be on a"));
+  CHECK(Contains(text, "several components"));
+}
+
 TEST_CASE("slurm: a step on some of the job's nodes has its own list") {
   Environment step = Step(0, 2, "a[1-4]", "1(x4)");
   step["SLURM_STEP_NODELIST"] = "a[3-4]";

@@ -1,5 +1,6 @@
 #include "trainer/scheduler/tf_config.h"
 
+#include <cctype>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -56,10 +57,13 @@ const Json& Member(const Json& parent, const char* key) {
   return *found;
 }
 
-void CheckJob(const std::string& where, const Json& shown, const std::string& job) {
+// `said`: where it stands, with "; " behind it.
+void CheckJob(const std::string& said, const std::string& job) {
   if (std::find(kJobs.begin(), kJobs.end(), job) != kJobs.end()) return;
-  const std::string close = ClosestName(job, kJobs);
-  throw UserError("{}must be {}.{}", At(where, shown), ListText(kJobs, "or"),
+  std::string lower = job;
+  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const std::string close = ClosestName(lower, kJobs);
+  throw UserError("{}must be {}.{}", said, ListText(kJobs, "or"),
                   close.empty() ? "" : fmt::format(" Did you mean {}?", close));
 }
 
@@ -85,7 +89,9 @@ std::vector<std::string> Addresses(const Json& cluster, const std::string& job) 
 // All jobs of the cluster, each with its addresses.
 std::map<std::string, std::vector<std::string>> Jobs(const Json& cluster) {
   std::map<std::string, std::vector<std::string>> jobs;
-  for (const auto& [job, addresses] : cluster.items()) CheckJob("cluster", Json(job), job);
+  for (const auto& [job, addresses] : cluster.items()) {
+    CheckJob(fmt::format("TF_CONFIG: cluster has the job {}; ", Quoted(Shown(job))), job);
+  }
   for (const std::string& job : kJobs) jobs[job] = Addresses(cluster, job);
   if (!jobs["chief"].empty() && !jobs["master"].empty()) {
     throw UserError(
@@ -144,7 +150,7 @@ Assignment AssignFromTfConfig(const Environment& environment) {
   const auto type = task.find("type");
   const Json shown = type == task.end() ? Json() : *type;
   const std::string job = shown.is_string() ? shown.get<std::string>() : "";
-  CheckJob("task.type", shown, job);
+  CheckJob(At("task.type", shown), job);
   const int index = IndexOf(task);
   assignment.name = fmt::format("{} {} of TF_CONFIG", job, index);
   const auto count = static_cast<int>(jobs.at(job).size());

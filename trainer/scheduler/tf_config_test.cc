@@ -91,6 +91,9 @@ TEST_CASE("tf_config: an unknown type is told with the one that was meant") {
   CHECK(Contains(ErrorOf([] { From(kPlain, R"({"index": 0})"); }), "task.type = null"));
   CHECK(Contains(ErrorOf([] { From(R"({"ps": ["p:1"], "wroker": ["a:1"]})", kWorker0); }),
                  "Did you mean worker?"));
+  const std::string upper = ErrorOf([] { From(R"({"PS": ["p:1"], "worker": ["a:1"]})", kWorker0); });
+  CHECK(Contains(upper, "cluster has the job 'PS'; must be chief"));
+  CHECK(Contains(upper, "Did you mean ps?"));
 }
 
 TEST_CASE("tf_config: an index is a number of the cluster") {
