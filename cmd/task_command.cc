@@ -68,7 +68,9 @@ int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime n
   } catch (const RunStopped& stopped) {
     code = stopped.code();
     log.Error("{}", stopped.what());
-    result.WriteEnding(stopped.summary());
+    RunSummary summary = stopped.summary();
+    summary.wall_s = SecondsSinceStart();
+    result.WriteEnding(summary);
   } catch (const RunEnded& ended) {
     const bool judged = arguments.lost_fd >= 0;  // by a parent
     code = judged ? ended.code() : ended.cause();

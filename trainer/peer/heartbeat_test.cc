@@ -164,7 +164,7 @@ TEST_CASE("heartbeat: the first Abort of ps 0 is kept and told once; no other ps
   CHECK(task.heartbeat.TakeAbort().header.empty());
   task.ReceiveAbort(kPs0, "first");
   task.ReceiveAbort(kPs0, "second");
-  CHECK(told == std::vector<ExitCode>{ExitCode::kPeerLost});
+  CHECK(told == std::vector<ExitCode>{ExitCode::kUser});
   const net::Message kept = task.heartbeat.TakeAbort();
   REQUIRE_FALSE(kept.header.empty());
   CHECK(net::Decode(kept)->body_as_Abort()->text()->str() == "first");

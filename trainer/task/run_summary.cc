@@ -221,11 +221,14 @@ bool FiguresFromJson(const std::string& text, WorkerFigures* figures) {
 std::string ToJson(const RunSummary& summary) {
   Writer writer;
   VisitKeys(summary, writer);
-  if (summary.local_steps.empty()) {  // ended before the workers' counts came together: unknown, not zero
-    for (const char* key :
-         {"local_steps", "examples", "bytes_sent", "bytes_received", "workers", "lost_workers"}) {
+  // Ended before the workers' counts came together: unknown, not zero.
+  if (summary.local_steps.empty() || (summary.status == "stopped" && summary.workers.empty())) {
+    for (const char* key : {"examples", "bytes_sent", "bytes_received", "workers"}) {
       writer.document[key] = nullptr;
     }
+  }
+  if (summary.local_steps.empty()) {
+    for (const char* key : {"local_steps", "lost_workers"}) writer.document[key] = nullptr;
     // Of an evaluation the step is known, and nothing was counted.
     if (summary.status != "done" && !summary.test_loss) writer.document["global_step"] = nullptr;
   }

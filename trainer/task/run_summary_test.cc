@@ -112,6 +112,20 @@ TEST_CASE(
   CHECK(nlohmann::json::parse(ToJson(summary)).at("lost_workers") == nlohmann::json::array());
 }
 
+TEST_CASE("run summary: of a run that a signal has stopped, what nobody has counted is null and not zero") {
+  RunSummary summary;
+  summary.status = "stopped";
+  summary.global_step = 50;
+  summary.local_steps = {20, 30};
+  const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
+  CHECK(document.at("global_step") == 50);
+  CHECK(document.at("local_steps") == nlohmann::json::parse("[20, 30]"));
+  for (const char* key : {"examples", "bytes_sent", "bytes_received", "workers"}) {
+    CAPTURE(key);
+    CHECK(document.at(key).is_null());
+  }
+}
+
 TEST_CASE("run summary: of an evaluation the step is known, and nothing was counted") {
   RunSummary summary;
   summary.status = "done";
