@@ -139,8 +139,8 @@ int RunCheckCommand(const CheckArguments& arguments) {
   WarnOfMemory(config, layout);
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain check, which reads the data,"));
   const ErrorLines errors;
-  const std::string start = CheckResume(config, layout, errors);
   const LoadedData loaded = LoadData(config);
+  const std::string start = CheckResume(config, layout, loaded.form, errors);
   if (!shape.rows && loaded.train->rows()) shape.rows = *loaded.train->rows() - config.data.validation;
   CheckTasks(config, loaded);
   const std::string unused = UnusedOutputsText(config.model, loaded);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "trainer/checkpoint/check_meaning.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/address_rule.h"
@@ -40,23 +41,26 @@ std::optional<std::string> Choose(const CheckpointConfig& checkpoint, const Erro
   return newest;
 }
 
-std::string StartLine(const Config& config, const Layout& layout, const ErrorLines& errors) {
+std::string StartLine(const Config& config, const Layout& layout, const InputForm& form,
+                      const ErrorLines& errors) {
   const std::optional<std::string> path = Choose(config.checkpoint, errors);
   if (!path) return fmt::format("start: anew, since {} has no checkpoint", config.checkpoint.dir);
   CheckpointReader checkpoint(*path);
   if (config.checkpoint.resume != "auto") checkpoint.Verify();  // FindNewest() does it
   checkpoint.CheckFits(layout, SlotNames(config));
+  CheckMeaning(*path, checkpoint.manifest(), config, form);
   return fmt::format("start: from {}, at global step {}", *path, checkpoint.manifest().step);
 }
 
 }  // namespace
 
-std::string CheckResume(const Config& config, const Layout& layout, const ErrorLines& errors) {
+std::string CheckResume(const Config& config, const Layout& layout, const InputForm& form,
+                        const ErrorLines& errors) {
   const CheckpointConfig& checkpoint = config.checkpoint;
   if (checkpoint.resume == "never" || (checkpoint.resume == "auto" && checkpoint.dir.empty())) return "";
   const bool here = IsReadHere(config);
   try {
-    const std::string line = StartLine(config, layout, errors);
+    const std::string line = StartLine(config, layout, form, errors);
     return here ? line : "";
   } catch (const UserError& error) {
     if (here) throw;

@@ -106,5 +106,57 @@ TEST_CASE(
   CHECK(Contains(damaged->standard_output(), "\nstart: from " + dir + "/step-000000000, at global step 0\n"));
 }
 
+TEST_CASE(
+    "check: what the weights of a checkpoint mean is the run's, too: names and order of columns, classes") {
+  const LocalJob job(
+      "model: {kind: mlp, hidden: [3], outputs: 2}\n"
+      "data: {train: {format: csv, path: PATH, label: y}, scale: standard}\n"
+      "train: {batch_size: 2, epochs: 2, optimizer: {learning_rate: 0.1}}\n");
+  const auto data = [&](const std::string& name, const std::string& text) {
+    WriteFile(job.directory + "/" + name, text);
+    return "data.train.path=" + job.directory + "/" + name;
+  };
+  const std::string dir = "checkpoint.dir=" + job.directory + "/ckpt";
+  const std::string rows = "1,9,no\n2,8,yes\n3,7,no\n4,5,yes\n";
+  const std::string trained = data("trained.csv", "a,b,y\n" + rows);
+  REQUIRE(RunToEnd(*job.Start({"--set", dir, "--set", trained})) == 0);
+  const auto said = [&](std::string* of_run, const std::string& set, const std::string& more) {
+    const std::vector<std::string> flags = {"--config", job.config, "--set",          dir,     "--set",
+                                            set,        "--set",    "train.epochs=3", "--set", more};
+    std::string of_check;
+    for (const char* command : {"check", "local"}) {
+      std::vector<std::string> arguments = flags;
+      arguments.insert(arguments.begin(), command);
+      Process process(arguments);
+      CHECK(RunToEnd(process) == 2);
+      std::string& text = *command == 'c' ? of_check : *of_run;
+      text = process.standard_error();
+    }
+    return of_check;
+  };
+  const std::string same = "log.level=info";
+  const struct {
+    std::string set, more, expected;
+  } cases[] = {
+      {data("order.csv", "b,a,y\n" + rows), same,
+       "feature 0 is \"a\" in the checkpoint and \"b\" in data.train"},
+      {data("classes.csv", "a,b,y\n1,2,yes\n3,4,zno\n5,7,yes\n6,6,zno\n"), same,
+       "class 0 is \"no\" in the checkpoint and \"yes\" in data.train"},
+      {data("numbers.csv", "a,b,y\n1,2,0\n3,4,1\n5,7,0\n6,6,1\n"), same, "its classes have names"},
+      {trained, "data.scale=unit", "data.scale = unit; must be standard"},
+      {trained, "model.activation=tanh", "model.activation = tanh; must be "},
+  };
+  for (const auto& [set, more, expected] : cases) {
+    CAPTURE(expected);
+    std::string of_run;
+    CHECK(Contains(said(&of_run, set, more), expected));
+    CHECK(Contains(of_run, expected));
+    CHECK(Contains(of_run, "checkpoint.resume: never"));
+  }
+  // More rows of the same are no other model.
+  const std::string more_rows = data("more.csv", "a,b,y\n" + rows + "5,5,no\n6,1,yes\n");
+  CHECK(RunToEnd(*job.Start({"--set", dir, "--set", more_rows, "--set", "train.epochs=3"})) == 0);
+}
+
 }  // namespace
 }  // namespace dtrain::testing

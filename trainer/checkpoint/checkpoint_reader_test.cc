@@ -57,7 +57,7 @@ TEST_CASE("reader: what 2 ps wrote, 1, 3 and 5 read with the same bits, weights 
 TEST_CASE("reader: a shard file that does not begin as one is refused before anything is read of it") {
   CheckpointDirectory directory(NewDirectory());
   const std::string path = SaveSmall(&directory, {});
-  std::fstream(path + "/shard-0-of-1", std::ios::in | std::ios::out).seekp(10) << "XXXX";
+  std::fstream(path + "/shard-0-of-2", std::ios::in | std::ios::out).seekp(10) << "XXXX";
   CHECK_THROWS_WITH_AS(CheckpointReader{path}, doctest::Contains("does not begin with the 64 bytes"),
                        BadCheckpoint);
 }

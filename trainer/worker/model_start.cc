@@ -1,20 +1,24 @@
 #include "trainer/worker/model_start.h"
 
+#include <filesystem>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "trainer/checkpoint/check_meaning.h"
 #include "trainer/checkpoint/pieces.h"
 #include "trainer/optim/optimizer.h"
 
 namespace dtrain {
 
-StartedFrom ModelStart::Fill(bool again, std::optional<int64_t> train_rows) {
+StartedFrom ModelStart::Fill(bool again, const LoadedData& data) {
+  const std::optional<int64_t> train_rows = data.train->rows();
   StartedFrom from;
   from.positions = StartOfData(config_, train_rows);
   const TimePoint begun = Clock::now();
-  const std::optional<Restored> restored =
-      config_.checkpoint.writer == CheckpointWriter::kPs ? LoadByPs(again) : SendOwn(again);
+  const std::optional<Restored> restored = config_.checkpoint.writer == CheckpointWriter::kPs
+                                               ? LoadByPs(again, data.form)
+                                               : SendOwn(again, data.form);
   if (restored) {
     from.path = restored->path;
     from.step = restored->step;
@@ -45,7 +49,17 @@ void ModelStart::NothingToGoBackTo() const {
       config_.checkpoint.dir.empty() ? "checkpoint.dir is not set" : config_.checkpoint.dir);
 }
 
-std::optional<Restored> ModelStart::LoadByPs(bool again) {
+// The ps have it by then; what it is of is for the chief to see, who has the data, where it sees the
+// directory.
+std::optional<Restored> ModelStart::LoadByPs(bool again, const InputForm& form) {
+  std::optional<Restored> restored = AskPs(again);
+  if (restored && !again && std::filesystem::exists(restored->path)) {
+    CheckMeaning(restored->path, ReadManifest(restored->path), config_, form);
+  }
+  return restored;
+}
+
+std::optional<Restored> ModelStart::AskPs(bool again) {
   PsRestore ps(config_, client_, log_);
   const std::string& resume = config_.checkpoint.resume;
   if (again || resume == "auto") {
@@ -56,11 +70,12 @@ std::optional<Restored> ModelStart::LoadByPs(bool again) {
   return ps.Named(resume);
 }
 
-std::optional<Restored> ModelStart::SendOwn(bool again) {
+std::optional<Restored> ModelStart::SendOwn(bool again, const InputForm& form) {
   const std::optional<std::string> path = Choose(again);
   if (!path) return std::nullopt;
   CheckpointReader checkpoint(*path);
   checkpoint.CheckFits(layout_, SlotNames(config_));
+  if (!again) CheckMeaning(*path, checkpoint.manifest(), config_, form);
   Send(checkpoint);
   return Restored{*path, checkpoint.manifest().step, checkpoint.manifest().positions};
 }

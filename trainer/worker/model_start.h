@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
 #include "trainer/data/positions.h"
+#include "trainer/data/source.h"
 #include "trainer/model/layout.h"
 #include "trainer/worker/ps_client.h"
 #include "trainer/worker/ps_restore.h"
@@ -32,15 +33,15 @@ class ModelStart {
       : config_(config), layout_(layout), client_(client), directory_(directory), log_(log) {}
 
   // `again`: the run had begun and goes on from its newest checkpoint, whatever checkpoint.resume says.
-  // `train_rows`: all of data.train; unset: without end. UserError where the checkpoint is damaged or of
-  // another model.
-  StartedFrom Fill(bool again, std::optional<int64_t> train_rows);
+  // `data`: the worker's own. UserError where the checkpoint is damaged or of another model.
+  StartedFrom Fill(bool again, const LoadedData& data);
 
  private:
   // Every ps then has its values; unset: there is none to restore.
   [[noreturn]] void NothingToGoBackTo() const;
-  std::optional<Restored> LoadByPs(bool again);
-  std::optional<Restored> SendOwn(bool again);
+  std::optional<Restored> LoadByPs(bool again, const InputForm& form);
+  std::optional<Restored> AskPs(bool again);
+  std::optional<Restored> SendOwn(bool again, const InputForm& form);
   std::optional<std::string> Choose(bool again);
   std::optional<std::string> Newest();
   void Send(CheckpointReader& checkpoint);

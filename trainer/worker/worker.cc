@@ -137,7 +137,7 @@ const wire::Start& Worker::FillModel(bool again) {
     chief_.checkpoints()->Claim(TaskAndProcess(config_.cluster, self_));
   }
   ModelStart model(config_, layout_, client_, chief_.checkpoints(), log_);
-  const StartedFrom from = model.Fill(again, data_.loaded().train->rows());
+  const StartedFrom from = model.Fill(again, data_.loaded());
   data_.DealToOthers(from.positions.dealt);
   from_initial_values_ |= !again && from.path.empty();
   // Of another training.

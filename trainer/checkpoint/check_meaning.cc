@@ -1,0 +1,58 @@
+#include "trainer/checkpoint/check_meaning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "trainer/checkpoint/shard_format.h"
+#include "trainer/config/load.h"
+#include "trainer/config/meaning.h"
+#include "trainer/config/user_text.h"
+
+namespace dtrain {
+namespace {
+
+[[noreturn]] void Refuse(const std::string& path, const std::string& what, const char* remedy) {
+  throw UserError(
+      "{}: another model: {}. {}, or begin anew: another checkpoint.dir, or checkpoint.resume: never.", path,
+      what, remedy);
+}
+
+void CheckKeys(const std::string& path, const Config& config) {
+  LoadOptions options;
+  options.cluster_optional = true;
+  const Config saved = LoadConfig(path + "/" + kConfigName, {}, options);
+  const std::optional<std::string> other = OtherMeaning(saved, config);
+  if (other) Refuse(path, *other + ", as its weights were trained with", "Leave it as it was");
+}
+
+// `kind`: "feature", "class".
+void CheckNames(const std::string& path, const char* kind, const std::vector<std::string>& saved,
+                const std::vector<std::string>& now) {
+  const auto [then, here] = std::mismatch(
+      saved.begin(), saved.begin() + static_cast<int64_t>(std::min(saved.size(), now.size())), now.begin());
+  if (here == now.end() || then == saved.end()) return;
+  Refuse(path,
+         fmt::format("{} {} is {} in the checkpoint and {} in data.train", kind, here - now.begin(),
+                     Quoted(Shown(*then)), Quoted(Shown(*here))),
+         "Give the data that it was trained with, in that order");
+}
+
+}  // namespace
+
+void CheckMeaning(const std::string& path, const Manifest& manifest, const Config& config,
+                  const InputForm& form) {
+  CheckKeys(path, config);
+  if (!manifest.inputs) return;
+  const InputForm& saved = *manifest.inputs;
+  CheckNames(path, "feature", saved.features, form.features);
+  CheckNames(path, "class", saved.classes, form.classes);
+  if (saved.classes.empty() == form.classes.empty()) return;
+  Refuse(path,
+         saved.classes.empty() ? "its classes are numbers, and names in data.train"
+                               : "its classes have names, and are numbers in data.train",
+         "Give the data that it was trained with");
+}
+
+}  // namespace dtrain
