@@ -133,6 +133,7 @@ void Coordinator::TakePositions(const wire::Initialised& done) {
   TakeInputs(done.inputs());
   if (history_.first_step < 0) {
     history_.first_step = positions_.first_step();
+    history_.first_nanos = WallNanos();
     history_.first_examples = positions_.first_examples();
   }
   steps_.BeginAt(positions_.first_step());

@@ -59,7 +59,10 @@ void RunEnd::Complete(const Reached& reached) {
     (TookPart(member) ? summary_.lost_workers : summary_.absent_workers).push_back(member.task.index);
   }
   summary_.examples = reached.other_examples;
-  SumUp(results, reached.first_applied_nanos, {history_.first_step, history_.first_examples}, &summary_);
+  // A ps 0 that came back knows the steps of its own time.
+  const int64_t since = history_.peers_returned ? history_.first_nanos : 0;
+  SumUp(results, reached.first_applied_nanos, {history_.first_step, history_.first_examples, since},
+        &summary_);
 }
 
 void RunEnd::Tell(TimePoint now) {

@@ -48,6 +48,24 @@ TEST_CASE("run end: a ps 0 that came into a run that was under way knows by the 
   CHECK(summary.absent_workers == Indices{1});
 }
 
+TEST_CASE("run end: the pace of a ps 0 that came into a run under way is that of its own steps and time") {
+  for (const bool returned : {false, true}) {
+    Ended run;
+    run.history.peers_returned = returned;
+    run.history.first_step = 6;
+    run.history.first_nanos = 3'000'000'000;
+    WorkerResult& worker = run.standings.Of(*run.members.Worker(0)).result;
+    worker.done = true;
+    worker.local_steps = 10;
+    worker.first_step_nanos = 1;
+    worker.last_step_nanos = 5'000'000'001;
+    const RunSummary& summary = run.Reported();
+    REQUIRE(summary.train_s.has_value());
+    CHECK(*summary.train_s == doctest::Approx(5));
+    CHECK(*summary.steps_per_s == doctest::Approx(returned ? 2.0 : 0.8));
+  }
+}
+
 TEST_CASE("run end: a report that is none is not taken") {
   Ended run;
   const net::Message report =

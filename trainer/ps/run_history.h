@@ -25,6 +25,7 @@ struct RunHistory {
   RunId run;
   int64_t first_step = -1;          // the global step at which this process began; -1: it has not yet
   int64_t first_examples = 0;       // of the gradients up to that
+  int64_t first_nanos = 0;          // wall clock of then
   int64_t lost_step = 0;            // the global step when it was lost, as far as anybody knows
   TimePoint lost_since;             // when no step was applied any more; unset: nothing is lost
   std::vector<bool> here;           // by worker: took part then; empty: not known

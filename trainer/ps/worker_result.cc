@@ -45,9 +45,10 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
   summary->first_step_nanos = first;
   summary->final_loss = loss / trained;
   summary->train_s = static_cast<double>(last - first) * 1e-9;
-  if (*summary->train_s <= 0) return;
-  summary->steps_per_s = static_cast<double>(summary->global_step - before.steps) / *summary->train_s;
-  summary->examples_per_s = static_cast<double>(summary->examples - before.examples) / *summary->train_s;
+  const double seconds = static_cast<double>(last - std::max(first, before.until_nanos)) * 1e-9;
+  if (seconds <= 0) return;
+  summary->steps_per_s = static_cast<double>(summary->global_step - before.steps) / seconds;
+  summary->examples_per_s = static_cast<double>(summary->examples - before.examples) / seconds;
 }
 
 }  // namespace dtrain

@@ -31,6 +31,7 @@ struct WorkerResult {
 struct DoneBefore {
   int64_t steps = 0;
   int64_t examples = 0;
+  int64_t until_nanos = 0;  // wall clock, where that was in the middle of the run; 0: it was not
 };
 // Adds all workers, in their order. `first_applied_nanos`: when the run's first update was applied; 0: never.
 void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos, const DoneBefore& before,

@@ -1,6 +1,5 @@
 #include "trainer/scheduler/tf_config.h"
 
-#include <cctype>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -60,9 +59,7 @@ const Json& Member(const Json& parent, const char* key) {
 // `said`: where it stands, with "; " behind it.
 void CheckJob(const std::string& said, const std::string& job) {
   if (std::find(kJobs.begin(), kJobs.end(), job) != kJobs.end()) return;
-  std::string lower = job;
-  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  const std::string close = ClosestName(lower, kJobs);
+  const std::string close = ClosestName(job, kJobs);
   throw UserError("{}must be {}.{}", said, ListText(kJobs, "or"),
                   close.empty() ? "" : fmt::format(" Did you mean {}?", close));
 }

@@ -92,7 +92,7 @@ TEST_CASE("tf_config: an unknown type is told with the one that was meant") {
   CHECK(Contains(ErrorOf([] { From(R"({"ps": ["p:1"], "wroker": ["a:1"]})", kWorker0); }),
                  "Did you mean worker?"));
   const std::string upper = ErrorOf([] { From(R"({"PS": ["p:1"], "worker": ["a:1"]})", kWorker0); });
-  CHECK(Contains(upper, "cluster has the job 'PS'; must be chief"));
+  CHECK(Contains(upper, "cluster has the job \"PS\"; must be chief"));
   CHECK(Contains(upper, "Did you mean ps?"));
 }
 

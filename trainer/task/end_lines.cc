@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/plural.h"
 #include "trainer/task/closing_lines.h"
 #include "trainer/task/worker_lines.h"
@@ -63,7 +65,7 @@ void LogAdvice(const Config& config, const RunSummary& summary, Logger& log) {
 
 void LogTime(const RunSummary& summary, Logger& log) {
   log.Info("total time: {:.2f} s, final cost: {:.6g}, model crc {}", summary.wall_s,
-           summary.final_loss.value_or(0), summary.model_crc.value_or("-"));
+           summary.final_loss.value_or(std::nan("")), summary.model_crc.value_or("-"));
 }
 
 }  // namespace
