@@ -139,6 +139,18 @@ TEST_CASE("deploy: the commands of the pods train, and a ps whose run is done st
   CHECK(RunToEnd(*ps) == 0);
 }
 
+TEST_CASE("deploy: a ps whose run has diverged stays too, since no new start is of use") {
+  if (Python().empty()) return;
+  const Pods pods(
+      Replaced(LinearJob(1000), "steps: 1000", "steps: 1000, optimizer: {learning_rate: 1.0e+30}"));
+  const auto ps = pods.StartPs();
+  const auto worker = pods.StartWorker();
+  CHECK(RunToEnd(*worker) == 3);  // which podFailurePolicy answers with FailJob
+  REQUIRE(ps->WaitForLine("ended with 3; this pod waits to be deleted"));
+  ps->Signal(SIGTERM);
+  CHECK(RunToEnd(*ps) == 0);
+}
+
 TEST_CASE("deploy: a ps pod that is deleted in mid-run has the run saved and ended") {
   if (Python().empty()) return;
   const Pods pods(LongJob("steps: 1000000") + fmt::format("checkpoint: {{dir: {}/ckpt}}\n", NewDirectory()));

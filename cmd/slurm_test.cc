@@ -108,5 +108,16 @@ TEST_CASE("slurm: a job whose time is nearly over saves, requeues itself and goe
   });
 }
 
+TEST_CASE("slurm: a run that diverges ends its job with 3, and is not tried again") {
+  if (Skip()) return;
+  const SlurmCluster slurm;
+  const std::string config = slurm.directory() + "/job.yaml";
+  WriteFile(config, LinearJob(1000));
+  SlurmJob job(slurm, config, "--set train.optimizer.learning_rate=1e30");
+  job.Expect(fmt::format("dtrain: job {}: exit code 3", job.number));
+  CHECK(ReadResult(job.result).at("status") == "diverged");
+  CHECK(Contains(slurm.Run("scontrol show job " + job.number), "Restarts=0"));
+}
+
 }  // namespace
 }  // namespace dtrain::testing
