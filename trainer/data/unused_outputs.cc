@@ -30,9 +30,13 @@ int64_t LargestLabel(const DataSet* set) {
 }  // namespace
 
 std::string UnusedOutputsText(const ModelConfig& model, const LoadedData& data) {
+  const int64_t used = std::max(LargestLabel(data.train.get()), LargestLabel(data.test.get())) + 1;
+  if (model.kind == ModelKind::kLogistic && used == 1) {
+    return "all labels of the data are of class 0, and a logistic model tells two: are these the right "
+           "labels?";
+  }
   if (!HasOutputPerClass(model.kind)) return "";
   const int64_t outputs = *model.outputs;
-  const int64_t used = std::max(LargestLabel(data.train.get()), LargestLabel(data.test.get())) + 1;
   if (used == 0 || used >= outputs) return "";
   const std::string unused = used + 1 == outputs ? fmt::format("output {} is", used)
                                                  : fmt::format("outputs {} to {} are", used, outputs - 1);

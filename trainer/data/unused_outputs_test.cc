@@ -43,7 +43,14 @@ TEST_CASE("unused outputs: names of classes") {
 TEST_CASE("unused outputs: a model without an output for each class has none") {
   const Config config = CsvConfig(ModelKind::kLinear, "a,y\n1,0\n", "y");
   CHECK(Said(config, 1) == "");
-  CHECK(Said(CsvConfig(ModelKind::kLogistic, "a,y\n1,0\n", "y"), 1) == "");
+  CHECK(Said(CsvConfig(ModelKind::kLogistic, "a,y\n1,0\n2,1\n", "y"), 1) == "");
+}
+
+TEST_CASE("unused outputs: labels that are all of one class are told of a logistic model, too") {
+  for (const char* rows : {"1,0\n2,0\n", "1,yes\n2,yes\n"}) {
+    CHECK(Said(CsvConfig(ModelKind::kLogistic, std::string("a,y\n") + rows, "y"), 1)
+              .find("all labels of the data are of class 0") == 0);
+  }
 }
 
 }  // namespace
