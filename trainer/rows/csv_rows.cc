@@ -1,5 +1,7 @@
 #include "trainer/rows/csv_rows.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <map>
 
@@ -70,7 +72,8 @@ bool CsvRows::LooksLikeHeader() const {
   };
   const auto is_number = [](const std::string& name) { return IsNumber({name, CsvPlace(), false}); };
   const std::optional<int64_t> label = ColumnNumber(spec_.label);
-  if (!spec_.label.empty() && !label && is_there(spec_.label)) return true;
+  const auto is_label = [&](const CsvField& f) { return IsLabelName(std::string(f.text)); };
+  if (!label && std::any_of(fields.begin(), fields.end(), is_label)) return true;
   if (std::none_of(fields.begin(), fields.end(), IsNumber)) return true;
   if (std::all_of(names.begin(), names.end(), is_number)) {
     return HasFeaturesInOrder(-1) || (label && HasFeaturesInOrder(*label));
@@ -78,13 +81,19 @@ bool CsvRows::LooksLikeHeader() const {
   return std::all_of(names.begin(), names.end(), is_there);
 }
 
+// Images have no column of labels. In a CSV file of such it is called so.
+bool CsvRows::IsLabelName(const std::string& name) const {
+  return spec_.label.empty() ? strcasecmp(name.c_str(), "label") == 0 : name == spec_.label;
+}
+
 // -1: none.
 int64_t CsvRows::LabelColumn() const {
   if (const std::optional<int64_t> number = ColumnNumber(spec_.label)) {
     return columns_.count > spec_.inputs && *number < columns_.count ? *number : -1;
   }
-  const auto found = std::find(columns_.names.begin(), columns_.names.end(), spec_.label);
-  return spec_.label.empty() || found == columns_.names.end() ? -1 : found - columns_.names.begin();
+  const auto found = std::find_if(columns_.names.begin(), columns_.names.end(),
+                                  [&](const std::string& name) { return IsLabelName(name); });
+  return found == columns_.names.end() ? -1 : found - columns_.names.begin();
 }
 
 void CsvRows::FindByName() {
@@ -131,13 +140,14 @@ int64_t CsvRows::LabelPosition() const {
   };
   const auto found = std::find_if(fields.begin(), fields.end(), is_label);
   if (first_is_row_ && found != fields.end()) return found - fields.begin();
-  if (spec_.label.empty()) return columns_.count - 1;
+  const bool named = !spec_.label.empty();
   throw CsvError(
       reader_.path(), fields[0].place,
-      fmt::format("{}, and the model has {}: the checkpoint does not say where the label {} stands. "
-                  "Give a first line with the columns' names, or leave out the label.",
+      fmt::format("{}, and the model has {}: the checkpoint does not say where the label{} stands. {}, or "
+                  "leave out the label.",
                   Plural(columns_.count, "column"), Plural(spec_.inputs, "feature"),
-                  Quoted(Shown(spec_.label))));
+                  named ? " " + Quoted(Shown(spec_.label)) : "",
+                  named ? "Give a first line with the columns' names" : "Call it label in a first line"));
 }
 
 void CsvRows::FindByPosition() {
@@ -146,8 +156,9 @@ void CsvRows::FindByPosition() {
   if (features != spec_.inputs) {
     throw CsvError(
         reader_.path(), reader_.fields()[0].place,
-        fmt::format("{}; the model has {}, and a row may have a label besides. Is it the right file?",
-                    Plural(columns_.count, "column"), Plural(spec_.inputs, "feature")));
+        fmt::format("{}{}; the model has {}, and a row may have a label besides. Is it the right file?",
+                    Plural(columns_.count, "column"), columns_.label >= 0 ? ", the label among them" : "",
+                    Plural(spec_.inputs, "feature")));
   }
   for (int64_t i = 0; i < columns_.count; ++i) {
     if (i != columns_.label) positions_.push_back(i);

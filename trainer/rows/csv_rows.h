@@ -1,6 +1,7 @@
 // CsvRows: rows of a CSV file. With a header columns are found by the model's names; others are not read.
 // Without one, or for a model without names, they are the model's features in order, with or without the
-// label's column between them, which stands where it stood in the training data.
+// label's column between them, which stands where it stood in the training data, or is called label where
+// these were images.
 #pragma once
 
 #include "trainer/data/csv_columns.h"
@@ -22,6 +23,7 @@ class CsvRows : public RowReader {
   void FindColumns();
   bool LooksLikeHeader() const;
   bool HasFeaturesInOrder(int64_t label) const;
+  bool IsLabelName(const std::string& name) const;
   void FindByName();
   void FindByPosition();
   int64_t LabelColumn() const;

@@ -49,7 +49,7 @@ TEST_CASE("rows: without a header columns are the features in order, with or wit
   const Floats expected{4, -4.5, 6, -4};
   CHECK(ReadAll("a.csv", "3,1\n4,2\n", Named()).floats == expected);
   CHECK(ReadAll("a.csv", "oak,3,1\nelm,4,2\n", Named()).floats == expected);
-  CHECK(ReadAll("a.csv", "3,1,7\n4,2,8\n", Unnamed(2)).floats == Floats{3, 1, 4, 2});
+  CHECK(ReadAll("a.csv", "3,1,oak\n4,2,elm\n", Unnamed(2)).floats == Floats{3, 1, 4, 2});
   CHECK(ReadAll("a.csv", "a,b\n3,1\n", Unnamed(2)).floats == Floats{3, 1});
   RowSpec first = Unnamed(2);
   first.label = "0";
@@ -74,11 +74,26 @@ TEST_CASE("rows: without a header the label stands where it stood in the trainin
   CHECK(ErrorOf("3,x,1\n", spec).find("bad.csv:1:3: width = x; must be a number") == 0);
 }
 
+TEST_CASE("rows: of a model of images the label is the column of this name, and otherwise asked for") {
+  const Floats expected{3, 1, 4, 2};
+  CHECK(ReadAll("a.csv", "label,pixel0,pixel1\n7,3,1\n8,4,2\n", Unnamed(2)).floats == expected);
+  CHECK(ReadAll("a.csv", "LABEL,0,1\n7,3,1\n8,4,2\n", Unnamed(2)).floats == expected);
+  CHECK(ReadAll("a.csv", "pixel0,pixel1,Label\n3,1,7\n4,2,8\n", Unnamed(2)).floats == expected);
+  const std::string asked =
+      "bad.csv:1:1: 3 columns, and the model has 2 features: the checkpoint does not say where the label "
+      "stands. Call it label in a first line, or leave out the label.";
+  CHECK(ErrorOf("7,3,1\n8,4,2\n", Unnamed(2)) == asked);
+  CHECK(ErrorOf("class,pixel0,pixel1\n7,3,1\n", Unnamed(2)) == asked);
+  CHECK(ErrorOf("label,pixel0\n7,3\n", Unnamed(2)) ==
+        "bad.csv:1:1: 2 columns, the label among them; the model has 2 features, and a row may have a label "
+        "besides. Is it the right file?");
+}
+
 TEST_CASE("rows: a row is not taken for a header, and lost, for one field that is no number") {
   CHECK(ErrorOf("3,x\n4,2\n", Unnamed(2)) ==
         "bad.csv:1:3: column 2 = x; must be a number. Correct it, or remove the row.");
   CHECK(ErrorOf("oak,3,x\nelm,4,2\n", Named()).find("bad.csv:1:7: height = x; must") == 0);
-  CHECK(ErrorOf("3,1,5\n4,x,2\n", Unnamed(2)).find("bad.csv:2:3: column 2 = x; must") == 0);
+  CHECK(ErrorOf("3,1,oak\n4,x,elm\n", Unnamed(2)).find("bad.csv:2:3: column 2 = x; must") == 0);
   RowSpec numbers = Unnamed(2);
   numbers.form.features = {"0", "1"};
   CHECK(ReadAll("a.csv", "0,1\n5,6\n", numbers).floats == Floats{5, 6});
