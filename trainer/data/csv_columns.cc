@@ -28,21 +28,40 @@ void CheckCount(const CsvReader& reader, int64_t count) {
                   other ? "Commas must separate the fields: save the file so." : "Is it the right file?"));
 }
 
-// Refuses a first row of numbers, which would be lost as a header. Names that are numbers count on: 0, 1, 2.
-void CheckHeader(const CsvReader& reader, const std::string& section) {
-  float before = 0;
+bool IsGood(const CsvField& field, float* number) {
+  return ParseNumber(field.text, number) == NumberText::kGood;
+}
+
+// Of a first row the column of the label that is told by number, where it is text: a header's name or that of
+// a class. -1: none.
+int64_t TextLabel(const CsvReader& reader, const std::string& label) {
+  const std::optional<int64_t> column = ColumnNumber(label);
+  if (!column || *column >= static_cast<int64_t>(reader.fields().size())) return -1;
+  float ignored = 0;
+  return IsGood(reader.fields()[static_cast<size_t>(*column)], &ignored) ? -1 : *column;
+}
+
+// Refuses a first row of numbers, which would be lost as a header. Names that are numbers count on: 0, 1, 2;
+// beside a label that is text they do so from 0 or 1, and may count it or leave it out.
+void CheckHeader(const CsvReader& reader, const DataSourceConfig& source, const std::string& section) {
+  const int64_t label = TextLabel(reader, source.label);
+  float before = -1;
   bool counting = true;
-  for (size_t i = 0; i < reader.fields().size(); ++i) {
+  for (int64_t i = 0; i < static_cast<int64_t>(reader.fields().size()); ++i) {
+    if (i == label) continue;
     float number = 0;
-    if (ParseNumber(reader.fields()[i].text, &number) != NumberText::kGood) return;
-    counting = counting && (i == 0 || number == before + 1);
+    if (!IsGood(reader.fields()[static_cast<size_t>(i)], &number)) return;
+    const bool any = i == 0 && label < 0, may_skip = i == 0 || i == label + 1;
+    counting = counting && (any || number == before + 1 || (may_skip && number == before + 2));
     before = number;
   }
   if (counting) return;
-  throw CsvError(reader.path(), reader.fields()[0].place,
-                 fmt::format("the header has only numbers; it must name the columns. If the file has no "
-                             "header, set {}.header to false.",
-                             section));
+  throw CsvError(
+      reader.path(), reader.fields()[0].place,
+      fmt::format("the header has only numbers{}; it must name the columns. If the file has no header, set "
+                  "{}.header to false.{}",
+                  label < 0 ? "" : " beside the label", section,
+                  label < 0 ? "" : fmt::format(" If it has one, give {}.label as a name.", section)));
 }
 
 int64_t FindLabel(const CsvColumns& columns, const std::string& label, const std::string& key,
@@ -81,7 +100,7 @@ CsvColumns ReadColumns(const DataSourceConfig& source, const std::string& sectio
   columns.count = static_cast<int64_t>(reader->fields().size());
   CheckCount(*reader, columns.count);
   if (source.header) {
-    CheckHeader(*reader, section);
+    CheckHeader(*reader, source, section);
     for (const CsvField& field : reader->fields()) columns.names.emplace_back(field.text);
   }
   columns.label = FindLabel(columns, source.label, section + ".label", *reader);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/random.h"
@@ -164,6 +165,31 @@ TEST_CASE("csv errors: a file without rows or columns") {
       Error("5.1,3.5,0\n4.9,3.0,0\n", ModelKind::kSoftmax, "2") ==
       "train.csv:1:1: the header has only numbers; it must name the columns. If the file has no header, set "
       "data.train.header to false.");
+}
+
+TEST_CASE("csv errors: a first row of numbers beside a label that is text is no header") {
+  for (const char* row : {"5.1,3.5,no", "no,5.1,3.5", "5.1,no", "2,3,no", "0,2,no"}) {
+    CAPTURE(row);
+    const std::string text = row;
+    const auto label = std::count(row, row + text.find("no"), ',');
+    CHECK(Error(text + "\n" + text + "\n", ModelKind::kSoftmax, std::to_string(label)) ==
+          "train.csv:1:1: the header has only numbers beside the label; it must name the columns. If the "
+          "file has no header, set data.train.header to false. If it has one, give data.train.label as a "
+          "name.");
+  }
+  for (const char* header : {"a,b,y\n", "a,1,y\n", "0,1,y\n", "1,2,y\n"}) {
+    CAPTURE(header);
+    CHECK(Error(header + std::string("5,3,no\n"), ModelKind::kSoftmax, "2") == "");
+  }
+  for (const char* header : {"0,y,2\n", "1,y,3\n", "0,y,1\n"}) {
+    CAPTURE(header);
+    CHECK(Error(header + std::string("5,no,3\n"), ModelKind::kSoftmax, "1") == "");
+  }
+  for (const char* header : {"y,0,1\n", "y,1,2\n"}) {
+    CAPTURE(header);
+    CHECK(Error(header + std::string("no,5,3\n"), ModelKind::kSoftmax, "0") == "");
+  }
+  CHECK(Error("10,20,y\n5,3,no\n", ModelKind::kSoftmax, "y") == "");
 }
 
 TEST_CASE("csv errors: a test file with other columns or classes than the training file") {

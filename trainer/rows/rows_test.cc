@@ -98,6 +98,9 @@ TEST_CASE("rows: a row is not taken for a header, and lost, for one field that i
   numbers.form.features = {"0", "1"};
   CHECK(ReadAll("a.csv", "0,1\n5,6\n", numbers).floats == Floats{5, 6});
   CHECK(ReadAll("a.csv", "1,0\n5,6\n", numbers).floats == Floats{1, 0, 5, 6});
+  RowSpec last = Unnamed(2);
+  last.label = "2";
+  CHECK(ReadAll("a.csv", "3,1,no\n4,2,yes\n", last).floats == Floats{3, 1, 4, 2});
   numbers.label = "0";
   CHECK(ReadAll("a.csv", "7,0,1\n8,5,6\n", numbers).floats == Floats{5, 6});
   CHECK(ReadAll("a.csv", ",height,width\n0,1,3\n", Named()).floats == Floats{4, -4.5});
