@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "base/error.h"
@@ -51,10 +52,10 @@ class Predictor {
         model_(config.model, layout, most_rows_),
         block_(spec_.inputs) {}
 
-  void Run(const PredictArguments& arguments, Output* output) {
-    for (const std::string& path : FilesOf(arguments.data, "--data")) {
+  void Run(const std::vector<std::string>& files, const std::string& format, Output* output) {
+    for (const std::string& path : files) {
       const std::unique_ptr<RowReader> rows = OpenRows(path, spec_);
-      if (!text_) Begin(arguments.format, rows->format(), output);
+      if (!text_) Begin(format, rows->format(), output);
       while (Answer(rows.get(), output)) continue;
     }
   }
@@ -104,6 +105,17 @@ class Predictor {
   std::optional<PredictionText> text_;
 };
 
+// Refuses to put the answers in the place of their own rows, by whatever name.
+void CheckOut(const std::vector<std::string>& files, const std::string& out) {
+  if (out.empty()) return;
+  for (const std::string& file : files) {
+    std::error_code ignored;  // what is not there is not the same
+    if (!std::filesystem::equivalent(file == "-" ? "/dev/stdin" : file, out, ignored)) continue;
+    throw UserError("--out {}: is the same file as --data {}, and would replace it. Name another file.", out,
+                    file);
+  }
+}
+
 }  // namespace
 
 int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& errors) {
@@ -113,8 +125,10 @@ int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& error
                      PrepareProcess(config);
                      Predictor predictor(config, layout, ReadWeights(layout, checkpoint, nullptr),
                                          FormFor(*checkpoint, config));
+                     const std::vector<std::string> files = FilesOf(arguments.data, "--data");
+                     CheckOut(files, arguments.out);
                      Output output(arguments.out);
-                     predictor.Run(arguments, &output);
+                     predictor.Run(files, arguments.format, &output);
                      output.Finish();
                    });
 }

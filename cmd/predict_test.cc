@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 
+#include "base/testing/files.h"
 #include "cmd/testing/local_job.h"
+#include "cmd/testing/python.h"
 
 namespace dtrain::testing {
 namespace {
@@ -88,6 +91,29 @@ TEST_CASE("predict: another scale than the weights are for is refused, by whatev
   const Done same = model.Predict("a,b\n1,2\n", {"--config", model.Path("job.yaml")});
   CAPTURE(same.error);
   CHECK(same.code == 0);
+}
+
+TEST_CASE("predict: answers never replace the file of their rows, by whatever name") {
+  const Trained model;
+  const std::string rows = "a,b\n1,2\n", file = model.Path("rows");
+  CHECK(model.Predict(rows, {"--out", model.Path("other")}).code == 0);
+  std::filesystem::create_symlink(file, model.Path("link"));
+  std::filesystem::create_hard_link(file, model.Path("twin"));
+  const std::string spelling = "../" + std::filesystem::path(model.directory).filename().string() + "/rows";
+  for (const std::string& out : {std::string("rows"), spelling, std::string("link"), std::string("twin")}) {
+    CAPTURE(out);
+    const Done done = model.Predict(rows, {"--out", model.Path(out)});
+    CHECK(done.code == 2);
+    CHECK(Contains(done.error, fmt::format("--out {}: is the same file as --data {}, and would replace it.",
+                                           model.Path(out), file)));
+    CHECK(FileContent(file) == rows);
+  }
+  CHECK(Contains(OutputOf(fmt::format("cmd/dtrain predict {} --data - --out {} <{} 2>&1; true",
+                                      model.checkpoints, file, file)),
+                 "is the same file as --data -"));
+  CHECK(FileContent(file) == rows);
+  CHECK(Contains(Run({"predict", model.checkpoints, "--data", model.Path("*o*"), "--out", file}).error,
+                 "is the same file as --data " + file));
 }
 
 }  // namespace
