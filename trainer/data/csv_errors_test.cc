@@ -109,13 +109,27 @@ TEST_CASE("csv errors: a label column that is not there, or there twice") {
 }
 
 TEST_CASE("csv errors: labels that are no classes") {
-  const std::string range =
-      "must be a whole number in 0..2 (model.outputs = 3); labels start at 0. Subtract 1 from labels that "
-      "start at 1; otherwise raise model.outputs, or remove the row.";
-  CHECK(Error("a,y\n1,1\n1,2\n1,3\n") == "train.csv:4:3: y = 3; " + range);
-  for (const char* label : {"0.5", "-1", "0.99999999", "1e0", "nan", "4294967296"}) {
-    CHECK(Error(fmt::format("a,y\n1,{}\n", label)) == fmt::format("train.csv:2:3: y = {}; {}", label, range));
+  const auto error = [](const char* label) { return Error(fmt::format("a,y\n1,{}\n", label)); };
+  const auto expected = [](const char* label, const std::string& remedy) {
+    return fmt::format("train.csv:2:3: y = {}; must be a whole number in 0..2 (model.outputs = 3){}", label,
+                       remedy);
+  };
+  for (const char* label : {"3", "+3.0", "4294967296"}) {
+    CHECK(error(label) == expected(label,
+                                   "; labels start at 0. Subtract 1 from labels that start at 1; otherwise "
+                                   "raise model.outputs, or remove the row."));
   }
+  for (const char* label : {"-1", "-1.0"}) {
+    CHECK(error(label) == expected(label,
+                                   "; labels start at 0. Number the classes from 0 in all rows, or name them "
+                                   "in all; otherwise remove the row."));
+  }
+  for (const char* label : {"0.5", "-0.5", "0.99999999", "1e0", "nan", "-inf"}) {
+    CHECK(error(label) == expected(label,
+                                   ", in plain digits. Write it so, or remove the row; for labels that are "
+                                   "real numbers set model.kind to linear."));
+  }
+  CHECK(Error("a,y\n1,1\n1,2\n1,3\n").find("train.csv:4:3: y = 3; must be") == 0);
   CHECK(Error("a,y\n1,2\n", ModelKind::kLogistic) ==
         "train.csv:2:3: y = 2; must be a whole number in 0..1 (model.kind = logistic); labels start at 0. "
         "Subtract 1 from labels that start at 1; otherwise use softmax for more classes, or remove the row.");

@@ -62,7 +62,8 @@ void CsvLabels::AddTarget(const CsvField& field) {
 
 void CsvLabels::AddNumber(const CsvField& field) {
   const std::optional<int32_t> number = ClassNumber(field.text, *rules_.classes);
-  if (!number.has_value()) Refuse(field, IsName(field) ? KindRule("a number") : LabelRangeRule(rules_));
+  if (!number.has_value())
+    Refuse(field, IsName(field) ? KindRule("a number") : LabelRangeRule(rules_, field.text));
   classes_.push_back(*number);
 }
 

@@ -103,7 +103,7 @@ void CheckLabels(const std::string& path, const std::vector<uint8_t>& labels, co
     if (labels[row] < *rules.classes) continue;
     throw UserError("{}: byte {}: label of row {} = {}; {}", path,
                     kLabels.header_bytes() + static_cast<int64_t>(row), row, labels[row],
-                    LabelRangeRule(rules));
+                    LabelRangeRule(rules, std::to_string(labels[row])));
   }
 }
 

@@ -20,8 +20,9 @@ struct LabelRules {
 LabelRules LabelRulesOf(const ModelConfig& model);
 
 // "must be a whole number in 0..2 (model.outputs = 3); labels start at 0. Subtract 1 from labels that start
-// at 1; otherwise raise model.outputs, or remove the row." `classes` is set.
-std::string LabelRangeRule(const LabelRules& rules);
+// at 1; otherwise raise model.outputs, or remove the row.": of 3. `label` is a number and no class; what to
+// do about one below 0, or that is not whole, is another. `classes` is set.
+std::string LabelRangeRule(const LabelRules& rules, std::string_view label);
 
 // The number of a class, written as digits, which may have a plus sign or zeros before them and a point and
 // zeros behind them: 1, 01, +1 and 1.0 are the same. Unset where the text is none in [0, classes).
