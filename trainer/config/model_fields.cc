@@ -76,7 +76,8 @@ std::vector<Field> SourceFields(const std::string& section, At at) {
 std::vector<Field> CommonDataFields() {
   return {
       Number(DT_KEY(data.validation), kRun, kFromZero, "The first N training rows are held out.")
-          .Unit("rows held out"),
+          .Unit("rows held out: their number, no fraction")
+          .Try("100"),
       Choice(
           DT_KEY(data.split), kRun,
           {{"shard", Split::kShard}, {"full", Split::kFull}, {"feed", Split::kFeed}},

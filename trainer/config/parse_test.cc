@@ -37,6 +37,14 @@ TEST_CASE("parse: what is no whole number at all is refused with the rule and an
   }
 }
 
+TEST_CASE("parse: rows to hold out are a number and no part, which is told") {
+  for (const char* part : {"0.2", "10%"}) {
+    CAPTURE(part);
+    CHECK(Parse("data.validation", part).problem ==
+          "must be a whole number, >= 0 (rows held out: their number, no fraction). Try 100.");
+  }
+}
+
 TEST_CASE("parse: numbers out of range are refused with the limit that they break") {
   CHECK(Parse("train.batch_size", "0").problem == "must be >= 1 (examples per step). Try 64.");
   CHECK(Parse("train.batch_size", "-5").problem == "must be >= 1 (examples per step). Try 64.");
