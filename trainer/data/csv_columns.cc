@@ -20,12 +20,9 @@ std::string ListNames(const std::vector<std::string>& names) {
 
 void CheckCount(const CsvReader& reader, int64_t count) {
   if (count >= 2) return;
-  const std::string_view text = reader.fields()[0].text;
-  const bool other = text.find_first_of(";\t|") != std::string_view::npos;
-  throw CsvError(
-      reader.path(), reader.fields()[0].place,
-      fmt::format("1 column; a label and at least one feature are needed. {}",
-                  other ? "Commas must separate the fields: save the file so." : "Is it the right file?"));
+  throw CsvError(reader.path(), reader.fields()[0].place,
+                 fmt::format("1 column; a label and at least one feature are needed. {}",
+                             ColumnsRemedy(reader, "Is it the right file?")));
 }
 
 bool IsGood(const CsvField& field, float* number) {
@@ -141,6 +138,12 @@ std::string ColumnTitle(const CsvColumns& columns, int64_t column) {
   const bool named = !columns.names.empty() && !columns.names[static_cast<size_t>(column)].empty();
   if (named) return Shown(columns.names[static_cast<size_t>(column)]);
   return column == columns.label ? "the label" : fmt::format("column {}", column + 1);
+}
+
+std::string ColumnsRemedy(const CsvReader& reader, const std::string& otherwise) {
+  const std::vector<CsvField>& fields = reader.fields();
+  const bool other = fields.size() == 1 && fields[0].text.find_first_of(";\t| ") != std::string_view::npos;
+  return other ? "Commas must separate the fields: save the file so." : otherwise;
 }
 
 std::string TextInFile(const CsvField& field) {

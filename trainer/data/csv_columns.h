@@ -37,6 +37,10 @@ void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const
 // row, from 1 as all places in messages: "column 4" of number 3.
 std::string ColumnTitle(const CsvColumns& columns, int64_t column);
 
+// What to do about a file without the columns that are needed, whose first record is the reader's: of one
+// that something else than commas separates, to save it with them.
+std::string ColumnsRemedy(const CsvReader& reader, const std::string& otherwise);
+
 // With the quotes that the file has around and in it.
 std::string TextInFile(const CsvField& field);
 

@@ -171,10 +171,12 @@ TEST_CASE("csv errors: a file without rows or columns") {
         "is data, set data.train.header to false.");
   CHECK(Error("y\n1\n") ==
         "train.csv:1:1: 1 column; a label and at least one feature are needed. Is it the right file?");
-  CHECK(Error("a;b;y\n1;2;0\n") ==
-        "train.csv:1:1: 1 column; a label and at least one feature are needed. Commas must separate the "
-        "fields: "
-        "save the file so.");
+  for (const char* content : {"a;b;y\n1;2;0\n", "a\tb\ty\n1\t2\t0\n", "a b y\n1 2 0\n"}) {
+    CAPTURE(content);
+    CHECK(Error(content) ==
+          "train.csv:1:1: 1 column; a label and at least one feature are needed. Commas must separate the "
+          "fields: save the file so.");
+  }
   CHECK(
       Error("5.1,3.5,0\n4.9,3.0,0\n", ModelKind::kSoftmax, "2") ==
       "train.csv:1:1: the header has only numbers; it must name the columns. If the file has no header, set "

@@ -109,12 +109,10 @@ void CsvRows::FindByName() {
     const auto found = places.find(name);
     if (found == places.end()) {
       const std::string closest = ClosestName(name, columns_.names);
-      throw CsvError(
-          reader_.path(), reader_.fields()[0].place,
-          fmt::format("no column {}; the model has this feature.{} Name the columns as the training "
-                      "data has them.",
-                      Quoted(Shown(name)),
-                      closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
+      throw CsvError(reader_.path(), reader_.fields()[0].place,
+                     fmt::format("no column {}; the model has this feature.{} {}", Quoted(Shown(name)),
+                                 closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest))),
+                                 ColumnsRemedy(reader_, "Name the columns as the training data has them.")));
     }
     positions_.push_back(found->second);
   }
@@ -156,9 +154,9 @@ void CsvRows::FindByPosition() {
   if (features != spec_.inputs) {
     throw CsvError(
         reader_.path(), reader_.fields()[0].place,
-        fmt::format("{}{}; the model has {}, and a row may have a label besides. Is it the right file?",
+        fmt::format("{}{}; the model has {}, and a row may have a label besides. {}",
                     Plural(columns_.count, "column"), columns_.label >= 0 ? ", the label among them" : "",
-                    Plural(spec_.inputs, "feature")));
+                    Plural(spec_.inputs, "feature"), ColumnsRemedy(reader_, "Is it the right file?")));
   }
   for (int64_t i = 0; i < columns_.count; ++i) {
     if (i != columns_.label) positions_.push_back(i);

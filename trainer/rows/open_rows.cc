@@ -29,7 +29,17 @@ bool BeginsWithColumn(InputBytes* file, const RowSpec& spec) {
   return false;
 }
 
+// No CSV file begins so: quotes stand around whole fields.
+void RefuseJson(InputBytes* file, const std::string& key) {
+  if (!file->GoesOnWith("{\"")) return;
+  throw UserError(
+      "{}: is JSON lines ({}); rows with labels are read of CSV and IDX files only. Save it as CSV, or use "
+      "dtrain predict.",
+      file->path(), key);
+}
+
 RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
+  if (spec.format == RowFormat::kCsv) RefuseJson(file, spec.key);
   if (spec.format) return *spec.format;
   const int first = file->Peek();
   if (first == '\0') return RowFormat::kIdx;

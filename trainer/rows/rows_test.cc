@@ -170,6 +170,17 @@ TEST_CASE("rows: what cannot be read of a CSV file is told with its place") {
       0);
 }
 
+TEST_CASE("rows: of a file that no commas separate it is told that they must") {
+  const std::string commas = "Commas must separate the fields: save the file so.";
+  for (const char* content : {"width;height\n3;1\n", "width\theight\n3\t1\n", "width height\n3 1\n"}) {
+    CAPTURE(content);
+    CHECK(ErrorOf(content, Named()) ==
+          "bad.csv:1:1: no column \"width\"; the model has this feature. " + commas);
+  }
+  CHECK(ErrorOf("3;1\n4;2\n", Unnamed(2)) ==
+        "bad.csv:1:1: 1 column; the model has 2 features, and a row may have a label besides. " + commas);
+}
+
 TEST_CASE("rows: JSON lines have features as a list or by name, and ids") {
   const RowBlock block =
       ReadAll("a.jsonl",
@@ -216,6 +227,17 @@ TEST_CASE("rows: a header may begin as JSON does, and a format that is known is 
   spec.format = RowFormat::kCsv;
   spec.header = false;
   CHECK(ReadAll("a.csv", "[b],1\n[a],2\n", spec).labels == std::vector<int32_t>{1, 0});
+}
+
+TEST_CASE("rows: JSON lines have no labels to evaluate by, which is told before they are read as CSV") {
+  RowSpec spec = Named();
+  spec.format = RowFormat::kCsv;
+  spec.header = true;
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  CHECK(
+      ErrorOf("{\"features\": [3, 1], \"tree\": \"oak\"}\n", spec) ==
+      "bad.csv: is JSON lines (--data); rows with labels are read of CSV and IDX files only. Save it as CSV, "
+      "or use dtrain predict.");
 }
 
 TEST_CASE("rows: what cannot be read of JSON lines is told with its place") {
