@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/plural.h"
 #include "cmd/check_resume.h"
@@ -41,8 +39,11 @@ void CheckFilesExist(const DataConfig& data) {
   if (!missing.empty()) throw UserError("{}", missing);
 }
 
+// Without one the run is that of dtrain local.
+bool HasCluster(const ClusterConfig& cluster) { return !cluster.ps.empty() && !cluster.worker.empty(); }
+
 void PrintTasks(const ClusterConfig& cluster) {
-  if (cluster.ps.empty() || cluster.worker.empty()) {
+  if (!HasCluster(cluster)) {
     fmt::print("tasks: the file has no cluster; dtrain local makes one of {} ps and {} workers\n", kDefaultPs,
                kDefaultWorkers);
     return;
@@ -109,12 +110,13 @@ void PrintLength(const Config& config, const DataShape& shape) {
 }
 
 // What each task would find out by itself: whether its ps may listen, whether its worker has data.
-void CheckTasks(const Config& config, const LoadedData& loaded) {
+void CheckTasks(const Config& given, const LoadedData& loaded) {
+  Config config = given;
+  if (!HasCluster(given.cluster)) MakeLocal(PsCount(given.cluster), WorkerCount(given.cluster), &config);
   for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
     ListenAddress(config, {Role::kPs, static_cast<int>(i)});
   }
-  // Without a cluster at least one worker: dtrain local decides how many.
-  const int workers = std::max(1, static_cast<int>(config.cluster.worker.size()));
+  const int workers = static_cast<int>(config.cluster.worker.size());
   for (int i = 0; i < workers; ++i) MakeBatchSource(config, loaded.train, i, workers);
   if (!FeedsOthers(config)) return;
   ListenAddress(config, {Role::kWorker, 0});
@@ -127,6 +129,7 @@ void CheckTasks(const Config& config, const LoadedData& loaded) {
 int RunCheckCommand(const CheckArguments& arguments) {
   LoadOptions options;
   options.cluster_optional = true;
+  options.default_workers = kDefaultWorkers;
   options.placed = !arguments.from.has_value();
   Scheduled scheduled;
   UseScheduler(arguments.from, arguments.config, &options, &scheduled);

@@ -104,6 +104,12 @@ std::vector<std::string> LocalNames(int count) {
   return std::vector<std::string>(static_cast<size_t>(count), "127.0.0.1:0");
 }
 
+void MakeLocal(int ps, int workers, Config* config) {
+  config->cluster.ps = LocalNames(ps);
+  config->cluster.worker = LocalNames(workers);
+  config->net.bind.clear();
+}
+
 void NameForThreads(ClusterConfig* cluster) {
   int port = 0;
   for (std::string& name : cluster->ps) name = fmt::format("127.0.0.1:{}", ++port);

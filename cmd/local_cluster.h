@@ -52,6 +52,9 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
 // Addresses that nobody connects to, for workers: only names.
 std::vector<std::string> LocalNames(int count);
 
+// Makes the run one of that many tasks on this machine, whatever the file says of addresses.
+void MakeLocal(int ps, int workers, Config* config);
+
 // Renames all for a cluster of threads, where each needs a name of its own; no port is opened.
 void NameForThreads(ClusterConfig* cluster);
 

@@ -40,10 +40,8 @@ Config LoadLocal(const LocalArguments& arguments, bool* log_json) {
     throw UserError("--workers {}: must be at least cluster.min_workers, which is {}. Try --workers {}.",
                     workers, *config.cluster.min_workers, *config.cluster.min_workers);
   }
-  config.cluster.ps = LocalNames(ps);
-  config.cluster.worker = LocalNames(workers);
+  MakeLocal(ps, workers, &config);
   if (arguments.in_process) NameForThreads(&config.cluster);
-  config.net.bind.clear();
   return config;
 }
 

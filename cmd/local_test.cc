@@ -145,6 +145,25 @@ TEST_CASE("local: fewer workers than cluster.min_workers are refused, with the r
   CHECK(Contains(run->standard_error(), "Try --workers 3."));
 }
 
+TEST_CASE("local: what its 2 workers refuse of a file without a cluster, check and plan refuse") {
+  const LocalJob job(DigitsJob("kind: softmax", 600, 100, "batch_size: 50, steps: 10, mode: sync"));
+  const auto refused = [&](const char* command, const std::string& set, const std::string& words) {
+    CAPTURE(command);
+    Process process({command, "--config", job.config, "--set", set});
+    CHECK(RunToEnd(process) == 2);
+    CHECK(Contains(process.standard_error(), words));
+  };
+  for (const char* command : {"local", "check"}) {
+    refused(command, "train.batch_size=10000",
+            "1 batch of 600 training rows, and 2 workers need at least 2.");
+  }
+  for (const char* command : {"check", "plan"}) {
+    refused(command, "train.aggregate=3",
+            "must be at most the number of workers (2, where the file names none)");
+  }
+  refused("local", "train.aggregate=3", "must be at most the number of workers (2)");
+}
+
 TEST_CASE("local: a ps that is killed is named, not the workers that lost it") {
   AdoptOrphans();
   const LocalJob job(EndlessJob());

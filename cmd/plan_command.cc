@@ -97,6 +97,7 @@ std::optional<int64_t> KnownGradients(const Config& config, const DataShape& sha
 int RunPlanCommand(const PlanArguments& arguments) {
   LoadOptions options;
   options.cluster_optional = true;
+  options.default_workers = kDefaultWorkers;
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
   const DataShape shape = PeekShape(config);

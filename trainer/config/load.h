@@ -14,6 +14,8 @@ namespace dtrain {
 struct LoadOptions {
   // `dtrain local` makes its own cluster: cluster.ps and cluster.worker may be left out.
   bool cluster_optional = false;
+  // How many workers the run has where the file names none; 0: that is not known, and no rule is about it.
+  int default_workers = 0;
   // The tasks will run where the file says: launch.hosts must not name other machines.
   bool placed = false;
   // Where to say whether log.format is json, as far as that is known, before errors are thrown; null:

@@ -218,6 +218,24 @@ TEST_CASE("load: a damaged file is loaded or refused, never worse") {
   CHECK(loaded < 500);
 }
 
+TEST_CASE("load: rules on the number of workers are about those of a file, else about those that are told") {
+  const std::string job =
+      "model: {kind: linear, inputs: 2}\ndata: {train: {format: synthetic, name: linear}}\n"
+      "train: {steps: 5, mode: sync, aggregate: 3}\n";
+  const std::string without = WriteTestFile("without.yaml", job);
+  const std::string with =
+      WriteTestFile("with.yaml", job + "cluster: {ps: [\"a:1\"], worker: [\"b:1\", \"b:2\", \"b:3\"]}\n");
+  LoadOptions options;
+  options.cluster_optional = true;
+  CHECK(LoadError(without, {}, options) == "");
+  options.default_workers = 2;
+  CHECK(LoadError(with, {}, options) == "");
+  CHECK(LoadError(without, {}, options) ==
+        without +
+            ":3: train.aggregate = 3; must be at most the number of workers (2, where the file names "
+            "none). Try 2.");
+}
+
 TEST_CASE(
     "load: a cluster from elsewhere takes the place of the file's, and its errors name where it is from") {
   const std::string path = WriteTestFile(

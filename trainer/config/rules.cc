@@ -44,7 +44,7 @@ class Rules {
   void CheckRequired(const Field& field);
   void CheckEnd();
   void CheckExitCode();
-  void CheckWorkers();
+  void CheckWorkers(int default_workers);
   void CheckMode();
   void CheckDevices();
   void CheckAddresses();
@@ -94,7 +94,7 @@ Config Rules::Run(const LoadOptions& options) {
   }
   CheckEnd();
   CheckExitCode();
-  CheckWorkers();
+  CheckWorkers(options.default_workers);
   CheckMode();
   CheckDevices();
   CheckAddresses();
@@ -193,21 +193,20 @@ void Rules::CheckExitCode() {
                                                fmt::join(kTakenExitCodes, ", ")));
 }
 
-void Rules::CheckWorkers() {
-  const auto workers = static_cast<int64_t>(config_.cluster.worker.size());
-  const std::optional<int64_t>& least = config_.cluster.min_workers;
-  if (!least || workers == 0 || *least <= workers || Bad("cluster.min_workers")) return;
-  Refuse("cluster.min_workers",
-         fmt::format("must be at most the number of workers ({}). Try {}.", workers, workers));
+void Rules::CheckWorkers(int default_workers) {
+  const auto named = static_cast<int64_t>(config_.cluster.worker.size());
+  const int64_t workers = named > 0 ? named : default_workers;
+  for (const char* key : {"cluster.min_workers", "train.aggregate"}) {
+    const GivenKey* const entry = Given(key);
+    if (workers == 0 || entry == nullptr || entry->bad || std::get<int64_t>(entry->value) <= workers)
+      continue;
+    Refuse(key, fmt::format("must be at most the number of workers ({}{}). Try {}.", workers,
+                            named > 0 ? "" : ", where the file names none", workers));
+  }
 }
 
 void Rules::CheckMode() {
   const TrainConfig& train = config_.train;
-  const auto workers = static_cast<int64_t>(config_.cluster.worker.size());
-  if (train.aggregate && workers > 0 && *train.aggregate > workers && !Bad("train.aggregate")) {
-    Refuse("train.aggregate",
-           fmt::format("must be at most the number of workers ({}). Try {}.", workers, workers));
-  }
   if (train.in_flight > 1 && train.mode != TrainMode::kAsync && !Bad("train.in_flight")) {
     Refuse("train.in_flight", "must be 1 unless train.mode is async: others wait for each gradient. Try 1.");
   }
