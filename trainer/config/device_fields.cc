@@ -15,7 +15,8 @@ std::vector<Field> DeviceFields() {
       Choice(DT_KEY(device.kind), kTask,
              {{"auto", DeviceKind::kAuto}, {"cpu", DeviceKind::kCpu}, {"cuda", DeviceKind::kCuda}},
              "What a worker computes on. auto: the GPUs of device.ids where all of them are there and cuBLAS "
-             "is, else the processor; cuda: these GPUs. A ps in a process of its own never touches a GPU."),
+             "is, else the processor; cuda: these GPUs. A ps in a process of its own never touches a GPU.")
+          .OtherNames({{"gpu", "cuda"}}),
       Numbers(DT_KEY(device.ids), kTask, {0, kLargestDevice},
               "The devices of a worker: GPUs as CUDA numbers those that CUDA_VISIBLE_DEVICES leaves (dtrain "
               "devices lists them), or groups of threads of the processor. With several, each takes a batch "

@@ -27,6 +27,11 @@ Field Field::Try(std::string text) const {
   field.example = std::move(text);
   return field;
 }
+Field Field::OtherNames(std::map<std::string, std::string> names) const {
+  Field field = *this;
+  field.other_names = std::move(names);
+  return field;
+}
 Field Field::Unset(std::string meaning) const {
   Field field = *this;
   field.unset = std::move(meaning);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -58,6 +59,8 @@ struct Field {
   std::string unit;     // "examples per step", said after a limit
   std::string example;  // "64": a value that works, offered in messages; may be empty
   std::vector<std::string> choices;
+  // What others call a choice, in small letters, and the choice: not taken, but understood in messages.
+  std::map<std::string, std::string> other_names;
   std::string unset;      // what null means, for the documentation
   bool required = false;  // where it applies
   // Has an effect only where another key has one of these values; both empty: always.
@@ -71,6 +74,7 @@ struct Field {
   // For the rows of the table.
   Field Unit(std::string text) const;
   Field Try(std::string text) const;
+  Field OtherNames(std::map<std::string, std::string> names) const;
   Field Unset(std::string meaning) const;
   Field Required() const;
   Field OnlyWith(std::string other_key, std::string value) const;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -100,8 +99,7 @@ Parsed ParseDouble(const Field& field, const std::string& text, bool quoted) {
 Parsed ParseBool(const std::string& text, bool quoted) {
   if (text == "true" && !quoted) return {true, ""};
   if (text == "false" && !quoted) return {false, ""};
-  std::string lower = text;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = LowerCase(text);
   const char* meant = nullptr;
   if (lower == "true" || lower == "yes" || lower == "on" || lower == "y" || lower == "1") meant = "true";
   if (lower == "false" || lower == "no" || lower == "off" || lower == "n" || lower == "0") meant = "false";
@@ -111,7 +109,9 @@ Parsed ParseBool(const std::string& text, bool quoted) {
 
 Parsed ParseChoice(const Field& field, const std::string& text) {
   if (std::count(field.choices.begin(), field.choices.end(), text) > 0) return {text, ""};
-  const std::string closest = ClosestName(text, field.choices);
+  const auto known = field.other_names.find(LowerCase(text));
+  const std::string closest =
+      known != field.other_names.end() ? known->second : ClosestName(text, field.choices);
   if (!closest.empty()) return Refused(fmt::format("{}. Did you mean {}?", RuleText(field), closest));
   return Refused(fmt::format("{}.{}", RuleText(field), RemedyText(field)));
 }

@@ -98,6 +98,21 @@ TEST_CASE("parse: choices are names, quoted or not") {
   CHECK(Parse("train.mode", "synch").problem == "must be async, sync or ssp. Did you mean sync?");
 }
 
+TEST_CASE("parse: a choice in capitals, or as others call it, is not taken but led to its name") {
+  CHECK(Parse("train.mode", "SYNC").problem == "must be async, sync or ssp. Did you mean sync?");
+  CHECK(Parse("data.train.format", "CSV").problem.find("Did you mean csv?") != std::string::npos);
+  CHECK(Parse("device.kind", "gpu").problem == "must be auto, cpu or cuda. Did you mean cuda?");
+  CHECK(Parse("device.kind", "GPU").problem == "must be auto, cpu or cuda. Did you mean cuda?");
+  CHECK(Parse("train.mode", "Synchronous").problem == "must be async, sync or ssp. Did you mean sync?");
+  for (const Field& field : Fields()) {
+    for (const auto& [other, name] : field.other_names) {
+      CAPTURE(other);
+      CHECK(Parse(field.key, name).problem == "");
+      CHECK(Parse(field.key, other).problem != "");
+    }
+  }
+}
+
 TEST_CASE("parse: addresses are checked where they are read") {
   CHECK(Parse("net.bind", "0.0.0.0:9001").value == Value(std::string("0.0.0.0:9001")));
   CHECK(Parse("cluster.ps", "[::1]:9001").problem == "");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "trainer/config/fields.h"
 
@@ -76,16 +77,26 @@ int EditDistance(const std::string& from, const std::string& to) {
   return d[from.size()][to.size()];
 }
 
-std::string ClosestName(const std::string& name, const std::vector<std::string>& names) {
-  if (name.size() > kMostNameBytes) return "";
+std::string LowerCase(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+std::string ClosestName(const std::string& written, const std::vector<std::string>& names) {
+  if (written.size() > kMostNameBytes) return "";
+  const std::string name = LowerCase(written);
+  for (const std::string& candidate : names) {
+    if (name == LowerCase(candidate)) return candidate;
+  }
   std::string closest;
   int least = static_cast<int>(name.size() / 4 + 2);  // from here on it is another word
   for (const std::string& candidate : names) {
-    if (name.size() > 1 && name == Initials(candidate)) return candidate;
-    if (name.size() < 3 && candidate.size() <= name.size()) continue;  // "l3" is not "l1"; "ok" may be "oak"
-    const bool part = Begins(candidate, name) || GoesOn(name, candidate);
-    const int distance = part ? 1 : EditDistance(name, candidate);
-    if (distance < least && distance < static_cast<int>(candidate.size())) {
+    const std::string known = LowerCase(candidate);
+    if (name.size() > 1 && name == Initials(known)) return candidate;
+    if (name.size() < 3 && known.size() <= name.size()) continue;  // "l3" is not "l1"; "ok" may be "oak"
+    const bool part = Begins(known, name) || GoesOn(name, known);
+    const int distance = part ? 1 : EditDistance(name, known);
+    if (distance < least && distance < static_cast<int>(known.size())) {
       least = distance;
       closest = candidate;
     }
@@ -93,8 +104,9 @@ std::string ClosestName(const std::string& name, const std::vector<std::string>&
   return closest;
 }
 
-Meant DidYouMean(const std::string& section, const std::string& name) {
-  if (name.size() > kMostNameBytes) return {};
+Meant DidYouMean(const std::string& section, const std::string& written) {
+  if (written.size() > kMostNameBytes) return {};
+  const std::string name = LowerCase(written);
   const std::string here = ClosestName(name, NamesIn(section));
   if (!here.empty()) return {{JoinKey(section, here)}, fmt::format("did you mean \"{}\"?", here)};
   if (FindField(name) != nullptr) {

@@ -21,6 +21,14 @@ TEST_CASE("closest name: a slip is corrected") {
   CHECK(ClosestName("log", names) == "logistic");  // shortened
 }
 
+TEST_CASE("closest name: case counts nowhere, and what differs by it alone is closest") {
+  CHECK(ClosestName("SYNC", {"async", "sync"}) == "sync");
+  CHECK(ClosestName("Sofmtax", {"linear", "SoftMax"}) == "SoftMax");
+  CHECK(ClosestName("ID", {"Index_Day", "id"}) == "id");
+  CHECK(DidYouMean("train", "Batch_Size").question == "did you mean \"batch_size\"?");
+  CHECK(DidYouMean("", "Batch_Size").question == "did you mean \"train.batch_size\"?");
+}
+
 TEST_CASE("closest name: another word is left alone") {
   const std::vector<std::string> names = {"linear", "logistic", "softmax"};
   CHECK(ClosestName("mlp", names) == "");

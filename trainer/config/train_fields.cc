@@ -104,7 +104,8 @@ std::vector<Field> LoopFields() {
           {{"async", TrainMode::kAsync}, {"sync", TrainMode::kSync}, {"ssp", TrainMode::kSsp}},
           "async: a gradient is applied when it arrives; sync: the mean of a round of gradients is applied "
           "at once; ssp: as async, but nobody gets further ahead of the slowest worker than "
-          "train.staleness."),
+          "train.staleness.")
+          .OtherNames({{"synchronous", "sync"}, {"asynchronous", "async"}}),
       Number(DT_KEY(train.staleness), kRun, {0, 1e6},
              "How many steps the fastest worker may be ahead of the slowest; 0: lockstep.")
           .Unit("steps")
