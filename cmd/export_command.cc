@@ -15,19 +15,37 @@ namespace {
 
 using Write = void (*)(const ExportedModel& model, OutputFile* file);
 
-Write FormatOf(const ExportArguments& arguments) {
-  const struct {
-    const char* name;
-    Write write;
-  } formats[] = {{"safetensors", WriteSafetensors}, {"npz", WriteNpz}, {"onnx", WriteOnnx}};
-  for (const auto& format : formats) {
-    const std::string ending = std::string(".") + format.name;
-    if (arguments.to.empty() ? std::filesystem::path(arguments.out).extension() == ending
-                             : arguments.to == format.name)
-      return format.write;
+struct Format {
+  std::string name;  // and the ending of its files
+  Write write;
+};
+
+// Null: there is none of that name.
+const Format* FindFormat(const std::string& name) {
+  static const Format formats[] = {{"safetensors", WriteSafetensors}, {"npz", WriteNpz}, {"onnx", WriteOnnx}};
+  for (const Format& format : formats) {
+    if (format.name == name) return &format;
   }
-  throw UserError("--to {}: must be safetensors, npz or onnx. Try --to safetensors.",
-                  arguments.to.empty() ? "is missing, and --out does not end with it" : arguments.to);
+  return nullptr;
+}
+
+// Where --to and the ending of --out say different things one of them is a slip, and programs go by the
+// ending.
+const Format& FormatOf(const ExportArguments& arguments) {
+  std::filesystem::path out = arguments.out;
+  const std::string ending = out.extension().string();
+  const Format* const ended = ending.empty() ? nullptr : FindFormat(ending.substr(1));
+  const Format* const format = arguments.to.empty() ? ended : FindFormat(arguments.to);
+  if (format == nullptr) {
+    throw UserError("--to {}: must be safetensors, npz or onnx. Try --to safetensors.",
+                    arguments.to.empty() ? "is missing, and --out does not end with it" : arguments.to);
+  }
+  if (ended != nullptr && ended != format) {
+    throw UserError(
+        "--to {}: contradicts --out {}, which ends as a file of {} does. Leave --to out, or try --out {}.",
+        arguments.to, arguments.out, ended->name, out.replace_extension(format->name).string());
+  }
+  return *format;
 }
 
 void Export(const ExportArguments& arguments, Write write, CheckpointReader* checkpoint, const Config& config,
@@ -52,7 +70,7 @@ void Export(const ExportArguments& arguments, Write write, CheckpointReader* che
 }  // namespace
 
 int RunExportCommand(const ExportArguments& arguments, const ErrorLines& errors) {
-  const Write write = FormatOf(arguments);
+  const Write write = FormatOf(arguments).write;
   return WithModel(arguments.path, arguments.config, errors,
                    [&](CheckpointReader* checkpoint, const Config& config) {
                      Export(arguments, write, checkpoint, config, errors);

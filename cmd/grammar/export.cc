@@ -28,7 +28,10 @@ class ExportGrammar : public CommandGrammar {
 
   Arguments Understand() const override {
     RequireCheckpoint("export", export_.path);
-    if (export_.out.empty()) throw UserError("--out is missing: where to? Try --out model.safetensors.");
+    if (export_.out.empty()) {
+      const bool other = export_.to == "npz" || export_.to == "onnx";
+      throw UserError("--out is missing: where to? Try --out model.{}.", other ? export_.to : "safetensors");
+    }
     return export_;
   }
 
