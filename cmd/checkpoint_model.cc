@@ -59,18 +59,20 @@ std::string PathFor(const CheckpointReader& checkpoint, const ConfigArguments& a
   return arguments.path.empty() ? SavedConfig(checkpoint) : arguments.path;
 }
 
-std::string ScaleOf(const Config& config) {
-  return std::get<std::string>(FindField("data.scale")->get(config));
-}
-
-// What another scale makes of features these weights have never seen, whoever fitted it.
-void CheckScale(const CheckpointReader& checkpoint, const Config& config) {
+// The keys that say what the weights compute, but for shapes, which LayoutFor() compares: by another
+// activation, or of features with another scale, they would answer, and wrong.
+void CheckTrainedWith(const CheckpointReader& checkpoint, const Config& config) {
   const Config run = LoadConfig(SavedConfig(checkpoint), {}, ConfigOptions());
-  if (config.data.scale == run.data.scale) return;
-  throw UserError(
-      "data.scale = {}; must be {}, as in {}: its weights are for features that were scaled so. Leave it as "
-      "it is there, or train with the other one.",
-      ScaleOf(config), ScaleOf(run), checkpoint.path());
+  for (const char* key : {"model.kind", "model.activation", "data.scale"}) {
+    const Field& field = *FindField(key);
+    const Value value = field.get(config), trained = field.get(run);
+    if (!Applies(field, run) || value == trained) continue;
+    throw UserError(
+        "{} = {}; must be {}, as in {}: its weights were trained with that. Leave it as it is there, or "
+        "train "
+        "with the other one.",
+        key, ValueText(field, value), ValueText(field, trained), checkpoint.path());
+  }
 }
 
 InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
@@ -114,7 +116,7 @@ void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, con
 
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
   Config config = LoadConfig(PathFor(checkpoint, arguments), arguments.sets, ConfigOptions());
-  if (!arguments.path.empty() || !arguments.sets.empty()) CheckScale(checkpoint, config);
+  if (!arguments.path.empty() || !arguments.sets.empty()) CheckTrainedWith(checkpoint, config);
   TakeShape(checkpoint.manifest(), &config.model);
   config.placement = PlacementConfig();  // all in one place
   return config;

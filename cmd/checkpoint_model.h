@@ -17,8 +17,8 @@
 namespace dtrain {
 
 // The config of `arguments`, else the file that was saved with the checkpoint; --set beats both. UserError
-// for another data.scale than the one that was saved. model.inputs and model.outputs are those of the
-// checkpoint where the file leaves them out.
+// for another model.kind, model.activation or data.scale than was saved. model.inputs and model.outputs are
+// those of the checkpoint where the file leaves them out.
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments);
 
 // Opens the checkpoint that `path` names (cmd/checkpoint_argument.h) and calls `use` with it and ConfigFor()

@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/pieces.h"
 #include "trainer/checkpoint/run_manifest.h"
+#include "trainer/checkpoint/save_error.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/checkpoint/shard_writer.h"
 #include "trainer/config/dump.h"
@@ -88,7 +89,7 @@ std::vector<std::vector<uint64_t>> WriteShard(const std::string& directory, cons
 
 std::string Save(const std::string& path, const Config& config, const Layout& layout,
                  const std::vector<float>& weights) {
-  CheckpointDirectory directory(path);
+  CheckpointDirectory directory(path, "--out");
   if (!directory.List().empty()) {
     throw UserError(
         "--out {}: has checkpoints already, and a run would go on from the imported one. Name a new "
@@ -110,6 +111,16 @@ std::string Save(const std::string& path, const Config& config, const Layout& la
   return directory.Publish(temporary);
 }
 
+// As Save(), with the remedy of this command.
+std::string SaveAt(const std::string& path, const Config& config, const Layout& layout,
+                   const std::vector<float>& weights) {
+  try {
+    return Save(path, config, layout, weights);
+  } catch (const SaveError& error) {
+    throw IoError("--out {}: {}. Free some space, or name another directory.", path, error.problem());
+  }
+}
+
 }  // namespace
 
 int RunImportCommand(const ImportArguments& arguments) {
@@ -125,7 +136,7 @@ int RunImportCommand(const ImportArguments& arguments) {
     throw UserError("{}: {}; weights must be finite, or every gradient is not. Is it the right file?",
                     arguments.path, *wrong);
   }
-  const std::string path = Save(WithoutSlashes(arguments.out), config, layout, taken.values);
+  const std::string path = SaveAt(WithoutSlashes(arguments.out), config, layout, taken.values);
   fmt::print("{}: {} ({}) from {}\n", path, Plural(static_cast<int64_t>(layout.variables.size()), "tensor"),
              Plural(layout.size, "value"), arguments.path);
   for (const std::string& name : taken.unused) fmt::print("not used: {}\n", Shown(name));

@@ -191,6 +191,24 @@ TEST_CASE("import: a run goes on from the weights, with the optimizer at its beg
   CHECK(result.at("test_loss").get<double>() < before.at("loss").get<double>());
 }
 
+TEST_CASE("import: where nothing can be written --out is named, and not a key of a run") {
+  const Model model("kind: softmax, outputs: 3", Rows("a,b,y\n", 200, kThreeNames));
+  const std::string file = model.Path("model.safetensors"), out = model.Path("other");
+  REQUIRE(Run({"export", model.checkpoints, "--out", file}).code == 0);
+  const Done below_file = Run({"import", file, "--config", model.config, "--out", file + "/ckpt"});
+  CHECK(below_file.code == 2);
+  CHECK(Contains(below_file.error, "--out = " + file + "/ckpt: "));
+  Program shell;
+  shell.path = "/bin/bash";
+  Process full({"-c", fmt::format("ulimit -f 0; exec cmd/dtrain import {} --config {} --out {}", file,
+                                  model.config, out)},
+               shell);
+  CHECK(RunToEnd(full) == 1);
+  CAPTURE(full.standard_error());
+  CHECK(Contains(full.standard_error(), "dtrain: --out " + out + ": "));
+  CHECK(Contains(full.standard_error(), "Free some space, or name another directory."));
+}
+
 TEST_CASE("import: another model and a damaged file are exit code 2, and leave nothing") {
   const Model model("kind: softmax, outputs: 3", Rows("a,b,y\n", 200, kThreeNames));
   const std::string file = model.Path("model.safetensors"), out = model.Path("other");

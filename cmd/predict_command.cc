@@ -1,5 +1,6 @@
 #include "cmd/predict_command.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,7 +27,12 @@ constexpr int64_t kMostValues = 1 << 22;
 class Output {
  public:
   explicit Output(const std::string& path) {
-    if (!path.empty()) file_.emplace(path);
+    if (!path.empty()) {
+      file_.emplace(path);
+    } else {
+      // Whoever reads has had enough (`| head`): what is left to answer is for nobody.
+      signal(SIGPIPE, SIG_DFL);
+    }
   }
   void Write(const std::string& text) {
     if (file_) return file_->Write(text.data(), text.size());

@@ -1,6 +1,7 @@
 // `dtrain predict` as a process: which columns of a file it takes, and what it refuses to guess.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <cmath>
 #include <filesystem>
@@ -40,13 +41,13 @@ struct Trained {
   std::string checkpoints = directory + "/ckpt";
 
   explicit Trained(const std::string& header = "y,a,b\n", const std::string& data = "scale: standard",
-                   const std::string& more = "") {
+                   const std::string& more = "", const std::string& kind = "kind: logistic") {
     WriteFile(Path("train.csv"), header + rows);
     WriteFile(Path("job.yaml"),
-              fmt::format("model: {{kind: logistic}}\n"
+              fmt::format("model: {{{}}}\n"
                           "data: {{train: {{format: csv, path: train.csv, label: y}}, {}}}\n"
                           "train: {{batch_size: 10, steps: 50, mode: sync}}\n{}",
-                          data, more));
+                          kind, data, more));
     RunLocal(Path("job.yaml"), {"--workers", "1", "--in-process", "--set", "checkpoint.dir=" + checkpoints});
   }
   std::string Path(const std::string& name) const { return directory + "/" + name; }
@@ -114,6 +115,42 @@ TEST_CASE("predict: answers never replace the file of their rows, by whatever na
   CHECK(FileContent(file) == rows);
   CHECK(Contains(Run({"predict", model.checkpoints, "--data", model.Path("*o*"), "--out", file}).error,
                  "is the same file as --data " + file));
+}
+
+TEST_CASE("predict: another kind or activation than the weights are of is refused by its key") {
+  const Trained model("y,a,b\n", "scale: standard", "", "kind: mlp, outputs: 2, hidden: [3]");
+  const auto refused = [&](const std::string& key, const std::string& value, const std::string& trained) {
+    const std::string said = model.Predict("a,b\n1,2\n", {"--set", key + "=" + value}).error;
+    CAPTURE(said);
+    CHECK(Contains(said,
+                   fmt::format("{} = {}; must be {}, as in {}/", key, value, trained, model.checkpoints)));
+  };
+  refused("model.kind", "linear", "mlp");
+  refused("model.kind", "softmax", "mlp");
+  refused("model.activation", "relu", "sigmoid");
+}
+
+TEST_CASE("predict: a reader that goes away ends it by SIGPIPE and without a word, as it does other tools") {
+  const Trained model;
+  std::string rows;
+  for (int i = 0; i < 20000; ++i) rows += "1,2\n";
+  WriteFile(model.Path("many.csv"), rows);
+  Program shell;
+  shell.path = "/bin/bash";
+  const std::string predict = "cmd/dtrain predict " + model.checkpoints + " --data " + model.Path("many.csv");
+  Process process({"-c", predict + " | head -n 1; exit ${PIPESTATUS[0]}"}, shell);
+  CHECK(RunToEnd(process) == 128 + SIGPIPE);
+  CHECK(process.standard_output() == "prediction,probability_0,probability_1\n");
+  CHECK(process.standard_error() == "");
+}
+
+TEST_CASE("predict: a checkpoint that is damaged is refused without keys of a run") {
+  const Trained model;
+  const std::string newest = model.checkpoints + "/step-000000050";
+  WriteFile(newest + "/manifest", "");
+  const Done done = Run({"predict", newest, "--data", model.Path("train.csv")});
+  CHECK(done.code == 2);
+  CHECK(Contains(done.error, "which are complete: name one of those."));
 }
 
 }  // namespace

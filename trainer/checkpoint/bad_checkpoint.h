@@ -11,9 +11,8 @@ class BadCheckpoint : public UserError {
  public:
   // `problem`: which file, where, what it says and what it should.
   BadCheckpoint(const std::string& path, const std::string& problem)
-      : UserError(
-            "{}: {}. dtrain inspect on its directory shows which are complete; checkpoint.resume names one.",
-            path, problem),
+      : UserError("{}: {}. dtrain inspect on its directory shows which are complete: name one of those.",
+                  path, problem),
         problem_(problem) {}
   const std::string& problem() const { return problem_; }
 

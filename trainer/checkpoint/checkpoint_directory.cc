@@ -18,6 +18,7 @@
 #include "trainer/checkpoint/bad_checkpoint.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/checkpoint/save_error.h"
 #include "trainer/checkpoint/shard_format.h"
 
 namespace dtrain {
@@ -27,22 +28,18 @@ namespace fs = std::filesystem;
 
 constexpr char kBest[] = "best";
 
-[[noreturn]] void Fail(const std::string& path, const char* what, int error) {
-  throw IoError("{}: cannot be {}: {}. Free some space, or name another directory: checkpoint.dir.", path,
-                what, ErrnoText(error));
-}
-
 // What was made, renamed or removed in `path` is on the disk then.
 void SyncDirectory(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) Fail(path, "opened", errno);
+  if (fd < 0) throw SaveError(path, "opened", errno);
   const int failed = fsync(fd) == 0 ? 0 : errno;
   close(fd);
-  if (failed != 0 && failed != EINVAL) Fail(path, "synced", failed);  // EINVAL: this file system has no need
+  const bool no_need = failed == EINVAL;  // on this file system
+  if (failed != 0 && !no_need) throw SaveError(path, "synced", failed);
 }
 
 void Rename(const std::string& from, const std::string& to) {
-  if (rename(from.c_str(), to.c_str()) != 0) Fail(from, "renamed", errno);
+  if (rename(from.c_str(), to.c_str()) != 0) throw SaveError(from, "renamed", errno);
 }
 
 struct TemporaryDirectory {
@@ -53,14 +50,15 @@ struct TemporaryDirectory {
   const std::string path;
 };
 
-std::vector<std::string> EntriesOf(const std::string& path) {
+// `setting`: where the path is from.
+std::vector<std::string> EntriesOf(const std::string& path, const std::string& setting) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename().string());
   }
   if (error && error != std::errc::no_such_file_or_directory) {
-    throw UserError("checkpoint.dir = {}: cannot be read: {}. Name another directory.", path,
+    throw UserError("{} = {}: cannot be read: {}. Name another directory.", setting, path,
                     ErrnoText(error.value()));
   }
   std::sort(names.begin(), names.end());
@@ -86,8 +84,11 @@ void CheckpointDirectory::Prepare() {
     const std::string temporary = BeginSave(0);
     WriteFileAtomically(temporary + "/probe", "");
     Abandon(temporary);
+  } catch (const SaveError& error) {
+    throw UserError("{} = {}: no file can be written there: {}. Free some space, or name another directory.",
+                    setting_, path_, error.problem());
   } catch (const IoError& error) {
-    throw UserError("checkpoint.dir = {}: no file can be written there: {}", path_, error.what());
+    throw UserError("{} = {}: no file can be written there: {}", setting_, path_, error.what());
   }
   RemoveLeftovers();
 }
@@ -101,7 +102,7 @@ void CheckpointDirectory::Claim(const std::string& who) {
 }
 
 void CheckpointDirectory::RemoveLeftovers() const {
-  for (const std::string& name : EntriesOf(path_)) {
+  for (const std::string& name : EntriesOf(path_, setting_)) {
     if (!IsTemporaryName(name)) continue;
     const std::string path = PathOf(name);
     WriterLock::RemoveIfDead(WriterLock::IsLock(path) ? fs::path(path).replace_extension().string() : path);
@@ -133,7 +134,7 @@ std::string CheckpointDirectory::MakeTemporary(int64_t step, const std::string& 
       throw IoError("{}: another process writes it. Do two runs have the same checkpoint.dir?", temporary);
     }
   }
-  if (mkdir(temporary.c_str(), 0755) != 0) Fail(temporary, "made", errno);
+  if (mkdir(temporary.c_str(), 0755) != 0) throw SaveError(temporary, "made", errno);
   return temporary;
 }
 
@@ -197,15 +198,15 @@ void CheckpointDirectory::Remove(const std::string& name) const {
   const std::string temporary = PathOf(TemporaryName(name, RandomToken()));
   if (rename(PathOf(name).c_str(), temporary.c_str()) != 0) {
     if (errno == ENOENT) return;  // by another one
-    Fail(PathOf(name), "removed", errno);
+    throw SaveError(PathOf(name), "removed", errno);
   }
   std::error_code error;
   fs::remove_all(temporary, error);
-  if (error) Fail(temporary, "removed", error.value());
+  if (error) throw SaveError(temporary, "removed", error.value());
 }
 
 std::vector<std::string> CheckpointDirectory::Names() const {
-  std::vector<std::string> names = EntriesOf(path_);
+  std::vector<std::string> names = EntriesOf(path_, setting_);
   const auto other = [](const std::string& name) { return !IsCheckpointName(name); };
   names.erase(std::remove_if(names.begin(), names.end(), other), names.end());
   return names;
@@ -286,7 +287,7 @@ void CheckpointDirectory::WriteBest(const std::string& name) const {
 void CheckpointDirectory::ForgetBest() const {
   std::error_code error;
   fs::remove(PathOf(kBest), error);
-  if (error) Fail(PathOf(kBest), "removed", error.value());
+  if (error) throw SaveError(PathOf(kBest), "removed", error.value());
 }
 
 double CheckpointDirectory::ReadBestLoss() const {

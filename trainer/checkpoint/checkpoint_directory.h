@@ -27,7 +27,9 @@ bool IsGone(const std::string& path);
 
 class CheckpointDirectory {
  public:
-  explicit CheckpointDirectory(std::string path) : path_(std::move(path)) {}
+  // `setting`: the key or the option that `path` is from, for messages.
+  explicit CheckpointDirectory(std::string path, std::string setting = "checkpoint.dir")
+      : path_(std::move(path)), setting_(std::move(setting)) {}
   ~CheckpointDirectory();  // abandons what was begun and is not published
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
@@ -36,7 +38,7 @@ class CheckpointDirectory {
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
 
   // Makes the directory, proves that files can be written there, and removes what dead writers left.
-  // UserError naming checkpoint.dir.
+  // UserError naming the setting.
   void Prepare();
 
   // A run begins to write here. UserError where another one that lives does. `who`: for that one's message.
@@ -45,7 +47,7 @@ class CheckpointDirectory {
   // it.
   bool TryClaim(const std::string& who) { return claim_.Take(path_, who).empty(); }
 
-  // A save, in this order; each throws IoError naming path and remedy.
+  // A save, in this order; each throws IoError naming path and remedy, mostly SaveError.
   // An empty directory for the shard files, which are written there with ShardWriter: its path.
   // `token`: what its name ends with, of a save that several write; empty: random.
   std::string BeginSave(int64_t step, const std::string& token = "");
@@ -94,6 +96,7 @@ class CheckpointDirectory {
   void Remove(const std::string& name) const;
 
   const std::string path_;
+  const std::string setting_;
   DirectoryClaim claim_;
   std::map<std::string, Save> saves_;  // by temporary path
 };

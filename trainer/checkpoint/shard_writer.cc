@@ -9,8 +9,8 @@
 #include <new>
 
 #include "base/check.h"
-#include "base/error.h"
 #include "base/write_all.h"
+#include "trainer/checkpoint/save_error.h"
 #include "trainer/checkpoint/shard_format.h"
 
 namespace dtrain {
@@ -105,8 +105,7 @@ void ShardWriter::PushOut() {
 }
 
 void ShardWriter::Fail(int error) const {
-  throw IoError("{}: cannot be written: {}. Free some space, or name another directory: checkpoint.dir.",
-                path_, ErrnoText(error));
+  throw SaveError(path_, "written", error);
 }
 
 }  // namespace dtrain

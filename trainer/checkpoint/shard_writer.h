@@ -14,7 +14,7 @@ namespace dtrain {
 
 class ShardWriter {
  public:
-  // Makes the file, which must not be there yet. Throws IoError, as all here, naming the path and the remedy.
+  // Makes the file, which must not be there yet. Throws SaveError, as all here.
   explicit ShardWriter(std::string path);
   ~ShardWriter();  // what was not finished stays as it is
   ShardWriter(const ShardWriter&) = delete;

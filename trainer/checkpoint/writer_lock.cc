@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/error.h"
+#include "trainer/checkpoint/save_error.h"
 #include "trainer/checkpoint/still_there.h"
 
 namespace dtrain {
@@ -28,10 +28,7 @@ bool WriterLock::Take(const std::string& path) {
   path_ = PathOf(path);
   fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd_ < 0 && errno == EEXIST) return false;
-  if (fd_ < 0) {
-    throw IoError("{}: cannot be made: {}. Free some space, or name another directory: checkpoint.dir.",
-                  path_, ErrnoText(errno));
-  }
+  if (fd_ < 0) throw SaveError(path_, "made", errno);
   const bool taken = flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
   if (taken && StillThere(fd_)) return true;
   close(fd_);

@@ -15,7 +15,7 @@ class WriterLock {
   WriterLock(WriterLock&& other) noexcept;
   WriterLock& operator=(WriterLock&& other) noexcept;
 
-  // Makes PATH.lock and takes it. False where somebody else has it. Throws IoError where it cannot be made.
+  // Makes PATH.lock and takes it. False where somebody else has it. Throws SaveError where it cannot be made.
   bool Take(const std::string& path);
   // Removes PATH.lock.
   void Release();
