@@ -12,8 +12,8 @@
 #include "cmd/checkpoint_argument.h"
 #include "cmd/load_config.h"
 #include "trainer/checkpoint/shard_format.h"
-#include "trainer/config/fields.h"
 #include "trainer/config/load.h"
+#include "trainer/config/meaning.h"
 #include "trainer/data/source.h"
 #include "trainer/metrics/scores.h"
 #include "trainer/model/model.h"
@@ -63,16 +63,12 @@ std::string PathFor(const CheckpointReader& checkpoint, const ConfigArguments& a
 // activation, or of features with another scale, they would answer, and wrong.
 void CheckTrainedWith(const CheckpointReader& checkpoint, const Config& config) {
   const Config run = LoadConfig(SavedConfig(checkpoint), {}, ConfigOptions());
-  for (const char* key : {"model.kind", "model.activation", "data.scale"}) {
-    const Field& field = *FindField(key);
-    const Value value = field.get(config), trained = field.get(run);
-    if (!Applies(field, run) || value == trained) continue;
-    throw UserError(
-        "{} = {}; must be {}, as in {}: its weights were trained with that. Leave it as it is there, or "
-        "train "
-        "with the other one.",
-        key, ValueText(field, value), ValueText(field, trained), checkpoint.path());
-  }
+  const std::optional<std::string> other = OtherMeaning(run, config);
+  if (!other) return;
+  throw UserError(
+      "{}, as in {}: its weights were trained with that. Leave it as it is there, or train with the other "
+      "one.",
+      *other, checkpoint.path());
 }
 
 InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {

@@ -107,7 +107,7 @@ TEST_CASE("data: a label outside of 0..outputs-1 is exit 2 with its row") {
   CheckRefused(job, {job.labels, "label of row 4 = 2", "0..1", "labels start at 0"});
 }
 
-TEST_CASE("data: a worker that meets a bad file ends the run; the others end with 4 and name it") {
+TEST_CASE("data: a worker that meets a bad file ends the run; the others end with 2 and name it") {
   const DataJob job(GoodImages(), IdxLabelContent({0, 1, 0, 1, 2, 0}));
   const std::string data = fmt::format(
       "model: {{kind: softmax, inputs: 4, outputs: 2}}\n"
