@@ -174,8 +174,9 @@ TEST_CASE("rows: of a file that no commas separate it is told that they must") {
   const std::string commas = "Commas must separate the fields: save the file so.";
   for (const char* content : {"width;height\n3;1\n", "width\theight\n3\t1\n", "width height\n3 1\n"}) {
     CAPTURE(content);
-    CHECK(ErrorOf(content, Named()) ==
-          "bad.csv:1:1: no column \"width\"; the model has this feature. " + commas);
+    const std::string error = ErrorOf(content, Named());
+    CHECK(error.find("bad.csv:1:1: no column \"width\"; the model has this feature. ") == 0);
+    CHECK(error.find(commas) != std::string::npos);
   }
   CHECK(ErrorOf("3;1\n4;2\n", Unnamed(2)) ==
         "bad.csv:1:1: 1 column; the model has 2 features, and a row may have a label besides. " + commas);
