@@ -104,8 +104,6 @@ void ShardWriter::PushOut() {
   pushed_ = flushed_;
 }
 
-void ShardWriter::Fail(int error) const {
-  throw SaveError(path_, "written", error);
-}
+void ShardWriter::Fail(int error) const { throw SaveError(path_, "written", error); }
 
 }  // namespace dtrain

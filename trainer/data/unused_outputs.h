@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-// "model.outputs = 12, and the largest label of the data is 9: ...", for a warning; empty: there are none. Of a
-// logistic model: that all labels are of class 0. Looks at every label once. model.outputs is set.
+// "model.outputs = 12, and the largest label of the data is 9: ...", for a warning; empty: there are none. Of
+// a logistic model: that all labels are of class 0. Looks at every label once. model.outputs is set.
 std::string UnusedOutputsText(const ModelConfig& model, const LoadedData& data);
 
 }  // namespace dtrain
