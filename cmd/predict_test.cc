@@ -118,16 +118,18 @@ TEST_CASE("predict: answers never replace the file of their rows, by whatever na
 }
 
 TEST_CASE("predict: another kind or activation than the weights are of is refused by its key") {
-  const Trained model("y,a,b\n", "scale: standard", "", "kind: mlp, outputs: 2, hidden: [3]");
-  const auto refused = [&](const std::string& key, const std::string& value, const std::string& trained) {
+  const Trained logistic;
+  const Trained mlp("y,a,b\n", "scale: standard", "", "kind: mlp, outputs: 2, hidden: [3]");
+  const auto refused = [](const Trained& model, const std::string& key, const std::string& value,
+                          const std::string& trained) {
     const std::string said = model.Predict("a,b\n1,2\n", {"--set", key + "=" + value}).error;
     CAPTURE(said);
     CHECK(Contains(said,
                    fmt::format("{} = {}; must be {}, as in {}/", key, value, trained, model.checkpoints)));
   };
-  refused("model.kind", "linear", "mlp");
-  refused("model.kind", "softmax", "mlp");
-  refused("model.activation", "relu", "sigmoid");
+  refused(logistic, "model.kind", "linear", "logistic");
+  refused(mlp, "model.kind", "softmax", "mlp");
+  refused(mlp, "model.activation", "relu", "sigmoid");
 }
 
 TEST_CASE("predict: a reader that goes away ends it by SIGPIPE and without a word, as it does other tools") {
