@@ -167,8 +167,8 @@ TEST_CASE(
                         "train: {steps: 10}\n"
                         "failure: {startup_timeout_s: 60}\n");
   const auto ps = cluster.Start("ps", 0), reader = cluster.Start("worker", 1);
+  const auto late = cluster.Start("worker", 0);  // may not have joined when the reader ends
   CHECK(RunToEnd(*reader) == 2);
-  const auto late = cluster.Start("worker", 0);
   for (Process* other : {ps.get(), late.get()}) {
     CHECK(RunToEnd(*other) == 2);
     CAPTURE(other->standard_error());

@@ -10,7 +10,6 @@
 #include "cmd/result_file.h"
 #include "cmd/scheduled_task.h"
 #include "cmd/signal_pipe.h"
-#include "trainer/peer/abort.h"
 #include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"
 
@@ -55,6 +54,7 @@ int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime n
   options.stop = &stop;
   options.runtime = runtime.get();
   options.tells_end = !arguments.end_told;
+  options.judged = arguments.lost_fd >= 0;  // by our parent
   if (arguments.lost_fd >= 0) {
     options.on_lost = [fd = arguments.lost_fd](TaskId lost) { TellLost(fd, TaskName(lost)); };
   }
@@ -71,10 +71,6 @@ int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime n
     RunSummary summary = stopped.summary();
     summary.wall_s = SecondsSinceStart();
     result.WriteEnding(summary);
-  } catch (const RunEnded& ended) {
-    const bool judged = arguments.lost_fd >= 0;  // by a parent
-    code = judged ? ended.code() : ended.cause();
-    log.Error("{}", ended.what());
   } catch (const Failure& failure) {
     code = failure.code();
     log.Error("{}", failure.what());

@@ -12,9 +12,9 @@
 
 namespace dtrain {
 
-// Another task has ended the run. To a parent that judges the ends of all tasks it is a lost peer, so that
-// the one that failed is blamed; otherwise this task ends with the exit code of the run, as whoever looks at
-// one task alone has to know whether a new start is of use.
+// Another task has ended the run. What this one ends with is for RunTask() to say: a lost peer where all ends
+// are judged together, else the exit code of the run, as whoever looks at one task alone has to know whether
+// a new start is of use.
 class RunEnded : public PeerLost {
  public:
   RunEnded(ExitCode cause, const std::string& text) : PeerLost("{}", text), cause_(cause) {}

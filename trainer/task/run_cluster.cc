@@ -96,6 +96,7 @@ RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, cons
   PrepareProcess(config);
   const std::unique_ptr<DeviceStore> store = StoreOnDevice(config, log, given);
   TaskOptions options = given;
+  options.judged = true;
   if (store != nullptr) options.store = store.get();
   net::InprocTransport transport;
   Outcome outcome;

@@ -37,6 +37,12 @@ DeviceChoice DevicesOf(const Config& config, TaskId task, const TaskOptions& opt
   return ChooseDevices(config.device, *options.runtime);
 }
 
+// Of a task that hears how another one has ended the run.
+ExitCode CodeOfHearing(const TaskOptions& options, ExitCode code) {
+  const bool by_failure = code == ExitCode::kUser || code == ExitCode::kDiverged;
+  return options.judged && by_failure ? ExitCode::kPeerLost : code;
+}
+
 // Runs `task`; on failure the other tasks hear of it before the exception goes on. What is left is tearing
 // down, which has a deadline too: a thread may hang in a disk.
 template <typename Task>
@@ -51,8 +57,11 @@ RunSummary RunOrAbort(Task& task, const TaskOptions& options) {
     abort(stopped.code(), stopped.what(), &stopped.summary());
     throw;
   } catch (const RunEnded& ended) {
-    abort(ended.cause(), ended.what(), nullptr);
-    throw;
+    task.Abort(static_cast<int>(ended.cause()), ended.what(), nullptr);
+    const ExitCode code = CodeOfHearing(options, ended.cause());
+    if (options.on_abort) options.on_abort(code);
+    if (options.judged || code == ExitCode::kPeerLost) throw;
+    throw Failure(code, ended.what());
   } catch (const Failure& failure) {
     abort(failure.code(), failure.what(), nullptr);
     throw;
@@ -98,10 +107,13 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   const std::unique_ptr<net::Channel> channel = transport.NewChannel();
   ExitHooks unused;
   ExitHooks& hooks = options.exit_hooks != nullptr ? *options.exit_hooks : unused;
+  const auto on_abort = [&options](ExitCode code) {
+    if (options.on_abort) options.on_abort(CodeOfHearing(options, code));
+  };
   RunSummary summary;
   if (task.role == Role::kPs) {
     Listen(config, task, options, *channel, log);
-    PsRun run({config, task, layout, *channel, transport, hooks, log, options.on_lost, options.on_abort,
+    PsRun run({config, task, layout, *channel, transport, hooks, log, options.on_lost, on_abort,
                options.on_begun, options.stop, options.store});
     summary = RunOrAbort(run, options);
   } else {
@@ -109,7 +121,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     Worker worker(config, task, layout, devices, options.store, *channel, transport, options.stop, hooks, log,
                   std::move(more_hooks));
     worker.set_on_lost(options.on_lost);
-    worker.set_on_abort(options.on_abort);
+    worker.set_on_abort(on_abort);
     if (task.index == 0 && FeedsOthers(config)) {
       std::unique_ptr<net::Channel> feed = transport.NewChannel();
       Listen(config, task, options, *feed, log);

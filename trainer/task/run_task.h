@@ -29,6 +29,9 @@ struct TaskOptions {
   // Called by another thread when ps 0 has ended the run, and by the task's own when it has failed, with the
   // exit code that this task has then: it has a moment to end too, whatever it is doing. Empty: nobody.
   std::function<void(ExitCode)> on_abort;
+  // Whoever has started all tasks judges their ends together: one that another has ended has lost a peer,
+  // so that the one that failed is blamed. Otherwise it ends with the code of the run.
+  bool judged = false;
   const StopRequest* stop = nullptr;      // looked at while the task runs; null: nobody asks it to stop
   gpu::cuda::Runtime* runtime = nullptr;  // which a worker asks for GPUs; null: it computes on the processor
   bool tells_end = true;                  // by LogEnd(); false: who has started all tasks does that for them
