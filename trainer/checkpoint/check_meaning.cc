@@ -19,14 +19,6 @@ namespace {
       what, remedy);
 }
 
-void CheckKeys(const std::string& path, const Config& config) {
-  LoadOptions options;
-  options.cluster_optional = true;
-  const Config saved = LoadConfig(path + "/" + kConfigName, {}, options);
-  const std::optional<std::string> other = OtherMeaning(saved, config);
-  if (other) Refuse(path, *other + ", as its weights were trained with", "Leave it as it was");
-}
-
 // `kind`: "feature", "class".
 void CheckNames(const std::string& path, const char* kind, const std::vector<std::string>& saved,
                 const std::vector<std::string>& now) {
@@ -41,12 +33,32 @@ void CheckNames(const std::string& path, const char* kind, const std::vector<std
 
 }  // namespace
 
+void CheckKeys(const std::string& path, const Config& config) {
+  LoadOptions options;
+  options.cluster_optional = true;
+  std::optional<std::string> other;
+  try {
+    other = OtherMeaning(LoadConfig(path + "/" + kConfigName, {}, options), config);
+  } catch (const UserError&) {
+    return;
+  }
+  if (other) Refuse(path, *other + ", as its weights were trained with", "Leave it as it was");
+}
+
 void CheckMeaning(const std::string& path, const Manifest& manifest, const Config& config,
                   const InputForm& form) {
   CheckKeys(path, config);
   if (!manifest.inputs) return;
   const InputForm& saved = *manifest.inputs;
   CheckNames(path, "feature", saved.features, form.features);
+  const bool named = !saved.features.empty() || !form.features.empty();
+  const bool known = saved.label_column >= 0 && form.label_column >= 0;
+  if (!named && known && saved.label_column != form.label_column) {
+    Refuse(path,
+           fmt::format("the label is column {} in the checkpoint and column {} in data.train, from 0",
+                       saved.label_column, form.label_column),
+           "Give the data that it was trained with");
+  }
   CheckNames(path, "class", saved.classes, form.classes);
   if (saved.classes.empty() == form.classes.empty()) return;
   Refuse(path,

@@ -10,8 +10,11 @@
 
 namespace dtrain {
 
-// `form`: of the run's own data. UserError naming the first key, feature or class that differs from the
-// checkpoint at `path`, as far as `manifest`, its own, tells.
+// UserError naming the first key that differs from the config that was saved with the checkpoint at `path`.
+// One that this dtrain cannot read, of another version, is not compared.
+void CheckKeys(const std::string& path, const Config& config);
+// The same, and the first feature or class that differs, as far as `manifest`, the checkpoint's, tells.
+// `form`: of the run's own data.
 void CheckMeaning(const std::string& path, const Manifest& manifest, const Config& config,
                   const InputForm& form);
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/checkpoint/check_meaning.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/short_text.h"
@@ -52,6 +53,7 @@ void RangeLoader::Open(const std::string& name) {
   }
   auto reader = std::make_unique<CheckpointReader>(listed ? config.dir + "/" + name : name);
   reader->CheckFits(layout_, slots_);
+  CheckKeys(reader->path(), config_);
   pieces_ = PiecesOf(layout_, ps_, static_cast<int>(slots_.size()));
   next_ = 0;
   reader_ = std::move(reader);

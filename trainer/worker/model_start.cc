@@ -1,6 +1,5 @@
 #include "trainer/worker/model_start.h"
 
-#include <filesystem>
 #include <vector>
 
 #include "base/clock.h"
@@ -49,13 +48,25 @@ void ModelStart::NothingToGoBackTo() const {
       config_.checkpoint.dir.empty() ? "checkpoint.dir is not set" : config_.checkpoint.dir);
 }
 
+// What this machine has under the path, if it is what the ps have restored.
+std::optional<Manifest> ModelStart::ManifestOf(const Restored& restored) const {
+  try {
+    Manifest manifest = ReadManifest(restored.path);
+    if (manifest.step == restored.step && manifest.positions == restored.positions) return manifest;
+  } catch (const std::exception&) {  // not here, or not for this user
+  }
+  log_.Info("{} is not on this machine: whether it is of the same columns and classes is not compared",
+            restored.path);
+  return std::nullopt;
+}
+
 // The ps have it by then; what it is of is for the chief to see, who has the data, where it sees the
 // directory.
 std::optional<Restored> ModelStart::LoadByPs(bool again, const InputForm& form) {
   std::optional<Restored> restored = AskPs(again);
-  if (restored && !again && std::filesystem::exists(restored->path)) {
-    CheckMeaning(restored->path, ReadManifest(restored->path), config_, form);
-  }
+  if (!restored || again) return restored;
+  const std::optional<Manifest> manifest = ManifestOf(*restored);
+  if (manifest) CheckMeaning(restored->path, *manifest, config_, form);
   return restored;
 }
 

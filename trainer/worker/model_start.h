@@ -41,6 +41,7 @@ class ModelStart {
   [[noreturn]] void NothingToGoBackTo() const;
   std::optional<Restored> LoadByPs(bool again, const InputForm& form);
   std::optional<Restored> AskPs(bool again);
+  std::optional<Manifest> ManifestOf(const Restored& restored) const;
   std::optional<Restored> SendOwn(bool again, const InputForm& form);
   std::optional<std::string> Choose(bool again);
   std::optional<std::string> Newest();
