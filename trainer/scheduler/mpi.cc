@@ -18,8 +18,10 @@ constexpr Family kFamilies[] = {
     {"PMIX_RANK", "", ""},
 };
 
-// An mpirun of one kind that was started within another's passes the other's variables on.
+// An mpirun of one kind that was started within another's passes the other's variables on. Under Slurm they
+// may be those of mpirun's own daemons, which srun has started.
 void CheckOthers(const Environment& environment, const Family& family) {
+  if (FindVariable(environment, {"SLURM_PROCID"}) != nullptr) return;
   const auto check = [&](const char* own, const char* others) {
     const std::optional<int> mine = FindNumber(environment, {own}),
                              theirs = FindNumber(environment, {others});

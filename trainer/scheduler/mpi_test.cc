@@ -61,6 +61,9 @@ TEST_CASE("mpi: variables of two kinds of mpirun that contradict each other are 
   CHECK(ErrorOf([&] {
           AssignFromMpi(nested, {1, {}}, {});
         }).find("OMPI_COMM_WORLD_SIZE = 3 and PMI_SIZE = 2:") == 0);
+  nested["SLURM_PROCID"] = "0";  // of the daemon
+  CHECK(AssignFromMpi(nested, {1, {}}, {}).task->role == Role::kPs);
+  nested.erase("SLURM_PROCID");
   nested["PMI_SIZE"] = "3";
   CHECK(AssignFromMpi(nested, {1, {}}, {}).task->role == Role::kPs);
 }

@@ -98,6 +98,16 @@ bool IsCyclic(const Environment& environment) {
 
 // What Slurm says of this very process must fit what has been worked out for all.
 void CheckSeat(const Environment& environment, int rank, const Seat& seat, const std::string& host) {
+  const std::optional<int> node = FindNumber(environment, {"SLURM_NODEID"});
+  const std::optional<int> local_rank = FindNumber(environment, {"SLURM_LOCALID"});
+  if (node.value_or(seat.node) != seat.node || local_rank.value_or(seat.local_rank) != seat.local_rank) {
+    throw UserError(
+        "rank {} is process {} of node {} (SLURM_LOCALID, SLURM_NODEID), and with the distribution of this "
+        "step it "
+        "would be process {} of node {}: the other ranks' hosts cannot be told. Use srun "
+        "--distribution=block.",
+        rank, local_rank.value_or(seat.local_rank), node.value_or(seat.node), seat.local_rank, seat.node);
+  }
   const Environment::value_type* const name = FindVariable(environment, {"SLURMD_NODENAME"});
   if (name != nullptr && name->second != host) {
     throw UserError(
@@ -105,15 +115,6 @@ void CheckSeat(const Environment& environment, int rank, const Seat& seat, const
         "ranks' hosts cannot be told. A step of several components (srun ... : ...) is one such: use one.",
         rank, Shown(name->second), host);
   }
-  const std::optional<int> node = FindNumber(environment, {"SLURM_NODEID"});
-  const std::optional<int> local_rank = FindNumber(environment, {"SLURM_LOCALID"});
-  if (node.value_or(seat.node) == seat.node && local_rank.value_or(seat.local_rank) == seat.local_rank)
-    return;
-  throw UserError(
-      "rank {} is process {} of node {} (SLURM_LOCALID, SLURM_NODEID), and with the distribution of this "
-      "step it "
-      "would be process {} of node {}: the other ranks' hosts cannot be told. Use srun --distribution=block.",
-      rank, local_rank.value_or(seat.local_rank), node.value_or(seat.node), seat.local_rank, seat.node);
 }
 
 // Of each rank.

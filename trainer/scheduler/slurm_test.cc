@@ -70,6 +70,7 @@ TEST_CASE("slurm: a seat that Slurm says is another one is refused, not trained 
   step["SLURM_NODEID"] = "0";
   step["SLURM_LOCALID"] = "1";
   CHECK(Assign(step).task->index == 0);
+  step["SLURMD_NODENAME"] = "b";
   step["SLURM_NODEID"] = "1";  // dealt out in turn
   step["SLURM_LOCALID"] = "0";
   CHECK(Contains(ErrorOf([&] { Assign(step); }), "rank 1 is process 0 of node 1"));
