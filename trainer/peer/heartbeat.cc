@@ -74,6 +74,7 @@ void Heartbeat::Watch(size_t target, RunId run) {
     if (target == 0) run_ = run;
     if (target == 0) term_.store(0);
   }
+  silent_beats_[target].store(0);
   counted_beats_[target].store(-static_cast<int>(kFirstBeatPatience / interval_));
 }
 

@@ -36,7 +36,7 @@ class Heartbeat {
   // this connection may still be waiting for its next attempt.
   // Of `run` is what counts of the chief; for target 0.
   void Watch(size_t target, RunId run = {});
-  // Thread: any. Seconds since the target was heard last, to the beat.
+  // Thread: any. Seconds since the target was heard last, or watched anew, to the beat.
   double SilentSeconds(size_t target) const { return Seconds(silent_beats_[target].load()); }
   // Thread: any. Whether that is above detect_s, and what Watch() granted is used up. Meant after Watch().
   bool Lost(size_t target) const { return Seconds(counted_beats_[target].load()) > detect_s_; }

@@ -105,7 +105,7 @@ TEST_CASE("heartbeat: one that is watched from now on is given time for its firs
   task.heartbeat.Watch(1);
   task.Beat(9);
   CHECK_FALSE(task.heartbeat.Lost(1));
-  CHECK(task.heartbeat.SilentSeconds(1) == doctest::Approx(0.36));
+  CHECK(task.heartbeat.SilentSeconds(1) == doctest::Approx(0.18));
   CHECK(task.heartbeat.Lost(0));
   task.ReceiveBeat(kPs1, {});  // and no more once it has answered
   task.Beat(6);
