@@ -20,7 +20,7 @@ class CheckpointFollower {
   CheckpointFollower(const std::string& directory, SignalPipe& signals, const ErrorLines& errors)
       : directory_(directory), signals_(signals), errors_(errors) {}
 
-  // Those that are there now are of another run: how many.
+  // Those that are there now count as another run's: how many.
   int64_t PassOver();
   // The path of the oldest that is newer than the one before, or that a new run has written in an emptied
   // directory; waits for it. Unset: `patience` has passed, or a signal has come. Warns of each that cannot be

@@ -294,7 +294,7 @@ TEST_CASE(
   std::vector<std::string> command = {"eval", checkpoints, "--follow", "--config", job.config};
   command.insert(command.end(), flags.begin(), flags.end());
   Process never(command);
-  REQUIRE(never.WaitForLine("checkpoint.resume is never: 2 checkpoints of another run here, not evaluated"));
+  REQUIRE(never.WaitForLine("checkpoint.resume is never: 2 checkpoints here already, not evaluated"));
   REQUIRE(RunToEnd(*job.Start(flags)) == 0);
   REQUIRE(std::filesystem::exists(checkpoints + "/replaced-step-000000030-2"));
   CHECK(RunToEnd(never) == 0);
@@ -325,7 +325,8 @@ TEST_CASE("eval: --follow ends by a signal, or when nothing comes, and says so")
   Process waits(
       {"eval", missing, "--follow", "--config", job.config, "--set", "failure.startup_timeout_s=0.2"});
   CHECK(RunToEnd(waits) == 4);
-  CHECK(Contains(waits.standard_error(), missing + ": no checkpoint in 0.2 s (failure.startup_timeout_s)."));
+  CHECK(Contains(waits.standard_error(),
+                 missing + ": no new checkpoint in 0.2 s (failure.startup_timeout_s)."));
   const std::string checkpoints = job.directory + "/ckpt";
   REQUIRE(RunToEnd(*job.Start({"--set", "checkpoint.dir=" + checkpoints})) == 0);
   const std::vector<std::string> longer = {"eval",

@@ -67,7 +67,7 @@ int FollowRun::Run() {
                             failure_.startup_timeout_s));
   if (first_.checkpoint.resume == "never") {
     if (const int64_t others = follower_.PassOver()) {
-      errors_.Print(fmt::format("checkpoint.resume is never: {} of another run here, not evaluated",
+      errors_.Print(fmt::format("checkpoint.resume is never: {} here already, not evaluated",
                                 Plural(others, "checkpoint")));
     }
   }
@@ -125,7 +125,7 @@ void FollowRun::GiveUp(milliseconds patience) {
   const double seconds = static_cast<double>(patience.count()) / 1000;
   if (!summary_) {
     throw PeerLost(
-        "{}: no checkpoint in {:g} s (failure.startup_timeout_s). Has the run begun, with this "
+        "{}: no new checkpoint in {:g} s (failure.startup_timeout_s). Has the run begun, with this "
         "checkpoint.dir?",
         directory_, seconds);
   }

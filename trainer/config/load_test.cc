@@ -232,8 +232,8 @@ TEST_CASE("load: rules on the number of workers are about those of a file, else 
   CHECK(LoadError(with, {}, options) == "");
   CHECK(LoadError(without, {}, options) ==
         without +
-            ":3: train.aggregate = 3; must be at most the number of workers (2, where the file names "
-            "none). Try 2.");
+            ":3: train.aggregate = 3; must be at most the number of workers (2, those of dtrain local "
+            "where cluster.worker is not set). Try 2.");
 }
 
 TEST_CASE(

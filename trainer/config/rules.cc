@@ -200,8 +200,9 @@ void Rules::CheckWorkers(int default_workers) {
     const GivenKey* const entry = Given(key);
     if (workers == 0 || entry == nullptr || entry->bad || std::get<int64_t>(entry->value) <= workers)
       continue;
-    Refuse(key, fmt::format("must be at most the number of workers ({}{}). Try {}.", workers,
-                            named > 0 ? "" : ", where the file names none", workers));
+    Refuse(key,
+           fmt::format("must be at most the number of workers ({}{}). Try {}.", workers,
+                       named > 0 ? "" : ", those of dtrain local where cluster.worker is not set", workers));
   }
 }
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "base/plural.h"
 #include "trainer/task/closing_lines.h"
 #include "trainer/task/worker_lines.h"
@@ -64,8 +62,9 @@ void LogAdvice(const Config& config, const RunSummary& summary, Logger& log) {
 }
 
 void LogTime(const RunSummary& summary, Logger& log) {
-  log.Info("total time: {:.2f} s, final cost: {:.6g}, model crc {}", summary.wall_s,
-           summary.final_loss.value_or(std::nan("")), summary.model_crc.value_or("-"));
+  const std::string cost = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
+  log.Info("total time: {:.2f} s, final cost: {}, model crc {}", summary.wall_s, cost,
+           summary.model_crc.value_or("-"));
 }
 
 }  // namespace
