@@ -164,10 +164,15 @@ TEST_CASE(
   const Cluster cluster(1, 2,
                         "model: {kind: softmax, inputs: 4, outputs: 2}\n"
                         "data: {train: {format: csv, path: gone.csv, label: y}}\n"
-                        "train: {steps: 10}\n"
+                        "train: {batch_size: 2, steps: 10}\n"
                         "failure: {startup_timeout_s: 60}\n");
+  std::string rows = "a,b,c,d,y\n";
+  for (int i = 0; i < 50; ++i) rows += "1,2,3,4,0\n5,6,7,8,1\n";
+  const std::string good = cluster.directory() + "/good.csv";
+  WriteFile(good, rows);
   const auto ps = cluster.Start("ps", 0), reader = cluster.Start("worker", 1);
-  const auto late = cluster.Start("worker", 0);  // may not have joined when the reader ends
+  // It may not have joined when the reader ends.
+  const auto late = cluster.Start("worker", 0, {"--set", "data.train.path=" + good});
   CHECK(RunToEnd(*reader) == 2);
   for (Process* other : {ps.get(), late.get()}) {
     CHECK(RunToEnd(*other) == 2);

@@ -158,8 +158,9 @@ TEST_CASE("local: what its 2 workers refuse of a file without a cluster, check a
             "1 batch of 600 training rows, and 2 workers need at least 2.");
   }
   for (const char* command : {"check", "plan"}) {
-    refused(command, "train.aggregate=3",
-            "must be at most the number of workers (2, where the file names none)");
+    refused(
+        command, "train.aggregate=3",
+        "must be at most the number of workers (2, those of dtrain local where cluster.worker is not set)");
   }
   refused("local", "train.aggregate=3", "must be at most the number of workers (2)");
 }
