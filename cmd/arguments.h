@@ -44,11 +44,16 @@ struct TaskArguments {
   bool end_told = false;    // the parent tells how the run ended, once for all
 };
 
+// --ps and --workers: the cluster that dtrain local makes, whatever the file says of it.
+struct ClusterSize {
+  std::optional<int> ps;
+  std::optional<int> workers;
+};
+
 // dtrain local
 struct LocalArguments {
   ConfigArguments config;
-  std::optional<int> ps;
-  std::optional<int> workers;
+  ClusterSize size;
   bool in_process = false;
   std::string result;
 };
@@ -88,12 +93,14 @@ struct GuardArguments {
 // dtrain check
 struct CheckArguments {
   ConfigArguments config;
+  ClusterSize size;  // not together with `from`
   std::optional<SchedulerArguments> from;
 };
 
 // dtrain plan
 struct PlanArguments {
   ConfigArguments config;
+  ClusterSize size;
 };
 
 // dtrain inspect

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "base/plural.h"
 #include "cmd/check_resume.h"
+#include "cmd/cluster_size.h"
 #include "cmd/error_lines.h"
 #include "cmd/load_config.h"
-#include "cmd/local_cluster.h"
 #include "cmd/memory_warning.h"
 #include "cmd/scheduled.h"
 #include "trainer/config/data_files.h"
@@ -39,13 +39,11 @@ void CheckFilesExist(const DataConfig& data) {
   if (!missing.empty()) throw UserError("{}", missing);
 }
 
-// Without one the run is that of dtrain local.
-bool HasCluster(const ClusterConfig& cluster) { return !cluster.ps.empty() && !cluster.worker.empty(); }
-
-void PrintTasks(const ClusterConfig& cluster) {
-  if (!HasCluster(cluster)) {
-    fmt::print("tasks: the file has no cluster; dtrain local makes one of {} ps and {} workers\n", kDefaultPs,
-               kDefaultWorkers);
+// `local`: as dtrain local makes them, without addresses to show.
+void PrintTasks(const ClusterConfig& cluster, bool local) {
+  if (local) {
+    fmt::print("tasks: {} ps and {}, of dtrain local\n", cluster.ps.size(),
+               Plural(static_cast<int64_t>(cluster.worker.size()), "worker"));
     return;
   }
   fmt::print("tasks:\n");
@@ -106,13 +104,11 @@ void PrintLength(const Config& config, const DataShape& shape) {
   const int64_t devices = config.device.towers();
   const std::string where = devices == 1 ? "" : fmt::format(" on each of {} devices", devices);
   fmt::print("run: batches of {}{}{}, ends at global step {}\n", config.train.batch_size, where, epochs,
-             TotalSteps(config, shape.rows, WorkerCount(config.cluster)).value_or(0));
+             TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size())).value_or(0));
 }
 
 // What each task would find out by itself: whether its ps may listen, whether its worker has data.
-void CheckTasks(const Config& given, const LoadedData& loaded) {
-  Config config = given;
-  if (!HasCluster(given.cluster)) MakeLocal(PsCount(given.cluster), WorkerCount(given.cluster), &config);
+void CheckTasks(const Config& config, const LoadedData& loaded) {
   for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
     ListenAddress(config, {Role::kPs, static_cast<int>(i)});
   }
@@ -127,18 +123,18 @@ void CheckTasks(const Config& given, const LoadedData& loaded) {
 }  // namespace
 
 int RunCheckCommand(const CheckArguments& arguments) {
-  LoadOptions options;
-  options.cluster_optional = true;
-  options.default_workers = kDefaultWorkers;
+  LoadOptions options = SizedOptions(arguments.size);
   options.placed = !arguments.from.has_value();
   Scheduled scheduled;
   UseScheduler(arguments.from, arguments.config, &options, &scheduled);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+  const bool local = NeedsLocal(arguments.size, config.cluster);
+  if (local) MakeLocal(arguments.size, &config);
   CheckFilesExist(config.data);
   DataShape shape = PeekShape(config);
   ResolveModelShape(shape, &config);
-  const Layout layout = MakeLayout(config, PsCount(config.cluster));
+  const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   WarnOfMemory(config, layout);
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain check, which reads the data,"));
   const ErrorLines errors;
@@ -152,7 +148,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   if (evaluator) EvaluatedDirectory(config, scheduled);
   fmt::print("{}: good\n", arguments.config.path);
   if (scheduled.assignment) PrintAssignment(config, scheduled);
-  PrintTasks(config.cluster);
+  PrintTasks(config.cluster, local);
   PrintModel(config.model, layout);
   PrintData(config.data, loaded);
   PrintLength(config, shape);

@@ -70,14 +70,30 @@ TEST_CASE("command line: a config file without its option is told how to be writ
 
 TEST_CASE("command line: local has counts where given") {
   const auto plain = Parse<LocalArguments>({"local", "--config", "a.yaml"});
-  CHECK_FALSE(plain.ps.has_value());
-  CHECK_FALSE(plain.workers.has_value());
+  CHECK_FALSE(plain.size.ps.has_value());
+  CHECK_FALSE(plain.size.workers.has_value());
   CHECK_FALSE(plain.in_process);
   const auto given =
       Parse<LocalArguments>({"local", "--config=a.yaml", "--ps=2", "--workers", "5", "--in-process"});
-  CHECK(given.ps == 2);
-  CHECK(given.workers == 5);
+  CHECK(given.size.ps == 2);
+  CHECK(given.size.workers == 5);
   CHECK(given.in_process);
+}
+
+TEST_CASE("command line: check and plan take the counts of local, and check not those of a scheduler") {
+  const auto plan = Parse<PlanArguments>({"plan", "--config", "a", "--ps", "16", "--workers", "64"});
+  CHECK(plan.size.ps == 16);
+  CHECK(plan.size.workers == 64);
+  const auto check = Parse<CheckArguments>({"check", "--config", "a", "--ps", "3"});
+  CHECK(check.size.ps == 3);
+  CHECK_FALSE(check.size.workers.has_value());
+  CHECK_FALSE(check.from.has_value());
+  const auto from = Parse<CheckArguments>({"check", "--config", "a", "--from", "mpi", "--ps", "3"});
+  CHECK_FALSE(from.size.ps.has_value());
+  REQUIRE(from.from.has_value());
+  CHECK(from.from->options.ps == 3);
+  CHECK(ErrorOf({"check", "--config", "a", "--from", "mpi", "--workers", "4"}) ==
+        "--workers 4: has no effect with --from, which says how many there are. Leave it out.");
 }
 
 TEST_CASE("command line: numbers that are none, too small or too large are refused by name") {

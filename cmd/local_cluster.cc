@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cmd/cluster_size.h"
 #include "cmd/load_config.h"
 #include "cmd/run_end.h"
 #include "cmd/task_child.h"
@@ -45,14 +46,6 @@ std::vector<std::string> CommonArguments(const ConfigArguments& config, const Co
 }
 
 }  // namespace
-
-int PsCount(const ClusterConfig& cluster) {
-  return cluster.ps.empty() ? kDefaultPs : static_cast<int>(cluster.ps.size());
-}
-
-int WorkerCount(const ClusterConfig& cluster) {
-  return cluster.worker.empty() ? kDefaultWorkers : static_cast<int>(cluster.worker.size());
-}
 
 ListeningSocket::ListeningSocket() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
@@ -98,16 +91,6 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
     if (ParentTellsEnd(spec.log)) command.arguments.push_back("--end-told");
   }
   return commands;
-}
-
-std::vector<std::string> LocalNames(int count) {
-  return std::vector<std::string>(static_cast<size_t>(count), "127.0.0.1:0");
-}
-
-void MakeLocal(int ps, int workers, Config* config) {
-  config->cluster.ps = LocalNames(ps);
-  config->cluster.worker = LocalNames(workers);
-  config->net.bind.clear();
 }
 
 void NameForThreads(ClusterConfig* cluster) {

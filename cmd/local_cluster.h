@@ -13,13 +13,6 @@
 
 namespace dtrain {
 
-// The cluster of a file that has none.
-constexpr int kDefaultPs = 1;
-constexpr int kDefaultWorkers = 2;
-// Of the spec, or those.
-int PsCount(const ClusterConfig& cluster);
-int WorkerCount(const ClusterConfig& cluster);
-
 // A TCP socket that listens at 127.0.0.1, on a port that the system chose. Movable; closes itself.
 class ListeningSocket {
  public:
@@ -48,12 +41,6 @@ struct SharedWithChildren {
 // process.
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
                                         const SharedWithChildren& shared, bool live);
-
-// Addresses that nobody connects to, for workers: only names.
-std::vector<std::string> LocalNames(int count);
-
-// Makes the run one of that many tasks on this machine, whatever the file says of addresses.
-void MakeLocal(int ps, int workers, Config* config);
 
 // Renames all for a cluster of threads, where each needs a name of its own; no port is opened.
 void NameForThreads(ClusterConfig* cluster);

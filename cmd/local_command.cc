@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "base/clock.h"
+#include "cmd/cluster_size.h"
 #include "cmd/end_on_signal.h"
 #include "cmd/end_while_loading.h"
 #include "cmd/load_config.h"
@@ -22,25 +23,12 @@
 namespace dtrain {
 namespace {
 
-// The spec's counts, unless the flags say otherwise.
-int Count(const std::optional<int>& flag, const std::vector<std::string>& spec, int otherwise) {
-  if (flag) return *flag;
-  return spec.empty() ? otherwise : static_cast<int>(spec.size());
-}
-
 // Loaded here first: errors are then told once, not by every child.
 Config LoadLocal(const LocalArguments& arguments, bool* log_json) {
-  LoadOptions options;
-  options.cluster_optional = true;
+  LoadOptions options = SizedOptions(arguments.size);
   options.log_json = log_json;
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
-  const int ps = Count(arguments.ps, config.cluster.ps, kDefaultPs);
-  const int workers = Count(arguments.workers, config.cluster.worker, kDefaultWorkers);
-  if (config.cluster.min_workers.value_or(1) > workers) {
-    throw UserError("--workers {}: must be at least cluster.min_workers, which is {}. Try --workers {}.",
-                    workers, *config.cluster.min_workers, *config.cluster.min_workers);
-  }
-  MakeLocal(ps, workers, &config);
+  MakeLocal(arguments.size, &config);
   if (arguments.in_process) NameForThreads(&config.cluster);
   return config;
 }

@@ -157,12 +157,31 @@ TEST_CASE("local: what its 2 workers refuse of a file without a cluster, check a
     refused(command, "train.batch_size=10000",
             "1 batch of 600 training rows, and 2 workers need at least 2.");
   }
-  for (const char* command : {"check", "plan"}) {
+  for (const char* command : {"local", "check", "plan"}) {
     refused(
         command, "train.aggregate=3",
         "must be at most the number of workers (2, those of dtrain local where cluster.worker is not set)");
   }
-  refused("local", "train.aggregate=3", "must be at most the number of workers (2)");
+}
+
+TEST_CASE("local: --ps and --workers make check and plan see the cluster that local makes with them") {
+  const LocalJob job(DigitsJob("kind: softmax", 600, 100, "batch_size: 50, steps: 10, mode: sync") +
+                     "cluster: {ps: [\"127.0.0.1:1\"], worker: [\"127.0.0.1:0\", \"127.0.0.1:0\"]}\n");
+  const auto run = [&](const char* command, const std::string& aggregate, const char* workers, int code) {
+    CAPTURE(command);
+    Process process({command, "--config", job.config, "--set", "train.aggregate=" + aggregate, "--ps", "2",
+                     "--workers", workers});
+    CHECK(RunToEnd(process) == code);
+    return process.standard_output() + process.standard_error();
+  };
+  CHECK(Contains(run("check", "5", "5", 0), "tasks: 2 ps and 5 workers, of dtrain local\n"));
+  CHECK(Contains(run("plan", "5", "5", 0), "on 2 ps; 5 workers\n"));
+  run("local", "5", "5", 0);
+  for (const char* command : {"check", "plan", "local"}) {
+    CHECK(Contains(run(command, "5", "4", 2),
+                   "train.aggregate = 5; must be at most the number of workers (4, by --workers). "
+                   "Try 4, or --workers 5."));
+  }
 }
 
 TEST_CASE("local: a ps that is killed is named, not the workers that lost it") {

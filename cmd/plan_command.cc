@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "base/plural.h"
+#include "cmd/cluster_size.h"
 #include "cmd/load_config.h"
-#include "cmd/local_cluster.h"
 #include "cmd/memory_warning.h"
 #include "trainer/data/data_size.h"
 #include "trainer/data/order.h"
@@ -49,7 +49,8 @@ void PrintBalance(const Layout& layout) {
   fmt::print("largest / smallest: {}\n", ratio);
 }
 
-void PrintTable(const Config& config, const Layout& layout, const std::optional<int64_t>& gradients) {
+void PrintTable(const Config& config, const Layout& layout, int workers,
+                const std::optional<int64_t>& gradients) {
   fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}{}\n", "ps", "bytes", "", "share", "in / step",
              "out / step", gradients ? fmt::format("  {:>10}  {:>10}", "in / run", "out / run") : "");
   Traffic all_step;
@@ -58,7 +59,7 @@ void PrintTable(const Config& config, const Layout& layout, const std::optional<
     const int ps = static_cast<int>(i);
     const Traffic step = StepTraffic(config, layout, ps);
     std::optional<Traffic> run;
-    if (gradients) run = RunTraffic(config, layout, ps, WorkerCount(config.cluster), *gradients);
+    if (gradients) run = RunTraffic(config, layout, ps, workers, *gradients);
     PrintPs(layout, i, step, run);
     all_step += step;
     if (run) (all_run ? *all_run : all_run.emplace()) += *run;
@@ -95,20 +96,19 @@ std::optional<int64_t> KnownGradients(const Config& config, const DataShape& sha
 }  // namespace
 
 int RunPlanCommand(const PlanArguments& arguments) {
-  LoadOptions options;
-  options.cluster_optional = true;
-  options.default_workers = kDefaultWorkers;
+  const LoadOptions options = SizedOptions(arguments.size);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+  if (NeedsLocal(arguments.size, config.cluster)) MakeLocal(arguments.size, &config);
   const DataShape shape = PeekShape(config);
   ResolveModelShape(shape, &config);
-  const Layout layout = MakeLayout(config, PsCount(config.cluster));
-  const int workers = WorkerCount(config.cluster);
+  const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
+  const auto workers = static_cast<int>(config.cluster.worker.size());
   fmt::print("{}, {} on {} ps; {}\n", Plural(layout.size, "parameter"),
              BytesText(static_cast<double>(layout.size) * sizeof(float)), layout.ps.size(),
              Plural(workers, "worker"));
   const std::optional<int64_t> gradients = KnownGradients(config, shape, workers);
-  PrintTable(config, layout, gradients);
+  PrintTable(config, layout, workers, gradients);
   PrintBalance(layout);
   fmt::print(
       "A step is one gradient of one worker: to each ps its part of the gradient, and back its new "

@@ -22,8 +22,7 @@ class LocalGrammar : public CommandGrammar {
  public:
   explicit LocalGrammar(CLI::App* root) : CommandGrammar(root->add_subcommand("local", kAbout), kFooter) {
     AddConfigOptions(app(), &local_.config);
-    app()->add_option("--ps", ps_, "How many ps; as the file says, else 1")->type_name("N");
-    app()->add_option("--workers", workers_, "How many workers; as the file says, else 2")->type_name("N");
+    AddSizeOptions(app(), &size_);
     app()->add_flag("--in-process", local_.in_process, "Threads of one process in place of processes");
     AddResultOption(app(), &local_.result);
   }
@@ -31,14 +30,13 @@ class LocalGrammar : public CommandGrammar {
   Arguments Understand() const override {
     RequireConfig(local_.config);
     LocalArguments local = local_;
-    if (!ps_.empty()) local.ps = ParseNumber("--ps", ps_, 1, "1");
-    if (!workers_.empty()) local.workers = ParseNumber("--workers", workers_, 1, "2");
+    local.size = UnderstandSize(size_);
     return local;
   }
 
  private:
   LocalArguments local_;
-  std::string ps_, workers_;
+  SizeTexts size_;
 };
 
 }  // namespace

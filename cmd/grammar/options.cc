@@ -22,6 +22,22 @@ void AddResultOption(CLI::App* app, std::string* path, const char* what) {
   app->add_option("--result", *path, what)->type_name("FILE");
 }
 
+void AddWorkersOption(CLI::App* app, std::string* text) {
+  app->add_option("--workers", *text, "How many workers; as the file says, else 2")->type_name("N");
+}
+
+void AddSizeOptions(CLI::App* app, SizeTexts* texts) {
+  app->add_option("--ps", texts->ps, "How many ps; as the file says, else 1")->type_name("N");
+  AddWorkersOption(app, &texts->workers);
+}
+
+ClusterSize UnderstandSize(const SizeTexts& texts) {
+  ClusterSize size;
+  if (!texts.ps.empty()) size.ps = ParseNumber("--ps", texts.ps, 1, "1");
+  if (!texts.workers.empty()) size.workers = ParseNumber("--workers", texts.workers, 1, "2");
+  return size;
+}
+
 void AddCheckpointArgument(CLI::App* app, std::string* path) {
   app->add_option("path", *path, "A checkpoint, or a directory of checkpoints")->type_name("");
 }

@@ -12,6 +12,14 @@ namespace dtrain {
 void AddConfigOptions(CLI::App* app, ConfigArguments* config);
 void AddResultOption(CLI::App* app, std::string* path,
                      const char* what = "Write what the run came to, as JSON; at every ending");
+struct SizeTexts {
+  std::string ps, workers;
+};
+// --ps and --workers, or --workers alone.
+void AddSizeOptions(CLI::App* app, SizeTexts* texts);
+void AddWorkersOption(CLI::App* app, std::string* text);
+// Throws UserError for a bad number.
+ClusterSize UnderstandSize(const SizeTexts& texts);
 // The first argument, "path".
 void AddCheckpointArgument(CLI::App* app, std::string* path);
 

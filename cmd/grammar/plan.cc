@@ -10,6 +10,7 @@ constexpr char kFooter[] =
     R"(Examples:
   dtrain plan --config cluster.yaml
   dtrain plan --config cluster.yaml --set placement.policy=round_robin
+  dtrain plan --config cluster.yaml --ps 16 --workers 64
 
 Reads no more of the data than their shape.)";
 
@@ -17,15 +18,19 @@ class PlanGrammar : public CommandGrammar {
  public:
   explicit PlanGrammar(CLI::App* root) : CommandGrammar(root->add_subcommand("plan", kAbout), kFooter) {
     AddConfigOptions(app(), &plan_.config);
+    AddSizeOptions(app(), &size_);
   }
 
   Arguments Understand() const override {
     RequireConfig(plan_.config);
-    return plan_;
+    PlanArguments plan = plan_;
+    plan.size = UnderstandSize(size_);
+    return plan;
   }
 
  private:
   PlanArguments plan_;
+  SizeTexts size_;
 };
 
 }  // namespace

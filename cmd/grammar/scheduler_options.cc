@@ -22,14 +22,13 @@ Scheduler ParseScheduler(const std::string& text) {
 
 }  // namespace
 
-void AddSchedulerOptions(CLI::App* app, SchedulerTexts* texts) {
+void AddSchedulerOptions(CLI::App* app, SchedulerTexts* texts, const char* ps) {
   app->add_option("--from", texts->from,
                   "Who says which task of which cluster this is: slurm, tf_config or mpi")
       ->type_name("slurm|tf_config|mpi");
-  app->add_option("--ps", texts->ps, "With --from slurm or mpi: so many of the first ranks are ps")
-      ->type_name("N");
+  app->add_option("--ps", texts->ps, ps)->type_name("N");
   app->add_option("--base-port", texts->base_port,
-                  "The same: the port of the first process of each host; 9000")
+                  "With --from slurm or mpi: the port of the first process of each host; 9000")
       ->type_name("PORT");
 }
 

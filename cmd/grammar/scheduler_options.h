@@ -12,7 +12,9 @@ namespace dtrain {
 struct SchedulerTexts {
   std::string from, ps, base_port;
 };
-void AddSchedulerOptions(CLI::App* app, SchedulerTexts* texts);
+// `ps`: what --ps says.
+void AddSchedulerOptions(CLI::App* app, SchedulerTexts* texts,
+                         const char* ps = "With --from slurm or mpi: so many of the first ranks are ps");
 
 // Unset without --from. Throws UserError for an unknown one, a bad number, or one that has no effect.
 std::optional<SchedulerArguments> UnderstandScheduler(const SchedulerTexts& texts);

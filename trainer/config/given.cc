@@ -9,6 +9,14 @@
 
 namespace dtrain {
 
+Config ConfigOf(const GivenKeys& given) {
+  Config config;
+  for (const auto& [key, entry] : given) {
+    if (!entry.bad) FindField(key)->set(entry.value, &config);
+  }
+  return config;
+}
+
 void Problems::Add(const Place& place, const std::string& text) { lines_.push_back({place, text}); }
 
 void Problems::ThrowIfAny() {

@@ -27,6 +27,8 @@ struct GivenKey {
 
 // By key. A key whose default was asked for (null) is not in here.
 using GivenKeys = std::map<std::string, GivenKey>;
+// The defaults, and over them what was given and is not bad.
+Config ConfigOf(const GivenKeys& given);
 
 class Problems {
  public:

@@ -292,12 +292,7 @@ void Loader::Forget(const std::string& prefix) {
 }
 
 void Loader::ReplaceCluster(const LoadOptions& options) {
-  Config config;
-  for (const char* key : {"cluster.ps", "cluster.worker"}) {
-    const auto entry = given_.find(key);
-    if (entry != given_.end() && !entry->second.bad) FindField(key)->set(entry->second.value, &config);
-  }
-  const ClusterConfig cluster = options.new_cluster(config.cluster);
+  const ClusterConfig cluster = options.new_cluster(ConfigOf(given_).cluster);
   const Place place = {1, 0, options.cluster_source};
   given_["cluster.ps"] = {cluster.ps, "[...]", place, false};
   given_["cluster.worker"] = {cluster.worker, "[...]", place, false};

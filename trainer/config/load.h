@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct LoadOptions {
   bool cluster_optional = false;
   // How many workers the run has where the file names none; 0: that is not known, and no rule is about it.
   int default_workers = 0;
+  // How many it has whatever the file names, by --workers; unset: as it names.
+  std::optional<int> workers;
   // The tasks will run where the file says: launch.hosts must not name other machines.
   bool placed = false;
   // Where to say whether log.format is json, as far as that is known, before errors are thrown; null:

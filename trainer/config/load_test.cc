@@ -234,6 +234,13 @@ TEST_CASE("load: rules on the number of workers are about those of a file, else 
         without +
             ":3: train.aggregate = 3; must be at most the number of workers (2, those of dtrain local "
             "where cluster.worker is not set). Try 2.");
+  options.workers = 1;
+  CHECK(LoadError(with, {}, options) ==
+        with +
+            ":3: train.aggregate = 3; must be at most the number of workers (1, by --workers). Try 1, or "
+            "--workers 3.");
+  options.workers = 4;
+  CHECK(LoadError(with, {}, options) == "");
 }
 
 TEST_CASE(

@@ -20,14 +20,6 @@ constexpr int64_t kMostTowers = 64;
 constexpr int64_t kTakenExitCodes[] = {1, 2, 3, 127, 128, 130, 137, 139, 143};
 constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's
 
-Config Build(const GivenKeys& given) {
-  Config config;
-  for (const auto& [key, entry] : given) {
-    if (!entry.bad) FindField(key)->set(entry.value, &config);
-  }
-  return config;
-}
-
 class Rules {
  public:
   Rules(const std::string& path, GivenKeys* given, Problems* problems)
@@ -44,7 +36,7 @@ class Rules {
   void CheckRequired(const Field& field);
   void CheckEnd();
   void CheckExitCode();
-  void CheckWorkers(int default_workers);
+  void CheckWorkers(const LoadOptions& options);
   void CheckMode();
   void CheckDevices();
   void CheckAddresses();
@@ -84,9 +76,9 @@ class Rules {
 
 Config Rules::Run(const LoadOptions& options) {
   JoinAliases();
-  config_ = Build(given_);
+  config_ = ConfigOf(given_);
   DropOverridden();
-  config_ = Build(given_);
+  config_ = ConfigOf(given_);
   SetDefaults();
   for (const Field& field : Fields()) {
     CheckEffect(field);
@@ -94,7 +86,7 @@ Config Rules::Run(const LoadOptions& options) {
   }
   CheckEnd();
   CheckExitCode();
-  CheckWorkers(options.default_workers);
+  CheckWorkers(options);
   CheckMode();
   CheckDevices();
   CheckAddresses();
@@ -193,16 +185,19 @@ void Rules::CheckExitCode() {
                                                fmt::join(kTakenExitCodes, ", ")));
 }
 
-void Rules::CheckWorkers(int default_workers) {
+void Rules::CheckWorkers(const LoadOptions& options) {
   const auto named = static_cast<int64_t>(config_.cluster.worker.size());
-  const int64_t workers = named > 0 ? named : default_workers;
+  const int64_t workers = options.workers.value_or(named > 0 ? named : options.default_workers);
+  const char* const source = options.workers ? ", by --workers"
+                             : named > 0     ? ""
+                                             : ", those of dtrain local where cluster.worker is not set";
   for (const char* key : {"cluster.min_workers", "train.aggregate"}) {
     const GivenKey* const entry = Given(key);
-    if (workers == 0 || entry == nullptr || entry->bad || std::get<int64_t>(entry->value) <= workers)
-      continue;
-    Refuse(key,
-           fmt::format("must be at most the number of workers ({}{}). Try {}.", workers,
-                       named > 0 ? "" : ", those of dtrain local where cluster.worker is not set", workers));
+    if (workers == 0 || entry == nullptr || entry->bad) continue;
+    const int64_t given = std::get<int64_t>(entry->value);
+    if (given <= workers) continue;
+    Refuse(key, fmt::format("must be at most the number of workers ({}{}). Try {}{}.", workers, source,
+                            workers, options.workers ? fmt::format(", or --workers {}", given) : ""));
   }
 }
 
