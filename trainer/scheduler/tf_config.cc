@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "trainer/config/address_rule.h"
@@ -25,6 +26,25 @@ std::string At(const std::string& key, const Json& value) {
   return fmt::format("TF_CONFIG: {} = {}; ", key, Shown(text));
 }
 
+// A key that stands twice in one object would silently be the later one.
+class OnceOnly {
+ public:
+  bool operator()(int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) {
+      keys_.emplace_back();
+    } else if (event == Json::parse_event_t::object_end) {
+      keys_.pop_back();
+    } else if (event == Json::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second) {
+      throw UserError("TF_CONFIG: the key {} stands twice in one object. Leave one.",
+                      Quoted(Shown(parsed.get<std::string>())));
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::set<std::string>> keys_;  // of each open object
+};
+
 Json ParseText(const Environment& environment) {
   const Environment::value_type* const variable = FindVariable(environment, {"TF_CONFIG"});
   if (variable == nullptr) {
@@ -36,7 +56,7 @@ Json ParseText(const Environment& environment) {
         kExample);
   }
   try {
-    return Json::parse(variable->second);
+    return Json::parse(variable->second, OnceOnly());
   } catch (const Json::parse_error& error) {
     const std::string text = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
     const size_t begin = text.find("parse error at");

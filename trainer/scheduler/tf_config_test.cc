@@ -84,6 +84,15 @@ TEST_CASE("tf_config: what is not JSON is told with its place") {
   }
 }
 
+TEST_CASE("tf_config: a key that stands twice is refused, where the later one would silently count") {
+  CHECK(ErrorOf([] { From(R"({"ps": ["p:1"], "worker": ["a:1"], "worker": ["b:1"]})", kWorker0); }) ==
+        "TF_CONFIG: the key \"worker\" stands twice in one object. Leave one.");
+  CHECK(ErrorOf([] { From(kPlain, R"({"type": "worker", "index": 0, "index": 1})"); })
+            .find("the key \"index\" stands twice") != std::string::npos);
+  // The same name in two objects is no repetition.
+  CHECK(From(kPlain, R"({"type": "worker", "index": 0, "environment": {"type": "x"}})").task->index == 0);
+}
+
 TEST_CASE("tf_config: an unknown type is told with the one that was meant") {
   const std::string text = ErrorOf([] { From(kPlain, R"({"type": "workr", "index": 0})"); });
   CHECK(Contains(text, "task.type = \"workr\"; must be chief, master, worker, ps or evaluator"));
