@@ -51,5 +51,22 @@ TEST_CASE("stop on nan: where only the loss is not finite the weights say why") 
         "worker 1, local step 7: the loss is inf, and of its weights weights/W[0, 1] is nan");
 }
 
+TEST_CASE("stop on nan: weights that are not finite before the first step are told as such") {
+  StopOnNan hook;
+  FakeStep step;
+  step.view.local_step = 1;
+  step.view.loss = kNan;
+  step.weights[1] = kNan;
+  const std::vector<float> gradient(6, kNan);
+  try {
+    hook.OnGradient(step.view, gradient.data());
+    FAIL("it passed");
+  } catch (const Failure& failure) {
+    CHECK(failure.code() == ExitCode::kDiverged);
+    CHECK(std::string(failure.what()).find("worker 1 began with weights of which weights/W[0, 1] is nan: ") ==
+          0);
+  }
+}
+
 }  // namespace
 }  // namespace dtrain
