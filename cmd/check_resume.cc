@@ -49,7 +49,10 @@ std::string StartLine(const Config& config, const Layout& layout, const InputFor
   if (config.checkpoint.resume != "auto") checkpoint.Verify();  // FindNewest() does it
   checkpoint.CheckFits(layout, SlotNames(config));
   CheckMeaning(*path, checkpoint.manifest(), config, form);
-  return fmt::format("start: from {}, at global step {}", *path, checkpoint.manifest().step);
+  const std::optional<InputForm>& saved = checkpoint.manifest().inputs;
+  const bool other_scale = saved && !saved->scale.shift.empty() && saved->scale != form.scale;
+  return fmt::format("start: from {}, at global step {}{}", *path, checkpoint.manifest().step,
+                     other_scale ? ", with its data.scale: that of these rows is another one" : "");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <vector>
 
@@ -66,6 +67,25 @@ TEST_CASE("check: a good checkpoint.resume is good, and one of another model or 
   std::filesystem::resize_file(path + "/manifest", 20);
   CHECK(check("train.steps=20", &said) == 2);
   CHECK(Contains(said, "manifest is damaged"));
+}
+
+TEST_CASE("check: says where the checkpoint's data.scale is not that of the rows") {
+  const LocalJob job(
+      "model: {kind: logistic}\ntrain: {batch_size: 2, steps: 2}\ncheckpoint: {dir: ckpt}\n"
+      "data: {scale: unit, train: {format: csv, path: rows.csv, label: y}}\n");
+  const std::string rows = "y,a\n0,1\n1,2\n0,3\n1,4\n";
+  const std::string path = job.directory + "/rows.csv";
+  const std::string set = "checkpoint.dir=" + job.directory + "/ckpt";
+  std::ofstream(path) << rows;
+  const auto check = [&] {
+    Process process({"check", "--config", job.config, "--set", set, "--set", "train.steps=4"});
+    CHECK(RunToEnd(process) == 0);
+    return process.standard_output();
+  };
+  REQUIRE(RunLocal(job.config, {"--set", set}).is_object());
+  CHECK(Contains(check(), "/step-000000002, at global step 2\n"));
+  std::ofstream(path) << rows << "0,50\n";
+  CHECK(Contains(check(), ", at global step 2, with its data.scale: that of these rows is another one\n"));
 }
 
 TEST_CASE(

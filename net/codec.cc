@@ -14,13 +14,34 @@ constexpr flatbuffers::uoffset_t kMaxTables = 65536;
 
 bool IsRole(wire::Role role) { return role <= wire::Role::MAX; }
 
-// Whether there is a body of a known kind, and a known role where one is named. FlatBuffers verifies the
-// bounds of all things and the presence of required ones, and leaves the rest to the reader.
+// FlatBuffers verifies that a list begins where its length may stand, which is less than numbers of 8 bytes
+// need.
+template <typename Number>
+bool IsAligned(const flatbuffers::Vector<Number>* numbers) {
+  return numbers == nullptr || numbers->size() == 0 ||
+         reinterpret_cast<uintptr_t>(numbers->Data()) % alignof(uint64_t) == 0;
+}
+
+bool IsAligned(const wire::InputForm* form) {
+  return form == nullptr || (IsAligned(form->shift()) && IsAligned(form->factor()));
+}
+
+// Whether there is a body of a known kind, a known role where one is named, and lists that can be read.
+// FlatBuffers verifies the bounds of all things and the presence of required ones, and leaves the rest to the
+// reader.
 bool MakesSense(const wire::Envelope& envelope) {
   const wire::Body type = envelope.body_type();
   if (envelope.body() == nullptr || type == wire::Body::NONE || type > wire::Body::MAX) return false;
   if (const wire::Hello* hello = envelope.body_as_Hello()) return IsRole(hello->role());
   if (const wire::Abort* abort = envelope.body_as_Abort()) return IsRole(abort->role());
+  if (const wire::WaitEnd* wait = envelope.body_as_WaitEnd()) return IsAligned(wait->squares());
+  if (const wire::CutState* cut = envelope.body_as_CutState()) return IsAligned(cut->checksums());
+  if (const wire::Round* round = envelope.body_as_Round()) {
+    return IsAligned(round->contributors()) && IsAligned(round->answered());
+  }
+  if (const wire::Initialised* done = envelope.body_as_Initialised()) return IsAligned(done->inputs());
+  if (const wire::Start* start = envelope.body_as_Start()) return IsAligned(start->inputs());
+  if (const wire::Loaded* loaded = envelope.body_as_Loaded()) return IsAligned(loaded->inputs());
   return true;
 }
 

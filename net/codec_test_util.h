@@ -72,14 +72,26 @@ inline void AddCheckpointMessages(Encoder& encoder, std::vector<Message>* all) {
   add(encoder.Finish(e, wire::CreateSave(encoder.Begin(), true, 0.25, 0.5)));
 }
 
-inline Message SampleInitialised(Encoder& encoder) {
-  flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
+inline flatbuffers::Offset<wire::InputForm> SampleForm(flatbuffers::FlatBufferBuilder& builder) {
   const std::vector<std::string> features = {"width", "height"}, classes = {"elm", "oak"};
   const std::vector<double> shift = {1.5, 0}, factor = {0.25, 1};
-  const auto form = wire::CreateInputForm(builder, builder.CreateVectorOfStrings(features),
-                                          builder.CreateVectorOfStrings(classes), builder.CreateVector(shift),
-                                          builder.CreateVector(factor), 1);
+  return wire::CreateInputForm(builder, builder.CreateVectorOfStrings(features),
+                               builder.CreateVectorOfStrings(classes), builder.CreateVector(shift),
+                               builder.CreateVector(factor), 1);
+}
+
+inline Message SampleInitialised(Encoder& encoder) {
+  flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
+  const auto form = SampleForm(builder);
   return encoder.Finish(kSampleEnvelope, wire::CreateInitialisedDirect(builder, "run/step-7", 7, "{}", form));
+}
+
+inline Message SampleStart(Encoder& encoder) {
+  flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
+  const auto form = SampleForm(builder);
+  const std::vector<uint32_t> workers = {0, 1, 5};
+  return encoder.Finish(kSampleEnvelope, wire::CreateStartDirect(builder, 12, true, 3, &workers, 0, false, 0,
+                                                                 false, false, "{}", 1, form));
 }
 
 // In the order of the Body union, from its first kind to its last.
@@ -93,7 +105,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateRefuseDirect(encoder.Begin(), wire::Reason::Index, "index 7 of 3")));
   add(encoder.Finish(e, wire::CreateReady(encoder.Begin())));
   const std::vector<uint32_t> workers = {0, 1, 5};
-  add(encoder.Finish(e, wire::CreateStartDirect(encoder.Begin(), 12, true, 3, &workers)));
+  add(SampleStart(encoder));
   add(encoder.Finish(e, wire::CreateInitialise(encoder.Begin())));
   add(SampleInitialised(encoder));
   add(encoder.Finish(e, wire::CreateAck(encoder.Begin())));
@@ -137,9 +149,17 @@ inline uint64_t Walk(const TensorView& tensor) {
   return sum;
 }
 
+// Numbers lie where a processor that minds could read them.
+template <typename Number>
+void RequireAligned(const flatbuffers::Vector<Number>* values) {
+  if (values == nullptr || values->size() == 0) return;
+  if (reinterpret_cast<uintptr_t>(values->Data()) % alignof(Number) != 0) FAIL("a list is not aligned");
+}
+
 // Reads all that a decoded message refers to, as its users do.
 template <typename Number>
 uint64_t Walk(const flatbuffers::Vector<Number>* values) {
+  RequireAligned(values);
   return values == nullptr ? 0 : std::accumulate(values->begin(), values->end(), uint64_t{0});
 }
 
@@ -163,6 +183,7 @@ inline uint64_t Walk(const wire::InputForm* form) {
   if (form == nullptr) return 0;
   double sum = 0;
   for (const auto* values : {form->shift(), form->factor()}) {
+    RequireAligned(values);
     if (values != nullptr) sum += std::accumulate(values->begin(), values->end(), 0.0);
   }
   return Walk(form->features()) + Walk(form->classes()) + (sum > 0 ? 1 : 0) +
@@ -180,7 +201,8 @@ inline uint64_t WalkCheckpoint(const Message& message, const wire::Envelope& e) 
     case wire::Body::Load:
       return Walk(e.body_as_Load()->name());
     case wire::Body::Loaded:
-      return Walk(e.body_as_Loaded()->error()) + Walk(e.body_as_Loaded()->positions());
+      return Walk(e.body_as_Loaded()->error()) + Walk(e.body_as_Loaded()->positions()) +
+             Walk(e.body_as_Loaded()->inputs());
     case wire::Body::Checkpoints:
       return Walk(e.body_as_Checkpoints()->names()) + Walk(e.body_as_Checkpoints()->unreadable());
     case wire::Body::CutState:
@@ -211,7 +233,7 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       return sum + Walk(*e.body_as_Refuse()->text());
     case wire::Body::Start:
       return sum + e.body_as_Start()->steps() + e.body_as_Start()->initialise() +
-             Walk(e.body_as_Start()->workers());
+             Walk(e.body_as_Start()->workers()) + Walk(e.body_as_Start()->inputs());
     case wire::Body::Pull:
       return sum + e.body_as_Pull()->block() + Walk(e.body_as_Pull()->workers());
     case wire::Body::Push:

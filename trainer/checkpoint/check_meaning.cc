@@ -45,11 +45,7 @@ void CheckKeys(const std::string& path, const Config& config) {
   if (other) Refuse(path, *other + ", as its weights were trained with", "Leave it as it was");
 }
 
-void CheckMeaning(const std::string& path, const Manifest& manifest, const Config& config,
-                  const InputForm& form) {
-  CheckKeys(path, config);
-  if (!manifest.inputs) return;
-  const InputForm& saved = *manifest.inputs;
+void CheckForm(const std::string& path, const InputForm& saved, const InputForm& form) {
   CheckNames(path, "feature", saved.features, form.features);
   const bool named = !saved.features.empty() || !form.features.empty();
   const bool known = saved.label_column >= 0 && form.label_column >= 0;
@@ -65,6 +61,12 @@ void CheckMeaning(const std::string& path, const Manifest& manifest, const Confi
          saved.classes.empty() ? "its classes are numbers, and names in data.train"
                                : "its classes have names, and are numbers in data.train",
          "Give the data that it was trained with");
+}
+
+void CheckMeaning(const std::string& path, const Manifest& manifest, const Config& config,
+                  const InputForm& form) {
+  CheckKeys(path, config);
+  if (manifest.inputs) CheckForm(path, *manifest.inputs, form);
 }
 
 }  // namespace dtrain

@@ -127,7 +127,7 @@ gpu::MatrixView<const float> FittedRows(CsvTable* train, int64_t validation) {
 
 }  // namespace
 
-LoadedData LoadCsv(const Config& config, const LabelRules& labels) {
+LoadedData LoadCsv(const Config& config, const LabelRules& labels, const FittedScale* scale) {
   const DataConfig& data = config.data;
   CsvTable train = ReadCsv(data.train, "data.train", labels, nullptr, "");
   std::optional<CsvTable> test;
@@ -139,7 +139,7 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels) {
   loaded.form.classes = train.labels.names();
   loaded.form.label_column = train.columns.label;
   if (data.scale != FeatureScale::kNone) {
-    loaded.form.scale = FitScale(data.scale, FittedRows(&train, data.validation));
+    loaded.form.scale = scale != nullptr ? *scale : FitScale(data.scale, FittedRows(&train, data.validation));
     ApplyScale(loaded.form.scale, train.Rows());
     if (test.has_value()) ApplyScale(loaded.form.scale, test->Rows());
   }

@@ -8,7 +8,8 @@
 
 namespace dtrain {
 
-// data.train and data.test, where both that exist are CSV; data.scale is applied.
-LoadedData LoadCsv(const Config& config, const LabelRules& labels);
+// data.train and data.test, where both that exist are CSV; data.scale is applied: `scale` as LoadData() has
+// it.
+LoadedData LoadCsv(const Config& config, const LabelRules& labels, const FittedScale* scale);
 
 }  // namespace dtrain

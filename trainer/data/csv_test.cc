@@ -109,6 +109,17 @@ TEST_CASE("csv: a scale is fitted on the training rows that are not held out, an
   CHECK(RowsOf(*standard.test).features == std::vector<float>{3, 0});
 }
 
+TEST_CASE("csv: a scale that is given takes the place of that of the rows") {
+  Config config = CsvConfig(ModelKind::kLogistic, "a,b,y\n1,2,0\n3,4,1\n", "y");
+  config.data.test = CsvSource("test.csv", "a,b,y\n20,6,1\n", "y");
+  config.data.scale = FeatureScale::kStandard;
+  const FittedScale scale = {{1, 0}, {2, 10}};
+  const LoadedData data = LoadData(config, &scale);
+  CHECK(RowsOf(*data.train).features == std::vector<float>{0, 20, 4, 40});
+  CHECK(RowsOf(*data.test).features == std::vector<float>{38, 60});
+  CHECK(data.form.scale == scale);
+}
+
 TEST_CASE("csv: the first line tells a ps the inputs, however bad the rows are") {
   Config config = CsvConfig(ModelKind::kSoftmax, "a,b,c,y\nthis is no row", "y");
   DataShape shape = PeekShape(config);

@@ -36,10 +36,10 @@ std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig
 
 }  // namespace
 
-LoadedData LoadData(const Config& config) {
+LoadedData LoadData(const Config& config, const FittedScale* scale) {
   if (config.data.train.format == DataFormat::kCsv) {
-    return LoadCsv(config,
-                   config.model.kind == ModelKind::kLinear ? LabelRules() : LabelRulesOf(config.model));
+    return LoadCsv(
+        config, config.model.kind == ModelKind::kLinear ? LabelRules() : LabelRulesOf(config.model), scale);
   }
   LoadedData data;
   data.train = Load(config, config.data.train, "train");

@@ -49,7 +49,9 @@ struct LoadedData {
   std::shared_ptr<const DataSet> test;
   InputForm form;
 };
-LoadedData LoadData(const Config& config);
+// `scale`: what features are scaled by where data.scale is set, of as many features; null: what the training
+// rows give.
+LoadedData LoadData(const Config& config, const FittedScale* scale = nullptr);
 
 // Shape without reading more than headers: what `dtrain check` and a ps need. CSV has no number of rows
 // there. Where the files do not exist here (a ps may lack the data), `inputs` is model.inputs and `rows`

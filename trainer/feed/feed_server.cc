@@ -44,7 +44,7 @@ FeedServer::FeedServer(const Config& config, std::shared_ptr<const DataSet> trai
 void FeedServer::Serve(TimePoint deadline) {
   TakeArrived(requests_.empty() ? deadline : TimePoint());
   if (requests_.empty()) return;
-  DealAsAsked();
+  ChangeAsAsked();
   const Request request = requests_.front();
   requests_.pop_front();
   Answer(request);
@@ -58,15 +58,23 @@ void FeedServer::Deal(const Dealt& dealt) {
   asked_rest_ = std::move(rest);
 }
 
-void FeedServer::DealAsAsked() {
+void FeedServer::UseRows(std::shared_ptr<const DataSet> train) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  asked_train_ = std::move(train);
+}
+
+void FeedServer::ChangeAsAsked() {
   std::shared_ptr<const Rest> rest;
+  std::shared_ptr<const DataSet> train;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     rest = std::move(asked_rest_);
+    train = std::move(asked_train_);
   }
-  if (rest == nullptr) return;
+  if (rest == nullptr && train == nullptr) return;
+  if (train != nullptr) train_ = std::move(train);
   for (Client& client : clients_) {
-    client.rows.Deal(rest);
+    if (rest != nullptr) client.rows.Deal(rest);
     for (Outgoing& slot : client.outgoing) slot.local_step = -1;  // another batch has that number by now
   }
 }

@@ -34,6 +34,8 @@ class FeedServer {
   // they ask anew then, and answers to what they have asked before are not taken. Failure where it is not of
   // these data. Thread: any one.
   void Deal(const Dealt& dealt);
+  // The same rows, otherwise scaled: requests that arrive from here on get those. Thread: any one.
+  void UseRows(std::shared_ptr<const DataSet> train);
   // Takes in what has arrived, waiting until `deadline` where nothing is to be done, and answers one request.
   void Serve(TimePoint deadline);
 
@@ -57,7 +59,7 @@ class FeedServer {
   };
 
   void TakeArrived(TimePoint deadline);
-  void DealAsAsked();
+  void ChangeAsAsked();
   void Handle(net::NodeId from, const net::Message& message);
   void OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, const wire::NeedBatch& need);
   void Refuse(const Request& request, wire::Reason reason, const std::string& text);
@@ -68,7 +70,7 @@ class FeedServer {
   net::BatchHead Fill(Client& client, const Request& request, Outgoing& slot, net::LentBytes* values);
 
   const Config& config_;
-  const std::shared_ptr<const DataSet> train_;
+  std::shared_ptr<const DataSet> train_;
   net::Channel& channel_;
   Logger& log_;
   net::Encoder encoder_;
@@ -79,7 +81,8 @@ class FeedServer {
   std::vector<Client> clients_;  // that of worker i is i - 1
   Dealt dealt_;                  // of the thread that calls Deal()
   std::mutex mutex_;
-  std::shared_ptr<const Rest> asked_rest_;  // under mutex_: to be dealt from, since Deal(); else null
+  std::shared_ptr<const Rest> asked_rest_;      // under mutex_: to be dealt from, since Deal(); else null
+  std::shared_ptr<const DataSet> asked_train_;  // under mutex_: since UseRows(); else null
   std::deque<Request> requests_;
   uint64_t dropped_ = 0;
 };

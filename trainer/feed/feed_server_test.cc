@@ -142,6 +142,24 @@ TEST_CASE("feed server: a request that comes again before its answer has left is
   CHECK(test.channel.sent.size() == 1);
 }
 
+TEST_CASE("feed server: rows that were changed are those of the next answer, also of a step on its way") {
+  ServerUnderTest test(FedDigits());
+  test.Ask(1, 0);
+  test.ServeAll();
+  const net::Message before = std::move(test.channel.sent.back().message);
+  Config other = test.config;
+  other.data.seed = 20;
+  test.server.UseRows(LoadData(other).train);
+  test.Ask(1, 0);
+  test.ServeAll();
+  REQUIRE(test.channel.sent.size() == 2);
+  const auto pixels = [](const net::Message& message) {
+    const net::TensorView view = net::Tensor(message, *net::Decode(message)->body_as_DataBatch());
+    return std::vector<std::byte>(view.data, view.data + view.size);
+  };
+  CHECK(pixels(before) != pixels(test.channel.sent.back().message));
+}
+
 TEST_CASE("feed server: a heartbeat is answered at once, whoever asks for batches") {
   ServerUnderTest test(FedDigits());
   for (uint64_t step = 0; step < 6; ++step) test.Ask(1, step);

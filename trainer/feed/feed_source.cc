@@ -53,6 +53,11 @@ void FeedSource::Deal(const Dealt& dealt) {
   BeginAt(0);
 }
 
+void FeedSource::AskAnew() {
+  other_deal_ = requests_;
+  BeginAt(next_);
+}
+
 // What was asked for is dropped.
 void FeedSource::BeginAt(int64_t local_step) {
   for (Arrived& slot : slots_) slot = Arrived();

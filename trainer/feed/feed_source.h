@@ -31,6 +31,8 @@ class FeedSource : public BatchSource {
 
   // This task has joined that run: asks anew, and waits for worker 0's first answer. Nothing else before.
   void Join(uint64_t run_id);
+  // What was asked for so far is not wanted: worker 0 has changed the rows since.
+  void AskAnew();
   // Rows of the run's largest training batch. After Join().
   int64_t most_rows() const { return most_rows_; }
   net::ChannelStats stats() const { return channel_->stats(); }
@@ -78,8 +80,9 @@ class FeedSource : public BatchSource {
   net::Encoder encoder_;
   uint64_t run_id_ = 0;
   Dealt dealt_;
-  uint64_t requests_ = 0;    // so many were sent
-  uint64_t other_deal_ = 0;  // requests up to this one were for batches that were dealt in another way
+  uint64_t requests_ = 0;  // so many were sent
+  uint64_t other_deal_ =
+      0;  // requests up to this one were for batches that were dealt, or scaled, in another way
   TimePoint begun_;
   bool heard_ = false;     // worker 0 has answered
   std::string refusal_;    // its latest words why not

@@ -39,6 +39,7 @@ size_t FormBytes(const InputForm& form) {
 
 flatbuffers::Offset<wire::InputForm> EncodeForm(const InputForm& form,
                                                 flatbuffers::FlatBufferBuilder& builder) {
+  if (FormBytes(form) > kMostFormBytes) return 0;
   const auto features = builder.CreateVectorOfStrings(form.features);
   const auto classes = builder.CreateVectorOfStrings(form.classes);
   const auto shift = builder.CreateVector(form.scale.shift);

@@ -25,7 +25,7 @@ Coordinator::Coordinator(const Config& config, Membership& members, Outbox& outb
       gathering_(config, members, standings_, chief_, history, log, Clock::now()),
       positions_(config, members, standings_),
       steps_(config, members, standings_, outbox),
-      starts_({standings_, chief_, positions_, steps_, outbox, log}),
+      starts_({standings_, chief_, positions_, history, steps_, outbox, log}),
       desk_(config, members, outbox),
       stop_(config, members, history, log),
       end_(config, members, standings_, history, outbox, log) {}
@@ -145,7 +145,7 @@ void Coordinator::TakeInputs(const wire::InputForm* said) {
   if (std::optional<InputForm> form = DecodeForm(*said)) {
     history_.inputs = std::move(form);
   } else {
-    log_.Warning("checkpoints will not have names and scale of the data: what {} says of them is not valid",
+    log_.Warning("names and scale of the data are not known here: what {} says of them is not valid",
                  TaskName(chief_.member().task));
   }
 }

@@ -1,5 +1,7 @@
 #include "trainer/ps/fill_desk.h"
 
+#include "trainer/peer/form_message.h"
+
 namespace dtrain {
 namespace {
 
@@ -59,9 +61,10 @@ void FillDesk::Turn() {
 void FillDesk::AnswerLoad() {
   const RangeLoader::Outcome& outcome = *loader_->outcome();
   outbox_.Send(loader_->question().from, loader_->question().request, [&](auto& builder) {
+    const auto inputs = outcome.inputs ? EncodeForm(*outcome.inputs, builder) : 0;
     const auto error = outcome.error.empty() ? 0 : builder.CreateString(outcome.error);
     return wire::CreateLoaded(builder, error, outcome.misfit, static_cast<uint64_t>(outcome.step),
-                              builder.CreateString(outcome.positions));
+                              builder.CreateString(outcome.positions), inputs);
   });
 }
 

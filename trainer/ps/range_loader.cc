@@ -33,7 +33,7 @@ void RangeLoader::Guarded(Work&& work) {
     misfit = true;
   }
   reader_.reset();
-  outcome_ = Outcome{ShortText(error), misfit, 0, ""};
+  outcome_ = Outcome{ShortText(error), misfit, 0, "", std::nullopt};
 }
 
 void RangeLoader::Begin(const Question& question, const std::string& name) {
@@ -78,7 +78,9 @@ bool RangeLoader::Turn() {
   });
   if (busy() && next_ == pieces_.size()) {
     const Manifest& manifest = reader_->manifest();
-    outcome_ = Outcome{"", false, manifest.step, manifest.positions};
+    // One ps is enough to tell what it is of.
+    outcome_ = Outcome{"", false, manifest.step, manifest.positions,
+                       ps_ == 0 ? manifest.inputs : std::optional<InputForm>()};
     reader_.reset();
   }
   return !busy();

@@ -14,6 +14,7 @@
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/pieces.h"
 #include "trainer/config/config.h"
+#include "trainer/data/input_form.h"
 #include "trainer/model/layout.h"
 #include "trainer/ps/parameter_shard.h"
 
@@ -32,6 +33,7 @@ class RangeLoader {
     bool misfit = false;
     int64_t step = 0;
     std::string positions;
+    std::optional<InputForm> inputs;  // of ps 0; unset: the checkpoint does not have it
   };
 
   RangeLoader(const Config& config, const Layout& layout, int ps, ParameterShard& shard);

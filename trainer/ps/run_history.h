@@ -37,7 +37,7 @@ struct RunHistory {
   uint64_t last_save = 0;           // number of the latest checkpoint that was ordered
   std::string checkpoint;           // path of the newest complete one; empty: none yet
   int64_t checkpoint_step = 0;      // its global step
-  std::optional<InputForm> inputs;  // with checkpoint.writer: ps, what the chief says of the data
+  std::optional<InputForm> inputs;  // what the chief says of the data; unset: nothing
 };
 
 }  // namespace dtrain

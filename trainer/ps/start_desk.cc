@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/peer/form_message.h"
+
 namespace dtrain {
 
 void StartDesk::TellToInitialise(const Member& chief, uint64_t request, bool restores) {
@@ -45,11 +47,14 @@ void StartDesk::SendStart(const Member& member, uint64_t request, uint32_t steps
   const bool first = parts_.steps.applied() <= parts_.positions.first_step();
   const std::vector<uint32_t> together = first ? parts_.standings.Expected() : std::vector<uint32_t>();
   const std::string dealt = parts_.positions.DealtText();
+  InputForm form;
+  if (parts_.history.inputs) form.scale = parts_.history.inputs->scale;
   parts_.outbox.Send(member.node, request, [&](auto& builder) {
     const auto dealt_text = dealt.empty() ? 0 : builder.CreateString(dealt);
+    const auto inputs = form.scale.shift.empty() ? 0 : EncodeForm(form, builder);
     return wire::CreateStart(builder, steps, false, static_cast<uint64_t>(point.local_step),
                              builder.CreateVector(together), point.clock, point.resume, point.version, false,
-                             false, dealt_text, parts_.role.Is(member) ? parts_.role.term() : 0);
+                             false, dealt_text, parts_.role.Is(member) ? parts_.role.term() : 0, inputs);
   });
 }
 

@@ -11,6 +11,7 @@
 #include "trainer/ps/chief_role.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
+#include "trainer/ps/run_history.h"
 #include "trainer/ps/run_positions.h"
 #include "trainer/ps/standings.h"
 #include "trainer/ps/start_point.h"
@@ -24,6 +25,7 @@ class StartDesk {
     Standings& standings;
     const ChiefRole& role;
     const RunPositions& positions;
+    const RunHistory& history;
     StepDesk& steps;
     Outbox& outbox;
     Logger& log;

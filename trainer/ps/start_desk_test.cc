@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "trainer/peer/form_message.h"
 #include "trainer/testing/fake_channel.h"
 #include "trainer/testing/small_config.h"
 
@@ -51,7 +52,7 @@ struct Desk {
   Logger log{"ps 0", LogOptions{LogLevel::kError, false, "", false}};
   StepDesk steps{config, members, standings, outbox};
   StartPoint point;
-  StartDesk starts{{standings, role, positions, steps, outbox, log}};
+  StartDesk starts{{standings, role, positions, history, steps, outbox, log}};
 };
 
 TEST_CASE("start desk: the chief is told to initialise in its term, and to restore where the run goes on") {
@@ -65,6 +66,18 @@ TEST_CASE("start desk: the chief is told to initialise in its term, and to resto
     CHECK(start.term() == 1);
     CHECK(desk.Of(0).ready_request == 0);
   }
+}
+
+TEST_CASE("start desk: a worker hears how the chief has its features scaled, and nothing of names") {
+  Desk desk;
+  CHECK(desk.Tell(desk.Worker(1)).inputs() == nullptr);
+  desk.history.inputs = InputForm{{"a", "b"}, {"no", "yes"}, {{1, 2}, {0.5, 4}}, 0};
+  const wire::Start& start = desk.Tell(desk.Worker(1));
+  REQUIRE(start.inputs() != nullptr);
+  const std::optional<InputForm> said = DecodeForm(*start.inputs());
+  REQUIRE(said.has_value());
+  CHECK(said->scale == desk.history.inputs->scale);
+  CHECK(said->features.empty());
 }
 
 TEST_CASE("start desk: those who start together are named, and nobody to one that comes after a step") {

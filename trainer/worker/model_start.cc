@@ -21,6 +21,7 @@ StartedFrom ModelStart::Fill(bool again, const LoadedData& data) {
   if (restored) {
     from.path = restored->path;
     from.step = restored->step;
+    if (restored->inputs) from.scale = restored->inputs->scale;
     Positions saved;
     if (!FromJson(restored->positions, &saved)) {
       throw UserError("{}: manifest: the positions of its workers cannot be read. Name another one.",
@@ -48,25 +49,15 @@ void ModelStart::NothingToGoBackTo() const {
       config_.checkpoint.dir.empty() ? "checkpoint.dir is not set" : config_.checkpoint.dir);
 }
 
-// What this machine has under the path, if it is what the ps have restored.
-std::optional<Manifest> ModelStart::ManifestOf(const Restored& restored) const {
-  try {
-    Manifest manifest = ReadManifest(restored.path);
-    if (manifest.step == restored.step && manifest.positions == restored.positions) return manifest;
-  } catch (const std::exception&) {  // not here, or not for this user
-  }
-  log_.Info("{} is not on this machine: whether it is of the same columns and classes is not compared",
-            restored.path);
-  return std::nullopt;
-}
-
-// The ps have it by then; what it is of is for the chief to see, who has the data, where it sees the
-// directory.
+// The ps have it by then; what it is of is for the chief to see, who has the data.
 std::optional<Restored> ModelStart::LoadByPs(bool again, const InputForm& form) {
   std::optional<Restored> restored = AskPs(again);
   if (!restored || again) return restored;
-  const std::optional<Manifest> manifest = ManifestOf(*restored);
-  if (manifest) CheckMeaning(restored->path, *manifest, config_, form);
+  if (restored->inputs) {
+    CheckForm(restored->path, *restored->inputs, form);
+  } else {
+    log_.Info("{} does not say of which columns and classes it is: they are not compared", restored->path);
+  }
   return restored;
 }
 
@@ -88,7 +79,8 @@ std::optional<Restored> ModelStart::SendOwn(bool again, const InputForm& form) {
   checkpoint.CheckFits(layout_, SlotNames(config_));
   if (!again) CheckMeaning(*path, checkpoint.manifest(), config_, form);
   Send(checkpoint);
-  return Restored{*path, checkpoint.manifest().step, checkpoint.manifest().positions};
+  const Manifest& manifest = checkpoint.manifest();
+  return Restored{*path, manifest.step, manifest.positions, manifest.inputs};
 }
 
 std::optional<std::string> ModelStart::Choose(bool again) {

@@ -23,6 +23,7 @@ struct StartedFrom {
   std::string path;  // of the checkpoint; empty: initial values
   int64_t step = 0;  // of the checkpoint
   Positions positions;
+  FittedScale scale;  // of the data that it was trained with; empty: not scaled, or not known
 };
 
 class ModelStart {
@@ -41,7 +42,6 @@ class ModelStart {
   [[noreturn]] void NothingToGoBackTo() const;
   std::optional<Restored> LoadByPs(bool again, const InputForm& form);
   std::optional<Restored> AskPs(bool again);
-  std::optional<Manifest> ManifestOf(const Restored& restored) const;
   std::optional<Restored> SendOwn(bool again, const InputForm& form);
   std::optional<std::string> Choose(bool again);
   std::optional<std::string> Newest();

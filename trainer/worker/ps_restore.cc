@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/peer/form_message.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/short_text.h"
 
@@ -59,6 +60,7 @@ std::string PsRestore::Load(const std::string& name, Restored* restored) {
     }
     by_ps[ps].step = static_cast<int64_t>(loaded->step() & kMostSteps);
     if (loaded->positions() != nullptr) by_ps[ps].positions = loaded->positions()->str();
+    if (loaded->inputs() != nullptr) by_ps[ps].inputs = DecodeForm(*loaded->inputs());
   });
   if (!misfit.empty()) throw UserError("{}", misfit);
   *restored = by_ps[0];

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "trainer/config/config.h"
+#include "trainer/data/input_form.h"
 #include "trainer/worker/ps_client.h"
 
 namespace dtrain {
@@ -18,7 +19,8 @@ namespace dtrain {
 struct Restored {
   std::string path;
   int64_t step = 0;
-  std::string positions;  // JSON
+  std::string positions;            // JSON
+  std::optional<InputForm> inputs;  // unset: it does not say of which columns and classes it is
 };
 
 class PsRestore {

@@ -124,7 +124,7 @@ Exchanges::Entry Worker::WaitForStart() {
     return entry;
   }
   exchanges_.AddSteps(start->steps());
-  data_.TakeUp(start->dealt() == nullptr ? "" : start->dealt()->str());
+  if (data_.TakeUp(*start)) model_.UseData(data_.loaded(), data_.source(), log_);
   local_step_ = static_cast<int64_t>(start->local_step());
   if (local_step_ > 0) log_.Info("goes on at local step {}", local_step_);
   if (local_step_ > 0 || client_.returning()) data_.source().Seek(local_step_);
@@ -138,20 +138,21 @@ const wire::Start& Worker::FillModel(bool again) {
   }
   ModelStart model(config_, layout_, client_, chief_.checkpoints(), log_);
   const StartedFrom from = model.Fill(again, data_.loaded());
+  if (data_.UseScale(from.scale, from.path)) model_.UseData(data_.loaded(), data_.source(), log_);
   data_.DealToOthers(from.positions.dealt);
   from_initial_values_ |= !again && from.path.empty();
   // Of another training.
   if (config_.eval.keep_best && from.path.empty() && chief_.checkpoints() != nullptr) {
     chief_.checkpoints()->ForgetBest();
   }
-  const InputForm* const form = data_.FormForPs();
+  const std::optional<InputForm> form = data_.FormForPs();
   const wire::Start* start =
       client_
           .Call(0, true, "the first checkpoint",
                 [&](auto& builder) {
                   const auto path = from.path.empty() ? 0 : builder.CreateString(from.path);
                   const auto positions = builder.CreateString(ToJson(from.positions));
-                  const auto columns = form == nullptr ? 0 : EncodeForm(*form, builder);
+                  const auto columns = form ? EncodeForm(*form, builder) : 0;
                   return wire::CreateInitialised(builder, path, static_cast<uint64_t>(from.step), positions,
                                                  columns);
                 })

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "trainer/data/form_text.h"
 #include "trainer/data/unused_outputs.h"
 #include "trainer/peer/form_message.h"
@@ -51,23 +52,62 @@ int64_t WorkerData::MostRows() const {
   return MaxBatchRows(config_, loaded_.train->rows(), test_rows);
 }
 
-const InputForm* WorkerData::FormForPs() const {
-  if (config_.checkpoint.writer != CheckpointWriter::kPs) return nullptr;
-  const size_t bytes = FormBytes(loaded_.form);
-  if (bytes <= kMostFormBytes) return &loaded_.form;
-  log_.Warning(
-      "names and scales of the data's columns are {} bytes, more than {}: checkpoints of checkpoint.writer: "
-      "ps will not have them, and dtrain eval and predict will read data.train",
-      bytes, kMostFormBytes);
-  return nullptr;
+std::optional<InputForm> WorkerData::FormForPs() const {
+  if (loaded_.train == nullptr) return std::nullopt;
+  InputForm form = loaded_.form;
+  const bool by_ps = config_.checkpoint.writer == CheckpointWriter::kPs;
+  if (!by_ps) {
+    form = InputForm();
+    form.scale = loaded_.form.scale;
+  }
+  const size_t bytes = FormBytes(form);
+  if (bytes == 0 && !by_ps) return std::nullopt;
+  if (bytes <= kMostFormBytes) return form;
+  log_.Warning("names and scales of the data's columns are {} bytes, more than {}: {}{}", bytes,
+               kMostFormBytes,
+               by_ps ? "checkpoints of checkpoint.writer: ps will not have them, and dtrain eval and predict "
+                       "will read data.train"
+                     : "",
+               by_ps ? "; each worker scales by its own rows" : "each worker scales by its own rows");
+  return std::nullopt;
 }
 
-void WorkerData::TakeUp(const std::string& dealt) {
+bool WorkerData::UseScale(const FittedScale& scale, const std::string& whose) {
+  if (scale.shift.empty()) return false;
+  if (fed_ != nullptr) fed_->AskAnew();
+  if (loaded_.train == nullptr || scale == loaded_.form.scale) return false;
+  if (scale.shift.size() != loaded_.form.scale.shift.size()) {
+    throw Failure(ExitCode::kInternal,
+                  fmt::format("{} scales {}, and the data has {}", whose,
+                              Plural(static_cast<int64_t>(scale.shift.size()), "feature"),
+                              loaded_.form.scale.shift.size()));
+  }
+  log_.Info("data.scale is that of {}; the rows here would give another one. Reading them again", whose);
+  const std::optional<int64_t> rows = loaded_.train->rows();
+  source_.reset();
+  loaded_ = LoadedData();  // both at once may be more than there is memory for
+  loaded_ = LoadData(config_, &scale);
+  if (loaded_.train->rows() != rows) {
+    throw UserError("{}: has {} now, and had {} when this run began. Start again when nobody writes to it.",
+                    config_.data.train.path, Plural(loaded_.train->rows().value_or(0), "row"),
+                    rows.value_or(0));
+  }
+  source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
+  if (feeder_) feeder_->UseRows(loaded_.train);
+  return true;
+}
+
+bool WorkerData::TakeUp(const wire::Start& start) {
+  std::optional<InputForm> form;
+  if (start.inputs() != nullptr) form = DecodeForm(*start.inputs());
+  const bool is_new = form && UseScale(form->scale, "the chief");
+  const std::string dealt = start.dealt() == nullptr ? "" : start.dealt()->str();
   Dealt taken;
   if (!dealt.empty() && !FromJson(dealt, &taken)) {
     throw Failure(ExitCode::kInternal, "ps 0 said something unreadable of the data that was taken before");
   }
   if (taken != source_->dealt()) source_->Deal(taken);
+  return is_new;
 }
 
 }  // namespace dtrain

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,12 +35,16 @@ class WorkerData {
   // After Join():
   BatchSource& source() { return *source_; }
   const LoadedData& loaded() const { return loaded_; }
-  // What ps 0 has to hear of the data's columns, since it writes the checkpoints; null: nothing.
-  const InputForm* FormForPs() const;
+  // What ps 0 has to hear of the data's columns: how they are scaled, for the other workers, and all of it
+  // where it writes the checkpoints. Unset: nothing.
+  std::optional<InputForm> FormForPs() const;
+  // Features are scaled so from here on; weights that were trained with it mean nothing to others. Empty:
+  // they are not scaled, or nothing is known. `whose`: for the log. True: loaded() and source() are new.
+  bool UseScale(const FittedScale& scale, const std::string& whose);
   // Of the largest batch of one device, of training or of an evaluation.
   int64_t MostRows() const;
-  // The data goes on as it was dealt before: `dealt` as JSON, empty where it never was dealt anew.
-  void TakeUp(const std::string& dealt);
+  // The data goes on as ps 0 says: dealt as before, and scaled as the chief has it. True as of UseScale().
+  bool TakeUp(const wire::Start& start);
 
   // Of worker 0 that feeds the others; else nothing happens.
   void DealToOthers(const Dealt& dealt) {

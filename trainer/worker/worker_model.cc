@@ -40,6 +40,10 @@ void WorkerModel::Make(int64_t max_rows, const LoadedData& data, BatchSource& so
     // One more than may be open: the oldest has been applied before it is written again.
     for (int64_t i = 0; i < config_.train.in_flight + 1; ++i) gradients_.push_back(MakeDeviceGradient());
   }
+  UseData(data, source, log);
+}
+
+void WorkerModel::UseData(const LoadedData& data, BatchSource& source, Logger& log) {
   if (!devices_.on_gpu()) return;
   source.LeaveOutInputs();
   if (config_.data.cache == DataCache::kDevice) KeepData(data, log);

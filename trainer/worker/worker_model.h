@@ -26,6 +26,8 @@ class WorkerModel {
 
   // For batches of up to so many rows for each device, of this data. Once.
   void Make(int64_t max_rows, const LoadedData& data, BatchSource& source, Logger& log);
+  // These in place of those before, of as many rows: after Make().
+  void UseData(const LoadedData& data, BatchSource& source, Logger& log);
   bool made() const { return model_ != nullptr; }
   Model& model() { return *model_; }
 

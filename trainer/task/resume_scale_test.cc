@@ -1,0 +1,122 @@
+// Whole clusters that go on with other rows: data.scale stays that of the checkpoint, for every worker, since
+// the weights mean nothing to features that are scaled in another way.
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/testing/files.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/task/quiet_run_test_util.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int kRows = 40;
+
+// Two features of very different size; the label is whether the row is in the upper half.
+std::string Rows() {
+  std::string rows = "y,a,b\n";
+  for (int i = 0; i < kRows; ++i) rows += fmt::format("{},{},{}\n", i < kRows / 2 ? 0 : 1, i % 7, 100 * i);
+  return rows;
+}
+
+class Job {
+ public:
+  Job() { Write("train.csv", Rows()), Write("test.csv", Rows()); }
+  ~Job() { std::filesystem::remove_all(directory_); }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // A row that moves mean and deviation of both features far off.
+  void AppendFarRow() { Write("train.csv", Rows() + "1,70000,-9000000\n"); }
+
+  Config At(int64_t steps, double learning_rate, Split split, CheckpointWriter writer) const {
+    Config config = LinearCluster(2, 2, steps);
+    config.model.kind = ModelKind::kLogistic;
+    config.model.inputs = 2;
+    config.data.train.format = config.data.test.format = DataFormat::kCsv;
+    config.data.train.path = directory_ + "/train.csv";
+    config.data.test.path = directory_ + "/test.csv";
+    config.data.train.label = config.data.test.label = "y";
+    config.data.scale = FeatureScale::kStandard;
+    config.data.split = split;
+    config.train.batch_size = 10;
+    config.train.mode = TrainMode::kSync;
+    config.train.optimizer.learning_rate = learning_rate;
+    config.failure.worker_lost = WorkerLost::kWait;
+    config.checkpoint.dir = directory_ + "/ckpt";
+    config.checkpoint.every_secs = 0;
+    config.checkpoint.writer = writer;
+    config.eval.by = EvalBy::kAll;
+    return config;
+  }
+
+  FittedScale SavedScale() const {
+    const CheckpointDirectory saved(directory_ + "/ckpt");
+    const Manifest manifest = ReadManifest(saved.path() + "/" + saved.List().front().name);
+    REQUIRE(manifest.inputs.has_value());
+    REQUIRE(manifest.inputs->scale.shift.size() == 2);
+    return manifest.inputs->scale;
+  }
+
+ private:
+  void Write(const std::string& name, const std::string& content) const {
+    std::ofstream(directory_ + "/" + name) << content;
+  }
+
+  const std::string directory_ = testing::NewDirectory();
+};
+
+TEST_CASE("resume: every worker scales as the checkpoint has it, whatever the rows are now") {
+  for (const CheckpointWriter writer : {CheckpointWriter::kChief, CheckpointWriter::kPs}) {
+    CAPTURE(static_cast<int>(writer));
+    Job job;
+    const RunSummary first = Run(job.At(200, 0.5, Split::kShard, writer));
+    REQUIRE(first.test_loss.has_value());
+    CHECK(*first.test_accuracy > 0.9);
+    const FittedScale scale = job.SavedScale();
+    job.AppendFarRow();
+    // Steps that change nothing: test rows are seen through the scale alone.
+    const RunSummary second = Run(job.At(202, 1e-30, Split::kShard, writer));
+    CHECK(second.global_step == 202);
+    CHECK(*second.test_loss == doctest::Approx(*first.test_loss).epsilon(1e-6));
+    for (const auto& accuracy : second.worker_accuracy) {
+      REQUIRE(accuracy.has_value());
+      CHECK(*accuracy == *first.test_accuracy);
+    }
+    CHECK(job.SavedScale() == scale);
+  }
+}
+
+TEST_CASE("resume: batches that worker 0 deals out are scaled so too") {
+  std::string crc;
+  for (const Split split : {Split::kShard, Split::kFeed}) {
+    CAPTURE(static_cast<int>(split));
+    Job job;
+    Run(job.At(50, 0.5, split, CheckpointWriter::kChief));
+    job.AppendFarRow();
+    const RunSummary second = Run(job.At(70, 0.5, split, CheckpointWriter::kChief));
+    REQUIRE(second.model_crc.has_value());
+    if (crc.empty()) crc = *second.model_crc;
+    CHECK(*second.model_crc == crc);
+  }
+}
+
+TEST_CASE("resume: never fits the scale to the rows that there are") {
+  Job job;
+  Run(job.At(20, 0.5, Split::kShard, CheckpointWriter::kChief));
+  const FittedScale scale = job.SavedScale();
+  job.AppendFarRow();
+  Config config = job.At(21, 0.5, Split::kShard, CheckpointWriter::kChief);
+  config.checkpoint.resume = "never";
+  Run(config);
+  CHECK(job.SavedScale() != scale);
+}
+
+}  // namespace
+}  // namespace dtrain
