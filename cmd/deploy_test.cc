@@ -70,7 +70,8 @@ TEST_CASE("deploy: the configs in the ConfigMaps are good, and tasks have longer
   };
   CHECK(grace(Manifest(kKubernetes, "StatefulSet").at("spec").at("template")) > 30);
   CHECK(grace(Manifest(kKubernetes, "Job").at("spec").at("template")) > 30);
-  for (const Json& replica : Manifest(kTfJob, "TFJob").at("spec").at("tfReplicaSpecs")) {
+  const Json job = Manifest(kTfJob, "TFJob");
+  for (const Json& replica : job.at("spec").at("tfReplicaSpecs")) {
     CHECK(grace(replica.at("template")) > 30);
   }
   CHECK(Contains(RunYaml(kTfJob), "peer_lost_exit: 138"));
