@@ -142,7 +142,7 @@ TEST_CASE("local: fewer workers than cluster.min_workers are refused, with the r
   const LocalJob job(LinearJob(20) + "cluster: {min_workers: 3}\n");
   const auto run = job.Start({"--workers", "2"});
   CHECK(RunToEnd(*run) == 2);
-  CHECK(Contains(run->standard_error(), "Try --workers 3."));
+  CHECK(Contains(run->standard_error(), "Try 2, or --workers 3."));
 }
 
 TEST_CASE("local: what its 2 workers refuse of a file without a cluster, check and plan refuse") {
