@@ -91,7 +91,7 @@ void PrintData(const DataConfig& data, const LoadedData& loaded) {
   fmt::print("data:\n  train: {}", SourceText(data.train, loaded.train.get()));
   if (data.validation > 0) fmt::print(", of which the first {} are held out", data.validation);
   fmt::print("\n  test: {}\n", SourceText(data.test, loaded.test.get()));
-  if (!loaded.form.features.empty()) fmt::print("  {}\n", FeatureNamesText(loaded.form.features));
+  if (!loaded.form.features.empty()) fmt::print("  {}\n", FeatureNamesText(loaded.form));
   if (!loaded.form.classes.empty()) fmt::print("  {}\n", ClassNamesText(loaded.form.classes));
   if (data.split == Split::kFeed) fmt::print("  only worker 0 needs it: it sends the others their batches\n");
 }
