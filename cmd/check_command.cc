@@ -13,10 +13,10 @@
 #include "cmd/memory_warning.h"
 #include "cmd/scheduled.h"
 #include "trainer/config/data_files.h"
+#include "trainer/data/data_warnings.h"
 #include "trainer/data/form_text.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
-#include "trainer/data/unused_outputs.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
@@ -91,7 +91,7 @@ void PrintData(const DataConfig& data, const LoadedData& loaded) {
   fmt::print("data:\n  train: {}", SourceText(data.train, loaded.train.get()));
   if (data.validation > 0) fmt::print(", of which the first {} are held out", data.validation);
   fmt::print("\n  test: {}\n", SourceText(data.test, loaded.test.get()));
-  if (!loaded.form.features.empty()) fmt::print("  {}\n", FeatureNamesText(loaded.form.features));
+  if (!loaded.form.features.empty()) fmt::print("  {}\n", FeatureNamesText(loaded.form));
   if (!loaded.form.classes.empty()) fmt::print("  {}\n", ClassNamesText(loaded.form.classes));
   if (data.split == Split::kFeed) fmt::print("  only worker 0 needs it: it sends the others their batches\n");
 }
@@ -142,8 +142,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const std::string start = CheckResume(config, layout, loaded.form, errors);
   if (!shape.rows && loaded.train->rows()) shape.rows = *loaded.train->rows() - config.data.validation;
   CheckTasks(config, loaded);
-  const std::string unused = UnusedOutputsText(config.model, loaded);
-  if (!unused.empty()) errors.Print("warning: " + unused);
+  for (const std::string& warning : DataWarnings(config, loaded)) errors.Print("warning: " + warning);
   const bool evaluator = scheduled.assignment && !scheduled.assignment->task;
   if (evaluator) EvaluatedDirectory(config, scheduled);
   fmt::print("{}: good\n", arguments.config.path);

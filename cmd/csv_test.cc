@@ -74,6 +74,26 @@ TEST_CASE("csv: outputs above the largest label are a warning, in check and once
   }
 }
 
+TEST_CASE(
+    "csv: held-out rows of a class that training never sees, and values that become equal, are warnings") {
+  const CsvJob job(
+      "time,kind,width\n1700000001,oak,2\n1700000002,elm,1\n1700000003,elm,2.5\n1700000004,elm,0.5\n");
+  for (const char* command : {"check", "local"}) {
+    Process process(
+        {command, "--config", job.config, "--set", "data.validation=1", "--set", "data.test=null"});
+    CHECK(RunToEnd(process) == 0);
+    const std::string said = process.standard_error();
+    CAPTURE(said);
+    for (const std::string line :
+         {"warning: class oak is in 1 of the 1 held-out rows (data.validation) and in no row that is trained "
+          "on",
+          "warning: feature time: the 4 values that differ in the first 4 rows of "}) {
+      REQUIRE(Contains(said, line));
+      CHECK(said.find(line) == said.rfind(line));
+    }
+  }
+}
+
 TEST_CASE("csv: a run learns, evaluates on the test file and logs the classes") {
   const CsvJob job(kGood);
   const std::string result = job.directory + "/result.json";

@@ -22,6 +22,19 @@ TEST_CASE("text: the first byte that is none is found") {
   CHECK(FirstNonText("ab\x1b[31mred") == 2);  // a terminal's escape sequence
 }
 
+TEST_CASE("text: UTF-8 is what any reader of it takes, control characters among it") {
+  for (const char* good : {"", "caf\xc3\xa9", "\x1b\x7f", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xf0\x90\x80\x80",
+                           "\xf4\x8f\xbf\xbf"}) {
+    CHECK(IsUtf8(good));
+  }
+  for (const char* bad : {"caf\xe9", "caf\xe9s", "\xc3", "\xc0\x80", "\xe0\x9f\xbf", "\xed\xa0\x80",
+                          "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xff", "\x80"}) {
+    CAPTURE(Shown(bad));
+    CHECK_FALSE(IsUtf8(bad));
+    CHECK(FirstNonText(bad) != kAllText);
+  }
+}
+
 TEST_CASE("quoted: quotes, backslashes and control characters are escaped") {
   CHECK(Quoted("a \"b\" \\ c\n") == "\"a \\\"b\\\" \\\\ c\\x0a\"");
 }

@@ -5,6 +5,7 @@
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/csv_number.h"
+#include "trainer/data/csv_text.h"
 
 namespace dtrain {
 namespace {
@@ -98,7 +99,7 @@ CsvColumns ReadColumns(const DataSourceConfig& source, const std::string& sectio
   CheckCount(*reader, columns.count);
   if (source.header) {
     CheckHeader(*reader, source, section);
-    for (const CsvField& field : reader->fields()) columns.names.emplace_back(field.text);
+    columns.names = HeaderNames(*reader);
   }
   columns.label = FindLabel(columns, source.label, section + ".label", *reader);
   return columns;

@@ -7,6 +7,7 @@
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/csv_number.h"
+#include "trainer/data/csv_text.h"
 #include "trainer/data/form_text.h"
 
 namespace dtrain {
@@ -74,6 +75,7 @@ void CsvLabels::AddName(const CsvField& field) {
     return;
   }
   if (!IsName(field)) Refuse(field, KindRule("a name"));
+  CheckName(path_, field);
   if (is_test_ || static_cast<int64_t>(names_.size()) == *rules_.classes) RefuseNewName(field);
   classes_.push_back(static_cast<int32_t>(names_.size()));
   number_.emplace(field.text, classes_.back());

@@ -28,8 +28,17 @@ std::string ClassNamesText(const std::vector<std::string>& names) {
   return fmt::format("{}: {}", Plural(CountOf(names), "class", "classes"), ListNames(numbered, "and"));
 }
 
-std::string FeatureNamesText(const std::vector<std::string>& names) {
-  return fmt::format("{}: {}", Plural(CountOf(names), "feature"), ListNames(names, "and"));
+std::string FeatureTitle(const InputForm& form, int64_t feature) {
+  const bool named = !form.features.empty() && !form.features[static_cast<size_t>(feature)].empty();
+  if (named) return form.features[static_cast<size_t>(feature)];
+  const bool behind_label = form.label_column >= 0 && feature >= form.label_column;
+  return fmt::format("column {}", feature + (behind_label ? 2 : 1));
+}
+
+std::string FeatureNamesText(const InputForm& form) {
+  std::vector<std::string> titles;
+  for (int64_t i = 0; i < CountOf(form.features); ++i) titles.push_back(FeatureTitle(form, i));
+  return fmt::format("{}: {}", Plural(CountOf(titles), "feature"), ListNames(titles, "and"));
 }
 
 }  // namespace dtrain

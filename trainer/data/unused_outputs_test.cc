@@ -9,7 +9,8 @@ namespace {
 
 std::string Said(Config config, int64_t outputs) {
   config.model.outputs = outputs;
-  return UnusedOutputsText(config.model, LoadData(config));
+  const LoadedData data = LoadData(config);
+  return UnusedOutputsText(config.model, data.form, CountLabels(data, config.data.validation));
 }
 
 Config Labels(const std::string& rows) { return CsvConfig(ModelKind::kSoftmax, "a,y\n" + rows, "y"); }

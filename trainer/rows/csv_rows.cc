@@ -10,6 +10,7 @@
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/csv_number.h"
+#include "trainer/data/csv_text.h"
 #include "trainer/rows/feature_name.h"
 #include "trainer/rows/scaled.h"
 
@@ -41,9 +42,7 @@ CsvRows::CsvRows(std::unique_ptr<InputBytes> file, const RowSpec& spec)
 void CsvRows::FindColumns() {
   columns_.count = static_cast<int64_t>(reader_.fields().size());
   const bool header = spec_.header.value_or(LooksLikeHeader());
-  if (header) {
-    for (const CsvField& field : reader_.fields()) columns_.names.emplace_back(field.text);
-  }
+  if (header) columns_.names = HeaderNames(reader_);
   first_is_row_ = !header;
   columns_.label = LabelColumn();
   const bool by_name = header && !spec_.form.features.empty() && !HasFeaturesInOrder(columns_.label);

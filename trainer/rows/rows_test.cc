@@ -283,6 +283,17 @@ TEST_CASE("rows: IDX images are bytes, with labels where they are asked for") {
   CHECK(ReadAll("pixels.csv", "0,51,255,0,0,0\n", spec).floats[1] == doctest::Approx(0.2));
 }
 
+TEST_CASE("rows: names of columns and classes that are not UTF-8 are refused at their place") {
+  const std::string rule = " is not UTF-8; names of columns and classes must be. Save the file as CSV UTF-8";
+  CHECK(ErrorOf("width,height,caf\xe9\n1,2,3\n", Named()).find("bad.csv:1:14: the name caf\\xe9" + rule) ==
+        0);
+  RowSpec spec = Named();
+  const std::string class_row = "width,height,tree\n1,2,oak\n1,2,ch\xeane\n";
+  CHECK(ErrorOf(class_row, spec) == "");
+  spec.labels = LabelRules{2, "model.kind = logistic", ""};
+  CHECK(ErrorOf(class_row, spec).find("bad.csv:3:5: the name ch\\xeane" + rule) == 0);
+}
+
 TEST_CASE("rows: a glob names all files that fit it, sorted, or it is an error") {
   const std::string second = WritePlain("part-2.csv", "1,2\n"), first = WritePlain("part-1.csv", "1,2\n");
   const std::string folder = first.substr(0, first.rfind('/'));

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/plural.h"
+#include "trainer/data/data_warnings.h"
 #include "trainer/data/form_text.h"
-#include "trainer/data/unused_outputs.h"
 #include "trainer/peer/form_message.h"
 
 namespace dtrain {
@@ -35,8 +35,7 @@ void WorkerData::Open(uint64_t run_id) {
   }
   loaded_ = LoadData(config_);
   if (worker_ == 0) {
-    const std::string unused = UnusedOutputsText(config_.model, loaded_);
-    if (!unused.empty()) log_.Warning("{}", unused);
+    for (const std::string& warning : DataWarnings(config_, loaded_)) log_.Warning("{}", warning);
   }
   if (!loaded_.form.classes.empty()) log_.Info("{}", ClassNamesText(loaded_.form.classes));
   source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
