@@ -16,6 +16,8 @@ namespace dtrain {
 struct FittedScale {
   std::vector<double> shift;
   std::vector<double> factor;
+  bool operator==(const FittedScale& other) const { return shift == other.shift && factor == other.factor; }
+  bool operator!=(const FittedScale& other) const { return !(*this == other); }
 };
 
 // unit: (x - least) / (greatest - least). standard: (x - mean) / standard deviation, of the rows as a whole
