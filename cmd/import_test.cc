@@ -5,6 +5,7 @@
 
 #include "cmd/testing/local_job.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/data/idx_test_util.h"
 
 namespace dtrain::testing {
 namespace {
@@ -113,6 +114,28 @@ TEST_CASE("import: the scale is that of the file, whatever rows the config has")
   const Done plain = trained.Import("model.npz", {"data.scale=none"});
   REQUIRE(plain.code == 0);
   CHECK(plain.error == "");
+}
+
+TEST_CASE("export: that an npz file's weights are of bytes divided by 255 is said, as a scale is") {
+  const LocalJob job(
+      "model: {kind: softmax, outputs: 3}\n"
+      "data: {train: {format: idx, images: images, labels: labels}}\n"
+      "train: {steps: 10, batch_size: 10}\n");
+  const auto path = [&](const std::string& name) { return job.directory + "/" + name; };
+  WriteFile(path("images"), IdxImageContent(30, 2, 3));
+  std::vector<uint8_t> labels;
+  for (int i = 0; i < 30; ++i) labels.push_back(static_cast<uint8_t>(i % 3));
+  WriteFile(path("labels"), IdxLabelContent(labels));
+  REQUIRE(RunToEnd(*job.Start({"--workers", "1", "--set", "checkpoint.dir=" + path("ckpt")})) == 0);
+  for (const char* name : {"model.safetensors", "model.npz", "model.onnx"}) {
+    const Done done = Run({"export", path("ckpt"), "--out", path(name)});
+    CHECK(done.code == 0);
+    CHECK(Contains(done.error, "these are of bytes divided by 255") == Contains(name, "npz"));
+  }
+  const Done done =
+      Run({"import", path("model.safetensors"), "--config", job.config, "--out", path("again")});
+  CAPTURE(done.error);
+  CHECK(done.code == 0);
 }
 
 }  // namespace
