@@ -146,13 +146,11 @@ InputForm FormFor(const CheckpointReader& checkpoint, const Config& config) {
 }
 
 RowSpec RowSpecFor(const Config& config, const InputForm& form) {
-  const DataSourceConfig& train = config.data.train;
   RowSpec spec;
   spec.inputs = *config.model.inputs;
   spec.form = form;
-  spec.pixels = train.format == DataFormat::kIdx ||
-                (train.format == DataFormat::kSynthetic && train.name == SyntheticName::kDigits);
-  spec.label = train.label;
+  spec.pixels = TakesPixels(config);
+  spec.label = config.data.train.label;
   return spec;
 }
 

@@ -60,11 +60,13 @@ void Export(const ExportArguments& arguments, Write write, CheckpointReader* che
   file.Finish();
   fmt::print("{}: {}, {} bytes, from {}\n", arguments.out,
              Plural(static_cast<int64_t>(model.variables.size()), "tensor"), bytes, checkpoint->path());
-  if (write == WriteNpz && !form.scale.shift.empty()) {
-    errors.Print(
-        "warning: an npz file has the weights alone, and these are of scaled features (data.scale): "
-        "safetensors and ONNX files have the scale too");
-  }
+  if (write != WriteNpz) return;
+  const bool scaled = !form.scale.shift.empty();
+  if (!scaled && !model.pixels) return;
+  errors.Print(fmt::format(
+      "warning: an npz file has the weights alone, and these are of {}: safetensors and ONNX files "
+      "have the scale too",
+      scaled ? "scaled features (data.scale)" : "bytes divided by 255"));
 }
 
 }  // namespace

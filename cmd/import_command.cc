@@ -19,6 +19,7 @@
 #include "trainer/config/user_text.h"
 #include "trainer/data/positions.h"
 #include "trainer/data/source.h"
+#include "trainer/export/file_meaning.h"
 #include "trainer/export/take_tensors.h"
 #include "trainer/model/finite.h"
 #include "trainer/optim/optimizer.h"
@@ -31,7 +32,7 @@ constexpr size_t kLocalWorkers = 2;  // of dtrain local, where the file names no
 
 // What is known of the training data.
 struct Data {
-  std::optional<InputForm> form;
+  InputForm form;
   std::optional<int64_t> rows;
 };
 
@@ -54,10 +55,42 @@ Data DataOf(const Config& config) {
     const LoadedData loaded = LoadData(config);
     return {loaded.form, loaded.train->rows()};
   }
-  data.form.emplace();
   const DataShape shape = PeekShape(config);
   if (shape.rows) data.rows = *shape.rows + config.data.validation;
   return data;
+}
+
+// A line on the first feature that the two scale differently.
+std::string OtherScale(const InputForm& form, const FittedScale& file) {
+  const FittedScale& data = form.scale;
+  size_t i = 0;
+  while (file.shift[i] == data.shift[i] && file.factor[i] == data.factor[i]) ++i;
+  const std::string feature = form.features.empty() ? fmt::format("feature {}", i) : Shown(form.features[i]);
+  return fmt::format(
+      "data.scale: that of the file, not of data.train: {} becomes (x - {}) * {} and not (x - {}) * {}\n",
+      feature, file.shift[i], file.factor[i], data.shift[i], data.factor[i]);
+}
+
+// The weights are for features that are scaled as those were that they were trained on: what the file tells
+// of it goes before what data.train gives. Returns what there is to say of it, for people.
+std::string TakeMeaning(const TensorFile& file, const std::string& path, const Config& config,
+                        InputForm* form, const ErrorLines& errors) {
+  const std::optional<FileMeaning> told = MeaningOf(file, path);
+  const bool scaled = !form->scale.shift.empty();
+  if (!told) {
+    if (scaled) {
+      errors.Print(
+          fmt::format("warning: {} does not say how its features were scaled. data.scale was fitted on "
+                      "data.train, and the weights must have been trained on features that were scaled so",
+                      path));
+    }
+    return "";
+  }
+  CheckMeaning(path, *told, config, *form);
+  if (!scaled || told->form.scale == form->scale) return "";
+  std::string line = OtherScale(*form, told->form.scale);
+  form->scale = told->form.scale;
+  return line;
 }
 
 // As a ps has them before its first update: each the same number everywhere.
@@ -88,7 +121,7 @@ std::vector<std::vector<uint64_t>> WriteShard(const std::string& directory, cons
 }
 
 std::string Save(const std::string& path, const Config& config, const Layout& layout,
-                 const std::vector<float>& weights) {
+                 const std::vector<float>& weights, const Data& data) {
   CheckpointDirectory directory(path, "--out");
   if (!directory.List().empty()) {
     throw UserError(
@@ -96,7 +129,6 @@ std::string Save(const std::string& path, const Config& config, const Layout& la
         "directory.",
         path);
   }
-  const Data data = DataOf(config);  // before there is a directory: it may be missing
   directory.Prepare();
   Config run = config;
   if (run.cluster.worker.empty()) run.cluster.worker.resize(kLocalWorkers);
@@ -113,9 +145,9 @@ std::string Save(const std::string& path, const Config& config, const Layout& la
 
 // As Save(), with the remedy of this command.
 std::string SaveAt(const std::string& path, const Config& config, const Layout& layout,
-                   const std::vector<float>& weights) {
+                   const std::vector<float>& weights, const Data& data) {
   try {
-    return Save(path, config, layout, weights);
+    return Save(path, config, layout, weights, data);
   } catch (const SaveError& error) {
     throw IoError("--out {}: {}. Free some space, or name another directory.", path, error.problem());
   }
@@ -123,7 +155,7 @@ std::string SaveAt(const std::string& path, const Config& config, const Layout& 
 
 }  // namespace
 
-int RunImportCommand(const ImportArguments& arguments) {
+int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors) {
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, JobOptions());
   const Config config = LoadJob(arguments.config);
   Config together = config;
@@ -136,9 +168,12 @@ int RunImportCommand(const ImportArguments& arguments) {
     throw UserError("{}: {}; weights must be finite, or every gradient is not. Is it the right file?",
                     arguments.path, *wrong);
   }
-  const std::string path = SaveAt(WithoutSlashes(arguments.out), config, layout, taken.values);
+  Data data = DataOf(config);  // before there is a directory: it may be missing
+  const std::string scale = TakeMeaning(*file, arguments.path, config, &data.form, errors);
+  const std::string path = SaveAt(WithoutSlashes(arguments.out), config, layout, taken.values, data);
   fmt::print("{}: {} ({}) from {}\n", path, Plural(static_cast<int64_t>(layout.variables.size()), "tensor"),
              Plural(layout.size, "value"), arguments.path);
+  fmt::print("{}", scale);
   for (const std::string& name : taken.unused) fmt::print("not used: {}\n", Shown(name));
   return 0;
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "cmd/arguments.h"
+#include "cmd/error_lines.h"
 
 namespace dtrain {
 
-// Throws UserError where the tensors are not those of the config's model, or the directory has checkpoints.
-int RunImportCommand(const ImportArguments& arguments);
+// Throws UserError where the tensors are not those of the config's model, by shape or by what the file says
+// of them, or the directory has checkpoints.
+int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors);
 
 }  // namespace dtrain

@@ -55,7 +55,9 @@ int Dispatch(const PredictArguments& arguments, ErrorLines& errors) {
 int Dispatch(const ExportArguments& arguments, ErrorLines& errors) {
   return RunExportCommand(arguments, errors);
 }
-int Dispatch(const ImportArguments& arguments, ErrorLines&) { return RunImportCommand(arguments); }
+int Dispatch(const ImportArguments& arguments, ErrorLines& errors) {
+  return RunImportCommand(arguments, errors);
+}
 int Dispatch(const DevicesArguments& arguments, ErrorLines&) {
   return RunDevicesCommand(arguments, gpu::cuda::MakeRuntime);
 }

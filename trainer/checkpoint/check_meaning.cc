@@ -13,54 +13,60 @@
 namespace dtrain {
 namespace {
 
-[[noreturn]] void Refuse(const std::string& path, const std::string& what, const char* remedy) {
-  throw UserError(
-      "{}: another model: {}. {}, or begin anew: another checkpoint.dir, or checkpoint.resume: never.", path,
-      what, remedy);
-}
-
 // `kind`: "feature", "class".
 void CheckNames(const std::string& path, const char* kind, const std::vector<std::string>& saved,
-                const std::vector<std::string>& now) {
+                const std::vector<std::string>& now, const MeaningWords& words) {
   const auto [then, here] = std::mismatch(
       saved.begin(), saved.begin() + static_cast<int64_t>(std::min(saved.size(), now.size())), now.begin());
   if (here == now.end() || then == saved.end()) return;
-  Refuse(path,
-         fmt::format("{} {} is {} in the checkpoint and {} in data.train", kind, here - now.begin(),
-                     Quoted(Shown(*then)), Quoted(Shown(*here))),
-         "Give the data that it was trained with, in that order");
+  RefuseMeaning(path,
+                fmt::format("{} {} is {} in the {} and {} in data.train", kind, here - now.begin(),
+                            Quoted(Shown(*then)), words.origin, Quoted(Shown(*here))),
+                "Give the data that it was trained with, in that order", words);
 }
 
 }  // namespace
 
+void RefuseMeaning(const std::string& path, const std::string& what, const char* remedy,
+                   const MeaningWords& words) {
+  throw UserError("{}: another model: {}. {}, or {}.", path, what, remedy, words.otherwise);
+}
+
+void CheckKeys(const std::string& path, const Config& saved, const Config& config,
+               const MeaningWords& words) {
+  const std::optional<std::string> other = OtherMeaning(saved, config);
+  if (other) RefuseMeaning(path, *other + ", as its weights were trained with", "Leave it as it was", words);
+}
+
 void CheckKeys(const std::string& path, const Config& config) {
   LoadOptions options;
   options.cluster_optional = true;
-  std::optional<std::string> other;
+  Config saved;
   try {
-    other = OtherMeaning(LoadConfig(path + "/" + kConfigName, {}, options), config);
+    saved = LoadConfig(path + "/" + kConfigName, {}, options);
   } catch (const UserError&) {
     return;
   }
-  if (other) Refuse(path, *other + ", as its weights were trained with", "Leave it as it was");
+  CheckKeys(path, saved, config);
 }
 
-void CheckForm(const std::string& path, const InputForm& saved, const InputForm& form) {
-  CheckNames(path, "feature", saved.features, form.features);
+void CheckForm(const std::string& path, const InputForm& saved, const InputForm& form,
+               const MeaningWords& words) {
+  CheckNames(path, "feature", saved.features, form.features, words);
   const bool named = !saved.features.empty() || !form.features.empty();
   const bool known = saved.label_column >= 0 && form.label_column >= 0;
   if (!named && known && saved.label_column != form.label_column) {
-    Refuse(path,
-           fmt::format("the label is column {} in the checkpoint and column {} in data.train, from 0",
-                       saved.label_column, form.label_column),
-           "Give the data that it was trained with");
+    RefuseMeaning(path,
+                  fmt::format("the label is column {} in the {} and column {} in data.train, from 0",
+                              saved.label_column, words.origin, form.label_column),
+                  "Give the data that it was trained with", words);
   }
-  CheckNames(path, "class", saved.classes, form.classes);
+  CheckNames(path, "class", saved.classes, form.classes, words);
   if (saved.classes.empty() == form.classes.empty()) return;
-  Refuse(path,
-         saved.classes.empty() ? "its classes are numbers, and names in data.train"
-                               : "its classes have names, and are numbers in data.train",
-         "Give the data that it was trained with");
+  RefuseMeaning(path,
+                saved.classes.empty() ? "its classes are numbers, and names in data.train"
+                                      : "its classes have names, and are numbers in data.train",
+                "Give the data that it was trained with", words);
 }
 
 void CheckMeaning(const std::string& path, const Manifest& manifest, const Config& config,

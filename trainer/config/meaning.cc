@@ -16,4 +16,10 @@ std::optional<std::string> OtherMeaning(const Config& saved, const Config& confi
   return std::nullopt;
 }
 
+bool TakesPixels(const Config& config) {
+  const DataSourceConfig& train = config.data.train;
+  return train.format == DataFormat::kIdx ||
+         (train.format == DataFormat::kSynthetic && train.name == SyntheticName::kDigits);
+}
+
 }  // namespace dtrain

@@ -12,4 +12,7 @@ namespace dtrain {
 // weights, although they are of no use with another: "model.activation = tanh; must be relu". Unset: none.
 std::optional<std::string> OtherMeaning(const Config& saved, const Config& config);
 
+// Whether the features of data.train are bytes, 0 to 255, which the model takes as 0 to 1: those of images.
+bool TakesPixels(const Config& config);
+
 }  // namespace dtrain

@@ -1,7 +1,11 @@
 #include "trainer/export/element_type.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "gpu/ops.h"
@@ -11,25 +15,33 @@ namespace {
 
 constexpr int64_t kBlock = 1 << 17;  // elements
 
-void Convert(ElementType type, const char* bytes, int64_t count, float* out) {
+std::optional<BeyondFloat32> RoundAll(const char* bytes, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    double value = 0;
+    std::memcpy(&value, bytes + i * static_cast<int64_t>(sizeof value), sizeof value);
+    out[i] = static_cast<float>(value);
+    if (std::isinf(out[i]) && std::isfinite(value)) return BeyondFloat32{i, value};
+  }
+  return std::nullopt;
+}
+
+std::optional<BeyondFloat32> Convert(ElementType type, const char* bytes, int64_t count, float* out) {
   gpu::Stream stream;
   const auto* const halves = reinterpret_cast<const uint16_t*>(bytes);
   switch (type) {
     case ElementType::kFloat32:
       std::memcpy(out, bytes, static_cast<size_t>(count) * sizeof(float));
-      return;
+      break;
     case ElementType::kFloat64:
-      for (int64_t i = 0; i < count; ++i) {
-        double value = 0;
-        std::memcpy(&value, bytes + i * static_cast<int64_t>(sizeof value), sizeof value);
-        out[i] = static_cast<float>(value);
-      }
-      return;
+      return RoundAll(bytes, count, out);
     case ElementType::kFloat16:
-      return gpu::FromHalf(stream, gpu::Half::kFloat16, {halves, count}, {out, count});
+      gpu::FromHalf(stream, gpu::Half::kFloat16, {halves, count}, {out, count});
+      break;
     case ElementType::kBfloat16:
-      return gpu::FromHalf(stream, gpu::Half::kBfloat16, {halves, count}, {out, count});
+      gpu::FromHalf(stream, gpu::Half::kBfloat16, {halves, count}, {out, count});
+      break;
   }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -72,14 +84,23 @@ std::optional<ElementType> FromNumpy(const std::string& descr) {
   return std::nullopt;
 }
 
-void ReadElements(ElementType type, int64_t count, const std::function<void(uint64_t bytes, void* to)>& read,
-                  float* out) {
+std::string BeyondFloat32::Text(const std::string& element_text) const {
+  return fmt::format(
+      "{} is {:.6g} in the file; weights are float32, which ends at {:.6g}. Is it the right file?",
+      element_text, value, std::numeric_limits<float>::max());
+}
+
+std::optional<BeyondFloat32> ReadElements(ElementType type, int64_t count,
+                                          const std::function<void(uint64_t bytes, void* to)>& read,
+                                          float* out) {
   std::vector<uint64_t> block(static_cast<size_t>(std::min(count, kBlock) * BytesOf(type) + 7) / 8);
   for (int64_t first = 0; first < count; first += kBlock) {
     const int64_t here = std::min(kBlock, count - first);
     read(static_cast<uint64_t>(here * BytesOf(type)), block.data());
-    Convert(type, reinterpret_cast<const char*>(block.data()), here, out + first);
+    const auto beyond = Convert(type, reinterpret_cast<const char*>(block.data()), here, out + first);
+    if (beyond) return BeyondFloat32{first + beyond->element, beyond->value};
   }
+  return std::nullopt;
 }
 
 void Transpose(int64_t rows, int64_t cols, const float* from, float* to) {

@@ -20,10 +20,19 @@ std::optional<int64_t> BytesOfForeign(const std::string& name);
 // "<f4" of numpy, little-endian; unset: not one of these.
 std::optional<ElementType> FromNumpy(const std::string& descr);
 
+// A finite float64 whose float32 is not.
+struct BeyondFloat32 {
+  int64_t element = 0;
+  double value = 0;
+  // "weights/W1[0, 1] is 1e+299 in the file, ..."
+  std::string Text(const std::string& element_text) const;
+};
+
 // `count` elements as `read(bytes, to)` gives them, one piece after the other, rounded to the nearest
-// float32.
-void ReadElements(ElementType type, int64_t count, const std::function<void(uint64_t bytes, void* to)>& read,
-                  float* out);
+// float32. The first that is beyond it ends the reading; unset: there is none.
+std::optional<BeyondFloat32> ReadElements(ElementType type, int64_t count,
+                                          const std::function<void(uint64_t bytes, void* to)>& read,
+                                          float* out);
 
 // [rows, cols] row by row into [cols, rows] row by row.
 void Transpose(int64_t rows, int64_t cols, const float* from, float* to);

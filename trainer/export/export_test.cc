@@ -284,5 +284,24 @@ TEST_CASE("import: F16 and BF16 are the same numbers as float32, subnormal, the 
   }
 }
 
+TEST_CASE("import: a float64 beyond float32 is told with its own value, and one that rounds to it is taken") {
+  std::vector<double> values(18);
+  values[7] = -1e299;
+  const auto error = [&] {
+    const std::string path = NewDirectory() + "/double";
+    const char* const header = R"({"weights/W1":{"dtype":"F64","shape":[5,3],"data_offsets":[0,120]},)"
+                               R"("biases/b1":{"dtype":"F64","shape":[3],"data_offsets":[120,144]}})";
+    WriteBytes(path, Safetensors(header, std::string(reinterpret_cast<const char*>(values.data()), 144)));
+    const std::string text = ErrorOf([&] { TakeAll(path); });
+    return text.substr(std::min(text.size(), path.size()));
+  };
+  CHECK(
+      error() ==
+      ": weights/W1[2, 1] is -1e+299 in the file; weights are float32, which ends at 3.40282e+38. Is it the "
+      "right file?");
+  values[7] = 3.4028235e38;
+  CHECK(error() == "");
+}
+
 }  // namespace
 }  // namespace dtrain::testing

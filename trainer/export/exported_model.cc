@@ -10,11 +10,16 @@
 namespace dtrain {
 namespace {
 
-std::string JsonList(const std::vector<std::string>& texts) {
-  return nlohmann::json(texts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string KeyText(const char* key, const Config& config) {
+  const Field& field = *FindField(key);
+  return ValueText(field, field.get(config));
 }
 
 }  // namespace
+
+std::string NamesText(const std::vector<std::string>& names) {
+  return nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 std::vector<int64_t> ExportedModel::ShapeOf(const Variable& variable) {
   if (variable.bias) return {variable.rows};
@@ -29,19 +34,23 @@ int64_t ExportedModel::bytes() const {
 
 std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const {
   std::vector<std::pair<std::string, std::string>> all = {
-      {"producer", std::string("dtrain ") + kVersion},
+      {"producer", std::string(kProducer) + kVersion},
       {"model.kind", KindName(config.model.kind)},
       {"global_step", fmt::format("{}", checkpoint.manifest().step)}};
   if (config.model.kind == ModelKind::kMlp) {
-    const Field& field = *FindField("model.activation");
-    all.emplace_back("model.activation", ValueText(field, field.get(config)));
+    all.emplace_back("model.activation", KeyText("model.activation", config));
   }
-  if (!form.classes.empty()) all.emplace_back("classes", JsonList(form.classes));
-  if (!form.features.empty()) all.emplace_back("features", JsonList(form.features));
+  if (!form.classes.empty()) all.emplace_back("classes", NamesText(form.classes));
+  if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));
+  // Where columns have no names it says which are features.
+  if (form.features.empty() && form.label_column >= 0) {
+    all.emplace_back("label_column", fmt::format("{}", form.label_column));
+  }
   if (pixels) all.emplace_back("scale", "{\"divide_by\":255}");
   if (!form.scale.shift.empty()) {
     const nlohmann::json scale = {{"shift", form.scale.shift}, {"factor", form.scale.factor}};
     all.emplace_back("scale", scale.dump());
+    all.emplace_back("data.scale", KeyText("data.scale", config));
   }
   return all;
 }

@@ -15,6 +15,12 @@
 
 namespace dtrain {
 
+// What the metadata's producer begins with, before the version.
+constexpr char kProducer[] = "dtrain ";
+
+// As a list of JSON; what is no UTF-8 is U+FFFD there.
+std::string NamesText(const std::vector<std::string>& names);
+
 struct ExportedModel {
   const Config& config;  // inputs and outputs are set
   const InputForm& form;
@@ -28,7 +34,7 @@ struct ExportedModel {
   // Calls `take(values, count)` with all elements of a variable, a block at a time.
   template <typename Take>
   void ForEachBlock(const Variable& variable, Take take) const;
-  // Of files that have room for such a thing: names with texts. Lists are JSON.
+  // Of files that have room for such a thing: names with texts. Lists are JSON. file_meaning.h reads it.
   std::vector<std::pair<std::string, std::string>> Metadata() const;
 };
 

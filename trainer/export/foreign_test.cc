@@ -70,6 +70,18 @@ TEST_CASE("import: an npz file may have arrays of other types, other members and
   CHECK(ErrorOf([&] { TakeAll(path); }).find("take another number of bytes") != std::string::npos);
 }
 
+TEST_CASE("import: a float64 beyond float32 has its row and column also where the array lies by columns") {
+  const std::string path = NewDirectory() + "/model.npz";
+  std::vector<double> values(15);
+  values[7] = 1e39;  // row 2 of column 1
+  std::string weights =
+      Npy("'<f8'", "(5, 3)", std::string(reinterpret_cast<const char*>(values.data()), 120));
+  weights.replace(weights.find("False"), 5, "True ");
+  WriteBytes(path, Zip({{"biases/b1.npy", Npy("'<f8'", "(3,)", std::string(24, '\0'))},
+                        {"weights/W1.npy", weights}}));
+  CHECK(ErrorOf([&] { TakeAll(path); }).find(path + ": weights/W1[2, 1] is 1e+39 in the file; ") == 0);
+}
+
 TEST_CASE("import: a safetensors file may have tensors of other types beside, as PyTorch writes them") {
   const std::string path = NewDirectory() + "/model.safetensors";
   const char* const header = R"({"weights/W1":{"dtype":"F32","shape":[5,3],"data_offsets":[0,60]},)"

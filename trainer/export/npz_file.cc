@@ -111,9 +111,14 @@ void NpzFile::Read(size_t index, float* out) {
   const std::vector<int64_t> sides = Squeezed(array.shape);
   const bool turned = array.by_columns && sides.size() == 2;
   std::vector<float> columns(turned ? static_cast<size_t>(size) : 0);
-  ReadElements(
+  const std::optional<BeyondFloat32> beyond = ReadElements(
       array.type, size, [&](uint64_t bytes, void* to) { stream.Read(to, bytes); },
       turned ? columns.data() : out);
+  if (beyond) {
+    const int64_t at = beyond->element;
+    const int64_t by_rows = turned ? at % sides[0] * sides[1] + at / sides[0] : at;
+    file_->Refuse(beyond->Text(tensors_[index].ElementText(by_rows)));
+  }
   stream.Finish();
   if (turned) Transpose(sides[1], sides[0], columns.data(), out);
 }

@@ -74,7 +74,17 @@ nlohmann::json SafetensorsFile::ParseHeader(const std::string& header) const {
 
 void SafetensorsFile::AddTensors(const Json& header) {
   for (const auto& [name, entry] : header.items()) {
-    if (name != "__metadata__") AddTensor(name, entry);
+    if (name != "__metadata__") {
+      AddTensor(name, entry);
+    } else if (entry.is_object()) {
+      AddMetadata(entry);
+    }
+  }
+}
+
+void SafetensorsFile::AddMetadata(const Json& metadata) {
+  for (const auto& [name, value] : metadata.items()) {
+    metadata_[name] = value.is_string() ? value.get<std::string>() : value.dump();
   }
 }
 
@@ -117,13 +127,14 @@ void SafetensorsFile::CheckPlaces() const {
 
 void SafetensorsFile::Read(size_t index, float* out) {
   uint64_t at = places_[index].begin;
-  ReadElements(
+  const std::optional<BeyondFloat32> beyond = ReadElements(
       places_[index].type, tensors_[index].size(),
       [&](uint64_t bytes, void* to) {
         file_->ReadAt(at, bytes, to);
         at += bytes;
       },
       out);
+  if (beyond) file_->Refuse(beyond->Text(tensors_[index].ElementText(beyond->element)));
 }
 
 }  // namespace dtrain

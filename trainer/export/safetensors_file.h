@@ -22,6 +22,7 @@ class SafetensorsFile : public TensorFile {
   };
   void ReadHeader();
   nlohmann::json ParseHeader(const std::string& header) const;
+  void AddMetadata(const nlohmann::json& metadata);
   void AddTensors(const nlohmann::json& header);
   void AddTensor(const std::string& name, const nlohmann::json& entry);
   void CheckPlaces() const;

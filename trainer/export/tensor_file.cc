@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "trainer/config/user_text.h"
 #include "trainer/export/npz_file.h"
 #include "trainer/export/safetensors_file.h"
 
@@ -19,6 +20,12 @@ int64_t FileTensor::size() const {
 
 std::string FileTensor::ShapeText() const {
   return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, " x "));
+}
+
+std::string FileTensor::ElementText(int64_t element) const {
+  std::vector<int64_t> place(shape.size());
+  for (size_t side = shape.size(); side-- > 0; element /= shape[side]) place[side] = element % shape[side];
+  return fmt::format("{}[{}]", Shown(name), fmt::join(place, ", "));
 }
 
 std::unique_ptr<TensorFile> OpenTensorFile(const std::string& path) {

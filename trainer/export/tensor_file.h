@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ struct FileTensor {
   int64_t size() const;         // elements
   // "100 x 10"; "scalar".
   std::string ShapeText() const;
+  // "weights/W1[3, 5]": an element by its place in the order of rows.
+  std::string ElementText(int64_t element) const;
 };
 
 class TensorFile {
@@ -26,12 +29,15 @@ class TensorFile {
   const std::vector<FileTensor>& tensors() const { return tensors_; }
   // Names of what is in the file and no tensor.
   const std::vector<std::string>& others() const { return others_; }
+  // What a safetensors file says of itself: texts by name, values that are no text as JSON.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
   // All elements of tensors()[index], row by row, to out[size()].
   virtual void Read(size_t index, float* out) = 0;
 
  protected:
   std::vector<FileTensor> tensors_;
   std::vector<std::string> others_;
+  std::map<std::string, std::string> metadata_;
 };
 
 // Its first bytes tell which of the two it is.
