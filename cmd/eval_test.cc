@@ -168,6 +168,14 @@ TEST_CASE("eval: of classes with names, all figures as one JSON document") {
   CHECK(json.at("auc").get<double>() > 0.8);
   CHECK(json.at("classes").at(0).at("class") == "elm");
   CHECK(json.at("classes").at(1).at("rows") == 100);
+  const auto mean = [&](const char* figure) {
+    return (json.at("classes").at(0).at(figure).get<double>() +
+            json.at("classes").at(1).at(figure).get<double>()) /
+           2;
+  };
+  for (const char* figure : {"precision", "recall", "f1"}) {
+    CHECK(json.at("mean").at(figure).get<double>() == doctest::Approx(mean(figure)));
+  }
   const auto counts = json.at("confusion").get<std::vector<std::vector<double>>>();
   CHECK(counts[0][0] + counts[0][1] == 200);
   CHECK(counts[1][0] + counts[1][1] == 100);

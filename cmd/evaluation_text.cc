@@ -22,7 +22,11 @@ std::string ClassName(const EvaluationOutcome& outcome, size_t number) {
 
 std::string Share(std::optional<double> figure) { return figure ? fmt::format("{:.4f}", *figure) : "-"; }
 
-// The mean over the classes for which it is set.
+// The means over the classes that have the figure.
+struct Means {
+  std::optional<double> precision, recall, f1;
+};
+
 template <typename Of>
 std::optional<double> Mean(const std::vector<ClassFigures>& classes, Of of) {
   double sum = 0;
@@ -35,6 +39,12 @@ std::optional<double> Mean(const std::vector<ClassFigures>& classes, Of of) {
   }
   if (count == 0) return std::nullopt;
   return sum / count;
+}
+
+Means MeansOf(const std::vector<ClassFigures>& classes) {
+  return {Mean(classes, [](const ClassFigures& of) { return of.precision(); }),
+          Mean(classes, [](const ClassFigures& of) { return of.recall(); }),
+          Mean(classes, [](const ClassFigures& of) { return of.f1(); })};
 }
 
 std::string FiguresText(const EvaluationOutcome& outcome) {
@@ -72,10 +82,9 @@ std::string ClassTable(const EvaluationOutcome& outcome) {
                  Share(of.recall()), Share(of.f1()));
   }
   if (shown < classes.size()) text += fmt::format("{} more\n", classes.size() - shown);
-  return text + line("mean", fmt::format("{}", outcome.evaluation.rows),
-                     Share(Mean(classes, [](const ClassFigures& of) { return of.precision(); })),
-                     Share(Mean(classes, [](const ClassFigures& of) { return of.recall(); })),
-                     Share(Mean(classes, [](const ClassFigures& of) { return of.f1(); })));
+  const Means means = MeansOf(classes);
+  return text + line("mean", fmt::format("{}", outcome.evaluation.rows), Share(means.precision),
+                     Share(means.recall), Share(means.f1));
 }
 
 std::string ConfusionTable(const EvaluationOutcome& outcome) {
@@ -151,6 +160,9 @@ std::string EvaluationJson(const EvaluationOutcome& outcome) {
     json["accuracy"] = evaluation.accuracy();
     json["auc"] = OrNull(outcome.auc);
     json["classes"] = ClassesJson(outcome);
+    const Means means = MeansOf(outcome.figures.confusion.classes());
+    json["mean"] = {
+        {"precision", OrNull(means.precision)}, {"recall", OrNull(means.recall)}, {"f1", OrNull(means.f1)}};
     json["confusion"] = ConfusionJson(outcome.figures.confusion);
   } else {
     json["rmse"] = outcome.figures.regression.rmse();

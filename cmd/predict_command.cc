@@ -66,6 +66,15 @@ class Predictor {
     }
   }
 
+  // What is no error and yet likely a mistake; empty: nothing.
+  std::string Doubt() const {
+    constexpr float kOne = 1.0f / 255;
+    if (!spec_.pixels || brightest_ <= 0 || brightest_ > kOne) return "";
+    return "no value was above 1, and the model was trained on images of bytes, 0 to 255: multiply values of "
+           "0 "
+           "to 1 by 255";
+  }
+
  private:
   void Begin(const std::string& asked, RowFormat input, Output* output) {
     const bool lines = asked.empty() ? input == RowFormat::kJsonLines : asked == "jsonl";
@@ -94,6 +103,10 @@ class Predictor {
 
   void WriteRows(Output* output) {
     if (block_.rows == 0) return;
+    if (spec_.pixels) {
+      for (const float value : block_.floats) brightest_ = std::max(brightest_, value);
+      if (!block_.bytes.empty()) brightest_ = 1;  // as images have them
+    }
     const gpu::MatrixView<const float> outputs = model_.Outputs(weights_.data(), block_.AsBatch());
     std::string answer;
     for (int64_t row = 0; row < block_.rows; ++row) {
@@ -109,6 +122,7 @@ class Predictor {
   DenseModel model_;
   RowBlock block_;
   std::optional<PredictionText> text_;
+  float brightest_ = 0;  // of all features of images so far, as the model takes them
 };
 
 // Refuses to put the answers in the place of their own rows, by whatever name.
@@ -136,6 +150,8 @@ int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& error
                      Output output(arguments.out);
                      predictor.Run(files, arguments.format, &output);
                      output.Finish();
+                     const std::string doubt = predictor.Doubt();
+                     if (!doubt.empty()) errors.Print("warning: " + doubt);
                    });
 }
 

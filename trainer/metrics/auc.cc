@@ -54,23 +54,31 @@ void ScoreTable::KeepNone(const char* why) {
   labels_ = {};
 }
 
-// The logarithm of each class's probability: near 1, where float32 has no more digits, it still tells rows
-// apart.
+// The log-odds of each class, its logit less the log-sum-exp of the others: ranks rows as the class's
+// probability does, which has no more digits near 0 and 1.
 void ScoreTable::KeepRow(const float* logits) {
   if (outputs_ == 1) {
     scores_[0].push_back(logits[0]);
     return;
   }
   const size_t best = static_cast<size_t>(std::max_element(logits, logits + outputs_) - logits);
-  double others = 0;
+  const double most = logits[best];
+  double second = -std::numeric_limits<double>::infinity();
+  double others = 0;  // of all but the best, relative to it
   for (size_t k = 0; k < outputs_; ++k) {
-    if (k != best) others += std::exp(static_cast<double>(logits[k]) - logits[best]);
+    if (k == best) continue;
+    second = std::max<double>(second, logits[k]);
+    others += std::exp(logits[k] - most);
   }
-  const double log_sum = std::log1p(others);
-  constexpr double kLeast = std::numeric_limits<float>::lowest();
+  double rest = 0;  // the same, relative to the second, where none of them is lost
   for (size_t k = 0; k < outputs_; ++k) {
-    const double score = static_cast<double>(logits[k]) - logits[best] - log_sum;
-    scores_[k].push_back(static_cast<float>(std::max(score, kLeast)));
+    if (k != best) rest += std::exp(logits[k] - second);
+  }
+  for (size_t k = 0; k < outputs_; ++k) {
+    const double without = k == best ? second + std::log(rest)
+                                     : most + std::log1p(std::max(0.0, others - std::exp(logits[k] - most)));
+    constexpr double kMost = std::numeric_limits<float>::max();
+    scores_[k].push_back(static_cast<float>(std::clamp(logits[k] - without, -kMost, kMost)));
   }
 }
 

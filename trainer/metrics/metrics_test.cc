@@ -72,7 +72,21 @@ TEST_CASE("auc: of several classes is the mean of each against the others, where
     sum += AreaByPairs(scores, labels.labels, k);
   }
   REQUIRE(table.Area());
-  CHECK(*table.Area() == doctest::Approx(sum / 3).epsilon(1e-3));
+  CHECK(*table.Area() == doctest::Approx(sum / 3).epsilon(1e-9));
+}
+
+TEST_CASE("auc: two outputs of softmax rank as their difference does, however far apart they are") {
+  const Rows rows(200, 2, 1000);
+  ScoreTable two(2), one(1);
+  std::vector<float> logits, differences;
+  for (const float score : rows.scores) {
+    logits.insert(logits.end(), {-20 * score, 20 * score});
+    differences.push_back(40 * score);
+  }
+  two.Add({logits.data(), 200, 2}, {rows.labels.data(), 200});
+  one.Add({differences.data(), 200, 1}, {rows.labels.data(), 200});
+  REQUIRE(two.Area());
+  CHECK(*two.Area() == doctest::Approx(*one.Area()).epsilon(1e-12));
 }
 
 std::string WhyNone(const std::vector<float>& outputs, int64_t rows, int64_t most = ScoreTable::kMostScores) {

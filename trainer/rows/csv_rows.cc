@@ -147,8 +147,23 @@ int64_t CsvRows::LabelPosition() const {
                   named ? "Give a first line with the columns' names" : "Call it label in a first line"));
 }
 
+// A column that is not the label's, as a row's number before all others, would shift the features.
+void CsvRows::CheckLabel() const {
+  const CsvField& field = reader_.fields()[static_cast<size_t>(columns_.label)];
+  const std::vector<std::string>& classes = spec_.form.classes;
+  if (classes.empty() || field.text.empty()) return;
+  if (std::find(classes.begin(), classes.end(), field.text) != classes.end()) return;
+  throw CsvError(
+      reader_.path(), field.place,
+      fmt::format("{} stands where the label does in the training data, and is no class of the model, "
+                  "as {} is. Give a first line with the columns' names, or leave out the label.",
+                  Quoted(Shown(std::string(field.text))), Quoted(Shown(classes.front()))));
+}
+
 void CsvRows::FindByPosition() {
   if (columns_.label < 0 && columns_.count == spec_.inputs + 1) columns_.label = LabelPosition();
+  if (columns_.label >= 0 && columns_.count == spec_.inputs + 1 && first_is_row_ && !spec_.labels)
+    CheckLabel();
   const int64_t features = columns_.count - (columns_.label >= 0 ? 1 : 0);
   if (features != spec_.inputs) {
     throw CsvError(
@@ -178,10 +193,11 @@ float CsvRows::Feature(int64_t feature) const {
   const CsvField& field = reader_.fields()[static_cast<size_t>(column)];
   float number = 0;
   const NumberText state = ParseNumber(field.text, &number);
-  if (state == NumberText::kGood) return Scaled(spec_, feature, number);
+  const bool pixel = !spec_.pixels || state != NumberText::kGood || IsPixel(number);
+  if (state == NumberText::kGood && pixel) return Scaled(spec_, feature, number);
   const std::string name = FeatureName(spec_, feature);
   throw FieldError(reader_.path(), name.empty() ? ColumnTitle(columns_, column) : name, field,
-                   fmt::format("{}. Correct it, or remove the row.", NumberRule(state)));
+                   fmt::format("{}. Correct it, or remove the row.", pixel ? NumberRule(state) : kPixelRule));
 }
 
 void CsvRows::AddLabel(RowBlock* block) {

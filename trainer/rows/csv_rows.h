@@ -25,6 +25,7 @@ class CsvRows : public RowReader {
   bool HasFeaturesInOrder(int64_t label) const;
   bool IsLabelName(const std::string& name) const;
   void FindByName();
+  void CheckLabel() const;
   void FindByPosition();
   int64_t LabelColumn() const;
   int64_t LabelPosition() const;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/plural.h"
+#include "base/repeated_member.h"
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/rows/feature_name.h"
@@ -40,12 +41,16 @@ bool JsonRows::Next(RowBlock* block) {
   do {
     if (!lines_.Next(&line)) return false;
   } while (line.find_first_not_of(" \t") == std::string_view::npos);
-  const auto check_depth = [this](int depth, Json::parse_event_t, const Json&) {
+  RepeatedMember repeated;
+  const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
     if (depth > kMostDepth) Refuse(1, fmt::format("nested more than {} deep. Correct it.", kMostDepth));
+    if (const std::string* name = repeated.See(event, parsed)) {
+      Refuse(1, fmt::format("{} stands twice in one object. Leave one.", Quoted(Shown(*name))));
+    }
     return true;
   };
   try {
-    AddRow(Json::parse(line, check_depth), line, block);
+    AddRow(Json::parse(line, check), line, block);
   } catch (const Json::out_of_range&) {
     Refuse(1, "a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
   } catch (const Json::parse_error& error) {
@@ -114,6 +119,9 @@ float JsonRows::Value(const Json& value, int64_t feature) const {
   const double number = value.get<double>();
   if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max())) {
     Refuse(1, fmt::format("{} = {}; must be at most 3.4e38 (float32).", Title(feature), value.dump()));
+  }
+  if (spec_.pixels && !IsPixel(number)) {
+    Refuse(1, fmt::format("{} = {}; {}.", Title(feature), value.dump(), kPixelRule));
   }
   return Scaled(spec_, feature, static_cast<float>(number));
 }

@@ -1,5 +1,6 @@
 // Rows of CSV files, JSON lines and IDX images against what stands in them.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include "trainer/data/idx_test_util.h"
 #include "trainer/rows/row_reader.h"
@@ -66,12 +67,17 @@ TEST_CASE("rows: without a header the label stands where it stood in the trainin
   for (const int64_t column : {0, 1, 2}) {
     CAPTURE(column);
     spec.form.label_column = column;
-    const char* const rows[] = {"7,3,1\n8,4,2\n", "3,7,1\n4,8,2\n", "3,1,7\n4,2,8\n"};
+    const char* const rows[] = {"oak,3,1\n,4,2\n", "3,oak,1\n4,elm,2\n", "3,1,oak\n4,2,ash\n"};
     CHECK(ReadAll("a.csv", rows[column], spec).floats == Floats{4, -4.5, 6, -4});
     CHECK(ReadAll("a.csv", "3,1\n4,2\n", spec).floats == Floats{4, -4.5, 6, -4});
   }
   spec.form.label_column = 0;
-  CHECK(ErrorOf("3,x,1\n", spec).find("bad.csv:1:3: width = x; must be a number") == 0);
+  CHECK(ErrorOf("oak,x,1\n", spec).find("bad.csv:1:5: width = x; must be a number") == 0);
+  spec.form.label_column = 2;
+  CHECK(
+      ErrorOf("17,3,1\n", spec) ==
+      "bad.csv:1:6: \"1\" stands where the label does in the training data, and is no class of the model, as "
+      "\"elm\" is. Give a first line with the columns' names, or leave out the label.");
 }
 
 TEST_CASE("rows: of a model of images the label is the column of this name, and otherwise asked for") {
@@ -255,6 +261,10 @@ TEST_CASE("rows: what cannot be read of JSON lines is told with its place") {
   CHECK(
       ErrorOf("[3, 1]\n{\"width\": 1e400, \"height\": 1}\n", Named()).find("bad.csv:2:1: a number beyond") ==
       0);
+  CHECK(ErrorOf("{\"features\": [3, 1], \"features\": [3, 1]}\n", Named()) ==
+        "bad.csv:1:1: \"features\" stands twice in one object. Leave one.");
+  CHECK(ErrorOf("{\"width\": 3, \"height\": 1, \"width\": 3}\n", Named()).find("\"width\" stands twice") !=
+        std::string::npos);
   const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
   CHECK(ErrorOf("{\"features\": [3, 1], \"id\": " + deep + "}\n", Named()).find("nested more than 64 deep") !=
         std::string::npos);
@@ -281,6 +291,18 @@ TEST_CASE("rows: IDX images are bytes, with labels where they are asked for") {
   const std::string more = IdxImageContent(3, 2, 3) + "x";
   CHECK(UserErrorOf([&] { ReadAll("images", more, spec); }).find("more bytes follow") != std::string::npos);
   CHECK(ReadAll("pixels.csv", "0,51,255,0,0,0\n", spec).floats[1] == doctest::Approx(0.2));
+}
+
+TEST_CASE("rows: a value that is no byte is none of an image's") {
+  RowSpec spec = Unnamed(2);
+  spec.pixels = true;
+  CHECK(ReadAll("a.csv", "0,255\n", spec).floats == Floats{0, 1});
+  for (const char* value : {"-1", "256", "255.5", "-0.001"}) {
+    CAPTURE(value);
+    const std::string rule = fmt::format(" = {}; must be 0 to 255, as the bytes of images", value);
+    CHECK(ErrorOf(fmt::format("7,{}\n", value), spec).find(rule) != std::string::npos);
+    CHECK(ErrorOf(fmt::format("[7, {}]\n", value), spec).find(rule) != std::string::npos);
+  }
 }
 
 TEST_CASE("rows: names of columns and classes that are not UTF-8 are refused at their place") {

@@ -2,9 +2,9 @@
 
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/error.h"
+#include "base/repeated_member.h"
 #include "trainer/config/address_rule.h"
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
@@ -26,25 +26,6 @@ std::string At(const std::string& key, const Json& value) {
   return fmt::format("TF_CONFIG: {} = {}; ", key, Shown(text));
 }
 
-// A key that stands twice in one object would silently be the later one.
-class OnceOnly {
- public:
-  bool operator()(int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) {
-      keys_.emplace_back();
-    } else if (event == Json::parse_event_t::object_end) {
-      keys_.pop_back();
-    } else if (event == Json::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second) {
-      throw UserError("TF_CONFIG: the key {} stands twice in one object. Leave one.",
-                      Quoted(Shown(parsed.get<std::string>())));
-    }
-    return true;
-  }
-
- private:
-  std::vector<std::set<std::string>> keys_;  // of each open object
-};
-
 Json ParseText(const Environment& environment) {
   const Environment::value_type* const variable = FindVariable(environment, {"TF_CONFIG"});
   if (variable == nullptr) {
@@ -56,7 +37,14 @@ Json ParseText(const Environment& environment) {
         kExample);
   }
   try {
-    return Json::parse(variable->second, OnceOnly());
+    RepeatedMember repeated;
+    const auto once = [&](int, Json::parse_event_t event, const Json& parsed) {
+      if (const std::string* name = repeated.See(event, parsed)) {
+        throw UserError("TF_CONFIG: the key {} stands twice in one object. Leave one.", Quoted(Shown(*name)));
+      }
+      return true;
+    };
+    return Json::parse(variable->second, once);
   } catch (const Json::parse_error& error) {
     const std::string text = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
     const size_t begin = text.find("parse error at");

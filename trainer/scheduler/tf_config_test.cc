@@ -87,8 +87,9 @@ TEST_CASE("tf_config: what is not JSON is told with its place") {
 TEST_CASE("tf_config: a key that stands twice is refused, where the later one would silently count") {
   CHECK(ErrorOf([] { From(R"({"ps": ["p:1"], "worker": ["a:1"], "worker": ["b:1"]})", kWorker0); }) ==
         "TF_CONFIG: the key \"worker\" stands twice in one object. Leave one.");
-  CHECK(ErrorOf([] { From(kPlain, R"({"type": "worker", "index": 0, "index": 1})"); })
-            .find("the key \"index\" stands twice") != std::string::npos);
+  CHECK(ErrorOf([] {
+          From(kPlain, R"({"type": "worker", "index": 0, "index": 1})");
+        }).find("the key \"index\" stands twice") != std::string::npos);
   // The same name in two objects is no repetition.
   CHECK(From(kPlain, R"({"type": "worker", "index": 0, "environment": {"type": "x"}})").task->index == 0);
 }
