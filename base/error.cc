@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <errno.h>
 #include <new>
 #include <system_error>
 
@@ -16,6 +17,12 @@ std::string FailureText(const std::exception& error) {
 
 std::string ErrnoText(int error_number) {
   return fmt::format("{} ({})", std::generic_category().message(error_number), error_number);
+}
+
+Failure NoDescriptor(const std::string& what, int error_number) {
+  const bool too_many = error_number == EMFILE || error_number == ENFILE;
+  return IoError("{}: {}.{}", what, ErrnoText(error_number),
+                 too_many ? " Raise the limit of open files (ulimit -n)." : "");
 }
 
 }  // namespace dtrain

@@ -62,4 +62,7 @@ std::string FailureText(const std::exception& error);
 // "No such file or directory (2)" for an errno value; thread-safe.
 std::string ErrnoText(int error_number);
 
+// "what: why.", of a file, pipe or socket that could not be opened; with the remedy where there are too many.
+Failure NoDescriptor(const std::string& what, int error_number);
+
 }  // namespace dtrain

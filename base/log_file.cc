@@ -22,7 +22,7 @@ LogFile::LogFile(const std::string& task, const std::string& directory) {
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd_ < 0) {
     throw UserError("{}: cannot be opened for the log: {}. Set log.dir to a writable directory.", path_,
-                    ErrnoText(errno));
+                    ErrnoText(failed ? failed.value() : errno));
   }
 }
 

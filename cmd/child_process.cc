@@ -73,7 +73,7 @@ ChildProcess::ChildProcess(const ChildCommand& command)
   argv.push_back(nullptr);
   int ends[2] = {-1, -1};
   if (!command.error_passes && pipe2(ends, O_CLOEXEC) != 0) {
-    throw IoError("{}: no pipe: {}.", name_, ErrnoText(errno));
+    throw NoDescriptor(name_ + ": no pipe", errno);
   }
   const pid_t parent = getpid();
   int failed = 0;

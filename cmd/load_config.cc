@@ -1,6 +1,7 @@
 #include "cmd/load_config.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "trainer/config/dump.h"
 
@@ -16,6 +17,13 @@ std::string SetAddresses(const std::string& key, const std::vector<std::string>&
 
 milliseconds GraceOf(const FailureConfig& failure) {
   return milliseconds(static_cast<int64_t>(failure.grace_s * 1000));
+}
+
+void RequireRegularFile(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode))
+    return;  // what is not there is told elsewhere
+  throw UserError("--config {}: is no regular file, and each task reads it anew. Save it to a file.", path);
 }
 
 int DumpEffectiveConfig(const ConfigArguments& arguments, const LoadOptions& options) {

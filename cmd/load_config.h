@@ -20,6 +20,9 @@ std::string SetAddresses(const std::string& key, const std::vector<std::string>&
 // failure.grace_s
 milliseconds GraceOf(const FailureConfig& failure);
 
+// For commands whose tasks are other processes: UserError where `path` can be read only once, as a pipe.
+void RequireRegularFile(const std::string& path);
+
 // --dump-config: prints the effective config. Returns the exit code, 0; throws UserError.
 int DumpEffectiveConfig(const ConfigArguments& arguments, const LoadOptions& options);
 

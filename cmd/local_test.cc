@@ -184,6 +184,29 @@ TEST_CASE("local: --ps and --workers make check and plan see the cluster that lo
   }
 }
 
+TEST_CASE("local: what can be read only once is no config, and too few open files are told with the remedy") {
+  const LocalJob job(LinearJob(20));
+  const auto shell = [&](const std::string& command) {
+    Program bash;
+    bash.path = "/bin/bash";
+    Process process({"-c", command}, bash);
+    RunToEnd(process);
+    CAPTURE(process.standard_error());
+    return std::pair(process.exit_code(), process.standard_error());
+  };
+  const auto [pipe_code, pipe_said] =
+      shell("cat " + job.config + " | exec cmd/dtrain local --config /dev/stdin");
+  CHECK(pipe_code == 2);
+  CHECK(Contains(pipe_said, "--config /dev/stdin: is no regular file"));
+  for (const char* limit : {"8", "12", "16", "24"}) {
+    CAPTURE(limit);
+    const auto [code, said] =
+        shell(fmt::format("ulimit -n {}; exec cmd/dtrain local --config {} --workers 8", limit, job.config));
+    CHECK(code == 1);
+    CHECK(Contains(said, "Raise the limit of open files (ulimit -n)."));
+  }
+}
+
 TEST_CASE("local: a ps that is killed is named, not the workers that lost it") {
   AdoptOrphans();
   const LocalJob job(EndlessJob());

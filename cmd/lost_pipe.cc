@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/check.h"
+#include "base/error.h"
 
 namespace dtrain {
 
-LostPipe::LostPipe() { DT_CHECK(pipe2(ends_, O_CLOEXEC | O_NONBLOCK) == 0, errno); }
+LostPipe::LostPipe() {
+  if (pipe2(ends_, O_CLOEXEC | O_NONBLOCK) != 0) throw NoDescriptor("no pipe", errno);
+}
 
 LostPipe::~LostPipe() {
   for (const int fd : ends_) close(fd);

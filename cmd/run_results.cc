@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace dtrain {
 namespace {
@@ -31,8 +32,9 @@ RunSummary SummaryIn(int fd) {
 
 RunResults::RunResults(size_t workers) {
   while (fds_.size() < 1 + workers) {
-    fds_.push_back(memfd_create("dtrain-result", MFD_CLOEXEC));
-    DT_CHECK(fds_.back() >= 0, errno);
+    const int fd = memfd_create("dtrain-result", MFD_CLOEXEC);
+    if (fd < 0) throw NoDescriptor("no memory for results", errno);
+    fds_.push_back(fd);
   }
 }
 

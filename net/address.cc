@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/core.h>
 #include <netinet/in.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <cctype>
@@ -87,7 +88,7 @@ bool IsLoopback(std::string_view host) {
   if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
   in6_addr v6;
   if (inet_pton(AF_INET6, text.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
-  return text == "localhost";
+  return strcasecmp(text.c_str(), "localhost") == 0;
 }
 
 bool IsWildcard(std::string_view host) {

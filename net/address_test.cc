@@ -60,7 +60,8 @@ TEST_CASE("address: what is none is refused with the text, the rule and an examp
 }
 
 TEST_CASE("address: only hosts that cannot be reached from elsewhere are loopback") {
-  for (const char* host : {"127.0.0.1", "127.255.1.2", "::1", "localhost"}) CHECK(IsLoopback(host));
+  for (const char* host : {"127.0.0.1", "127.255.1.2", "::1", "localhost", "LocalHost"})
+    CHECK(IsLoopback(host));
   for (const char* host : {"10.0.0.1", "0.0.0.0", "::", "128.0.0.1", "example", "localhost.example", "::2"}) {
     CHECK_FALSE(IsLoopback(host));
   }

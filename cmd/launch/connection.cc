@@ -16,7 +16,7 @@ namespace {
 constexpr milliseconds kAliveEvery{1000};
 
 void MakePipe(int* ends) {
-  if (pipe2(ends, O_CLOEXEC) != 0) throw IoError("no pipe: {}.", ErrnoText(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0) throw NoDescriptor("no pipe", errno);
 }
 
 // A line of a task's log, or its live line: in any format it has a mark that ssh's own lines have not.
@@ -73,7 +73,9 @@ void Connection::Read(const std::function<void(const std::string&)>& line,
   report_->Read([&](const std::string& text) { TakeReport(text, report); });
   if (!take_lines) return;
   process_->ReadLines([&](const std::string& text) {
-    if (!IsOfTask(text)) last_words_ = text.substr(0, text.find_first_of("\r\n"));
+    // bash's second line on a program that it cannot run says nothing.
+    const bool empty = text.find(": Success") != std::string::npos;
+    if (!IsOfTask(text) && !empty) last_words_ = text.substr(0, text.find_first_of("\r\n"));
     line(text);
   });
 }

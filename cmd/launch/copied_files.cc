@@ -49,19 +49,26 @@ std::string CopyText(const std::vector<MachineFiles>& copies) {
 }
 
 std::string DataText(const std::vector<PlannedTask>& tasks, const DataConfig& data) {
-  std::vector<std::string> machines;
+  std::vector<std::string> machines, beside_copies;
   for (const PlannedTask& task : tasks) {
     const bool reads =
         task.task.role == Role::kWorker && (data.split != Split::kFeed || task.task.index == 0);
     const std::string& name = task.machine.name;
     if (!reads || task.machine.here) continue;
-    if (std::find(machines.begin(), machines.end(), name) == machines.end()) machines.push_back(name);
+    if (std::find(machines.begin(), machines.end(), name) != machines.end()) continue;
+    machines.push_back(name);
+    const fs::path beside = (fs::path(task.machine.how.directory) / task.config).parent_path();
+    if (task.gets_copy) beside_copies.push_back(fmt::format("{}:{}", name, beside.string()));
   }
   const std::vector<DataFile> files = DataFiles(data);
   if (machines.empty() || files.empty()) return "";
   std::string text =
       fmt::format("# data files, not copied, that must be on {}:\n", ListText(machines, "and"));
   for (const DataFile& file : files) text += fmt::format("#   {}: {}\n", file.key, file.path);
+  if (!beside_copies.empty()) {
+    text += fmt::format("#   a path that the file gives relative to itself is one in {}\n",
+                        ListText(beside_copies, "and in"));
+  }
   return text;
 }
 

@@ -7,6 +7,9 @@
 namespace dtrain {
 namespace {
 
+// What is not whole is removed before anything is said of it: where ssh has gone, nobody reads that, and the
+// shell ends by SIGPIPE.
+
 // Standard input to `part`; ends the shell where not all has come. The second process of it looks whether the
 // first gets on, and ends soon after it. It has nothing of ssh's open, which would wait for it.
 std::string WatchedInput(const std::string& part, std::chrono::seconds patience) {
@@ -16,22 +19,28 @@ std::string WatchedInput(const std::string& part, std::chrono::seconds patience)
       "if [ \"$now\" = \"$before\" ]; then quiet=$((quiet + 1)); else quiet=0; before=$now; fi; "
       "if [ $quiet -ge {1} ]; then kill $receiver; fi; done) < /dev/null > /dev/null 2>&1 3<&- & "
       "wait $receiver; got=$?; "
-      "if [ $got -gt 128 ]; then echo 'nothing has come for {1} s.' >&2; fi; "
-      "if [ $got -ne 0 ]; then rm -f {0}; exit 1; fi; ",
+      "if [ $got -ne 0 ]; then rm -f {0}; if [ $got -gt 128 ]; then echo 'nothing has come for {1} s.' >&2; "
+      "fi; "
+      "exit 1; fi; ",
       part, patience.count());
 }
 
 }  // namespace
 
 std::string SumsScript(const std::string& directory, const std::vector<CopiedFile>& files) {
-  std::string names;
-  for (const CopiedFile& file : files) names += " " + ShellQuoted("./" + file.to);
+  std::string looks;
+  for (const CopiedFile& file : files) {
+    const bool runs = (file.mode[0] & 1) != 0;  // by its owner
+    looks += fmt::format("; look {} {}", ShellQuoted("./" + file.to), runs ? "-x" : "-r");
+  }
   return fmt::format(
       "command -v sha256sum >/dev/null || {{ echo 'no sha256sum is there. Install coreutils.' >&2; exit 1; "
       "}}; "
-      "echo; [ -d {0} ] || echo {1}; cd {0} 2>/dev/null || exit 0; for f in{2}; do "
-      "printf {3}; if [ -f \"$f\" ]; then sha256sum < \"$f\"; else echo none; fi; done",
-      ShellQuoted(directory), kMissing, names, ShellQuoted(kSum));
+      "echo; [ -d {0} ] || echo {1}; cd {0} 2>/dev/null || exit 0; "
+      "look() {{ printf {2}; if [ -f \"$1\" ] && [ $2 \"$1\" ]; then sha256sum < \"$1\"; else echo none; fi; "
+      "}}"
+      "{3}",
+      ShellQuoted(directory), kMissing, ShellQuoted(kSum), looks);
 }
 
 std::string ReceiveScript(const std::string& directory, const CopiedFile& file, const std::string& sum,
@@ -42,8 +51,10 @@ std::string ReceiveScript(const std::string& directory, const CopiedFile& file, 
                                         ShellQuoted(directory), ShellQuoted(to.substr(0, to.rfind('/'))));
   return begin + WatchedInput(part, patience) +
          fmt::format(
-             "if [ \"$(sha256sum < {0})\" = {1} ]; then chmod {3} {0} && mv -f {0} {2} && exit; "
-             "else echo 'the copy has another checksum. Is the disk there full?' >&2; fi; rm -f {0}; exit 1",
+             "if [ -d {2} ]; then rm -f {0}; echo 'a directory has the name of '{2}'. Remove it.' >&2; exit "
+             "1; fi; "
+             "if [ \"$(sha256sum < {0})\" = {1} ]; then chmod {3} {0} && mv -f {0} {2} && exit; rm -f {0}; "
+             "else rm -f {0}; echo 'the copy has another checksum. Is the disk there full?' >&2; fi; exit 1",
              part, ShellQuoted(sum), ShellQuoted(to), file.mode);
 }
 

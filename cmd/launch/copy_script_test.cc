@@ -8,6 +8,7 @@
 
 #include "base/testing/files.h"
 #include "cmd/launch/checksum.h"
+#include "cmd/launch/open_file.h"
 #include "cmd/launch/run_there.h"
 
 namespace dtrain {
@@ -31,10 +32,17 @@ class Receiver {
     if (ends_[1] >= 0) close(ends_[1]);
     ends_[1] = -1;
   }
-  Ran Receive(const std::string& sum) const {
+  std::string Script(const std::string& sum) const {
     const CopiedFile file{"", "below/it's", "750"};
-    const std::string script = ReceiveScript(directory, file, sum, "me", kPatience);
-    return RunThere("there", {"/bin/sh", "-c", script}, ends_[0]);
+    return ReceiveScript(directory, file, sum, "me", kPatience);
+  }
+  Ran Receive(const std::string& sum) const {
+    return RunThere("there", {"/bin/sh", "-c", Script(sum)}, ends_[0]);
+  }
+  // As where ssh has gone: nobody reads what the shell says.
+  void ReceiveUnheard(const std::string& sum) const {
+    RunThere("there", {"/bin/bash", "-c", "exec 2> >(:); sleep 0.2; exec /bin/sh -c \"$0\"", Script(sum)},
+             ends_[0]);
   }
   // Names of what is there now.
   std::string Left() const {
@@ -75,6 +83,42 @@ TEST_CASE("copy script: what comes in damaged is removed") {
   CHECK(ran.exit_code == 1);
   CHECK(ran.last_words == "the copy has another checksum. Is the disk there full?");
   CHECK(there.Left() == "");
+}
+
+TEST_CASE("copy script: what is not whole is removed, also where nobody hears of it any more") {
+  Receiver cut;
+  cut.CloseInput();
+  cut.ReceiveUnheard("another");
+  CHECK(cut.Left() == "");
+  const Receiver quiet;
+  quiet.ReceiveUnheard(SumOfContent());
+  CHECK(quiet.Left() == "");
+}
+
+TEST_CASE("copy script: a directory in the file's place is told, and nothing is put into it") {
+  Receiver there;
+  there.CloseInput();
+  std::filesystem::create_directories(there.directory + "/below/it's");
+  const Ran ran = there.Receive(SumOfContent());
+  CHECK(ran.exit_code == 1);
+  CHECK(ran.last_words == "a directory has the name of ./below/it's. Remove it.");
+  CHECK(there.Left() == "it's\n");
+  CHECK(std::filesystem::is_empty(there.directory + "/below/it's"));
+}
+
+TEST_CASE("copy script: a program that nobody may run has no sum, so that it is copied anew") {
+  const std::string directory = testing::NewDirectory();
+  const std::string path = directory + "/it";
+  std::ofstream(path) << kContent;
+  const auto sum = [&](const char* mode) {
+    const OpenFile nothing("/dev/null");
+    const std::string script = SumsScript(directory, {{"", "it", mode}});
+    return RunThere("there", {"/bin/sh", "-c", script}, nothing.fd()).output;
+  };
+  CHECK(sum("644").find(kSum + SumOfContent()) != std::string::npos);
+  CHECK(sum("755").find(std::string(kSum) + "none") != std::string::npos);
+  std::filesystem::permissions(path, std::filesystem::perms(0755));
+  CHECK(sum("755").find(kSum + SumOfContent()) != std::string::npos);
 }
 
 TEST_CASE("copy script: where nothing more comes, as of a link that was cut, it ends and leaves nothing") {

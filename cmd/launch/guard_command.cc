@@ -32,7 +32,7 @@ constexpr milliseconds kReport{2000};
 struct Pipe {
   int ends[2];
   Pipe() {
-    if (pipe2(ends, O_CLOEXEC) != 0) throw IoError("the guard: no pipe: {}.", ErrnoText(errno));
+    if (pipe2(ends, O_CLOEXEC) != 0) throw NoDescriptor("the guard: no pipe", errno);
   }
 };
 

@@ -33,6 +33,7 @@ constexpr milliseconds kAfterFailure{1500};
 constexpr milliseconds kEndsThere{3500};
 
 Config LoadLaunched(const LaunchArguments& arguments, bool* log_json) {
+  RequireRegularFile(arguments.config.path);
   LoadOptions options;
   options.placed = true;
   options.log_json = log_json;

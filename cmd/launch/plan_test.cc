@@ -196,6 +196,12 @@ TEST_CASE("plan: data files must be on the other machines of those workers that 
   config.data.train.path = "a b.csv";
   const std::string file = "#   data.train.path: a b.csv\n";
   CHECK(text() == "# data files, not copied, that must be on node1 and node2:\n" + file);
+  config.launch.copy = true;
+  config.launch.hosts["node1"].directory = config.launch.hosts["node2"].directory = "/jobs";
+  CHECK(text().find(
+            "#   a path that the file gives relative to itself is one in node1:/jobs and in node2:/jobs") !=
+        std::string::npos);
+  config.launch.copy = false;
   config.data.split = Split::kFeed;
   CHECK(text() == "# data files, not copied, that must be on node1:\n" + file);
   config.cluster.worker[0] = "127.0.0.1:9002";
@@ -234,6 +240,8 @@ TEST_CASE("ssh trouble: each has its remedy, and dtrain's own words need none") 
   says("env: '/opt/dtrain': No such file or directory", "launch.copy: true");
   says("dtrain: guard: unknown command or argument. See dtrain --help.", "An older dtrain is there");
   says("dtrain: --config: unknown option. See dtrain guard --help.", "An older dtrain is there");
+  says("bash: line 1: /opt/dtrain: cannot execute binary file: Exec format error",
+       "another kind of processor");
   says("something else", "dtrain launch --dry-run");
   says("", "it ended without a word. See what");
   const std::string own = "dtrain: /x: cannot work there: No such file or directory (2). Make it.";

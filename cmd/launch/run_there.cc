@@ -80,7 +80,7 @@ class Run {
 Ran RunThere(const std::string& name, const std::vector<std::string>& command, int input,
              milliseconds patience) {
   int output[2];
-  if (pipe2(output, O_CLOEXEC) != 0) throw IoError("{}: no pipe: {}.", name, ErrnoText(errno));
+  if (pipe2(output, O_CLOEXEC) != 0) throw NoDescriptor(name + ": no pipe", errno);
   ChildCommand child;
   child.name = name;
   child.program = command.front();

@@ -26,6 +26,9 @@ const std::vector<Trouble>& Troubles() {
       {"Connection refused", "Does sshd run there? A port other than 22 goes into launch.ssh_config."},
       {"timed out", "Is it up, and can it be reached from here?"},
       {"No route to host", "Is it up, and can it be reached from here?"},
+      {"Exec format error",
+       "It is a dtrain for another kind of processor. Install one for that machine, or set "
+       "launch.hosts.{}.program."},
       {"error while loading shared libraries",
        "Install the libraries that scripts/packages.txt names there, or launch the packaged dtrain with "
        "launch.copy: true."},

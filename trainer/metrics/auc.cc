@@ -1,6 +1,7 @@
 #include "trainer/metrics/auc.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -55,30 +56,31 @@ void ScoreTable::KeepNone(const char* why) {
 }
 
 // The log-odds of each class, its logit less the log-sum-exp of the others: ranks rows as the class's
-// probability does, which has no more digits near 0 and 1.
+// probability does, which has no more digits near 0 and 1. Sums are taken in the order of the logits, so that
+// rows with the same ones tie, whichever class has which.
 void ScoreTable::KeepRow(const float* logits) {
   if (outputs_ == 1) {
     scores_[0].push_back(logits[0]);
     return;
   }
-  const size_t best = static_cast<size_t>(std::max_element(logits, logits + outputs_) - logits);
-  const double most = logits[best];
-  double second = -std::numeric_limits<double>::infinity();
-  double others = 0;  // of all but the best, relative to it
-  for (size_t k = 0; k < outputs_; ++k) {
-    if (k == best) continue;
-    second = std::max<double>(second, logits[k]);
-    others += std::exp(logits[k] - most);
-  }
-  double rest = 0;  // the same, relative to the second, where none of them is lost
-  for (size_t k = 0; k < outputs_; ++k) {
-    if (k != best) rest += std::exp(logits[k] - second);
-  }
-  for (size_t k = 0; k < outputs_; ++k) {
-    const double without = k == best ? second + std::log(rest)
-                                     : most + std::log1p(std::max(0.0, others - std::exp(logits[k] - most)));
+  std::array<size_t, kMostClasses> order;
+  std::iota(order.begin(), order.begin() + outputs_, 0);
+  std::sort(order.begin(), order.begin() + outputs_,
+            [&](size_t a, size_t b) { return logits[a] < logits[b]; });
+  const size_t best = outputs_ - 1;  // in that order
+  const double most = logits[order[best]], second = logits[order[best - 1]];
+  std::array<double, kMostClasses> above;  // sums of exp(logit - most) of those behind
+  above[best] = 0;
+  for (size_t i = best; i > 0; --i) above[i - 1] = above[i] + std::exp(logits[order[i]] - most);
+  double below = 0;        // and of those before
+  double beside_best = 0;  // relative to the second, where nothing of it is lost
+  for (size_t i = 0; i < outputs_; ++i) {
+    const double logit = logits[order[i]];
+    const double others = i == best ? second + std::log(beside_best) : most + std::log(below + above[i]);
     constexpr double kMost = std::numeric_limits<float>::max();
-    scores_[k].push_back(static_cast<float>(std::clamp(logits[k] - without, -kMost, kMost)));
+    scores_[order[i]].push_back(static_cast<float>(std::clamp(logit - others, -kMost, kMost)));
+    below += std::exp(logit - most);
+    beside_best += std::exp(logit - second);
   }
 }
 
