@@ -63,13 +63,13 @@ void ScoreTable::KeepRow(const float* logits) {
     scores_[0].push_back(logits[0]);
     return;
   }
-  std::array<size_t, kMostClasses> order;
+  std::array<size_t, kMostClasses> order{};
   std::iota(order.begin(), order.begin() + outputs_, 0);
   std::sort(order.begin(), order.begin() + outputs_,
             [&](size_t a, size_t b) { return logits[a] < logits[b]; });
   const size_t best = outputs_ - 1;  // in that order
   const double most = logits[order[best]], second = logits[order[best - 1]];
-  std::array<double, kMostClasses> above;  // sums of exp(logit - most) of those behind
+  std::array<double, kMostClasses> above{};  // sums of exp(logit - most) of those behind
   above[best] = 0;
   for (size_t i = best; i > 0; --i) above[i - 1] = above[i] + std::exp(logits[order[i]] - most);
   double below = 0;        // and of those before
