@@ -80,9 +80,8 @@ class FeedSource : public BatchSource {
   net::Encoder encoder_;
   uint64_t run_id_ = 0;
   Dealt dealt_;
-  uint64_t requests_ = 0;  // so many were sent
-  uint64_t other_deal_ =
-      0;  // requests up to this one were for batches that were dealt, or scaled, in another way
+  uint64_t requests_ = 0;    // so many were sent
+  uint64_t other_deal_ = 0;  // requests up to this one were for batches dealt, or scaled, in another way
   TimePoint begun_;
   bool heard_ = false;     // worker 0 has answered
   std::string refusal_;    // its latest words why not

@@ -1,6 +1,9 @@
 #include "trainer/worker/worker_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
 #include "base/plural.h"
@@ -62,12 +65,15 @@ std::optional<InputForm> WorkerData::FormForPs() const {
   const size_t bytes = FormBytes(form);
   if (bytes == 0 && !by_ps) return std::nullopt;
   if (bytes <= kMostFormBytes) return form;
-  log_.Warning("names and scales of the data's columns are {} bytes, more than {}: {}{}", bytes,
-               kMostFormBytes,
-               by_ps ? "checkpoints of checkpoint.writer: ps will not have them, and dtrain eval and predict "
-                       "will read data.train"
-                     : "",
-               by_ps ? "; each worker scales by its own rows" : "each worker scales by its own rows");
+  std::vector<std::string> what;
+  if (by_ps) {
+    what.emplace_back(
+        "checkpoints of checkpoint.writer: ps will not have them, and dtrain eval and predict will read "
+        "data.train");
+  }
+  if (!form.scale.shift.empty()) what.emplace_back("each worker scales by its own rows");
+  log_.Warning("names and scales of the data's columns are {} bytes, more than {}: {}", bytes, kMostFormBytes,
+               fmt::join(what, "; "));
   return std::nullopt;
 }
 
