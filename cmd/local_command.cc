@@ -25,10 +25,10 @@ namespace {
 
 // Loaded here first: errors are then told once, not by every child.
 Config LoadLocal(const LocalArguments& arguments, bool* log_json) {
-  if (!arguments.in_process) RequireRegularFile(arguments.config.path);
   LoadOptions options = SizedOptions(arguments.size);
   options.log_json = log_json;
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+  if (!arguments.in_process) RequireRegularFile(arguments.config.path);
   MakeLocal(arguments.size, &config);
   if (arguments.in_process) NameForThreads(&config.cluster);
   return config;

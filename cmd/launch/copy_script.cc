@@ -7,9 +7,6 @@
 namespace dtrain {
 namespace {
 
-// What is not whole is removed before anything is said of it: where ssh has gone, nobody reads that, and the
-// shell ends by SIGPIPE.
-
 // Standard input to `part`; ends the shell where not all has come. The second process of it looks whether the
 // first gets on, and ends soon after it. It has nothing of ssh's open, which would wait for it.
 std::string WatchedInput(const std::string& part, std::chrono::seconds patience) {
@@ -47,8 +44,11 @@ std::string ReceiveScript(const std::string& directory, const CopiedFile& file, 
                           const std::string& writer, std::chrono::seconds patience) {
   const std::string to = "./" + file.to;
   const std::string part = ShellQuoted(fmt::format("{}.tmp-{}", to, writer));
-  const std::string begin = fmt::format("umask 022; mkdir -p {0} && cd {0} && mkdir -p {1} || exit 1; ",
-                                        ShellQuoted(directory), ShellQuoted(to.substr(0, to.rfind('/'))));
+  // Where ssh has gone nobody reads what the shell says, which must not end it before it has removed the
+  // part.
+  const std::string begin =
+      fmt::format("trap '' PIPE; umask 022; mkdir -p {0} && cd {0} && mkdir -p {1} || exit 1; ",
+                  ShellQuoted(directory), ShellQuoted(to.substr(0, to.rfind('/'))));
   return begin + WatchedInput(part, patience) +
          fmt::format(
              "if [ -d {2} ]; then rm -f {0}; echo 'a directory has the name of '{2}'. Remove it.' >&2; exit "

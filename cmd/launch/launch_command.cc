@@ -33,11 +33,12 @@ constexpr milliseconds kAfterFailure{1500};
 constexpr milliseconds kEndsThere{3500};
 
 Config LoadLaunched(const LaunchArguments& arguments, bool* log_json) {
-  RequireRegularFile(arguments.config.path);
   LoadOptions options;
   options.placed = true;
   options.log_json = log_json;
-  return LoadConfig(arguments.config.path, arguments.config.sets, options);
+  Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+  RequireRegularFile(arguments.config.path);
+  return config;
 }
 
 // What would fail on every machine is told here, once, before anything is copied or started.

@@ -69,18 +69,18 @@ void ScoreTable::KeepRow(const float* logits) {
             [&](size_t a, size_t b) { return logits[a] < logits[b]; });
   const size_t best = outputs_ - 1;  // in that order
   const double most = logits[order[best]], second = logits[order[best - 1]];
-  std::array<double, kMostClasses> above{};  // sums of exp(logit - most) of those behind
-  above[best] = 0;
-  for (size_t i = best; i > 0; --i) above[i - 1] = above[i] + std::exp(logits[order[i]] - most);
-  double below = 0;        // and of those before
-  double beside_best = 0;  // relative to the second, where nothing of it is lost
+  std::array<double, kMostClasses> above{};  // sums of exp(logit - most) of those behind, without the best
+  for (size_t i = best - 1; i > 0; --i) above[i - 1] = above[i] + std::exp(logits[order[i]] - most);
+  double below = 0;         // and of those before
+  double below_second = 0;  // the same, relative to the second, where nothing of it is lost
   for (size_t i = 0; i < outputs_; ++i) {
     const double logit = logits[order[i]];
-    const double others = i == best ? second + std::log(beside_best) : most + std::log(below + above[i]);
+    const double odds =
+        i == best ? most - second - std::log1p(below_second) : logit - most - std::log1p(below + above[i]);
     constexpr double kMost = std::numeric_limits<float>::max();
-    scores_[order[i]].push_back(static_cast<float>(std::clamp(logit - others, -kMost, kMost)));
+    scores_[order[i]].push_back(static_cast<float>(std::clamp(odds, -kMost, kMost)));
     below += std::exp(logit - most);
-    beside_best += std::exp(logit - second);
+    if (i + 1 < best) below_second += std::exp(logit - second);
   }
 }
 
