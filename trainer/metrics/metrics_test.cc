@@ -66,8 +66,8 @@ TEST_CASE("auc: of several classes is the mean of each against the others, where
     std::vector<float> scores;  // log(p / (1 - p)), which ranks as p does
     for (int row = 0; row < 90; ++row) {
       const float* z = logits.data() + row * 3;
-      const double a = z[(k + 1) % 3], b = z[(k + 2) % 3], most = std::max(a, b);
-      scores.push_back(static_cast<float>(z[k] - most - std::log(std::exp(a - most) + std::exp(b - most))));
+      const double a = z[(k + 1) % 3], b = z[(k + 2) % 3], most = std::max(a, b), least = std::min(a, b);
+      scores.push_back(static_cast<float>(z[k] - most - std::log1p(std::exp(least - most))));
     }
     sum += AreaByPairs(scores, labels.labels, k);
   }
