@@ -3,23 +3,13 @@
 
 #include <filesystem>
 
+#include "cmd/testing/done.h"
 #include "cmd/testing/local_job.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/data/idx_test_util.h"
 
 namespace dtrain::testing {
 namespace {
-
-struct Done {
-  int code;
-  std::string output, error;
-};
-
-Done Run(const std::vector<std::string>& arguments) {
-  Process process(arguments);
-  const int code = RunToEnd(process);
-  return {code, process.standard_output(), process.standard_error()};
-}
 
 // A model of rows that differ by their first feature, and its exports.
 struct Trained {

@@ -7,22 +7,12 @@
 #include <filesystem>
 
 #include "base/testing/files.h"
+#include "cmd/testing/done.h"
 #include "cmd/testing/local_job.h"
 #include "cmd/testing/python.h"
 
 namespace dtrain::testing {
 namespace {
-
-struct Done {
-  int code;
-  std::string output, error;
-};
-
-Done Run(const std::vector<std::string>& arguments) {
-  Process process(arguments);
-  const int code = RunToEnd(process);
-  return {code, process.standard_output(), process.standard_error()};
-}
 
 // Rows of two features and a label that their sum tells, in front of them.
 std::string Rows(int count) {

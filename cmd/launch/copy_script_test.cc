@@ -41,7 +41,7 @@ class Receiver {
   }
   // As where ssh has gone: nobody reads what the shell says.
   void ReceiveUnheard(const std::string& sum) const {
-    RunThere("there", {"/bin/bash", "-c", "exec 2> >(:); sleep 0.2; exec /bin/sh -c \"$0\"", Script(sum)},
+    RunThere("there", {"/bin/bash", "-c", "exec 2> >(:); wait $!; exec /bin/sh -c \"$0\"", Script(sum)},
              ends_[0]);
   }
   // Names of what is there now.
