@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "cmd/testing/done.h"
 #include "cmd/testing/local_job.h"
 #include "cmd/testing/python.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
@@ -28,17 +29,6 @@ std::string Rows(const char* header, int count, Label label) {
 const auto kThreeNames = [](double a, double b) { return a > 10 ? "elm" : b > 0 ? "\"oak, red\"" : "yew"; };
 const auto kTwoNumbers = [](double a, double b) { return a + b > 0 ? 1 : 0; };
 const auto kTarget = [](double a, double b) { return 0.1 * a - 0.05 * b + 2; };
-
-struct Done {
-  int code;
-  std::string output, error;
-};
-
-Done Run(const std::vector<std::string>& arguments, const Program& program = {}) {
-  Process process(arguments, program);
-  const int code = RunToEnd(process);
-  return {code, process.standard_output(), process.standard_error()};
-}
 
 // A model that was trained on `rows`, and its folder.
 struct Model {

@@ -13,8 +13,8 @@ struct Done {
   std::string output, error;
 };
 
-inline Done Run(const std::vector<std::string>& arguments) {
-  Process process(arguments);
+inline Done Run(const std::vector<std::string>& arguments, const Program& program = {}) {
+  Process process(arguments, program);
   const int code = RunToEnd(process);
   return {code, process.standard_output(), process.standard_error()};
 }
