@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint64_t kLargestGzipRatio = 1032;  // zlib's "Technical Details": the limit of deflate
 constexpr int64_t kPieceBytes = 1 << 20;      // zlib's lengths are int
+constexpr size_t kMostBlanks = 1 << 12;
 
 uint64_t SizeOf(const std::string& path, const std::string& key) {
   struct stat about {};
@@ -68,17 +69,21 @@ int64_t InputBytes::ReadUnpeeked(char* out, int64_t size) {
   return standard_input_ ? ReadStandardInput(out, size) : ReadFile(out, size);
 }
 
-int InputBytes::Peek() {
+bool InputBytes::HasPeeked(size_t count) {
   char byte = 0;
-  if (peeked_.empty() && ReadUnpeeked(&byte, 1) == 1) peeked_ += byte;
-  return peeked_.empty() ? -1 : static_cast<unsigned char>(peeked_.front());
+  while (peeked_.size() < count && ReadUnpeeked(&byte, 1) == 1) peeked_ += byte;
+  return peeked_.size() >= count;
+}
+
+int InputBytes::PeekBehind(std::string_view blanks) {
+  size_t at = 0;
+  while (at < kMostBlanks && HasPeeked(at + 1) && blanks.find(peeked_[at]) != std::string_view::npos) ++at;
+  return HasPeeked(at + 1) ? static_cast<unsigned char>(peeked_[at]) : -1;
 }
 
 bool InputBytes::GoesOnWith(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
-    char byte = 0;
-    if (i == peeked_.size() && ReadUnpeeked(&byte, 1) == 1) peeked_ += byte;
-    if (i == peeked_.size() || peeked_[i] != text[i]) return false;
+    if (!HasPeeked(i + 1) || peeked_[i] != text[i]) return false;
   }
   return true;
 }

@@ -25,8 +25,8 @@ class InputBytes {
   int64_t Read(void* out, int64_t size);
   // The same, but of standard input no more than there is: waits only for the first byte. 0 at the end.
   int64_t ReadSome(void* out, int64_t size);
-  // The next byte, which stays the next one; -1 at the end.
-  int Peek();
+  // The first byte that is none of `blanks`, of which few are skipped; all stay. -1 at the end.
+  int PeekBehind(std::string_view blanks);
   // Whether the content goes on with `text`, which stays. Waits for no byte behind the first that differs.
   bool GoesOnWith(std::string_view text);
 
@@ -42,6 +42,7 @@ class InputBytes {
   uint64_t file_size() const { return file_size_; }
 
  private:
+  bool HasPeeked(size_t count);  // reads what is missing
   int64_t ReadUnpeeked(char* out, int64_t size);
   int64_t ReadFile(char* out, int64_t size);
   int64_t ReadStandardInput(char* out, int64_t size);

@@ -43,20 +43,22 @@ bool JsonRows::Next(RowBlock* block) {
   } while (line.find_first_not_of(" \t") == std::string_view::npos);
   RepeatedMember repeated;
   const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
-    if (depth > kMostDepth) Refuse(1, fmt::format("nested more than {} deep. Correct it.", kMostDepth));
+    if (depth > kMostDepth) Refuse(fmt::format("nested more than {} deep. Correct it.", kMostDepth));
     if (const std::string* name = repeated.See(event, parsed)) {
-      Refuse(1, fmt::format("{} stands twice in one object. Leave one.", Quoted(Shown(*name))));
+      Refuse(fmt::format("{} stands twice in one object. Leave one.", Quoted(Shown(*name))));
     }
     return true;
   };
   try {
     AddRow(Json::parse(line, check), line, block);
   } catch (const Json::out_of_range&) {
-    Refuse(1, "a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
+    Refuse("a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
   } catch (const Json::parse_error& error) {
-    Refuse(error.byte,
-           "not JSON from here; a line must be one row, such as {\"features\": [1, 2]}. Correct it, "
-           "or remove the line.");
+    throw UserError(
+        "{}:{}:{}: not JSON from here; a line must be one row, such as {{\"features\": [1, 2]}}. Correct it, "
+        "or "
+        "remove the line.",
+        lines_.path(), lines_.line(), error.byte);
   }
   return true;
 }
@@ -69,7 +71,7 @@ void JsonRows::AddRow(const Json& row, std::string_view text, RowBlock* block) c
   } else if (row.is_object()) {
     AddByName(row, block);
   } else {
-    Refuse(1, "neither an object nor a list; a row is {\"features\": [1, 2]} or has the features by name.");
+    Refuse("neither an object nor a list; a row is {\"features\": [1, 2]} or has the features by name.");
   }
   const bool named = row.is_object() && row.contains("id");
   block->ids.emplace_back(named ? MemberText(text, "id") : std::string_view());
@@ -77,10 +79,10 @@ void JsonRows::AddRow(const Json& row, std::string_view text, RowBlock* block) c
 }
 
 void JsonRows::AddList(const Json& list, RowBlock* block) const {
-  if (!list.is_array()) Refuse(1, "features is no list; it must be one of numbers.");
+  if (!list.is_array()) Refuse("features is no list; it must be one of numbers.");
   if (static_cast<int64_t>(list.size()) != spec_.inputs) {
-    Refuse(1, fmt::format("{}; must be {}, as the model has.",
-                          Plural(static_cast<int64_t>(list.size()), "feature"), spec_.inputs));
+    Refuse(fmt::format("{}; must be {}, as the model has.",
+                       Plural(static_cast<int64_t>(list.size()), "feature"), spec_.inputs));
   }
   for (int64_t i = 0; i < spec_.inputs; ++i) {
     block->floats.push_back(Value(list[static_cast<size_t>(i)], i));
@@ -90,12 +92,13 @@ void JsonRows::AddList(const Json& list, RowBlock* block) const {
 void JsonRows::AddByName(const Json& row, RowBlock* block) const {
   const std::vector<std::string>& names = spec_.form.features;
   if (names.empty()) {
-    Refuse(1, "features by name, and those of the model have none; give them as {\"features\": [1, 2]}.");
+    Refuse("features by name, and those of the model have none; give them as {\"features\": [1, 2]}.");
   }
   if (!repeated_.empty()) {
-    Refuse(1, fmt::format("features by name, and {} of the model are called {}; give them as "
-                          "{{\"features\": [1, 2]}}, in the training data's order.",
-                          std::count(names.begin(), names.end(), repeated_), Quoted(Shown(repeated_))));
+    Refuse(
+        fmt::format("features by name, and {} of the model are called {}; give them as "
+                    "{{\"features\": [1, 2]}}, in the training data's order.",
+                    std::count(names.begin(), names.end(), repeated_), Quoted(Shown(repeated_))));
   }
   for (size_t i = 0; i < names.size(); ++i) {
     const auto found = row.find(names[i]);
@@ -106,22 +109,22 @@ void JsonRows::AddByName(const Json& row, RowBlock* block) const {
     std::vector<std::string> keys;
     for (const auto& item : row.items()) keys.push_back(item.key());
     const std::string closest = ClosestName(names[i], keys);
-    Refuse(1, fmt::format("no {}; the model has this feature.{} Add it.", Quoted(Shown(names[i])),
-                          closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
+    Refuse(fmt::format("no {}; the model has this feature.{} Add it.", Quoted(Shown(names[i])),
+                       closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
   }
 }
 
 float JsonRows::Value(const Json& value, int64_t feature) const {
   if (!value.is_number()) {
-    Refuse(1, fmt::format("{} = {}; must be a number.", Title(feature),
-                          Shown(value.dump(-1, ' ', false, Json::error_handler_t::replace))));
+    Refuse(fmt::format("{} = {}; must be a number.", Title(feature),
+                       Shown(value.dump(-1, ' ', false, Json::error_handler_t::replace))));
   }
   const double number = value.get<double>();
   if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max())) {
-    Refuse(1, fmt::format("{} = {}; must be at most 3.4e38 (float32).", Title(feature), value.dump()));
+    Refuse(fmt::format("{} = {}; must be at most 3.4e38 (float32).", Title(feature), value.dump()));
   }
   if (spec_.pixels && !IsPixel(number)) {
-    Refuse(1, fmt::format("{} = {}; {}.", Title(feature), value.dump(), kPixelRule));
+    Refuse(fmt::format("{} = {}; {}.", Title(feature), value.dump(), kPixelRule));
   }
   return Scaled(spec_, feature, static_cast<float>(number));
 }
@@ -131,8 +134,8 @@ std::string JsonRows::Title(int64_t feature) const {
   return name.empty() ? fmt::format("feature {}", feature + 1) : name;
 }
 
-void JsonRows::Refuse(size_t column, const std::string& text) const {
-  throw UserError("{}:{}:{}: {}", lines_.path(), lines_.line(), column, text);
+void JsonRows::Refuse(const std::string& text) const {
+  throw UserError("{}:{}: {}", lines_.path(), lines_.line(), text);
 }
 
 }  // namespace dtrain

@@ -24,7 +24,8 @@ class JsonRows : public RowReader {
   void AddByName(const nlohmann::json& row, RowBlock* block) const;
   float Value(const nlohmann::json& value, int64_t feature) const;
   std::string Title(int64_t feature) const;
-  [[noreturn]] void Refuse(size_t column, const std::string& text) const;
+  // The row of this line.
+  [[noreturn]] void Refuse(const std::string& text) const;
 
   const RowSpec spec_;
   bool has_feature_features_ = false;  // one of the model's has this name

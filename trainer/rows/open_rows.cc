@@ -41,7 +41,7 @@ void RefuseJson(InputBytes* file, const std::string& key) {
 RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
   if (spec.format == RowFormat::kCsv) RefuseJson(file, spec.key);
   if (spec.format) return *spec.format;
-  const int first = file->Peek();
+  const int first = file->PeekBehind(" \t\r\n");
   if (first == '\0') return RowFormat::kIdx;
   const bool json = (first == '{' || first == '[') && !BeginsWithColumn(file, spec);
   return json ? RowFormat::kJsonLines : RowFormat::kCsv;

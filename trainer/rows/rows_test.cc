@@ -199,6 +199,7 @@ TEST_CASE("rows: JSON lines have features as a list or by name, and ids") {
   const char* const large = "{\"id\": 123456789012345678901234567890, \"features\": [3, 1]}\n";
   CHECK(ReadAll("a.jsonl", large, Named()).ids[0] == "123456789012345678901234567890");
   CHECK(ReadAll("a.jsonl", "\xef\xbb\xbf[3, 1]\n", Named()).floats == Floats{4, -4.5});
+  CHECK(ReadAll("a.jsonl", " \n\t\r\n  [3, 1]\n\n [3, 1]\n", Named()).floats == Floats{4, -4.5, 4, -4.5});
   CHECK(ReadAll("a.csv", "\xef\xbb\xbfheight,width\n1,3\n", Named()).floats == Floats{4, -4.5});
 }
 
@@ -206,7 +207,7 @@ TEST_CASE("rows: features of one name are no JSON members, and one that is calle
   RowSpec spec = Unnamed(2);
   spec.form.features = {"size", "size"};
   CHECK(ErrorOf("{\"size\": 1}\n", spec) ==
-        "bad.csv:1:1: features by name, and 2 of the model are called \"size\"; give them as "
+        "bad.csv:1: features by name, and 2 of the model are called \"size\"; give them as "
         "{\"features\": [1, 2]}, in the training data's order.");
   CHECK(ReadAll("a.jsonl", "{\"features\": [1, 2]}\n", spec).floats == Floats{1, 2});
   spec.form.features = {"features", "size"};
@@ -250,19 +251,18 @@ TEST_CASE("rows: JSON lines have no labels to evaluate by, which is told before 
 TEST_CASE("rows: what cannot be read of JSON lines is told with its place") {
   CHECK(ErrorOf("{\"features\": [3, 1]}\n{\"features\": [3, 1}\n", Named()).find("bad.csv:2:19: not JSON") ==
         0);
-  CHECK(ErrorOf("{\"features\": [3]}\n", Named()) == "bad.csv:1:1: 1 feature; must be 2, as the model has.");
+  CHECK(ErrorOf("{\"features\": [3]}\n", Named()) == "bad.csv:1: 1 feature; must be 2, as the model has.");
   CHECK(ErrorOf("{\"width\": 3, \"hight\": 1}\n", Named()) ==
-        "bad.csv:1:1: no \"height\"; the model has this feature. Is it \"hight\"? Add it.");
+        "bad.csv:1: no \"height\"; the model has this feature. Is it \"hight\"? Add it.");
   CHECK(ErrorOf("{\"width\": null, \"height\": 1}\n", Named()) ==
-        "bad.csv:1:1: width = null; must be a number.");
-  CHECK(ErrorOf("[3, null]\n", Unnamed(2)) == "bad.csv:1:1: feature 2 = null; must be a number.");
+        "bad.csv:1: width = null; must be a number.");
+  CHECK(ErrorOf("[3, null]\n", Unnamed(2)) == "bad.csv:1: feature 2 = null; must be a number.");
   CHECK(ErrorOf("{\"width\": 1e39, \"height\": 1}\n", Named()).find("must be at most 3.4e38") !=
         std::string::npos);
-  CHECK(
-      ErrorOf("[3, 1]\n{\"width\": 1e400, \"height\": 1}\n", Named()).find("bad.csv:2:1: a number beyond") ==
-      0);
+  CHECK(ErrorOf("[3, 1]\n{\"width\": 1e400, \"height\": 1}\n", Named()).find("bad.csv:2: a number beyond") ==
+        0);
   CHECK(ErrorOf("{\"features\": [3, 1], \"features\": [3, 1]}\n", Named()) ==
-        "bad.csv:1:1: \"features\" stands twice in one object. Leave one.");
+        "bad.csv:1: \"features\" stands twice in one object. Leave one.");
   CHECK(ErrorOf("{\"width\": 3, \"height\": 1, \"width\": 3}\n", Named()).find("\"width\" stands twice") !=
         std::string::npos);
   const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
