@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,6 +40,14 @@ void RestoreHangUp() {
   if (now.sa_handler != SIG_IGN) signal(SIGHUP, SIG_DFL);
 }
 
+// In a shell's words. Between fork and exec: only async-signal-safe calls.
+void SayCannotRun(const char* program) {
+  const char* reason = strerrordesc_np(errno);
+  for (const char* part : {program, ": ", reason, "\n"}) {
+    if (write(STDERR_FILENO, part, strlen(part)) < 0) return;
+  }
+}
+
 // Runs between fork and exec: only async-signal-safe calls.
 [[noreturn]] void BecomeChild(const ChildCommand& command, char* const* argv, int error, pid_t parent,
                               const SignalsHeld& held) {
@@ -55,6 +64,7 @@ void RestoreHangUp() {
   if (error >= 0) dup2(error, STDERR_FILENO);
   for (const int fd : command.inherited) fcntl(fd, F_SETFD, 0);
   execvp(command.program.c_str(), argv);
+  SayCannotRun(command.program.c_str());
   _exit(127);
 }
 

@@ -35,7 +35,8 @@ struct ChildCommand {
 
 class ChildProcess {
  public:
-  // Throws IoError where no process can be made. A program that cannot be executed ends with 127.
+  // Throws IoError where no process can be made. A program that cannot be executed says so and ends
+  // with 127.
   explicit ChildProcess(const ChildCommand& command);
   ~ChildProcess();  // kills and reaps what still runs
   ChildProcess(const ChildProcess&) = delete;

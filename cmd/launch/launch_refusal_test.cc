@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cmd/launch/ssh_job.h"
+#include "cmd/testing/done.h"
 
 namespace dtrain::testing {
 namespace {
@@ -89,6 +90,22 @@ TEST_CASE("launch: where dtrain or the directory is missing there, that is what 
   CAPTURE(second->standard_error());
   CHECK(
       Contains(LastLine(second->standard_error()), "/nowhere: cannot work there: No such file or directory"));
+}
+
+TEST_CASE("launch: a program that cannot be run on this machine, ssh among them, is named") {
+  const std::string config = NewDirectory() + "/job.yaml";
+  const std::string here = "cluster: {ps: ['127.0.0.2:1'], worker: ['127.0.0.2:2']}\n" + EndlessJob();
+  WriteFile(config, here + "launch: {hosts: {127.0.0.2: {program: /nowhere/dtrain}}}\n");
+  const Done no_program = Run({"launch", "--config", config});
+  CHECK(no_program.code == 2);
+  CHECK(
+      Contains(LastLine(no_program.error),
+               "cannot be started on 127.0.0.2: /nowhere/dtrain: No such file or directory. Install dtrain"));
+  WriteFile(config, here + "launch: {hosts: {127.0.0.2: {address: there}}}\n");
+  const Done no_ssh = Run({"launch", "--config", config}, {"cmd/dtrain", {"PATH=/nowhere"}});
+  CHECK(no_ssh.code == 2);
+  CHECK(
+      Contains(LastLine(no_ssh.error), "ssh: No such file or directory. That is this machine's own client"));
 }
 
 TEST_CASE("launch: a config that is missing there is told with the machine and how it gets there") {

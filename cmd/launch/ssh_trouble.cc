@@ -32,6 +32,8 @@ const std::vector<Trouble>& Troubles() {
       {"error while loading shared libraries",
        "Install the libraries that scripts/packages.txt names there, or launch the packaged dtrain with "
        "launch.copy: true."},
+      {"ssh: No such file or directory",
+       "That is this machine's own client: install it (openssh-client), or add its directory to PATH."},
       {"No such file or directory",
        "Install dtrain there under the same path, set launch.hosts.{}.program, or launch.copy: true."},
       {"not found", "Install dtrain there, set launch.hosts.{}.program, or launch.copy: true."},
