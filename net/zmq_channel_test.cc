@@ -152,6 +152,24 @@ TEST_CASE("zmq channel: plain TCP, HTTP and garbage do not keep the channel from
   CheckStillServes(pair);
 }
 
+TEST_CASE("zmq channel: what speaks ZMTP 1 or 2, as any byte of HTTP does, is cut off at once") {
+  ZmqPair pair;
+  const std::string signature("\xff\0\0\0\0\0\0\0\1\x7f", 10);
+  for (const std::string& greeting : {std::string("\1\0", 2), std::string("GET / HTTP/1.1\r\n\r\n"),
+                                      signature + std::string("\1\5\0\0", 4)}) {
+    const int descriptor = WriteRaw(pair.address, greeting);
+    char byte = 0;
+    const timeval patience{5, 0};
+    REQUIRE(setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0);
+    ssize_t got = 1;
+    while (got == 1) got = recv(descriptor, &byte, 1, 0);  // its own greeting, then the end
+    const bool cut = got == 0 || errno == ECONNRESET;
+    CHECK(cut);
+    close(descriptor);
+  }
+  CheckStillServes(pair);
+}
+
 TEST_CASE("zmq channel: a peer that sends more than the limit is cut off, others are not") {
   ZmqOptions options;
   options.max_message_bytes = 10'000;
