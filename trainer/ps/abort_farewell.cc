@@ -58,7 +58,7 @@ class Farewell {
       if (envelope->body_type() == wire::Body::Bye) untold_.erase(from);
       const wire::Hello* hello = envelope->body_as_Hello();
       const auto closed = [](net::NodeId) { return false; };
-      if (hello != nullptr && members_.Admit(from, *hello, Clock::now(), closed).welcome) {
+      if (hello != nullptr && members_.Admit(from, *hello, closed).welcome) {
         untold_.insert(from);
         return;
       }

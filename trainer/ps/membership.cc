@@ -94,7 +94,7 @@ std::optional<Membership::Decision> Membership::RefuseStranger(const wire::Hello
   return std::nullopt;
 }
 
-Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hello, TimePoint now,
+Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hello,
                                        const std::function<bool(net::NodeId)>& closed) {
   if (auto refusal = RefuseStranger(hello)) {
     last_refusal_ =
@@ -114,17 +114,18 @@ Membership::Decision Membership::Admit(net::NodeId node, const wire::Hello& hell
   Decision decision;
   if (member.here() && member.node != node) {
     if (!closed(member.node) && member.silent <= detect_) {
-      const TimePoint since = held_since_.emplace(node, now).first->second;
+      const milliseconds held = held_.emplace(node, milliseconds(0)).first->second;
       const std::string both =
           fmt::format("index in use by {}; the newcomer is {}", NameOf(member), hello.process()->str());
-      if (now - since <= detect_) return {false, Reason::Held, both, std::nullopt};
-      held_since_.erase(node);
+      // By the clock of its silence, which may begin a tick after the newcomer came.
+      if (held <= detect_ + kLongestTick) return {false, Reason::Held, both, std::nullopt};
+      held_.erase(node);
       return {false, Reason::Duplicate, both + ". Give each task an index of its own", std::nullopt};
     }
     decision.replaced = member.node;
     Remove(member);
   }
-  held_since_.erase(node);
+  held_.erase(node);
   decision.welcome = true;
   member.node = node;
   member.incarnation = hello.incarnation();
@@ -186,8 +187,9 @@ std::vector<Member*> Membership::Tick(TimePoint now) {
     if (member.silent > detect_ || Stuck(member)) overdue.push_back(&member);
   }
   // A newcomer that was held and went away leaves no trace.
-  for (auto held = held_since_.begin(); held != held_since_.end();) {
-    held = now - held->second > 2 * detect_ ? held_since_.erase(held) : std::next(held);
+  for (auto held = held_.begin(); held != held_.end();) {
+    held->second += counted;
+    held = held->second > 2 * (detect_ + kLongestTick) ? held_.erase(held) : std::next(held);
   }
   return overdue;
 }

@@ -52,9 +52,9 @@ class Membership {
     std::optional<net::NodeId> replaced;  // the connection that the newcomer takes the place of
   };
   // Judges a Hello. A newcomer under an index in use is held until `closed(old)` says that the old
-  // connection is gone or its heartbeat is overdue, and refused when detect_s have passed.
-  Decision Admit(net::NodeId node, const wire::Hello& hello, TimePoint now,
-                 const std::function<bool(net::NodeId)>& closed);
+  // connection is gone or its heartbeat is overdue, and refused when the ticks of detect_s have passed in
+  // which the old one is silent and overdue, if it is no more.
+  Decision Admit(net::NodeId node, const wire::Hello& hello, const std::function<bool(net::NodeId)>& closed);
 
   // The member behind a main or heartbeat connection; null for a stranger.
   Member* Find(net::NodeId node);
@@ -94,7 +94,8 @@ class Membership {
   std::vector<Member> members_;  // ps first, then workers; the ps itself is not among them
   std::unordered_map<net::NodeId, size_t> by_node_;
   std::string last_refusal_;
-  std::unordered_map<net::NodeId, TimePoint> held_since_;  // newcomers under an index in use
+  std::unordered_map<net::NodeId, milliseconds>
+      held_;  // newcomers under an index in use; as ticks have counted
 };
 
 }  // namespace dtrain

@@ -36,7 +36,7 @@ void Registrar::OnHello(net::NodeId from, const wire::Hello& hello) {
   if (uplink != nullptr) outbox_.set_run(uplink->run());
   const bool was_here = members_.Find(from) != nullptr;
   const auto closed = [this](net::NodeId old) { return IsClosed(old); };
-  const Membership::Decision decision = members_.Admit(from, hello, Clock::now(), closed);
+  const Membership::Decision decision = members_.Admit(from, hello, closed);
   if (!decision.welcome) return RefuseHello(from, hello, decision);
   Welcome(*members_.Find(from), was_here, decision.replaced.has_value());
 }
