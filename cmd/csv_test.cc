@@ -115,6 +115,23 @@ TEST_CASE("csv: a ps needs no file where model.inputs is given") {
   CHECK(RunToEnd(*ps) == 0);
 }
 
+TEST_CASE("csv: a worker that reads another file than the chief says so, once") {
+  const std::string train = NewDirectory() + "/train.csv", half = train + ".half";
+  WriteFile(train, kGood);
+  WriteFile(half, "height,kind,width\n1,oak,2\n2,elm,1\n");
+  const Cluster cluster(1, 2, JobOn(train, ""));
+  const auto ps = cluster.Start("ps", 0);
+  const auto chief = cluster.Start("worker", 0);
+  const auto other = cluster.Start("worker", 1, {"--set", "data.train.path=" + half});
+  for (Process* task : {ps.get(), chief.get(), other.get()}) CHECK(RunToEnd(*task) == 0);
+  const std::string said = other->standard_error();
+  CAPTURE(said);
+  const std::string warning = "warning: data.train: 2 rows here and 4 at the chief. ";
+  CHECK(Contains(said, warning));
+  CHECK(said.find(warning) == said.rfind(warning));
+  CHECK_FALSE(Contains(chief->standard_error(), "at the chief"));
+}
+
 TEST_CASE("csv: bad files are exit 2 with file, line and column") {
   const CsvJob nan("height,kind,width\n1,0,2\n2,1,nan\n");
   CheckRefused(nan, nan.train + ":3:5: width = nan; must be a finite number.");

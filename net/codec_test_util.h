@@ -83,7 +83,8 @@ inline flatbuffers::Offset<wire::InputForm> SampleForm(flatbuffers::FlatBufferBu
 inline Message SampleInitialised(Encoder& encoder) {
   flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
   const auto form = SampleForm(builder);
-  return encoder.Finish(kSampleEnvelope, wire::CreateInitialisedDirect(builder, "run/step-7", 7, "{}", form));
+  return encoder.Finish(kSampleEnvelope,
+                        wire::CreateInitialisedDirect(builder, "run/step-7", 7, "{}", form, 60, 7));
 }
 
 inline Message SampleStart(Encoder& encoder) {
@@ -91,7 +92,7 @@ inline Message SampleStart(Encoder& encoder) {
   const auto form = SampleForm(builder);
   const std::vector<uint32_t> workers = {0, 1, 5};
   return encoder.Finish(kSampleEnvelope, wire::CreateStartDirect(builder, 12, true, 3, &workers, 0, false, 0,
-                                                                 false, false, "{}", 1, form));
+                                                                 false, false, "{}", 1, form, 60, 7));
 }
 
 // In the order of the Body union, from its first kind to its last.

@@ -21,7 +21,7 @@ void SyntheticLinear::Gather(const int64_t* rows, int64_t count, float* inputs, 
     double sum = 0;
     for (int64_t j = 0; j < inputs_; ++j) {
       const float x = static_cast<float>(random_.Normal(first + static_cast<uint64_t>(j)));
-      inputs[i * inputs_ + j] = x;
+      if (inputs != nullptr) inputs[i * inputs_ + j] = x;
       sum += x;
     }
     const double noise = kNoise * random_.Normal(first + static_cast<uint64_t>(inputs_));

@@ -131,6 +131,7 @@ void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::In
 void Coordinator::TakePositions(const wire::Initialised& done) {
   positions_.Take(done);
   TakeInputs(done.inputs());
+  history_.data = {static_cast<int64_t>(done.rows()), done.labels()};
   if (history_.first_step < 0) {
     history_.first_step = positions_.first_step();
     history_.first_nanos = WallNanos();

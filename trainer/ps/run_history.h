@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "trainer/config/config.h"
+#include "trainer/data/data_fingerprint.h"
 #include "trainer/data/input_form.h"
 #include "trainer/peer/run_id.h"
 
@@ -38,6 +39,7 @@ struct RunHistory {
   std::string checkpoint;           // path of the newest complete one; empty: none yet
   int64_t checkpoint_step = 0;      // its global step
   std::optional<InputForm> inputs;  // what the chief says of the data; unset: nothing
+  DataFingerprint data;             // of the chief's training rows
 };
 
 }  // namespace dtrain

@@ -54,7 +54,8 @@ void StartDesk::SendStart(const Member& member, uint64_t request, uint32_t steps
     const auto inputs = form.scale.shift.empty() ? 0 : EncodeForm(form, builder);
     return wire::CreateStart(builder, steps, false, static_cast<uint64_t>(point.local_step),
                              builder.CreateVector(together), point.clock, point.resume, point.version, false,
-                             false, dealt_text, parts_.role.Is(member) ? parts_.role.term() : 0, inputs);
+                             false, dealt_text, parts_.role.Is(member) ? parts_.role.term() : 0, inputs,
+                             static_cast<uint64_t>(parts_.history.data.rows), parts_.history.data.labels);
   });
 }
 

@@ -146,6 +146,7 @@ const wire::Start& Worker::FillModel(bool again) {
     chief_.checkpoints()->ForgetBest();
   }
   const std::optional<InputForm> form = data_.FormForPs();
+  const DataFingerprint& print = data_.fingerprint();
   const wire::Start* start =
       client_
           .Call(0, true, "the first checkpoint",
@@ -154,7 +155,7 @@ const wire::Start& Worker::FillModel(bool again) {
                   const auto positions = builder.CreateString(ToJson(from.positions));
                   const auto columns = form ? EncodeForm(*form, builder) : 0;
                   return wire::CreateInitialised(builder, path, static_cast<uint64_t>(from.step), positions,
-                                                 columns);
+                                                 columns, static_cast<uint64_t>(print.rows), print.labels);
                 })
           .body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Initialised with something else");

@@ -37,6 +37,9 @@ void WorkerData::Open(uint64_t run_id) {
     return;
   }
   loaded_ = LoadData(config_);
+  // Rows that are made here follow from settings, which all tasks have compared.
+  const bool read = config_.data.train.format != DataFormat::kSynthetic;
+  if (read) fingerprint_ = FingerprintOf(*loaded_.train);
   if (worker_ == 0) {
     for (const std::string& warning : DataWarnings(config_, loaded_)) log_.Warning("{}", warning);
   }
@@ -106,6 +109,7 @@ bool WorkerData::TakeUp(const wire::Start& start) {
   std::optional<InputForm> form;
   if (start.inputs() != nullptr) form = DecodeForm(*start.inputs());
   const bool is_new = form && UseScale(form->scale, "the chief");
+  CompareRows({static_cast<int64_t>(start.rows()), start.labels()});
   const std::string dealt = start.dealt() == nullptr ? "" : start.dealt()->str();
   Dealt taken;
   if (!dealt.empty() && !FromJson(dealt, &taken)) {
@@ -113,6 +117,11 @@ bool WorkerData::TakeUp(const wire::Start& start) {
   }
   if (taken != source_->dealt()) source_->Deal(taken);
   return is_new;
+}
+
+void WorkerData::CompareRows(const DataFingerprint& chief) {
+  const std::string text = OtherRowsText(fingerprint_, chief);
+  if (!text.empty() && !std::exchange(told_other_rows_, true)) log_.Warning("{}", text);
 }
 
 }  // namespace dtrain

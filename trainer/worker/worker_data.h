@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
+#include "trainer/data/data_fingerprint.h"
 #include "trainer/data/dealt.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_source.h"
@@ -38,6 +39,8 @@ class WorkerData {
   // What ps 0 has to hear of the data's columns: how they are scaled, for the other workers, and all of it
   // where it writes the checkpoints. Unset: nothing.
   std::optional<InputForm> FormForPs() const;
+  // Of the training rows here.
+  const DataFingerprint& fingerprint() const { return fingerprint_; }
   // Features are scaled so from here on; weights that were trained with it mean nothing to others. Empty:
   // they are not scaled, or nothing is known. `whose`: for the log. True: loaded() and source() are new.
   bool UseScale(const FittedScale& scale, const std::string& whose);
@@ -59,6 +62,7 @@ class WorkerData {
 
  private:
   void Open(uint64_t run_id);
+  void CompareRows(const DataFingerprint& chief);
 
   const Config& config_;
   const int worker_;
@@ -67,6 +71,8 @@ class WorkerData {
   const std::function<void()> attend_;
   Logger& log_;
   LoadedData loaded_;
+  DataFingerprint fingerprint_;
+  bool told_other_rows_ = false;
   std::unique_ptr<BatchSource> source_;
   FeedSource* fed_ = nullptr;                   // source_, where worker 0 deals out the batches
   std::unique_ptr<net::Channel> feed_channel_;  // of worker 0, where it does so
