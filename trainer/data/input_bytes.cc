@@ -1,9 +1,11 @@
 #include "trainer/data/input_bytes.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/error.h"
@@ -12,7 +14,7 @@ namespace dtrain {
 namespace {
 
 constexpr uint64_t kLargestGzipRatio = 1032;  // zlib's "Technical Details": the limit of deflate
-constexpr int64_t kPieceBytes = 1 << 20;      // zlib's lengths are int
+constexpr int64_t kPieceBytes = 1 << 20;      // damage is told to lie in one of these
 constexpr size_t kMostBlanks = 1 << 12;
 
 uint64_t SizeOf(const std::string& path, const std::string& key) {
@@ -29,22 +31,38 @@ uint64_t SizeOf(const std::string& path, const std::string& key) {
   return static_cast<uint64_t>(about.st_size);
 }
 
+bool BeginsAsGzip(int fd) {
+  std::array<char, 2> bytes{};
+  return pread(fd, bytes.data(), bytes.size(), 0) == 2 && GzipFile::IsGzip({bytes.data(), bytes.size()});
+}
+
+// read(2), again where a signal came between.
+ssize_t ReadAgain(int fd, char* out, int64_t size) {
+  ssize_t got = -1;
+  do {
+    got = read(fd, out, static_cast<size_t>(size));
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
+
 }  // namespace
 
 InputBytes::InputBytes(const std::string& path, const std::string& key)
     : standard_input_(path == "-"), path_(standard_input_ ? "standard input" : path) {
   if (standard_input_) return;
   file_size_ = SizeOf(path, key);
-  file_ = gzopen(path.c_str(), "rbe");
-  if (file_ == nullptr) {
+  fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) {
     throw UserError("{}: cannot be opened: {}. May this user read it?", path_, ErrnoText(errno));
   }
-  gzbuffer(file_, 1 << 17);
-  compressed_ = gzdirect(file_) == 0;
+  if (BeginsAsGzip(fd_)) {
+    gzip_ = std::make_unique<GzipFile>(path_,
+                                       [this](char* out, int64_t size) { return ReadDescriptor(out, size); });
+  }
 }
 
 InputBytes::~InputBytes() {
-  if (file_ != nullptr) gzclose_r(file_);
+  if (fd_ >= 0) close(fd_);
 }
 
 int64_t InputBytes::Read(void* out, int64_t size) {
@@ -89,46 +107,42 @@ bool InputBytes::GoesOnWith(std::string_view text) {
 }
 
 int64_t InputBytes::ReadStandardInput(char* out, int64_t size) {
-  while (true) {
-    const ssize_t got = read(STDIN_FILENO, out, static_cast<size_t>(size));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw IoError("{}: cannot be read: {}.", path_, ErrnoText(errno));
-    if (offset_ == 0 && got >= 1 && out[0] == '\x1f') {
-      throw UserError("{}: is gzip; it must be plain. Unpack it on the way: zcat FILE | dtrain ...", path_);
-    }
-    offset_ += got;
-    return got;
+  const ssize_t got = ReadAgain(STDIN_FILENO, out, size);
+  if (got < 0) throw IoError("{}: cannot be read: {}.", path_, ErrnoText(errno));
+  if (offset_ == 0 && got >= 1 && out[0] == '\x1f') {
+    throw UserError("{}: is gzip; it must be plain. Unpack it on the way: zcat FILE | dtrain ...", path_);
   }
+  offset_ += got;
+  return got;
 }
 
 int64_t InputBytes::ReadFile(char* begin, int64_t size) {
   int64_t done = 0;
   while (done < size) {
     const int64_t piece = std::min(size - done, kPieceBytes);
-    const int got = gzread(file_, begin + done, static_cast<unsigned>(piece));
-    int code = Z_OK;
-    const char* const text = gzerror(file_, &code);
-    if (code != Z_OK && code != Z_STREAM_END) {  // Z_BUF_ERROR: the gzip data end too early
-      const std::string why = code == Z_ERRNO ? ErrnoText(errno) : std::string(text);
-      throw UserError("{}: cannot be read after byte {} of its content: {}. Fetch the file anew.", path_,
-                      offset_ + done, why);
-    }
+    const int64_t got = gzip_ ? gzip_->Read(begin + done, piece) : ReadDescriptor(begin + done, piece);
+    if (got == 0) break;
     done += got;
-    if (got < piece) break;
+    offset_ += got;
   }
-  offset_ += done;
   return done;
+}
+
+int64_t InputBytes::ReadDescriptor(char* out, int64_t size) {
+  const ssize_t got = ReadAgain(fd_, out, size);
+  if (got < 0) throw UnreadableError(path_, offset_, ErrnoText(errno));
+  return got;
 }
 
 bool InputBytes::CanHold(uint64_t size) const {
   if (standard_input_) return true;
-  return compressed_ ? size / kLargestGzipRatio <= file_size_ : size <= file_size_;
+  return compressed() ? size / kLargestGzipRatio <= file_size_ : size <= file_size_;
 }
 
 int64_t InputBytes::ExpectedContent() const {
   if (standard_input_) return offset_;
-  if (!compressed_) return static_cast<int64_t>(file_size_);
-  const int64_t read = gzoffset(file_);
+  if (!compressed()) return static_cast<int64_t>(file_size_);
+  const int64_t read = gzip_->offset();
   if (read <= 0) return offset_;
   const double pace = static_cast<double>(offset_) / static_cast<double>(read);
   return static_cast<int64_t>(static_cast<double>(file_size_) * pace);

@@ -4,11 +4,12 @@
 // Owner: who reads the file. Thread: one.
 #pragma once
 
-#include <zlib.h>
-
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+
+#include "trainer/data/gzip_file.h"
 
 namespace dtrain {
 
@@ -21,7 +22,8 @@ class InputBytes {
   InputBytes(const InputBytes&) = delete;
   InputBytes& operator=(const InputBytes&) = delete;
 
-  // Reads up to `size` bytes of content; fewer only at its end. UserError where gzip data is damaged.
+  // Reads up to `size` bytes of content; fewer only at its end. UserError where gzip data are damaged, or
+  // followed by what is none.
   int64_t Read(void* out, int64_t size);
   // The same, but of standard input no more than there is: waits only for the first byte. 0 at the end.
   int64_t ReadSome(void* out, int64_t size);
@@ -38,7 +40,7 @@ class InputBytes {
   int64_t ExpectedContent() const;
 
   const std::string& path() const { return path_; }
-  bool compressed() const { return compressed_; }
+  bool compressed() const { return gzip_ != nullptr; }
   uint64_t file_size() const { return file_size_; }
 
  private:
@@ -46,14 +48,15 @@ class InputBytes {
   int64_t ReadUnpeeked(char* out, int64_t size);
   int64_t ReadFile(char* out, int64_t size);
   int64_t ReadStandardInput(char* out, int64_t size);
+  int64_t ReadDescriptor(char* out, int64_t size);  // of the file itself
 
   const bool standard_input_;
   const std::string path_;  // for messages
   std::string peeked_;
   uint64_t file_size_ = 0;
-  bool compressed_ = false;
-  int64_t offset_ = 0;  // of the content
-  gzFile file_ = nullptr;
+  int64_t offset_ = 0;              // of the content
+  int fd_ = -1;                     // of a file
+  std::unique_ptr<GzipFile> gzip_;  // null: plain
 };
 
 }  // namespace dtrain
