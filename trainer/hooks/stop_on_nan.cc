@@ -20,7 +20,6 @@ std::string Culprit(const StepView& view, const std::optional<std::string>& in_g
 
 // A gradient of such weights says nothing about the batch, and a smaller learning rate would not help.
 void ThrowIfBegunSo(const StepView& view) {
-  if (view.local_step > 1) return;
   const std::optional<std::string> wrong = FirstNonFinite(view.layout, view.weights);
   if (!wrong) return;
   throw Failure(
@@ -36,7 +35,7 @@ void ThrowIfBegunSo(const StepView& view) {
 void StopOnNan::OnGradient(const StepView& view, const float* gradient) {
   const std::optional<std::string> in_gradient = FirstNonFinite(view.layout, gradient);
   if (std::isfinite(view.loss) && !in_gradient) return;
-  ThrowIfBegunSo(view);
+  if (view.local_step == first_step_) ThrowIfBegunSo(view);
   const std::string loss = std::isnan(view.loss) ? "nan" : fmt::format("{:.6g}", view.loss);
   throw Diverged(fmt::format("{}, local step {}: the loss is {}, and {}", TaskName(view.self),
                              view.local_step, loss, Culprit(view, in_gradient)));

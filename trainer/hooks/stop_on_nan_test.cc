@@ -16,6 +16,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // What ends the run at local step 7 with this loss and gradient; empty where it goes on.
 std::string Verdict(FakeStep& step, float loss, const std::vector<float>& gradient) {
   StopOnNan hook;
+  step.view.local_step = 5;
+  hook.Begin(step.view);
   step.view.local_step = 7;
   step.view.loss = loss;
   try {
@@ -54,7 +56,9 @@ TEST_CASE("stop on nan: where only the loss is not finite the weights say why") 
 TEST_CASE("stop on nan: weights that are not finite before the first step are told as such") {
   StopOnNan hook;
   FakeStep step;
-  step.view.local_step = 1;
+  step.view.local_step = 31;
+  hook.Begin(step.view);  // of a checkpoint
+  step.view.local_step = 32;
   step.view.loss = kNan;
   step.weights[1] = kNan;
   const std::vector<float> gradient(6, kNan);
