@@ -93,15 +93,18 @@ bool InputBytes::HasPeeked(size_t count) {
   return peeked_.size() >= count;
 }
 
-int InputBytes::PeekBehind(std::string_view blanks) {
-  size_t at = 0;
-  while (at < kMostBlanks && HasPeeked(at + 1) && blanks.find(peeked_[at]) != std::string_view::npos) ++at;
-  return HasPeeked(at + 1) ? static_cast<unsigned char>(peeked_[at]) : -1;
+size_t InputBytes::CountBlanks(std::string_view blanks) {
+  size_t count = 0;
+  while (count < kMostBlanks && HasPeeked(count + 1) &&
+         blanks.find(peeked_[count]) != std::string_view::npos) {
+    ++count;
+  }
+  return count;
 }
 
-bool InputBytes::GoesOnWith(std::string_view text) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (!HasPeeked(i + 1) || peeked_[i] != text[i]) return false;
+bool InputBytes::GoesOnWith(std::string_view text, size_t behind) {
+  for (size_t i = behind; i < behind + text.size(); ++i) {
+    if (!HasPeeked(i + 1) || peeked_[i] != text[i - behind]) return false;
   }
   return true;
 }

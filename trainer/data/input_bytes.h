@@ -27,10 +27,11 @@ class InputBytes {
   int64_t Read(void* out, int64_t size);
   // The same, but of standard input no more than there is: waits only for the first byte. 0 at the end.
   int64_t ReadSome(void* out, int64_t size);
-  // The first byte that is none of `blanks`, of which few are skipped; all stay. -1 at the end.
-  int PeekBehind(std::string_view blanks);
-  // Whether the content goes on with `text`, which stays. Waits for no byte behind the first that differs.
-  bool GoesOnWith(std::string_view text);
+  // How many of the next bytes are `blanks`, up to some thousand; all stay.
+  size_t CountBlanks(std::string_view blanks);
+  // Whether the content goes on with `text` behind so many bytes; all stay. Waits for no byte behind the
+  // first that differs.
+  bool GoesOnWith(std::string_view text, size_t behind = 0);
 
   // Whether `size` bytes of content can be in the file at all: exactly known for a plain file; a gzip
   // file holds at most 1032 times its own size. Asked before memory is taken on a header's word.

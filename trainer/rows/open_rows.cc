@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Whether a header begins there, or a row of JSON: both may with a bracket.
-bool BeginsWithColumn(InputBytes* file, const RowSpec& spec) {
+// Whether a header begins behind so many blanks, or a row of JSON: both may with a bracket.
+bool BeginsWithColumn(InputBytes* file, size_t blanks, const RowSpec& spec) {
   std::vector<std::string> names = spec.form.features;
   names.push_back(spec.label);
   for (const std::string& name : names) {
-    if (name.empty() || !file->GoesOnWith(name)) continue;
-    for (const char* end : {",", "\n", "\r"}) {
-      if (file->GoesOnWith(name + end)) return true;
+    if (name.empty() || !file->GoesOnWith(name, blanks)) continue;
+    for (const char* end : {",", "\n", "\r", " ", "\t"}) {
+      if (file->GoesOnWith(name + end, blanks)) return true;
     }
   }
   return false;
@@ -41,9 +41,10 @@ void RefuseJson(InputBytes* file, const std::string& key) {
 RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
   if (spec.format == RowFormat::kCsv) RefuseJson(file, spec.key);
   if (spec.format) return *spec.format;
-  const int first = file->PeekBehind(" \t\r\n");
-  if (first == '\0') return RowFormat::kIdx;
-  const bool json = (first == '{' || first == '[') && !BeginsWithColumn(file, spec);
+  if (file->GoesOnWith(std::string_view("\0", 1))) return RowFormat::kIdx;
+  const size_t blanks = file->CountBlanks(" \t\r\n");
+  const bool bracket = file->GoesOnWith("{", blanks) || file->GoesOnWith("[", blanks);
+  const bool json = bracket && !BeginsWithColumn(file, blanks, spec);
   return json ? RowFormat::kJsonLines : RowFormat::kCsv;
 }
 

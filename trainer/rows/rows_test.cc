@@ -222,6 +222,7 @@ TEST_CASE("rows: a header may begin as JSON does, and a format that is known is 
   spec.label = "{y}";
   CHECK(ReadAll("a.csv", "[temp],x\n3,1\n", spec).floats == Floats{3, 1});
   CHECK(ReadAll("a.csv", "{y},x,[temp]\r\n7,1,3\r\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.csv", " [temp] , x\n3,1\n", spec).floats == Floats{3, 1});
   CHECK(ReadAll("a.jsonl", "{\"[temp]\":3,\"x\":1}\n[3, 1]\n", spec).floats == Floats{3, 1, 3, 1});
   spec.format = RowFormat::kCsv;
   spec.header = true;
