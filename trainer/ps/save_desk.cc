@@ -210,6 +210,7 @@ void SaveDesk::End(const std::string& path, const std::string& error) {
   if (path.empty()) {
     parts_.log.Error("the checkpoint of global step {} could not be written: {}", step_, error);
   } else {
+    saved_again_ = saved_step_ == step_;
     saved_step_ = step_;
     restored_ = false;
     parts_.history.checkpoint = path;
@@ -224,6 +225,13 @@ void SaveDesk::End(const std::string& path, const std::string& error) {
   if (ended_) ended_(path.empty() ? error : "");
 }
 
+// Saves of a run that waits would push out all others. A second one of a step has what was under way to other
+// ps when the first was cut.
+bool SaveDesk::NothingNew() const {
+  const int64_t step = parts_.global_step();
+  return HasAllOf(step) || (saved_step_ == step && saved_again_);
+}
+
 void SaveDesk::Tick(TimePoint now) {
   if (phase_ == Phase::kCutting && kept_here_ && now >= next_question_) AskForCuts(now);
   if (writing_here()) WatchJointSave(now);
@@ -233,8 +241,10 @@ void SaveDesk::Tick(TimePoint now) {
         fmt::format("worker {}, the chief, has not asked for it in {} s. Set checkpoint.dir for every worker",
                     parts_.history.chief, PatienceWithChief()));
   }
-  const bool by_time = parts_.config.checkpoint.every_secs > 0;
-  if (phase_ == Phase::kIdle && running_ && by_time && now >= next_due_) Ask(false);
+  const double every_secs = parts_.config.checkpoint.every_secs;
+  if (phase_ != Phase::kIdle || !running_ || every_secs <= 0 || now < next_due_) return;
+  next_due_ = now + Seconds(every_secs);
+  if (!NothingNew()) Ask(false);
 }
 
 }  // namespace dtrain

@@ -96,6 +96,7 @@ class SaveDesk {
   };
 
   void Begin();
+  bool NothingNew() const;
   void AskForCuts(TimePoint now);
   void GoOnWhenAllAreKept();
   void LetRoundsGoOn();
@@ -134,7 +135,8 @@ class SaveDesk {
   uint64_t saver_request_ = 0;
   TimePoint next_due_;
   int64_t saved_step_ = -1;
-  bool restored_ = false;  // it was not written here
+  bool saved_again_ = false;  // more than once, from within this run
+  bool restored_ = false;     // it was not written here
 };
 
 }  // namespace dtrain

@@ -90,6 +90,30 @@ TEST_CASE(
   CHECK(f.desk.idle());
 }
 
+TEST_CASE(
+    "save desk: by time none is due while no step is applied, but one for what was under way to other ps") {
+  for (const int ps : {1, 2}) {
+    CAPTURE(ps);
+    Config config = Saving(TrainMode::kAsync, ps);
+    config.checkpoint.every_secs = kEverySecs;
+    SaveDeskFixture f(config);
+    f.desk.Run();
+    f.StepTo(7);
+    TimePoint now = Clock::now();
+    int saves = 0;
+    for (int i = 0; i < 6; ++i) {
+      now += Seconds(2 * kEverySecs);
+      f.desk.Tick(now);
+      if (f.desk.idle()) continue;
+      f.Complete(static_cast<uint64_t>(++saves));
+    }
+    CHECK(saves == ps);
+    f.StepTo(8);
+    f.desk.Tick(now + Seconds(2 * kEverySecs));
+    CHECK_FALSE(f.desk.idle());
+  }
+}
+
 TEST_CASE("save desk: without checkpoint.every_secs none is due by time") {
   SaveDeskFixture f(Saving(TrainMode::kAsync));
   f.desk.Run();
