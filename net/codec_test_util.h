@@ -129,7 +129,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateAbortDirect(encoder.Begin(), 4, wire::Role::Ps, 1, "ps 1: no reply")));
   add(SampleRound(encoder));
   add(encoder.Finish(e, wire::CreateScale(encoder.Begin(), 12, 0.5)));
-  add(encoder.Finish(e, wire::CreateNeedBatch(encoder.Begin(), 2, 31)));
+  add(encoder.Finish(e, wire::CreateNeedBatch(encoder.Begin(), 2, 31, true)));
   add(encoder.DataBatch(e, {31, false, 3, true, 1, 2, 29, 5, 79}, Lent(Ramp(6))));
   add(encoder.Finish(e, wire::CreateStopDirect(encoder.Begin(), "no better loss")));
   AddCheckpointMessages(encoder, &all);

@@ -42,12 +42,19 @@ FeedServer::FeedServer(const Config& config, std::shared_ptr<const DataSet> trai
 }
 
 void FeedServer::Serve(TimePoint deadline) {
-  TakeArrived(requests_.empty() ? deadline : TimePoint());
-  if (requests_.empty()) return;
+  TakeArrived(NextRequest() == requests_.end() ? deadline : TimePoint());
+  const auto next = NextRequest();
+  if (next == requests_.end()) return;
   ChangeAsAsked();
-  const Request request = requests_.front();
-  requests_.pop_front();
+  const Request request = *next;
+  requests_.erase(next);
   Answer(request);
+}
+
+std::deque<FeedServer::Request>::iterator FeedServer::NextRequest() {
+  if (started_) return requests_.begin();
+  return std::find_if(requests_.begin(), requests_.end(),
+                      [](const Request& request) { return !request.started; });
 }
 
 void FeedServer::Deal(const Dealt& dealt) {
@@ -75,7 +82,7 @@ void FeedServer::ChangeAsAsked() {
   if (train != nullptr) train_ = std::move(train);
   for (Client& client : clients_) {
     if (rest != nullptr) client.rows.Deal(rest);
-    for (Outgoing& slot : client.outgoing) slot.local_step = -1;  // another batch has that number by now
+    for (Outgoing& slot : client.outgoing) slot.request.local_step = -1;  // another batch has it by now
   }
 }
 
@@ -118,10 +125,23 @@ void FeedServer::OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, c
   }
   request.worker = static_cast<int>(need.worker());
   request.local_step = static_cast<int64_t>(need.local_step());
-  // Who asks for more than that asks again.
-  if (requests_.size() < clients_.size() * static_cast<size_t>(2 * kMostBatchesAhead)) {
+  request.started = need.started();
+  Keep(request);
+}
+
+// Who asks for more than that asks again; what is asked for again while it waits takes no second place.
+void FeedServer::Keep(const Request& request) {
+  const auto same = std::find_if(requests_.begin(), requests_.end(),
+                                 [&](const Request& kept) { return IsSame(kept, request); });
+  if (same != requests_.end()) {
+    same->envelope = request.envelope;
+  } else if (requests_.size() < clients_.size() * static_cast<size_t>(2 * kMostBatchesAhead)) {
     requests_.push_back(request);
   }
+}
+
+bool FeedServer::IsSame(const Request& a, const Request& b) {
+  return a.from == b.from && a.local_step == b.local_step && a.started == b.started;
 }
 
 void FeedServer::Refuse(const Request& request, wire::Reason reason, const std::string& text) {
@@ -141,8 +161,7 @@ void FeedServer::Answer(const Request& request) {
   if (OnItsWay(client, request)) return;
   Outgoing* const slot = FreeSlot(client);
   if (slot == nullptr) return;  // it asks again
-  slot->to = request.from;
-  slot->local_step = request.local_step;
+  slot->request = request;
   net::LentBytes values;
   const net::BatchHead head = Fill(client, request, *slot, &values);
   net::Message message = encoder_.DataBatch(request.envelope, head, values);
@@ -152,7 +171,7 @@ void FeedServer::Answer(const Request& request) {
 // On a slow connection a request comes again before its answer has left.
 bool FeedServer::OnItsWay(const Client& client, const Request& request) {
   return std::any_of(client.outgoing.begin(), client.outgoing.end(), [&](const Outgoing& slot) {
-    return slot.to == request.from && slot.local_step == request.local_step && slot.values.lent();
+    return IsSame(slot.request, request) && slot.values.lent();
   });
 }
 
@@ -162,7 +181,7 @@ FeedServer::Outgoing* FeedServer::FreeSlot(Client& client) const {
     if (!slot.values.lent()) return &slot;
   }
   if (static_cast<int64_t>(client.outgoing.size()) >= MostOnTheirWay(most_bytes_)) return nullptr;
-  client.outgoing.push_back({net::LentBuffer(static_cast<size_t>(most_bytes_)), 0, 0});
+  client.outgoing.push_back({net::LentBuffer(static_cast<size_t>(most_bytes_)), Request()});
   return &client.outgoing.back();
 }
 

@@ -30,12 +30,14 @@ class FeedServer {
 
   // Requests of other runs are refused. Thread: any.
   void set_run_id(uint64_t run_id) { run_id_ = run_id; }
-  // Requests that arrive from here on get what `dealt` has left. Worker 0 knows that before the others start:
-  // they ask anew then, and answers to what they have asked before are not taken. Failure where it is not of
-  // these data. Thread: any one.
+  // Requests that arrive from here on get what `dealt` has left. Failure where it is not of these data.
+  // Thread: any one.
   void Deal(const Dealt& dealt);
   // The same rows, otherwise scaled: requests that arrive from here on get those. Thread: any one.
   void UseRows(std::shared_ptr<const DataSet> train);
+  // Worker 0 has its Start, and has said Deal() and UseRows() as that has it. Until then only those get
+  // batches who have not started: the others' would have been scaled or dealt in another way. Thread: any.
+  void Start() { started_ = true; }
   // Takes in what has arrived, waiting until `deadline` where nothing is to be done, and answers one request.
   void Serve(TimePoint deadline);
 
@@ -45,12 +47,12 @@ class FeedServer {
     net::Envelope envelope;
     int worker = 0;
     int64_t local_step = 0;
+    bool started = false;
   };
   // A batch on its way, while `values` is lent.
   struct Outgoing {
     net::LentBuffer values;
-    net::NodeId to = 0;
-    int64_t local_step = 0;
+    Request request;
   };
   // A worker that is fed.
   struct Client {
@@ -59,12 +61,17 @@ class FeedServer {
   };
 
   void TakeArrived(TimePoint deadline);
+  // The first request that may be answered now.
+  std::deque<Request>::iterator NextRequest();
+  void Keep(const Request& request);
   void ChangeAsAsked();
   void Handle(net::NodeId from, const net::Message& message);
   void OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, const wire::NeedBatch& need);
   void Refuse(const Request& request, wire::Reason reason, const std::string& text);
   void Drop(net::NodeId from, const char* why);
   void Answer(const Request& request);
+  // Of one asker, for one step.
+  static bool IsSame(const Request& a, const Request& b);
   static bool OnItsWay(const Client& client, const Request& request);
   Outgoing* FreeSlot(Client& client) const;
   net::BatchHead Fill(Client& client, const Request& request, Outgoing& slot, net::LentBytes* values);
@@ -75,6 +82,7 @@ class FeedServer {
   Logger& log_;
   net::Encoder encoder_;
   std::atomic<uint64_t> run_id_{0};
+  std::atomic<bool> started_{false};
   int64_t most_rows_ = 0;
   int64_t most_steps_ = 0;
   int64_t most_bytes_ = 0;

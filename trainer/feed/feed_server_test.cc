@@ -160,6 +160,21 @@ TEST_CASE("feed server: rows that were changed are those of the next answer, als
   CHECK(pixels(before) != pixels(test.channel.sent.back().message));
 }
 
+TEST_CASE("feed server: who has started waits until worker 0 has, and holds up nobody who has not") {
+  ServerUnderTest test(FedDigits());
+  for (int again = 0; again < 100; ++again) test.Ask(1, 4, kRun, true);
+  test.Ask(2, 0);
+  test.ServeAll();
+  REQUIRE(test.channel.sent.size() == 1);
+  CHECK(test.channel.sent[0].to == ServerUnderTest::NodeOf(2));
+  test.server.Start();
+  test.ServeAll();
+  REQUIRE(test.channel.sent.size() == 2);
+  const wire::Envelope& answer = test.channel.sent[1].envelope();
+  CHECK(answer.request() == 100);  // the latest: it may have forgotten the others
+  CHECK(answer.body_as_DataBatch()->local_step() == 4);
+}
+
 TEST_CASE("feed server: a heartbeat is answered at once, whoever asks for batches") {
   ServerUnderTest test(FedDigits());
   for (uint64_t step = 0; step < 6; ++step) test.Ask(1, step);

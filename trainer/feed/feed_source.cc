@@ -36,7 +36,7 @@ FeedSource::FeedSource(const Config& config, int worker, net::Transport& transpo
 
 void FeedSource::Join(uint64_t run_id) {
   run_id_ = run_id;
-  heard_ = false;
+  heard_ = started_ = false;
   begun_ = Clock::now();
   BeginAt(0);
   AwaitNext();
@@ -49,12 +49,12 @@ void FeedSource::Seek(int64_t local_step) {
 void FeedSource::Deal(const Dealt& dealt) {
   if (dealt == dealt_) return;
   dealt_ = dealt;
-  other_deal_ = requests_;
-  BeginAt(0);
+  next_ = 0;
 }
 
-void FeedSource::AskAnew() {
-  other_deal_ = requests_;
+void FeedSource::Start() {
+  started_ = true;
+  before_start_ = requests_;
   BeginAt(next_);
 }
 
@@ -75,8 +75,9 @@ void FeedSource::Ask() {
 bool FeedSource::Post(int64_t local_step) {
   const auto step = static_cast<uint64_t>(local_step);
   auto& builder = encoder_.Begin();
-  net::Message request = encoder_.Finish(
-      {run_id_, 0, ++requests_}, wire::CreateNeedBatch(builder, static_cast<uint32_t>(worker_), step));
+  net::Message request =
+      encoder_.Finish({run_id_, 0, ++requests_},
+                      wire::CreateNeedBatch(builder, static_cast<uint32_t>(worker_), step, started_));
   return channel_->Send(node_, request) == net::SendResult::kSent;
 }
 
@@ -123,7 +124,7 @@ bool FeedSource::ReceiveOne(TimePoint deadline) {
 }
 
 void FeedSource::OnBatch(const wire::Envelope& envelope, const wire::DataBatch& batch, net::Message message) {
-  if (envelope.run_id() != run_id_ || envelope.request() <= other_deal_) return;
+  if (envelope.run_id() != run_id_ || envelope.request() <= before_start_) return;
   if (batch.local_step() >= static_cast<uint64_t>(asked_)) return;
   const auto step = static_cast<int64_t>(batch.local_step());
   if (step < next_ || SlotOf(step).batch != nullptr) {

@@ -31,8 +31,9 @@ class FeedSource : public BatchSource {
 
   // This task has joined that run: asks anew, and waits for worker 0's first answer. Nothing else before.
   void Join(uint64_t run_id);
-  // What was asked for so far is not wanted: worker 0 has changed the rows since.
-  void AskAnew();
+  // This task has its Start, and with that Deal() is done. Asks anew: what worker 0 has answered before may
+  // be scaled or dealt in another way, if it was restarted.
+  void Start();
   // Rows of the run's largest training batch. After Join().
   int64_t most_rows() const { return most_rows_; }
   net::ChannelStats stats() const { return channel_->stats(); }
@@ -41,7 +42,7 @@ class FeedSource : public BatchSource {
   void ReadAhead() override;
   int64_t TakeWaitedNanos() override;
   void Seek(int64_t local_step) override;
-  // Worker 0 has dealt them so before it let this task's Start be answered (Feeder::Deal).
+  // Before Start().
   void Deal(const Dealt& dealt) override;
   const Dealt& dealt() const override { return dealt_; }
   int64_t epoch() const override { return epoch_; }
@@ -80,8 +81,9 @@ class FeedSource : public BatchSource {
   net::Encoder encoder_;
   uint64_t run_id_ = 0;
   Dealt dealt_;
-  uint64_t requests_ = 0;    // so many were sent
-  uint64_t other_deal_ = 0;  // requests up to this one were for batches dealt, or scaled, in another way
+  uint64_t requests_ = 0;      // so many were sent
+  uint64_t before_start_ = 0;  // requests up to this one were sent before Start()
+  bool started_ = false;       // since Join()
   TimePoint begun_;
   bool heard_ = false;     // worker 0 has answered
   std::string refusal_;    // its latest words why not

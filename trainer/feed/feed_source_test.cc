@@ -31,6 +31,10 @@ struct Feed {
 
   void CarryAll() {
     ++carried;
+    if (turns_before_start-- == 0) {
+      server.server.UseRows(rows_at_start);
+      server.server.Start();
+    }
     if (Clock::now() > give_up) throw PeerLost("the test gives up");
     for (FakeChannel::Sent& sent : channel.sent) {
       node = sent.to;
@@ -52,6 +56,8 @@ struct Feed {
   int carried = 0;
   int asked = 0;
   int lose = 0;  // the first requests
+  int turns_before_start = -1;
+  std::shared_ptr<const DataSet> rows_at_start;
   const TimePoint give_up = Clock::now() + milliseconds(60000);
 };
 
@@ -116,7 +122,9 @@ TEST_CASE(
   feed.source.Join(kRun);  // and with that batches of all data are under way
   const Dealt dealt = *DealAnew({}, {1, {9, 4}}, 21);
   feed.server.server.Deal(dealt);
+  feed.server.server.Start();
   feed.source.Deal(dealt);
+  feed.source.Start();
   shard->Deal(dealt);
   Batch fed, read;
   int64_t batches = 0;
@@ -131,6 +139,25 @@ TEST_CASE(
   CHECK(batches == 2 + 7 + 7);  // 8 are left of the first epoch
   CHECK_FALSE(feed.source.Next(&fed));
   CHECK(feed.source.dealt() == dealt);
+}
+
+TEST_CASE(
+    "feed source: once started it takes nothing of a worker 0 that has not, as one that was restarted") {
+  Config config = FedDigits();
+  Feed feed(config);
+  feed.source.Join(kRun);
+  feed.source.Start();
+  config.data.seed = 20;  // what the restarted one thinks that the rows are, before it has its Start
+  const auto right = feed.server.train;
+  feed.server.server.UseRows(LoadData(config).train);
+  Batch fed, read;
+  feed.turns_before_start = 5;
+  feed.rows_at_start = right;
+  REQUIRE(feed.source.Next(&fed));
+  const auto shard = MakeBatchSource(feed.server.config, right, 1, 3);
+  REQUIRE(shard->Next(&read));
+  CHECK(Contents(fed) == Contents(read));
+  CHECK(feed.carried > 5);
 }
 
 TEST_CASE("feed source: joins another run before the start") {

@@ -41,9 +41,9 @@ struct ServerUnderTest {
   void Hand(net::NodeId from, net::Message message) {
     channel.incoming.push_back({from, std::move(message)});
   }
-  void Ask(uint32_t worker, uint64_t local_step, uint64_t run_id = kRun) {
-    Hand(NodeOf(worker),
-         encoder.Finish({run_id, 0, ++requests}, wire::CreateNeedBatch(encoder.Begin(), worker, local_step)));
+  void Ask(uint32_t worker, uint64_t local_step, uint64_t run_id = kRun, bool started = false) {
+    Hand(NodeOf(worker), encoder.Finish({run_id, 0, ++requests},
+                                        wire::CreateNeedBatch(encoder.Begin(), worker, local_step, started)));
   }
   // All that has arrived: more turns than requests may wait.
   void ServeAll() {

@@ -24,6 +24,7 @@ class Feeder {
   // As FeedServer's.
   void Deal(const Dealt& dealt) { server_.Deal(dealt); }
   void UseRows(std::shared_ptr<const DataSet> train) { server_.UseRows(std::move(train)); }
+  void Start() { server_.Start(); }
   // Throws where the thread has ended by an error: the others get no batches any more.
   void CheckAlive() const;
   // What has gone through the channel up to the last answer.
