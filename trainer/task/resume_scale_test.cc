@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/error.h"
 #include "base/testing/files.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
@@ -19,26 +20,35 @@ namespace {
 constexpr int kRows = 40;
 
 // Two features of very different size; the label is whether the row is in the upper half.
-std::string Rows() {
-  std::string rows = "y,a,b\n";
-  for (int i = 0; i < kRows; ++i) rows += fmt::format("{},{},{}\n", i < kRows / 2 ? 0 : 1, i % 7, 100 * i);
+// `more` features are 1 in every row.
+std::string Rows(int more) {
+  std::string rows = "y,a,b", ones;
+  for (int i = 0; i < more; ++i) rows += fmt::format(",c{}", i), ones += ",1";
+  rows += "\n";
+  for (int i = 0; i < kRows; ++i) {
+    rows += fmt::format("{},{},{}{}\n", i < kRows / 2 ? 0 : 1, i % 7, 100 * i, ones);
+  }
   return rows;
 }
 
 class Job {
  public:
-  Job() { Write("train.csv", Rows()), Write("test.csv", Rows()); }
+  explicit Job(int more = 0) : more_(more) { Write("train.csv", Rows(more)), Write("test.csv", Rows(more)); }
   ~Job() { std::filesystem::remove_all(directory_); }
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
   // A row that moves mean and deviation of both features far off.
-  void AppendFarRow() { Write("train.csv", Rows() + "1,70000,-9000000\n"); }
+  void AppendFarRow() {
+    std::string row = "1,70000,-9000000";
+    for (int i = 0; i < more_; ++i) row += ",1";
+    Write("train.csv", Rows(more_) + row + "\n");
+  }
 
   Config At(int64_t steps, double learning_rate, Split split, CheckpointWriter writer) const {
     Config config = LinearCluster(2, 2, steps);
     config.model.kind = ModelKind::kLogistic;
-    config.model.inputs = 2;
+    config.model.inputs = 2 + more_;
     config.data.train.format = config.data.test.format = DataFormat::kCsv;
     config.data.train.path = directory_ + "/train.csv";
     config.data.test.path = directory_ + "/test.csv";
@@ -69,6 +79,7 @@ class Job {
     std::ofstream(directory_ + "/" + name) << content;
   }
 
+  const int more_;
   const std::string directory_ = testing::NewDirectory();
 };
 
@@ -105,6 +116,18 @@ TEST_CASE("resume: batches that worker 0 deals out are scaled so too") {
     if (crc.empty()) crc = *second.model_crc;
     CHECK(*second.model_crc == crc);
   }
+}
+
+TEST_CASE("resume: a scale that no message holds is refused where other workers would go on with their own") {
+  Job job(17000);
+  Run(job.At(3, 0.01, Split::kShard, CheckpointWriter::kChief));
+  Run(job.At(4, 0.01, Split::kShard, CheckpointWriter::kChief));
+  job.AppendFarRow();
+  CHECK_THROWS_WITH_AS(
+      Run(job.At(5, 0.01, Split::kShard, CheckpointWriter::kChief)),
+      doctest::Contains("step-000000004: the rows of data.train give another data.scale now, and names and"),
+      UserError);
+  CHECK(Run(job.At(5, 0.01, Split::kFeed, CheckpointWriter::kChief)).global_step == 5);
 }
 
 TEST_CASE("resume: never fits the scale to the rows that there are") {

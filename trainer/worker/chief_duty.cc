@@ -1,5 +1,8 @@
 #include "trainer/worker/chief_duty.h"
 
+#include <optional>
+#include <utility>
+
 #include "trainer/peer/this_host.h"
 
 namespace dtrain {
@@ -21,8 +24,10 @@ void ChiefDuty::Take(uint32_t term) {
   OpenCheckpoints();
   if (checkpoints_ == nullptr) return;
   checkpoints_->TryClaim(TaskAndProcess(config_.cluster, {Role::kWorker, worker_}));
-  saver_ = std::make_unique<Saver>(config_, layout_, data_.loaded(), *checkpoints_, transport_, client_.run(),
-                                   term, log_);
+  std::optional<InputForm> inputs;
+  if (data_.loaded().train != nullptr) inputs = data_.loaded().form;  // else another worker feeds this one
+  saver_ = std::make_unique<Saver>(config_, layout_, std::move(inputs), *checkpoints_, transport_,
+                                   client_.run(), term, log_);
 }
 
 void ChiefDuty::TakeSeen() {

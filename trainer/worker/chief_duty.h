@@ -30,7 +30,8 @@ class ChiefDuty {
         log_(log) {}
 
   bool is_chief() const { return term_ > 0; }
-  // ps 0 says with Start, or at the end, of which term this worker is the chief; 0: it is not.
+  // ps 0 says with Start, or at the end, of which term this worker is the chief; 0: it is not. Its
+  // checkpoints say of the data what is known by then.
   void Take(uint32_t term);
   // It says so with Start: a later term may have been seen before that, and is to be looked at again.
   void LookAnew() { seen_term_ = 0; }

@@ -26,11 +26,11 @@ constexpr int64_t kAhead = 8;
 
 }  // namespace
 
-Saver::Saver(const Config& config, const Layout& layout, const LoadedData& data,
+Saver::Saver(const Config& config, const Layout& layout, std::optional<InputForm> inputs,
              CheckpointDirectory& directory, net::Transport& transport, RunId run, uint32_t term, Logger& log)
     : config_(config),
       layout_(layout),
-      data_(data),
+      inputs_(std::move(inputs)),
       directory_(directory),
       run_(run),
       term_(term),
@@ -126,7 +126,7 @@ std::string Saver::Write(const Order& order) {
       moment.loss = order.loss;
       moment.accuracy = order.accuracy;
     }
-    if (data_.train != nullptr) moment.inputs = data_.form;  // else another worker feeds this one
+    moment.inputs = inputs_;
     directory_.Seal(temporary, RunManifest(config_, layout_, slots_, checksums, moment), DumpConfig(config_));
     Confirm(order);
     const std::string path = directory_.Publish(temporary);

@@ -16,7 +16,7 @@
 #include "net/codec.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/config/config.h"
-#include "trainer/data/source.h"
+#include "trainer/data/input_form.h"
 #include "trainer/model/layout.h"
 #include "trainer/peer/run_id.h"
 
@@ -24,9 +24,10 @@ namespace dtrain {
 
 class Saver {
  public:
-  // `directory` is prepared, and outlives this, as all do. `data` is loaded. `term`: of the chief.
-  Saver(const Config& config, const Layout& layout, const LoadedData& data, CheckpointDirectory& directory,
-        net::Transport& transport, RunId run, uint32_t term, Logger& log);
+  // `directory` is prepared, and outlives this, as all do. `inputs`: of the data, scaled as the run has it;
+  // unset: not known here. `term`: of the chief.
+  Saver(const Config& config, const Layout& layout, std::optional<InputForm> inputs,
+        CheckpointDirectory& directory, net::Transport& transport, RunId run, uint32_t term, Logger& log);
   ~Saver();  // what is not complete is removed
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
@@ -68,7 +69,7 @@ class Saver {
 
   const Config& config_;
   const Layout& layout_;
-  const LoadedData& data_;
+  const std::optional<InputForm> inputs_;
   CheckpointDirectory& directory_;
   const RunId run_;
   const uint32_t term_;

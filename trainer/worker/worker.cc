@@ -110,21 +110,18 @@ Exchanges::Entry Worker::WaitForStart() {
   });
   const wire::Start* start = answer.body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
-  if (start->initialise()) {
-    chief_.Take(start->term());
-    start = &FillModel(start->again());
-  }
+  if (start->initialise()) start = &FillModel(start->term(), start->again());
+  came_too_late_ = start->over();
+  if (!came_too_late_ && data_.TakeUp(*start)) model_.UseData(data_.loaded(), data_.source(), log_);
   chief_.Take(start->term());
   chief_.LookAnew();
   Exchanges::Entry entry{{}, start->clock(), start->resume(), start->version()};
   if (start->workers() != nullptr) entry.together.assign(start->workers()->begin(), start->workers()->end());
-  came_too_late_ = start->over();
   if (came_too_late_) {
     log_.Info("the run is over, its last step is applied: nothing is left for this worker");
     return entry;
   }
   exchanges_.AddSteps(start->steps());
-  if (data_.TakeUp(*start)) model_.UseData(data_.loaded(), data_.source(), log_);
   local_step_ = static_cast<int64_t>(start->local_step());
   if (local_step_ > 0) log_.Info("goes on at local step {}", local_step_);
   if (local_step_ > 0 || client_.returning()) data_.source().Seek(local_step_);
@@ -132,19 +129,24 @@ Exchanges::Entry Worker::WaitForStart() {
 }
 
 // The chief's: answered when the run begins, with checkpoint.dir only after the first checkpoint.
-const wire::Start& Worker::FillModel(bool again) {
+const wire::Start& Worker::FillModel(uint32_t term, bool again) {
+  chief_.OpenCheckpoints();
   if (!again && chief_.checkpoints() != nullptr) {
     chief_.checkpoints()->Claim(TaskAndProcess(config_.cluster, self_));
   }
   ModelStart model(config_, layout_, client_, chief_.checkpoints(), log_);
   const StartedFrom from = model.Fill(again, data_.loaded());
-  if (data_.UseScale(from.scale, from.path)) model_.UseData(data_.loaded(), data_.source(), log_);
+  if (data_.UseScale(from.scale, from.path)) {
+    data_.CheckOthersHearOfScale(from.path);
+    model_.UseData(data_.loaded(), data_.source(), log_);
+  }
   data_.DealToOthers(from.positions.dealt);
   from_initial_values_ |= !again && from.path.empty();
   // Of another training.
   if (config_.eval.keep_best && from.path.empty() && chief_.checkpoints() != nullptr) {
     chief_.checkpoints()->ForgetBest();
   }
+  chief_.Take(term);
   const std::optional<InputForm> form = data_.FormForPs();
   const DataFingerprint& print = data_.fingerprint();
   const wire::Start* start =

@@ -61,7 +61,7 @@ class Worker {
   RunSummary RunOnce();
   void Start();
   Exchanges::Entry WaitForStart();
-  const wire::Start& FillModel(bool again);
+  const wire::Start& FillModel(uint32_t term, bool again);
   void Train();
   void TakeSteps(StepView& view);
   void Step(const Batch& batch, StepView& view);

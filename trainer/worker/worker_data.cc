@@ -57,14 +57,17 @@ int64_t WorkerData::MostRows() const {
   return MaxBatchRows(config_, loaded_.train->rows(), test_rows);
 }
 
+InputForm WorkerData::FormToTell() const {
+  if (config_.checkpoint.writer == CheckpointWriter::kPs) return loaded_.form;
+  InputForm form;
+  form.scale = loaded_.form.scale;
+  return form;
+}
+
 std::optional<InputForm> WorkerData::FormForPs() const {
   if (loaded_.train == nullptr) return std::nullopt;
-  InputForm form = loaded_.form;
   const bool by_ps = config_.checkpoint.writer == CheckpointWriter::kPs;
-  if (!by_ps) {
-    form = InputForm();
-    form.scale = loaded_.form.scale;
-  }
+  const InputForm form = FormToTell();
   const size_t bytes = FormBytes(form);
   if (bytes == 0 && !by_ps) return std::nullopt;
   if (bytes <= kMostFormBytes) return form;
@@ -82,7 +85,6 @@ std::optional<InputForm> WorkerData::FormForPs() const {
 
 bool WorkerData::UseScale(const FittedScale& scale, const std::string& whose) {
   if (scale.shift.empty()) return false;
-  if (fed_ != nullptr) fed_->AskAnew();
   if (loaded_.train == nullptr || scale == loaded_.form.scale) return false;
   if (scale.shift.size() != loaded_.form.scale.shift.size()) {
     throw Failure(ExitCode::kInternal,
@@ -105,6 +107,18 @@ bool WorkerData::UseScale(const FittedScale& scale, const std::string& whose) {
   return true;
 }
 
+void WorkerData::CheckOthersHearOfScale(const std::string& path) const {
+  const bool others_scale = config_.cluster.worker.size() > 1 && config_.data.split != Split::kFeed;
+  if (!others_scale || FormBytes(FormToTell()) <= kMostFormBytes) return;
+  throw UserError(
+      "{}: the rows of data.train give another data.scale now, and names and scales of {} are too long for "
+      "the "
+      "checkpoint's to be told to the other workers. Go on with the rows that it was fitted on, with one "
+      "worker, or "
+      "with data.split: feed.",
+      path, Plural(static_cast<int64_t>(loaded_.form.scale.shift.size()), "feature"));
+}
+
 bool WorkerData::TakeUp(const wire::Start& start) {
   std::optional<InputForm> form;
   if (start.inputs() != nullptr) form = DecodeForm(*start.inputs());
@@ -116,6 +130,9 @@ bool WorkerData::TakeUp(const wire::Start& start) {
     throw Failure(ExitCode::kInternal, "ps 0 said something unreadable of the data that was taken before");
   }
   if (taken != source_->dealt()) source_->Deal(taken);
+  DealToOthers(taken);
+  if (feeder_) feeder_->Start();
+  if (fed_ != nullptr) fed_->Start();
   return is_new;
 }
 

@@ -39,6 +39,9 @@ class WorkerData {
   // What ps 0 has to hear of the data's columns: how they are scaled, for the other workers, and all of it
   // where it writes the checkpoints. Unset: nothing.
   std::optional<InputForm> FormForPs() const;
+  // The chief has taken the scale of the checkpoint `path`, which its rows do not give. UserError where the
+  // other workers would go on with that of their rows, since a message does not hold it.
+  void CheckOthersHearOfScale(const std::string& path) const;
   // Of the training rows here.
   const DataFingerprint& fingerprint() const { return fingerprint_; }
   // Features are scaled so from here on; weights that were trained with it mean nothing to others. Empty:
@@ -62,6 +65,7 @@ class WorkerData {
 
  private:
   void Open(uint64_t run_id);
+  InputForm FormToTell() const;
   void CompareRows(const DataFingerprint& chief);
 
   const Config& config_;
