@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "trainer/checkpoint/bad_checkpoint.h"
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
@@ -30,7 +31,7 @@ bool IsReadHere(const Config& config) {
   return std::all_of(all.begin(), ReadByPs(config) || all.empty() ? all.end() : all.begin() + 1, is_here);
 }
 
-// As the run chooses it; nothing where it has to begin anew. Says which are damaged.
+// As the run chooses it; nothing where it begins anew. Says which are damaged.
 std::optional<std::string> Choose(const CheckpointConfig& checkpoint, const ErrorLines& errors) {
   if (checkpoint.resume != "auto") return checkpoint.resume;
   std::vector<std::string> skipped;
@@ -38,6 +39,7 @@ std::optional<std::string> Choose(const CheckpointConfig& checkpoint, const Erro
   for (const std::string& line : skipped) {
     errors.Print(fmt::format("warning: {}: {}", checkpoint.dir, line));
   }
+  if (!newest && !skipped.empty()) throw NoneComplete(checkpoint.dir);
   return newest;
 }
 

@@ -124,6 +124,10 @@ TEST_CASE(
   CHECK(RunToEnd(*damaged) == 0);
   CHECK(Contains(damaged->standard_error(), "warning: " + dir + ": step-000000010: manifest is damaged"));
   CHECK(Contains(damaged->standard_output(), "\nstart: from " + dir + "/step-000000000, at global step 0\n"));
+  std::filesystem::resize_file(dir + "/step-000000000/manifest", 20);
+  const auto none_left = check({});
+  CHECK(RunToEnd(*none_left) == 2);
+  CHECK(Contains(none_left->standard_error(), dir + ": none of its checkpoints is complete (see above)"));
 }
 
 TEST_CASE(

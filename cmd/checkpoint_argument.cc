@@ -27,7 +27,9 @@ std::string WithoutSlashes(std::string path) {
 }
 
 bool IsOneCheckpoint(const std::string& path) {
-  return IsCheckpointName(fs::path(path).filename().string()) || fs::exists(path + "/" + kManifestName);
+  std::error_code ignored;
+  return IsCheckpointName(fs::path(path).filename().string()) ||
+         fs::exists(path + "/" + kManifestName, ignored);
 }
 
 void RefuseAsCheckpoint(const std::string& path) {

@@ -75,7 +75,8 @@ InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
   if (checkpoint.manifest().inputs) return *checkpoint.manifest().inputs;
   const DataSourceConfig& train = config.data.train;
   if (train.format != DataFormat::kCsv) return InputForm();
-  if (std::filesystem::exists(train.path)) return LoadData(config).form;
+  std::error_code ignored;
+  if (std::filesystem::exists(train.path, ignored)) return LoadData(config).form;
   if (config.data.scale == FeatureScale::kNone) return InputForm();
   throw UserError(
       "{}: how its features are scaled is not in it (checkpoint.writer: ps of an older dtrain, or of too "

@@ -20,4 +20,14 @@ class BadCheckpoint : public UserError {
   std::string problem_;
 };
 
+// Of a run that would begin anew in a directory whose checkpoints are all damaged, which was told line by
+// line, and push them out one by one with its own.
+inline UserError NoneComplete(const std::string& directory) {
+  return UserError(
+      "checkpoint.dir = {}: none of its checkpoints is complete (see above). Fetch one back, or begin anew "
+      "with "
+      "checkpoint.resume: never.",
+      directory);
+}
+
 }  // namespace dtrain

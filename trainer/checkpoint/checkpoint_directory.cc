@@ -57,6 +57,9 @@ std::vector<std::string> EntriesOf(const std::string& path, const std::string& s
   for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename().string());
   }
+  if (error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system) {
+    throw NoDescriptor(fmt::format("{} = {}: cannot be read", setting, path), error.value());
+  }
   if (error && error != std::errc::no_such_file_or_directory) {
     throw UserError("{} = {}: cannot be read: {}. Name another directory.", setting, path,
                     ErrnoText(error.value()));
@@ -169,7 +172,8 @@ void CheckpointDirectory::MakeRoom(const std::string& name) const {
   } catch (const BadCheckpoint&) {
     // Damaged: it moves aside all the same.
   }
-  while (fs::exists(PathOf(ReplacedName(name, sequence)))) ++sequence;
+  std::error_code ignored;  // a name that cannot be looked at is none to take
+  while (fs::exists(fs::symlink_status(PathOf(ReplacedName(name, sequence)), ignored))) ++sequence;
   const std::string aside = ReplacedName(name, sequence);
   const bool was_best = ReadBest() == name;
   Rename(path, PathOf(aside));
@@ -269,7 +273,8 @@ std::optional<std::string> CheckpointDirectory::ReadBest() const {
   std::ifstream file(PathOf(kBest));
   std::string name;
   if (!std::getline(file, name) || !IsCheckpointName(name)) return std::nullopt;
-  if (!fs::exists(PathOf(name))) return std::nullopt;
+  std::error_code ignored;
+  if (!fs::exists(PathOf(name), ignored)) return std::nullopt;
   return name;
 }
 

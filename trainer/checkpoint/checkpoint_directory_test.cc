@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "base/error.h"
@@ -222,6 +223,11 @@ TEST_CASE("directory: one that is not there, and one with other things in it, ha
   std::filesystem::create_directory(root + "/step-best");
   CHECK(CheckpointDirectory(root).FindNewest(&skipped) == std::nullopt);
   CHECK(skipped == Names{"step-000000001: is a file, not a directory; skipped"});
+  std::filesystem::create_directory_symlink("step-000000002", root + "/step-000000002");
+  skipped.clear();
+  CHECK(CheckpointDirectory(root).FindNewest(&skipped) == std::nullopt);
+  REQUIRE(skipped.size() == 2);
+  CHECK(skipped[1] == "step-000000002: cannot be looked at: Too many levels of symbolic links (40); skipped");
 }
 
 }  // namespace

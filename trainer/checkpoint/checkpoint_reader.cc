@@ -16,8 +16,13 @@ constexpr int64_t kMaxManifest = int64_t{1} << 28;  // bytes; those of a checkpo
 }  // namespace
 
 Manifest ReadManifest(const std::string& path) {
-  if (!std::filesystem::exists(path)) throw BadCheckpoint(path, "there is no such directory");
-  if (!std::filesystem::is_directory(path)) throw BadCheckpoint(path, "is a file, not a directory");
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    throw BadCheckpoint(path, "there is no such directory");
+  }
+  if (error) throw BadCheckpoint(path, "cannot be looked at: " + ErrnoText(error.value()));
+  if (!std::filesystem::is_directory(status)) throw BadCheckpoint(path, "is a file, not a directory");
   Manifest manifest;
   const std::optional<std::string> problem =
       FromBytes(InputFile(path, kManifestName).ReadAll(kMaxManifest), &manifest);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "trainer/checkpoint/bad_checkpoint.h"
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/checkpoint/pieces.h"
 #include "trainer/optim/optimizer.h"
@@ -99,6 +100,7 @@ std::optional<std::string> ModelStart::Newest() {
   std::vector<std::string> skipped;
   std::optional<std::string> path = directory_->FindNewest(&skipped);
   for (const std::string& line : skipped) log_.Warning("{}: {}", directory_->path(), line);
+  if (!path && !skipped.empty()) throw NoneComplete(directory_->path());
   return path;
 }
 

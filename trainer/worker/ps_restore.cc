@@ -32,6 +32,7 @@ std::optional<Restored> PsRestore::Newest() {
     if (error.empty()) return restored;
     log_.Warning("{}: {}: {}; skipped", dir, name, error);
   }
+  if (!names.empty() || !skipped.empty()) throw NoneComplete(dir);
   return std::nullopt;
 }
 

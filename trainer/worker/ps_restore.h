@@ -28,8 +28,8 @@ class PsRestore {
   PsRestore(const Config& config, PsClient& client, Logger& log)
       : config_(config), client_(client), log_(log) {}
 
-  // The newest that every ps could load, each newer one logged with the reason; unset: there is none.
-  // UserError where one is of another model.
+  // The newest that every ps could load, each newer one logged with the reason; unset: there is none at all.
+  // UserError where one is of another model, and where all are damaged.
   std::optional<Restored> Newest();
   // This one. UserError where it is damaged or of another model.
   Restored Named(const std::string& path);
