@@ -188,6 +188,10 @@ TEST_CASE("command line: launch has a config, and may only show what it would do
 TEST_CASE("command line: nothing at all, and help of each command, is text") {
   CHECK(Parse<ShowText>({}).text == Parse<ShowText>({"--help"}).text);
   CHECK(Parse<ShowText>({"local", "--help"}).text.find("dtrain local") != std::string::npos);
+  for (const char* command : {"inspect", "eval", "predict", "export", "import"}) {
+    CAPTURE(command);
+    CHECK(Parse<ShowText>({command, "--help"}).text.find("[OPTIONS] path\n") != std::string::npos);
+  }
   CHECK(Parse<ShowText>({"check", "-h"}).text.find("dtrain check") != std::string::npos);
 }
 

@@ -21,7 +21,7 @@ constexpr int kTogetherMs = 20;
 }  // namespace
 
 EndOnSignal::EndOnSignal(SignalPipe& signals, milliseconds grace, StopRequest& stop, ResultFile& result,
-                         ExitHooks& hooks, Logger& log, Console& console)
+                         ExitHooks& hooks, Logger& log, Console& console, bool leaves)
     : signals_(signals),
       grace_(grace),
       stop_(stop),
@@ -29,6 +29,7 @@ EndOnSignal::EndOnSignal(SignalPipe& signals, milliseconds grace, StopRequest& s
       hooks_(hooks),
       log_(log),
       console_(console),
+      leaves_(leaves),
       over_fd_(eventfd(0, EFD_CLOEXEC)) {
   DT_CHECK(over_fd_ >= 0, errno);
   thread_ = std::thread([this] { Watch(); });
@@ -61,7 +62,10 @@ void EndOnSignal::OnSignal(int signal) {
   }
   deadline_ = Clock::now() + grace_;
   stop_.Ask(signal);
-  log_.Warning("{}: asks the run to save and end", SignalName(signal));  // last: a log may keep it waiting
+  const bool leaves = leaves_ && signal != SIGINT;
+  // Last: a log may keep it waiting.
+  log_.Warning("{}: {}", SignalName(signal),
+               leaves ? "this worker leaves the run" : "asks the run to save and end");
 }
 
 void EndOnSignal::EndUnsaved(const std::string& why) {

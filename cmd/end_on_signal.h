@@ -22,9 +22,10 @@ constexpr char kNothingSaved[] = "nothing was saved since the last checkpoint";
 
 class EndOnSignal {
  public:
-  // `signals`: SIGINT, SIGTERM and SIGHUP.
+  // `signals`: SIGINT, SIGTERM and SIGHUP. `leaves`: of a worker that the last two take out of a run that
+  // goes on (failure.on_sigterm).
   EndOnSignal(SignalPipe& signals, milliseconds grace, StopRequest& stop, ResultFile& result,
-              ExitHooks& hooks, Logger& log, Console& console);
+              ExitHooks& hooks, Logger& log, Console& console, bool leaves);
   ~EndOnSignal();
 
  private:
@@ -41,6 +42,7 @@ class EndOnSignal {
   ExitHooks& hooks_;
   Logger& log_;
   Console& console_;
+  const bool leaves_;
   TimePoint deadline_ = TimePoint::max();  // since the first signal
   int over_fd_ = -1;                       // readable: the thread ends
   std::thread thread_;

@@ -33,7 +33,7 @@ struct Ending {
   Logger log("worker 0", LogOptions());
   StopRequest stop;
   SignalPipe pipe({SIGINT, SIGTERM});
-  const EndOnSignal end_on_signal(pipe, grace, stop, result, hooks, log, console);
+  const EndOnSignal end_on_signal(pipe, grace, stop, result, hooks, log, console, /*leaves=*/false);
   for (const int signal : signals) {
     raise(signal);
     while (stop.signal() == 0) std::this_thread::yield();

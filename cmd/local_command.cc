@@ -49,7 +49,8 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
   Logger log("local", OwnLogOptions(config.log, console));
   ExitHooks hooks;
   StopRequest stop;
-  const EndOnSignal end_on_signal(signals, GraceOf(config.failure), stop, result, hooks, log, console);
+  const EndOnSignal end_on_signal(signals, GraceOf(config.failure), stop, result, hooks, log, console,
+                                  /*leaves=*/false);
   TaskOptions options;
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;

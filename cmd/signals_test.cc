@@ -225,6 +225,7 @@ TEST_CASE("signals: with failure.on_sigterm leave a worker goes alone with 143, 
   REQUIRE(run.At("worker 1").WaitForLine("worker 1 | epoch"));
   run.At("worker 1").Signal(SIGTERM);
   CHECK(RunToEnd(run.At("worker 1")) == 143);
+  CHECK(Contains(run.At("worker 1").standard_error(), "SIGTERM: this worker leaves the run"));
   CHECK(ReadResult(run.ResultPath("worker 1")).at("status") == "stopped");
   for (const std::string task : {"ps 0", "ps 1", "worker 0"}) {
     CAPTURE(run.At(task).standard_error());

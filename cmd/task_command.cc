@@ -39,6 +39,11 @@ void CheckIndex(const ClusterConfig& cluster, TaskId task) {
   throw UserError("{}: the spec has {} (cluster.{}). {}", TaskName(task), has, role, IndexRemedy(count));
 }
 
+// Whether SIGTERM and SIGHUP take this task alone out of the run.
+bool Leaves(const FailureConfig& failure, TaskId task) {
+  return failure.on_sigterm == OnSigterm::kLeave && task.role == Role::kWorker && task.index != 0;
+}
+
 // The run itself. A failure goes to the log, which carries role and index.
 int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime new_runtime,
               const StopRequest& stop, ExitHooks& hooks, Logger& log, ResultFile& result) {
@@ -102,7 +107,8 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     ExitHooks hooks;
     StopRequest stop;
     SignalPipe signals({SIGINT, SIGTERM, SIGHUP});
-    const EndOnSignal end_on_signal(signals, GraceOf(config.failure), stop, result, hooks, log, console);
+    const EndOnSignal end_on_signal(signals, GraceOf(config.failure), stop, result, hooks, log, console,
+                                    Leaves(config.failure, *arguments.task));
     return RunLogged(arguments, config, new_runtime, stop, hooks, log, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));

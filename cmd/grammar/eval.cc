@@ -15,8 +15,13 @@ constexpr char kFooter[] =
 
 Loss; accuracy, AUC, precision, recall and F1 of each class and their confusion; of linear models RMSE, MAE and R2.
 Without --config the file is the config.yaml that was saved with the checkpoint. Evaluates on the set of eval.on as
-the chief does at the end of a run. Exit code 2 when the checkpoint is damaged, or of another model. docs/models.md
-has the rest.)";
+the chief does at the end of a run. docs/models.md has the rest.
+
+Exit codes:
+  0 evaluated; with --follow the checkpoint of the run's last step
+  2 the checkpoint is damaged, or of another model; usage, config or data
+  4 with --follow: no new checkpoint has come in time, as where the run ended early
+  130 SIGINT, 143 SIGTERM or SIGHUP, with --follow)";
 
 class EvalGrammar : public CommandGrammar {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +18,13 @@ constexpr char kAbout[] =
     "dtrain trains models with parameter servers (ps) and workers, as one YAML file describes them.\n"
     "This form runs one task of the cluster; the same file goes to every machine.";
 
+// Every argument without an option is required; each command refuses its absence in words of its own.
+class Usage : public CLI::Formatter {
+  std::string make_option_usage(const CLI::Option* option) const override {
+    return make_option_name(option, /*is_positional=*/true);
+  }
+};
+
 // `dtrain local x.yaml`: of a command that has --config, and did not get it.
 bool IsMeantAsConfig(const std::string& word, const CLI::App& command) {
   const CLI::Option* const config = command.get_option_no_throw("--config");
@@ -29,6 +37,7 @@ bool IsMeantAsConfig(const std::string& word, const CLI::App& command) {
 
 Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
   root_.allow_extras();
+  root_.formatter(std::make_shared<Usage>());  // before the commands, which take it over
   root_.require_subcommand(0, 1);
   root_.add_flag("--version", version_, "Print version, commit and libraries, and end");
   for (auto* const new_command : {NewLocalGrammar, NewLaunchGrammar, NewRelayGrammar, NewGuardGrammar,

@@ -18,7 +18,8 @@ constexpr char kFooter[] =
 Exit codes:
   0 done   1 internal error, local I/O, or ended by a signal with nothing saved
   2 usage, config or data   3 diverged   4 a peer was lost or a deadline passed
-  130 SIGINT, 143 SIGTERM or SIGHUP: a checkpoint was saved, and the whole run ended
+  130 SIGINT, 143 SIGTERM or SIGHUP: a checkpoint was saved, or with checkpoint.dir there was nothing to save yet,
+      and the run ended; without checkpoint.dir that is 1
 
 docs/config.md explains every key of the file, docs/schedulers.md --from.)";
 

@@ -43,7 +43,7 @@ std::string Item(const std::string& name, const std::string& type, const std::st
 
 std::string Options(const CLI::App& app) {
   std::string roff;
-  for (const OptionText& option : OptionsOf(app)) roff += Item(option.name, option.type, option.text);
+  for (const OptionText& option : OptionsOf(app)) roff += Item(option.names, option.type, option.text);
   return roff;
 }
 
@@ -128,8 +128,14 @@ std::string Variables() {
 std::string Places() {
   return Item("checkpoint.dir/step-000012000/", "",
               "A checkpoint, complete under this name, with the config.yaml of its run.") +
+         Item("checkpoint.dir/replaced-step-000012000-7/", "",
+              "A complete one that made room when its step was saved again.") +
+         Item("checkpoint.dir/best", "",
+              "The name of the checkpoint with the best evaluation (eval.keep_best).") +
+         Item("checkpoint.dir/.in-use", "", "Whose run writes there.") +
          Item("log.dir/", "", "The log of each task, appended to.") +
-         Item("summary.dir/chief/, worker-1/, ps-0/", "", "Event files for TensorBoard.") +
+         Item("summary.dir/chief/, worker-1/, ps-0/, eval/", "",
+              "Event files for TensorBoard; eval/ is of dtrain eval --follow.") +
          Item("--result FILE", "", "One JSON document, written at every ending.");
 }
 

@@ -143,7 +143,8 @@ TEST_CASE("man page: groff reads it without a warning, and shows every command, 
     CHECK(Contains(text, field.key));
   }
   for (const char* part : {"EXIT CODES", "130 SIGINT, 143 SIGTERM", "ENVIRONMENT", "CUDA_VISIBLE_DEVICES",
-                           "FILES", "EXAMPLES", "dtrain local --config configs/quickstart_digits.yaml"}) {
+                           "FILES", "EXAMPLES", "-h,--help", "checkpoint.dir/best", "ps-0/, eval/",
+                           "dtrain local --config configs/quickstart_digits.yaml"}) {
     CAPTURE(part);
     CHECK(Contains(text, part));
   }

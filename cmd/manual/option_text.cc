@@ -33,6 +33,7 @@ std::vector<OptionText> OptionsOf(const CLI::App& app) {
     OptionText text;
     text.is_argument = option->get_positional();
     text.name = option->get_name(text.is_argument);
+    text.names = text.is_argument ? text.name : option->get_name(false, /*all_options=*/true);
     text.text = option->get_description();
     text.kind = KindOf(*option, option->get_type_name());
     if (text.kind != ValueKind::kNone) text.type = option->get_type_name();

@@ -18,7 +18,8 @@ enum class ValueKind {
 };
 
 struct OptionText {
-  std::string name;  // "--config"; of an argument "path"
+  std::string name;   // "--config"; of an argument "path"
+  std::string names;  // all that it has: "-h,--help"
   bool is_argument = false;
   std::string type;  // "FILE"
   std::string text;
