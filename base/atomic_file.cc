@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/fault_point.h"
 #include "base/write_all.h"
 
 namespace dtrain {
@@ -25,12 +26,22 @@ class FileDescriptor {
   int fd_;
 };
 
-// Returns 0 or the errno of the first step that failed.
+// These return 0 or the errno of the first step that failed.
+int Sync(int fd, const std::string& path) {
+  const FaultScope fault("fsync", path.c_str());
+  return fsync(fd) == 0 ? 0 : errno;
+}
+
+int Rename(const std::string& from, const std::string& to) {
+  const FaultScope fault("rename", to.c_str());
+  return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
 int WriteAndSync(const std::string& path, std::string_view content) {
   FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (file.get() < 0) return errno;
   if (const int failed = WriteAll(file.get(), content)) return failed;
-  return fsync(file.get()) == 0 ? 0 : errno;
+  return Sync(file.get(), path);
 }
 
 }  // namespace
@@ -43,14 +54,14 @@ void WriteFileAtomically(const std::string& path, std::string_view content) {
   const std::string temporary = fmt::format("{}.tmp.{}", path, getpid());
   unlink(temporary.c_str());
   int failed = WriteAndSync(temporary, content);
-  if (failed == 0 && rename(temporary.c_str(), path.c_str()) != 0) failed = errno;
+  if (failed == 0) failed = Rename(temporary, path);
   if (failed != 0) {
     unlink(temporary.c_str());
     throw IoError("{}: cannot be written: {}. Free some space or name another path.", path,
                   ErrnoText(failed));
   }
   FileDescriptor held(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (held.get() >= 0) fsync(held.get());
+  if (held.get() >= 0) Sync(held.get(), directory);
 }
 
 }  // namespace dtrain

@@ -32,6 +32,7 @@ class ShardWriter {
   };
 
   void Append(const char* data, size_t bytes);
+  void Sync() const;
   void Flush();
   void GoThroughCache();
   void PushOut();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fault_point.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/ps/shared_directory.h"
@@ -99,6 +100,7 @@ void CheckpointDesk::OnListCheckpoints(const Member& member, uint64_t request) {
   names.resize(std::min(names.size(), kMostNames));
   unreadable.resize(std::min(unreadable.size(), kMostNames));
   for (std::string& line : unreadable) line = line.substr(0, kLongestLine);
+  const FaultScope fault("restore.listed");
   parts_.outbox.Send(member.node, request, [&](auto& builder) {
     return wire::CreateCheckpoints(builder, builder.CreateVectorOfStrings(names),
                                    builder.CreateVectorOfStrings(unreadable));

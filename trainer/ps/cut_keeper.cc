@@ -4,6 +4,8 @@
 #include <limits>
 #include <optional>
 
+#include "base/fault_point.h"
+
 namespace dtrain {
 
 void CutKeeper::OnCut(const wire::Cut& cut) {
@@ -42,6 +44,7 @@ void CutKeeper::OnReadCut(net::NodeId from, uint64_t request, const wire::ReadCu
     values = cut_->Lend(static_cast<int64_t>(std::min(read.piece(), last)));
   if (!values) return outbox_.Refuse(from, request, wire::Reason::NotReady, "that is not kept here");
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(values->data, values->size) : 0;
+  const FaultScope fault("save.piece");
   outbox_.CutPiece(from, request, read.number(), read.piece(), sum, *values);
 }
 

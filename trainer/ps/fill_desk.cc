@@ -1,5 +1,6 @@
 #include "trainer/ps/fill_desk.h"
 
+#include "base/fault_point.h"
 #include "trainer/peer/form_message.h"
 
 namespace dtrain {
@@ -24,6 +25,7 @@ void FillDesk::OnInitialise(const Member& member, uint64_t request, const wire::
   if (!MayAsk(member)) return;
   if (initialise.restored() && initialise.version() >> 62 == 0) {
     shard_.SetRestored(initialise.version());
+    const FaultScope fault("restore.range_complete");
     return outbox_.Ack(member.node, request);
   }
   making_ = {member.node, request};
@@ -39,6 +41,7 @@ void FillDesk::OnRestore(const Member& member, uint64_t request, const wire::Res
                           "these restored values do not fit here");
   }
   shard_.Restore(restore.slot(), static_cast<int64_t>(restore.first()), values);
+  const FaultScope fault("restore.piece_taken");
   outbox_.Ack(member.node, request);
 }
 
@@ -52,6 +55,7 @@ bool FillDesk::OnLoad(const Member& member, uint64_t request, const wire::Load& 
 // Large ranges take longer than a ps may be silent.
 void FillDesk::Turn() {
   if (making_ && shard_.Initialise(Clock::now() + kTurn)) {
+    const FaultScope fault("start.filled");
     outbox_.Ack(making_->from, making_->request);
     making_.reset();
   }
@@ -60,6 +64,7 @@ void FillDesk::Turn() {
 
 void FillDesk::AnswerLoad() {
   const RangeLoader::Outcome& outcome = *loader_->outcome();
+  const FaultScope fault("restore.loaded");
   outbox_.Send(loader_->question().from, loader_->question().request, [&](auto& builder) {
     const auto inputs = outcome.inputs ? EncodeForm(*outcome.inputs, builder) : 0;
     const auto error = outcome.error.empty() ? 0 : builder.CreateString(outcome.error);

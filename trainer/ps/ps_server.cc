@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/fault_point.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/ps/abort_farewell.h"
 #include "trainer/ps/device_shard.h"
@@ -207,8 +208,7 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
       return outbox_.Ack(member.node, request);
     case Body::Save:
       if (!coordinator_ || member.task.role != Role::kWorker) break;
-      if (!repeated) checkpoints_->OnSave(*envelope.body_as_Save());
-      return outbox_.Ack(member.node, request);
+      return OnSave(member, request, repeated, *envelope.body_as_Save());
     case Body::Done:
       if (!repeated) rule_->Left(member);
       if (!coordinator_) return outbox_.Ack(member.node, request);
@@ -266,6 +266,12 @@ void PsServer::OnRepeatedPull(Member& member, uint64_t request, const wire::Pull
 void PsServer::OnStop(const Member& member, const wire::Stop& stop) {
   log_.Info("{} ends the run early: {}", TaskName(member.task), ShortText(stop.reason()->str()));
   rule_->EndEarly();
+}
+
+void PsServer::OnSave(const Member& member, uint64_t request, bool repeated, const wire::Save& save) {
+  if (!repeated) checkpoints_->OnSave(save);
+  const FaultScope fault("save.accepted");
+  outbox_.Ack(member.node, request);
 }
 
 void PsServer::OnChecksums(Member& member, uint64_t request) {

@@ -59,6 +59,7 @@ class PsServer {
   void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull);
   void OnRepeated(Member& member, uint64_t request, int64_t block);
   void SummariseStep();
+  void OnSave(const Member& member, uint64_t request, bool repeated, const wire::Save& save);
   void OnChecksums(Member& member, uint64_t request);
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);
   void DropFrame(net::NodeId from, const char* why);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/fault_point.h"
 #include "base/stop_request.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/heartbeat.h"
@@ -82,6 +83,7 @@ void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
   parts_.rule.Lost(member);
   if (coordinator_ != nullptr) coordinator_->PassChiefOn();
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
+  const FaultScope fault("start.welcome");
   outbox_.Send(member.node, 0, [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms); });
 }
 

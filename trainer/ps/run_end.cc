@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/fault_point.h"
 #include "trainer/config/determinism.h"
 #include "trainer/ps/worker_result.h"
 
@@ -80,6 +81,7 @@ void RunEnd::Tell(TimePoint now) {
 }
 
 void RunEnd::Send(const Member& member) {
+  const FaultScope fault("end.results");
   outbox_.Send(member.node, standings_.Of(member).end_request,
                [&](auto& builder) { return wire::CreateEnd(builder, builder.CreateString(summary_json_)); });
 }

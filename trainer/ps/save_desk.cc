@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fault_point.h"
+
 namespace dtrain {
 namespace {
 
@@ -129,6 +131,7 @@ void SaveDesk::LetRoundsGoOn() {
 void SaveDesk::SendOrder() {
   if (phase_ != Phase::kWriting || saver_ == 0) return;
   const Best figures = best_.value_or(Best());
+  const FaultScope fault("save.order");
   parts_.outbox.Send(saver_, saver_request_, [&](auto& builder) {
     return wire::CreateSaveOrder(builder, parts_.history.last_save, static_cast<uint64_t>(step_),
                                  builder.CreateString(positions_), best_.has_value(), figures.loss,
@@ -156,6 +159,7 @@ void SaveDesk::OnAskSave(net::NodeId from, uint64_t request, const wire::AskSave
 void SaveDesk::OnConfirm(net::NodeId from, uint64_t request, const wire::ConfirmSave& question) {
   if (RefusesSaver(from, request, question.term())) return;
   if (phase_ == Phase::kWriting && question.number() == parts_.history.last_save) {
+    const FaultScope fault("save.confirmed");
     return parts_.outbox.Ack(from, request);
   }
   parts_.outbox.Refuse(from, request, wire::Reason::BadRequest, "this checkpoint is not wanted any more");

@@ -3,12 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "base/fault_point.h"
 #include "trainer/peer/form_message.h"
 
 namespace dtrain {
 
 void StartDesk::TellToInitialise(const Member& chief, uint64_t request, bool restores) {
   parts_.standings.Of(chief).ready_request = 0;
+  const FaultScope fault("start.fill");
   parts_.outbox.Send(chief.node, request, [&](auto& builder) {
     return wire::CreateStart(builder, 0, true, 0, 0, 0, false, 0, false, restores, 0, parts_.role.term());
   });
@@ -49,6 +51,7 @@ void StartDesk::SendStart(const Member& member, uint64_t request, uint32_t steps
   const std::string dealt = parts_.positions.DealtText();
   InputForm form;
   if (parts_.history.inputs) form.scale = parts_.history.inputs->scale;
+  const FaultScope fault("start.begin");
   parts_.outbox.Send(member.node, request, [&](auto& builder) {
     const auto dealt_text = dealt.empty() ? 0 : builder.CreateString(dealt);
     const auto inputs = form.scale.shift.empty() ? 0 : EncodeForm(form, builder);
@@ -61,6 +64,7 @@ void StartDesk::SendStart(const Member& member, uint64_t request, uint32_t steps
 
 void StartDesk::SendOver(const Member& member, uint64_t request) {
   parts_.log.Info("{} came when the run was over", TaskName(member.task));
+  const FaultScope fault("start.begin");
   parts_.outbox.Send(member.node, request, [&](auto& builder) {
     return wire::CreateStart(builder, 0, false, static_cast<uint64_t>(member.taken), 0, 0, false, 0, true);
   });

@@ -1,6 +1,7 @@
 #include "trainer/ps/uplink.h"
 
 #include "base/error.h"
+#include "base/fault_point.h"
 #include "trainer/peer/abort.h"
 
 namespace dtrain {
@@ -168,6 +169,7 @@ void Uplink::SendCutState(uint64_t number, const ShardSaver::Outcome* shard) {
   const auto checksums = written ? builder.CreateVector(shard->checksums) : 0;
   net::Message message =
       encoder_.Finish(run().Envelope(0), wire::CreateCutState(builder, number, written, error, checksums));
+  const FaultScope fault(shard == nullptr ? "save.range_kept" : "save.part_written");
   channel_.Send(node(), message);
 }
 

@@ -1,0 +1,67 @@
+// Faults: what a program that is linked with this does at fault points (base/fault_point.h).
+//
+//   DTRAIN_FAULT=NAME:OCCURRENCE:ACTION[:MARKER]    as in manifest.rename.before:1:kill:/tmp/t/done
+//     When this process reaches the point for the OCCURRENCE-th time, from 1, it sends itself SIGKILL (kill)
+//     or SIGSTOP (stop), or ends with exit code 1 at once (exit). With MARKER only the first process that
+//     comes to do so does: it makes that file, and a process that finds it there goes on.
+//   DTRAIN_FAULT_TRACE=FILE    appends the name of each point that is reached, a line each
+//
+// A point that is not in the list of names ends the program, as does a DTRAIN_FAULT that cannot be read.
+//
+// The names are here in one place: "any moment" of a start, a save and a restore is this list.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+namespace dtrain::testing {
+
+// What stands between two points. Of files: what it is that is synced or gets its name; "temporary" is the
+// directory of a checkpoint that is being written or removed, "probe" the proof that a directory can be
+// written, "file" any file of another purpose, such as that of --result.
+constexpr const char* kFaultScopes[] = {
+    "shard.fsync",
+    "config.fsync",
+    "config.rename",
+    "manifest.fsync",
+    "manifest.rename",
+    "temporary.fsync",
+    "temporary.rename",
+    "checkpoint.rename",
+    "replaced.rename",
+    "best.fsync",
+    "best.rename",
+    "probe.fsync",
+    "probe.rename",
+    "directory.fsync",
+    "file.fsync",
+    "file.rename",
+    "start.welcome",           // a task that says hello is let in
+    "start.fill",              // initial values or a checkpoint: the one that sees to it is told
+    "start.filled",            // a range has its initial values
+    "start.begin",             // a task that is ready may begin
+    "restore.listed",          // the checkpoints that there are
+    "restore.loaded",          // a ps has read its range from a checkpoint
+    "restore.piece_taken",     // values of a checkpoint that were sent to a ps are in its range
+    "restore.range_complete",  // all of them
+    "save.accepted",           // a checkpoint that was asked for will be written
+    "save.range_kept",         // a ps keeps its range as it is at the moment of the checkpoint
+    "save.order",              // the one that writes is told to
+    "save.piece",              // values of a range that is kept, for the one that writes
+    "save.part_written",       // a ps has written its range
+    "save.confirmed",          // the checkpoint may get its name
+    "end.results",             // the results of the run
+};
+
+// Each scope with ".before" and with ".after".
+inline std::vector<std::string> FaultNames() {
+  std::vector<std::string> names;
+  for (const char* scope : kFaultScopes) {
+    for (const char* moment : {"before", "after"}) names.push_back(fmt::format("{}.{}", scope, moment));
+  }
+  return names;
+}
+
+}  // namespace dtrain::testing
