@@ -23,7 +23,7 @@ import launching  # noqa: E402
 import outcome  # noqa: E402
 import scenarios  # noqa: E402
 
-TRIES = 4  # of a scenario whose outcomes differ: what time decides comes out in one way and in the other
+TRIES = 6  # of a scenario whose outcomes differ: what time decides comes out in one way and in the other
 PR_SET_PDEATHSIG = 1
 
 
