@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/atomic_file.h"
+#include "base/file.h"
 #include "bench/gpu/gpu_cases.h"
 #include "bench/report/choice.h"
 #include "bench/report/machine.h"

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "net/listener.h"
+#include "net/tcp.h"
 #include "trainer/peer/activity.h"
 #include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "cmd/check_resume.h"
 #include "cmd/cluster_size.h"
 #include "cmd/error_lines.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/names.h"
 #include "trainer/checkpoint/bad_checkpoint.h"
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/checkpoint/checkpoint_directory.h"

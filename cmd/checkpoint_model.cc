@@ -8,7 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "cmd/checkpoint_argument.h"
 #include "cmd/load_config.h"
 #include "trainer/checkpoint/shard_format.h"

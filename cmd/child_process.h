@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "base/log_file.h"
+#include "base/log.h"
 #include "cmd/pipe_lines.h"
 
 namespace dtrain {

@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "cmd/testing/process.h"
-#include "trainer/device/processor.h"
+#include "trainer/device/choice.h"
 
 namespace dtrain::testing {
 namespace {

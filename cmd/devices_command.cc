@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/plural.h"
-#include "trainer/device/processor.h"
+#include "base/names.h"
+#include "trainer/device/choice.h"
 #include "trainer/peer/this_host.h"
 
 namespace dtrain {

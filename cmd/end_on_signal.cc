@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/signal_name.h"
+#include "base/signals.h"
 #include "cmd/exit_deadline.h"
 #include "cmd/poll_timeout.h"
 

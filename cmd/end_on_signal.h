@@ -10,9 +10,8 @@
 
 #include "base/clock.h"
 #include "base/console.h"
-#include "base/exit_hooks.h"
 #include "base/log.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 #include "cmd/result_file.h"
 #include "cmd/signal_pipe.h"
 

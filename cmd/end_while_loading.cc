@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/signal_name.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 
 namespace dtrain {
 

@@ -4,8 +4,8 @@
 
 #include <sstream>
 
+#include "base/console.h"
 #include "base/log.h"
-#include "base/patient_output.h"
 
 namespace dtrain {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "cmd/checkpoint_model.h"
 #include "trainer/export/formats.h"
 #include "trainer/model/model.h"

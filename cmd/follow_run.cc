@@ -6,9 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/plural.h"
-#include "base/signal_name.h"
-#include "base/stop_request.h"
+#include "base/names.h"
+#include "base/signals.h"
 #include "cmd/checkpoint_argument.h"
 #include "trainer/checkpoint/bad_checkpoint.h"
 #include "trainer/checkpoint/checkpoint_directory.h"

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "cmd/checkpoint_argument.h"
 #include "cmd/load_config.h"
 #include "trainer/checkpoint/checkpoint_directory.h"

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "cmd/checkpoint_argument.h"
 #include "trainer/checkpoint/bad_checkpoint.h"
 #include "trainer/checkpoint/checkpoint_directory.h"

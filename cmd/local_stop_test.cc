@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "base/signal_name.h"
+#include "base/signals.h"
 #include "cmd/testing/local_job.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 

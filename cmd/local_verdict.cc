@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/signal_name.h"
+#include "base/signals.h"
 #include "cmd/end_on_signal.h"
 #include "cmd/end_while_loading.h"
 #include "cmd/load_config.h"

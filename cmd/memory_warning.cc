@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "base/patient_output.h"
+#include "base/console.h"
 #include "trainer/task/memory_need.h"
 
 namespace dtrain {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/write_all.h"
+#include "base/file.h"
 
 namespace dtrain {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "cmd/cluster_size.h"
 #include "cmd/load_config.h"
 #include "cmd/memory_warning.h"

@@ -8,8 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/signal_name.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 #include "cmd/signal_pipe.h"
 
 namespace dtrain {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/write_all.h"
+#include "base/file.h"
 #include "cmd/checkpoint_model.h"
 #include "cmd/prediction_text.h"
 #include "trainer/export/output_file.h"

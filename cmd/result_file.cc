@@ -7,9 +7,8 @@
 
 #include <filesystem>
 
-#include "base/atomic_file.h"
 #include "base/clock.h"
-#include "base/write_all.h"
+#include "base/file.h"
 
 namespace dtrain {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 #include "cmd/error_lines.h"
 #include "trainer/task/run_summary.h"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 
 namespace dtrain {
 namespace {

@@ -9,7 +9,7 @@
 #include <atomic>
 
 #include "base/check.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 
 namespace dtrain {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <map>
 
-#include "base/signal_name.h"
+#include "base/signals.h"
 #include "cmd/testing/full_disk.h"
 #include "cmd/testing/job.h"
 

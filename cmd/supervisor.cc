@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/console.h"
 #include "base/log.h"
-#include "base/patient_output.h"
 #include "cmd/poll_timeout.h"
 
 namespace dtrain {

@@ -18,8 +18,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/plural.h"
-#include "trainer/device/processor.h"
+#include "base/names.h"
+#include "trainer/device/choice.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/version.h"
 

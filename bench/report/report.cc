@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "base/atomic_file.h"
+#include "base/file.h"
 #include "bench/report/cases.h"
 #include "bench/report/choice.h"
 #include "bench/report/machine.h"

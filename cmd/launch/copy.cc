@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/names.h"
 #include "cmd/launch/checksum.h"
 #include "cmd/launch/copy_script.h"
 #include "cmd/launch/open_file.h"

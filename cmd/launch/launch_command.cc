@@ -8,7 +8,7 @@
 #include <deque>
 #include <optional>
 
-#include "base/log_file.h"
+#include "base/log.h"
 #include "cmd/end_while_loading.h"
 #include "cmd/launch/copy.h"
 #include "cmd/launch/plan.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/names.h"
 #include "cmd/launch/checksum.h"
 #include "cmd/task_child.h"
 #include "trainer/config/address_rule.h"

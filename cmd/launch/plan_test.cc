@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/names.h"
 #include "cmd/launch/copied_files.h"
 #include "cmd/launch/shell_quote.h"
 #include "cmd/launch/ssh_trouble.h"

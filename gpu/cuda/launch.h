@@ -8,10 +8,12 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "gpu/cuda/kernels/activation.h"
 #include "gpu/cuda/kernels/each.h"
 #include "gpu/cuda/kernels/list.h"
 #include "gpu/cuda/kernels/reduce.h"
 #include "gpu/cuda/queue.h"
+#include "gpu/ops.h"
 
 namespace dtrain::gpu::cuda {
 
@@ -76,6 +78,20 @@ void LaunchEach(Queue& queue, const Function& function, const typename Function:
 inline const float* FloatsAt(const std::byte* bytes) {
   DT_CHECK(reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0);
   return reinterpret_cast<const float*>(bytes);
+}
+
+// call(Kind()).
+template <typename Call>
+void WithActivation(Activation kind, const Call& call) {
+  switch (kind) {
+    case Activation::kSigmoid:
+      return call(Sigmoid());
+    case Activation::kTanh:
+      return call(Tanh());
+    case Activation::kRelu:
+      return call(Relu());
+  }
+  DT_CHECK(false, static_cast<int>(kind));
 }
 
 }  // namespace dtrain::gpu::cuda

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "gpu/cuda/kernel.h"
+#include "gpu/cuda/kernels/kernel.h"
 
 namespace dtrain::gpu::cuda {
 

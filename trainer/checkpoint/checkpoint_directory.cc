@@ -12,9 +12,9 @@
 #include <limits>
 #include <tuple>
 
-#include "base/atomic_file.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "trainer/checkpoint/bad_checkpoint.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "base/write_all.h"
+#include "base/file.h"
 #include "trainer/checkpoint/still_there.h"
 
 namespace dtrain {

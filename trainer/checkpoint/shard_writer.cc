@@ -9,7 +9,7 @@
 #include <new>
 
 #include "base/check.h"
-#include "base/write_all.h"
+#include "base/file.h"
 #include "trainer/checkpoint/save_error.h"
 #include "trainer/checkpoint/shard_format.h"
 

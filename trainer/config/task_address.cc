@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/config/address_rule.h"
 
 namespace dtrain {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/data/csv_number.h"
 #include "trainer/data/csv_reserve.h"
 #include "trainer/data/float_set.h"

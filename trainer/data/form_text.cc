@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 

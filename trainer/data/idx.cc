@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/data/input_bytes.h"
 
 namespace dtrain {

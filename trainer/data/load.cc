@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/data/csv.h"
 #include "trainer/data/data_defaults.h"
 #include "trainer/data/idx.h"

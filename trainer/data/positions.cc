@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/config/fields.h"
 #include "trainer/data/order.h"
 #include "trainer/data/share.h"

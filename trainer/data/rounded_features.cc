@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/csv_columns.h"
 #include "trainer/data/form_text.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 
 namespace dtrain {
 namespace {

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/cuda/buffer.h"
 #include "gpu/cuda/queue.h"
 #include "net/codec.h"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/config/meaning.h"
 #include "trainer/config/parse.h"

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/write_all.h"
+#include "base/file.h"
 
 namespace dtrain {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/worker/evaluate.h"
 

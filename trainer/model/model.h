@@ -51,8 +51,6 @@ class Model {
   // nothing is needed behind Begin().
   virtual void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) = 0;
   virtual StepResult End() = 0;
-  // Both. Returns the loss; `correct`, where it is not null: as in StepResult.
-  float Gradient(const float* parameters, const Batch& batch, float* gradient, int64_t* correct = nullptr);
   // `outputs`: [rows, outputs] of the last layer, as they are before the loss: values of linear, logits of
   // the others; null: not wanted.
   virtual Evaluation Evaluate(const float* parameters, const Batch& batch, float* outputs) = 0;

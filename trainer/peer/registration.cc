@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "net/probe.h"
+#include "net/tcp.h"
 #include "trainer/config/dump.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/version.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/config/determinism.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/ps/save_desk.h"

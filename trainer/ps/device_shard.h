@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "gpu/cuda/buffer.h"
 #include "gpu/cuda/queue.h"
 #include "gpu/ops.h"
 #include "trainer/config/config.h"

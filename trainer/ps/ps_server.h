@@ -9,9 +9,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/exit_hooks.h"
 #include "base/log.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 #include "net/channel.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/short_text.h"

@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/plural.h"
-#include "base/signal_name.h"
-#include "base/stop_request.h"
+#include "base/names.h"
+#include "base/signals.h"
 #include "trainer/task/run_summary.h"
 
 namespace dtrain {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/peer/peer_limits.h"
 
 namespace dtrain {

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/ps/shard_saver.h"
 

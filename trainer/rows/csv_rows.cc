@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/config/config.h"
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"

@@ -1,7 +1,7 @@
 #include "trainer/rows/idx_rows.h"
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 
 namespace dtrain {
 

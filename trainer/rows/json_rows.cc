@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "base/repeated_member.h"
 #include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"

@@ -1,7 +1,7 @@
 #include "trainer/scheduler/mpi.h"
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/scheduler/ranks.h"
 
 namespace dtrain {

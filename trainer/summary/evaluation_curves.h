@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "base/exit_hooks.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "trainer/model/model.h"
 #include "trainer/summary/event_writer.h"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/names.h"
 #include "trainer/summary/event.pb.h"
 
 namespace dtrain {

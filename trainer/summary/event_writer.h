@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "base/exit_hooks.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "trainer/summary/record_file.h"
 
 namespace dtrain {

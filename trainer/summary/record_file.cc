@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/crc32c.h"
-#include "base/write_all.h"
+#include "base/file.h"
 
 namespace dtrain {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/paced_timer.h"
+#include "base/clock.h"
 #include "trainer/config/config.h"
 
 namespace dtrain {

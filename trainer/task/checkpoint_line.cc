@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/plural.h"
+#include "base/names.h"
 
 namespace dtrain {
 namespace {

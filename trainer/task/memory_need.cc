@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "gpu/ops.h"
 #include "trainer/config/determinism.h"
 #include "trainer/data/source.h"

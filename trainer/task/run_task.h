@@ -6,9 +6,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/exit_hooks.h"
 #include "base/log.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 #include "gpu/cuda/runtime.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/config/determinism.h"
 #include "trainer/config/task_address.h"
 #include "trainer/peer/this_host.h"

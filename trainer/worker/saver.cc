@@ -8,7 +8,7 @@
 #include "trainer/checkpoint/range_writer.h"
 #include "trainer/checkpoint/run_manifest.h"
 #include "trainer/config/dump.h"
-#include "trainer/model/range_pieces.h"
+#include "trainer/model/blocks.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/short_text.h"
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/exit_hooks.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
 #include "trainer/device/choice.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/data/data_warnings.h"
 #include "trainer/data/form_text.h"
 #include "trainer/peer/form_message.h"

@@ -1,6 +1,7 @@
 // FakeRuntime: its devices, streams, events and graphs. fake_memory.cc and fake_work.cc have the rest.
 #include "gpu/cuda/fake/fake_runtime.h"
 
+#include <fmt/core.h>
 #include <cstdlib>
 #include <exception>
 

@@ -11,11 +11,11 @@
 #include <type_traits>
 
 #include "gpu/cuda/fake/block_runner.h"
-#include "gpu/cuda/kernel.h"
+#include "gpu/cuda/kernels/kernel.h"
 
 namespace dtrain::gpu::cuda {
 
-// Where a thread is; the part of kernels/thread.h that every body may use.
+// Where a thread is; the part of gpu/kernel_thread.h that every body may use.
 class GridThread {
  public:
   GridThread(const Grid& grid, int64_t block, int index) : grid_(grid), block_(block), index_(index) {}

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpu/cuda/fake/death.h"
-#include "gpu/cuda/kernels/thread.h"
+#include "gpu/kernel_thread.h"
 
 namespace dtrain::gpu::cuda {
 namespace {

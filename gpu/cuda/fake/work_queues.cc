@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/plural.h"
+#include "base/names.h"
 
 namespace dtrain::gpu::cuda {
 

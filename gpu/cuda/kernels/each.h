@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "gpu/cuda/kernels/thread.h"
+#include "gpu/kernel_thread.h"
 
 namespace dtrain::gpu::cuda {
 

@@ -1,11 +1,11 @@
 // Every kernel, once. A kernel's number is its place here; both runtimes make their tables of it.
 #pragma once
 
-#include "gpu/cuda/kernel.h"
 #include "gpu/cuda/kernels/activation.h"
 #include "gpu/cuda/kernels/byte_rows.h"
 #include "gpu/cuda/kernels/column_sums.h"
 #include "gpu/cuda/kernels/elementwise.h"
+#include "gpu/cuda/kernels/kernel.h"
 #include "gpu/cuda/kernels/loss.h"
 #include "gpu/cuda/kernels/optimizer.h"
 #include "gpu/cuda/kernels/rows.h"
