@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "cmd/checkpoint_model.h"
-#include "trainer/export/formats.h"
+#include "trainer/export/exported_model.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {

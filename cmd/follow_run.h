@@ -11,7 +11,7 @@
 #include "cmd/error_lines.h"
 #include "cmd/evaluator.h"
 #include "cmd/result_file.h"
-#include "trainer/summary/evaluation_curves.h"
+#include "trainer/summary/summary.h"
 
 namespace dtrain {
 

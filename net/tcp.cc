@@ -1,7 +1,5 @@
 #include "net/tcp.h"
 
-#include "net/tcp.h"
-
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "bench/gpu/gpu_cases.h"
 #include "bench/gpu/trained.h"
-#include "bench/report/turns.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 namespace {

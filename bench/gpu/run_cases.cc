@@ -6,7 +6,7 @@
 
 #include "bench/gpu/gpu_cases.h"
 #include "bench/report/job.h"
-#include "bench/report/turns.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 namespace {
@@ -59,6 +59,16 @@ std::vector<Case> GpuRunCases(const GpuSettings& settings) {
     cases.push_back({{row.name}, [&settings, workers, row] { return Measure(settings, workers, row); }});
   }
   return cases;
+}
+
+std::vector<Case> AllGpuCases(const GpuSettings& settings, Gpu& gpu, PlainProducts& plain) {
+  std::vector<Case> all = GpuMemoryCases(settings, gpu);
+  for (const std::vector<Case>& some :
+       std::vector{GpuOptimizerCases(settings, gpu), GpuProductCases(settings, gpu, plain),
+                   GpuModelCases(settings, gpu, plain), GpuRunCases(settings)}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 }  // namespace dtrain::bench

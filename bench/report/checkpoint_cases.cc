@@ -10,11 +10,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bench/report/cases.h"
-#include "bench/report/free_port.h"
 #include "bench/report/process.h"
+#include "bench/report/rows.h"
 #include "bench/report/save_log.h"
-#include "bench/report/turns.h"
 
 namespace dtrain::bench {
 namespace {

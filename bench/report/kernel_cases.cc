@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bench/report/cases.h"
 #include "bench/report/process.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 namespace {

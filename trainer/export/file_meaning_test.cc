@@ -5,7 +5,7 @@
 
 #include "trainer/config/meaning.h"
 #include "trainer/export/export_test_util.h"
-#include "trainer/export/formats.h"
+#include "trainer/export/exported_model.h"
 #include "trainer/model/model.h"
 
 namespace dtrain::testing {

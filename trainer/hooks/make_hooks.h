@@ -8,7 +8,7 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/activity.h"
-#include "trainer/summary/worker_summary.h"
+#include "trainer/summary/summary.h"
 #include "trainer/worker/staleness.h"
 
 namespace dtrain {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trainer/hooks/hook.h"
-#include "trainer/summary/worker_summary.h"
+#include "trainer/summary/summary.h"
 #include "trainer/worker/staleness.h"
 
 namespace dtrain {

@@ -28,7 +28,7 @@
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/ps/uplink.h"
-#include "trainer/summary/ps_summary.h"
+#include "trainer/summary/summary.h"
 #include "trainer/task/run_summary.h"
 
 namespace dtrain {

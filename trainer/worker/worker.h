@@ -21,7 +21,7 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/activity.h"
-#include "trainer/summary/worker_summary.h"
+#include "trainer/summary/summary.h"
 #include "trainer/task/run_summary.h"
 #include "trainer/worker/chief_duty.h"
 #include "trainer/worker/closing_report.h"

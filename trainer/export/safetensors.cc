@@ -1,10 +1,14 @@
-#include "trainer/export/safetensors_file.h"
+// Safetensors (https://huggingface.co/docs/safetensors): 8 bytes with the length of a JSON header, the
+// header, the tensors.
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "trainer/config/user_text.h"
+#include "trainer/export/element_type.h"
+#include "trainer/export/exported_model.h"
+#include "trainer/export/tensor_file.h"
 
 namespace dtrain {
 namespace {
@@ -29,7 +33,29 @@ bool FitsShape(const std::string& dtype, const std::vector<int64_t>& shape, uint
   return expected && bytes == static_cast<uint64_t>(*expected);
 }
 
-}  // namespace
+// SafetensorsFile: the reader. Owner: OpenTensorFile's caller. Thread: one.
+class SafetensorsFile : public TensorFile {
+ public:
+  explicit SafetensorsFile(std::unique_ptr<SourceFile> file);
+  void Read(size_t index, float* out) override;
+
+ private:
+  struct Place {
+    ElementType type = ElementType::kFloat32;  // of one that can be read
+    uint64_t begin = 0;                        // byte of the file
+    uint64_t bytes = 0;
+  };
+  void ReadHeader();
+  nlohmann::json ParseHeader(const std::string& header) const;
+  void AddMetadata(const nlohmann::json& metadata);
+  void AddTensors(const nlohmann::json& header);
+  void AddTensor(const std::string& name, const nlohmann::json& entry);
+  void CheckPlaces() const;
+
+  const std::unique_ptr<SourceFile> file_;
+  uint64_t data_ = 0;  // where the tensors begin
+  std::vector<Place> places_;
+};
 
 SafetensorsFile::SafetensorsFile(std::unique_ptr<SourceFile> file) : file_(std::move(file)) {
   ReadHeader();
@@ -135,6 +161,42 @@ void SafetensorsFile::Read(size_t index, float* out) {
       },
       out);
   if (beyond) file_->Refuse(beyond->Text(tensors_[index].ElementText(beyond->element)));
+}
+
+// Behind the header the tensors are aligned so, hence all of them for float32.
+constexpr size_t kAlignment = 64;
+
+std::string Header(const ExportedModel& model) {
+  nlohmann::ordered_json header;
+  for (const auto& [name, text] : model.Metadata()) header["__metadata__"][name] = text;
+  int64_t offset = 0;
+  for (const Variable& variable : model.variables) {
+    const int64_t end = offset + variable.size() * static_cast<int64_t>(sizeof(float));
+    header[variable.name] = {
+        {"dtype", "F32"}, {"shape", ExportedModel::ShapeOf(variable)}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const size_t end = sizeof(uint64_t) + text.size();
+  return text.append((kAlignment - end % kAlignment) % kAlignment, ' ');
+}
+
+}  // namespace
+
+std::unique_ptr<TensorFile> OpenSafetensors(std::unique_ptr<SourceFile> file) {
+  return std::make_unique<SafetensorsFile>(std::move(file));
+}
+
+void WriteSafetensors(const ExportedModel& model, OutputFile* file) {
+  const std::string header = Header(model);
+  const uint64_t size = header.size();  // little-endian, as this machine is
+  file->Write(&size, sizeof size);
+  file->Write(header);
+  for (const Variable& variable : model.variables) {
+    model.ForEachBlock(variable, [&](const float* values, int64_t count) {
+      file->Write(values, static_cast<size_t>(count) * sizeof(float));
+    });
+  }
 }
 
 }  // namespace dtrain

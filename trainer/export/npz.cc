@@ -1,4 +1,8 @@
-#include "trainer/export/npz_file.h"
+// Npz: what numpy.savez and numpy.savez_compressed write: a zip archive of .npy files. Ours are stored and
+// not compressed, with zip64 sizes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <charconv>
@@ -6,6 +10,10 @@
 #include <set>
 
 #include "trainer/config/user_text.h"
+#include "trainer/export/element_type.h"
+#include "trainer/export/exported_model.h"
+#include "trainer/export/tensor_file.h"
+#include "trainer/export/zip.h"
 
 namespace dtrain {
 namespace {
@@ -41,7 +49,29 @@ bool ParseShape(std::string_view text, std::vector<int64_t>* shape) {
   }
 }
 
-}  // namespace
+// NpzFile: the reader. Owner: OpenTensorFile's caller. Thread: one.
+class NpzFile : public TensorFile {
+ public:
+  explicit NpzFile(std::unique_ptr<SourceFile> file);
+  void Read(size_t index, float* out) override;
+
+ private:
+  void AddArray(const std::string& name, const ZipMember& member);
+
+  struct Array {
+    ElementType type = ElementType::kFloat32;  // of one that can be read
+    std::string unreadable;
+    bool by_columns = false;  // Fortran's order
+    std::vector<int64_t> shape;
+  };
+  // The header in front of the values.
+  Array ReadHeader(const ZipMember& member, ZipStream* stream) const;
+
+  const std::unique_ptr<SourceFile> file_;
+  // Of tensors_.
+  std::vector<ZipMember> members_;
+  std::vector<Array> arrays_;
+};
 
 NpzFile::NpzFile(std::unique_ptr<SourceFile> file) : file_(std::move(file)) {
   std::set<std::string> names;
@@ -121,6 +151,88 @@ void NpzFile::Read(size_t index, float* out) {
   }
   stream.Finish();
   if (turned) Transpose(sides[1], sides[0], columns.data(), out);
+}
+
+struct Entry {
+  std::string name;
+  uint32_t crc = 0;
+  uint64_t size = 0;
+  uint64_t offset = 0;  // of its local header
+};
+
+// .npy 1.0: magic, length of the header, a Python literal padded so that the values are aligned to 64.
+std::string NpyHeader(const Variable& variable) {
+  const std::vector<int64_t> shape = ExportedModel::ShapeOf(variable);
+  const std::string sides = fmt::format("{}{}", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+  std::string text = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", sides);
+  constexpr size_t kBefore = 10;
+  text.append(63 - (kBefore + text.size()) % 64, ' ');
+  text += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(text.size() & 0xff);
+  header += static_cast<char>(text.size() >> 8);
+  return header + text;
+}
+
+// The checksum is known when all is written: the local header is then written once more.
+Entry WriteEntry(const ExportedModel& model, const Variable& variable, OutputFile* file) {
+  const std::string header = NpyHeader(variable);
+  Entry entry{variable.name + ".npy", 0, 0, static_cast<uint64_t>(file->size())};
+  entry.size = header.size() + static_cast<uint64_t>(variable.size()) * sizeof(float);
+  zip::Local local;
+  local.name = static_cast<uint16_t>(entry.name.size());
+  local.extra = sizeof(zip::Extra64);
+  zip::Extra64 extra;
+  extra.size = extra.packed = entry.size;
+  file->Write(&local, sizeof local);
+  file->Write(entry.name);
+  file->Write(&extra, sizeof extra);
+  file->Write(header);
+  uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(header.data()), header.size());
+  model.ForEachBlock(variable, [&](const float* values, int64_t count) {
+    const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(values), bytes);
+    file->Write(values, bytes);
+  });
+  local.crc = entry.crc = static_cast<uint32_t>(crc);
+  file->WriteAt(static_cast<int64_t>(entry.offset), &local, sizeof local);
+  return entry;
+}
+
+void WriteCentral(const Entry& entry, OutputFile* file) {
+  zip::Central central;
+  central.crc = entry.crc;
+  central.name = static_cast<uint16_t>(entry.name.size());
+  central.extra = sizeof(zip::CentralExtra64);
+  zip::CentralExtra64 extra;
+  extra.size = extra.packed = entry.size;
+  extra.offset = entry.offset;
+  file->Write(&central, sizeof central);
+  file->Write(entry.name);
+  file->Write(&extra, sizeof extra);
+}
+
+}  // namespace
+
+std::unique_ptr<TensorFile> OpenNpz(std::unique_ptr<SourceFile> file) {
+  return std::make_unique<NpzFile>(std::move(file));
+}
+
+// Sizes always have 8 bytes (zip64), so that large models are no other path than small ones.
+void WriteNpz(const ExportedModel& model, OutputFile* file) {
+  std::vector<Entry> entries;
+  for (const Variable& variable : model.variables) entries.push_back(WriteEntry(model, variable, file));
+  zip::End64 end64;
+  end64.entries = end64.entries_here = entries.size();
+  end64.directory = static_cast<uint64_t>(file->size());
+  for (const Entry& entry : entries) WriteCentral(entry, file);
+  end64.directory_bytes = static_cast<uint64_t>(file->size()) - end64.directory;
+  zip::End64Locator locator;
+  locator.end64 = static_cast<uint64_t>(file->size());
+  file->Write(&end64, sizeof end64);
+  file->Write(&locator, sizeof locator);
+  const zip::End end;
+  file->Write(&end, sizeof end);
 }
 
 }  // namespace dtrain

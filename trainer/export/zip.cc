@@ -1,11 +1,10 @@
-#include "trainer/export/zip_archive.h"
+#include "trainer/export/zip.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "trainer/config/user_text.h"
-#include "trainer/export/zip_format.h"
 
 namespace dtrain {
 namespace {

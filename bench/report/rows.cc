@@ -1,13 +1,77 @@
-#include "bench/report/table.h"
+#include "bench/report/rows.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <exception>
+#include <stdexcept>
+#include <utility>
 
 namespace dtrain::bench {
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::vector<double> Row::Ratios() const {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < std::min(dtrain.size(), limit.size()); ++i) {
+    ratios.push_back(smaller_is_better ? limit[i] / dtrain[i] : dtrain[i] / limit[i]);
+  }
+  return ratios;
+}
+
+namespace {
+
+bool HasChosenRow(const Case& one, const std::vector<std::string>& only) {
+  return std::any_of(one.rows.begin(), one.rows.end(),
+                     [&](const std::string& row) { return IsChosen(row, only); });
+}
+
+std::string AllNames(const std::vector<Case>& cases) {
+  std::string names;
+  for (const Case& one : cases) {
+    for (const std::string& row : one.rows) names += "\n  " + row;
+  }
+  return names;
+}
+
+}  // namespace
+
+bool IsChosen(const std::string& name, const std::vector<std::string>& only) {
+  return only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string& beginning) {
+           return name.rfind(beginning, 0) == 0;
+         });
+}
+
+std::vector<Case> Choose(const std::vector<Case>& cases, const std::vector<std::string>& only) {
+  for (const std::string& beginning : only) {
+    const bool found = std::any_of(cases.begin(), cases.end(),
+                                   [&](const Case& one) { return HasChosenRow(one, {beginning}); });
+    if (found) continue;
+    throw std::runtime_error(
+        fmt::format("--only {}: no row's name begins so; the rows are{}", beginning, AllNames(cases)));
+  }
+  std::vector<Case> chosen;
+  std::copy_if(cases.begin(), cases.end(), std::back_inserter(chosen),
+               [&](const Case& one) { return HasChosenRow(one, only); });
+  return chosen;
+}
+
+void TakeTurns(int rounds, const std::function<void()>& dtrain, const std::function<void()>& limit) {
+  for (int round = 0; round < rounds; ++round) {
+    const bool dtrain_first = round % 2 == 0;
+    (dtrain_first ? dtrain : limit)();
+    (dtrain_first ? limit : dtrain)();
+  }
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -75,6 +139,23 @@ std::string ReportJson(const std::string& machine, int rounds, const std::vector
           {{"dtrain", OptionalJson(row.dtrain_bytes)}, {"limit", OptionalJson(row.limit_bytes)}}}});
   }
   return Json({{"machine", machine}, {"rounds", rounds}, {"rows", list}}).dump(2) + "\n";
+}
+
+Measured MeasureAll(const std::vector<Case>& cases, const std::vector<std::string>& only) {
+  Measured measured;
+  for (const Case& one : cases) {
+    try {
+      for (Row& row : one.measure()) {
+        if (!IsChosen(row.name, only)) continue;
+        PrintRow(row);
+        measured.rows.push_back(std::move(row));
+      }
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "{} is left out: {}\n", fmt::join(one.rows, ", "), error.what());
+      ++measured.failed;
+    }
+  }
+  return measured;
 }
 
 }  // namespace dtrain::bench

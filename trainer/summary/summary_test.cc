@@ -1,4 +1,4 @@
-#include "trainer/summary/worker_summary.h"
+#include "trainer/summary/summary.h"
 
 #include <doctest/doctest.h>
 

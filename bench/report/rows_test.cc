@@ -1,8 +1,37 @@
-#include "bench/report/choice.h"
+#include "bench/report/rows.h"
 
 #include <doctest/doctest.h>
 
+#include <string>
+
 namespace dtrain::bench {
+
+TEST_CASE("median: the middle one of an odd number, the mean of the two of an even number") {
+  CHECK(Median({3, 1, 2}) == 2);
+  CHECK(Median({4, 1, 3, 2}) == 2.5);
+}
+
+TEST_CASE("row: ratios are of the same round and below 1 where dtrain is slower") {
+  Row row;
+  row.dtrain = {50, 30};
+  row.limit = {100, 40};
+  CHECK(row.Ratios() == std::vector<double>{0.5, 0.75});
+}
+
+TEST_CASE("row: ratios are below 1 where dtrain takes longer") {
+  Row row;
+  row.smaller_is_better = true;
+  row.dtrain = {4};
+  row.limit = {1};
+  CHECK(row.Ratios() == std::vector<double>{0.25});
+}
+
+TEST_CASE("row: without a limit there are no ratios") {
+  Row row;
+  row.dtrain = {1, 2};
+  CHECK(row.Ratios().empty());
+}
+
 namespace {
 
 const std::vector<Case>& Cases() {
@@ -47,6 +76,13 @@ TEST_CASE("choice: a name that chooses nothing is told with the names of all row
   CHECK_THROWS_WITH(Chosen({"linear", "memry"}),
                     "--only memry: no row's name begins so; the rows are\n  linear\n  linear_in_flight_16\n"
                     "  memory_ps\n  memory_worker");
+}
+
+TEST_CASE("turns: both sides run once a round and the other one begins the next") {
+  std::string order;
+  TakeTurns(
+      3, [&] { order += 'A'; }, [&] { order += 'B'; });
+  CHECK(order == "ABBAAB");
 }
 
 }  // namespace dtrain::bench
