@@ -1,5 +1,6 @@
 // `dtrain eval` as a process: the same figures as the run that wrote the checkpoint.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 #include <signal.h>
 
 #include <filesystem>

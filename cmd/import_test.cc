@@ -1,5 +1,6 @@
 // import of the real binary: what the file says of its weights, and what the config's data says.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 

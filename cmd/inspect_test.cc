@@ -1,5 +1,6 @@
 // `dtrain inspect` as a process.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <atomic>
 #include <thread>

@@ -1,5 +1,6 @@
 // predict, export and import of the real binary, read and written by numpy, safetensors and onnxruntime.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <filesystem>

@@ -24,8 +24,8 @@
 #define DT_KERNEL_BODY
 #endif
 
-// Of the loop that follows: so many of its turns at once (all: nothing), for loads that do not wait for each
-// other. g++, which compiles a .cu file too, does not know the pragma.
+// Unrolls the loop that follows, so many turns at once (all where nothing is given), for loads that do not
+// wait for each other. g++, which compiles a .cu file too, does not know the pragma.
 #ifdef __CUDA_ARCH__
 #define DT_UNROLL(times) _Pragma(DT_UNROLL_TEXT(unroll times))
 #define DT_UNROLL_TEXT(text) #text

@@ -49,8 +49,8 @@ class Frame {
 };
 
 // Channel: one task's end of its conversations. It moves verified-later messages between named peers and
-// knows nothing of what they say. Implementations: zmq_channel.h (ROUTER where it binds, a DEALER for each
-// connection), inproc_channel.h (threads of one process).
+// knows nothing of what they say. Implementations: zmq_transport.h (ROUTER where it binds, a DEALER for each
+// connection), inproc_transport.h (threads of one process).
 // Thread: the one that uses it; only the release functions of lent frames run elsewhere.
 // Docs: docs/wire.md.
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSteps = 60000;
 constexpr int64_t kBatch = 100;
-constexpr int kMostRounds = 5;
+constexpr int kMaxRounds = 5;
 
 std::vector<std::string> Flags(const std::string& kind, int workers, int64_t batch) {
   std::string addresses;
@@ -36,7 +36,7 @@ std::vector<Row> Measure(const GpuSettings& settings, int workers, Row row) {
         RunJob(settings.report, job, steps, Flags(kind, workers, settings.size(kBatch, 10))).steps_per_s);
   };
   TakeTurns(
-      std::min(settings.report.rounds, kMostRounds), [&] { run("cuda", &row.dtrain); },
+      std::min(settings.report.rounds, kMaxRounds), [&] { run("cuda", &row.dtrain); },
       [&] { run("cpu", &row.limit); });
   return {row};
 }

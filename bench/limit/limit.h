@@ -67,7 +67,7 @@ class LimitServer {
   void AwaitClients();
   void Take(Request* request);
   void Reply(Request& request, const float* weights);
-  // Of one client, or of all where the plan has rounds.
+  // Answers one client, or all where the plan has rounds.
   void Answer();
   void AnswerRound();
   // The block that a reply shows: a new version where there is a gradient.

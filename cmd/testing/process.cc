@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
 namespace dtrain::gpu::cuda {
 namespace {
 
-// Of one range to another, or to itself.
+// Launches a function of one range to another, or to itself.
 template <typename Function>
 void LaunchOne(Queue& queue, const Function& function, const typename Function::In* in,
                typename Function::Out* out, int64_t size) {
@@ -19,7 +19,7 @@ void LaunchSums(Queue& queue, int64_t inputs, const Input& input, const float* w
   for (int64_t next = 0; next < inputs;) {
     Kernel kernel{};
     kernel.sum = sum.data;
-    for (; kernel.count < Kernel::kMostInputs && next < inputs; ++kernel.count) {
+    for (; kernel.count < Kernel::kMaxInputs && next < inputs; ++kernel.count) {
       const bool so_far = kernel.count == 0 && next > 0;
       kernel.inputs[kernel.count] = so_far ? sum.data : input(next);
       kernel.weights[kernel.count] = so_far || !weighted ? 1 : weights[next];

@@ -37,9 +37,9 @@ inline Grid GridFor(const Queue& queue, int64_t threads) {
 // For so many threads whose sum is taken: one block, of up to 1024, as long as it goes round only a few
 // times, because blocks that wait for each other cost more; then no more than the device holds at once.
 inline Grid GridForSum(const Queue& queue, int64_t threads, int most_threads = 1024) {
-  constexpr int64_t kMostOfOneBlock = 4096;
+  constexpr int64_t kMaxOfOneBlock = 4096;
   constexpr int kThreads = 256;
-  if (threads <= kMostOfOneBlock) {
+  if (threads <= kMaxOfOneBlock) {
     return {1, static_cast<int>(std::clamp<int64_t>(CeilDiv(threads, 32) * 32, 32, most_threads))};
   }
   return {std::min(CeilDiv(threads, kThreads), int64_t{8} * queue.device().info().multiprocessors), kThreads};
@@ -51,7 +51,7 @@ GridSum<T> GridSumFor(Queue& queue, const Grid& grid) {
   return {static_cast<T*>(queue.Scratch(grid.blocks * static_cast<int64_t>(sizeof(T)))), queue.Ticket()};
 }
 
-// Of a Function of kernels/each.h over `size` elements. `in` and `out`: kIn and kOut pointers.
+// Launches a Function of kernels/each.h over `size` elements. `in` and `out`: kIn and kOut pointers.
 template <typename Function>
 void LaunchEach(Queue& queue, const Function& function, const typename Function::In* const* in,
                 typename Function::Out* const* out, int64_t size) {

@@ -36,7 +36,7 @@ void LaunchColumnSums(Queue& queue, MatrixView<const float> matrix, Span<float> 
   kernel.rows = matrix.rows;
   kernel.columns = matrix.cols;
   kernel.width = 1;
-  while (kernel.width < ColumnSumsKernel::kMostWidth && kernel.width < matrix.cols) kernel.width *= 2;
+  while (kernel.width < ColumnSumsKernel::kMaxWidth && kernel.width < matrix.cols) kernel.width *= 2;
   kernel.sums = sums.data;
   kernel.sums_behind = behind.data;
   kernel.split = sums.size;
@@ -73,7 +73,7 @@ void WithOutputs(int64_t outputs, const Call& call) {
   if (outputs <= 1) return call(std::integral_constant<int, 1>());
   if (outputs <= 4) return call(std::integral_constant<int, 4>());
   if (outputs <= 10) return call(std::integral_constant<int, 10>());
-  call(std::integral_constant<int, kMostByteOutputs>());
+  call(std::integral_constant<int, kMaxByteOutputs>());
 }
 
 template <int kOutputs, int kRows>
@@ -84,7 +84,7 @@ void LaunchForward(Queue& queue, const ByteRows& x, MatrixView<const float> w, S
   const bool byte_packs = x.table.cols % 4 == 0 && reinterpret_cast<uintptr_t>(x.table.data) % 4 == 0;
   const bool weight_packs = w.cols == kOutputs && OfWholePacks(0, w.data);
   const int64_t most = kBlocksOfMultiprocessor * queue.device().info().multiprocessors;
-  const int64_t threads = std::clamp<int64_t>(CeilDiv(x.table.cols, 4 * 32) * 32, 32, Kernel::kMostThreads);
+  const int64_t threads = std::clamp<int64_t>(CeilDiv(x.table.cols, 4 * 32) * 32, 32, Kernel::kMaxThreads);
   Launch(queue, {std::min(CeilDiv(out.rows, kRows), most), static_cast<int>(threads)},
          Kernel{TableOf(x), w.data, b.data, out.data, static_cast<int>(w.cols), byte_packs, weight_packs,
                 epilogue});
@@ -127,13 +127,13 @@ void LinearGradient(Queue& queue, const ByteRows& x, MatrixView<const float> dou
                     Span<float> db) {
   constexpr int64_t kRowsOfChunk = 256;  // fewer are done before a second stage would begin
   constexpr int64_t kBlocksOfMultiprocessor = 4;
-  constexpr int64_t kMostChunks = 128;
+  constexpr int64_t kMaxChunks = 128;
   WithOutputs(dw.cols, [&](auto outputs) {
     using Kernel = ByteGradientKernel<outputs>;
     const int64_t tiles = std::max<int64_t>(1, CeilDiv(x.table.cols, Kernel::kInputs));
     const int64_t filling = kBlocksOfMultiprocessor * queue.device().info().multiprocessors / tiles;
     const int64_t chunks =
-        std::max<int64_t>(1, std::min({CeilDiv(dout.rows, kRowsOfChunk), filling, kMostChunks}));
+        std::max<int64_t>(1, std::min({CeilDiv(dout.rows, kRowsOfChunk), filling, kMaxChunks}));
     Kernel kernel{TableOf(x), dout.data, static_cast<int>(dw.cols), chunks, dw.data, db.data, 0};
     if (chunks > 1) {
       kernel.stride = dw.size() + db.size;

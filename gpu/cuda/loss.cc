@@ -55,9 +55,9 @@ bool AtPacks(const SoftmaxXentRows& rows) { return OfWholePacks(0, rows.logits, 
 // that wait for each other cost more; then blocks so small that every multiprocessor has some.
 Grid GridForRows(const Queue& queue, const SoftmaxXentRows& rows, int group, int most_threads,
                  int blocks_of_multiprocessor) {
-  constexpr int64_t kMostOfOneBlock = 4096;  // logits
+  constexpr int64_t kMaxOfOneBlock = 4096;  // logits
   const int64_t multiprocessors = queue.device().info().multiprocessors;
-  const bool one = rows.rows * rows.classes <= kMostOfOneBlock;
+  const bool one = rows.rows * rows.classes <= kMaxOfOneBlock;
   const int64_t rows_of_block = one ? rows.rows : CeilDiv(rows.rows, multiprocessors);
   const int64_t threads = std::clamp<int64_t>(CeilDiv(rows_of_block * group, 32) * 32, 32, most_threads);
   const int64_t blocks = one ? 1 : CeilDiv(rows.rows * group, threads);
@@ -70,14 +70,14 @@ void LaunchRows(Queue& queue, const Grid& grid, Kernel kernel) {
   Launch(queue, grid, kernel);
 }
 
-template <int kMost, int width, bool exact>
+template <int kMax, int width, bool exact>
 void LaunchFew(Queue& queue, const SoftmaxXentRows& rows) {
-  using Kernel = SoftmaxXentFewKernel<kMost, width, exact>;
-  const Grid grid = GridForRows(queue, rows, 1, Kernel::kMostThreads, Kernel::kBlocksOfMultiprocessor);
+  using Kernel = SoftmaxXentFewKernel<kMax, width, exact>;
+  const Grid grid = GridForRows(queue, rows, 1, Kernel::kMaxThreads, Kernel::kBlocksOfMultiprocessor);
   LaunchRows(queue, grid, Kernel{rows, AtPacks(rows)});
 }
 
-// Of up to 32 classes.
+// Rows of up to 32 classes.
 void LaunchFew(Queue& queue, const SoftmaxXentRows& rows) {
   switch (rows.classes) {
     case 2:
@@ -104,11 +104,11 @@ void LaunchFew(Queue& queue, const SoftmaxXentRows& rows) {
   return rows.classes % 4 == 0 ? LaunchFew<32, 4, false>(queue, rows) : LaunchFew<32, 1, false>(queue, rows);
 }
 
-// A row for a block of Kernel::kMostThreads.
+// A row for a block of Kernel::kMaxThreads.
 template <typename Kernel>
 void LaunchBlocks(Queue& queue, const SoftmaxXentRows& rows) {
   const int64_t most = int64_t{Kernel::kBlocksOfMultiprocessor} * queue.device().info().multiprocessors;
-  LaunchRows(queue, {std::clamp<int64_t>(rows.rows, 1, most), Kernel::kMostThreads}, Kernel{rows});
+  LaunchRows(queue, {std::clamp<int64_t>(rows.rows, 1, most), Kernel::kMaxThreads}, Kernel{rows});
 }
 
 template <int group, int each, int width>
@@ -116,7 +116,7 @@ void LaunchHeld(Queue& queue, const SoftmaxXentRows& rows) {
   using Kernel = SoftmaxXentKernel<group, each, width>;
   if constexpr (Kernel::kOfBlock) return LaunchBlocks<Kernel>(queue, rows);
   if constexpr (!Kernel::kOfBlock) {
-    LaunchRows(queue, GridForRows(queue, rows, group, Kernel::kMostThreads, Kernel::kBlocksOfMultiprocessor),
+    LaunchRows(queue, GridForRows(queue, rows, group, Kernel::kMaxThreads, Kernel::kBlocksOfMultiprocessor),
                Kernel{rows});
   }
 }

@@ -23,7 +23,7 @@ void CheckGradient(int64_t rows, int64_t inputs, MatrixView<const float> dout, M
            dout.rows, dw.rows, inputs, dw.cols, dout.cols, db.size);
 }
 
-void CheckByteOutputs(int64_t outputs) { DT_CHECK(outputs >= 1 && outputs <= kMostByteOutputs, outputs); }
+void CheckByteOutputs(int64_t outputs) { DT_CHECK(outputs >= 1 && outputs <= kMaxByteOutputs, outputs); }
 
 void CheckSizes(const Update& update) {
   DT_CHECK(update.weights.size == update.updated.size, update.weights.size, update.updated.size);
@@ -79,7 +79,7 @@ void LinearInputGradient(Stream& stream, MatrixView<const float> dout, MatrixVie
 }
 
 bool BytesPay(const Stream& stream, int64_t rows, int64_t outputs) {
-  return outputs <= kMostByteOutputs && (OnDevice(stream) || cpu::BytesPay(rows, outputs));
+  return outputs <= kMaxByteOutputs && (OnDevice(stream) || cpu::BytesPay(rows, outputs));
 }
 
 void Activate(Stream& stream, Activation kind, Span<float> values) {

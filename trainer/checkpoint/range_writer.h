@@ -1,5 +1,5 @@
 // RangeWriter: writes the shard file of one ps from the pieces that its range is kept in
-// (trainer/model/range_pieces.h): the file is cut where variables meet as well, what a ps keeps is not.
+// (trainer/model/blocks.h): the file is cut where variables meet as well, what a ps keeps is not.
 // Owner: who saves (the chief's saver, or a ps). Thread: one at a time.
 #pragma once
 

@@ -52,12 +52,10 @@ Obstacle Look(const DeviceConfig& config, gpu::cuda::Runtime& runtime, std::vect
             "Set device.ids to GPUs that are there, or device.kind to cpu.", true};
   }
   for (const DeviceInfo& gpu : *gpus) {
-    if (std::pair(gpu.major, gpu.minor) >= std::pair(gpu::cuda::kLeastMajor, gpu::cuda::kLeastMinor))
-      continue;
-    return {
-        fmt::format("GPU {} ({}) is of compute capability {}.{}: {}.{} is the oldest that is supported",
-                    gpu.id, gpu.name, gpu.major, gpu.minor, gpu::cuda::kLeastMajor, gpu::cuda::kLeastMinor),
-        "", "Set device.ids to newer GPUs, or device.kind to cpu.", true};
+    if (std::pair(gpu.major, gpu.minor) >= std::pair(gpu::cuda::kMinMajor, gpu::cuda::kMinMinor)) continue;
+    return {fmt::format("GPU {} ({}) is of compute capability {}.{}: {}.{} is the oldest that is supported",
+                        gpu.id, gpu.name, gpu.major, gpu.minor, gpu::cuda::kMinMajor, gpu::cuda::kMinMinor),
+            "", "Set device.ids to newer GPUs, or device.kind to cpu.", true};
   }
   const std::string no_blas = runtime.WhyNoBlas();
   if (no_blas.empty()) return {};

@@ -27,9 +27,9 @@ struct DeviceChoice {
 // without device.soft_placement, and one of these GPUs or cuBLAS is missing.
 DeviceChoice ChooseDevices(const DeviceConfig& config, gpu::cuda::Runtime& runtime);
 
-// Of tower `tower`, as in placement lines: "gpu:0", "cpu:3".
+// The device of tower `tower`, as in placement lines: "gpu:0", "cpu:3".
 std::string DeviceName(const DeviceConfig& config, const DeviceChoice& choice, size_t tower);
-// Of all towers, as in results: "cuda:0", "cuda:0,1", "cpu".
+// The devices of all towers, as in results: "cuda:0", "cuda:0,1", "cpu".
 std::string DevicesName(const DeviceChoice& choice);
 
 // The processor that this process runs on, as users see it.

@@ -33,7 +33,8 @@ std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& co
 
 namespace {
 
-// Of all tasks: known before any of them starts, so that none waits for one that cannot.
+// The memory of all tasks together: checked before any of them starts, so that none waits for one that
+// cannot.
 int64_t BytesNeeded(const Config& config, int64_t size) {
   const auto slots = static_cast<int64_t>(SlotNames(config).size());
   const auto workers = static_cast<int64_t>(config.cluster.worker.size());

@@ -35,7 +35,8 @@ struct ExportedModel {
   // Calls `take(values, count)` with all elements of a variable, a block at a time.
   template <typename Take>
   void ForEachBlock(const Variable& variable, Take take) const;
-  // Of files that have room for such a thing: names with texts. Lists are JSON. file_meaning.h reads it.
+  // Names with texts that say what the model is, for formats with room for them. Lists are JSON.
+  // file_meaning.h reads them.
   std::vector<std::pair<std::string, std::string>> Metadata() const;
 };
 

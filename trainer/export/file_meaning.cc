@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMostDepth = 2;     // of what we write
+constexpr int kMaxDepth = 2;      // of what we write
 constexpr double kDivisor = 255;  // of pixels
 
 constexpr MeaningWords kWords = {
@@ -72,7 +72,7 @@ class Reader {
 
   // Not more deeply nested than what we write: whatever the file has costs no more than its length.
   Json ParseText(const std::string& text) const {
-    const auto check = [](int depth, Json::parse_event_t, const Json&) { return depth <= kMostDepth; };
+    const auto check = [](int depth, Json::parse_event_t, const Json&) { return depth <= kMaxDepth; };
     return Json::parse(text, check, /*allow_exceptions=*/false);
   }
 

@@ -19,8 +19,8 @@ namespace dtrain {
 namespace {
 
 constexpr std::string_view kSuffix = ".npy";
-constexpr size_t kMostHeader = 1 << 20;
-constexpr size_t kMostSides = 32;  // as numpy
+constexpr size_t kMaxHeader = 1 << 20;
+constexpr size_t kMaxSides = 32;  // as numpy
 
 // What follows 'key': in the header's Python literal; empty where it is not there.
 std::string_view ValueOf(std::string_view header, const char* key) {
@@ -39,7 +39,7 @@ bool ParseShape(std::string_view text, std::vector<int64_t>* shape) {
   text = text.substr(1, close - 1);
   while (true) {
     const size_t begin = text.find_first_not_of(" ,");
-    if (begin == std::string_view::npos) return shape->size() <= kMostSides;
+    if (begin == std::string_view::npos) return shape->size() <= kMaxSides;
     text.remove_prefix(begin);
     int64_t side = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), side);
@@ -68,7 +68,7 @@ class NpzFile : public TensorFile {
   Array ReadHeader(const ZipMember& member, ZipStream* stream) const;
 
   const std::unique_ptr<SourceFile> file_;
-  // Of tensors_.
+  // By index of tensors_.
   std::vector<ZipMember> members_;
   std::vector<Array> arrays_;
 };
@@ -112,7 +112,7 @@ NpzFile::Array NpzFile::ReadHeader(const ZipMember& member, ZipStream* stream) c
   unsigned char length[4] = {};
   stream->Read(length, magic[6] == 1 ? 2 : 4);
   const size_t bytes = length[0] | length[1] << 8 | length[2] << 16 | static_cast<size_t>(length[3]) << 24;
-  if (bytes > kMostHeader || bytes > stream->left())
+  if (bytes > kMaxHeader || bytes > stream->left())
     refuse(fmt::format("a header of {} bytes. It is damaged.", bytes));
   std::string header(bytes, '\0');
   stream->Read(header.data(), bytes);

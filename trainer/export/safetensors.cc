@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint64_t kMostHeader = 100'000'000;  // as the format's own reader
-constexpr int kMostDepth = 16;                 // two are needed
+constexpr uint64_t kMaxHeader = 100'000'000;  // as the format's own reader
+constexpr int kMaxDepth = 16;                 // two are needed
 
 bool IsSizes(const Json& list) {
   return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& size) {
@@ -65,7 +65,7 @@ SafetensorsFile::SafetensorsFile(std::unique_ptr<SourceFile> file) : file_(std::
 void SafetensorsFile::ReadHeader() {
   uint64_t bytes = 0;
   file_->ReadAt(0, sizeof bytes, &bytes);
-  if (bytes > kMostHeader || !file_->Holds(sizeof bytes, bytes)) {
+  if (bytes > kMaxHeader || !file_->Holds(sizeof bytes, bytes)) {
     file_->Refuse(
         fmt::format("byte 0: a header of {} bytes, in a file of {}. It is damaged, or no safetensors file.",
                     bytes, file_->size()));
@@ -80,10 +80,10 @@ void SafetensorsFile::ReadHeader() {
 nlohmann::json SafetensorsFile::ParseHeader(const std::string& header) const {
   std::vector<std::set<std::string>> names;  // of each object that is open
   const auto check = [&](int depth, Json::parse_event_t event, const Json& value) {
-    if (depth > kMostDepth) {
+    if (depth > kMaxDepth) {
       file_->Refuse(fmt::format(
           "byte 8: its header is nested more than {} deep. It is damaged, or no safetensors file.",
-          kMostDepth));
+          kMaxDepth));
     }
     if (event == Json::parse_event_t::object_start) names.emplace_back();
     if (event == Json::parse_event_t::object_end) names.pop_back();

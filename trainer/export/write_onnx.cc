@@ -88,7 +88,7 @@ onnx::Tensor* OnnxGraph::Constant(const std::string& name, onnx::DataType type,
 // What onnxruntime and others of 2021 and later take; Gemm, Softmax and Cast are as here since then.
 constexpr int kOpset = 13;
 constexpr int kIrVersion = 7;
-constexpr int64_t kMostBytes = (int64_t{1} << 31) - (int64_t{1} << 22);  // with room for all but the tensors
+constexpr int64_t kMaxBytes = (int64_t{1} << 31) - (int64_t{1} << 22);  // with room for all but the tensors
 
 const char* OperatorOf(Activation activation) {
   switch (activation) {
@@ -141,7 +141,7 @@ void AddLayers(const ExportedModel& model, std::string inputs, OnnxGraph* graph,
   *logits = inputs;
 }
 
-// Of a logit above 0 the class is 1, so that it is that of dtrain predict to the last bit.
+// The class is 1 where the logit is above 0: exactly the class that dtrain predict gives.
 void AddLogistic(const std::string& logits, OnnxGraph* graph) {
   const std::string ours = graph->Add("Sigmoid", {logits});
   const std::string others = graph->Add("Sigmoid", {graph->Add("Neg", {logits})});
@@ -179,7 +179,7 @@ void AddPrediction(const ExportedModel& model, const std::string& logits, OnnxGr
 }  // namespace
 
 void WriteOnnx(const ExportedModel& model, OutputFile* file) {
-  if (model.bytes() > kMostBytes) RefuseSize(model);
+  if (model.bytes() > kMaxBytes) RefuseSize(model);
   onnx::Model onnx;
   onnx.set_ir_version(kIrVersion);
   onnx.set_producer_name("dtrain");

@@ -9,8 +9,8 @@
 namespace dtrain {
 namespace {
 
-constexpr uint64_t kMostComment = 65535;
-constexpr uint64_t kMostDirectory = 64 << 20;
+constexpr uint64_t kMaxComment = 65535;
+constexpr uint64_t kMaxDirectory = 64 << 20;
 constexpr char kDamaged[] = "It is cut off or damaged: fetch it anew.";
 
 struct Directory {
@@ -27,7 +27,7 @@ T Record(const SourceFile& file, uint64_t offset) {
 
 // Its last record, behind which only a comment may stand.
 uint64_t FindEnd(const SourceFile& file) {
-  const uint64_t tail = std::min<uint64_t>(file.size(), sizeof(zip::End) + kMostComment);
+  const uint64_t tail = std::min<uint64_t>(file.size(), sizeof(zip::End) + kMaxComment);
   std::string bytes(tail, '\0');
   file.ReadAt(file.size() - tail, tail, bytes.data());
   for (uint64_t at = tail < sizeof(zip::End) ? 0 : tail - sizeof(zip::End) + 1; at-- > 0;) {
@@ -47,7 +47,7 @@ Directory FindDirectory(const SourceFile& file) {
       if (end64.signature == zip::kEnd64) directory = {end64.directory, end64.directory_bytes};
     }
   }
-  if (directory.bytes > kMostDirectory || !file.Holds(directory.begin, directory.bytes)) {
+  if (directory.bytes > kMaxDirectory || !file.Holds(directory.begin, directory.bytes)) {
     file.Refuse(fmt::format("its directory of {} bytes at byte {} is not in it. {}", directory.bytes,
                             directory.begin, kDamaged));
   }

@@ -15,7 +15,7 @@ using gpu::cuda::Event;
 using gpu::cuda::PinnedBuffer;
 
 constexpr int64_t kAlign = 256;
-// Of such a batch a copy costs about what the calls do that would let it overlap.
+// The copy of a batch of this size costs about as much as the calls that would let it overlap.
 constexpr int64_t kSmallBytes = 16 << 10;
 constexpr const char* kWhat = "batches on their way";
 

@@ -35,7 +35,7 @@ class DeviceData {
 
 // BatchStage: batches on their way into a device's memory. Each is copied into pinned memory at once. A large
 // one is uploaded by a stream of its own, so that it travels while the step before is computed; a small one
-// is copied by the step itself, which saves the calls. Of a data set that the device keeps (device_data.h)
+// is copied by the step itself, which saves the calls. Of a data set that the device keeps (DeviceData)
 // only labels and row numbers travel. When a batch is uploaded all steps but the last two are done. Owner and
 // thread: the model.
 

@@ -34,7 +34,7 @@ struct Evaluation {
   double accuracy() const { return rows == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(rows); }
 };
 
-// Of one batch.
+// The result of a step: of one batch.
 struct StepResult {
   float loss = 0;               // mean over its rows
   int64_t correct = 0;          // rows that are classified right, where that was asked for and the model does

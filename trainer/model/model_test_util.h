@@ -100,7 +100,7 @@ struct DeviceProblem {
 // Sums in another order: some hundred terms of float32.
 constexpr double kTolerance = 1e-5;
 
-// Of two gradients, relative to the largest value; infinite where one is not a number.
+// The largest difference of two gradients, relative to the largest value; infinite where one is not a number.
 inline double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
   double largest = 0, scale = 1e-30;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -112,7 +112,7 @@ inline double LargestDifference(const std::vector<float>& a, const std::vector<f
   return largest / scale;
 }
 
-// Of every kind of model.
+// One problem for every kind of model.
 inline std::vector<DeviceProblem> DeviceProblems() {
   std::vector<DeviceProblem> problems;
   problems.emplace_back(ModelKind::kLinear, 5, std::vector<int64_t>(), 1, 40);

@@ -216,7 +216,7 @@ std::vector<std::string> SlotNames(const Config& config) {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr double kMostRate = 1e30;  // a float, and its products with usual gradients
+constexpr double kMaxRate = 1e30;  // a float, and its products with usual gradients
 
 // What is left of the learning rate after `updates` updates; `share` of decay_steps has passed.
 double Decay(const ScheduleConfig& schedule, int64_t updates, double share) {
@@ -254,7 +254,7 @@ double LearningRate(const OptimizerConfig& optimizer, int64_t number) {
   const int64_t updates = number - 1 - schedule.warmup_steps;
   const double share = static_cast<double>(updates) / static_cast<double>(schedule.decay_steps);
   if (schedule.kind != ScheduleKind::kCosine) {
-    return std::min(full * Decay(schedule, updates, share), kMostRate);
+    return std::min(full * Decay(schedule, updates, share), kMaxRate);
   }
   const double end = schedule.end_learning_rate;
   return share >= 1 ? end : end + (full - end) * (1 + std::cos(kPi * share)) / 2;

@@ -53,13 +53,14 @@ class Optimizer {
 // everything lies in that device's memory, and Apply() is queued there.
 std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size,
                                          gpu::cuda::Queue* queue = nullptr);
-// Of its slots, in their order.
+// The names of the optimizer's slots, in the order of Slots().
 std::vector<std::string> SlotNames(const Config& config);
 
 // The learning rate of each update (train.optimizer.schedule), and small powers of numbers below 1.
 // Thread: any; pure functions.
 
-// Of update `number`, from 1 on: 0 to 1e30. During the warm-up number / warmup_steps of the full rate.
+// The learning rate of update `number`, from 1 on: 0 to 1e30. During the warm-up number / warmup_steps of the
+// full rate.
 double LearningRate(const OptimizerConfig& optimizer, int64_t number);
 
 // base^exponent, exponent >= 0, by multiplications: unlike the C library's power the same on every processor.

@@ -19,7 +19,7 @@ namespace {
 constexpr char kFileVersion[] = "brain.Event:2";
 constexpr milliseconds kFlushEvery{1000};
 // Before the second is over: memory is for the model.
-constexpr size_t kMostWaitingBytes = 1 << 20;
+constexpr size_t kMaxWaitingBytes = 1 << 20;
 
 }  // namespace
 
@@ -72,7 +72,7 @@ void EventWriter::WriteScalars(int64_t step, TimePoint now) {
   Append(step, now);
   event_->mutable_summary()->clear_value();
   std::lock_guard<std::mutex> hold(mutex_);
-  if (now >= next_flush_ || file_.waiting_bytes() > kMostWaitingBytes) FlushLocked();
+  if (now >= next_flush_ || file_.waiting_bytes() > kMaxWaitingBytes) FlushLocked();
 }
 
 void EventWriter::Append(int64_t step, TimePoint now) {

@@ -40,7 +40,7 @@ class RecordFile {
 // EventWriter: one TensorBoard event file, new at each start. Events are gathered and written about once a
 // second and at the end: what was written stays readable when the task is killed.
 // A disk that fails during the run costs the summaries, not the run: one warning, and no more is written.
-// Owner: a summary (worker_summary.h, ps_summary.h). Thread: the owner's; an exit hook writes what waits from
+// Owner: a summary (summary.h). Thread: the owner's; an exit hook writes what waits from
 // another, hence the lock.
 namespace event {
 class Event;

@@ -303,7 +303,7 @@ void TrainingStep::AddAccuracy() {
 void TrainingStep::AddGradients() {
   const std::string gradients = "gradients/";
   const Shape last = Rows(layers_.back().weights->variable->cols);
-  // Of every cost here it is the difference of prediction and target, up to a factor.
+  // The difference of prediction and target is the slope of every cost here, up to a factor.
   std::string delta =
       graph_.Add(gradients + "cost/Sub", "Sub", {predictions_, kTarget, "^cost/Mean"}, {last});
   for (size_t i = layers_.size(); i-- > 0;) {

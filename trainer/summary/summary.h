@@ -67,7 +67,7 @@ class WorkerSummary {
   // Whether a point may be written: with open exchanges a step can end before any answer has moved the global
   // step on, and a curve has one point for each. What is due waits for the next step.
   bool Moved(int64_t global_step) const { return global_step > point_step_; }
-  // Of every step.
+  // Counts the rows of every step.
   void CountExamples(int64_t rows) { examples_ += rows; }
   // Only where Due() and Moved().
   void OnStep(const StepFigures& step);

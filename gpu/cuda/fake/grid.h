@@ -82,7 +82,7 @@ class GridRunner {
  public:
   template <typename Body>
   void Run(const Grid& grid, const Body& body) {
-    CheckGrid(grid, MostThreadsOf<Body>());
+    CheckGrid(grid, MaxThreadsOf<Body>());
     forward_ = !forward_;
     for (int64_t i = 0; i < grid.blocks; ++i) RunBlock(grid, forward_ ? i : grid.blocks - 1 - i, body);
   }

@@ -20,38 +20,38 @@ enum class Kernel : int {};
 
 namespace internal {
 template <typename Body>
-constexpr auto MostThreads(int, int) -> decltype(int{Body::kMostThreads}) {
-  return Body::kMostThreads;
+constexpr auto MaxThreads(int, int) -> decltype(int{Body::kMaxThreads}) {
+  return Body::kMaxThreads;
 }
 template <typename Body>
-constexpr auto MostThreads(int, long) -> decltype(int{Body::kThreads}) {
+constexpr auto MaxThreads(int, long) -> decltype(int{Body::kThreads}) {
   return Body::kThreads;
 }
 template <typename Body>
-constexpr int MostThreads(long, long) {
+constexpr int MaxThreads(long, long) {
   return 1024;
 }
 template <typename Body>
-constexpr auto LeastBlocks(int) -> decltype(int{Body::kBlocksOfMultiprocessor}) {
+constexpr auto MinBlocks(int) -> decltype(int{Body::kBlocksOfMultiprocessor}) {
   return Body::kBlocksOfMultiprocessor;
 }
 template <typename Body>
-constexpr int LeastBlocks(long) {
+constexpr int MinBlocks(long) {
   return 0;
 }
 }  // namespace internal
 
-// The threads of its blocks, at most: the body's kMostThreads or kThreads where it has one.
+// The threads of its blocks, at most: the body's kMaxThreads or kThreads where it has one.
 template <typename Body>
-constexpr int MostThreadsOf() {
-  return internal::MostThreads<Body>(0, 0);
+constexpr int MaxThreadsOf() {
+  return internal::MaxThreads<Body>(0, 0);
 }
 
 // How many such blocks a multiprocessor has room for, at least: the body's kBlocksOfMultiprocessor where it
-// has one, which with MostThreadsOf() bounds the registers of a thread; else 0, and the compiler weighs them.
+// has one, which with MaxThreadsOf() bounds the registers of a thread; else 0, and the compiler weighs them.
 template <typename Body>
-constexpr int LeastBlocksOf() {
-  return internal::LeastBlocks<Body>(0);
+constexpr int MinBlocksOf() {
+  return internal::MinBlocks<Body>(0);
 }
 
 }  // namespace dtrain::gpu::cuda
