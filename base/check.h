@@ -23,14 +23,17 @@ struct CheckValue {
   CheckValue(const std::string& value) : kind(kText), text(value) {}
 
   enum { kBool, kSigned, kUnsigned, kReal, kText } kind;
-  long long whole = 0;
-  unsigned long long positive = 0;
-  double real = 0;
-  std::string_view text;
+  union {
+    long long whole;
+    unsigned long long positive;
+    double real;
+    std::string_view text;
+  };
 };
 
-[[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
-                              std::initializer_list<CheckValue> values);
+// Cold, so that the values of a check that holds cost its function nothing.
+[[noreturn, gnu::cold]] void CheckFailed(const char* file, int line, const char* condition,
+                                         std::initializer_list<CheckValue> values);
 
 }  // namespace dtrain
 
