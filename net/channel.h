@@ -21,6 +21,20 @@ constexpr size_t kHeaderAlignment = 8;
 // libzmq's own kind of function, so that lending allocates nothing beside its message.
 using ReleaseFn = void (*)(void* data, void* context);
 
+// Bytes that stay the sender's until `release` has run. A null `release`: nobody waits for it.
+struct LentBytes {
+  const void* data = nullptr;
+  size_t size = 0;
+  ReleaseFn release = nullptr;
+  void* context = nullptr;
+};
+
+// Bytes of a tensor in a received message; valid as long as the message.
+struct TensorView {
+  const std::byte* data = nullptr;
+  size_t size = 0;
+};
+
 class Frame {
  public:
   Frame();  // empty

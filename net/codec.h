@@ -26,19 +26,6 @@ struct Envelope {
   uint64_t request = 0;
 };
 
-// Bytes that stay the sender's until `release` has run; see frame.h. A null `release`: nobody waits for it.
-struct LentBytes {
-  const void* data = nullptr;
-  size_t size = 0;
-  ReleaseFn release = nullptr;
-  void* context = nullptr;
-};
-
-struct TensorView {
-  const std::byte* data = nullptr;
-  size_t size = 0;
-};
-
 // What a DataBatch says of its values.
 struct BatchHead {
   uint64_t local_step = 0;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gpu/cuda/queue.h"
-#include "net/codec.h"
+#include "net/channel.h"
 
 namespace dtrain {
 
