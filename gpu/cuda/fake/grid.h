@@ -5,6 +5,7 @@
 // one at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -109,5 +110,13 @@ class GridRunner {
   bool forward_ = false;
   BlockRunner runner_;
 };
+
+// How the fake runs each kernel of kernels/list.h, by its number. Thread: any.
+struct FakeKernel {
+  void (*run)(GridRunner& runner, const Grid& grid, const void* body);
+  size_t bytes;  // of the body
+};
+
+const FakeKernel& FakeKernelOf(Kernel kernel);
 
 }  // namespace dtrain::gpu::cuda

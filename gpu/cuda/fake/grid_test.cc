@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "gpu/cuda/fake/death.h"
+#include "gpu/cuda/fake/fake_test_util.h"
 #include "gpu/kernel_thread.h"
 
 namespace dtrain::gpu::cuda {
