@@ -1,9 +1,10 @@
-// The dispatcher of gpu/ops.h, gpu/optimizer_ops.h and gpu/square_sum.h: checks shapes for every backend
-// alike and calls the backend of the stream.
-#include "gpu/cpu/ops.h"
-#include "base/check.h"
-#include "gpu/cuda/ops.h"
+// The dispatcher of gpu/ops.h and gpu/optimizer_ops.h: checks shapes for every backend alike and calls the
+// backend of the stream.
 #include "gpu/ops.h"
+
+#include "base/check.h"
+#include "gpu/cpu/ops.h"
+#include "gpu/cuda/ops.h"
 #include "gpu/optimizer_ops.h"
 
 namespace dtrain::gpu {
