@@ -32,9 +32,9 @@ std::string DeviceName(const DeviceConfig& config, const DeviceChoice& choice, s
 // The devices of all towers, as in results: "cuda:0", "cuda:0,1", "cpu".
 std::string DevicesName(const DeviceChoice& choice);
 
-// The processor that this process runs on, as users see it.
-std::string ProcessorName();  // "Intel(R) Xeon(R) Platinum 8481C"
-// The best one that kernels here have a form for: "AVX-512".
+// The name of the processor that this process runs on: "Intel(R) Xeon(R) Platinum 8481C".
+std::string ProcessorName();
+// Its best instruction set that the kernels have a form for: "AVX-512".
 const char* InstructionSet();
 
 }  // namespace dtrain

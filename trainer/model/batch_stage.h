@@ -1,5 +1,5 @@
-// DeviceData: a data set's features in a device's memory (data.cache: device), so that a batch is its row
-// numbers and labels. Owner: the model, or who makes it; not longer than the device. Thread: one at a time.
+// Batches on a device: BatchStage brings them there, DeviceData keeps a whole data set there.
+// Owner: the model; not longer than the device. Thread: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,8 @@
 
 namespace dtrain {
 
+// DeviceData: a data set's features in a device's memory (data.cache: device), so that a batch is its row
+// numbers and labels.
 class DeviceData {
  public:
   // One of the two is not empty; it is recognised by its address and stays where it is. Throws UserError
@@ -33,12 +35,6 @@ class DeviceData {
   gpu::cuda::Buffer<float> floats_;
 };
 
-// BatchStage: batches on their way into a device's memory. Each is copied into pinned memory at once. A large
-// one is uploaded by a stream of its own, so that it travels while the step before is computed; a small one
-// is copied by the step itself, which saves the calls. Of a data set that the device keeps (DeviceData)
-// only labels and row numbers travel. When a batch is uploaded all steps but the last two are done. Owner and
-// thread: the model.
-
 // One batch in a device's memory.
 struct DeviceBatch {
   int slot = 0;  // the same slot: the same addresses
@@ -50,6 +46,10 @@ struct DeviceBatch {
   const float* targets = nullptr;
 };
 
+// BatchStage: batches on their way into a device's memory. Each is copied into pinned memory at once. A large
+// batch is uploaded by a stream of its own, so that it travels while the step before is computed; a small one
+// is copied by the step itself, which saves the calls. Where the device keeps the data set (DeviceData), only
+// labels and row numbers travel. When a batch is uploaded all steps but the last two are done.
 class BatchStage {
  public:
   // `uploads`: its stream carries what is uploaded; it outlives this.

@@ -23,9 +23,9 @@ inline Range BlockOf(Range range, int64_t index) {
   return {begin, std::min(range.end, begin + kBlockValues)};
 }
 
-// Range pieces: all that a ps keeps of its range (the weights, then each slot of the optimizer) as numbered
-// pieces of at most one block: the weights of the first block, each slot of it, then the next block. So
-// whoever reads them in order is done with a block at once, and no update has to copy it any more.
+// RangePiece: all that a ps keeps of its range (the weights, then each slot of the optimizer) as numbered
+// pieces of at most one block: the weights of the first block, each slot of it, then the next block. A reader
+// that takes them in order is done with a block early, and updates need not copy it any more.
 struct RangePiece {
   int64_t slot = 0;  // 0: the weights
   Range elements;    // of the ps's range, whose first element is 0
