@@ -1,6 +1,4 @@
-// Frame: one run of bytes on its way through a transport: owned, lent by its sender, or received.
-// A lent frame is not copied: its bytes must not change until the lender's release function has run, which
-// may be on a thread of the transport. Thread: one at a time.
+// Channels: how tasks send each other messages of one or two frames, whatever the transport.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +33,9 @@ struct TensorView {
   size_t size = 0;
 };
 
+// Frame: one run of bytes on its way through a transport: owned, lent by its sender, or received.
+// A lent frame is not copied: its bytes must not change until the lender's release function has run, which
+// may be on a thread of the transport. Thread: one at a time.
 class Frame {
  public:
   Frame();  // empty

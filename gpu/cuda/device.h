@@ -1,5 +1,5 @@
 // Device: one GPU that this process uses: how much of its memory it may take, and has taken.
-// Owner: whoever computes there, longer than its queues and buffers. Thread: any.
+// Owner: the models and the store that compute there, longer than its queues and buffers. Thread: any.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "gpu/cuda/device.h"
 #include "gpu/cuda/runtime.h"
 
 namespace dtrain::gpu::cuda {

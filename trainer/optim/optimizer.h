@@ -56,26 +56,21 @@ std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size,
 // The names of the optimizer's slots, in the order of Slots().
 std::vector<std::string> SlotNames(const Config& config);
 
-// The learning rate of each update (train.optimizer.schedule), and small powers of numbers below 1.
-// Thread: any; pure functions.
-
-// The learning rate of update `number`, from 1 on: 0 to 1e30. During the warm-up number / warmup_steps of the
-// full rate.
+// The learning rate of update `number`, from 1 on (train.optimizer.schedule): 0 to 1e30. During the warm-up
+// number / warmup_steps of the full rate. Thread: any, as for all functions below.
 double LearningRate(const OptimizerConfig& optimizer, int64_t number);
 
 // base^exponent, exponent >= 0, by multiplications: unlike the C library's power the same on every processor.
 double WholePower(double base, int64_t exponent);
 
-// train.optimizer.clip_norm: a gradient whose L2 norm over the whole model is larger than it is scaled down
-// to it (Pascanu, Mikolov, Bengio 2013). Sums are exact (gpu/square_sum.h), so that neither the layout of the
-// model nor the number of ps changes a bit. Thread: any; pure functions.
-
-// What a gradient with this sum of squares is multiplied by: clip_norm / norm where the norm is larger, and
-// otherwise 1. Also 1 where a value is infinite or not a number: clipping would turn the others into zeros or
-// the infinite ones into nan, and what is wrong would show somewhere else.
+// The factor by which train.optimizer.clip_norm scales a gradient with this sum of squares over the whole
+// model: clip_norm / norm where the norm is larger, otherwise 1 (Pascanu, Mikolov, Bengio 2013). Also 1 where
+// a value is infinite or not a number: clipping would turn the others into zeros or the infinite ones into
+// nan, and the fault would show somewhere else. Sums are exact (gpu/square_sum.h), so that neither the layout
+// of the model nor the number of ps changes a bit.
 double ClipScale(const gpu::SquareSum& squares, double clip_norm);
 
-// Clips `gradient`, a whole one, in place.
+// Scales `gradient`, a whole one, by that factor in place.
 void ClipToNorm(double clip_norm, gpu::Span<float> gradient);
 
 }  // namespace dtrain
