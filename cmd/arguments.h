@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trainer/config/config.h"
-#include "trainer/scheduler/assignment.h"
+#include "trainer/env/assignment.h"
 
 namespace dtrain {
 

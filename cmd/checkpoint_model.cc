@@ -15,7 +15,7 @@
 #include "trainer/config/load.h"
 #include "trainer/config/meaning.h"
 #include "trainer/data/source.h"
-#include "trainer/metrics/scores.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
 #include "trainer/task/run_task.h"
 #include "trainer/worker/evaluate.h"

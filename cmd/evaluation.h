@@ -11,7 +11,7 @@
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
 #include "trainer/device/choice.h"
-#include "trainer/metrics/figures.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "trainer/metrics/scores.h"
+#include "trainer/metrics/metrics.h"
 
 namespace dtrain {
 namespace {

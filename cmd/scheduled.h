@@ -7,7 +7,7 @@
 
 #include "cmd/arguments.h"
 #include "trainer/config/load.h"
-#include "trainer/scheduler/assignment.h"
+#include "trainer/env/assignment.h"
 
 namespace dtrain {
 

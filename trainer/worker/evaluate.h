@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trainer/data/source.h"
-#include "trainer/metrics/figures.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {

@@ -349,7 +349,7 @@ void Worker::ReportAsChief() {
   }
   if (config_.eval.at_end) {
     Figures figures(model_.model().outputs(), config_.model.kind != ModelKind::kLinear,
-                    ScoreTable::kMostScoresInRun);
+                    ScoreTable::kMaxScoresInRun);
     if (const std::optional<Evaluation> evaluation = Evaluate(&figures)) {
       report.test_loss = evaluation->loss();
       if (evaluation->classifies) {

@@ -1,8 +1,7 @@
-#include "trainer/scheduler/mpi.h"
+#include "trainer/env/assignment.h"
 
 #include "base/error.h"
 #include "base/plural.h"
-#include "trainer/scheduler/ranks.h"
 
 namespace dtrain {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/scheduler/environment.h"
+#include "trainer/env/environment.h"
 
 #include <charconv>
 

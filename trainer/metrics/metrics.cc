@@ -1,4 +1,4 @@
-#include "trainer/metrics/auc.h"
+#include "trainer/metrics/metrics.h"
 
 #include <algorithm>
 #include <array>
@@ -28,14 +28,14 @@ std::optional<double> AreaUnderCurve(gpu::Span<const float> scores, gpu::Span<co
   return pairs_won / (positives * below);
 }
 
-ScoreTable::ScoreTable(int64_t outputs, int64_t most_scores)
-    : outputs_(static_cast<size_t>(outputs)), most_scores_(most_scores), scores_(outputs_) {
-  if (outputs > kMostClasses) why_none_ = "more than 64 classes";
+ScoreTable::ScoreTable(int64_t outputs, int64_t max_scores)
+    : outputs_(static_cast<size_t>(outputs)), max_scores_(max_scores), scores_(outputs_) {
+  if (outputs > kMaxClasses) why_none_ = "more than 64 classes";
 }
 
 void ScoreTable::Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels) {
   if (*why_none_ != '\0') return;
-  if (static_cast<int64_t>(labels_.size() + static_cast<size_t>(labels.size)) * outputs.cols > most_scores_) {
+  if (static_cast<int64_t>(labels_.size() + static_cast<size_t>(labels.size)) * outputs.cols > max_scores_) {
     return KeepNone("too many rows");
   }
   for (int64_t row = 0; row < outputs.rows; ++row) {
@@ -63,13 +63,13 @@ void ScoreTable::KeepRow(const float* logits) {
     scores_[0].push_back(logits[0]);
     return;
   }
-  std::array<size_t, kMostClasses> order{};
+  std::array<size_t, kMaxClasses> order{};
   std::iota(order.begin(), order.begin() + outputs_, 0);
   std::sort(order.begin(), order.begin() + outputs_,
             [&](size_t a, size_t b) { return logits[a] < logits[b]; });
   const size_t best = outputs_ - 1;  // in that order
   const double most = logits[order[best]], second = logits[order[best - 1]];
-  std::array<double, kMostClasses> above{};  // sums of exp(logit - most) of those behind, without the best
+  std::array<double, kMaxClasses> above{};  // sums of exp(logit - most) of those behind, without the best
   for (size_t i = best - 1; i > 0; --i) above[i - 1] = above[i] + std::exp(logits[order[i]] - most);
   double below = 0;         // and of those before
   double below_second = 0;  // the same, relative to the second, where nothing of it is lost
@@ -77,8 +77,8 @@ void ScoreTable::KeepRow(const float* logits) {
     const double logit = logits[order[i]];
     const double odds =
         i == best ? most - second - std::log1p(below_second) : logit - most - std::log1p(below + above[i]);
-    constexpr double kMost = std::numeric_limits<float>::max();
-    scores_[order[i]].push_back(static_cast<float>(std::clamp(odds, -kMost, kMost)));
+    constexpr double kMax = std::numeric_limits<float>::max();
+    scores_[order[i]].push_back(static_cast<float>(std::clamp(odds, -kMax, kMax)));
     below += std::exp(logit - most);
     if (i + 1 < best) below_second += std::exp(logit - second);
   }
@@ -98,6 +98,28 @@ std::optional<double> ScoreTable::Area(const std::function<void()>& breather) co
   }
   if (classes == 0) return std::nullopt;
   return sum / classes;
+}
+
+int32_t PredictedClass(const float* logits, int64_t outputs) {
+  if (outputs == 1) return logits[0] > 0 ? 1 : 0;
+  return static_cast<int32_t>(std::max_element(logits, logits + outputs) - logits);
+}
+
+void Probabilities(const float* logits, int64_t outputs, float* probabilities) {
+  if (outputs == 1) {
+    const double odds = std::exp(-std::abs(static_cast<double>(logits[0])));
+    const auto larger = static_cast<float>(1 / (1 + odds));
+    const auto smaller = static_cast<float>(odds / (1 + odds));
+    probabilities[0] = logits[0] > 0 ? smaller : larger;
+    probabilities[1] = logits[0] > 0 ? larger : smaller;
+    return;
+  }
+  const float most = *std::max_element(logits, logits + outputs);
+  double sum = 0;
+  for (int64_t k = 0; k < outputs; ++k) sum += std::exp(static_cast<double>(logits[k]) - most);
+  for (int64_t k = 0; k < outputs; ++k) {
+    probabilities[k] = static_cast<float>(std::exp(static_cast<double>(logits[k]) - most) / sum);
+  }
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-#include "trainer/scheduler/tf_config.h"
+#include "trainer/env/assignment.h"
 
 #include <charconv>
 #include <nlohmann/json.hpp>

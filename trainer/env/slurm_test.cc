@@ -1,8 +1,8 @@
-#include "trainer/scheduler/slurm.h"
+#include "trainer/env/assignment.h"
 
 #include <doctest/doctest.h>
 
-#include "trainer/scheduler/testing.h"
+#include "trainer/env/testing.h"
 
 namespace dtrain {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/scheduler/host_list.h"
+#include "trainer/env/host_list.h"
 
 #include <charconv>
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kMostHosts = 65536;  // what a typing error may come to
+constexpr size_t kMaxHosts = 65536;  // what a typing error may come to
 
 // One text in the short form, with its variable for messages.
 class Reader {
@@ -73,7 +73,7 @@ std::vector<std::string> Reader::Hosts(std::string_view group) const {
     const size_t close = group.find(']');  // behind it: Groups() has looked
     std::vector<std::string> longer;
     const std::vector<std::string> numbers = Numbers(group.substr(open + 1, close - open - 1));
-    if (numbers.size() * hosts.size() > kMostHosts) Refuse("is of too many hosts");
+    if (numbers.size() * hosts.size() > kMaxHosts) Refuse("is of too many hosts");
     for (const std::string& host : hosts) {
       for (const std::string& number : numbers) longer.push_back(host + number);
     }
@@ -95,18 +95,18 @@ void Reader::AddRange(std::string_view range, std::vector<std::string>* numbers)
   const int64_t first = Number(low);
   const int64_t last = dash == std::string_view::npos ? first : Number(range.substr(dash + 1));
   if (last < first) Refuse("a range runs backwards");
-  if (last - first >= static_cast<int64_t>(kMostHosts)) Refuse("is of too many hosts");
+  if (last - first >= static_cast<int64_t>(kMaxHosts)) Refuse("is of too many hosts");
   for (int64_t number = first; number <= last; ++number) {
     numbers->push_back(fmt::format("{:0{}}", number, low.size()));
   }
 }
 
 int64_t Reader::Number(std::string_view digits) const {
-  constexpr size_t kMostDigits = 18;
+  constexpr size_t kMaxDigits = 18;
   uint64_t value = 0;
   const char* const end = digits.data() + digits.size();
   const auto parsed = std::from_chars(digits.data(), end, value);
-  if (digits.size() > kMostDigits || parsed.ec != std::errc() || parsed.ptr != end) {
+  if (digits.size() > kMaxDigits || parsed.ec != std::errc() || parsed.ptr != end) {
     Refuse("a range is of whole numbers");
   }
   return static_cast<int64_t>(value);
@@ -119,7 +119,7 @@ std::vector<std::string> ExpandHostList(const std::string& variable, const std::
   std::vector<std::string> hosts;
   for (const std::string_view group : reader.Groups()) {
     for (std::string& host : reader.Hosts(group)) hosts.push_back(std::move(host));
-    if (hosts.size() > kMostHosts) reader.Refuse("is of too many hosts");
+    if (hosts.size() > kMaxHosts) reader.Refuse("is of too many hosts");
   }
   return hosts;
 }
@@ -135,7 +135,7 @@ std::vector<int> ExpandCounts(const std::string& variable, const std::string& te
       group = group.substr(0, open);
     }
     const int64_t count = reader.Number(group);
-    if (count > static_cast<int64_t>(kMostHosts) || counts.size() + static_cast<size_t>(times) > kMostHosts) {
+    if (count > static_cast<int64_t>(kMaxHosts) || counts.size() + static_cast<size_t>(times) > kMaxHosts) {
       reader.Refuse("is of too many tasks");
     }
     counts.insert(counts.end(), static_cast<size_t>(times), static_cast<int>(count));

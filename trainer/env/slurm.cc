@@ -1,12 +1,11 @@
-#include "trainer/scheduler/slurm.h"
+#include "trainer/env/assignment.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
 #include "trainer/config/user_text.h"
-#include "trainer/scheduler/host_list.h"
-#include "trainer/scheduler/ranks.h"
+#include "trainer/env/host_list.h"
 
 namespace dtrain {
 namespace {
