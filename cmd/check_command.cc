@@ -12,7 +12,7 @@
 #include "cmd/load_config.h"
 #include "cmd/memory_warning.h"
 #include "cmd/scheduled.h"
-#include "trainer/config/data_files.h"
+#include "trainer/config/config.h"
 #include "trainer/data/data_warnings.h"
 #include "trainer/data/form_text.h"
 #include "trainer/data/order.h"

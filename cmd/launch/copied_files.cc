@@ -7,7 +7,7 @@
 #include <set>
 
 #include "cmd/launch/bundled_libraries.h"
-#include "trainer/config/data_files.h"
+#include "trainer/config/config.h"
 #include "trainer/config/suggest.h"
 
 namespace dtrain {

@@ -281,11 +281,35 @@ inline bool IsFed(const Config& config, int worker) {
   return config.data.split == Split::kFeed && worker != 0;
 }
 
+// Whether each round of a synchronous run has a gradient of every worker, also of one that is lost meanwhile:
+// the round waits until it is back and has sent it again. `cluster` is set.
+bool RoundsWaitForLost(const Config& config);
+
+// The first key that keeps two runs of this config from ending with the same bits, whatever the timing, the
+// number of ps and the placement, and its value; empty when none does. `cluster` is set.
+std::string FirstNondeterministicKey(const Config& config);
+
+// Whether the features of data.train are bytes, 0 to 255, which the model takes as 0 to 1: those of images.
+bool TakesPixels(const Config& config);
+
+struct DataFile {
+  std::string key;  // "data.train.path"
+  std::string path;
+};
+// The files of data.train, then of data.test; none for data that are made.
+std::vector<DataFile> DataFiles(const DataConfig& data);
+
 // "softmax".
 const char* KindName(ModelKind kind);
 // "worker 1".
 std::string TaskName(TaskId task);
 // "worker 1 (10.0.0.4:9002)", from the spec.
 std::string TaskNameAndAddress(const ClusterConfig& cluster, TaskId task);
+// "10.0.0.3:9002"; "10.0.0.3" where the port is 0, since nobody connects there; empty where that leaves only
+// this machine itself, as for the workers of `dtrain local`. The task is one of the cluster.
+std::string KnownAddress(const ClusterConfig& cluster, TaskId task);
+// "2 workers 10.0.0.3:9002 10.0.0.4:9002" of cluster.worker; "-" stands for a worker without a known address,
+// and the addresses are left out where no worker has one.
+std::string WorkersText(const ClusterConfig& cluster);
 
 }  // namespace dtrain

@@ -6,7 +6,9 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 
+#include "base/error.h"
 #include "trainer/config/address_rule.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/suggest.h"
@@ -389,8 +391,34 @@ void Rules::CheckLabelColumn(const std::string& section, const DataSourceConfig&
 
 }  // namespace
 
+Config ConfigOf(const GivenKeys& given) {
+  Config config;
+  for (const auto& [key, entry] : given) {
+    if (!entry.bad) FindField(key)->set(entry.value, &config);
+  }
+  return config;
+}
+
 Config Resolve(const std::string& path, const LoadOptions& options, GivenKeys* given, Problems* problems) {
   return Rules(path, given, problems).Run(options);
+}
+
+void Problems::Add(const Place& place, const std::string& text) { lines_.push_back({place, text}); }
+
+void Problems::ThrowIfAny() {
+  if (lines_.empty()) return;
+  const auto rank = [](const Line& line) {
+    const bool nowhere = !line.place.flag() && line.place.line == 0;
+    return std::make_tuple(nowhere, line.place.source, line.place.line);
+  };
+  std::stable_sort(lines_.begin(), lines_.end(),
+                   [&](const Line& a, const Line& b) { return rank(a) < rank(b); });
+  std::vector<std::string> report;
+  for (const auto& [place, text] : lines_) {
+    const std::string line = place.line > 0 ? fmt::format(":{}", place.line) : "";
+    report.push_back(fmt::format("{}{}: {}", place.name, line, text));
+  }
+  throw UserError("{}", fmt::join(report, "\n"));
 }
 
 }  // namespace dtrain

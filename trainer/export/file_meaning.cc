@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/plural.h"
 #include "trainer/checkpoint/check_meaning.h"
-#include "trainer/config/meaning.h"
+#include "trainer/config/config.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 #include "trainer/export/exported_model.h"

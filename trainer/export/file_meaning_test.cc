@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "trainer/config/meaning.h"
+#include "trainer/config/config.h"
 #include "trainer/export/export_test_util.h"
 #include "trainer/export/formats.h"
 #include "trainer/model/model.h"

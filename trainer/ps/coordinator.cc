@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/plural.h"
-#include "trainer/config/determinism.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/ps/save_desk.h"
 

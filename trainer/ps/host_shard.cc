@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "trainer/config/determinism.h"
+#include "trainer/config/config.h"
 #include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
 

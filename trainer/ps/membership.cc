@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "trainer/config/config.h"
 #include "trainer/config/dump.h"
-#include "trainer/config/task_address.h"
 #include "trainer/peer/activity.h"
 #include "trainer/peer/peer_link.h"
 #include "trainer/peer/short_text.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "trainer/config/determinism.h"
+#include "trainer/config/config.h"
 #include "trainer/ps/worker_result.h"
 
 namespace dtrain {

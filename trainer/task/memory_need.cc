@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/plural.h"
 #include "gpu/ops.h"
-#include "trainer/config/determinism.h"
+#include "trainer/config/config.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/model/blocks.h"

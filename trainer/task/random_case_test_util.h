@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "trainer/config/determinism.h"
+#include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 #include "trainer/model/blocks.h"
 #include "trainer/task/run_task.h"

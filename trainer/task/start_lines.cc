@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/plural.h"
-#include "trainer/config/determinism.h"
-#include "trainer/config/task_address.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/task/checkpoint_line.h"
 #include "trainer/task/device_lines.h"
