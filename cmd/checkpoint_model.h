@@ -11,8 +11,8 @@
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
 #include "trainer/data/input_form.h"
+#include "trainer/data/rows/row_reader.h"
 #include "trainer/model/layout.h"
-#include "trainer/rows/row_reader.h"
 
 namespace dtrain {
 

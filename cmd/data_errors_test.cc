@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "cmd/testing/job.h"
-#include "trainer/data/idx_test_util.h"
+#include "trainer/data/files/testing.h"
 
 namespace dtrain::testing {
 namespace {

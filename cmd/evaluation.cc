@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "cmd/checkpoint_model.h"
-#include "trainer/data/idx.h"
+#include "trainer/data/files/idx.h"
 #include "trainer/data/source.h"
 #include "trainer/device/make_model.h"
 #include "trainer/task/memory_need.h"

@@ -17,6 +17,7 @@
 #include "trainer/config/dump.h"
 #include "trainer/config/load.h"
 #include "trainer/config/user_text.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/positions.h"
 #include "trainer/data/source.h"
 #include "trainer/export/file_meaning.h"

@@ -6,7 +6,7 @@
 #include "cmd/testing/done.h"
 #include "cmd/testing/local_job.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
-#include "trainer/data/idx_test_util.h"
+#include "trainer/data/files/testing.h"
 
 namespace dtrain::testing {
 namespace {

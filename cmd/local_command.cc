@@ -16,6 +16,7 @@
 #include "cmd/supervisor.h"
 #include "cmd/task_child.h"
 #include "trainer/config/dump.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/source.h"
 #include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"

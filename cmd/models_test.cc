@@ -10,7 +10,7 @@
 #include "cmd/testing/local_job.h"
 #include "cmd/testing/python.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
-#include "trainer/data/idx_test_util.h"
+#include "trainer/data/files/testing.h"
 
 namespace dtrain::testing {
 namespace {

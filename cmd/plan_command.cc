@@ -9,7 +9,7 @@
 #include "cmd/cluster_size.h"
 #include "cmd/load_config.h"
 #include "cmd/memory_warning.h"
-#include "trainer/data/data_size.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trainer/config/config.h"
-#include "trainer/data/dealt.h"
+#include "trainer/data/data_plan.h"
 
 namespace dtrain {
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "trainer/data/step_rows.h"
+#include "trainer/data/order.h"
 
 namespace dtrain {
 namespace {

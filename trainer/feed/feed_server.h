@@ -17,8 +17,8 @@
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
+#include "trainer/data/order.h"
 #include "trainer/data/source.h"
-#include "trainer/data/step_rows.h"
 
 namespace dtrain {
 

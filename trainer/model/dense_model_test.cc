@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/source.h"
 
 namespace dtrain {

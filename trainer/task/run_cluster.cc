@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "net/inproc_transport.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/source.h"
 #include "trainer/device/in_process.h"
 #include "trainer/task/run_task.h"

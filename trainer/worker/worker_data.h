@@ -14,7 +14,7 @@
 #include "net/channel.h"
 #include "trainer/config/config.h"
 #include "trainer/data/data_fingerprint.h"
-#include "trainer/data/dealt.h"
+#include "trainer/data/data_plan.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_source.h"
 #include "trainer/feed/feeder.h"
