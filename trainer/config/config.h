@@ -176,7 +176,7 @@ struct SummaryConfig {
   double every_secs = 0;      // 0: not by time
 };
 
-// Of those before a task is started again, which grow.
+// The longest of the growing pauses before a task is started again.
 constexpr int64_t kLongestRestartPauseS = 16;
 
 struct FailureConfig {

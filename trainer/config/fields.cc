@@ -134,10 +134,10 @@ std::string LimitsText(const Field& field) {
       return "";
   }
   const Limits& limits = field.limits;
-  const std::string least = fmt::format("{} {}", limits.above ? ">" : ">=", limits.least);
-  if (limits.most == std::numeric_limits<double>::infinity()) return least;
-  if (!limits.above) return fmt::format("{} to {}", limits.least, limits.most);
-  return fmt::format("{}, <= {}", least, limits.most);
+  const std::string from = fmt::format("{} {}", limits.above ? ">" : ">=", limits.min);
+  if (limits.max == std::numeric_limits<double>::infinity()) return from;
+  if (!limits.above) return fmt::format("{} to {}", limits.min, limits.max);
+  return fmt::format("{}, <= {}", from, limits.max);
 }
 
 }  // namespace dtrain

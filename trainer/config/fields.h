@@ -45,10 +45,10 @@ inline bool IsList(FieldType type) { return type >= FieldType::kInts; }
 // run: equal in every task, compared when a task joins. task: its own affair (paths, threads, log).
 enum class Scope { kRun, kTask };
 
-// Of a number. `above`: the least value itself is not allowed.
+// The values that a number may have. `above`: `min` itself is not allowed.
 struct Limits {
-  double least = 0;
-  double most = std::numeric_limits<double>::infinity();
+  double min = 0;
+  double max = std::numeric_limits<double>::infinity();
   bool above = false;
 };
 
@@ -108,7 +108,8 @@ std::optional<std::string> OtherMeaning(const Config& saved, const Config& confi
 // As YAML: 0.01, "text" (quoted; choices are not), null, ["a:1", "b:2"], [300, 100].
 std::string ValueText(const Field& field, const Value& value);
 
-// Of numbers and choices: ">= 1", "> 0", "1 to 64", "linear, softmax". Empty for other types.
+// The values that a number or a choice may have: ">= 1", "> 0", "1 to 64", "linear, softmax". Empty for other
+// types.
 std::string LimitsText(const Field& field);
 
 }  // namespace dtrain

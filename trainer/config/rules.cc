@@ -17,8 +17,9 @@ namespace dtrain {
 namespace {
 
 constexpr int kDigitClasses = 10;
-constexpr int64_t kMostTowers = 64;
-// Of docs/operations.md, of the shell's "cannot be executed", and of what the kernel kills.
+constexpr int64_t kMaxTowers = 64;
+// Exit codes that have a meaning already: those of docs/operations.md, the shell's "cannot be executed", and
+// those of processes that the kernel kills.
 constexpr int64_t kTakenExitCodes[] = {1, 2, 3, 127, 128, 130, 137, 139, 143};
 constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's
 
@@ -137,7 +138,7 @@ void Rules::DropOverridden() {
   }
 }
 
-// Of keys whose default another key decides.
+// Sets the defaults that another key decides.
 void Rules::SetDefaults() {
   OptimizerConfig& optimizer = config_.train.optimizer;
   const bool adam = optimizer.kind == OptimizerKind::kAdam;
@@ -179,7 +180,7 @@ void Rules::CheckEnd() {
   }
 }
 
-// Who watches tasks tells a victim of another's end by this code alone.
+// A supervisor knows by this code alone that a task ended because it lost a peer.
 void Rules::CheckExitCode() {
   const int64_t code = config_.failure.peer_lost_exit;
   if (std::count(std::begin(kTakenExitCodes), std::end(kTakenExitCodes), code) == 0) return;
@@ -218,9 +219,9 @@ void Rules::CheckDevices() {
     Refuse("device.ids",
            fmt::format("must be different from each other. Try [{}].", fmt::join(different, ", ")));
   }
-  if (device.towers() > kMostTowers) {
+  if (device.towers() > kMaxTowers) {
     Refuse("device.ids",
-           fmt::format("must be at most {} devices for one worker. Use more workers.", kMostTowers));
+           fmt::format("must be at most {} devices for one worker. Use more workers.", kMaxTowers));
   }
   if (device.towers() > 1 && device.threads > 1 && !Bad("device.threads")) {
     Refuse("device.threads",

@@ -1,5 +1,5 @@
-// The table's rows of how the tasks of a run work: placement, device, evaluation, hooks, failures, checkpoints,
-// summaries, network, log and launch.
+// The table's rows of how the tasks of a run work: placement, device, evaluation, hooks, failures,
+// checkpoints, summaries, network, log and launch.
 #include "base/log.h"
 #include "trainer/config/field_row.h"
 

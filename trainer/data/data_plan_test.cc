@@ -62,7 +62,7 @@ class ManyRuns {
     config_.device.ids.assign(static_cast<size_t>(draw_(1, 3)), 0);
     Positions now = positions_ ? Resume(*positions_, config_, rows_).positions : StartOfData(config_, rows_);
     REQUIRE(FromJson(ToJson(now), &now));
-    total_ = TotalSteps(config_, rows_ - config_.data.validation, workers, now.dealt);
+    total_ = TotalSteps(config_, rows_ - config_.data.validation, workers, now.plan);
     const int64_t most = draw_(0, 1) == 0 ? 5 : 100;
     for (int worker = 0; worker < workers; ++worker) {
       const int64_t steps = to_end ? INT64_MAX : draw_(0, most);
@@ -73,7 +73,7 @@ class ManyRuns {
 
   void Read(int worker, int workers, int64_t steps, Positions* now) {
     StepRows rows(config_, rows_, worker, workers);
-    rows.Deal(rows.RestOf(now->dealt));
+    rows.Follow(rows.RemainingOf(now->plan));
     int64_t& step = now->local_steps[static_cast<size_t>(worker)];
     gpu::Span<const int64_t> read;
     for (int64_t epoch = 0; steps > 0 && rows.Read(step, &read); ++step, --steps, ++steps_) {
@@ -95,7 +95,7 @@ class ManyRuns {
   std::map<std::pair<int64_t, int64_t>, int> read_;  // by epoch and row
 };
 
-TEST_CASE("dealt: whoever takes over from whom, every batch of every epoch is read once") {
+TEST_CASE("data plan: whoever takes over from whom, every batch of every epoch is read once") {
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     CAPTURE(seed);
     ManyRuns runs(seed);
@@ -104,18 +104,18 @@ TEST_CASE("dealt: whoever takes over from whom, every batch of every epoch is re
   }
 }
 
-TEST_CASE("dealt: what is left is dealt in its order to the workers in turn, then whole epochs") {
+TEST_CASE("data plan: what is left is dealt in its order to the workers in turn, then whole epochs") {
   OrderSpec spec;
   spec.rows = 10;
   spec.shuffle = false;
   spec.workers = 2;
   // Of 10 batches in turns of two workers, batches 0, 2, 4 and 1 are taken.
-  const Dealt dealt = *DealAnew({}, {1, {3, 1}}, 10);
-  const std::shared_ptr<const Rest> rest = Rest::Of(dealt, 10);
+  const DataPlan plan = *Replan({}, {1, {3, 1}}, 10);
+  const std::shared_ptr<const RemainingData> rest = RemainingData::Of(plan, 10);
   std::vector<std::vector<int64_t>> read(2);
   for (spec.worker = 0; spec.worker < 2; ++spec.worker) {
     StepRows rows(spec, 2);
-    rows.Deal(rest);
+    rows.Follow(rest);
     gpu::Span<const int64_t> batch;
     for (int64_t step = 0; rows.Read(step, &batch); ++step) {
       read[static_cast<size_t>(spec.worker)].push_back(batch[0]);
@@ -125,45 +125,45 @@ TEST_CASE("dealt: what is left is dealt in its order to the workers in turn, the
   CHECK(read[1] == std::vector<int64_t>{5, 7, 9, 1, 3, 5, 7, 9});
 }
 
-TEST_CASE("dealt: epochs that are complete leave no trace, however many there were") {
-  const Dealt even = *DealAnew({}, {1, {int64_t{3} << 40, int64_t{2} << 40}}, 5);
+TEST_CASE("data plan: epochs that are complete leave no trace, however many there were") {
+  const DataPlan even = *Replan({}, {1, {int64_t{3} << 40, int64_t{2} << 40}}, 5);
   CHECK(even.epoch == int64_t{1} << 40);
-  CHECK(even.deals.empty());
-  const Dealt behind = *DealAnew({}, {1, {300, 200, 199}}, 4);  // shares of 2, 1 and 1
+  CHECK(even.taken.empty());
+  const DataPlan behind = *Replan({}, {1, {300, 200, 199}}, 4);  // shares of 2, 1 and 1
   CHECK(behind.epoch == 150);
-  CHECK(behind.deals.size() == 1);
-  CHECK(behind.deals[0].local_steps == std::vector<int64_t>{0, 50, 49});
+  CHECK(behind.taken.size() == 1);
+  CHECK(behind.taken[0].local_steps == std::vector<int64_t>{0, 50, 49});
   // The next numbering fills the gaps.
-  const std::shared_ptr<const Rest> rest = Rest::Of(behind, 4);
+  const std::shared_ptr<const RemainingData> rest = RemainingData::Of(behind, 4);
   int64_t left = 0;
-  for (const LeftBatches& epoch : rest->begun()) left += epoch.count();
+  for (const RemainingBatches& epoch : rest->begun()) left += epoch.count();
   CHECK(left == 100 + 1);
   CHECK(rest->first_whole() == 200);
-  const Dealt filled = *DealAnew(behind, {1, {left}}, 4);
+  const DataPlan filled = *Replan(behind, {1, {left}}, 4);
   CHECK(filled.epoch == 200);
-  CHECK(filled.deals.empty());
+  CHECK(filled.taken.empty());
 }
 
-TEST_CASE("dealt: a worker whose share of a begun epoch is empty goes on with the next") {
+TEST_CASE("data plan: a worker whose share of a begun epoch is empty goes on with the next") {
   OrderSpec spec;
   spec.rows = 4;
   spec.shuffle = false;
   spec.worker = 1;
   spec.workers = 2;
   BatchOrder order(spec);
-  order.Deal(Rest::Of(*DealAnew({}, {1, {3}}, 4), 4));  // batch 3 is left: worker 0's
+  order.Follow(RemainingData::Of(*Replan({}, {1, {3}}, 4), 4));  // batch 3 is left: worker 0's
   CHECK(order.PlaceOf(0).epoch == 1);
   CHECK(order.PlaceOf(0).batches == 2);
   CHECK(order.Rows(1, 0)[0] == 1);
 }
 
-TEST_CASE("dealt: data with more gaps than can be dealt anew are told from those that can") {
+TEST_CASE("data plan: data with more gaps than can be dealt anew are told from those that can") {
   const int64_t many = int64_t{1} << 26;
-  CHECK_FALSE(DealAnew({}, {1, {many, 0}}, 2).has_value());
-  Dealt hostile;
-  hostile.deals = {{1, {many, 0}}, {1, {many, 0}}};
-  CHECK((Rest::Of(hostile, 2) == nullptr));
-  CHECK((Rest::Of(hostile, 0) == nullptr));
+  CHECK_FALSE(Replan({}, {1, {many, 0}}, 2).has_value());
+  DataPlan hostile;
+  hostile.taken = {{1, {many, 0}}, {1, {many, 0}}};
+  CHECK((RemainingData::Of(hostile, 2) == nullptr));
+  CHECK((RemainingData::Of(hostile, 0) == nullptr));
 }
 
 }  // namespace

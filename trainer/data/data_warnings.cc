@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 4096;
 
-// Of the rows from `first` to before `end`.
+// How often each class occurs in the rows from `first` to before `end`.
 std::vector<int64_t> CountsOf(const DataSet& set, int64_t first, int64_t end) {
   std::vector<int64_t> counts;
   std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
@@ -74,7 +74,7 @@ std::string WhereText(int64_t held_out, int64_t test, const LabelCounts& counts)
   return ListText(places, "and");
 }
 
-// Of classes that are in no row that is trained on.
+// The warning about classes that are in no row that is trained on.
 std::string UnseenText(const DataConfig& data, const InputForm& form, const LabelCounts& counts) {
   std::vector<std::string> unseen;
   int64_t held_out = 0, test = 0;
@@ -136,7 +136,7 @@ std::vector<int64_t> NarrowByRange(gpu::MatrixView<const float> rows) {
   return narrow;
 }
 
-// Of a text that LoadData() has taken for a number.
+// The number that `text` is; LoadData() has taken it for one.
 double ExactNumber(std::string_view text) {
   double number = 0;
   const size_t plus = text.substr(0, 1) == "+" ? 1 : 0;
@@ -144,7 +144,7 @@ double ExactNumber(std::string_view text) {
   return number;
 }
 
-// Of each of `features` the values in the file's first rows, as long as these have the fields that were
+// The values of each of `features` in the file's first rows, as long as these have the fields that were
 // loaded: somebody may write to the file meanwhile.
 std::vector<std::vector<double>> FirstValues(const DataSourceConfig& source, int64_t fields,
                                              const std::vector<int64_t>& features) {
@@ -182,7 +182,7 @@ Distinct CountDistinct(std::vector<double> values) {
   return distinct;
 }
 
-// Of the first feature the numbers, of the others the names.
+// The warning, with the numbers of the first feature and the names of the others.
 std::string Text(const InputForm& form, const std::string& path, const std::vector<double>& values,
                  const std::vector<int64_t>& told) {
   const Distinct distinct = CountDistinct(values);
@@ -204,7 +204,7 @@ LabelCounts CountLabels(const LoadedData& data, int64_t validation) {
   LabelCounts counts;
   if (HasLabels(data.train.get())) {
     const int64_t rows = *data.train->rows();
-    const int64_t held_out = std::min(validation, rows);  // who makes batches refuses to hold out all
+    const int64_t held_out = std::min(validation, rows);  // to hold out all is refused where batches are made
     counts.held_out = CountsOf(*data.train, 0, held_out);
     counts.trained = CountsOf(*data.train, held_out, rows);
   }

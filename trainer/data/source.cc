@@ -45,7 +45,8 @@ std::shared_ptr<const DataSet> ToSet(CsvTable table, std::optional<int64_t> clas
 // The training rows that are not held out.
 gpu::MatrixView<const float> FittedRows(CsvTable* train, int64_t validation) {
   const gpu::MatrixView<float> all = train->Rows();
-  const int64_t held_out = std::min(validation, all.rows);  // who makes batches refuses to hold out all
+  const int64_t held_out =
+      std::min(validation, all.rows);  // to hold out all is refused where batches are made
   return gpu::MatrixView<float>(all.row(held_out), all.rows - held_out, all.cols);
 }
 
@@ -149,20 +150,20 @@ class StepSource : public BatchSource {
     next_ = local_step;
     is_read_ = false;
   }
-  void Deal(const Dealt& dealt) override {
-    rows_.Deal(rows_.RestOf(dealt));
-    dealt_ = dealt;
+  void Follow(const DataPlan& plan) override {
+    rows_.Follow(rows_.RemainingOf(plan));
+    plan_ = plan;
     current_ = 0;
     Seek(0);
   }
-  const Dealt& dealt() const override { return dealt_; }
+  const DataPlan& plan() const override { return plan_; }
   int64_t epoch() const override { return rows_.PlaceOf(current_).epoch; }
   int64_t batch_in_epoch() const override { return rows_.PlaceOf(current_).batch; }
   int64_t batches_per_epoch() const override { return rows_.PlaceOf(current_).batches; }
 
  private:
   StepRows rows_;
-  Dealt dealt_;
+  DataPlan plan_;
   BatchBuffer buffer_;
   Batch next_batch_;
   bool is_read_ = false;  // next_batch_ is that of next_

@@ -65,9 +65,9 @@ class BatchSource {
   virtual int64_t TakeWaitedNanos() { return 0; }
   // The next batch is that of local step `local_step` (from 0): where a worker that comes back goes on.
   virtual void Seek(int64_t local_step) = 0;
-  // From here on batches are those that `dealt` has left, and the next one is that of local step 0.
-  virtual void Deal(const Dealt& dealt) = 0;
-  virtual const Dealt& dealt() const = 0;
+  // From here on batches are those that `plan` has left, and the next one is that of local step 0.
+  virtual void Follow(const DataPlan& plan) = 0;
+  virtual const DataPlan& plan() const = 0;
   virtual int64_t epoch() const = 0;              // of the batch last returned, from 0
   virtual int64_t batch_in_epoch() const = 0;     // of the batch last returned, from 0
   virtual int64_t batches_per_epoch() const = 0;  // that this worker has of that epoch; 0: without end

@@ -65,10 +65,10 @@ std::vector<int> TasksPerNode(const Environment& environment, size_t nodes, int 
 // block fills one node after the other; cyclic deals the ranks out to the nodes in turn.
 std::vector<Seat> Seats(const std::vector<int>& tasks_per_node, bool cyclic) {
   std::vector<Seat> seats;
-  const int most = *std::max_element(tasks_per_node.begin(), tasks_per_node.end());
+  const int max_tasks = *std::max_element(tasks_per_node.begin(), tasks_per_node.end());
   const auto nodes = static_cast<int>(tasks_per_node.size());
   if (cyclic) {
-    for (int local = 0; local < most; ++local) {
+    for (int local = 0; local < max_tasks; ++local) {
       for (int node = 0; node < nodes; ++node) {
         if (local < tasks_per_node[static_cast<size_t>(node)]) seats.push_back({node, local});
       }
@@ -116,7 +116,7 @@ void CheckSeat(const Environment& environment, int rank, const Seat& seat, const
   }
 }
 
-// Of each rank.
+// The address of each rank.
 std::vector<std::string> Addresses(const SchedulerOptions& options, const std::vector<std::string>& hosts,
                                    const std::vector<Seat>& seats) {
   std::vector<std::string> addresses;

@@ -68,18 +68,18 @@ void ScoreTable::KeepRow(const float* logits) {
   std::sort(order.begin(), order.begin() + outputs_,
             [&](size_t a, size_t b) { return logits[a] < logits[b]; });
   const size_t best = outputs_ - 1;  // in that order
-  const double most = logits[order[best]], second = logits[order[best - 1]];
-  std::array<double, kMaxClasses> above{};  // sums of exp(logit - most) of those behind, without the best
-  for (size_t i = best - 1; i > 0; --i) above[i - 1] = above[i] + std::exp(logits[order[i]] - most);
+  const double max = logits[order[best]], second = logits[order[best - 1]];
+  std::array<double, kMaxClasses> above{};  // sums of exp(logit - max) of those behind, without the best
+  for (size_t i = best - 1; i > 0; --i) above[i - 1] = above[i] + std::exp(logits[order[i]] - max);
   double below = 0;         // and of those before
   double below_second = 0;  // the same, relative to the second, where nothing of it is lost
   for (size_t i = 0; i < outputs_; ++i) {
     const double logit = logits[order[i]];
     const double odds =
-        i == best ? most - second - std::log1p(below_second) : logit - most - std::log1p(below + above[i]);
+        i == best ? max - second - std::log1p(below_second) : logit - max - std::log1p(below + above[i]);
     constexpr double kMax = std::numeric_limits<float>::max();
     scores_[order[i]].push_back(static_cast<float>(std::clamp(odds, -kMax, kMax)));
-    below += std::exp(logit - most);
+    below += std::exp(logit - max);
     if (i + 1 < best) below_second += std::exp(logit - second);
   }
 }
@@ -114,11 +114,11 @@ void Probabilities(const float* logits, int64_t outputs, float* probabilities) {
     probabilities[1] = logits[0] > 0 ? larger : smaller;
     return;
   }
-  const float most = *std::max_element(logits, logits + outputs);
+  const float max = *std::max_element(logits, logits + outputs);
   double sum = 0;
-  for (int64_t k = 0; k < outputs; ++k) sum += std::exp(static_cast<double>(logits[k]) - most);
+  for (int64_t k = 0; k < outputs; ++k) sum += std::exp(static_cast<double>(logits[k]) - max);
   for (int64_t k = 0; k < outputs; ++k) {
-    probabilities[k] = static_cast<float>(std::exp(static_cast<double>(logits[k]) - most) / sum);
+    probabilities[k] = static_cast<float>(std::exp(static_cast<double>(logits[k]) - max) / sum);
   }
 }
 

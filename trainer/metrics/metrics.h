@@ -148,7 +148,6 @@ class Regression {
 };
 
 // Figures: all that an evaluation tells of a model on a set, from the outputs of its rows.
-// Owner: who evaluates. Thread: one.
 struct Figures {
   // For a model with so many outputs, which is linear unless it classifies. `max_scores`: see ScoreTable.
   Figures(int64_t model_outputs, bool model_classifies, int64_t max_scores = ScoreTable::kMaxScores)

@@ -27,7 +27,7 @@ class RunPositions {
   int64_t first_examples() const;                     // of the gradients up to that
   int64_t other_examples() const { return first_.other_examples; }
   // As JSON; empty: the data was never dealt anew.
-  std::string DealtText() const { return first_.dealt == Dealt() ? "" : ToJson(first_.dealt); }
+  std::string DealtText() const { return first_.plan == DataPlan() ? "" : ToJson(first_.plan); }
 
  private:
   const Config& config_;

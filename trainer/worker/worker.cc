@@ -140,7 +140,7 @@ const wire::Start& Worker::FillModel(uint32_t term, bool again) {
     data_.CheckOthersHearOfScale(from.path);
     model_.UseData(data_.loaded(), data_.source(), log_);
   }
-  data_.DealToOthers(from.positions.dealt);
+  data_.DealToOthers(from.positions.plan);
   from_initial_values_ |= !again && from.path.empty();
   // Of another training.
   if (config_.eval.keep_best && from.path.empty() && chief_.checkpoints() != nullptr) {

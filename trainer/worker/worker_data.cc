@@ -125,11 +125,11 @@ bool WorkerData::TakeUp(const wire::Start& start) {
   const bool is_new = form && UseScale(form->scale, "the chief");
   CompareRows({static_cast<int64_t>(start.rows()), start.labels()});
   const std::string dealt = start.dealt() == nullptr ? "" : start.dealt()->str();
-  Dealt taken;
+  DataPlan taken;
   if (!dealt.empty() && !FromJson(dealt, &taken)) {
     throw Failure(ExitCode::kInternal, "ps 0 said something unreadable of the data that was taken before");
   }
-  if (taken != source_->dealt()) source_->Deal(taken);
+  if (taken != source_->plan()) source_->Follow(taken);
   DealToOthers(taken);
   if (feeder_) feeder_->Start();
   if (fed_ != nullptr) fed_->Start();

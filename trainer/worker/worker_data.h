@@ -53,8 +53,8 @@ class WorkerData {
   bool TakeUp(const wire::Start& start);
 
   // Of worker 0 that feeds the others; else nothing happens.
-  void DealToOthers(const Dealt& dealt) {
-    if (feeder_) feeder_->Deal(dealt);
+  void DealToOthers(const DataPlan& plan) {
+    if (feeder_) feeder_->Follow(plan);
   }
   void CheckFeeder() const {
     if (feeder_) feeder_->CheckAlive();

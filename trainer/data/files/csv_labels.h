@@ -3,7 +3,7 @@
 // every row a name, which is any text that is no number. The first label of the training file tells which.
 // Names get the numbers of their sorted order (by bytes), so that every reader of the file comes to the same;
 // the test file takes them over.
-// Owner: ReadCsv. Thread: one. Errors are UserErrors with file, line and column.
+// Owner: a CsvTable, or a CsvRowReader. Thread: one. Errors are UserErrors with file, line and column.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace dtrain {
 
 class CsvLabels {
  public:
-  // Of a training file.
+  // For a training file.
   CsvLabels(const LabelRules& rules, std::string path, std::string title);
-  // Of a test file; `train_names` are the training file's, empty where it has numbers.
+  // For a test file; `train_names` are the training file's, empty where it has numbers.
   CsvLabels(const LabelRules& rules, std::string path, std::string title,
             const std::vector<std::string>& train_names);
 

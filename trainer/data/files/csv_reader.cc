@@ -9,7 +9,7 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kBlockBytes = 1 << 20;
-constexpr int64_t kMostRecordBytes = 64 << 20;  // some five million features
+constexpr int64_t kMaxRecordBytes = 64 << 20;  // some five million features
 
 using ByteSetTable = std::array<bool, 256>;
 
@@ -156,7 +156,7 @@ bool CsvReader::EndLine(Cursor* at) const {
 // Reads on: the record that has begun moves to the front of the buffer, which grows where it is full.
 void CsvReader::Fill() {
   const int64_t kept = end_ - begin_.next;
-  if (kept >= kMostRecordBytes) {
+  if (kept >= kMaxRecordBytes) {
     throw CsvError(path(), {begin_.line, 1},
                    fmt::format("a row of more than {} bytes; is a quote left open in it? Close it.", kept));
   }

@@ -3,7 +3,7 @@
 // field in quotes may hold commas, line ends and doubled quotes. Blanks around a field are not part of it.
 // Empty lines may stand at the end only.
 // Errors are UserErrors: "file:line:column: what is wrong; rule. remedy".
-// Owner: who reads the file. Thread: one.
+// Owner: whatever reads the file. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class CsvReader {
 
   // Reads the next record; false at the end of the file.
   bool Next();
-  // Of the record last read, until the next call. At least one.
+  // The fields of the record last read, at least one, until the next call.
   const std::vector<CsvField>& fields() const { return fields_; }
   CsvPlace record_end() const { return record_end_; }  // just after its last field
 
@@ -52,7 +52,7 @@ class CsvReader {
   bool HasWholeLine() const;
 
   int64_t record_bytes() const { return record_bytes_; }  // of the records up to now
-  // Of all records; where the file is gzip, an estimate.
+  // The bytes of all records; where the file is gzip, an estimate.
   int64_t content_bytes() const { return file_->ExpectedContent(); }
   const std::string& path() const { return file_->path(); }
 

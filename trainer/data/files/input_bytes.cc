@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kLargestGzipRatio = 1032;  // zlib's "Technical Details": the limit of deflate
 constexpr int64_t kPieceBytes = 1 << 20;      // damage is told to lie in one of these
-constexpr size_t kMostBlanks = 1 << 12;
+constexpr size_t kMaxBlanks = 1 << 12;
 
 uint64_t SizeOf(const std::string& path, const std::string& key) {
   struct stat about {};
@@ -95,7 +95,7 @@ bool InputBytes::HasPeeked(size_t count) {
 
 size_t InputBytes::CountBlanks(std::string_view blanks) {
   size_t count = 0;
-  while (count < kMostBlanks && HasPeeked(count + 1) &&
+  while (count < kMaxBlanks && HasPeeked(count + 1) &&
          blanks.find(peeked_[count]) != std::string_view::npos) {
     ++count;
   }

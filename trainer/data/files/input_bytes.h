@@ -1,7 +1,7 @@
 // InputBytes: one data file read from front to back, plain or gzip, which its first bytes tell; or standard
 // input, plain, as it comes.
 // Errors are UserErrors that begin with the path and name the config key that led to it.
-// Owner: who reads the file. Thread: one.
+// Owner: whatever reads the file. Thread: one.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ struct RowSpec {
 };
 
 // RowBlock: some rows of a file as a model takes them, with what else was read of each.
-// Owner: whoever reads. Thread: one.
+// Owner: the command. Thread: one.
 struct RowBlock {
   explicit RowBlock(int64_t inputs_of_each) : inputs(inputs_of_each) {}
 
@@ -64,7 +64,7 @@ class RowReader {
   virtual RowFormat format() const = 0;
   // Appends the next row; false at the end.
   virtual bool Next(RowBlock* block) = 0;
-  // Whether Next() need not wait for one who types, or for a pipe.
+  // Whether Next() need not wait for somebody who types, or for a pipe.
   virtual bool HasMore() const = 0;
 };
 
