@@ -13,6 +13,7 @@
 #include "cmd/load_config.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/config.h"
+#include "trainer/config/fields.h"
 #include "trainer/config/load.h"
 #include "trainer/data/source.h"
 #include "trainer/metrics/metrics.h"
