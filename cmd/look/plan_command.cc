@@ -1,6 +1,5 @@
 #include "cmd/look/look.h"
 
-#include <fmt/core.h>
 #include <fmt/format.h>
 
 #include <algorithm>

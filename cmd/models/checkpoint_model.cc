@@ -1,6 +1,5 @@
 #include "cmd/models/checkpoint_model.h"
 
-#include <fmt/core.h>
 #include <fmt/format.h>
 
 #include <filesystem>

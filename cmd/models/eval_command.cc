@@ -1,6 +1,5 @@
 #include "cmd/models/models.h"
 
-#include <fmt/core.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>

@@ -76,5 +76,82 @@ TEST_CASE("process end: without a signal nothing happens") {
   CHECK(ending.result.empty());
 }
 
+// How a process ends whose tasks run, and that does `act` meanwhile; an end of its own is exit code 77.
+template <typename Act>
+Ending EndWhile(const Act& act) {
+  const std::string folder = testing::NewDirectory();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    ErrorLines errors;
+    ResultFile result(folder + "/result.json", errors);
+    ExitHooks hooks;
+    Console console(LiveLine::kNone);
+    Logger log("worker 0", LogOptions());
+    StopRequest stop;
+    SignalPipe pipe({SIGINT, SIGTERM});
+    const RunningTasks tasks{stop, hooks, log, console, std::chrono::hours(1), /*leaves=*/false};
+    act(pipe, result, tasks);
+    _exit(77);
+  }
+  int status = 0;
+  DT_CHECK(waitpid(pid, &status, 0) == pid);
+  const Ending ending{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+                      testing::FileContent(folder + "/result.json"), ""};
+  std::filesystem::remove_all(folder);
+  return ending;
+}
+
+[[noreturn]] void WaitForEver() {
+  while (true) pause();
+}
+
+TEST_CASE("process end: of several deadlines the earliest ends the process, with its code and its status") {
+  const Ending ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
+    ProcessEnd end(pipe, result, tasks);
+    end.EndBy(9, std::chrono::hours(1), "failed");
+    end.EndBy(4, milliseconds(10), "peer_lost");
+    end.EndBy(8, std::chrono::hours(1));
+    WaitForEver();
+  });
+  CHECK(ending.exit_code == 4);
+  CHECK(ending.result.find("\"status\": \"peer_lost\"") != std::string::npos);
+}
+
+TEST_CASE("process end: a deadline counts no longer when its owner is gone") {
+  const Ending ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
+    { ProcessEnd(pipe, result, tasks).EndBy(4, milliseconds(50)); }
+    std::this_thread::sleep_for(milliseconds(200));
+  });
+  CHECK(ending.exit_code == 77);
+}
+
+TEST_CASE("process end: a hook that hangs keeps the process no longer than a few seconds") {
+  const Ending ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
+    const ExitHooks::Hook hangs(tasks.hooks, [] { WaitForEver(); });
+    const ProcessEnd end(pipe, result, tasks);
+    raise(SIGTERM);
+    while (tasks.stop.signal() == 0) std::this_thread::yield();
+    raise(SIGINT);
+    WaitForEver();
+  });
+  CHECK(ending.exit_code == 1);
+  CHECK(ending.result.find("\"status\": \"stopped\"") != std::string::npos);
+}
+
+TEST_CASE("process end: a deadline that is due while the thread hangs is kept all the same") {
+  const Ending ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
+    ProcessEnd end(pipe, result, tasks);
+    const ExitHooks::Hook hangs(tasks.hooks, [&end] {
+      end.EndBy(6, milliseconds(10));
+      WaitForEver();
+    });
+    raise(SIGTERM);
+    while (tasks.stop.signal() == 0) std::this_thread::yield();
+    raise(SIGINT);
+    WaitForEver();
+  });
+  CHECK(ending.exit_code == 6);
+}
+
 }  // namespace
 }  // namespace dtrain
