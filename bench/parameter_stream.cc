@@ -89,8 +89,6 @@ void StreamWorker::Begin() {
           .body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
   client_.exchanges().AddSteps(start->steps());
-  client_.Call(0, false, "initialise", [](auto& builder) { return wire::CreateInitialise(builder); });
-  client_.Call(0, false, "initialised", [](auto& builder) { return wire::CreateInitialised(builder); });
   client_.Started();
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <set>
 #include <vector>
@@ -19,16 +18,11 @@
 namespace dtrain {
 namespace {
 
-bool ReadByPs(const Config& config) { return config.checkpoint.writer == CheckpointWriter::kPs; }
-
-// Whether the tasks that read it are all on this machine.
+// Whether ps 0, which chooses it, is on this machine.
 bool IsReadHere(const Config& config) {
-  const std::vector<std::string>& all = ReadByPs(config) ? config.cluster.ps : config.cluster.worker;
-  const std::set<std::string> own = OwnNames();
-  const auto is_here = [&](const std::string& address) {
-    return IsLoopbackHost(HostOf(address)) || own.count(HostOf(address)) > 0;
-  };
-  return std::all_of(all.begin(), ReadByPs(config) || all.empty() ? all.end() : all.begin() + 1, is_here);
+  if (config.cluster.ps.empty()) return true;
+  const std::string host = HostOf(config.cluster.ps.front());
+  return IsLoopbackHost(host) || OwnNames().count(host) > 0;
 }
 
 // As the run chooses it; nothing where it begins anew. Says which are damaged.
@@ -70,8 +64,8 @@ std::string CheckResume(const Config& config, const Layout& layout, const InputF
   } catch (const UserError& error) {
     if (here) throw;
     const char* key = checkpoint.resume == "auto" ? "checkpoint.dir" : "checkpoint.resume";
-    errors.Print(fmt::format("warning: {}, as this machine sees it: {} {} it where it runs.", key,
-                             error.what(), ReadByPs(config) ? "Every ps reads" : "Worker 0 reads"));
+    errors.Print(fmt::format("warning: {}, as this machine sees it: {} ps 0 reads it where it runs.", key,
+                             error.what()));
     return "";
   }
 }

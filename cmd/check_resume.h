@@ -11,7 +11,7 @@
 namespace dtrain {
 
 // Reads all of it, verifies every byte, and compares it with the model and the run's data (`form`). What is
-// wrong is a UserError, in the run's words, where the tasks that read it are all on this machine; else a
+// wrong is a UserError, in the run's words, where ps 0 is on this machine; else a
 // warning, since it may be good where they are. Returns a line for the user, which begins with "start: ";
 // empty where only other machines know, or no checkpoint is asked for.
 std::string CheckResume(const Config& config, const Layout& layout, const InputForm& form,

@@ -1,4 +1,4 @@
-// checkpoint.writer: ps with the real binary.
+// Checkpoints that several ps write, with the real binary.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -19,39 +19,24 @@ constexpr int64_t kForEver = 1000000000;
 
 // Saves to `dir`, or nowhere.
 std::string SmallJob(const std::string& dir) {
-  return fmt::format("{}checkpoint: {{{}writer: ps}}\n", LinearJob(10),
-                     dir.empty() ? "" : fmt::format("dir: {}, ", dir));
+  return LinearJob(10) + (dir.empty() ? "" : fmt::format("checkpoint: {{dir: {}}}\n", dir));
 }
 
-TEST_CASE("shared checkpoint: a ps that sees another directory than ps 0 ends with exit code 2, by name") {
-  const std::string elsewhere = NewDirectory();
-  const Cluster cluster(2, 1, SmallJob(NewDirectory()));
-  const std::string other = cluster.WriteConfig("other.yaml", SmallJob(elsewhere));
-  const auto ps0 = cluster.Start("ps", 0);
-  const auto worker = cluster.Start("worker", 0);
-  const auto ps1 = cluster.StartWith(other, "ps", 1);
-  CHECK(RunToEnd(*ps1) == 2);
-  const std::string said = ps1->standard_error();
-  CHECK(Contains(said, "checkpoint.dir " + elsewhere + " on "));
-  CHECK(Contains(said,
-                 "is not the directory that ps 0 sees (checkpoint.writer: ps needs one that all ps share"));
-  CHECK(RunToEnd(*ps0) == 2);
-  CHECK(Contains(ps0->standard_error(), "is not the directory that ps 0 sees"));
-  CHECK(RunToEnd(*worker) == 2);
-}
-
-TEST_CASE("shared checkpoint: one ps alone without checkpoint.dir, or with it, ends with 2 when it joins") {
-  for (const bool ps0_has : {true, false}) {
-    const std::string dir = NewDirectory();
-    const Cluster cluster(2, 1, SmallJob(ps0_has ? dir : ""));
-    const std::string other = cluster.WriteConfig("other.yaml", SmallJob(ps0_has ? "" : dir));
-    const auto ps0 = cluster.Start("ps", 0);
-    const auto ps1 = cluster.StartWith(other, "ps", 1);
-    CHECK(RunToEnd(*ps1) == 2);
-    const std::string said = ps1->standard_error();
+TEST_CASE(
+    "shared checkpoint: checkpoint.dir of a worker alone, or of another ps alone, ends it with 2 when it "
+    "joins") {
+  for (const bool of_worker : {true, false}) {
+    const std::string dir = NewDirectory(), role = of_worker ? "worker" : "ps";
+    const Cluster cluster(2, 1, SmallJob(""));
+    const std::string other = cluster.WriteConfig("other.yaml", SmallJob(dir));
+    const auto ps0 = cluster.Start("ps", 0), ps1 = of_worker ? cluster.Start("ps", 1) : nullptr;
+    const auto task = cluster.StartWith(other, role, of_worker ? 0 : 1);
+    CHECK(RunToEnd(*task) == 2);
+    const std::string said = task->standard_error();
     CAPTURE(said);
-    CHECK(Contains(said, fmt::format("checkpoint.dir is {} on ps 0 and {} on ps 1",
-                                     ps0_has ? "set" : "not set", ps0_has ? "not set" : "set")));
+    CHECK(Contains(said, fmt::format("checkpoint.dir is not set on ps 0 and {} on {} {}", dir, role,
+                                     of_worker ? 0 : 1)));
+    CHECK(Contains(said, "Set it for ps 0, or for no task"));
     CHECK(ps0->WaitForLine("refused a task"));
   }
 }
@@ -62,7 +47,7 @@ std::string LargeJob(const std::string& dir, int64_t steps, const std::string& m
       "model: {{kind: linear, inputs: 2000000}}\n"
       "data: {{train: {{format: synthetic, name: linear}}}}\n"
       "train: {{batch_size: 1, steps: {}, mode: sync, optimizer: {{kind: adam, learning_rate: 0.001}}}}\n"
-      "checkpoint: {{dir: {}, writer: ps, every_steps: 10}}\n"
+      "checkpoint: {{dir: {}, every_steps: 10}}\n"
       "log: {{level: debug}}\n{}",
       steps, dir, more);
 }
@@ -76,7 +61,7 @@ TEST_CASE(
     if (disturbed) {
       REQUIRE(run->WaitForLine("ps 1 | writes its part of the checkpoint of global step 10"));
       kill(ChildOf(*run, "ps", 1), SIGKILL);
-      REQUIRE(run->WaitForLine("worker 0 | restored "));
+      REQUIRE(run->WaitForLine("ps 0 | restored "));
     }
     CHECK(RunToEnd(*run) == 0);
     const nlohmann::json result = ReadResult(job.result);
@@ -86,6 +71,108 @@ TEST_CASE(
     CHECK(result.at("model_crc") == crc);
     CHECK(Contains(result.at("checkpoint"), "step-000000030"));
   }
+}
+
+// The largest global step that has a checkpoint; -1: none has.
+int64_t NewestStep(const std::string& dir) {
+  int64_t newest = -1;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find("step-") == 0) newest = std::max<int64_t>(newest, std::stoll(name.substr(5)));
+  }
+  return newest;
+}
+
+int Inspect(const std::string& path, std::string* said) {
+  Process inspect({"inspect", path});
+  const int code = RunToEnd(inspect);
+  *said = inspect.standard_output() + inspect.standard_error();
+  return code;
+}
+
+// The directory of a save that has begun a shard file in `dir`, and has no manifest; empty: none now.
+std::string PartOf(const std::string& dir) {
+  std::error_code gone;  // it may get its name at any time
+  for (const auto& entry : std::filesystem::directory_iterator(dir, gone)) {
+    const auto path = entry.path();
+    if (path.filename().string()[0] != '.' || !std::filesystem::exists(path / "shard-0-of-1", gone)) continue;
+    if (!std::filesystem::exists(path / "manifest", gone)) return path.string();
+  }
+  return "";
+}
+
+TEST_CASE(
+    "shared checkpoint: without a shared disk a ps is killed in a save, and another number of ps goes on") {
+  std::string crc;
+  const std::string more = "failure: {worker_lost: wait, detect_s: 2}\n";
+  for (const bool disturbed : {false, true}) {
+    const std::string dir = NewDirectory(), elsewhere = NewDirectory();
+    const Cluster first(2, 1, LargeJob(dir, 15, more));
+    const std::string own = first.WriteConfig("own.yaml", LargeJob(elsewhere, 15, more));
+    const auto ps0 = first.Start("ps", 0), worker = first.Start("worker", 0);
+    auto ps1 = first.StartWith(own, "ps", 1);
+    REQUIRE(ps1->WaitForLine("sends its part of checkpoints to ps 0: " + elsewhere));
+    if (disturbed) {
+      REQUIRE(ps0->WaitForLine("writes the part of ps 1 of the checkpoint of global step 10"));
+      ps1->Signal(SIGKILL);
+      RunToEnd(*ps1);
+      ps1 = first.StartWith(own, "ps", 1);
+      REQUIRE(ps0->WaitForLine("restored "));
+    }
+    for (Process* task : {ps0.get(), ps1.get(), worker.get()}) CHECK(RunToEnd(*task) == 0);
+    CHECK(UnfinishedFiles(dir) == "");
+    CHECK(std::filesystem::is_empty(elsewhere));
+
+    const Cluster second(3, 1, LargeJob(dir, 25, more));
+    const std::string none = second.WriteConfig("none.yaml", LargeJob("null", 25, more));
+    std::vector<std::unique_ptr<Process>> tasks;
+    const std::string to = second.directory() + "/result.json";
+    tasks.push_back(second.Start("ps", 0, {"--result", to}));
+    for (const int ps : {1, 2}) tasks.push_back(second.StartWith(none, "ps", ps));
+    tasks.push_back(second.Start("worker", 0));
+    for (const auto& task : tasks) CHECK(RunToEnd(*task) == 0);
+    const nlohmann::json result = ReadResult(to);
+    REQUIRE(result.is_object());
+    CHECK(result.at("global_step") == 25);
+    CHECK(Contains(result.at("checkpoint"), dir + "/step-000000025"));
+    if (crc.empty()) crc = result.at("model_crc");
+    CHECK(result.at("model_crc") == crc);
+  }
+}
+
+TEST_CASE(
+    "shared checkpoint: a ps 0 that sleeps in a save while another takes its directory exits 4, and saves "
+    "nothing") {
+  const std::string dir = NewDirectory();
+  const std::string forever = LargeJob(dir, kForEver, "failure: {detect_s: 2}\n");
+  const Cluster first(1, 1, forever);
+  const auto old = first.Start("ps", 0), worker = first.Start("worker", 0);
+  REQUIRE(old->WaitForLine("| saved "));
+  const TimePoint deadline = Clock::now() + kPatience;
+  std::string unfinished;
+  while (unfinished.empty() && Clock::now() < deadline) {
+    if (PartOf(dir).empty()) continue;
+    old->Signal(SIGSTOP);
+    unfinished = PartOf(dir);
+    if (unfinished.empty()) old->Signal(SIGCONT);  // it was faster
+  }
+  REQUIRE_FALSE(unfinished.empty());
+  std::filesystem::remove(dir + "/.in-use");  // as where the lock of a host that is gone has lapsed
+  const int64_t before = NewestStep(dir);
+  const Cluster second(1, 1, LargeJob(dir, before + 15, ""));
+  const auto next = second.Start("ps", 0), other = second.Start("worker", 0);
+  REQUIRE(next->WaitForLine("restored "));
+  old->Signal(SIGCONT);
+  CHECK(RunToEnd(*old) == 4);
+  CHECK(Contains(old->standard_error(), "Another ps 0 has taken its place; nothing more is saved here."));
+  CHECK(RunToEnd(*worker) == 4);
+  CHECK(RunToEnd(*next) == 0);
+  CHECK(RunToEnd(*other) == 0);
+  CHECK_FALSE(std::filesystem::exists(unfinished));
+  CHECK(NewestStep(dir) == before + 15);
+  CHECK(UnfinishedFiles(dir) == "");
+  std::string said;
+  CHECK(Inspect(dir, &said) == 0);
 }
 
 // The bytes of the part of a save that goes on in `dir`; -1: no save has one.
@@ -115,13 +202,6 @@ void KillAt(const Process& run, const std::string& dir, int ps, int64_t bytes) {
   kill(pid, SIGKILL);
 }
 
-int Inspect(const std::string& path, std::string* said) {
-  Process inspect({"inspect", path});
-  const int code = RunToEnd(inspect);
-  *said = inspect.standard_output() + inspect.standard_error();
-  return code;
-}
-
 TEST_CASE(
     "shared checkpoint: whenever a ps is killed in its part, all that has a name is good, and nothing "
     "stays") {
@@ -148,23 +228,13 @@ TEST_CASE(
   }
   const LocalJob job(LargeJob(dir, kForEver, ""));
   const auto run = job.Start({"--ps", "2"});
-  REQUIRE(run->WaitForLine("worker 0 | restored "));
+  REQUIRE(run->WaitForLine("ps 0 | restored "));
   REQUIRE(run->WaitForLine("ps 0 | saved "));
   run->Signal(SIGTERM);
   CHECK(RunToEnd(*run) == 143);
   CHECK(UnfinishedFiles(dir) == "");
   std::string said;
   CHECK(Inspect(dir, &said) == 0);
-}
-
-// The largest global step that has a checkpoint; -1: none has.
-int64_t NewestStep(const std::string& dir) {
-  int64_t newest = -1;
-  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
-    const std::string name = entry.path().filename().string();
-    if (name.find("step-") == 0) newest = std::max<int64_t>(newest, std::stoll(name.substr(5)));
-  }
-  return newest;
 }
 
 // Waits for a save that fails, and checks what is said of it; the global step that it was of.
@@ -184,8 +254,7 @@ int64_t FailedStep(Process& run, const std::string& dir) {
 TEST_CASE(
     "shared checkpoint: where the disk of a ps is full that is told by file and cause, and the run goes on") {
   const std::string dir = NewDirectory();
-  const LocalJob job(LinearJob(kForEver) +
-                     fmt::format("checkpoint: {{dir: {}, writer: ps, every_secs: 0.05}}\n", dir));
+  const LocalJob job(LinearJob(kForEver) + fmt::format("checkpoint: {{dir: {}, every_secs: 0.05}}\n", dir));
   const auto run = job.Start({"--ps", "2"});
   REQUIRE(run->WaitForLine("ps 0 | saved "));
   const pid_t full = ChildOf(*run, "ps", 1);
@@ -204,7 +273,7 @@ TEST_CASE(
 
 TEST_CASE("shared checkpoint: a last one that finds the disk of one ps full ends the run with exit code 1") {
   const std::string dir = NewDirectory();
-  const LocalJob job(LinearJob(20000) + fmt::format("checkpoint: {{dir: {}, writer: ps}}\n", dir));
+  const LocalJob job(LinearJob(20000) + fmt::format("checkpoint: {{dir: {}}}\n", dir));
   const auto run = job.Start({"--ps", "2"});
   REQUIRE(run->WaitForLine("ps 0 | saved "));
   FillDiskOf(ChildOf(*run, "ps", 1));

@@ -204,7 +204,7 @@ TEST_CASE("signals: where the disk of the checkpoints is full the run ends with 
     Run run(EndlessJob(), /*saves=*/true);
     run.StartAll();
     run.WaitForStep();
-    FillDiskOf(run.At("worker 0").pid());
+    FillDiskOf(run.At("ps 0").pid());
     run.At(task).Signal(SIGTERM);
     for (const std::string& one : kTasks) {
       const int code = RunToEnd(run.At(one));

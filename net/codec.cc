@@ -39,9 +39,10 @@ bool MakesSense(const wire::Envelope& envelope) {
   if (const wire::Round* round = envelope.body_as_Round()) {
     return IsAligned(round->contributors()) && IsAligned(round->answered());
   }
-  if (const wire::Initialised* done = envelope.body_as_Initialised()) return IsAligned(done->inputs());
   if (const wire::Start* start = envelope.body_as_Start()) return IsAligned(start->inputs());
-  if (const wire::Loaded* loaded = envelope.body_as_Loaded()) return IsAligned(loaded->inputs());
+  if (const wire::Ready* ready = envelope.body_as_Ready()) {
+    return ready->data() == nullptr || IsAligned(ready->data()->inputs());
+  }
   return true;
 }
 
@@ -51,8 +52,7 @@ bool PayloadFits(const wire::Envelope& envelope, const Frame& payload) {
   if (const wire::Push* push = envelope.body_as_Push()) return push->values() == nullptr;
   if (const wire::Weights* weights = envelope.body_as_Weights()) return weights->values() == nullptr;
   if (const wire::DataBatch* batch = envelope.body_as_DataBatch()) return batch->values() == nullptr;
-  if (const wire::CutPiece* piece = envelope.body_as_CutPiece()) return piece->values() == nullptr;
-  if (const wire::Restore* restore = envelope.body_as_Restore()) return restore->values() == nullptr;
+  if (const wire::Piece* piece = envelope.body_as_Piece()) return piece->values() == nullptr;
   return false;
 }
 
@@ -116,16 +116,10 @@ Message Encoder::DataBatch(const Envelope& envelope, const BatchHead& head, Lent
   });
 }
 
-Message Encoder::CutPiece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
-                          LentBytes data) {
+Message Encoder::Piece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
+                       LentBytes data) {
   return WithTensor(*this, envelope, data, [&](auto& builder, auto values) {
-    return wire::CreateCutPiece(builder, number, piece, checksum, values);
-  });
-}
-
-Message Encoder::Restore(const Envelope& envelope, const RestoreHead& head, LentBytes data) {
-  return WithTensor(*this, envelope, data, [&](auto& builder, auto values) {
-    return wire::CreateRestore(builder, head.slot, head.first, head.checksum, values);
+    return wire::CreatePiece(builder, number, piece, checksum, values);
   });
 }
 
@@ -137,8 +131,7 @@ Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuff
   // What the other end would drop without a word is our own mistake, so it is found here. Tensor messages are
   // complete by construction, and frequent.
   const bool is_tensor = type == wire::Body::Push || type == wire::Body::Weights ||
-                         type == wire::Body::DataBatch || type == wire::Body::CutPiece ||
-                         type == wire::Body::Restore;
+                         type == wire::Body::DataBatch || type == wire::Body::Piece;
   DT_CHECK(is_tensor || Decode(message) != nullptr, wire::EnumNameBody(type), message.header.size());
   return message;
 }
@@ -160,9 +153,7 @@ TensorView Tensor(const Message& message, const wire::Weights& weights) { return
 
 TensorView Tensor(const Message& message, const wire::DataBatch& batch) { return TensorOf(message, batch); }
 
-TensorView Tensor(const Message& message, const wire::CutPiece& piece) { return TensorOf(message, piece); }
-
-TensorView Tensor(const Message& message, const wire::Restore& restore) { return TensorOf(message, restore); }
+TensorView Tensor(const Message& message, const wire::Piece& piece) { return TensorOf(message, piece); }
 
 uint64_t PayloadChecksum(const void* data, size_t size) {
   const uint64_t hash = XXH3_64bits(data, size);

@@ -11,7 +11,7 @@
 namespace dtrain::net {
 
 // Raised by every change of the schema or of the order of messages that an older program would misread.
-constexpr uint32_t kProtocol = 8;
+constexpr uint32_t kProtocol = 9;
 
 // Tensors up to this many bytes travel inside the header frame: one frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -53,13 +53,6 @@ struct BatchHead {
   uint32_t devices = 1;
 };
 
-// What a Restore says of its values.
-struct RestoreHead {
-  uint32_t slot = 0;
-  uint64_t first = 0;
-  uint64_t checksum = 0;
-};
-
 class Encoder {
  public:
   // Usage: auto& b = encoder.Begin(); Message m = encoder.Finish(envelope, wire::CreatePull(b));
@@ -78,9 +71,8 @@ class Encoder {
   Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
                   uint64_t checksum, LentBytes weights, uint32_t held_us = 0);
   Message DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes values);
-  Message CutPiece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
-                   LentBytes values);
-  Message Restore(const Envelope& envelope, const RestoreHead& head, LentBytes values);
+  Message Piece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
+                LentBytes values);
 
  private:
   Message FinishUnion(const Envelope& envelope, wire::Body type, flatbuffers::Offset<void> body);
@@ -98,8 +90,7 @@ const wire::Envelope* Decode(const Message& message);
 TensorView Tensor(const Message& message, const wire::Push& push);
 TensorView Tensor(const Message& message, const wire::Weights& weights);
 TensorView Tensor(const Message& message, const wire::DataBatch& batch);
-TensorView Tensor(const Message& message, const wire::CutPiece& piece);
-TensorView Tensor(const Message& message, const wire::Restore& restore);
+TensorView Tensor(const Message& message, const wire::Piece& piece);
 
 // xxh3-64 of the bytes; what net.checksum puts into tensor messages. Never 0.
 uint64_t PayloadChecksum(const void* data, size_t size);

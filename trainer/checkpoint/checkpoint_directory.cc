@@ -96,8 +96,21 @@ void CheckpointDirectory::Prepare() {
   RemoveLeftovers();
 }
 
-void CheckpointDirectory::Claim(const std::string& who) {
-  const std::string holder = claim_.Take(path_, who);
+void CheckpointDirectory::ThrowTaken(const std::string& holder) const {
+  throw PeerLost(
+      "checkpoint.dir = {}: this process had it for its run, and now it belongs to {}. Another ps 0 has "
+      "taken "
+      "its place; nothing more is saved here.",
+      path_, holder);
+}
+
+void CheckpointDirectory::ClaimAgain(const std::string& who, uint64_t run_id) {
+  const std::string holder = claim_.Take(path_, who, run_id);
+  if (!holder.empty()) ThrowTaken(holder);
+}
+
+void CheckpointDirectory::Claim(const std::string& who, uint64_t run_id) {
+  const std::string holder = claim_.Take(path_, who, run_id);
   if (holder.empty()) return;
   throw UserError(
       "checkpoint.dir = {}: in use by {}. Give each run a directory of its own, or end that one first.",
@@ -155,6 +168,7 @@ void CheckpointDirectory::Seal(const std::string& temporary, Manifest manifest, 
 std::string CheckpointDirectory::Publish(const std::string& temporary) {
   const auto save = saves_.find(temporary);
   DT_CHECK(save != saves_.end(), temporary);
+  if (const std::string holder = claim_.TakenBy(); !holder.empty()) ThrowTaken(holder);
   MakeRoom(save->second.name);
   const std::string path = PathOf(save->second.name);
   Rename(temporary, path);

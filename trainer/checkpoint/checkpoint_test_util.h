@@ -46,6 +46,7 @@ struct SmallCheckpoint {
   std::vector<std::string> slots = {"m", "v"};
   uint64_t salt = 1;
   int64_t step = 12000;
+  std::string positions = "{\"workers\":[]}";
 };
 
 inline float ValueOf(uint64_t salt, const std::string& variable, int slot, int64_t element) {
@@ -76,7 +77,7 @@ inline Manifest ManifestOf(const SmallCheckpoint& of, const std::vector<std::vec
   manifest.run_id = 0x1122334455667788;
   manifest.optimizer = of.slots.empty() ? "sgd" : "adam";
   manifest.mode = "sync";
-  manifest.positions = "{\"workers\":[]}";
+  manifest.positions = of.positions;
   manifest.loss = 0.25;
   return manifest;
 }

@@ -36,7 +36,6 @@ enum class EvalBy { kChief, kAll };
 enum class WorkerLost { kContinue, kWait, kFail };
 enum class PsLost { kWait, kFail };
 enum class OnSigterm { kSaveAndEnd, kLeave };
-enum class CheckpointWriter { kChief, kPs };
 
 struct ClusterConfig {
   std::vector<std::string> ps;         // addresses, "host:port"
@@ -151,7 +150,6 @@ struct CheckpointConfig {
   double timeout_s = 1800;      // for one of them, from its cut to its name
   int64_t keep = 5;             // the newest ones
   std::string resume = "auto";  // auto, never, or the path of one checkpoint
-  CheckpointWriter writer = CheckpointWriter::kChief;
 };
 
 struct EvalConfig {

@@ -65,6 +65,32 @@ Value ListValue(const std::vector<Value>& items) {
   return texts;
 }
 
+// Keys that have ended, and what takes their place.
+struct EndedKey {
+  const char* key;
+  const char* successor;
+};
+constexpr EndedKey kEndedKeys[] = {
+    {"checkpoint.writer",
+     "is no key any more: every ps writes its part of a checkpoint into checkpoint.dir of ps 0, and one that "
+     "does "
+     "not see that directory sends its part to ps 0. Leave it out."},
+};
+
+const char* SuccessorOf(const std::string& key) {
+  for (const EndedKey& ended : kEndedKeys) {
+    if (key == ended.key) return ended.successor;
+  }
+  return nullptr;
+}
+
+// Whether the file was saved with a checkpoint, by this version or an older one.
+bool IsOfCheckpoint(const std::string& path) {
+  std::error_code error;
+  const fs::path file(path);
+  return file.filename() == "config.yaml" && fs::exists(file.parent_path() / "manifest", error);
+}
+
 class Loader {
  public:
   explicit Loader(const std::string& path) : path_(path) {}
@@ -168,6 +194,8 @@ void Loader::ReadSection(const std::string& section, const YamlNode& node, const
       ReadKey(*field, child, here);
     } else if (IsSection(key)) {
       ReadSection(key, child, here);
+    } else if (const char* successor = SuccessorOf(key)) {
+      if (here.flag() || !IsOfCheckpoint(path_)) problems_.Add(here, fmt::format("{} {}", key, successor));
     } else {
       RefuseUnknown(section, child.key, here);
     }

@@ -89,9 +89,9 @@ std::vector<Field> RunningFields() {
 std::vector<Field> CheckpointFields() {
   return {
       Row(DT_KEY(checkpoint.dir), FieldType::kOutputPath, kTask,
-          "A directory for checkpoints (docs/checkpoint.md). Set it for every task. Without it a lost ps "
-          "ends "
-          "the run, and so does a signal, with nothing saved.")
+          "A directory for checkpoints (docs/checkpoint.md), of ps 0; another ps that sees it writes its "
+          "part "
+          "there itself. Without it a lost ps ends the run, and so does a signal, with nothing saved.")
           .Try("run/ckpt")
           .Unset("none are written"),
       Number(DT_KEY(checkpoint.every_secs), kRun, {0, kMostSeconds},
@@ -110,10 +110,6 @@ std::vector<Field> CheckpointFields() {
           "auto: a run begins with the newest complete checkpoint in checkpoint.dir, if there is one; never: "
           "with initial values; a path: with that checkpoint.")
           .Unit("auto, never or a path"),
-      Choice(DT_KEY(checkpoint.writer), kRun,
-             {{"chief", CheckpointWriter::kChief}, {"ps", CheckpointWriter::kPs}},
-             "chief: the chief writes all of it to its own disk; ps: each ps writes its part, to one "
-             "directory that all of them see."),
   };
 }
 

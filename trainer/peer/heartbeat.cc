@@ -160,6 +160,11 @@ void Heartbeat::KeepAbort(const wire::Abort& abort, net::Message& message) {
   if (on_abort) on_abort(exit_code);
 }
 
+KnownCheckpoint Heartbeat::checkpoint() const {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return checkpoint_;
+}
+
 net::Message Heartbeat::TakeAbort() {
   std::lock_guard<std::mutex> hold(mutex_);
   return std::move(abort_);
@@ -183,6 +188,7 @@ void Heartbeat::Take(size_t target, const wire::Envelope& envelope, net::Message
   std::lock_guard<std::mutex> hold(mutex_);
   status_ = beat->status()->str();
   if (!run_.known() || RunIdOf(envelope) != run_) return;
+  checkpoint_.Learn(beat->checkpoint(), beat->checkpoint_step());
   chief_.store(static_cast<int>(beat->chief()), std::memory_order_relaxed);
   term_.store(beat->term(), std::memory_order_release);
 }

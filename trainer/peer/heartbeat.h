@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "net/channel.h"
 #include "trainer/peer/activity.h"
+#include "trainer/peer/known_checkpoint.h"
 #include "trainer/peer/run_id.h"
 
 namespace dtrain {
@@ -51,6 +52,8 @@ class Heartbeat {
   // has not said so. Ask for the chief behind a new term. Thread: any.
   uint32_t term() const { return term_.load(std::memory_order_acquire); }
   int chief() const { return chief_.load(std::memory_order_relaxed); }
+  // The newest checkpoint that ps 0 has told of in the run that is watched. Thread: any.
+  KnownCheckpoint checkpoint() const;
   // Whether the target has said since Watch() that it is of another run than `run`, or has gone back to a
   // checkpoint. Its notice on the main connection may have been lost.
   bool Left(size_t target, RunId run) const;
@@ -87,6 +90,7 @@ class Heartbeat {
   std::condition_variable stop_changed_;
   bool stop_ = false;
   std::string status_;
+  KnownCheckpoint checkpoint_;
   net::Message abort_;
   std::function<void(ExitCode)> on_abort_;
   std::vector<RunId> refused_;  // by target: the run in which it did not know this task

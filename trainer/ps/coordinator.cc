@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/plural.h"
 #include "trainer/config/determinism.h"
-#include "trainer/peer/form_message.h"
 #include "trainer/ps/save_desk.h"
 
 namespace dtrain {
@@ -41,9 +40,6 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
     case Body::Ready:
       OnReady(member, number, *request.body_as_Ready());
       return true;
-    case Body::Initialised:
-      OnInitialised(member, number, *request.body_as_Initialised());
-      return true;
     case Body::NeedStep:
       steps_.OnNeedStep(member, number);
       return true;
@@ -70,23 +66,42 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
 void Coordinator::OnReady(Member& member, uint64_t request, const wire::Ready& ready) {
   Standing& standing = standings_.Of(member);
   standing.ready = true;
-  if (phase_ == RunPhase::kJoining && ready.returning()) {
-    setback_.Learn(ready);
-    history_.peers_returned |= history_.run.epoch == 0;
-    // ps 0 was restarted, and nobody knows whether all were there all the time.
-    if (history_.run.epoch == 0) {
-      history_.disturbed |= !RoundsWaitForLost(config_) || config_.eval.patience > 0;
-    }
-  }
+  standing.sees_directory = ready.sees_directory();
+  if (ready.data() != nullptr) LearnOfData(member, *ready.data());
+  if (phase_ == RunPhase::kJoining && ready.returning()) LearnOfReturning(member, ready);
   if (phase_ == RunPhase::kRunning || phase_ == RunPhase::kEnded) {
     Start(member, request);
-  } else if (phase_ == RunPhase::kInitialising && IsChief(member)) {
-    starts_.TellToInitialise(member, request,
-                             history_.begun);  // asked again, or a chief that came back before it was done
   } else {
     standing.ready_request = request;
     BeginWhenEnoughAreReady();
   }
+}
+
+void Coordinator::LearnOfReturning(const Member& member, const wire::Ready& ready) {
+  setback_.Learn(ready);
+  history_.peers_returned |= history_.run.epoch == 0;
+  // ps 0 was restarted, and nobody knows whether all were there all the time.
+  if (history_.run.epoch == 0) {
+    history_.disturbed |= !RoundsWaitForLost(config_) || config_.eval.patience > 0;
+  }
+  KnownCheckpoint known;
+  known.Learn(ready.checkpoint(), ready.checkpoint_step());
+  if (known.where.empty() || (!history_.known.where.empty() && known.step <= history_.known.step)) return;
+  history_.known = known;
+  history_.known_by = TaskName(member.task);
+}
+
+void Coordinator::LearnOfData(const Member& member, const wire::DataFacts& said) {
+  if (member.task.role != Role::kWorker) return;
+  Standing& standing = standings_.Of(member);
+  standing.has_test = said.has_test();
+  standing.has_validation = said.has_validation();
+  if (data_ && data_from_ < member.task.index) return;
+  data_ = DecodeFacts(said);
+  data_from_ = member.task.index;
+  if (said.inputs() == nullptr || data_->form) return;
+  log_.Warning("names and scale of the data are not known here: what {} says of them is not valid",
+               TaskName(member.task));
 }
 
 void Coordinator::Start(Member& member, uint64_t request) {
@@ -106,21 +121,15 @@ void Coordinator::BeginWhenEnoughAreReady() {
   for (const Member& member : members_.all()) {
     standings_.Of(member).takes_part = member.task.role == Role::kWorker && standings_.IsReady(member);
   }
-  starts_.TellToInitialise(*enough->chief, standings_.Of(*enough->chief).ready_request, history_.begun);
+  fill_(history_.begun, data_);
 }
 
-// Answered with the chief's Start, when the run begins.
-void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::Initialised& done) {
-  if (!IsChief(member)) return;
-  if (phase_ == RunPhase::kRunning) return Start(member, request);
-  if (phase_ != RunPhase::kInitialising) return;
-  const bool repeated = std::exchange(standings_.Of(member).ready_request, request) != 0;
-  if (repeated) return;
-  TakePositions(done);
-  const bool restored = done.restored() != nullptr;
-  if (restored) history_.checkpoint = ShortText(done.restored()->str());
-  if (restored) history_.checkpoint_step = positions_.first_step();
-  if (saves_ != nullptr && restored) saves_->set_saved(positions_.first_step());
+void Coordinator::OnFilled(const StartedFrom& from) {
+  TakeStart(from);
+  const bool restored = !from.path.empty();
+  if (restored) history_.checkpoint = ShortText(from.path);
+  if (restored) history_.checkpoint_step = from.step;
+  if (saves_ != nullptr && restored) saves_->set_saved(from.step);
   const std::string& resume = config_.checkpoint.resume;
   // The newest one of the directory is not this run's: it could not go back to that.
   const bool elsewhere = !history_.begun && resume != "auto" && resume != "never";
@@ -128,10 +137,12 @@ void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::In
   StartAll();
 }
 
-void Coordinator::TakePositions(const wire::Initialised& done) {
-  positions_.Take(done);
-  TakeInputs(done.inputs());
-  history_.data = {static_cast<int64_t>(done.rows()), done.labels()};
+void Coordinator::TakeStart(const StartedFrom& from) {
+  positions_.Take(from.positions, from.step);
+  history_.from_initial = !history_.begun && from.path.empty();
+  history_.inputs = from.inputs;
+  history_.scale = from.scale;
+  if (data_ && data_->read) history_.data = {data_->rows.value_or(0), data_->labels};
   if (history_.first_step < 0) {
     history_.first_step = positions_.first_step();
     history_.first_nanos = WallNanos();
@@ -139,16 +150,6 @@ void Coordinator::TakePositions(const wire::Initialised& done) {
   }
   steps_.BeginAt(positions_.first_step());
   begin_at_(positions_.first_step());
-}
-
-void Coordinator::TakeInputs(const wire::InputForm* said) {
-  if (said == nullptr) return;
-  if (std::optional<InputForm> form = DecodeForm(*said)) {
-    history_.inputs = std::move(form);
-  } else {
-    log_.Warning("names and scale of the data are not known here: what {} says of them is not valid",
-                 TaskName(chief_.member().task));
-  }
 }
 
 void Coordinator::StartAll() {
@@ -310,14 +311,12 @@ Member* Coordinator::Successor() const {
 void Coordinator::PassChiefOn() {
   if (!std::exchange(chief_lost_, false)) return;
   const TaskId lost = chief_.member().task;
-  Member* const next = phase_ == RunPhase::kRunning ? Successor() : nullptr;
+  Member* const next = begun() ? Successor() : nullptr;
   chief_.PassOnTo(next);
-  if (saves_ != nullptr) saves_->ForgetSaver();
   if (next == nullptr) return;
   log_.Warning("{} is lost; {} is the chief from now on (term {})", TaskName(lost), TaskName(next->task),
                chief_.term());
   end_.DropReport();
-  if (saves_ != nullptr) saves_->BeginAnew(all_done_ || stop_.asked());
   if (const uint64_t waiting = std::exchange(standings_.Of(*next).end_request, 0)) {
     SendBecomeChief(*next, waiting);
   }
@@ -332,7 +331,6 @@ Loss Coordinator::WhatIfLost(const Member& member) const {
   lost.takes_part = standing.takes_part;
   lost.awaited = standings_.IsAwaited(member);
   lost.done = standing.done;
-  lost.restoring = history_.begun;
   lost.successor = Successor() != nullptr;
   return DecideLoss(config_, lost);
 }

@@ -1,7 +1,7 @@
 // Coordinator: what ps 0 does beyond owning a range: it leads a run through its phases, from waiting for its
-// tasks (gathering.h) over the steps (step_desk.h) to its results (run_end.h), and answers the requests that
-// only ps 0 answers. Every answer is made again from state when a request is repeated.
-// Owner: PsServer. Thread: the ps loop. Order of messages: docs/wire.md.
+// tasks (gathering.h) over the first weights (restore.h) and the steps (step_desk.h) to its results
+// (run_end.h), and answers the requests that only ps 0 answers. Every answer is made again from state when a
+// request is repeated. Owner: PsServer. Thread: the ps loop. Order of messages: docs/wire.md.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "trainer/config/config.h"
+#include "trainer/peer/form_message.h"
 #include "trainer/ps/chief_role.h"
 #include "trainer/ps/gathering.h"
 #include "trainer/ps/loss_policy.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
+#include "trainer/ps/restore.h"
 #include "trainer/ps/round_desk.h"
 #include "trainer/ps/run_end.h"
 #include "trainer/ps/run_history.h"
@@ -44,6 +46,12 @@ class Coordinator {
     starts_.set_start_point(std::move(start_point));
   }
 
+  // Has every ps fill its range, and then calls OnFilled(); `again`: with the run's newest checkpoint.
+  // `data`: what a worker says of its data; unset: nothing. Set before anything is handled.
+  void set_fill(std::function<void(bool again, const std::optional<DataFacts>& data)> fill) {
+    fill_ = std::move(fill);
+  }
+  void OnFilled(const StartedFrom& from);
   // Null: no checkpoints. Set before anything is handled.
   void set_saves(SaveDesk* saves);
   // The rule begins at the global step of a checkpoint. Set before anything is handled.
@@ -94,6 +102,10 @@ class Coordinator {
   std::string Status() const { return phase_ == RunPhase::kJoining ? gathering_.Status() : std::string(); }
 
   int64_t global_step() const { return steps_.applied(); }
+  // That ps reads and writes in the checkpoint.dir of ps 0 itself.
+  bool SeesDirectory(const Member& ps) const { return standings_.Of(ps).sees_directory; }
+  // As tasks are told.
+  KnownCheckpoint newest_checkpoint() const { return history_.Newest(); }
   // The run waits for those that it needs, or for the first weights.
   bool starting() const { return phase_ == RunPhase::kJoining || phase_ == RunPhase::kInitialising; }
   // A signal asks the run to end: it is saved, and then Tick() throws RunStopped. Later signals change
@@ -111,10 +123,10 @@ class Coordinator {
 
  private:
   void OnReady(Member& member, uint64_t request, const wire::Ready& ready);
+  void LearnOfReturning(const Member& member, const wire::Ready& ready);
+  void LearnOfData(const Member& member, const wire::DataFacts& said);
   void BeginWhenEnoughAreReady();
-  void OnInitialised(Member& member, uint64_t request, const wire::Initialised& done);
-  void TakePositions(const wire::Initialised& done);
-  void TakeInputs(const wire::InputForm* said);
+  void TakeStart(const StartedFrom& from);
   void StartAll();
   void Start(Member& member, uint64_t request);
   void SendBecomeChief(const Member& member, uint64_t request);
@@ -139,6 +151,7 @@ class Coordinator {
   RunHistory& history_;
   std::function<void()> on_begun_;
   std::function<void(int64_t)> begin_at_;
+  std::function<void(bool, const std::optional<DataFacts>&)> fill_;
   SaveDesk* saves_ = nullptr;
   RunPhase phase_ = RunPhase::kJoining;
   Standings standings_;
@@ -151,9 +164,11 @@ class Coordinator {
   RoundDesk desk_;
   RunStop stop_;
   RunEnd end_;
-  bool chief_lost_ = false;  // and PassChiefOn() has yet to be called
-  bool all_done_ = false;    // the chief knows: no worker takes another step
-  bool disturbed_ = false;   // rounds went on without a worker that was lost or came later
+  std::optional<DataFacts> data_;  // what the lowest worker says of its data
+  int data_from_ = 0;              // which worker that is
+  bool chief_lost_ = false;        // and PassChiefOn() has yet to be called
+  bool all_done_ = false;          // the chief knows: no worker takes another step
+  bool disturbed_ = false;         // rounds went on without a worker that was lost or came later
 };
 
 }  // namespace dtrain

@@ -52,8 +52,7 @@ bool Gathering::WaitedLong(TimePoint now) const {
   return others_ready_ != TimePoint() && SecondsBetween(others_ready_, now) > 2 * config_.failure.detect_s;
 }
 
-// Null: none yet. The chief of before may be the only one who has the newest checkpoint on its disk, so it is
-// given some time to come back.
+// Null: none yet. The chief of before is given some time to come back.
 Member* Gathering::ChooseChief(TimePoint now) const {
   Member& before = members_.At({Role::kWorker, role_.index()});
   if (standings_.IsReady(before)) return &before;

@@ -1,18 +1,6 @@
 #include "trainer/ps/loss_policy.h"
 
 namespace dtrain {
-namespace {
-
-// With failure.worker_lost: continue. The values that the ps have by then may be half of a checkpoint.
-Loss IfChiefIsLost(const Config& config, const LossCase& lost) {
-  if (lost.phase == RunPhase::kInitialising) {
-    return lost.restoring && HasSpareChiefs(config) ? Loss::kRollsBack : Loss::kEnds;
-  }
-  return lost.successor ? Loss::kGoesOn : Loss::kEnds;
-}
-
-}  // namespace
-
 Loss DecideLoss(const Config& config, const LossCase& lost) {
   const bool begun = lost.phase == RunPhase::kInitialising || lost.phase == RunPhase::kRunning;
   if (!begun) return Loss::kGoesOn;
@@ -23,7 +11,7 @@ Loss DecideLoss(const Config& config, const LossCase& lost) {
   if (!needed) return Loss::kGoesOn;
   switch (config.failure.worker_lost) {
     case WorkerLost::kContinue:
-      return lost.chief ? IfChiefIsLost(config, lost) : Loss::kGoesOn;
+      return lost.chief && !lost.successor ? Loss::kEnds : Loss::kGoesOn;
     case WorkerLost::kWait:
       return Loss::kWaits;
     case WorkerLost::kFail:

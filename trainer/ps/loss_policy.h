@@ -16,7 +16,6 @@ struct LossCase {
   bool takes_part = false;
   bool awaited = false;    // it is lost already, and the run waits for it
   bool done = false;       // with its steps
-  bool restoring = false;  // while it initialises: the run had begun before, and goes on from a checkpoint
   bool successor = false;  // another worker can be the chief in its place
 };
 

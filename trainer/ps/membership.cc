@@ -85,11 +85,18 @@ std::optional<Membership::Decision> Membership::RefuseStranger(const wire::Hello
   for (const auto* setting : *hello.settings())
     settings_bytes += setting->key()->size() + setting->value()->size();
   if (settings_bytes > net::kMaxHeaderBytes) return refuse(Reason::BadRequest, "its settings are too long");
-  if (const auto difference = FirstDifference(JoinSettings(config_, task.role), SettingsOf(hello))) {
+  if (const auto difference = FirstDifference(RunSettings(config_), SettingsOf(hello))) {
     return refuse(
         Reason::Config,
         fmt::format("{} is {} on {} and {} on {}; give every task the same file and --set flags",
                     difference->key, difference->ours, TaskName(self_), difference->theirs, TaskName(task)));
+  }
+  const bool leads = self_.role == Role::kPs && self_.index == 0;
+  if (leads && config_.checkpoint.dir.empty() && hello.checkpoint_dir() != nullptr) {
+    return refuse(Reason::Config,
+                  fmt::format("checkpoint.dir is not set on ps 0 and {} on {}: ps 0 has the checkpoints "
+                              "written, so none would be. Set it for ps 0, or for no task",
+                              ShortText(hello.checkpoint_dir()->str()), TaskName(task)));
   }
   return std::nullopt;
 }

@@ -47,9 +47,8 @@ class Outbox {
     }
   }
   // Lost where the queue is full.
-  void CutPiece(net::NodeId to, uint64_t request, uint64_t number, uint64_t piece, uint64_t checksum,
-                net::LentBytes values) {
-    net::Message message = encoder_.CutPiece(run_.Envelope(request), number, piece, checksum, values);
+  void Piece(net::NodeId to, uint64_t number, uint64_t piece, uint64_t checksum, net::LentBytes values) {
+    net::Message message = encoder_.Piece(run_.Envelope(0), number, piece, checksum, values);
     channel_.Send(to, message);
   }
   // What is late goes out as far as the queues have room again; to be called while late().

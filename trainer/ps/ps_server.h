@@ -19,13 +19,14 @@
 #include "trainer/peer/activity.h"
 #include "trainer/ps/checkpoint_desk.h"
 #include "trainer/ps/coordinator.h"
-#include "trainer/ps/fill_desk.h"
 #include "trainer/ps/gradient_check.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/parameter_shard.h"
 #include "trainer/ps/ps_task.h"
+#include "trainer/ps/range_filler.h"
 #include "trainer/ps/registrar.h"
+#include "trainer/ps/restore.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/ps/uplink.h"
@@ -49,10 +50,13 @@ class PsServer {
 
  private:
   void Coordinate();
+  RangeFiller::Parts FillerParts();
+  Restore::Parts RestoreParts();
   TimePoint NextTick(TimePoint now) const;
   void Handle(net::NodeId from, net::Message& message);
+  void HandleLeader(const wire::Envelope& envelope, net::Message& message);
+  bool HandlePs(const Member& ps, const wire::Envelope& envelope, net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
-  void HandleUnregistered(net::NodeId from, const wire::Envelope& envelope);
   void OnStop(const Member& member, const wire::Stop& stop);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
@@ -81,8 +85,9 @@ class PsServer {
   std::unique_ptr<Coordinator> coordinator_;  // ps 0
   std::unique_ptr<UpdateRule> rule_;
   std::optional<GradientCheck> check_;
-  std::optional<FillDesk> fill_;
+  std::optional<RangeFiller> filler_;
   std::optional<CheckpointDesk> checkpoints_;
+  std::optional<Restore> restore_;  // ps 0
   std::optional<Registrar> registrar_;
   std::unique_ptr<Uplink> uplink_;  // the others
   PsSummary* const summary_;        // of ps 0, with summary.dir; else null

@@ -81,8 +81,10 @@ void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
   if (coordinator_ != nullptr && !replaces && was_here) coordinator_->Rejoins(member);
   parts_.rule.Lost(member);
   if (coordinator_ != nullptr) coordinator_->PassChiefOn();
+  const bool saves = coordinator_ != nullptr && !config_.checkpoint.dir.empty();
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
-  outbox_.Send(member.node, 0, [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms); });
+  outbox_.Send(member.node, 0,
+               [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms, saves); });
 }
 
 void Registrar::RefuseStranger(net::NodeId from, const wire::Envelope& envelope) {
@@ -115,11 +117,14 @@ void Registrar::OnHeartbeat(Member& member, net::NodeId from, const wire::Heartb
   if (leads != nullptr && AsksToStop(beat.stop())) leads->Stop(beat.stop());
   const std::string status = leads != nullptr ? leads->Status() : std::string();
   const int workers = leads != nullptr ? members_.workers() : 0;
+  const KnownCheckpoint newest = leads != nullptr ? leads->newest_checkpoint() : KnownCheckpoint();
   outbox_.Send(from, 0, [&](auto& builder) {
+    const auto checkpoint = newest.where.empty() ? 0 : builder.CreateString(newest.where);
     return wire::CreateHeartbeat(
         builder, builder.CreateString("serve"), parts_.shard.version(0), builder.CreateString(status),
         static_cast<uint32_t>(workers), 0, 0, leads != nullptr ? leads->stop_signal() : 0,
-        leads != nullptr ? static_cast<uint32_t>(leads->chief()) : 0, leads != nullptr ? leads->term() : 0);
+        leads != nullptr ? static_cast<uint32_t>(leads->chief()) : 0, leads != nullptr ? leads->term() : 0,
+        checkpoint, static_cast<uint64_t>(newest.step));
   });
 }
 
@@ -144,9 +149,7 @@ void Registrar::OnAbort(Member& member, const wire::Abort& abort) {
   const RunEnded ended(CauseOf(abort), text);
   if (of_run || coordinator_ == nullptr || coordinator_->starting()) throw ended;
   const Loss loss = coordinator_->WhatIfLost(member);
-  // What keeps one chief from restoring keeps the next one.
-  const bool no_start = member.task.role == Role::kWorker && loss == Loss::kRollsBack;
-  if (no_start || loss == Loss::kEnds) throw ended;
+  if (loss == Loss::kEnds) throw ended;
   OnLoss(member, fmt::format("{} ended with exit code {}: {}", members_.NameOf(member), abort.exit_code(),
                              ShortText(abort.text()->str())));
 }

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "trainer/config/config.h"
 #include "trainer/data/data_fingerprint.h"
 #include "trainer/data/input_form.h"
+#include "trainer/peer/known_checkpoint.h"
 #include "trainer/peer/run_id.h"
 
 namespace dtrain {
@@ -38,8 +40,18 @@ struct RunHistory {
   uint64_t last_save = 0;           // number of the latest checkpoint that was ordered
   std::string checkpoint;           // path of the newest complete one; empty: none yet
   int64_t checkpoint_step = 0;      // its global step
-  std::optional<InputForm> inputs;  // what the chief says of the data; unset: nothing
-  DataFingerprint data;             // of the chief's training rows
+  bool from_initial = false;        // the run began with initial values, and has not gone back since
+  std::optional<InputForm> inputs;  // of the data, for checkpoints; unset: not known
+  FittedScale scale;                // of the data, for all workers; empty: not scaled, or not known
+  DataFingerprint data;             // of the training rows of the lowest worker
+  KnownCheckpoint known;            // the newest that this ps, or with ps 0 any task that returned, knows of
+  std::string known_by;             // which task that is
+
+  // The newest complete one as other tasks are told.
+  KnownCheckpoint Newest() const {
+    if (checkpoint.empty()) return {};
+    return {HostName() + ":" + checkpoint, checkpoint_step};
+  }
 };
 
 }  // namespace dtrain

@@ -18,8 +18,8 @@ class RunPositions {
   RunPositions(const Config& config, Membership& members, Standings& standings)
       : config_(config), members_(members), standings_(standings) {}
 
-  // As the chief says that the run begins; the workers are there then.
-  void Take(const wire::Initialised& said);
+  // The run begins so at the global step `step`; the workers are there then.
+  void Take(const Positions& positions, int64_t step);
   // Where the workers are, as JSON.
   std::string Now() const;
 

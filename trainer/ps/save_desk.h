@@ -1,6 +1,7 @@
 // SaveDesk: ps 0's part in the checkpoints of a run: when one is taken, that every ps keeps its range as of
 // the same moment, who writes it, and how that ended. One at a time. In mode sync no round is decided until
-// every ps has its cut, so that all are of one version; else each cuts as soon as it hears of it.
+// every ps has its cut, so that all are of one version; else each cuts as soon as it hears of it. JointSave
+// writes it.
 // Messages: docs/wire.md, Checkpoints. Owner: PsServer. Thread: the ps loop.
 #pragma once
 
@@ -33,7 +34,8 @@ class SaveDesk {
     CutKeeper& keeper;
     RunHistory& history;
     Logger& log;
-    JointSave* joint;  // with checkpoint.writer: ps; null: the chief's saver writes
+    JointSave& joint;
+    std::function<bool(const Member& ps)> sees_directory;
     std::function<int64_t()> global_step;
     std::function<std::string()> positions;  // of the workers now, as JSON
   };
@@ -52,10 +54,6 @@ class SaveDesk {
   void Finish();
   // A checkpoint of this moment, or the earliest possible. `stays`: nothing more is to be applied behind it.
   void Ask(bool stays);
-  // The chief is lost, and what its saver still says does not count.
-  void ForgetSaver() { saver_ = 0; }
-  // A chief by fail-over begins with a checkpoint of its own. What the one before was writing is dropped.
-  void BeginAnew(bool stays);
   // An update was applied.
   void OnStep() {
     const int64_t every = parts_.config.checkpoint.every_steps;
@@ -66,13 +64,12 @@ class SaveDesk {
   // This ps has its cut.
   void OnKept();
   void OnCutState(const Member& ps, const wire::CutState& state);
-  void OnAskSave(net::NodeId from, uint64_t request, const wire::AskSave& question);
-  void OnConfirm(net::NodeId from, uint64_t request, const wire::ConfirmSave& question);
+  void OnPiece(const Member& ps, net::Message message);
   void Tick(TimePoint now);
 
   bool idle() const { return phase_ == Phase::kIdle && !asked_; }
-  // A checkpoint is in hand that this process writes: it is to be looked after soon.
-  bool writing_here() const { return parts_.joint != nullptr && phase_ == Phase::kWriting; }
+  // A checkpoint is being written: it is to be looked after soon.
+  bool writing() const { return phase_ == Phase::kWriting; }
   // The global step of the newest complete checkpoint; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
   // Whether that is all of this global step. With several ps each cuts for itself, save in sync, and what was
@@ -100,10 +97,7 @@ class SaveDesk {
   void AskForCuts(TimePoint now);
   void GoOnWhenAllAreKept();
   void LetRoundsGoOn();
-  void SendOrder();
-  bool RefusesSaver(net::NodeId from, uint64_t request, uint32_t term);
-  bool NobodyAsks(TimePoint now);
-  double PatienceWithChief() const;  // in seconds
+  SavedMoment MomentOfCut() const;
   void GiveUp(TimePoint now);
   void DropCuts();
   void WatchJointSave(TimePoint now);
@@ -126,13 +120,9 @@ class SaveDesk {
   std::vector<bool> kept_;  // by ps
   TimePoint held_since_;
   TimePoint writing_since_;
-  TimePoint unasked_since_;  // the chief is here, and its saver has not asked
   TimePoint next_question_;
   TimePoint deadline_;
   double held_ms_ = 0;
-  // The saver's latest question.
-  net::NodeId saver_ = 0;
-  uint64_t saver_request_ = 0;
   TimePoint next_due_;
   int64_t saved_step_ = -1;
   bool saved_again_ = false;  // more than once, from within this run

@@ -16,8 +16,11 @@ namespace dtrain {
 // Requests are 0 when none waits.
 struct Standing {
   bool ready = false;
-  bool takes_part = false;  // a worker that was told to start, and has not left since
-  bool lost = false;        // one that took part and left before it was done
+  bool sees_directory = false;  // of a ps: it reads and writes in the checkpoint.dir of ps 0 itself
+  bool has_test = false;        // of a worker: it can evaluate on the test set,
+  bool has_validation = false;  // and on the validation set
+  bool takes_part = false;      // a worker that was told to start, and has not left since
+  bool lost = false;            // one that took part and left before it was done
   TimePoint lost_at;
   bool done = false;
   bool told = false;  // has said Bye, or left after the end

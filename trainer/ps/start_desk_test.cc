@@ -55,28 +55,37 @@ struct Desk {
   StartDesk starts{{standings, role, positions, history, steps, outbox, log}};
 };
 
-TEST_CASE("start desk: the chief is told to initialise in its term, and to restore where the run goes on") {
-  for (const bool restores : {false, true}) {
-    Desk desk;
-    desk.Of(0).ready_request = kRequest;
-    desk.starts.TellToInitialise(desk.Worker(0), kRequest, restores);
-    const wire::Start& start = desk.Told(desk.Worker(0));
-    CHECK(start.initialise());
-    CHECK(start.again() == restores);
-    CHECK(start.term() == 1);
-    CHECK(desk.Of(0).ready_request == 0);
-  }
+TEST_CASE(
+    "start desk: who starts together hears whether the weights are initial values, one that comes later "
+    "not") {
+  Desk desk;
+  CHECK_FALSE(desk.Tell(desk.Worker(0)).initial());
+  desk.history.from_initial = true;
+  CHECK(desk.Tell(desk.Worker(0)).initial());
+  desk.steps.Applied(desk.Worker(0));
+  CHECK_FALSE(desk.Tell(desk.Worker(2)).initial());
 }
 
-TEST_CASE("start desk: a worker hears how the chief has its features scaled, and nothing of names") {
+TEST_CASE("start desk: every task hears of the newest checkpoint, on which host it is and of which step") {
+  Desk desk;
+  CHECK(desk.Tell(desk.Worker(1)).checkpoint() == nullptr);
+  desk.history.checkpoint = "/ckpt/step-000000007";
+  desk.history.checkpoint_step = 7;
+  const wire::Start& start = desk.Tell(desk.members.At({Role::kPs, 1}));
+  REQUIRE(start.checkpoint() != nullptr);
+  CHECK(start.checkpoint()->str() == HostName() + ":/ckpt/step-000000007");
+  CHECK(start.checkpoint_step() == 7);
+}
+
+TEST_CASE("start desk: a worker hears how the run has its features scaled") {
   Desk desk;
   CHECK(desk.Tell(desk.Worker(1)).inputs() == nullptr);
-  desk.history.inputs = InputForm{{"a", "b"}, {"no", "yes"}, {{1, 2}, {0.5, 4}}, 0};
+  desk.history.scale = {{1, 2}, {0.5, 4}};
   const wire::Start& start = desk.Tell(desk.Worker(1));
   REQUIRE(start.inputs() != nullptr);
   const std::optional<InputForm> said = DecodeForm(*start.inputs());
   REQUIRE(said.has_value());
-  CHECK(said->scale == desk.history.inputs->scale);
+  CHECK(said->scale == desk.history.scale);
   CHECK(said->features.empty());
 }
 

@@ -5,7 +5,10 @@
 #include <filesystem>
 #include <string>
 
-#include "base/testing/files.h"
+#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/data/positions.h"
+#include "trainer/model/model.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/task/elastic_run_test_util.h"
 
 namespace dtrain {
@@ -40,13 +43,6 @@ void CheckBecomesChief(Task& worker, uint64_t request, uint32_t term) {
   CHECK(envelope->request() == request);
   REQUIRE(envelope->body_as_BecomeChief() != nullptr);
   CHECK(envelope->body_as_BecomeChief()->term() == term);
-}
-
-// The answer, behind orders that came more than once.
-bool IsRefused(RawWorker& saver) {
-  const wire::Envelope* answer = saver.Receive();
-  while (answer != nullptr && answer->body_as_SaveOrder() != nullptr) answer = saver.Receive();
-  return answer != nullptr && answer->body_as_Refuse() != nullptr;
 }
 
 // From its first duty to the end of the run; uses four requests.
@@ -127,35 +123,9 @@ TEST_CASE("chief: one that is lost while it evaluates the finished model is repl
   ReportAsChief(run.At(1), 7);
 }
 
-TEST_CASE("chief: the next one's saver begins anew, and the one before can neither confirm nor finish") {
-  Config config = ThreeWorkers();
-  config.checkpoint.dir = "not written";
-  config.checkpoint.every_steps = 1;
-  config.checkpoint.every_secs = 0;
-  ElasticRun run(config);
-  run.At(1)->SendPush(5, {1, 1});
-  REQUIRE(run.At(1)->Expect<wire::Weights>() != nullptr);
-  CHECK(ElasticRun::OrderOf(*run.saver, 1) == 2);
-  run.At(0).Lose();
-  CheckChief(run.At(1), 1, 2);
-  run.saver->Send(2, [](auto& builder) { return wire::CreateConfirmSave(builder, 2, 1); });
-  CHECK(IsRefused(*run.saver));
-  run.saver->Send(
-      3, [](auto& builder) { return wire::CreateAskSave(builder, 1, 2, builder.CreateString("step-1")); });
-  CHECK(IsRefused(*run.saver));
-  run.saver->Send(4, [](auto& builder) { return wire::CreateConfirmSave(builder, 3, 1); });
-  CHECK(IsRefused(*run.saver));
-
-  RawWorker next(config, run.transport, 1);
-  next.set_run_id(run.At(1)->run_id());
-  CHECK(ElasticRun::OrderOf(next, 2) == 3);
-  next.Send(5, [](auto& builder) { return wire::CreateConfirmSave(builder, 3, 2); });
-  CHECK(next.Expect<wire::Ack>() != nullptr);
-}
-
 TEST_CASE("chief: the run ends when the chief reported, and was lost before the last checkpoint was there") {
   Config config = ThreeWorkers();
-  config.checkpoint.dir = "not written";
+  config.checkpoint.dir = testing::NewDirectory();
   config.checkpoint.every_secs = 0;
   ElasticRun run(config);
   run.At(1)->SendPush(5, {1, 1});
@@ -165,20 +135,21 @@ TEST_CASE("chief: the run ends when the chief reported, and was lost before the 
   SayDone(run.At(2), 5);
   run.At(0)->Send(6, kWaitAllDone);
   REQUIRE(run.At(0)->Expect<wire::AllDone>() != nullptr);
-  run.At(0)->Send(7, [](auto& builder) {
-    return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
-  });
-  REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
   run.At(1)->Send(7, kWaitEnd);
   run.At(0).Lose();
   CheckBecomesChief(run.At(1), 7, 2);
-  RawWorker saver(config, run.transport, 1);
-  saver.set_run_id(run.At(1)->run_id());
-  const uint64_t number = ElasticRun::OrderOf(saver, 2);
-  saver.Send(0, [&](auto& builder) {
-    return wire::CreateAskSave(builder, 2, number, builder.CreateString("step-1 of worker 1"));
-  });
-  CHECK(ReportAsChief(run.At(1), 8).checkpoint == "step-1 of worker 1");
+  CHECK(ReportAsChief(run.At(1), 8).checkpoint == config.checkpoint.dir + "/step-000000001");
+}
+
+// What a run of `config` has saved before its first step.
+void SaveInitial(const Config& config) {
+  CheckpointDirectory directory(config.checkpoint.dir);
+  testing::SmallCheckpoint of;
+  of.layout = PlaceVariables(ModelVariables(config.model), 1, PlacementConfig());
+  of.slots = SlotNames(config);
+  of.step = 0;
+  of.positions = ToJson(StartOfData(config, std::nullopt));
+  SaveSmall(&directory, of);
 }
 
 // A ps 0 that was restarted: the run of these workers had begun.
@@ -186,7 +157,8 @@ struct Returning {
   explicit Returning(double detect_s) : config(Elastic(TrainMode::kAsync, WorkerLost::kContinue)) {
     config.failure.detect_s = detect_s;
     config.failure.wait_s = 4 * detect_s;  // the end of the test
-    config.checkpoint.dir = "not written";
+    config.checkpoint.dir = testing::NewDirectory();
+    SaveInitial(config);
     ps = std::make_unique<Ps>(config, transport);
   }
   std::unique_ptr<RawWorker> Join(int index) {
@@ -221,20 +193,31 @@ TEST_CASE("chief: a run that goes on begins without worker 0 where that stays aw
   const wire::Envelope* answer = Returning::Await(*worker);
   REQUIRE(answer != nullptr);
   REQUIRE(answer->body_as_Start() != nullptr);
-  CHECK(answer->body_as_Start()->initialise());
-  CHECK(answer->body_as_Start()->again());
   CHECK(answer->body_as_Start()->term() == 1);
+  CHECK_FALSE(answer->body_as_Start()->initial());
 }
 
-TEST_CASE("chief: a run whose chief is lost while it restores goes back once more") {
-  Returning run(0.5);
-  const auto chief = run.Join(0), other = run.Join(1);
-  REQUIRE(chief->Expect<wire::Start>()->initialise());
-  const wire::Envelope* answer = Returning::Await(*other);  // while the chief is not heard
-  REQUIRE(answer != nullptr);
-  REQUIRE(answer->body_as_Refuse() != nullptr);
-  CHECK(answer->body_as_Refuse()->reason() == wire::Reason::Run);
-  CHECK(answer->run_epoch() == 1);
+TEST_CASE("chief: a ps 0 that knows less than a worker that returns begins nothing, and says what to copy") {
+  net::InprocTransport transport;
+  Config config = Elastic(TrainMode::kAsync, WorkerLost::kContinue);
+  config.checkpoint.dir = testing::NewDirectory();
+  SaveInitial(config);
+  Ps ps(config, transport);
+  std::vector<std::unique_ptr<RawWorker>> workers;
+  for (const int index : {0, 1}) {
+    workers.push_back(std::make_unique<RawWorker>(config, transport, index));
+    workers.back()->Join();
+    workers.back()->Send(1, [&](auto& builder) {
+      const auto known = index == 1 ? builder.CreateString("host-a:/ckpt/step-000000400") : 0;
+      return wire::CreateReady(builder, true, 5, 0, 0, 0, 0, known, 400);
+    });
+  }
+  const wire::Abort* abort = workers[1]->Expect<wire::Abort>();
+  REQUIRE(abort != nullptr);
+  CHECK(abort->exit_code() == 1);
+  CHECK(abort->text()->str().find("worker 1 knows of a newer checkpoint of this run than ps 0 has: "
+                                  "step-000000400 of global step 400") != std::string::npos);
+  CHECK_THROWS_AS(ps.Wait(), IoError);
 }
 
 // Worker 0 fails in the middle of its steps.

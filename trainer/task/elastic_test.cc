@@ -1,18 +1,34 @@
 // Workers made by hand that are lost, come back and come late: what every mode makes of that.
+#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/data/positions.h"
+#include "trainer/model/model.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/task/elastic_run_test_util.h"
 
 namespace dtrain {
 namespace {
+
+// The path of a checkpoint of step 0, whose workers were there in their data.
+std::string SavedAt(const Config& config, const Positions& positions) {
+  CheckpointDirectory directory(testing::NewDirectory());
+  testing::SmallCheckpoint of;
+  of.layout = PlaceVariables(ModelVariables(config.model), 1, PlacementConfig());
+  of.slots = SlotNames(config);
+  of.step = 0;
+  of.positions = ToJson(positions);
+  return SaveSmall(&directory, of);
+}
 
 TEST_CASE(
     "elastic, async: steps that a lost worker did not use are granted again, and the run ends without it") {
   Config config = Elastic(TrainMode::kAsync, WorkerLost::kContinue, 3);
   config.cluster.min_workers = 2;
   config.train.steps = 3;
-  Positions earlier;
+  Positions earlier = StartOfData(config, std::nullopt);
   earlier.local_steps = {0, 0, 4};  // which is no sign that worker 2 took part in this one
   earlier.examples = {0, 0, 4};
-  ElasticRun run(config, 2, earlier);
+  config.checkpoint.resume = SavedAt(config, earlier);
+  ElasticRun run(config, 2);
   run.At(1)->SendPush(5, {1, 1});
   CHECK(run.At(1)->Expect<wire::Weights>()->steps() == 1);
   run.At(0)->SendPush(5, {1, 1});

@@ -117,14 +117,10 @@ class RawWorker {
     REQUIRE(welcome->body_as_Welcome() != nullptr);
     run_id_ = welcome->run_id();
   }
-  // Join, start and initialise as the only worker and chief; uses requests 1 to 3.
+  // Join and start as the only worker and chief; uses request 3, the first.
   void Begin() {
     Join();
-    Send(1, [](auto& builder) { return wire::CreateReady(builder); });
-    REQUIRE(Expect<wire::Start>()->initialise());
-    Send(2, [](auto& builder) { return wire::CreateInitialise(builder); });
-    REQUIRE(Expect<wire::Ack>() != nullptr);
-    Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
+    Send(3, [](auto& builder) { return wire::CreateReady(builder); });
     REQUIRE(Expect<wire::Start>() != nullptr);
   }
   // The rest of a chief's duties, from request `next` on, so that the ps ends.
@@ -176,7 +172,7 @@ inline Config OneWorker() {
   return config;
 }
 
-// A ps whose only worker is made by hand and has begun: requests 1 to 3 are used.
+// A ps whose only worker is made by hand and has begun: request 3 is used, the first.
 struct OneWorkerRun {
   explicit OneWorkerRun(const Config& of = OneWorker())
       : config(of), ps(config, transport), worker(config, transport, 0) {

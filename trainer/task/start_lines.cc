@@ -50,9 +50,10 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, const Dev
     LogPlacement(layout, parameters, log);
     if (task.role == Role::kWorker) LogLines(OperationLines(config, layout, choice, parameters), log);
   }
+  if (task.role != Role::kPs) return;
   log.Info("{}", CheckpointLine(config));
   const std::string key = FirstNondeterministicKey(config);
-  if (task.role == Role::kPs && !key.empty()) log.Info("the run is not deterministic: {}", key);
+  if (!key.empty()) log.Info("the run is not deterministic: {}", key);
 }
 
 }  // namespace dtrain

@@ -15,7 +15,6 @@
 #include "trainer/peer/form_message.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/worker/evaluate.h"
-#include "trainer/worker/model_start.h"
 
 namespace dtrain {
 namespace {
@@ -38,7 +37,7 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
       exchanges_(client_.exchanges()),
       data_(
           config, self.index, transport, activity_, [this] { client_.Attend(); }, log),
-      chief_(config, self.index, layout, client_, data_, transport, log),
+      chief_(self.index, client_, log),
       report_(layout, client_, channel, data_),
       model_(config, layout, devices, store),
       more_hooks_(std::move(more_hooks)) {
@@ -59,6 +58,7 @@ RunSummary Worker::Run() {
     } catch (const PsClient::Restarted& why) {
       restarted = why;
       if (client_.term() != 0) last_chief_ = {client_.chief(), client_.term()};
+      if (KnownCheckpoint told = client_.checkpoint(); !told.where.empty()) newest_ = std::move(told);
     }
     log_.Warning("{}; joining again", restarted->why);
   }
@@ -79,8 +79,6 @@ RunSummary Worker::RunOnce() {
 // After every joining: what was loaded stays, and batches are dealt within one run.
 void Worker::Load() {
   activity_.what = "load";
-  if (self_.index == 0)
-    chief_.OpenCheckpoints();  // before the start, so that what is wrong with it shows there
   data_.Join(client_.run().id);
   if (model_.made()) return;
   model_.Make(data_.MostRows(), data_.loaded(), data_.source(), log_);
@@ -100,19 +98,28 @@ void Worker::Start() {
   ended_early_ = false;
 }
 
+flatbuffers::Offset<wire::Ready> Worker::MakeReady(flatbuffers::FlatBufferBuilder& builder) {
+  const bool returning = client_.returning();
+  const double quiet_s = returning ? times_.SecondsSinceMark() : 0;
+  const std::optional<DataFacts> facts = data_.Facts();
+  const auto data = facts ? EncodeFacts(*facts, builder) : 0;
+  const bool knows = returning && !newest_.where.empty();
+  const auto checkpoint = knows ? builder.CreateString(newest_.where) : 0;
+  return wire::CreateReady(builder, returning, static_cast<uint64_t>(exchanges_.global_step()),
+                           static_cast<uint64_t>(quiet_s * 1000), static_cast<uint32_t>(last_chief_.index),
+                           returning ? last_chief_.term : 0, data, checkpoint,
+                           static_cast<uint64_t>(knows ? newest_.step : 0));
+}
+
 Exchanges::Entry Worker::WaitForStart() {
-  const wire::Envelope& answer = client_.Call(0, true, "ready", [this](auto& builder) {
-    const bool returning = client_.returning();
-    const double quiet_s = returning ? times_.SecondsSinceMark() : 0;
-    return wire::CreateReady(builder, returning, static_cast<uint64_t>(exchanges_.global_step()),
-                             static_cast<uint64_t>(quiet_s * 1000), static_cast<uint32_t>(last_chief_.index),
-                             returning ? last_chief_.term : 0);
-  });
+  const wire::Envelope& answer =
+      client_.Call(0, true, "ready", [this](auto& builder) { return MakeReady(builder); });
   const wire::Start* start = answer.body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
-  if (start->initialise()) start = &FillModel(start->term(), start->again());
   came_too_late_ = start->over();
   if (!came_too_late_ && data_.TakeUp(*start)) model_.UseData(data_.loaded(), data_.source(), log_);
+  newest_.Learn(start->checkpoint(), start->checkpoint_step());
+  from_initial_values_ |= start->initial() && start->term() > 0;
   chief_.Take(start->term());
   chief_.LookAnew();
   Exchanges::Entry entry{{}, start->clock(), start->resume(), start->version()};
@@ -126,42 +133,6 @@ Exchanges::Entry Worker::WaitForStart() {
   if (local_step_ > 0) log_.Info("goes on at local step {}", local_step_);
   if (local_step_ > 0 || client_.returning()) data_.source().Seek(local_step_);
   return entry;
-}
-
-// The chief's: answered when the run begins, with checkpoint.dir only after the first checkpoint.
-const wire::Start& Worker::FillModel(uint32_t term, bool again) {
-  chief_.OpenCheckpoints();
-  if (!again && chief_.checkpoints() != nullptr) {
-    chief_.checkpoints()->Claim(TaskAndProcess(config_.cluster, self_));
-  }
-  ModelStart model(config_, layout_, client_, chief_.checkpoints(), log_);
-  const StartedFrom from = model.Fill(again, data_.loaded());
-  if (data_.UseScale(from.scale, from.path)) {
-    data_.CheckOthersHearOfScale(from.path);
-    model_.UseData(data_.loaded(), data_.source(), log_);
-  }
-  data_.DealToOthers(from.positions.dealt);
-  from_initial_values_ |= !again && from.path.empty();
-  // Of another training.
-  if (config_.eval.keep_best && from.path.empty() && chief_.checkpoints() != nullptr) {
-    chief_.checkpoints()->ForgetBest();
-  }
-  chief_.Take(term);
-  const std::optional<InputForm> form = data_.FormForPs();
-  const DataFingerprint& print = data_.fingerprint();
-  const wire::Start* start =
-      client_
-          .Call(0, true, "the first checkpoint",
-                [&](auto& builder) {
-                  const auto path = from.path.empty() ? 0 : builder.CreateString(from.path);
-                  const auto positions = builder.CreateString(ToJson(from.positions));
-                  const auto columns = form ? EncodeForm(*form, builder) : 0;
-                  return wire::CreateInitialised(builder, path, static_cast<uint64_t>(from.step), positions,
-                                                 columns, static_cast<uint64_t>(print.rows), print.labels);
-                })
-          .body_as_Start();
-  if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Initialised with something else");
-  return *start;
 }
 
 void Worker::Train() {

@@ -1,7 +1,6 @@
 // Worker: one worker of a run: reads batches, computes gradients, exchanges them for new weights, evaluates.
-// One is the chief: it has the weights initialised or restored, writes the checkpoints, evaluates and reports
-// the run's results. That is worker 0, or another one when ps 0 says so.
-// Thread: the caller's; heartbeats have their own.
+// One is the chief: it evaluates and reports the run's results. That is worker 0, or another one when ps 0
+// says so. Thread: the caller's; heartbeats have their own.
 #pragma once
 
 #include <functional>
@@ -61,7 +60,7 @@ class Worker {
   RunSummary RunOnce();
   void Start();
   Exchanges::Entry WaitForStart();
-  const wire::Start& FillModel(uint32_t term, bool again);
+  flatbuffers::Offset<wire::Ready> MakeReady(flatbuffers::FlatBufferBuilder& builder);
   void Train();
   void TakeSteps(StepView& view);
   void Step(const Batch& batch, StepView& view);
@@ -102,6 +101,7 @@ class Worker {
     uint32_t term = 0;
   };
   LastChief last_chief_;
+  KnownCheckpoint newest_;    // of the run, as this worker knows it
   bool ended_early_ = false;  // by a hook of this worker
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
