@@ -101,10 +101,7 @@ void StreamWorker::Exchange() {
 
 void StreamWorker::End() {
   client_.Call(0, false, "done", [](auto& builder) { return wire::CreateDone(builder); });
-  client_.Call(0, true, "the end", [](auto& builder) { return wire::CreateWaitAllDone(builder); });
-  client_.Call(0, false, "report", [](auto& builder) {
-    return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
-  });
+  client_.Call(0, true, "the end", [](auto& builder) { return wire::CreateWaitEnd(builder); });
   client_.SayBye();
 }
 

@@ -17,6 +17,7 @@
 #include "trainer/data/source.h"
 #include "trainer/metrics/scores.h"
 #include "trainer/model/model.h"
+#include "trainer/model/model_checksum.h"
 #include "trainer/task/run_task.h"
 #include "trainer/worker/evaluate.h"
 
@@ -162,7 +163,8 @@ std::vector<float> ReadWeights(const Layout& layout, CheckpointReader* checkpoin
     float* values = weights.data() + variable.offset;
     checkpoint->Read(variable.name, CheckpointReader::kWeights, 0, variable.size(), values);
     const size_t bytes = static_cast<size_t>(variable.size()) * sizeof(float);
-    if (model_crc != nullptr) parts.push_back({variable.name, 0, bytes, Crc32cExtend(0, values, bytes)});
+    if (model_crc == nullptr) continue;
+    parts.push_back({variable.name, 0, static_cast<int64_t>(bytes), Crc32cExtend(0, values, bytes)});
   }
   if (model_crc != nullptr) *model_crc = ModelChecksum(std::move(parts));
   return weights;

@@ -2,6 +2,7 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#include <algorithm>
 
 #include "base/check.h"
 
@@ -26,6 +27,13 @@ bool IsAligned(const wire::InputForm* form) {
   return form == nullptr || (IsAligned(form->shift()) && IsAligned(form->factor()));
 }
 
+bool IsAligned(const wire::ChecksumList& list) {
+  return std::all_of(list.parts()->begin(), list.parts()->end(), [](const wire::Part* part) {
+    return part->values() == nullptr || part->values()->size() == 0 ||
+           reinterpret_cast<uintptr_t>(part->values()->Data()) % alignof(float) == 0;
+  });
+}
+
 // Whether there is a body of a known kind, a known role where one is named, and lists that can be read.
 // FlatBuffers verifies the bounds of all things and the presence of required ones, and leaves the rest to the
 // reader.
@@ -36,6 +44,7 @@ bool MakesSense(const wire::Envelope& envelope) {
   if (const wire::Abort* abort = envelope.body_as_Abort()) return IsRole(abort->role());
   if (const wire::WaitEnd* wait = envelope.body_as_WaitEnd()) return IsAligned(wait->squares());
   if (const wire::CutState* cut = envelope.body_as_CutState()) return IsAligned(cut->checksums());
+  if (const wire::ChecksumList* list = envelope.body_as_ChecksumList()) return IsAligned(*list);
   if (const wire::Round* round = envelope.body_as_Round()) {
     return IsAligned(round->contributors()) && IsAligned(round->answered());
   }
@@ -102,9 +111,9 @@ Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t example
 }
 
 Message Encoder::Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
-                         uint64_t checksum, LentBytes weights, uint32_t held_us) {
+                         uint64_t checksum, LentBytes weights, uint32_t held_us, uint64_t evaluate) {
   return WithTensor(*this, envelope, weights, [&](auto& builder, auto values) {
-    return wire::CreateWeights(builder, version, global_step, steps, checksum, values, held_us);
+    return wire::CreateWeights(builder, version, global_step, steps, checksum, values, held_us, evaluate);
   });
 }
 

@@ -11,7 +11,7 @@
 namespace dtrain::net {
 
 // Raised by every change of the schema or of the order of messages that an older program would misread.
-constexpr uint32_t kProtocol = 8;
+constexpr uint32_t kProtocol = 9;
 
 // Tensors up to this many bytes travel inside the header frame: one frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -74,9 +74,9 @@ class Encoder {
   // `version`: in sync, that of the weights the gradient was computed from.
   Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                LentBytes gradient, uint64_t version = 0);
-  // `held_us`: how long the answer was kept back.
+  // `held_us`: how long the answer was kept back. `evaluate`: the local step to evaluate behind; 0: none.
   Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
-                  uint64_t checksum, LentBytes weights, uint32_t held_us = 0);
+                  uint64_t checksum, LentBytes weights, uint32_t held_us = 0, uint64_t evaluate = 0);
   Message DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes values);
   Message CutPiece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
                    LentBytes values);

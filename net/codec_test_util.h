@@ -36,8 +36,9 @@ inline Message SampleHello(Encoder& encoder) {
 
 inline Message SampleChecksumList(Encoder& encoder) {
   auto& b = encoder.Begin();
+  const std::vector<float> values = {1, 2, 3};
   const std::vector<flatbuffers::Offset<wire::Part>> parts = {
-      wire::CreatePartDirect(b, "softmax/bias", 0, 40, 0x9a41c07e),
+      wire::CreatePartDirect(b, "softmax/bias", 0, 40, 0x9a41c07e, &values),
       wire::CreatePartDirect(b, "softmax/weight", 5, 15680, 0x1f22b870)};
   return encoder.Finish(kSampleEnvelope, wire::CreateChecksumListDirect(b, &parts, 1000, 2000));
 }
@@ -68,8 +69,7 @@ inline void AddCheckpointMessages(Encoder& encoder, std::vector<Message>* all) {
   add(encoder.Finish(e, wire::CreateReadCut(encoder.Begin(), 3, 8)));
   add(encoder.CutPiece(e, 3, 8, 81, Lent(Ramp(9))));
   add(encoder.Finish(e, wire::CreateConfirmSave(encoder.Begin(), 3, 1)));
-  add(encoder.Finish(e, wire::CreateBecomeChief(encoder.Begin(), 2)));
-  add(encoder.Finish(e, wire::CreateSave(encoder.Begin(), true, 0.25, 0.5)));
+  add(encoder.Finish(e, wire::CreateSave(encoder.Begin())));
 }
 
 inline flatbuffers::Offset<wire::InputForm> SampleForm(flatbuffers::FlatBufferBuilder& builder) {
@@ -116,11 +116,10 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000)));
   add(encoder.Finish(e, wire::CreateDoneDirect(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9, "{}")));
-  add(encoder.Finish(e, wire::CreateWaitAllDone(encoder.Begin())));
-  add(encoder.Finish(e, wire::CreateAllDone(encoder.Begin(), 82500)));
+  add(encoder.Finish(e, wire::CreateEvaluate(encoder.Begin())));
+  add(encoder.Finish(e, wire::CreateEvaluated(encoder.Begin(), 500, 1500, 10000, 0.25, 0.9, 0.95, 70, 80)));
   add(encoder.Finish(e, wire::CreateChecksums(encoder.Begin())));
   add(SampleChecksumList(encoder));
-  add(encoder.Finish(e, wire::CreateReportDirect(encoder.Begin(), "{\"status\":\"done\"}")));
   const std::vector<uint64_t> squares = {1, 2, 3};
   add(encoder.Finish(e, wire::CreateWaitEndDirect(encoder.Begin(), 7, &squares, true)));
   add(encoder.Finish(e, wire::CreateEndDirect(encoder.Begin(), "{}")));
@@ -246,14 +245,14 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
     case wire::Body::Done:
       return sum + e.body_as_Done()->bytes_received() + e.body_as_Done()->local_steps() +
              (e.body_as_Done()->figures() == nullptr ? 0 : Walk(*e.body_as_Done()->figures()));
-    case wire::Body::AllDone:
-      return sum + e.body_as_AllDone()->global_step();
+    case wire::Body::Evaluated:
+      return sum + e.body_as_Evaluated()->global_step();
     case wire::Body::ChecksumList:
       for (const wire::Part* part : *e.body_as_ChecksumList()->parts())
-        sum += Walk(*part->name()) + part->crc();
+        sum +=
+            Walk(*part->name()) + part->crc() +
+            (part->values() == nullptr || part->values()->size() == 0 || part->values()->Get(0) < 0 ? 0 : 1);
       return sum;
-    case wire::Body::Report:
-      return sum + Walk(*e.body_as_Report()->json());
     case wire::Body::WaitEnd:
       return sum + e.body_as_WaitEnd()->round() + Walk(e.body_as_WaitEnd()->squares());
     case wire::Body::End:

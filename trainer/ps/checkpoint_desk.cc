@@ -74,8 +74,8 @@ void CheckpointDesk::OnCutState(const Member& ps, const wire::CutState& state) {
   if (saves_ && ps.task.role == Role::kPs) saves_->OnCutState(ps, state);
 }
 
-void CheckpointDesk::OnSave(const wire::Save& question) {
-  if (saves_) saves_->OnSave(question);
+void CheckpointDesk::OnSave() {
+  if (saves_) saves_->OnSave();
 }
 
 bool CheckpointDesk::HandleSaver(net::NodeId from, const wire::Envelope& envelope) {

@@ -48,7 +48,7 @@ class CheckpointDesk {
   void OnCut(const wire::Cut& cut);
   // ps 0: from another ps, and from a worker that asks for a checkpoint.
   void OnCutState(const Member& ps, const wire::CutState& state);
-  void OnSave(const wire::Save& question);
+  void OnSave();
   // One of the questions of the chief's saver, who has a conversation of its own, without Hello. False: not
   // one of those.
   bool HandleSaver(net::NodeId from, const wire::Envelope& envelope);

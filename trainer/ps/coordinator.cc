@@ -24,11 +24,12 @@ Coordinator::Coordinator(const Config& config, Membership& members, Outbox& outb
       setback_(history, static_cast<int>(config.cluster.worker.size()), log),
       gathering_(config, members, standings_, chief_, history, log, Clock::now()),
       positions_(config, members, standings_),
+      evaluations_(config, members, standings_, history, log),
       steps_(config, members, standings_, outbox),
       starts_({standings_, chief_, positions_, history, steps_, outbox, log}),
       desk_(config, members, outbox),
       stop_(config, members, history, log),
-      end_(config, members, standings_, history, outbox, log) {}
+      end_(config, members, standings_, evaluations_, history, outbox, log) {}
 
 void Coordinator::set_saves(SaveDesk* saves) {
   saves_ = saves;
@@ -50,11 +51,8 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
     case Body::Done:
       OnDone(member, number, *request.body_as_Done());
       return true;
-    case Body::WaitAllDone:
-      OnWaitAllDone(member, number);
-      return true;
-    case Body::Report:
-      OnReport(member, number, *request.body_as_Report());
+    case Body::Evaluated:
+      OnEvaluated(member, number, *request.body_as_Evaluated());
       return true;
     case Body::WaitEnd:
       OnWaitEnd(member, number, *request.body_as_WaitEnd());
@@ -70,6 +68,7 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
 void Coordinator::OnReady(Member& member, uint64_t request, const wire::Ready& ready) {
   Standing& standing = standings_.Of(member);
   standing.ready = true;
+  standing.evaluates = ready.evaluates();
   if (phase_ == RunPhase::kJoining && ready.returning()) {
     setback_.Learn(ready);
     history_.peers_returned |= history_.run.epoch == 0;
@@ -131,6 +130,7 @@ void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::In
 void Coordinator::TakePositions(const wire::Initialised& done) {
   positions_.Take(done);
   TakeInputs(done.inputs());
+  if (history_.run.epoch == 0) history_.from_initial_values = !done.restored();
   history_.data = {static_cast<int64_t>(done.rows()), done.labels()};
   if (history_.first_step < 0) {
     history_.first_step = positions_.first_step();
@@ -154,6 +154,7 @@ void Coordinator::TakeInputs(const wire::InputForm* said) {
 void Coordinator::StartAll() {
   phase_ = RunPhase::kRunning;
   history_.begun = true;
+  evaluations_.Begin(global_step());
   if (saves_ != nullptr) saves_->Run();
   if (on_begun_) on_begun_();
   for (Member& other : members_.all()) {
@@ -188,45 +189,42 @@ void Coordinator::OnDone(Member& member, uint64_t request, const wire::Done& don
   standing.done = true;
   standing.result.Take(done);
   log_.Info("{} is done: {}", TaskName(member.task), Plural(standing.result.local_steps, "local step"));
-  AnswerWhenAllDone();
+  CloseWhenAllDone(Clock::now());
 }
 
-void Coordinator::AnswerWhenAllDone() {
-  const Member& chief = chief_.member();
-  if (const uint64_t waiting = standings_.Of(chief).all_done_request) OnWaitAllDone(chief, waiting);
+void Coordinator::OnEvaluated(const Member& member, uint64_t request, const wire::Evaluated& said) {
+  if (said.local_step() == 0) {
+    end_.OnEvaluated(member, said);
+  } else {
+    const Evaluations::Verdict verdict = evaluations_.Take(member, said);
+    if (verdict.best && saves_ != nullptr) saves_->AskBest(*verdict.best);
+    if (!verdict.end.empty()) {
+      log_.Info("the run ends early: {}", verdict.end);
+      end_early_();
+    }
+  }
+  outbox_.Send(member.node, request, [&](auto& builder) {
+    return wire::CreateGrant(builder, 0, evaluations_.ended(), static_cast<uint64_t>(global_step()));
+  });
+  EndWhenComplete(Clock::now());
 }
 
 bool Coordinator::MayGoOn() const {
   return !all_done_ && !steps_.over() && standings_.MayReturn(Clock::now());
 }
 
-void Coordinator::OnWaitAllDone(const Member& member, uint64_t request) {
-  standings_.Of(member).all_done_request = request;
-  if (!standings_.AllDone() || MayGoOn()) return;
-  if (saves_ != nullptr && !all_done_) saves_->Finish();
+void Coordinator::CloseWhenAllDone(TimePoint now) {
+  if (phase_ != RunPhase::kRunning || all_done_ || !standings_.AllDone() || MayGoOn()) return;
+  if (saves_ != nullptr) saves_->Finish();
   all_done_ = true;
-  outbox_.Send(member.node, request, [&](auto& builder) {
-    return wire::CreateAllDone(builder, static_cast<uint64_t>(global_step()));
-  });
+  end_.Begin(now);
+  EndWhenComplete(now);
 }
 
-void Coordinator::OnReport(const Member& member, uint64_t request, const wire::Report& report) {
-  if (!IsChief(member)) return;
-  if (phase_ == RunPhase::kRunning) {
-    const RunEnd::Reached reached{global_step(), positions_.other_examples(), steps_.first_applied_nanos(),
-                                  disturbed_};
-    if (!end_.TakeReport(report, reached)) {
-      return outbox_.Refuse(member.node, request, wire::Reason::BadRequest, "the report is not one");
-    }
-    EndWhenSaved();
-  }
-  outbox_.Ack(member.node, request);
-}
-
-void Coordinator::EndWhenSaved() {
-  if (phase_ != RunPhase::kRunning || !end_.reported() || (saves_ != nullptr && !saves_->idle())) return;
+void Coordinator::EndWhenComplete(TimePoint now) {
+  if (phase_ != RunPhase::kRunning || !end_.Complete() || (saves_ != nullptr && !saves_->idle())) return;
   phase_ = RunPhase::kEnded;
-  end_.Tell(Clock::now());
+  end_.Tell({global_step(), positions_.other_examples(), steps_.first_applied_nanos(), disturbed_}, now);
 }
 
 // A checkpoint that was ordered is complete, or failed: with the first and the last one, and after a signal,
@@ -238,7 +236,7 @@ void Coordinator::OnSaved(const std::string& error) {
     throw IoError("the {} checkpoint could not be written: {}", all_done_ ? "last" : "first", error);
   }
   if (phase_ == RunPhase::kInitialising) return StartAll();
-  EndWhenSaved();
+  EndWhenComplete(Clock::now());
 }
 
 void Coordinator::Stop(int signal) {
@@ -261,18 +259,10 @@ void Coordinator::EndStopped(const std::string& unsaved) const {
 void Coordinator::OnWaitEnd(const Member& member, uint64_t request, const wire::WaitEnd& question) {
   Standing& standing = standings_.Of(member);
   if (request < standing.end_request) return;  // an old one that came again
-  // It had nothing left to do when the chief was lost.
-  if (IsChief(member) && phase_ == RunPhase::kRunning && !end_.reported()) {
-    return SendBecomeChief(member, request);
-  }
   standing.end_request = request;
   if (phase_ == RunPhase::kEnded) return end_.Send(member);
-  if (member.task.role == Role::kPs) desk_.Ask(member, request, question);
-}
-
-void Coordinator::SendBecomeChief(const Member& member, uint64_t request) {
-  outbox_.Send(member.node, request,
-               [&](auto& builder) { return wire::CreateBecomeChief(builder, chief_.term()); });
+  if (member.task.role == Role::kPs) return desk_.Ask(member, request, question);
+  end_.OnWorkerWaits(member);
 }
 
 void Coordinator::Left(const Member& member) {
@@ -283,17 +273,16 @@ void Coordinator::Left(const Member& member) {
 void Coordinator::Rejoins(const Member& member) {
   Standing& standing = standings_.Of(member);
   steps_.GiveBack(member);
-  if (standing.takes_part && begun() && (!standing.done || IsChief(member))) {
+  if (standing.takes_part && begun() && !standing.done) {
     standing.lost = true;
     standing.lost_at = Clock::now();
-    // A chief that comes back knows nothing of its earlier evaluations.
-    disturbed_ |= !RoundsWaitForLost(config_) || (IsChief(member) && config_.eval.patience > 0);
+    disturbed_ |= !RoundsWaitForLost(config_);
   }
   standing.Leave();
   if (member.task.role == Role::kPs) desk_.Forget(member);
   if (phase_ == RunPhase::kEnded) standing.told = true;
   steps_.ServeWaiting();
-  AnswerWhenAllDone();
+  CloseWhenAllDone(Clock::now());
 }
 
 void Coordinator::NoteLoss() {
@@ -316,11 +305,7 @@ void Coordinator::PassChiefOn() {
   if (next == nullptr) return;
   log_.Warning("{} is lost; {} is the chief from now on (term {})", TaskName(lost), TaskName(next->task),
                chief_.term());
-  end_.DropReport();
   if (saves_ != nullptr) saves_->BeginAnew(all_done_ || stop_.asked());
-  if (const uint64_t waiting = std::exchange(standings_.Of(*next).end_request, 0)) {
-    SendBecomeChief(*next, waiting);
-  }
 }
 
 Loss Coordinator::WhatIfLost(const Member& member) const {
@@ -342,7 +327,10 @@ void Coordinator::Tick(TimePoint now) {
   if (phase_ == RunPhase::kJoining) BeginWhenEnoughAreReady();
   if (phase_ == RunPhase::kJoining) return gathering_.Check(now);
   if (begun()) standings_.CheckAwaited(now);
-  if (phase_ == RunPhase::kRunning && !all_done_) AnswerWhenAllDone();  // who may return has not, in time
+  if (phase_ != RunPhase::kRunning) return;
+  CloseWhenAllDone(now);  // who may return has not, in time
+  end_.Tick(now);
+  EndWhenComplete(now);
 }
 
 }  // namespace dtrain

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "trainer/config/config.h"
 #include "trainer/ps/chief_role.h"
+#include "trainer/ps/evaluations.h"
 #include "trainer/ps/gathering.h"
 #include "trainer/ps/loss_policy.h"
 #include "trainer/ps/membership.h"
@@ -44,10 +45,14 @@ class Coordinator {
     starts_.set_start_point(std::move(start_point));
   }
 
+  // Lets no more steps be taken than are granted. Set before anything is handled.
+  void set_end_early(std::function<void()> end_early) { end_early_ = std::move(end_early); }
   // Null: no checkpoints. Set before anything is handled.
   void set_saves(SaveDesk* saves);
   // The rule begins at the global step of a checkpoint. Set before anything is handled.
   void set_begin_at(std::function<void(int64_t)> begin_at) { begin_at_ = std::move(begin_at); }
+  // What ps 0 reports of its own final weights. Set before anything is handled.
+  void set_own_report(std::function<ShardReport()> own_report) { end_.set_own_report(std::move(own_report)); }
   // Called when the workers are told to start, after a rollback again; may be empty.
   void set_on_begun(std::function<void()> on_begun) { on_begun_ = std::move(on_begun); }
 
@@ -65,8 +70,16 @@ class Coordinator {
   void CountExamples(const Member& member, int64_t examples) {
     standings_.Of(member).result.examples += examples;
   }
-  // How many steps `member` is granted with an answer: 1, or 0 near the end of the run.
-  uint32_t GrantNext(const Member& member) { return steps_.GrantNext(member); }
+  // A whole gradient of `member` counts now. How many steps it is granted with the answer: 1, or 0 near the
+  // end of the run.
+  uint32_t GrantNext(const Member& member) {
+    evaluations_.OnStep(member);
+    return steps_.GrantNext(member);
+  }
+  // The local step behind which an answer asks the worker to evaluate; 0: none.
+  uint64_t EvaluationDueFor(const Member& member) const { return evaluations_.DueFor(member); }
+  // ps 0, from another ps.
+  void OnChecksums(const Member& ps, const wire::ChecksumList& list) { end_.OnChecksums(ps, list); }
   // sync: tells the other ps of rounds.
   RoundDesk& desk() { return desk_; }
   // No more steps than are granted now, or `rounds` in all (sync).
@@ -117,17 +130,15 @@ class Coordinator {
   void TakeInputs(const wire::InputForm* said);
   void StartAll();
   void Start(Member& member, uint64_t request);
-  void SendBecomeChief(const Member& member, uint64_t request);
   void AfterStep();
   void OnDone(Member& member, uint64_t request, const wire::Done& done);
-  void OnWaitAllDone(const Member& member, uint64_t request);
-  void AnswerWhenAllDone();
+  void OnEvaluated(const Member& member, uint64_t request, const wire::Evaluated& said);
+  void CloseWhenAllDone(TimePoint now);
   // All that are here are done, but steps are left to one that was lost.
   bool MayGoOn() const;
-  void OnReport(const Member& member, uint64_t request, const wire::Report& report);
   void OnWaitEnd(const Member& member, uint64_t request, const wire::WaitEnd& question);
   void OnSaved(const std::string& error);
-  void EndWhenSaved();
+  void EndWhenComplete(TimePoint now);
   [[noreturn]] void EndStopped(const std::string& unsaved) const;
   Member* Successor() const;
   bool sync() const { return config_.train.mode == TrainMode::kSync; }
@@ -139,6 +150,7 @@ class Coordinator {
   RunHistory& history_;
   std::function<void()> on_begun_;
   std::function<void(int64_t)> begin_at_;
+  std::function<void()> end_early_;
   SaveDesk* saves_ = nullptr;
   RunPhase phase_ = RunPhase::kJoining;
   Standings standings_;
@@ -146,13 +158,14 @@ class Coordinator {
   Setback setback_;
   Gathering gathering_;
   RunPositions positions_;
+  Evaluations evaluations_;
   StepDesk steps_;
   StartDesk starts_;
   RoundDesk desk_;
   RunStop stop_;
   RunEnd end_;
   bool chief_lost_ = false;  // and PassChiefOn() has yet to be called
-  bool all_done_ = false;    // the chief knows: no worker takes another step
+  bool all_done_ = false;    // no worker takes another step
   bool disturbed_ = false;   // rounds went on without a worker that was lost or came later
 };
 

@@ -39,9 +39,9 @@ class Outbox {
     Send(to, request, [](auto& builder) { return wire::CreateAck(builder); });
   }
   void Weights(net::NodeId to, uint64_t request, uint64_t version, uint64_t global_step, uint32_t steps,
-               uint64_t checksum, net::LentBytes weights, uint32_t held_us) {
+               uint64_t checksum, net::LentBytes weights, uint32_t held_us, uint64_t evaluate = 0) {
     net::Message message =
-        encoder_.Weights(run_.Envelope(request), version, global_step, steps, checksum, weights, held_us);
+        encoder_.Weights(run_.Envelope(request), version, global_step, steps, checksum, weights, held_us, evaluate);
     if (HasLate(to) || channel_.Send(to, message) == net::SendResult::kFull) {
       late_.push_back({to, std::move(message)});
     }

@@ -67,6 +67,8 @@ PsServer::PsServer(const PsTask& task, RunHistory& history, PsSummary* summary)
 void PsServer::Coordinate() {
   coordinator_->set_start_point([this](Member& worker) { return rule_->OnStart(worker); });
   coordinator_->set_on_begun(task_.on_begun);
+  coordinator_->set_end_early([this] { rule_->EndEarly(); });
+  coordinator_->set_own_report([this] { return Report(); });
   coordinator_->set_begin_at([this](int64_t step) { rule_->BeginAt(static_cast<uint64_t>(step)); });
 }
 
@@ -139,6 +141,7 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
   if (envelope == nullptr) return DropFrame(from, "it is not a message of dtrain");
   if (uplink_ && from == uplink_->node()) {
     if (const auto* cut = envelope->body_as_Cut()) return checkpoints_->OnCut(*cut);
+    if (envelope->body_type() == Body::Checksums) return SendReport();
     return uplink_->Handle(*envelope);
   }
   if (const auto* hello = envelope->body_as_Hello()) {
@@ -176,6 +179,9 @@ bool PsServer::TakeRequest(Member& member, uint64_t request, bool* repeated) {
 void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net::Message& message) {
   if (const auto* abort = envelope.body_as_Abort()) return registrar_->OnAbort(member, *abort);
   if (const auto* state = envelope.body_as_CutState()) return checkpoints_->OnCutState(member, *state);
+  if (const auto* list = envelope.body_as_ChecksumList(); list != nullptr && member.task.role == Role::kPs) {
+    return coordinator_->OnChecksums(member, *list);
+  }
   const uint64_t request = envelope.request();
   bool repeated = false;
   if (!TakeRequest(member, request, &repeated)) return;
@@ -199,15 +205,13 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
       return checkpoints_->OnListCheckpoints(member, request);
     case Body::Initialise:
       return fill_->OnInitialise(member, request, *envelope.body_as_Initialise());
-    case Body::Checksums:
-      return OnChecksums(member, request);
     case Body::Stop:
       if (!coordinator_ || member.task.role != Role::kWorker) break;
       if (!repeated) OnStop(member, *envelope.body_as_Stop());
       return outbox_.Ack(member.node, request);
     case Body::Save:
       if (!coordinator_ || member.task.role != Role::kWorker) break;
-      if (!repeated) checkpoints_->OnSave(*envelope.body_as_Save());
+      if (!repeated) checkpoints_->OnSave();
       return outbox_.Ack(member.node, request);
     case Body::Done:
       if (!repeated) rule_->Left(member);
@@ -263,23 +267,24 @@ void PsServer::OnRepeatedPull(Member& member, uint64_t request, const wire::Pull
   rule_->OnRepeatedPull(member, request, pull);
 }
 
+ShardReport PsServer::Report() const {
+  ShardReport report = shard_.Report();
+  const net::ChannelStats stats = channel_.stats();
+  report.bytes_sent = static_cast<int64_t>(stats.bytes_sent);
+  report.bytes_received = static_cast<int64_t>(stats.bytes_received);
+  return report;
+}
+
+// The weights are final: a question that comes again gets the same answer.
+void PsServer::SendReport() {
+  if (!shard_.initialised()) return;
+  if (!report_) report_ = Report();
+  uplink_->SendReport(*report_);
+}
+
 void PsServer::OnStop(const Member& member, const wire::Stop& stop) {
   log_.Info("{} ends the run early: {}", TaskName(member.task), ShortText(stop.reason()->str()));
   rule_->EndEarly();
-}
-
-void PsServer::OnChecksums(Member& member, uint64_t request) {
-  outbox_.Send(member.node, request, [&](flatbuffers::FlatBufferBuilder& builder) {
-    std::vector<flatbuffers::Offset<wire::Part>> parts;
-    for (const PartChecksum& part : shard_.PartChecksums()) {
-      parts.push_back(wire::CreatePart(builder, builder.CreateString(part.name),
-                                       static_cast<uint64_t>(part.first_row),
-                                       static_cast<uint64_t>(part.bytes), part.crc));
-    }
-    const net::ChannelStats stats = channel_.stats();
-    return wire::CreateChecksumList(builder, builder.CreateVector(parts), stats.bytes_sent,
-                                    stats.bytes_received);
-  });
 }
 
 void PsServer::Abort(int exit_code, const std::string& text, const RunSummary* summary) {

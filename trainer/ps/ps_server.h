@@ -59,7 +59,8 @@ class PsServer {
   void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull);
   void OnRepeated(Member& member, uint64_t request, int64_t block);
   void SummariseStep();
-  void OnChecksums(Member& member, uint64_t request);
+  ShardReport Report() const;
+  void SendReport();
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);
   void DropFrame(net::NodeId from, const char* why);
   void Tick(TimePoint now);
@@ -87,6 +88,7 @@ class PsServer {
   std::unique_ptr<Uplink> uplink_;  // the others
   PsSummary* const summary_;        // of ps 0, with summary.dir; else null
   const milliseconds tick_;
+  std::optional<ShardReport> report_;  // of the final weights; unset: nobody has asked
   int64_t summarised_step_ = 0;
   uint64_t frames_dropped_ = 0;
 };

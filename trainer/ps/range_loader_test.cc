@@ -145,7 +145,7 @@ TEST_CASE(
   CHECK_FALSE(f.empty.initialised());
   f.empty.Initialise();
   CHECK(f.empty.version(0) == 0);
-  CHECK(f.empty.PartChecksums()[0].crc == f.shard.PartChecksums()[0].crc);
+  CHECK(f.empty.Report().parts[0].sum.crc == f.shard.Report().parts[0].sum.crc);
 
   Loading other(config, 0, dir);
   other.Load(kName);

@@ -48,9 +48,13 @@ void SaveDesk::BeginAnew(bool stays) {
 }
 
 // Behind the last one nothing is applied that it does not have.
-void SaveDesk::OnSave(const wire::Save& question) {
+void SaveDesk::OnSave() {
+  if (!stays_) Ask(false);
+}
+
+void SaveDesk::AskBest(const EvaluationFigures& figures) {
   if (stays_) return;
-  if (question.best()) asked_best_ = Best{question.loss(), question.accuracy()};
+  asked_best_ = figures;
   Ask(false);
 }
 
@@ -128,7 +132,7 @@ void SaveDesk::LetRoundsGoOn() {
 
 void SaveDesk::SendOrder() {
   if (phase_ != Phase::kWriting || saver_ == 0) return;
-  const Best figures = best_.value_or(Best());
+  const EvaluationFigures figures = best_.value_or(EvaluationFigures());
   parts_.outbox.Send(saver_, saver_request_, [&](auto& builder) {
     return wire::CreateSaveOrder(builder, parts_.history.last_save, static_cast<uint64_t>(step_),
                                  builder.CreateString(positions_), best_.has_value(), figures.loss,

@@ -15,6 +15,7 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/ps/cut_keeper.h"
+#include "trainer/ps/evaluations.h"
 #include "trainer/ps/joint_save.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
@@ -62,7 +63,9 @@ class SaveDesk {
     if (running_ && every > 0 && parts_.global_step() % every == 0) Ask(false);
   }
   // A worker asks for one.
-  void OnSave(const wire::Save& question);
+  void OnSave();
+  // One that is the best so far, by these figures.
+  void AskBest(const EvaluationFigures& figures);
   // This ps has its cut.
   void OnKept();
   void OnCutState(const Member& ps, const wire::CutState& state);
@@ -89,12 +92,6 @@ class SaveDesk {
 
  private:
   enum class Phase { kIdle, kCutting, kWriting };
-  // Of the evaluation that asked for a checkpoint as the best one.
-  struct Best {
-    double loss = 0;
-    double accuracy = 0;
-  };
-
   void Begin();
   bool NothingNew() const;
   void AskForCuts(TimePoint now);
@@ -116,12 +113,12 @@ class SaveDesk {
   bool asked_ = false;
   bool stays_ = false;
   bool finished_ = false;
-  std::optional<Best> asked_best_;  // of the next one
+  std::optional<EvaluationFigures> asked_best_;  // the next one is the best so far
   // Of the checkpoint in hand.
   uint64_t round_ = 0;
   int64_t step_ = 0;
   std::string positions_;
-  std::optional<Best> best_;
+  std::optional<EvaluationFigures> best_;
   bool kept_here_ = false;
   std::vector<bool> kept_;  // by ps
   TimePoint held_since_;

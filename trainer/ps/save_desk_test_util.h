@@ -72,9 +72,7 @@ struct SaveDeskFixture : PsFixture {
   }
   // A worker asks for a checkpoint.
   void Save(bool best, double loss = 0) {
-    const net::Message question =
-        Make([&](auto& builder) { return wire::CreateSave(builder, best, loss, 0.5); });
-    desk.OnSave(*net::Decode(question)->body_as_Save());
+    best ? desk.AskBest({loss, 0.5}) : desk.OnSave();
   }
   // One that was asked for, from the cut to the end.
   void Complete(uint64_t number) {

@@ -20,10 +20,10 @@ struct Standing {
   bool lost = false;        // one that took part and left before it was done
   TimePoint lost_at;
   bool done = false;
+  bool evaluates = false;   // it has the rows that eval.on names
   bool told = false;  // has said Bye, or left after the end
   uint64_t ready_request = 0;
   uint64_t step_request = 0;
-  uint64_t all_done_request = 0;
   uint64_t end_request = 0;
   int64_t open_steps = 0;  // granted, neither applied nor given back
   WorkerResult result;     // of a worker

@@ -171,6 +171,23 @@ void Uplink::SendCutState(uint64_t number, const ShardSaver::Outcome* shard) {
   channel_.Send(node(), message);
 }
 
+void Uplink::SendReport(const ShardReport& report) {
+  flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+  std::vector<flatbuffers::Offset<wire::Part>> parts;
+  for (const ShardReport::Part& part : report.parts) {
+    const auto values = part.values.empty() ? 0 : builder.CreateVector(part.values);
+    parts.push_back(wire::CreatePart(builder, builder.CreateString(part.sum.name),
+                                     static_cast<uint64_t>(part.sum.first_row),
+                                     static_cast<uint64_t>(part.sum.bytes), part.sum.crc, values));
+  }
+  const auto non_finite = report.non_finite.empty() ? 0 : builder.CreateString(report.non_finite);
+  net::Message message = encoder_.Finish(
+      run().Envelope(0),
+      wire::CreateChecksumList(builder, builder.CreateVector(parts), static_cast<uint64_t>(report.bytes_sent),
+                               static_cast<uint64_t>(report.bytes_received), non_finite));
+  channel_.Send(node(), message);
+}
+
 void Uplink::Abort(int exit_code, const std::string& text) {
   flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
   net::Message message = encoder_.Finish(run().Envelope(0), CreateAbort(builder, exit_code, self_, text));

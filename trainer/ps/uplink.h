@@ -17,6 +17,7 @@
 #include "trainer/peer/registration.h"
 #include "trainer/ps/ps_task.h"
 #include "trainer/ps/run_history.h"
+#include "trainer/ps/shard_report.h"
 #include "trainer/ps/shard_saver.h"
 #include "trainer/ps/shared_directory.h"
 #include "trainer/ps/update_rule.h"
@@ -48,6 +49,9 @@ class Uplink {
   // Notices to ps 0, which asks again for what is lost. `shard`: what became of this ps's part; null: not
   // known yet, or not its to write.
   void SendCutState(uint64_t number, const ShardSaver::Outcome* shard);
+
+  // What this ps holds at the end of the run, as ps 0 has asked for it.
+  void SendReport(const ShardReport& report);
 
   // The run's summary as ps 0 sent it, once the run is over.
   const std::optional<std::string>& end() const { return end_; }

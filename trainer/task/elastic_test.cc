@@ -29,12 +29,8 @@ TEST_CASE(
 
   run.At(0)->Send(8, [](auto& builder) { return wire::CreateDone(builder, 2, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
-  run.At(0)->Send(9, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
-  CHECK(run.At(0)->Expect<wire::AllDone>()->global_step() == 3);
-  run.At(0)->Send(10, [](auto& builder) {
-    return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
-  });
-  REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
+  run.At(0)->Send(9, [](auto& builder) { return wire::CreateWaitEnd(builder); });
+  REQUIRE(run.At(0)->Expect<wire::End>() != nullptr);
   run.At(1)->Send(2, [](auto& builder) { return wire::CreateWaitEnd(builder); });
   const wire::End* end = run.At(1)->Expect<wire::End>();
   REQUIRE(end != nullptr);
@@ -52,8 +48,8 @@ TEST_CASE("elastic: a newcomer while the others' results are collected has nothi
   ElasticRun run(config, 1);
   run.At(0)->Send(5, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
-  run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
-  REQUIRE(run.At(0)->Expect<wire::AllDone>() != nullptr);
+  run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitEnd(builder); });
+  REQUIRE(run.At(0)->Expect<wire::End>() != nullptr);
   CHECK(run.Again(1).Start().over());
 }
 
@@ -64,15 +60,14 @@ TEST_CASE("elastic, async, continue: where tasks are started again the end waits
   run.At(1).Lose();
   run.At(0)->Send(5, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
-  run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
+  run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitEnd(builder); });
   run.At(0).CheckNothing();
   Task& again = run.Again(1);
   CHECK_FALSE(again.Start().over());
   run.At(0).CheckNothing();
   again->Send(2, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(again->Expect<wire::Ack>() != nullptr);
-  CHECK(run.At(0)->Expect<wire::AllDone>() != nullptr);
-  run.At(0).CheckNothing();  // it is told once
+  CHECK(run.At(0)->Expect<wire::End>() != nullptr);
 }
 
 TEST_CASE("elastic, async, wait: the others go on, and the end waits") {
@@ -83,13 +78,13 @@ TEST_CASE("elastic, async, wait: the others go on, and the end waits") {
   run.At(0).CheckWeights(0, 1, {-1, -1});
   run.At(0)->Send(6, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
-  run.At(0)->Send(7, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
+  run.At(0)->Send(7, [](auto& builder) { return wire::CreateWaitEnd(builder); });
   run.At(0).CheckNothing();
   Task& again = run.Again(1);
   CHECK_FALSE(again.Start().over());
   again->Send(2, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(again->Expect<wire::Ack>() != nullptr);
-  CHECK(run.At(0)->Expect<wire::AllDone>() != nullptr);
+  CHECK(run.At(0)->Expect<wire::End>() != nullptr);
 }
 
 TEST_CASE("elastic, sync, continue: a round goes on without a worker that is lost") {

@@ -127,17 +127,13 @@ class RawWorker {
     Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
     REQUIRE(Expect<wire::Start>() != nullptr);
   }
-  // The rest of a chief's duties, from request `next` on, so that the ps ends.
+  // The end of the only worker, from request `next` on, so that the ps ends.
   void End(uint64_t next) {
     Send(next, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
     REQUIRE(Expect<wire::Ack>() != nullptr);
-    Send(next + 1, [](auto& builder) {
-      return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
-    });
-    REQUIRE(Expect<wire::Ack>() != nullptr);
-    Send(next + 2, [](auto& builder) { return wire::CreateWaitEnd(builder); });
+    Send(next + 1, [](auto& builder) { return wire::CreateWaitEnd(builder); });
     REQUIRE(Expect<wire::End>() != nullptr);
-    Send(next + 3, [](auto& builder) { return wire::CreateBye(builder); });
+    Send(next + 2, [](auto& builder) { return wire::CreateBye(builder); });
   }
   std::vector<float> Values(const wire::Weights& weights) {
     const net::TensorView view = net::Tensor(message_, weights);

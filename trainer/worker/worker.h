@@ -18,6 +18,7 @@
 #include "trainer/device/choice.h"
 #include "trainer/device/device_store.h"
 #include "trainer/hooks/hook.h"
+#include "trainer/metrics/figures.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/activity.h"
@@ -70,12 +71,14 @@ class Worker {
   void TakeResult(StepView& view);
   void CollectWeights();
   void AfterStep(StepView& view);
-  void Save(const std::optional<EvaluationFigures>& best);
+  void Save();
   void EndRunEarly(const std::string& reason);
   bool HaveStep();
   std::optional<Evaluation> Evaluate(Figures* figures = nullptr);
+  void EvaluateBehind(int64_t local_step);
+  bool TellEvaluation(int64_t local_step, const Evaluation& evaluation, double auc);
+  void EvaluateFinalWeights();
   void SayDone();
-  void ReportAsChief();
   RunSummary WaitForEnd();
   [[noreturn]] void Leave();
 
@@ -108,8 +111,9 @@ class Worker {
   int64_t local_step_ = 0;
   int64_t first_step_nanos_ = 0;
   int64_t last_step_nanos_ = 0;
-  RecentLoss recent_loss_;            // of the steps of this incarnation
-  bool from_initial_values_ = false;  // its first step was of those: it was the chief then
+  int64_t evaluated_step_ = 0;   // the latest local step whose evaluation ps 0 has
+  RecentLoss recent_loss_;       // of the steps of this incarnation
+  bool began_at_first_ = false;  // this incarnation took part from local step 0
 };
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-#include "trainer/hooks/patience.h"
+#include "trainer/ps/patience.h"
 
 #include <doctest/doctest.h>
 
