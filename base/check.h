@@ -2,27 +2,44 @@
 // Never on input from a file, a flag or a peer: those get an error of their own.
 #pragma once
 
-#include <fmt/core.h>
-
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 namespace dtrain {
 
-[[noreturn]] void CheckFailed(const char* file, int line, const char* condition, const std::string& values);
+// One value of a DT_CHECK, as it is printed; valid until the check is done.
+struct CheckValue {
+  CheckValue(bool value) : kind(kBool), whole(value) {}
+  CheckValue(int value) : kind(kSigned), whole(value) {}
+  CheckValue(long value) : kind(kSigned), whole(value) {}
+  CheckValue(long long value) : kind(kSigned), whole(value) {}
+  CheckValue(unsigned value) : kind(kUnsigned), positive(value) {}
+  CheckValue(unsigned long value) : kind(kUnsigned), positive(value) {}
+  CheckValue(unsigned long long value) : kind(kUnsigned), positive(value) {}
+  CheckValue(double value) : kind(kReal), real(value) {}
+  CheckValue(const char* value) : kind(kText), text(value) {}
+  CheckValue(std::string_view value) : kind(kText), text(value) {}
+  CheckValue(const std::string& value) : kind(kText), text(value) {}
 
-namespace internal {
-inline std::string CheckValues() { return std::string(); }
-template <typename First, typename... Rest>
-std::string CheckValues(const First& first, const Rest&... rest) {
-  return fmt::format(" {}", first) + CheckValues(rest...);
-}
-}  // namespace internal
+  enum { kBool, kSigned, kUnsigned, kReal, kText } kind;
+  union {
+    long long whole;
+    unsigned long long positive;
+    double real;
+    std::string_view text;
+  };
+};
+
+// Cold, so that the values of a check that holds cost its function nothing.
+[[noreturn, gnu::cold]] void CheckFailed(const char* file, int line, const char* condition,
+                                         std::initializer_list<CheckValue> values);
 
 }  // namespace dtrain
 
-#define DT_CHECK(condition, ...)                                                                           \
-  do {                                                                                                     \
-    if (__builtin_expect(!(condition), 0)) {                                                               \
-      ::dtrain::CheckFailed(__FILE__, __LINE__, #condition, ::dtrain::internal::CheckValues(__VA_ARGS__)); \
-    }                                                                                                      \
+#define DT_CHECK(condition, ...)                                            \
+  do {                                                                      \
+    if (__builtin_expect(!(condition), 0)) {                                \
+      ::dtrain::CheckFailed(__FILE__, __LINE__, #condition, {__VA_ARGS__}); \
+    }                                                                       \
   } while (false)

@@ -1,6 +1,7 @@
-// Time. Durations and deadlines are on the steady clock; wall time is for people and file names only.
+// Time: durations and deadlines are on the steady clock; wall time is for people and file names only.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -24,5 +25,40 @@ std::string WallText(int64_t wall_nanos);
 
 // When this process was executed, in nanoseconds since the Unix epoch; to the kernel's tick (10 ms).
 int64_t ProcessStartWallNanos();
+
+// PacedTimer: tells when a period has passed, for a loop that is too fast to read the clock in every round.
+// It asks for the clock about eight times in a period and adapts the number of rounds between to the loop's
+// pace. Thread: the owner's.
+class PacedTimer {
+ public:
+  PacedTimer(Clock::duration period, TimePoint now) : period_(period), began_(now), looked_(now) {}
+
+  // Counts a round. Returns true about once in a period.
+  bool Due() { return Tick() && Passed(Clock::now()); }
+
+  // The first half of Due(): counts a round; true when it is time to read the clock.
+  bool Tick() { return --rounds_left_ <= 0; }
+  // The second half: the clock says `now`. True when a period has passed; the next one begins then.
+  bool Passed(TimePoint now) {
+    const int64_t elapsed = std::max<int64_t>((now - looked_).count(), 1);
+    const int64_t at_this_pace = rounds_ * (period_.count() / 8) / elapsed;
+    // At most twice as far as this time: one quick round does not say that all are.
+    rounds_ = std::clamp<int64_t>(at_this_pace, 1, std::min(2 * rounds_, kMaxRounds));
+    rounds_left_ = rounds_;
+    looked_ = now;
+    if (now - began_ < period_) return false;
+    began_ = now;
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kMaxRounds = 1 << 16;
+
+  const Clock::duration period_;
+  TimePoint began_;
+  TimePoint looked_;
+  int64_t rounds_ = 1;  // between two looks
+  int64_t rounds_left_ = 1;
+};
 
 }  // namespace dtrain

@@ -1,9 +1,20 @@
 #include "base/log.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
 
 #include "base/clock.h"
-#include "base/patient_output.h"
+#include "base/console.h"
+#include "base/error.h"
+#include "base/file.h"
 
 namespace dtrain {
 namespace {
@@ -28,8 +39,8 @@ std::string JsonLine(const std::string& time, const std::string& task, LogLevel 
       {"time", time}, {"task", task}, {"level", LevelName(level)}, {"text", std::string(text)}};
   for (const LogField& field : fields) {
     nlohmann::ordered_json& value = line[field.name];
-    if (const auto* whole = std::get_if<int64_t>(&field.value)) value = *whole;
-    if (const auto* number = std::get_if<double>(&field.value)) value = *number;
+    if (field.value.kind == LogField::Value::kWhole) value = field.value.whole;
+    if (field.value.kind == LogField::Value::kReal) value = field.value.real;
   }
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -42,31 +53,81 @@ std::string TextLine(const std::string& time, const std::string& task, LogLevel 
 
 }  // namespace
 
+// Where the lines go.
+struct Logger::Sinks {
+  Console own_console{LiveLine::kNone};
+  Console& console;
+  const bool standard_error;
+  std::optional<LogFile> file;
+  std::mutex mutex;  // keeps lines that reach both sinks in one order
+
+  explicit Sinks(const LogOptions& options)
+      : console(options.console != nullptr ? *options.console : own_console),
+        standard_error(options.standard_error) {}
+};
+
 Logger::Logger(std::string task, const LogOptions& options)
     : task_(std::move(task)),
-      options_(options),
-      console_(options.console != nullptr ? *options.console : own_console_) {
-  if (!options_.directory.empty()) file_.emplace(task_, options_.directory);
+      level_(options.level),
+      json_(options.json),
+      sinks_(std::make_unique<Sinks>(options)) {
+  if (!options.directory.empty()) sinks_->file.emplace(task_, options.directory);
 }
+
+Logger::~Logger() = default;
+
+bool Logger::live() const { return sinks_->console.live(); }
+
+void Logger::SetLive(std::string_view text) { sinks_->console.SetLive(text); }
+
+std::string Logger::path() const { return sinks_->file ? sinks_->file->path() : ""; }
 
 std::string Logger::Line(LogLevel level, std::string_view text,
                          std::initializer_list<LogField> fields) const {
   const std::string time = WallText(WallNanos());
-  return options_.json ? JsonLine(time, task_, level, text, fields) : TextLine(time, task_, level, text);
+  return json_ ? JsonLine(time, task_, level, text, fields) : TextLine(time, task_, level, text);
+}
+
+void Logger::WriteFormatted(LogLevel level, fmt::string_view format, fmt::format_args args) {
+  Record(level, fmt::vformat(format, args), {});
 }
 
 void Logger::Record(LogLevel level, std::string_view text, std::initializer_list<LogField> fields) {
   if (!Enabled(level)) return;
   const std::string line = Line(level, text, fields);
-  std::lock_guard<std::mutex> hold(mutex_);
-  if (options_.standard_error) {
+  Console& console = sinks_->console;
+  std::lock_guard<std::mutex> hold(sinks_->mutex);
+  if (sinks_->standard_error) {
     const int64_t missing = StandardError().TakeMissing();
-    if (missing > 0) console_.WriteLine(Line(LogLevel::kWarning, MissingText(missing), {}));
-    console_.WriteLine(line);
+    if (missing > 0) console.WriteLine(Line(LogLevel::kWarning, MissingText(missing), {}));
+    console.WriteLine(line);
   }
-  if (!file_) return;
-  const std::string failure = file_->Append(line);
-  if (!failure.empty()) console_.WriteLine(Line(LogLevel::kWarning, failure, {}));
+  if (!sinks_->file) return;
+  const std::string failure = sinks_->file->Append(line);
+  if (!failure.empty()) console.WriteLine(Line(LogLevel::kWarning, failure, {}));
+}
+
+LogFile::LogFile(const std::string& task, const std::string& directory) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  std::string name = task;
+  std::replace(name.begin(), name.end(), ' ', '-');
+  path_ = directory + "/" + name + ".log";
+  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd_ < 0) {
+    throw UserError("{}: cannot be opened for the log: {}. Set log.dir to a writable directory.", path_,
+                    ErrnoText(failed ? failed.value() : errno));
+  }
+}
+
+LogFile::~LogFile() { close(fd_); }
+
+std::string LogFile::Append(std::string_view line) {
+  const int failed = WriteAll(fd_, line);
+  if (failed == 0 || std::exchange(failed_, true)) return "";
+  return fmt::format(
+      "{}: cannot be written: {}. Lines are missing there from here on, until its disk has room.", path_,
+      ErrnoText(failed));
 }
 
 }  // namespace dtrain

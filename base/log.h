@@ -1,23 +1,19 @@
-// Levelled log lines of one task: "2026-01-31 12:00:00.123 worker 1 | text" on standard error and, with
+// Logger: levelled lines of one task, "2026-01-31 12:00:00.123 worker 1 | text", on standard error and, with
 // log.dir, in a file of the task's own; or one JSON object a line, where a record's fields stand beside the
-// text. Thread: any; each line is written whole. Owner: the task.
+// text. Owner: the task. Thread: any; each line is written whole.
 #pragma once
 
 #include <fmt/core.h>
 
 #include <cstdint>
 #include <initializer_list>
-#include <mutex>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <variant>
-
-#include "base/console.h"
-#include "base/log_file.h"
 
 namespace dtrain {
+
+class Console;
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
@@ -29,10 +25,18 @@ struct LogOptions {
   Console* console = nullptr;  // shared with other loggers; null: one of its own, without a live line
 };
 
-// One figure of a record, by its name in JSON; null where it does not apply.
+// One figure of a record, by its name in JSON: a whole number, a number, or null where it does not apply.
 struct LogField {
+  struct Value {
+    Value() = default;
+    Value(int64_t number) : kind(kWhole), whole(number) {}
+    Value(double number) : kind(kReal), real(number) {}
+    enum { kNull, kWhole, kReal } kind = kNull;
+    int64_t whole = 0;
+    double real = 0;
+  };
   const char* name;
-  std::variant<std::monostate, int64_t, double> value;
+  Value value;
 };
 
 class Logger {
@@ -40,49 +44,74 @@ class Logger {
   // `task` is "worker 1" in lines and becomes "worker-1.log" in `directory`, which is created.
   // Throws UserError where the file cannot be opened.
   Logger(std::string task, const LogOptions& options);
+  ~Logger();
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
   void Write(LogLevel level, std::string_view text) { Record(level, text, {}); }
   // `fields` say in JSON what `text` says to people.
   void Record(LogLevel level, std::string_view text, std::initializer_list<LogField> fields);
-  bool Enabled(LogLevel level) const { return level >= options_.level; }
+  bool Enabled(LogLevel level) const { return level >= level_; }
 
   template <typename... Args>
   void Debug(fmt::format_string<Args...> format, Args&&... args) {
-    if (Enabled(LogLevel::kDebug)) Write(LogLevel::kDebug, fmt::format(format, std::forward<Args>(args)...));
+    if (Enabled(LogLevel::kDebug)) WriteFormatted(LogLevel::kDebug, format, fmt::make_format_args(args...));
   }
   template <typename... Args>
   void Info(fmt::format_string<Args...> format, Args&&... args) {
-    if (Enabled(LogLevel::kInfo)) Write(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
+    if (Enabled(LogLevel::kInfo)) WriteFormatted(LogLevel::kInfo, format, fmt::make_format_args(args...));
   }
   template <typename... Args>
   void Warning(fmt::format_string<Args...> format, Args&&... args) {
-    if (Enabled(LogLevel::kWarning)) {
-      Write(LogLevel::kWarning, fmt::format(format, std::forward<Args>(args)...));
-    }
+    if (Enabled(LogLevel::kWarning))
+      WriteFormatted(LogLevel::kWarning, format, fmt::make_format_args(args...));
   }
   template <typename... Args>
   void Error(fmt::format_string<Args...> format, Args&&... args) {
-    Write(LogLevel::kError, fmt::format(format, std::forward<Args>(args)...));
+    WriteFormatted(LogLevel::kError, format, fmt::make_format_args(args...));
   }
 
   // Whether a live line would be shown; see Console::SetLive().
-  bool live() const { return console_.live(); }
-  void SetLive(std::string_view text) { console_.SetLive(text); }
+  bool live() const;
+  void SetLive(std::string_view text);
 
   const std::string& task() const { return task_; }
-  std::string path() const { return file_ ? file_->path() : ""; }  // of the file
+  std::string path() const;  // of the file; empty without one
 
  private:
+  struct Sinks;
+
+  void WriteFormatted(LogLevel level, fmt::string_view format, fmt::format_args args);
   std::string Line(LogLevel level, std::string_view text, std::initializer_list<LogField> fields) const;
 
   const std::string task_;
-  const LogOptions options_;
-  Console own_console_{LiveLine::kNone};
-  Console& console_;
-  std::optional<LogFile> file_;
-  std::mutex mutex_;  // keeps a line that reaches both sinks in one order
+  const LogLevel level_;
+  const bool json_;
+  const std::unique_ptr<Sinks> sinks_;  // behind a pointer, because nearly every file includes this header
+};
+
+// LogFile: the file of one task's log, appended to. A file that cannot be written does not end the run; it is
+// reported once, so that its readers know that lines are missing.
+// Owner: the task's Logger; or `dtrain launch`, which writes there what it hears of a task: not the relay,
+// which would no longer say that it is alive while it waits for a disk. Thread: one at a time.
+class LogFile {
+ public:
+  // "worker-1.log" of "worker 1" in `directory`, which is created. Throws UserError where it cannot be
+  // opened.
+  LogFile(const std::string& task, const std::string& directory);
+  ~LogFile();
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  // `line` ends with its newline. Returns the text to show to people after the first failure; otherwise an
+  // empty one.
+  std::string Append(std::string_view line);
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  bool failed_ = false;
 };
 
 }  // namespace dtrain

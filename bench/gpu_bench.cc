@@ -8,13 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "base/atomic_file.h"
+#include "base/file.h"
 #include "bench/gpu/gpu_cases.h"
-#include "bench/report/choice.h"
-#include "bench/report/machine.h"
-#include "bench/report/measure.h"
-#include "bench/report/scratch.h"
-#include "bench/report/table.h"
+#include "bench/report/process.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "bench/gpu/gpu_cases.h"
-#include "bench/report/scratch.h"
+#include "bench/report/process.h"
 #include "gpu/cuda/fake/fake_runtime.h"
 
 namespace dtrain::bench {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "bench/report/scratch.h"
+#include "bench/report/process.h"
 
 namespace dtrain::bench {
 namespace {
@@ -36,7 +36,7 @@ class FakeBundle {
   explicit FakeBundle(const std::string& dtrain) {
     Put("cmd/dtrain", dtrain);
     Put("bench/gpu_bench", "bench/gpu_bench_fake");
-    Put("tests/ops_test", "trainer/model/device_steps_test");
+    Put("tests/ops_test", "trainer/model/device_steps_on_fake");
     std::ofstream(path("about")) << "played\n";
   }
   std::string path(const std::string& name) const { return scratch_.path() + "/" + name; }

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "net/listener.h"
+#include "net/tcp.h"
 #include "trainer/peer/activity.h"
 #include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"
@@ -89,8 +89,6 @@ void StreamWorker::Begin() {
           .body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
   client_.exchanges().AddSteps(start->steps());
-  client_.Call(0, false, "initialise", [](auto& builder) { return wire::CreateInitialise(builder); });
-  client_.Call(0, false, "initialised", [](auto& builder) { return wire::CreateInitialised(builder); });
   client_.Started();
 }
 
@@ -101,10 +99,7 @@ void StreamWorker::Exchange() {
 
 void StreamWorker::End() {
   client_.Call(0, false, "done", [](auto& builder) { return wire::CreateDone(builder); });
-  client_.Call(0, true, "the end", [](auto& builder) { return wire::CreateWaitAllDone(builder); });
-  client_.Call(0, false, "report", [](auto& builder) {
-    return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
-  });
+  client_.Call(0, true, "the end", [](auto& builder) { return wire::CreateWaitEnd(builder); });
   client_.SayBye();
 }
 

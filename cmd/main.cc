@@ -8,21 +8,12 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "cmd/check_command.h"
-#include "cmd/command_line.h"
-#include "cmd/devices_command.h"
-#include "cmd/error_lines.h"
-#include "cmd/eval_command.h"
-#include "cmd/export_command.h"
-#include "cmd/import_command.h"
-#include "cmd/inspect_command.h"
-#include "cmd/launch/guard_command.h"
-#include "cmd/launch/launch_command.h"
-#include "cmd/launch/relay_command.h"
-#include "cmd/local_command.h"
-#include "cmd/plan_command.h"
-#include "cmd/predict_command.h"
-#include "cmd/task_command.h"
+#include "cmd/common/report.h"
+#include "cmd/grammar/command_line.h"
+#include "cmd/launch/launch.h"
+#include "cmd/look/look.h"
+#include "cmd/models/models.h"
+#include "cmd/run/run.h"
 #include "gpu/cuda/runtime.h"
 
 namespace dtrain {
@@ -30,6 +21,10 @@ namespace {
 
 int Dispatch(const ShowText& show, ErrorLines&) {
   fmt::print("{}", show.text);
+  return 0;
+}
+int Dispatch(const ShowVersion&, ErrorLines&) {
+  fmt::print("{}", VersionText());
   return 0;
 }
 int Dispatch(const TaskArguments& arguments, ErrorLines& errors) {
@@ -62,10 +57,11 @@ int Dispatch(const DevicesArguments& arguments, ErrorLines&) {
   return RunDevicesCommand(arguments, gpu::cuda::MakeRuntime);
 }
 
-// In place of those that we were started without: otherwise the next file or pipe has such a number, and what
-// is said goes there. One that is to be used fails as before, but for standard error: a run needs no reader.
+// Opens /dev/null for each standard file that this process was started without: otherwise the next file or
+// pipe gets its number, and output goes there. Using one fails as before, but for standard error: a run needs
+// no reader.
 void OpenMissingStandardFiles() {
-  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_WRONLY};  // of 0, 1 and 2
+  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_WRONLY};  // for 0, 1 and 2
   for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
     if (fcntl(fd, F_GETFD) < 0) open("/dev/null", kModes[fd]);  // the lowest number that is free
   }

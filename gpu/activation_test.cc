@@ -5,8 +5,7 @@
 
 #include "gpu/ops.h"
 #include "gpu/ref/ref.h"
-#include "gpu/test_place.h"
-#include "gpu/test_util.h"
+#include "gpu/testing/test_util.h"
 
 namespace dtrain::gpu {
 namespace {

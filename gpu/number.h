@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "gpu/cuda/kernels/thread.h"
+#include "gpu/kernel_thread.h"
 #include "gpu/ops.h"
 
 namespace dtrain::gpu {

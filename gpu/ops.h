@@ -68,7 +68,7 @@ void LinearGradient(Stream& stream, MatrixView<const float> x, MatrixView<const 
 // outputs; for others gather the rows first.
 //   x   values [n, k] as ByteRows says, row numbers not checked; all else as above. Up to 16 outputs
 //       (checked). Agrees with ref as above, plus 2^-24 relative.
-constexpr int64_t kMostByteOutputs = 16;
+constexpr int64_t kMaxByteOutputs = 16;
 // Whether these are faster than GatherBytes and the two above.
 bool BytesPay(const Stream& stream, int64_t rows, int64_t outputs);
 void LinearForward(Stream& stream, const ByteRows& x, MatrixView<const float> w, Span<const float> b,

@@ -8,8 +8,7 @@
 #include <string>
 
 #include "gpu/ref/optimizer_ref.h"
-#include "gpu/test_place.h"
-#include "gpu/test_util.h"
+#include "gpu/testing/test_util.h"
 
 namespace dtrain::gpu {
 namespace {

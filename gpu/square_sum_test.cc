@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "gpu/ref/ref.h"
-#include "gpu/test_util.h"
+#include "gpu/testing/test_util.h"
 
 namespace dtrain::gpu {
 namespace {

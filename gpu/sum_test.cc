@@ -6,16 +6,15 @@
 
 #include "gpu/ops.h"
 #include "gpu/ref/ref.h"
-#include "gpu/test_place.h"
-#include "gpu/test_util.h"
+#include "gpu/testing/test_util.h"
 
 namespace dtrain::gpu {
 namespace {
 
 using namespace test;
 
-constexpr int64_t kMostInputs = 35;  // more than two launches take
-constexpr int64_t kCounts[] = {1, 2, 3, 5, 16, 17, 31, 32, kMostInputs};
+constexpr int64_t kMaxInputs = 35;  // more than two launches take
+constexpr int64_t kCounts[] = {1, 2, 3, 5, 16, 17, 31, 32, kMaxInputs};
 
 std::vector<std::vector<float>> Gradients(int64_t size, int64_t count) {
   std::vector<std::vector<float>> values;
@@ -117,7 +116,7 @@ TEST_CASE("sum: on this processor of frames at any address") {
 TEST_CASE("sums: the same bits everywhere, wherever a range is cut, and in place") {
   const int64_t n = 71;
   Place processor;
-  for (const int64_t count : {int64_t{3}, kMostInputs}) {
+  for (const int64_t count : {int64_t{3}, kMaxInputs}) {
     const std::vector<std::vector<float>> values = Gradients(n, count);
     const std::vector<float> weights = Weights(count);
     Inputs here(processor, values, true);

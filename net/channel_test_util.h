@@ -14,7 +14,7 @@
 
 #include "net/channel.h"
 #include "net/inproc_transport.h"
-#include "net/listener.h"
+#include "net/tcp.h"
 #include "net/zmq_transport.h"
 
 namespace dtrain::net {

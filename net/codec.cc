@@ -2,6 +2,7 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#include <algorithm>
 
 #include "base/check.h"
 
@@ -26,6 +27,13 @@ bool IsAligned(const wire::InputForm* form) {
   return form == nullptr || (IsAligned(form->shift()) && IsAligned(form->factor()));
 }
 
+bool IsAligned(const wire::ChecksumList& list) {
+  return std::all_of(list.parts()->begin(), list.parts()->end(), [](const wire::Part* part) {
+    return part->values() == nullptr || part->values()->size() == 0 ||
+           reinterpret_cast<uintptr_t>(part->values()->Data()) % alignof(float) == 0;
+  });
+}
+
 // Whether there is a body of a known kind, a known role where one is named, and lists that can be read.
 // FlatBuffers verifies the bounds of all things and the presence of required ones, and leaves the rest to the
 // reader.
@@ -36,12 +44,14 @@ bool MakesSense(const wire::Envelope& envelope) {
   if (const wire::Abort* abort = envelope.body_as_Abort()) return IsRole(abort->role());
   if (const wire::WaitEnd* wait = envelope.body_as_WaitEnd()) return IsAligned(wait->squares());
   if (const wire::CutState* cut = envelope.body_as_CutState()) return IsAligned(cut->checksums());
+  if (const wire::ChecksumList* list = envelope.body_as_ChecksumList()) return IsAligned(*list);
   if (const wire::Round* round = envelope.body_as_Round()) {
     return IsAligned(round->contributors()) && IsAligned(round->answered());
   }
-  if (const wire::Initialised* done = envelope.body_as_Initialised()) return IsAligned(done->inputs());
   if (const wire::Start* start = envelope.body_as_Start()) return IsAligned(start->inputs());
-  if (const wire::Loaded* loaded = envelope.body_as_Loaded()) return IsAligned(loaded->inputs());
+  if (const wire::Ready* ready = envelope.body_as_Ready()) {
+    return ready->data() == nullptr || IsAligned(ready->data()->inputs());
+  }
   return true;
 }
 
@@ -51,8 +61,7 @@ bool PayloadFits(const wire::Envelope& envelope, const Frame& payload) {
   if (const wire::Push* push = envelope.body_as_Push()) return push->values() == nullptr;
   if (const wire::Weights* weights = envelope.body_as_Weights()) return weights->values() == nullptr;
   if (const wire::DataBatch* batch = envelope.body_as_DataBatch()) return batch->values() == nullptr;
-  if (const wire::CutPiece* piece = envelope.body_as_CutPiece()) return piece->values() == nullptr;
-  if (const wire::Restore* restore = envelope.body_as_Restore()) return restore->values() == nullptr;
+  if (const wire::Piece* piece = envelope.body_as_Piece()) return piece->values() == nullptr;
   return false;
 }
 
@@ -102,9 +111,9 @@ Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t example
 }
 
 Message Encoder::Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
-                         uint64_t checksum, LentBytes weights, uint32_t held_us) {
+                         uint64_t checksum, LentBytes weights, uint32_t held_us, uint64_t evaluate) {
   return WithTensor(*this, envelope, weights, [&](auto& builder, auto values) {
-    return wire::CreateWeights(builder, version, global_step, steps, checksum, values, held_us);
+    return wire::CreateWeights(builder, version, global_step, steps, checksum, values, held_us, evaluate);
   });
 }
 
@@ -116,16 +125,10 @@ Message Encoder::DataBatch(const Envelope& envelope, const BatchHead& head, Lent
   });
 }
 
-Message Encoder::CutPiece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
-                          LentBytes data) {
+Message Encoder::Piece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
+                       LentBytes data) {
   return WithTensor(*this, envelope, data, [&](auto& builder, auto values) {
-    return wire::CreateCutPiece(builder, number, piece, checksum, values);
-  });
-}
-
-Message Encoder::Restore(const Envelope& envelope, const RestoreHead& head, LentBytes data) {
-  return WithTensor(*this, envelope, data, [&](auto& builder, auto values) {
-    return wire::CreateRestore(builder, head.slot, head.first, head.checksum, values);
+    return wire::CreatePiece(builder, number, piece, checksum, values);
   });
 }
 
@@ -137,8 +140,7 @@ Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuff
   // What the other end would drop without a word is our own mistake, so it is found here. Tensor messages are
   // complete by construction, and frequent.
   const bool is_tensor = type == wire::Body::Push || type == wire::Body::Weights ||
-                         type == wire::Body::DataBatch || type == wire::Body::CutPiece ||
-                         type == wire::Body::Restore;
+                         type == wire::Body::DataBatch || type == wire::Body::Piece;
   DT_CHECK(is_tensor || Decode(message) != nullptr, wire::EnumNameBody(type), message.header.size());
   return message;
 }
@@ -160,9 +162,7 @@ TensorView Tensor(const Message& message, const wire::Weights& weights) { return
 
 TensorView Tensor(const Message& message, const wire::DataBatch& batch) { return TensorOf(message, batch); }
 
-TensorView Tensor(const Message& message, const wire::CutPiece& piece) { return TensorOf(message, piece); }
-
-TensorView Tensor(const Message& message, const wire::Restore& restore) { return TensorOf(message, restore); }
+TensorView Tensor(const Message& message, const wire::Piece& piece) { return TensorOf(message, piece); }
 
 uint64_t PayloadChecksum(const void* data, size_t size) {
   const uint64_t hash = XXH3_64bits(data, size);

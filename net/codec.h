@@ -11,7 +11,7 @@
 namespace dtrain::net {
 
 // Raised by every change of the schema or of the order of messages that an older program would misread.
-constexpr uint32_t kProtocol = 8;
+constexpr uint32_t kProtocol = 9;
 
 // Tensors up to this many bytes travel inside the header frame: one frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -24,19 +24,6 @@ struct Envelope {
   uint64_t run_id = 0;
   uint32_t run_epoch = 0;
   uint64_t request = 0;
-};
-
-// Bytes that stay the sender's until `release` has run; see frame.h. A null `release`: nobody waits for it.
-struct LentBytes {
-  const void* data = nullptr;
-  size_t size = 0;
-  ReleaseFn release = nullptr;
-  void* context = nullptr;
-};
-
-struct TensorView {
-  const std::byte* data = nullptr;
-  size_t size = 0;
 };
 
 // What a DataBatch says of its values.
@@ -53,13 +40,6 @@ struct BatchHead {
   uint32_t devices = 1;
 };
 
-// What a Restore says of its values.
-struct RestoreHead {
-  uint32_t slot = 0;
-  uint64_t first = 0;
-  uint64_t checksum = 0;
-};
-
 class Encoder {
  public:
   // Usage: auto& b = encoder.Begin(); Message m = encoder.Finish(envelope, wire::CreatePull(b));
@@ -74,13 +54,12 @@ class Encoder {
   // `version`: in sync, that of the weights the gradient was computed from.
   Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                LentBytes gradient, uint64_t version = 0);
-  // `held_us`: how long the answer was kept back.
+  // `held_us`: how long the answer was kept back. `evaluate`: the local step to evaluate behind; 0: none.
   Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
-                  uint64_t checksum, LentBytes weights, uint32_t held_us = 0);
+                  uint64_t checksum, LentBytes weights, uint32_t held_us = 0, uint64_t evaluate = 0);
   Message DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes values);
-  Message CutPiece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
-                   LentBytes values);
-  Message Restore(const Envelope& envelope, const RestoreHead& head, LentBytes values);
+  Message Piece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
+                LentBytes values);
 
  private:
   Message FinishUnion(const Envelope& envelope, wire::Body type, flatbuffers::Offset<void> body);
@@ -98,8 +77,7 @@ const wire::Envelope* Decode(const Message& message);
 TensorView Tensor(const Message& message, const wire::Push& push);
 TensorView Tensor(const Message& message, const wire::Weights& weights);
 TensorView Tensor(const Message& message, const wire::DataBatch& batch);
-TensorView Tensor(const Message& message, const wire::CutPiece& piece);
-TensorView Tensor(const Message& message, const wire::Restore& restore);
+TensorView Tensor(const Message& message, const wire::Piece& piece);
 
 // xxh3-64 of the bytes; what net.checksum puts into tensor messages. Never 0.
 uint64_t PayloadChecksum(const void* data, size_t size);

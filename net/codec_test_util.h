@@ -36,8 +36,9 @@ inline Message SampleHello(Encoder& encoder) {
 
 inline Message SampleChecksumList(Encoder& encoder) {
   auto& b = encoder.Begin();
+  const std::vector<float> values = {1, 2, 3};
   const std::vector<flatbuffers::Offset<wire::Part>> parts = {
-      wire::CreatePartDirect(b, "softmax/bias", 0, 40, 0x9a41c07e),
+      wire::CreatePartDirect(b, "softmax/bias", 0, 40, 0x9a41c07e, &values),
       wire::CreatePartDirect(b, "softmax/weight", 5, 15680, 0x1f22b870)};
   return encoder.Finish(kSampleEnvelope, wire::CreateChecksumListDirect(b, &parts, 1000, 2000));
 }
@@ -52,24 +53,14 @@ inline Message SampleRound(Encoder& encoder) {
 inline void AddCheckpointMessages(Encoder& encoder, std::vector<Message>* all) {
   const Envelope& e = kSampleEnvelope;
   const auto add = [all](Message message) { all->push_back(std::move(message)); };
-  add(encoder.Restore(e, {1, 4, 80}, Lent(Ramp(7))));
-  add(encoder.Finish(e, wire::CreateLoadDirect(encoder.Begin(), "step-000001000")));
-  add(encoder.Finish(e, wire::CreateLoadedDirect(encoder.Begin(), "no such file", true, 1000, "{}")));
-  add(encoder.Finish(e, wire::CreateListCheckpoints(encoder.Begin())));
-  auto& b = encoder.Begin();
-  const std::vector<flatbuffers::Offset<flatbuffers::String>> names = {b.CreateString("step-000001000"),
-                                                                       b.CreateString("step-000000000")};
-  add(encoder.Finish(e, wire::CreateCheckpointsDirect(b, &names, &names)));
+  add(encoder.Finish(e, wire::CreateFillDirect(encoder.Begin(), 2, "step-000001000", 1000, 99, true)));
+  add(encoder.Finish(e, wire::CreateFilledDirect(encoder.Begin(), 2, "no such file", true)));
   add(encoder.Finish(e, wire::CreateCut(encoder.Begin(), 3, 12, true, 1000, true)));
   const std::vector<uint64_t> checksums = {5, 6};
   add(encoder.Finish(e, wire::CreateCutStateDirect(encoder.Begin(), 3, true, "disk full", &checksums)));
-  add(encoder.Finish(e, wire::CreateAskSaveDirect(encoder.Begin(), 1, 2, "run/ckpt/step-7", "disk full")));
-  add(encoder.Finish(e, wire::CreateSaveOrderDirect(encoder.Begin(), 3, 1000, "{}")));
-  add(encoder.Finish(e, wire::CreateReadCut(encoder.Begin(), 3, 8)));
-  add(encoder.CutPiece(e, 3, 8, 81, Lent(Ramp(9))));
-  add(encoder.Finish(e, wire::CreateConfirmSave(encoder.Begin(), 3, 1)));
-  add(encoder.Finish(e, wire::CreateBecomeChief(encoder.Begin(), 2)));
-  add(encoder.Finish(e, wire::CreateSave(encoder.Begin(), true, 0.25, 0.5)));
+  add(encoder.Finish(e, wire::CreateReadPiece(encoder.Begin(), 3, 8)));
+  add(encoder.Piece(e, 3, 8, 81, Lent(Ramp(9))));
+  add(encoder.Finish(e, wire::CreateSave(encoder.Begin())));
 }
 
 inline flatbuffers::Offset<wire::InputForm> SampleForm(flatbuffers::FlatBufferBuilder& builder) {
@@ -80,19 +71,20 @@ inline flatbuffers::Offset<wire::InputForm> SampleForm(flatbuffers::FlatBufferBu
                                builder.CreateVector(factor), 1);
 }
 
-inline Message SampleInitialised(Encoder& encoder) {
+inline Message SampleReady(Encoder& encoder) {
   flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
-  const auto form = SampleForm(builder);
-  return encoder.Finish(kSampleEnvelope,
-                        wire::CreateInitialisedDirect(builder, "run/step-7", 7, "{}", form, 60, 7));
+  const auto facts = wire::CreateDataFacts(builder, SampleForm(builder), 77, 60, true, 7, true, false);
+  return encoder.Finish(kSampleEnvelope, wire::CreateReadyDirect(builder, true, 12, 30, facts,
+                                                                 "host-a:/run/ckpt/step-7", 7, true));
 }
 
 inline Message SampleStart(Encoder& encoder) {
   flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
   const auto form = SampleForm(builder);
   const std::vector<uint32_t> workers = {0, 1, 5};
-  return encoder.Finish(kSampleEnvelope, wire::CreateStartDirect(builder, 12, true, 3, &workers, 0, false, 0,
-                                                                 false, false, "{}", 1, form, 60, 7));
+  return encoder.Finish(
+      kSampleEnvelope, wire::CreateStartDirect(builder, 12, true, 3, &workers, 0, false, 0, false, "{}", form,
+                                               60, 7, "host-a:/run/ckpt/step-7", 7));
 }
 
 // In the order of the Body union, from its first kind to its last.
@@ -104,11 +96,9 @@ inline std::vector<Message> SampleMessages() {
   add(SampleHello(encoder));
   add(encoder.Finish(e, wire::CreateWelcome(encoder.Begin(), 2500)));
   add(encoder.Finish(e, wire::CreateRefuseDirect(encoder.Begin(), wire::Reason::Index, "index 7 of 3")));
-  add(encoder.Finish(e, wire::CreateReady(encoder.Begin())));
+  add(SampleReady(encoder));
   const std::vector<uint32_t> workers = {0, 1, 5};
   add(SampleStart(encoder));
-  add(encoder.Finish(e, wire::CreateInitialise(encoder.Begin())));
-  add(SampleInitialised(encoder));
   add(encoder.Finish(e, wire::CreateAck(encoder.Begin())));
   add(encoder.Finish(e, wire::CreatePullDirect(encoder.Begin(), 2, true, &workers)));
   add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11))));
@@ -116,11 +106,10 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000)));
   add(encoder.Finish(e, wire::CreateDoneDirect(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9, "{}")));
-  add(encoder.Finish(e, wire::CreateWaitAllDone(encoder.Begin())));
-  add(encoder.Finish(e, wire::CreateAllDone(encoder.Begin(), 82500)));
+  add(encoder.Finish(e, wire::CreateEvaluate(encoder.Begin())));
+  add(encoder.Finish(e, wire::CreateEvaluated(encoder.Begin(), 500, 1500, 10000, 0.25, 0.9, 0.95, 70, 80)));
   add(encoder.Finish(e, wire::CreateChecksums(encoder.Begin())));
   add(SampleChecksumList(encoder));
-  add(encoder.Finish(e, wire::CreateReportDirect(encoder.Begin(), "{\"status\":\"done\"}")));
   const std::vector<uint64_t> squares = {1, 2, 3};
   add(encoder.Finish(e, wire::CreateWaitEndDirect(encoder.Begin(), 7, &squares, true)));
   add(encoder.Finish(e, wire::CreateEndDirect(encoder.Begin(), "{}")));
@@ -194,26 +183,14 @@ inline uint64_t Walk(const wire::InputForm* form) {
 // The messages about checkpoints.
 inline uint64_t WalkCheckpoint(const Message& message, const wire::Envelope& e) {
   switch (e.body_type()) {
-    case wire::Body::Initialised:
-      return Walk(e.body_as_Initialised()->restored()) + Walk(e.body_as_Initialised()->positions()) +
-             Walk(e.body_as_Initialised()->inputs());
-    case wire::Body::Restore:
-      return Walk(Tensor(message, *e.body_as_Restore())) + e.body_as_Restore()->checksum();
-    case wire::Body::Load:
-      return Walk(e.body_as_Load()->name());
-    case wire::Body::Loaded:
-      return Walk(e.body_as_Loaded()->error()) + Walk(e.body_as_Loaded()->positions()) +
-             Walk(e.body_as_Loaded()->inputs());
-    case wire::Body::Checkpoints:
-      return Walk(e.body_as_Checkpoints()->names()) + Walk(e.body_as_Checkpoints()->unreadable());
+    case wire::Body::Fill:
+      return Walk(e.body_as_Fill()->checkpoint()) + e.body_as_Fill()->manifest();
+    case wire::Body::Filled:
+      return Walk(e.body_as_Filled()->error()) + e.body_as_Filled()->number();
     case wire::Body::CutState:
       return Walk(e.body_as_CutState()->error()) + Walk(e.body_as_CutState()->checksums());
-    case wire::Body::AskSave:
-      return Walk(e.body_as_AskSave()->path()) + Walk(e.body_as_AskSave()->error());
-    case wire::Body::SaveOrder:
-      return Walk(e.body_as_SaveOrder()->positions()) + e.body_as_SaveOrder()->step();
-    case wire::Body::CutPiece:
-      return Walk(Tensor(message, *e.body_as_CutPiece())) + e.body_as_CutPiece()->checksum();
+    case wire::Body::Piece:
+      return Walk(Tensor(message, *e.body_as_Piece())) + e.body_as_Piece()->checksum();
     default:
       return 0;
   }
@@ -226,15 +203,22 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       const wire::Hello& hello = *e.body_as_Hello();
       for (const wire::Setting* setting : *hello.settings())
         sum += Walk(*setting->key()) + Walk(*setting->value());
-      return sum + Walk(*hello.address()) + Walk(*hello.process()) + Walk(*hello.version()) + hello.index();
+      return sum + Walk(*hello.address()) + Walk(*hello.process()) + Walk(*hello.version()) + hello.index() +
+             Walk(hello.checkpoint_dir());
     }
     case wire::Body::Welcome:
       return sum + e.body_as_Welcome()->heartbeat_ms();
     case wire::Body::Refuse:
       return sum + Walk(*e.body_as_Refuse()->text());
+    case wire::Body::Ready: {
+      const wire::Ready& ready = *e.body_as_Ready();
+      const wire::InputForm* form = ready.data() == nullptr ? nullptr : ready.data()->inputs();
+      return sum + Walk(ready.checkpoint()) + ready.checkpoint_step() + Walk(form);
+    }
     case wire::Body::Start:
-      return sum + e.body_as_Start()->steps() + e.body_as_Start()->initialise() +
-             Walk(e.body_as_Start()->workers()) + Walk(e.body_as_Start()->inputs());
+      return sum + e.body_as_Start()->steps() + e.body_as_Start()->initial() +
+             Walk(e.body_as_Start()->workers()) + Walk(e.body_as_Start()->inputs()) +
+             Walk(e.body_as_Start()->checkpoint());
     case wire::Body::Pull:
       return sum + e.body_as_Pull()->block() + Walk(e.body_as_Pull()->workers());
     case wire::Body::Push:
@@ -246,20 +230,21 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
     case wire::Body::Done:
       return sum + e.body_as_Done()->bytes_received() + e.body_as_Done()->local_steps() +
              (e.body_as_Done()->figures() == nullptr ? 0 : Walk(*e.body_as_Done()->figures()));
-    case wire::Body::AllDone:
-      return sum + e.body_as_AllDone()->global_step();
+    case wire::Body::Evaluated:
+      return sum + e.body_as_Evaluated()->global_step();
     case wire::Body::ChecksumList:
       for (const wire::Part* part : *e.body_as_ChecksumList()->parts())
-        sum += Walk(*part->name()) + part->crc();
+        sum +=
+            Walk(*part->name()) + part->crc() +
+            (part->values() == nullptr || part->values()->size() == 0 || part->values()->Get(0) < 0 ? 0 : 1);
       return sum;
-    case wire::Body::Report:
-      return sum + Walk(*e.body_as_Report()->json());
     case wire::Body::WaitEnd:
       return sum + e.body_as_WaitEnd()->round() + Walk(e.body_as_WaitEnd()->squares());
     case wire::Body::End:
       return sum + Walk(*e.body_as_End()->json());
     case wire::Body::Heartbeat:
-      return sum + Walk(*e.body_as_Heartbeat()->activity()) + Walk(*e.body_as_Heartbeat()->status());
+      return sum + Walk(*e.body_as_Heartbeat()->activity()) + Walk(*e.body_as_Heartbeat()->status()) +
+             Walk(e.body_as_Heartbeat()->checkpoint());
     case wire::Body::Abort:
       return sum + Walk(*e.body_as_Abort()->text()) + e.body_as_Abort()->index();
     case wire::Body::Round:

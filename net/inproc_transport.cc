@@ -1,9 +1,314 @@
 #include "net/inproc_transport.h"
 
-#include "net/inproc_channel.h"
-#include "net/inproc_hub.h"
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "net/address.h"
+#include "net/channel.h"
 
 namespace dtrain::net {
+
+struct InprocInbox;
+
+// One conversation. Shared: either end may go while the other still holds it, or messages of it.
+struct InprocLink {
+  NodeId id = 0;
+  std::shared_ptr<InprocInbox> connector;
+  std::shared_ptr<InprocInbox> binder;
+  size_t waiting_at_connector = 0;  // messages in its inbox; under that inbox's mutex
+  size_t waiting_at_binder = 0;
+  std::atomic<bool> closed{false};
+};
+
+struct InprocEntry {
+  std::shared_ptr<InprocLink> link;
+  size_t* waiting = nullptr;  // the link's count for this end
+  Message message;
+};
+
+// First in, first out, in storage that grows to the largest number ever waiting and is then reused.
+class InprocQueue {
+ public:
+  bool empty() const { return count_ == 0; }
+  void Push(InprocEntry entry);
+  InprocEntry Pop();
+
+ private:
+  std::vector<InprocEntry> ring_;
+  size_t head_ = 0;
+  size_t count_ = 0;
+};
+
+// What waits for one channel. Shared by the channel and its links.
+struct InprocInbox {
+  std::mutex mutex;  // for all of it
+  std::condition_variable arrived;
+  bool owner_waits = false;
+  bool closed = false;
+  InprocQueue queue;
+  std::unordered_map<NodeId, std::shared_ptr<InprocLink>> peers;  // where the channel is bound: who connected
+};
+
+// InprocHub: the names that are listened at, and the queues between the channels of one InprocTransport.
+// Thread: any. Locks: the hub's before an inbox's; never two inboxes at once.
+class InprocHub {
+ public:
+  // Returns the name, with a free number in place of port 0. Throws UserError when the name is taken.
+  std::string Bind(const std::string& address, std::shared_ptr<InprocInbox> inbox);
+  void Unbind(const std::string& name);
+  // A new conversation with whoever is bound to `name`; null when nobody is. Replaces an older one of that
+  // id.
+  std::shared_ptr<InprocLink> Join(const std::string& name, NodeId id,
+                                   std::shared_ptr<InprocInbox> connector);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<InprocInbox>> bound_;
+};
+
+namespace {
+
+constexpr size_t kFirstCapacity = 16;
+constexpr uint16_t kFirstInventedPort = 1024;
+
+}  // namespace
+
+void InprocQueue::Push(InprocEntry entry) {
+  if (count_ == ring_.size()) {
+    std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(head_), ring_.end());
+    head_ = 0;
+    ring_.resize(std::max(kFirstCapacity, 2 * ring_.size()));
+  }
+  ring_[(head_ + count_) % ring_.size()] = std::move(entry);
+  ++count_;
+}
+
+InprocEntry InprocQueue::Pop() {
+  InprocEntry entry = std::move(ring_[head_]);
+  head_ = (head_ + 1) % ring_.size();
+  --count_;
+  return entry;
+}
+
+std::string InprocHub::Bind(const std::string& address, std::shared_ptr<InprocInbox> inbox) {
+  Address name = ParseAddress(address);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (name.port == 0) {
+    name.port = kFirstInventedPort;
+    while (bound_.count(AddressText(name)) != 0) ++name.port;
+  }
+  const std::string text = AddressText(name);
+  if (!bound_.emplace(text, std::move(inbox)).second) {
+    throw UserError(
+        "{}: cannot listen: another task of this process has this address. Name another in cluster.ps.",
+        text);
+  }
+  return text;
+}
+
+void InprocHub::Unbind(const std::string& name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bound_.erase(name);
+}
+
+std::shared_ptr<InprocLink> InprocHub::Join(const std::string& name, NodeId id,
+                                            std::shared_ptr<InprocInbox> connector) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = bound_.find(name);
+  if (found == bound_.end()) return nullptr;
+  auto link = std::make_shared<InprocLink>();
+  link->id = id;
+  link->connector = std::move(connector);
+  link->binder = found->second;
+  const std::lock_guard<std::mutex> inbox_lock(link->binder->mutex);
+  std::shared_ptr<InprocLink>& known = link->binder->peers[id];
+  if (known != nullptr) known->closed = true;
+  known = link;
+  return link;
+}
+
+// InprocChannel: a Channel between threads of one process; see inproc_transport.h.
+// Signals do not end Receive() early: a caller that looks at flags passes near deadlines.
+// Owner: whoever called InprocTransport::NewChannel. Thread: the one that uses it.
+class InprocChannel final : public Channel {
+ public:
+  explicit InprocChannel(InprocHub& hub);
+  // What was sent can still be received at the other ends; what was not received here is released.
+  ~InprocChannel() override;
+  InprocChannel(const InprocChannel&) = delete;
+  InprocChannel& operator=(const InprocChannel&) = delete;
+
+  std::string Bind(const std::string& address) override;
+  // Never: there are no descriptors here.
+  std::string BindDescriptor(int listening_fd) override;
+  void Connect(NodeId id, const std::string& address) override;
+  void Disconnect(NodeId id) override;
+  SendResult Send(NodeId peer, Message& message) override;
+  ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) override;
+  ChannelStats stats() const override { return stats_; }
+
+ private:
+  struct Conversation {
+    NodeId id = 0;
+    std::string address;
+    std::shared_ptr<InprocLink> link;  // null until somebody is bound there
+  };
+
+  Conversation* FindConversation(NodeId id);
+  SendResult SendToBinder(Conversation& conversation, Message& message);
+  SendResult SendToConnector(NodeId peer, Message& message);
+  void CloseLink(Conversation& conversation);
+  bool Take(TimePoint deadline, InprocEntry* entry);
+
+  InprocHub& hub_;
+  const std::shared_ptr<InprocInbox> inbox_;  // shared with the links, which may outlive the channel
+  std::string bound_name_;                    // empty: not bound
+  std::vector<Conversation> conversations_;
+  ChannelStats stats_;
+};
+
+namespace {
+
+constexpr size_t kQueueMessages = 64;  // of one conversation, in one direction
+
+SendResult Deliver(const std::shared_ptr<InprocLink>& link, InprocInbox& to, size_t* waiting,
+                   Message& message) {
+  bool wake = false;
+  {
+    const std::lock_guard<std::mutex> lock(to.mutex);
+    if (to.closed || link->closed) return SendResult::kGone;
+    if (*waiting == kQueueMessages) return SendResult::kFull;
+    ++*waiting;
+    to.queue.Push({link, waiting, std::move(message)});
+    wake = std::exchange(to.owner_waits, false);
+  }
+  if (wake) to.arrived.notify_one();
+  return SendResult::kSent;
+}
+
+}  // namespace
+
+InprocChannel::InprocChannel(InprocHub& hub) : hub_(hub), inbox_(std::make_shared<InprocInbox>()) {}
+
+InprocChannel::~InprocChannel() {
+  if (!bound_name_.empty()) hub_.Unbind(bound_name_);
+  for (Conversation& conversation : conversations_) CloseLink(conversation);
+  InprocQueue unread;  // ends without the lock: releasing lent bytes runs their owners' code
+  std::unordered_map<NodeId, std::shared_ptr<InprocLink>> peers;
+  const std::lock_guard<std::mutex> lock(inbox_->mutex);
+  inbox_->closed = true;
+  std::swap(unread, inbox_->queue);
+  std::swap(peers, inbox_->peers);
+  for (auto& [id, link] : peers) link->closed = true;
+}
+
+std::string InprocChannel::Bind(const std::string& address) {
+  DT_CHECK(bound_name_.empty(), bound_name_);
+  bound_name_ = hub_.Bind(address, inbox_);
+  return bound_name_;
+}
+
+std::string InprocChannel::BindDescriptor(int listening_fd) {
+  DT_CHECK(false, listening_fd);
+  return "";
+}
+
+void InprocChannel::Connect(NodeId id, const std::string& address) {
+  DT_CHECK(id >> 56 != 0, id);
+  DT_CHECK(FindConversation(id) == nullptr, id);
+  const Address name = ParseAddress(address);
+  if (name.port == 0)
+    throw UserError("{}: cannot connect to port 0. Name the port that it listens at.", address);
+  conversations_.push_back({id, AddressText(name), hub_.Join(AddressText(name), id, inbox_)});
+}
+
+void InprocChannel::Disconnect(NodeId id) {
+  Conversation* const conversation = FindConversation(id);
+  if (conversation == nullptr) return;
+  CloseLink(*conversation);
+  conversations_.erase(conversations_.begin() + (conversation - conversations_.data()));
+}
+
+void InprocChannel::CloseLink(Conversation& conversation) {
+  const std::shared_ptr<InprocLink> link = std::move(conversation.link);
+  if (link == nullptr) return;
+  link->closed = true;
+  const std::lock_guard<std::mutex> lock(link->binder->mutex);
+  const auto found = link->binder->peers.find(link->id);
+  if (found != link->binder->peers.end() && found->second == link) link->binder->peers.erase(found);
+}
+
+InprocChannel::Conversation* InprocChannel::FindConversation(NodeId id) {
+  for (Conversation& conversation : conversations_) {
+    if (conversation.id == id) return &conversation;
+  }
+  return nullptr;
+}
+
+SendResult InprocChannel::Send(NodeId peer, Message& message) {
+  DT_CHECK(!message.header.empty());
+  const uint64_t bytes = message.header.size() + message.payload.size();
+  Conversation* const conversation = FindConversation(peer);
+  const SendResult result =
+      conversation != nullptr ? SendToBinder(*conversation, message) : SendToConnector(peer, message);
+  if (result == SendResult::kSent) stats_.bytes_sent += bytes;
+  return result;
+}
+
+// A binder that is gone may come back under its name, so it is not connected rather than gone.
+SendResult InprocChannel::SendToBinder(Conversation& conversation, Message& message) {
+  std::shared_ptr<InprocLink>& link = conversation.link;
+  if (link == nullptr || link->closed) link = hub_.Join(conversation.address, conversation.id, inbox_);
+  if (link == nullptr) return SendResult::kFull;
+  const SendResult result = Deliver(link, *link->binder, &link->waiting_at_binder, message);
+  return result == SendResult::kGone ? SendResult::kFull : result;
+}
+
+SendResult InprocChannel::SendToConnector(NodeId peer, Message& message) {
+  std::shared_ptr<InprocLink> link;
+  {
+    const std::lock_guard<std::mutex> lock(inbox_->mutex);
+    const auto found = inbox_->peers.find(peer);
+    if (found == inbox_->peers.end()) return SendResult::kGone;
+    link = found->second;
+  }
+  return Deliver(link, *link->connector, &link->waiting_at_connector, message);
+}
+
+ReceiveResult InprocChannel::Receive(TimePoint deadline, NodeId* from, Message* message) {
+  InprocEntry entry;
+  do {
+    if (!Take(deadline, &entry)) return ReceiveResult::kTimeout;
+    *from = entry.link->id;
+    // What waited here when Disconnect() was called is nobody's any more.
+  } while (entry.link->connector == inbox_ && FindConversation(*from) == nullptr);
+  *message = std::move(entry.message);
+  stats_.bytes_received += message->header.size() + message->payload.size();
+  return ReceiveResult::kMessage;
+}
+
+bool InprocChannel::Take(TimePoint deadline, InprocEntry* entry) {
+  std::unique_lock<std::mutex> lock(inbox_->mutex);
+  while (inbox_->queue.empty()) {
+    inbox_->owner_waits = true;
+    const std::cv_status status = inbox_->arrived.wait_until(lock, deadline);
+    inbox_->owner_waits = false;
+    if (status == std::cv_status::timeout && inbox_->queue.empty()) return false;
+  }
+  *entry = inbox_->queue.Pop();
+  --*entry->waiting;
+  return true;
+}
 
 InprocTransport::InprocTransport() : hub_(std::make_unique<InprocHub>()) {}
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "net/codec.h"
+#include "net/channel.h"
 
 namespace dtrain::net {
 

@@ -1,13 +1,393 @@
 #include "net/zmq_transport.h"
 
+#include <endian.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <zmq.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
-#include "net/zmq_channel.h"
+#include "base/error.h"
+#include "net/address.h"
+#include "net/channel.h"
+#include "net/tcp.h"
 
 namespace dtrain::net {
+
+// ZmqChannel: a Channel over ZeroMQ. Where it binds, one ROUTER serves all peers; each conversation that it
+// begins is a DEALER of its own, whose routing id is the NodeId. docs/wire.md describes the frames.
+// Owner: whoever called ZmqTransport::NewChannel. Thread: the one that uses it.
+class ZmqChannel final : public Channel {
+ public:
+  ZmqChannel(void* zmq_context, const ZmqOptions& options);
+
+  std::string Bind(const std::string& address) override;
+  std::string BindDescriptor(int listening_fd) override;
+  // Throws UserError for a malformed address and for port 0. A name is looked up as an IPv4 name; where that
+  // leads to nobody, now and then as an IPv6 name.
+  void Connect(NodeId id, const std::string& address) override;
+  void Disconnect(NodeId id) override;
+  SendResult Send(NodeId peer, Message& message) override;
+  // Comes back early, with kTimeout, when a signal handler has run: the caller can look at its flags.
+  ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) override;
+  ChannelStats stats() const override { return stats_; }
+  uint64_t Connections(NodeId id) const override;
+
+ private:
+  using Socket = std::unique_ptr<void, int (*)(void*)>;
+
+  // One ZeroMQ socket: the ROUTER, or the DEALER of a conversation.
+  struct Port {
+    Socket socket{nullptr, zmq_close};
+    int signal_fd = -1;  // readable when libzmq has news for the socket
+    int receive_timeout_ms = -1;
+    bool drained = false;  // nothing to receive until signal_fd is readable
+    bool is_router = false;
+    NodeId id = 0;  // of a DEALER, with the rest of the fields
+    Address address;
+    bool as_ipv6 = false;  // how the name is looked up at present
+    bool connected_once = false;
+    uint64_t connections = 0;
+    TimePoint opened;
+  };
+
+  enum class Taken { kMessage, kNothing, kDropped, kInterrupted, kConnected };
+
+  Socket NewSocket(int type) const;
+  void OpenDealer(Port& port, bool as_ipv6);
+  void TryOtherFamily(Port& port);
+  Port* FindPort(NodeId peer);
+  SendResult SendFrames(Port& port, NodeId peer, Message& message);
+  Taken Take(Port& port, int flags, NodeId* from, Message* message);
+  Taken TakeFromAny(NodeId* from, Message* message);
+  static bool ComesBack(Taken taken);
+  ReceiveResult ReceiveFromOne(Port& port, TimePoint deadline, NodeId* from, Message* message);
+  ReceiveResult ReceiveFromAny(TimePoint deadline, NodeId* from, Message* message);
+  bool WaitForSignal(int timeout_ms);
+
+  void* const context_;
+  const ZmqOptions options_;
+  std::vector<Port> ports_;
+  size_t next_port_ = 0;  // who is looked at first, so that nobody waits behind a busy one
+  std::vector<pollfd> poll_items_;
+  Frame routing_id_;  // of the message being received; kept for its storage
+  ChannelStats stats_;
+};
+
+namespace {
+
+constexpr int kReconnectMs = 20;  // doubles at each attempt
+constexpr int kReconnectMaxMs = 1000;
+constexpr int kHandshakeMs = 10'000;  // a connection that says nothing for so long is closed
+// A host that loses power says no goodbye. The kernel asks after idle connections and gives up those that
+// acknowledge nothing, so that the next attempt looks the name up again.
+constexpr int kKeepaliveIdleS = 10;
+constexpr int kKeepaliveIntervalS = 5;
+constexpr int kKeepaliveCount = 4;
+constexpr int kUnacknowledgedMs = 30'000;
+// How long a name that leads to nobody is tried as an IPv4 name and as an IPv6 name.
+constexpr milliseconds kIpv4Patience{4000};
+constexpr milliseconds kIpv6Patience{1000};
+constexpr int kMaxWaitMs = 3'600'000;
+
+zmq_msg_t* Native(Frame& frame) { return static_cast<zmq_msg_t*>(frame.native()); }
+
+template <typename Value>
+void Set(void* socket, int option, Value value) {
+  DT_CHECK(zmq_setsockopt(socket, option, &value, sizeof(value)) == 0, option, value, errno);
+}
+
+using RoutingId = std::array<unsigned char, 8>;
+
+RoutingId ToRoutingId(NodeId id) {
+  const uint64_t big_endian = htobe64(id);
+  RoutingId bytes;
+  std::memcpy(bytes.data(), &big_endian, bytes.size());
+  return bytes;
+}
+
+NodeId FromRoutingId(const Frame& frame) {
+  uint64_t big_endian;
+  std::memcpy(&big_endian, frame.data(), sizeof(big_endian));
+  return be64toh(big_endian);
+}
+
+// 0 when `deadline` has passed; never less than the time left.
+int RemainingMs(TimePoint deadline) {
+  const TimePoint now = Clock::now();
+  if (deadline <= now) return 0;
+  const auto left = std::chrono::ceil<milliseconds>(deadline - now).count();
+  return static_cast<int>(std::min<int64_t>(left, kMaxWaitMs));
+}
+
+// A signal may interrupt any call to libzmq; a message that was begun must be finished all the same.
+bool SendFrame(void* socket, Frame& frame, int flags) {
+  while (zmq_msg_send(Native(frame), socket, flags | ZMQ_DONTWAIT) < 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
+}
+
+bool SendBytes(void* socket, const RoutingId& bytes) {
+  while (zmq_send(socket, bytes.data(), bytes.size(), ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
+}
+
+void ReceiveRest(void* socket, Frame& frame) {
+  while (zmq_msg_recv(Native(frame), socket, 0) < 0) DT_CHECK(errno == EINTR, errno);
+}
+
+// libzmq's decoder leaves frames of up to 8 KB inside its receive buffer, wherever they happened to arrive.
+void Align(Frame& frame) {
+  if (reinterpret_cast<uintptr_t>(frame.data()) % kHeaderAlignment != 0) {
+    frame = Frame::Copy(frame.data(), frame.size());
+  }
+}
+
+}  // namespace
+
+ZmqChannel::ZmqChannel(void* zmq_context, const ZmqOptions& options)
+    : context_(zmq_context), options_(options) {}
+
+ZmqChannel::Socket ZmqChannel::NewSocket(int type) const {
+  Socket socket(zmq_socket(context_, type), zmq_close);
+  if (socket == nullptr) {
+    throw IoError("cannot open another connection: {}. Raise the limit of open files (ulimit -n).",
+                  zmq_strerror(errno));
+  }
+  Set(socket.get(), ZMQ_LINGER, options_.linger_ms);
+  Set(socket.get(), ZMQ_MAXMSGSIZE, options_.max_message_bytes);
+  Set(socket.get(), ZMQ_SNDHWM, options_.queue_messages);
+  Set(socket.get(), ZMQ_RCVHWM, options_.queue_messages);
+  Set(socket.get(), ZMQ_HANDSHAKE_IVL, kHandshakeMs);
+  Set(socket.get(), ZMQ_TCP_KEEPALIVE, 1);
+  Set(socket.get(), ZMQ_TCP_KEEPALIVE_IDLE, kKeepaliveIdleS);
+  Set(socket.get(), ZMQ_TCP_KEEPALIVE_INTVL, kKeepaliveIntervalS);
+  Set(socket.get(), ZMQ_TCP_KEEPALIVE_CNT, kKeepaliveCount);
+  Set(socket.get(), ZMQ_TCP_MAXRT, kUnacknowledgedMs);
+  return socket;
+}
+
+std::string ZmqChannel::Bind(const std::string& address) { return BindDescriptor(Listen(address)); }
+
+std::string ZmqChannel::BindDescriptor(int listening_fd) {
+  for (const Port& port : ports_) DT_CHECK(!port.is_router);
+  const std::string address = ListeningAddress(listening_fd);
+  fcntl(listening_fd, F_SETFL, fcntl(listening_fd, F_GETFL) | O_NONBLOCK);
+  fcntl(listening_fd, F_SETFD, FD_CLOEXEC);
+  Port port;
+  port.is_router = true;
+  port.socket = NewSocket(ZMQ_ROUTER);
+  void* const socket = port.socket.get();
+  Set(socket, ZMQ_ROUTER_MANDATORY, 1);
+  Set(socket, ZMQ_ROUTER_HANDOVER, 1);
+  Set(socket, ZMQ_PROBE_ROUTER, 1);  // each connection begins with an empty frame, see Take()
+  // A domain without a handler changes one thing: ZMTP 1 and 2 are refused, whose greeting any byte of a
+  // stranger is and which libzmq aborts on where the socket closes meanwhile.
+  DT_CHECK(zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, "dtrain", 6) == 0, errno);
+  Set(socket, ZMQ_IPV6, 1);
+  Set(socket, ZMQ_USE_FD, listening_fd);
+  DT_CHECK(zmq_bind(socket, ZmqEndpoint(ParseAddress(address)).c_str()) == 0, address, errno);
+  size_t size = sizeof(port.signal_fd);
+  DT_CHECK(zmq_getsockopt(socket, ZMQ_FD, &port.signal_fd, &size) == 0, errno);
+  ports_.push_back(std::move(port));
+  return address;
+}
+
+void ZmqChannel::Connect(NodeId id, const std::string& address) {
+  DT_CHECK(id >> 56 != 0, id);
+  for (const Port& port : ports_) DT_CHECK(port.is_router || port.id != id, id);
+  Port port;
+  port.id = id;
+  port.address = ParseAddress(address);
+  if (port.address.port == 0)
+    throw UserError("{}: cannot connect to port 0. Name the port that it listens at.", address);
+  OpenDealer(port, port.address.is_ipv6);
+  ports_.push_back(std::move(port));
+}
+
+void ZmqChannel::OpenDealer(Port& port, bool as_ipv6) {
+  port.socket = NewSocket(ZMQ_DEALER);
+  void* const socket = port.socket.get();
+  const RoutingId routing_id = ToRoutingId(port.id);
+  DT_CHECK(zmq_setsockopt(socket, ZMQ_ROUTING_ID, routing_id.data(), routing_id.size()) == 0, errno);
+  Set(socket, ZMQ_IMMEDIATE, 1);
+  Set(socket, ZMQ_RECONNECT_IVL, kReconnectMs);
+  Set(socket, ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
+  Set(socket, ZMQ_IPV6, as_ipv6 ? 1 : 0);
+  DT_CHECK(zmq_connect(socket, ZmqEndpoint(port.address).c_str()) == 0, AddressText(port.address), errno);
+  size_t size = sizeof(port.signal_fd);
+  DT_CHECK(zmq_getsockopt(socket, ZMQ_FD, &port.signal_fd, &size) == 0, errno);
+  port.as_ipv6 = as_ipv6;
+  port.opened = Clock::now();
+  port.drained = false;
+  port.receive_timeout_ms = -1;
+}
+
+// libzmq looks a name up in one family only, so a name that leads to nobody is tried in the other.
+void ZmqChannel::TryOtherFamily(Port& port) {
+  if (!port.address.is_name || port.connected_once) return;
+  if (Clock::now() - port.opened > (port.as_ipv6 ? kIpv6Patience : kIpv4Patience))
+    OpenDealer(port, !port.as_ipv6);
+}
+
+void ZmqChannel::Disconnect(NodeId id) {
+  const auto same = [id](const Port& port) { return !port.is_router && port.id == id; };
+  ports_.erase(std::remove_if(ports_.begin(), ports_.end(), same), ports_.end());
+}
+
+uint64_t ZmqChannel::Connections(NodeId id) const {
+  for (const Port& port : ports_) {
+    if (!port.is_router && port.id == id) return port.connections;
+  }
+  return 0;
+}
+
+ZmqChannel::Port* ZmqChannel::FindPort(NodeId peer) {
+  Port* router = nullptr;
+  for (Port& port : ports_) {
+    if (port.is_router) {
+      router = &port;
+    } else if (port.id == peer) {
+      return &port;
+    }
+  }
+  return router;
+}
+
+SendResult ZmqChannel::Send(NodeId peer, Message& message) {
+  Port* const port = FindPort(peer);
+  if (port == nullptr) return SendResult::kGone;
+  DT_CHECK(!message.header.empty());
+  const uint64_t bytes = message.header.size() + message.payload.size();
+  const SendResult result = SendFrames(*port, peer, message);
+  port->drained = false;  // libzmq may have taken note of arrivals on the way, without a further signal
+  if (result == SendResult::kSent) {
+    stats_.bytes_sent += bytes;
+    port->connected_once = true;
+  } else if (!port->is_router) {
+    TryOtherFamily(*port);
+  }
+  return result;
+}
+
+SendResult ZmqChannel::SendFrames(Port& port, NodeId peer, Message& message) {
+  void* const socket = port.socket.get();
+  const int more = message.payload.empty() ? 0 : ZMQ_SNDMORE;
+  if (port.is_router && !SendBytes(socket, ToRoutingId(peer))) {
+    DT_CHECK(errno == EAGAIN || errno == EHOSTUNREACH, errno);
+    return errno == EAGAIN ? SendResult::kFull : SendResult::kGone;
+  }
+  if (!SendFrame(socket, message.header, more)) {
+    DT_CHECK(errno == EAGAIN && !port.is_router, errno);
+    return SendResult::kFull;
+  }
+  // Once the first frame is accepted so are the others; only a connection that breaks here and now takes the
+  // message with it, as it takes any message under way.
+  if (more != 0 && !SendFrame(socket, message.payload, 0)) DT_CHECK(errno == EAGAIN, errno);
+  message.payload = Frame();
+  return SendResult::kSent;
+}
+
+ReceiveResult ZmqChannel::Receive(TimePoint deadline, NodeId* from, Message* message) {
+  const bool one = ports_.size() == 1;
+  return one ? ReceiveFromOne(ports_[0], deadline, from, message) : ReceiveFromAny(deadline, from, message);
+}
+
+// libzmq looks into its queue before it waits, so a busy channel makes no system call here.
+ReceiveResult ZmqChannel::ReceiveFromOne(Port& port, TimePoint deadline, NodeId* from, Message* message) {
+  while (true) {
+    const int wait_ms = RemainingMs(deadline);
+    if (wait_ms != 0 && wait_ms != port.receive_timeout_ms) {
+      Set(port.socket.get(), ZMQ_RCVTIMEO, wait_ms);
+      port.receive_timeout_ms = wait_ms;
+    }
+    const Taken taken = Take(port, wait_ms == 0 ? ZMQ_DONTWAIT : 0, from, message);
+    if (taken == Taken::kMessage) return ReceiveResult::kMessage;
+    if (ComesBack(taken) || wait_ms == 0) return ReceiveResult::kTimeout;
+  }
+}
+
+ReceiveResult ZmqChannel::ReceiveFromAny(TimePoint deadline, NodeId* from, Message* message) {
+  while (true) {
+    const Taken taken = TakeFromAny(from, message);
+    if (taken == Taken::kMessage) return ReceiveResult::kMessage;
+    if (ComesBack(taken)) return ReceiveResult::kTimeout;
+    const int wait_ms = RemainingMs(deadline);
+    if (taken == Taken::kDropped && wait_ms != 0) continue;
+    if (!WaitForSignal(wait_ms)) return ReceiveResult::kTimeout;
+  }
+}
+
+ZmqChannel::Taken ZmqChannel::TakeFromAny(NodeId* from, Message* message) {
+  const size_t count = ports_.size();
+  Taken result = Taken::kNothing;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t index = (next_port_ + i) % count;
+    Port& port = ports_[index];
+    if (port.drained) continue;
+    const Taken taken = Take(port, ZMQ_DONTWAIT, from, message);
+    port.drained = taken == Taken::kNothing;
+    if (taken == Taken::kMessage) next_port_ = index + 1;
+    if (taken == Taken::kMessage || ComesBack(taken)) return taken;
+    if (taken == Taken::kDropped) result = taken;
+  }
+  return result;
+}
+
+// False when the time has passed or a signal handler has run.
+bool ZmqChannel::WaitForSignal(int timeout_ms) {
+  poll_items_.resize(ports_.size());
+  for (size_t i = 0; i < ports_.size(); ++i) poll_items_[i] = {ports_[i].signal_fd, POLLIN, 0};
+  if (poll(poll_items_.data(), poll_items_.size(), timeout_ms) <= 0) return false;
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    if (poll_items_[i].revents != 0) ports_[i].drained = false;
+  }
+  return true;
+}
+
+// What the caller of Receive() has to see to, though it is no message.
+bool ZmqChannel::ComesBack(Taken taken) { return taken == Taken::kInterrupted || taken == Taken::kConnected; }
+
+// Reads one whole message. What is not [routing id of 8 bytes,] header [, payload] is dropped and counted,
+// save the empty frame that says that a connection has come about.
+ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message* message) {
+  Frame excess;
+  Frame* const slots[] = {&routing_id_, &message->header, &message->payload, &excess};
+  const size_t first = port.is_router ? 0 : 1;
+  if (zmq_msg_recv(Native(*slots[first]), port.socket.get(), flags) < 0) {
+    DT_CHECK(errno == EAGAIN || errno == EINTR, errno);
+    return errno == EINTR ? Taken::kInterrupted : Taken::kNothing;
+  }
+  size_t last = first;
+  while (zmq_msg_more(Native(*slots[last]))) {
+    last = std::min<size_t>(last + 1, 3);
+    ReceiveRest(port.socket.get(), *slots[last]);
+  }
+  if (!port.is_router && last == 1 && message->header.empty()) {
+    return ++port.connections == 1 ? Taken::kDropped : Taken::kConnected;
+  }
+  if (last < 2) message->payload = Frame();
+  const bool known = !port.is_router || routing_id_.size() == sizeof(NodeId);
+  if (!known || last < 1 || last > 2 || message->header.empty()) {
+    ++stats_.frames_dropped;
+    return Taken::kDropped;
+  }
+  Align(message->header);
+  *from = port.is_router ? FromRoutingId(routing_id_) : port.id;
+  stats_.bytes_received += message->header.size() + message->payload.size();
+  return Taken::kMessage;
+}
 
 ZmqTransport::ZmqTransport(const ZmqOptions& options) : options_(options), context_(zmq_ctx_new()) {
   DT_CHECK(context_ != nullptr, errno);

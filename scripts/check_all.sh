@@ -14,5 +14,5 @@ for sanitizer in asan ubsan tsan; do
 done
 echo "check_all: chaos"
 scripts/chaos.sh --minutes "${CHAOS_MINUTES:-10}"
-bazel test //cmd:recovery_test --test_env=DTRAIN_RECOVERY_ROUNDS=30 </dev/null
+bazel test //cmd/test:recovery_test --test_env=DTRAIN_RECOVERY_ROUNDS=30 </dev/null
 echo "check_all: fine"

@@ -38,7 +38,7 @@ if [ -z "$commit" ]; then
 fi
 : "${SOURCE_DATE_EPOCH:?the time of the commit, in seconds since 1970}"
 if [ -z "$built" ]; then
-  bazel build //cmd:dtrain //cmd/manual:pages </dev/null
+  bazel build //cmd:dtrain //cmd/grammar:pages </dev/null
   built=bazel-bin
 fi
 program=$built/cmd/dtrain
@@ -107,9 +107,9 @@ if [ -d deploy ]; then
   cp -rL deploy "$root/deploy"
   find "$root/deploy" -name BUILD -delete
 fi
-cp -L "$built/cmd/manual/dtrain.1" "$root/share/man/man1/dtrain.1"
-cp -L "$built/cmd/manual/dtrain.bash" "$root/share/bash-completion/completions/dtrain"
-cp -L "$built/cmd/manual/dtrain.zsh" "$root/share/zsh/site-functions/_dtrain"
+cp -L "$built/cmd/grammar/dtrain.1" "$root/share/man/man1/dtrain.1"
+cp -L "$built/cmd/grammar/dtrain.bash" "$root/share/bash-completion/completions/dtrain"
+cp -L "$built/cmd/grammar/dtrain.zsh" "$root/share/zsh/site-functions/_dtrain"
 
 mkdir -p "$out"
 archive=$out/$name-linux-x86_64.tar.zst

@@ -29,21 +29,4 @@ bazel test --keep_going '--local_cpu_resources=HOST_CPUS*1.5' "$@" //... </dev/n
 bazel_status=$?
 
 logs=$(bazel info "$@" bazel-testlogs 2>/dev/null </dev/null)
-passed=0 failed=0 skipped=0
-while read -r target; do
-  log="$logs/$(printf '%s' "${target#//}" | tr ':' '/')/test.log"
-  summary=$(sed 's/\x1b\[[0-9;]*m//g' "$log" 2>/dev/null | grep -a '^\[doctest\] test cases:' | tail -n 1)
-  if [ -z "$summary" ]; then  # it crashed, timed out or never ran
-    echo "no result: $target" >&2
-    failed=$((failed + 1))
-    continue
-  fi
-  skips=$(grep -ac '^SKIPPED:' "$log")
-  grep -a '^SKIPPED:' "$log" | sed "s|^|$target: |"
-  [[ $summary =~ ([0-9]+)\ passed ]] && passed=$((passed + BASH_REMATCH[1] - skips))
-  [[ $summary =~ ([0-9]+)\ failed ]] && failed=$((failed + BASH_REMATCH[1]))
-  skipped=$((skipped + skips))
-done < <(bazel query 'tests(//...)' 2>/dev/null </dev/null)
-
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$bazel_status" -eq 0 ] && [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+bazel query 'tests(//...)' 2>/dev/null </dev/null | scripts/count_cases.sh "$logs" && [ "$bazel_status" -eq 0 ]

@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "bench/gpu/gpu.h"
-#include "bench/gpu/plain_products.h"
-#include "bench/report/cases.h"
-#include "bench/report/row.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "bench/gpu/plain_products.h"
+#include "bench/gpu/gpu.h"
 #include "gpu/cuda/cudart/column_major.h"
 
 namespace dtrain::bench {

@@ -1,5 +1,5 @@
 // Where devices are played: the runtime's own products, so that every case can be run.
-#include "bench/gpu/plain_products.h"
+#include "bench/gpu/gpu.h"
 
 namespace dtrain::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "bench/gpu/gpu_cases.h"
-#include "bench/report/turns.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 namespace {

@@ -6,14 +6,14 @@
 
 #include "bench/gpu/gpu_cases.h"
 #include "bench/report/job.h"
-#include "bench/report/turns.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 namespace {
 
 constexpr int64_t kSteps = 60000;
 constexpr int64_t kBatch = 100;
-constexpr int kMostRounds = 5;
+constexpr int kMaxRounds = 5;
 
 std::vector<std::string> Flags(const std::string& kind, int workers, int64_t batch) {
   std::string addresses;
@@ -36,7 +36,7 @@ std::vector<Row> Measure(const GpuSettings& settings, int workers, Row row) {
         RunJob(settings.report, job, steps, Flags(kind, workers, settings.size(kBatch, 10))).steps_per_s);
   };
   TakeTurns(
-      std::min(settings.report.rounds, kMostRounds), [&] { run("cuda", &row.dtrain); },
+      std::min(settings.report.rounds, kMaxRounds), [&] { run("cuda", &row.dtrain); },
       [&] { run("cpu", &row.limit); });
   return {row};
 }
@@ -59,6 +59,16 @@ std::vector<Case> GpuRunCases(const GpuSettings& settings) {
     cases.push_back({{row.name}, [&settings, workers, row] { return Measure(settings, workers, row); }});
   }
   return cases;
+}
+
+std::vector<Case> AllGpuCases(const GpuSettings& settings, Gpu& gpu, PlainProducts& plain) {
+  std::vector<Case> all = GpuMemoryCases(settings, gpu);
+  for (const std::vector<Case>& some :
+       std::vector{GpuOptimizerCases(settings, gpu), GpuProductCases(settings, gpu, plain),
+                   GpuModelCases(settings, gpu, plain), GpuRunCases(settings)}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 }  // namespace dtrain::bench

@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench/limit/run.h"
+#include "bench/limit/limit.h"
 
 namespace dtrain::bench {
 namespace {

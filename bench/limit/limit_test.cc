@@ -7,8 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/limit/client.h"
-#include "bench/limit/run.h"
+#include "bench/limit/limit.h"
 #include "bench/limit/step.h"
 
 namespace dtrain::bench {

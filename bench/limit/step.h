@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/limit/plan.h"
+#include "bench/limit/limit.h"
 
 namespace dtrain::bench {
 

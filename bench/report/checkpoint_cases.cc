@@ -1,5 +1,5 @@
 // What it costs to save 1 GiB of parameters while they are trained: how fast they are written, beside dd with
-// fsync in the same directory, what the steps lose, and what the chief needs where it writes.
+// fsync in the same directory, what the steps lose, and what ps 0 needs where it writes the part of another.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,11 +10,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bench/report/cases.h"
-#include "bench/report/free_port.h"
 #include "bench/report/process.h"
+#include "bench/report/rows.h"
 #include "bench/report/save_log.h"
-#include "bench/report/turns.h"
 
 namespace dtrain::bench {
 namespace {
@@ -26,7 +24,6 @@ constexpr int64_t kModelMib = 1024;
 constexpr int64_t kSteps = 18;
 constexpr int64_t kEvery = 5;  // steps: of 3 saves while the job trains, the first and the last not counted
 constexpr int64_t kWarmUp = 2;
-constexpr int64_t kStepsWithoutSaves = 6;
 
 constexpr char kConfig[] = R"(model: {{kind: mlp, hidden: [15991, 15991], activation: relu}}
 data:
@@ -38,7 +35,7 @@ train:
 cluster:
   ps: ["127.0.0.1:{first}", "127.0.0.1:{second}"]
   worker: ["127.0.0.1:{worker}"]
-{checkpoint}
+checkpoint: {{dir: {directory}/ckpt, every_secs: 0, every_steps: {every}, keep: 1}}
 failure: {{detect_s: 60}}
 hooks: {{log_every_steps: 1}}
 eval: {{at_end: false}}
@@ -47,7 +44,7 @@ log: {{format: json}}
 
 struct Job {
   std::string optimizer = "sgd";
-  std::string writer = "ps";  // empty: no checkpoints
+  bool streamed = false;  // ps 1 does not see the directory: it sends its part to ps 0
 };
 
 // What one run of a job showed. All of its saves are of kModelMib, or a multiple.
@@ -55,19 +52,14 @@ struct Outcome {
   std::vector<double> mib_per_s;  // by save
   std::vector<double> held_ms;
   StepCost cost;
-  int64_t chief_bytes = 0;
+  int64_t ps0_bytes = 0;  // its peak
 };
 
 void WriteConfig(const Job& job, const std::string& directory) {
-  const std::string checkpoint =
-      job.writer.empty()
-          ? ""
-          : fmt::format("checkpoint: {{dir: {}/ckpt, every_secs: 0, every_steps: {}, keep: 1, writer: {}}}",
-                        directory, kEvery, job.writer);
   std::ofstream(directory + "/job.yaml") << fmt::format(
-      kConfig, fmt::arg("steps", job.writer.empty() ? kStepsWithoutSaves : kSteps),
-      fmt::arg("optimizer", job.optimizer), fmt::arg("first", FreePort()), fmt::arg("second", FreePort()),
-      fmt::arg("worker", FreePort()), fmt::arg("checkpoint", checkpoint));
+      kConfig, fmt::arg("steps", kSteps), fmt::arg("optimizer", job.optimizer), fmt::arg("first", FreePort()),
+      fmt::arg("second", FreePort()), fmt::arg("worker", FreePort()), fmt::arg("directory", directory),
+      fmt::arg("every", kEvery));
 }
 
 // The bytes of all shard files.
@@ -105,17 +97,20 @@ Outcome RunJob(const Settings& settings, const Job& job) {
   std::filesystem::create_directories(directory);
   WriteConfig(job, directory);
   const auto start = [&](const std::string& role, int index) {
-    return std::make_unique<Process>(
-        std::vector<std::string>{settings.Program("cmd/dtrain"), "--config", directory + "/job.yaml",
-                                 "--role", role, "--index", std::to_string(index)},
-        fmt::format("{}/{}-{}", directory, role, index));
+    std::vector<std::string> arguments{
+        settings.Program("cmd/dtrain"), "--config", directory + "/job.yaml", "--role", role, "--index",
+        std::to_string(index)};
+    if (job.streamed && role == "ps" && index == 1) {
+      arguments.insert(arguments.end(), {"--set", "checkpoint.dir=null"});
+    }
+    return std::make_unique<Process>(arguments, fmt::format("{}/{}-{}", directory, role, index));
   };
   const std::unique_ptr<Process> tasks[] = {start("ps", 0), start("ps", 1), start("worker", 0)};
-  const int64_t chief_bytes = tasks[2]->Wait();
-  tasks[0]->Wait();
+  tasks[2]->Wait();
+  const int64_t ps0_bytes = tasks[0]->Wait();
   tasks[1]->Wait();
-  Outcome outcome = job.writer.empty() ? Outcome() : Read(directory);
-  outcome.chief_bytes = chief_bytes;
+  Outcome outcome = Read(directory);
+  outcome.ps0_bytes = ps0_bytes;
   std::filesystem::remove_all(directory);
   return outcome;
 }
@@ -137,7 +132,7 @@ Row NewRow(const std::string& name, const std::string& what, const std::string& 
   return {name, what, unit, to_reach, unit != "MiB/s", {}, {}, {}, {}};
 }
 
-// The saves of `job` beside dd. `label`: how the rows call it. `peak`: the chief's memory in the last run.
+// The saves of `job` beside dd. `label`: how the rows call it. `peak`: the memory of ps 0 in the last run.
 std::vector<Row> MeasureSaves(const Settings& settings, const std::string& name, const std::string& label,
                               const Job& job, int rounds, const std::string& to_reach,
                               int64_t* peak = nullptr) {
@@ -152,7 +147,7 @@ std::vector<Row> MeasureSaves(const Settings& settings, const std::string& name,
       rounds,
       [&] {
         const Outcome outcome = RunJob(settings, job);
-        if (peak != nullptr) *peak = outcome.chief_bytes;
+        if (peak != nullptr) *peak = outcome.ps0_bytes;
         write.dtrain.push_back(Median(outcome.mib_per_s));
         held.dtrain.push_back(*std::max_element(outcome.held_ms.begin(), outcome.held_ms.end()));
         slowest.dtrain.push_back(Median(outcome.cost.slowest));
@@ -164,13 +159,13 @@ std::vector<Row> MeasureSaves(const Settings& settings, const std::string& name,
   return {write, held, slowest, usual, added, median};
 }
 
-std::vector<Row> MeasureChief(const Settings& settings) {
+std::vector<Row> MeasureStreamed(const Settings& settings) {
   int64_t with = 0;
-  std::vector<Row> rows =
-      MeasureSaves(settings, "checkpoint_chief", "the same, writer: chief", {"sgd", "chief"}, 1, "", &with);
-  Row memory =
-      NewRow("checkpoint_chief_memory", "  the chief's peak beyond that of a run without saves", "MiB", "64");
-  const int64_t without = RunJob(settings, {"sgd", ""}).chief_bytes;
+  std::vector<Row> rows = MeasureSaves(settings, "checkpoint_streamed",
+                                       "the same, ps 1 sends its part to ps 0", {"sgd", true}, 1, "", &with);
+  Row memory = NewRow("checkpoint_streamed_memory", "  the peak of ps 0 beyond that where ps 1 writes itself",
+                      "MiB", "64");
+  const int64_t without = RunJob(settings, Job()).ps0_bytes;
   memory.dtrain.push_back(static_cast<double>(with - without) / kMib);
   rows.push_back(memory);
   return rows;
@@ -188,19 +183,19 @@ std::vector<std::string> Names(const std::string& name) {
 
 std::vector<Case> CheckpointCases(const Settings& settings) {
   const int rounds = std::min(settings.rounds, kRounds);
-  std::vector<std::string> chief = Names("checkpoint_chief");
-  chief.push_back("checkpoint_chief_memory");
+  std::vector<std::string> streamed = Names("checkpoint_streamed");
+  streamed.push_back("checkpoint_streamed_memory");
   return {{Names("checkpoint_ps"),
            [&settings, rounds] {
-             return MeasureSaves(settings, "checkpoint_ps", "checkpoint of 1 GiB, 2 ps, sgd, writer: ps",
-                                 Job(), rounds, "0.6");
+             return MeasureSaves(settings, "checkpoint_ps", "checkpoint of 1 GiB, 2 ps, sgd", Job(), rounds,
+                                 "0.6");
            }},
           {Names("checkpoint_momentum"),
            [&settings] {
              return MeasureSaves(settings, "checkpoint_momentum", "the same with momentum, 2 GiB",
-                                 {"momentum", "ps"}, 1, "0.6");
+                                 {"momentum"}, 1, "0.6");
            }},
-          {chief, [&settings] { return MeasureChief(settings); }}};
+          {streamed, [&settings] { return MeasureStreamed(settings); }}};
 }
 
 }  // namespace dtrain::bench

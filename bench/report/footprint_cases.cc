@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "bench/report/cases.h"
-#include "bench/report/free_port.h"
 #include "bench/report/job.h"
 #include "bench/report/process.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 namespace {

@@ -1,9 +1,9 @@
 #include "bench/report/job.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "bench/report/process.h"
@@ -91,6 +91,14 @@ JobResult RunJob(const Settings& settings, const Job& job, int64_t steps,
   const auto result = nlohmann::json::parse(ReadFile(path + ".json"));
   return {result.at("steps_per_s"), result.at("startup_s"), result.at("bytes_sent"),
           result.at("global_step")};
+}
+
+Exchanged RunExchange(const Settings& settings, const std::string& program,
+                      const std::vector<std::string>& flags) {
+  std::vector<std::string> command = {settings.Program(program)};
+  command.insert(command.end(), flags.begin(), flags.end());
+  const auto result = nlohmann::json::parse(OutputOf(command, settings.scratch + "/exchange"));
+  return {result.at("exchanges_per_s"), result.at("bytes_per_exchange")};
 }
 
 }  // namespace dtrain::bench

@@ -1,11 +1,12 @@
-// Job: a config of configs/ as the report runs it, by `dtrain local` and by a limit of the same shape.
+// What the report runs: jobs of configs/, by `dtrain local` and by a limit of the same shape, and the
+// programs that only exchange tensors.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "bench/report/cases.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 
@@ -40,5 +41,19 @@ std::vector<std::string> JobFlags(const Settings& settings, const Job& job, int6
 // Runs the job to its end by `dtrain local`, without summaries and evaluation. `flags`: more of them.
 JobResult RunJob(const Settings& settings, const Job& job, int64_t steps,
                  const std::vector<std::string>& flags);
+
+// The programs that exchange tensors and print what they did as one JSON object: the limit, and dtrain's own
+// client and ps without a model.
+inline constexpr char kLimitProgram[] = "bench/limit/limit_exchange";
+inline constexpr char kStreamProgram[] = "bench/parameter_stream";
+
+struct Exchanged {
+  double per_s = 0;
+  double bytes = 0;  // of one exchange, headers and payloads, both ways
+};
+
+// Throws std::runtime_error where it fails.
+Exchanged RunExchange(const Settings& settings, const std::string& program,
+                      const std::vector<std::string>& flags);
 
 }  // namespace dtrain::bench

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bench/report/cases.h"
 #include "bench/report/process.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 namespace {
@@ -21,7 +21,7 @@ std::string Output(const Settings& settings, const std::string& program,
   return OutputOf(command, settings.scratch + "/" + program);
 }
 
-// Of the program's lines, NAME/dtrain and NAME/limit, each NAME once, in order.
+// The NAMEs of the program's lines NAME/dtrain and NAME/limit, each once, in order.
 std::vector<std::string> BenchmarkNames(const Settings& settings, const std::string& program) {
   std::istringstream lines(Output(settings, program, {"--benchmark_list_tests=true"}));
   std::vector<std::string> names;

@@ -1,10 +1,17 @@
 #include "bench/report/process.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +85,61 @@ std::string ReadFile(const std::string& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+int FreePort() {
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool found = bind(descriptor, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  close(descriptor);
+  if (!found) throw std::runtime_error("no free port was found");
+  return ntohs(address.sin_port);
+}
+
+namespace {
+
+std::string CpuModel() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(": ") + 2);
+  }
+  return "unknown processor";
+}
+
+const char* InstructionSet() {
+  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
+  if (__builtin_cpu_supports("avx2")) return "AVX2";
+  return "SSE4.2";
+}
+
+int Cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+double MemoryGib() {
+  struct sysinfo about {};
+  sysinfo(&about);
+  return static_cast<double>(about.totalram) * about.mem_unit / (1 << 30);
+}
+
+}  // namespace
+
+double Load() {
+  double load = 0;
+  getloadavg(&load, 1);
+  return load;
+}
+
+std::string DescribeMachine(double load) {
+  utsname kernel{};
+  uname(&kernel);
+  return fmt::format("{} cores of {}, {}, {} {}, {:.0f} GiB, load {:.2f}", Cores(), CpuModel(),
+                     InstructionSet(), kernel.sysname, kernel.release, MemoryGib(), load);
 }
 
 }  // namespace dtrain::bench

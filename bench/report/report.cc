@@ -5,13 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "base/atomic_file.h"
-#include "bench/report/cases.h"
-#include "bench/report/choice.h"
-#include "bench/report/machine.h"
-#include "bench/report/measure.h"
-#include "bench/report/scratch.h"
-#include "bench/report/table.h"
+#include "base/file.h"
+#include "bench/report/process.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "bench/report/row.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 namespace {

@@ -2,9 +2,8 @@
 // many of them open.
 #include <cmath>
 
-#include "bench/report/cases.h"
-#include "bench/report/exchange_program.h"
-#include "bench/report/turns.h"
+#include "bench/report/job.h"
+#include "bench/report/rows.h"
 #include "trainer/model/blocks.h"
 #include "trainer/peer/peer_link.h"
 

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/report/cases.h"
-#include "bench/report/exchange_program.h"
 #include "bench/report/job.h"
-#include "bench/report/turns.h"
+#include "bench/report/rows.h"
 
 namespace dtrain::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "cmd/launch/copy_script.h"
+#include "cmd/launch/copy.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -7,9 +7,7 @@
 #include <string_view>
 
 #include "base/testing/files.h"
-#include "cmd/launch/checksum.h"
-#include "cmd/launch/open_file.h"
-#include "cmd/launch/run_there.h"
+#include "cmd/launch/ssh.h"
 
 namespace dtrain {
 namespace {
@@ -36,13 +34,13 @@ class Receiver {
     const CopiedFile file{"", "below/it's", "750"};
     return ReceiveScript(directory, file, sum, "me", kPatience);
   }
-  Ran Receive(const std::string& sum) const {
-    return RunThere("there", {"/bin/sh", "-c", Script(sum)}, ends_[0]);
+  CommandResult Receive(const std::string& sum) const {
+    return RunCommand("there", {"/bin/sh", "-c", Script(sum)}, ends_[0]);
   }
   // As where ssh has gone: nobody reads what the shell says.
   void ReceiveUnheard(const std::string& sum) const {
-    RunThere("there", {"/bin/bash", "-c", "exec 2> >(:); wait $!; exec /bin/sh -c \"$0\"", Script(sum)},
-             ends_[0]);
+    RunCommand("there", {"/bin/bash", "-c", "exec 2> >(:); wait $!; exec /bin/sh -c \"$0\"", Script(sum)},
+               ends_[0]);
   }
   // Names of what is there now.
   std::string Left() const {
@@ -67,7 +65,7 @@ std::string SumOfContent() {
 TEST_CASE("copy script: what comes in whole becomes the file, with its mode") {
   Receiver there;
   there.CloseInput();
-  const Ran ran = there.Receive(SumOfContent());
+  const CommandResult ran = there.Receive(SumOfContent());
   CAPTURE(ran.last_words);
   CHECK(ran.exit_code == 0);
   CHECK(there.Left() == "it's\n");
@@ -79,7 +77,7 @@ TEST_CASE("copy script: what comes in whole becomes the file, with its mode") {
 TEST_CASE("copy script: what comes in damaged is removed") {
   Receiver there;
   there.CloseInput();
-  const Ran ran = there.Receive("another");
+  const CommandResult ran = there.Receive("another");
   CHECK(ran.exit_code == 1);
   CHECK(ran.last_words == "the copy has another checksum. Is the disk there full?");
   CHECK(there.Left() == "");
@@ -99,7 +97,7 @@ TEST_CASE("copy script: a directory in the file's place is told, and nothing is 
   Receiver there;
   there.CloseInput();
   std::filesystem::create_directories(there.directory + "/below/it's");
-  const Ran ran = there.Receive(SumOfContent());
+  const CommandResult ran = there.Receive(SumOfContent());
   CHECK(ran.exit_code == 1);
   CHECK(ran.last_words == "a directory has the name of ./below/it's. Remove it.");
   CHECK(there.Left() == "it's\n");
@@ -113,7 +111,7 @@ TEST_CASE("copy script: a program that nobody may run has no sum, so that it is 
   const auto sum = [&](const char* mode) {
     const OpenFile nothing("/dev/null");
     const std::string script = SumsScript(directory, {{"", "it", mode}});
-    return RunThere("there", {"/bin/sh", "-c", script}, nothing.fd()).output;
+    return RunCommand("there", {"/bin/sh", "-c", script}, nothing.fd()).output;
   };
   CHECK(sum("644").find(kSum + SumOfContent()) != std::string::npos);
   CHECK(sum("755").find(std::string(kSum) + "none") != std::string::npos);
@@ -123,7 +121,7 @@ TEST_CASE("copy script: a program that nobody may run has no sum, so that it is 
 
 TEST_CASE("copy script: where nothing more comes, as of a link that was cut, it ends and leaves nothing") {
   const Receiver there;
-  const Ran ran = there.Receive(SumOfContent());
+  const CommandResult ran = there.Receive(SumOfContent());
   CHECK(ran.exit_code == 1);
   CHECK(ran.last_words == "nothing has come for 1 s.");
   CHECK(there.Left() == "");

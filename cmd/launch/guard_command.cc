@@ -1,4 +1,4 @@
-#include "cmd/launch/guard_command.h"
+#include "cmd/launch/launch.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,18 +13,15 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cmd/child_process.h"
-#include "cmd/launch/pending_writer.h"
+#include "cmd/common/signal_pipe.h"
 #include "cmd/launch/protocol.h"
-#include "cmd/lost_pipe.h"
-#include "cmd/poll_timeout.h"
-#include "cmd/signal_pipe.h"
+#include "cmd/run/child_process.h"
 
 namespace dtrain {
 namespace {
 
 // How long a task that nobody waits for goes on: ps 0 has this time to save.
-constexpr milliseconds kLastWords{2000};
+constexpr milliseconds kSaveTime{2000};
 // Until what is left of the report is taken.
 constexpr milliseconds kReport{2000};
 
@@ -122,7 +119,7 @@ class Guard {
   // a signal would tell the others to end too. Where the launcher itself is gone, ps 0 tells them.
   void Abandon() {
     abandoned_ = true;
-    kill_at_ = Clock::now() + kLastWords;
+    kill_at_ = Clock::now() + kSaveTime;
     if (saves_) task_.Signal(SIGTERM);
   }
 
@@ -142,9 +139,9 @@ class Guard {
   const milliseconds silence_;
   const bool saves_;
   SignalPipe signals_;
-  LostPipe lost_;
+  LostTaskPipe lost_;
   Pipe results_pipe_;
-  PipeLines results_{results_pipe_.ends[0], kLongestReport};
+  PipeLines results_{results_pipe_.ends[0], kMaxReportBytes};
   PipeLines orders_{STDIN_FILENO};
   PendingWriter report_{STDOUT_FILENO};
   ChildProcess task_;
@@ -156,7 +153,7 @@ class Guard {
 };
 
 // The task would say that too, but not of which machine, and as if the path were wrong.
-void GoToWork(const std::string& directory, const std::string& config) {
+void EnterDirectory(const std::string& directory, const std::string& config) {
   if (chdir(directory.c_str()) != 0) {
     throw UserError("{}: cannot work there: {}. Make the directory, or set launch.hosts.NAME.directory.",
                     directory, ErrnoText(errno));
@@ -171,7 +168,7 @@ void GoToWork(const std::string& directory, const std::string& config) {
 
 int RunGuardCommand(const GuardArguments& arguments) {
   if (arguments.task.empty()) throw UserError("dtrain guard is for dtrain launch only. See docs/launch.md.");
-  GoToWork(arguments.directory, arguments.config);
+  EnterDirectory(arguments.directory, arguments.config);
   // From here on the end of standard input tells that a relay on this machine has died. The signal that it
   // started us with would come first, and take from ps 0 the time to save.
   prctl(PR_SET_PDEATHSIG, 0);

@@ -1,4 +1,4 @@
-#include "cmd/launch/launch_command.h"
+#include "cmd/launch/launch.h"
 
 #include <errno.h>
 #include <fmt/core.h>
@@ -8,19 +8,19 @@
 #include <deque>
 #include <optional>
 
-#include "base/log_file.h"
-#include "cmd/end_while_loading.h"
+#include "base/log.h"
+#include "cmd/common/load_config.h"
+#include "cmd/common/report.h"
+#include "cmd/common/signal_pipe.h"
+
 #include "cmd/launch/copy.h"
 #include "cmd/launch/plan.h"
-#include "cmd/launch/shell_quote.h"
-#include "cmd/load_config.h"
-#include "cmd/local_verdict.h"
-#include "cmd/result_file.h"
-#include "cmd/run_end.h"
-#include "cmd/run_results.h"
-#include "cmd/signal_pipe.h"
-#include "cmd/supervisor.h"
-#include "cmd/task_child.h"
+#include "cmd/launch/ssh.h"
+#include "cmd/run/exit_verdict.h"
+#include "cmd/run/process_end.h"
+#include "cmd/run/run_results.h"
+#include "cmd/run/supervisor.h"
+#include "cmd/run/task_child.h"
 #include "trainer/config/dump.h"
 #include "trainer/task/run_task.h"
 
@@ -77,10 +77,10 @@ ChildCommand RelayFor(const PlannedTask& planned, const Config& config, const Ru
 
 Outcome RunRelays(const std::vector<PlannedTask>& tasks, const Config& config, SignalPipe& signals,
                   const RunResults& results, Console& console) {
-  Patience patience = PatienceOf(config.failure);
-  patience.after_failure = kAfterFailure;
-  patience.victim = kEndsThere;
-  Supervisor supervisor(patience, RestartRulesOf(config.failure), signals, console, config.log.json);
+  ShutdownTimeouts timeouts = TimeoutsOf(config.failure);
+  timeouts.after_failure = kAfterFailure;
+  timeouts.before_restart = kEndsThere;
+  Supervisor supervisor(timeouts, RestartRulesOf(config.failure), signals, console, config.log.json);
   std::vector<ChildCommand> commands;
   std::deque<LogFile> logs;
   for (const PlannedTask& planned : tasks) {
@@ -112,19 +112,19 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
   SignalPipe signals({SIGINT, SIGTERM, SIGHUP, SIGCHLD});
   ResultFile result(arguments.result, errors);
   try {
-    std::optional<EndWhileLoading> loading(std::in_place, signals, result, errors);
+    std::optional<ProcessEnd> loading(std::in_place, signals, result, errors);
     const Config config = LoadLaunched(arguments, &errors.json);
     CheckHere(config);
     Console console(LiveLineOf(config.log));
     const std::vector<PlannedTask> tasks =
-        PlanLaunch(arguments.config, config, {/*relays=*/true, console.live(), ParentTellsEnd(config.log)});
+        PlanLaunch(arguments.config, config, {/*relays=*/true, console.live(), ParentLogsEnd(config.log)});
     Logger log("launch", OwnLogOptions(config.log, console));
     CopyToMachines(FilesToCopy(tasks, arguments.config.path), config.launch, log);
     loading.reset();
     const RunResults results(config.cluster.worker.size());
     const Outcome outcome = RunRelays(tasks, config, signals, results, console);
     console.End();
-    return Conclude(config, outcome, results, log, errors, result);
+    return FinishRun(config, outcome, results, log, errors, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "cmd/launch/ssh_job.h"
-#include "cmd/testing/done.h"
+#include "cmd/launch/launch_job.h"
+#include "cmd/testing/process.h"
 
 namespace dtrain::testing {
 namespace {

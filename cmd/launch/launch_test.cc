@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/testing/files.h"
-#include "cmd/launch/ssh_job.h"
+#include "cmd/launch/launch_job.h"
 
 namespace dtrain::testing {
 namespace {

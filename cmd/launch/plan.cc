@@ -2,16 +2,46 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/host_name.h"
-#include "cmd/launch/checksum.h"
-#include "cmd/task_child.h"
+#include "base/names.h"
+
+#include "cmd/launch/ssh.h"
+#include "cmd/run/task_child.h"
+
 #include "trainer/config/address_rule.h"
 
 namespace dtrain {
 namespace {
+
+constexpr int kConnectSeconds = 10;
+
+// A program with a slash lies below the directory; without, PATH of that machine has it.
+std::string ProgramPath(const LaunchHost& how) {
+  const bool in_path = how.program.find('/') == std::string::npos && how.program[0] != '-';
+  return in_path || how.program[0] == '/' ? how.program : how.directory + "/" + how.program;
+}
+
+// Whatever the user's own file says: no questions, no connection shared with other programs, which would
+// outlive this one, and a link that is cut is found out.
+std::vector<std::string> SshWords(const Machine& machine, const LaunchConfig& launch) {
+  std::vector<std::string> words = {"ssh", "-T", "-a", "-x"};
+  const int silences = std::max(1, static_cast<int>(std::floor(launch.silence_s)) - 1);
+  for (const std::string& option :
+       {std::string("BatchMode=yes"), fmt::format("ConnectTimeout={}", kConnectSeconds),
+        std::string("ServerAliveInterval=1"), fmt::format("ServerAliveCountMax={}", silences),
+        std::string("ControlPath=none"), std::string("ClearAllForwardings=yes"),
+        std::string("RemoteCommand=none")}) {
+    words.insert(words.end(), {"-o", option});
+  }
+  if (!launch.ssh_config.empty()) words.insert(words.end(), {"-F", launch.ssh_config});
+  if (!machine.how.user.empty()) words.insert(words.end(), {"-l", machine.how.user});
+  words.insert(words.end(), {"--", machine.how.address});
+  return words;
+}
 
 namespace fs = std::filesystem;
 
@@ -54,6 +84,57 @@ std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vecto
 
 }  // namespace
 
+Machine MachineOf(const std::string& host, const LaunchHosts& hosts, const std::set<std::string>& own_names,
+                  const LaunchHost& defaults) {
+  Machine machine;
+  machine.name = host;
+  const auto found = hosts.find(host);
+  if (found != hosts.end()) machine.how = found->second;
+  const bool ssh = !machine.how.user.empty() || !machine.how.address.empty();
+  machine.here = !ssh && (IsLoopbackHost(host) || own_names.count(host) > 0);
+  if (machine.how.address.empty()) machine.how.address = host;
+  if (machine.how.directory.empty()) machine.how.directory = defaults.directory;
+  if (machine.how.program.empty()) machine.how.program = defaults.program;
+  return machine;
+}
+
+std::vector<std::string> ProgramWords(const Machine& machine) {
+  std::vector<std::string> words;
+  if (!machine.how.environment.empty()) words.push_back("env");
+  for (const auto& [name, value] : machine.how.environment) words.push_back(name + "=" + value);
+  const std::string program = ProgramPath(machine.how);
+  // env would take such a path for one more variable.
+  if (!words.empty() && program.find('=') != std::string::npos) {
+    words.insert(words.end(), {"/bin/sh", "-c", "exec \"$0\" \"$@\""});
+  }
+  words.push_back(program);
+  return words;
+}
+
+std::vector<std::string> WordsThere(const Machine& machine, const std::vector<std::string>& words,
+                                    const LaunchConfig& launch) {
+  if (machine.here) return words;
+  std::vector<std::string> all = SshWords(machine, launch);
+  all.push_back("exec " + ShellLine(words));
+  return all;
+}
+
+std::string LoginThere(const Machine& machine, const LaunchConfig& launch) {
+  if (machine.here) return "";
+  std::vector<std::string> words;
+  if (!launch.ssh_config.empty()) words.insert(words.end(), {"-F", launch.ssh_config});
+  const std::string& user = machine.how.user;
+  const std::string target = (user.empty() ? "" : user + "@") + machine.how.address;
+  if (target.front() == '-') words.push_back("--");
+  words.push_back(target);
+  return ShellLine(words);
+}
+
+std::vector<std::string> ShellThere(const Machine& machine, const std::string& line,
+                                    const LaunchConfig& launch) {
+  return WordsThere(machine, {"/bin/sh", "-c", line}, launch);
+}
+
 std::string OwnProgram() { return fs::read_symlink("/proc/self/exe").string(); }
 
 std::string CopiedProgram() {
@@ -64,8 +145,8 @@ std::string CopiedProgram() {
 std::vector<PlannedTask> PlanLaunch(const ConfigArguments& arguments, const Config& config, PlanFor who) {
   RefuseLineBreak("--config", arguments.path);
   for (const std::string& set : arguments.sets) RefuseLineBreak("--set " + set.substr(0, set.find('=')), set);
-  LaunchHost otherwise;
-  otherwise.directory = fs::current_path().string();
+  LaunchHost defaults;
+  defaults.directory = fs::current_path().string();
   const std::set<std::string> own_names = OwnNames();
   std::string copied;
   std::vector<PlannedTask> tasks;
@@ -74,9 +155,9 @@ std::vector<PlannedTask> PlanLaunch(const ConfigArguments& arguments, const Conf
     PlannedTask planned;
     planned.task = task;
     planned.machine = MachineOf(HostOf(addresses[static_cast<size_t>(task.index)]), config.launch.hosts,
-                                own_names, otherwise);
+                                own_names, defaults);
     LaunchHost& how = planned.machine.how;
-    const bool is_here = planned.machine.here && how.directory == otherwise.directory;
+    const bool is_here = planned.machine.here && how.directory == defaults.directory;
     planned.gets_copy = config.launch.copy && !is_here;
     planned.config = PathThere(arguments.path, planned.gets_copy);
     planned.gets_program = planned.gets_copy && how.program.empty();

@@ -4,10 +4,11 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/host_name.h"
-#include "cmd/launch/copied_files.h"
-#include "cmd/launch/shell_quote.h"
-#include "cmd/launch/ssh_trouble.h"
+#include "base/names.h"
+
+#include "cmd/launch/copy.h"
+
+#include "cmd/launch/ssh.h"
 
 namespace dtrain {
 namespace {
@@ -246,11 +247,11 @@ TEST_CASE("ssh trouble: each has its remedy, and dtrain's own words need none") 
   says("", "it ended without a word. See what");
   const std::string own = "dtrain: /x: cannot work there: No such file or directory (2). Make it.";
   CHECK(WithRemedy(own, "node1", "n1") == own);
-  CHECK(IsPassing("kex_exchange_identification: read: Connection reset by peer"));
-  CHECK(IsPassing("Connection to 10.0.0.2 port 22 timed out"));
-  CHECK(IsPassing("Timeout, server node1 not responding."));
-  CHECK_FALSE(IsPassing("Host key verification failed."));
-  CHECK_FALSE(IsPassing("ssh: connect to host node1 port 22: Connection timed out"));
+  CHECK(IsTransient("kex_exchange_identification: read: Connection reset by peer"));
+  CHECK(IsTransient("Connection to 10.0.0.2 port 22 timed out"));
+  CHECK(IsTransient("Timeout, server node1 not responding."));
+  CHECK_FALSE(IsTransient("Host key verification failed."));
+  CHECK_FALSE(IsTransient("ssh: connect to host node1 port 22: Connection timed out"));
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ ReservedPort::ReservedPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0
   address_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
 }
 
+void ReservedPort::Listen() const { DT_CHECK(listen(fd_, SOMAXCONN) == 0, errno); }
+
 ReservedPort::~ReservedPort() { close(fd_); }
 
 void WriteFile(const std::string& path, const std::string& content) {
@@ -128,6 +130,22 @@ std::unique_ptr<Process> Cluster::StartWith(const std::string& config, const std
 std::string Cluster::address(const std::string& role, int index) const {
   if (role == "ps") return ps_.at(static_cast<size_t>(index))->address();
   return fmt::format("localhost:{}", 1 + index);  // a name: no worker listens
+}
+
+LocalJob::~LocalJob() { CHECK(UnfinishedFiles(directory) == ""); }
+
+std::unique_ptr<Process> LocalJob::Start(const std::vector<std::string>& more) const {
+  std::vector<std::string> arguments = {"local", "--config", config, "--result", result};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return std::make_unique<Process>(arguments);
+}
+
+pid_t ChildOf(const Process& parent, const std::string& role, int index) {
+  const std::string task = fmt::format("--role {} --index {} ", role, index);
+  for (const pid_t pid : parent.Children()) {
+    if (CommandLine(pid).find(task) != std::string::npos) return pid;
+  }
+  return -1;
 }
 
 }  // namespace dtrain::testing

@@ -21,6 +21,8 @@ class ReservedPort {
   ReservedPort(const ReservedPort&) = delete;
   ReservedPort& operator=(const ReservedPort&) = delete;
   const std::string& address() const { return address_; }  // "127.0.0.1:40001"
+  // From now on the port listens and never answers.
+  void Listen() const;
 
  private:
   int fd_ = -1;
@@ -77,5 +79,22 @@ class Cluster {
   std::vector<std::unique_ptr<ReservedPort>> ps_;
   int workers_;
 };
+
+// LocalJob: a job of `dtrain local` in a directory of its own.
+struct LocalJob {
+  std::string directory = NewDirectory();
+  std::string config = directory + "/job.yaml";
+  std::string result = directory + "/result.json";
+
+  explicit LocalJob(const std::string& job) { WriteFile(config, job); }
+  ~LocalJob();  // checks that no file was left unfinished
+  LocalJob(const LocalJob&) = delete;
+  LocalJob& operator=(const LocalJob&) = delete;
+  // With --result.
+  std::unique_ptr<Process> Start(const std::vector<std::string>& more = {}) const;
+};
+
+// The child of `parent` that is this task; -1 when there is none.
+pid_t ChildOf(const Process& parent, const std::string& role, int index);
 
 }  // namespace dtrain::testing

@@ -3,16 +3,20 @@
 #include <doctest/doctest.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/core.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "base/check.h"
 #include "base/testing/files.h"
@@ -46,6 +50,11 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   for (pid_t child; list >> child;) children.push_back(child);
   return children;
+}
+
+void LimitFilesOf(pid_t pid, rlim_t bytes) {
+  const rlimit limit{bytes, RLIM_INFINITY};
+  REQUIRE(prlimit(pid, RLIMIT_FSIZE, &limit, nullptr) == 0);
 }
 
 }  // namespace
@@ -189,6 +198,23 @@ bool NoneLeft(milliseconds patience) {
     poll(&ended, 1, static_cast<int>(left));
     close(ended.fd);
   }
+}
+
+void FillDiskOf(pid_t pid) { LimitFilesOf(pid, 0); }
+
+void GiveRoomTo(pid_t pid) { LimitFilesOf(pid, RLIM_INFINITY); }
+
+Done Run(const std::vector<std::string>& arguments, const Program& program) {
+  Process process(arguments, program);
+  const int code = RunToEnd(process);
+  return {code, process.standard_output(), process.standard_error()};
+}
+
+void Skip(const std::string& why) {
+  static const void* told = nullptr;
+  const auto* const running = doctest::getContextOptions()->currentTest;
+  if (std::exchange(told, running) == running) return;
+  fmt::print("\nSKIPPED: {}: {}\n", running->m_name, why);
 }
 
 }  // namespace dtrain::testing

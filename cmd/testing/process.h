@@ -81,6 +81,18 @@ inline bool Contains(const std::string& text, const std::string& part) {
 // Runs to the end and returns the exit code; -1 when it hangs.
 int RunToEnd(Process& process);
 
+// A command that has ended: for tests of what commands say, which wait for nothing else.
+struct Done {
+  int code;
+  std::string output, error;
+};
+
+Done Run(const std::vector<std::string>& arguments, const Program& program = {});
+
+// Says on standard output that the running test case is skipped, and why: a line that scripts/test.sh counts,
+// once for each case.
+void Skip(const std::string& why);
+
 // The command line of a process as one text with spaces; empty when it is gone.
 std::string CommandLine(pid_t pid);
 
@@ -89,5 +101,9 @@ void AdoptOrphans();
 // True when no child and no adopted orphan is alive by the deadline; reaps them. Every Process of the test
 // has ended before.
 bool NoneLeft(milliseconds patience = kPatience);
+
+// A disk that is full for one process: from now on no file of it grows, until it is given room.
+void FillDiskOf(pid_t pid);
+void GiveRoomTo(pid_t pid);
 
 }  // namespace dtrain::testing

@@ -22,7 +22,7 @@ std::string MakePython() {
 
 const std::string& Python() {
   static const std::string python = MakePython();
-  if (python.empty()) fmt::print("SKIPPED: scripts/test_python.sh cannot install its packages from PyPI\n");
+  if (python.empty()) Skip("scripts/test_python.sh cannot install its packages from PyPI");
   return python;
 }
 
@@ -33,6 +33,23 @@ std::string OutputOf(const std::string& command) {
   char buffer[65536];
   for (size_t got; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;) output.append(buffer, got);
   return pclose(pipe) == 0 ? output : std::string();
+}
+
+std::string ManifestErrors(const std::string& files) {
+  // The command's own success, which OutputOf() would drop the text for.
+  return OutputOf(fmt::format(
+      "{} cmd/test/testdata/manifests.py validate cmd/test/testdata/tfjob.schema.json {} 2>&1 || true",
+      Python(), files));
+}
+
+nlohmann::json Manifest(const std::string& files, const std::string& kind) {
+  const std::string text =
+      OutputOf(fmt::format("{} cmd/test/testdata/manifests.py documents {}", Python(), files));
+  for (const nlohmann::json& document : nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false)) {
+    if (document.is_object() && document.at("kind") == kind) return document;
+  }
+  CHECK_MESSAGE(false, kind);
+  return nlohmann::json();
 }
 
 }  // namespace dtrain::testing

@@ -1,8 +1,11 @@
 #include "cmd/testing/slurm.h"
 
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,12 +28,12 @@ const std::vector<std::string> kHosts = {"127.0.0.2", "127.0.0.3"};
 constexpr int kFirstJobPort = 10000;
 constexpr int kPortsOfJob = 10;
 constexpr int kJobPorts = 1990;
-constexpr size_t kControllerAt = 1;  // of the daemons
-constexpr int kMostJobs = 3;         // of one cluster
+constexpr size_t kControllerAt = 1;  // among the daemons
+constexpr int kMaxJobs = 3;          // at once in one cluster
 
 std::string PortOf(const ReservedPort& port) { return port.address().substr(port.address().rfind(':') + 1); }
 
-// Of a path that leaves room for the sockets' names, which may not be longer than 107 bytes.
+// A directory whose path leaves room for the sockets' names, which may not be longer than 107 bytes.
 std::string NewShortDirectory() {
   std::string path = "/tmp/dtrain-slurm.XXXXXX";
   DT_CHECK(mkdtemp(path.data()) != nullptr && chmod(path.c_str(), 0755) == 0, errno);
@@ -54,7 +57,7 @@ std::string WhyNoSlurm() {
 SlurmCluster::SlurmCluster()
     : directory_(NewShortDirectory()),
       mark_("DTRAIN_TEST_SLURM=" + directory_),
-      job_ports_(kHosts, kMostJobs * kPortsOfJob, kFirstJobPort, kPortsOfJob, kJobPorts) {
+      job_ports_(kHosts, kMaxJobs * kPortsOfJob, kFirstJobPort, kPortsOfJob, kJobPorts) {
   for (size_t i = 0; i < 1 + kHosts.size(); ++i) ports_.push_back(std::make_unique<ReservedPort>());
   WriteConfig();
   const std::string key = directory_ + "/munge.key";
@@ -142,6 +145,42 @@ std::string SlurmCluster::Said() const {
   std::string text;
   for (const auto& daemon : daemons_) text += daemon->standard_error();
   return text;
+}
+
+PortBlock::PortBlock(const std::vector<std::string>& hosts, int count, int first, int step, int tries) {
+  const int start = static_cast<int>(getpid()) % tries;  // two tests at once begin at other ones
+  for (int i = 0; i < tries; ++i) {
+    first_ = first + (start + i) % tries * step;
+    if (Take(hosts, count)) return;
+    Free();
+  }
+  DT_CHECK(false, first, step, tries);
+}
+
+PortBlock::~PortBlock() { Free(); }
+
+bool PortBlock::Take(const std::vector<std::string>& hosts, int count) {
+  for (const std::string& host : hosts) {
+    for (int port = first_; port < first_ + count; ++port) {
+      const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockets_.push_back(fd);
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(static_cast<uint16_t>(port));
+      DT_CHECK(inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1, host);
+      if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
+      // Only now: a port that another one keeps like this is not got, and a listener at ours may bind it
+      // too.
+      const int on = 1;
+      setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    }
+  }
+  return true;
+}
+
+void PortBlock::Free() {
+  for (const int fd : sockets_) close(fd);
+  sockets_.clear();
 }
 
 }  // namespace dtrain::testing

@@ -77,12 +77,12 @@ std::string SshKeys::ClientConfig(const std::string& name, const std::string& ta
 std::unique_ptr<Process> StartSshd(const std::string& config, const std::vector<std::string>& before) {
   std::vector<std::string> words = before;
   words.insert(words.end(), {kSshd, "-D", "-e", "-f", config});
-  // Of root it wants a directory that an installed service has made.
+  // From root it wants a directory that an installed service has made.
   if (geteuid() == 0) mkdir("/run/sshd", 0755);
   const Program program{words.front(), {}};
   auto sshd = std::make_unique<Process>(std::vector<std::string>(words.begin() + 1, words.end()), program);
   if (sshd->WaitForLine("Server listening")) return sshd;
-  fmt::print("SKIPPED: sshd does not run here: {}\n", sshd->standard_error());
+  Skip("sshd does not run here: " + sshd->standard_error());
   return nullptr;
 }
 
@@ -95,7 +95,7 @@ void EndSshd(Process& sshd) {
 
 SshServer::SshServer(const std::string& more) {
   if (access(kSshd, X_OK) != 0) {
-    fmt::print("SKIPPED: no {} here; install openssh-server\n", kSshd);
+    Skip(fmt::format("no {} here; install openssh-server", kSshd));
     return;
   }
   client_config_ = keys_.ClientConfig("client", "127.0.0.1", port(), keys_.MachineKey());
@@ -110,11 +110,11 @@ std::string SshServer::port() const { return port_.address().substr(port_.addres
 
 NetworkHosts::NetworkHosts() {
   if (access(kSshd, X_OK) != 0 || geteuid() != 0) {
-    fmt::print("SKIPPED: namespaces as machines need root and openssh-server\n");
+    Skip("namespaces as machines need root and openssh-server");
     return;
   }
   if (unshare(CLONE_NEWNET) != 0) {
-    fmt::print("SKIPPED: no network namespaces here: {}\n", strerror(errno));
+    Skip(fmt::format("no network namespaces here: {}", strerror(errno)));
     return;
   }
   const std::string ip = "/usr/sbin/ip";
@@ -123,7 +123,7 @@ NetworkHosts::NetworkHosts() {
                        Succeeds(ip, {"address", "add", "10.77.0.1/24", "dev", "bridge"}) &&
                        Succeeds(ip, {"link", "set", "bridge", "up"});
   if (!bridged || !Add(0) || !Add(1)) {
-    fmt::print("SKIPPED: the kernel gives no bridge between network namespaces\n");
+    Skip("the kernel gives no bridge between network namespaces");
     hosts_.clear();
     return;
   }

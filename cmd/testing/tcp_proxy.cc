@@ -20,7 +20,7 @@
 namespace dtrain::testing {
 namespace {
 
-constexpr size_t kMostWaiting = 1 << 20;  // of one direction
+constexpr size_t kMaxWaiting = 1 << 20;  // of one direction
 
 sockaddr_in Loopback(const std::string& address) {
   sockaddr_in socket_address{};
@@ -142,7 +142,7 @@ void TcpProxy::Run() {
     std::vector<pollfd> fds = {{wake_, POLLIN, 0}, {listener_, POLLIN, 0}};
     for (const Connection& connection : connections_) {
       for (const Flow& flow : connection.flows) {
-        const bool room = !held && !flow.ended && flow.waiting.size() < kMostWaiting;
+        const bool room = !held && !flow.ended && flow.waiting.size() < kMaxWaiting;
         fds.push_back({flow.from, static_cast<short>(room ? POLLIN : 0), 0});
         fds.push_back({flow.to, static_cast<short>(!held && !flow.waiting.empty() ? POLLOUT : 0), 0});
       }
@@ -195,7 +195,7 @@ void TcpProxy::Accept() {
 // False at the end of what comes.
 bool TcpProxy::Read(Flow& flow) {
   char buffer[1 << 16];
-  if (flow.waiting.size() >= kMostWaiting) return true;
+  if (flow.waiting.size() >= kMaxWaiting) return true;
   const ssize_t got = recv(flow.from, buffer, sizeof buffer, 0);
   if (got > 0) flow.waiting.append(buffer, static_cast<size_t>(got));
   return got > 0 || (got < 0 && MayComeAgain());

@@ -69,7 +69,7 @@ class TcpProxy {
   std::string address_;
   int listener_ = -1;
   int wake_ = -1;
-  std::list<Connection> connections_;  // of the thread
+  std::list<Connection> connections_;  // the thread's
   mutable std::mutex mutex_;           // for the fields below
   mutable std::condition_variable changed_;
   bool stop_ = false;

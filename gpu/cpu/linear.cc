@@ -22,7 +22,7 @@ constexpr int64_t kSmallestGemmSize = 1000;  // multiplications
 constexpr int64_t kSmallestGemmRows = 4;
 constexpr int64_t kSmallestNarrowRows = 2;
 constexpr int64_t kSmallestNarrowInputs = 64;
-static_assert(kMostNarrowColumns >= kMostByteOutputs, "rows of bytes have no other way");
+static_assert(kMaxNarrowColumns >= kMaxByteOutputs, "rows of bytes have no other way");
 constexpr int64_t kSmallestByteColumnRows = 16;  // with one output, where OpenBLAS multiplies a vector
 
 int BlasSize(int64_t size) {
@@ -39,7 +39,7 @@ bool GemmPays(MatrixView<const float> x, int64_t outputs) {
 }
 
 bool NarrowPays(MatrixView<const float> x, int64_t outputs) {
-  return outputs > 1 && outputs <= kMostNarrowColumns && x.rows >= kSmallestNarrowRows &&
+  return outputs > 1 && outputs <= kMaxNarrowColumns && x.rows >= kSmallestNarrowRows &&
          x.cols >= kSmallestNarrowInputs;
 }
 

@@ -106,12 +106,12 @@ HWY_INLINE void ForwardBlock(const Rows& x, int64_t i, const float* columns, int
   }
 }
 
-constexpr int kMostColumnsAtOnce = 5;
+constexpr int kMaxColumnsAtOnce = 5;
 
-// Calls block<C>(j) for blocks of at most kMostColumnsAtOnce columns and of nearly equal size.
+// Calls block<C>(j) for blocks of at most kMaxColumnsAtOnce columns and of nearly equal size.
 template <typename Block>
 HWY_INLINE void ForColumnBlocks(int64_t columns, Block&& block) {
-  const int64_t blocks = (columns + kMostColumnsAtOnce - 1) / kMostColumnsAtOnce;
+  const int64_t blocks = (columns + kMaxColumnsAtOnce - 1) / kMaxColumnsAtOnce;
   for (int64_t k = 0; k < blocks; ++k) {
     const int64_t begin = columns * k / blocks, count = columns * (k + 1) / blocks - begin;
     if (count == 1) block(std::integral_constant<int, 1>(), begin);
@@ -177,7 +177,7 @@ HWY_INLINE void GradientBlock(const Rows& x, int64_t p, const float* dout, int64
 
 template <typename Rows>
 void Gradient(const Rows& x, MatrixView<const float> dout, MatrixView<float> dw) {
-  float tile[kMostNarrowColumns * kStrip];
+  float tile[kMaxNarrowColumns * kStrip];
   for (int64_t p = 0; p < x.cols(); p += kStrip) {
     const int64_t inputs = std::min(kStrip, x.cols() - p);
     ForColumnBlocks(dout.cols, [&](auto count, int64_t j) HWY_ATTR {
@@ -228,20 +228,20 @@ int64_t NarrowScratch(int64_t k, int64_t m) { return HWY_DYNAMIC_DISPATCH(Scratc
 
 void NarrowForward(MatrixView<const float> x, MatrixView<const float> w, Span<const float> b, float* scratch,
                    MatrixView<float> out) {
-  DT_CHECK(w.cols >= 1 && w.cols <= kMostNarrowColumns, w.cols);
+  DT_CHECK(w.cols >= 1 && w.cols <= kMaxNarrowColumns, w.cols);
   HWY_DYNAMIC_DISPATCH(ForwardOfFloats)(x, w, b, scratch, out);
 }
 void NarrowForward(const ByteRows& x, MatrixView<const float> w, Span<const float> b, float* scratch,
                    MatrixView<float> out) {
-  DT_CHECK(w.cols >= 1 && w.cols <= kMostNarrowColumns, w.cols);
+  DT_CHECK(w.cols >= 1 && w.cols <= kMaxNarrowColumns, w.cols);
   HWY_DYNAMIC_DISPATCH(ForwardOfBytes)(x, w, b, scratch, out);
 }
 void NarrowGradient(MatrixView<const float> x, MatrixView<const float> dout, MatrixView<float> dw) {
-  DT_CHECK(dout.cols >= 1 && dout.cols <= kMostNarrowColumns, dout.cols);
+  DT_CHECK(dout.cols >= 1 && dout.cols <= kMaxNarrowColumns, dout.cols);
   HWY_DYNAMIC_DISPATCH(GradientOfFloats)(x, dout, dw);
 }
 void NarrowGradient(const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw) {
-  DT_CHECK(dout.cols >= 1 && dout.cols <= kMostNarrowColumns, dout.cols);
+  DT_CHECK(dout.cols >= 1 && dout.cols <= kMaxNarrowColumns, dout.cols);
   HWY_DYNAMIC_DISPATCH(GradientOfBytes)(x, dout, dw);
 }
 

@@ -10,19 +10,19 @@
 
 namespace dtrain::gpu::cpu {
 
-constexpr int64_t kMostNarrowColumns = 16;
+constexpr int64_t kMaxNarrowColumns = 16;
 
 // Floats of scratch memory that NarrowForward needs for w [k, m].
 int64_t NarrowScratch(int64_t k, int64_t m);
 
-// out = x * w + b, for w of 1 to kMostNarrowColumns columns. Rows are x's, or rows of a table of bytes, each
+// out = x * w + b, for w of 1 to kMaxNarrowColumns columns. Rows are x's, or rows of a table of bytes, each
 // byte / 255. f32 sums in blocks of the vector's width.
 void NarrowForward(MatrixView<const float> x, MatrixView<const float> w, Span<const float> b, float* scratch,
                    MatrixView<float> out);
 void NarrowForward(const ByteRows& x, MatrixView<const float> w, Span<const float> b, float* scratch,
                    MatrixView<float> out);
 
-// dw = x^T * dout, for dout of 1 to kMostNarrowColumns columns.
+// dw = x^T * dout, for dout of 1 to kMaxNarrowColumns columns.
 void NarrowGradient(MatrixView<const float> x, MatrixView<const float> dout, MatrixView<float> dw);
 void NarrowGradient(const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw);
 

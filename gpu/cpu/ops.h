@@ -1,5 +1,5 @@
 // The operations of gpu/ops.h and gpu/optimizer_ops.h on this processor, done when they return. Shapes are
-// checked in gpu/ops.cc. Thread: any.
+// checked in gpu/dispatch/ops.cc. Thread: any.
 #pragma once
 
 #include <cstdint>

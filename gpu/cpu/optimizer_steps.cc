@@ -22,7 +22,7 @@ using Vector = hn::Vec<FloatTag>;
 
 constexpr FloatTag kFloats;
 constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(kFloats));
-constexpr int kMostSlots = 2;
+constexpr int kMaxSlots = 2;
 
 HWY_INLINE Vector Set(float value) { return hn::Set(kFloats, value); }
 // Three roundings.
@@ -138,7 +138,7 @@ template <typename Kernel, typename Slope>
 HWY_INLINE void OneVector(const Kernel& kernel, const Slope& slope, const float* weights,
                           const float* gradient, float* const* slots, float* updated) {
   const Vector w = hn::LoadU(kFloats, weights);
-  Vector kept[kMostSlots];
+  Vector kept[kMaxSlots];
   for (int s = 0; s < Kernel::kSlots; ++s) kept[s] = hn::LoadU(kFloats, slots[s]);
   const Vector to = kernel(w, slope(w, hn::LoadU(kFloats, gradient)), kept);
   for (int s = 0; s < Kernel::kSlots; ++s) hn::StoreU(kept[s], kFloats, slots[s]);
@@ -150,8 +150,8 @@ template <typename Kernel, typename Slope>
 HWY_INLINE void LastVector(const Kernel& kernel, const Slope& slope, const Update& update, int64_t from,
                            float* const* slots) {
   const auto bytes = static_cast<size_t>(update.updated.size - from) * sizeof(float);
-  float weights[kWidth] = {}, gradient[kWidth] = {}, kept[kMostSlots][kWidth] = {};
-  float* kept_rows[kMostSlots] = {kept[0], kept[1]};
+  float weights[kWidth] = {}, gradient[kWidth] = {}, kept[kMaxSlots][kWidth] = {};
+  float* kept_rows[kMaxSlots] = {kept[0], kept[1]};
   std::memcpy(weights, update.weights.data + from, bytes);
   std::memcpy(gradient, update.gradient + from * static_cast<int64_t>(sizeof(float)), bytes);
   for (int s = 0; s < Kernel::kSlots; ++s) std::memcpy(kept[s], slots[s] + from, bytes);
@@ -167,10 +167,10 @@ void Pass(const Kernel& kernel, const Slope& slope, const Update& update, float*
   const float* const weights = update.weights.data;
   const auto* const gradient = reinterpret_cast<const float*>(update.gradient);  // read by LoadU alone
   float* const updated = update.updated.data;
-  float* from[kMostSlots];
+  float* from[kMaxSlots];
   for (int s = 0; s < Kernel::kSlots; ++s) from[s] = slots[s];
   const auto at = [&](int64_t i) HWY_ATTR {
-    float* here[kMostSlots];
+    float* here[kMaxSlots];
     for (int s = 0; s < Kernel::kSlots; ++s) here[s] = from[s] + i;
     OneVector(kernel, slope, weights + i, gradient + i, here, updated + i);
   };

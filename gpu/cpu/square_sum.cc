@@ -18,7 +18,7 @@ constexpr int kUnitExponent = -298;
 constexpr int kWordBits = 64;
 // Neighbours have the same exponent often; a count of its own lets each go on without the one before.
 constexpr int kLanes = 4;
-constexpr int64_t kMostAdded = 1 << 16;  // to one count: 2^16 * (2^24)^2 is 2^64
+constexpr int64_t kMaxAdded = 1 << 16;  // to one count: 2^16 * (2^24)^2 is 2^64
 
 using Counts = uint64_t[kLanes][kExponents];
 
@@ -63,8 +63,8 @@ void AddCounts(const Counts& counts, SquareSum* sum) {
 void AddSquares(Stream& stream, const std::byte* values, int64_t count, SquareSum* sum) {
   DT_CHECK(stream.backend() == Backend::kCpu);
   constexpr int64_t kSize = sizeof(float);
-  for (int64_t begin = 0; begin < count; begin += kLanes * kMostAdded) {
-    const int64_t end = std::min(count, begin + kLanes * kMostAdded);
+  for (int64_t begin = 0; begin < count; begin += kLanes * kMaxAdded) {
+    const int64_t end = std::min(count, begin + kLanes * kMaxAdded);
     Counts counts = {};
     int64_t i = begin;
     for (; i + kLanes <= end; i += kLanes) {

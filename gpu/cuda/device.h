@@ -1,10 +1,11 @@
 // Device: one GPU that this process uses: how much of its memory it may take, and has taken.
-// Owner: whoever computes there, longer than its queues and buffers. Thread: any.
+// Owner: the models and the store that compute there, longer than its queues and buffers. Thread: any.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "gpu/cuda/runtime.h"
 
@@ -35,6 +36,33 @@ class Device {
   const int64_t limit_bytes_;
   const bool tf32_;
   std::atomic<int64_t> used_bytes_{0};
+};
+
+// Event: a moment in a stream that others wait for. Owner: whoever computes; not longer than the device.
+class Event {
+ public:
+  Event() = default;
+  explicit Event(Device& device)
+      : runtime_(&device.runtime()), handle_(runtime_->NewEvent(device.info().id)) {}
+  ~Event() {
+    if (runtime_ != nullptr) runtime_->Delete(handle_);
+  }
+  Event(Event&& other) noexcept { *this = std::move(other); }
+  Event& operator=(Event&& other) noexcept {
+    std::swap(runtime_, other.runtime_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+
+  void Record(StreamHandle stream) { runtime_->Record(handle_, stream); }
+  // What `stream` is given from now on begins behind the last Record().
+  void HoldBack(StreamHandle stream) const { runtime_->WaitFor(stream, handle_); }
+  void Wait() const { runtime_->Wait(handle_); }
+  bool Done() const { return runtime_->Done(handle_); }
+
+ private:
+  Runtime* runtime_ = nullptr;
+  EventHandle handle_{};
 };
 
 }  // namespace dtrain::gpu::cuda

@@ -1,11 +1,10 @@
-#include "gpu/cuda/activation_kinds.h"
 #include "gpu/cuda/launch.h"
 #include "gpu/cuda/ops.h"
 
 namespace dtrain::gpu::cuda {
 namespace {
 
-// Of one range to another, or to itself.
+// Launches a function of one range to another, or to itself.
 template <typename Function>
 void LaunchOne(Queue& queue, const Function& function, const typename Function::In* in,
                typename Function::Out* out, int64_t size) {
@@ -20,7 +19,7 @@ void LaunchSums(Queue& queue, int64_t inputs, const Input& input, const float* w
   for (int64_t next = 0; next < inputs;) {
     Kernel kernel{};
     kernel.sum = sum.data;
-    for (; kernel.count < Kernel::kMostInputs && next < inputs; ++kernel.count) {
+    for (; kernel.count < Kernel::kMaxInputs && next < inputs; ++kernel.count) {
       const bool so_far = kernel.count == 0 && next > 0;
       kernel.inputs[kernel.count] = so_far ? sum.data : input(next);
       kernel.weights[kernel.count] = so_far || !weighted ? 1 : weights[next];
@@ -89,6 +88,36 @@ void FromHalf(Queue& queue, Half format, Span<const uint16_t> in, Span<float> ou
   } else {
     LaunchOne(queue, FromHalfFunction<Half::kBfloat16>(), in.data, out.data, in.size);
   }
+}
+
+namespace {
+
+constexpr int kWidth = 4;  // of packs
+
+template <typename T>
+void LaunchGather(Queue& queue, MatrixView<const T> table, Span<const int64_t> rows, MatrixView<float> out) {
+  if (out.size() == 0) return;
+  const bool packs = table.cols % kWidth == 0 &&
+                     reinterpret_cast<uintptr_t>(table.data) % sizeof(Pack<T, kWidth>) == 0 &&
+                     OfWholePacks(0, out.data);
+  if (packs) {
+    Launch(queue, GridFor(queue, out.size() / kWidth),
+           GatherKernel<T, kWidth>{table.data, rows.data, out.data, out.rows, out.cols / kWidth});
+  } else {
+    Launch(queue, GridFor(queue, out.size()),
+           GatherKernel<T, 1>{table.data, rows.data, out.data, out.rows, out.cols});
+  }
+}
+
+}  // namespace
+
+void GatherBytes(Queue& queue, const ByteRows& x, MatrixView<float> out) {
+  LaunchGather(queue, x.table, x.rows, out);
+}
+
+void GatherFloats(Queue& queue, MatrixView<const float> table, Span<const int64_t> rows,
+                  MatrixView<float> out) {
+  LaunchGather(queue, table, rows, out);
 }
 
 }  // namespace dtrain::gpu::cuda

@@ -8,10 +8,12 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "gpu/cuda/kernels/activation.h"
 #include "gpu/cuda/kernels/each.h"
 #include "gpu/cuda/kernels/list.h"
 #include "gpu/cuda/kernels/reduce.h"
 #include "gpu/cuda/queue.h"
+#include "gpu/ops.h"
 
 namespace dtrain::gpu::cuda {
 
@@ -35,9 +37,9 @@ inline Grid GridFor(const Queue& queue, int64_t threads) {
 // For so many threads whose sum is taken: one block, of up to 1024, as long as it goes round only a few
 // times, because blocks that wait for each other cost more; then no more than the device holds at once.
 inline Grid GridForSum(const Queue& queue, int64_t threads, int most_threads = 1024) {
-  constexpr int64_t kMostOfOneBlock = 4096;
+  constexpr int64_t kMaxOfOneBlock = 4096;
   constexpr int kThreads = 256;
-  if (threads <= kMostOfOneBlock) {
+  if (threads <= kMaxOfOneBlock) {
     return {1, static_cast<int>(std::clamp<int64_t>(CeilDiv(threads, 32) * 32, 32, most_threads))};
   }
   return {std::min(CeilDiv(threads, kThreads), int64_t{8} * queue.device().info().multiprocessors), kThreads};
@@ -49,7 +51,7 @@ GridSum<T> GridSumFor(Queue& queue, const Grid& grid) {
   return {static_cast<T*>(queue.Scratch(grid.blocks * static_cast<int64_t>(sizeof(T)))), queue.Ticket()};
 }
 
-// Of a Function of kernels/each.h over `size` elements. `in` and `out`: kIn and kOut pointers.
+// Launches a Function of kernels/each.h over `size` elements. `in` and `out`: kIn and kOut pointers.
 template <typename Function>
 void LaunchEach(Queue& queue, const Function& function, const typename Function::In* const* in,
                 typename Function::Out* const* out, int64_t size) {
@@ -76,6 +78,20 @@ void LaunchEach(Queue& queue, const Function& function, const typename Function:
 inline const float* FloatsAt(const std::byte* bytes) {
   DT_CHECK(reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0);
   return reinterpret_cast<const float*>(bytes);
+}
+
+// call(Kind()).
+template <typename Call>
+void WithActivation(Activation kind, const Call& call) {
+  switch (kind) {
+    case Activation::kSigmoid:
+      return call(Sigmoid());
+    case Activation::kTanh:
+      return call(Tanh());
+    case Activation::kRelu:
+      return call(Relu());
+  }
+  DT_CHECK(false, static_cast<int>(kind));
 }
 
 }  // namespace dtrain::gpu::cuda

@@ -1,6 +1,5 @@
-// Dense layers of floats: products by cuBLAS, biases by kernels of our own.
-#include "gpu/cuda/activation_kinds.h"
-#include "gpu/cuda/column_sums.h"
+// Dense layers: of floats with products by cuBLAS and biases by kernels of our own, of rows of bytes by
+// kernels alone.
 #include "gpu/cuda/launch.h"
 #include "gpu/cuda/ops.h"
 
@@ -26,6 +25,71 @@ void LaunchBias(Queue& queue, Kind, Span<const float> b, MatrixView<float> out) 
   }
 }
 
+// The sums of the first columns to `sums`, those of the others to `behind`: together as many as the matrix
+// has. One launch, in up to `most_parts` parts of the rows; of one it needs no scratch memory.
+void LaunchColumnSums(Queue& queue, MatrixView<const float> matrix, Span<float> sums, Span<float> behind,
+                      int64_t most_parts) {
+  constexpr int64_t kRowsOfThread = 16;           // below, a part costs more than it saves
+  constexpr int64_t kBlocksOfMultiprocessor = 4;  // enough to hide what the memory takes
+  ColumnSumsKernel kernel{};
+  kernel.matrix = matrix.data;
+  kernel.rows = matrix.rows;
+  kernel.columns = matrix.cols;
+  kernel.width = 1;
+  while (kernel.width < ColumnSumsKernel::kMaxWidth && kernel.width < matrix.cols) kernel.width *= 2;
+  kernel.sums = sums.data;
+  kernel.sums_behind = behind.data;
+  kernel.split = sums.size;
+  const int64_t tiles = CeilDiv(matrix.cols, kernel.width);
+  if (tiles == 0) return;
+  const int64_t useful = CeilDiv(matrix.rows, kRowsOfThread * ColumnSumsKernel::kThreads / kernel.width);
+  const int64_t filling = kBlocksOfMultiprocessor * queue.device().info().multiprocessors / tiles;
+  kernel.chunks = std::max<int64_t>(1, std::min({useful, filling, most_parts}));
+  if (kernel.chunks > 1) {
+    kernel.parts = static_cast<float*>(queue.Scratch(kernel.chunks * matrix.cols * int64_t{sizeof(float)}));
+    kernel.tickets = queue.Ticket(tiles);
+  }
+  Launch(queue, {tiles * kernel.chunks, ColumnSumsKernel::kThreads}, kernel);
+}
+
+ByteTable TableOf(const ByteRows& x) { return {x.table.data, x.rows.data, x.rows.size, x.table.cols}; }
+
+Epilogue EpilogueOf(std::optional<Activation> activation) {
+  if (!activation) return Epilogue::kNone;
+  switch (*activation) {
+    case Activation::kSigmoid:
+      return Epilogue::kSigmoid;
+    case Activation::kTanh:
+      return Epilogue::kTanh;
+    case Activation::kRelu:
+      return Epilogue::kRelu;
+  }
+  return Epilogue::kNone;
+}
+
+// call(the least most outputs of a kernel for so many).
+template <typename Call>
+void WithOutputs(int64_t outputs, const Call& call) {
+  if (outputs <= 1) return call(std::integral_constant<int, 1>());
+  if (outputs <= 4) return call(std::integral_constant<int, 4>());
+  if (outputs <= 10) return call(std::integral_constant<int, 10>());
+  call(std::integral_constant<int, kMaxByteOutputs>());
+}
+
+template <int kOutputs, int kRows>
+void LaunchForward(Queue& queue, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
+                   MatrixView<float> out, Epilogue epilogue) {
+  using Kernel = ByteForwardKernel<kOutputs, kRows>;
+  constexpr int64_t kBlocksOfMultiprocessor = 8;
+  const bool byte_packs = x.table.cols % 4 == 0 && reinterpret_cast<uintptr_t>(x.table.data) % 4 == 0;
+  const bool weight_packs = w.cols == kOutputs && OfWholePacks(0, w.data);
+  const int64_t most = kBlocksOfMultiprocessor * queue.device().info().multiprocessors;
+  const int64_t threads = std::clamp<int64_t>(CeilDiv(x.table.cols, 4 * 32) * 32, 32, Kernel::kMaxThreads);
+  Launch(queue, {std::min(CeilDiv(out.rows, kRows), most), static_cast<int>(threads)},
+         Kernel{TableOf(x), w.data, b.data, out.data, static_cast<int>(w.cols), byte_packs, weight_packs,
+                epilogue});
+}
+
 }  // namespace
 
 void LinearForward(Queue& queue, MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
@@ -44,6 +108,43 @@ void LinearGradient(Queue& queue, MatrixView<const float> x, MatrixView<const fl
 void LinearInputGradient(Queue& queue, MatrixView<const float> dout, MatrixView<const float> w,
                          MatrixView<float> dx) {
   MultiplyOrZero(queue, {dx.rows, dx.cols, dout.cols, false, true, dout.data, w.data, dx.data, false});
+}
+
+void LinearForward(Queue& queue, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
+                   MatrixView<float> out, std::optional<Activation> activation) {
+  constexpr int64_t kRowsOfMultiprocessor = 16;  // from here on blocks of four rows fill the device too
+  const bool many = out.rows >= kRowsOfMultiprocessor * queue.device().info().multiprocessors;
+  WithOutputs(w.cols, [&](auto outputs) {
+    if (many) {
+      LaunchForward<outputs, 4>(queue, x, w, b, out, EpilogueOf(activation));
+    } else {
+      LaunchForward<outputs, 1>(queue, x, w, b, out, EpilogueOf(activation));
+    }
+  });
+}
+
+void LinearGradient(Queue& queue, const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw,
+                    Span<float> db) {
+  constexpr int64_t kRowsOfChunk = 256;  // fewer are done before a second stage would begin
+  constexpr int64_t kBlocksOfMultiprocessor = 4;
+  constexpr int64_t kMaxChunks = 128;
+  WithOutputs(dw.cols, [&](auto outputs) {
+    using Kernel = ByteGradientKernel<outputs>;
+    const int64_t tiles = std::max<int64_t>(1, CeilDiv(x.table.cols, Kernel::kInputs));
+    const int64_t filling = kBlocksOfMultiprocessor * queue.device().info().multiprocessors / tiles;
+    const int64_t chunks =
+        std::max<int64_t>(1, std::min({CeilDiv(dout.rows, kRowsOfChunk), filling, kMaxChunks}));
+    Kernel kernel{TableOf(x), dout.data, static_cast<int>(dw.cols), chunks, dw.data, db.data, 0};
+    if (chunks > 1) {
+      kernel.stride = dw.size() + db.size;
+      kernel.dw = static_cast<float*>(queue.Scratch(chunks * kernel.stride * int64_t{sizeof(float)}));
+      kernel.db = kernel.dw + dw.size();
+    }
+    Launch(queue, {tiles * chunks, Kernel::kThreads}, kernel);
+    if (chunks > 1) {
+      LaunchColumnSums(queue, {kernel.dw, chunks, kernel.stride}, {dw.data, dw.size()}, db, 1);
+    }
+  });
 }
 
 }  // namespace dtrain::gpu::cuda

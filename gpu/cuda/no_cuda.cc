@@ -7,7 +7,7 @@
 namespace dtrain::gpu::cuda {
 namespace {
 
-[[noreturn]] void NoDevice() { CheckFailed(__FILE__, __LINE__, "a device", " built without CUDA"); }
+[[noreturn]] void NoDevice() { CheckFailed(__FILE__, __LINE__, "a device", {"built without CUDA"}); }
 
 class NoCuda final : public Runtime {
  public:

@@ -1,5 +1,5 @@
 // The operations of gpu/ops.h and gpu/optimizer_ops.h on a device: what each launches. Shapes are checked in
-// gpu/ops.cc. Lists of pointers lie on this machine and are read before the call returns.
+// gpu/dispatch/ops.cc. Lists of pointers lie on this machine and are read before the call returns.
 // Thread: the queue's.
 #pragma once
 

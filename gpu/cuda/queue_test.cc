@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "gpu/cuda/buffer.h"
 #include "gpu/cuda/fake/fake_runtime.h"
 #include "gpu/cuda/launch.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "gpu/cuda/kernel.h"
+#include "gpu/cuda/kernels/kernel.h"
 
 namespace dtrain::gpu::cuda {
 
@@ -24,8 +24,8 @@ class DeviceError : public Failure {
 };
 
 // The oldest compute capability that our kernels are compiled for (third_party/cuda/configure.bzl).
-constexpr int kLeastMajor = 7;
-constexpr int kLeastMinor = 5;
+constexpr int kMinMajor = 7;
+constexpr int kMinMinor = 5;
 
 struct DeviceInfo {
   int id = 0;        // from 0, among those that CUDA_VISIBLE_DEVICES leaves
@@ -62,7 +62,7 @@ class Runtime {
   virtual std::vector<DeviceInfo> Devices(std::string* why) = 0;
   // Why there is no cuBLAS ("libcublas.so.13: cannot open shared object file"); empty: it is loaded.
   virtual std::string WhyNoBlas() = 0;
-  // Of the parts, for people: "CUDA runtime 13.0, driver 13.0, cuBLAS 13.1".
+  // The versions of the parts, for people: "CUDA runtime 13.0, driver 13.0, cuBLAS 13.1".
   virtual std::string Versions() = 0;
 
   // From here on the device that is named, or that of the stream, gets a context.

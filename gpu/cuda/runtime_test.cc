@@ -6,7 +6,6 @@
 
 #include <vector>
 
-#include "gpu/cuda/buffer.h"
 #include "gpu/cuda/launch.h"
 #include "gpu/cuda/queue.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "trainer/checkpoint/shard_format.h"
+#include "trainer/config/fields.h"
 #include "trainer/config/load.h"
-#include "trainer/config/meaning.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

@@ -12,9 +12,10 @@
 #include <limits>
 #include <tuple>
 
-#include "base/atomic_file.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "base/fault_point.h"
+#include "base/file.h"
 #include "trainer/checkpoint/bad_checkpoint.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
@@ -28,18 +29,30 @@ namespace fs = std::filesystem;
 
 constexpr char kBest[] = "best";
 
+// 0 or the errno.
+int Sync(int fd, const std::string& path) {
+  const FaultScope fault("fsync", path.c_str());
+  return fsync(fd) == 0 ? 0 : errno;
+}
+
 // What was made, renamed or removed in `path` is on the disk then.
 void SyncDirectory(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) throw SaveError(path, "opened", errno);
-  const int failed = fsync(fd) == 0 ? 0 : errno;
+  const int failed = Sync(fd, path);
   close(fd);
   const bool no_need = failed == EINVAL;  // on this file system
   if (failed != 0 && !no_need) throw SaveError(path, "synced", failed);
 }
 
+// 0 or the errno.
+int TryRename(const std::string& from, const std::string& to) {
+  const FaultScope fault("rename", to.c_str());
+  return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
 void Rename(const std::string& from, const std::string& to) {
-  if (rename(from.c_str(), to.c_str()) != 0) throw SaveError(from, "renamed", errno);
+  if (const int failed = TryRename(from, to)) throw SaveError(from, "renamed", failed);
 }
 
 struct TemporaryDirectory {
@@ -96,8 +109,21 @@ void CheckpointDirectory::Prepare() {
   RemoveLeftovers();
 }
 
-void CheckpointDirectory::Claim(const std::string& who) {
-  const std::string holder = claim_.Take(path_, who);
+void CheckpointDirectory::ThrowTaken(const std::string& holder) const {
+  throw PeerLost(
+      "checkpoint.dir = {}: this process had it for its run, and now it belongs to {}. Another ps 0 has "
+      "taken "
+      "its place; nothing more is saved here.",
+      path_, holder);
+}
+
+void CheckpointDirectory::ClaimAgain(const std::string& who, uint64_t run_id) {
+  const std::string holder = claim_.Take(path_, who, run_id);
+  if (!holder.empty()) ThrowTaken(holder);
+}
+
+void CheckpointDirectory::Claim(const std::string& who, uint64_t run_id) {
+  const std::string holder = claim_.Take(path_, who, run_id);
   if (holder.empty()) return;
   throw UserError(
       "checkpoint.dir = {}: in use by {}. Give each run a directory of its own, or end that one first.",
@@ -155,6 +181,7 @@ void CheckpointDirectory::Seal(const std::string& temporary, Manifest manifest, 
 std::string CheckpointDirectory::Publish(const std::string& temporary) {
   const auto save = saves_.find(temporary);
   DT_CHECK(save != saves_.end(), temporary);
+  if (const std::string holder = claim_.TakenBy(); !holder.empty()) ThrowTaken(holder);
   MakeRoom(save->second.name);
   const std::string path = PathOf(save->second.name);
   Rename(temporary, path);
@@ -200,9 +227,9 @@ void CheckpointDirectory::Prune(int64_t keep, const std::optional<std::string>& 
 // dead writer's.
 void CheckpointDirectory::Remove(const std::string& name) const {
   const std::string temporary = PathOf(TemporaryName(name, RandomToken()));
-  if (rename(PathOf(name).c_str(), temporary.c_str()) != 0) {
-    if (errno == ENOENT) return;  // by another one
-    throw SaveError(PathOf(name), "removed", errno);
+  if (const int failed = TryRename(PathOf(name), temporary)) {
+    if (failed == ENOENT) return;  // by another one
+    throw SaveError(PathOf(name), "removed", failed);
   }
   std::error_code error;
   fs::remove_all(temporary, error);

@@ -42,10 +42,9 @@ class CheckpointDirectory {
   void Prepare();
 
   // A run begins to write here. UserError where another one that lives does. `who`: for that one's message.
-  void Claim(const std::string& who);
-  // The same for one who goes on with a run, and who takes it from a dead one: false where one that lives has
-  // it.
-  bool TryClaim(const std::string& who) { return claim_.Take(path_, who).empty(); }
+  void Claim(const std::string& who, uint64_t run_id);
+  // The same for a run that goes on here. PeerLost where another one that lives has it.
+  void ClaimAgain(const std::string& who, uint64_t run_id);
 
   // A save, in this order; each throws IoError naming path and remedy, mostly SaveError.
   // An empty directory for the shard files, which are written there with ShardWriter: its path.
@@ -56,7 +55,8 @@ class CheckpointDirectory {
   // When all shard files are finished: writes config.yaml and, last, the manifest. All is on the disk then
   // but the name. Sets sequence and the config's size and checksum.
   void Seal(const std::string& temporary, Manifest manifest, const std::string& config);
-  // Gives it its name; its path. One of the same name makes room and stays complete.
+  // Gives it its name; its path. One of the same name makes room and stays complete. PeerLost, and nothing
+  // has changed, where another process has taken the claim since.
   std::string Publish(const std::string& temporary);
   // At any time after BeginSave(): removes it, unless it is published. Never throws.
   void Abandon(const std::string& temporary);
@@ -90,6 +90,7 @@ class CheckpointDirectory {
   };
   template <typename Look>
   void UntilSteady(Look look) const;
+  void ThrowTaken(const std::string& holder) const;
   std::string MakeTemporary(int64_t step, const std::string& token, WriterLock* lock) const;
   void RemoveLeftovers() const;
   void MakeRoom(const std::string& name) const;

@@ -46,6 +46,7 @@ struct SmallCheckpoint {
   std::vector<std::string> slots = {"m", "v"};
   uint64_t salt = 1;
   int64_t step = 12000;
+  std::string positions = "{\"workers\":[]}";
 };
 
 inline float ValueOf(uint64_t salt, const std::string& variable, int slot, int64_t element) {
@@ -69,14 +70,15 @@ inline std::vector<uint64_t> WriteShard(const std::string& directory, const Smal
   return checksums;
 }
 
-inline Manifest ManifestOf(const SmallCheckpoint& of, const std::vector<std::vector<uint64_t>>& checksums) {
-  Manifest manifest = BuildManifest(of.layout, of.slots, checksums);
+inline dtrain::Manifest ManifestOf(const SmallCheckpoint& of,
+                                   const std::vector<std::vector<uint64_t>>& checksums) {
+  dtrain::Manifest manifest = BuildManifest(of.layout, of.slots, checksums);
   manifest.step = of.step;
   manifest.saved_unix_ms = 1767225600000;  // 2026-01-01 00:00 UTC
   manifest.run_id = 0x1122334455667788;
   manifest.optimizer = of.slots.empty() ? "sgd" : "adam";
   manifest.mode = "sync";
-  manifest.positions = "{\"workers\":[]}";
+  manifest.positions = of.positions;
   manifest.loss = 0.25;
   return manifest;
 }

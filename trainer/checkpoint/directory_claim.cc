@@ -5,22 +5,31 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
-#include "base/write_all.h"
+#include "base/file.h"
+#include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/still_there.h"
 
 namespace dtrain {
 namespace {
 
 constexpr char kName[] = "/.in-use";
-// Of a holder's name.
-constexpr size_t kLongestName = 500;
+constexpr size_t kLongestName = 500;  // of a holder
+constexpr size_t kLongestContent = 1000;
 
-std::string Holder(int fd) {
-  std::string who(kLongestName, '\0');
-  const ssize_t got = pread(fd, who.data(), who.size(), 0);
-  who.resize(got > 0 ? static_cast<size_t>(got) : 0);
+std::string Content(int fd) {
+  std::string text(kLongestContent, '\0');
+  const ssize_t got = pread(fd, text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
+}
+
+// The first line.
+std::string HolderIn(const std::string& content) {
+  std::string who = content.substr(0, std::min(content.find('\n'), kLongestName));
   std::replace_if(
       who.begin(), who.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return who.empty() ? "another process" : who;
@@ -30,18 +39,18 @@ std::string Holder(int fd) {
 
 DirectoryClaim::~DirectoryClaim() {
   if (fd_ < 0) return;
-  unlink(path_.c_str());
+  if (TakenBy().empty()) unlink(path_.c_str());
   close(fd_);
 }
 
-std::string DirectoryClaim::Take(const std::string& directory, const std::string& who) {
+std::string DirectoryClaim::Take(const std::string& directory, const std::string& who, uint64_t run_id) {
   if (fd_ >= 0) return "";
   while (fd_ < 0) {
     path_ = directory + kName;
     const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) return "";  // what is wrong with the directory shows when something is saved
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      const std::string holder = Holder(fd);
+      const std::string holder = HolderIn(Content(fd));
       close(fd);
       return holder;
     }
@@ -51,8 +60,19 @@ std::string DirectoryClaim::Take(const std::string& directory, const std::string
       close(fd);
     }
   }
-  if (ftruncate(fd_, 0) == 0) WriteAll(fd_, who);  // that a killed owner left
+  content_ = fmt::format("{}\nrun {:016x}, claim {}\n", who.substr(0, kLongestName), run_id, RandomToken());
+  if (ftruncate(fd_, 0) == 0) WriteAll(fd_, content_);  // that a killed owner left
   return "";
+}
+
+// The file is opened anew: what another machine has written there is seen then.
+std::string DirectoryClaim::TakenBy() const {
+  if (fd_ < 0) return "";
+  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT ? "nobody: the file .in-use was removed" : "";
+  const std::string now = Content(fd);
+  close(fd);
+  return now == content_ ? "" : HolderIn(now);
 }
 
 }  // namespace dtrain

@@ -18,13 +18,13 @@ namespace {
 TEST_CASE("claim: who comes second hears who was first, until that one is gone, which leaves nothing") {
   const std::string root = NewDirectory();
   auto first = std::make_unique<DirectoryClaim>();
-  CHECK(first->Take(root, "worker 0 (a:1), here, pid 5").empty());
-  CHECK(first->Take(root, "worker 0 (a:1), here, pid 5").empty());
+  CHECK(first->Take(root, "worker 0 (a:1), here, pid 5", 7).empty());
+  CHECK(first->Take(root, "worker 0 (a:1), here, pid 5", 7).empty());
   DirectoryClaim second;
-  CHECK(second.Take(root, "another run") == "worker 0 (a:1), here, pid 5");
+  CHECK(second.Take(root, "another run", 8) == "worker 0 (a:1), here, pid 5");
   first.reset();
   CHECK(std::filesystem::is_empty(root));
-  CHECK(second.Take(root, "another run").empty());
+  CHECK(second.Take(root, "another run", 8).empty());
 }
 
 TEST_CASE("claim: one that was killed has let go of it") {
@@ -34,7 +34,7 @@ TEST_CASE("claim: one that was killed has let go of it") {
   const pid_t child = fork();
   if (child == 0) {
     DirectoryClaim claim;
-    const bool taken = claim.Take(root, "a child").empty();
+    const bool taken = claim.Take(root, "a child", 7).empty();
     if (write(ready[1], taken ? "y" : "n", 1) != 1) _exit(1);
     pause();
   }
@@ -42,16 +42,52 @@ TEST_CASE("claim: one that was killed has let go of it") {
   REQUIRE(read(ready[0], &taken, 1) == 1);
   CHECK(taken == 'y');
   CheckpointDirectory directory(root);
-  CHECK_THROWS_WITH_AS(directory.Claim("me"),
+  CHECK_THROWS_WITH_AS(directory.Claim("me", 8),
                        ("checkpoint.dir = " + root +
                         ": in use by a child. Give each run a directory of its own, or end that one first.")
                            .c_str(),
                        UserError);
   kill(child, SIGKILL);
   REQUIRE(waitpid(child, nullptr, 0) == child);
-  CHECK_NOTHROW(directory.Claim("me"));
+  CHECK_NOTHROW(directory.Claim("me", 8));
   close(ready[0]);
   close(ready[1]);
+}
+
+TEST_CASE("claim: one that another process has taken meanwhile says by whom, and leaves that one's alone") {
+  const std::string root = NewDirectory();
+  auto first = std::make_unique<DirectoryClaim>();
+  CHECK(first->TakenBy() == "");
+  REQUIRE(first->Take(root, "the first", 7).empty());
+  CHECK(first->TakenBy() == "");
+  std::filesystem::remove(root + "/.in-use");
+  CHECK(first->TakenBy() == "nobody: the file .in-use was removed");
+  DirectoryClaim second;
+  REQUIRE(second.Take(root, "the second", 7).empty());
+  CHECK(first->TakenBy() == "the second");
+  first.reset();
+  CHECK(second.TakenBy() == "");
+}
+
+TEST_CASE("claim: a checkpoint gets no name from a process that has lost the claim") {
+  const std::string root = NewDirectory();
+  CheckpointDirectory old(root), next(root);
+  SmallCheckpoint of;
+  old.Claim("the old ps 0", 7);
+  CHECK_THROWS_AS(next.Claim("a new ps 0", 7), UserError);
+  CHECK_THROWS_AS(next.ClaimAgain("a new ps 0", 7), PeerLost);
+  std::filesystem::remove(root + "/.in-use");
+  next.Claim("a new ps 0", 7);
+  CHECK_THROWS_WITH_AS(
+      SaveSmall(&old, of),
+      ("checkpoint.dir = " + root +
+       ": this process had it for its run, and now it belongs to a new ps 0. Another ps 0 has "
+       "taken its place; nothing more is saved here.")
+          .c_str(),
+      PeerLost);
+  CHECK(old.List().empty());
+  SaveSmall(&next, of);
+  CHECK(next.List().size() == 1);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
   return stored::CreateManifest(*builder, kFormat, manifest.sequence, manifest.step, manifest.saved_unix_ms,
                                 manifest.run_id, version, optimizer, mode, all_tensors, slots, all_shards,
                                 positions, manifest.config_bytes, manifest.config_checksum, manifest.loss,
-                                manifest.accuracy, inputs);
+                                manifest.accuracy, inputs, manifest.run_epoch);
 }
 
 // Our own manifests share nothing inside. A hostile one may refer to one long text a million times: what it
@@ -109,6 +109,7 @@ Manifest Decode(const stored::Manifest& from) {
   manifest.step = static_cast<int64_t>(from.step());
   manifest.saved_unix_ms = from.saved_unix_ms();
   manifest.run_id = from.run_id();
+  manifest.run_epoch = from.run_epoch();
   manifest.version = from.version()->str();
   manifest.optimizer = from.optimizer()->str();
   manifest.mode = from.mode()->str();

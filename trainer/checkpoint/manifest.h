@@ -42,7 +42,8 @@ struct Manifest {
   int64_t step = 0;
   int64_t saved_unix_ms = 0;
   uint64_t run_id = 0;
-  std::string version;  // of the dtrain that wrote it
+  uint32_t run_epoch = 0;  // how often the run had gone back to a checkpoint
+  std::string version;     // of the dtrain that wrote it
   std::string optimizer;
   std::string mode;
   std::vector<StoredTensor> tensors;

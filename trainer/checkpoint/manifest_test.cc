@@ -37,6 +37,7 @@ TEST_CASE("manifest: all fields come back from the bytes") {
   CHECK(to.step == 12000);
   CHECK(to.saved_unix_ms == from.saved_unix_ms);
   CHECK(to.run_id == from.run_id);
+  CHECK(to.run_epoch == from.run_epoch);
   CHECK(to.version == from.version);
   CHECK(to.optimizer == "adam");
   CHECK(to.mode == "sync");

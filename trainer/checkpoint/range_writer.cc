@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "trainer/checkpoint/shard_format.h"
-#include "trainer/model/range_pieces.h"
+#include "trainer/model/blocks.h"
 
 namespace dtrain {
 

@@ -1,6 +1,6 @@
 // RangeWriter: writes the shard file of one ps from the pieces that its range is kept in
-// (trainer/model/range_pieces.h): the file is cut where variables meet as well, what a ps keeps is not.
-// Owner: who saves (the chief's saver, or a ps). Thread: one at a time.
+// (trainer/model/blocks.h): the file is cut where variables meet as well, what a ps keeps is not.
+// Owner: a ps that writes a part. Thread: one at a time.
 #pragma once
 
 #include <cstddef>

@@ -20,6 +20,7 @@ Manifest RunManifest(const Config& config, const Layout& layout, const std::vect
   manifest.step = moment.step;
   manifest.saved_unix_ms = WallNanos() / 1000000;
   manifest.run_id = moment.run_id;
+  manifest.run_epoch = moment.run_epoch;
   manifest.version = kVersion;
   manifest.optimizer = ChoiceText("train.optimizer.kind", config);
   manifest.mode = ChoiceText("train.mode", config);

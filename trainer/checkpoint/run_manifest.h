@@ -15,6 +15,7 @@ namespace dtrain {
 // What a checkpoint is of.
 struct SavedMoment {
   uint64_t run_id = 0;
+  uint32_t run_epoch = 0;
   int64_t step = 0;       // global
   std::string positions;  // of the workers, as JSON
   bool best = false;      // of all evaluations so far, with these figures:

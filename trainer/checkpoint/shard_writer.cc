@@ -9,7 +9,8 @@
 #include <new>
 
 #include "base/check.h"
-#include "base/write_all.h"
+#include "base/fault_point.h"
+#include "base/file.h"
 #include "trainer/checkpoint/save_error.h"
 #include "trainer/checkpoint/shard_format.h"
 
@@ -50,10 +51,15 @@ void ShardWriter::Finish() {
   DT_CHECK(fd_ >= 0);
   if (in_chunk_ % static_cast<size_t>(kSector) != 0) GoThroughCache();  // the end of the file is anywhere
   Flush();
-  if (fsync(fd_) != 0) Fail(errno);
+  Sync();
   const int fd = fd_;
   fd_ = -1;
   if (close(fd) != 0) Fail(errno);
+}
+
+void ShardWriter::Sync() const {
+  const FaultScope fault("fsync", path_.c_str());
+  if (fsync(fd_) != 0) Fail(errno);
 }
 
 void ShardWriter::Append(const char* data, size_t bytes) {

@@ -2,7 +2,7 @@
 // memory meanwhile, so the bytes go to the disk past the page cache (O_DIRECT), 4 MiB at a time, where the
 // file system can do that. Elsewhere they are on their way to the disk while the next pieces come: about 40
 // MiB of them at most are not there yet. In both, Finish() has little left to wait for.
-// Owner: who saves (the chief, or a ps). Thread: one at a time.
+// Owner: a ps that writes a part. Thread: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +32,7 @@ class ShardWriter {
   };
 
   void Append(const char* data, size_t bytes);
+  void Sync() const;
   void Flush();
   void GoThroughCache();
   void PushOut();

@@ -5,7 +5,8 @@
 #include <charconv>
 #include <limits>
 
-#include "trainer/config/task_address.h"
+#include "base/names.h"
+#include "trainer/config/address_rule.h"
 
 namespace dtrain {
 
@@ -30,6 +31,45 @@ std::optional<int64_t> ColumnNumber(const std::string& label) {
   return result.ec == std::errc() ? number : std::numeric_limits<int64_t>::max();
 }
 
+bool RoundsWaitForLost(const Config& config) {
+  const auto workers = static_cast<int64_t>(config.cluster.worker.size());
+  return config.train.mode == TrainMode::kSync && config.failure.worker_lost == WorkerLost::kWait &&
+         config.train.aggregate.value_or(workers) >= workers;
+}
+
+std::string FirstNondeterministicKey(const Config& config) {
+  const TrainConfig& train = config.train;
+  if (train.mode == TrainMode::kAsync) return "train.mode: async";
+  if (train.mode == TrainMode::kSsp) return "train.mode: ssp";
+  const auto workers = static_cast<int64_t>(config.cluster.worker.size());
+  if (train.aggregate.value_or(workers) < workers)
+    return fmt::format("train.aggregate: {}", *train.aggregate);
+  if (config.cluster.min_workers.value_or(workers) < workers)
+    return fmt::format("cluster.min_workers: {}", *config.cluster.min_workers);
+  if (config.failure.on_sigterm == OnSigterm::kLeave) return "failure.on_sigterm: leave";
+  return "";
+}
+
+bool TakesPixels(const Config& config) {
+  const DataSourceConfig& train = config.data.train;
+  return train.format == DataFormat::kIdx ||
+         (train.format == DataFormat::kSynthetic && train.name == SyntheticName::kDigits);
+}
+
+std::vector<DataFile> DataFiles(const DataConfig& data) {
+  std::vector<DataFile> files;
+  const auto add = [&](const DataSourceConfig& source, const std::string& section) {
+    if (source.format == DataFormat::kIdx) {
+      files.push_back({section + ".images", source.images});
+      files.push_back({section + ".labels", source.labels});
+    }
+    if (source.format == DataFormat::kCsv) files.push_back({section + ".path", source.path});
+  };
+  add(data.train, "data.train");
+  add(data.test, "data.test");
+  return files;
+}
+
 std::string TaskName(TaskId task) {
   return fmt::format("{} {}", task.role == Role::kPs ? "ps" : "worker", task.index);
 }
@@ -39,6 +79,25 @@ std::string TaskNameAndAddress(const ClusterConfig& cluster, TaskId task) {
   if (task.index < 0 || task.index >= static_cast<int>(addresses.size())) return TaskName(task);
   const std::string address = KnownAddress(cluster, task);
   return address.empty() ? TaskName(task) : fmt::format("{} ({})", TaskName(task), address);
+}
+
+std::string KnownAddress(const ClusterConfig& cluster, TaskId task) {
+  const auto& addresses = task.role == Role::kPs ? cluster.ps : cluster.worker;
+  const std::string& address = addresses.at(static_cast<size_t>(task.index));
+  if (!AddressIdentity(address).empty()) return address;
+  const std::string host = HostOf(address);
+  return IsLoopbackHost(host) ? "" : host;
+}
+
+std::string WorkersText(const ClusterConfig& cluster) {
+  std::string text = Plural(static_cast<int64_t>(cluster.worker.size()), "worker"), addresses;
+  bool any = false;
+  for (size_t i = 0; i < cluster.worker.size(); ++i) {
+    const std::string address = KnownAddress(cluster, {Role::kWorker, static_cast<int>(i)});
+    any = any || !address.empty();
+    addresses += " " + (address.empty() ? "-" : address);
+  }
+  return any ? text + addresses : text;
 }
 
 }  // namespace dtrain

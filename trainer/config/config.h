@@ -36,7 +36,6 @@ enum class EvalBy { kChief, kAll };
 enum class WorkerLost { kContinue, kWait, kFail };
 enum class PsLost { kWait, kFail };
 enum class OnSigterm { kSaveAndEnd, kLeave };
-enum class CheckpointWriter { kChief, kPs };
 
 struct ClusterConfig {
   std::vector<std::string> ps;         // addresses, "host:port"
@@ -151,7 +150,6 @@ struct CheckpointConfig {
   double timeout_s = 1800;      // for one of them, from its cut to its name
   int64_t keep = 5;             // the newest ones
   std::string resume = "auto";  // auto, never, or the path of one checkpoint
-  CheckpointWriter writer = CheckpointWriter::kChief;
 };
 
 struct EvalConfig {
@@ -176,7 +174,7 @@ struct SummaryConfig {
   double every_secs = 0;      // 0: not by time
 };
 
-// Of those before a task is started again, which grow.
+// The longest of the growing pauses before a task is started again.
 constexpr int64_t kLongestRestartPauseS = 16;
 
 struct FailureConfig {
@@ -267,19 +265,33 @@ struct TaskId {
 inline bool FeedsOthers(const Config& config) {
   return config.data.split == Split::kFeed && config.cluster.worker.size() > 1;
 }
-// Whether another worker takes the place of a chief that is lost.
-inline bool HasSpareChiefs(const Config& config) {
-  return config.failure.worker_lost == WorkerLost::kContinue && config.cluster.worker.size() > 1 &&
-         !FeedsOthers(config);
-}
 // Whether the run goes on without this worker.
 inline bool IsExpendable(const Config& config, int worker) {
-  return worker == 0 ? HasSpareChiefs(config) : config.failure.worker_lost == WorkerLost::kContinue;
+  const bool feeds = worker == 0 && FeedsOthers(config);
+  return config.failure.worker_lost == WorkerLost::kContinue && config.cluster.worker.size() > 1 && !feeds;
 }
 // Whether this worker gets its batches from worker 0 and needs no data of its own.
 inline bool IsFed(const Config& config, int worker) {
   return config.data.split == Split::kFeed && worker != 0;
 }
+
+// Whether each round of a synchronous run has a gradient of every worker, also of one that is lost meanwhile:
+// the round waits until it is back and has sent it again. `cluster` is set.
+bool RoundsWaitForLost(const Config& config);
+
+// The first key that keeps two runs of this config from ending with the same bits, whatever the timing, the
+// number of ps and the placement, and its value; empty when none does. `cluster` is set.
+std::string FirstNondeterministicKey(const Config& config);
+
+// Whether the features of data.train are bytes, 0 to 255, which the model takes as 0 to 1: those of images.
+bool TakesPixels(const Config& config);
+
+struct DataFile {
+  std::string key;  // "data.train.path"
+  std::string path;
+};
+// The files of data.train, then of data.test; none for data that are made.
+std::vector<DataFile> DataFiles(const DataConfig& data);
 
 // "softmax".
 const char* KindName(ModelKind kind);
@@ -287,5 +299,11 @@ const char* KindName(ModelKind kind);
 std::string TaskName(TaskId task);
 // "worker 1 (10.0.0.4:9002)", from the spec.
 std::string TaskNameAndAddress(const ClusterConfig& cluster, TaskId task);
+// "10.0.0.3:9002"; "10.0.0.3" where the port is 0, since nobody connects there; empty where that leaves only
+// this machine itself, as for the workers of `dtrain local`. The task is one of the cluster.
+std::string KnownAddress(const ClusterConfig& cluster, TaskId task);
+// "2 workers 10.0.0.3:9002 10.0.0.4:9002" of cluster.worker; "-" stands for a worker without a known address,
+// and the addresses are left out where no worker has one.
+std::string WorkersText(const ClusterConfig& cluster);
 
 }  // namespace dtrain

@@ -44,14 +44,6 @@ Settings RunSettings(const Config& config) {
   return settings;
 }
 
-Settings JoinSettings(const Config& config, Role role) {
-  Settings settings = RunSettings(config);
-  if (role == Role::kPs && config.checkpoint.writer == CheckpointWriter::kPs) {
-    settings.emplace_back("checkpoint.dir", config.checkpoint.dir.empty() ? "not set" : "set");
-  }
-  return settings;
-}
-
 std::optional<SettingDifference> FirstDifference(const Settings& ours, const Settings& theirs) {
   const std::map<std::string, std::string> our_values(ours.begin(), ours.end());
   const std::map<std::string, std::string> their_values(theirs.begin(), theirs.end());

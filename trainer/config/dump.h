@@ -18,9 +18,6 @@ std::string DumpConfig(const Config& config);
 // model.inputs and model.outputs are filled in from the data: not every task can do that.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 Settings RunSettings(const Config& config);
-// Those, and of a ps with checkpoint.writer: ps also whether it has a checkpoint.dir: its path may be another
-// one on each machine, but one ps without it would fail every checkpoint.
-Settings JoinSettings(const Config& config, Role role);
 
 struct SettingDifference {
   std::string key;

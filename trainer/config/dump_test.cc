@@ -1,11 +1,13 @@
-#include "trainer/config/dump.h"
-
 #include <doctest/doctest.h>
 
+#include "base/testing/files.h"
+#include "trainer/config/dump.h"
 #include "trainer/config/fields.h"
+#include "trainer/config/reference.h"
 #include "trainer/config/testing.h"
 
 namespace dtrain {
+
 namespace {
 
 const char* const kSmall = "trainer/config/testdata/small.yaml";
@@ -89,5 +91,17 @@ TEST_CASE("first difference: a key that one side lacks counts") {
   CHECK((we_lack->key == "b" && we_lack->ours == kMissingSetting && we_lack->theirs == "2"));
 }
 
+TEST_CASE("reference: has a row for every key") {
+  const std::string text = ConfigReference();
+  for (const Field& field : Fields()) CHECK(text.find("\n| `" + field.key + "` | ") != std::string::npos);
+}
+
+TEST_CASE("reference: docs/config.md is the text of the table") {
+  const bool up_to_date = testing::FileContent("docs/config.md") == ConfigReference();
+  CHECK_MESSAGE(up_to_date,
+                "docs/config.md is stale. Run: bazel run //trainer/config:write_reference > docs/config.md");
+}
+
 }  // namespace
+
 }  // namespace dtrain

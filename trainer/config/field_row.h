@@ -1,5 +1,5 @@
 // Makers of table rows: they turn a member of Config into the two functions that read and write it as a
-// Value. Only fields.cc and what it is put together from includes this.
+// Value. Only fields.cc and the two files with the rows include this.
 #pragma once
 
 #include <optional>
@@ -115,6 +115,16 @@ Field Choice(std::string key, At at, Scope scope, std::vector<std::pair<std::str
     }
   };
   return field;
+}
+
+// The rows of job_fields.cc and of task_fields.cc, which follow each other in the documentation.
+std::vector<Field> JobFields();
+std::vector<Field> TaskFields();
+
+inline std::vector<Field> Joined(const std::vector<std::vector<Field>>& parts) {
+  std::vector<Field> all;
+  for (const std::vector<Field>& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
 }
 
 }  // namespace dtrain

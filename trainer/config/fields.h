@@ -1,6 +1,6 @@
 // Fields: the one table of config keys. A row gives name, type, limits, scope, help and where the value lies
 // in Config; loader, dump, handshake and docs/config.md all read it. The default is what a fresh Config
-// holds. To add a key: one member in config.h and one row in the section's *_fields.cc.
+// holds. To add a key: one member in config.h and one row in job_fields.cc or task_fields.cc.
 // Thread: any; the table is immutable.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -44,10 +45,10 @@ inline bool IsList(FieldType type) { return type >= FieldType::kInts; }
 // run: equal in every task, compared when a task joins. task: its own affair (paths, threads, log).
 enum class Scope { kRun, kTask };
 
-// Of a number. `above`: the least value itself is not allowed.
+// The values that a number may have. `above`: `min` itself is not allowed.
 struct Limits {
-  double least = 0;
-  double most = std::numeric_limits<double>::infinity();
+  double min = 0;
+  double max = std::numeric_limits<double>::infinity();
   bool above = false;
 };
 
@@ -100,10 +101,15 @@ std::string JoinKey(const std::string& section, const std::string& name);
 // Whether the key has an effect in this config (only_key, only_values).
 bool Applies(const Field& field, const Config& config);
 
+// The first key of which `config` has another value than `saved`, the config of the run that has trained the
+// weights, although they are of no use with another: "model.activation = tanh; must be relu". Unset: none.
+std::optional<std::string> OtherMeaning(const Config& saved, const Config& config);
+
 // As YAML: 0.01, "text" (quoted; choices are not), null, ["a:1", "b:2"], [300, 100].
 std::string ValueText(const Field& field, const Value& value);
 
-// Of numbers and choices: ">= 1", "> 0", "1 to 64", "linear, softmax". Empty for other types.
+// The values that a number or a choice may have: ">= 1", "> 0", "1 to 64", "linear, softmax". Empty for other
+// types.
 std::string LimitsText(const Field& field);
 
 }  // namespace dtrain

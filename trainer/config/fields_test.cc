@@ -82,12 +82,12 @@ TEST_CASE("fields: defaults lie within the limits") {
   for (const Field& field : Fields()) {
     CAPTURE(field.key);
     const Value value = field.get(Config{});
-    double number = field.limits.least + 1;
+    double number = field.limits.min + 1;
     if (const auto* whole = std::get_if<int64_t>(&value)) number = static_cast<double>(*whole);
     if (const auto* real = std::get_if<double>(&value)) number = *real;
-    CHECK(number >= field.limits.least);
-    CHECK(number <= field.limits.most);
-    CHECK((!field.limits.above || number > field.limits.least));
+    CHECK(number >= field.limits.min);
+    CHECK(number <= field.limits.max);
+    CHECK((!field.limits.above || number > field.limits.min));
   }
 }
 

@@ -1,16 +1,18 @@
 #include "trainer/config/load.h"
 
-#include <fmt/format.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "trainer/config/config_text.h"
-#include "trainer/config/given.h"
 #include "trainer/config/host_map.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/rules.h"
@@ -22,6 +24,45 @@ namespace dtrain {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr size_t kMaxConfigBytes = 1 << 20;
+
+std::string ReadAll(int file, const std::string& path) {
+  std::string text;
+  char buffer[4096];
+  while (true) {
+    const ssize_t got = read(file, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw UserError("{}: cannot be read: {}. Give a YAML file.", path, ErrnoText(errno));
+    if (got == 0) return text;
+    text.append(buffer, static_cast<size_t>(got));
+    if (text.size() > kMaxConfigBytes) {
+      throw UserError("{}: more than {} bytes; that is no config. Give a YAML file.", path, kMaxConfigBytes);
+    }
+  }
+}
+
+// The bytes of the file. Throws UserError naming the path: missing, a directory, unreadable, too large for a
+// config, or no UTF-8 text.
+std::string ReadConfigText(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw UserError("{}: cannot be opened: {}. Check the path.", path, ErrnoText(errno));
+  std::string text;
+  try {
+    text = ReadAll(file, path);
+  } catch (...) {
+    close(file);
+    throw;
+  }
+  close(file);
+  const size_t bad = FirstNonText(text);
+  if (bad != std::string::npos) {
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(bad), '\n');
+    throw UserError("{}:{}: byte 0x{:02x} at offset {} is no text. Give a YAML file saved as UTF-8.", path,
+                    line, static_cast<unsigned char>(text[bad]), bad);
+  }
+  return text;
+}
 
 // Absolute; without "..", which would lead elsewhere where a directory on the way is a link.
 std::string AbsolutePath(const fs::path& base, const std::string& text) {
@@ -63,6 +104,32 @@ Value ListValue(const std::vector<Value>& items) {
   std::vector<std::string> texts;
   for (const Value& item : items) texts.push_back(std::get<std::string>(item));
   return texts;
+}
+
+// Keys that have ended, and what takes their place.
+struct EndedKey {
+  const char* key;
+  const char* successor;
+};
+constexpr EndedKey kEndedKeys[] = {
+    {"checkpoint.writer",
+     "is no key any more: every ps writes its part of a checkpoint into checkpoint.dir of ps 0, and one that "
+     "does "
+     "not see that directory sends its part to ps 0. Leave it out."},
+};
+
+const char* SuccessorOf(const std::string& key) {
+  for (const EndedKey& ended : kEndedKeys) {
+    if (key == ended.key) return ended.successor;
+  }
+  return nullptr;
+}
+
+// Whether the file was saved with a checkpoint, by this version or an older one.
+bool IsOfCheckpoint(const std::string& path) {
+  std::error_code error;
+  const fs::path file(path);
+  return file.filename() == "config.yaml" && fs::exists(file.parent_path() / "manifest", error);
 }
 
 class Loader {
@@ -168,6 +235,8 @@ void Loader::ReadSection(const std::string& section, const YamlNode& node, const
       ReadKey(*field, child, here);
     } else if (IsSection(key)) {
       ReadSection(key, child, here);
+    } else if (const char* successor = SuccessorOf(key)) {
+      if (here.flag() || !IsOfCheckpoint(path_)) problems_.Add(here, fmt::format("{} {}", key, successor));
     } else {
       RefuseUnknown(section, child.key, here);
     }

@@ -27,7 +27,7 @@ struct LoadOptions {
   // What takes the place of cluster.ps and cluster.worker: gets them as the file and the flags have them,
   // before any rule is checked. What it throws comes before the file's own errors. Empty: they stay.
   std::function<ClusterConfig(const ClusterConfig& given)> new_cluster;
-  std::string cluster_source;  // how messages name who has given it: "TF_CONFIG"
+  std::string cluster_source;  // how messages name its origin: "TF_CONFIG"
 };
 
 // `sets`: the texts "key.path=value" of --set, in order: a later one beats an earlier, any beats the file.

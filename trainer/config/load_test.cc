@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/random.h"
 #include "base/testing/files.h"
@@ -117,6 +118,23 @@ TEST_CASE("set: mistakes are reported with the flag as their place") {
   CHECK(LoadError(kSmall, {"train.steps=a\nb: c"}).find("--set train.steps=a\\x0ab: c: ") == 0);
   CHECK(LoadError(kSmall, {"log.dir=\xff"}) ==
         "--set log.dir=\\xff: is not UTF-8 text. Check the terminal's encoding.");
+}
+
+TEST_CASE(
+    "load: a key that has ended is refused with its successor, but in the config.yaml of a checkpoint") {
+  const std::string ended =
+      "checkpoint.writer is no key any more: every ps writes its part of a checkpoint into checkpoint.dir of "
+      "ps 0, "
+      "and one that does not see that directory sends its part to ps 0. Leave it out.";
+  const std::string set = "checkpoint.writer=ps";
+  CHECK(LoadError(kSmall, {set}) == "--set " + set + ": " + ended);
+  const std::string directory = testing::NewDirectory(), path = directory + "/config.yaml";
+  fs::copy_file(kSmall, path);
+  std::ofstream(path, std::ios::app) << "checkpoint: {writer: chief, keep: 3}\n";
+  CHECK(LoadError(path).find(": " + ended) != std::string::npos);
+  std::ofstream(directory + "/manifest") << "of a checkpoint";
+  CHECK(Load(path).checkpoint.keep == 3);
+  CHECK(LoadError(path, {set}) == "--set " + set + ": " + ended);
 }
 
 TEST_CASE("set: an empty value is refused, since it is more often a slip than a wish for the default") {

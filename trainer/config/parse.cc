@@ -16,7 +16,7 @@
 namespace dtrain {
 namespace {
 
-constexpr double kMostExact = 1e15;  // whole numbers up to here are exact in a double
+constexpr double kMaxExact = 1e15;  // whole numbers up to here are exact in a double
 
 Parsed Refused(std::string problem) { return {Value(), std::move(problem)}; }
 
@@ -53,21 +53,21 @@ bool IsPlainInteger(const std::string& text) {
 std::string OutOfLimits(const Field& field, bool too_small) {
   const Limits& limits = field.limits;
   const std::string unit = field.unit.empty() ? "" : fmt::format(" ({})", field.unit);
-  if (!too_small) return fmt::format("must be <= {}{}.{}", limits.most, unit, RemedyText(field));
-  return fmt::format("must be {} {}{}.{}", limits.above ? ">" : ">=", limits.least, unit, RemedyText(field));
+  if (!too_small) return fmt::format("must be <= {}{}.{}", limits.max, unit, RemedyText(field));
+  return fmt::format("must be {} {}{}.{}", limits.above ? ">" : ">=", limits.min, unit, RemedyText(field));
 }
 
 // Empty: within the limits.
 std::string LimitProblem(const Field& field, double number) {
   const Limits& limits = field.limits;
-  if (number < limits.least || (limits.above && number == limits.least)) return OutOfLimits(field, true);
-  return number > limits.most ? OutOfLimits(field, false) : "";
+  if (number < limits.min || (limits.above && number == limits.min)) return OutOfLimits(field, true);
+  return number > limits.max ? OutOfLimits(field, false) : "";
 }
 
 Parsed ParseInt(const Field& field, const std::string& text, bool quoted) {
   if (quoted || !IsPlainInteger(text)) {
     const auto meant = NumberMeant(text);
-    const bool whole = meant && std::abs(*meant) <= kMostExact && std::floor(*meant) == *meant;
+    const bool whole = meant && std::abs(*meant) <= kMaxExact && std::floor(*meant) == *meant;
     if (!whole || !LimitProblem(field, *meant).empty())
       return Refused(RuleText(field) + "." + RemedyText(field));
     return Refused(fmt::format("must be a whole number in plain digits{}. Write {}.",

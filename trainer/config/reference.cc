@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kIntroduction = R"(# The keys of the config file
 
-This file is made from the table in trainer/config/fields.cc: `bazel run //trainer/config:write_reference`.
+This file is made from the table of keys in trainer/config: `bazel run //trainer/config:write_reference`.
 
 One YAML file describes the whole run; every task reads the same file.
 

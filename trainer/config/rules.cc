@@ -6,7 +6,9 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 
+#include "base/error.h"
 #include "trainer/config/address_rule.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/suggest.h"
@@ -15,8 +17,9 @@ namespace dtrain {
 namespace {
 
 constexpr int kDigitClasses = 10;
-constexpr int64_t kMostTowers = 64;
-// Of docs/operations.md, of the shell's "cannot be executed", and of what the kernel kills.
+constexpr int64_t kMaxTowers = 64;
+// Exit codes that have a meaning already: those of docs/operations.md, the shell's "cannot be executed", and
+// those of processes that the kernel kills.
 constexpr int64_t kTakenExitCodes[] = {1, 2, 3, 127, 128, 130, 137, 139, 143};
 constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's
 
@@ -135,7 +138,7 @@ void Rules::DropOverridden() {
   }
 }
 
-// Of keys whose default another key decides.
+// Sets the defaults that another key decides.
 void Rules::SetDefaults() {
   OptimizerConfig& optimizer = config_.train.optimizer;
   const bool adam = optimizer.kind == OptimizerKind::kAdam;
@@ -177,7 +180,7 @@ void Rules::CheckEnd() {
   }
 }
 
-// Who watches tasks tells a victim of another's end by this code alone.
+// A supervisor knows by this code alone that a task ended because it lost a peer.
 void Rules::CheckExitCode() {
   const int64_t code = config_.failure.peer_lost_exit;
   if (std::count(std::begin(kTakenExitCodes), std::end(kTakenExitCodes), code) == 0) return;
@@ -216,9 +219,9 @@ void Rules::CheckDevices() {
     Refuse("device.ids",
            fmt::format("must be different from each other. Try [{}].", fmt::join(different, ", ")));
   }
-  if (device.towers() > kMostTowers) {
+  if (device.towers() > kMaxTowers) {
     Refuse("device.ids",
-           fmt::format("must be at most {} devices for one worker. Use more workers.", kMostTowers));
+           fmt::format("must be at most {} devices for one worker. Use more workers.", kMaxTowers));
   }
   if (device.towers() > 1 && device.threads > 1 && !Bad("device.threads")) {
     Refuse("device.threads",
@@ -389,8 +392,34 @@ void Rules::CheckLabelColumn(const std::string& section, const DataSourceConfig&
 
 }  // namespace
 
+Config ConfigOf(const GivenKeys& given) {
+  Config config;
+  for (const auto& [key, entry] : given) {
+    if (!entry.bad) FindField(key)->set(entry.value, &config);
+  }
+  return config;
+}
+
 Config Resolve(const std::string& path, const LoadOptions& options, GivenKeys* given, Problems* problems) {
   return Rules(path, given, problems).Run(options);
+}
+
+void Problems::Add(const Place& place, const std::string& text) { lines_.push_back({place, text}); }
+
+void Problems::ThrowIfAny() {
+  if (lines_.empty()) return;
+  const auto rank = [](const Line& line) {
+    const bool nowhere = !line.place.flag() && line.place.line == 0;
+    return std::make_tuple(nowhere, line.place.source, line.place.line);
+  };
+  std::stable_sort(lines_.begin(), lines_.end(),
+                   [&](const Line& a, const Line& b) { return rank(a) < rank(b); });
+  std::vector<std::string> report;
+  for (const auto& [place, text] : lines_) {
+    const std::string line = place.line > 0 ? fmt::format(":{}", place.line) : "";
+    report.push_back(fmt::format("{}{}: {}", place.name, line, text));
+  }
+  throw UserError("{}", fmt::join(report, "\n"));
 }
 
 }  // namespace dtrain

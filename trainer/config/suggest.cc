@@ -10,8 +10,8 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kMostNameBytes = 64;  // longer ones are no slip; bounds the work
-constexpr size_t kMostElsewhere = 2;   // more keys of one name say nothing
+constexpr size_t kMaxNameBytes = 64;  // longer ones are no slip; bounds the work
+constexpr size_t kMaxElsewhere = 2;   // more keys of one name say nothing
 
 // "optimizer" and "train.optimizer.kind" of every key "train.optimizer.kind": keys and sections.
 std::vector<std::string> AllNames() {
@@ -83,21 +83,21 @@ std::string LowerCase(std::string text) {
 }
 
 std::string ClosestName(const std::string& written, const std::vector<std::string>& names) {
-  if (written.size() > kMostNameBytes) return "";
+  if (written.size() > kMaxNameBytes) return "";
   const std::string name = LowerCase(written);
   for (const std::string& candidate : names) {
     if (name == LowerCase(candidate)) return candidate;
   }
   std::string closest;
-  int least = static_cast<int>(name.size() / 4 + 2);  // from here on it is another word
+  int min_distance = static_cast<int>(name.size() / 4 + 2);  // from here on it is another word
   for (const std::string& candidate : names) {
     const std::string known = LowerCase(candidate);
     if (name.size() > 1 && name == Initials(known)) return candidate;
     if (name.size() < 3 && known.size() <= name.size()) continue;  // "l3" is not "l1"; "ok" may be "oak"
     const bool part = Begins(known, name) || GoesOn(name, known);
     const int distance = part ? 1 : EditDistance(name, known);
-    if (distance < least && distance < static_cast<int>(known.size())) {
-      least = distance;
+    if (distance < min_distance && distance < static_cast<int>(known.size())) {
+      min_distance = distance;
       closest = candidate;
     }
   }
@@ -105,7 +105,7 @@ std::string ClosestName(const std::string& written, const std::vector<std::strin
 }
 
 Meant DidYouMean(const std::string& section, const std::string& written) {
-  if (written.size() > kMostNameBytes) return {};
+  if (written.size() > kMaxNameBytes) return {};
   const std::string name = LowerCase(written);
   const std::string here = ClosestName(name, NamesIn(section));
   if (!here.empty()) return {{JoinKey(section, here)}, fmt::format("did you mean \"{}\"?", here)};
@@ -116,7 +116,7 @@ Meant DidYouMean(const std::string& section, const std::string& written) {
   }
   std::vector<std::string> elsewhere = NamesElsewhere(name, 0);
   if (elsewhere.empty() && name.size() >= 6) elsewhere = NamesElsewhere(name, 1);
-  if (elsewhere.empty() || elsewhere.size() > kMostElsewhere) return {};
+  if (elsewhere.empty() || elsewhere.size() > kMaxElsewhere) return {};
   std::vector<std::string> quoted;
   for (const std::string& full : elsewhere) quoted.push_back("\"" + full + "\"");
   return {elsewhere, fmt::format("did you mean {}?", ListText(quoted, "or"))};

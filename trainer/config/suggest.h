@@ -21,7 +21,7 @@ struct Meant {
   std::vector<std::string> names;  // of keys and sections, in full; empty: nothing is close
   std::string question;            // `did you mean "learning_rate"?`, or empty
 };
-// Of `name` in `section`, whatever its case: looks in the section first, then everywhere.
+// What `name` in `section` may mean, whatever its case: looks in the section first, then everywhere.
 Meant DidYouMean(const std::string& section, const std::string& name);
 
 // "a", "a or b", "a, b or c".

@@ -22,7 +22,7 @@ size_t CharacterBytes(unsigned char lead) {
   return 0;
 }
 
-// Of three and four bytes: whether they are more than the character needs, half of a UTF-16 pair, or beyond
+// Whether three or four bytes are more than the character needs, half of a UTF-16 pair, or beyond
 // the last character.
 bool IsOutOfRange(unsigned char lead, unsigned char second) {
   return (lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||

@@ -13,8 +13,8 @@
 namespace dtrain {
 namespace {
 
-constexpr int kMostNodes = 100000;
-constexpr size_t kMostDepth = 32;
+constexpr int kMaxNodes = 100000;
+constexpr size_t kMaxDepth = 32;
 
 [[noreturn]] void Refuse(const YAML::Mark& mark, const std::string& text) {
   throw YamlError(mark.line + 1, mark.column + 1, text);
@@ -82,7 +82,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void Open(const YAML::Mark& mark, YamlNode node, YAML::anchor_t anchor) {
-    if (open_.size() >= kMostDepth) Refuse(mark, "nested too deeply. Sections are at most three deep");
+    if (open_.size() >= kMaxDepth) Refuse(mark, "nested too deeply. Sections are at most three deep");
     if (ExpectsKey()) Refuse(mark, "a key must be a name, not a list or map. Check brackets and colons");
     open_.push_back({std::move(node), anchor, false, {}});
   }
@@ -100,9 +100,9 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void Add(const YAML::Mark& mark, YamlNode node, YAML::anchor_t anchor) {
-    if (++nodes_ > kMostNodes)
+    if (++nodes_ > kMaxNodes)
       Refuse(mark,
-             fmt::format("more than {} values, aliases included. Leave out what no key needs", kMostNodes));
+             fmt::format("more than {} values, aliases included. Leave out what no key needs", kMaxNodes));
     if (anchor != 0) anchors_[anchor] = node;
     if (open_.empty()) {
       root_ = std::move(node);

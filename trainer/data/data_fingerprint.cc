@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "base/plural.h"
+#include "base/names.h"
 
 namespace dtrain {
 namespace {

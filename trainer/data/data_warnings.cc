@@ -1,11 +1,268 @@
 #include "trainer/data/data_warnings.h"
 
-#include "trainer/data/label_counts.h"
-#include "trainer/data/rounded_features.h"
-#include "trainer/data/unseen_classes.h"
-#include "trainer/data/unused_outputs.h"
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string_view>
+
+#include "base/names.h"
+#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
+#include "trainer/data/files/csv_columns.h"
 
 namespace dtrain {
+namespace {
+
+constexpr int64_t kRowsAtOnce = 4096;
+
+// How often each class occurs in the rows from `first` to before `end`.
+std::vector<int64_t> CountsOf(const DataSet& set, int64_t first, int64_t end) {
+  std::vector<int64_t> counts;
+  std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
+  std::vector<int32_t> labels(rows.size());
+  for (; first < end; first += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, end - first);
+    std::iota(rows.begin(), rows.begin() + count, first);
+    set.Gather(rows.data(), count, nullptr, labels.data(), nullptr);
+    const auto largest = static_cast<size_t>(*std::max_element(labels.begin(), labels.begin() + count));
+    if (largest >= counts.size()) counts.resize(largest + 1);
+    for (int64_t i = 0; i < count; ++i) ++counts[static_cast<size_t>(labels[static_cast<size_t>(i)])];
+  }
+  return counts;
+}
+
+bool HasLabels(const DataSet* set) { return set != nullptr && set->classes() && set->rows(); }
+
+using Counts = std::vector<int64_t>;
+
+int64_t CountOf(const Counts& counts, size_t label) { return label < counts.size() ? counts[label] : 0; }
+
+int64_t Sum(const Counts& counts) { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
+
+int64_t ClassesIn(const Counts& counts) {
+  return std::count_if(counts.begin(), counts.end(), [](int64_t count) { return count > 0; });
+}
+
+std::string ClassText(const InputForm& form, size_t label) {
+  return label < form.classes.size() ? form.classes[label] : fmt::format("{}", label);
+}
+
+std::string ShuffleRemedy(const DataSourceConfig& train) {
+  switch (train.format) {
+    case DataFormat::kCsv:
+      return fmt::format("Shuffle the rows of {} (shuf{})", train.path,
+                         train.header ? ", without its header" : "");
+    case DataFormat::kIdx:
+      return "Shuffle the images and their labels together";
+    default:
+      return "Raise data.train.rows";
+  }
+}
+
+// "20 of the 20 held-out rows (data.validation)", with no word of a part that has none of the classes.
+std::string WhereText(int64_t held_out, int64_t test, const LabelCounts& counts) {
+  std::vector<std::string> places;
+  if (held_out > 0) {
+    places.push_back(
+        fmt::format("{} of the {} held-out rows (data.validation)", held_out, Sum(counts.held_out)));
+  }
+  if (test > 0) places.push_back(fmt::format("{} of the {} rows of data.test", test, Sum(counts.test)));
+  return ListText(places, "and");
+}
+
+// The warning about classes that are in no row that is trained on.
+std::string UnseenText(const DataConfig& data, const InputForm& form, const LabelCounts& counts) {
+  std::vector<std::string> unseen;
+  int64_t held_out = 0, test = 0;
+  for (size_t label = 0; label < std::max(counts.held_out.size(), counts.test.size()); ++label) {
+    if (CountOf(counts.trained, label) > 0) continue;
+    const int64_t here = CountOf(counts.held_out, label), there = CountOf(counts.test, label);
+    if (here + there > 0) unseen.push_back(ClassText(form, label));
+    held_out += here;
+    test += there;
+  }
+  if (unseen.empty()) return "";
+  const bool one = unseen.size() == 1;
+  return fmt::format("{} {} {} in {} and in no row that is trained on: never learned. {}",
+                     one ? "class" : "classes", ListNames(unseen, "and"), one ? "is" : "are",
+                     WhereText(held_out, test, counts),
+                     held_out > 0 ? ShuffleRemedy(data.train) + ", or set a smaller data.validation."
+                                  : "Are data.train and data.test parts of the same rows, shuffled?");
+}
+
+constexpr double kFewSteps = 1000;
+constexpr size_t kMaxRows = 1000;         // that are read again
+constexpr size_t kMaxValues = 1'000'000;  // of them; of two rows all
+constexpr double kNoiseOfDouble = 1e-12;  // against the value: what a sum in double may leave behind
+
+// From `value` to the next number of float32.
+double StepAt(double value) {
+  const float magnitude = std::fabs(static_cast<float>(value));
+  return std::nextafter(magnitude, std::numeric_limits<float>::infinity()) - magnitude;
+}
+
+bool IsNarrow(double width, double largest) { return largest != 0 && width < kFewSteps * StepAt(largest); }
+
+std::vector<int64_t> NarrowByScale(const FittedScale& scale) {
+  std::vector<int64_t> narrow;
+  for (size_t c = 0; c < scale.shift.size(); ++c) {
+    const double width = scale.factor[c] == 0 ? 0 : 1 / scale.factor[c];
+    if (IsNarrow(width, scale.shift[c])) narrow.push_back(static_cast<int64_t>(c));
+  }
+  return narrow;
+}
+
+std::vector<int64_t> NarrowByRange(gpu::MatrixView<const float> rows) {
+  if (rows.rows == 0) return {};
+  std::vector<float> min(rows.row(0), rows.row(1)), max = min;
+  for (int64_t r = 1; r < rows.rows; ++r) {
+    const float* const row = rows.row(r);
+    for (size_t c = 0; c < min.size(); ++c) {
+      min[c] = std::min(min[c], row[c]);
+      max[c] = std::max(max[c], row[c]);
+    }
+  }
+  std::vector<int64_t> narrow;
+  for (size_t c = 0; c < min.size(); ++c) {
+    const double width = static_cast<double>(max[c]) - min[c];
+    if (IsNarrow(width, std::max(std::fabs(min[c]), std::fabs(max[c])))) {
+      narrow.push_back(static_cast<int64_t>(c));
+    }
+  }
+  return narrow;
+}
+
+// The number that `text` is; LoadData() has taken it for one.
+double ExactNumber(std::string_view text) {
+  double number = 0;
+  const size_t plus = text.substr(0, 1) == "+" ? 1 : 0;
+  std::from_chars(text.data() + plus, text.data() + text.size(), number);
+  return number;
+}
+
+// The values of each of `features` in the file's first rows, as long as these have the fields that were
+// loaded: somebody may write to the file meanwhile.
+std::vector<std::vector<double>> FirstValues(const DataSourceConfig& source, int64_t fields,
+                                             const std::vector<int64_t>& features) {
+  CsvReader reader(source.path, "data.train.path");
+  const int64_t label = ReadColumns(source, "data.train", &reader).label;
+  const auto is_whole = [&] { return static_cast<int64_t>(reader.fields().size()) == fields; };
+  const size_t rows = std::clamp(kMaxValues / features.size(), size_t{2}, kMaxRows);
+  std::vector<std::vector<double>> values(features.size());
+  for (bool more = !source.header || reader.Next(); more && is_whole() && values[0].size() < rows;
+       more = reader.Next()) {
+    for (size_t i = 0; i < features.size(); ++i) {
+      const int64_t column = features[i] + (features[i] >= label ? 1 : 0);
+      values[i].push_back(ExactNumber(reader.fields()[static_cast<size_t>(column)].text));
+    }
+  }
+  return values;
+}
+
+struct Distinct {
+  int64_t exact = 0;
+  int64_t rounded = 0;
+};
+
+Distinct CountDistinct(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  Distinct distinct{1, 1};
+  double before = values.front();  // the last that counted
+  for (const double value : values) {
+    if (value - before <= kNoiseOfDouble * std::fabs(value)) continue;
+    ++distinct.exact;
+    if (static_cast<float>(value) != static_cast<float>(before)) ++distinct.rounded;
+    before = value;
+  }
+  return distinct;
+}
+
+// The warning, with the numbers of the first feature and the names of the others.
+std::string Text(const InputForm& form, const std::string& path, const std::vector<double>& values,
+                 const std::vector<int64_t>& told) {
+  const Distinct distinct = CountDistinct(values);
+  std::vector<std::string> others;
+  for (size_t i = 1; i < told.size(); ++i) others.push_back(FeatureTitle(form, told[i]));
+  return fmt::format(
+      "feature {}: the {} that differ in the first {} of {} are {} in float32, whose steps are {:g} there. "
+      "Subtract a constant from the column, here and wherever it is predicted from: data.scale comes too "
+      "late "
+      "for that.{}",
+      Shown(FeatureTitle(form, told[0])), Plural(distinct.exact, "value"),
+      Plural(static_cast<int64_t>(values.size()), "row"), path, distinct.rounded, StepAt(values[0]),
+      others.empty() ? "" : fmt::format(" The same holds for {}.", ListNames(others, "and")));
+}
+
+}  // namespace
+
+LabelCounts CountLabels(const LoadedData& data, int64_t validation) {
+  LabelCounts counts;
+  if (HasLabels(data.train.get())) {
+    const int64_t rows = *data.train->rows();
+    const int64_t held_out = std::min(validation, rows);  // to hold out all is refused where batches are made
+    counts.held_out = CountsOf(*data.train, 0, held_out);
+    counts.trained = CountsOf(*data.train, held_out, rows);
+  }
+  if (HasLabels(data.test.get())) counts.test = CountsOf(*data.test, 0, *data.test->rows());
+  return counts;
+}
+
+std::string UnusedOutputsText(const ModelConfig& model, const InputForm& form, const LabelCounts& counts) {
+  const auto used =
+      static_cast<int64_t>(std::max({counts.held_out.size(), counts.trained.size(), counts.test.size()}));
+  if (model.kind == ModelKind::kLogistic && used == 1) {
+    return "all labels of the data are of class 0, and a logistic model tells two: are these the right "
+           "labels?";
+  }
+  if (!HasOutputPerClass(model.kind)) return "";
+  const int64_t outputs = *model.outputs;
+  if (used == 0 || used >= outputs) return "";
+  const std::string unused = used + 1 == outputs ? fmt::format("output {} is", used)
+                                                 : fmt::format("outputs {} to {} are", used, outputs - 1);
+  const size_t names = form.classes.size();
+  const std::string there = names == 0 ? fmt::format("the largest label of the data is {}", used - 1)
+                                       : fmt::format("the data has {} names of classes", names);
+  return fmt::format(
+      "model.outputs = {}, and {}: {} never right. {}", outputs, there, unused,
+      used < 2 ? "Are these the right labels?" : fmt::format("Set model.outputs to {}.", used));
+}
+
+std::string UnseenClassesText(const DataConfig& data, const InputForm& form, const LabelCounts& counts) {
+  if (counts.trained.empty()) return "";
+  const std::string unseen = UnseenText(data, form, counts);
+  if (!unseen.empty()) return unseen;
+  const int64_t others = ClassesIn(counts.trained);
+  if (ClassesIn(counts.held_out) != 1 || others == 1) return "";
+  return fmt::format(
+      "data.validation = {}, and the rows held out are all of class {}, the others of {} classes: a measure "
+      "of "
+      "one class alone. {}, or set a larger data.validation.",
+      data.validation, ListNames({ClassText(form, counts.held_out.size() - 1)}, "and"), others,
+      ShuffleRemedy(data.train));
+}
+
+std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded) {
+  if (data.train.format != DataFormat::kCsv) return "";
+  const bool scaled = !loaded.form.scale.shift.empty();
+  const std::vector<int64_t> narrow =
+      scaled ? NarrowByScale(loaded.form.scale) : NarrowByRange(loaded.train->floats());
+  if (narrow.empty()) return "";
+  const std::vector<std::vector<double>> values = FirstValues(data.train, loaded.train->inputs() + 1, narrow);
+  std::vector<int64_t> told;
+  size_t first = 0;  // of `narrow`, that is told
+  for (size_t i = 0; i < narrow.size(); ++i) {
+    const Distinct distinct = CountDistinct(values[i]);
+    if (distinct.exact == distinct.rounded) continue;
+    if (told.empty()) first = i;
+    told.push_back(narrow[i]);
+  }
+  return told.empty() ? "" : Text(loaded.form, data.train.path, values[first], told);
+}
 
 std::vector<std::string> DataWarnings(const Config& config, const LoadedData& data) {
   const LabelCounts counts = CountLabels(data, config.data.validation);

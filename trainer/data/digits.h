@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trainer/data/byte_set.h"
+#include "trainer/data/data_set.h"
 
 namespace dtrain {
 
@@ -16,7 +16,7 @@ constexpr int64_t kDigitInputs = 28 * 28;
 constexpr int64_t kDigitClasses = 10;
 constexpr int64_t kDigitTrainRows = 20000;  // where the config does not say
 constexpr int64_t kDigitTestRows = 4000;
-constexpr int64_t kMostDigitRows = 10000000;  // 7.8 GB
+constexpr int64_t kMaxDigitRows = 10000000;  // 7.8 GB
 
 // `part`: "train" and "test" are different images of one seed.
 ByteSet DrawDigits(uint64_t seed, std::string_view part, int64_t rows);

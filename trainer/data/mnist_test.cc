@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/source.h"
 
 namespace dtrain {

@@ -6,27 +6,57 @@
 #include <utility>
 
 #include "base/check.h"
-#include "trainer/data/share.h"
+#include "base/error.h"
+#include "base/names.h"
 
 namespace dtrain {
-
 namespace {
 
 // Steps of all workers in one epoch. Where the shares are not equal, the first workers have one batch more.
 int64_t StepsInAll(int64_t batches, Split split, int64_t workers, int64_t devices) {
   if (split == Split::kFull) return workers * DivideUp(batches, devices);
-  const int64_t least = batches / workers;
+  const int64_t of_each = batches / workers;
   const int64_t with_more = batches % workers;
-  return with_more * DivideUp(least + 1, devices) + (workers - with_more) * DivideUp(least, devices);
+  return with_more * DivideUp(of_each + 1, devices) + (workers - with_more) * DivideUp(of_each, devices);
 }
 
 // Steps of all workers in epochs before `epochs` that are not whole, and those taken before they were dealt.
-int64_t StepsBeside(const Rest& rest, const OrderSpec& spec, int64_t epochs) {
-  int64_t steps = rest.dealt().other_steps;
-  for (int64_t epoch = rest.dealt().epoch; epoch < std::min(epochs, rest.first_whole()); ++epoch) {
-    steps += StepsInAll(rest.LeftOf(epoch)->count(), spec.split, spec.workers, spec.devices);
+int64_t StepsBeside(const RemainingData& remaining, const OrderSpec& spec, int64_t epochs) {
+  int64_t steps = remaining.plan().earlier_steps;
+  for (int64_t epoch = remaining.plan().epoch; epoch < std::min(epochs, remaining.first_whole()); ++epoch) {
+    steps += StepsInAll(remaining.OfEpoch(epoch)->count(), spec.split, spec.workers, spec.devices);
   }
   return steps;
+}
+
+// The largest row of a set without end: far from what a row number can hold.
+constexpr int64_t kMaxRow = std::numeric_limits<int64_t>::max() / 4;
+
+// "3 workers of 2 devices need"
+std::string WhoNeeds(const OrderSpec& spec) {
+  const std::string devices = spec.devices == 1 ? "" : fmt::format(" of {} devices", spec.devices);
+  return spec.workers == 1 ? fmt::format("1 worker{} needs", devices)
+                           : fmt::format("{} workers{} need", spec.workers, devices);
+}
+
+// Every device must get a batch: one that idles unnoticed would be a run of another size.
+void CheckEnough(const Config& config, const OrderSpec& spec) {
+  if (spec.rows <= 0) {
+    throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",
+                    config.data.validation, spec.rows + config.data.validation);
+  }
+  if (spec.shuffle && spec.rows > UINT32_MAX) {
+    throw UserError("data.train has {} rows; a shuffled set may have at most {}. Set data.shuffle: false.",
+                    spec.rows, UINT32_MAX);
+  }
+  const int64_t batches = BatchesInAll(spec);
+  const int64_t needed = (spec.split == Split::kFull ? 1 : spec.workers) * spec.devices;
+  if (batches < needed) {
+    throw UserError(
+        "train.batch_size = {}; makes {} of {}, and {} at least {}. Use a smaller batch or fewer {}.",
+        spec.batch_size, Plural(batches, "batch", "batches"), Plural(spec.rows, "training row"),
+        WhoNeeds(spec), needed, spec.devices == 1 ? "workers" : "device.ids");
+  }
 }
 
 }  // namespace
@@ -52,7 +82,7 @@ int64_t BatchesInAll(const OrderSpec& spec) {
 }
 
 std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers,
-                                  const Dealt& dealt) {
+                                  const DataPlan& plan) {
   std::optional<int64_t> total = config.train.steps;
   if (!config.train.epochs.has_value() || !rows.has_value()) return total;
   const OrderSpec spec = OrderSpecOf(config, *rows + config.data.validation, 0, workers);
@@ -60,12 +90,12 @@ std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> r
   const int64_t together = config.train.mode == TrainMode::kSync ? workers : 1;
   const auto rounds = [&](int64_t steps) { return steps / together + (steps % together == 0 ? 0 : 1); };
   const int64_t of_epoch = rounds(StepsInAll(BatchesInAll(spec), spec.split, workers, spec.devices));
-  const std::shared_ptr<const Rest> rest = Rest::Of(dealt, BatchesInAll(spec));
-  if (rest == nullptr) return total;  // refused where it is to be read
+  const std::shared_ptr<const RemainingData> remaining = RemainingData::Of(plan, BatchesInAll(spec));
+  if (remaining == nullptr) return total;  // refused where it is to be read
   const int64_t epochs = *config.train.epochs;
-  const int64_t beside = rounds(StepsBeside(*rest, spec, epochs));
+  const int64_t beside = rounds(StepsBeside(*remaining, spec, epochs));
   int64_t of_whole = 0, all = 0;
-  if (__builtin_mul_overflow(of_epoch, std::max<int64_t>(0, epochs - rest->first_whole()), &of_whole) ||
+  if (__builtin_mul_overflow(of_epoch, std::max<int64_t>(0, epochs - remaining->first_whole()), &of_whole) ||
       __builtin_add_overflow(of_whole, beside, &all)) {
     all = std::numeric_limits<int64_t>::max();  // 10^9 epochs of 10^12 batches
   }
@@ -104,13 +134,13 @@ BatchOrder::BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> perm
   DT_CHECK(!spec.shuffle || spec.rows <= UINT32_MAX, spec.rows);
 }
 
-void BatchOrder::Deal(std::shared_ptr<const Rest> rest) {
-  rest_ = std::move(rest);
+void BatchOrder::Follow(std::shared_ptr<const RemainingData> remaining) {
+  remaining_ = std::move(remaining);
   begun_.clear();
   whole_from_ = 0;
-  first_whole_ = rest_ == nullptr ? 0 : rest_->first_whole();
-  if (rest_ == nullptr) return;
-  for (const LeftBatches& left : rest_->begun()) {
+  first_whole_ = remaining_ == nullptr ? 0 : remaining_->first_whole();
+  if (remaining_ == nullptr) return;
+  for (const RemainingBatches& left : remaining_->begun()) {
     begun_.push_back(whole_from_);
     whole_from_ += DivideUp(ShareOfEpoch(&left), spec_.devices);
   }
@@ -125,17 +155,17 @@ StepPlace BatchOrder::PlaceOf(int64_t local_step) const {
   const auto behind = std::upper_bound(begun_.begin(), begun_.end(), local_step);
   const int64_t begin = *std::prev(behind);
   const int64_t end = behind == begun_.end() ? whole_from_ : *behind;
-  return {rest_->dealt().epoch + (behind - begun_.begin()) - 1, local_step - begin, end - begin};
+  return {remaining_->plan().epoch + (behind - begun_.begin()) - 1, local_step - begin, end - begin};
 }
 
 // This worker's batches of one device, of an epoch of which so many are left; null: it is whole.
-int64_t BatchOrder::ShareOfEpoch(const LeftBatches* left) const {
+int64_t BatchOrder::ShareOfEpoch(const RemainingBatches* left) const {
   const int64_t batches = left == nullptr ? BatchesInAll(spec_) : left->count();
   return spec_.split == Split::kFull ? batches : ShareOf(batches, spec_.worker, spec_.workers);
 }
 
 gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
-  const LeftBatches* const left = rest_ == nullptr ? nullptr : rest_->LeftOf(epoch);
+  const RemainingBatches* const left = remaining_ == nullptr ? nullptr : remaining_->OfEpoch(epoch);
   const int64_t batches = ShareOfEpoch(left);
   DT_CHECK(index >= 0 && index < DivideUp(batches, spec_.devices), index, batches);
   if (spec_.shuffle && epoch != epoch_) {
@@ -150,7 +180,7 @@ gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
 }
 
 // Adds the rows of this worker's batch number `batch`, of one device.
-void BatchOrder::Append(const LeftBatches* left, int64_t batch) {
+void BatchOrder::Append(const RemainingBatches* left, int64_t batch) {
   int64_t of_all = spec_.split != Split::kFull ? batch * spec_.workers + spec_.worker : batch;
   if (left != nullptr) of_all = left->At(of_all);
   const int64_t begin = of_all * spec_.batch_size;
@@ -158,6 +188,57 @@ void BatchOrder::Append(const LeftBatches* left, int64_t batch) {
   for (int64_t i = begin; i < end; ++i) {
     batch_rows_.push_back(spec_.first_row + (spec_.shuffle ? (*permutation_)[static_cast<size_t>(i)] : i));
   }
+}
+
+StepRows::StepRows(const Config& config, std::optional<int64_t> rows, int worker, int workers,
+                   std::shared_ptr<Permutations> permutations)
+    : spec_(OrderSpecOf(config, rows.value_or(0), worker, workers)) {
+  if (!rows.has_value()) return;
+  CheckEnough(config, spec_);
+  epochs_ = config.train.epochs;
+  order_.emplace(spec_, std::move(permutations));
+}
+
+StepRows::StepRows(const OrderSpec& spec, std::optional<int64_t> epochs) : spec_(spec), epochs_(epochs) {
+  order_.emplace(spec);
+}
+
+void StepRows::Follow(std::shared_ptr<const RemainingData> remaining) {
+  first_batch_ = remaining == nullptr ? 0 : remaining->plan().first_batch;
+  if (order_.has_value()) order_->Follow(std::move(remaining));
+}
+
+std::shared_ptr<const RemainingData> StepRows::RemainingOf(const DataPlan& plan) const {
+  // A set without end has no epochs to be left in the middle.
+  const int64_t batches = order_.has_value() ? BatchesInAll(spec_) : 0;
+  std::shared_ptr<const RemainingData> remaining = RemainingData::Of(plan, batches);
+  if (remaining != nullptr && plan.first_batch <= kMaxRow / spec_.batch_size) return remaining;
+  throw Failure(ExitCode::kInternal,
+                "where the workers are in their data cannot be read: the checkpoint is not of this data");
+}
+
+bool StepRows::Read(int64_t local_step, gpu::Span<const int64_t>* rows) {
+  if (order_.has_value()) {
+    const StepPlace place = order_->PlaceOf(local_step);
+    if (epochs_.has_value() && place.epoch >= *epochs_) return false;
+    *rows = order_->Rows(place.epoch, place.batch);
+    return true;
+  }
+  // The worker's batch b is batch b * workers + worker of the row numbers: nobody reads a row twice. Each
+  // device takes one.
+  const int64_t size = spec_.batch_size;
+  rows_.resize(static_cast<size_t>(spec_.devices * size));
+  for (int64_t device = 0; device < spec_.devices; ++device) {
+    const int64_t batch = first_batch_ + (local_step * spec_.devices + device) * spec_.workers + spec_.worker;
+    const auto begin = rows_.begin() + device * size;
+    std::iota(begin, begin + size, spec_.first_row + batch * size);
+  }
+  *rows = rows_;
+  return true;
+}
+
+StepPlace StepRows::PlaceOf(int64_t local_step) const {
+  return order_.has_value() ? order_->PlaceOf(local_step) : StepPlace{0, local_step, 0};
 }
 
 }  // namespace dtrain

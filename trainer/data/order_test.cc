@@ -52,15 +52,15 @@ TEST_CASE("order: with shard every row is read once per epoch, by one of the wor
 
 TEST_CASE("order: with shard the batches of n workers in turn are those of one worker") {
   BatchOrder alone(SpecOf(100, 10, Split::kShard, 0, 1));
-  std::vector<int64_t> expected = RowsOf(&alone, 2), dealt;
+  std::vector<int64_t> expected = RowsOf(&alone, 2), plan;
   BatchOrder first(SpecOf(100, 10, Split::kShard, 0, 2)), second(SpecOf(100, 10, Split::kShard, 1, 2));
   for (int64_t b = 0; b < 5; ++b) {
     for (BatchOrder* order : {&first, &second}) {
       const gpu::Span<const int64_t> rows = order->Rows(2, b);
-      dealt.insert(dealt.end(), rows.begin(), rows.end());
+      plan.insert(plan.end(), rows.begin(), rows.end());
     }
   }
-  CHECK(dealt == expected);
+  CHECK(plan == expected);
 }
 
 TEST_CASE("order: with full each worker reads every row once per epoch, in an order of its own") {
@@ -122,7 +122,7 @@ TEST_CASE("order: a worker of d devices takes d of its batches at once, and at t
 
 TEST_CASE("order: n workers of d devices take the rows of n * d workers of one in each step") {
   for (int64_t step = 0; step < 3; ++step) {
-    std::vector<int64_t> dealt, expected;
+    std::vector<int64_t> plan, expected;
     for (int worker = 0; worker < 6; ++worker) {
       BatchOrder order(SpecOf(180, 10, Split::kShard, worker, 6));
       const gpu::Span<const int64_t> rows = order.Rows(1, step);
@@ -133,9 +133,9 @@ TEST_CASE("order: n workers of d devices take the rows of n * d workers of one i
       spec.devices = 3;
       BatchOrder order(spec);
       const gpu::Span<const int64_t> rows = order.Rows(1, step);
-      dealt.insert(dealt.end(), rows.begin(), rows.end());
+      plan.insert(plan.end(), rows.begin(), rows.end());
     }
-    CHECK(Sorted(dealt) == Sorted(expected));
+    CHECK(Sorted(plan) == Sorted(expected));
   }
 }
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/config/fields.h"
 #include "trainer/data/order.h"
-#include "trainer/data/share.h"
 
 namespace dtrain {
 namespace {
@@ -39,7 +39,7 @@ int64_t StepsOf(const Positions& positions) {
 
 // What was done remains done, whoever counts it from now on. All begin at local step 0.
 void KeepTotals(const Positions& saved, Positions* now) {
-  now->dealt.other_steps = saved.dealt.other_steps + StepsOf(saved);
+  now->plan.earlier_steps = saved.plan.earlier_steps + StepsOf(saved);
   now->other_examples = saved.other_examples;
   for (size_t worker = 0; worker < saved.examples.size(); ++worker) {
     int64_t& sum = worker < now->examples.size() ? now->examples[worker] : now->other_examples;
@@ -47,8 +47,8 @@ void KeepTotals(const Positions& saved, Positions* now) {
   }
 }
 
-// Each worker of `full` has an order of its own. Who was there goes on, with other devices at the batch where
-// its step began; a new one begins with the earliest epoch that somebody is in.
+// Each worker of `full` has an order of its own. A worker that was there goes on, with other devices at the
+// batch where its step began; a new one begins with the earliest epoch that some worker is in.
 std::string GoOnFull(const Positions& saved, int64_t batches, Positions* now) {
   const int64_t steps_before = DivideUp(batches, saved.devices), steps_now = DivideUp(batches, now->devices);
   const int64_t earliest =
@@ -61,7 +61,7 @@ std::string GoOnFull(const Positions& saved, int64_t batches, Positions* now) {
       step = was / steps_before * steps_now + was % steps_before * saved.devices / now->devices;
     }
   }
-  now->dealt.other_steps -= StepsOf(*now);
+  now->plan.earlier_steps -= StepsOf(*now);
   std::string said = Sizes(saved, *now) + ": who was there goes on in its data";
   if (Workers(*now) > Workers(saved)) said += fmt::format(", the new ones begin with epoch {}", earliest + 1);
   return said;
@@ -69,54 +69,141 @@ std::string GoOnFull(const Positions& saved, int64_t batches, Positions* now) {
 
 // A gap that a slow worker left is not filled: there is no end of rows.
 std::string GoOnWithoutEnd(const Positions& saved, Positions* now) {
-  int64_t next = saved.dealt.first_batch;
+  int64_t next = saved.plan.first_batch;
   for (int64_t worker = 0; worker < Workers(saved); ++worker) {
     const int64_t steps = saved.local_steps[static_cast<size_t>(worker)];
     if (steps == 0) continue;
     int64_t rounds = 0, last = 0;
     if (__builtin_mul_overflow(steps, saved.devices, &rounds) ||
         __builtin_mul_overflow(rounds - 1, Workers(saved), &last) ||
-        __builtin_add_overflow(last, saved.dealt.first_batch + worker + 1, &last)) {
-      last = std::numeric_limits<int64_t>::max();  // refused by who reads them
+        __builtin_add_overflow(last, saved.plan.first_batch + worker + 1, &last)) {
+      last = std::numeric_limits<int64_t>::max();  // refused where they are read
     }
     next = std::max(next, last);
   }
-  now->dealt.first_batch = next;
+  now->plan.first_batch = next;
   return fmt::format("{}: the data go on with batch {}", Sizes(saved, *now), next + 1);
 }
 
 // "epoch 3", "epochs 3 to 5"
-std::string EpochsText(const Rest& rest) {
-  const int64_t first = rest.dealt().epoch + 1, last = rest.first_whole();
+std::string EpochsText(const RemainingData& remaining) {
+  const int64_t first = remaining.plan().epoch + 1, last = remaining.first_whole();
   return first == last ? fmt::format("epoch {}", first) : fmt::format("epochs {} to {}", first, last);
 }
 
 std::string GoOnInShares(const Positions& saved, int64_t batches, Positions* now) {
-  const Deal last{saved.devices, saved.local_steps};
-  const std::optional<Dealt> dealt = DealAnew(saved.dealt, last, batches);
-  if (!dealt) {
+  const TakenSteps last{saved.devices, saved.local_steps};
+  const std::optional<DataPlan> plan = Replan(saved.plan, last, batches);
+  if (!plan) {
     // As many epochs as the fastest worker has begun.
     const int64_t steps = *std::max_element(saved.local_steps.begin(), saved.local_steps.end());
-    now->dealt.epoch = saved.dealt.epoch + DivideUp(steps, DivideUp(batches, Workers(saved) * saved.devices));
+    now->plan.epoch = saved.plan.epoch + DivideUp(steps, DivideUp(batches, Workers(saved) * saved.devices));
     return fmt::format(
         "{}: too many epochs were left in the middle to deal them anew; the data go on with epoch {}",
-        Sizes(saved, *now), now->dealt.epoch + 1);
+        Sizes(saved, *now), now->plan.epoch + 1);
   }
-  now->dealt.epoch = dealt->epoch;
-  now->dealt.deals = dealt->deals;
-  const std::shared_ptr<const Rest> rest = Rest::Of(now->dealt, batches);
-  if (rest->begun().empty()) {
-    return fmt::format("{}: the data go on with epoch {}", Sizes(saved, *now), dealt->epoch + 1);
+  now->plan.epoch = plan->epoch;
+  now->plan.taken = plan->taken;
+  const std::shared_ptr<const RemainingData> remaining = RemainingData::Of(now->plan, batches);
+  if (remaining->begun().empty()) {
+    return fmt::format("{}: the data go on with epoch {}", Sizes(saved, *now), plan->epoch + 1);
   }
   int64_t left = 0;
-  for (const LeftBatches& epoch : rest->begun()) left += epoch.count();
+  for (const RemainingBatches& epoch : remaining->begun()) left += epoch.count();
   return fmt::format("{}: the {} left of {} {} dealt anew", Sizes(saved, *now),
-                     Plural(left, "batch", "batches"), EpochsText(*rest), left == 1 ? "is" : "are");
+                     Plural(left, "batch", "batches"), EpochsText(*remaining), left == 1 ? "is" : "are");
 }
 
 // feed deals out what shard would.
 std::string Meaning(const std::pair<std::string, std::string>& entry) {
   return entry.first == "data.split" && entry.second == "feed" ? "shard" : entry.second;
+}
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMaxText = 1 << 22;
+constexpr int64_t kMaxNumber = int64_t{1} << 53;  // exact in every reader of JSON
+constexpr int64_t kMaxDevices = 1 << 16;
+
+// The members' names are those of the checkpoints that exist.
+Json ToValue(const DataPlan& plan) {
+  Json taken = Json::array();
+  for (const TakenSteps& steps : plan.taken) {
+    taken.push_back({{"devices", steps.devices}, {"local_steps", steps.local_steps}});
+  }
+  return {{"epoch", plan.epoch},
+          {"deals", std::move(taken)},
+          {"first_batch", plan.first_batch},
+          {"other_steps", plan.earlier_steps}};
+}
+
+// A whole number of [min, max] in `object`, which may be anything.
+bool Read(const Json& object, const char* key, int64_t min, int64_t max, int64_t* out) {
+  if (!object.is_object()) return false;
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) return false;
+  if (found->is_number_unsigned() && found->get<uint64_t>() > static_cast<uint64_t>(max)) return false;
+  *out = found->get<int64_t>();
+  return *out >= min && *out <= max;
+}
+
+// A list of numbers that are 0 or more, one at least.
+bool Read(const Json& object, const char* key, std::vector<int64_t>* out) {
+  if (!object.is_object()) return false;
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array() || found->empty()) return false;
+  for (const Json& value : *found) {
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxNumber))
+      return false;
+    out->push_back(value.get<int64_t>());
+  }
+  return true;
+}
+
+bool ReadDevices(const Json& object, int64_t* out) { return Read(object, "devices", 1, kMaxDevices, out); }
+
+bool FromValue(const Json& value, DataPlan* plan) {
+  if (!Read(value, "epoch", 0, kMaxNumber, &plan->epoch) ||
+      !Read(value, "first_batch", 0, kMaxNumber, &plan->first_batch) ||
+      !Read(value, "other_steps", -kMaxNumber, kMaxNumber, &plan->earlier_steps)) {
+    return false;
+  }
+  const auto taken = value.find("deals");
+  if (taken == value.end() || !taken->is_array()) return false;
+  for (const Json& one : *taken) {
+    TakenSteps steps;
+    if (!ReadDevices(one, &steps.devices) || !Read(one, "local_steps", &steps.local_steps)) return false;
+    plan->taken.push_back(std::move(steps));
+  }
+  return true;
+}
+
+bool FromValue(const Json& value, Positions* positions) {
+  if (!Read(value, "local_steps", &positions->local_steps) ||
+      !Read(value, "examples", &positions->examples) ||
+      positions->examples.size() != positions->local_steps.size() ||
+      !Read(value, "other_examples", 0, kMaxNumber, &positions->other_examples) ||
+      !ReadDevices(value, &positions->devices)) {
+    return false;
+  }
+  const auto dealt = value.find("dealt"), order = value.find("order");
+  if (dealt == value.end() || !FromValue(*dealt, &positions->plan)) return false;
+  if (order == value.end() || !order->is_object()) return false;
+  for (const auto& [key, text] : order->items()) {
+    if (!text.is_string()) return false;
+    positions->order.emplace_back(key, text.get<std::string>());
+  }
+  return true;
+}
+
+template <typename T>
+bool FromText(const std::string& text, T* out) {
+  if (text.size() > kMaxText) return false;
+  const Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  T read;
+  if (!FromValue(value, &read)) return false;
+  *out = std::move(read);
+  return true;
 }
 
 }  // namespace
@@ -147,7 +234,7 @@ bool AllEpochsTaken(const Positions& saved, const Config& config) {
     spec.devices = saved.devices;
     BatchOrder order(spec);
     if (order.batches_per_epoch() == 0) continue;
-    order.Deal(Rest::Of(saved.dealt, BatchesInAll(spec)));
+    order.Follow(RemainingData::Of(saved.plan, BatchesInAll(spec)));
     if (order.PlaceOf(saved.local_steps[worker]).epoch < *config.train.epochs) return false;
   }
   return true;
@@ -180,5 +267,18 @@ Resumption Resume(const Positions& saved, const Config& config, std::optional<in
   }
   return {now, said};
 }
+
+std::string ToJson(const DataPlan& plan) { return ToValue(plan).dump(); }
+bool FromJson(const std::string& text, DataPlan* plan) { return FromText(text, plan); }
+
+std::string ToJson(const Positions& positions) {
+  Json order = Json::object();
+  for (const auto& [key, text] : positions.order) order[key] = text;
+  const Json value = {{"local_steps", positions.local_steps},       {"examples", positions.examples},
+                      {"other_examples", positions.other_examples}, {"devices", positions.devices},
+                      {"dealt", ToValue(positions.plan)},           {"order", std::move(order)}};
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+bool FromJson(const std::string& text, Positions* positions) { return FromText(text, positions); }
 
 }  // namespace dtrain

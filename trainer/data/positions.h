@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trainer/config/config.h"
-#include "trainer/data/dealt.h"
+#include "trainer/data/data_plan.h"
 
 namespace dtrain {
 
@@ -19,7 +19,7 @@ struct Positions {
   std::vector<int64_t> examples;     // by worker
   int64_t other_examples = 0;        // of workers that are no more
   int64_t devices = 1;               // of each worker: what a local step takes
-  Dealt dealt;                       // what had been taken before these local steps began
+  DataPlan plan;                     // what had been taken before these local steps began
   // What else the data's order follows from: keys of the config, and the number of rows before the
   // hold-out. Values as in YAML.
   std::vector<std::pair<std::string, std::string>> order;

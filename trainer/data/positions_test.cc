@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "trainer/data/step_rows.h"
+#include "trainer/data/order.h"
 
 namespace dtrain {
 namespace {
@@ -46,11 +46,11 @@ TEST_CASE("positions: all epochs are taken when every worker has taken its share
   CHECK_FALSE(AllEpochsTaken(At(config, 1000, {67, 66, 66}), config));
   CHECK_FALSE(AllEpochsTaken(At(config, 1000, {68, 66, 0}), config));
   CHECK_FALSE(AllEpochsTaken(At(config, std::nullopt, {68, 66, 66}), config));
-  const Positions dealt =
+  const Positions plan =
       Resume(At(config, 1000, {40, 38, 37}), Workers(2), 1000).positions;  // 85 batches left
   Config two = Workers(2);
   two.train.epochs = 2;
-  Positions later = dealt;
+  Positions later = plan;
   later.local_steps = {43, 42};
   CHECK(AllEpochsTaken(later, two));
   later.local_steps = {43, 41};
@@ -67,8 +67,8 @@ TEST_CASE("positions: with another number of workers the rest is dealt anew, and
   CHECK(resumption.positions.local_steps == std::vector<int64_t>{0, 0});
   CHECK(resumption.positions.examples == std::vector<int64_t>{400, 380});
   CHECK(resumption.positions.other_examples == 370);
-  CHECK(resumption.positions.dealt.other_steps == 115);
-  CHECK(resumption.positions.dealt.epoch == 1);
+  CHECK(resumption.positions.plan.earlier_steps == 115);
+  CHECK(resumption.positions.plan.epoch == 1);
   CHECK(Resume(saved, Workers(3, Split::kShard, 2), 1000).said ==
         "the checkpoint has 3 workers of 1 device, this run 3 workers of 2 devices: the 85 batches left of "
         "epoch 2 are dealt anew");
@@ -84,8 +84,8 @@ TEST_CASE("positions: with another number of workers the rest is dealt anew, and
 TEST_CASE("positions: many epochs that a worker left in the middle are skipped, and that is said") {
   const int64_t many = int64_t{1} << 26;
   const Resumption resumption = Resume(At(Workers(2), 20, {many, 0}), Workers(1), 20);
-  CHECK(resumption.positions.dealt.epoch == many);
-  CHECK(resumption.positions.dealt.deals.empty());
+  CHECK(resumption.positions.plan.epoch == many);
+  CHECK(resumption.positions.plan.taken.empty());
   CHECK(resumption.said.find("too many epochs") != std::string::npos);
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("positions: full goes on worker by worker, and new ones begin with the
   CHECK(less.positions.local_steps == std::vector<int64_t>{37});
   CHECK(less.positions.other_examples == 250);
   // 62 steps were taken, and 13 are to come.
-  CHECK(TotalSteps(fewer, 95, 1, less.positions.dealt) == 75);
+  CHECK(TotalSteps(fewer, 95, 1, less.positions.plan) == 75);
   fewer.device.ids = {0, 1, 2};
   CHECK(Resume(saved, fewer, 95).positions.local_steps == std::vector<int64_t>{3 * 4 + 2});
 }
@@ -121,7 +121,7 @@ TEST_CASE("positions: of data without end no batch is given out twice") {
     const auto workers = static_cast<int>(now.local_steps.size());
     for (int worker = 0; worker < workers; ++worker) {
       StepRows rows(config, std::nullopt, worker, workers);
-      rows.Deal(rows.RestOf(now.dealt));
+      rows.Follow(rows.RemainingOf(now.plan));
       int64_t& step = now.local_steps[static_cast<size_t>(worker)];
       gpu::Span<const int64_t> batch;
       for (int64_t left = draw(10); left > 0 && rows.Read(step, &batch); --left, ++step) {
@@ -141,7 +141,7 @@ TEST_CASE("positions: another order of the data begins anew, and names the key w
     const Resumption resumption = Resume(saved, config, 1000);
     CHECK(resumption.positions.local_steps == std::vector<int64_t>{0, 0});
     CHECK(resumption.positions.examples == std::vector<int64_t>{100, 120});
-    CHECK(resumption.positions.dealt.other_steps == 22);
+    CHECK(resumption.positions.plan.earlier_steps == 22);
     return resumption.said;
   };
   CHECK(
@@ -178,12 +178,12 @@ TEST_CASE("positions: as JSON and back they are the same") {
   REQUIRE(FromJson(ToJson(positions), &read));
   CHECK(ToJson(read) == ToJson(positions));
   CHECK(read.local_steps == positions.local_steps);
-  CHECK(read.dealt == positions.dealt);
-  CHECK(read.dealt.deals.size() == 2);
+  CHECK(read.plan == positions.plan);
+  CHECK(read.plan.taken.size() == 2);
   CHECK(read.order == positions.order);
-  Dealt dealt;
-  REQUIRE(FromJson(ToJson(positions.dealt), &dealt));
-  CHECK(dealt == positions.dealt);
+  DataPlan plan;
+  REQUIRE(FromJson(ToJson(positions.plan), &plan));
+  CHECK(plan == positions.plan);
 }
 
 TEST_CASE("positions: text that is none is refused and changes nothing") {
@@ -191,9 +191,9 @@ TEST_CASE("positions: text that is none is refused and changes nothing") {
   const std::string text = ToJson(positions);
   const auto refused = [&](const std::string& hostile) {
     CAPTURE(hostile.substr(0, 200));
-    Dealt dealt;
+    DataPlan plan;
     CHECK_FALSE(FromJson(hostile, &positions));
-    CHECK_FALSE(FromJson(hostile, &dealt));
+    CHECK_FALSE(FromJson(hostile, &plan));
     CHECK(ToJson(positions) == text);
   };
   for (size_t size = 0; size < text.size(); ++size) refused(text.substr(0, size));
@@ -230,7 +230,7 @@ TEST_CASE("positions: damaged text is refused, or gives positions that a run can
     const Resumption resumption = Resume(positions, config, 1000);
     StepRows rows(config, 1000, 1, 2);
     try {
-      rows.Deal(rows.RestOf(resumption.positions.dealt));
+      rows.Follow(rows.RemainingOf(resumption.positions.plan));
     } catch (const Failure&) {
       continue;
     }
@@ -242,9 +242,9 @@ TEST_CASE("positions: damaged text is refused, or gives positions that a run can
 
 TEST_CASE("positions: what is beyond all data is a failure of the task, not of the process") {
   const StepRows rows(Workers(1), std::nullopt, 0, 1);
-  Dealt dealt;
-  dealt.first_batch = INT64_MAX;
-  CHECK_THROWS_AS(rows.RestOf(dealt), Failure);
+  DataPlan plan;
+  plan.first_batch = INT64_MAX;
+  CHECK_THROWS_AS(rows.RemainingOf(plan), Failure);
 }
 
 }  // namespace

@@ -11,20 +11,13 @@
 
 #include "trainer/config/config.h"
 #include "trainer/data/batch.h"
-#include "trainer/data/dealt.h"
+#include "trainer/data/data_plan.h"
 #include "trainer/data/input_form.h"
 
 namespace dtrain {
 
-// What the data says of the model's shape and of the run's length. For labels: also what they are.
-struct DataShape {
-  int64_t inputs = 0;
-  std::optional<int64_t> classes;  // labels are classes in [0, classes); unset: real targets
-  std::optional<int64_t> rows;     // training rows after the hold-out; unset: without end, or not known here
-};
-
-// One data set in memory (bytes for IDX, floats for CSV) or a generator. Immutable once loaded, hence shared
-// by threads of an in-process cluster.
+// DataSet: one data set in memory (bytes for IDX, floats for CSV) or a generator. Implementations:
+// data_set.h. Immutable once loaded, hence shared by threads of an in-process cluster.
 class DataSet {
  public:
   virtual ~DataSet() = default;
@@ -53,18 +46,9 @@ struct LoadedData {
 // rows give.
 LoadedData LoadData(const Config& config, const FittedScale* scale = nullptr);
 
-// Shape without reading more than headers: what `dtrain check` and a ps need. CSV has no number of rows
-// there. Where the files do not exist here (a ps may lack the data), `inputs` is model.inputs and `rows`
-// stays unset; UserError where model.inputs is not set either.
-DataShape PeekShape(const Config& config);
-
-// Sets model.inputs and model.outputs where the file left them out, and checks that they agree with the
-// data and the kind of model. UserError otherwise.
-void ResolveModelShape(const DataShape& shape, Config* config);
-
-// The batches of one worker, epoch by epoch. data.validation rows at the front are held out. A worker of
-// several devices (device.ids) gets those of all of them as one: train.batch_size rows for the first, as many
-// for the second and so on; at an epoch's end the last ones may have fewer rows, or none.
+// BatchSource: the batches of one worker, epoch by epoch. data.validation rows at the front are held out. A
+// worker of several devices (device.ids) gets those of all of them as one: train.batch_size rows for the
+// first, as many for the second and so on; at an epoch's end the last ones may have fewer rows, or none.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -81,9 +65,9 @@ class BatchSource {
   virtual int64_t TakeWaitedNanos() { return 0; }
   // The next batch is that of local step `local_step` (from 0): where a worker that comes back goes on.
   virtual void Seek(int64_t local_step) = 0;
-  // From here on batches are those that `dealt` has left, and the next one is that of local step 0.
-  virtual void Deal(const Dealt& dealt) = 0;
-  virtual const Dealt& dealt() const = 0;
+  // From here on batches are those that `plan` has left, and the next one is that of local step 0.
+  virtual void Follow(const DataPlan& plan) = 0;
+  virtual const DataPlan& plan() const = 0;
   virtual int64_t epoch() const = 0;              // of the batch last returned, from 0
   virtual int64_t batch_in_epoch() const = 0;     // of the batch last returned, from 0
   virtual int64_t batches_per_epoch() const = 0;  // that this worker has of that epoch; 0: without end

@@ -1,4 +1,5 @@
 #include "trainer/data/source.h"
+#include "trainer/data/data_shape.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "trainer/data/idx_test_util.h"
+#include "trainer/data/files/testing.h"
 
 namespace dtrain {
 namespace {

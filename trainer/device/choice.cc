@@ -1,8 +1,10 @@
 #include "trainer/device/choice.h"
 
+#include <cpuid.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -50,12 +52,10 @@ Obstacle Look(const DeviceConfig& config, gpu::cuda::Runtime& runtime, std::vect
             "Set device.ids to GPUs that are there, or device.kind to cpu.", true};
   }
   for (const DeviceInfo& gpu : *gpus) {
-    if (std::pair(gpu.major, gpu.minor) >= std::pair(gpu::cuda::kLeastMajor, gpu::cuda::kLeastMinor))
-      continue;
-    return {
-        fmt::format("GPU {} ({}) is of compute capability {}.{}: {}.{} is the oldest that is supported",
-                    gpu.id, gpu.name, gpu.major, gpu.minor, gpu::cuda::kLeastMajor, gpu::cuda::kLeastMinor),
-        "", "Set device.ids to newer GPUs, or device.kind to cpu.", true};
+    if (std::pair(gpu.major, gpu.minor) >= std::pair(gpu::cuda::kMinMajor, gpu::cuda::kMinMinor)) continue;
+    return {fmt::format("GPU {} ({}) is of compute capability {}.{}: {}.{} is the oldest that is supported",
+                        gpu.id, gpu.name, gpu.major, gpu.minor, gpu::cuda::kMinMajor, gpu::cuda::kMinMinor),
+            "", "Set device.ids to newer GPUs, or device.kind to cpu.", true};
   }
   const std::string no_blas = runtime.WhyNoBlas();
   if (no_blas.empty()) return {};
@@ -97,6 +97,26 @@ std::string DevicesName(const DeviceChoice& choice) {
   std::vector<int> ids;
   for (const DeviceInfo& gpu : choice.gpus) ids.push_back(gpu.id);
   return fmt::format("cuda:{}", fmt::join(ids, ","));
+}
+
+// The processor's own name (CPUID leaves 0x80000002 to 4).
+std::string ProcessorName() {
+  unsigned words[12] = {};
+  for (unsigned leaf = 0; leaf < 3; ++leaf) {
+    unsigned* at = words + 4 * leaf;
+    if (__get_cpuid(0x80000002u + leaf, at, at + 1, at + 2, at + 3) == 0) return "unknown processor";
+  }
+  char name[sizeof words + 1] = {};
+  std::memcpy(name, words, sizeof words);
+  std::string text(name);
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+const char* InstructionSet() {
+  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
+  if (__builtin_cpu_supports("avx2")) return "AVX2";
+  return "SSE4.2";
 }
 
 }  // namespace dtrain

@@ -27,9 +27,14 @@ struct DeviceChoice {
 // without device.soft_placement, and one of these GPUs or cuBLAS is missing.
 DeviceChoice ChooseDevices(const DeviceConfig& config, gpu::cuda::Runtime& runtime);
 
-// Of tower `tower`, as in placement lines: "gpu:0", "cpu:3".
+// The device of tower `tower`, as in placement lines: "gpu:0", "cpu:3".
 std::string DeviceName(const DeviceConfig& config, const DeviceChoice& choice, size_t tower);
-// Of all towers, as in results: "cuda:0", "cuda:0,1", "cpu".
+// The devices of all towers, as in results: "cuda:0", "cuda:0,1", "cpu".
 std::string DevicesName(const DeviceChoice& choice);
+
+// The name of the processor that this process runs on: "Intel(R) Xeon(R) Platinum 8481C".
+std::string ProcessorName();
+// Its best instruction set that the kernels have a form for: "AVX-512".
+const char* InstructionSet();
 
 }  // namespace dtrain

@@ -11,9 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/cuda/buffer.h"
 #include "gpu/cuda/queue.h"
-#include "net/codec.h"
+#include "net/channel.h"
 
 namespace dtrain {
 

@@ -3,8 +3,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+#include "base/names.h"
 #include "trainer/model/device_model.h"
 #include "trainer/model/tower_model.h"
+#include "trainer/optim/optimizer.h"
 
 namespace dtrain {
 
@@ -16,7 +19,7 @@ std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& co
         config.model, layout, max_rows,
         DeviceModel::Placement{store->device(), nullptr, store->stream(), config.hooks.stop_on_nan});
   }
-  const auto pinned = std::make_shared<PinnedRanges>(*devices.runtime);
+  const auto pinned = std::make_shared<gpu::cuda::PinnedRanges>(*devices.runtime);
   std::vector<std::unique_ptr<Model>> models;
   for (const gpu::cuda::DeviceInfo& gpu : devices.gpus) {
     auto device = std::make_shared<gpu::cuda::Device>(*devices.runtime, gpu, config.device.memory_fraction,
@@ -26,6 +29,46 @@ std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& co
   }
   if (models.size() == 1) return std::move(models[0]);
   return std::make_unique<TowerModel>(std::move(models), max_rows);
+}
+
+namespace {
+
+// The memory of all tasks together: checked before any of them starts, so that none waits for one that
+// cannot.
+int64_t BytesNeeded(const Config& config, int64_t size) {
+  const auto slots = static_cast<int64_t>(SlotNames(config).size());
+  const auto workers = static_cast<int64_t>(config.cluster.worker.size());
+  const int64_t of_worker = config.train.in_flight + 1 + 1;  // gradients, and the weights that it evaluates
+  return size * (1 + slots + workers * of_worker) * static_cast<int64_t>(sizeof(float));
+}
+
+}  // namespace
+
+std::string WhyParametersTravel(const Config& config, const DeviceChoice& devices) {
+  if (!devices.on_gpu()) return std::string();
+  if (devices.gpus.size() > 1) return "device.ids: towers on several GPUs share them";
+  if (config.net.checksum) return "net.checksum: true reads every value";
+  if (config.train.optimizer.clip_norm && !NormOfRounds(config.train)) {
+    return "train.optimizer.clip_norm: each gradient's norm is taken on the processor";
+  }
+  return std::string();
+}
+
+std::unique_ptr<DeviceStore> MakeDeviceStore(const Config& config, const DeviceChoice& devices,
+                                             int64_t size) {
+  const gpu::cuda::DeviceInfo& gpu = devices.gpus[0];
+  auto device = std::make_shared<gpu::cuda::Device>(*devices.runtime, gpu, config.device.memory_fraction,
+                                                    config.device.tf32);
+  const int64_t bytes = BytesNeeded(config, size);
+  if (bytes > device->limit_bytes()) {
+    throw UserError(
+        "cuda {} ({}): the weights, the optimizer's slots and {} need {} MiB, and device.memory_fraction = "
+        "{} "
+        "allows {} MiB. Raise it, or start without --in-process.",
+        gpu.id, gpu.name, Plural(static_cast<int64_t>(config.cluster.worker.size()), "worker"),
+        (bytes >> 20) + 1, config.device.memory_fraction, device->limit_bytes() >> 20);
+  }
+  return std::make_unique<DeviceStore>(std::move(device), size);
 }
 
 }  // namespace dtrain

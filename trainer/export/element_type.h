@@ -15,7 +15,7 @@ enum class ElementType { kFloat32, kFloat64, kFloat16, kBfloat16 };
 int64_t BytesOf(ElementType type);
 // "F32" of safetensors; unset: not one of these.
 std::optional<ElementType> FromSafetensors(const std::string& name);
-// Of an element of a type that safetensors has and we do not read ("I64"); unset: not known.
+// The bytes of an element of a type that safetensors has and we do not read ("I64"); unset: not known.
 std::optional<int64_t> BytesOfForeign(const std::string& name);
 // "<f4" of numpy, little-endian; unset: not one of these.
 std::optional<ElementType> FromNumpy(const std::string& descr);

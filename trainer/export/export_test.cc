@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/export/export_test_util.h"
-#include "trainer/export/formats.h"
+#include "trainer/export/exported_model.h"
 #include "trainer/model/model.h"
 
 namespace dtrain::testing {

@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
 #include "trainer/data/input_form.h"
+#include "trainer/export/output_file.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain {
@@ -34,7 +35,8 @@ struct ExportedModel {
   // Calls `take(values, count)` with all elements of a variable, a block at a time.
   template <typename Take>
   void ForEachBlock(const Variable& variable, Take take) const;
-  // Of files that have room for such a thing: names with texts. Lists are JSON. file_meaning.h reads it.
+  // Names with texts that say what the model is, for formats with room for them. Lists are JSON.
+  // file_meaning.h reads them.
   std::vector<std::pair<std::string, std::string>> Metadata() const;
 };
 
@@ -48,5 +50,18 @@ void ExportedModel::ForEachBlock(const Variable& variable, Take take) const {
     take(values.data(), count);
   }
 }
+
+// The formats that a model is exported to. Each is written to `file`, which the caller finishes, in bounded
+// memory but for ONNX. docs/models.md describes what is in them.
+
+// https://huggingface.co/docs/safetensors: 8 bytes with the length of a JSON header, the header, the tensors.
+void WriteSafetensors(const ExportedModel& model, OutputFile* file);
+
+// numpy.savez: a zip archive of .npy files, stored and not compressed.
+void WriteNpz(const ExportedModel& model, OutputFile* file);
+
+// One message (onnx.proto) from raw inputs to predictions, made in memory. UserError for a model of more than
+// 2 GiB, the most that a protobuf message can be.
+void WriteOnnx(const ExportedModel& model, OutputFile* file);
 
 }  // namespace dtrain

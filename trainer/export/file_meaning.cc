@@ -1,4 +1,7 @@
+// Metadata of exported files: written from an ExportedModel, read as a FileMeaning.
 #include "trainer/export/file_meaning.h"
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
@@ -6,19 +9,21 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/checkpoint/check_meaning.h"
-#include "trainer/config/meaning.h"
+#include "trainer/config/config.h"
+#include "trainer/config/fields.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 #include "trainer/export/exported_model.h"
+#include "trainer/version.h"
 
 namespace dtrain {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMostDepth = 2;     // of what we write
+constexpr int kMaxDepth = 2;      // of what we write
 constexpr double kDivisor = 255;  // of pixels
 
 constexpr MeaningWords kWords = {
@@ -72,7 +77,7 @@ class Reader {
 
   // Not more deeply nested than what we write: whatever the file has costs no more than its length.
   Json ParseText(const std::string& text) const {
-    const auto check = [](int depth, Json::parse_event_t, const Json&) { return depth <= kMostDepth; };
+    const auto check = [](int depth, Json::parse_event_t, const Json&) { return depth <= kMaxDepth; };
     return Json::parse(text, check, /*allow_exceptions=*/false);
   }
 
@@ -139,7 +144,50 @@ void CheckCount(const std::string& path, size_t count, const char* what, int64_t
                                   Plural(static_cast<int64_t>(count), "feature"), Plural(inputs, "feature")));
 }
 
+std::string KeyText(const char* key, const Config& config) {
+  const Field& field = *FindField(key);
+  return ValueText(field, field.get(config));
+}
+
 }  // namespace
+
+std::string NamesText(const std::vector<std::string>& names) {
+  return Json(names).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<int64_t> ExportedModel::ShapeOf(const Variable& variable) {
+  if (variable.bias) return {variable.rows};
+  return {variable.rows, variable.cols};
+}
+
+int64_t ExportedModel::bytes() const {
+  int64_t values = 0;
+  for (const Variable& variable : variables) values += variable.size();
+  return values * static_cast<int64_t>(sizeof(float));
+}
+
+std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const {
+  std::vector<std::pair<std::string, std::string>> all = {
+      {"producer", std::string(kProducer) + kVersion},
+      {"model.kind", KindName(config.model.kind)},
+      {"global_step", fmt::format("{}", checkpoint.manifest().step)}};
+  if (config.model.kind == ModelKind::kMlp) {
+    all.emplace_back("model.activation", KeyText("model.activation", config));
+  }
+  if (!form.classes.empty()) all.emplace_back("classes", NamesText(form.classes));
+  if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));
+  // Where columns have no names it says which are features.
+  if (form.features.empty() && form.label_column >= 0) {
+    all.emplace_back("label_column", fmt::format("{}", form.label_column));
+  }
+  if (pixels) all.emplace_back("scale", "{\"divide_by\":255}");
+  if (!form.scale.shift.empty()) {
+    const Json scale = {{"shift", form.scale.shift}, {"factor", form.scale.factor}};
+    all.emplace_back("scale", scale.dump());
+    all.emplace_back("data.scale", KeyText("data.scale", config));
+  }
+  return all;
+}
 
 std::optional<FileMeaning> MeaningOf(const TensorFile& file, const std::string& path) {
   const auto producer = file.metadata().find("producer");

@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include "trainer/config/meaning.h"
+#include "trainer/config/config.h"
 #include "trainer/export/export_test_util.h"
-#include "trainer/export/formats.h"
+#include "trainer/export/exported_model.h"
 #include "trainer/model/model.h"
 
 namespace dtrain::testing {
@@ -22,7 +22,7 @@ Config SmallConfig() {
 
 const std::string kPath = "model.safetensors";
 
-// Of a file as `config` and `form` are exported to.
+// The meaning of a file that a model of `config` and `form` is exported to.
 std::optional<FileMeaning> Exported(const Config& config, const InputForm& form) {
   const std::string root = NewDirectory();
   CheckpointDirectory directory(root + "/ckpt");
@@ -35,7 +35,7 @@ std::optional<FileMeaning> Exported(const Config& config, const InputForm& form)
   return MeaningOf(*OpenTensorFile(root + "/" + kPath), kPath);
 }
 
-// Of a file with `metadata`, the members of a JSON object, and nothing else.
+// The meaning of a file with `metadata`, the members of a JSON object, and nothing else.
 std::optional<FileMeaning> WithMetadata(const std::string& metadata) {
   const std::string path = NewDirectory() + "/" + kPath;
   WriteBytes(path, Safetensors("{\"__metadata__\":" + metadata + "}", ""));

@@ -3,7 +3,7 @@
 #include <zlib.h>
 
 #include "trainer/export/export_test_util.h"
-#include "trainer/export/zip_format.h"
+#include "trainer/export/zip.h"
 
 namespace dtrain::testing {
 namespace {

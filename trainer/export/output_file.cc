@@ -9,7 +9,8 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/write_all.h"
+#include "base/fault_point.h"
+#include "base/file.h"
 
 namespace dtrain {
 
@@ -96,20 +97,30 @@ void OutputFile::WriteAt(int64_t offset, const void* data, size_t bytes) {
 }
 
 void OutputFile::Finish() {
-  if (fsync(fd_) != 0) Fail(errno);
+  Sync();
   // A link cannot take the place of a file, and a rename can.
   if (!has_name_ &&
       linkat(AT_FDCWD, ByDescriptor(fd_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
     Fail(errno);
   }
   has_name_ = true;
-  if (rename(temporary_.c_str(), target_.c_str()) != 0) Fail(errno);
+  Rename();
   close(fd_);
   fd_ = -1;
   const int directory = open(DirectoryOf(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return;  // its new name, where that can be synced
   fsync(directory);
   close(directory);
+}
+
+void OutputFile::Sync() const {
+  const FaultScope fault("fsync", target_.c_str());
+  if (fsync(fd_) != 0) Fail(errno);
+}
+
+void OutputFile::Rename() const {
+  const FaultScope fault("rename", target_.c_str());
+  if (rename(temporary_.c_str(), target_.c_str()) != 0) Fail(errno);
 }
 
 void OutputFile::Fail(int error) const {

@@ -31,6 +31,8 @@ class OutputFile {
 
  private:
   void Open();
+  void Sync() const;
+  void Rename() const;
   [[noreturn]] void Fail(int error) const;
 
   const std::string path_;       // for messages

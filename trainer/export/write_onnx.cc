@@ -1,15 +1,94 @@
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/error.h"
-#include "trainer/export/formats.h"
-#include "trainer/export/onnx_graph.h"
+#include "trainer/export/exported_model.h"
+#include "trainer/export/onnx.pb.h"
 #include "trainer/version.h"
 
 namespace dtrain {
 namespace {
 
+// OnnxGraph: a graph of ONNX, node by node: each node's output is the next one's input unless said otherwise.
+class OnnxGraph {
+ public:
+  explicit OnnxGraph(onnx::Graph* graph) : graph_(*graph) {}
+
+  // [batch, columns], or [batch] where `columns` is 0; float32 or int64.
+  void Input(const std::string& name, int64_t columns);
+  void Output(const std::string& name, onnx::DataType type, int64_t columns);
+
+  // Adds a node and returns its output's name, `op` and a number where none is given.
+  std::string Add(const char* op, const std::vector<std::string>& inputs,
+                  const std::vector<std::pair<const char*, int64_t>>& attributes = {},
+                  std::string output = "");
+  // An empty constant tensor, to be filled by its raw data. Returns its name.
+  onnx::Tensor* Constant(const std::string& name, onnx::DataType type, const std::vector<int64_t>& shape);
+  template <typename T>
+  std::string Constant(const std::string& name, onnx::DataType type, const std::vector<T>& values) {
+    Constant(name, type, {static_cast<int64_t>(values.size())})
+        ->set_raw_data(values.data(), values.size() * sizeof(T));
+    return name;
+  }
+
+ private:
+  static void SetType(onnx::ValueInfo* value, onnx::DataType type, int64_t columns);
+
+  onnx::Graph& graph_;
+};
+
+void OnnxGraph::SetType(onnx::ValueInfo* value, onnx::DataType type, int64_t columns) {
+  onnx::TensorType* const tensor = value->mutable_type()->mutable_tensor_type();
+  tensor->set_elem_type(type);
+  tensor->mutable_shape()->add_dim()->set_dim_param("batch");
+  if (columns > 0) tensor->mutable_shape()->add_dim()->set_dim_value(columns);
+}
+
+void OnnxGraph::Input(const std::string& name, int64_t columns) {
+  onnx::ValueInfo* const value = graph_.add_input();
+  value->set_name(name);
+  SetType(value, onnx::FLOAT, columns);
+}
+
+void OnnxGraph::Output(const std::string& name, onnx::DataType type, int64_t columns) {
+  onnx::ValueInfo* const value = graph_.add_output();
+  value->set_name(name);
+  SetType(value, type, columns);
+}
+
+std::string OnnxGraph::Add(const char* op, const std::vector<std::string>& inputs,
+                           const std::vector<std::pair<const char*, int64_t>>& attributes,
+                           std::string output) {
+  onnx::Node* const node = graph_.add_node();
+  node->set_op_type(op);
+  for (const std::string& input : inputs) node->add_input(input);
+  if (output.empty()) output = op + std::to_string(graph_.node_size());
+  node->set_name(output);
+  node->add_output(output);
+  for (const auto& [name, number] : attributes) {
+    onnx::Attribute* const attribute = node->add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(onnx::Attribute::INT);
+    attribute->set_i(number);
+  }
+  return output;
+}
+
+onnx::Tensor* OnnxGraph::Constant(const std::string& name, onnx::DataType type,
+                                  const std::vector<int64_t>& shape) {
+  onnx::Tensor* const tensor = graph_.add_initializer();
+  tensor->set_name(name);
+  tensor->set_data_type(type);
+  for (const int64_t side : shape) tensor->add_dims(side);
+  return tensor;
+}
+
 // What onnxruntime and others of 2021 and later take; Gemm, Softmax and Cast are as here since then.
 constexpr int kOpset = 13;
 constexpr int kIrVersion = 7;
-constexpr int64_t kMostBytes = (int64_t{1} << 31) - (int64_t{1} << 22);  // with room for all but the tensors
+constexpr int64_t kMaxBytes = (int64_t{1} << 31) - (int64_t{1} << 22);  // with room for all but the tensors
 
 const char* OperatorOf(Activation activation) {
   switch (activation) {
@@ -62,7 +141,7 @@ void AddLayers(const ExportedModel& model, std::string inputs, OnnxGraph* graph,
   *logits = inputs;
 }
 
-// Of a logit above 0 the class is 1, so that it is that of dtrain predict to the last bit.
+// The class is 1 where the logit is above 0: exactly the class that dtrain predict gives.
 void AddLogistic(const std::string& logits, OnnxGraph* graph) {
   const std::string ours = graph->Add("Sigmoid", {logits});
   const std::string others = graph->Add("Sigmoid", {graph->Add("Neg", {logits})});
@@ -100,7 +179,7 @@ void AddPrediction(const ExportedModel& model, const std::string& logits, OnnxGr
 }  // namespace
 
 void WriteOnnx(const ExportedModel& model, OutputFile* file) {
-  if (model.bytes() > kMostBytes) RefuseSize(model);
+  if (model.bytes() > kMaxBytes) RefuseSize(model);
   onnx::Model onnx;
   onnx.set_ir_version(kIrVersion);
   onnx.set_producer_name("dtrain");

@@ -57,10 +57,10 @@ std::deque<FeedServer::Request>::iterator FeedServer::NextRequest() {
                       [](const Request& request) { return !request.started; });
 }
 
-void FeedServer::Deal(const Dealt& dealt) {
-  if (clients_.empty() || dealt == dealt_) return;
-  std::shared_ptr<const Rest> rest = clients_[0].rows.RestOf(dealt);
-  dealt_ = dealt;
+void FeedServer::Follow(const DataPlan& plan) {
+  if (clients_.empty() || plan == plan_) return;
+  std::shared_ptr<const RemainingData> rest = clients_[0].rows.RemainingOf(plan);
+  plan_ = plan;
   const std::lock_guard<std::mutex> lock(mutex_);
   asked_rest_ = std::move(rest);
 }
@@ -71,7 +71,7 @@ void FeedServer::UseRows(std::shared_ptr<const DataSet> train) {
 }
 
 void FeedServer::ChangeAsAsked() {
-  std::shared_ptr<const Rest> rest;
+  std::shared_ptr<const RemainingData> rest;
   std::shared_ptr<const DataSet> train;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -81,7 +81,7 @@ void FeedServer::ChangeAsAsked() {
   if (rest == nullptr && train == nullptr) return;
   if (train != nullptr) train_ = std::move(train);
   for (Client& client : clients_) {
-    if (rest != nullptr) client.rows.Deal(rest);
+    if (rest != nullptr) client.rows.Follow(rest);
     for (Outgoing& slot : client.outgoing) slot.request.local_step = -1;  // another batch has it by now
   }
 }

@@ -17,8 +17,8 @@
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
+#include "trainer/data/order.h"
 #include "trainer/data/source.h"
-#include "trainer/data/step_rows.h"
 
 namespace dtrain {
 
@@ -30,12 +30,12 @@ class FeedServer {
 
   // Requests of other runs are refused. Thread: any.
   void set_run_id(uint64_t run_id) { run_id_ = run_id; }
-  // Requests that arrive from here on get what `dealt` has left. Failure where it is not of these data.
+  // Requests that arrive from here on get what `plan` has left. Failure where it is not of these data.
   // Thread: any one.
-  void Deal(const Dealt& dealt);
+  void Follow(const DataPlan& plan);
   // The same rows, otherwise scaled: requests that arrive from here on get those. Thread: any one.
   void UseRows(std::shared_ptr<const DataSet> train);
-  // Worker 0 has its Start, and has said Deal() and UseRows() as that has it. Until then only those get
+  // Worker 0 has its Start, and has said Follow() and UseRows() as that has it. Until then only those get
   // batches who have not started: the others' would have been scaled or dealt in another way. Thread: any.
   void Start() { started_ = true; }
   // Takes in what has arrived, waiting until `deadline` where nothing is to be done, and answers one request.
@@ -87,9 +87,10 @@ class FeedServer {
   int64_t most_steps_ = 0;
   int64_t most_bytes_ = 0;
   std::vector<Client> clients_;  // that of worker i is i - 1
-  Dealt dealt_;                  // of the thread that calls Deal()
+  DataPlan plan_;                // of the thread that calls Follow()
   std::mutex mutex_;
-  std::shared_ptr<const Rest> asked_rest_;      // under mutex_: to be dealt from, since Deal(); else null
+  std::shared_ptr<const RemainingData>
+      asked_rest_;                              // under mutex_: to be dealt from, since Follow(); else null
   std::shared_ptr<const DataSet> asked_train_;  // under mutex_: since UseRows(); else null
   std::deque<Request> requests_;
   uint64_t dropped_ = 0;

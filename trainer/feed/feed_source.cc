@@ -46,9 +46,9 @@ void FeedSource::Seek(int64_t local_step) {
   if (local_step != next_) BeginAt(local_step);
 }
 
-void FeedSource::Deal(const Dealt& dealt) {
-  if (dealt == dealt_) return;
-  dealt_ = dealt;
+void FeedSource::Follow(const DataPlan& plan) {
+  if (plan == plan_) return;
+  plan_ = plan;
   next_ = 0;
 }
 

@@ -31,7 +31,7 @@ class FeedSource : public BatchSource {
 
   // This task has joined that run: asks anew, and waits for worker 0's first answer. Nothing else before.
   void Join(uint64_t run_id);
-  // This task has its Start, and with that Deal() is done. Asks anew: what worker 0 has answered before may
+  // This task has its Start, and with that Follow() is done. Asks anew: what worker 0 has answered before may
   // be scaled or dealt in another way, if it was restarted.
   void Start();
   // Rows of the run's largest training batch. After Join().
@@ -43,8 +43,8 @@ class FeedSource : public BatchSource {
   int64_t TakeWaitedNanos() override;
   void Seek(int64_t local_step) override;
   // Before Start().
-  void Deal(const Dealt& dealt) override;
-  const Dealt& dealt() const override { return dealt_; }
+  void Follow(const DataPlan& plan) override;
+  const DataPlan& plan() const override { return plan_; }
   int64_t epoch() const override { return epoch_; }
   int64_t batch_in_epoch() const override { return batch_in_epoch_; }
   int64_t batches_per_epoch() const override { return batches_per_epoch_; }
@@ -80,7 +80,7 @@ class FeedSource : public BatchSource {
   Heartbeat heartbeat_;
   net::Encoder encoder_;
   uint64_t run_id_ = 0;
-  Dealt dealt_;
+  DataPlan plan_;
   uint64_t requests_ = 0;      // so many were sent
   uint64_t before_start_ = 0;  // requests up to this one were sent before Start()
   bool started_ = false;       // since Join()

@@ -120,12 +120,12 @@ TEST_CASE(
   Feed feed(config, 2);
   const auto shard = MakeBatchSource(config, feed.server.train, 2, 3);
   feed.source.Join(kRun);  // and with that batches of all data are under way
-  const Dealt dealt = *DealAnew({}, {1, {9, 4}}, 21);
-  feed.server.server.Deal(dealt);
+  const DataPlan plan = *Replan({}, {1, {9, 4}}, 21);
+  feed.server.server.Follow(plan);
   feed.server.server.Start();
-  feed.source.Deal(dealt);
+  feed.source.Follow(plan);
   feed.source.Start();
-  shard->Deal(dealt);
+  shard->Follow(plan);
   Batch fed, read;
   int64_t batches = 0;
   while (shard->Next(&read)) {
@@ -138,7 +138,7 @@ TEST_CASE(
   }
   CHECK(batches == 2 + 7 + 7);  // 8 are left of the first epoch
   CHECK_FALSE(feed.source.Next(&fed));
-  CHECK(feed.source.dealt() == dealt);
+  CHECK(feed.source.plan() == plan);
 }
 
 TEST_CASE(

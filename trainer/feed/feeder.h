@@ -22,7 +22,7 @@ class Feeder {
 
   void set_run_id(uint64_t run_id) { server_.set_run_id(run_id); }
   // As FeedServer's.
-  void Deal(const Dealt& dealt) { server_.Deal(dealt); }
+  void Follow(const DataPlan& plan) { server_.Follow(plan); }
   void UseRows(std::shared_ptr<const DataSet> train) { server_.UseRows(std::move(train)); }
   void Start() { server_.Start(); }
   // Throws where the thread has ended by an error: the others get no batches any more.

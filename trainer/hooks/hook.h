@@ -14,7 +14,7 @@
 #include "trainer/config/config.h"
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
-#include "trainer/worker/step_times.h"
+#include "trainer/hooks/step_times.h"
 
 namespace dtrain {
 
@@ -33,13 +33,6 @@ struct StepView {
   float loss = 0;           // of the step's batch, before its update. From OnGradient() on, as is
   int64_t correct = 0;      // how many of the rows were classified right, where that was asked for
   int workers_here = 0;     // as ps 0 said last; 0 before it said so
-  bool chief = false;       // whether this worker is the run's chief, which it may become on the way
-};
-
-// Of an evaluation; `accuracy` is NaN where the model does not classify.
-struct EvaluationFigures {
-  double loss = 0;
-  double accuracy = 0;
 };
 
 // What a hook may ask for.
@@ -47,8 +40,6 @@ struct HookRequests {
   bool count_correct = false;  // in BeforeStep(): of this step's batch
   std::string end_run;         // in AfterStep(): why the run is to end early, as it would at train.steps
   bool save = false;           // in AfterStep(): a checkpoint now; nothing without checkpoint.dir
-  // In AfterStep(): the same, and it is the best one from now on, which is kept beside checkpoint.keep.
-  std::optional<EvaluationFigures> save_best;
 };
 
 class Hook {

@@ -17,13 +17,13 @@ class StandingSource : public BatchSource {
   bool Next(Batch*) override { return false; }
   void ReadAhead() override {}
   void Seek(int64_t) override {}
-  void Deal(const Dealt&) override {}
-  const Dealt& dealt() const override { return dealt_; }
+  void Follow(const DataPlan&) override {}
+  const DataPlan& plan() const override { return plan_; }
   int64_t epoch() const override { return epoch_; }
   int64_t batch_in_epoch() const override { return batch_; }
   int64_t batches_per_epoch() const override { return 10; }
 
-  Dealt dealt_;
+  DataPlan plan_;
   int64_t epoch_ = 0;
   int64_t batch_ = 0;
 };

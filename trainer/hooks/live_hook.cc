@@ -8,7 +8,7 @@ void LiveHook::Begin(const StepView& view) {
   const int workers = static_cast<int>(config_.cluster.worker.size());
   std::optional<int64_t> rows = data_.train->rows();
   if (rows) *rows -= config_.data.validation;
-  progress_.emplace(workers, TotalSteps(config_, rows, workers, view.source.dealt()), view.global_step,
+  progress_.emplace(workers, TotalSteps(config_, rows, workers, view.source.plan()), view.global_step,
                     Clock::now());
 }
 

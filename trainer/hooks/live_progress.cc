@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/plural.h"
+#include "base/names.h"
 
 namespace dtrain {
 namespace {

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/paced_timer.h"
 #include "trainer/config/config.h"
 
 namespace dtrain {

@@ -1,6 +1,5 @@
 #include "trainer/hooks/make_hooks.h"
 
-#include "trainer/hooks/evaluation_hook.h"
 #include "trainer/hooks/live_hook.h"
 #include "trainer/hooks/progress.h"
 #include "trainer/hooks/step_counter.h"
@@ -11,7 +10,6 @@ namespace dtrain {
 
 HookList MakeHooks(const HookParts& parts) {
   const HooksConfig& config = parts.config.hooks;
-  const bool has_data = !IsFed(parts.config, parts.self.index);
   HookList hooks;
   if (config.stop_on_nan) hooks.push_back(std::make_unique<StopOnNan>());
   if (parts.summary != nullptr) {
@@ -26,8 +24,6 @@ HookList MakeHooks(const HookParts& parts) {
   if (parts.self.index == 0 && parts.log.live()) {
     hooks.push_back(std::make_unique<LiveHook>(parts.config, parts.data, parts.log));
   }
-  // The last one: it takes long, and the others' lines are about the step before it.
-  if (has_data && parts.config.eval.every_steps > 0) hooks.push_back(std::make_unique<EvaluationHook>(parts));
   return hooks;
 }
 

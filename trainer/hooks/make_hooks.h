@@ -8,8 +8,8 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/activity.h"
-#include "trainer/summary/worker_summary.h"
-#include "trainer/worker/staleness.h"
+#include "trainer/summary/summary.h"
+#include "trainer/hooks/staleness.h"
 
 namespace dtrain {
 
@@ -19,13 +19,9 @@ struct HookParts {
   TaskId self;
   const Layout& layout;
   const LoadedData& data;
-  Model& model;
   Staleness& staleness;
   WorkerSummary* summary;  // null without summary.dir
-  Activity& activity;
   Logger& log;
-  std::function<void()>
-      check_peers;  // to be called now and then by what takes long; throws where the run ended
 };
 
 // In the order in which they are called.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/metrics/figures.h"
+#include "trainer/metrics/metrics.h"
 
 namespace dtrain {
 namespace {
@@ -89,7 +89,7 @@ TEST_CASE("auc: two outputs of softmax rank as their difference does, however fa
   CHECK(*two.Area() == doctest::Approx(*one.Area()).epsilon(1e-12));
 }
 
-std::string WhyNone(const std::vector<float>& outputs, int64_t rows, int64_t most = ScoreTable::kMostScores) {
+std::string WhyNone(const std::vector<float>& outputs, int64_t rows, int64_t most = ScoreTable::kMaxScores) {
   ScoreTable table(static_cast<int64_t>(outputs.size()) / rows, most);
   const std::vector<int32_t> labels{0, 1};
   table.Add({outputs.data(), rows, static_cast<int64_t>(outputs.size()) / rows}, {labels.data(), rows});

@@ -15,7 +15,7 @@ using gpu::cuda::Event;
 using gpu::cuda::PinnedBuffer;
 
 constexpr int64_t kAlign = 256;
-// Of such a batch a copy costs about what the calls do that would let it overlap.
+// The copy of a batch of this size costs about as much as the calls that would let it overlap.
 constexpr int64_t kSmallBytes = 16 << 10;
 constexpr const char* kWhat = "batches on their way";
 
@@ -163,6 +163,24 @@ int64_t BatchStage::FillRows(Slot* slot, const Batch& batch) const {
   }
   staged.bytes = {{At<const uint8_t>(memory), batch.rows, batch.columns}, {in_order_.data(), batch.rows}};
   return batch.columns;
+}
+
+using gpu::cuda::Buffer;
+
+DeviceData::DeviceData(gpu::cuda::Queue& uploads, gpu::MatrixView<const uint8_t> bytes,
+                       gpu::MatrixView<const float> floats)
+    : source_(bytes.data != nullptr ? static_cast<const void*>(bytes.data) : floats.data),
+      rows_(bytes.data != nullptr ? bytes.rows : floats.rows),
+      columns_(bytes.data != nullptr ? bytes.cols : floats.cols) {
+  constexpr const char* kWhat = "the training set (data.cache: device)";
+  if (bytes.data != nullptr) {
+    bytes_ = Buffer<uint8_t>(uploads, bytes.size(), kWhat);
+    uploads.Copy(bytes_.data(), bytes.data, bytes_.bytes());
+  } else {
+    floats_ = Buffer<float>(uploads, floats.size(), kWhat);
+    uploads.Copy(floats_.data(), floats.data, floats_.bytes());
+  }
+  uploads.Wait();
 }
 
 }  // namespace dtrain

@@ -1,20 +1,39 @@
-// BatchStage: batches on their way into a device's memory. Each is copied into pinned memory at once. A large
-// one is uploaded by a stream of its own, so that it travels while the step before is computed; a small one
-// is copied by the step itself, which saves the calls. Of a data set that the device keeps (device_data.h)
-// only labels and row numbers travel. When a batch is uploaded all steps but the last two are done. Owner and
-// thread: the model.
+// Batches on a device: BatchStage brings them there, DeviceData keeps a whole data set there.
+// Owner: the model; not longer than the device. Thread: one at a time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
-#include "gpu/cuda/buffer.h"
-#include "gpu/cuda/event.h"
+#include "gpu/cuda/device.h"
 #include "gpu/cuda/queue.h"
+#include "gpu/view.h"
 #include "trainer/data/batch.h"
-#include "trainer/model/device_data.h"
 
 namespace dtrain {
+
+// DeviceData: a data set's features in a device's memory (data.cache: device), so that a batch is its row
+// numbers and labels.
+class DeviceData {
+ public:
+  // One of the two is not empty; it is recognised by its address and stays where it is. Throws UserError
+  // where it does not fit. Waits until it is there.
+  DeviceData(gpu::cuda::Queue& uploads, gpu::MatrixView<const uint8_t> bytes,
+             gpu::MatrixView<const float> floats);
+
+  bool Has(const void* table) const { return table == source_; }
+  gpu::MatrixView<const uint8_t> bytes() const { return {bytes_.data(), rows_, columns_}; }
+  gpu::MatrixView<const float> floats() const { return {floats_.data(), rows_, columns_}; }
+  int64_t size_bytes() const { return bytes_.bytes() + floats_.bytes(); }
+
+ private:
+  const void* const source_;
+  const int64_t rows_;
+  const int64_t columns_;
+  gpu::cuda::Buffer<uint8_t> bytes_;
+  gpu::cuda::Buffer<float> floats_;
+};
 
 // One batch in a device's memory.
 struct DeviceBatch {
@@ -27,6 +46,10 @@ struct DeviceBatch {
   const float* targets = nullptr;
 };
 
+// BatchStage: batches on their way into a device's memory. Each is copied into pinned memory at once. A large
+// batch is uploaded by a stream of its own, so that it travels while the step before is computed; a small one
+// is copied by the step itself, which saves the calls. Where the device keeps the data set (DeviceData), only
+// labels and row numbers travel. When a batch is uploaded all steps but the last two are done.
 class BatchStage {
  public:
   // `uploads`: its stream carries what is uploaded; it outlives this.

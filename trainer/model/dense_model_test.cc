@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/random.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/source.h"
+#include "trainer/model/model_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -92,14 +94,14 @@ void CheckGradient(const ModelConfig& config) {
   const auto model = MakeModel(config, layout, 33);
   const Rows rows(config, 33);
   std::vector<float> parameters = Normals(layout.size, 4), gradient(layout.size), unused(layout.size);
-  model->Gradient(parameters.data(), rows.batch, gradient.data());
+  Gradient(*model, parameters.data(), rows.batch, gradient.data());
   // Width 0.01: the loss's third derivative makes about 3 width^2, its rounding 1e-6 / 0.02.
   for (int64_t i = 0; i < layout.size; ++i) {
     const float kept = parameters[i];
     parameters[i] = kept + 0.01f;
-    const double above = model->Gradient(parameters.data(), rows.batch, unused.data());
+    const double above = Gradient(*model, parameters.data(), rows.batch, unused.data());
     parameters[i] = kept - 0.01f;
-    const double below = model->Gradient(parameters.data(), rows.batch, unused.data());
+    const double below = Gradient(*model, parameters.data(), rows.batch, unused.data());
     parameters[i] = kept;
     CHECK(std::abs((above - below) / 0.02 - gradient[i]) <= 4e-4);
   }
@@ -137,9 +139,9 @@ TEST_CASE("model: under relu a unit that is off passes nothing on") {
   // logits o = W2 * output; at 0 output both classes have 1/2.
   const std::vector<float> off = {-1, 0, 3, 1, 0, 0}, on = {1, 0, 3, 1, 0, 0};
   std::vector<float> gradient(6);
-  CHECK(model->Gradient(off.data(), batch, gradient.data()) == doctest::Approx(std::log(2)));
+  CHECK(Gradient(*model, off.data(), batch, gradient.data()) == doctest::Approx(std::log(2)));
   CHECK(gradient == std::vector<float>{0, 0, 0, 0, -0.5f, 0.5f});
-  model->Gradient(on.data(), batch, gradient.data());
+  Gradient(*model, on.data(), batch, gradient.data());
   const double miss = 1 / (1 + std::exp(4.0));  // 1 - p of class 0, logits 6 and 2
   CHECK(gradient[2] == doctest::Approx(-2 * miss));
   CHECK(gradient[0] == doctest::Approx(2 * (-3 * miss + miss)));
@@ -155,9 +157,9 @@ TEST_CASE("model: the gradient of a batch is the mean of those of its rows") {
     std::vector<float> whole(layout.size), single(layout.size);
     std::vector<double> mean(layout.size);
     double loss = 0;
-    const float whole_loss = model->Gradient(parameters.data(), rows.batch, whole.data());
+    const float whole_loss = Gradient(*model, parameters.data(), rows.batch, whole.data());
     for (int64_t row = 0; row < 16; ++row) {
-      loss += model->Gradient(parameters.data(), rows.Part(row, 1), single.data()) / 16;
+      loss += Gradient(*model, parameters.data(), rows.Part(row, 1), single.data()) / 16;
       for (int64_t i = 0; i < layout.size; ++i) mean[i] += single[i] / 16;
     }
     CHECK(whole_loss == doctest::Approx(loss).epsilon(1e-5));
@@ -200,8 +202,8 @@ void CheckSameGradient(const ModelConfig& config, int64_t count) {
     bytes.inputs = nullptr;
     bytes.bytes = {{images.table.data(), count, inputs}, {images.rows.data(), rows}};
     std::vector<float> of_floats(layout.size), of_bytes(layout.size);
-    const float loss = model->Gradient(parameters.data(), floats, of_floats.data());
-    CHECK(model->Gradient(parameters.data(), bytes, of_bytes.data()) == doctest::Approx(loss));
+    const float loss = Gradient(*model, parameters.data(), floats, of_floats.data());
+    CHECK(Gradient(*model, parameters.data(), bytes, of_bytes.data()) == doctest::Approx(loss));
     for (int64_t i = 0; i < layout.size; ++i) CHECK(std::abs(of_bytes[i] - of_floats[i]) <= 1e-4);
   }
 }
@@ -229,8 +231,8 @@ TEST_CASE("model: variables are read and written where the layout puts them") {
   std::vector<float> moved(plain.size), gradient(plain.size), moved_gradient(plain.size);
   const auto position = [&](int64_t i) { return i < 24 ? i + 4 : i - 24; };  // 24 weights, then 4 biases
   for (int64_t i = 0; i < plain.size; ++i) moved[position(i)] = parameters[i];
-  MakeModel(config, plain, 8)->Gradient(parameters.data(), rows.batch, gradient.data());
-  MakeModel(config, swapped, 8)->Gradient(moved.data(), rows.batch, moved_gradient.data());
+  Gradient(*MakeModel(config, plain, 8), parameters.data(), rows.batch, gradient.data());
+  Gradient(*MakeModel(config, swapped, 8), moved.data(), rows.batch, moved_gradient.data());
   for (int64_t i = 0; i < plain.size; ++i) CHECK(moved_gradient[position(i)] == gradient[i]);
 }
 
@@ -249,7 +251,7 @@ TEST_CASE("evaluation: parts of a set add up to the whole, and linear models cou
     CHECK(parts.loss() == doctest::Approx(whole.loss()).epsilon(1e-5));
     CHECK(whole.classifies == (kind != ModelKind::kLinear));
     std::vector<float> unused(layout.size);
-    CHECK(whole.loss() == doctest::Approx(model->Gradient(parameters.data(), rows.batch, unused.data())));
+    CHECK(whole.loss() == doctest::Approx(Gradient(*model, parameters.data(), rows.batch, unused.data())));
   }
 }
 
@@ -262,8 +264,8 @@ TEST_CASE("model: a gradient counts the rows that are right as an evaluation doe
     const std::vector<float> parameters = Normals(layout.size, 4);
     std::vector<float> plain(layout.size), counted(layout.size);
     int64_t correct = -1;
-    const float loss = model->Gradient(parameters.data(), rows.batch, plain.data());
-    CHECK(model->Gradient(parameters.data(), rows.batch, counted.data(), &correct) == loss);
+    const float loss = Gradient(*model, parameters.data(), rows.batch, plain.data());
+    CHECK(Gradient(*model, parameters.data(), rows.batch, counted.data(), &correct) == loss);
     CHECK(counted == plain);
     CHECK(correct == model->Evaluate(parameters.data(), rows.batch).correct);
   }
@@ -285,7 +287,7 @@ double TrainAndTest(Config config) {
   const float learning_rate = static_cast<float>(config.train.optimizer.learning_rate);
   const auto train = MakeBatchSource(config, data.train, 0, 1);
   for (Batch batch; train->Next(&batch);) {
-    model->Gradient(parameters.data(), batch, gradient.data());
+    Gradient(*model, parameters.data(), batch, gradient.data());
     for (int64_t i = 0; i < layout.size; ++i) parameters[i] -= learning_rate * gradient[i];
   }
   Evaluation total;
@@ -321,7 +323,7 @@ TEST_CASE("linear model: finds the line of the synthetic data") {
   Batch batch;
   for (int64_t step = 0; step < 100000; ++step) {
     source->Next(&batch);
-    model->Gradient(parameters.data(), batch, gradient.data());
+    Gradient(*model, parameters.data(), batch, gradient.data());
     for (int i = 0; i < 2; ++i) parameters[i] -= 1e-3f * gradient[i];
   }
   // The noise of the last 1/1e-3 steps leaves 0.33 * sqrt(1e-3) = 0.01.

@@ -23,7 +23,7 @@ constexpr int64_t kPendingCount = -1;
 constexpr std::chrono::microseconds kLookFor{200};
 
 // Less has its pages together with others, and is copied in no time.
-constexpr int64_t kLeastToPin = 1 << 20;
+constexpr int64_t kMinToPin = 1 << 20;
 
 int64_t InputsOf(const ModelConfig& config) { return *config.inputs; }
 
@@ -161,7 +161,7 @@ void DeviceModel::Arrived(const float* parameters, Range elements) {
 // that it has its pages together with others, some of this, from which End() copies it.
 float* DeviceModel::DownloadTo(float* gradient) {
   wanted_ = nullptr;
-  if (weights_.bytes() >= kLeastToPin && pinned_->Pin(gradient, static_cast<size_t>(weights_.bytes()))) {
+  if (weights_.bytes() >= kMinToPin && pinned_->Pin(gradient, static_cast<size_t>(weights_.bytes()))) {
     return gradient;
   }
   if (bounce_.data() == nullptr) {
@@ -182,7 +182,7 @@ const float* DeviceModel::ParametersOnDevice(const float* parameters) {
 
 void DeviceModel::UploadAll(const float* parameters) {
   // Others may go at any time.
-  if (announced_ == parameters && weights_.bytes() >= kLeastToPin)
+  if (announced_ == parameters && weights_.bytes() >= kMinToPin)
     pinned_->Pin(parameters, static_cast<size_t>(weights_.bytes()));
   uploads_.Copy(weights_.data(), parameters, weights_.bytes());
   mirrored_ = parameters;

@@ -11,15 +11,12 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/cuda/buffer.h"
-#include "gpu/cuda/event.h"
+#include "gpu/cuda/device.h"
 #include "gpu/cuda/queue.h"
 #include "gpu/ops.h"
 #include "trainer/model/batch_stage.h"
 #include "trainer/model/dense_net.h"
-#include "trainer/model/device_data.h"
 #include "trainer/model/model.h"
-#include "trainer/model/pinned_ranges.h"
 #include "trainer/model/step_graphs.h"
 
 namespace dtrain {
@@ -29,7 +26,7 @@ class DeviceModel : public Model {
   struct Placement {
     std::shared_ptr<gpu::cuda::Device> device;  // shared with who else computes there
     // Shared with models that are given the same memory. Null with `shared`.
-    std::shared_ptr<PinnedRanges> pinned;
+    std::shared_ptr<gpu::cuda::PinnedRanges> pinned;
     // The stream in which whoever updates the parameters works; null: parameters are not on the device.
     std::shared_ptr<gpu::cuda::SharedStream> shared{};
     bool check_finite = false;  // with `shared`: of each gradient
@@ -90,7 +87,7 @@ class DeviceModel : public Model {
   float* wanted_ = nullptr;                 // where the step's gradient is; null: it is downloaded to there
   std::unique_ptr<DeviceData> data_;
   BatchStage stage_, evaluation_stage_;
-  const std::shared_ptr<PinnedRanges> pinned_;
+  const std::shared_ptr<gpu::cuda::PinnedRanges> pinned_;
   StepGraphs graphs_;
   std::vector<gpu::cuda::Event> layer_done_;
   gpu::cuda::Event uploaded_, downloaded_, joined_, done_;

@@ -9,7 +9,7 @@
 
 #include "gpu/cuda/fake/fake_runtime.h"
 #include "trainer/model/dense_model.h"
-#include "trainer/model/device_test_util.h"
+#include "trainer/model/model_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -20,7 +20,7 @@ using gpu::cuda::FakeRuntime;
 using gpu::cuda::Queue;
 
 struct FakeGpu {
-  DeviceModel::Placement Here() { return {device, std::make_shared<PinnedRanges>(runtime)}; }
+  DeviceModel::Placement Here() { return {device, std::make_shared<gpu::cuda::PinnedRanges>(runtime)}; }
 
   std::string why;
   std::vector<float> gradient;
@@ -35,7 +35,7 @@ TEST_CASE("device model: a step that comes again is one launch") {
   DeviceModel model(problem.config, problem.layout, 12, gpu.Here());
   std::vector<float> gradient(problem.parameters.size());
   const auto step = [&] {
-    model.Gradient(problem.parameters.data(), problem.Floats(0, 12), gradient.data());
+    Gradient(model, problem.parameters.data(), problem.Floats(0, 12), gradient.data());
   };
   for (int i = 0; i < 6; ++i) step();  // each slot twice: as it is, and captured
   const auto before = gpu.runtime.counts();
@@ -164,7 +164,7 @@ struct SharedParameters {
   }
   Step StepOf(Model& model, const Batch& batch) {
     Step step;
-    step.loss = model.Gradient(weights.data(), batch, gradient.data(), &step.correct);
+    step.loss = Gradient(model, weights.data(), batch, gradient.data(), &step.correct);
     step.gradient.assign(static_cast<size_t>(gradient.size()), NAN);
     queue.Copy(step.gradient.data(), gradient.data(), gradient.bytes());
     return step;

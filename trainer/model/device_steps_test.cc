@@ -7,7 +7,7 @@
 #include "gpu/optimizer_ops.h"
 #include "trainer/model/dense_model.h"
 #include "trainer/model/device_model.h"
-#include "trainer/model/device_test_util.h"
+#include "trainer/model/model_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -24,7 +24,7 @@ struct FirstGpu {
   std::unique_ptr<Runtime> runtime = gpu::cuda::MakeRuntime();
   std::shared_ptr<Device> device = std::make_shared<Device>(*runtime, FirstOf(*runtime), 0.5, false);
 
-  DeviceModel::Placement Here() { return {device, std::make_shared<PinnedRanges>(*runtime)}; }
+  DeviceModel::Placement Here() { return {device, std::make_shared<gpu::cuda::PinnedRanges>(*runtime)}; }
 
  private:
   static DeviceInfo FirstOf(Runtime& runtime) {
@@ -101,7 +101,7 @@ std::vector<float> TrainedHere(const DeviceProblem& problem, int steps, const Ba
   gpu::Stream stream;
   std::vector<float> weights = problem.parameters, gradient(weights.size());
   for (int step = 0; step < steps; ++step) {
-    model.Gradient(weights.data(), batch(step), gradient.data());
+    Gradient(model, weights.data(), batch(step), gradient.data());
     gpu::SgdStep(stream, UpdateOf(weights.data(), gradient.data(), problem.layout.size), kRate);
   }
   return weights;

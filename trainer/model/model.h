@@ -34,7 +34,7 @@ struct Evaluation {
   double accuracy() const { return rows == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(rows); }
 };
 
-// Of one batch.
+// The result of a step: of one batch.
 struct StepResult {
   float loss = 0;               // mean over its rows
   int64_t correct = 0;          // rows that are classified right, where that was asked for and the model does
@@ -46,33 +46,33 @@ class Model {
   virtual ~Model() = default;
   virtual const Layout& layout() const = 0;
   virtual int64_t outputs() const = 0;  // of a row
-  // The gradient of the mean loss over the batch's rows, to all of `gradient` (=, not +=). It is there, with
-  // the result, when End() returns; until then `gradient` and the parameters stay as they are. Of the batch
-  // nothing is needed behind Begin().
+  // Computes the gradient of the mean loss over the batch's rows into all of `gradient` (=, not +=). It is
+  // there, with the result, when End() returns; until then the caller leaves `gradient` and the parameters
+  // alone. The batch is not needed after Begin().
   virtual void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) = 0;
   virtual StepResult End() = 0;
-  // Both. Returns the loss; `correct`, where it is not null: as in StepResult.
-  float Gradient(const float* parameters, const Batch& batch, float* gradient, int64_t* correct = nullptr);
   // `outputs`: [rows, outputs] of the last layer, as they are before the loss: values of linear, logits of
   // the others; null: not wanted.
   virtual Evaluation Evaluate(const float* parameters, const Batch& batch, float* outputs) = 0;
   Evaluation Evaluate(const float* parameters, const Batch& batch) {
     return Evaluate(parameters, batch, nullptr);
   }
-  // The parameters as they are now, for evaluations that belong together; until the next call of this.
+  // The parameters as they are now, for evaluations that belong together; valid until the next call.
   virtual const float* Freeze(const float* parameters) { return parameters; }
 
-  // For models that have to copy what they are given; the others do nothing.
-  // Keeps the features of a set that lies in memory, which stays where it is, on the device: batches of it
-  // need no `inputs` then. Before the first batch. Returns the bytes that takes on each device; 0: on none.
-  // Throws UserError where they do not fit. Of none: forgets what it keeps.
+  // The three functions below are for models that copy what they are given to a device; the others do
+  // nothing.
+  //
+  // Copies the features of a data set to the device: its batches need no `inputs` then. The set stays in
+  // memory at the same place. To be called before the first batch. Returns the bytes that this takes on each
+  // device, 0 where nothing is copied. An empty set: drops the copy. Throws UserError where it does not fit.
   virtual int64_t Keep(gpu::MatrixView<const uint8_t> /*bytes*/, gpu::MatrixView<const float> /*floats*/) {
     return 0;
   }
-  // These elements of `parameters` are new. Who says it once says it of every change, and keeps that memory
-  // as long as the model; as is that of gradients.
+  // These elements of `parameters` have changed. A caller that reports one change reports every change, and
+  // keeps that memory, and that of the gradients, as long as the model lives.
   virtual void Arrived(const float* /*parameters*/, Range /*elements*/) {}
-  // The batch that the next Begin() will be given, or so it seems.
+  // The batch that the next Begin() will probably get.
   virtual void Stage(const Batch& /*batch*/) {}
 };
 

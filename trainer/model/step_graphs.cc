@@ -5,20 +5,20 @@ namespace {
 
 // A run has some for each slot and each gradient buffer, of which there are as many as train.in_flight says.
 // With more, shapes do not repeat.
-constexpr size_t kMostKinds = 1024;
+constexpr size_t kMaxKinds = 1024;
 
 // What spoilt a capture may have been another thread's.
-constexpr int kMostFailures = 3;
+constexpr int kMaxFailures = 3;
 
 }  // namespace
 
 bool StepGraphs::Launch(const Kind& kind, gpu::cuda::StreamHandle run, const std::function<void()>& work) {
-  if (graphs_.size() >= kMostKinds && graphs_.count(kind) == 0) Clear();
+  if (graphs_.size() >= kMaxKinds && graphs_.count(kind) == 0) Clear();
   const auto [at, is_first] = graphs_.try_emplace(kind);
   if (is_first) return false;
   Entry& entry = at->second;
   if (!entry.captured) {
-    if (failures_ == kMostFailures) return false;
+    if (failures_ == kMaxFailures) return false;
     entry.captured = Capture(work, &entry.graph);
     if (!entry.captured) ++failures_;
     if (!entry.captured) return false;

@@ -1,8 +1,8 @@
 // ThreadTeam: threads that run the same job side by side, again and again: OpenMP's teams, for our own loops.
 // They live as long as the team, so that a job costs a hand-over and no thread's start: 7 us for two members,
-// 18 us for four. Who waits sleeps and does not spin: where processors are shared with a ps or other workers,
-// spinning for a moment first made it 70 us. The caller is member 0.
-// Owner: a TowerModel. Thread: one caller at a time.
+// 18 us for four. A member that waits sleeps and does not spin: where processors are shared with a ps or
+// other workers, spinning for a moment first made it 70 us. The caller is member 0. Owner: a TowerModel.
+// Thread: one caller at a time.
 #pragma once
 
 #include <condition_variable>

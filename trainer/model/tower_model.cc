@@ -10,7 +10,7 @@ namespace dtrain {
 namespace {
 
 // Sums of fewer values are made by one thread: a hand-over costs more.
-constexpr int64_t kLeastToShare = 1 << 18;
+constexpr int64_t kMinToShare = 1 << 18;
 
 // Rows [first, first + count) of `batch`.
 Batch Part(const Batch& batch, int64_t first, int64_t count) {
@@ -119,7 +119,7 @@ void TowerModel::SumGradients(int64_t towers, int64_t rows, float* gradient) {
     shares_.push_back(static_cast<float>(own / static_cast<double>(rows)));
   }
   const int64_t size = layout().size;
-  if (size < kLeastToShare) return SumRange(towers, {0, size}, gradient, &towers_[0]);
+  if (size < kMinToShare) return SumRange(towers, {0, size}, gradient, &towers_[0]);
   RunFirst(towers, [&](Tower& tower, int64_t number) {
     SumRange(towers, {size * number / towers, size * (number + 1) / towers}, gradient, &tower);
   });

@@ -54,7 +54,7 @@ class TowerModel : public Model {
       gradients_;  // of the towers; goes behind the models, which may have pinned it
   std::vector<Tower> towers_;
   std::vector<float> shares_;  // of the batch's rows, by tower
-  // Of the step begun last.
+  // The step begun last.
   int64_t begun_towers_ = 0;
   int64_t begun_rows_ = 0;
   float* sum_ = nullptr;

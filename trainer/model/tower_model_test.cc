@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "trainer/model/model_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -65,7 +66,7 @@ struct Result {
 Result GradientOf(Model& model, const Problem& problem, const Batch& batch) {
   Result result;
   result.gradient.assign(problem.parameters.size(), NAN);
-  result.loss = model.Gradient(problem.parameters.data(), batch, result.gradient.data(), &result.correct);
+  result.loss = Gradient(model, problem.parameters.data(), batch, result.gradient.data(), &result.correct);
   return result;
 }
 

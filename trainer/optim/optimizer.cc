@@ -2,16 +2,44 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <initializer_list>
 #include <utility>
 
 #include "base/check.h"
-#include "gpu/floats.h"
+#include "gpu/cuda/queue.h"
 #include "gpu/optimizer_ops.h"
-#include "trainer/optim/schedule.h"
 
 namespace dtrain {
 namespace {
+
+// An array of float32 in this machine's memory, or in that of a queue's device.
+class Floats {
+ public:
+  // `size` times `value`, here.
+  Floats(int64_t size, float value) : here_(static_cast<size_t>(size), value) {}
+  // The same in the memory of the queue's device. Throws UserError where there is too little; `what` names
+  // it.
+  Floats(gpu::cuda::Queue& queue, int64_t size, float value, const char* what);
+
+  gpu::Span<float> span() { return there_.data() == nullptr ? gpu::Span<float>(here_) : there_.span(); }
+
+ private:
+  std::vector<float> here_;
+  gpu::cuda::Buffer<float> there_;
+};
+
+// By pieces: a copy of all of it here could be more than this machine has.
+Floats::Floats(gpu::cuda::Queue& queue, int64_t size, float value, const char* what)
+    : there_(queue, size, what) {
+  constexpr int64_t kPiece = 1 << 20;
+  const std::vector<float> values(static_cast<size_t>(std::min(size, kPiece)), value);
+  for (int64_t begin = 0; begin < size; begin += kPiece) {
+    const int64_t count = std::min(kPiece, size - begin);
+    queue.Copy(there_.data() + begin, values.data(), count * static_cast<int64_t>(sizeof(float)));
+  }
+  queue.Wait();
+}
 
 float Rounded(double value) { return static_cast<float>(value); }
 
@@ -47,8 +75,8 @@ class SlottedOptimizer : public Optimizer {
       : config_(config), size_(size) {
     if (queue != nullptr) stream_ = gpu::Stream(*queue);
     for (const auto& [name, value] : slots) {
-      slots_.emplace_back(name, queue == nullptr ? gpu::Floats(size, Rounded(value))
-                                                 : gpu::Floats(*queue, size, Rounded(value), name));
+      slots_.emplace_back(
+          name, queue == nullptr ? Floats(size, Rounded(value)) : Floats(*queue, size, Rounded(value), name));
     }
   }
 
@@ -65,7 +93,7 @@ class SlottedOptimizer : public Optimizer {
 
  private:
   const int64_t size_;
-  std::vector<std::pair<std::string, gpu::Floats>> slots_;
+  std::vector<std::pair<std::string, Floats>> slots_;
 };
 
 class Sgd : public SlottedOptimizer {
@@ -183,6 +211,67 @@ std::vector<std::string> SlotNames(const Config& config) {
   std::vector<std::string> names;
   for (const Slot& slot : MakeOptimizer(config, 1)->Slots()) names.push_back(slot.name);
   return names;
+}
+
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+constexpr double kMaxRate = 1e30;  // a float, and its products with usual gradients
+
+// What is left of the learning rate after `updates` updates; `share` of decay_steps has passed.
+double Decay(const ScheduleConfig& schedule, int64_t updates, double share) {
+  switch (schedule.kind) {
+    case ScheduleKind::kStep:
+      return WholePower(schedule.decay_rate, updates / schedule.decay_steps);
+    case ScheduleKind::kExponential:
+      return std::pow(schedule.decay_rate, share);
+    case ScheduleKind::kInverseTime:
+      return 1 / (1 + schedule.decay_rate * share);
+    case ScheduleKind::kConstant:
+    case ScheduleKind::kCosine:
+      break;
+  }
+  return 1;
+}
+
+}  // namespace
+
+double WholePower(double base, int64_t exponent) {
+  double power = 1;
+  for (; exponent > 0; exponent /= 2, base *= base) {
+    if (exponent % 2 == 1) power *= base;
+  }
+  return power;
+}
+
+double LearningRate(const OptimizerConfig& optimizer, int64_t number) {
+  const ScheduleConfig& schedule = optimizer.schedule;
+  const double full = optimizer.learning_rate;
+  if (number <= schedule.warmup_steps) {
+    return full * (static_cast<double>(number) / static_cast<double>(schedule.warmup_steps));
+  }
+  if (schedule.kind == ScheduleKind::kConstant) return full;
+  const int64_t updates = number - 1 - schedule.warmup_steps;
+  const double share = static_cast<double>(updates) / static_cast<double>(schedule.decay_steps);
+  if (schedule.kind != ScheduleKind::kCosine) {
+    return std::min(full * Decay(schedule, updates, share), kMaxRate);
+  }
+  const double end = schedule.end_learning_rate;
+  return share >= 1 ? end : end + (full - end) * (1 + std::cos(kPi * share)) / 2;
+}
+
+double ClipScale(const gpu::SquareSum& squares, double clip_norm) {
+  if (!squares.finite) return 1;
+  const double norm = std::sqrt(gpu::Total(squares));
+  return norm > clip_norm ? clip_norm / norm : 1;
+}
+
+void ClipToNorm(double clip_norm, gpu::Span<float> gradient) {
+  gpu::Stream stream;
+  gpu::SquareSum squares;
+  gpu::AddSquares(stream, reinterpret_cast<const std::byte*>(gradient.data), gradient.size, &squares);
+  const double scale = ClipScale(squares, clip_norm);
+  if (scale < 1) gpu::Scale(stream, static_cast<float>(scale), gradient);
 }
 
 }  // namespace dtrain

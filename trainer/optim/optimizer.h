@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "gpu/ops.h"
+#include "gpu/square_sum.h"
 #include "gpu/view.h"
 #include "trainer/config/config.h"
 
@@ -51,7 +53,24 @@ class Optimizer {
 // everything lies in that device's memory, and Apply() is queued there.
 std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size,
                                          gpu::cuda::Queue* queue = nullptr);
-// Of its slots, in their order.
+// The names of the optimizer's slots, in the order of Slots().
 std::vector<std::string> SlotNames(const Config& config);
+
+// The learning rate of update `number`, from 1 on (train.optimizer.schedule): 0 to 1e30. During the warm-up
+// number / warmup_steps of the full rate. Thread: any, as for all functions below.
+double LearningRate(const OptimizerConfig& optimizer, int64_t number);
+
+// base^exponent, exponent >= 0, by multiplications: unlike the C library's power the same on every processor.
+double WholePower(double base, int64_t exponent);
+
+// The factor by which train.optimizer.clip_norm scales a gradient with this sum of squares over the whole
+// model: clip_norm / norm where the norm is larger, otherwise 1 (Pascanu, Mikolov, Bengio 2013). Also 1 where
+// a value is infinite or not a number: clipping would turn the others into zeros or the infinite ones into
+// nan, and the fault would show somewhere else. Sums are exact (gpu/square_sum.h), so that neither the layout
+// of the model nor the number of ps changes a bit.
+double ClipScale(const gpu::SquareSum& squares, double clip_norm);
+
+// Scales `gradient`, a whole one, by that factor in place.
+void ClipToNorm(double clip_norm, gpu::Span<float> gradient);
 
 }  // namespace dtrain

@@ -1,12 +1,14 @@
-#include "trainer/optim/optimizer.h"
-
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
 #include "base/random.h"
+#include "trainer/optim/optimizer.h"
 
 namespace dtrain {
 namespace {
@@ -193,5 +195,155 @@ TEST_CASE("optimizer: a cosine schedule that has come down to 0 moves nothing an
   }
 }
 
+OptimizerConfig WithSchedule(ScheduleKind kind, int64_t warmup_steps = 0) {
+  OptimizerConfig optimizer;
+  optimizer.learning_rate = 0.8;
+  optimizer.schedule.kind = kind;
+  optimizer.schedule.decay_steps = 10;
+  optimizer.schedule.decay_rate = 0.5;
+  optimizer.schedule.end_learning_rate = 0.2;
+  optimizer.schedule.warmup_steps = warmup_steps;
+  return optimizer;
+}
+
+TEST_CASE("schedule: constant is the learning rate at every update") {
+  for (const int64_t number : {1, 2, 1000000}) {
+    CHECK(LearningRate(WithSchedule(ScheduleKind::kConstant), number) == 0.8);
+  }
+}
+
+TEST_CASE("schedule: step halves the rate after every ten updates") {
+  const OptimizerConfig optimizer = WithSchedule(ScheduleKind::kStep);
+  CHECK(LearningRate(optimizer, 1) == 0.8);
+  CHECK(LearningRate(optimizer, 10) == 0.8);
+  CHECK(LearningRate(optimizer, 11) == 0.4);
+  CHECK(LearningRate(optimizer, 31) == 0.1);
+}
+
+TEST_CASE("schedule: exponential halves the rate smoothly") {
+  const OptimizerConfig optimizer = WithSchedule(ScheduleKind::kExponential);
+  CHECK(LearningRate(optimizer, 1) == 0.8);
+  CHECK(LearningRate(optimizer, 6) == doctest::Approx(0.8 * std::sqrt(0.5)));
+  CHECK(LearningRate(optimizer, 11) == doctest::Approx(0.4));
+}
+
+TEST_CASE("schedule: inverse time divides by 1 + decay_rate * n / decay_steps") {
+  const OptimizerConfig optimizer = WithSchedule(ScheduleKind::kInverseTime);
+  CHECK(LearningRate(optimizer, 1) == 0.8);
+  CHECK(LearningRate(optimizer, 11) == doctest::Approx(0.8 / 1.5));
+  CHECK(LearningRate(optimizer, 41) == doctest::Approx(0.8 / 3));
+}
+
+TEST_CASE("schedule: cosine goes down to the end rate in decay_steps and stays there") {
+  const OptimizerConfig optimizer = WithSchedule(ScheduleKind::kCosine);
+  CHECK(LearningRate(optimizer, 1) == doctest::Approx(0.8));
+  CHECK(LearningRate(optimizer, 6) == doctest::Approx(0.5));
+  CHECK(LearningRate(optimizer, 11) == 0.2);
+  CHECK(LearningRate(optimizer, 1000) == 0.2);
+}
+
+TEST_CASE("schedule: the warm-up grows linearly to the full rate, and the schedule begins after it") {
+  for (const ScheduleKind kind : {ScheduleKind::kConstant, ScheduleKind::kStep, ScheduleKind::kExponential,
+                                  ScheduleKind::kInverseTime, ScheduleKind::kCosine}) {
+    const OptimizerConfig warm = WithSchedule(kind, 4), cold = WithSchedule(kind);
+    CHECK(LearningRate(warm, 1) == doctest::Approx(0.2));
+    CHECK(LearningRate(warm, 3) == doctest::Approx(0.6));
+    CHECK(LearningRate(warm, 4) == 0.8);
+    for (int64_t number = 1; number < 30; ++number) {
+      CHECK(LearningRate(warm, number + 4) == LearningRate(cold, number));
+    }
+  }
+}
+
+TEST_CASE("schedule: a rate that grows without end stays finite") {
+  OptimizerConfig optimizer = WithSchedule(ScheduleKind::kStep);
+  optimizer.schedule.decay_rate = 1e30;
+  CHECK(LearningRate(optimizer, 1000000) == 1e30);
+}
+
+TEST_CASE("whole power: is the product, also of many factors") {
+  CHECK(WholePower(0.9, 0) == 1);
+  CHECK(WholePower(0.9, 1) == 0.9);
+  CHECK(WholePower(0.9, 5) == doctest::Approx(0.59049).epsilon(1e-14));
+  CHECK(WholePower(0.999, 100000) == doctest::Approx(std::pow(0.999, 100000)).epsilon(1e-10));
+  CHECK(WholePower(0.5, int64_t{1} << 60) == 0);
+}
+
+double PlainNorm(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float value : values) sum += static_cast<double>(value) * static_cast<double>(value);
+  return std::sqrt(sum);
+}
+
+std::vector<float> Clipped(std::vector<float> values, double clip_norm) {
+  ClipToNorm(clip_norm, {values.data(), static_cast<int64_t>(values.size())});
+  return values;
+}
+
+std::vector<float> Values(int count) {
+  std::vector<float> values;
+  for (int i = 0; i < count; ++i) {
+    values.push_back(std::ldexp(static_cast<float>(i * 37 % 101) - 50, i % 13 - 6));
+  }
+  return values;
+}
+
+TEST_CASE("clip norm: a larger gradient is scaled to the norm, each element as the plain formula says") {
+  for (const int count : {1, 2, 31, 33, 5000}) {
+    const std::vector<float> values = Values(count);
+    const double norm = PlainNorm(values);
+    for (const double clip_norm : {norm * 0.999, norm / 3, 1e-3}) {
+      const std::vector<float> clipped = Clipped(values, clip_norm);
+      CHECK(std::abs(PlainNorm(clipped) / clip_norm - 1) <= 0x1p-22);
+      for (size_t i = 0; i < values.size(); ++i) {
+        const double expected = static_cast<double>(values[i]) * clip_norm / norm;
+        CHECK(std::abs(clipped[i] - expected) <= 0x1p-22 * std::abs(expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("clip norm: 3 and 4 are cut to 0.6 and 0.8") {
+  CHECK(Clipped({3, 4}, 1) == std::vector<float>{3 * 0.2f, 4 * 0.2f});
+}
+
+TEST_CASE("clip norm: a gradient of that norm, a smaller one, zeros and nothing stay as they are") {
+  CHECK(Clipped({3, 4}, 5) == std::vector<float>{3, 4});
+  CHECK(Clipped(Values(33), 1e9) == Values(33));
+  CHECK(Clipped({0, -0.0f}, 1e-30) == std::vector<float>{0, -0.0f});
+  CHECK(Clipped({}, 1).empty());
+}
+
+TEST_CASE("clip norm: the factor has the same bits in any order of the elements") {
+  std::vector<float> values = Values(5000);
+  const float first = Clipped(values, 1)[0] / values[0];
+  for (int turn = 0; turn < 10; ++turn) {
+    std::rotate(values.begin(), values.begin() + 1, values.end());
+    std::vector<float> expected = values;
+    gpu::SquareSum squares;
+    gpu::Stream stream;
+    gpu::AddSquares(stream, reinterpret_cast<const std::byte*>(values.data()), 5000, &squares);
+    CHECK(static_cast<float>(ClipScale(squares, 1)) == doctest::Approx(first).epsilon(1e-6));
+    for (float& value : expected) value *= static_cast<float>(ClipScale(squares, 1));
+    CHECK(Clipped(values, 1) == expected);
+  }
+}
+
+TEST_CASE("clip norm: a gradient that is not finite stays as it is") {
+  const float inf = std::numeric_limits<float>::infinity();
+  CHECK(Clipped({100, inf, -inf}, 1) == std::vector<float>{100, inf, -inf});
+  const std::vector<float> with_nan = Clipped({100, std::nanf(""), -7}, 1);
+  CHECK(with_nan[0] == 100);
+  CHECK(std::isnan(with_nan[1]));
+  CHECK(with_nan[2] == -7);
+}
+
+TEST_CASE("clip norm: the largest floats are clipped too") {
+  const float most = std::numeric_limits<float>::max();
+  const std::vector<float> clipped = Clipped(std::vector<float>(4, most), 1e30);
+  for (const float value : clipped) CHECK(value == doctest::Approx(0.5e30).epsilon(1e-6));
+}
+
 }  // namespace
+
 }  // namespace dtrain

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "trainer/config/testing.h"
-#include "trainer/optim/clip_norm.h"
 #include "trainer/optim/optimizer.h"
 
 namespace dtrain {

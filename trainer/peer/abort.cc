@@ -1,7 +1,6 @@
 #include "trainer/peer/abort.h"
 
-#include "base/signal_name.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 
 namespace dtrain {
 namespace {

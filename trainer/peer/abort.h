@@ -8,7 +8,7 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/peer/short_text.h"
-#include "trainer/task/run_summary.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 

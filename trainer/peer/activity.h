@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/stop_request.h"
+#include "base/signals.h"
 
 namespace dtrain {
 

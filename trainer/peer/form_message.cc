@@ -60,4 +60,30 @@ std::optional<InputForm> DecodeForm(const wire::InputForm& said) {
   return form;
 }
 
+uint64_t ScaleChecksum(const FittedScale& scale) {
+  if (scale.shift.empty()) return 0;
+  std::vector<double> numbers = scale.shift;
+  numbers.insert(numbers.end(), scale.factor.begin(), scale.factor.end());
+  return net::PayloadChecksum(numbers.data(), numbers.size() * sizeof(double));
+}
+
+flatbuffers::Offset<wire::DataFacts> EncodeFacts(const DataFacts& facts,
+                                                 flatbuffers::FlatBufferBuilder& builder) {
+  const auto inputs = facts.form ? EncodeForm(*facts.form, builder) : 0;
+  return wire::CreateDataFacts(builder, inputs, facts.scale, facts.rows.value_or(-1), facts.read,
+                               facts.labels, facts.has_test, facts.has_validation);
+}
+
+DataFacts DecodeFacts(const wire::DataFacts& said) {
+  DataFacts facts;
+  if (said.inputs() != nullptr) facts.form = DecodeForm(*said.inputs());
+  facts.scale = said.scale();
+  if (said.rows() >= 0) facts.rows = said.rows();
+  facts.read = said.read();
+  facts.labels = said.labels();
+  facts.has_test = said.has_test();
+  facts.has_validation = said.has_validation();
+  return facts;
+}
+
 }  // namespace dtrain

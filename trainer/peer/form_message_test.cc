@@ -53,5 +53,39 @@ TEST_CASE("form message: what a form comes to is not less than its bytes in a me
   CHECK(FormBytes(form) + 256 >= builder.GetSize());
 }
 
+TEST_CASE("data facts: what a worker knows of its data comes back, and a form that is too long is left out") {
+  DataFacts facts;
+  facts.form = InputForm{{"a", "b"}, {}, {{1, 2}, {3, 4}}, 0};
+  facts.scale = ScaleChecksum(facts.form->scale);
+  facts.rows = 60;
+  facts.read = true;
+  facts.labels = 7;
+  facts.has_test = true;
+  const auto sent = [](const DataFacts& said) {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(EncodeFacts(said, builder));
+    return DecodeFacts(*flatbuffers::GetRoot<wire::DataFacts>(builder.GetBufferPointer()));
+  };
+  const DataFacts got = sent(facts);
+  REQUIRE(got.form.has_value());
+  CHECK(got.form->features == facts.form->features);
+  CHECK(got.scale == facts.scale);
+  CHECK(got.rows == 60);
+  CHECK(got.read);
+  CHECK(got.labels == 7);
+  CHECK(got.has_test);
+  CHECK_FALSE(got.has_validation);
+  facts.form->features.assign(kMostFormBytes / 4, "a column");
+  facts.rows.reset();
+  CHECK_FALSE(sent(facts).form.has_value());
+  CHECK_FALSE(sent(facts).rows.has_value());
+}
+
+TEST_CASE("data facts: the checksum of a scale tells it from another one, and is 0 of none") {
+  CHECK(ScaleChecksum({}) == 0);
+  CHECK(ScaleChecksum({{1, 2}, {3, 4}}) != ScaleChecksum({{1, 2}, {3, 5}}));
+  CHECK(ScaleChecksum({{1, 2}, {3, 4}}) == ScaleChecksum({{1, 2}, {3, 4}}));
+}
+
 }  // namespace
 }  // namespace dtrain

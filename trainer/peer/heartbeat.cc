@@ -72,7 +72,6 @@ void Heartbeat::Watch(size_t target, RunId run) {
     std::lock_guard<std::mutex> hold(mutex_);
     refused_[target] = RunId();
     if (target == 0) run_ = run;
-    if (target == 0) term_.store(0);
   }
   silent_beats_[target].store(0);
   counted_beats_[target].store(-static_cast<int>(kFirstBeatPatience / interval_));
@@ -160,6 +159,11 @@ void Heartbeat::KeepAbort(const wire::Abort& abort, net::Message& message) {
   if (on_abort) on_abort(exit_code);
 }
 
+KnownCheckpoint Heartbeat::checkpoint() const {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return checkpoint_;
+}
+
 net::Message Heartbeat::TakeAbort() {
   std::lock_guard<std::mutex> hold(mutex_);
   return std::move(abort_);
@@ -183,8 +187,7 @@ void Heartbeat::Take(size_t target, const wire::Envelope& envelope, net::Message
   std::lock_guard<std::mutex> hold(mutex_);
   status_ = beat->status()->str();
   if (!run_.known() || RunIdOf(envelope) != run_) return;
-  chief_.store(static_cast<int>(beat->chief()), std::memory_order_relaxed);
-  term_.store(beat->term(), std::memory_order_release);
+  checkpoint_.Learn(beat->checkpoint(), beat->checkpoint_step());
 }
 
 }  // namespace dtrain

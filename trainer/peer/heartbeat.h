@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "net/channel.h"
 #include "trainer/peer/activity.h"
+#include "trainer/peer/known_checkpoint.h"
 #include "trainer/peer/run_id.h"
 
 namespace dtrain {
@@ -34,7 +35,7 @@ class Heartbeat {
 
   // The target has let this task in: silence counts from now on. A little more is granted at first, because
   // this connection may still be waiting for its next attempt.
-  // Of `run` is what counts of the chief; for target 0.
+  // What ps 0 says of checkpoints counts where it is of `run`.
   void Watch(size_t target, RunId run = {});
   // Thread: any. Seconds since the target was heard last, or watched anew, to the beat.
   double SilentSeconds(size_t target) const { return Seconds(silent_beats_[target].load()); }
@@ -47,10 +48,8 @@ class Heartbeat {
   std::string status() const;
   // How many workers ps 0 said last that it has; 0 before it said so. Thread: any.
   int workers() const { return workers_.load(std::memory_order_relaxed); }
-  // Which worker is the chief, and its term, as ps 0 said last in the run that is watched; a term of 0: it
-  // has not said so. Ask for the chief behind a new term. Thread: any.
-  uint32_t term() const { return term_.load(std::memory_order_acquire); }
-  int chief() const { return chief_.load(std::memory_order_relaxed); }
+  // The newest checkpoint that ps 0 has told of in the run that is watched. Thread: any.
+  KnownCheckpoint checkpoint() const;
   // Whether the target has said since Watch() that it is of another run than `run`, or has gone back to a
   // checkpoint. Its notice on the main connection may have been lost.
   bool Left(size_t target, RunId run) const;
@@ -87,13 +86,12 @@ class Heartbeat {
   std::condition_variable stop_changed_;
   bool stop_ = false;
   std::string status_;
+  KnownCheckpoint checkpoint_;
   net::Message abort_;
   std::function<void(ExitCode)> on_abort_;
   std::vector<RunId> refused_;  // by target: the run in which it did not know this task
   RunId run_;                   // that ps 0 is watched in
   std::atomic<int> workers_{0};
-  std::atomic<int> chief_{0};
-  std::atomic<uint32_t> term_{0};
   std::thread thread_;
 };
 

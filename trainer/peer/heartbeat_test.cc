@@ -30,10 +30,11 @@ struct Task {
     channel().incoming.push_back({from | 1, encoder.Finish(run.Envelope(0), build(builder))});
     Beat();
   }
-  void ReceiveBeat(net::NodeId from, RunId run, uint32_t chief = 0, uint32_t term = 0) {
+  void ReceiveBeat(net::NodeId from, RunId run, const char* checkpoint = nullptr, uint64_t step = 0) {
     Receive(from, run, [&](auto& builder) {
+      const auto newest = checkpoint == nullptr ? 0 : builder.CreateString(checkpoint);
       return wire::CreateHeartbeat(builder, builder.CreateString("serve"), 0, builder.CreateString("joined"),
-                                   3, 0, 0, 0, chief, term);
+                                   3, 0, 0, 0, newest, step);
     });
   }
   void ReceiveRefusal(net::NodeId from, RunId run, wire::Reason reason) {
@@ -124,21 +125,19 @@ TEST_CASE("heartbeat: the cause is who is silent for longest, also where another
   CHECK(task.heartbeat.SilentLongest() == 1);
 }
 
-TEST_CASE("heartbeat: who is the chief counts as ps 0 says it in the run that is watched") {
+TEST_CASE("heartbeat: the newest checkpoint counts as ps 0 says it in the run that is watched") {
   Task task;
   task.heartbeat.Watch(0, kRun);
-  task.ReceiveBeat(kPs1, kRun, 1, 4);
+  task.ReceiveBeat(kPs1, kRun, "a:/step-1", 1);
   CHECK(task.heartbeat.workers() == 0);
   CHECK(task.heartbeat.status() == "");
-  task.ReceiveBeat(kPs0, {kRun.id, kRun.epoch + 1}, 1, 4);
+  task.ReceiveBeat(kPs0, {kRun.id, kRun.epoch + 1}, "a:/step-1", 1);
   CHECK(task.heartbeat.workers() == 3);
   CHECK(task.heartbeat.status() == "joined");
-  CHECK(task.heartbeat.term() == 0);
-  task.ReceiveBeat(kPs0, kRun, 2, 5);
-  CHECK(task.heartbeat.term() == 5);
-  CHECK(task.heartbeat.chief() == 2);
-  task.heartbeat.Watch(0, {kRun.id, kRun.epoch + 1});
-  CHECK(task.heartbeat.term() == 0);
+  CHECK(task.heartbeat.checkpoint().where.empty());
+  task.ReceiveBeat(kPs0, kRun, "a:/step-2", 2);
+  CHECK(task.heartbeat.checkpoint().where == "a:/step-2");
+  CHECK(task.heartbeat.checkpoint().step == 2);
 }
 
 TEST_CASE("heartbeat: a ps has left the run when it says that it is of another, until it is watched anew") {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "net/probe.h"
+#include "net/tcp.h"
 #include "trainer/config/dump.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/version.h"
@@ -44,7 +44,7 @@ Registration::Registration(const Config& config, TaskId self, int ps_index, uint
 void Registration::SayHello() {
   flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
   std::vector<flatbuffers::Offset<wire::Setting>> settings;
-  for (const auto& [key, value] : JoinSettings(config_, self_.role)) {
+  for (const auto& [key, value] : RunSettings(config_)) {
     settings.push_back(wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
   }
   const auto list = builder.CreateVector(settings);
@@ -52,18 +52,21 @@ void Registration::SayHello() {
   const auto process = builder.CreateString(ProcessText());
   const auto host = builder.CreateString(HostId());
   const auto version = builder.CreateString(kVersion);
+  const std::string& dir = config_.checkpoint.dir;
+  const auto checkpoint_dir = dir.empty() ? 0 : builder.CreateString(dir);
   net::Message hello = encoder_.Finish(
-      run_.Envelope(0),
-      wire::CreateHello(builder, net::kProtocol,
-                        self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
-                        static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps_index_), address,
-                        process, version, list, incarnation_, host, WorkersAtOnce(config_.device)));
+      run_.Envelope(0), wire::CreateHello(builder, net::kProtocol,
+                                          self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
+                                          static_cast<uint32_t>(self_.index),
+                                          static_cast<uint32_t>(ps_index_), address, process, version, list,
+                                          incarnation_, host, WorkersAtOnce(config_.device), checkpoint_dir));
   channel_.Send(link_.node(), hello);  // not connected yet: said again soon
 }
 
-void Registration::OnWelcome(RunId run) {
+void Registration::OnWelcome(RunId run, bool saves) {
   welcomed_ = true;
   run_ = run;
+  saves_ = saves;
 }
 
 void Registration::OnRefuse(const wire::Refuse& refuse) {

@@ -25,9 +25,11 @@ class Registration {
   const std::string& address() const { return address_; }
   bool welcomed() const { return welcomed_; }
   RunId run() const { return run_; }
+  // Of ps 0: it has a checkpoint.dir, so that the run can go back to a checkpoint.
+  bool saves() const { return saves_; }
 
   void SayHello();
-  void OnWelcome(RunId run);
+  void OnWelcome(RunId run, bool saves);
   // Reasons that may pass are kept for Waiting(); others throw UserError with the ps's own words. Of a task
   // that was in the run already any may: a ps that was restarted with another config may give way to the
   // right one.
@@ -56,6 +58,7 @@ class Registration {
   bool was_in_run_ = false;
   bool welcomed_ = false;
   RunId run_;
+  bool saves_ = false;
   std::string last_refusal_;
   TimePoint refused_;
 };

@@ -58,7 +58,8 @@ TEST_CASE("registration: a task that was in the run waits where a ps of another 
   registration.OnRefuse(RefuseMessage(wire::Reason::Config, "train.steps is 1 there").get());
   CHECK_FALSE(registration.welcomed());
   CHECK(registration.Waiting() == "ps 0 (127.0.0.1:10001): refuses this task: train.steps is 1 there");
-  registration.OnWelcome({18, 0});
+  registration.OnWelcome({18, 0}, true);
+  CHECK(registration.saves());
   CHECK(registration.welcomed());
 }
 
@@ -66,7 +67,8 @@ TEST_CASE("registration: a ps that was restarted has to be told Hello again") {
   FakeChannel channel;
   const Config config = LinearCluster(1, 1, 10);
   Registration registration(config, {Role::kWorker, 0}, 0, 7, channel);
-  registration.OnWelcome({17, 0});
+  registration.OnWelcome({17, 0}, false);
+  CHECK_FALSE(registration.saves());
   CHECK(registration.welcomed());
   registration.OnRefuse(RefuseMessage(wire::Reason::Unregistered, "say Hello first").get());
   CHECK_FALSE(registration.welcomed());

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/host_name.h"
+#include "base/names.h"
 #include "trainer/config/config.h"
 
 namespace dtrain {

@@ -9,7 +9,7 @@
 #include "trainer/config/config.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
-#include "trainer/task/run_summary.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 

@@ -6,24 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "base/fault_point.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/ps/shared_directory.h"
 
 namespace dtrain {
-namespace {
-
-// Of a directory's checkpoints.
-constexpr size_t kMostNames = 1000;
-constexpr size_t kLongestLine = 400;
-
-}  // namespace
-
 CheckpointDesk::CheckpointDesk(const Parts& parts)
     : parts_(parts), keeper_(parts.config, parts.shard, parts.rule, parts.outbox, [this] { OnKept(); }) {
   if (parts.coordinator != nullptr) {
     Coordinate();
-  } else if (parts.config.checkpoint.writer == CheckpointWriter::kPs) {
+  } else {
     const auto slots = static_cast<int64_t>(parts.shard.slot_names().size());
     shard_saver_ = std::make_unique<ShardSaver>(parts.layout, parts.self.index, slots);
   }
@@ -33,17 +26,23 @@ CheckpointDesk::CheckpointDesk(const Parts& parts)
 void CheckpointDesk::Coordinate() {
   const Config& config = parts_.config;
   if (config.checkpoint.dir.empty()) return;
-  if (PsWrite(config)) {
-    shared_ = ShowSharedDirectory(config, parts_.history.run.id, !parts_.history.begun);
-    const std::string self =
-        fmt::format("{} on {}", TaskNameAndAddress(config.cluster, parts_.self), HostName());
-    joint_ = std::make_unique<JointSave>(config, parts_.layout, *shared_, self, parts_.log);
-  }
+  directory_ = ShowSharedDirectory(config, parts_.history.run, !parts_.history.begun);
+  const std::string self =
+      fmt::format("{} on {}", TaskNameAndAddress(config.cluster, parts_.self), HostName());
+  const auto ask = [this](size_t ps, uint64_t number, int64_t piece) {
+    const Member& member = parts_.members.At({Role::kPs, static_cast<int>(ps)});
+    if (!member.here()) return;
+    parts_.outbox.Send(member.node, 0, [&](auto& builder) {
+      return wire::CreateReadPiece(builder, number, static_cast<uint64_t>(piece));
+    });
+  };
+  joint_ = std::make_unique<JointSave>(config, parts_.layout, *directory_, self, ask, parts_.log);
   Coordinator* const coordinator = parts_.coordinator;
-  saves_ = std::make_unique<SaveDesk>(SaveDesk::Parts{config, parts_.members, parts_.outbox, parts_.rule,
-                                                      keeper_, parts_.history, parts_.log, joint_.get(),
-                                                      [coordinator] { return coordinator->global_step(); },
-                                                      [coordinator] { return coordinator->PositionsNow(); }});
+  saves_ = std::make_unique<SaveDesk>(
+      SaveDesk::Parts{config, parts_.members, parts_.outbox, parts_.rule, keeper_, parts_.history, parts_.log,
+                      *joint_, [coordinator](const Member& ps) { return coordinator->SeesDirectory(ps); },
+                      [coordinator] { return coordinator->global_step(); },
+                      [coordinator] { return coordinator->PositionsNow(); }});
   coordinator->set_saves(saves_.get());
 }
 
@@ -58,9 +57,9 @@ void CheckpointDesk::OnKept() {
 
 void CheckpointDesk::OnCut(const wire::Cut& cut) {
   const bool kept = keeper_.cut() && keeper_.number() == cut.number();
-  if (cut.write() && kept && shard_saver_ && !shard_saver_->Of(cut.number())) {
+  if (cut.write() && kept && !shard_saver_->Of(cut.number()) && parts_.uplink->sees_directory()) {
     const auto step = static_cast<int64_t>(std::min<uint64_t>(cut.step(), kMostSteps));
-    const std::string token = SaveToken(parts_.uplink->run().id, cut.number());
+    const std::string token = SaveToken(parts_.uplink->run(), cut.number());
     const CheckpointDirectory directory(parts_.config.checkpoint.dir);
     if (!shard_saver_->busy()) {
       parts_.log.Debug("writes its part of the checkpoint of global step {}", step);
@@ -74,35 +73,12 @@ void CheckpointDesk::OnCutState(const Member& ps, const wire::CutState& state) {
   if (saves_ && ps.task.role == Role::kPs) saves_->OnCutState(ps, state);
 }
 
-void CheckpointDesk::OnSave(const wire::Save& question) {
-  if (saves_) saves_->OnSave(question);
+void CheckpointDesk::OnSave() {
+  if (saves_) saves_->OnSave();
 }
 
-bool CheckpointDesk::HandleSaver(net::NodeId from, const wire::Envelope& envelope) {
-  if (const auto* read = envelope.body_as_ReadCut()) {
-    keeper_.OnReadCut(from, envelope.request(), *read);
-  } else if (const auto* question = envelope.body_as_AskSave(); question != nullptr && saves_) {
-    saves_->OnAskSave(from, envelope.request(), *question);
-  } else if (const auto* confirm = envelope.body_as_ConfirmSave(); confirm != nullptr && saves_) {
-    saves_->OnConfirm(from, envelope.request(), *confirm);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-void CheckpointDesk::OnListCheckpoints(const Member& member, uint64_t request) {
-  std::vector<std::string> names, unreadable;
-  if (shared_) {
-    for (const ListedCheckpoint& each : shared_->List(&unreadable)) names.push_back(each.name);
-  }
-  names.resize(std::min(names.size(), kMostNames));
-  unreadable.resize(std::min(unreadable.size(), kMostNames));
-  for (std::string& line : unreadable) line = line.substr(0, kLongestLine);
-  parts_.outbox.Send(member.node, request, [&](auto& builder) {
-    return wire::CreateCheckpoints(builder, builder.CreateVectorOfStrings(names),
-                                   builder.CreateVectorOfStrings(unreadable));
-  });
+void CheckpointDesk::OnPiece(const Member& ps, net::Message message) {
+  if (saves_) saves_->OnPiece(ps, std::move(message));
 }
 
 void CheckpointDesk::Tick(TimePoint now) {
@@ -111,7 +87,7 @@ void CheckpointDesk::Tick(TimePoint now) {
 }
 
 bool CheckpointDesk::writing() const {
-  return (shard_saver_ && shard_saver_->busy()) || (saves_ && saves_->writing_here());
+  return (shard_saver_ && shard_saver_->busy()) || (saves_ && saves_->writing());
 }
 
 }  // namespace dtrain

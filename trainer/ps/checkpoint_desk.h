@@ -1,5 +1,5 @@
-// CheckpointDesk: what a ps does for checkpoints: keeps its range for them, hands it to the chief's saver or
-// writes it, and on ps 0 says when.
+// CheckpointDesk: what a ps does for checkpoints: keeps its range for them, writes it where it sees the
+// directory or hands it to ps 0 in pieces, and on ps 0 says when.
 // Owner: PsServer. Thread: the ps loop. Messages: docs/wire.md, Checkpoints.
 #pragma once
 
@@ -46,14 +46,13 @@ class CheckpointDesk {
 
   // ps i > 0: from ps 0.
   void OnCut(const wire::Cut& cut);
+  void OnReadPiece(net::NodeId from, const wire::ReadPiece& question) { keeper_.OnReadPiece(from, question); }
   // ps 0: from another ps, and from a worker that asks for a checkpoint.
   void OnCutState(const Member& ps, const wire::CutState& state);
-  void OnSave(const wire::Save& question);
-  // One of the questions of the chief's saver, who has a conversation of its own, without Hello. False: not
-  // one of those.
-  bool HandleSaver(net::NodeId from, const wire::Envelope& envelope);
-  // A worker asks for the names of the checkpoints in the directory that the ps share.
-  void OnListCheckpoints(const Member& member, uint64_t request);
+  void OnPiece(const Member& ps, net::Message message);
+  void OnSave();
+  // ps 0: null without checkpoint.dir.
+  const CheckpointDirectory* directory() const { return directory_.get(); }
 
   // To be called after every message.
   void AfterMessage() { keeper_.Tick(); }
@@ -67,10 +66,10 @@ class CheckpointDesk {
 
   const Parts parts_;
   CutKeeper keeper_;
-  std::unique_ptr<CheckpointDirectory> shared_;  // ps 0, with checkpoint.writer: ps, as the next two
-  std::unique_ptr<JointSave> joint_;             // ps 0
-  std::unique_ptr<ShardSaver> shard_saver_;      // the others
-  std::unique_ptr<SaveDesk> saves_;              // ps 0, with checkpoint.dir
+  std::unique_ptr<ShardSaver> shard_saver_;         // a ps i > 0
+  std::unique_ptr<CheckpointDirectory> directory_;  // ps 0, with checkpoint.dir, as the next two
+  std::unique_ptr<JointSave> joint_;
+  std::unique_ptr<SaveDesk> saves_;
 };
 
 }  // namespace dtrain

@@ -1,10 +1,11 @@
 #include "trainer/ps/coordinator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
-#include "base/plural.h"
-#include "trainer/config/determinism.h"
+#include "base/names.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/ps/save_desk.h"
 
@@ -20,15 +21,15 @@ Coordinator::Coordinator(const Config& config, Membership& members, Outbox& outb
       log_(log),
       history_(history),
       standings_(config, members),
-      chief_(config, members, history),
-      setback_(history, static_cast<int>(config.cluster.worker.size()), log),
-      gathering_(config, members, standings_, chief_, history, log, Clock::now()),
+      setback_(history, log),
+      barrier_(config, members, standings_, history, log, Clock::now()),
       positions_(config, members, standings_),
+      evaluations_(config, members, standings_, history, log),
       steps_(config, members, standings_, outbox),
-      starts_({standings_, chief_, positions_, history, steps_, outbox, log}),
+      starts_({standings_, positions_, history, steps_, outbox, log}),
       desk_(config, members, outbox),
       stop_(config, members, history, log),
-      end_(config, members, standings_, history, outbox, log) {}
+      end_(config, members, standings_, evaluations_, history, outbox, log) {}
 
 void Coordinator::set_saves(SaveDesk* saves) {
   saves_ = saves;
@@ -41,20 +42,14 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
     case Body::Ready:
       OnReady(member, number, *request.body_as_Ready());
       return true;
-    case Body::Initialised:
-      OnInitialised(member, number, *request.body_as_Initialised());
-      return true;
     case Body::NeedStep:
       steps_.OnNeedStep(member, number);
       return true;
     case Body::Done:
       OnDone(member, number, *request.body_as_Done());
       return true;
-    case Body::WaitAllDone:
-      OnWaitAllDone(member, number);
-      return true;
-    case Body::Report:
-      OnReport(member, number, *request.body_as_Report());
+    case Body::Evaluated:
+      OnEvaluated(member, number, *request.body_as_Evaluated());
       return true;
     case Body::WaitEnd:
       OnWaitEnd(member, number, *request.body_as_WaitEnd());
@@ -70,23 +65,41 @@ bool Coordinator::Handle(Member& member, const wire::Envelope& request) {
 void Coordinator::OnReady(Member& member, uint64_t request, const wire::Ready& ready) {
   Standing& standing = standings_.Of(member);
   standing.ready = true;
-  if (phase_ == RunPhase::kJoining && ready.returning()) {
-    setback_.Learn(ready);
-    history_.peers_returned |= history_.run.epoch == 0;
-    // ps 0 was restarted, and nobody knows whether all were there all the time.
-    if (history_.run.epoch == 0) {
-      history_.disturbed |= !RoundsWaitForLost(config_) || config_.eval.patience > 0;
-    }
-  }
+  standing.sees_directory = ready.sees_directory();
+  if (ready.data() != nullptr) LearnOfData(member, *ready.data());
+  if (phase_ == RunPhase::kJoining && ready.returning()) LearnOfReturning(member, ready);
   if (phase_ == RunPhase::kRunning || phase_ == RunPhase::kEnded) {
     Start(member, request);
-  } else if (phase_ == RunPhase::kInitialising && IsChief(member)) {
-    starts_.TellToInitialise(member, request,
-                             history_.begun);  // asked again, or a chief that came back before it was done
   } else {
     standing.ready_request = request;
     BeginWhenEnoughAreReady();
   }
+}
+
+void Coordinator::LearnOfReturning(const Member& member, const wire::Ready& ready) {
+  setback_.Learn(ready);
+  history_.peers_returned |= history_.run.epoch == 0;
+  // ps 0 was restarted, and nobody knows whether all were there all the time.
+  if (history_.run.epoch == 0) {
+    history_.disturbed |= !RoundsWaitForLost(config_) || config_.eval.patience > 0;
+  }
+  KnownCheckpoint known;
+  known.Learn(ready.checkpoint(), ready.checkpoint_step());
+  if (known.where.empty() || (!history_.known.where.empty() && known.step <= history_.known.step)) return;
+  history_.known = known;
+  history_.known_by = TaskName(member.task);
+}
+
+void Coordinator::LearnOfData(const Member& member, const wire::DataFacts& said) {
+  if (member.task.role != Role::kWorker) return;
+  Standing& standing = standings_.Of(member);
+  standing.evaluates = config_.eval.on == EvalOn::kTest ? said.has_test() : said.has_validation();
+  if (data_ && data_from_ < member.task.index) return;
+  data_ = DecodeFacts(said);
+  data_from_ = member.task.index;
+  if (said.inputs() == nullptr || data_->form) return;
+  log_.Warning("names and scale of the data are not known here: what {} says of them is not valid",
+               TaskName(member.task));
 }
 
 void Coordinator::Start(Member& member, uint64_t request) {
@@ -98,29 +111,22 @@ void Coordinator::Start(Member& member, uint64_t request) {
 
 void Coordinator::BeginWhenEnoughAreReady() {
   if (phase_ != RunPhase::kJoining) return;
-  const std::optional<Gathering::Enough> enough = gathering_.Look(Clock::now());
+  const std::optional<StartBarrier::Enough> enough = barrier_.Look(Clock::now());
   if (!enough) return;
-  chief_.BeginWith(*enough->chief);
   phase_ = RunPhase::kInitialising;
   disturbed_ = history_.disturbed || !enough->all;
   for (const Member& member : members_.all()) {
     standings_.Of(member).takes_part = member.task.role == Role::kWorker && standings_.IsReady(member);
   }
-  starts_.TellToInitialise(*enough->chief, standings_.Of(*enough->chief).ready_request, history_.begun);
+  fill_(history_.begun, data_);
 }
 
-// Answered with the chief's Start, when the run begins.
-void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::Initialised& done) {
-  if (!IsChief(member)) return;
-  if (phase_ == RunPhase::kRunning) return Start(member, request);
-  if (phase_ != RunPhase::kInitialising) return;
-  const bool repeated = std::exchange(standings_.Of(member).ready_request, request) != 0;
-  if (repeated) return;
-  TakePositions(done);
-  const bool restored = done.restored() != nullptr;
-  if (restored) history_.checkpoint = ShortText(done.restored()->str());
-  if (restored) history_.checkpoint_step = positions_.first_step();
-  if (saves_ != nullptr && restored) saves_->set_saved(positions_.first_step());
+void Coordinator::OnFilled(const StartedFrom& from) {
+  TakeStart(from);
+  const bool restored = !from.path.empty();
+  if (restored) history_.checkpoint = ShortText(from.path);
+  if (restored) history_.checkpoint_step = from.step;
+  if (saves_ != nullptr && restored) saves_->set_saved(from.step);
   const std::string& resume = config_.checkpoint.resume;
   // The newest one of the directory is not this run's: it could not go back to that.
   const bool elsewhere = !history_.begun && resume != "auto" && resume != "never";
@@ -128,10 +134,12 @@ void Coordinator::OnInitialised(Member& member, uint64_t request, const wire::In
   StartAll();
 }
 
-void Coordinator::TakePositions(const wire::Initialised& done) {
-  positions_.Take(done);
-  TakeInputs(done.inputs());
-  history_.data = {static_cast<int64_t>(done.rows()), done.labels()};
+void Coordinator::TakeStart(const StartedFrom& from) {
+  positions_.Take(from.positions, from.step);
+  history_.from_initial = !history_.begun && from.path.empty();
+  history_.inputs = from.inputs;
+  history_.scale = from.scale;
+  if (data_ && data_->read) history_.data = {data_->rows.value_or(0), data_->labels};
   if (history_.first_step < 0) {
     history_.first_step = positions_.first_step();
     history_.first_nanos = WallNanos();
@@ -141,19 +149,10 @@ void Coordinator::TakePositions(const wire::Initialised& done) {
   begin_at_(positions_.first_step());
 }
 
-void Coordinator::TakeInputs(const wire::InputForm* said) {
-  if (said == nullptr) return;
-  if (std::optional<InputForm> form = DecodeForm(*said)) {
-    history_.inputs = std::move(form);
-  } else {
-    log_.Warning("names and scale of the data are not known here: what {} says of them is not valid",
-                 TaskName(chief_.member().task));
-  }
-}
-
 void Coordinator::StartAll() {
   phase_ = RunPhase::kRunning;
   history_.begun = true;
+  evaluations_.Begin(global_step());
   if (saves_ != nullptr) saves_->Run();
   if (on_begun_) on_begun_();
   for (Member& other : members_.all()) {
@@ -188,45 +187,42 @@ void Coordinator::OnDone(Member& member, uint64_t request, const wire::Done& don
   standing.done = true;
   standing.result.Take(done);
   log_.Info("{} is done: {}", TaskName(member.task), Plural(standing.result.local_steps, "local step"));
-  AnswerWhenAllDone();
+  CloseWhenAllDone(Clock::now());
 }
 
-void Coordinator::AnswerWhenAllDone() {
-  const Member& chief = chief_.member();
-  if (const uint64_t waiting = standings_.Of(chief).all_done_request) OnWaitAllDone(chief, waiting);
+void Coordinator::OnEvaluated(const Member& member, uint64_t request, const wire::Evaluated& said) {
+  if (said.local_step() == 0) {
+    end_.OnEvaluated(member, said);
+  } else {
+    const Evaluations::Verdict verdict = evaluations_.Take(member, said);
+    if (verdict.best && saves_ != nullptr) saves_->AskBest(*verdict.best);
+    if (!verdict.end.empty()) {
+      log_.Info("the run ends early: {}", verdict.end);
+      end_early_();
+    }
+  }
+  outbox_.Send(member.node, request, [&](auto& builder) {
+    return wire::CreateGrant(builder, 0, evaluations_.ended(), static_cast<uint64_t>(global_step()));
+  });
+  EndWhenComplete(Clock::now());
 }
 
 bool Coordinator::MayGoOn() const {
   return !all_done_ && !steps_.over() && standings_.MayReturn(Clock::now());
 }
 
-void Coordinator::OnWaitAllDone(const Member& member, uint64_t request) {
-  standings_.Of(member).all_done_request = request;
-  if (!standings_.AllDone() || MayGoOn()) return;
-  if (saves_ != nullptr && !all_done_) saves_->Finish();
+void Coordinator::CloseWhenAllDone(TimePoint now) {
+  if (phase_ != RunPhase::kRunning || all_done_ || !standings_.AllDone() || MayGoOn()) return;
+  if (saves_ != nullptr) saves_->Finish();
   all_done_ = true;
-  outbox_.Send(member.node, request, [&](auto& builder) {
-    return wire::CreateAllDone(builder, static_cast<uint64_t>(global_step()));
-  });
+  end_.Begin(now);
+  EndWhenComplete(now);
 }
 
-void Coordinator::OnReport(const Member& member, uint64_t request, const wire::Report& report) {
-  if (!IsChief(member)) return;
-  if (phase_ == RunPhase::kRunning) {
-    const RunEnd::Reached reached{global_step(), positions_.other_examples(), steps_.first_applied_nanos(),
-                                  disturbed_};
-    if (!end_.TakeReport(report, reached)) {
-      return outbox_.Refuse(member.node, request, wire::Reason::BadRequest, "the report is not one");
-    }
-    EndWhenSaved();
-  }
-  outbox_.Ack(member.node, request);
-}
-
-void Coordinator::EndWhenSaved() {
-  if (phase_ != RunPhase::kRunning || !end_.reported() || (saves_ != nullptr && !saves_->idle())) return;
+void Coordinator::EndWhenComplete(TimePoint now) {
+  if (phase_ != RunPhase::kRunning || !end_.Complete() || (saves_ != nullptr && !saves_->idle())) return;
   phase_ = RunPhase::kEnded;
-  end_.Tell(Clock::now());
+  end_.Tell({global_step(), positions_.other_examples(), steps_.first_applied_nanos(), disturbed_}, now);
 }
 
 // A checkpoint that was ordered is complete, or failed: with the first and the last one, and after a signal,
@@ -238,7 +234,7 @@ void Coordinator::OnSaved(const std::string& error) {
     throw IoError("the {} checkpoint could not be written: {}", all_done_ ? "last" : "first", error);
   }
   if (phase_ == RunPhase::kInitialising) return StartAll();
-  EndWhenSaved();
+  EndWhenComplete(Clock::now());
 }
 
 void Coordinator::Stop(int signal) {
@@ -261,39 +257,25 @@ void Coordinator::EndStopped(const std::string& unsaved) const {
 void Coordinator::OnWaitEnd(const Member& member, uint64_t request, const wire::WaitEnd& question) {
   Standing& standing = standings_.Of(member);
   if (request < standing.end_request) return;  // an old one that came again
-  // It had nothing left to do when the chief was lost.
-  if (IsChief(member) && phase_ == RunPhase::kRunning && !end_.reported()) {
-    return SendBecomeChief(member, request);
-  }
   standing.end_request = request;
   if (phase_ == RunPhase::kEnded) return end_.Send(member);
-  if (member.task.role == Role::kPs) desk_.Ask(member, request, question);
-}
-
-void Coordinator::SendBecomeChief(const Member& member, uint64_t request) {
-  outbox_.Send(member.node, request,
-               [&](auto& builder) { return wire::CreateBecomeChief(builder, chief_.term()); });
+  if (member.task.role == Role::kPs) return desk_.Ask(member, request, question);
+  end_.OnWorkerWaits(member);
 }
 
 void Coordinator::Left(const Member& member) {
-  chief_lost_ |= IsChief(member) && begun();  // also one that was about to take part again
-  Rejoins(member);
-}
-
-void Coordinator::Rejoins(const Member& member) {
   Standing& standing = standings_.Of(member);
   steps_.GiveBack(member);
-  if (standing.takes_part && begun() && (!standing.done || IsChief(member))) {
+  if (standing.takes_part && begun() && !standing.done) {
     standing.lost = true;
     standing.lost_at = Clock::now();
-    // A chief that comes back knows nothing of its earlier evaluations.
-    disturbed_ |= !RoundsWaitForLost(config_) || (IsChief(member) && config_.eval.patience > 0);
+    disturbed_ |= !RoundsWaitForLost(config_);
   }
   standing.Leave();
   if (member.task.role == Role::kPs) desk_.Forget(member);
   if (phase_ == RunPhase::kEnded) standing.told = true;
   steps_.ServeWaiting();
-  AnswerWhenAllDone();
+  CloseWhenAllDone(Clock::now());
 }
 
 void Coordinator::NoteLoss() {
@@ -302,47 +284,30 @@ void Coordinator::NoteLoss() {
   history_.here = standings_.WorkersNow();
 }
 
-// One that takes part: it is at its steps, or has taken the last and waits.
-Member* Coordinator::Successor() const {
-  return chief_.Successor([this](const Member& member) { return standings_.Of(member).takes_part; });
-}
-
-void Coordinator::PassChiefOn() {
-  if (!std::exchange(chief_lost_, false)) return;
-  const TaskId lost = chief_.member().task;
-  Member* const next = phase_ == RunPhase::kRunning ? Successor() : nullptr;
-  chief_.PassOnTo(next);
-  if (saves_ != nullptr) saves_->ForgetSaver();
-  if (next == nullptr) return;
-  log_.Warning("{} is lost; {} is the chief from now on (term {})", TaskName(lost), TaskName(next->task),
-               chief_.term());
-  end_.DropReport();
-  if (saves_ != nullptr) saves_->BeginAnew(all_done_ || stop_.asked());
-  if (const uint64_t waiting = std::exchange(standings_.Of(*next).end_request, 0)) {
-    SendBecomeChief(*next, waiting);
-  }
-}
-
 Loss Coordinator::WhatIfLost(const Member& member) const {
   const Standing& standing = standings_.Of(member);
   LossCase lost;
   lost.role = member.task.role;
   lost.phase = phase_;
-  lost.chief = IsChief(member);
+  lost.feeds = members_.FeedsOthers(member);
   lost.takes_part = standing.takes_part;
   lost.awaited = standings_.IsAwaited(member);
   lost.done = standing.done;
-  lost.restoring = history_.begun;
-  lost.successor = Successor() != nullptr;
+  lost.others = std::any_of(members_.all().begin(), members_.all().end(), [&](const Member& other) {
+    return &other != &member && other.here() && standings_.Of(other).takes_part;
+  });
   return DecideLoss(config_, lost);
 }
 
 void Coordinator::Tick(TimePoint now) {
   if (const std::string why = stop_.Overdue(now); !why.empty()) EndStopped(why);
   if (phase_ == RunPhase::kJoining) BeginWhenEnoughAreReady();
-  if (phase_ == RunPhase::kJoining) return gathering_.Check(now);
+  if (phase_ == RunPhase::kJoining) return barrier_.Check(now);
   if (begun()) standings_.CheckAwaited(now);
-  if (phase_ == RunPhase::kRunning && !all_done_) AnswerWhenAllDone();  // who may return has not, in time
+  if (phase_ != RunPhase::kRunning) return;
+  CloseWhenAllDone(now);  // who may return has not, in time
+  end_.Tick(now);
+  EndWhenComplete(now);
 }
 
 }  // namespace dtrain

@@ -35,14 +35,13 @@ void CutKeeper::TakeWhenFinished() {
   kept_();
 }
 
-void CutKeeper::OnReadCut(net::NodeId from, uint64_t request, const wire::ReadCut& read) {
+void CutKeeper::OnReadPiece(net::NodeId from, const wire::ReadPiece& read) {
+  if (!cut_ || read.number() != number_) return;
   const uint64_t last = std::numeric_limits<int64_t>::max();
-  std::optional<net::LentBytes> values;
-  if (cut_ && read.number() == number_)
-    values = cut_->Lend(static_cast<int64_t>(std::min(read.piece(), last)));
-  if (!values) return outbox_.Refuse(from, request, wire::Reason::NotReady, "that is not kept here");
+  const std::optional<net::LentBytes> values = cut_->Lend(static_cast<int64_t>(std::min(read.piece(), last)));
+  if (!values) return;
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(values->data, values->size) : 0;
-  outbox_.CutPiece(from, request, read.number(), read.piece(), sum, *values);
+  outbox_.Piece(from, read.number(), read.piece(), sum, *values);
 }
 
 }  // namespace dtrain

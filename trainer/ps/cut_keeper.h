@@ -34,13 +34,13 @@ class CutKeeper {
   void Tick() {
     if (due_) TakeWhenFinished();
   }
-  // Answered with the piece, or refused where it is not kept. Nothing is sent to a peer whose queue is full:
-  // it asks again.
-  void OnReadCut(net::NodeId from, uint64_t request, const wire::ReadCut& read);
+  // From ps 0: answered with the piece. Not answered where it is not kept, or the queue is full: ps 0 asks
+  // again.
+  void OnReadPiece(net::NodeId from, const wire::ReadPiece& read);
 
   // The latest checkpoint that was heard of; 0: none yet.
   uint64_t number() const { return number_; }
-  // Null: not taken yet, or dropped. Shared with the thread that writes it, with checkpoint.writer: ps.
+  // Null: not taken yet, or dropped. Shared with the thread that writes it.
   const std::shared_ptr<RangeCut>& cut() const { return cut_; }
 
  private:

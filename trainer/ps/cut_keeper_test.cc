@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-constexpr net::NodeId kSaver = 6;
+constexpr net::NodeId kLeader = 6;
 
 struct Fixture : PsFixture {
   Fixture()
@@ -24,17 +24,11 @@ struct Fixture : PsFixture {
   const wire::Envelope* Read(uint64_t number, uint64_t piece) {
     channel.sent.clear();
     const net::Message message =
-        Make([&](auto& builder) { return wire::CreateReadCut(builder, number, piece); });
-    keeper.OnReadCut(kSaver, 77, *net::Decode(message)->body_as_ReadCut());
+        Make([&](auto& builder) { return wire::CreateReadPiece(builder, number, piece); });
+    keeper.OnReadPiece(kLeader, *net::Decode(message)->body_as_ReadPiece());
     return channel.sent.empty() ? nullptr : &channel.sent.back().envelope();
   }
-  bool Refused(uint64_t number, uint64_t piece) {
-    const wire::Envelope* answer = Read(number, piece);
-    REQUIRE(answer != nullptr);
-    CHECK(answer->request() == 77);
-    const wire::Refuse* refuse = answer->body_as_Refuse();
-    return refuse != nullptr && refuse->reason() == wire::Reason::NotReady;
-  }
+  bool Silent(uint64_t number, uint64_t piece) { return Read(number, piece) == nullptr; }
 
   std::vector<uint64_t> told;
   CutKeeper keeper;
@@ -48,7 +42,7 @@ TEST_CASE(
   f.Cut(1, 5);
   f.keeper.Tick();
   CHECK(f.told.empty());
-  CHECK(f.Refused(1, 0));
+  CHECK(f.Silent(1, 0));
   f.rule.finished = 5;
   f.keeper.Tick();
   CHECK(f.told == std::vector<uint64_t>{1});
@@ -76,9 +70,8 @@ TEST_CASE("cut keeper: a piece is answered with the values of the cut and their 
   f.Update();
   const wire::Envelope* answer = f.Read(1, 0);
   REQUIRE(answer != nullptr);
-  const wire::CutPiece* piece = answer->body_as_CutPiece();
+  const wire::Piece* piece = answer->body_as_Piece();
   REQUIRE(piece != nullptr);
-  CHECK(answer->request() == 77);
   CHECK(piece->number() == 1);
   CHECK(piece->piece() == 0);
   CHECK(piece->checksum() == sum);
@@ -86,18 +79,18 @@ TEST_CASE("cut keeper: a piece is answered with the values of the cut and their 
   CHECK(net::PayloadChecksum(values.data, values.size) == sum);
 }
 
-TEST_CASE("cut keeper: what is not kept is refused, whatever number a peer says") {
+TEST_CASE("cut keeper: what is not kept is not answered, whatever number a peer says") {
   Fixture f;
-  CHECK(f.Refused(0, 0));
+  CHECK(f.Silent(0, 0));
   f.Cut(2, 0);
-  CHECK(f.Refused(1, 0));
-  CHECK(f.Refused(2, 1));
-  CHECK(f.Refused(2, ~uint64_t{0}));
+  CHECK(f.Silent(1, 0));
+  CHECK(f.Silent(2, 1));
+  CHECK(f.Silent(2, ~uint64_t{0}));
   f.Cut(2, 0, true);
-  CHECK(f.Refused(2, 0));
+  CHECK(f.Silent(2, 0));
 }
 
-TEST_CASE("cut keeper: a saver whose queue is full is sent nothing, and nothing stays lent to it") {
+TEST_CASE("cut keeper: a ps 0 whose queue is full is sent nothing, and nothing stays lent to it") {
   Fixture f;
   f.Cut(1, 0);
   f.channel.full = true;
@@ -112,15 +105,15 @@ TEST_CASE(
   Fixture f;
   f.Cut(1, 0);
   f.Cut(2, 9);
-  CHECK(f.Refused(1, 0));
+  CHECK(f.Silent(1, 0));
   f.Cut(1, 0);
   f.Cut(1, 0, true);
   f.rule.finished = 9;
   f.keeper.Tick();
   CHECK(f.told == std::vector<uint64_t>{1, 2});
-  CHECK_FALSE(f.Refused(2, 0));
+  CHECK_FALSE(f.Silent(2, 0));
   f.Cut(1, 0, true);
-  CHECK_FALSE(f.Refused(2, 0));
+  CHECK_FALSE(f.Silent(2, 0));
 }
 
 TEST_CASE("cut keeper: one that was dropped before it could be taken is not taken") {
@@ -131,7 +124,7 @@ TEST_CASE("cut keeper: one that was dropped before it could be taken is not take
   f.keeper.Tick();
   f.Cut(1, 5);
   CHECK(f.told.empty());
-  CHECK(f.Refused(1, 0));
+  CHECK(f.Silent(1, 0));
 }
 
 }  // namespace

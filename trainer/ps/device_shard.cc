@@ -152,8 +152,8 @@ gpu::Span<float> DeviceShard::SumOf(int64_t index, const std::vector<net::Tensor
   return sum;
 }
 
-std::vector<PartChecksum> DeviceShard::PartChecksums() const {
-  return ChecksumParts(layout_, ps_index_, [&](int64_t index) {
+ShardReport DeviceShard::Report() const {
+  return ReportShard(layout_, ps_index_, [&](int64_t index) {
     const Range block = BlockOf(range_, index);
     return Fetch(WeightsOf(block), block.size());
   });

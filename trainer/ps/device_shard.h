@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "gpu/cuda/buffer.h"
 #include "gpu/cuda/queue.h"
 #include "gpu/ops.h"
 #include "trainer/config/config.h"
@@ -62,7 +61,7 @@ class DeviceShard : public ParameterShard {
   uint64_t previous_checksum(int64_t) const override { return 0; }
   uint64_t checksum(int64_t) const override { return 0; }
 
-  std::vector<PartChecksum> PartChecksums() const override;
+  ShardReport Report() const override;
 
  private:
   float* WeightsOf(Range elements) const { return store_.weights() + elements.begin; }

@@ -15,13 +15,14 @@ class HelloMessage {
   HelloMessage(const Config& config, wire::Role role, uint32_t index, uint32_t ps_index = 0) {
     flatbuffers::FlatBufferBuilder& b = encoder_.Begin();
     std::vector<flatbuffers::Offset<wire::Setting>> settings;
-    const Role of = role == wire::Role::Ps ? Role::kPs : Role::kWorker;
-    for (const auto& [key, value] : JoinSettings(config, of)) {
+    for (const auto& [key, value] : RunSettings(config)) {
       settings.push_back(wire::CreateSetting(b, b.CreateString(key), b.CreateString(value)));
     }
-    message_ = encoder_.Finish(
-        {}, wire::CreateHello(b, net::kProtocol, role, index, ps_index, b.CreateString("a"),
-                              b.CreateString("host, pid 7"), b.CreateString("1"), b.CreateVector(settings)));
+    const auto dir = config.checkpoint.dir.empty() ? 0 : b.CreateString(config.checkpoint.dir);
+    message_ =
+        encoder_.Finish({}, wire::CreateHello(b, net::kProtocol, role, index, ps_index, b.CreateString("a"),
+                                              b.CreateString("host, pid 7"), b.CreateString("1"),
+                                              b.CreateVector(settings), 0, 0, 0, dir));
   }
   const wire::Hello& get() const { return *net::Decode(message_)->body_as_Hello(); }
   net::Message Take() { return std::move(message_); }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "trainer/config/determinism.h"
+#include "trainer/config/config.h"
 #include "trainer/model/blocks.h"
 #include "trainer/model/model.h"
 
@@ -219,8 +219,8 @@ void HostShard::Checksum(Block& block) {
   if (config_.net.checksum) block.checksum = net::PayloadChecksum(block.weights.floats(), block.bytes());
 }
 
-std::vector<PartChecksum> HostShard::PartChecksums() const {
-  return ChecksumParts(layout_, ps_index_, [&](int64_t block) { return At(block).weights.floats(); });
+ShardReport HostShard::Report() const {
+  return ReportShard(layout_, ps_index_, [&](int64_t block) { return At(block).weights.floats(); });
 }
 
 }  // namespace dtrain

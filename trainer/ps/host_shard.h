@@ -59,7 +59,7 @@ class HostShard : public ParameterShard {
   uint64_t previous_checksum(int64_t block) const override { return At(block).previous_checksum; }
   uint64_t checksum(int64_t block) const override { return At(block).checksum; }
 
-  std::vector<PartChecksum> PartChecksums() const override;
+  ShardReport Report() const override;
   // Buffers that are neither a block's nor a cut's, and those kept for the next cut.
   size_t spare_count() const { return spares_.size(); }
   size_t cut_buffer_count() const { return cut_buffers_->count(); }

@@ -159,8 +159,8 @@ TEST_CASE("shard: checksums of the parts of two ps combine to that of one") {
   for (int ps = 0; ps < 2; ++ps) {
     HostShard shard(f.config, two, ps);
     shard.Initialise();
-    for (const PartChecksum& part : shard.PartChecksums()) {
-      combined = Crc32cCombine(combined, part.crc, static_cast<uint64_t>(part.bytes));
+    for (const ShardReport::Part& part : shard.Report().parts) {
+      combined = Crc32cCombine(combined, part.sum.crc, static_cast<uint64_t>(part.sum.bytes));
     }
   }
   const float whole[] = {2, 2};
@@ -195,11 +195,11 @@ TEST_CASE("shard: checksums of parts go across blocks") {
   HostShard shard(f.config, f.layout, 0);
   shard.Initialise();
   const std::vector<float> weights(kBlockValues + 7, 2);
-  const std::vector<PartChecksum> parts = shard.PartChecksums();
+  const std::vector<ShardReport::Part> parts = shard.Report().parts;
   REQUIRE(parts.size() == 2);
-  CHECK(parts[0].bytes == static_cast<int64_t>(weights.size() * sizeof(float)));
-  CHECK(parts[0].crc == Crc32cExtend(0, weights.data(), weights.size() * sizeof(float)));
-  CHECK(parts[1].bytes == sizeof(float));
+  CHECK(parts[0].sum.bytes == static_cast<int64_t>(weights.size() * sizeof(float)));
+  CHECK(parts[0].sum.crc == Crc32cExtend(0, weights.data(), weights.size() * sizeof(float)));
+  CHECK(parts[1].sum.bytes == sizeof(float));
 }
 
 TEST_CASE("shard: where rounds wait for lost workers the version before is kept, whoever reads it") {

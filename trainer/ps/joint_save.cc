@@ -7,6 +7,7 @@
 #include "trainer/config/dump.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/short_text.h"
+#include "trainer/ps/shared_directory.h"
 
 namespace dtrain {
 namespace {
@@ -19,25 +20,31 @@ bool IsReady(const std::future<Result>& future) {
 }  // namespace
 
 JointSave::JointSave(const Config& config, const Layout& layout, CheckpointDirectory& directory,
-                     std::string self, Logger& log)
+                     std::string self, AskForPiece ask, Logger& log)
     : config_(config),
       layout_(layout),
       directory_(directory),
       self_(std::move(self)),
+      ask_(std::move(ask)),
       log_(log),
       slots_(SlotNames(config)),
       own_(layout, 0, static_cast<int64_t>(slots_.size())),
-      parts_(layout.ps.size()) {}
+      parts_(layout.ps.size()),
+      pulled_(layout.ps.size()) {}
 
-void JointSave::Begin(uint64_t number, SavedMoment moment, std::shared_ptr<RangeCut> cut) {
+void JointSave::Begin(uint64_t number, SavedMoment moment, std::shared_ptr<RangeCut> cut,
+                      std::vector<bool> pulled) {
   number_ = number;
   moment_ = std::move(moment);
   cut_ = std::move(cut);
+  pulled_ = std::move(pulled);
+  pulling_ = 0;
   std::fill(parts_.begin(), parts_.end(), std::nullopt);
   phase_ = Phase::kBeginning;
   beginning_ = std::async(std::launch::async, [this]() -> Outcome {
     try {
-      return {directory_.BeginSave(moment_.step, SaveToken(moment_.run_id, number_)), ""};
+      return {directory_.BeginSave(moment_.step, SaveToken({moment_.run_id, moment_.run_epoch}, number_)),
+              ""};
     } catch (const std::exception& error) {
       return {"", fmt::format("{}: {}", self_, FailureText(error))};
     }
@@ -45,7 +52,7 @@ void JointSave::Begin(uint64_t number, SavedMoment moment, std::shared_ptr<Range
 }
 
 void JointSave::OnPart(size_t ps, const std::string& name, const wire::CutState& state) {
-  if (phase_ != Phase::kWriting) return;
+  if (phase_ != Phase::kWriting || pulled_[ps]) return;
   if (state.error() != nullptr) return Fail(name + ": " + ShortText(state.error()->str()));
   if (!state.written()) return;
   parts_[ps].emplace();
@@ -62,8 +69,29 @@ void JointSave::TakeOwnPart() {
   PublishWhenComplete();
 }
 
+// One after the other, so that what is held of all of them is bounded.
+void JointSave::PullParts() {
+  if (pull_) {
+    const std::optional<ShardSaver::Outcome> outcome = pull_->Poll();
+    if (!outcome) return pull_->Tick(Clock::now());
+    pull_.reset();
+    if (!outcome->error.empty()) return Fail(self_ + ": " + outcome->error);
+    parts_[pulling_] = outcome->checksums;
+    return PublishWhenComplete();
+  }
+  for (; pulling_ < pulled_.size(); ++pulling_) {
+    if (pulled_[pulling_] && !parts_[pulling_]) break;
+  }
+  if (pulling_ == pulled_.size()) return;
+  log_.Debug("writes the part of ps {} of the checkpoint of global step {}", pulling_, moment_.step);
+  const auto ask = [this, ps = pulling_](int64_t piece) { ask_(ps, number_, piece); };
+  pull_ = std::make_unique<PulledPart>(layout_, static_cast<int>(pulling_),
+                                       static_cast<int64_t>(slots_.size()), number_, temporary_, ask);
+}
+
 void JointSave::Fail(const std::string& error) {
   phase_ = Phase::kEnding;
+  if (pull_) pull_->GiveUp();
   cut_->ReleaseBefore(cut_->piece_count());  // nobody has to write the rest
   ending_ = std::async(std::launch::async, [this, error]() -> Outcome {
     directory_.Abandon(temporary_);
@@ -85,16 +113,21 @@ void JointSave::PublishWhenComplete() {
 // On a thread.
 JointSave::Outcome JointSave::Publish(const std::vector<std::vector<uint64_t>>& checksums) {
   Outcome outcome;
+  const double best_before = directory_.ReadBestLoss();
   try {
     directory_.Seal(temporary_, RunManifest(config_, layout_, slots_, checksums, moment_),
                     DumpConfig(config_));
     outcome.path = directory_.Publish(temporary_);
+  } catch (const PeerLost&) {
+    directory_.Abandon(temporary_);
+    throw;
   } catch (const std::exception& error) {
     directory_.Abandon(temporary_);
     return {"", fmt::format("{}: {}", self_, FailureText(error))};
   }
   try {  // it has its name, whatever becomes of the rest
-    if (moment_.best) directory_.WriteBest(outcome.path.substr(outcome.path.rfind('/') + 1));
+    if (moment_.best && moment_.loss < best_before)
+      directory_.WriteBest(outcome.path.substr(outcome.path.rfind('/') + 1));
     directory_.Prune(config_.checkpoint.keep, directory_.ReadBest());
   } catch (const std::exception& error) {
     log_.Warning("{} is complete, but the best one could not be noted, or an old one not removed: {}",
@@ -106,6 +139,7 @@ JointSave::Outcome JointSave::Publish(const std::vector<std::vector<uint64_t>>& 
 JointSave::Outcome JointSave::End(Outcome outcome) {
   phase_ = Phase::kIdle;
   cut_.reset();
+  pull_.reset();
   return outcome;
 }
 
@@ -117,7 +151,9 @@ std::optional<JointSave::Outcome> JointSave::Poll() {
     phase_ = Phase::kWriting;
   }
   if (phase_ == Phase::kWriting) TakeOwnPart();
-  if (phase_ == Phase::kEnding && IsReady(ending_)) return End(ending_.get());
+  if (phase_ == Phase::kWriting) PullParts();
+  const bool pulls = pull_ && !pull_->ended();
+  if (phase_ == Phase::kEnding && !pulls && IsReady(ending_)) return End(ending_.get());
   return std::nullopt;
 }
 

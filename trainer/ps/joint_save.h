@@ -1,6 +1,7 @@
-// JointSave: ps 0's side of checkpoint.writer: ps: makes the directory that every ps writes its part into,
-// and, when all parts are on the disk, the manifest and the name. All that touches the disk is done on
-// threads, one at a time. Which parts there are is told by CutState (docs/wire.md, Checkpoints).
+// JointSave: how ps 0 writes a checkpoint: it makes the directory that the ps write their parts into, writes
+// the parts of those that do not see it (pulled_part.h), one after the other, and, when all parts are on the
+// disk, the manifest and the name. All that touches the disk is done on threads. Which parts the others have
+// written is told by CutState (docs/wire.md, Checkpoints).
 // Owner: PsServer. Thread: the ps loop, which never waits here but at the end.
 #pragma once
 
@@ -18,6 +19,7 @@
 #include "trainer/checkpoint/run_manifest.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
+#include "trainer/ps/pulled_part.h"
 #include "trainer/ps/shard_saver.h"
 
 namespace dtrain {
@@ -30,28 +32,37 @@ class JointSave {
     std::string error;
   };
 
+  // Asks a ps for a piece of its range; it may get lost.
+  using AskForPiece = std::function<void(size_t ps, uint64_t number, int64_t piece)>;
+
   // `self`: how ps 0 is called where it fails.
   JointSave(const Config& config, const Layout& layout, CheckpointDirectory& directory, std::string self,
-            Logger& log);
+            AskForPiece ask, Logger& log);
 
-  // `cut` is of ps 0's own range.
-  void Begin(uint64_t number, SavedMoment moment, std::shared_ptr<RangeCut> cut);
+  // `cut` is of ps 0's own range. `pulled`: by ps, whether its part is to be pulled here.
+  void Begin(uint64_t number, SavedMoment moment, std::shared_ptr<RangeCut> cut, std::vector<bool> pulled);
   // The directory is there: the others may write.
   bool writing() const { return phase_ == Phase::kWriting; }
-  bool Has(size_t ps) const { return parts_[ps].has_value(); }
+  // Whether that ps has to be told to write its part, which is not here yet.
+  bool Wants(size_t ps) const { return !pulled_[ps] && !parts_[ps].has_value(); }
   // The part of another ps, or why there is none. `name`: whose.
   void OnPart(size_t ps, const std::string& name, const wire::CutState& state);
+  // A piece of another ps's range.
+  void OnPiece(size_t ps, net::Message message) {
+    if (phase_ == Phase::kWriting && pull_ && ps == pulling_) pull_->OnPiece(std::move(message));
+  }
   // What is not complete is not to be. It ends when the disk lets it.
   void GiveUp(const std::string& error) {
     if (phase_ == Phase::kWriting) Fail(error);
   }
-  // How it has ended; unset: not yet. Told once.
+  // How it has ended; unset: not yet. Told once. PeerLost where another process has taken the directory.
   std::optional<Outcome> Poll();
 
  private:
   enum class Phase { kIdle, kBeginning, kWriting, kEnding };
 
   void TakeOwnPart();
+  void PullParts();
   void Fail(const std::string& error);
   void PublishWhenComplete();
   Outcome Publish(const std::vector<std::vector<uint64_t>>& checksums);
@@ -61,6 +72,7 @@ class JointSave {
   const Layout& layout_;
   CheckpointDirectory& directory_;
   const std::string self_;
+  const AskForPiece ask_;
   Logger& log_;
   const std::vector<std::string> slots_;  // the optimizer's
   ShardSaver own_;
@@ -70,6 +82,9 @@ class JointSave {
   std::shared_ptr<RangeCut> cut_;  // shared with ParameterShard
   std::string temporary_;
   std::vector<std::optional<std::vector<uint64_t>>> parts_;  // by ps: checksums
+  std::vector<bool> pulled_;                                 // by ps
+  size_t pulling_ = 0;                                       // whose part is pulled now
+  std::unique_ptr<PulledPart> pull_;
   // One of the two at a time. The last members: they wait for their threads before the rest goes.
   std::future<Outcome> beginning_;  // the path is that of the temporary directory
   std::future<Outcome> ending_;

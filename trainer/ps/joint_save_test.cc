@@ -9,6 +9,7 @@
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/ps/ps_test_util.h"
+#include "trainer/ps/shared_directory.h"
 #include "trainer/testing/file_limit.h"
 
 namespace dtrain {
@@ -18,7 +19,7 @@ using testing::NamesIn;
 using Names = std::vector<std::string>;
 using Checksums = std::vector<uint64_t>;
 
-constexpr uint64_t kRun = 0x1122334455667788;
+constexpr RunId kRun{0x1122334455667788, 2};
 constexpr int64_t kSlots = 2;
 
 Config Adam() {
@@ -37,8 +38,8 @@ bool Contains(const std::string& text, const std::string& part) {
 // ps 0's side, and of ps 1 what it writes and tells.
 struct Joint {
   void Begin(uint64_t number, int64_t step) {
-    begun = SavedMoment{kRun, step, "{}"};
-    save.Begin(number, begun, ps0.shard.TakeCut());
+    begun = SavedMoment{kRun.id, kRun.epoch, step, "{}"};
+    save.Begin(number, begun, ps0.shard.TakeCut(), {false, pulled});
   }
   void BeginAndWait(uint64_t number, int64_t step) {
     Begin(number, step);
@@ -65,6 +66,17 @@ struct Joint {
     });
     save.OnPart(1, "ps 1 on there", *net::Decode(state)->body_as_CutState());
   }
+  void Asked(size_t ps, uint64_t number, int64_t piece) {
+    CHECK(ps == 1);
+    CHECK(number == 1);
+    asked.push_back(piece);
+  }
+  // ps 1 answers what it was asked.
+  void Answer() {
+    for (const int64_t piece : std::exchange(asked, {})) {
+      save.OnPiece(1, ps1.encoder.Piece({}, 1, static_cast<uint64_t>(piece), 0, *cut->Lend(piece)));
+    }
+  }
   JointSave::Outcome End() {
     return *PollUntil([&] { return save.Poll(); });
   }
@@ -80,7 +92,15 @@ struct Joint {
   PsFixture ps0{config, 0}, ps1{config, 1};
   CheckpointDirectory directory{config.checkpoint.dir};
   Logger log{"ps 0", LogOptions{LogLevel::kInfo, false, testing::NewDirectory(), false}};
-  JointSave save{ps0.config, ps0.layout, directory, "ps 0 on here", log};
+  JointSave save{ps0.config,
+                 ps0.layout,
+                 directory,
+                 "ps 0 on here",
+                 [this](size_t ps, uint64_t number, int64_t piece) { Asked(ps, number, piece); },
+                 log};
+  bool pulled = false;            // the part of ps 1
+  std::vector<int64_t> asked;     // pieces of it
+  std::shared_ptr<RangeCut> cut;  // of ps 1
   SavedMoment begun;
 };
 
@@ -93,9 +113,9 @@ TEST_CASE("joint save: with all parts there the checkpoint has its name, and all
   f.BeginAndWait(1, 12);
   f.ps0.Update();
   const Checksums checksums = f.WritePart1(1);
-  CHECK_FALSE(f.save.Has(1));
+  CHECK(f.save.Wants(1));
   f.Tell(1, true, checksums);
-  CHECK(f.save.Has(1));
+  CHECK_FALSE(f.save.Wants(1));
   const JointSave::Outcome outcome = f.End();
   CHECK(outcome.error == "");
   CHECK(outcome.path == f.PathOf("step-000000012"));
@@ -104,7 +124,7 @@ TEST_CASE("joint save: with all parts there the checkpoint has its name, and all
   CHECK(f.There() == Names{"step-000000012"});
   CheckpointReader reader(outcome.path);
   reader.Verify();
-  CHECK(reader.manifest().run_id == kRun);
+  CHECK(reader.manifest().run_id == kRun.id);
   CHECK(reader.manifest().step == 12);
   CHECK(reader.manifest().positions == "{}");
   for (const Variable& variable : f.ps0.layout.variables) {
@@ -118,14 +138,14 @@ TEST_CASE("joint save: nothing is published before every ps has said that its pa
   Joint f;
   f.Begin(1, 12);
   f.Tell(1, true, {});  // of whatever it speaks: nobody was told to write yet
-  CHECK_FALSE(f.save.Has(1));
+  CHECK(f.save.Wants(1));
   PollUntil([&] {
     f.save.Poll();
-    return f.save.Has(0);
+    return !f.save.Wants(0);
   });
   const Checksums checksums = f.WritePart1(1);
   f.Tell(1, false, checksums);
-  CHECK_FALSE(f.save.Has(1));
+  CHECK(f.save.Wants(1));
   CHECK_FALSE(f.save.Poll());
   CHECK(f.save.writing());
   f.Tell(1, true, checksums);
@@ -136,8 +156,8 @@ TEST_CASE("joint save: nothing is published before every ps has said that its pa
   f.Tell(1, true, checksums);
   CHECK_FALSE(f.save.Poll());
   f.Begin(2, 13);
-  CHECK_FALSE(f.save.Has(0));
-  CHECK_FALSE(f.save.Has(1));
+  CHECK(f.save.Wants(0));
+  CHECK(f.save.Wants(1));
 }
 
 TEST_CASE("joint save: a part without one of its checksums is no part, and nothing of the save stays") {
@@ -188,7 +208,7 @@ TEST_CASE("joint save: ps 0 that cannot write its own part, or make the director
 TEST_CASE("joint save: what others write, and what another one of the same name writes, is left alone") {
   Joint f;
   CheckpointDirectory others(f.config.checkpoint.dir);
-  const std::string of_other_run = others.BeginSave(12, SaveToken(kRun + 1, 1));
+  const std::string of_other_run = others.BeginSave(12, SaveToken({kRun.id + 1, 2}, 1));
   CHECK(f.Save(1, 12).error == "");
   CHECK(std::filesystem::exists(of_other_run));
   const std::string same = others.BeginSave(12, SaveToken(kRun, 2));
@@ -206,10 +226,30 @@ TEST_CASE("joint save: what a dead writer left under its very path goes") {
   CHECK(f.There() == Names{"step-000000012"});
 }
 
+TEST_CASE("joint save: the part of a ps that does not see the directory is pulled, and is the same") {
+  Joint f;
+  f.pulled = true;
+  f.cut = f.ps1.shard.TakeCut();
+  f.BeginAndWait(1, 12);
+  CHECK_FALSE(f.save.Wants(1));
+  f.Tell(1, true, {1, 2});  // it was not told to write
+  const JointSave::Outcome outcome = *PollUntil([&] {
+    f.Answer();
+    return f.save.Poll();
+  });
+  CHECK(outcome.error == "");
+  Joint other;
+  REQUIRE(other.Save(1, 12).error == "");
+  for (const std::string& name : {ShardName(0, 2), ShardName(1, 2)}) {
+    CHECK(testing::FileContent(outcome.path + "/" + name) ==
+          testing::FileContent(other.PathOf("step-000000012") + "/" + name));
+  }
+}
+
 TEST_CASE("joint save: checkpoint.keep newest stay, and the best one, which is named") {
   Joint f;
-  f.begun = SavedMoment{kRun, 1, "{}", /*best=*/true, 0.25, 0.5};
-  f.save.Begin(1, f.begun, f.ps0.shard.TakeCut());
+  f.begun = SavedMoment{kRun.id, kRun.epoch, 1, "{}", /*best=*/true, 0.25, 0.5};
+  f.save.Begin(1, f.begun, f.ps0.shard.TakeCut(), {false, false});
   PollUntil([&] {
     f.save.Poll();
     return f.save.writing();

@@ -1,29 +1,16 @@
 #include "trainer/ps/loss_policy.h"
 
 namespace dtrain {
-namespace {
-
-// With failure.worker_lost: continue. The values that the ps have by then may be half of a checkpoint.
-Loss IfChiefIsLost(const Config& config, const LossCase& lost) {
-  if (lost.phase == RunPhase::kInitialising) {
-    return lost.restoring && HasSpareChiefs(config) ? Loss::kRollsBack : Loss::kEnds;
-  }
-  return lost.successor ? Loss::kGoesOn : Loss::kEnds;
-}
-
-}  // namespace
-
 Loss DecideLoss(const Config& config, const LossCase& lost) {
   const bool begun = lost.phase == RunPhase::kInitialising || lost.phase == RunPhase::kRunning;
   if (!begun) return Loss::kGoesOn;
   if (lost.role == Role::kPs) return RecoversPs(config) ? Loss::kRollsBack : Loss::kEnds;
   // Nobody else has data then, and those that it fed have given up by the time it is back.
-  if (lost.chief && FeedsOthers(config)) return Loss::kEnds;
-  const bool needed = lost.chief || (!lost.done && (lost.takes_part || lost.awaited));
-  if (!needed) return Loss::kGoesOn;
+  if (lost.feeds) return Loss::kEnds;
+  if (lost.done || (!lost.takes_part && !lost.awaited)) return Loss::kGoesOn;
   switch (config.failure.worker_lost) {
     case WorkerLost::kContinue:
-      return lost.chief ? IfChiefIsLost(config, lost) : Loss::kGoesOn;
+      return lost.others ? Loss::kGoesOn : Loss::kEnds;
     case WorkerLost::kWait:
       return Loss::kWaits;
     case WorkerLost::kFail:

@@ -12,12 +12,11 @@ enum class Loss { kEnds, kGoesOn, kWaits, kRollsBack };
 struct LossCase {
   Role role = Role::kWorker;
   RunPhase phase = RunPhase::kRunning;
-  bool chief = false;
+  bool feeds = false;  // data.split: feed, and it is the worker that has the data
   bool takes_part = false;
-  bool awaited = false;    // it is lost already, and the run waits for it
-  bool done = false;       // with its steps
-  bool restoring = false;  // while it initialises: the run had begun before, and goes on from a checkpoint
-  bool successor = false;  // another worker can be the chief in its place
+  bool awaited = false;  // it is lost already, and the run waits for it
+  bool done = false;     // with its steps
+  bool others = false;   // another worker takes part and is here
 };
 
 Loss DecideLoss(const Config& config, const LossCase& lost);

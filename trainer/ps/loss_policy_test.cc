@@ -15,35 +15,23 @@ Config Cluster(WorkerLost worker_lost) {
   return config;
 }
 
-LossCase AtItsSteps(bool chief) {
+LossCase AtItsSteps() {
   LossCase lost;
-  lost.chief = chief;
   lost.takes_part = true;
-  lost.successor = true;
+  lost.others = true;
   return lost;
 }
 
 TEST_CASE("loss policy: a worker that is needed, as failure.worker_lost says") {
-  const struct {
-    WorkerLost worker_lost;
-    bool chief;
-    Loss loss;
-  } cases[] = {
-      {WorkerLost::kFail, false, Loss::kEnds},       {WorkerLost::kFail, true, Loss::kEnds},
-      {WorkerLost::kWait, false, Loss::kWaits},      {WorkerLost::kWait, true, Loss::kWaits},
-      {WorkerLost::kContinue, false, Loss::kGoesOn}, {WorkerLost::kContinue, true, Loss::kGoesOn},
-  };
-  for (const auto& each : cases) {
-    CAPTURE(static_cast<int>(each.worker_lost));
-    CAPTURE(each.chief);
-    CHECK(DecideLoss(Cluster(each.worker_lost), AtItsSteps(each.chief)) == each.loss);
-  }
+  CHECK(DecideLoss(Cluster(WorkerLost::kFail), AtItsSteps()) == Loss::kEnds);
+  CHECK(DecideLoss(Cluster(WorkerLost::kWait), AtItsSteps()) == Loss::kWaits);
+  CHECK(DecideLoss(Cluster(WorkerLost::kContinue), AtItsSteps()) == Loss::kGoesOn);
 }
 
 TEST_CASE("loss policy: a run that has not begun, or has ended, loses nothing") {
   for (const RunPhase phase : {RunPhase::kJoining, RunPhase::kEnded}) {
     for (const Role role : {Role::kPs, Role::kWorker}) {
-      LossCase lost = AtItsSteps(role == Role::kWorker);
+      LossCase lost = AtItsSteps();
       lost.role = role;
       lost.phase = phase;
       CHECK(DecideLoss(Cluster(WorkerLost::kFail), lost) == Loss::kGoesOn);
@@ -51,15 +39,13 @@ TEST_CASE("loss policy: a run that has not begun, or has ended, loses nothing") 
   }
 }
 
-TEST_CASE("loss policy: a worker that is done, or never took part, is not needed; the chief always is") {
+TEST_CASE("loss policy: a worker that is done, or never took part, is not needed") {
   const Config config = Cluster(WorkerLost::kFail);
-  LossCase lost = AtItsSteps(false);
+  LossCase lost = AtItsSteps();
   lost.done = true;
   CHECK(DecideLoss(config, lost) == Loss::kGoesOn);
   lost = LossCase();
   CHECK(DecideLoss(config, lost) == Loss::kGoesOn);
-  lost.chief = lost.done = true;
-  CHECK(DecideLoss(config, lost) == Loss::kEnds);
 }
 
 TEST_CASE("loss policy: one that is waited for is waited for again when it is lost once more") {
@@ -68,25 +54,26 @@ TEST_CASE("loss policy: one that is waited for is waited for again when it is lo
   CHECK(DecideLoss(Cluster(WorkerLost::kWait), lost) == Loss::kWaits);
 }
 
-TEST_CASE("loss policy: without another worker the chief's loss ends a run that goes on without workers") {
-  LossCase lost = AtItsSteps(true);
-  lost.successor = false;
+TEST_CASE("loss policy: the loss of the last worker ends a run that goes on without workers") {
+  LossCase lost = AtItsSteps();
+  lost.others = false;
   CHECK(DecideLoss(Cluster(WorkerLost::kContinue), lost) == Loss::kEnds);
 }
 
-TEST_CASE("loss policy: a chief that is lost while it restores has the run restored by another") {
-  LossCase lost = AtItsSteps(true);
+TEST_CASE("loss policy: while the ps fill their ranges a worker is lost as during the steps") {
+  LossCase lost = AtItsSteps();
   lost.phase = RunPhase::kInitialising;
+  CHECK(DecideLoss(Cluster(WorkerLost::kContinue), lost) == Loss::kGoesOn);
+  CHECK(DecideLoss(Cluster(WorkerLost::kWait), lost) == Loss::kWaits);
+  lost.others = false;
   CHECK(DecideLoss(Cluster(WorkerLost::kContinue), lost) == Loss::kEnds);
-  lost.restoring = true;
-  CHECK(DecideLoss(Cluster(WorkerLost::kContinue), lost) == Loss::kRollsBack);
 }
 
-TEST_CASE("loss policy: a chief that feeds the others ends the run, whatever else is allowed") {
+TEST_CASE("loss policy: a worker that feeds the others ends the run, whatever else is allowed") {
   for (const WorkerLost worker_lost : {WorkerLost::kContinue, WorkerLost::kWait}) {
-    Config config = Cluster(worker_lost);
-    config.data.split = Split::kFeed;
-    CHECK(DecideLoss(config, AtItsSteps(true)) == Loss::kEnds);
+    LossCase lost = AtItsSteps();
+    lost.feeds = lost.done = true;
+    CHECK(DecideLoss(Cluster(worker_lost), lost) == Loss::kEnds);
   }
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "trainer/config/config.h"
 #include "trainer/config/dump.h"
-#include "trainer/config/task_address.h"
 #include "trainer/peer/activity.h"
 #include "trainer/peer/peer_link.h"
 #include "trainer/peer/short_text.h"
@@ -85,11 +85,18 @@ std::optional<Membership::Decision> Membership::RefuseStranger(const wire::Hello
   for (const auto* setting : *hello.settings())
     settings_bytes += setting->key()->size() + setting->value()->size();
   if (settings_bytes > net::kMaxHeaderBytes) return refuse(Reason::BadRequest, "its settings are too long");
-  if (const auto difference = FirstDifference(JoinSettings(config_, task.role), SettingsOf(hello))) {
+  if (const auto difference = FirstDifference(RunSettings(config_), SettingsOf(hello))) {
     return refuse(
         Reason::Config,
         fmt::format("{} is {} on {} and {} on {}; give every task the same file and --set flags",
                     difference->key, difference->ours, TaskName(self_), difference->theirs, TaskName(task)));
+  }
+  const bool leads = self_.role == Role::kPs && self_.index == 0;
+  if (leads && config_.checkpoint.dir.empty() && hello.checkpoint_dir() != nullptr) {
+    return refuse(Reason::Config,
+                  fmt::format("checkpoint.dir is not set on ps 0 and {} on {}: ps 0 has the checkpoints "
+                              "written, so none would be. Set it for ps 0, or for no task",
+                              ShortText(hello.checkpoint_dir()->str()), TaskName(task)));
   }
   return std::nullopt;
 }
@@ -211,12 +218,12 @@ int64_t Membership::least_workers() const {
 
 std::string Membership::Missing() const {
   std::vector<std::string> names, others;  // workers of whom only some are needed are among the others
-  int64_t more = least_workers() - 1;
+  int64_t more = least_workers();
   for (const Member& member : members_) {
-    const bool chief_or_ps = member.task.role == Role::kPs || member.task.index == 0;
-    if (member.here() && !chief_or_ps) --more;
+    const bool worker = member.task.role == Role::kWorker, needed = !worker || FeedsOthers(member);
+    if (worker && (member.here() || needed)) --more;
     if (member.here()) continue;
-    (chief_or_ps ? names : others).push_back(TaskNameAndAddress(config_.cluster, member.task));
+    (needed ? names : others).push_back(TaskNameAndAddress(config_.cluster, member.task));
   }
   if (more > 0) {
     const bool some = more < static_cast<int64_t>(others.size());

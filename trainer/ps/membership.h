@@ -77,6 +77,10 @@ class Membership {
   // Whom the start needs and who is not here, empty when all are: "ps 1 (10.0.0.2:9001), worker 2 (...)".
   // Where fewer are needed than may come: "1 of worker 1 (...), worker 2 (...)".
   std::string Missing() const;
+  // With data.split: feed worker 0: the others cannot do anything without it.
+  bool FeedsOthers(const Member& member) const {
+    return member.task.role == Role::kWorker && member.task.index == 0 && dtrain::FeedsOthers(config_);
+  }
   // Who was refused last, and why: it may be the one that is missing. Empty: nobody.
   const std::string& last_refusal() const { return last_refusal_; }
   // "worker 1 (...) has not been heard for 1.2 s (failure.detect_s = 1)"; of one that Tick() returned.

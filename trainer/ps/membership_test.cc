@@ -1,6 +1,7 @@
 #include "trainer/ps/membership.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "trainer/ps/hello_test_util.h"
 #include "trainer/testing/small_config.h"
@@ -44,36 +45,44 @@ TEST_CASE("membership: a worker of dtrain local, whose address is no place, is n
   CHECK(members.NameOf(*members.Find(kFirst)) == "worker 0 (host, pid 7)");
 }
 
-TEST_CASE(
-    "membership: with checkpoint.writer: ps every ps has a checkpoint.dir or none has, whatever its path") {
-  Config with = LinearCluster(2, 1, 10);
-  with.checkpoint.writer = CheckpointWriter::kPs;
+TEST_CASE("membership: ps 0 without checkpoint.dir refuses who has one, and takes who has none or another") {
+  Config with = LinearCluster(2, 1, 10), elsewhere = with;
+  const Config without = with;
   with.checkpoint.dir = "/data/run";
-  Config elsewhere = with, without = with;
   elsewhere.checkpoint.dir = "/mnt/run";
-  without.checkpoint.dir = "";
-  const auto refusal = [](const Config& ours, const Config& theirs, wire::Role role, uint32_t index) {
-    Membership members(ours, {Role::kPs, 0});
-    return members.Admit(kFirst, HelloMessage(theirs, role, index).get(), Open).text;
+  const auto decide = [](const Config& ours, const Config& theirs, wire::Role role, int ps = 0) {
+    Membership members(ours, {Role::kPs, ps});
+    const uint32_t index = role == wire::Role::Ps ? 1 : 0;
+    return members.Admit(2, HelloMessage(theirs, role, index, static_cast<uint32_t>(ps)).get(),
+                         [](net::NodeId) { return false; });
   };
-  CHECK(refusal(with, elsewhere, wire::Role::Ps, 1) == "");
-  CHECK(refusal(without, without, wire::Role::Ps, 1) == "");
-  CHECK(refusal(with, without, wire::Role::Worker, 0) == "");
-  CHECK(refusal(with, without, wire::Role::Ps, 1) ==
-        "checkpoint.dir is set on ps 0 and not set on ps 1; give every task the same file and --set flags");
-  CHECK(refusal(without, with, wire::Role::Ps, 1) ==
-        "checkpoint.dir is not set on ps 0 and set on ps 1; give every task the same file and --set flags");
-  with.checkpoint.writer = without.checkpoint.writer = CheckpointWriter::kChief;
-  CHECK(refusal(with, without, wire::Role::Ps, 1) == "");
+  for (const wire::Role role : {wire::Role::Ps, wire::Role::Worker}) {
+    CHECK(decide(with, elsewhere, role).welcome);
+    CHECK(decide(with, without, role).welcome);
+    CHECK(decide(without, without, role).welcome);
+    const Membership::Decision refused = decide(without, with, role);
+    CHECK_FALSE(refused.welcome);
+    CHECK(refused.reason == wire::Reason::Config);
+    CHECK(refused.text ==
+          fmt::format("checkpoint.dir is not set on ps 0 and /data/run on {}: ps 0 has the "
+                      "checkpoints written, so none would be. Set it for ps 0, or for no task",
+                      role == wire::Role::Ps ? "ps 1" : "worker 0"));
+  }
+  CHECK(decide(without, with, wire::Role::Worker, 1).welcome);  // that is for ps 0 to say
 }
 
-TEST_CASE("membership: only as many workers are missing as the start needs, beside worker 0") {
+TEST_CASE("membership: only as many workers are missing as the start needs") {
   Config config = LinearCluster(1, 4, 10);
   config.cluster.min_workers = 3;
   Membership members(config, {Role::kPs, 0});
   CHECK(members.Missing() ==
+        "3 of worker 0 (127.0.0.1:11001), worker 1 (127.0.0.1:11002), worker 2 (127.0.0.1:11003), worker 3 "
+        "(127.0.0.1:11004)");
+  config.data.split = Split::kFeed;  // worker 0 has the data
+  CHECK(Membership(config, {Role::kPs, 0}).Missing() ==
         "worker 0 (127.0.0.1:11001), 2 of worker 1 (127.0.0.1:11002), worker 2 (127.0.0.1:11003), worker 3 "
         "(127.0.0.1:11004)");
+  config.data.split = Split::kShard;
   members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), Open);
   members.Admit(kSecond, HelloMessage(config, wire::Role::Worker, 2).get(), Open);
   CHECK(members.Missing() == "1 of worker 1 (127.0.0.1:11002), worker 3 (127.0.0.1:11004)");

@@ -39,17 +39,16 @@ class Outbox {
     Send(to, request, [](auto& builder) { return wire::CreateAck(builder); });
   }
   void Weights(net::NodeId to, uint64_t request, uint64_t version, uint64_t global_step, uint32_t steps,
-               uint64_t checksum, net::LentBytes weights, uint32_t held_us) {
-    net::Message message =
-        encoder_.Weights(run_.Envelope(request), version, global_step, steps, checksum, weights, held_us);
+               uint64_t checksum, net::LentBytes weights, uint32_t held_us, uint64_t evaluate = 0) {
+    net::Message message = encoder_.Weights(run_.Envelope(request), version, global_step, steps, checksum,
+                                            weights, held_us, evaluate);
     if (HasLate(to) || channel_.Send(to, message) == net::SendResult::kFull) {
       late_.push_back({to, std::move(message)});
     }
   }
   // Lost where the queue is full.
-  void CutPiece(net::NodeId to, uint64_t request, uint64_t number, uint64_t piece, uint64_t checksum,
-                net::LentBytes values) {
-    net::Message message = encoder_.CutPiece(run_.Envelope(request), number, piece, checksum, values);
+  void Piece(net::NodeId to, uint64_t number, uint64_t piece, uint64_t checksum, net::LentBytes values) {
+    net::Message message = encoder_.Piece(run_.Envelope(0), number, piece, checksum, values);
     channel_.Send(to, message);
   }
   // What is late goes out as far as the queues have room again; to be called while late().

@@ -16,8 +16,8 @@
 #include "trainer/config/config.h"
 #include "trainer/model/blocks.h"
 #include "trainer/model/layout.h"
-#include "trainer/ps/part_checksums.h"
 #include "trainer/ps/range_cut.h"
+#include "trainer/ps/shard_report.h"
 
 namespace dtrain {
 
@@ -80,7 +80,8 @@ class ParameterShard {
   // xxh3 of the current version, made when the version was; 0 unless net.checksum.
   virtual uint64_t checksum(int64_t block) const = 0;
 
-  virtual std::vector<PartChecksum> PartChecksums() const = 0;
+  // Of the weights as they are now: one pass over all of them.
+  virtual ShardReport Report() const = 0;
 };
 
 }  // namespace dtrain

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "trainer/peer/heartbeat.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/ps/abort_farewell.h"
 #include "trainer/ps/device_shard.h"
 #include "trainer/ps/host_shard.h"
@@ -57,9 +58,10 @@ PsServer::PsServer(const PsTask& task, RunHistory& history, PsSummary* summary)
     uplink_ = std::make_unique<Uplink>(task_, activity_, *rule_, history_);
   }
   check_.emplace(config_, self_, layout_, shard_, *rule_, coordinator_.get());
-  fill_.emplace(config_, layout_, self_.index, shard_, coordinator_.get(), outbox_);
+  filler_.emplace(FillerParts());
   checkpoints_.emplace(CheckpointDesk::Parts{config_, self_, layout_, shard_, *rule_, members_, outbox_,
                                              history_, log_, coordinator_.get(), uplink_.get()});
+  if (coordinator_) restore_.emplace(RestoreParts());
   registrar_.emplace(
       Registrar::Parts{task_, shard_, *rule_, members_, outbox_, coordinator_.get(), uplink_.get()});
 }
@@ -67,11 +69,40 @@ PsServer::PsServer(const PsTask& task, RunHistory& history, PsSummary* summary)
 void PsServer::Coordinate() {
   coordinator_->set_start_point([this](Member& worker) { return rule_->OnStart(worker); });
   coordinator_->set_on_begun(task_.on_begun);
+  coordinator_->set_end_early([this] { rule_->EndEarly(); });
+  coordinator_->set_own_report([this] { return Report(); });
   coordinator_->set_begin_at([this](int64_t step) { rule_->BeginAt(static_cast<uint64_t>(step)); });
+  coordinator_->set_fill(
+      [this](bool again, const std::optional<DataFacts>& data) { restore_->Begin(again, data); });
+}
+
+RangeFiller::Parts PsServer::FillerParts() {
+  return {config_,
+          layout_,
+          self_.index,
+          shard_,
+          log_,
+          [this] { return uplink_->sees_directory(); },
+          [this](uint64_t number, int64_t piece) { uplink_->AskForPiece(number, piece); },
+          [this](const FillOutcome& outcome) {
+            uplink_ ? uplink_->SendFilled(outcome) : restore_->OnOutcome(0, outcome);
+          }};
+}
+
+Restore::Parts PsServer::RestoreParts() {
+  return {config_,
+          layout_,
+          members_,
+          outbox_,
+          history_,
+          checkpoints_->directory(),
+          [this](const FillOrder& order) { filler_->Take(order); },
+          [this](const StartedFrom& from) { coordinator_->OnFilled(from); },
+          log_};
 }
 
 TimePoint PsServer::NextTick(TimePoint now) const {
-  if (fill_->busy()) return now;
+  if (filler_->busy()) return now;
   if (outbox_.late()) return now + kLateTick;
   return now + (checkpoints_->writing() ? std::min(tick_, kSavingTick) : tick_);
 }
@@ -84,7 +115,7 @@ RunSummary PsServer::Run() {
     activity_.Turn();
     Tick(now);
     if (outbox_.late()) outbox_.SendLate();
-    fill_->Turn();
+    filler_->Turn(now);
     const TimePoint next_tick = NextTick(now);
     for (int i = 0; i < kMessagesPerTick; ++i) {
       if (channel_.Receive(next_tick, &from, &message) != net::ReceiveResult::kMessage) break;
@@ -114,6 +145,7 @@ void PsServer::Tick(TimePoint now) {
   if (coordinator_ && activity_.stop_signal() != 0) coordinator_->Stop(activity_.stop_signal());
   if (coordinator_) coordinator_->Tick(now);
   checkpoints_->Tick(now);
+  if (restore_) restore_->Tick(now);
   if (uplink_) uplink_->Tick(now);
   if (uplink_) outbox_.set_run(uplink_->run());
   registrar_->Watch(now);
@@ -137,16 +169,13 @@ void PsServer::DropFrame(net::NodeId from, const char* why) {
 void PsServer::Handle(net::NodeId from, net::Message& message) {
   const wire::Envelope* envelope = net::Decode(message);
   if (envelope == nullptr) return DropFrame(from, "it is not a message of dtrain");
-  if (uplink_ && from == uplink_->node()) {
-    if (const auto* cut = envelope->body_as_Cut()) return checkpoints_->OnCut(*cut);
-    return uplink_->Handle(*envelope);
-  }
+  if (uplink_ && from == uplink_->node()) return HandleLeader(*envelope, message);
   if (const auto* hello = envelope->body_as_Hello()) {
     if (from & 1) return DropFrame(from, "it says Hello from a connection for heartbeats");
     return registrar_->OnHello(from, *hello);
   }
   Member* member = members_.Find(from);
-  if (member == nullptr) return HandleUnregistered(from, *envelope);
+  if (member == nullptr) return registrar_->RefuseStranger(from, *envelope);
   member->heard = true;
   if (const auto* beat = envelope->body_as_Heartbeat()) return registrar_->OnHeartbeat(*member, from, *beat);
   if (RunIdOf(*envelope) != outbox_.run()) {
@@ -156,11 +185,51 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
   if (summary_ && coordinator_->global_step() != summarised_step_) SummariseStep();
 }
 
-// The chief's saver has a conversation of its own, without Hello.
-void PsServer::HandleUnregistered(net::NodeId from, const wire::Envelope& envelope) {
-  const bool of_run = outbox_.run().known() && RunIdOf(envelope) == outbox_.run();
-  if (of_run && checkpoints_->HandleSaver(from, envelope)) return;
-  registrar_->RefuseStranger(from, envelope);
+void PsServer::HandleLeader(const wire::Envelope& envelope, net::Message& message) {
+  switch (envelope.body_type()) {
+    case Body::Cut:
+      return checkpoints_->OnCut(*envelope.body_as_Cut());
+    case Body::Checksums:
+      return SendReport();
+    case Body::ReadPiece:
+      return checkpoints_->OnReadPiece(uplink_->node(), *envelope.body_as_ReadPiece());
+    case Body::Fill: {
+      const wire::Fill& fill = *envelope.body_as_Fill();
+      return filler_->Take({fill.number(), fill.checkpoint() == nullptr ? "" : fill.checkpoint()->str(),
+                            static_cast<int64_t>(fill.step() & kMostSteps), fill.manifest(), fill.keep()});
+    }
+    case Body::Piece:
+      return filler_->OnPiece(*envelope.body_as_Piece(), net::Tensor(message, *envelope.body_as_Piece()));
+    default:
+      return uplink_->Handle(envelope);
+  }
+}
+
+// What another ps tells or asks ps 0 about checkpoints, without a number. False: it is none of that.
+bool PsServer::HandlePs(const Member& ps, const wire::Envelope& envelope, net::Message& message) {
+  const auto index = static_cast<size_t>(ps.task.index);
+  switch (envelope.body_type()) {
+    case Body::CutState:
+      checkpoints_->OnCutState(ps, *envelope.body_as_CutState());
+      return true;
+    case Body::ChecksumList:
+      coordinator_->OnChecksums(ps, *envelope.body_as_ChecksumList());
+      return true;
+    case Body::Piece:
+      checkpoints_->OnPiece(ps, std::move(message));
+      return true;
+    case Body::ReadPiece:
+      restore_->OnReadPiece(ps, *envelope.body_as_ReadPiece());
+      return true;
+    case Body::Filled: {
+      const wire::Filled& filled = *envelope.body_as_Filled();
+      const std::string error = filled.error() == nullptr ? "" : ShortText(filled.error()->str());
+      restore_->OnOutcome(index, {filled.number(), error, filled.kept()});
+      return true;
+    }
+    default:
+      return false;
+  }
 }
 
 // Requests are taken in the order of their numbers; a gap means that one was lost and comes again.
@@ -175,7 +244,7 @@ bool PsServer::TakeRequest(Member& member, uint64_t request, bool* repeated) {
 
 void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net::Message& message) {
   if (const auto* abort = envelope.body_as_Abort()) return registrar_->OnAbort(member, *abort);
-  if (const auto* state = envelope.body_as_CutState()) return checkpoints_->OnCutState(member, *state);
+  if (member.task.role == Role::kPs && HandlePs(member, envelope, message)) return;
   const uint64_t request = envelope.request();
   bool repeated = false;
   if (!TakeRequest(member, request, &repeated)) return;
@@ -189,25 +258,13 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
     case Body::Pull:
       if (repeated) return OnRepeatedPull(member, request, *envelope.body_as_Pull());
       return OnPull(member, request, *envelope.body_as_Pull());
-    case Body::Restore:
-      return fill_->OnRestore(member, request, *envelope.body_as_Restore(),
-                              net::Tensor(message, *envelope.body_as_Restore()));
-    case Body::Load:
-      if (fill_->OnLoad(member, request, *envelope.body_as_Load())) return;
-      return DropFrame(member.node, "nothing is loaded for it here");
-    case Body::ListCheckpoints:
-      return checkpoints_->OnListCheckpoints(member, request);
-    case Body::Initialise:
-      return fill_->OnInitialise(member, request, *envelope.body_as_Initialise());
-    case Body::Checksums:
-      return OnChecksums(member, request);
     case Body::Stop:
       if (!coordinator_ || member.task.role != Role::kWorker) break;
       if (!repeated) OnStop(member, *envelope.body_as_Stop());
       return outbox_.Ack(member.node, request);
     case Body::Save:
       if (!coordinator_ || member.task.role != Role::kWorker) break;
-      if (!repeated) checkpoints_->OnSave(*envelope.body_as_Save());
+      if (!repeated) checkpoints_->OnSave();
       return outbox_.Ack(member.node, request);
     case Body::Done:
       if (!repeated) rule_->Left(member);
@@ -263,23 +320,24 @@ void PsServer::OnRepeatedPull(Member& member, uint64_t request, const wire::Pull
   rule_->OnRepeatedPull(member, request, pull);
 }
 
+ShardReport PsServer::Report() const {
+  ShardReport report = shard_.Report();
+  const net::ChannelStats stats = channel_.stats();
+  report.bytes_sent = static_cast<int64_t>(stats.bytes_sent);
+  report.bytes_received = static_cast<int64_t>(stats.bytes_received);
+  return report;
+}
+
+// The weights are final: a question that comes again gets the same answer.
+void PsServer::SendReport() {
+  if (!shard_.initialised()) return;
+  if (!report_) report_ = Report();
+  uplink_->SendReport(*report_);
+}
+
 void PsServer::OnStop(const Member& member, const wire::Stop& stop) {
   log_.Info("{} ends the run early: {}", TaskName(member.task), ShortText(stop.reason()->str()));
   rule_->EndEarly();
-}
-
-void PsServer::OnChecksums(Member& member, uint64_t request) {
-  outbox_.Send(member.node, request, [&](flatbuffers::FlatBufferBuilder& builder) {
-    std::vector<flatbuffers::Offset<wire::Part>> parts;
-    for (const PartChecksum& part : shard_.PartChecksums()) {
-      parts.push_back(wire::CreatePart(builder, builder.CreateString(part.name),
-                                       static_cast<uint64_t>(part.first_row),
-                                       static_cast<uint64_t>(part.bytes), part.crc));
-    }
-    const net::ChannelStats stats = channel_.stats();
-    return wire::CreateChecksumList(builder, builder.CreateVector(parts), stats.bytes_sent,
-                                    stats.bytes_received);
-  });
 }
 
 void PsServer::Abort(int exit_code, const std::string& text, const RunSummary* summary) {

@@ -9,9 +9,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/exit_hooks.h"
 #include "base/log.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 #include "net/channel.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
@@ -19,18 +18,19 @@
 #include "trainer/peer/activity.h"
 #include "trainer/ps/checkpoint_desk.h"
 #include "trainer/ps/coordinator.h"
-#include "trainer/ps/fill_desk.h"
 #include "trainer/ps/gradient_check.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/parameter_shard.h"
 #include "trainer/ps/ps_task.h"
+#include "trainer/ps/range_filler.h"
 #include "trainer/ps/registrar.h"
+#include "trainer/ps/restore.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/ps/uplink.h"
-#include "trainer/summary/ps_summary.h"
-#include "trainer/task/run_summary.h"
+#include "trainer/result/run_summary.h"
+#include "trainer/summary/summary.h"
 
 namespace dtrain {
 
@@ -49,17 +49,21 @@ class PsServer {
 
  private:
   void Coordinate();
+  RangeFiller::Parts FillerParts();
+  Restore::Parts RestoreParts();
   TimePoint NextTick(TimePoint now) const;
   void Handle(net::NodeId from, net::Message& message);
+  void HandleLeader(const wire::Envelope& envelope, net::Message& message);
+  bool HandlePs(const Member& ps, const wire::Envelope& envelope, net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
-  void HandleUnregistered(net::NodeId from, const wire::Envelope& envelope);
   void OnStop(const Member& member, const wire::Stop& stop);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
   void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull);
   void OnRepeated(Member& member, uint64_t request, int64_t block);
   void SummariseStep();
-  void OnChecksums(Member& member, uint64_t request);
+  ShardReport Report() const;
+  void SendReport();
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);
   void DropFrame(net::NodeId from, const char* why);
   void Tick(TimePoint now);
@@ -81,12 +85,14 @@ class PsServer {
   std::unique_ptr<Coordinator> coordinator_;  // ps 0
   std::unique_ptr<UpdateRule> rule_;
   std::optional<GradientCheck> check_;
-  std::optional<FillDesk> fill_;
+  std::optional<RangeFiller> filler_;
   std::optional<CheckpointDesk> checkpoints_;
+  std::optional<Restore> restore_;  // ps 0
   std::optional<Registrar> registrar_;
   std::unique_ptr<Uplink> uplink_;  // the others
   PsSummary* const summary_;        // of ps 0, with summary.dir; else null
   const milliseconds tick_;
+  std::optional<ShardReport> report_;  // of the final weights; unset: nobody has asked
   int64_t summarised_step_ = 0;
   uint64_t frames_dropped_ = 0;
 };

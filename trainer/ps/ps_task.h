@@ -4,9 +4,8 @@
 #include <functional>
 
 #include "base/error.h"
-#include "base/exit_hooks.h"
 #include "base/log.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
 #include "trainer/device/device_store.h"

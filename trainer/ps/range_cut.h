@@ -2,8 +2,8 @@
 // Taking one copies no values: the weights of that moment are shared, and a version that is shared is not
 // written again (net/lent_buffer.h); a block of a slot is copied before the first update of it.
 // What is released before that needs no copy: a ps that reads the pieces itself, in order, releasing each,
-// runs ahead of the updates. What the chief's saver reads is released at the end, since it may ask again.
-// Pieces are those of model/range_pieces.h. Owner: ParameterShard, and whoever reads it. Thread:
+// runs ahead of the updates. What ps 0 asks for is released at the end, since it may ask again.
+// Pieces are those of model/blocks.h. Owner: ParameterShard, and whoever reads it. Thread:
 // BeforeUpdate() the ps loop's; the others any. The lock is held for the copy of one block at most.
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "gpu/view.h"
 #include "net/codec.h"
 #include "net/lent_buffer.h"
-#include "trainer/model/range_pieces.h"
+#include "trainer/model/blocks.h"
 #include "trainer/ps/cut_buffers.h"
 
 namespace dtrain {

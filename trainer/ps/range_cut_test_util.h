@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "net/frame.h"
+#include "net/channel.h"
 #include "trainer/model/model.h"
 #include "trainer/ps/host_shard.h"
 #include "trainer/ps/range_cut.h"

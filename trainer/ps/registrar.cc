@@ -3,7 +3,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/stop_request.h"
+#include "base/fault_point.h"
+#include "base/signals.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/short_text.h"
@@ -77,12 +78,13 @@ void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
     log_.Debug("{} is here", members_.NameOf(member));
   }
   // What it had open before this Hello.
-  if (coordinator_ != nullptr && replaces) coordinator_->Left(member);
-  if (coordinator_ != nullptr && !replaces && was_here) coordinator_->Rejoins(member);
+  if (coordinator_ != nullptr && (replaces || was_here)) coordinator_->Left(member);
   parts_.rule.Lost(member);
-  if (coordinator_ != nullptr) coordinator_->PassChiefOn();
+  const bool saves = coordinator_ != nullptr && !config_.checkpoint.dir.empty();
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
-  outbox_.Send(member.node, 0, [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms); });
+  const FaultScope fault("start.welcome");
+  outbox_.Send(member.node, 0,
+               [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms, saves); });
 }
 
 void Registrar::RefuseStranger(net::NodeId from, const wire::Envelope& envelope) {
@@ -115,11 +117,13 @@ void Registrar::OnHeartbeat(Member& member, net::NodeId from, const wire::Heartb
   if (leads != nullptr && AsksToStop(beat.stop())) leads->Stop(beat.stop());
   const std::string status = leads != nullptr ? leads->Status() : std::string();
   const int workers = leads != nullptr ? members_.workers() : 0;
+  const KnownCheckpoint newest = leads != nullptr ? leads->newest_checkpoint() : KnownCheckpoint();
   outbox_.Send(from, 0, [&](auto& builder) {
-    return wire::CreateHeartbeat(
-        builder, builder.CreateString("serve"), parts_.shard.version(0), builder.CreateString(status),
-        static_cast<uint32_t>(workers), 0, 0, leads != nullptr ? leads->stop_signal() : 0,
-        leads != nullptr ? static_cast<uint32_t>(leads->chief()) : 0, leads != nullptr ? leads->term() : 0);
+    const auto checkpoint = newest.where.empty() ? 0 : builder.CreateString(newest.where);
+    return wire::CreateHeartbeat(builder, builder.CreateString("serve"), parts_.shard.version(0),
+                                 builder.CreateString(status), static_cast<uint32_t>(workers), 0, 0,
+                                 leads != nullptr ? leads->stop_signal() : 0, checkpoint,
+                                 static_cast<uint64_t>(newest.step));
   });
 }
 
@@ -144,9 +148,7 @@ void Registrar::OnAbort(Member& member, const wire::Abort& abort) {
   const RunEnded ended(CauseOf(abort), text);
   if (of_run || coordinator_ == nullptr || coordinator_->starting()) throw ended;
   const Loss loss = coordinator_->WhatIfLost(member);
-  // What keeps one chief from restoring keeps the next one.
-  const bool no_start = member.task.role == Role::kWorker && loss == Loss::kRollsBack;
-  if (no_start || loss == Loss::kEnds) throw ended;
+  if (loss == Loss::kEnds) throw ended;
   OnLoss(member, fmt::format("{} ended with exit code {}: {}", members_.NameOf(member), abort.exit_code(),
                              ShortText(abort.text()->str())));
 }
@@ -158,9 +160,9 @@ void Registrar::OnLoss(Member& member, const std::string& why) {
   if (loss == Loss::kEnds) {
     if (member.task.role == Role::kPs) throw PeerLost("{}. Look at its log.", why);
     throw PeerLost("{}; {}. Look at its log.", why,
-                   config_.failure.worker_lost == WorkerLost::kFail
-                       ? "failure.worker_lost is fail"
-                       : "it was the chief, and no other worker can take its place");
+                   config_.failure.worker_lost == WorkerLost::kFail ? "failure.worker_lost is fail"
+                   : members_.FeedsOthers(member)                   ? "it feeds all others (data.split: feed)"
+                                                                    : "no other worker is left to go on");
   }
   if (loss == Loss::kWaits) {
     log_.Warning("{}; the run waits for it up to {} s (failure.wait_s)", why, config_.failure.wait_s);
@@ -184,7 +186,6 @@ void Registrar::Forget(Member& member) {
   outbox_.DropLate(member.node);
   members_.Remove(member);
   parts_.rule.Lost(member);
-  if (coordinator_ != nullptr) coordinator_->PassChiefOn();
   if (member.task.role == Role::kWorker) slow_workers_.Forget(member.task.index);
   if (member.task.role == Role::kPs) ForgetWorkers();
 }

@@ -17,6 +17,10 @@ struct RegistrarFixture : PsTaskFixture {
     outbox.set_run(kRegistrarRun);
     coordinator.set_start_point([](Member&) { return StartPoint(); });
     coordinator.set_begin_at([](int64_t) {});
+    coordinator.set_fill([this](bool again, const std::optional<DataFacts>&) {
+      ++fills;
+      fills_again = again;
+    });
   }
   static net::NodeId NodeOf(TaskId task) {
     return 0x100 * static_cast<net::NodeId>(task.role == Role::kPs ? 8 + task.index : 1 + task.index);
@@ -29,13 +33,13 @@ struct RegistrarFixture : PsTaskFixture {
   void AllJoin() {
     for (const Member& member : members.all()) Hello(NodeOf(member.task), member.task);
   }
-  // They are ready, and the chief has given the ps their first weights.
+  // They are ready, and every ps has its first weights.
   void Begin() {
     AllJoin();
     for (Member& member : members.all()) {
       Ask(member, [](auto& builder) { return wire::CreateReady(builder); });
     }
-    Ask(*members.Worker(0), [](auto& builder) { return wire::CreateInitialised(builder); });
+    coordinator.OnFilled(StartedFrom());
   }
   template <typename Build>
   void Ask(Member& member, Build&& build) {
@@ -63,6 +67,8 @@ struct RegistrarFixture : PsTaskFixture {
 
   Coordinator coordinator{config, members, outbox, log, history};
   uint64_t request = 0;
+  int fills = 0;  // orders to fill the ranges
+  bool fills_again = false;
   Registrar registrar{{task, shard, rule, members, outbox, &coordinator, nullptr}};
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/optim/clip_norm.h"
+#include "trainer/optim/optimizer.h"
 
 namespace dtrain {
 

@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "trainer/ps/ps_test_util.h"
 
 namespace dtrain {
@@ -12,22 +14,113 @@ namespace {
 
 using Indices = std::vector<int64_t>;
 
-// ps 0 of three workers, of which worker 0 is done and reports.
+// ps 0 and 1 with three workers, of which worker 0 is done. Each ps has one part of the weights.
 struct Ended : PsFixture {
-  Ended() : PsFixture(LinearCluster(1, 3, 10)) { standings.Of(*members.Worker(0)).done = true; }
-  const RunSummary& Reported() {
-    const net::Message report = Make([](auto& builder) {
-      return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
+  Ended() : PsFixture(LinearCluster(2, 3, 10)) {
+    standings.Of(*members.Worker(0)).done = true;
+    end.set_own_report([this] { return own; });
+    Here({Role::kPs, 1});
+  }
+  void Here(TaskId task) { members.At(task).node = task.role == Role::kPs ? 100 : 10 + 2 * task.index; }
+  // A worker that takes part, has the rows to evaluate, and asks for the end.
+  const Member& Waits(int index) {
+    Here({Role::kWorker, index});
+    const Member& worker = *members.Worker(index);
+    Standing& standing = standings.Of(worker);
+    standing.takes_part = standing.done = standing.evaluates = true;
+    standing.end_request = 7;
+    return worker;
+  }
+  void OtherPsReports(const char* non_finite = nullptr) {
+    const net::Message list = Make([&](auto& builder) {
+      const auto values = builder.CreateVector(std::vector<float>{3});
+      const auto part = wire::CreatePart(builder, builder.CreateString("b"), 0, 4, 12, values);
+      const auto wrong = non_finite == nullptr ? 0 : builder.CreateString(non_finite);
+      return wire::CreateChecksumList(builder, builder.CreateVector({part}), 1000, 500, wrong);
     });
-    CHECK(end.TakeReport(*net::Decode(report)->body_as_Report(), {10, 0, 1, false}));
+    end.OnChecksums(members.At({Role::kPs, 1}), *net::Decode(list)->body_as_ChecksumList());
+  }
+  void Evaluated(const Member& worker, double accuracy) {
+    const net::Message figures = Make([&](auto& builder) {
+      return wire::CreateEvaluated(builder, 0, 10, 50, 0.5, accuracy, 0.75, 20, 10);
+    });
+    end.OnEvaluated(worker, *net::Decode(figures)->body_as_Evaluated());
+  }
+  const RunSummary& Reported() {
+    end.Begin(now);
+    OtherPsReports();
+    end.Tick(now);
+    CHECK(end.Complete());
+    end.Tell({10, 0, 1, false}, now);
     return end.summary();
   }
+  int Asked(net::NodeId node, wire::Body kind) const {
+    return static_cast<int>(std::count_if(channel.sent.begin(), channel.sent.end(), [&](const auto& sent) {
+      return sent.to == node && sent.envelope().body_type() == kind;
+    }));
+  }
 
+  const TimePoint now = Clock::now();
+  ShardReport own{{{{"a", 0, 4, 11}, {2}}}, 4, 2, ""};
   Standings standings{config, members};
   RunHistory history;
   Logger log{"ps 0", LogOptions{LogLevel::kError, false, "", false}};
-  RunEnd end{config, members, standings, history, outbox, log};
+  Evaluations evaluations{config, members, standings, history, log};
+  RunEnd end{config, members, standings, evaluations, history, outbox, log};
 };
+
+TEST_CASE(
+    "run end: it is made of every ps's report, asked for until it is here, and of the figures of one "
+    "worker") {
+  Ended run;
+  const Member& worker = run.Waits(0);
+  run.end.Begin(run.now);
+  CHECK(run.Asked(100, wire::Body::Checksums) == 1);
+  run.end.Tick(run.now + milliseconds(1000));
+  CHECK(run.Asked(100, wire::Body::Checksums) == 2);
+  run.OtherPsReports();
+  run.OtherPsReports();  // given twice, it counts once
+  run.end.Tick(run.now);
+  CHECK_FALSE(run.end.Complete());
+  CHECK(run.Asked(worker.node, wire::Body::Evaluate) == 1);
+  run.Evaluated(worker, 0.875);
+  REQUIRE(run.end.Complete());
+  run.end.Tell({10, 0, 1, false}, run.now);
+  const RunSummary& summary = run.end.summary();
+  CHECK(summary.model_crc == ModelChecksum({{"a", 0, 4, 11}, {"b", 0, 4, 12}}));
+  CHECK(summary.weights.at("a") == std::vector<float>{2});
+  CHECK(summary.weights.at("b") == std::vector<float>{3});
+  CHECK(summary.bytes_sent == 4 + 1000 + 20);
+  CHECK(summary.bytes_received == 2 + 500 + 10);
+  CHECK(summary.test_loss == 0.5);
+  CHECK(summary.test_accuracy == 0.875);
+  CHECK(summary.test_auc == 0.75);
+}
+
+TEST_CASE("run end: a worker that is lost while it evaluates is replaced; without one there are no figures") {
+  Ended run;
+  const Member& first = run.Waits(1);
+  const Member& second = run.Waits(2);
+  run.end.Begin(run.now);
+  run.OtherPsReports();
+  run.end.Tick(run.now);
+  CHECK(run.Asked(first.node, wire::Body::Evaluate) == 1);
+  run.members.Worker(1)->node = 0;
+  run.end.Tick(run.now);
+  CHECK(run.Asked(second.node, wire::Body::Evaluate) == 1);
+  CHECK_FALSE(run.end.Complete());
+  run.members.Worker(2)->node = 0;
+  run.end.Tick(run.now);
+  REQUIRE(run.end.Complete());
+  run.end.Tell({10, 0, 1, false}, run.now);
+  CHECK_FALSE(run.end.summary().test_loss.has_value());
+}
+
+TEST_CASE("run end: a final weight that is not finite, on any ps, ends the run as diverged") {
+  Ended run;
+  run.end.Begin(run.now);
+  CHECK_THROWS_AS(run.OtherPsReports("weights/W1[0] is nan"), Failure);
+}
 
 TEST_CASE("run end: who has started and is not done was lost, also before a rollback; others took no part") {
   Ended run;
@@ -64,14 +157,6 @@ TEST_CASE("run end: the pace of a ps 0 that came into a run under way is that of
     CHECK(*summary.train_s == doctest::Approx(5));
     CHECK(*summary.steps_per_s == doctest::Approx(returned ? 2.0 : 0.8));
   }
-}
-
-TEST_CASE("run end: a report that is none is not taken") {
-  Ended run;
-  const net::Message report =
-      run.Make([](auto& builder) { return wire::CreateReport(builder, builder.CreateString("{}")); });
-  CHECK_FALSE(run.end.TakeReport(*net::Decode(report)->body_as_Report(), {10, 0, 1, false}));
-  CHECK_FALSE(run.end.reported());
 }
 
 }  // namespace

@@ -2,12 +2,10 @@
 
 #include <numeric>
 
-#include "trainer/peer/peer_limits.h"
-
 namespace dtrain {
 
-void RunPositions::Take(const wire::Initialised& said) {
-  if (said.positions() != nullptr) FromJson(said.positions()->str(), &first_);
+void RunPositions::Take(const Positions& positions, int64_t step) {
+  first_ = positions;
   const auto workers = config_.cluster.worker.size();
   first_.local_steps.resize(workers);
   first_.examples.resize(workers);
@@ -16,7 +14,7 @@ void RunPositions::Take(const wire::Initialised& said) {
     member.taken = first_.local_steps[worker];
     standings_.Of(member).result.examples = first_.examples[worker];
   }
-  first_step_ = static_cast<int64_t>(said.step() & kMostSteps);
+  first_step_ = step;
 }
 
 std::string RunPositions::Now() const {

@@ -18,8 +18,8 @@ class RunPositions {
   RunPositions(const Config& config, Membership& members, Standings& standings)
       : config_(config), members_(members), standings_(standings) {}
 
-  // As the chief says that the run begins; the workers are there then.
-  void Take(const wire::Initialised& said);
+  // The run begins so at the global step `step`; the workers are there then.
+  void Take(const Positions& positions, int64_t step);
   // Where the workers are, as JSON.
   std::string Now() const;
 
@@ -27,7 +27,7 @@ class RunPositions {
   int64_t first_examples() const;                     // of the gradients up to that
   int64_t other_examples() const { return first_.other_examples; }
   // As JSON; empty: the data was never dealt anew.
-  std::string DealtText() const { return first_.dealt == Dealt() ? "" : ToJson(first_.dealt); }
+  std::string DealtText() const { return first_.plan == DataPlan() ? "" : ToJson(first_.plan); }
 
  private:
   const Config& config_;

@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/plural.h"
-#include "base/signal_name.h"
-#include "base/stop_request.h"
-#include "trainer/task/run_summary.h"
+#include "base/names.h"
+#include "base/signals.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 namespace {

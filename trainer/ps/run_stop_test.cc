@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "trainer/task/run_summary.h"
+#include "trainer/result/run_summary.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {

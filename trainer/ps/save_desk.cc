@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fault_point.h"
+
 namespace dtrain {
 namespace {
 
 // How often a ps that has not answered is asked again for its cut, or for what it has to write.
 constexpr milliseconds kAskAgain{100};
-constexpr char kPsWrite[] = "checkpoint.writer is ps: each ps writes its own part";
-constexpr char kOtherTerm[] = "it is not the chief any more, or not yet";
 
 Clock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -36,21 +36,14 @@ void SaveDesk::Finish() {
   if (!HasAllOf(parts_.global_step())) Ask(true);
 }
 
-void SaveDesk::BeginAnew(bool stays) {
-  if (parts_.joint != nullptr) return;  // the ps write it
-  if (phase_ == Phase::kWriting) {
-    parts_.log.Warning("the checkpoint of global step {} is dropped: its writer is lost", step_);
-    DropCuts();
-    phase_ = Phase::kIdle;
-  }
-  if (phase_ == Phase::kIdle) return Ask(stays);
-  stays_ |= stays;  // the one that is being cut will be the new chief's
+// Behind the last one nothing is applied that it does not have.
+void SaveDesk::OnSave() {
+  if (!stays_) Ask(false);
 }
 
-// Behind the last one nothing is applied that it does not have.
-void SaveDesk::OnSave(const wire::Save& question) {
+void SaveDesk::AskBest(const EvaluationFigures& figures) {
   if (stays_) return;
-  if (question.best()) asked_best_ = Best{question.loss(), question.accuracy()};
+  asked_best_ = figures;
   Ask(false);
 }
 
@@ -83,7 +76,7 @@ void SaveDesk::AskForCuts(TimePoint now) {
   for (size_t ps = 1; ps < kept_.size(); ++ps) {
     const Member& member = parts_.members.At({Role::kPs, static_cast<int>(ps)});
     const bool write = phase_ == Phase::kWriting;
-    if ((write ? parts_.joint->Has(ps) : kept_[ps]) || !member.here()) continue;
+    if ((write ? !parts_.joint.Wants(ps) : kept_[ps]) || !member.here()) continue;
     parts_.outbox.Send(member.node, 0, [&](auto& builder) {
       return wire::CreateCut(builder, parts_.history.last_save, round_, false, static_cast<uint64_t>(step_),
                              write);
@@ -95,29 +88,39 @@ void SaveDesk::OnCutState(const Member& ps, const wire::CutState& state) {
   if (phase_ == Phase::kIdle || state.number() != parts_.history.last_save) return;
   const auto index = static_cast<size_t>(ps.task.index);
   if (phase_ == Phase::kWriting) {
-    if (parts_.joint) parts_.joint->OnPart(index, parts_.members.NameOf(ps), state);
-    return;
+    return parts_.joint.OnPart(index, parts_.members.NameOf(ps), state);
   }
   kept_[index] = true;
   GoOnWhenAllAreKept();
 }
 
+void SaveDesk::OnPiece(const Member& ps, net::Message message) {
+  if (phase_ == Phase::kWriting) parts_.joint.OnPiece(static_cast<size_t>(ps.task.index), std::move(message));
+}
+
 void SaveDesk::GoOnWhenAllAreKept() {
   if (!kept_here_ || std::find(kept_.begin(), kept_.end(), false) != kept_.end()) return;
   phase_ = Phase::kWriting;
-  writing_since_ = unasked_since_ = Clock::now();
+  writing_since_ = next_question_ = Clock::now();
   held_ms_ = SecondsBetween(held_since_, writing_since_) * 1000;
   LetRoundsGoOn();
-  if (!parts_.joint) return SendOrder();
-  next_question_ = writing_since_;
-  SavedMoment moment{parts_.history.run.id, step_, positions_};
+  std::vector<bool> pulled(kept_.size());
+  for (size_t ps = 1; ps < pulled.size(); ++ps) {
+    pulled[ps] = !parts_.sees_directory(parts_.members.At({Role::kPs, static_cast<int>(ps)}));
+  }
+  parts_.joint.Begin(parts_.history.last_save, MomentOfCut(), parts_.keeper.cut(), std::move(pulled));
+}
+
+SavedMoment SaveDesk::MomentOfCut() const {
+  const RunId run = parts_.history.run;
+  SavedMoment moment{run.id, run.epoch, step_, positions_};
   if (best_) {
     moment.best = true;
     moment.loss = best_->loss;
     moment.accuracy = best_->accuracy;
   }
   moment.inputs = parts_.history.inputs;
-  parts_.joint->Begin(parts_.history.last_save, std::move(moment), parts_.keeper.cut());
+  return moment;
 }
 
 // Behind the last one a worker that comes back, as the chief may, has to get its weights all the same.
@@ -126,59 +129,11 @@ void SaveDesk::LetRoundsGoOn() {
   if (!stays_) parts_.rule.GoOn();
 }
 
-void SaveDesk::SendOrder() {
-  if (phase_ != Phase::kWriting || saver_ == 0) return;
-  const Best figures = best_.value_or(Best());
-  parts_.outbox.Send(saver_, saver_request_, [&](auto& builder) {
-    return wire::CreateSaveOrder(builder, parts_.history.last_save, static_cast<uint64_t>(step_),
-                                 builder.CreateString(positions_), best_.has_value(), figures.loss,
-                                 figures.accuracy);
-  });
-}
-
-// Whether the saver is not that of the chief, or the ps write; it is told then.
-bool SaveDesk::RefusesSaver(net::NodeId from, uint64_t request, uint32_t term) {
-  if (parts_.joint == nullptr && term == parts_.history.term) return false;
-  parts_.outbox.Refuse(from, request, wire::Reason::BadRequest, parts_.joint ? kPsWrite : kOtherTerm);
-  return true;
-}
-
-void SaveDesk::OnAskSave(net::NodeId from, uint64_t request, const wire::AskSave& question) {
-  if (RefusesSaver(from, request, question.term())) return;
-  saver_ = from;
-  saver_request_ = request;
-  const bool of_this = phase_ == Phase::kWriting && question.handled() == parts_.history.last_save;
-  if (!of_this) return SendOrder();
-  const std::string error = question.error() == nullptr ? "" : ShortText(question.error()->str());
-  End(question.path() == nullptr ? "" : ShortText(question.path()->str()), error);
-}
-
-void SaveDesk::OnConfirm(net::NodeId from, uint64_t request, const wire::ConfirmSave& question) {
-  if (RefusesSaver(from, request, question.term())) return;
-  if (phase_ == Phase::kWriting && question.number() == parts_.history.last_save) {
-    return parts_.outbox.Ack(from, request);
-  }
-  parts_.outbox.Refuse(from, request, wire::Reason::BadRequest, "this checkpoint is not wanted any more");
-}
-
 void SaveDesk::WatchJointSave(TimePoint now) {
-  if (const std::optional<JointSave::Outcome> outcome = parts_.joint->Poll()) {
+  if (const std::optional<JointSave::Outcome> outcome = parts_.joint.Poll()) {
     return End(outcome->path, outcome->error);
   }
-  if (parts_.joint->writing() && now >= next_question_) AskForCuts(now);
-}
-
-// The chief's saver asks all the time, where it has a directory. One by fail-over may have to end a step
-// first.
-bool SaveDesk::NobodyAsks(TimePoint now) {
-  const Member* const chief = parts_.members.Worker(parts_.history.chief);
-  if (parts_.joint != nullptr || saver_ != 0 || !chief->here()) unasked_since_ = now;
-  return SecondsBetween(unasked_since_, now) > PatienceWithChief();
-}
-
-double SaveDesk::PatienceWithChief() const {
-  const Config& config = parts_.config;
-  return parts_.history.term > 1 ? config.failure.wait_s : static_cast<double>(config.net.timeout_ms) / 1000;
+  if (parts_.joint.writing() && now >= next_question_) AskForCuts(now);
 }
 
 // A disk that hangs may hold the one that writes for ever.
@@ -186,10 +141,10 @@ void SaveDesk::GiveUp(TimePoint now) {
   const double most = parts_.config.checkpoint.timeout_s;
   const std::string error = fmt::format("it is not complete after {} s (checkpoint.timeout_s)", most);
   if (phase_ == Phase::kCutting) LetRoundsGoOn();
-  if (parts_.joint == nullptr || phase_ == Phase::kCutting) return End("", error);
+  if (phase_ == Phase::kCutting) return End("", error);
   deadline_ = now + Seconds(most);
   parts_.log.Error("the checkpoint of global step {} is given up: {}", step_, error);
-  parts_.joint->GiveUp(error);
+  parts_.joint.GiveUp(error);
   if (ended_) ended_(error);  // what waits for it; another one cannot begin before this has ended
 }
 
@@ -234,13 +189,8 @@ bool SaveDesk::NothingNew() const {
 
 void SaveDesk::Tick(TimePoint now) {
   if (phase_ == Phase::kCutting && kept_here_ && now >= next_question_) AskForCuts(now);
-  if (writing_here()) WatchJointSave(now);
+  if (writing()) WatchJointSave(now);
   if (phase_ != Phase::kIdle && now > deadline_) GiveUp(now);
-  if (phase_ == Phase::kWriting && NobodyAsks(now)) {
-    End("",
-        fmt::format("worker {}, the chief, has not asked for it in {} s. Set checkpoint.dir for every worker",
-                    parts_.history.chief, PatienceWithChief()));
-  }
   const double every_secs = parts_.config.checkpoint.every_secs;
   if (phase_ != Phase::kIdle || !running_ || every_secs <= 0 || now < next_due_) return;
   next_due_ = now + Seconds(every_secs);

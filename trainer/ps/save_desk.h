@@ -1,6 +1,7 @@
 // SaveDesk: ps 0's part in the checkpoints of a run: when one is taken, that every ps keeps its range as of
 // the same moment, who writes it, and how that ended. One at a time. In mode sync no round is decided until
-// every ps has its cut, so that all are of one version; else each cuts as soon as it hears of it.
+// every ps has its cut, so that all are of one version; else each cuts as soon as it hears of it. JointSave
+// writes it.
 // Messages: docs/wire.md, Checkpoints. Owner: PsServer. Thread: the ps loop.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/ps/cut_keeper.h"
+#include "trainer/ps/evaluations.h"
 #include "trainer/ps/joint_save.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
@@ -33,7 +35,8 @@ class SaveDesk {
     CutKeeper& keeper;
     RunHistory& history;
     Logger& log;
-    JointSave* joint;  // with checkpoint.writer: ps; null: the chief's saver writes
+    JointSave& joint;
+    std::function<bool(const Member& ps)> sees_directory;
     std::function<int64_t()> global_step;
     std::function<std::string()> positions;  // of the workers now, as JSON
   };
@@ -52,27 +55,24 @@ class SaveDesk {
   void Finish();
   // A checkpoint of this moment, or the earliest possible. `stays`: nothing more is to be applied behind it.
   void Ask(bool stays);
-  // The chief is lost, and what its saver still says does not count.
-  void ForgetSaver() { saver_ = 0; }
-  // A chief by fail-over begins with a checkpoint of its own. What the one before was writing is dropped.
-  void BeginAnew(bool stays);
   // An update was applied.
   void OnStep() {
     const int64_t every = parts_.config.checkpoint.every_steps;
     if (running_ && every > 0 && parts_.global_step() % every == 0) Ask(false);
   }
   // A worker asks for one.
-  void OnSave(const wire::Save& question);
+  void OnSave();
+  // One that is the best so far, by these figures.
+  void AskBest(const EvaluationFigures& figures);
   // This ps has its cut.
   void OnKept();
   void OnCutState(const Member& ps, const wire::CutState& state);
-  void OnAskSave(net::NodeId from, uint64_t request, const wire::AskSave& question);
-  void OnConfirm(net::NodeId from, uint64_t request, const wire::ConfirmSave& question);
+  void OnPiece(const Member& ps, net::Message message);
   void Tick(TimePoint now);
 
   bool idle() const { return phase_ == Phase::kIdle && !asked_; }
-  // A checkpoint is in hand that this process writes: it is to be looked after soon.
-  bool writing_here() const { return parts_.joint != nullptr && phase_ == Phase::kWriting; }
+  // A checkpoint is being written: it is to be looked after soon.
+  bool writing() const { return phase_ == Phase::kWriting; }
   // The global step of the newest complete checkpoint; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
   // Whether that is all of this global step. With several ps each cuts for itself, save in sync, and what was
@@ -89,21 +89,12 @@ class SaveDesk {
 
  private:
   enum class Phase { kIdle, kCutting, kWriting };
-  // Of the evaluation that asked for a checkpoint as the best one.
-  struct Best {
-    double loss = 0;
-    double accuracy = 0;
-  };
-
   void Begin();
   bool NothingNew() const;
   void AskForCuts(TimePoint now);
   void GoOnWhenAllAreKept();
   void LetRoundsGoOn();
-  void SendOrder();
-  bool RefusesSaver(net::NodeId from, uint64_t request, uint32_t term);
-  bool NobodyAsks(TimePoint now);
-  double PatienceWithChief() const;  // in seconds
+  SavedMoment MomentOfCut() const;
   void GiveUp(TimePoint now);
   void DropCuts();
   void WatchJointSave(TimePoint now);
@@ -116,23 +107,19 @@ class SaveDesk {
   bool asked_ = false;
   bool stays_ = false;
   bool finished_ = false;
-  std::optional<Best> asked_best_;  // of the next one
+  std::optional<EvaluationFigures> asked_best_;  // the next one is the best so far
   // Of the checkpoint in hand.
   uint64_t round_ = 0;
   int64_t step_ = 0;
   std::string positions_;
-  std::optional<Best> best_;
+  std::optional<EvaluationFigures> best_;
   bool kept_here_ = false;
   std::vector<bool> kept_;  // by ps
   TimePoint held_since_;
   TimePoint writing_since_;
-  TimePoint unasked_since_;  // the chief is here, and its saver has not asked
   TimePoint next_question_;
   TimePoint deadline_;
   double held_ms_ = 0;
-  // The saver's latest question.
-  net::NodeId saver_ = 0;
-  uint64_t saver_request_ = 0;
   TimePoint next_due_;
   int64_t saved_step_ = -1;
   bool saved_again_ = false;  // more than once, from within this run

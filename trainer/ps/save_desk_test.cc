@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,9 @@
 namespace dtrain {
 namespace {
 
-TEST_CASE("save desk: the saver is ordered when every ps has its cut, and its answer ends the checkpoint") {
+TEST_CASE(
+    "save desk: each ps is told to write when all have their cuts, and what is of the cut has the name") {
   SaveDeskFixture f(Saving(TrainMode::kAsync));
-  f.AskSave(0);
-  CHECK(f.Order() == nullptr);
   f.step = 7;
   f.desk.Ask(false);
   CHECK_FALSE(f.desk.idle());
@@ -24,28 +24,27 @@ TEST_CASE("save desk: the saver is ordered when every ps has its cut, and its an
   CHECK_FALSE(cut->drop());
   CHECK_FALSE(cut->write());
   CHECK(f.keeper.cut() != nullptr);
-  f.AskSave(0);
-  CHECK(f.Order() == nullptr);
+  CHECK_FALSE(f.desk.writing());
   f.step = 8;  // what comes after the cut is not of it
   f.Kept(1);
-  const wire::SaveOrder* order = f.Order();
-  REQUIRE(order != nullptr);
-  CHECK(order->number() == 1);
-  CHECK(order->step() == 7);
-  CHECK(order->positions()->str() == "at step 7");
-  CHECK_FALSE(order->best());
+  CHECK(f.desk.writing());
   CHECK(f.ended.empty());
-  f.AskSave(1, "dir/step-000000007");
+  f.Written(1, 7);
   CHECK(f.ended == std::vector<std::string>{""});
   CHECK(f.desk.idle());
   CHECK(f.desk.saved_step() == 7);
-  CHECK(f.history.checkpoint == "dir/step-000000007");
+  CHECK(f.history.checkpoint == f.PathOf("step-000000007"));
+  CHECK(f.history.checkpoint_step == 7);
   CHECK(f.keeper.cut() == nullptr);
   cut = f.LastCut();
   REQUIRE(cut != nullptr);
   CHECK(cut->drop());
   CHECK(cut->number() == 1);
-  CHECK(f.Logged("saved dir/step-000000007 in "));
+  CHECK(f.Logged("saved " + f.PathOf("step-000000007") + " in "));
+  const Manifest manifest = ReadManifest(f.history.checkpoint);
+  CHECK(manifest.positions == "at step 7");
+  CHECK(manifest.run_id == kSaveRun.id);
+  CHECK(manifest.run_epoch == kSaveRun.epoch);
 }
 
 TEST_CASE("save desk: one is due at every multiple of checkpoint.every_steps, while the run goes on") {
@@ -82,7 +81,7 @@ TEST_CASE(
   CHECK_FALSE(f.desk.idle());
   f.Kept(1);
   const TimePoint end = Clock::now();
-  f.AskSave(1, "dir/step");
+  f.Written(1, 0);
   f.desk.Tick(end + Seconds(kEverySecs) - Clock::duration(1));
   CHECK(f.desk.idle());
   f.desk.Close();
@@ -139,7 +138,7 @@ TEST_CASE("save desk: in sync rounds are held until all have their cuts, and for
     CHECK(f.rule.held);
     f.Kept(1);
     CHECK(f.rule.held == last);
-    f.AskSave(1, "dir/step");
+    f.Written(1, 5);
     CHECK(f.rule.held == last);
   }
 }
@@ -153,14 +152,13 @@ TEST_CASE(
   CHECK(f.LastCut() == nullptr);
   f.desk.Tick(Clock::now() + Seconds(1));
   CHECK(f.LastCut() != nullptr);
-  f.AskSave(0);
   f.Kept(0);
   f.Kept(2);
   f.desk.Tick(Clock::now() + Seconds(2));
   CHECK(f.LastCut() != nullptr);
   f.Kept(1);
   f.desk.Tick(Clock::now() + Seconds(3));
-  CHECK(f.channel.sent.empty());  // ps 2 is not here to be asked, and without it there is no order
+  CHECK(f.channel.sent.empty());  // ps 2 is not here to be asked, and without it nothing is written
   f.members.At({Role::kPs, 2}).node = kPs1;
   f.desk.Tick(Clock::now() + Seconds(4));
   CHECK(f.LastCut() != nullptr);
@@ -175,7 +173,7 @@ TEST_CASE("save desk: what is asked for meanwhile follows, in sync only where it
       f.Kept(1);
       f.desk.Ask(false);
       f.step += later;
-      f.AskSave(1, "dir/step");
+      f.Written(1, 0);
       const bool follows = mode == TrainMode::kAsync || later > 0;
       CHECK(f.desk.idle() == !follows);
       CHECK(f.ended.size() == (follows ? 0 : 1));
@@ -208,28 +206,31 @@ TEST_CASE("save desk: HasAllOf is of one moment only: with one ps, in sync, and 
 
 TEST_CASE("save desk: the best one has the figures of its evaluation, and only it") {
   SaveDeskFixture f(Saving(TrainMode::kSync));
-  f.AskSave(0);
   f.Save(true, 0.25);
   f.Kept(1);
-  const wire::SaveOrder* order = f.Order();
-  REQUIRE(order != nullptr);
-  CHECK(order->best());
-  CHECK(order->loss() == 0.25);
-  CHECK(order->accuracy() == 0.5);
   f.Save(true, 0.125);  // of the same step as the one in hand, and yet not the same
-  f.AskSave(1, "dir/step");
+  f.Written(1, 0);
+  CHECK(f.directory.ReadBestLoss() == 0.25);
   CHECK_FALSE(f.desk.idle());
-  f.Kept(2);
-  order = f.Order();
-  REQUIRE(order != nullptr);
-  CHECK(order->loss() == 0.125);
+  f.Complete(2);
+  CHECK(f.directory.ReadBestLoss() == 0.125);
+  CHECK(ReadManifest(f.history.checkpoint).accuracy == 0.5);
   f.step = 1;
   f.Save(false);
-  f.AskSave(2, "dir/step");
-  f.Kept(3);
-  order = f.Order();
-  REQUIRE(order != nullptr);
-  CHECK_FALSE(order->best());
+  f.Complete(3);
+  CHECK(std::isnan(ReadManifest(f.history.checkpoint).loss));
+  CHECK(f.directory.ReadBest() == "step-000000000");
+}
+
+TEST_CASE("save desk: a best one that is no better than what the directory has is not named as the best") {
+  SaveDeskFixture f(Saving(TrainMode::kSync));
+  f.Save(true, 0.25);
+  f.Complete(1);
+  f.step = 1;
+  f.Save(true, 0.5);  // by a worker that does not know of the first
+  f.Complete(2);
+  CHECK(f.directory.ReadBest() == "step-000000000");
+  CHECK(f.directory.ReadBestLoss() == 0.25);
 }
 
 TEST_CASE("save desk: behind the last checkpoint a worker's wish for one is not heard") {
@@ -240,7 +241,6 @@ TEST_CASE("save desk: behind the last checkpoint a worker's wish for one is not 
   CHECK(f.desk.idle());
 }
 
-// With checkpoint.writer: ps.
 TEST_CASE("save desk: behind the cut of the last one rounds are closed, and answer who comes back") {
   SaveDeskFixture f(Saving(TrainMode::kSync));
   f.desk.Run();

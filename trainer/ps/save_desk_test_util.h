@@ -1,7 +1,8 @@
-// SaveDeskFixture: ps 0's SaveDesk beside a ps 1 and a saver of the chief that say what the test makes them
-// say.
+// SaveDeskFixture: ps 0's SaveDesk and what writes its checkpoints, beside a ps 1 that says and writes what
+// the test makes it say and write.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,12 +10,12 @@
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/ps/ps_test_util.h"
 #include "trainer/ps/save_desk.h"
+#include "trainer/ps/shared_directory.h"
 
 namespace dtrain {
 
-constexpr net::NodeId kSaver = 6;
 constexpr net::NodeId kPs1 = 100;
-constexpr uint32_t kTerm = 3;
+constexpr RunId kSaveRun{77, 3};
 constexpr double kEverySecs = 10;
 
 inline Config Saving(TrainMode mode, int ps = 2) {
@@ -30,73 +31,92 @@ inline Clock::duration Seconds(double seconds) {
 }
 
 struct SaveDeskFixture : PsFixture {
-  explicit SaveDeskFixture(const Config& of, bool joint_writes = false)
+  explicit SaveDeskFixture(const Config& of)
       : PsFixture(of),
         directory(config.checkpoint.dir),
         log("ps 0", LogOptions{LogLevel::kInfo, false, testing::NewDirectory(), false}),
         keeper(config, shard, rule, outbox, [this] { desk.OnKept(); }),
-        joint(config, layout, directory, "ps 0 on here", log),
-        desk({config, members, outbox, rule, keeper, history, log, joint_writes ? &joint : nullptr,
-              [this] { return step; }, [this] { return "at step " + std::to_string(step); }}) {
-    history.term = kTerm;
-    if (config.cluster.ps.size() > 1) members.At({Role::kPs, 1}).node = kPs1;
+        joint(
+            config, layout, directory, "ps 0 on here", [this](size_t, uint64_t, int64_t) { ++pieces_asked; },
+            log),
+        desk({config, members, outbox, rule, keeper, history, log, joint,
+              [this](const Member&) { return sees_directory; }, [this] { return step; },
+              [this] { return "at step " + std::to_string(step); }}) {
+    history.run = kSaveRun;
+    if (config.cluster.ps.size() > 1) {
+      members.At({Role::kPs, 1}).node = kPs1;
+      ps1 = std::make_unique<PsFixture>(config, 1);
+    }
     desk.set_ended([this](const std::string& error) { ended.push_back(error); });
   }
 
-  // ps 1, where there is one, has kept its range for checkpoint `number`.
-  void Kept(uint64_t number) {
-    if (config.cluster.ps.size() == 1) return;
-    const net::Message state =
-        Make([&](auto& builder) { return wire::CreateCutState(builder, number, false, 0, 0); });
+  void Tell(const net::Message& state) {
     desk.OnCutState(members.At({Role::kPs, 1}), *net::Decode(state)->body_as_CutState());
   }
-  // The saver asks, and tells how checkpoint `handled` ended.
-  void AskSave(uint64_t handled, const std::string& path = "", const std::string& error = "",
-               uint32_t term = kTerm) {
-    const net::Message question = Make([&](auto& builder) {
-      const auto where = path.empty() ? 0 : builder.CreateString(path);
-      return wire::CreateAskSave(builder, term, handled, where, builder.CreateString(error));
-    });
-    desk.OnAskSave(kSaver, ++request, *net::Decode(question)->body_as_AskSave());
+  // ps 1, where there is one, has kept its range for checkpoint `number`, of the step of now.
+  void Kept(uint64_t number) {
+    if (ps1 == nullptr) return;
+    Tell(Make([&](auto& builder) { return wire::CreateCutState(builder, number, false, 0, 0); }));
   }
-  // Whether the saver may give checkpoint `number` its name.
-  bool Confirmed(uint64_t number, uint32_t term = kTerm) {
-    const net::Message question =
-        Make([&](auto& builder) { return wire::CreateConfirmSave(builder, number, term); });
-    desk.OnConfirm(kSaver, ++request, *net::Decode(question)->body_as_ConfirmSave());
-    const wire::Envelope& answer = channel.sent.back().envelope();
-    CHECK(answer.request() == request);
-    const wire::Refuse* refuse = answer.body_as_Refuse();
-    CHECK((refuse != nullptr || answer.body_type() == wire::Body::Ack));
-    return refuse == nullptr;
+  // ps 1 fails at its part, once it is told to write.
+  void FailsToWrite(uint64_t number, const std::string& why) {
+    WaitForOrder();
+    Tell(Make([&](auto& builder) {
+      return wire::CreateCutState(builder, number, false, builder.CreateString(why), 0);
+    }));
+    WaitForEnd();
+  }
+  // ps 1 writes its part of the checkpoint `number`, of the step `of`, and the save ends.
+  void Written(uint64_t number, int64_t of) {
+    if (ps1 != nullptr) {
+      WaitForOrder();
+      ShardSaver saver(layout, 1, 0);
+      saver.Begin(number, ps1->shard.TakeCut(), directory.TemporaryPath(of, SaveToken(kSaveRun, number)));
+      PollUntil([&] { return saver.Poll(); });
+      REQUIRE(saver.Of(number)->error == "");
+      Tell(Make([&](auto& builder) {
+        return wire::CreateCutState(builder, number, true, 0,
+                                    builder.CreateVector(saver.Of(number)->checksums));
+      }));
+    }
+    WaitForEnd();
+  }
+  // One that was asked for at the step of now, from the cut to the end.
+  void Complete(uint64_t number) {
+    const int64_t of = step;
+    Kept(number);
+    Written(number, of);
   }
   // A worker asks for a checkpoint.
-  void Save(bool best, double loss = 0) {
-    const net::Message question =
-        Make([&](auto& builder) { return wire::CreateSave(builder, best, loss, 0.5); });
-    desk.OnSave(*net::Decode(question)->body_as_Save());
-  }
-  // One that was asked for, from the cut to the end.
-  void Complete(uint64_t number) {
-    Kept(number);
-    AskSave(number, "dir/step");
-  }
+  void Save(bool best, double loss = 0) { best ? desk.AskBest({loss, 0.5}) : desk.OnSave(); }
   void StepTo(int64_t last) {
     while (step < last) {
       ++step;
       desk.OnStep();
     }
   }
+  // The next checkpoint is not begun by the look at how this one ends: time stands still.
+  void WaitForEnd() {
+    const size_t before = ended.size();
+    const uint64_t number = history.last_save;
+    const TimePoint now = Clock::now();
+    PollUntil([&] {
+      desk.Tick(now);
+      return ended.size() > before || history.last_save > number;
+    });
+  }
+  void WaitForOrder() {
+    PollUntil([&] {
+      desk.Tick(Clock::now());
+      const wire::Cut* cut = LastCut();
+      return cut != nullptr && cut->write();
+    });
+  }
 
   // What ps 1 was told; null: nothing since the last look.
   const wire::Cut* LastCut() {
     told = Take(kPs1);
     return told.empty() ? nullptr : told.back().envelope().body_as_Cut();
-  }
-  // The order that the saver has got since the last look; null: none.
-  const wire::SaveOrder* Order() {
-    told = Take(kSaver);
-    return told.empty() ? nullptr : told.back().envelope().body_as_SaveOrder();
   }
   std::vector<FakeChannel::Sent> Take(net::NodeId to) {
     std::vector<FakeChannel::Sent> taken;
@@ -106,6 +126,7 @@ struct SaveDeskFixture : PsFixture {
     channel.sent.clear();
     return taken;
   }
+  std::string PathOf(const std::string& name) const { return directory.PathOf(name); }
   bool Logged(const std::string& text) const {
     return testing::FileContent(log.path()).find(text) != std::string::npos;
   }
@@ -113,11 +134,13 @@ struct SaveDeskFixture : PsFixture {
   CheckpointDirectory directory;
   Logger log;
   RunHistory history;
+  bool sees_directory = true;  // ps 1
+  int pieces_asked = 0;
   CutKeeper keeper;
   JointSave joint;
   SaveDesk desk;
   int64_t step = 0;
-  uint64_t request = 0;
+  std::unique_ptr<PsFixture> ps1;
   std::vector<std::string> ended;
   std::vector<FakeChannel::Sent> told;
 };

@@ -1,10 +1,11 @@
-// SaveDesk and who writes: a saver that is lost, changes or fails, and ps that write themselves.
+// SaveDesk and what goes wrong while a checkpoint is written.
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "trainer/ps/save_desk_test_util.h"
 
 namespace dtrain {
@@ -17,174 +18,68 @@ TEST_CASE("save desk: one that fails is told with its reason, and what was asked
   f.step = 4;
   f.desk.Ask(false);
   f.Kept(2);
-  f.AskSave(2, "", "the disk is full");
-  CHECK(f.ended == std::vector<std::string>{"", "the disk is full"});
+  f.FailsToWrite(2, "the disk is full");
+  REQUIRE(f.ended.size() == 2);
+  CHECK(f.ended[0] == "");
+  CHECK(f.ended[1].find("the disk is full") != std::string::npos);
   CHECK(f.desk.saved_step() == 0);
-  CHECK(f.history.checkpoint == "dir/step");
-  CHECK(f.Logged("the checkpoint of global step 4 could not be written: the disk is full"));
+  CHECK(f.history.checkpoint == f.PathOf("step-000000000"));
+  CHECK(f.Logged("the checkpoint of global step 4 could not be written: ps 1 "));
   f.desk.Ask(false);
   f.Kept(3);
   f.desk.Ask(true);
-  f.AskSave(3, "", "the disk is full");
+  f.FailsToWrite(3, "the disk is full");
   CHECK_FALSE(f.desk.idle());
   CHECK(f.ended.size() == 2);
   f.Complete(4);
   CHECK(f.desk.saved_step() == 4);
   CHECK(f.rule.held);
+  CHECK(testing::NamesIn(f.config.checkpoint.dir).size() == 2);
 }
 
-TEST_CASE(
-    "save desk: the order is for the saver that asked last, whenever it asks, and once it is lost for none") {
+TEST_CASE("save desk: a ps that does not see the directory is not told to write, but asked for its pieces") {
   SaveDeskFixture f(Saving(TrainMode::kAsync));
+  f.sees_directory = false;
   f.desk.Ask(false);
+  CHECK(f.LastCut() != nullptr);
   f.Kept(1);
-  CHECK(f.Order() == nullptr);
-  for (int again = 0; again < 2; ++again) {
-    f.AskSave(0);
-    const wire::SaveOrder* order = f.Order();
-    REQUIRE(order != nullptr);
-    CHECK(order->number() == 1);
-  }
-  CHECK_FALSE(f.desk.idle());
-  f.AskSave(1, "dir/step");
-  f.desk.ForgetSaver();
-  f.desk.Ask(false);
-  f.Kept(2);
-  CHECK(f.Order() == nullptr);
-  f.AskSave(1, "dir/step");  // of the one before: it says nothing of this one
-  CHECK_FALSE(f.desk.idle());
-  CHECK(f.Order() != nullptr);
-}
-
-TEST_CASE("save desk: a saver of another term gets no order, ends nothing and publishes nothing") {
-  SaveDeskFixture f(Saving(TrainMode::kAsync));
-  f.desk.Ask(false);
-  f.Kept(1);
-  for (const uint32_t term : {kTerm - 1, kTerm + 1}) {
-    f.AskSave(1, "dir/step", "", term);
-    REQUIRE(f.channel.sent.size() > 0);
-    CHECK(f.channel.sent.back().envelope().body_as_Refuse() != nullptr);
-    CHECK(f.ended.empty());
-    CHECK_FALSE(f.Confirmed(1, term));
-  }
-  CHECK(f.Confirmed(1));
-}
-
-TEST_CASE("save desk: only the checkpoint in hand is confirmed, and only while it is written") {
-  SaveDeskFixture f(Saving(TrainMode::kAsync));
-  CHECK_FALSE(f.Confirmed(0));
-  f.desk.Ask(false);
-  CHECK_FALSE(f.Confirmed(1));
-  f.Kept(1);
-  CHECK(f.Confirmed(1));
-  CHECK(f.Confirmed(1));
-  CHECK_FALSE(f.Confirmed(0));
-  CHECK_FALSE(f.Confirmed(2));
-  f.AskSave(1, "dir/step");
-  CHECK_FALSE(f.Confirmed(1));
-}
-
-TEST_CASE(
-    "save desk: a new chief begins with a checkpoint of its own, and what is being written is dropped") {
-  SaveDeskFixture idle(Saving(TrainMode::kAsync));
-  idle.desk.BeginAnew(false);
-  CHECK(idle.LastCut() != nullptr);
-
-  SaveDeskFixture cutting(Saving(TrainMode::kAsync));
-  cutting.desk.Ask(false);
-  cutting.desk.BeginAnew(false);
-  cutting.Kept(1);
-  cutting.AskSave(0);
-  REQUIRE(cutting.Order() != nullptr);
-  CHECK(cutting.history.last_save == 1);
-
-  SaveDeskFixture f(Saving(TrainMode::kSync));
-  f.desk.Ask(false);
-  f.Kept(1);
-  CHECK_FALSE(f.rule.held);
-  f.history.term = kTerm + 1;
-  f.desk.ForgetSaver();
-  f.desk.BeginAnew(true);
-  CHECK(f.Logged("the checkpoint of global step 0 is dropped: its writer is lost"));
-  CHECK(f.ended.empty());
-  const std::vector<FakeChannel::Sent> sent = f.Take(kPs1);
-  const auto drops = [](const FakeChannel::Sent& one) { return one.envelope().body_as_Cut()->drop(); };
-  CHECK(std::count_if(sent.begin(), sent.end(), drops) == 1);
-  CHECK_FALSE(f.Confirmed(1, kTerm + 1));
-  f.desk.Tick(Clock::now() + Seconds(1));
-  const wire::Cut* cut = f.LastCut();
-  REQUIRE(cut != nullptr);
-  CHECK(cut->number() == 2);
-  f.Kept(1);
-  f.AskSave(0, "", "", kTerm + 1);
-  CHECK(f.Order() == nullptr);
-  f.Kept(2);
-  REQUIRE(f.Order() != nullptr);
-  CHECK(f.rule.held);  // it was to be the last
-}
-
-TEST_CASE(
-    "save desk: where the ps write no saver is ordered, each is told to write, and a new chief changes "
-    "nothing") {
-  SaveDeskFixture f(Saving(TrainMode::kAsync), /*joint_writes=*/true);
-  f.AskSave(0);
-  f.desk.Ask(false);
-  CHECK_FALSE(f.desk.writing_here());
-  f.Kept(1);
-  CHECK(f.desk.writing_here());
-  f.AskSave(1, "dir/step");
-  CHECK(f.ended.empty());
-  CHECK_FALSE(f.Confirmed(1));
-  CHECK(f.Order() == nullptr);
-  f.desk.BeginAnew(true);
-  CHECK(f.history.last_save == 1);
   PollUntil([&] {
     f.desk.Tick(Clock::now());
-    const wire::Cut* cut = f.LastCut();
-    return cut != nullptr && cut->write();
+    return f.pieces_asked > 0;
   });
-  const net::Message state = f.Make([&](auto& builder) {
-    return wire::CreateCutState(builder, 1, false, builder.CreateString("no room"), 0);
-  });
-  f.desk.OnCutState(f.members.At({Role::kPs, 1}), *net::Decode(state)->body_as_CutState());
-  PollUntil([&] {
-    f.desk.Tick(Clock::now());
-    return !f.ended.empty();
-  });
-  CHECK(f.ended[0].find("no room") != std::string::npos);
-  CHECK_FALSE(f.desk.writing_here());
-  CHECK(testing::NamesIn(f.config.checkpoint.dir).empty());
+  CHECK(f.LastCut() == nullptr);
+  f.Kept(1);  // whatever it says of a part is none
+  CHECK(f.ended.empty());
+}
+
+TEST_CASE("save desk: where another process has taken the directory nothing is published, and the run ends") {
+  SaveDeskFixture f(Saving(TrainMode::kAsync, 1));
+  f.directory.Claim("ps 0", kSaveRun.id);
+  f.desk.Ask(false);
+  std::filesystem::remove(f.config.checkpoint.dir + "/.in-use");
+  CheckpointDirectory other(f.config.checkpoint.dir);
+  other.Claim("another ps 0", kSaveRun.id);
+  CHECK_THROWS_AS(f.WaitForEnd(), PeerLost);
+  CHECK(testing::NamesIn(f.config.checkpoint.dir) == std::vector<std::string>{".in-use"});
 }
 
 TEST_CASE("save desk: a checkpoint that takes longer than checkpoint.timeout_s is given up") {
   Config config = Saving(TrainMode::kSync);
   config.checkpoint.timeout_s = 5;
   const auto later = [](double seconds) { return Clock::now() + Seconds(seconds); };
-  SUBCASE("one of the chief's: the next one can begin") {
+  SUBCASE("one that a ps never keeps its range for: rounds go on") {
     SaveDeskFixture f(config);
-    f.AskSave(0);
     f.desk.Ask(false);
-    f.Kept(1);
     f.desk.Tick(later(4));
     CHECK(f.ended.empty());
     f.desk.Tick(later(6));
     REQUIRE(f.ended.size() == 1);
     CHECK(f.ended[0] == "it is not complete after 5 s (checkpoint.timeout_s)");
-    CHECK(f.desk.idle());
-    CHECK_FALSE(f.Confirmed(1));
-    f.desk.Ask(false);
-    f.Kept(2);
-    CHECK(f.Confirmed(2));
-  }
-  SUBCASE("one that a ps never keeps its range for: rounds go on") {
-    SaveDeskFixture f(config);
-    f.desk.Ask(false);
-    f.desk.Tick(later(6));
-    CHECK(f.ended.size() == 1);
     CHECK_FALSE(f.rule.held);
+    CHECK(f.desk.idle());
   }
-  SUBCASE("one that the ps write: what waits for it hears so, and it ends when the disk lets it") {
-    SaveDeskFixture f(config, true);
+  SUBCASE("one that is being written: what waits for it hears so, and it ends when the disk lets it") {
+    SaveDeskFixture f(config);
     f.desk.Ask(true);
     f.Kept(1);
     f.desk.Tick(Clock::now());
@@ -193,23 +88,21 @@ TEST_CASE("save desk: a checkpoint that takes longer than checkpoint.timeout_s i
     CHECK(f.ended.size() == 1);
     CHECK(f.Logged("is given up: it is not complete after 5 s (checkpoint.timeout_s)"));
   }
-}
-
-TEST_CASE("save desk: a chief whose saver never asks, as it has no directory, fails the checkpoint") {
-  Config config = Saving(TrainMode::kAsync);
-  config.net.timeout_ms = 3000;
-  SaveDeskFixture f(config);
-  f.history.term = 1;
-  f.desk.Ask(false);
-  f.Kept(1);
-  f.desk.Tick(Clock::now() + Seconds(100));  // it is not here, and may come back
-  CHECK(f.ended.empty());
-  f.members.Worker(0)->node = 8;
-  f.desk.Tick(Clock::now() + Seconds(102));
-  CHECK(f.ended.empty());
-  f.desk.Tick(Clock::now() + Seconds(104));
-  REQUIRE(f.ended.size() == 1);
-  CHECK(f.ended[0].find("worker 0, the chief, has not asked for it in 3 s") != std::string::npos);
+  SUBCASE("one of a ps whose pieces never come") {
+    SaveDeskFixture f(config);
+    f.sees_directory = false;
+    f.desk.Ask(true);
+    f.Kept(1);
+    PollUntil([&] {
+      f.desk.Tick(Clock::now());
+      return f.pieces_asked > 0;
+    });
+    f.desk.Tick(later(6));
+    CHECK(f.ended.size() == 1);
+    f.WaitForEnd();
+    CHECK(f.desk.idle());
+    CHECK(testing::NamesIn(f.config.checkpoint.dir).empty());
+  }
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
@@ -10,8 +10,6 @@ namespace {
 
 // What a peer says of a loss is bounded, so that sums of it fit.
 constexpr uint64_t kMostQuietMs = 1000000000;
-// Likewise, so that those that follow fit.
-constexpr uint32_t kMostTerms = 1u << 30;
 
 }  // namespace
 
@@ -28,10 +26,6 @@ void Setback::Learn(const wire::Ready& returning) {
   history_.begun = true;
   history_.lost_step =
       std::max(history_.lost_step, static_cast<int64_t>(returning.global_step() & kMostSteps));
-  const bool bounded = returning.term() < kMostTerms && returning.chief() < static_cast<uint32_t>(workers_);
-  if (returning.term() <= history_.term || !bounded) return;
-  history_.term = returning.term();
-  history_.chief = static_cast<int>(returning.chief());
 }
 
 void Setback::End(int64_t global_step) {

@@ -12,13 +12,12 @@ namespace dtrain {
 
 class Setback {
  public:
-  // `workers`: of the spec.
-  Setback(RunHistory& history, int workers, Logger& log) : history_(history), workers_(workers), log_(log) {}
+  Setback(RunHistory& history, Logger& log) : history_(history), log_(log) {}
 
   // The run goes back to a checkpoint from this step.
   void Begin(int64_t global_step);
-  // By a task that was in this run before ps 0 was: the run goes on, and what it knows of the loss, and of
-  // who was the chief, is all there is.
+  // By a task that was in this run before ps 0 was: the run goes on, and what it knows of the loss is
+  // all there is.
   void Learn(const wire::Ready& returning);
   // No step was applied since.
   bool open() const { return history_.lost_since != TimePoint(); }
@@ -27,7 +26,6 @@ class Setback {
 
  private:
   RunHistory& history_;
-  const int workers_;
   Logger& log_;
 };
 

@@ -15,7 +15,9 @@ constexpr size_t kMostChecksums = (net::kMaxHeaderBytes - 64 * 1024) / sizeof(ui
 
 }  // namespace
 
-std::string SaveToken(uint64_t run_id, uint64_t number) { return fmt::format("{:016x}-{}", run_id, number); }
+bool HasTooManyPieces(const Layout& layout, int ps, int64_t slots) {
+  return PiecesOf(layout, ps, static_cast<int>(slots)).size() > kMostChecksums;
+}
 
 ShardSaver::~ShardSaver() {
   if (cut_) cut_->ReleaseBefore(cut_->piece_count());
@@ -39,9 +41,6 @@ bool ShardSaver::Poll() {
 // On the thread; what it reads of this is const.
 ShardSaver::Outcome ShardSaver::Write(RangeCut& cut, const std::string& directory) const {
   try {
-    if (PiecesOf(layout_, ps_, static_cast<int>(slots_)).size() > kMostChecksums) {
-      return {{}, "its range has too many pieces for checkpoint.writer: ps. Use more ps, or writer: chief"};
-    }
     std::vector<float> scratch(kBlockValues);
     RangeWriter writer(layout_, ps_, slots_, directory);
     for (int64_t piece = 0; piece < writer.piece_count(); ++piece) {

@@ -1,6 +1,6 @@
-// ShardSaver: with checkpoint.writer: ps, writes the shard file of one ps on a thread of its own from a cut
-// of its range, while training goes on. One file at a time. A cut that is dropped ends the writing.
-// Owner: PsServer, or JointSave on ps 0. Thread: the ps loop, which never waits here but at the end.
+// ShardSaver: writes the shard file of a ps that sees checkpoint.dir, on a thread of its own from a cut of
+// its range, while training goes on. One file at a time. A cut that is dropped ends the writing. Owner:
+// PsServer, or JointSave on ps 0. Thread: the ps loop, which never waits here but at the end.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,7 @@ class ShardSaver {
   std::optional<Outcome> outcome_;
 };
 
-// The end of the temporary directory's name: a function of the run and the save, so that all ps know it.
-// Number 0 is of no save.
-std::string SaveToken(uint64_t run_id, uint64_t number);
+// Whether a ps has more pieces than it can tell the checksums of in one message. Its part is pulled by ps 0.
+bool HasTooManyPieces(const Layout& layout, int ps, int64_t slots);
 
 }  // namespace dtrain

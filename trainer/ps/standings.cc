@@ -8,7 +8,7 @@ namespace dtrain {
 
 void Standing::Leave() {
   ready = takes_part = false;
-  ready_request = step_request = all_done_request = end_request = 0;
+  ready_request = step_request = end_request = 0;
 }
 
 Standings::Standings(const Config& config, Membership& members)

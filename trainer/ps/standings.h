@@ -16,14 +16,15 @@ namespace dtrain {
 // Requests are 0 when none waits.
 struct Standing {
   bool ready = false;
-  bool takes_part = false;  // a worker that was told to start, and has not left since
-  bool lost = false;        // one that took part and left before it was done
+  bool sees_directory = false;  // of a ps: it reads and writes in the checkpoint.dir of ps 0 itself
+  bool takes_part = false;      // a worker that was told to start, and has not left since
+  bool lost = false;            // one that took part and left before it was done
   TimePoint lost_at;
   bool done = false;
-  bool told = false;  // has said Bye, or left after the end
+  bool evaluates = false;  // it has the rows that eval.on names
+  bool told = false;       // has said Bye, or left after the end
   uint64_t ready_request = 0;
   uint64_t step_request = 0;
-  uint64_t all_done_request = 0;
   uint64_t end_request = 0;
   int64_t open_steps = 0;  // granted, neither applied nor given back
   WorkerResult result;     // of a worker

@@ -3,20 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "base/fault_point.h"
 #include "trainer/peer/form_message.h"
 
 namespace dtrain {
 
-void StartDesk::TellToInitialise(const Member& chief, uint64_t request, bool restores) {
-  parts_.standings.Of(chief).ready_request = 0;
-  parts_.outbox.Send(chief.node, request, [&](auto& builder) {
-    return wire::CreateStart(builder, 0, true, 0, 0, 0, false, 0, false, restores, 0, parts_.role.term());
-  });
-}
-
 // There is nothing left to do for it, and nobody waits for its results.
 bool StartDesk::ComesTooLate(const Member& member, bool over) const {
-  if (member.task.role != Role::kWorker || parts_.role.Is(member)) return false;
+  if (member.task.role != Role::kWorker) return false;
   const Standings& standings = parts_.standings;
   return over || (parts_.steps.over() && !standings.Of(member).takes_part && !standings.IsAwaited(member));
 }
@@ -48,19 +42,24 @@ void StartDesk::SendStart(const Member& member, uint64_t request, uint32_t steps
   const std::vector<uint32_t> together = first ? parts_.standings.Expected() : std::vector<uint32_t>();
   const std::string dealt = parts_.positions.DealtText();
   InputForm form;
-  if (parts_.history.inputs) form.scale = parts_.history.inputs->scale;
+  form.scale = parts_.history.scale;
+  const KnownCheckpoint newest = parts_.history.Newest();
+  const FaultScope fault("start.begin");
   parts_.outbox.Send(member.node, request, [&](auto& builder) {
     const auto dealt_text = dealt.empty() ? 0 : builder.CreateString(dealt);
     const auto inputs = form.scale.shift.empty() ? 0 : EncodeForm(form, builder);
-    return wire::CreateStart(builder, steps, false, static_cast<uint64_t>(point.local_step),
-                             builder.CreateVector(together), point.clock, point.resume, point.version, false,
-                             false, dealt_text, parts_.role.Is(member) ? parts_.role.term() : 0, inputs,
-                             static_cast<uint64_t>(parts_.history.data.rows), parts_.history.data.labels);
+    const auto checkpoint = newest.where.empty() ? 0 : builder.CreateString(newest.where);
+    return wire::CreateStart(builder, steps, first && parts_.history.from_initial,
+                             static_cast<uint64_t>(point.local_step), builder.CreateVector(together),
+                             point.clock, point.resume, point.version, false, dealt_text, inputs,
+                             static_cast<uint64_t>(parts_.history.data.rows), parts_.history.data.labels,
+                             checkpoint, static_cast<uint64_t>(newest.step));
   });
 }
 
 void StartDesk::SendOver(const Member& member, uint64_t request) {
   parts_.log.Info("{} came when the run was over", TaskName(member.task));
+  const FaultScope fault("start.begin");
   parts_.outbox.Send(member.node, request, [&](auto& builder) {
     return wire::CreateStart(builder, 0, false, static_cast<uint64_t>(member.taken), 0, 0, false, 0, true);
   });

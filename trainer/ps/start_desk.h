@@ -1,5 +1,5 @@
-// StartDesk: how ps 0 tells its tasks to start: the chief to fill the weights, then each to begin where the
-// rule and the steps have it begin, or that nothing is left for it.
+// StartDesk: how ps 0 tells its tasks to start: each to begin where the rule and the steps have it begin, or
+// that nothing is left for it.
 // Owner: Coordinator. Thread: the ps loop. docs/wire.md: Start.
 #pragma once
 
@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "trainer/ps/chief_role.h"
 #include "trainer/ps/membership.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/run_history.h"
@@ -23,7 +22,6 @@ class StartDesk {
  public:
   struct Parts {
     Standings& standings;
-    const ChiefRole& role;
     const RunPositions& positions;
     const RunHistory& history;
     StepDesk& steps;
@@ -36,8 +34,6 @@ class StartDesk {
     start_point_ = std::move(start_point);
   }
 
-  // The chief initialises; `restores`: from the newest checkpoint of this run.
-  void TellToInitialise(const Member& chief, uint64_t request, bool restores);
   // It begins, and takes part. `over`: no worker takes another step.
   void Tell(Member& member, uint64_t request, bool over);
 

@@ -15,14 +15,13 @@ using Indices = std::vector<uint32_t>;
 
 constexpr uint64_t kRequest = 7;
 
-// ps 1 and three workers, all here; workers 0 and 1 are to start together, the first as the chief.
+// ps 1 and three workers, all here; workers 0 and 1 are to start together.
 struct Desk {
   explicit Desk(int64_t count = 10) : config(LinearCluster(2, 3, count)) {
     for (Member& member : members.all()) {
       member.node = 2 * static_cast<net::NodeId>(1 + &member - members.all().data());
     }
     for (int index : {0, 1}) Of(index).takes_part = true;
-    role.BeginWith(Worker(0));
     starts.set_start_point([this](Member&) { return point; });
   }
   Member& Worker(int index) { return *members.Worker(index); }
@@ -45,38 +44,46 @@ struct Desk {
   Membership members{config, {Role::kPs, 0}};
   Standings standings{config, members};
   RunHistory history;
-  ChiefRole role{config, members, history};
   RunPositions positions{config, members, standings};
   FakeChannel channel;
   Outbox outbox{channel};
   Logger log{"ps 0", LogOptions{LogLevel::kError, false, "", false}};
   StepDesk steps{config, members, standings, outbox};
   StartPoint point;
-  StartDesk starts{{standings, role, positions, history, steps, outbox, log}};
+  StartDesk starts{{standings, positions, history, steps, outbox, log}};
 };
 
-TEST_CASE("start desk: the chief is told to initialise in its term, and to restore where the run goes on") {
-  for (const bool restores : {false, true}) {
-    Desk desk;
-    desk.Of(0).ready_request = kRequest;
-    desk.starts.TellToInitialise(desk.Worker(0), kRequest, restores);
-    const wire::Start& start = desk.Told(desk.Worker(0));
-    CHECK(start.initialise());
-    CHECK(start.again() == restores);
-    CHECK(start.term() == 1);
-    CHECK(desk.Of(0).ready_request == 0);
-  }
+TEST_CASE(
+    "start desk: who starts together hears whether the weights are initial values, one that comes later "
+    "not") {
+  Desk desk;
+  CHECK_FALSE(desk.Tell(desk.Worker(0)).initial());
+  desk.history.from_initial = true;
+  CHECK(desk.Tell(desk.Worker(0)).initial());
+  desk.steps.Applied(desk.Worker(0));
+  CHECK_FALSE(desk.Tell(desk.Worker(2)).initial());
 }
 
-TEST_CASE("start desk: a worker hears how the chief has its features scaled, and nothing of names") {
+TEST_CASE("start desk: every task hears of the newest checkpoint, on which host it is and of which step") {
+  Desk desk;
+  CHECK(desk.Tell(desk.Worker(1)).checkpoint() == nullptr);
+  desk.history.checkpoint = "/ckpt/step-000000007";
+  desk.history.checkpoint_step = 7;
+  const wire::Start& start = desk.Tell(desk.members.At({Role::kPs, 1}));
+  REQUIRE(start.checkpoint() != nullptr);
+  CHECK(start.checkpoint()->str() == HostName() + ":/ckpt/step-000000007");
+  CHECK(start.checkpoint_step() == 7);
+}
+
+TEST_CASE("start desk: a worker hears how the run has its features scaled") {
   Desk desk;
   CHECK(desk.Tell(desk.Worker(1)).inputs() == nullptr);
-  desk.history.inputs = InputForm{{"a", "b"}, {"no", "yes"}, {{1, 2}, {0.5, 4}}, 0};
+  desk.history.scale = {{1, 2}, {0.5, 4}};
   const wire::Start& start = desk.Tell(desk.Worker(1));
   REQUIRE(start.inputs() != nullptr);
   const std::optional<InputForm> said = DecodeForm(*start.inputs());
   REQUIRE(said.has_value());
-  CHECK(said->scale == desk.history.inputs->scale);
+  CHECK(said->scale == desk.history.scale);
   CHECK(said->features.empty());
 }
 
@@ -91,13 +98,10 @@ TEST_CASE("start desk: those who start together are named, and nobody to one tha
   CHECK(desk.Of(2).takes_part);
 }
 
-TEST_CASE("start desk: the chief alone is told a term, a ps neither steps nor to take part") {
+TEST_CASE("start desk: a ps is told neither steps nor to take part") {
   Desk desk;
-  CHECK(desk.Tell(desk.Worker(0)).term() == 1);
-  CHECK(desk.Tell(desk.Worker(1)).term() == 0);
   Member& ps = desk.members.At({Role::kPs, 1});
   const wire::Start& start = desk.Tell(ps);
-  CHECK(start.term() == 0);
   CHECK(start.steps() == 0);
   CHECK_FALSE(desk.standings.Of(ps).takes_part);
 }
@@ -142,15 +146,11 @@ TEST_CASE("start desk: who comes when the last step is applied hears that it is 
   CHECK_FALSE(desk.Tell(desk.Worker(0)).over());
 }
 
-TEST_CASE("start desk: when the run is over only its chief, and the ps, are told anything else") {
+TEST_CASE("start desk: when the run is over only the ps are told anything else") {
   Desk desk;
   CHECK(desk.Tell(desk.Worker(1), /*over=*/true).over());
   CHECK_FALSE(desk.Tell(desk.members.At({Role::kPs, 1}), true).over());
-  desk.Of(0).done = true;
-  const wire::Start& chief = desk.Tell(desk.Worker(0), true);
-  CHECK_FALSE(chief.over());
-  CHECK(chief.steps() == 0);
-  CHECK(desk.Of(0).done);
+  CHECK(desk.Tell(desk.Worker(0), true).over());
 }
 
 }  // namespace

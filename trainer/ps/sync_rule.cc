@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/config/determinism.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/peer_link.h"
 
 namespace dtrain {

@@ -33,13 +33,16 @@ void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block)
               shard.LendPrevious(block), {});
 }
 
-// Steps are granted with a step's last block.
+// Steps are granted, and evaluations asked for, with a step's last block.
 void UpdateRule::SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version,
                              uint64_t checksum, net::LentBytes weights, Clock::duration held) {
   const Coordinator* coordinator = parts_.coordinator;
   const auto global_step = static_cast<uint64_t>(coordinator != nullptr ? coordinator->global_step() : 0);
   const uint32_t steps = IsLast(block) ? member.GrantOf(request) : 0;
-  parts_.outbox.Weights(member.node, request, version, global_step, steps, checksum, weights, Micros(held));
+  const uint64_t evaluate =
+      coordinator != nullptr && IsLast(block) ? coordinator->EvaluationDueFor(member) : 0;
+  parts_.outbox.Weights(member.node, request, version, global_step, steps, checksum, weights, Micros(held),
+                        evaluate);
 }
 
 std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts) {

@@ -1,6 +1,8 @@
 #include "trainer/ps/uplink.h"
 
 #include "base/error.h"
+#include "base/fault_point.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/peer/abort.h"
 
 namespace dtrain {
@@ -27,14 +29,18 @@ Uplink::Uplink(const PsTask& task, const Activity& activity, UpdateRule& rule, R
       stop_(config_),
       begun_(Clock::now()),
       next_status_(begun_ + kStatusEvery),
-      shared_(config_) {
+      shared_(config_, self_,
+              HasTooManyPieces(task.layout, self_.index, static_cast<int64_t>(SlotNames(config_).size()))
+                  ? "its range has too many pieces for one message"
+                  : "",
+              log_) {
   heartbeat_.set_on_abort(task.on_abort);
   if (history.begun) registration_.set_was_in_run();
 }
 
-// ps 0 hears that this task is ready when its checkpoint.dir is proven.
-void Uplink::AskWhenProven() {
-  if (asked_ || !shared_.Proven(self_, run().id)) return;
+// ps 0 hears that this task is ready when it is known whether it sees checkpoint.dir.
+void Uplink::AskWhenDirectoryIsKnown() {
+  if (asked_ || !shared_.Seen(run(), registration_.saves())) return;
   asked_ = true;
   Ask();
 }
@@ -42,7 +48,12 @@ void Uplink::AskWhenProven() {
 void Uplink::Ask() {
   PeerLink& link = registration_.link();
   const net::Envelope ready = run().Envelope(link.NextRequest());
-  link.Send(ready.request, encoder_.Finish(ready, wire::CreateReady(encoder_.Begin(), history_.begun)));
+  flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+  const KnownCheckpoint& known = history_.known;
+  const auto checkpoint = known.where.empty() ? 0 : builder.CreateString(known.where);
+  link.Send(ready.request,
+            encoder_.Finish(ready, wire::CreateReady(builder, history_.begun, 0, 0, 0, checkpoint,
+                                                     static_cast<uint64_t>(known.step), sees_directory())));
   AskForEnd();
 }
 
@@ -64,15 +75,16 @@ void Uplink::Handle(const wire::Envelope& message) {
   switch (message.body_type()) {
     case Body::Welcome:
       if (registration_.welcomed()) return;
-      registration_.OnWelcome(RunIdOf(message));
+      registration_.OnWelcome(RunIdOf(message), message.body_as_Welcome()->saves());
       heartbeat_.Watch(0);
       asked_ = false;
-      return AskWhenProven();
+      return AskWhenDirectoryIsKnown();
     case Body::Refuse:
       return OnRefuse(*message.body_as_Refuse());
     case Body::Start:
       started_ |= link.Answered(message.request());
       history_.begun |= started_;
+      history_.known.Learn(message.body_as_Start()->checkpoint(), message.body_as_Start()->checkpoint_step());
       return;
     case Body::Round:
       if (!link.Answered(message.request())) return;
@@ -104,7 +116,7 @@ void Uplink::OnRefuse(const wire::Refuse& refuse) {
   if (started_ && refuse.reason() == wire::Reason::Unregistered) {
     throw PeerLost("{} does not know this task any more: {}.", name, refuse.text()->str());
   }
-  if (started_ && !RecoversPs(config_)) {
+  if (started_ && !RunRecovers()) {
     throw PeerLost("{} was restarted during the run and has lost its state. Start the run again.", name);
   }
   throw RolledBack{name + " was restarted, or has gone back to a checkpoint"};
@@ -139,11 +151,11 @@ void Uplink::CheckAlive() {
   if (heartbeat_.Lost(0)) {
     const std::string why = fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", name,
                                         heartbeat_.SilentSeconds(0), config_.failure.detect_s);
-    if (!RecoversPs(config_)) throw PeerLost("{}. Look at its log.", why);
+    if (!RunRecovers()) throw PeerLost("{}. Look at its log.", why);
     if (task_.on_lost) task_.on_lost({Role::kPs, 0});
     throw RolledBack{why};
   }
-  if (started_ && RecoversPs(config_) && heartbeat_.Left(0, run())) {
+  if (started_ && RunRecovers() && heartbeat_.Left(0, run())) {
     throw RolledBack{name + " is of another run, or has gone back to a checkpoint"};
   }
 }
@@ -151,8 +163,9 @@ void Uplink::CheckAlive() {
 void Uplink::Tick(TimePoint now) {
   if (!registration_.welcomed()) return WaitForWelcome(now);
   registration_.link().OnQuiet(now);
+  if (KnownCheckpoint told = heartbeat_.checkpoint(); !told.where.empty()) history_.known = std::move(told);
   CheckAlive();
-  AskWhenProven();
+  AskWhenDirectoryIsKnown();
   const std::string status = heartbeat_.status();
   if (!started_ && now >= next_status_ && !status.empty()) {
     next_status_ = now + kStatusEvery;
@@ -168,6 +181,40 @@ void Uplink::SendCutState(uint64_t number, const ShardSaver::Outcome* shard) {
   const auto checksums = written ? builder.CreateVector(shard->checksums) : 0;
   net::Message message =
       encoder_.Finish(run().Envelope(0), wire::CreateCutState(builder, number, written, error, checksums));
+  const FaultScope fault(shard == nullptr ? "save.range_kept" : "save.part_written");
+  channel_.Send(node(), message);
+}
+
+void Uplink::SendFilled(const FillOutcome& outcome) {
+  flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+  const auto error = outcome.error.empty() ? 0 : builder.CreateString(outcome.error);
+  net::Message message =
+      encoder_.Finish(run().Envelope(0), wire::CreateFilled(builder, outcome.number, error, outcome.kept));
+  const FaultScope fault("start.filled");
+  channel_.Send(node(), message);
+}
+
+void Uplink::AskForPiece(uint64_t number, int64_t piece) {
+  net::Message message = encoder_.Finish(
+      run().Envelope(0), wire::CreateReadPiece(encoder_.Begin(), number, static_cast<uint64_t>(piece)));
+  channel_.Send(node(), message);
+}
+
+void Uplink::SendReport(const ShardReport& report) {
+  flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+  std::vector<flatbuffers::Offset<wire::Part>> parts;
+  for (const ShardReport::Part& part : report.parts) {
+    const auto values = part.values.empty() ? 0 : builder.CreateVector(part.values);
+    parts.push_back(wire::CreatePart(builder, builder.CreateString(part.sum.name),
+                                     static_cast<uint64_t>(part.sum.first_row),
+                                     static_cast<uint64_t>(part.sum.bytes), part.sum.crc, values));
+  }
+  const auto non_finite = report.non_finite.empty() ? 0 : builder.CreateString(report.non_finite);
+  net::Message message = encoder_.Finish(
+      run().Envelope(0),
+      wire::CreateChecksumList(builder, builder.CreateVector(parts), static_cast<uint64_t>(report.bytes_sent),
+                               static_cast<uint64_t>(report.bytes_received), non_finite));
+  const FaultScope fault("end.report");
   channel_.Send(node(), message);
 }
 

@@ -16,7 +16,9 @@
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/registration.h"
 #include "trainer/ps/ps_task.h"
+#include "trainer/ps/range_filler.h"
 #include "trainer/ps/run_history.h"
+#include "trainer/ps/shard_report.h"
 #include "trainer/ps/shard_saver.h"
 #include "trainer/ps/shared_directory.h"
 #include "trainer/ps/update_rule.h"
@@ -48,13 +50,22 @@ class Uplink {
   // Notices to ps 0, which asks again for what is lost. `shard`: what became of this ps's part; null: not
   // known yet, or not its to write.
   void SendCutState(uint64_t number, const ShardSaver::Outcome* shard);
+  void SendFilled(const FillOutcome& outcome);
+  // Asks ps 0 for a piece of the checkpoint that is restored.
+  void AskForPiece(uint64_t number, int64_t piece);
+  // This ps reads and writes in the checkpoint.dir of ps 0 itself.
+  bool sees_directory() const { return shared_.seen(); }
+
+  // What this ps holds at the end of the run, as ps 0 has asked for it.
+  void SendReport(const ShardReport& report);
 
   // The run's summary as ps 0 sent it, once the run is over.
   const std::optional<std::string>& end() const { return end_; }
 
  private:
   void Ask();
-  void AskWhenProven();
+  void AskWhenDirectoryIsKnown();
+  bool RunRecovers() const { return config_.failure.ps_lost == PsLost::kWait && registration_.saves(); }
   void OnRefuse(const wire::Refuse& refuse);
   void CheckAlive();
   void WaitForWelcome(TimePoint now);

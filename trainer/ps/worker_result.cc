@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "trainer/peer/short_text.h"
+
 namespace dtrain {
 
 void WorkerResult::Take(const wire::Done& said) {
@@ -16,6 +18,8 @@ void WorkerResult::Take(const wire::Done& said) {
   bytes_received = static_cast<int64_t>(said.bytes_received());
   accuracy = said.accuracy();
   if (said.figures() != nullptr) FiguresFromJson(said.figures()->str(), &figures);
+  if (said.device() != nullptr) device = ShortText(said.device()->str());
+  first_loss = said.first_loss();
 }
 
 void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos, const DoneBefore& before,
@@ -31,6 +35,8 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
     summary->examples += result.examples;
     summary->bytes_sent += result.bytes_sent;
     summary->bytes_received += result.bytes_received;
+    if (result.done && !result.device.empty() && !summary->device) summary->device = result.device;
+    if (!std::isnan(result.first_loss) && !summary->first_loss) summary->first_loss = result.first_loss;
     if (!result.done || result.local_steps == 0) continue;
     // One that came back and took no step any more.
     if (std::isnan(result.loss) && result.figures.steps == 0) continue;

@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "net/codec.h"
-#include "trainer/task/run_summary.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 
@@ -25,6 +26,8 @@ struct WorkerResult {
   int64_t bytes_received = 0;
   double accuracy = std::numeric_limits<double>::quiet_NaN();  // of its own evaluation
   WorkerFigures figures;
+  std::string device;
+  double first_loss = std::numeric_limits<double>::quiet_NaN();  // of its first steps, from local step 0
 };
 
 // What had been done before, of which a run's pace is not.

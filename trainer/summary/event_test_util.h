@@ -1,5 +1,5 @@
 // Event files read back by plain loops, without checking their checksums: TensorBoard does that
-// (cmd/summary_test.cc).
+// (cmd/test/summary_test.cc).
 #pragma once
 
 #include <cstring>

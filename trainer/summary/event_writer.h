@@ -1,10 +1,10 @@
-// EventWriter: one TensorBoard event file, new at each start. Events are gathered and written about once a
-// second and at the end: what was written stays readable when the task is killed.
-// A disk that fails during the run costs the summaries, not the run: one warning, and no more is written.
-// Owner: a summary (worker_summary.h, ps_summary.h). Thread: the owner's; an exit hook writes what waits from
-// another, hence the lock.
+// RecordFile: a file of framed records that grows at its end (TFRecord). Each record is
+//   length u64le, masked CRC-32C of those 8 bytes u32le, the record, masked CRC-32C of the record u32le
+// so that a reader finds where a file that was cut off ends.
+// Records are gathered in memory; only Flush() writes. Owner: EventWriter. Thread: the owner's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -12,12 +12,36 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "base/exit_hooks.h"
 #include "base/log.h"
-#include "trainer/summary/record_file.h"
+#include "base/signals.h"
 
 namespace dtrain {
 
+class RecordFile {
+ public:
+  RecordFile() = default;
+  ~RecordFile();
+  RecordFile(const RecordFile&) = delete;
+  RecordFile& operator=(const RecordFile&) = delete;
+
+  // Makes a new file; one that is there already is left alone (EEXIST). Returns 0 or errno.
+  int Create(const std::string& path);
+
+  void Append(std::string_view record);
+  size_t waiting_bytes() const { return waiting_.size(); }
+  // Writes what waits. Returns 0 or errno; after a failure nothing more is written.
+  int Flush();
+
+ private:
+  int fd_ = -1;
+  std::string waiting_;
+};
+
+// EventWriter: one TensorBoard event file, new at each start. Events are gathered and written about once a
+// second and at the end: what was written stays readable when the task is killed.
+// A disk that fails during the run costs the summaries, not the run: one warning, and no more is written.
+// Owner: a summary (summary.h). Thread: the owner's; an exit hook writes what waits from
+// another, hence the lock.
 namespace event {
 class Event;
 }

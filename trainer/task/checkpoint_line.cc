@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/plural.h"
+#include "base/names.h"
 
 namespace dtrain {
 namespace {
@@ -22,12 +22,11 @@ std::string CheckpointLine(const Config& config) {
   if (checkpoint.dir.empty()) {
     return "no checkpoint.dir: a lost ps or a signal ends the run with nothing saved";
   }
-  return fmt::format("checkpoints: {}{}, the newest {}{} kept, written by {}", checkpoint.dir,
-                     WhenText(checkpoint), checkpoint.keep == 1 ? "one" : fmt::format("{}", checkpoint.keep),
+  return fmt::format("checkpoints: {}{}, the newest {}{} kept", checkpoint.dir, WhenText(checkpoint),
+                     checkpoint.keep == 1 ? "one" : fmt::format("{}", checkpoint.keep),
                      config.eval.keep_best  ? " and the best are"
                      : checkpoint.keep == 1 ? " is"
-                                            : " are",
-                     checkpoint.writer == CheckpointWriter::kChief ? "the chief" : "every ps");
+                                            : " are");
 }
 
 }  // namespace dtrain

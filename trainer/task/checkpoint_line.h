@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-// "checkpoints: run/ckpt every 600 s, the newest 5 are kept, written by the chief".
+// "checkpoints: run/ckpt every 600 s, the newest 5 are kept".
 std::string CheckpointLine(const Config& config);
 
 }  // namespace dtrain

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/config/fields.h"
-#include "trainer/device/processor.h"
+#include "trainer/device/choice.h"
 
 namespace dtrain {
 namespace {

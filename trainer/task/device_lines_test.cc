@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "trainer/device/processor.h"
+#include "trainer/device/choice.h"
 #include "trainer/model/model.h"
 #include "trainer/testing/small_config.h"
 

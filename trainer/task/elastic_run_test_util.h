@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "trainer/data/positions.h"
 #include "trainer/task/raw_worker_test_util.h"
 
 namespace dtrain {
@@ -96,20 +95,17 @@ class Task {
 
 // All workers but those that come later have begun, and have their first weights with request 4.
 struct ElasticRun {
-  // `goes_on`: where the workers were at the end of an earlier run.
-  explicit ElasticRun(const Config& of, int workers = 0, Positions goes_on = Positions())
-      : config(of), positions(std::move(goes_on)) {
+  explicit ElasticRun(const Config& of, int workers = 0) : config(of) {
     const auto count = workers > 0 ? workers : static_cast<int>(config.cluster.worker.size());
     for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
       ps.push_back(std::make_unique<Ps>(config, transport, static_cast<int>(i)));
     }
     for (int i = 0; i < count; ++i) tasks.push_back(std::make_unique<Task>(config, transport, i));
     for (const auto& task : tasks) task->Join();
-    for (int i = 1; i < count; ++i) At(i)->Send(3, kReady);
-    Initialise();
+    for (int i = count - 1; i >= 0; --i) At(i)->Send(3, kReady);
     std::vector<uint32_t> together;
     for (int i = 0; i < count; ++i) together.push_back(static_cast<uint32_t>(i));
-    for (int i = 1; i < count; ++i) At(i).WaitForStart();
+    for (int i = 0; i < count; ++i) At(i).WaitForStart();
     for (const auto& task : tasks) task->Enter(4, together);
     for (const auto& task : tasks) {
       for (size_t i = 0; i < ps.size(); ++i) REQUIRE(task->To(i).Expect<wire::Weights>()->version() == 0);
@@ -133,33 +129,6 @@ struct ElasticRun {
     }
     return false;
   }
-  void Initialise() {
-    REQUIRE(At(0).Start().initialise());
-    for (size_t i = 0; i < ps.size(); ++i) {
-      At(0).To(i).Send(i == 0 ? 2 : 3, [](auto& builder) { return wire::CreateInitialise(builder); });
-      REQUIRE(At(0).To(i).Expect<wire::Ack>() != nullptr);
-    }
-    At(0)->Send(3, [this](auto& builder) {
-      return wire::CreateInitialised(builder, 0, 0, builder.CreateString(ToJson(positions)));
-    });
-    if (!config.checkpoint.dir.empty()) SaveFirst();
-    REQUIRE(At(0)->Expect<wire::Start>() != nullptr);
-  }
-  // As the chief's saver; nothing is written.
-  void SaveFirst() {
-    saver = std::make_unique<RawWorker>(config, transport, 0);
-    saver->set_run_id(At(0)->run_id());
-    CHECK(OrderOf(*saver, 1) == 1);
-    saver->Send(
-        0, [](auto& builder) { return wire::CreateAskSave(builder, 1, 1, builder.CreateString("step-0")); });
-  }
-  // The number of the checkpoint that this saver is to write.
-  static uint64_t OrderOf(RawWorker& saver, uint32_t term) {
-    saver.Send(0, [&](auto& builder) { return wire::CreateAskSave(builder, term); });
-    const wire::SaveOrder* order = saver.Expect<wire::SaveOrder>();
-    REQUIRE(order != nullptr);
-    return order->number();
-  }
   Task& At(int worker) { return *tasks[static_cast<size_t>(worker)]; }
   // Another one under the index, joined; the earlier one's connections are closed.
   Task& Again(int worker) {
@@ -173,10 +142,8 @@ struct ElasticRun {
 
   net::InprocTransport transport;
   const Config config;
-  const Positions positions;
   std::vector<std::unique_ptr<Ps>> ps;
   std::vector<std::unique_ptr<Task>> tasks;
-  std::unique_ptr<RawWorker> saver;  // of the first chief, with checkpoint.dir
 };
 
 }  // namespace dtrain

@@ -1,18 +1,34 @@
 // Workers made by hand that are lost, come back and come late: what every mode makes of that.
+#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/data/positions.h"
+#include "trainer/model/model.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/task/elastic_run_test_util.h"
 
 namespace dtrain {
 namespace {
+
+// The path of a checkpoint of step 0, whose workers were there in their data.
+std::string SavedAt(const Config& config, const Positions& positions) {
+  CheckpointDirectory directory(testing::NewDirectory());
+  testing::SmallCheckpoint of;
+  of.layout = PlaceVariables(ModelVariables(config.model), 1, PlacementConfig());
+  of.slots = SlotNames(config);
+  of.step = 0;
+  of.positions = ToJson(positions);
+  return SaveSmall(&directory, of);
+}
 
 TEST_CASE(
     "elastic, async: steps that a lost worker did not use are granted again, and the run ends without it") {
   Config config = Elastic(TrainMode::kAsync, WorkerLost::kContinue, 3);
   config.cluster.min_workers = 2;
   config.train.steps = 3;
-  Positions earlier;
+  Positions earlier = StartOfData(config, std::nullopt);
   earlier.local_steps = {0, 0, 4};  // which is no sign that worker 2 took part in this one
   earlier.examples = {0, 0, 4};
-  ElasticRun run(config, 2, earlier);
+  config.checkpoint.resume = SavedAt(config, earlier);
+  ElasticRun run(config, 2);
   run.At(1)->SendPush(5, {1, 1});
   CHECK(run.At(1)->Expect<wire::Weights>()->steps() == 1);
   run.At(0)->SendPush(5, {1, 1});
@@ -29,12 +45,8 @@ TEST_CASE(
 
   run.At(0)->Send(8, [](auto& builder) { return wire::CreateDone(builder, 2, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
-  run.At(0)->Send(9, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
-  CHECK(run.At(0)->Expect<wire::AllDone>()->global_step() == 3);
-  run.At(0)->Send(10, [](auto& builder) {
-    return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
-  });
-  REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
+  run.At(0)->Send(9, [](auto& builder) { return wire::CreateWaitEnd(builder); });
+  REQUIRE(run.At(0)->Expect<wire::End>() != nullptr);
   run.At(1)->Send(2, [](auto& builder) { return wire::CreateWaitEnd(builder); });
   const wire::End* end = run.At(1)->Expect<wire::End>();
   REQUIRE(end != nullptr);
@@ -52,8 +64,8 @@ TEST_CASE("elastic: a newcomer while the others' results are collected has nothi
   ElasticRun run(config, 1);
   run.At(0)->Send(5, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
-  run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
-  REQUIRE(run.At(0)->Expect<wire::AllDone>() != nullptr);
+  run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitEnd(builder); });
+  REQUIRE(run.At(0)->Expect<wire::End>() != nullptr);
   CHECK(run.Again(1).Start().over());
 }
 
@@ -64,15 +76,14 @@ TEST_CASE("elastic, async, continue: where tasks are started again the end waits
   run.At(1).Lose();
   run.At(0)->Send(5, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
-  run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
+  run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitEnd(builder); });
   run.At(0).CheckNothing();
   Task& again = run.Again(1);
   CHECK_FALSE(again.Start().over());
   run.At(0).CheckNothing();
   again->Send(2, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(again->Expect<wire::Ack>() != nullptr);
-  CHECK(run.At(0)->Expect<wire::AllDone>() != nullptr);
-  run.At(0).CheckNothing();  // it is told once
+  CHECK(run.At(0)->Expect<wire::End>() != nullptr);
 }
 
 TEST_CASE("elastic, async, wait: the others go on, and the end waits") {
@@ -83,13 +94,13 @@ TEST_CASE("elastic, async, wait: the others go on, and the end waits") {
   run.At(0).CheckWeights(0, 1, {-1, -1});
   run.At(0)->Send(6, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
-  run.At(0)->Send(7, [](auto& builder) { return wire::CreateWaitAllDone(builder); });
+  run.At(0)->Send(7, [](auto& builder) { return wire::CreateWaitEnd(builder); });
   run.At(0).CheckNothing();
   Task& again = run.Again(1);
   CHECK_FALSE(again.Start().over());
   again->Send(2, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
   REQUIRE(again->Expect<wire::Ack>() != nullptr);
-  CHECK(run.At(0)->Expect<wire::AllDone>() != nullptr);
+  CHECK(run.At(0)->Expect<wire::End>() != nullptr);
 }
 
 TEST_CASE("elastic, sync, continue: a round goes on without a worker that is lost") {

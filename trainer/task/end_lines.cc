@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/task/closing_lines.h"
 #include "trainer/task/worker_lines.h"
 

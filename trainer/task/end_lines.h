@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "trainer/config/config.h"
-#include "trainer/task/run_summary.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 

@@ -221,7 +221,7 @@ TEST_CASE("stop on nan: switched off, the run goes on to its end") {
   const LoggedRun run(config, {});
   CHECK(run.summary.status == "done");
   CHECK(run.summary.global_step == 1000);
-  CHECK(Count(run.Log("worker-0"), "warning: at the end of the run ") == 1);
+  CHECK(Count(run.Log("ps-0"), "warning: at the end of the run ") == 1);
 }
 
 void PullFirst(RawWorker& worker) {
@@ -297,7 +297,7 @@ Config Vain(TrainMode mode, int ps, int workers) {
 }
 
 TEST_CASE(
-    "patience: in sync the run ends at the step of the chief's last evaluation, with the same bits for any "
+    "patience: in sync the run ends at the step of the last evaluation, with the same bits for any "
     "ps") {
   std::string crc;
   for (const int ps : {1, 3}) {
@@ -308,11 +308,10 @@ TEST_CASE(
     CHECK(run.summary.test_loss.has_value());
     if (crc.empty()) crc = *run.summary.model_crc;
     CHECK(*run.summary.model_crc == crc);
-    const std::string log = run.Log("worker-0");
-    CHECK(Count(log, "evaluation at global step ") == 4);
+    CHECK(Count(run.Log("worker-0"), "evaluation at global step ") == 4);
     CHECK(
         Count(
-            log,
+            run.Log("ps-0"),
             "the run ends early: 3 evaluations in a row without a smaller loss (eval.patience); the best was "
             "2.30259 at global step 5") == 1);
   }
@@ -326,7 +325,8 @@ TEST_CASE("patience: in async and ssp every step that was granted is taken or gi
       config.train.in_flight = in_flight;
       const LoggedRun run(config, {});
       CHECK(run.summary.status == "done");
-      CHECK(run.summary.local_steps[0] == 20);
+      CHECK(run.summary.local_steps[0] >= 20);  // those in flight come behind the one that is evaluated
+      CHECK(run.summary.local_steps[0] < 20 + in_flight);
       int64_t all = 0;
       for (const int64_t steps : run.summary.local_steps) all += steps;
       CHECK(run.summary.global_step == all);

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "gpu/ops.h"
-#include "trainer/config/determinism.h"
+#include "trainer/config/config.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/model/blocks.h"

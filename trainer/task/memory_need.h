@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trainer/config/config.h"
-#include "trainer/data/data_size.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/model/layout.h"
 #include "trainer/task/machine_memory.h"
 

@@ -164,7 +164,12 @@ class Verdict {
   void CheckVersions() {
     const std::vector<int> owners = case_.PsOfBlocks();
     std::vector<size_t> next(static_cast<size_t>(case_.ps()));
-    const auto& final_versions = Of(0).back()->wire.final_versions;
+    size_t evaluator = 0;  // pulls the final weights
+    while (evaluator + 1 < outcome_.workers.size() &&
+           outcome_.workers[evaluator].back()->wire.final_versions.empty()) {
+      ++evaluator;
+    }
+    const auto& final_versions = outcome_.workers[evaluator].back()->wire.final_versions;
     for (size_t block = 0; block < owners.size(); ++block) {
       const auto ps = static_cast<size_t>(owners[block]);
       const auto found = final_versions.find(case_.config.cluster.ps[ps]);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "trainer/config/determinism.h"
+#include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 #include "trainer/model/blocks.h"
 #include "trainer/task/run_task.h"
@@ -98,6 +98,8 @@ class CaseMaker {
     DrawModel();
     DrawOptimizer();
     DrawData();
+    config_.data.test = config_.data.train;  // its evaluation pulls the final weights
+    config_.data.test.rows = 10;
     DrawTrouble();
     return case_;
   }

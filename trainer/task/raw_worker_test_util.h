@@ -117,27 +117,19 @@ class RawWorker {
     REQUIRE(welcome->body_as_Welcome() != nullptr);
     run_id_ = welcome->run_id();
   }
-  // Join, start and initialise as the only worker and chief; uses requests 1 to 3.
+  // Join and start as the only worker and chief; uses request 3, the first.
   void Begin() {
     Join();
-    Send(1, [](auto& builder) { return wire::CreateReady(builder); });
-    REQUIRE(Expect<wire::Start>()->initialise());
-    Send(2, [](auto& builder) { return wire::CreateInitialise(builder); });
-    REQUIRE(Expect<wire::Ack>() != nullptr);
-    Send(3, [](auto& builder) { return wire::CreateInitialised(builder); });
+    Send(3, [](auto& builder) { return wire::CreateReady(builder); });
     REQUIRE(Expect<wire::Start>() != nullptr);
   }
-  // The rest of a chief's duties, from request `next` on, so that the ps ends.
+  // The end of the only worker, from request `next` on, so that the ps ends.
   void End(uint64_t next) {
     Send(next, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
     REQUIRE(Expect<wire::Ack>() != nullptr);
-    Send(next + 1, [](auto& builder) {
-      return wire::CreateReport(builder, builder.CreateString(ToWireJson(RunSummary())));
-    });
-    REQUIRE(Expect<wire::Ack>() != nullptr);
-    Send(next + 2, [](auto& builder) { return wire::CreateWaitEnd(builder); });
+    Send(next + 1, [](auto& builder) { return wire::CreateWaitEnd(builder); });
     REQUIRE(Expect<wire::End>() != nullptr);
-    Send(next + 3, [](auto& builder) { return wire::CreateBye(builder); });
+    Send(next + 2, [](auto& builder) { return wire::CreateBye(builder); });
   }
   std::vector<float> Values(const wire::Weights& weights) {
     const net::TensorView view = net::Tensor(message_, weights);
@@ -176,7 +168,7 @@ inline Config OneWorker() {
   return config;
 }
 
-// A ps whose only worker is made by hand and has begun: requests 1 to 3 are used.
+// A ps whose only worker is made by hand and has begun: request 3 is used, the first.
 struct OneWorkerRun {
   explicit OneWorkerRun(const Config& of = OneWorker())
       : config(of), ps(config, transport), worker(config, transport, 0) {

@@ -45,7 +45,7 @@ class Job {
     Write("train.csv", Rows(more_) + row + "\n");
   }
 
-  Config At(int64_t steps, double learning_rate, Split split, CheckpointWriter writer) const {
+  Config At(int64_t steps, double learning_rate, Split split) const {
     Config config = LinearCluster(2, 2, steps);
     config.model.kind = ModelKind::kLogistic;
     config.model.inputs = 2 + more_;
@@ -61,7 +61,6 @@ class Job {
     config.failure.worker_lost = WorkerLost::kWait;
     config.checkpoint.dir = directory_ + "/ckpt";
     config.checkpoint.every_secs = 0;
-    config.checkpoint.writer = writer;
     config.eval.by = EvalBy::kAll;
     return config;
   }
@@ -84,24 +83,21 @@ class Job {
 };
 
 TEST_CASE("resume: every worker scales as the checkpoint has it, whatever the rows are now") {
-  for (const CheckpointWriter writer : {CheckpointWriter::kChief, CheckpointWriter::kPs}) {
-    CAPTURE(static_cast<int>(writer));
-    Job job;
-    const RunSummary first = Run(job.At(200, 0.5, Split::kShard, writer));
-    REQUIRE(first.test_loss.has_value());
-    CHECK(*first.test_accuracy > 0.9);
-    const FittedScale scale = job.SavedScale();
-    job.AppendFarRow();
-    // Steps that change nothing: test rows are seen through the scale alone.
-    const RunSummary second = Run(job.At(202, 1e-30, Split::kShard, writer));
-    CHECK(second.global_step == 202);
-    CHECK(*second.test_loss == doctest::Approx(*first.test_loss).epsilon(1e-6));
-    for (const auto& accuracy : second.worker_accuracy) {
-      REQUIRE(accuracy.has_value());
-      CHECK(*accuracy == *first.test_accuracy);
-    }
-    CHECK(job.SavedScale() == scale);
+  Job job;
+  const RunSummary first = Run(job.At(200, 0.5, Split::kShard));
+  REQUIRE(first.test_loss.has_value());
+  CHECK(*first.test_accuracy > 0.9);
+  const FittedScale scale = job.SavedScale();
+  job.AppendFarRow();
+  // Steps that change nothing: test rows are seen through the scale alone.
+  const RunSummary second = Run(job.At(202, 1e-30, Split::kShard));
+  CHECK(second.global_step == 202);
+  CHECK(*second.test_loss == doctest::Approx(*first.test_loss).epsilon(1e-6));
+  for (const auto& accuracy : second.worker_accuracy) {
+    REQUIRE(accuracy.has_value());
+    CHECK(*accuracy == *first.test_accuracy);
   }
+  CHECK(job.SavedScale() == scale);
 }
 
 TEST_CASE("resume: batches that worker 0 deals out are scaled so too") {
@@ -109,33 +105,30 @@ TEST_CASE("resume: batches that worker 0 deals out are scaled so too") {
   for (const Split split : {Split::kShard, Split::kFeed}) {
     CAPTURE(static_cast<int>(split));
     Job job;
-    Run(job.At(50, 0.5, split, CheckpointWriter::kChief));
+    Run(job.At(50, 0.5, split));
     job.AppendFarRow();
-    const RunSummary second = Run(job.At(70, 0.5, split, CheckpointWriter::kChief));
+    const RunSummary second = Run(job.At(70, 0.5, split));
     REQUIRE(second.model_crc.has_value());
     if (crc.empty()) crc = *second.model_crc;
     CHECK(*second.model_crc == crc);
   }
 }
 
-TEST_CASE("resume: a scale that no message holds is refused where other workers would go on with their own") {
+TEST_CASE(
+    "resume: a form that no message holds is in no checkpoint, and each worker scales by its own rows") {
   Job job(17000);
-  Run(job.At(3, 0.01, Split::kShard, CheckpointWriter::kChief));
-  Run(job.At(4, 0.01, Split::kShard, CheckpointWriter::kChief));
-  job.AppendFarRow();
-  CHECK_THROWS_WITH_AS(
-      Run(job.At(5, 0.01, Split::kShard, CheckpointWriter::kChief)),
-      doctest::Contains("step-000000004: the rows of data.train give another data.scale now, and names and"),
-      UserError);
-  CHECK(Run(job.At(5, 0.01, Split::kFeed, CheckpointWriter::kChief)).global_step == 5);
+  Run(job.At(3, 0.01, Split::kShard));
+  const CheckpointDirectory saved(job.At(3, 0.01, Split::kShard).checkpoint.dir);
+  CHECK_FALSE(ReadManifest(saved.PathOf(saved.List().front().name)).inputs.has_value());
+  CHECK(Run(job.At(4, 0.01, Split::kShard)).global_step == 4);
 }
 
 TEST_CASE("resume: never fits the scale to the rows that there are") {
   Job job;
-  Run(job.At(20, 0.5, Split::kShard, CheckpointWriter::kChief));
+  Run(job.At(20, 0.5, Split::kShard));
   const FittedScale scale = job.SavedScale();
   job.AppendFarRow();
-  Config config = job.At(21, 0.5, Split::kShard, CheckpointWriter::kChief);
+  Config config = job.At(21, 0.5, Split::kShard);
   config.checkpoint.resume = "never";
   Run(config);
   CHECK(job.SavedScale() != scale);

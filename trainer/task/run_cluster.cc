@@ -5,8 +5,9 @@
 
 #include "base/error.h"
 #include "net/inproc_transport.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/source.h"
-#include "trainer/device/in_process.h"
+#include "trainer/device/make_model.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "gpu/ops.h"
 #include "net/address.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/source.h"
 #include "trainer/device/choice.h"
 #include "trainer/model/layout.h"

@@ -6,16 +6,15 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/exit_hooks.h"
 #include "base/log.h"
-#include "base/stop_request.h"
+#include "base/signals.h"
 #include "gpu/cuda/runtime.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
 #include "trainer/device/device_store.h"
 #include "trainer/hooks/hook.h"
 #include "trainer/model/layout.h"
-#include "trainer/task/run_summary.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 

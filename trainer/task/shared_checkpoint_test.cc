@@ -1,10 +1,17 @@
-// checkpoint.writer: ps over whole runs: what several ps wrote together, any number of ps restores.
+// Saves and restores over whole runs: what several ps wrote, themselves or through ps 0, any number of ps
+// restores.
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "net/inproc_transport.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
@@ -25,7 +32,6 @@ Config SharedRun(int ps, OptimizerKind optimizer, int64_t steps, const std::stri
   config.train.optimizer.learning_rate = 1e-6;
   config.failure.detect_s = 20;
   config.checkpoint.dir = dir;
-  config.checkpoint.writer = CheckpointWriter::kPs;
   return config;
 }
 
@@ -80,6 +86,124 @@ TEST_CASE("shared checkpoint: one of another model ends the run and names the te
   Config other = SharedRun(2, OptimizerKind::kSgd, 4, dir);
   other.model.inputs = 10;
   CHECK_THROWS_WITH_AS(Run(other), doctest::Contains("another model: "), UserError);
+}
+
+// Each task with a configuration of its own, as on machines without a shared disk; ps 0's summary.
+RunSummary RunEach(const Config& config, const std::function<void(TaskId, Config*)>& change,
+                   const TaskOptions& options = {}) {
+  net::InprocTransport transport;
+  std::vector<std::future<RunSummary>> tasks;
+  const auto start = [&](Role role, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      const TaskId task{role, static_cast<int>(i)};
+      tasks.push_back(std::async(std::launch::async, [&, task] {
+        Config own = config;
+        change(task, &own);
+        LogOptions quiet;
+        quiet.level = LogLevel::kError;
+        quiet.standard_error = false;
+        Logger log(TaskName(task), quiet);
+        return RunTask(own, task, transport, log, options);
+      }));
+    }
+  };
+  start(Role::kPs, config.cluster.ps.size());
+  start(Role::kWorker, config.cluster.worker.size());
+  for (const auto& task : tasks) task.wait();
+  return tasks[0].get();
+}
+
+// Which ps see the directory of ps 0.
+enum class See { kAll, kSome, kNone };
+
+void OwnDisk(See see, TaskId task, Config* config) {
+  const bool first = task.role == Role::kPs && task.index == 0;
+  const bool sees = task.role == Role::kPs && (see == See::kAll || (see == See::kSome && task.index == 1));
+  if (!first && !sees)
+    config->checkpoint.dir = task.index % 2 == 0 ? "" : config->checkpoint.dir + "-of-no-one";
+}
+
+TEST_CASE(
+    "shared checkpoint: whether all ps see the directory, some or none, any number restores the same bits") {
+  const std::string undisturbed = *Run(SharedRun(2, OptimizerKind::kAdam, kSteps)).model_crc;
+  for (const See see : {See::kAll, See::kSome, See::kNone}) {
+    for (const int saves : {1, 2, 3}) {
+      CAPTURE(static_cast<int>(see));
+      CAPTURE(saves);
+      const std::string dir = testing::NewDirectory();
+      const auto own = [see](TaskId task, Config* config) { OwnDisk(see, task, config); };
+      const RunSummary first = RunEach(SharedRun(saves, OptimizerKind::kAdam, 5, dir), own);
+      CHECK(first.checkpoint == dir + "/step-000000005");
+      CHECK(NamesIn(dir) == std::vector<std::string>{"step-000000000", "step-000000005"});
+      const int restores = saves % 3 + 1;
+      CHECK(RunEach(SharedRun(restores, OptimizerKind::kAdam, kSteps, dir), own).model_crc == undisturbed);
+      CHECK_FALSE(std::filesystem::exists(dir + "-of-no-one"));
+    }
+  }
+}
+
+TEST_CASE("shared checkpoint: damage in a part that ps 0 sends is found, and the next older one restored") {
+  const std::string undisturbed = *Run(SharedRun(2, OptimizerKind::kSgd, kSteps)).model_crc;
+  const std::string dir = testing::NewDirectory();
+  const auto own = [](TaskId task, Config* config) { OwnDisk(See::kNone, task, config); };
+  Config config = SharedRun(2, OptimizerKind::kSgd, 8, dir);
+  config.checkpoint.every_steps = 4;
+  RunEach(config, own);
+  Damage(dir + "/step-000000008/shard-1-of-2");
+  CHECK(RunEach(SharedRun(2, OptimizerKind::kSgd, kSteps, dir), own).model_crc == undisturbed);
+  CHECK(NamesIn(dir).back() == "step-000000012");
+}
+
+TEST_CASE("shared checkpoint: a path that only ps 0 sees is restored by all") {
+  const std::string undisturbed = *Run(SharedRun(2, OptimizerKind::kSgd, kSteps)).model_crc;
+  const std::string dir = testing::NewDirectory();
+  Run(SharedRun(2, OptimizerKind::kSgd, 5, dir));
+  const auto own = [&](TaskId task, Config* config) {
+    if (task.role == Role::kPs && task.index == 0) config->checkpoint.resume = dir + "/step-000000005";
+  };
+  CHECK(RunEach(SharedRun(3, OptimizerKind::kSgd, kSteps), own).model_crc == undisturbed);
+}
+
+TEST_CASE("shared checkpoint: checkpoint.dir that ps 0 does not have is refused with both values") {
+  const std::string dir = testing::NewDirectory();
+  Config config = SharedRun(1, OptimizerKind::kSgd, 4, dir);
+  config.failure.startup_timeout_s = 1;
+  const auto own = [](TaskId task, Config* own_config) {
+    if (task.role == Role::kPs) own_config->checkpoint.dir = "";
+  };
+  CHECK_THROWS_WITH_AS(
+      RunEach(config, own),
+      doctest::Contains(("checkpoint.dir is not set on ps 0 and " + dir + " on worker").c_str()), PeerLost);
+}
+
+// Worker 0 fails when the run has begun to save its second checkpoint.
+class FailingHook : public Hook {
+ public:
+  void AfterStep(const StepView& view, HookRequests* requests) override {
+    if (view.local_step == 4) requests->save = true;
+    if (view.local_step == 5) throw Failure(ExitCode::kInternal, "failed by the test");
+  }
+};
+
+TEST_CASE("shared checkpoint: worker 0 lost for good beside a save changes nothing for the save") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSync, TrainMode::kSsp}) {
+    const std::string dir = testing::NewDirectory();
+    Config config = SharedRun(2, OptimizerKind::kSgd, 200, dir);
+    config.train.mode = mode;
+    TaskOptions options;
+    options.more_hooks = [](TaskId task) {
+      HookList hooks;
+      if (task.index == 0) hooks.push_back(std::make_unique<FailingHook>());
+      return hooks;
+    };
+    const auto own = [](TaskId task, Config* own_config) { OwnDisk(See::kNone, task, own_config); };
+    const RunSummary summary = RunEach(config, own, options);
+    CHECK(summary.status == "done");
+    CHECK(summary.global_step == 200);
+    CHECK(summary.lost_workers == std::vector<int64_t>{0});
+    CHECK(summary.checkpoint == dir + "/step-000000200");
+    CHECK(NamesIn(dir).size() == 3);
+  }
 }
 
 }  // namespace

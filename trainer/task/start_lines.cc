@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/plural.h"
-#include "trainer/config/determinism.h"
-#include "trainer/config/task_address.h"
+#include "base/names.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/task/checkpoint_line.h"
 #include "trainer/task/device_lines.h"
@@ -50,9 +49,10 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, const Dev
     LogPlacement(layout, parameters, log);
     if (task.role == Role::kWorker) LogLines(OperationLines(config, layout, choice, parameters), log);
   }
+  if (task.role != Role::kPs) return;
   log.Info("{}", CheckpointLine(config));
   const std::string key = FirstNondeterministicKey(config);
-  if (task.role == Role::kPs && !key.empty()) log.Info("the run is not deterministic: {}", key);
+  if (!key.empty()) log.Info("the run is not deterministic: {}", key);
 }
 
 }  // namespace dtrain

@@ -1,6 +1,6 @@
 #include "trainer/task/worker_lines.h"
 
-#include "base/plural.h"
+#include "base/names.h"
 
 namespace dtrain {
 namespace {

@@ -1,14 +1,7 @@
 #include "trainer/worker/closing_report.h"
 
-#include <utility>
-
-#include "base/error.h"
-
 namespace dtrain {
 namespace {
-
-// `--result` shows the weights of models up to this many values.
-constexpr int64_t kSmallModel = 64;
 
 TimeSpread Spread(const LogHistogram& nanos) {
   const HistogramFigures figures = nanos.Figures();
@@ -43,43 +36,15 @@ void ClosingReport::SayDone(const Own& own) {
     client_.Call(ps, false, "done", [&](auto& builder) {
       return wire::CreateDone(builder, static_cast<uint64_t>(own.local_steps), own.loss, own.first_step_nanos,
                               own.last_step_nanos, told_.bytes_sent, told_.bytes_received, own.accuracy,
-                              builder.CreateString(figures));
+                              builder.CreateString(figures), builder.CreateString(own.device),
+                              own.first_loss);
     });
   }
 }
 
-// And adds up what the ps sent and received.
-std::vector<ModelPart> ClosingReport::AskForChecksums(RunSummary* report) {
-  std::vector<ModelPart> parts;
-  for (size_t ps = 0; ps < client_.ps_count(); ++ps) {
-    const wire::ChecksumList* list =
-        client_.Call(ps, false, "checksums", [](auto& builder) { return wire::CreateChecksums(builder); })
-            .body_as_ChecksumList();
-    if (list == nullptr) throw Failure(ExitCode::kInternal, "a ps answered Checksums with something else");
-    for (const wire::Part* part : *list->parts()) {
-      parts.push_back({part->name()->str(), part->first_row(), part->bytes(), part->crc()});
-    }
-    report->bytes_sent += static_cast<int64_t>(list->bytes_sent());
-    report->bytes_received += static_cast<int64_t>(list->bytes_received());
-  }
-  return parts;
-}
-
-void ClosingReport::Report(const float* parameters, RunSummary report) {
-  std::vector<ModelPart> parts = AskForChecksums(&report);
-  const net::ChannelStats stats = Sum(channel_.stats(), data_.feeding_stats());
-  report.bytes_sent += static_cast<int64_t>(stats.bytes_sent - told_.bytes_sent);
-  report.bytes_received += static_cast<int64_t>(stats.bytes_received - told_.bytes_received);
-  report.model_crc = ModelChecksum(std::move(parts));
-  if (layout_.size <= kSmallModel) {
-    for (const Variable& variable : layout_.variables) {
-      const float* values = parameters + variable.offset;
-      report.weights[variable.name] = std::vector<float>(values, values + variable.size());
-    }
-  }
-  client_.Call(0, false, "report", [&](auto& builder) {
-    return wire::CreateReport(builder, builder.CreateString(ToWireJson(report)));
-  });
+net::ChannelStats ClosingReport::SinceDone() const {
+  const net::ChannelStats all = Sum(channel_.stats(), data_.feeding_stats());
+  return {all.bytes_sent - told_.bytes_sent, all.bytes_received - told_.bytes_received, 0};
 }
 
 }  // namespace dtrain

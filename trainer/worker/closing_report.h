@@ -1,18 +1,16 @@
-// ClosingReport: what a worker tells the ps when it has taken its last step, and the chief of the whole run.
-// Owner and thread: the worker. Messages: docs/wire.md, Done and Report.
+// ClosingReport: what a worker tells the ps when it has taken its last step, and what it has sent since.
+// Owner and thread: the worker. Messages: docs/wire.md, Done.
 #pragma once
 
 #include <cstdint>
 #include <limits>
-#include <vector>
+#include <string>
 
 #include "net/channel.h"
-#include "trainer/model/layout.h"
-#include "trainer/task/run_summary.h"
-#include "trainer/worker/evaluate.h"
+#include "trainer/result/run_summary.h"
 #include "trainer/worker/ps_client.h"
-#include "trainer/worker/staleness.h"
-#include "trainer/worker/step_times.h"
+#include "trainer/hooks/staleness.h"
+#include "trainer/hooks/step_times.h"
 #include "trainer/worker/worker_data.h"
 
 namespace dtrain {
@@ -22,8 +20,8 @@ WorkerFigures FiguresOf(const StepTimes& times, const Staleness& staleness);
 
 class ClosingReport {
  public:
-  ClosingReport(const Layout& layout, PsClient& client, net::Channel& channel, const WorkerData& data)
-      : layout_(layout), client_(client), channel_(channel), data_(data) {}
+  ClosingReport(PsClient& client, net::Channel& channel, const WorkerData& data)
+      : client_(client), channel_(channel), data_(data) {}
 
   struct Own {
     int64_t local_steps = 0;
@@ -32,17 +30,16 @@ class ClosingReport {
     int64_t last_step_nanos = 0;
     double accuracy = std::numeric_limits<double>::quiet_NaN();  // of its own evaluation
     WorkerFigures figures;
+    std::string device;
+    double first_loss = std::numeric_limits<double>::quiet_NaN();  // see Done
   };
   // To every ps; each is waited for.
   void SayDone(const Own& own);
-  // As the chief, after SayDone(): completes `report` by what is known of the final weights, all of them, and
-  // of the traffic.
-  void Report(const float* parameters, RunSummary report);
+  // Headers and payloads that SayDone() has not told of, those of the batches that it fed to others among
+  // them.
+  net::ChannelStats SinceDone() const;
 
  private:
-  std::vector<ModelPart> AskForChecksums(RunSummary* report);
-
-  const Layout& layout_;
   PsClient& client_;
   net::Channel& channel_;
   const WorkerData& data_;

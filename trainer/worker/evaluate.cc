@@ -3,9 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <tuple>
-
-#include "base/crc32c.h"
 
 namespace dtrain {
 
@@ -30,22 +27,33 @@ void EvaluationSum::Add(const Batch& batch) {
   figures_->Add(batch, outputs_.data());
 }
 
+void LogEvaluation(const Config& config, int64_t global_step, int64_t local_step,
+                   const Evaluation& evaluation, Logger& log) {
+  const char* const set = config.eval.on == EvalOn::kTest ? "test" : "validation";
+  std::string text = fmt::format("evaluation at global step {}, local step {}: {} loss {:.6g}", global_step,
+                                 local_step, set, evaluation.loss());
+  LogField accuracy{"accuracy", {}};
+  if (evaluation.classifies) {
+    text += fmt::format(", accuracy {:.4f}", evaluation.accuracy());
+    accuracy.value = evaluation.accuracy();
+  }
+  log.Record(
+      LogLevel::kInfo, text,
+      {{"global_step", global_step}, {"local_step", local_step}, {"eval_loss", evaluation.loss()}, accuracy});
+}
+
+bool HasEvaluationRows(const Config& config, const LoadedData& data) {
+  if (config.eval.on == EvalOn::kValidation) return data.train != nullptr && config.data.validation > 0;
+  return data.test != nullptr && data.test->rows();
+}
+
 std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const LoadedData& data) {
   const int64_t rows = config.train.batch_size * config.device.towers();  // of a batch of all devices
+  if (!HasEvaluationRows(config, data)) return nullptr;
   if (config.eval.on == EvalOn::kValidation) {
     return MakeSequentialSource(data.train, 0, config.data.validation, rows);
   }
-  if (data.test == nullptr || !data.test->rows()) return nullptr;
   return MakeSequentialSource(data.test, 0, *data.test->rows(), rows);
-}
-
-std::string ModelChecksum(std::vector<ModelPart> parts) {
-  std::sort(parts.begin(), parts.end(), [](const ModelPart& a, const ModelPart& b) {
-    return std::tie(a.name, a.first_row) < std::tie(b.name, b.first_row);
-  });
-  uint32_t crc = 0;
-  for (const ModelPart& part : parts) crc = Crc32cCombine(crc, part.crc, part.bytes);
-  return fmt::format("{:08x}", crc);
 }
 
 }  // namespace dtrain

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "trainer/data/source.h"
-#include "trainer/metrics/figures.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {
@@ -34,17 +35,13 @@ class EvaluationSum {
   Evaluation sum_;
 };
 
+// The line of one evaluation in the course of a run.
+void LogEvaluation(const Config& config, int64_t global_step, int64_t local_step,
+                   const Evaluation& evaluation, Logger& log);
+
+// Whether `data` has the rows that eval.on names.
+bool HasEvaluationRows(const Config& config, const LoadedData& data);
 // The rows that eval.on names, in order; null where the config has none of them.
 std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const LoadedData& data);
-
-// One ps's checksum of the rows of a variable that it owns.
-struct ModelPart {
-  std::string name;
-  uint64_t first_row = 0;
-  uint64_t bytes = 0;
-  uint32_t crc = 0;
-};
-// model_crc: CRC-32C over all weights, variables by name in byte order, rows in order; 8 hex digits.
-std::string ModelChecksum(std::vector<ModelPart> parts);
 
 }  // namespace dtrain

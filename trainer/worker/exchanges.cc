@@ -114,6 +114,7 @@ void Exchanges::OnWeights(size_t ps, const net::Message& message, const wire::En
   if (ps == 0) {
     steps_ += weights.steps();
     global_step_ = static_cast<int64_t>(weights.global_step());
+    if (weights.evaluate() != 0) evaluate_ = static_cast<int64_t>(weights.evaluate());
   }
   ++flow.answered;
   CountVersion(ps, weights);
@@ -167,7 +168,7 @@ void Exchanges::DropOpen() {
   for (Flow& flow : flows_) flow.sent = flow.answered = begun_ * flow.blocks;
   DropSent();
   closed_ = begun_;
-  steps_ = 0;
+  steps_ = evaluate_ = 0;
   staleness_.DropOpen();
 }
 

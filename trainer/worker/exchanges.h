@@ -20,7 +20,7 @@
 #include "trainer/peer/peer_link.h"
 #include "trainer/peer/run_id.h"
 #include "trainer/worker/round_versions.h"
-#include "trainer/worker/staleness.h"
+#include "trainer/hooks/staleness.h"
 
 namespace dtrain {
 
@@ -76,6 +76,8 @@ class Exchanges {
   int64_t global_step() const { return global_step_; }
   // Of the gradients that were answered.
   Staleness& staleness() { return staleness_; }
+  // The local step behind which ps 0 has asked for an evaluation since the last call; 0: it has not.
+  int64_t TakeEvaluation() { return std::exchange(evaluate_, 0); }
   // For how long ps held back an answer since the last call: the longest, in microseconds.
   int64_t TakeHeld() { return std::exchange(held_us_, 0); }
   // sync: whether the latest weights are not all of one version: an answer got lost while the others went on
@@ -130,6 +132,7 @@ class Exchanges {
   int64_t global_step_ = 0;
   Staleness staleness_;
   RoundVersions versions_;  // sync
+  int64_t evaluate_ = 0;    // as TakeEvaluation() returns it
   int64_t held_us_ = 0;     // the longest since TakeHeld()
   float* parameters_ = nullptr;
   std::function<void(const float*, Range)> on_weights_;

@@ -116,7 +116,7 @@ void PsClient::Handle(size_t ps, const wire::Envelope& envelope) {
     case Body::Weights:
       return exchanges_.OnWeights(ps, message_, envelope);
     case Body::Welcome:
-      return registration.OnWelcome(RunIdOf(envelope));
+      return registration.OnWelcome(RunIdOf(envelope), envelope.body_as_Welcome()->saves());
     case Body::Refuse:
       return OnRefuse(ps, envelope);
     case Body::Abort:
@@ -143,16 +143,8 @@ void PsClient::OnRefuse(size_t ps, const wire::Envelope& envelope) {
   if (!joined_ || registration.welcomed()) return;
   const std::string why = fmt::format("{} does not know this task any more: {}", registration.link().name(),
                                       WhyForgotten(refuse));
-  if (running_ && !(RecoversPs(config_) && refuse.reason() == wire::Reason::Run)) throw PeerLost("{}.", why);
+  if (running_ && !(RunRecovers() && refuse.reason() == wire::Reason::Run)) throw PeerLost("{}.", why);
   throw Restarted{why};
-}
-
-void PsClient::Restore(size_t ps, uint32_t slot, uint64_t first, const net::LentBuffer& values) {
-  const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(values.floats(), values.bytes()) : 0;
-  const uint64_t request = registrations_.link(ps).NextRequest();
-  registrations_.link(ps).Send(
-      request, encoder_.Restore(run_.Envelope(request), {slot, first, sum}, values.Lend(0, values.bytes())));
-  AwaitAnswer(ps, false, "a restored piece");
 }
 
 void PsClient::Enter(float* parameters, const Exchanges::Entry& entry) {
@@ -215,7 +207,6 @@ void PsClient::OnQuiet(bool patient, const char* what) {
     }
     link.OnQuiet(now);
   }
-  if (on_quiet_) on_quiet_();
   if (running_ || now < next_status_) return;
   next_status_ = now + kStatusEvery;
   const std::string status = heartbeat_->status();
@@ -226,7 +217,7 @@ void PsClient::CheckAlive(size_t ps) {
   if (ps == 0) ThrowIfAborted();
   if (heartbeat_->Lost(ps)) OnLost(heartbeat_->SilentLongest());
   const std::string& name = registrations_.link(ps).name();
-  const bool recovers = RecoversPs(config_);
+  const bool recovers = RunRecovers();
   if (joined_ && heartbeat_->Left(ps, run_)) {
     if (running_ && !recovers) throw PeerLost("{} does not know this task any more: it was restarted.", name);
     throw Restarted{name + " is of another run, or has gone back to a checkpoint"};
@@ -237,7 +228,7 @@ void PsClient::OnLost(size_t ps) {
   const std::string why =
       fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})",
                   registrations_.link(ps).name(), heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
-  if (!RecoversPs(config_)) throw PeerLost("{}. Look at its log.", why);
+  if (!RunRecovers()) throw PeerLost("{}. Look at its log.", why);
   if (ps == 0 && on_lost_) on_lost_({Role::kPs, 0});
   throw Restarted{why};
 }

@@ -20,7 +20,7 @@
 #include "trainer/peer/activity.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/run_id.h"
-#include "trainer/task/run_summary.h"
+#include "trainer/result/run_summary.h"
 #include "trainer/worker/exchanges.h"
 #include "trainer/worker/registrations.h"
 
@@ -32,7 +32,7 @@ class PsClient {
            net::Transport& transport, Activity& activity, Logger& log);
 
   // Thrown where a ps is lost or does not know this task any more, because it or another ps was restarted:
-  // to be answered by Rejoin(). After the start only where the run goes on without that ps (RecoversPs).
+  // to be answered by Rejoin(). After the start only where the run goes on without that ps (RunRecovers).
   struct Restarted {
     std::string why;
   };
@@ -62,26 +62,6 @@ class PsClient {
     return AwaitAnswer(ps, patient, what);
   }
 
-  // The same request to every ps. `take(ps, answer)` is called with each answer as it comes; a patient one.
-  template <typename Build, typename Take>
-  void CallAll(const char* what, Build&& build, Take&& take) {
-    for (size_t ps = 0; ps < ps_count(); ++ps) {
-      const uint64_t request = registrations_.link(ps).NextRequest();
-      registrations_.link(ps).Send(request, encoder_.Finish(run_.Envelope(request), build(encoder_.Begin())));
-    }
-    for (size_t answers = 0; answers < ps_count();) {
-      answer_ = nullptr;
-      if (!ReceiveOne(Clock::now() + slice_)) OnQuiet(true, what);
-      if (answer_ == nullptr) continue;
-      take(answer_from_, *answer_);
-      ++answers;
-    }
-  }
-
-  // Values of a checkpoint, all of `values`, for elements [first, ...) of the range of a ps; `slot` 0 are its
-  // weights. Waits for the answer.
-  void Restore(size_t ps, uint32_t slot, uint64_t first, const net::LentBuffer& values);
-
   // The first weights of this worker: it takes part from here on. In sync it waits for the end of a round,
   // unless it resumes. `parameters` is the whole flat vector.
   void Enter(float* parameters, const Exchanges::Entry& entry);
@@ -103,11 +83,8 @@ class PsClient {
   size_t ps_count() const { return registrations_.size(); }
   // How many workers ps 0 said last that it has; 0 before it said so.
   int workers_here() const { return heartbeat_->workers(); }
-  // Which worker is the chief, and its term, as ps 0 said last; see Heartbeat.
-  int chief() const { return heartbeat_->chief(); }
-  uint32_t term() const { return heartbeat_->term(); }
-  // Called now and then in a wait in which nothing arrives; may be empty.
-  void set_on_quiet(std::function<void()> on_quiet) { on_quiet_ = std::move(on_quiet); }
+  // The newest checkpoint that ps 0 has told of.
+  KnownCheckpoint checkpoint() const { return heartbeat_->checkpoint(); }
   // The run has started: from now on a ps that does not know this task is lost.
   void Started() {
     running_ = started_once_ = true;
@@ -119,6 +96,8 @@ class PsClient {
   void SayBye();
 
  private:
+  // A lost ps takes the run back to a checkpoint.
+  bool RunRecovers() const { return config_.failure.ps_lost == PsLost::kWait && registrations_.saves(); }
   const wire::Envelope& AwaitAnswer(size_t ps, bool patient, const char* what);
   bool ReceiveOne(TimePoint deadline);
   void Handle(size_t ps, const wire::Envelope& envelope);
@@ -148,7 +127,6 @@ class PsClient {
   bool started_once_ = false;
   TimePoint returns_since_ = TimePoint::max();  // when a started task lost a ps; otherwise the far future
   std::function<void(TaskId)> on_lost_;
-  std::function<void()> on_quiet_;
   TimePoint next_status_;
 };
 

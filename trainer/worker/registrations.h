@@ -31,6 +31,8 @@ class Registrations {
   // Whether every ps has welcomed this task, all for the same run.
   bool welcomed() const;
   RunId run() const { return all_[0]->run(); }
+  // ps 0 has a checkpoint.dir.
+  bool saves() const { return all_[0]->saves(); }
   // To those that have not welcomed it. With `tell` returns what is waited for; that may take a while.
   std::string SayHello(bool tell);
   // All have answered, but for different runs: ps 0 was restarted meanwhile, and all are asked again.

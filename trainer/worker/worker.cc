@@ -3,22 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/plural.h"
-#include "base/signal_name.h"
+#include "base/names.h"
+#include "base/signals.h"
 #include "trainer/hooks/make_hooks.h"
 #include "trainer/model/finite.h"
-#include "trainer/optim/clip_norm.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/worker/evaluate.h"
-#include "trainer/worker/model_start.h"
 
 namespace dtrain {
 namespace {
+
+constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
 
 const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); };
 
@@ -38,11 +40,9 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
       exchanges_(client_.exchanges()),
       data_(
           config, self.index, transport, activity_, [this] { client_.Attend(); }, log),
-      chief_(config, self.index, layout, client_, data_, transport, log),
-      report_(layout, client_, channel, data_),
+      report_(client_, channel, data_),
       model_(config, layout, devices, store),
       more_hooks_(std::move(more_hooks)) {
-  client_.set_on_quiet([this] { chief_.Look(); });
   if (store != nullptr) exchanges_.PushAddresses();
   if (devices.on_gpu() && store == nullptr) {
     exchanges_.set_on_weights(
@@ -58,7 +58,7 @@ RunSummary Worker::Run() {
       return RunOnce();
     } catch (const PsClient::Restarted& why) {
       restarted = why;
-      if (client_.term() != 0) last_chief_ = {client_.chief(), client_.term()};
+      if (KnownCheckpoint told = client_.checkpoint(); !told.where.empty()) newest_ = std::move(told);
     }
     log_.Warning("{}; joining again", restarted->why);
   }
@@ -69,25 +69,23 @@ RunSummary Worker::RunOnce() {
   if (came_too_late_) return WaitForEnd();
   Train();
   if (activity_.leaving()) Leave();
-  if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) own_evaluation_ = Evaluate();
+  if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) {
+    client_.Pull(model_.here());
+    own_evaluation_ = Evaluate();
+  }
   SayDone();
-  chief_.Look();
-  if (chief_.is_chief()) ReportAsChief();
   return WaitForEnd();
 }
 
 // After every joining: what was loaded stays, and batches are dealt within one run.
 void Worker::Load() {
   activity_.what = "load";
-  if (self_.index == 0)
-    chief_.OpenCheckpoints();  // before the start, so that what is wrong with it shows there
   data_.Join(client_.run().id);
   if (model_.made()) return;
   model_.Make(data_.MostRows(), data_.loaded(), data_.source(), log_);
   summary_ = WorkerSummary::Open(config_, self_.index, DeviceName(config_.device, devices_, 0), layout_,
                                  exit_hooks_, log_);
-  hooks_ = MakeHooks({config_, self_, layout_, data_.loaded(), model_.model(), exchanges_.staleness(),
-                      summary_.get(), activity_, log_, [this] { client_.CheckAllAlive(); }});
+  hooks_ = MakeHooks({config_, self_, layout_, data_.loaded(), exchanges_.staleness(), summary_.get(), log_});
   std::move(more_hooks_.begin(), more_hooks_.end(), std::back_inserter(hooks_));
 }
 
@@ -98,23 +96,30 @@ void Worker::Start() {
   if (!came_too_late_) client_.Enter(model_.here(), entry);
   client_.Started();
   ended_early_ = false;
+  evaluated_step_ = 0;
+}
+
+flatbuffers::Offset<wire::Ready> Worker::MakeReady(flatbuffers::FlatBufferBuilder& builder) {
+  const bool returning = client_.returning();
+  const double quiet_s = returning ? times_.SecondsSinceMark() : 0;
+  const std::optional<DataFacts> facts = data_.Facts();
+  const auto data = facts ? EncodeFacts(*facts, builder) : 0;
+  const bool knows = returning && !newest_.where.empty();
+  const auto checkpoint = knows ? builder.CreateString(newest_.where) : 0;
+  return wire::CreateReady(builder, returning, static_cast<uint64_t>(exchanges_.global_step()),
+                           static_cast<uint64_t>(quiet_s * 1000), data, checkpoint,
+                           static_cast<uint64_t>(knows ? newest_.step : 0));
 }
 
 Exchanges::Entry Worker::WaitForStart() {
-  const wire::Envelope& answer = client_.Call(0, true, "ready", [this](auto& builder) {
-    const bool returning = client_.returning();
-    const double quiet_s = returning ? times_.SecondsSinceMark() : 0;
-    return wire::CreateReady(builder, returning, static_cast<uint64_t>(exchanges_.global_step()),
-                             static_cast<uint64_t>(quiet_s * 1000), static_cast<uint32_t>(last_chief_.index),
-                             returning ? last_chief_.term : 0);
-  });
+  const wire::Envelope& answer =
+      client_.Call(0, true, "ready", [this](auto& builder) { return MakeReady(builder); });
   const wire::Start* start = answer.body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
-  if (start->initialise()) start = &FillModel(start->term(), start->again());
   came_too_late_ = start->over();
   if (!came_too_late_ && data_.TakeUp(*start)) model_.UseData(data_.loaded(), data_.source(), log_);
-  chief_.Take(start->term());
-  chief_.LookAnew();
+  newest_.Learn(start->checkpoint(), start->checkpoint_step());
+  from_initial_values_ |= start->initial();
   Exchanges::Entry entry{{}, start->clock(), start->resume(), start->version()};
   if (start->workers() != nullptr) entry.together.assign(start->workers()->begin(), start->workers()->end());
   if (came_too_late_) {
@@ -128,50 +133,14 @@ Exchanges::Entry Worker::WaitForStart() {
   return entry;
 }
 
-// The chief's: answered when the run begins, with checkpoint.dir only after the first checkpoint.
-const wire::Start& Worker::FillModel(uint32_t term, bool again) {
-  chief_.OpenCheckpoints();
-  if (!again && chief_.checkpoints() != nullptr) {
-    chief_.checkpoints()->Claim(TaskAndProcess(config_.cluster, self_));
-  }
-  ModelStart model(config_, layout_, client_, chief_.checkpoints(), log_);
-  const StartedFrom from = model.Fill(again, data_.loaded());
-  if (data_.UseScale(from.scale, from.path)) {
-    data_.CheckOthersHearOfScale(from.path);
-    model_.UseData(data_.loaded(), data_.source(), log_);
-  }
-  data_.DealToOthers(from.positions.dealt);
-  from_initial_values_ |= !again && from.path.empty();
-  // Of another training.
-  if (config_.eval.keep_best && from.path.empty() && chief_.checkpoints() != nullptr) {
-    chief_.checkpoints()->ForgetBest();
-  }
-  chief_.Take(term);
-  const std::optional<InputForm> form = data_.FormForPs();
-  const DataFingerprint& print = data_.fingerprint();
-  const wire::Start* start =
-      client_
-          .Call(0, true, "the first checkpoint",
-                [&](auto& builder) {
-                  const auto path = from.path.empty() ? 0 : builder.CreateString(from.path);
-                  const auto positions = builder.CreateString(ToJson(from.positions));
-                  const auto columns = form ? EncodeForm(*form, builder) : 0;
-                  return wire::CreateInitialised(builder, path, static_cast<uint64_t>(from.step), positions,
-                                                 columns, static_cast<uint64_t>(print.rows), print.labels);
-                })
-          .body_as_Start();
-  if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Initialised with something else");
-  return *start;
-}
-
 void Worker::Train() {
   activity_.what = "step";
   if (first_step_nanos_ == 0) first_step_nanos_ = WallNanos();
   StepView view{self_, layout_, data_.source(), times_, model_.parameters()};
-  view.chief = chief_.is_chief();
   view.local_step = local_step_;
   view.global_step = exchanges_.global_step();
   for (const auto& hook : hooks_) hook->Begin(view);
+  if (const int64_t step = exchanges_.TakeEvaluation()) EvaluateBehind(step);
   TakeSteps(view);
   last_step_nanos_ = WallNanos();
   view.local_step = local_step_;
@@ -281,15 +250,17 @@ void Worker::AfterStep(StepView& view) {
   ++local_step_;
   data_.CheckFeeder();
   activity_.local_step.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
-  chief_.Look();
   if (!hooks_.empty()) {
     HookRequests requests;
     view.global_step = exchanges_.global_step();
     view.workers_here = client_.workers_here();
-    view.chief = chief_.is_chief();
     for (const auto& hook : hooks_) hook->AfterStep(view, &requests);
-    if (requests.save || requests.save_best) Save(requests.save_best);
+    if (requests.save) Save();
     if (!requests.end_run.empty()) EndRunEarly(requests.end_run);
+    times_.Mark(StepPart::kHooks, Clock::now());
+  }
+  if (const int64_t step = exchanges_.TakeEvaluation()) {
+    EvaluateBehind(step);
     times_.Mark(StepPart::kHooks, Clock::now());
   }
   times_.EndStep();
@@ -298,12 +269,9 @@ void Worker::AfterStep(StepView& view) {
 }
 
 // A request comes between exchanges, not into one.
-void Worker::Save(const std::optional<EvaluationFigures>& best) {
+void Worker::Save() {
   while (exchanges_.open() > 0) client_.Collect(model_.here());
-  const EvaluationFigures figures = best.value_or(EvaluationFigures());
-  client_.Call(0, false, "save", [&](auto& builder) {
-    return wire::CreateSave(builder, best.has_value(), figures.loss, figures.accuracy);
-  });
+  client_.Call(0, false, "save", [](auto& builder) { return wire::CreateSave(builder); });
 }
 
 // As Save().
@@ -315,13 +283,50 @@ void Worker::EndRunEarly(const std::string& reason) {
   ended_early_ = true;
 }
 
+// Of the weights that are here. Unset: there are no rows for it.
 std::optional<Evaluation> Worker::Evaluate(Figures* figures) {
   const std::unique_ptr<BatchSource> source = EvaluationSource(config_, data_.loaded());
   if (source == nullptr) return std::nullopt;
+  const char* const before = activity_.what;
   activity_.what = "eval";
-  client_.Pull(model_.here());
-  return EvaluateAll(
+  const Evaluation evaluation = EvaluateAll(
       model_.model(), model_.parameters(), *source, [this] { client_.CheckAllAlive(); }, figures);
+  activity_.what = before;
+  return evaluation;
+}
+
+// ps 0 asks again with each answer until it has the figures. Where this worker was started again and has yet
+// to take that step once more, it is asked again behind it.
+void Worker::EvaluateBehind(int64_t local_step) {
+  if (local_step > local_step_ || local_step <= evaluated_step_) return;
+  const std::optional<Evaluation> evaluation = Evaluate();
+  if (evaluation) {
+    LogEvaluation(config_, exchanges_.global_step(), local_step_, *evaluation, log_);
+    if (summary_) summary_->OnEvaluation(exchanges_.global_step(), *evaluation);
+  }
+  while (exchanges_.open() > 0) client_.Collect(model_.here());
+  if (TellEvaluation(local_step, evaluation.value_or(Evaluation()), kNoFigure)) ended_early_ = true;
+  evaluated_step_ = local_step;
+}
+
+// Whether the run ends early by it.
+bool Worker::TellEvaluation(int64_t local_step, const Evaluation& evaluation, double auc) {
+  const bool any = evaluation.rows > 0;
+  const net::ChannelStats since_done = local_step == 0 ? report_.SinceDone() : net::ChannelStats();
+  const wire::Grant* answer =
+      client_
+          .Call(0, false, "the figures of an evaluation",
+                [&](auto& builder) {
+                  return wire::CreateEvaluated(
+                      builder, static_cast<uint64_t>(local_step),
+                      static_cast<uint64_t>(exchanges_.global_step()), static_cast<uint64_t>(evaluation.rows),
+                      any ? evaluation.loss() : kNoFigure,
+                      any && evaluation.classifies ? evaluation.accuracy() : kNoFigure, auc,
+                      since_done.bytes_sent, since_done.bytes_received);
+                })
+          .body_as_Grant();
+  if (answer == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Evaluated with something else");
+  return answer->over();
 }
 
 void Worker::SayDone() {
@@ -333,33 +338,23 @@ void Worker::SayDone() {
   own.last_step_nanos = last_step_nanos_;
   if (own_evaluation_ && own_evaluation_->classifies) own.accuracy = own_evaluation_->accuracy();
   own.figures = FiguresOf(times_, exchanges_.staleness());
+  own.device = DevicesName(devices_);
+  if (from_initial_values_ && recent_loss_.count() > 0) own.first_loss = recent_loss_.FirstMean();
   report_.SayDone(own);
 }
 
-void Worker::ReportAsChief() {
-  RunSummary report;
-  report.device = DevicesName(devices_);
-  if (from_initial_values_ && recent_loss_.count() > 0) report.first_loss = recent_loss_.FirstMean();
-  client_.Call(0, true, "the others' end", [](auto& builder) { return wire::CreateWaitAllDone(builder); });
+// All workers are done.
+void Worker::EvaluateFinalWeights() {
   client_.Pull(model_.here());  // and with it the last global step
-  // The last steps' overflow is in no loss any more.
-  if (const std::optional<std::string> wrong = FirstNonFinite(layout_, model_.Fetch())) {
-    if (config_.hooks.stop_on_nan) throw Diverged(fmt::format("at the end of the run {}", *wrong));
-    log_.Warning("at the end of the run {}", *wrong);
+  Figures figures(model_.model().outputs(), config_.model.kind != ModelKind::kLinear,
+                  ScoreTable::kMaxScoresInRun);
+  const std::optional<Evaluation> evaluation = config_.eval.at_end ? Evaluate(&figures) : std::nullopt;
+  if (evaluation && summary_) summary_->OnEvaluation(exchanges_.global_step(), *evaluation);
+  std::optional<double> auc;
+  if (evaluation && evaluation->classifies) {
+    auc = figures.scores.Area([this] { client_.CheckAllAlive(); });
   }
-  if (config_.eval.at_end) {
-    Figures figures(model_.model().outputs(), config_.model.kind != ModelKind::kLinear,
-                    ScoreTable::kMostScoresInRun);
-    if (const std::optional<Evaluation> evaluation = Evaluate(&figures)) {
-      report.test_loss = evaluation->loss();
-      if (evaluation->classifies) {
-        report.test_accuracy = evaluation->accuracy();
-        report.test_auc = figures.scores.Area([this] { client_.CheckAllAlive(); });
-      }
-      if (summary_) summary_->OnEvaluation(exchanges_.global_step(), *evaluation);
-    }
-  }
-  report_.Report(model_.Fetch(), std::move(report));
+  TellEvaluation(0, evaluation.value_or(Evaluation()), auc.value_or(kNoFigure));
 }
 
 // The others go on; what it had granted goes to them.
@@ -376,9 +371,8 @@ void Worker::Leave() {
 
 RunSummary Worker::WaitForEnd() {
   const wire::Envelope* answer = &client_.Call(0, true, "the end", kWaitEnd);
-  while (const wire::BecomeChief* role = answer->body_as_BecomeChief()) {
-    chief_.Take(role->term());
-    ReportAsChief();
+  while (answer->body_type() == wire::Body::Evaluate) {
+    EvaluateFinalWeights();
     answer = &client_.Call(0, true, "the end", kWaitEnd);
   }
   const wire::End* end = answer->body_as_End();

@@ -1,7 +1,6 @@
 // Worker: one worker of a run: reads batches, computes gradients, exchanges them for new weights, evaluates.
-// One is the chief: it has the weights initialised or restored, writes the checkpoints, evaluates and reports
-// the run's results. That is worker 0, or another one when ps 0 says so.
-// Thread: the caller's; heartbeats have their own.
+// One is the chief: it evaluates and reports the run's results. That is worker 0, or another one when ps 0
+// says so. Thread: the caller's; heartbeats have their own.
 #pragma once
 
 #include <functional>
@@ -11,24 +10,24 @@
 #include <utility>
 #include <vector>
 
-#include "base/exit_hooks.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
 #include "trainer/device/choice.h"
 #include "trainer/device/device_store.h"
 #include "trainer/hooks/hook.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/activity.h"
-#include "trainer/summary/worker_summary.h"
-#include "trainer/task/run_summary.h"
-#include "trainer/worker/chief_duty.h"
+#include "trainer/summary/summary.h"
+#include "trainer/result/run_summary.h"
 #include "trainer/worker/closing_report.h"
 #include "trainer/worker/exchanges.h"
 #include "trainer/worker/ps_client.h"
 #include "trainer/worker/recent_loss.h"
-#include "trainer/worker/step_times.h"
+#include "trainer/hooks/step_times.h"
 #include "trainer/worker/worker_data.h"
 #include "trainer/worker/worker_model.h"
 
@@ -61,7 +60,7 @@ class Worker {
   RunSummary RunOnce();
   void Start();
   Exchanges::Entry WaitForStart();
-  const wire::Start& FillModel(uint32_t term, bool again);
+  flatbuffers::Offset<wire::Ready> MakeReady(flatbuffers::FlatBufferBuilder& builder);
   void Train();
   void TakeSteps(StepView& view);
   void Step(const Batch& batch, StepView& view);
@@ -70,12 +69,14 @@ class Worker {
   void TakeResult(StepView& view);
   void CollectWeights();
   void AfterStep(StepView& view);
-  void Save(const std::optional<EvaluationFigures>& best);
+  void Save();
   void EndRunEarly(const std::string& reason);
   bool HaveStep();
   std::optional<Evaluation> Evaluate(Figures* figures = nullptr);
+  void EvaluateBehind(int64_t local_step);
+  bool TellEvaluation(int64_t local_step, const Evaluation& evaluation, double auc);
+  void EvaluateFinalWeights();
   void SayDone();
-  void ReportAsChief();
   RunSummary WaitForEnd();
   [[noreturn]] void Leave();
 
@@ -89,27 +90,22 @@ class Worker {
   PsClient client_;
   Exchanges& exchanges_;  // the client's
   WorkerData data_;
-  ChiefDuty chief_;
   ClosingReport report_;
   WorkerModel model_;
   std::unique_ptr<WorkerSummary> summary_;  // with summary.dir
   HookList more_hooks_;
   HookList hooks_;
   StepTimes times_;
-  // Of the run before this worker joined again; of term 0: not known.
-  struct LastChief {
-    int index = 0;
-    uint32_t term = 0;
-  };
-  LastChief last_chief_;
+  KnownCheckpoint newest_;    // of the run, as this worker knows it
   bool ended_early_ = false;  // by a hook of this worker
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
   int64_t local_step_ = 0;
   int64_t first_step_nanos_ = 0;
   int64_t last_step_nanos_ = 0;
+  int64_t evaluated_step_ = 0;        // the latest local step whose evaluation ps 0 has
   RecentLoss recent_loss_;            // of the steps of this incarnation
-  bool from_initial_values_ = false;  // its first step was of those: it was the chief then
+  bool from_initial_values_ = false;  // its first step was of those
 };
 
 }  // namespace dtrain

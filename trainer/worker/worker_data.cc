@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "trainer/data/data_warnings.h"
-#include "trainer/data/form_text.h"
+#include "trainer/data/input_form.h"
 #include "trainer/peer/form_message.h"
 
 namespace dtrain {
@@ -57,42 +57,40 @@ int64_t WorkerData::MostRows() const {
   return MaxBatchRows(config_, loaded_.train->rows(), test_rows);
 }
 
-InputForm WorkerData::FormToTell() const {
-  if (config_.checkpoint.writer == CheckpointWriter::kPs) return loaded_.form;
-  InputForm form;
-  form.scale = loaded_.form.scale;
-  return form;
-}
-
-std::optional<InputForm> WorkerData::FormForPs() const {
+std::optional<DataFacts> WorkerData::Facts() {
   if (loaded_.train == nullptr) return std::nullopt;
-  const bool by_ps = config_.checkpoint.writer == CheckpointWriter::kPs;
-  const InputForm form = FormToTell();
-  const size_t bytes = FormBytes(form);
-  if (bytes == 0 && !by_ps) return std::nullopt;
-  if (bytes <= kMostFormBytes) return form;
-  std::vector<std::string> what;
-  if (by_ps) {
-    what.emplace_back(
-        "checkpoints of checkpoint.writer: ps will not have them, and dtrain eval and predict will read "
-        "data.train");
+  DataFacts facts;
+  facts.scale = ScaleChecksum(loaded_.form.scale);
+  facts.rows = loaded_.train->rows();
+  facts.read = config_.data.train.format != DataFormat::kSynthetic;
+  facts.labels = fingerprint_.labels;
+  facts.has_test = loaded_.test != nullptr && loaded_.test->rows();
+  facts.has_validation = config_.data.validation > 0;
+  const size_t bytes = FormBytes(loaded_.form);
+  if (bytes <= kMostFormBytes) {
+    facts.form = loaded_.form;
+  } else if (!std::exchange(told_too_long_, true)) {
+    log_.Warning(
+        "names and scales of the data's columns are {} bytes, more than {}: checkpoints will not have them, "
+        "and "
+        "dtrain eval and predict will read data.train{}",
+        bytes, kMostFormBytes,
+        loaded_.form.scale.shift.empty() ? "" : "; each worker scales by its own rows");
   }
-  if (!form.scale.shift.empty()) what.emplace_back("each worker scales by its own rows");
-  log_.Warning("names and scales of the data's columns are {} bytes, more than {}: {}", bytes, kMostFormBytes,
-               fmt::join(what, "; "));
-  return std::nullopt;
+  return facts;
 }
 
-bool WorkerData::UseScale(const FittedScale& scale, const std::string& whose) {
+// Weights that were trained with a scale mean nothing to rows of another one.
+bool WorkerData::UseScale(const FittedScale& scale) {
   if (scale.shift.empty()) return false;
   if (loaded_.train == nullptr || scale == loaded_.form.scale) return false;
   if (scale.shift.size() != loaded_.form.scale.shift.size()) {
     throw Failure(ExitCode::kInternal,
-                  fmt::format("{} scales {}, and the data has {}", whose,
+                  fmt::format("the run scales {}, and the data has {}",
                               Plural(static_cast<int64_t>(scale.shift.size()), "feature"),
                               loaded_.form.scale.shift.size()));
   }
-  log_.Info("data.scale is that of {}; the rows here would give another one. Reading them again", whose);
+  log_.Info("data.scale is that of the run; the rows here would give another one. Reading them again");
   const std::optional<int64_t> rows = loaded_.train->rows();
   source_.reset();
   loaded_ = LoadedData();  // both at once may be more than there is memory for
@@ -107,30 +105,18 @@ bool WorkerData::UseScale(const FittedScale& scale, const std::string& whose) {
   return true;
 }
 
-void WorkerData::CheckOthersHearOfScale(const std::string& path) const {
-  const bool others_scale = config_.cluster.worker.size() > 1 && config_.data.split != Split::kFeed;
-  if (!others_scale || FormBytes(FormToTell()) <= kMostFormBytes) return;
-  throw UserError(
-      "{}: the rows of data.train give another data.scale now, and names and scales of {} are too long for "
-      "the "
-      "checkpoint's to be told to the other workers. Go on with the rows that it was fitted on, with one "
-      "worker, or "
-      "with data.split: feed.",
-      path, Plural(static_cast<int64_t>(loaded_.form.scale.shift.size()), "feature"));
-}
-
 bool WorkerData::TakeUp(const wire::Start& start) {
   std::optional<InputForm> form;
   if (start.inputs() != nullptr) form = DecodeForm(*start.inputs());
-  const bool is_new = form && UseScale(form->scale, "the chief");
+  const bool is_new = form && UseScale(form->scale);
   CompareRows({static_cast<int64_t>(start.rows()), start.labels()});
   const std::string dealt = start.dealt() == nullptr ? "" : start.dealt()->str();
-  Dealt taken;
+  DataPlan taken;
   if (!dealt.empty() && !FromJson(dealt, &taken)) {
     throw Failure(ExitCode::kInternal, "ps 0 said something unreadable of the data that was taken before");
   }
-  if (taken != source_->dealt()) source_->Deal(taken);
-  DealToOthers(taken);
+  if (taken != source_->plan()) source_->Follow(taken);
+  if (feeder_) feeder_->Follow(taken);
   if (feeder_) feeder_->Start();
   if (fed_ != nullptr) fed_->Start();
   return is_new;

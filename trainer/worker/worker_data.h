@@ -14,11 +14,12 @@
 #include "net/channel.h"
 #include "trainer/config/config.h"
 #include "trainer/data/data_fingerprint.h"
-#include "trainer/data/dealt.h"
+#include "trainer/data/data_plan.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_source.h"
 #include "trainer/feed/feeder.h"
 #include "trainer/peer/activity.h"
+#include "trainer/peer/form_message.h"
 
 namespace dtrain {
 
@@ -36,26 +37,15 @@ class WorkerData {
   // After Join():
   BatchSource& source() { return *source_; }
   const LoadedData& loaded() const { return loaded_; }
-  // What ps 0 has to hear of the data's columns: how they are scaled, for the other workers, and all of it
-  // where it writes the checkpoints. Unset: nothing.
-  std::optional<InputForm> FormForPs() const;
-  // The chief has taken the scale of the checkpoint `path`, which its rows do not give. UserError where the
-  // other workers would go on with that of their rows, since a message does not hold it.
-  void CheckOthersHearOfScale(const std::string& path) const;
-  // Of the training rows here.
-  const DataFingerprint& fingerprint() const { return fingerprint_; }
-  // Features are scaled so from here on; weights that were trained with it mean nothing to others. Empty:
-  // they are not scaled, or nothing is known. `whose`: for the log. True: loaded() and source() are new.
-  bool UseScale(const FittedScale& scale, const std::string& whose);
+  // What ps 0 has to hear of the data; unset: nothing, another worker feeds this one.
+  std::optional<DataFacts> Facts();
   // Of the largest batch of one device, of training or of an evaluation.
   int64_t MostRows() const;
-  // The data goes on as ps 0 says: dealt as before, and scaled as the chief has it. True as of UseScale().
+  // The data goes on as ps 0 says: dealt as before, and scaled as the weights were trained with it. True:
+  // loaded() and source() are new.
   bool TakeUp(const wire::Start& start);
 
   // Of worker 0 that feeds the others; else nothing happens.
-  void DealToOthers(const Dealt& dealt) {
-    if (feeder_) feeder_->Deal(dealt);
-  }
   void CheckFeeder() const {
     if (feeder_) feeder_->CheckAlive();
   }
@@ -65,7 +55,7 @@ class WorkerData {
 
  private:
   void Open(uint64_t run_id);
-  InputForm FormToTell() const;
+  bool UseScale(const FittedScale& scale);
   void CompareRows(const DataFingerprint& chief);
 
   const Config& config_;
@@ -77,6 +67,7 @@ class WorkerData {
   LoadedData loaded_;
   DataFingerprint fingerprint_;
   bool told_other_rows_ = false;
+  bool told_too_long_ = false;
   std::unique_ptr<BatchSource> source_;
   FeedSource* fed_ = nullptr;                   // source_, where worker 0 deals out the batches
   std::unique_ptr<net::Channel> feed_channel_;  // of worker 0, where it does so

@@ -13,7 +13,7 @@ namespace {
 
 std::string VersionText(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-// Of the driver that is installed; 0: none is.
+// The version of the driver that is installed; 0: none is.
 int DriverVersion() {
   int version = 0;
   Forget(cudaDriverGetVersion(&version));

@@ -1,4 +1,4 @@
-// DeviceThread: what the body of a kernel asks of its thread (kernels/thread.h), on a device.
+// DeviceThread: what the body of a kernel asks of its thread (gpu/kernel_thread.h), on a device.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace {
 // __grid_constant__: a body that indexes its arguments reads them where they are, not from a copy of each
 // thread.
 template <typename Body>
-__global__ void __launch_bounds__(MostThreadsOf<Body>(), LeastBlocksOf<Body>())
+__global__ void __launch_bounds__(MaxThreadsOf<Body>(), MinBlocksOf<Body>())
     Run(const __grid_constant__ Body body) {
   static_assert(sizeof(Body) <= 4096, "more than every driver takes for a kernel's arguments");
   DeviceThread thread;

@@ -1,7 +1,7 @@
 // The kernels of kernels/list.h as the CUDA runtime knows them: compiled by nvcc, called from C++.
 #pragma once
 
-#include "gpu/cuda/kernel.h"
+#include "gpu/cuda/kernels/kernel.h"
 
 namespace dtrain::gpu::cuda {
 

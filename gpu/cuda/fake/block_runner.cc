@@ -1,5 +1,6 @@
 #include "gpu/cuda/fake/block_runner.h"
 
+#include <fmt/core.h>
 #include <cstring>
 
 #include "base/check.h"

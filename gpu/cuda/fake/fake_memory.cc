@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/plural.h"
+#include "base/names.h"
 #include "gpu/cuda/fake/fake_runtime.h"
 
 namespace dtrain::gpu::cuda {

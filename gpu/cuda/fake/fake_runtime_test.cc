@@ -1,11 +1,10 @@
-#include "gpu/cuda/fake/fake_runtime.h"
-
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <string>
 #include <thread>
 
+#include "gpu/cuda/fake/fake_runtime.h"
 #include "gpu/cuda/fake/fake_test_util.h"
 
 namespace dtrain::gpu::cuda {
@@ -240,5 +239,20 @@ TEST_CASE("fake: a loop that waits for what nobody queued ends the process") {
              "a wait for what can never happen"));
 }
 
+TEST_CASE("visible devices: all without the variable, else those of the list up to the first that is none") {
+  using List = std::vector<int>;
+  CHECK(VisibleDevices(nullptr, 3) == List{0, 1, 2});
+  CHECK(VisibleDevices("", 3).empty());
+  CHECK(VisibleDevices("-1", 3).empty());
+  CHECK(VisibleDevices("2,0", 3) == List{2, 0});
+  CHECK(VisibleDevices("1,-1,0", 3) == List{1});
+  CHECK(VisibleDevices("1,3,0", 3) == List{1});
+  CHECK(VisibleDevices("1,x,0", 3) == List{1});
+  CHECK(VisibleDevices("1,99999999999999999999", 3) == List{1});
+  CHECK(VisibleDevices("GPU-4", 3).empty());
+  CHECK(VisibleDevices("0,1,0", 3).empty());
+}
+
 }  // namespace
+
 }  // namespace dtrain::gpu::cuda

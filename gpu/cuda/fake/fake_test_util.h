@@ -1,11 +1,17 @@
 // Help for the tests of FakeRuntime.
 #pragma once
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <string>
 #include <vector>
 
-#include "gpu/cuda/fake/death.h"
 #include "gpu/cuda/fake/fake_runtime.h"
 #include "gpu/cuda/kernels/list.h"
 
@@ -54,6 +60,36 @@ struct Rig {
 inline bool IsPoison(const Floats& values) {
   const std::vector<unsigned char> poison(values.size() * sizeof(float), 0xff);
   return std::memcmp(values.data(), poison.data(), poison.size()) == 0;
+}
+
+// Dies(): for tests of what ends the process.
+
+// What a copy of this process writes to stderr until a signal ends it in `function`; "" where none does.
+inline std::string Dies(const std::function<void()>& function) {
+  int pipe_ends[2];
+  if (pipe(pipe_ends) != 0) return "";
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(pipe_ends[1], STDERR_FILENO);
+    // Not doctest's or a sanitizer's, which would report a failed test.
+    for (const int number : {SIGABRT, SIGSEGV}) std::signal(number, SIG_DFL);
+    function();
+    _exit(0);
+  }
+  close(pipe_ends[1]);
+  std::string text;
+  char buffer[512];
+  for (ssize_t count; (count = read(pipe_ends[0], buffer, sizeof(buffer))) > 0;) {
+    text.append(buffer, static_cast<size_t>(count));
+  }
+  close(pipe_ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? text + "ended by signal" : "";
+}
+
+inline bool Says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 }  // namespace dtrain::gpu::cuda

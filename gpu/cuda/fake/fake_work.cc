@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "gpu/cuda/fake/fake_runtime.h"
-#include "gpu/cuda/fake/kernel_table.h"
+#include "gpu/cuda/fake/grid.h"
 
 namespace dtrain::gpu::cuda {
 namespace {

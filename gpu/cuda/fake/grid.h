@@ -5,17 +5,18 @@
 // one at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <type_traits>
 
 #include "gpu/cuda/fake/block_runner.h"
-#include "gpu/cuda/kernel.h"
+#include "gpu/cuda/kernels/kernel.h"
 
 namespace dtrain::gpu::cuda {
 
-// Where a thread is; the part of kernels/thread.h that every body may use.
+// Where a thread is; the part of gpu/kernel_thread.h that every body may use.
 class GridThread {
  public:
   GridThread(const Grid& grid, int64_t block, int index) : grid_(grid), block_(block), index_(index) {}
@@ -82,7 +83,7 @@ class GridRunner {
  public:
   template <typename Body>
   void Run(const Grid& grid, const Body& body) {
-    CheckGrid(grid, MostThreadsOf<Body>());
+    CheckGrid(grid, MaxThreadsOf<Body>());
     forward_ = !forward_;
     for (int64_t i = 0; i < grid.blocks; ++i) RunBlock(grid, forward_ ? i : grid.blocks - 1 - i, body);
   }
@@ -109,5 +110,13 @@ class GridRunner {
   bool forward_ = false;
   BlockRunner runner_;
 };
+
+// How the fake runs each kernel of kernels/list.h, by its number. Thread: any.
+struct FakeKernel {
+  void (*run)(GridRunner& runner, const Grid& grid, const void* body);
+  size_t bytes;  // of the body
+};
+
+const FakeKernel& FakeKernelOf(Kernel kernel);
 
 }  // namespace dtrain::gpu::cuda

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include "gpu/cuda/fake/death.h"
-#include "gpu/cuda/kernels/thread.h"
+#include "gpu/cuda/fake/fake_test_util.h"
+#include "gpu/kernel_thread.h"
 
 namespace dtrain::gpu::cuda {
 namespace {
@@ -220,12 +220,12 @@ TEST_CASE("grid: a shape that a device refuses ends the process") {
 }
 
 struct NarrowKernel : NoteKernel {
-  static constexpr int kMostThreads = 64;
+  static constexpr int kMaxThreads = 64;
 };
 
 TEST_CASE("grid: a block of more threads than its kernel is made for ends the process") {
   std::vector<int64_t> seen(96, 0);
-  CHECK(MostThreadsOf<NoteKernel>() == 1024);
+  CHECK(MaxThreadsOf<NoteKernel>() == 1024);
   CHECK(Dies([&] { GridRunner().Run({1, 64}, NarrowKernel{{seen.data()}}); }).empty());
   CHECK(Says(Dies([&] { GridRunner().Run({1, 96}, NarrowKernel{{seen.data()}}); }), "ended by signal"));
 }

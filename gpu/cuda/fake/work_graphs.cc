@@ -1,4 +1,5 @@
 // The part of WorkQueues that captures graphs and runs them.
+#include <fmt/core.h>
 #include <algorithm>
 
 #include "base/check.h"

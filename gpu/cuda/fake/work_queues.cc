@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/plural.h"
+#include "base/names.h"
 
 namespace dtrain::gpu::cuda {
 
@@ -84,7 +84,7 @@ void WorkQueues::WaitFor(StreamHandle stream, EventHandle event) {
   const Event& at = At(event);
   Stream& where = At(stream);
   if (at.capture != nullptr) {
-    // Of a capture: the stream joins it, or is of it already.
+    // An event of a capture: the stream joins the capture, or is part of it already.
     const bool under_way = std::find(captures_.begin(), captures_.end(), at.capture) != captures_.end();
     if (!under_way)
       Refuse(where.capture.get(), "cudaStreamWaitEvent",

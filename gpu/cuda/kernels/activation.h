@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "gpu/cuda/kernels/thread.h"
+#include "gpu/kernel_thread.h"
 
 namespace dtrain::gpu::cuda {
 

@@ -37,8 +37,8 @@ DT_KERNEL_BODY inline float Finished(Epilogue epilogue, float value) {
 template <int kOutputs, int kRows>
 struct ByteForwardKernel {
   static constexpr bool kTogether = true;
-  static constexpr int kMostThreads = 256;
-  static constexpr int kMostWarps = kMostThreads / 32;
+  static constexpr int kMaxThreads = 256;
+  static constexpr int kMaxWarps = kMaxThreads / 32;
   ByteTable x;
   const float* weights;  // [columns, outputs]
   const float* biases;
@@ -97,7 +97,7 @@ struct ByteForwardKernel {
     if (byte_packs) return *reinterpret_cast<const Pack<uint8_t, 4>*>(from);
     return {{from[0], from[1], from[2], from[3]}};
   }
-  // Of four inputs, all outputs of the first first.
+  // The weights of four inputs, all outputs of the first input first.
   struct Weights {
     float at[4 * kOutputs];
   };
@@ -137,7 +137,7 @@ struct ByteForwardKernel {
   template <typename Thread>
   DT_KERNEL_BODY void Reduce(Thread& thread, int64_t first, Sums& sums) const {
     constexpr int kSums = kRows * kOutputs;
-    float* const warps = thread.template Shared<float, kMostWarps * kSums>();
+    float* const warps = thread.template Shared<float, kMaxWarps * kSums>();
     thread.Sync();  // the last rows' are read
     DT_UNROLL()
     for (int e = 0; e < kSums; ++e) {
@@ -169,7 +169,7 @@ struct ByteGradientKernel {
   static constexpr bool kTogether = true;
   static constexpr int kWarps = 16;
   static constexpr int kThreads = 32 * kWarps;
-  static constexpr int kMostThreads = kThreads;
+  static constexpr int kMaxThreads = kThreads;
   static constexpr int kBlocksOfMultiprocessor = kOutputs > 10 ? 1 : 0;  // else registers go to memory
   static constexpr int kInputs = 32;
   static constexpr int kPiece = 128;
@@ -198,7 +198,7 @@ struct ByteGradientKernel {
 
  private:
   using Sums = float[kOutputs];
-  // Of one row, as they are read from shared memory.
+  // The outputs of one row, as they are read from shared memory.
   static constexpr int kWidth = kOutputs % 4 == 0 ? 4 : kOutputs % 2 == 0 ? 2 : 1;
   using Slopes = Pack<float, kWidth>;
   static constexpr int kSlopesOfRow = kOutputs / kWidth;

@@ -13,8 +13,8 @@ namespace dtrain::gpu::cuda {
 struct ColumnSumsKernel {
   static constexpr bool kTogether = true;
   static constexpr int kThreads = 256;
-  static constexpr int kMostThreads = kThreads;
-  static constexpr int kMostWidth = 32;
+  static constexpr int kMaxThreads = kThreads;
+  static constexpr int kMaxWidth = 32;
   const float* matrix;  // [rows, columns]
   int64_t rows, columns;
   int width;           // a power of two
@@ -49,7 +49,7 @@ struct ColumnSumsKernel {
     (column < split ? sums + column : sums_behind + (column - split))[0] = sum;
   }
 
-  // Of one column of `values`, in the first `width` threads.
+  // The sum of one column of `values`, in the first `width` threads.
   template <typename Thread, typename Value>
   DT_KERNEL_BODY float SumOf(Thread& thread, Value* values, int64_t column, int64_t begin,
                              int64_t end) const {

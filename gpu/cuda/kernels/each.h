@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "gpu/cuda/kernels/thread.h"
+#include "gpu/kernel_thread.h"
 
 namespace dtrain::gpu::cuda {
 
@@ -77,7 +77,7 @@ struct Each {
   using In = typename Function::In;
   using Out = typename Function::Out;
   static constexpr bool kTogether = false;
-  static constexpr int kMostThreads = 256;
+  static constexpr int kMaxThreads = 256;
   static constexpr int kBlocksOfMultiprocessor = 3;  // up to 80 registers: none go to memory
   static constexpr int kIn = Function::kIn, kOut = Function::kOut;
   // The larger type's packs are 16 bytes, so that those of neighbouring lanes touch in both: twice 16 bytes

@@ -57,9 +57,9 @@ struct FromHalfFunction {
 template <bool weighted>
 struct SumKernel {
   static constexpr bool kTogether = false;
-  static constexpr int kMostInputs = 16;
-  const float* inputs[kMostInputs];
-  float weights[kMostInputs];
+  static constexpr int kMaxInputs = 16;
+  const float* inputs[kMaxInputs];
+  float weights[kMaxInputs];
   int count;
   float* sum;
   Packing packing;

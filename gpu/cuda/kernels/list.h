@@ -1,11 +1,11 @@
 // Every kernel, once. A kernel's number is its place here; both runtimes make their tables of it.
 #pragma once
 
-#include "gpu/cuda/kernel.h"
 #include "gpu/cuda/kernels/activation.h"
 #include "gpu/cuda/kernels/byte_rows.h"
 #include "gpu/cuda/kernels/column_sums.h"
 #include "gpu/cuda/kernels/elementwise.h"
+#include "gpu/cuda/kernels/kernel.h"
 #include "gpu/cuda/kernels/loss.h"
 #include "gpu/cuda/kernels/optimizer.h"
 #include "gpu/cuda/kernels/rows.h"
@@ -53,7 +53,8 @@ using RowKernels = KernelList<BiasKernel<Identity, 1>, BiasKernel<Identity, 4>, 
 using LossKernels = KernelList<MeanLossKernel<SquaredError>, MeanLossKernel<LogisticLoss>, CountSignKernel,
                                CountArgmaxKernel<16>, CountArgmaxKernel<32>>;
 
-// Of 2, 4, 8, 10, 16 and 32 classes, and of the numbers between, in packs of four classes where it can be.
+// Kernels for 2, 4, 8, 10, 16 and 32 classes, and for the numbers between, in packs of four classes where it
+// can be.
 using SoftmaxFewKernels = KernelList<SoftmaxXentFewKernel<2, 2, true>, SoftmaxXentFewKernel<4, 4, true>,
                                      SoftmaxXentFewKernel<8, 4, true>, SoftmaxXentFewKernel<10, 2, true>,
                                      SoftmaxXentFewKernel<16, 4, true>, SoftmaxXentFewKernel<32, 4, true>,
@@ -75,7 +76,7 @@ template <int... kOutputs>
 using ByteKernels = KernelList<ByteForwardKernel<kOutputs, 1>..., ByteForwardKernel<kOutputs, 4>...,
                                ByteGradientKernel<kOutputs>...>;
 using LinearKernels =
-    decltype(Joined(KernelList<ColumnSumsKernel>(), ByteKernels<1, 4, 10, kMostByteOutputs>()));
+    decltype(Joined(KernelList<ColumnSumsKernel>(), ByteKernels<1, 4, 10, kMaxByteOutputs>()));
 
 using AllKernels = decltype(Joined(ActivationKernels(), ElementwiseKernels(), OptimizerKernels(),
                                    RowKernels(), LossKernels(), SoftmaxKernels(), LinearKernels()));

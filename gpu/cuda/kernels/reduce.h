@@ -5,13 +5,13 @@
 #include <cmath>
 #include <cstdint>
 
-#include "gpu/cuda/kernels/thread.h"
+#include "gpu/kernel_thread.h"
 
 namespace dtrain::gpu::cuda {
 
-constexpr int kMostWarps = 32;  // of a block; as many as lanes
+constexpr int kMaxWarps = 32;  // of a block; as many as lanes
 
-// Of `group` lanes next to each other, a power of two; the same bits in each of them.
+// The sum over `group` lanes next to each other, a power of two; the same bits in each of them.
 template <int group, typename Thread, typename T>
 DT_KERNEL_BODY T GroupSum(Thread& thread, T value) {
   DT_UNROLL()
@@ -32,21 +32,21 @@ DT_KERNEL_BODY float GroupMax(Thread& thread, float value) {
 template <typename Thread, typename T>
 DT_KERNEL_BODY T BlockSum(Thread& thread, T value) {
   const T own = GroupSum<32>(thread, value);
-  T* const warps = thread.template Shared<T, kMostWarps>();
+  T* const warps = thread.template Shared<T, kMaxWarps>();
   thread.Sync();  // the last call's are read
   if (thread.lane() == 0) warps[thread.warp()] = own;
   thread.Sync();
-  return GroupSum<kMostWarps>(thread, thread.lane() < thread.warps() ? warps[thread.lane()] : T{0});
+  return GroupSum<kMaxWarps>(thread, thread.lane() < thread.warps() ? warps[thread.lane()] : T{0});
 }
 
 template <typename Thread>
 DT_KERNEL_BODY float BlockMax(Thread& thread, float value) {
   const float own = GroupMax<32>(thread, value);
-  float* const warps = thread.template Shared<float, kMostWarps>();
+  float* const warps = thread.template Shared<float, kMaxWarps>();
   thread.Sync();
   if (thread.lane() == 0) warps[thread.warp()] = own;
   thread.Sync();
-  return GroupMax<kMostWarps>(thread, thread.lane() < thread.warps() ? warps[thread.lane()] : -INFINITY);
+  return GroupMax<kMaxWarps>(thread, thread.lane() < thread.warps() ? warps[thread.lane()] : -INFINITY);
 }
 
 // Whether this block is the last of the `blocks` that come here with this ticket: it then sees all that they

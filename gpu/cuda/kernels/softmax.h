@@ -41,10 +41,10 @@ template <int group, int each, int width>
 struct SoftmaxXentKernel : SoftmaxXentRows {
   static constexpr bool kTogether = true;
   static constexpr bool kOfBlock = group > 32;
-  static constexpr int kMostThreads = kOfBlock ? group : 256;
+  static constexpr int kMaxThreads = kOfBlock ? group : 256;
   // With so many that one computes while another waits for memory: 40 registers for each of 8 values, 64
   // for 32.
-  static constexpr int kBlocksOfMultiprocessor = (each > 8 ? 1024 : 1536) / kMostThreads;
+  static constexpr int kBlocksOfMultiprocessor = (each > 8 ? 1024 : 1536) / kMaxThreads;
 
   template <typename Thread>
   DT_KERNEL_BODY void operator()(Thread& thread) const {

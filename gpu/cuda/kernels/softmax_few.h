@@ -9,21 +9,21 @@
 
 namespace dtrain::gpu::cuda {
 
-// `exact`: of kMost classes; else up to so many, multiples of `width`. A thread reads its row in packs of
+// `exact`: of kMax classes; else up to so many, multiples of `width`. A thread reads its row in packs of
 // `width`: odd distances of packs between rows, where it can be, so that the banks of shared memory are used
 // evenly.
-template <int kMost, int width, bool exact>
+template <int kMax, int width, bool exact>
 struct SoftmaxXentFewKernel : SoftmaxXentRows {
   static constexpr bool kTogether = true;
-  static constexpr int kMostThreads = kMost > 16 ? 128 : 256;
+  static constexpr int kMaxThreads = kMax > 16 ? 128 : 256;
   // 64 registers for each thread of rows of 32, 48 for the others.
-  static constexpr int kBlocksOfMultiprocessor = (kMost > 16 ? 1024 : 1280) / kMostThreads;
+  static constexpr int kBlocksOfMultiprocessor = (kMax > 16 ? 1024 : 1280) / kMaxThreads;
   bool packs;  // both matrices begin at addresses for packs
 
   template <typename Thread>
   DT_KERNEL_BODY void operator()(Thread& thread) const {
     Pack<float, 4>* const packs_of_block =
-        thread.template Shared<Pack<float, 4>, kMostThreads * kStride / 4>();
+        thread.template Shared<Pack<float, 4>, kMaxThreads * kStride / 4>();
     float* const tile = packs_of_block->at;
     double own = 0;
     const int64_t step = thread.blocks() * thread.threads();
@@ -44,14 +44,14 @@ struct SoftmaxXentFewKernel : SoftmaxXentRows {
 
  private:
   // Rows of 8, 16 and 32 classes lie a pack further apart.
-  static constexpr bool kApart = exact && kMost % 8 == 0;
-  static constexpr int kStride = kApart ? kMost + 4 : kMost;
+  static constexpr bool kApart = exact && kMax % 8 == 0;
+  static constexpr int kStride = kApart ? kMax + 4 : kMax;
   using Classes = Pack<float, width>;
-  static_assert(kMost % width == 0);
+  static_assert(kMax % width == 0);
 
-  DT_KERNEL_BODY int Count() const { return exact ? kMost : static_cast<int>(classes); }
+  DT_KERNEL_BODY int Count() const { return exact ? kMax : static_cast<int>(classes); }
   // Where element i of a block's rows lies.
-  DT_KERNEL_BODY static int Place(int i) { return kApart ? i + i / kMost * (kStride - kMost) : i; }
+  DT_KERNEL_BODY static int Place(int i) { return kApart ? i + i / kMax * (kStride - kMax) : i; }
 
   // In packs of `wide`, four of a thread under way at once, and elements behind the last whole one. Of single
   // elements one: a rare case, which must not cost the others registers.

@@ -8,11 +8,11 @@
 
 namespace dtrain::gpu::cuda {
 
-// Of width 4: whole packs, at addresses for them.
+// With a width of 4 the rows are whole packs, at addresses for packs.
 template <int width>
 struct SoftmaxXentLongKernel : SoftmaxXentRows {
   static constexpr bool kTogether = true;
-  static constexpr int kMostThreads = 1024;
+  static constexpr int kMaxThreads = 1024;
   static constexpr int kBlocksOfMultiprocessor = 1;
 
   template <typename Thread>

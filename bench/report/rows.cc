@@ -1,0 +1,161 @@
+#include "bench/report/rows.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+namespace dtrain::bench {
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::vector<double> Row::Ratios() const {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < std::min(dtrain.size(), limit.size()); ++i) {
+    ratios.push_back(smaller_is_better ? limit[i] / dtrain[i] : dtrain[i] / limit[i]);
+  }
+  return ratios;
+}
+
+namespace {
+
+bool HasChosenRow(const Case& one, const std::vector<std::string>& only) {
+  return std::any_of(one.rows.begin(), one.rows.end(),
+                     [&](const std::string& row) { return IsChosen(row, only); });
+}
+
+std::string AllNames(const std::vector<Case>& cases) {
+  std::string names;
+  for (const Case& one : cases) {
+    for (const std::string& row : one.rows) names += "\n  " + row;
+  }
+  return names;
+}
+
+}  // namespace
+
+bool IsChosen(const std::string& name, const std::vector<std::string>& only) {
+  return only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string& beginning) {
+           return name.rfind(beginning, 0) == 0;
+         });
+}
+
+std::vector<Case> Choose(const std::vector<Case>& cases, const std::vector<std::string>& only) {
+  for (const std::string& beginning : only) {
+    const bool found = std::any_of(cases.begin(), cases.end(),
+                                   [&](const Case& one) { return HasChosenRow(one, {beginning}); });
+    if (found) continue;
+    throw std::runtime_error(
+        fmt::format("--only {}: no row's name begins so; the rows are{}", beginning, AllNames(cases)));
+  }
+  std::vector<Case> chosen;
+  std::copy_if(cases.begin(), cases.end(), std::back_inserter(chosen),
+               [&](const Case& one) { return HasChosenRow(one, only); });
+  return chosen;
+}
+
+void TakeTurns(int rounds, const std::function<void()>& dtrain, const std::function<void()>& limit) {
+  for (int round = 0; round < rounds; ++round) {
+    const bool dtrain_first = round % 2 == 0;
+    (dtrain_first ? dtrain : limit)();
+    (dtrain_first ? limit : dtrain)();
+  }
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Both sides count the bytes themselves; more than this apart and the row compares different things.
+constexpr double kBytesApart = 0.03;
+
+// Three digits at least, and no more after the point than they need.
+std::string Number(double value) {
+  if (value >= 100) return fmt::format("{:.0f}", value);
+  return value >= 10 ? fmt::format("{:.1f}", value) : fmt::format("{:.3f}", value);
+}
+
+std::string MedianText(const std::vector<double>& values) {
+  return values.empty() ? "" : Number(Median(values));
+}
+
+std::string Spread(const std::vector<double>& values) {
+  if (values.empty()) return "";
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return fmt::format("{:.2f} to {:.2f}", *least, *most);
+}
+
+Json SeriesJson(const std::vector<double>& values) {
+  if (values.empty()) return nullptr;
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return {{"median", Median(values)}, {"min", *least}, {"max", *most}, {"rounds", values}};
+}
+
+Json OptionalJson(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+}  // namespace
+
+void PrintTableHead() {
+  fmt::print("| {:56} | {:15} | {:>9} | {:>9} | {:>5} | {:13} | {:20} |\n", "what", "unit", "dtrain", "limit",
+             "ratio", "ratios", "to reach");
+  fmt::print("|{:-<58}|{:-<17}|{:->11}|{:->11}|{:->7}|{:-<15}|{:-<22}|\n", "", "", ":", ":", ":", "", "");
+  std::fflush(stdout);
+}
+
+void PrintRow(const Row& row) {
+  const std::vector<double> ratios = row.Ratios();
+  fmt::print("| {:56} | {:15} | {:>9} | {:>9} | {:>5} | {:13} | {:20} |\n", row.what, row.unit,
+             MedianText(row.dtrain), MedianText(row.limit),
+             ratios.empty() ? "" : fmt::format("{:.2f}", Median(ratios)), Spread(ratios), row.to_reach);
+  std::fflush(stdout);
+  if (!row.dtrain_bytes || !row.limit_bytes) return;
+  if (std::abs(*row.limit_bytes / *row.dtrain_bytes - 1) < kBytesApart) return;
+  fmt::print(stderr, "{}: dtrain moved {:.0f} bytes an exchange and the limit {:.0f}\n", row.name,
+             *row.dtrain_bytes, *row.limit_bytes);
+}
+
+std::string ReportJson(const std::string& machine, int rounds, const std::vector<Row>& rows) {
+  Json list = Json::array();
+  for (const Row& row : rows) {
+    list.push_back(
+        {{"name", row.name},
+         {"what", row.what},
+         {"unit", row.unit},
+         {"dtrain", SeriesJson(row.dtrain)},
+         {"limit", SeriesJson(row.limit)},
+         {"ratio", SeriesJson(row.Ratios())},
+         {"to_reach", row.to_reach},
+         {"bytes_per_exchange",
+          {{"dtrain", OptionalJson(row.dtrain_bytes)}, {"limit", OptionalJson(row.limit_bytes)}}}});
+  }
+  return Json({{"machine", machine}, {"rounds", rounds}, {"rows", list}}).dump(2) + "\n";
+}
+
+Measured MeasureAll(const std::vector<Case>& cases, const std::vector<std::string>& only) {
+  Measured measured;
+  for (const Case& one : cases) {
+    try {
+      for (Row& row : one.measure()) {
+        if (!IsChosen(row.name, only)) continue;
+        PrintRow(row);
+        measured.rows.push_back(std::move(row));
+      }
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "{} is left out: {}\n", fmt::join(one.rows, ", "), error.what());
+      ++measured.failed;
+    }
+  }
+  return measured;
+}
+
+}  // namespace dtrain::bench

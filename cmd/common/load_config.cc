@@ -1,0 +1,138 @@
+#include "cmd/common/load_config.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "trainer/config/dump.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int kDefaultPs = 1;
+constexpr int kDefaultWorkers = 2;
+
+int Count(const std::optional<int>& flag, const std::vector<std::string>& named, int otherwise) {
+  if (flag) return *flag;
+  return named.empty() ? otherwise : static_cast<int>(named.size());
+}
+
+std::string SourceOf(Scheduler scheduler) {
+  return scheduler == Scheduler::kTfConfig ? "TF_CONFIG" : fmt::format("--from {}", SchedulerName(scheduler));
+}
+
+bool Same(const ClusterConfig& a, const ClusterConfig& b) { return a.ps == b.ps && a.worker == b.worker; }
+
+// A cluster that somebody has typed beside --from would silently lose to it.
+void RefuseSets(Scheduler scheduler, const std::vector<std::string>& sets) {
+  if (scheduler == Scheduler::kMpi) return;
+  for (const std::string& set : sets) {
+    const std::string key = set.substr(0, set.find('='));
+    const bool addresses = key == "cluster" || key == "cluster.ps" || key == "cluster.worker";
+    if (!addresses || set == key + "=null") continue;
+    throw UserError("--set {}: the cluster is given by {}. Leave one of the two out.", set,
+                    SourceOf(scheduler));
+  }
+}
+
+}  // namespace
+
+int ProcessExitCode(ExitCode code, const FailureConfig& failure) {
+  return static_cast<int>(code == ExitCode::kPeerLost ? failure.peer_lost_exit : static_cast<int64_t>(code));
+}
+
+std::string SetAddresses(const std::string& key, const std::vector<std::string>& addresses) {
+  return fmt::format("{}=[\"{}\"]", key, fmt::join(addresses, "\", \""));
+}
+
+milliseconds GraceOf(const FailureConfig& failure) {
+  return milliseconds(static_cast<int64_t>(failure.grace_s * 1000));
+}
+
+void RequireRegularFile(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode))
+    return;  // what is not there is told elsewhere
+  throw UserError("--config {}: is no regular file, and each task reads it anew. Save it to a file.", path);
+}
+
+int DumpEffectiveConfig(const ConfigArguments& arguments, const LoadOptions& options) {
+  fmt::print("{}", DumpConfig(LoadConfig(arguments.path, arguments.sets, options)));
+  return 0;
+}
+
+LogOptions LogOptionsOf(const LogConfig& config, Console& console) {
+  LogOptions options;
+  options.level = static_cast<LogLevel>(config.level);
+  options.json = config.json;
+  options.directory = config.dir;
+  options.console = &console;
+  return options;
+}
+
+LogOptions OwnLogOptions(const LogConfig& config, Console& console) {
+  LogOptions options = LogOptionsOf(config, console);
+  options.directory.clear();
+  return options;
+}
+
+LiveLine LiveLineOf(const LogConfig& config) {
+  const bool shown = !config.json && config.level <= static_cast<int>(LogLevel::kInfo);
+  return shown && Console::IsTerminal() ? LiveLine::kDrawn : LiveLine::kNone;
+}
+
+LoadOptions SizedOptions(const ClusterSize& size) {
+  LoadOptions options;
+  options.cluster_optional = true;
+  options.default_workers = kDefaultWorkers;
+  options.workers = size.workers;
+  return options;
+}
+
+bool NeedsLocal(const ClusterSize& size, const ClusterConfig& cluster) {
+  return size.ps || size.workers || cluster.ps.empty() || cluster.worker.empty();
+}
+
+std::vector<std::string> LocalNames(int count) {
+  return std::vector<std::string>(static_cast<size_t>(count), "127.0.0.1:0");
+}
+
+void MakeLocal(const ClusterSize& size, Config* config) {
+  ClusterConfig& cluster = config->cluster;
+  cluster.ps = LocalNames(Count(size.ps, cluster.ps, kDefaultPs));
+  cluster.worker = LocalNames(Count(size.workers, cluster.worker, kDefaultWorkers));
+  config->net.bind.clear();
+}
+
+void UseScheduler(const std::optional<SchedulerArguments>& from, const ConfigArguments& config,
+                  LoadOptions* options, Scheduled* scheduled) {
+  if (!from) return;
+  RefuseSets(from->scheduler, config.sets);
+  options->cluster_source = SourceOf(from->scheduler);
+  options->new_cluster = [from = *from, path = config.path, scheduled](const ClusterConfig& given) {
+    scheduled->assignment = Assign(from.scheduler, EnvironmentOf(environ), from.options, given);
+    const ClusterConfig& cluster = scheduled->assignment->cluster;
+    const bool has_one = !given.ps.empty() || !given.worker.empty();
+    if (has_one && !Same(given, cluster)) {
+      scheduled->replaced = fmt::format(
+          "the cluster is that of {}, {} ps and {}; the one in {} ({} ps and {}) is another and is not used",
+          SourceOf(from.scheduler), cluster.ps.size(),
+          Plural(static_cast<int64_t>(cluster.worker.size()), "worker"), path, given.ps.size(),
+          Plural(static_cast<int64_t>(given.worker.size()), "worker"));
+    }
+    return cluster;
+  };
+}
+
+const std::string& EvaluatedDirectory(const Config& config, const Scheduled& scheduled) {
+  if (!config.checkpoint.dir.empty()) return config.checkpoint.dir;
+  throw UserError(
+      "{}: evaluates new checkpoints, and checkpoint.dir is not set. Set it to a directory that ps 0 "
+      "and "
+      "this evaluator share, or leave the evaluator out.",
+      scheduled.assignment->name);
+}
+
+}  // namespace dtrain

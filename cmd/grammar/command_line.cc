@@ -1,0 +1,313 @@
+#include "cmd/grammar/command_line.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "cmd/grammar/command_grammar.h"
+#include "trainer/config/suggest.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int kLastPort = 65535;
+
+Scheduler SchedulerNamed(const std::string& text) {
+  std::vector<std::string> names;
+  for (const Scheduler scheduler : {Scheduler::kSlurm, Scheduler::kTfConfig, Scheduler::kMpi}) {
+    if (text == SchedulerName(scheduler)) return scheduler;
+    names.push_back(SchedulerName(scheduler));
+  }
+  const std::string close = ClosestName(text, names);
+  throw UserError("--from {}: must be {}.{}", text, ListText(names, "or"),
+                  close.empty() ? "" : fmt::format(" Did you mean {}?", close));
+}
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+ValueKind KindOf(const CLI::Option& option, const std::string& type) {
+  if (option.get_positional()) return ValueKind::kFile;
+  if (option.get_items_expected_max() == 0) return ValueKind::kNone;
+  if (type == "FILE") return ValueKind::kFile;
+  if (type == "DIR") return ValueKind::kDirectory;
+  if (type == "KEY=VALUE") return ValueKind::kKey;
+  return type.find('|') != std::string::npos ? ValueKind::kChoice : ValueKind::kOther;
+}
+
+std::vector<OptionText> OptionsOf(const CLI::App& app) {
+  std::vector<OptionText> options;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
+    OptionText text;
+    text.is_argument = option->get_positional();
+    text.name = option->get_name(text.is_argument);
+    text.names = text.is_argument ? text.name : option->get_name(false, /*all_options=*/true);
+    text.text = option->get_description();
+    text.kind = KindOf(*option, option->get_type_name());
+    if (text.kind != ValueKind::kNone) text.type = option->get_type_name();
+    if (text.kind == ValueKind::kChoice) text.choices = Split(text.type, '|');
+    options.push_back(text);
+  }
+  return options;
+}
+
+CommandText TextOf(const CLI::App& app) {
+  return {app.get_name(), app.get_description(), app.get_footer(), OptionsOf(app)};
+}
+
+constexpr char kAbout[] =
+    "dtrain trains models with parameter servers (ps) and workers, as one YAML file describes them.\n"
+    "This form runs one task of the cluster; the same file goes to every machine.";
+
+// Every argument without an option is required; each command refuses its absence in words of its own.
+class Usage : public CLI::Formatter {
+  std::string make_option_usage(const CLI::Option* option) const override {
+    return make_option_name(option, /*is_positional=*/true);
+  }
+};
+
+// `dtrain local x.yaml`: of a command that has --config, and did not get it.
+bool IsMeantAsConfig(const std::string& word, const CLI::App& command) {
+  const CLI::Option* const config = command.get_option_no_throw("--config");
+  if (config == nullptr || config->count() > 0) return false;
+  const std::filesystem::path ending = std::filesystem::path(word).extension();
+  return (ending == ".yaml" || ending == ".yml") && word.front() != '-';
+}
+
+// Grammar: all of dtrain's command line, as the parser library knows it.
+class Grammar {
+ public:
+  Grammar();
+
+  // Throws UserError with the remedy.
+  Arguments Parse(int argc, const char* const* argv);
+  CommandLineText Describe() const;
+
+ private:
+  // Those for people, in the order of --help.
+  std::vector<const CommandGrammar*> ShownCommands() const;
+  const CommandGrammar* Parsed() const;  // null: the form without a command
+  // How many words the library is to see.
+  int TakeRest(int argc, const char* const* argv);
+  Arguments ToArguments() const;
+  void RefuseExtras() const;
+  void RefuseMisplaced() const;
+
+  CLI::App root_;
+  bool version_ = false;
+  std::unique_ptr<CommandGrammar> task_;
+  std::vector<std::unique_ptr<CommandGrammar>> commands_;
+};
+
+Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
+  root_.allow_extras();
+  root_.formatter(std::make_shared<Usage>());  // before the commands, which take it over
+  root_.require_subcommand(0, 1);
+  root_.add_flag("--version", version_, "Print version, commit and libraries, and end");
+  for (auto* const new_command : {NewLocalGrammar, NewLaunchGrammar, NewRelayGrammar, NewGuardGrammar,
+                                  NewCheckGrammar, NewPlanGrammar, NewInspectGrammar, NewEvalGrammar,
+                                  NewPredictGrammar, NewExportGrammar, NewImportGrammar, NewDevicesGrammar}) {
+    commands_.push_back(new_command(&root_));
+    commands_.back()->app()->allow_extras();
+  }
+}
+
+Arguments Grammar::Parse(int argc, const char* const* argv) {
+  if (argc <= 1) return ShowText{root_.help()};
+  try {
+    root_.parse(TakeRest(argc, argv), argv);
+  } catch (const CLI::CallForHelp&) {
+    return ShowText{Parsed() != nullptr ? Parsed()->app()->help("dtrain") : root_.help()};
+  } catch (const CLI::ParseError& error) {
+    throw UserError("{}. See dtrain --help.", error.what());
+  }
+  return ToArguments();
+}
+
+int Grammar::TakeRest(int argc, const char* const* argv) {
+  for (const auto& command : commands_) {
+    if (command->rest() == nullptr || command->app()->get_name() != argv[1]) continue;
+    const auto* const mark = std::find(argv, argv + argc, std::string_view("--"));
+    if (mark != argv + argc) command->rest()->assign(mark + 1, argv + argc);
+    return static_cast<int>(mark - argv);
+  }
+  return argc;
+}
+
+std::vector<const CommandGrammar*> Grammar::ShownCommands() const {
+  std::vector<const CommandGrammar*> commands;
+  for (const auto& command : commands_) {
+    if (!command->app()->get_group().empty()) commands.push_back(command.get());
+  }
+  return commands;
+}
+
+const CommandGrammar* Grammar::Parsed() const {
+  for (const auto& command : commands_) {
+    if (command->app()->parsed()) return command.get();
+  }
+  return nullptr;
+}
+
+Arguments Grammar::ToArguments() const {
+  RefuseExtras();
+  if (version_) return ShowVersion{};
+  RefuseMisplaced();
+  return Parsed() != nullptr ? Parsed()->ToArguments() : task_->ToArguments();
+}
+
+void Grammar::RefuseExtras() const {
+  const std::vector<std::string> extras = root_.remaining(/*recurse=*/true);
+  if (extras.empty()) return;
+  const CLI::App* const command = Parsed() != nullptr ? Parsed()->app() : &root_;
+  if (IsMeantAsConfig(extras.front(), *command)) {
+    throw UserError("{0}: a config file needs its option. Write --config {0}.", extras.front());
+  }
+  const std::string name = extras.front().substr(0, extras.front().find('='));
+  std::vector<std::string> known;
+  const bool is_option = name.compare(0, 1, "-") == 0;
+  if (is_option) {
+    for (const CLI::Option* option : command->get_options()) {
+      if (!option->get_group().empty()) known.push_back(option->get_name());
+    }
+  } else {
+    for (const CommandGrammar* each : ShownCommands()) known.push_back(each->app()->get_name());
+  }
+  const std::string close = ClosestName(name, known);
+  const std::string hint = close.empty() ? "" : " Did you mean " + close + "?";
+  const char* what = is_option ? "unknown option" : "unknown command or argument";
+  throw UserError("{}: {}.{} See {} --help.", name, what, hint,
+                  command == &root_ ? "dtrain" : "dtrain " + command->get_name());
+}
+
+// `dtrain --config F local` would silently lose F.
+void Grammar::RefuseMisplaced() const {
+  if (Parsed() == nullptr) return;
+  const std::string command = Parsed()->app()->get_name();
+  for (const CLI::Option* option : root_.get_options()) {
+    if (option->count() == 0) continue;
+    throw UserError("{}: stands before \"{}\". Write dtrain {} {} ...", option->get_name(), command, command,
+                    option->get_name());
+  }
+}
+
+CommandLineText Grammar::Describe() const {
+  CommandLineText text{TextOf(root_), {}};
+  for (const CommandGrammar* command : ShownCommands()) text.commands.push_back(TextOf(*command->app()));
+  return text;
+}
+
+}  // namespace
+
+void AddConfigOptions(CLI::App* app, ConfigArguments* config) {
+  app->add_option("--config", config->path, "The YAML file that describes model, data and cluster")
+      ->type_name("FILE");
+  // One at a time: the help of an option with a list would promise several behind one flag.
+  app->add_option_function<std::string>(
+         "--set", [config](const std::string& set) { config->sets.push_back(set); },
+         "Beats the file's value; repeatable. VALUE is YAML")
+      ->type_name("KEY=VALUE")
+      ->trigger_on_parse();
+  app->add_flag("--dump-config", config->dump, "Print the effective YAML and end");
+}
+
+void AddResultOption(CLI::App* app, std::string* path, const char* what) {
+  app->add_option("--result", *path, what)->type_name("FILE");
+}
+
+void AddWorkersOption(CLI::App* app, std::string* text) {
+  app->add_option("--workers", *text, "How many workers; as the file says, else 2")->type_name("N");
+}
+
+void AddSizeOptions(CLI::App* app, SizeTexts* texts) {
+  app->add_option("--ps", texts->ps, "How many ps; as the file says, else 1")->type_name("N");
+  AddWorkersOption(app, &texts->workers);
+}
+
+ClusterSize ParseSize(const SizeTexts& texts) {
+  ClusterSize size;
+  if (!texts.ps.empty()) size.ps = ParseNumber("--ps", texts.ps, 1, "1");
+  if (!texts.workers.empty()) size.workers = ParseNumber("--workers", texts.workers, 1, "2");
+  return size;
+}
+
+void AddCheckpointArgument(CLI::App* app, std::string* path) {
+  app->add_option("path", *path, "A checkpoint, or a directory of checkpoints")->type_name("");
+}
+
+void RequireConfig(const ConfigArguments& config) {
+  if (!config.path.empty()) return;
+  throw UserError("--config is missing: no YAML file to read. Try --config configs/quickstart_digits.yaml.");
+}
+
+const std::string& RequireCheckpoint(const char* command, const std::string& path) {
+  if (!path.empty()) return path;
+  throw UserError("{0}: which checkpoint? Name one, or a directory of them: dtrain {0} run/ckpt.", command);
+}
+
+int ParseNumber(const std::string& option, const std::string& text, int min, const char* example) {
+  int value = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  if (parsed.ec != std::errc() || parsed.ptr != end || value < min) {
+    throw UserError("{} {}: must be a whole number >= {}. Try {} {}.", option, text, min, option, example);
+  }
+  return value;
+}
+
+void AddSchedulerOptions(CLI::App* app, SchedulerTexts* texts, const char* ps) {
+  app->add_option("--from", texts->from,
+                  "Who says which task of which cluster this is: slurm, tf_config or mpi")
+      ->type_name("slurm|tf_config|mpi");
+  app->add_option("--ps", texts->ps, ps)->type_name("N");
+  app->add_option("--base-port", texts->base_port,
+                  "With --from slurm or mpi: the port of the first process of each host; 9000")
+      ->type_name("PORT");
+}
+
+std::optional<SchedulerArguments> ParseSchedulerOptions(const SchedulerTexts& texts) {
+  if (texts.from.empty()) {
+    for (const auto& [option, text] :
+         {std::pair("--ps", texts.ps), std::pair("--base-port", texts.base_port)}) {
+      if (text.empty()) continue;
+      throw UserError("{} {}: goes with --from slurm and --from mpi. Add one of them, or leave it out.",
+                      option, text);
+    }
+    return std::nullopt;
+  }
+  SchedulerArguments from;
+  from.scheduler = SchedulerNamed(texts.from);
+  if (from.scheduler == Scheduler::kTfConfig && !(texts.ps + texts.base_port).empty()) {
+    throw UserError(
+        "{}: has no effect with --from tf_config, where TF_CONFIG has all addresses. Leave it out.",
+        texts.ps.empty() ? "--base-port" : "--ps");
+  }
+  if (!texts.ps.empty()) from.options.ps = ParseNumber("--ps", texts.ps, 1, "1");
+  if (!texts.base_port.empty()) {
+    from.options.base_port = ParseNumber("--base-port", texts.base_port, 1, "9000");
+    if (*from.options.base_port > kLastPort) {
+      throw UserError("--base-port {}: must be at most {}. Try --base-port {}.", texts.base_port, kLastPort,
+                      kDefaultBasePort);
+    }
+  }
+  return from;
+}
+
+Arguments ParseCommandLine(int argc, const char* const* argv) { return Grammar().Parse(argc, argv); }
+
+CommandLineText DescribeCommandLine() { return Grammar().Describe(); }
+
+}  // namespace dtrain

@@ -1,0 +1,199 @@
+#include "cmd/grammar/command_line.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+namespace {
+
+template <typename Kind>
+Kind Parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "dtrain");
+  return std::get<Kind>(ParseCommandLine(static_cast<int>(words.size()), words.data()));
+}
+
+std::string ErrorOf(std::vector<const char*> words) {
+  words.insert(words.begin(), "dtrain");
+  try {
+    ParseCommandLine(static_cast<int>(words.size()), words.data());
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("command line: a task has role, index and its overrides in order") {
+  const auto task = Parse<TaskArguments>({"--config", "a.yaml", "--role", "worker", "--index", "3", "--set",
+                                          "a.b=1", "--set", "a.b=[x:1, y:2]", "--result", "r.json"});
+  CHECK(task.config.path == "a.yaml");
+  CHECK(task.config.sets == std::vector<std::string>{"a.b=1", "a.b=[x:1, y:2]"});
+  REQUIRE(task.task.has_value());
+  CHECK(task.task->role == Role::kWorker);
+  CHECK(task.task->index == 3);
+  CHECK(task.result == "r.json");
+}
+
+TEST_CASE("command line: values of --set reach the config as they were written") {
+  for (const char* value : {"k=[\"a:1\", \"b:2\"]", "k=[a]", "k=", "k=-1", "k='x y'", "k={a: b}", "k=a=b",
+                            "k=a,b", "k=%%", "k=--role"}) {
+    CAPTURE(value);
+    const auto check = Parse<CheckArguments>({"check", "--config", "a", "--set", value});
+    CHECK(check.config.sets == std::vector<std::string>{value});
+    const auto glued =
+        Parse<CheckArguments>({"check", "--config", "a", ("--set=" + std::string(value)).c_str()});
+    CHECK(glued.config.sets == std::vector<std::string>{value});
+  }
+}
+
+TEST_CASE("command line: one --set takes one value") {
+  CHECK(ErrorOf({"check", "--config", "a", "--set", "a=1", "b=2"}).find("b: unknown") != std::string::npos);
+}
+
+TEST_CASE("command line: a config file without its option is told how to be written") {
+  const std::string told = "x.yaml: a config file needs its option. Write --config x.yaml.";
+  CHECK(ErrorOf({"x.yaml"}) == told);
+  for (const char* command : {"local", "launch", "check", "plan"}) {
+    CAPTURE(command);
+    CHECK(ErrorOf({command, "x.yaml"}) == told);
+    CHECK(ErrorOf({command, "--set", "a=1", "x.yaml"}) == told);
+  }
+  CHECK(ErrorOf({"eval", "run/ckpt", "x.yaml"}) == told);
+  for (const std::vector<const char*>& words : {std::vector<const char*>{"local", "--config", "a", "x.yaml"},
+                                                {"local", ""},
+                                                {"local", "x.yam"},
+                                                {"inspect", "run/ckpt", "x.yaml"}}) {
+    CHECK(ErrorOf(words).find("unknown command or argument") != std::string::npos);
+  }
+  CHECK(ErrorOf({"local", "--cfg=x.yaml"}).find("unknown option") != std::string::npos);
+}
+
+TEST_CASE("command line: local has counts where given") {
+  const auto plain = Parse<LocalArguments>({"local", "--config", "a.yaml"});
+  CHECK_FALSE(plain.size.ps.has_value());
+  CHECK_FALSE(plain.size.workers.has_value());
+  CHECK_FALSE(plain.in_process);
+  const auto given =
+      Parse<LocalArguments>({"local", "--config=a.yaml", "--ps=2", "--workers", "5", "--in-process"});
+  CHECK(given.size.ps == 2);
+  CHECK(given.size.workers == 5);
+  CHECK(given.in_process);
+}
+
+TEST_CASE("command line: check and plan take the counts of local, and check not those of a scheduler") {
+  const auto plan = Parse<PlanArguments>({"plan", "--config", "a", "--ps", "16", "--workers", "64"});
+  CHECK(plan.size.ps == 16);
+  CHECK(plan.size.workers == 64);
+  const auto check = Parse<CheckArguments>({"check", "--config", "a", "--ps", "3"});
+  CHECK(check.size.ps == 3);
+  CHECK_FALSE(check.size.workers.has_value());
+  CHECK_FALSE(check.from.has_value());
+  const auto from = Parse<CheckArguments>({"check", "--config", "a", "--from", "mpi", "--ps", "3"});
+  CHECK_FALSE(from.size.ps.has_value());
+  REQUIRE(from.from.has_value());
+  CHECK(from.from->options.ps == 3);
+  CHECK(ErrorOf({"check", "--config", "a", "--from", "mpi", "--workers", "4"}) ==
+        "--workers 4: has no effect with --from, which says how many there are. Leave it out.");
+}
+
+TEST_CASE("command line: numbers that are none, too small or too large are refused by name") {
+  for (const char* bad : {"-1", "1x", "", "1.5", "99999999999999999999", " 1", "0x1"}) {
+    CAPTURE(bad);
+    const std::string index = std::string("--index=") + bad;
+    const std::string text = ErrorOf({"--config", "a", "--role", "ps", index.c_str()});
+    CHECK(text.find("--index") == 0);
+  }
+  CHECK(ErrorOf({"local", "--config", "a", "--ps", "0"}) ==
+        "--ps 0: must be a whole number >= 1. Try --ps 1.");
+}
+
+TEST_CASE("command line: what a task needs is asked for by name") {
+  CHECK(ErrorOf({"--role", "ps", "--index", "0"}).find("--config is missing") == 0);
+  CHECK(ErrorOf({"--config", "a", "--index", "0"}).find("--role is missing") == 0);
+  CHECK(ErrorOf({"--config", "a", "--role", "ps"}).find("--index is missing") == 0);
+}
+
+TEST_CASE("command line: an option twice is refused, not silently the last one") {
+  CHECK(ErrorOf({"check", "--config", "a", "--config", "b"}).find("--config") != std::string::npos);
+}
+
+TEST_CASE("command line: options before a command are refused with the right order") {
+  CHECK(ErrorOf({"--config", "a", "local"}) ==
+        "--config: stands before \"local\". Write dtrain local --config ...");
+}
+
+TEST_CASE("command line: a scheduler takes the place of role and index") {
+  const auto task =
+      Parse<TaskArguments>({"--config", "a", "--from", "slurm", "--ps", "2", "--base-port", "7000"});
+  REQUIRE(task.from.has_value());
+  CHECK(task.from->scheduler == Scheduler::kSlurm);
+  CHECK(task.from->options.ps == 2);
+  CHECK(task.from->options.base_port == 7000);
+  CHECK_FALSE(task.task.has_value());
+  const auto check = Parse<CheckArguments>({"check", "--config", "a", "--from", "tf_config"});
+  REQUIRE(check.from.has_value());
+  CHECK(check.from->scheduler == Scheduler::kTfConfig);
+  CHECK_FALSE(check.from->options.ps.has_value());
+}
+
+TEST_CASE("command line: what contradicts --from, or has no effect, is refused") {
+  CHECK(ErrorOf({"--config", "a", "--from", "slurm", "--role", "ps"}).find("--role ps: --from slurm says") ==
+        0);
+  CHECK(ErrorOf({"--config", "a", "--from", "mpi", "--index", "1"}).find("--index 1: --from mpi says") == 0);
+  CHECK(ErrorOf({"--config", "a", "--from", "slrum"}) ==
+        "--from slrum: must be slurm, tf_config or mpi. Did you mean slurm?");
+  CHECK(ErrorOf({"--config", "a", "--from", "tf_config", "--ps", "1"}).find("--ps: has no effect") == 0);
+  CHECK(ErrorOf({"--config", "a", "--ps", "1"}).find("--ps 1: goes with --from slurm") == 0);
+  CHECK(ErrorOf({"check", "--config", "a", "--base-port", "1"}).find("--base-port 1: goes with") == 0);
+  CHECK(ErrorOf({"--config", "a", "--from", "slurm", "--ps", "0"}).find("--ps 0: must be") == 0);
+  CHECK(ErrorOf({"--config", "a", "--from", "slurm", "--base-port", "65536"})
+            .find("--base-port 65536: must be at") == 0);
+}
+
+TEST_CASE("command line: a dumped config needs no role") {
+  const auto dump = Parse<TaskArguments>({"--config", "a", "--dump-config"});
+  CHECK(dump.config.dump);
+  CHECK_FALSE(dump.task.has_value());
+}
+
+TEST_CASE(
+    "command line: what follows -- is handed to a guard and to a relay as it is, and --help hides both") {
+  const auto guard =
+      Parse<GuardArguments>({"guard", "--directory=/a b", "--config=c", "--silence-s=7", "--", "--config=x",
+                             "[a, b]", "--", "-x", "", "--directory=/c", "local"});
+  CHECK(guard.directory == "/a b");
+  CHECK(guard.config == "c");
+  CHECK(guard.silence_s == 7);
+  CHECK(guard.task ==
+        std::vector<std::string>{"--config=x", "[a, b]", "--", "-x", "", "--directory=/c", "local"});
+  const auto relay =
+      Parse<RelayArguments>({"relay", "--task=worker 1", "--machine", "n", "--json", "--", "ssh", "--", "n"});
+  CHECK(relay.task == "worker 1");
+  CHECK(relay.json);
+  CHECK(relay.command == std::vector<std::string>{"ssh", "--", "n"});
+  const std::string help = Parse<ShowText>({"--help"}).text;
+  CHECK(help.find("launch") != std::string::npos);
+  CHECK(help.find("guard") == std::string::npos);
+  CHECK(ErrorOf({"gard"}).find("guard") == std::string::npos);
+}
+
+TEST_CASE("command line: launch has a config, and may only show what it would do") {
+  const auto launch = Parse<LaunchArguments>({"launch", "--config", "a", "--dry-run", "--result=r"});
+  CHECK(launch.config.path == "a");
+  CHECK(launch.dry_run);
+  CHECK(launch.result == "r");
+  CHECK_FALSE(Parse<LaunchArguments>({"launch", "--config", "a"}).dry_run);
+}
+
+TEST_CASE("command line: nothing at all, and help of each command, is text") {
+  CHECK(Parse<ShowText>({}).text == Parse<ShowText>({"--help"}).text);
+  CHECK(Parse<ShowText>({"local", "--help"}).text.find("dtrain local") != std::string::npos);
+  for (const char* command : {"inspect", "eval", "predict", "export", "import"}) {
+    CAPTURE(command);
+    CHECK(Parse<ShowText>({command, "--help"}).text.find("[OPTIONS] path\n") != std::string::npos);
+  }
+  CHECK(Parse<ShowText>({"check", "-h"}).text.find("dtrain check") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace dtrain

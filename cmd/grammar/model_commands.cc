@@ -1,0 +1,222 @@
+// The commands that work on a checkpoint's model: their options and their help.
+#include "base/error.h"
+#include "cmd/grammar/command_grammar.h"
+
+namespace dtrain {
+namespace {
+
+constexpr char kInspectAbout[] = "Verify checkpoints, and show what is in them";
+
+constexpr char kInspectFooter[] =
+    R"(Examples:
+  dtrain inspect run/ckpt                      all that are in checkpoint.dir, and the newest good one in full
+  dtrain inspect run/ckpt/step-000012000       one of them
+
+Reads every byte. Exit code 0 when all that was named is good; 2 when it is damaged, or no checkpoint.)";
+
+class InspectGrammar : public CommandGrammar {
+ public:
+  explicit InspectGrammar(CLI::App* root)
+      : CommandGrammar(root->add_subcommand("inspect", kInspectAbout), kInspectFooter) {
+    AddCheckpointArgument(app(), &inspect_.path);
+  }
+
+  Arguments ToArguments() const override {
+    RequireCheckpoint("inspect", inspect_.path);
+    return inspect_;
+  }
+
+ private:
+  InspectArguments inspect_;
+};
+
+constexpr char kEvalAbout[] = "Evaluate a checkpoint on the data of its run, or on others, without a cluster";
+
+constexpr char kEvalFooter[] =
+    R"(Examples:
+  dtrain eval run/ckpt                         the newest good one that is in checkpoint.dir
+  dtrain eval run/ckpt/step-000012000          one of them
+  dtrain eval run/ckpt --data 'more-*.csv' --json
+  dtrain eval run/ckpt --follow                each checkpoint of a run as it comes, until the run has ended
+
+Loss; accuracy, AUC, precision, recall and F1 of each class and their confusion; of linear models RMSE, MAE and R2.
+Without --config the file is the config.yaml that was saved with the checkpoint. Evaluates on the set of eval.on as
+the chief does at the end of a run. docs/models.md has the rest.
+
+Exit codes:
+  0 evaluated; with --follow the checkpoint of the run's last step
+  2 the checkpoint is damaged, or of another model; usage, config or data
+  4 with --follow: no new checkpoint has come in time, as where the run ended early
+  130 SIGINT, 143 SIGTERM or SIGHUP, with --follow)";
+
+class EvalGrammar : public CommandGrammar {
+ public:
+  explicit EvalGrammar(CLI::App* root)
+      : CommandGrammar(root->add_subcommand("eval", kEvalAbout), kEvalFooter) {
+    AddCheckpointArgument(app(), &eval_.path);
+    app()
+        ->add_option("--data", eval_.data, "Labelled rows in place of the set of eval.on: a file or a glob")
+        ->type_name("FILE");
+    app()->add_flag("--json", eval_.json, "One JSON document in place of the tables");
+    app()->add_flag("--follow", eval_.follow, "Evaluate each new checkpoint, until the run has ended");
+    AddConfigOptions(app(), &eval_.config);
+    AddResultOption(app(), &eval_.result,
+                    "Write loss, accuracy, AUC, step and model_crc, as JSON; at every ending");
+  }
+
+  Arguments ToArguments() const override {
+    RequireCheckpoint("eval", eval_.path);
+    return eval_;
+  }
+
+ private:
+  EvalArguments eval_;
+};
+
+constexpr char kPredictAbout[] = "Predict with a checkpoint's model: one line for each row, as it comes";
+
+constexpr char kPredictFooter[] =
+    R"(Examples:
+  dtrain predict run/ckpt --data new.csv                        CSV in, CSV out
+  dtrain predict run/ckpt --data 'part-*.jsonl' --out new.jsonl
+  dtrain predict run/ckpt --data t10k-images-idx3-ubyte.gz --format jsonl
+  producer | dtrain predict run/ckpt --data - | consumer        each row is answered at once
+
+Rows are CSV, JSON lines ({"features": [1, 2]}, or features by name) or IDX images; the first byte tells. CSV columns
+are found by their names where the training data had names; the label's column may be missing. A row that cannot be
+read is exit code 2 with its file, line and column; the rows before it are answered. docs/models.md has the rest.)";
+
+class PredictGrammar : public CommandGrammar {
+ public:
+  explicit PredictGrammar(CLI::App* root)
+      : CommandGrammar(root->add_subcommand("predict", kPredictAbout), kPredictFooter) {
+    AddCheckpointArgument(app(), &predict_.path);
+    app()
+        ->add_option("--data", predict_.data, "The rows: a file, a glob, or - for standard input")
+        ->type_name("FILE");
+    app()
+        ->add_option("--out", predict_.out,
+                     "Where the predictions go, when all are there; else standard output")
+        ->type_name("FILE");
+    app()
+        ->add_option("--format", predict_.format, "csv or jsonl; as the rows, else csv")
+        ->type_name("csv|jsonl");
+    AddConfigOptions(app(), &predict_.config);
+  }
+
+  Arguments ToArguments() const override {
+    RequireCheckpoint("predict", predict_.path);
+    if (predict_.data.empty()) {
+      throw UserError("--data is missing: which rows? Name a file, or - for standard input.");
+    }
+    if (!predict_.format.empty() && predict_.format != "csv" && predict_.format != "jsonl") {
+      throw UserError("--format {}: must be csv or jsonl.", predict_.format);
+    }
+    return predict_;
+  }
+
+ private:
+  PredictArguments predict_;
+};
+
+constexpr char kExportAbout[] = "Write a checkpoint's model as safetensors, npz or ONNX";
+
+constexpr char kExportFooter[] =
+    R"(Examples:
+  dtrain export run/ckpt --to safetensors --out model.safetensors
+  dtrain export run/ckpt --out model.npz                        numpy.load reads it
+  dtrain export run/ckpt/step-000012000 --out model.onnx        from raw features to predictions
+
+The file is there when it is complete; an older one of that name is replaced then. docs/models.md says what is in it.)";
+
+class ExportGrammar : public CommandGrammar {
+ public:
+  explicit ExportGrammar(CLI::App* root)
+      : CommandGrammar(root->add_subcommand("export", kExportAbout), kExportFooter) {
+    AddCheckpointArgument(app(), &export_.path);
+    app()
+        ->add_option("--to", export_.to, "safetensors, npz or onnx; as --out ends")
+        ->type_name("safetensors|npz|onnx");
+    app()->add_option("--out", export_.out, "The file to write")->type_name("FILE");
+    AddConfigOptions(app(), &export_.config);
+  }
+
+  Arguments ToArguments() const override {
+    RequireCheckpoint("export", export_.path);
+    if (export_.out.empty()) {
+      const bool other = export_.to == "npz" || export_.to == "onnx";
+      throw UserError("--out is missing: where to? Try --out model.{}.", other ? export_.to : "safetensors");
+    }
+    return export_;
+  }
+
+ private:
+  ExportArguments export_;
+};
+
+constexpr char kImportAbout[] =
+    "Take weights of a safetensors or npz file as a checkpoint that training starts from";
+
+constexpr char kImportFooter[] =
+    R"(Examples:
+  dtrain import model.safetensors --config job.yaml --out run/ckpt
+  dtrain import model.npz --config job.yaml --out run/ckpt --map kernel=weights/W1 --map bias=biases/b1
+  dtrain import pytorch.safetensors --config job.yaml --out run/ckpt --transpose --map fc.weight=weights/W1 \
+    --map fc.bias=biases/b1
+  dtrain local --config job.yaml --set checkpoint.dir=run/ckpt  goes on from it
+
+Names and shapes must be those of the config's model; all that are not are told. Exit code 2 then, and for a file that
+is damaged.)";
+
+class ImportGrammar : public CommandGrammar {
+ public:
+  explicit ImportGrammar(CLI::App* root)
+      : CommandGrammar(root->add_subcommand("import", kImportAbout), kImportFooter) {
+    app()->add_option("path", import_.path, "A .safetensors or .npz file")->type_name("");
+    AddConfigOptions(app(), &import_.config);
+    app()
+        ->add_option("--out", import_.out,
+                     "A new directory of checkpoints: checkpoint.dir of the run to come")
+        ->type_name("DIR");
+    app()
+        ->add_option_function<std::string>(
+            "--map", [this](const std::string& map) { import_.maps.push_back(map); },
+            "The file's tensor THEIRS is the model's tensor OURS; repeatable")
+        ->type_name("THEIRS=OURS")
+        ->trigger_on_parse();
+    app()->add_flag("--transpose", import_.transpose,
+                    "Matrices of the file are [outputs, inputs], as PyTorch's");
+  }
+
+  Arguments ToArguments() const override {
+    if (import_.path.empty()) throw UserError("import: which file? Try dtrain import model.safetensors ...");
+    RequireConfig(import_.config);
+    if (import_.out.empty()) throw UserError("--out is missing: where to? Try --out run/ckpt.");
+    return import_;
+  }
+
+ private:
+  ImportArguments import_;
+};
+
+}  // namespace
+
+std::unique_ptr<CommandGrammar> NewInspectGrammar(CLI::App* root) {
+  return std::make_unique<InspectGrammar>(root);
+}
+
+std::unique_ptr<CommandGrammar> NewEvalGrammar(CLI::App* root) { return std::make_unique<EvalGrammar>(root); }
+
+std::unique_ptr<CommandGrammar> NewPredictGrammar(CLI::App* root) {
+  return std::make_unique<PredictGrammar>(root);
+}
+
+std::unique_ptr<CommandGrammar> NewExportGrammar(CLI::App* root) {
+  return std::make_unique<ExportGrammar>(root);
+}
+
+std::unique_ptr<CommandGrammar> NewImportGrammar(CLI::App* root) {
+  return std::make_unique<ImportGrammar>(root);
+}
+
+}  // namespace dtrain

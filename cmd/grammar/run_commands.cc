@@ -1,0 +1,322 @@
+// The commands that run a cluster or look at a config: their options and their help.
+#include <utility>
+
+#include "base/error.h"
+#include "cmd/grammar/command_grammar.h"
+
+namespace dtrain {
+namespace {
+
+constexpr char kTaskFooter[] =
+    R"(Examples:
+  dtrain local --config configs/quickstart_digits.yaml             a whole cluster on this machine
+  dtrain --config cluster.yaml --role ps --index 0                 one task of a real one
+  dtrain --config cluster.yaml --role worker --index 1 --set train.steps=1000
+  srun dtrain --config x.yaml --from slurm --ps 1                  role, index and cluster as Slurm has them
+  mpirun -np 3 dtrain --config x.yaml --from mpi --ps 1            the same with mpirun
+  dtrain --config cluster.yaml --dump-config                       the file with all defaults filled in
+
+Exit codes:
+  0 done   1 internal error, local I/O, or ended by a signal with nothing saved
+  2 usage, config or data   3 diverged   4 a peer was lost or a deadline passed
+  130 SIGINT, 143 SIGTERM or SIGHUP: a checkpoint was saved, or with checkpoint.dir there was nothing to save yet,
+      and the run ended; without checkpoint.dir that is 1
+
+docs/config.md explains every key of the file, docs/schedulers.md --from.)";
+
+Role ParseRole(const std::string& text) {
+  if (text == "ps") return Role::kPs;
+  if (text == "worker") return Role::kWorker;
+  throw UserError("--role {}: must be ps or worker.", text);
+}
+
+class TaskGrammar : public CommandGrammar {
+ public:
+  explicit TaskGrammar(CLI::App* root) : CommandGrammar(root, kTaskFooter) {
+    AddConfigOptions(app(), &task_.config);
+    app()->add_option("--role", role_, "What this process is: ps or worker")->type_name("ps|worker");
+    app()->add_option("--index", index_, "Which of them, from 0")->type_name("N");
+    AddSchedulerOptions(app(), &scheduler_);
+    AddResultOption(app(), &task_.result);
+    app()->add_option("--listen-fd", task_.listening_fd)->group("");
+    app()->add_option("--result-fd", task_.result_fd)->group("");
+    app()->add_option("--lost-fd", task_.lost_fd)->group("");
+    app()->add_flag("--relay-live", task_.relay_live)->group("");
+    app()->add_flag("--end-told", task_.end_told)->group("");
+  }
+
+  Arguments ToArguments() const override {
+    RequireConfig(task_.config);
+    TaskArguments task = task_;
+    task.from = ParseSchedulerOptions(scheduler_);
+    if (task.from) {
+      RefuseBesideFrom();
+      return task;
+    }
+    if (task_.config.dump && role_.empty() && index_.empty()) return task;
+    if (role_.empty()) {
+      throw UserError(
+          "--role is missing: which task is this process? Add --role ps or --role worker, or run "
+          "the whole cluster here: dtrain local --config {}.",
+          task_.config.path);
+    }
+    if (index_.empty()) {
+      throw UserError("--index is missing: which {} is this process? Add --index 0.", role_);
+    }
+    task.task = TaskId{ParseRole(role_), ParseNumber("--index", index_, 0, "0")};
+    return task;
+  }
+
+ private:
+  void RefuseBesideFrom() const {
+    for (const auto& [option, text] : {std::pair("--role", role_), std::pair("--index", index_)}) {
+      if (text.empty()) continue;
+      throw UserError("{} {}: --from {} says which task this process is. Leave one of the two out.", option,
+                      text, scheduler_.from);
+    }
+  }
+
+  TaskArguments task_;
+  SchedulerTexts scheduler_;
+  std::string role_, index_;
+};
+
+constexpr char kLocalAbout[] = "Run the whole cluster on this machine, as child processes on free ports";
+
+constexpr char kLocalFooter[] =
+    R"(Examples:
+  dtrain local --config configs/first_cluster.yaml
+  dtrain local --config configs/quickstart_digits.yaml --ps 2 --workers 3 --result result.json
+  dtrain local --config configs/quickstart_digits.yaml --in-process --set train.steps=20
+
+The addresses in the file are not used.
+A task that dies or hangs is started again up to failure.restarts times. After that the others are ended too, and
+the last lines are what the first that failed said last, the logs (log.dir), and who it was and why it ended. The
+exit code is that task's own; 4 when a signal killed it. Ctrl-C, SIGTERM and SIGHUP go to all tasks, which save and
+end: 130 of Ctrl-C, otherwise 143, or 1 when nothing was saved. A second one ends all at once.)";
+
+class LocalGrammar : public CommandGrammar {
+ public:
+  explicit LocalGrammar(CLI::App* root)
+      : CommandGrammar(root->add_subcommand("local", kLocalAbout), kLocalFooter) {
+    AddConfigOptions(app(), &local_.config);
+    AddSizeOptions(app(), &size_);
+    app()->add_flag("--in-process", local_.in_process, "Threads of one process in place of processes");
+    AddResultOption(app(), &local_.result);
+  }
+
+  Arguments ToArguments() const override {
+    RequireConfig(local_.config);
+    LocalArguments local = local_;
+    local.size = ParseSize(size_);
+    return local;
+  }
+
+ private:
+  LocalArguments local_;
+  SizeTexts size_;
+};
+
+constexpr char kLaunchAbout[] = "Run the whole cluster, each task where its address says, over ssh";
+
+constexpr char kLaunchFooter[] =
+    R"(Examples:
+  dtrain launch --config cluster.yaml --dry-run          the commands that it would run, one for each task
+  dtrain launch --config cluster.yaml --result result.json
+  dtrain launch --config cluster.yaml --set launch.copy=true --set 'launch.hosts={node1: {directory: /data/job}}'
+
+A task whose address is of this machine runs here, any other over ssh: with your keys, without questions, on hosts
+whose keys are known. Output, restarts, signals and exit codes are those of dtrain local. When this command ends,
+however, or the connection breaks, the tasks end too, wherever they are. docs/launch.md explains launch.* of the
+file and what each message means.)";
+
+class LaunchGrammar : public CommandGrammar {
+ public:
+  explicit LaunchGrammar(CLI::App* root)
+      : CommandGrammar(root->add_subcommand("launch", kLaunchAbout), kLaunchFooter) {
+    AddConfigOptions(app(), &launch_.config);
+    app()->add_flag("--dry-run", launch_.dry_run,
+                    "Print what would be copied and the commands, and start nothing");
+    AddResultOption(app(), &launch_.result);
+  }
+
+  Arguments ToArguments() const override {
+    RequireConfig(launch_.config);
+    return launch_;
+  }
+
+ private:
+  LaunchArguments launch_;
+};
+
+CLI::App* AddHidden(CLI::App* root, const char* name) {
+  CLI::App* const app = root->add_subcommand(name, "Of dtrain launch");
+  app->group("");
+  return app;
+}
+
+class RelayGrammar : public CommandGrammar {
+ public:
+  explicit RelayGrammar(CLI::App* root) : CommandGrammar(AddHidden(root, "relay"), "") {
+    app()->add_option("--task", relay_.task)->required();
+    app()->add_option("--machine", relay_.machine)->required();
+    app()->add_option("--login", relay_.login);
+    app()->add_option("--result-fd", relay_.result_fd);
+    app()->add_option("--lost-fd", relay_.lost_fd);
+    app()->add_option("--begun-fd", relay_.begun_fd);
+    app()->add_option("--peer-lost-exit", relay_.peer_lost_exit);
+    app()->add_option("--startup-timeout-s", relay_.startup_timeout_s);
+    app()->add_flag("--json", relay_.json);
+  }
+
+  Arguments ToArguments() const override { return relay_; }
+  std::vector<std::string>* rest() override { return &relay_.command; }
+
+ private:
+  RelayArguments relay_;
+};
+
+class GuardGrammar : public CommandGrammar {
+ public:
+  explicit GuardGrammar(CLI::App* root) : CommandGrammar(AddHidden(root, "guard"), "") {
+    app()->add_option("--directory", guard_.directory)->required();
+    app()->add_option("--config", guard_.config)->required();
+    app()->add_option("--silence-s", guard_.silence_s);
+    app()->add_flag("--relayed", guard_.relayed);
+    app()->add_flag("--saves", guard_.saves);
+  }
+
+  Arguments ToArguments() const override { return guard_; }
+  std::vector<std::string>* rest() override { return &guard_.task; }
+
+ private:
+  GuardArguments guard_;
+};
+
+constexpr char kCheckAbout[] = "Check the file and the data without running, and show what they come to";
+
+constexpr char kCheckFooter[] =
+    R"(Examples:
+  dtrain check --config cluster.yaml
+  dtrain check --config cluster.yaml --set 'cluster.ps=[a:9001, b:9001]'
+  dtrain check --config cluster.yaml --ps 1 --workers 4
+  srun dtrain check --config x.yaml --from slurm --ps 1
+
+Reads the file and all data. Exit code 0 when both are good, else 2: of the file every error is told, of
+the data the first. With --ps and --workers it is about the cluster that dtrain local makes with them; with --from
+it shows which task of which cluster this process would be.)";
+
+class CheckGrammar : public CommandGrammar {
+ public:
+  explicit CheckGrammar(CLI::App* root)
+      : CommandGrammar(root->add_subcommand("check", kCheckAbout), kCheckFooter) {
+    AddConfigOptions(app(), &check_.config);
+    AddSchedulerOptions(app(), &scheduler_, "How many ps; with --from slurm or mpi: of the first ranks");
+    AddWorkersOption(app(), &workers_);
+  }
+
+  Arguments ToArguments() const override {
+    RequireConfig(check_.config);
+    CheckArguments check = check_;
+    SchedulerTexts scheduler = scheduler_;
+    if (scheduler.from.empty()) {
+      check.size = ParseSize({std::exchange(scheduler.ps, ""), workers_});
+    } else if (!workers_.empty()) {
+      throw UserError("--workers {}: has no effect with --from, which says how many there are. Leave it out.",
+                      workers_);
+    }
+    check.from = ParseSchedulerOptions(scheduler);
+    return check;
+  }
+
+ private:
+  CheckArguments check_;
+  SchedulerTexts scheduler_;
+  std::string workers_;
+};
+
+constexpr char kPlanAbout[] = "Show which ps will hold what, in bytes, and what will travel to and from it";
+
+constexpr char kPlanFooter[] =
+    R"(Examples:
+  dtrain plan --config cluster.yaml
+  dtrain plan --config cluster.yaml --set placement.policy=round_robin
+  dtrain plan --config cluster.yaml --ps 16 --workers 64
+
+Reads no more of the data than their shape.)";
+
+class PlanGrammar : public CommandGrammar {
+ public:
+  explicit PlanGrammar(CLI::App* root)
+      : CommandGrammar(root->add_subcommand("plan", kPlanAbout), kPlanFooter) {
+    AddConfigOptions(app(), &plan_.config);
+    AddSizeOptions(app(), &size_);
+  }
+
+  Arguments ToArguments() const override {
+    RequireConfig(plan_.config);
+    PlanArguments plan = plan_;
+    plan.size = ParseSize(size_);
+    return plan;
+  }
+
+ private:
+  PlanArguments plan_;
+  SizeTexts size_;
+};
+
+constexpr char kDevicesAbout[] = "Show the processor and the GPUs that a worker can compute on here";
+
+constexpr char kDevicesFooter[] =
+    R"(Examples:
+  dtrain devices
+  dtrain devices --json
+  CUDA_VISIBLE_DEVICES=2,3 dtrain devices      only these two, which are then 0 and 1
+
+The number of a GPU is what device.ids takes: CUDA's own, among those that CUDA_VISIBLE_DEVICES leaves; an empty
+CUDA_VISIBLE_DEVICES leaves none. Where there is no GPU, or none can be used, a line says why. Exit code 0 with and
+without a GPU.)";
+
+class DevicesGrammar : public CommandGrammar {
+ public:
+  explicit DevicesGrammar(CLI::App* root)
+      : CommandGrammar(root->add_subcommand("devices", kDevicesAbout), kDevicesFooter) {
+    app()->add_flag("--json", devices_.json, "One JSON document in place of the table");
+  }
+
+  Arguments ToArguments() const override { return devices_; }
+
+ private:
+  DevicesArguments devices_;
+};
+
+}  // namespace
+
+std::unique_ptr<CommandGrammar> NewTaskGrammar(CLI::App* root) { return std::make_unique<TaskGrammar>(root); }
+
+std::unique_ptr<CommandGrammar> NewLocalGrammar(CLI::App* root) {
+  return std::make_unique<LocalGrammar>(root);
+}
+
+std::unique_ptr<CommandGrammar> NewLaunchGrammar(CLI::App* root) {
+  return std::make_unique<LaunchGrammar>(root);
+}
+
+std::unique_ptr<CommandGrammar> NewRelayGrammar(CLI::App* root) {
+  return std::make_unique<RelayGrammar>(root);
+}
+std::unique_ptr<CommandGrammar> NewGuardGrammar(CLI::App* root) {
+  return std::make_unique<GuardGrammar>(root);
+}
+
+std::unique_ptr<CommandGrammar> NewCheckGrammar(CLI::App* root) {
+  return std::make_unique<CheckGrammar>(root);
+}
+
+std::unique_ptr<CommandGrammar> NewPlanGrammar(CLI::App* root) { return std::make_unique<PlanGrammar>(root); }
+
+std::unique_ptr<CommandGrammar> NewDevicesGrammar(CLI::App* root) {
+  return std::make_unique<DevicesGrammar>(root);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,218 @@
+#include "cmd/launch/ssh.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "cmd/common/signal_pipe.h"
+#include "cmd/run/child_process.h"
+
+namespace dtrain {
+namespace {
+
+// Nothing tells this thread of a child's end but the end of its output. That may come a moment before, or not
+// at all where what the child has started goes on.
+constexpr milliseconds kUntilReaped{5};
+constexpr milliseconds kLookAgain{500};
+
+class Run {
+ public:
+  Run(const ChildCommand& child, int output) : lines_(output), input_(child.input), process_(child) {}
+
+  CommandResult ToEnd(milliseconds timeout) {
+    TimePoint give_up_at = Clock::now() + timeout;
+    bool killed = false;
+    while (true) {
+      const bool ended = process_.HasEnded();  // before the reading, so that nothing is missed
+      if (Read()) give_up_at = Clock::now() + timeout;
+      if (ended) break;
+      if (!killed && Clock::now() >= give_up_at) {
+        killed = true;
+        process_.KillGroup();
+      }
+      Wait(killed ? TimePoint::max() : give_up_at);
+    }
+    if (killed)
+      result_.last_words = fmt::format("no answer for {} s.", static_cast<double>(timeout.count()) / 1e3);
+    const int status = process_.wait_status();
+    result_.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return std::move(result_);
+  }
+
+ private:
+  // What is there; whether the command has got on.
+  bool Read() {
+    const int64_t before = progress_;
+    lines_.Read([&](const std::string& line) { result_.output += line; });
+    process_.ReadLines([&](const std::string& line) {
+      result_.last_words = line.substr(0, line.find_first_of("\r\n"));
+      said_ += static_cast<int64_t>(line.size());
+    });
+    // The offset in a file is one for all that have it open.
+    progress_ = said_ + static_cast<int64_t>(result_.output.size()) + lseek(input_, 0, SEEK_CUR);
+    return progress_ != before;
+  }
+
+  void Wait(TimePoint give_up_at) {
+    pollfd waiting[] = {{lines_.fd(), POLLIN, 0}, {process_.output_fd(), POLLIN, 0}};
+    const bool silent = lines_.fd() < 0 && process_.output_fd() < 0;
+    const TimePoint look_at = Clock::now() + (silent ? kUntilReaped : kLookAgain);
+    poll(waiting, 2, PollTimeout(std::min(look_at, give_up_at)));
+  }
+
+  PipeLines lines_;
+  const int input_;
+  ChildProcess process_;
+  CommandResult result_;
+  int64_t said_ = 0;
+  int64_t progress_ = 0;
+};
+
+struct KnownFailure {
+  const char* words;   // what ssh, a shell or an older dtrain says
+  const char* remedy;  // {} is the machine, [] how ssh gets there; a command stands last, to be copied
+  bool of_dtrain = false;
+};
+
+constexpr char kOlder[] = "An older dtrain is there. Install this version, or set launch.copy: true.";
+
+const std::vector<KnownFailure>& KnownFailures() {
+  static const std::vector<KnownFailure> all = {
+      {"unknown command", kOlder, true},
+      {"unknown option", kOlder, true},
+      {"Host key verification failed",
+       "Its key is not known here, or has changed: compare it while you connect once by hand: ssh [] true"},
+      {"Permission denied (", "It takes none of your keys. Set launch.hosts.{}.user, or: ssh-copy-id []"},
+      {"Could not resolve hostname", "Set launch.hosts.{}.address to where ssh reaches it."},
+      {"Connection refused", "Does sshd run there? A port other than 22 goes into launch.ssh_config."},
+      {"timed out", "Is it up, and can it be reached from here?"},
+      {"No route to host", "Is it up, and can it be reached from here?"},
+      {"Exec format error",
+       "It is a dtrain for another kind of processor. Install one for that machine, or set "
+       "launch.hosts.{}.program."},
+      {"error while loading shared libraries",
+       "Install the libraries that scripts/packages.txt names there, or launch the packaged dtrain with "
+       "launch.copy: true."},
+      {"ssh: No such file or directory",
+       "That is this machine's own client: install it (openssh-client), or add its directory to PATH."},
+      {"No such file or directory",
+       "Install dtrain there under the same path, set launch.hosts.{}.program, or launch.copy: true."},
+      {"not found", "Install dtrain there, set launch.hosts.{}.program, or launch.copy: true."},
+      {"Permission denied", "Is launch.hosts.{}.program a program that this user may run?"},
+  };
+  return all;
+}
+
+std::string Replaced(std::string text, const std::string& mark, const std::string& by) {
+  for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += by.size()) {
+    text.replace(at, mark.size(), by);
+  }
+  return text;
+}
+
+// Empty where the words have it themselves.
+std::string Remedy(const std::string& said, const std::string& machine, const std::string& login) {
+  const bool own = said.rfind("dtrain: ", 0) == 0;
+  for (const KnownFailure& known : KnownFailures()) {
+    const bool fits = said.find(known.words) != std::string::npos;
+    if (fits && own == known.of_dtrain) return Replaced(Replaced(known.remedy, "{}", machine), "[]", login);
+  }
+  return own ? "" : "See what dtrain launch --dry-run prints, and try that by hand.";
+}
+
+}  // namespace
+
+std::string ShellQuoted(const std::string& word) {
+  constexpr std::string_view kPlain = "_-+.,:/@%=";
+  const bool plain = std::all_of(word.begin(), word.end(), [&](unsigned char c) {
+    return (c < 0x80 && std::isalnum(c)) || kPlain.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  // What begins with "=" is a program's path for zsh, and with "%" a job for others.
+  if (plain && !word.empty() && word[0] != '=' && word[0] != '%') return word;
+  std::string quoted = "'";
+  for (const char c : word) {
+    // Within quotes fish knows the backslash, and csh the "!", so that each stands outside of them.
+    const bool outside = c == '\'' || c == '\\' || c == '!';
+    quoted += outside ? std::string("'\\") + c + "'" : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
+std::string ShellLine(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + ShellQuoted(word);
+  return line;
+}
+
+CommandResult RunCommand(const std::string& name, const std::vector<std::string>& command, int input,
+                         milliseconds timeout) {
+  int output[2];
+  if (pipe2(output, O_CLOEXEC) != 0) throw NoDescriptor(name + ": no pipe", errno);
+  ChildCommand child;
+  child.name = name;
+  child.program = command.front();
+  child.arguments.assign(command.begin() + 1, command.end());
+  child.input = input;
+  child.output = output[1];
+  Run run(child, output[0]);
+  close(output[1]);
+  return run.ToEnd(timeout);
+}
+
+OpenFile::OpenFile(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (fd_ < 0) throw UserError("{}: cannot be read to be copied: {}.", path, ErrnoText(errno));
+}
+
+OpenFile::~OpenFile() { close(fd_); }
+
+std::string ChecksumLine(const std::string& path) {
+  constexpr int kNotThere = 127;
+  const OpenFile file(path);
+  const CommandResult ran = RunCommand("sha256sum", {"sha256sum"}, file.fd());
+  if (ran.exit_code == kNotThere) throw UserError("launch.copy: no sha256sum here. Install coreutils.");
+  if (ran.exit_code != 0) throw UserError("{}: cannot be read to be copied: {}", path, ran.last_words);
+  return ran.output.substr(0, ran.output.find('\n'));
+}
+
+std::optional<TimePoint> Retry::Next() {
+  constexpr int kMinMs = 50, kMaxMs = 4000;
+  const TimePoint now = Clock::now();
+  if (now >= until_) return std::nullopt;
+  std::uniform_int_distribution<int> pause_ms(kMinMs, max_ms_);
+  max_ms_ = std::min(2 * max_ms_, kMaxMs);
+  return now + milliseconds(pause_ms(random_));
+}
+
+std::string AsSentence(const std::string& said) {
+  if (said.empty()) return "it ended without a word.";
+  return said.back() == '.' || said.back() == '?' ? said : said + ".";
+}
+
+std::string WithRemedy(const std::string& said, const std::string& machine, const std::string& login) {
+  const std::string remedy = Remedy(said, machine, login);
+  return AsSentence(said) + (remedy.empty() ? "" : " " + remedy);
+}
+
+bool IsTransient(const std::string& said) {
+  // A machine that is slow to let us in, unlike one that cannot be reached ("connect to host ... timed out").
+  if (said.find("Connection to ") != std::string::npos && said.find("timed out") != std::string::npos) {
+    return true;
+  }
+  for (const char* words :
+       {"Connection closed by", "Connection reset by", "kex_exchange_identification", "Timeout, server"}) {
+    if (said.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace dtrain

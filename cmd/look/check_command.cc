@@ -1,0 +1,223 @@
+#include "cmd/look/look.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/error.h"
+#include "base/names.h"
+
+#include "cmd/common/load_config.h"
+#include "cmd/common/report.h"
+
+#include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/checkpoint/check_meaning.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/config/address_rule.h"
+#include "trainer/config/config.h"
+#include "trainer/data/data_shape.h"
+#include "trainer/data/data_warnings.h"
+#include "trainer/data/input_form.h"
+#include "trainer/data/order.h"
+#include "trainer/data/source.h"
+#include "trainer/feed/feed_batch.h"
+#include "trainer/model/layout.h"
+#include "trainer/model/model.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/task/memory_need.h"
+#include "trainer/task/run_task.h"
+
+namespace dtrain {
+namespace {
+
+// Whether ps 0, which chooses the checkpoint, is on this machine.
+bool IsReadHere(const Config& config) {
+  if (config.cluster.ps.empty()) return true;
+  const std::string host = HostOf(config.cluster.ps.front());
+  return IsLoopbackHost(host) || OwnNames().count(host) > 0;
+}
+
+// The checkpoint that the run would choose; nothing where it begins anew. Says which are damaged.
+std::optional<std::string> Choose(const CheckpointConfig& checkpoint, const ErrorLines& errors) {
+  if (checkpoint.resume != "auto") return checkpoint.resume;
+  std::vector<std::string> skipped;
+  const std::optional<std::string> newest = CheckpointDirectory(checkpoint.dir).FindNewest(&skipped);
+  for (const std::string& line : skipped) {
+    errors.Print(fmt::format("warning: {}: {}", checkpoint.dir, line));
+  }
+  if (!newest && !skipped.empty()) throw NoneComplete(checkpoint.dir);
+  return newest;
+}
+
+std::string StartLine(const Config& config, const Layout& layout, const InputForm& form,
+                      const ErrorLines& errors) {
+  const std::optional<std::string> path = Choose(config.checkpoint, errors);
+  if (!path) return fmt::format("start: anew, since {} has no checkpoint", config.checkpoint.dir);
+  CheckpointReader checkpoint(*path);
+  if (config.checkpoint.resume != "auto") checkpoint.Verify();  // FindNewest() does it
+  checkpoint.CheckFits(layout, SlotNames(config));
+  CheckMeaning(*path, checkpoint.manifest(), config, form);
+  const std::optional<InputForm>& saved = checkpoint.manifest().inputs;
+  const bool other_scale = saved && !saved->scale.shift.empty() && saved->scale != form.scale;
+  return fmt::format("start: from {}, at global step {}{}", *path, checkpoint.manifest().step,
+                     other_scale ? ", with its data.scale: that of these rows is another one" : "");
+}
+
+// Where a run would begin: the checkpoint that checkpoint.resume names, or finds. Reads all of it, verifies
+// every byte, and compares it with the model and the run's data (`form`). What is wrong is a UserError, in
+// the run's words, where ps 0 is on this machine; else a warning, since it may be good where that is. Returns
+// a line for the user, which begins with "start: "; empty where only other machines know, or no checkpoint is
+// asked for.
+std::string CheckResume(const Config& config, const Layout& layout, const InputForm& form,
+                        const ErrorLines& errors) {
+  const CheckpointConfig& checkpoint = config.checkpoint;
+  if (checkpoint.resume == "never" || (checkpoint.resume == "auto" && checkpoint.dir.empty())) return "";
+  const bool here = IsReadHere(config);
+  try {
+    const std::string line = StartLine(config, layout, form, errors);
+    return here ? line : "";
+  } catch (const UserError& error) {
+    if (here) throw;
+    const char* key = checkpoint.resume == "auto" ? "checkpoint.dir" : "checkpoint.resume";
+    errors.Print(fmt::format("warning: {}, as this machine sees it: {} ps 0 reads it where it runs.", key,
+                             error.what()));
+    return "";
+  }
+}
+
+// Names all files that are missing, not only the first.
+void CheckFilesExist(const DataConfig& data) {
+  std::string missing;
+  const char* where =
+      data.split == Split::kFeed ? ", or check where worker 0 runs: nobody else needs it" : "";
+  for (const DataFile& file : DataFiles(data)) {
+    if (access(file.path.c_str(), R_OK) == 0) continue;
+    missing += fmt::format("{}{}: cannot be read: {}. Set {} to where the file is{}.",
+                           missing.empty() ? "" : "\n", file.path, ErrnoText(errno), file.key, where);
+  }
+  if (!missing.empty()) throw UserError("{}", missing);
+}
+
+// `local`: as dtrain local makes them, without addresses to show.
+void PrintTasks(const ClusterConfig& cluster, bool local) {
+  if (local) {
+    fmt::print("tasks: {} ps and {}, of dtrain local\n", cluster.ps.size(),
+               Plural(static_cast<int64_t>(cluster.worker.size()), "worker"));
+    return;
+  }
+  fmt::print("tasks:\n");
+  for (size_t i = 0; i < cluster.ps.size(); ++i) fmt::print("  ps {}      {}\n", i, cluster.ps[i]);
+  for (size_t i = 0; i < cluster.worker.size(); ++i) {
+    fmt::print("  worker {}  {}{}\n", i, cluster.worker[i], i == 0 ? "  (chief)" : "");
+  }
+}
+
+// What --from has made of the environment.
+void PrintAssignment(const Config& config, const Scheduled& scheduled) {
+  const Assignment& assignment = *scheduled.assignment;
+  if (assignment.task) {
+    fmt::print("this process: {}, {}\n", TaskName(*assignment.task), assignment.name);
+  } else {
+    fmt::print("this process: {}, which evaluates each new checkpoint of {}\n", assignment.name,
+               EvaluatedDirectory(config, scheduled));
+  }
+  if (!scheduled.replaced.empty()) fmt::print("{}\n", scheduled.replaced);
+}
+
+void PrintModel(const ModelConfig& model, const Layout& layout) {
+  fmt::print("model: {}, {}, {}, {} ({})\n", KindName(model.kind), Plural(*model.inputs, "input"),
+             Plural(*model.outputs, "output"), Plural(layout.size, "parameter"),
+             Plural(layout.size * static_cast<int64_t>(sizeof(float)), "byte"));
+  for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
+    fmt::print("  ps {}: {}, {}:", ps, Plural(layout.ps[ps].size(), "parameter"),
+               Plural(layout.ps[ps].size() * static_cast<int64_t>(sizeof(float)), "byte"));
+    for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
+      fmt::print(" {}", layout.RowsText(segment));
+    }
+    fmt::print("\n");
+  }
+}
+
+std::string SourceText(const DataSourceConfig& source, const DataSet* set) {
+  if (set == nullptr) return "none";
+  const std::string rows = set->rows() ? Plural(*set->rows(), "row") : "rows without end";
+  if (source.format == DataFormat::kIdx) return fmt::format("{} of {}", rows, source.images);
+  if (source.format == DataFormat::kCsv) return fmt::format("{} of {}", rows, source.path);
+  return fmt::format("{}, synthetic {}", rows, source.name == SyntheticName::kLinear ? "linear" : "digits");
+}
+
+void PrintData(const DataConfig& data, const LoadedData& loaded) {
+  fmt::print("data:\n  train: {}", SourceText(data.train, loaded.train.get()));
+  if (data.validation > 0) fmt::print(", of which the first {} are held out", data.validation);
+  fmt::print("\n  test: {}\n", SourceText(data.test, loaded.test.get()));
+  if (!loaded.form.features.empty()) fmt::print("  {}\n", FeatureNamesText(loaded.form));
+  if (!loaded.form.classes.empty()) fmt::print("  {}\n", ClassNamesText(loaded.form.classes));
+  if (data.split == Split::kFeed) fmt::print("  only worker 0 needs it: it sends the others their batches\n");
+}
+
+void PrintLength(const Config& config, const DataShape& shape) {
+  std::string epochs;
+  if (config.train.epochs && shape.rows) {
+    epochs = fmt::format(", {} per worker", Plural(*config.train.epochs, "epoch"));
+  }
+  const int64_t devices = config.device.towers();
+  const std::string where = devices == 1 ? "" : fmt::format(" on each of {} devices", devices);
+  fmt::print("run: batches of {}{}{}, ends at global step {}\n", config.train.batch_size, where, epochs,
+             TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size())).value_or(0));
+}
+
+// What each task would find out by itself: whether its ps may listen, whether its worker has data.
+void CheckTasks(const Config& config, const LoadedData& loaded) {
+  for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
+    ListenAddress(config, {Role::kPs, static_cast<int>(i)});
+  }
+  const int workers = static_cast<int>(config.cluster.worker.size());
+  for (int i = 0; i < workers; ++i) MakeBatchSource(config, loaded.train, i, workers);
+  if (!FeedsOthers(config)) return;
+  ListenAddress(config, {Role::kWorker, 0});
+  CheckFedBatch(config, MaxBatchRows(config, loaded.train->rows(), 0), loaded.train->inputs(),
+                loaded.train->bytes().data != nullptr);
+}
+
+}  // namespace
+
+int RunCheckCommand(const CheckArguments& arguments) {
+  LoadOptions options = SizedOptions(arguments.size);
+  options.placed = !arguments.from.has_value();
+  Scheduled scheduled;
+  UseScheduler(arguments.from, arguments.config, &options, &scheduled);
+  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
+  Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+  const bool local = NeedsLocal(arguments.size, config.cluster);
+  if (local) MakeLocal(arguments.size, &config);
+  CheckFilesExist(config.data);
+  DataShape shape = PeekShape(config);
+  ResolveModelShape(shape, &config);
+  const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
+  WarnOfMemory(config, layout);
+  CheckFits(DataNeed(EstimateDataSize(config), "dtrain check, which reads the data,"));
+  const ErrorLines errors;
+  const LoadedData loaded = LoadData(config);
+  const std::string start = CheckResume(config, layout, loaded.form, errors);
+  if (!shape.rows && loaded.train->rows()) shape.rows = *loaded.train->rows() - config.data.validation;
+  CheckTasks(config, loaded);
+  for (const std::string& warning : DataWarnings(config, loaded)) errors.Print("warning: " + warning);
+  const bool evaluator = scheduled.assignment && !scheduled.assignment->task;
+  if (evaluator) EvaluatedDirectory(config, scheduled);
+  fmt::print("{}: good\n", arguments.config.path);
+  if (scheduled.assignment) PrintAssignment(config, scheduled);
+  PrintTasks(config.cluster, local);
+  PrintModel(config.model, layout);
+  PrintData(config.data, loaded);
+  PrintLength(config, shape);
+  if (!start.empty()) fmt::print("{}\n", start);
+  return 0;
+}
+
+}  // namespace dtrain

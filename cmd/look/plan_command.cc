@@ -1,0 +1,144 @@
+#include "cmd/look/look.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/console.h"
+#include "base/names.h"
+
+#include "cmd/common/load_config.h"
+
+#include "trainer/data/data_shape.h"
+#include "trainer/data/order.h"
+#include "trainer/data/source.h"
+#include "trainer/model/layout.h"
+#include "trainer/task/machine_memory.h"
+#include "trainer/task/memory_need.h"
+#include "trainer/task/run_task.h"
+#include "trainer/task/traffic.h"
+
+namespace dtrain {
+namespace {
+
+int64_t BytesOf(const Range& range) { return range.size() * static_cast<int64_t>(sizeof(float)); }
+
+// A line of the table: one ps, or all.
+void PrintRow(const std::string& who, int64_t bytes, double share, const Traffic& step,
+              const std::optional<Traffic>& run) {
+  fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}", who, bytes,
+             BytesText(static_cast<double>(bytes)), 100 * share, BytesText(step.in), BytesText(step.out));
+  if (run) fmt::print("  {:>10}  {:>10}", BytesText(run->in), BytesText(run->out));
+  fmt::print("\n");
+}
+
+void PrintPs(const Layout& layout, size_t ps, const Traffic& step, const std::optional<Traffic>& run) {
+  const double share = static_cast<double>(layout.ps[ps].size()) / static_cast<double>(layout.size);
+  PrintRow(fmt::format("{}", ps), BytesOf(layout.ps[ps]), share, step, run);
+  for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
+    fmt::print("        {}\n", layout.RowsText(segment));
+  }
+}
+
+void PrintBalance(const Layout& layout) {
+  const auto smaller = [](const Range& a, const Range& b) { return a.size() < b.size(); };
+  const auto [min, max] = std::minmax_element(layout.ps.begin(), layout.ps.end(), smaller);
+  const std::string ratio =
+      min->size() == 0
+          ? "a ps without parameters"
+          : fmt::format("{:.3f}", static_cast<double>(max->size()) / static_cast<double>(min->size()));
+  fmt::print("largest / smallest: {}\n", ratio);
+}
+
+void PrintTable(const Config& config, const Layout& layout, int workers,
+                const std::optional<int64_t>& gradients) {
+  fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}{}\n", "ps", "bytes", "", "share", "in / step",
+             "out / step", gradients ? fmt::format("  {:>10}  {:>10}", "in / run", "out / run") : "");
+  Traffic all_step;
+  std::optional<Traffic> all_run;
+  for (size_t i = 0; i < layout.ps.size(); ++i) {
+    const int ps = static_cast<int>(i);
+    const Traffic step = StepTraffic(config, layout, ps);
+    std::optional<Traffic> run;
+    if (gradients) run = RunTraffic(config, layout, ps, workers, *gradients);
+    PrintPs(layout, i, step, run);
+    all_step += step;
+    if (run) (all_run ? *all_run : all_run.emplace()) += *run;
+  }
+  PrintRow("all", layout.size * static_cast<int64_t>(sizeof(float)), 1, all_step, all_run);
+}
+
+// What worker 0 deals out, of about the largest batch.
+void PrintFeed(const Config& config, int workers, const std::optional<int64_t>& gradients) {
+  if (config.data.split != Split::kFeed || workers < 2) return;
+  const DataSize data = EstimateDataSize(config);
+  const bool counted = data.train_rows.value_or(1) > 0;
+  const int64_t rows = counted ? MaxBatchRows(config, data.train_rows, 0) : config.train.batch_size;
+  const Traffic batch = FeedTraffic(config, rows, data.as_bytes);
+  fmt::print("feed: for each batch of another worker, worker 0 receives {} and sends {}", BytesText(batch.in),
+             BytesText(batch.out));
+  if (gradients) {
+    const double batches = static_cast<double>(*gradients) * (workers - 1) / workers;
+    fmt::print("; in a run about {} and {}", BytesText(batches * batch.in), BytesText(batches * batch.out));
+  }
+  fmt::print(".\n");
+}
+
+// How many gradients all workers send: in sync each one of a round. Unset where the epochs' end depends on
+// rows that nobody has counted.
+std::optional<int64_t> KnownGradients(const Config& config, const DataShape& shape, int workers) {
+  const bool uncounted = !shape.rows && config.data.train.format != DataFormat::kSynthetic;
+  if (uncounted && config.train.epochs) return std::nullopt;
+  const std::optional<int64_t> steps = TotalSteps(config, shape.rows, workers);
+  if (!steps || config.train.mode != TrainMode::kSync) return steps;
+  return std::min(*steps, std::numeric_limits<int64_t>::max() / workers) * workers;
+}
+
+}  // namespace
+
+void WarnOfMemory(const Config& config, const Layout& layout) {
+  const MachineMemory memory = ReadMachineMemory();
+  const auto warn = [&](const MemoryNeed& need) {
+    const std::string why = WhyTooLarge(need, memory);
+    if (!why.empty()) StandardError().Write(fmt::format("dtrain: warning: {}\n", why));
+    return !why.empty();
+  };
+  for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
+    if (warn(PsNeed(config, layout, static_cast<int>(ps)))) break;
+  }
+  warn(WorkerNeed(config, layout, EstimateDataSize(config), 0));  // no other needs more
+}
+
+int RunPlanCommand(const PlanArguments& arguments) {
+  const LoadOptions options = SizedOptions(arguments.size);
+  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
+  Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+  if (NeedsLocal(arguments.size, config.cluster)) MakeLocal(arguments.size, &config);
+  const DataShape shape = PeekShape(config);
+  ResolveModelShape(shape, &config);
+  const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
+  const auto workers = static_cast<int>(config.cluster.worker.size());
+  fmt::print("{}, {} on {} ps; {}\n", Plural(layout.size, "parameter"),
+             BytesText(static_cast<double>(layout.size) * sizeof(float)), layout.ps.size(),
+             Plural(workers, "worker"));
+  const std::optional<int64_t> gradients = KnownGradients(config, shape, workers);
+  PrintTable(config, layout, workers, gradients);
+  PrintBalance(layout);
+  fmt::print(
+      "A step is one gradient of one worker: to each ps its part of the gradient, and back its new "
+      "weights.\n"
+      "In and out are messages with their headers; ZMTP, TCP and IP add their own.\n");
+  if (gradients) {
+    fmt::print("A run is {}, and the weights that the workers pull before, after and to evaluate.\n",
+               Plural(*gradients, "step"));
+  } else {
+    fmt::print("How long a run is depends on the rows of the data: dtrain check reads them.\n");
+  }
+  PrintFeed(config, workers, gradients);
+  WarnOfMemory(config, layout);
+  return 0;
+}
+
+}  // namespace dtrain

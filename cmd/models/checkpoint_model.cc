@@ -1,0 +1,226 @@
+#include "cmd/models/checkpoint_model.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/names.h"
+
+#include "cmd/common/load_config.h"
+
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_names.h"
+#include "trainer/checkpoint/shard_format.h"
+#include "trainer/config/config.h"
+#include "trainer/config/fields.h"
+#include "trainer/config/load.h"
+#include "trainer/data/source.h"
+#include "trainer/metrics/metrics.h"
+#include "trainer/model/model.h"
+#include "trainer/model/model_checksum.h"
+#include "trainer/task/run_task.h"
+#include "trainer/worker/evaluate.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int kMaxGone = 10;  // each needs a save of the run in the moment between finding and reading
+
+const StoredTensor* FindTensor(const Manifest& manifest, const std::string& name) {
+  for (const StoredTensor& tensor : manifest.tensors) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+// Where the tensors are others than these, LayoutFor() says so.
+void TakeShape(const Manifest& manifest, ModelConfig* model) {
+  const StoredTensor* const first = FindTensor(manifest, "weights/W1");
+  if (!model->inputs) model->inputs = first != nullptr ? first->rows : 1;
+  if (!HasOutputPerClass(model->kind)) model->outputs = 1;
+  if (model->outputs) return;
+  model->outputs = 1;
+  for (int layer = 1; const StoredTensor* biases = FindTensor(manifest, fmt::format("biases/b{}", layer));
+       ++layer) {
+    model->outputs = biases->rows;
+  }
+}
+
+LoadOptions ConfigOptions() {
+  LoadOptions options;
+  options.cluster_optional = true;
+  return options;
+}
+
+// The path of the file that was saved with it, verified.
+std::string SavedConfig(const CheckpointReader& checkpoint) {
+  checkpoint.Config();
+  return checkpoint.path() + "/" + kConfigName;
+}
+
+std::string PathFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
+  return arguments.path.empty() ? SavedConfig(checkpoint) : arguments.path;
+}
+
+// The keys that say what the weights compute, but for shapes, which LayoutFor() compares: by another
+// activation, or of features with another scale, they would answer, and wrong.
+void CheckTrainedWith(const CheckpointReader& checkpoint, const Config& config) {
+  const Config run = LoadConfig(SavedConfig(checkpoint), {}, ConfigOptions());
+  const std::optional<std::string> other = OtherMeaning(run, config);
+  if (!other) return;
+  throw UserError(
+      "{}, as in {}: its weights were trained with that. Leave it as it is there, or train with the other "
+      "one.",
+      *other, checkpoint.path());
+}
+
+InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
+  if (checkpoint.manifest().inputs) return *checkpoint.manifest().inputs;
+  const DataSourceConfig& train = config.data.train;
+  if (train.format != DataFormat::kCsv) return InputForm();
+  std::error_code ignored;
+  if (std::filesystem::exists(train.path, ignored)) return LoadData(config).form;
+  if (config.data.scale == FeatureScale::kNone) return InputForm();
+  throw UserError(
+      "{}: how its features are scaled is not in it (of an older dtrain, or of too many columns), and "
+      "data.train.path = {} is not here to fit the scale again. Put the training file there, "
+      "or "
+      "name it with --set data.train.path=FILE.",
+      checkpoint.path(), train.path);
+}
+
+// Rows and answers are made by it without another look. What a manifest says of itself no flag mends.
+void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, const InputForm& form) {
+  const auto refuse = [&](size_t there, const char* what, const std::string& model_has) {
+    const bool in_it = checkpoint.manifest().inputs.has_value();
+    throw UserError("{}: its inputs, as {} them, have {} {}, and its model has {}. {}.", checkpoint.path(),
+                    in_it ? "its manifest tells" : "data.train tells", there, what, model_has,
+                    in_it ? "It is not as a run writes one: use another checkpoint"
+                          : "Name the training file of this model: --set data.train.path=FILE");
+  };
+  const auto inputs = static_cast<size_t>(*model.inputs);
+  const std::string features = Plural(*model.inputs, "feature");
+  const FittedScale& scale = form.scale;
+  if (!form.features.empty() && form.features.size() != inputs) {
+    refuse(form.features.size(), "names", features);
+  }
+  if (!scale.shift.empty() && scale.shift.size() != inputs) refuse(scale.shift.size(), "scales", features);
+  const int64_t classes = model.kind == ModelKind::kLinear ? 0 : ClassCount(*model.outputs);
+  if (form.classes.size() > static_cast<size_t>(classes)) {
+    refuse(form.classes.size(), "names of classes", Plural(classes, "class", "classes"));
+  }
+}
+
+}  // namespace
+
+namespace fs = std::filesystem;
+
+std::string WithoutSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+bool IsOneCheckpoint(const std::string& path) {
+  std::error_code ignored;
+  return IsCheckpointName(fs::path(path).filename().string()) ||
+         fs::exists(path + "/" + kManifestName, ignored);
+}
+
+void RefuseAsCheckpoint(const std::string& path) {
+  throw UserError(
+      "{}: neither a checkpoint nor a directory of checkpoints. Name checkpoint.dir of a run, or "
+      "one of the checkpoints in it.",
+      path);
+}
+
+std::string FindCheckpoint(const std::string& path, const ErrorLines& errors) {
+  const std::string named = WithoutSlashes(path);
+  std::error_code ignored;
+  if (!fs::exists(named, ignored)) RefuseAsCheckpoint(named);
+  if (IsOneCheckpoint(named)) return named;
+  std::vector<std::string> skipped;
+  const std::optional<std::string> newest = CheckpointDirectory(named).FindNewest(&skipped);
+  for (const std::string& line : skipped) errors.Print(fmt::format("warning: {}/{}", named, line));
+  if (newest) return *newest;
+  if (skipped.empty()) RefuseAsCheckpoint(named);
+  throw UserError("{}: none of its checkpoints can be read (see above). Name another directory.", named);
+}
+
+void OpenCheckpoint(const std::string& path, const ErrorLines& errors,
+                    const std::function<void(const std::string&)>& open) {
+  const bool one = IsOneCheckpoint(WithoutSlashes(path));
+  for (int left = one ? 0 : kMaxGone;; --left) {
+    const std::string found = FindCheckpoint(path, errors);
+    try {
+      return open(found);
+    } catch (const UserError&) {
+      if (left == 0 || !IsGone(found)) throw;
+    }
+  }
+}
+
+Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
+  Config config = LoadConfig(PathFor(checkpoint, arguments), arguments.sets, ConfigOptions());
+  if (!arguments.path.empty() || !arguments.sets.empty()) CheckTrainedWith(checkpoint, config);
+  TakeShape(checkpoint.manifest(), &config.model);
+  config.placement = PlacementConfig();  // all in one place
+  return config;
+}
+
+int WithModel(const std::string& path, const ConfigArguments& arguments, const ErrorLines& errors,
+              const std::function<void(CheckpointReader*, Config)>& use) {
+  std::optional<CheckpointReader> checkpoint;
+  Config config;
+  OpenCheckpoint(path, errors, [&](const std::string& found) {
+    checkpoint.emplace(found);
+    if (!arguments.dump) config = ConfigFor(*checkpoint, arguments);
+  });
+  if (arguments.dump) {
+    return DumpEffectiveConfig({PathFor(*checkpoint, arguments), arguments.sets}, ConfigOptions());
+  }
+  use(&*checkpoint, std::move(config));
+  return 0;
+}
+
+Layout LayoutFor(const CheckpointReader& checkpoint, const Config& config) {
+  Layout layout = MakeLayout(config, 1);
+  checkpoint.CheckFits(layout, checkpoint.manifest().slots);  // whatever the optimizer
+  return layout;
+}
+
+InputForm FormFor(const CheckpointReader& checkpoint, const Config& config) {
+  InputForm form = KnownForm(checkpoint, config);
+  CheckForm(checkpoint, config.model, form);
+  return form;
+}
+
+RowSpec RowSpecFor(const Config& config, const InputForm& form) {
+  RowSpec spec;
+  spec.inputs = *config.model.inputs;
+  spec.form = form;
+  spec.pixels = TakesPixels(config);
+  spec.label = config.data.train.label;
+  return spec;
+}
+
+std::vector<float> ReadWeights(const Layout& layout, CheckpointReader* checkpoint, std::string* model_crc) {
+  std::vector<float> weights(static_cast<size_t>(layout.size));
+  std::vector<ModelPart> parts;
+  for (const Variable& variable : layout.variables) {
+    float* values = weights.data() + variable.offset;
+    checkpoint->Read(variable.name, CheckpointReader::kWeights, 0, variable.size(), values);
+    const size_t bytes = static_cast<size_t>(variable.size()) * sizeof(float);
+    if (model_crc == nullptr) continue;
+    parts.push_back({variable.name, 0, static_cast<int64_t>(bytes), Crc32cExtend(0, values, bytes)});
+  }
+  if (model_crc != nullptr) *model_crc = ModelChecksum(std::move(parts));
+  return weights;
+}
+
+}  // namespace dtrain

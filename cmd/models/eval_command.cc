@@ -1,0 +1,358 @@
+#include "cmd/models/models.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/names.h"
+#include "base/signals.h"
+#include "cmd/common/arguments.h"
+#include "cmd/common/report.h"
+#include "cmd/common/signal_pipe.h"
+#include "cmd/models/checkpoint_model.h"
+#include "cmd/models/evaluation.h"
+#include "cmd/models/output_text.h"
+#include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_names.h"
+#include "trainer/config/load.h"
+#include "trainer/data/positions.h"
+#include "trainer/summary/summary.h"
+#include "trainer/result/run_summary.h"
+
+namespace dtrain {
+namespace {
+
+constexpr milliseconds kLookEvery{500};
+
+// A signal has come in the middle of an evaluation.
+struct Signalled {};
+
+milliseconds Ms(double seconds) { return milliseconds(static_cast<int64_t>(seconds * 1000)); }
+
+// What is to be known before there is a checkpoint.
+Config FirstConfig(const ConfigArguments& arguments) {
+  if (arguments.path.empty()) {
+    for (const std::string& set : arguments.sets) {
+      if (set.find("startup_timeout_s") == std::string::npos) continue;
+      throw UserError(
+          "--set {}: is for the wait for the first checkpoint, and the run's config is known only with that "
+          "one. Name it with --config.",
+          set);
+    }
+    return Config();
+  }
+  LoadOptions options;
+  options.cluster_optional = true;
+  return LoadConfig(arguments.path, arguments.sets, options);
+}
+
+// Evaluator: evaluates checkpoints as the arguments of dtrain eval say, all on the same devices.
+class Evaluator {
+ public:
+  Evaluator(const EvalArguments& arguments, NewRuntime new_runtime, const ErrorLines& errors)
+      : arguments_(arguments), new_runtime_(new_runtime), errors_(errors) {}
+
+  Config ConfigOf(const CheckpointReader& checkpoint) const;
+  // Evaluates and prints the figures; `line`: on one line. `between_batches` may throw.
+  EvaluationOutcome Evaluate(const Config& config, CheckpointReader* checkpoint, bool line,
+                             const std::function<void()>& between_batches);
+  // For --result.
+  RunSummary SummaryOf(const EvaluationOutcome& outcome) const;
+
+ private:
+  void ChooseOnce(const Config& config);
+
+  const EvalArguments& arguments_;
+  const NewRuntime new_runtime_;
+  const ErrorLines& errors_;
+  std::unique_ptr<gpu::cuda::Runtime> runtime_;
+  DeviceChoice devices_;
+};
+
+Config Evaluator::ConfigOf(const CheckpointReader& checkpoint) const {
+  Config config = ConfigFor(checkpoint, arguments_.config);
+  EvaluateOn(arguments_.data, &config);
+  return config;
+}
+
+void Evaluator::ChooseOnce(const Config& config) {
+  if (runtime_ != nullptr) return;
+  runtime_ = new_runtime_();
+  devices_ = ChooseDevices(config.device, *runtime_);
+  if (devices_.warn) errors_.Print(devices_.why_cpu);
+}
+
+EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* checkpoint, bool line,
+                                      const std::function<void()>& between_batches) {
+  ChooseOnce(config);
+  EvaluationOutcome outcome = EvaluateCheckpoint(config, devices_, checkpoint, between_batches);
+  fmt::print("{}", arguments_.json ? EvaluationJson(outcome)
+                   : line          ? EvaluationLine(outcome)
+                                   : EvaluationText(outcome));
+  if (std::fflush(stdout) != 0) throw IoError("standard output: {}", ErrnoText(errno));
+  return outcome;
+}
+
+RunSummary Evaluator::SummaryOf(const EvaluationOutcome& outcome) const {
+  RunSummary summary = EvaluationSummary(outcome);
+  summary.device = DevicesName(devices_);
+  summary.wall_s = SecondsSinceStart();
+  return summary;
+}
+
+// CheckpointFollower: the checkpoints of a directory one after the other, as they come. It looks at names
+// twice a second: notices of changes do not cross a network's file system.
+class CheckpointFollower {
+ public:
+  CheckpointFollower(const std::string& directory, SignalPipe& signals, const ErrorLines& errors)
+      : directory_(directory), signals_(signals), errors_(errors) {}
+
+  // Counts the checkpoints that are there now as another run's. Returns how many there are.
+  int64_t PassOver();
+  // The path of the oldest checkpoint that is newer than the one before, or that a new run has written in an
+  // emptied directory; waits for it. Unset: `timeout` has passed, or a signal has come. Warns of each that
+  // cannot be read, and leaves out checkpoints that have made room for another.
+  std::optional<std::string> Next(milliseconds timeout);
+  // The signal that has come; 0: none.
+  int signal();
+
+ private:
+  std::optional<ListedCheckpoint> OldestNew();
+  std::vector<ListedCheckpoint> List();
+
+  CheckpointDirectory directory_;
+  SignalPipe& signals_;
+  const ErrorLines& errors_;
+  int signal_ = 0;
+  int64_t last_ = 0;                // sequence of the one before
+  std::vector<std::string> names_;  // that were there when nothing new was
+  std::set<std::string> told_;      // warnings
+};
+
+int CheckpointFollower::signal() {
+  if (signal_ == 0) signal_ = signals_.Take();
+  return signal_;
+}
+
+int64_t CheckpointFollower::PassOver() {
+  const std::vector<ListedCheckpoint> listed = List();
+  if (!listed.empty()) last_ = listed.front().sequence;
+  return static_cast<int64_t>(listed.size());
+}
+
+std::optional<std::string> CheckpointFollower::Next(milliseconds timeout) {
+  const TimePoint deadline = Clock::now() + timeout;
+  while (signal() == 0) {
+    if (const std::optional<ListedCheckpoint> next = OldestNew()) {
+      last_ = next->sequence;
+      return directory_.PathOf(next->name);
+    }
+    const TimePoint now = Clock::now();
+    if (now >= deadline) break;
+    pollfd wake{signals_.fd(), POLLIN, 0};
+    poll(&wake, 1, PollTimeout(std::min(deadline, now + kLookEvery)));
+  }
+  return std::nullopt;
+}
+
+std::optional<ListedCheckpoint> CheckpointFollower::OldestNew() {
+  std::vector<std::string> names = directory_.Names();
+  if (names == names_) return std::nullopt;
+  std::optional<ListedCheckpoint> oldest;
+  for (const ListedCheckpoint& each : List()) {  // the newest first
+    if (each.sequence > last_ && !IsReplacedName(each.name)) oldest = each;
+  }
+  if (!oldest) names_ = std::move(names);
+  return oldest;
+}
+
+std::vector<ListedCheckpoint> CheckpointFollower::List() {
+  std::vector<std::string> unreadable;
+  std::vector<ListedCheckpoint> listed = directory_.List(&unreadable);
+  for (const std::string& line : unreadable) {
+    const std::string warning = fmt::format("warning: {}/{}; skipped", directory_.path(), line);
+    if (told_.insert(warning).second) errors_.Print(warning);
+  }
+  // The newest is never removed alone: then all were, and a new run counts from 1.
+  if (unreadable.empty() && !listed.empty() && listed.front().sequence < last_) last_ = 0;
+  return listed;
+}
+
+// FollowRun: dtrain eval --follow: each checkpoint of a run evaluated as it comes, until the run's last one.
+class FollowRun {
+ public:
+  // Throws UserError where the path is one checkpoint, or the arguments do not go with waiting for more.
+  FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
+            ResultFile* result);
+
+  // Returns the exit code: 0, or that of a signal. Throws PeerLost where nothing new comes.
+  int Run();
+
+ private:
+  void Evaluate(const std::string& path);
+  void Skip(const std::string& path, const UserError& error) const;
+  void Note(const Config& config, const Manifest& manifest);
+  [[noreturn]] void GiveUp(milliseconds timeout);
+  int Stop();
+
+  const EvalArguments& arguments_;
+  const std::string directory_;
+  Evaluator& evaluator_;
+  const ErrorLines& errors_;
+  ResultFile& result_;
+  SignalPipe signals_;
+  CheckpointFollower follower_;
+  const Config first_;     // as it is known before there is a checkpoint
+  FailureConfig failure_;  // the last checkpoint's
+  std::optional<EvaluationCurves> curves_;
+  std::optional<RunSummary> summary_;  // the last evaluated checkpoint's; unset: none was
+  milliseconds saved_{0};
+  milliseconds longest_gap_{0};  // between two checkpoints
+  bool over_ = false;            // it was the run's last one
+};
+
+FollowRun::FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
+                     ResultFile* result)
+    : arguments_(arguments),
+      directory_(WithoutSlashes(arguments.path)),
+      evaluator_(*evaluator),
+      errors_(errors),
+      result_(*result),
+      signals_({SIGINT, SIGTERM, SIGHUP}),
+      follower_(directory_, signals_, errors),
+      first_(FirstConfig(arguments.config)),
+      failure_(first_.failure) {
+  if (arguments.data == "-") {
+    throw UserError("--data -: standard input is read once, and --follow evaluates many times. Name a file.");
+  }
+  if (!IsOneCheckpoint(directory_)) return;
+  throw UserError("{}: one checkpoint, and --follow waits for new ones. Name checkpoint.dir of the run.",
+                  directory_);
+}
+
+int FollowRun::Run() {
+  milliseconds timeout = Ms(failure_.startup_timeout_s);
+  errors_.Print(fmt::format("follows {}: waits up to {:g} s for the first checkpoint", directory_,
+                            failure_.startup_timeout_s));
+  if (first_.checkpoint.resume == "never") {
+    if (const int64_t others = follower_.PassOver()) {
+      errors_.Print(fmt::format("checkpoint.resume is never: {} here already, not evaluated",
+                                Plural(others, "checkpoint")));
+    }
+  }
+  while (true) {
+    // The last one of a run that has gone on since then is not the last.
+    const std::optional<std::string> path = follower_.Next(over_ ? milliseconds(0) : timeout);
+    if (follower_.signal() != 0) return Stop();
+    if (!path && over_) break;
+    if (!path) GiveUp(timeout);
+    try {
+      Evaluate(*path);
+    } catch (const Signalled&) {
+      return Stop();
+    } catch (const UserError& error) {
+      Skip(*path, error);
+    }
+    if (summary_) timeout = Ms(failure_.wait_s) + 2 * longest_gap_;
+  }
+  result_.Write(*summary_);
+  return 0;
+}
+
+// One that is not there any more was too many for checkpoint.keep.
+void FollowRun::Skip(const std::string& path, const UserError& error) const {
+  if (IsGone(path)) return;
+  if (dynamic_cast<const BadCheckpoint*>(&error) == nullptr) throw;
+  errors_.Print(fmt::format("warning: {}; skipped", error.what()));
+}
+
+void FollowRun::Evaluate(const std::string& path) {
+  CheckpointReader checkpoint(path);
+  const Config config = evaluator_.ConfigOf(checkpoint);
+  failure_ = config.failure;
+  const EvaluationOutcome outcome = evaluator_.Evaluate(config, &checkpoint, /*line=*/true, [this] {
+    if (follower_.signal() != 0) throw Signalled();
+  });
+  Note(config, checkpoint.manifest());
+  summary_ = evaluator_.SummaryOf(outcome);
+  if (!curves_ && !config.summary.dir.empty()) curves_.emplace(config.summary.dir + "/eval");
+  if (curves_) curves_->Add(outcome.global_step, outcome.evaluation, outcome.auc);
+}
+
+// When the next one is due, and whether there will be one.
+void FollowRun::Note(const Config& config, const Manifest& manifest) {
+  const milliseconds saved(manifest.saved_unix_ms);
+  longest_gap_ = std::max(longest_gap_, Ms(config.checkpoint.every_secs));
+  if (summary_) longest_gap_ = std::max(longest_gap_, saved - saved_);
+  saved_ = saved;
+  Positions positions;
+  over_ = (config.train.steps && manifest.step >= *config.train.steps) ||
+          (FromJson(manifest.positions, &positions) && AllEpochsTaken(positions, config));
+}
+
+void FollowRun::GiveUp(milliseconds timeout) {
+  const double seconds = static_cast<double>(timeout.count()) / 1000;
+  if (!summary_) {
+    throw PeerLost(
+        "{}: no new checkpoint in {:g} s (failure.startup_timeout_s). Has the run begun, with this "
+        "checkpoint.dir?",
+        directory_, seconds);
+  }
+  summary_->status = StatusOf(ExitCode::kPeerLost);
+  result_.WriteEnding(*summary_);
+  throw PeerLost(
+      "{}, global step {}: no newer checkpoint in {:g} s (failure.wait_s, and twice the time between two), "
+      "and the run was not at its end. See its log, and start this again when it goes on.",
+      directory_, summary_->global_step, seconds);
+}
+
+int FollowRun::Stop() {
+  if (summary_) {
+    summary_->status = "stopped";
+    result_.WriteEnding(*summary_);
+  } else {
+    result_.WriteEnding("stopped");
+  }
+  errors_.Print(fmt::format("ended by {}", SignalName(follower_.signal())));
+  return static_cast<int>(StopExitCode(follower_.signal()));
+}
+
+int EvaluateOne(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
+                ResultFile* result) {
+  return WithModel(
+      arguments.path, arguments.config, errors, [&](CheckpointReader* checkpoint, Config config) {
+        EvaluateOn(arguments.data, &config);
+        result->Write(evaluator->SummaryOf(evaluator->Evaluate(config, checkpoint, /*line=*/false, [] {})));
+      });
+}
+
+}  // namespace
+
+int RunEvalCommand(const EvalArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
+  ResultFile result(arguments.result, errors);
+  try {
+    Evaluator evaluator(arguments, new_runtime, errors);
+    const bool follow = arguments.follow && !arguments.config.dump;
+    return follow ? FollowRun(arguments, &evaluator, errors, &result).Run()
+                  : EvaluateOne(arguments, &evaluator, errors, &result);
+  } catch (const Failure& failure) {
+    result.WriteEnding(StatusOf(failure.code()));
+    throw;
+  }
+}
+
+}  // namespace dtrain

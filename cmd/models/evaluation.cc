@@ -1,0 +1,164 @@
+#include "cmd/models/evaluation.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+#include "cmd/models/checkpoint_model.h"
+#include "trainer/data/files/idx.h"
+#include "trainer/data/source.h"
+#include "trainer/device/make_model.h"
+#include "trainer/task/memory_need.h"
+#include "trainer/task/run_task.h"
+#include "trainer/worker/evaluate.h"
+
+namespace dtrain {
+namespace {
+
+constexpr char kNoSet[] =
+    "there is nothing to evaluate on (no data.test). Set data.test, name a file with --data, or set eval.on "
+    "to "
+    "validation and data.validation.";
+
+std::string LabelsBeside(const std::string& images) {
+  const std::string there = "images-idx3", here = "labels-idx1";
+  const size_t at = images.rfind(there);
+  if (at != std::string::npos) return std::string(images).replace(at, there.size(), here);
+  throw UserError(
+      "--data {}: where are its labels? Name the files as MNIST does (t10k-images-idx3-ubyte and "
+      "t10k-labels-idx1-ubyte), or set data.test.images and data.test.labels.",
+      images);
+}
+
+// The rows of files that eval.on names.
+struct RowSet {
+  const DataSourceConfig& source;
+  std::string key;
+  int64_t max = 0;  // rows
+};
+
+RowSet RowsOf(const Config& config) {
+  if (config.eval.on == EvalOn::kValidation) return {config.data.train, "data.train", config.data.validation};
+  return {config.data.test, "data.test", INT64_MAX};
+}
+
+RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& set) {
+  RowSpec spec = RowSpecFor(config, form);
+  spec.label = set.source.label;
+  const bool csv = set.source.format == DataFormat::kCsv;
+  spec.format = csv ? RowFormat::kCsv : RowFormat::kIdx;
+  if (csv) spec.header = set.source.header;
+  spec.labels = config.model.kind == ModelKind::kLinear ? LabelRules() : LabelRulesOf(config.model);
+  spec.key = set.key;
+  return spec;
+}
+
+void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, EvaluationSum* sum,
+             const std::function<void()>& between_batches) {
+  const bool idx = set.source.format == DataFormat::kIdx;
+  int64_t left = set.max;
+  RowBlock block(spec.inputs);
+  for (const std::string& file : FilesOf(idx ? set.source.images : set.source.path, set.key)) {
+    const std::string labels = !idx ? "" : set.source.images == file ? set.source.labels : LabelsBeside(file);
+    const std::unique_ptr<RowReader> rows = OpenRows(file, spec, labels);
+    for (bool more = true; more && left > 0;) {
+      block.Clear();
+      while (block.rows < std::min(batch_rows, left) && (more = rows->Next(&block))) continue;
+      left -= block.rows;
+      if (block.rows > 0) sum->Add(block.AsBatch());
+      between_batches();
+    }
+  }
+  if (sum->sum().rows == 0) throw UserError("{}: no rows in it. Name a set with rows.", set.key);
+}
+
+bool IsFiles(DataFormat format) { return format == DataFormat::kIdx || format == DataFormat::kCsv; }
+
+// At least as many as a file has. A field of CSV has a byte, and one behind it.
+int64_t MaxRowsOf(const std::string& file, const RowSet& set, int64_t inputs) {
+  if (set.source.format == DataFormat::kIdx) return PeekIdxImages(file, set.key).count;
+  const InputBytes bytes(file, set.key);
+  const auto size = static_cast<int64_t>(bytes.file_size());  // 0 of standard input
+  return bytes.compressed() || size == 0 ? INT64_MAX : size / inputs / 2 + 1;
+}
+
+// The rows of the largest batch of one device: memory is taken for so many.
+int64_t MaxRowsOfBatch(const RowSet& set, const Config& config) {
+  if (!IsFiles(set.source.format)) {
+    return std::min({config.train.batch_size, set.max, set.source.rows.value_or(INT64_MAX)});
+  }
+  int64_t max = 1;
+  for (const std::string& file :
+       FilesOf(set.source.format == DataFormat::kIdx ? set.source.images : set.source.path, set.key)) {
+    max = std::max(max, MaxRowsOf(file, set, *config.model.inputs));
+  }
+  return std::min({config.train.batch_size, set.max, max});
+}
+
+void AddGenerated(const Config& config, EvaluationSum* sum, const std::function<void()>& between_batches) {
+  CheckFits(DataNeed(EstimateDataSize(config), "dtrain eval, which reads the data,"));
+  const LoadedData data = LoadData(config);
+  const std::unique_ptr<BatchSource> source = EvaluationSource(config, data);
+  if (source == nullptr) throw UserError(kNoSet);
+  for (Batch batch; source->Next(&batch);) {
+    sum->Add(batch);
+    between_batches();
+  }
+}
+
+}  // namespace
+
+void EvaluateOn(const std::string& data, Config* config) {
+  if (data.empty()) return;
+  DataSourceConfig& test = config->data.test;
+  if (test.format == DataFormat::kNone || !IsFiles(test.format)) test = config->data.train;
+  if (!IsFiles(test.format)) {
+    throw UserError(
+        "--data {}: the data of this model are drawn (data.train.format = synthetic). Set data.test.", data);
+  }
+  if (test.format == DataFormat::kIdx) {
+    test.images = data;
+    const bool is_glob = FilesOf(data, "--data") != std::vector<std::string>{data};
+    test.labels = is_glob ? "" : LabelsBeside(data);
+  } else {
+    test.path = data;
+  }
+  config->eval.on = EvalOn::kTest;
+}
+
+EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& devices,
+                                     CheckpointReader* checkpoint,
+                                     const std::function<void()>& between_batches) {
+  const Layout layout = LayoutFor(*checkpoint, config);
+  PrepareProcess(config);
+  const RowSet set = RowsOf(config);
+  if (set.source.format == DataFormat::kNone || set.max == 0) throw UserError(kNoSet);
+  EvaluationOutcome outcome{checkpoint->path(),
+                            checkpoint->manifest().step,
+                            "",
+                            config.eval.on == EvalOn::kTest ? "test" : "validation",
+                            {},
+                            Figures(*config.model.outputs, config.model.kind != ModelKind::kLinear),
+                            {},
+                            {}};
+  const std::vector<float> weights = ReadWeights(layout, checkpoint, &outcome.model_crc);
+  const int64_t max_rows = MaxRowsOfBatch(set, config);
+  const auto model = MakeModelOn(devices, config, layout, max_rows, nullptr);
+  model->Arrived(weights.data(), {0, layout.size});
+  EvaluationSum sum(*model, weights.data(), &outcome.figures);
+  if (IsFiles(set.source.format)) {
+    const InputForm form = FormFor(*checkpoint, config);
+    outcome.class_names = form.classes;
+    // A file that has grown meanwhile has more than that.
+    const bool all = max_rows < config.train.batch_size;
+    const int64_t batch_rows = all ? max_rows : config.train.batch_size * config.device.towers();
+    AddRows(set, LabelledSpec(config, form, set), batch_rows, &sum, between_batches);
+  } else {
+    AddGenerated(config, &sum, between_batches);
+  }
+  outcome.evaluation = sum.sum();
+  if (outcome.evaluation.classifies) outcome.auc = outcome.figures.scores.Area(between_batches);
+  return outcome;
+}
+
+}  // namespace dtrain

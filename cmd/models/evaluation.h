@@ -1,0 +1,38 @@
+// EvaluateCheckpoint(): one checkpoint, evaluated on a set. Owner: RunEvalCommand. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/config/config.h"
+#include "trainer/device/choice.h"
+#include "trainer/metrics/metrics.h"
+#include "trainer/model/model.h"
+
+namespace dtrain {
+
+struct EvaluationOutcome {
+  std::string checkpoint;  // path
+  int64_t global_step = 0;
+  std::string model_crc;
+  std::string set;  // what it was evaluated on: "test", "validation"
+  Evaluation evaluation;
+  Figures figures;
+  std::optional<double> auc;
+  std::vector<std::string> class_names;  // by number; empty: classes are numbers
+};
+
+// `--data`: the config evaluates on this in place of eval.on. For IDX it names the images; the labels are the
+// file of the same name with "labels-idx1" for "images-idx3".
+void EvaluateOn(const std::string& data, Config* config);
+
+// Rows of files are read a batch at a time. `between_batches` may throw.
+EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& devices,
+                                     CheckpointReader* checkpoint,
+                                     const std::function<void()>& between_batches);
+
+}  // namespace dtrain

@@ -1,0 +1,184 @@
+#include "cmd/models/models.h"
+
+#include <fmt/core.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "base/names.h"
+
+#include "cmd/common/load_config.h"
+
+#include "cmd/models/checkpoint_model.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/pieces.h"
+#include "trainer/checkpoint/run_manifest.h"
+#include "trainer/checkpoint/save_error.h"
+#include "trainer/checkpoint/shard_format.h"
+#include "trainer/checkpoint/shard_writer.h"
+#include "trainer/config/dump.h"
+#include "trainer/config/load.h"
+#include "trainer/config/user_text.h"
+#include "trainer/data/data_shape.h"
+#include "trainer/data/positions.h"
+#include "trainer/data/source.h"
+#include "trainer/export/file_meaning.h"
+#include "trainer/export/take_tensors.h"
+#include "trainer/model/finite.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/task/run_task.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kLocalWorkers = 2;  // what dtrain local starts, where the file names none
+
+// What is known of the training data.
+struct Data {
+  InputForm form;
+  std::optional<int64_t> rows;
+};
+
+LoadOptions JobOptions() {
+  LoadOptions options;
+  options.cluster_optional = true;
+  return options;
+}
+
+Config LoadJob(const ConfigArguments& arguments) {
+  Config config = LoadConfig(arguments.path, arguments.sets, JobOptions());
+  ResolveModelShape(PeekShape(config), &config);
+  return config;
+}
+
+// A CSV file is read, so that the checkpoint knows names and scale as one of a run does.
+Data DataOf(const Config& config) {
+  Data data;
+  if (config.data.train.format == DataFormat::kCsv) {
+    const LoadedData loaded = LoadData(config);
+    return {loaded.form, loaded.train->rows()};
+  }
+  const DataShape shape = PeekShape(config);
+  if (shape.rows) data.rows = *shape.rows + config.data.validation;
+  return data;
+}
+
+// A line on the first feature that the two scale differently.
+std::string OtherScale(const InputForm& form, const FittedScale& file) {
+  const FittedScale& data = form.scale;
+  size_t i = 0;
+  while (file.shift[i] == data.shift[i] && file.factor[i] == data.factor[i]) ++i;
+  const std::string feature = form.features.empty() ? fmt::format("feature {}", i) : Shown(form.features[i]);
+  return fmt::format(
+      "data.scale: that of the file, not of data.train: {} becomes (x - {}) * {} and not (x - {}) * {}\n",
+      feature, file.shift[i], file.factor[i], data.shift[i], data.factor[i]);
+}
+
+// The weights are for features that are scaled as those were that they were trained on: what the file tells
+// of it goes before what data.train gives. Returns what there is to say of it, for people.
+std::string TakeMeaning(const TensorFile& file, const std::string& path, const Config& config,
+                        InputForm* form, const ErrorLines& errors) {
+  const std::optional<FileMeaning> told = MeaningOf(file, path);
+  const bool scaled = !form->scale.shift.empty();
+  if (!told) {
+    if (scaled) {
+      errors.Print(
+          fmt::format("warning: {} does not say how its features were scaled. data.scale was fitted on "
+                      "data.train, and the weights must have been trained on features that were scaled so",
+                      path));
+    }
+    return "";
+  }
+  CheckMeaning(path, *told, config, *form);
+  if (!scaled || told->form.scale == form->scale) return "";
+  std::string line = OtherScale(*form, told->form.scale);
+  form->scale = told->form.scale;
+  return line;
+}
+
+// As a ps has them before its first update: each the same number everywhere.
+std::vector<float> FirstSlots(const Config& config) {
+  const std::unique_ptr<Optimizer> optimizer = MakeOptimizer(config, 1);  // owns what the slots point to
+  std::vector<float> values;
+  for (const Slot& slot : optimizer->Slots()) values.push_back(slot.values[0]);
+  return values;
+}
+
+std::vector<std::vector<uint64_t>> WriteShard(const std::string& directory, const Config& config,
+                                              const Layout& layout, const std::vector<float>& weights) {
+  const std::vector<float> slots = FirstSlots(config);
+  ShardWriter writer(directory + "/" + ShardName(0, 1));
+  std::vector<uint64_t> checksums;
+  std::vector<float> values;
+  for (const Piece& piece : PiecesOf(layout, 0, static_cast<int>(slots.size()))) {
+    const auto bytes = static_cast<size_t>(piece.count) * sizeof(float);
+    const float* from = weights.data() + layout.ps[0].begin + piece.begin;
+    if (piece.slot > 0) {
+      values.assign(static_cast<size_t>(piece.count), slots[static_cast<size_t>(piece.slot) - 1]);
+      from = values.data();
+    }
+    checksums.push_back(writer.Add(from, bytes));
+  }
+  writer.Finish();
+  return {checksums};
+}
+
+std::string Save(const std::string& path, const Config& config, const Layout& layout,
+                 const std::vector<float>& weights, const Data& data) {
+  CheckpointDirectory directory(path, "--out");
+  if (!directory.List().empty()) {
+    throw UserError(
+        "--out {}: has checkpoints already, and a run would go on from the imported one. Name a new "
+        "directory.",
+        path);
+  }
+  directory.Prepare();
+  Config run = config;
+  if (run.cluster.worker.empty()) run.cluster.worker.resize(kLocalWorkers);
+  SavedMoment moment;
+  moment.run_id = std::random_device()();
+  moment.positions = ToJson(StartOfData(run, data.rows));
+  const std::string temporary = directory.BeginSave(0);
+  const auto checksums = WriteShard(temporary, config, layout, weights);
+  Manifest manifest = RunManifest(config, layout, SlotNames(config), checksums, moment);
+  manifest.inputs = data.form;
+  directory.Seal(temporary, std::move(manifest), DumpConfig(config));
+  return directory.Publish(temporary);
+}
+
+// As Save(), with the remedy of this command.
+std::string SaveAt(const std::string& path, const Config& config, const Layout& layout,
+                   const std::vector<float>& weights, const Data& data) {
+  try {
+    return Save(path, config, layout, weights, data);
+  } catch (const SaveError& error) {
+    throw IoError("--out {}: {}. Free some space, or name another directory.", path, error.problem());
+  }
+}
+
+}  // namespace
+
+int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors) {
+  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, JobOptions());
+  const Config config = LoadJob(arguments.config);
+  Config together = config;
+  together.placement = PlacementConfig();
+  const Layout layout = MakeLayout(together, 1);
+  const std::unique_ptr<TensorFile> file = OpenTensorFile(arguments.path);
+  const TakenTensors taken =
+      TakeTensors(file.get(), arguments.path, layout, {arguments.maps, arguments.transpose});
+  if (const std::optional<std::string> wrong = FirstNonFinite(layout, taken.values.data())) {
+    throw UserError("{}: {}; weights must be finite, or every gradient is not. Is it the right file?",
+                    arguments.path, *wrong);
+  }
+  Data data = DataOf(config);  // before there is a directory: it may be missing
+  const std::string scale = TakeMeaning(*file, arguments.path, config, &data.form, errors);
+  const std::string path = SaveAt(WithoutSlashes(arguments.out), config, layout, taken.values, data);
+  fmt::print("{}: {} ({}) from {}\n", path, Plural(static_cast<int64_t>(layout.variables.size()), "tensor"),
+             Plural(layout.size, "value"), arguments.path);
+  fmt::print("{}", scale);
+  for (const std::string& name : taken.unused) fmt::print("not used: {}\n", Shown(name));
+  return 0;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,190 @@
+#include "cmd/models/models.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/names.h"
+
+#include "cmd/models/checkpoint_model.h"
+#include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_names.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/checkpoint/shard_format.h"
+#include "trainer/checkpoint/tensor_statistics.h"
+#include "trainer/model/blocks.h"
+#include "trainer/task/machine_memory.h"
+
+namespace dtrain {
+namespace {
+
+std::string TimeText(const Manifest& manifest) {
+  constexpr int64_t kMaxMs = INT64_MAX / 1000000;
+  return WallText(std::clamp(manifest.saved_unix_ms, -kMaxMs, kMaxMs) * 1000000);
+}
+
+std::string SizeText(int64_t bytes) {
+  return fmt::format("{:>14}  {:>10}", bytes, BytesText(static_cast<double>(bytes)));
+}
+
+std::string FigureText(double figure) {
+  return std::isnan(figure) ? "not measured" : fmt::format("{:.6g}", figure);
+}
+
+// Any text of a file, for a terminal.
+std::string Printable(std::string text) {
+  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  std::replace_if(text.begin(), text.end(), control, ' ');
+  return text;
+}
+
+void PrintRun(const CheckpointReader& reader) {
+  const Manifest& manifest = reader.manifest();
+  fmt::print("  step {}, sequence {}, saved {}\n", manifest.step, manifest.sequence, TimeText(manifest));
+  fmt::print("  by dtrain {}, run {:016x}, mode {}, optimizer {} ({})\n", manifest.version, manifest.run_id,
+             manifest.mode, manifest.optimizer,
+             manifest.slots.empty() ? "no slots" : fmt::format("{}", fmt::join(manifest.slots, ", ")));
+  fmt::print("  loss {}, accuracy {}\n", FigureText(manifest.loss), FigureText(manifest.accuracy));
+  fmt::print("  config: {}/{}\n", reader.path(), kConfigName);
+  fmt::print("  positions: {}\n", manifest.positions.empty() ? "none" : Printable(manifest.positions));
+}
+
+void PrintFiles(const Manifest& manifest) {
+  fmt::print("{:>14}  {:>10}  {:>7}  file\n", "bytes", "", "pieces");
+  for (const StoredShard& shard : manifest.shards) {
+    fmt::print("{}  {:>7}  {}\n", SizeText(shard.bytes), shard.pieces.size(), shard.file);
+  }
+  fmt::print("{}  {:>7}  {}\n", SizeText(manifest.config_bytes), "", kConfigName);
+}
+
+TensorStatistics StatisticsOf(CheckpointReader* reader, const StoredTensor& tensor, const std::string& slot) {
+  TensorStatistics statistics;
+  std::vector<float> values(static_cast<size_t>(std::min(tensor.size(), kBlockValues)));
+  for (int64_t first = 0; first < tensor.size(); first += kBlockValues) {
+    const int64_t count = std::min(kBlockValues, tensor.size() - first);
+    reader->Read(tensor.name, slot, first, count, values.data());
+    statistics.Add(values.data(), count);
+  }
+  return statistics;
+}
+
+void PrintTensor(CheckpointReader* reader, const StoredTensor& tensor, const std::string& slot) {
+  const TensorStatistics of = StatisticsOf(reader, tensor, slot);
+  const bool weights = slot == CheckpointReader::kWeights;
+  fmt::print("  {:<20}  {:>14}  {:<12}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>10}\n",
+             weights ? tensor.name : "", weights ? fmt::format("{} x {}", tensor.rows, tensor.cols) : "",
+             weights ? "weights" : slot, of.min(), of.max(), of.mean(), of.stddev(), of.norm(),
+             of.not_finite());
+}
+
+void PrintTensors(CheckpointReader* reader) {
+  fmt::print("  {:<20}  {:>14}  {:<12}  {:>11}  {:>11}  {:>11}  {:>11}  {:>11}  {:>10}\n", "tensor", "shape",
+             "", "min", "max", "mean", "stddev", "norm", "not finite");
+  for (const StoredTensor& tensor : reader->manifest().tensors) {
+    PrintTensor(reader, tensor, CheckpointReader::kWeights);
+    for (const std::string& slot : reader->manifest().slots) PrintTensor(reader, tensor, slot);
+  }
+}
+
+void PrintCheckpoint(const std::string& path) {
+  CheckpointReader reader(path);
+  reader.Verify();
+  fmt::print("{}: good\n", path);
+  PrintRun(reader);
+  PrintFiles(reader.manifest());
+  PrintTensors(&reader);
+}
+
+struct Seen {
+  Manifest manifest;
+  std::string state;  // "good", or what is wrong
+};
+
+// Unset: a run has removed it since it was listed.
+std::optional<Seen> Look(const std::string& path) {
+  Seen seen;
+  try {
+    seen.manifest = ReadManifest(path);
+    CheckpointReader(path).Verify();
+    seen.state = "good";
+  } catch (const BadCheckpoint& bad) {
+    if (IsGone(path)) return std::nullopt;
+    seen.state = bad.problem();
+  }
+  return seen;
+}
+
+// Returns the newest good one, and counts the others.
+std::optional<std::string> PrintList(const CheckpointDirectory& directory,
+                                     const std::vector<ListedCheckpoint>& listed, int64_t* damaged) {
+  const std::optional<std::string> best = directory.ReadBest();
+  std::optional<std::string> newest;
+  fmt::print("{:>8}  {:>12}  {:<23}  {:>14}  {:>10}  name\n", "sequence", "step", "saved", "bytes", "");
+  for (const ListedCheckpoint& each : listed) {
+    const std::string path = directory.PathOf(each.name);
+    const std::optional<Seen> seen = Look(path);
+    if (!seen) {
+      fmt::print("{:>8}  {:>12}  {:<23}  {:>26}  {}: removed meanwhile\n", each.sequence, each.step, "", "",
+                 each.name);
+      continue;
+    }
+    fmt::print("{:>8}  {:>12}  {:<23}  {}  {}: {}{}\n", each.sequence, each.step, TimeText(seen->manifest),
+               SizeText(seen->manifest.bytes()), each.name, seen->state,
+               each.name == best ? ", the best" : "");
+    if (seen->state != "good") {
+      ++*damaged;
+    } else if (!newest) {
+      newest = path;
+    }
+  }
+  return newest;
+}
+
+// `newest`, or where that is removed meanwhile, or all that were listed are, the newest of then.
+void PrintNewest(const CheckpointDirectory& directory, std::optional<std::string> newest) {
+  std::vector<std::string> told;  // in the list
+  for (int left = 10; newest || (newest = directory.FindNewest(&told)); newest.reset(), --left) {
+    try {
+      return PrintCheckpoint(*newest);
+    } catch (const BadCheckpoint&) {
+      if (left == 0 || !IsGone(*newest)) throw;
+    }
+  }
+}
+
+void PrintDirectory(const std::string& path) {
+  const CheckpointDirectory directory(path);
+  std::vector<std::string> unreadable;
+  const std::vector<ListedCheckpoint> listed = directory.List(&unreadable);
+  const auto count = static_cast<int64_t>(listed.size() + unreadable.size());
+  if (count == 0) RefuseAsCheckpoint(path);
+  fmt::print("{}: {}\n", path, Plural(count, "checkpoint"));
+  auto damaged = static_cast<int64_t>(unreadable.size());
+  const std::optional<std::string> newest = PrintList(directory, listed, &damaged);
+  for (const std::string& problem : unreadable) fmt::print("{}\n", problem);
+  PrintNewest(directory, newest);
+  if (damaged == 0) return;
+  throw UserError(
+      "{}: {} of {} cannot be restored (see above). Remove what is of no use; a run takes the newest "
+      "good one.",
+      path, damaged, Plural(count, "checkpoint"));
+}
+
+}  // namespace
+
+int RunInspectCommand(const InspectArguments& arguments) {
+  const std::string path = WithoutSlashes(arguments.path);
+  if (IsOneCheckpoint(path)) {
+    PrintCheckpoint(path);
+  } else {
+    PrintDirectory(path);
+  }
+  return 0;
+}
+
+}  // namespace dtrain

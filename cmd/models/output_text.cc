@@ -1,0 +1,255 @@
+#include "cmd/models/output_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/names.h"
+#include "trainer/config/user_text.h"
+#include "trainer/metrics/metrics.h"
+
+namespace dtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMaxShownInMatrix = 20;
+constexpr size_t kMaxShownClasses = 100;
+
+std::string ClassName(const EvaluationOutcome& outcome, size_t number) {
+  return number < outcome.class_names.size() ? Shown(outcome.class_names[number]) : fmt::format("{}", number);
+}
+
+std::string Share(std::optional<double> figure) { return figure ? fmt::format("{:.4f}", *figure) : "-"; }
+
+// The means over the classes that have the figure.
+struct Means {
+  std::optional<double> precision, recall, f1;
+};
+
+template <typename Of>
+std::optional<double> Mean(const std::vector<ClassFigures>& classes, Of of) {
+  double sum = 0;
+  int count = 0;
+  for (const ClassFigures& figures : classes) {
+    if (const std::optional<double> figure = of(figures)) {
+      sum += *figure;
+      ++count;
+    }
+  }
+  if (count == 0) return std::nullopt;
+  return sum / count;
+}
+
+Means MeansOf(const std::vector<ClassFigures>& classes) {
+  return {Mean(classes, [](const ClassFigures& of) { return of.precision(); }),
+          Mean(classes, [](const ClassFigures& of) { return of.recall(); }),
+          Mean(classes, [](const ClassFigures& of) { return of.f1(); })};
+}
+
+std::string FiguresText(const EvaluationOutcome& outcome) {
+  const Evaluation& evaluation = outcome.evaluation;
+  std::string text = fmt::format("{} loss {:.6g}", outcome.set, evaluation.loss());
+  const Figures& figures = outcome.figures;
+  if (evaluation.classifies) {
+    text += fmt::format(", accuracy {:.4f}", evaluation.accuracy());
+    if (outcome.auc) text += fmt::format(", AUC {:.4f}", *outcome.auc);
+  } else {
+    text += fmt::format(", RMSE {:.6g}, MAE {:.6g}", figures.regression.rmse(), figures.regression.mae());
+    if (const auto r_squared = figures.regression.r_squared()) text += fmt::format(", R2 {:.6g}", *r_squared);
+  }
+  return text + fmt::format(" of {}", Plural(evaluation.rows, "row"));
+}
+
+size_t NameWidth(const EvaluationOutcome& outcome, size_t classes) {
+  size_t width = 10;
+  for (size_t k = 0; k < classes; ++k) width = std::max(width, ClassName(outcome, k).size());
+  return width;
+}
+
+std::string ClassTable(const EvaluationOutcome& outcome) {
+  const std::vector<ClassFigures>& classes = outcome.figures.confusion.classes();
+  const size_t shown = std::min(classes.size(), kMaxShownClasses);
+  const size_t width = NameWidth(outcome, shown);
+  const auto line = [&](const std::string& name, const std::string& rows, const std::string& precision,
+                        const std::string& recall, const std::string& f1) {
+    return fmt::format("{:<{}}  {:>9}  {:>9}  {:>9}  {:>9}\n", name, width, rows, precision, recall, f1);
+  };
+  std::string text = line("class", "rows", "precision", "recall", "F1");
+  for (size_t k = 0; k < shown; ++k) {
+    const ClassFigures& of = classes[k];
+    text += line(ClassName(outcome, k), fmt::format("{}", of.support), Share(of.precision()),
+                 Share(of.recall()), Share(of.f1()));
+  }
+  if (shown < classes.size()) text += fmt::format("{} more\n", classes.size() - shown);
+  const Means means = MeansOf(classes);
+  return text + line("mean", fmt::format("{}", outcome.evaluation.rows), Share(means.precision),
+                     Share(means.recall), Share(means.f1));
+}
+
+std::string ConfusionTable(const EvaluationOutcome& outcome) {
+  const Confusion& confusion = outcome.figures.confusion;
+  const size_t classes = confusion.classes().size();
+  if (!confusion.has_matrix() || classes > kMaxShownInMatrix) return "";
+  const size_t width = NameWidth(outcome, classes);
+  std::string text = fmt::format("{:<{}}  taken for\n{:<{}}", "", width, "class", width);
+  for (size_t k = 0; k < classes; ++k) text += fmt::format("  {:>7}", ClassName(outcome, k));
+  for (size_t label = 0; label < classes; ++label) {
+    text += fmt::format("\n{:<{}}", ClassName(outcome, label), width);
+    for (size_t k = 0; k < classes; ++k) {
+      const auto count = confusion.at(static_cast<int64_t>(label), static_cast<int64_t>(k));
+      text += fmt::format("  {:>{}}", count, std::max<size_t>(7, ClassName(outcome, k).size()));
+    }
+  }
+  return text + "\n";
+}
+
+Json OrNull(std::optional<double> figure) { return figure ? Json(*figure) : Json(); }
+
+Json ClassesJson(const EvaluationOutcome& outcome) {
+  Json list = Json::array();
+  const std::vector<ClassFigures>& classes = outcome.figures.confusion.classes();
+  for (size_t k = 0; k < classes.size(); ++k) {
+    const ClassFigures& of = classes[k];
+    const Json name = k < outcome.class_names.size() ? Json(outcome.class_names[k]) : Json(k);
+    list.push_back({{"class", name},
+                    {"rows", of.support},
+                    {"precision", OrNull(of.precision())},
+                    {"recall", OrNull(of.recall())},
+                    {"f1", OrNull(of.f1())}});
+  }
+  return list;
+}
+
+Json ConfusionJson(const Confusion& confusion) {
+  if (!confusion.has_matrix()) return Json();
+  Json rows = Json::array();
+  const auto classes = static_cast<int64_t>(confusion.classes().size());
+  for (int64_t label = 0; label < classes; ++label) {
+    Json row = Json::array();
+    for (int64_t k = 0; k < classes; ++k) row.push_back(confusion.at(label, k));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// RFC 4180.
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos && !text.empty() && text.front() != ' ' &&
+      text.back() != ' ') {
+    return text;
+  }
+  std::string field = "\"";
+  for (const char c : text) field += c == '"' ? std::string(2, c) : std::string(1, c);
+  return field + '"';
+}
+
+std::string JsonText(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// JSON knows no other numbers.
+std::string JsonNumber(float value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+
+}  // namespace
+
+std::string EvaluationText(const EvaluationOutcome& outcome) {
+  std::string text = fmt::format("{}: global step {}, model crc {}\n{}\n", outcome.checkpoint,
+                                 outcome.global_step, outcome.model_crc, FiguresText(outcome));
+  if (!outcome.evaluation.classifies) return text;
+  if (*outcome.figures.scores.why_none() != '\0') {
+    text += fmt::format("no AUC: {}\n", outcome.figures.scores.why_none());
+  }
+  text += "\n" + ClassTable(outcome);
+  const std::string confusion = ConfusionTable(outcome);
+  return confusion.empty() ? text : text + "\n" + confusion;
+}
+
+std::string EvaluationLine(const EvaluationOutcome& outcome) {
+  return fmt::format("global step {}: {}\n", outcome.global_step, FiguresText(outcome));
+}
+
+std::string EvaluationJson(const EvaluationOutcome& outcome) {
+  const Evaluation& evaluation = outcome.evaluation;
+  Json json = {{"checkpoint", outcome.checkpoint}, {"global_step", outcome.global_step},
+               {"model_crc", outcome.model_crc},   {"set", outcome.set},
+               {"rows", evaluation.rows},          {"loss", evaluation.loss()}};
+  if (evaluation.classifies) {
+    json["accuracy"] = evaluation.accuracy();
+    json["auc"] = OrNull(outcome.auc);
+    json["classes"] = ClassesJson(outcome);
+    const Means means = MeansOf(outcome.figures.confusion.classes());
+    json["mean"] = {
+        {"precision", OrNull(means.precision)}, {"recall", OrNull(means.recall)}, {"f1", OrNull(means.f1)}};
+    json["confusion"] = ConfusionJson(outcome.figures.confusion);
+  } else {
+    json["rmse"] = outcome.figures.regression.rmse();
+    json["mae"] = outcome.figures.regression.mae();
+    json["r2"] = OrNull(outcome.figures.regression.r_squared());
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+RunSummary EvaluationSummary(const EvaluationOutcome& outcome) {
+  RunSummary summary;
+  summary.status = "done";
+  summary.global_step = outcome.global_step;
+  summary.test_loss = outcome.evaluation.loss();
+  if (outcome.evaluation.classifies) {
+    summary.test_accuracy = outcome.evaluation.accuracy();
+    summary.test_auc = outcome.auc;
+  }
+  summary.model_crc = outcome.model_crc;
+  summary.checkpoint = outcome.checkpoint;
+  return summary;
+}
+
+PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model,
+                               std::vector<std::string> class_names)
+    : format_(format), linear_(model.kind == ModelKind::kLinear), outputs_(*model.outputs) {
+  if (linear_) return;
+  const auto classes = static_cast<size_t>(ClassCount(outputs_));
+  probabilities_.resize(classes);
+  for (size_t k = 0; k < classes; ++k) {
+    const bool named = k < class_names.size();
+    const std::string name = named ? class_names[k] : fmt::format("{}", k);
+    const std::string column = "probability_" + name;
+    const bool csv = format == PredictionFormat::kCsv;
+    texts_.push_back(csv ? CsvField(name) : named ? JsonText(name) : name);
+    columns_.push_back(csv ? CsvField(column) : JsonText(name));
+  }
+}
+
+std::string PredictionText::Header() const {
+  if (format_ == PredictionFormat::kJsonLines) return "";
+  std::string line = "prediction";
+  for (const std::string& column : columns_) line += "," + column;
+  return line + "\n";
+}
+
+std::string PredictionText::Row(const float* outputs, const std::string& id) {
+  if (!linear_) Probabilities(outputs, outputs_, probabilities_.data());
+  return format_ == PredictionFormat::kCsv ? CsvRow(outputs) : JsonRow(outputs, id);
+}
+
+std::string PredictionText::CsvRow(const float* outputs) {
+  if (linear_) return fmt::format("{}\n", *outputs);
+  std::string row = ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_)));
+  for (const float probability : probabilities_) row += fmt::format(",{}", probability);
+  return row + "\n";
+}
+
+std::string PredictionText::JsonRow(const float* outputs, const std::string& id) {
+  std::string row = id.empty() ? "{" : "{\"id\":" + id + ",";
+  if (linear_) return row + "\"prediction\":" + JsonNumber(*outputs) + "}\n";
+  row += "\"prediction\":" + ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_)));
+  row += ",\"probabilities\":{";
+  for (size_t k = 0; k < probabilities_.size(); ++k) {
+    row += (k > 0 ? "," : "") + columns_[k] + ":" + JsonNumber(probabilities_[k]);
+  }
+  return row + "}}\n";
+}
+
+}  // namespace dtrain

@@ -1,0 +1,150 @@
+#include "cmd/run/exit_verdict.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+namespace dtrain {
+namespace {
+
+ChildEnd Ended(const std::string& name, int exit_code) {
+  ChildEnd end;
+  end.name = name;
+  end.exit_code = exit_code;
+  end.lost_peer = exit_code == 4;
+  return end;
+}
+
+ChildEnd Killed(const std::string& name, int signal, bool by_us = false) {
+  ChildEnd end;
+  end.name = name;
+  end.signal = signal;
+  end.ended_by_us = by_us;
+  return end;
+}
+
+TEST_CASE("exit verdict: a run where all end well has no cause") {
+  CHECK_FALSE(FindCause({Ended("ps 0", 0), Ended("worker 0", 0)}).has_value());
+  CHECK_FALSE(FindCause({}).has_value());
+}
+
+TEST_CASE("exit verdict: who lost a peer is never the cause while another failed in its own right") {
+  const std::vector<ChildEnd> ends = {Ended("ps 0", 4), Ended("worker 0", 4), Ended("worker 1", 2)};
+  CHECK(FindCause(ends) == 2);
+}
+
+TEST_CASE("exit verdict: the first to fail in its own right is the cause") {
+  CHECK(FindCause({Ended("ps 0", 0), Ended("worker 1", 3), Ended("worker 0", 1)}) == 1);
+  CHECK(FindCause({Killed("worker 1", SIGKILL), Ended("worker 0", 1)}) == 0);
+}
+
+TEST_CASE("exit verdict: when all lost a peer, the first is as near to the cause as we get") {
+  CHECK(FindCause({Ended("worker 1", 4), Ended("worker 0", 4), Killed("ps 0", SIGKILL, true)}) == 0);
+}
+
+TEST_CASE("exit verdict: a child that we ended is no cause, whatever its end looks like") {
+  ChildEnd asked = Ended("ps 0", 143);
+  asked.ended_by_us = true;
+  CHECK_FALSE(FindCause({Ended("worker 0", 0), asked}).has_value());
+}
+
+TEST_CASE("exit verdict: a run ended by a signal is a lost peer, otherwise it has the child's own code") {
+  CHECK(ExitCodeOf(Killed("ps 0", SIGSEGV)) == ExitCode::kPeerLost);
+  CHECK(ExitCodeOf(Ended("worker 0", 3)) == ExitCode::kDiverged);
+}
+
+TEST_CASE("exit verdict: the report shows who, how, the last lines and every log") {
+  ChildEnd cause = Killed("worker 1", SIGSEGV);
+  cause.last_lines = {"one\n", "two\n"};
+  Outcome outcome;
+  outcome.ends = {cause, Ended("ps 0", 4), Killed("worker 0", SIGKILL, true)};
+  CHECK(FailureReport(cause, outcome, "logs") ==
+        "the last 2 lines of worker 1:\n"
+        "    one\n"
+        "    two\n"
+        "worker 0 did not end and was killed\n"
+        "logs: logs/worker-1.log logs/ps-0.log logs/worker-0.log\n"
+        "worker 1 was killed by SIGSEGV. Look at its last lines above.\n");
+}
+
+TEST_CASE("exit verdict: one line is its last line") {
+  ChildEnd cause = Ended("ps 0", 1);
+  cause.last_lines = {"one\n"};
+  CHECK(FailureReport(cause, {}, "").find("the last line of ps 0:\n    one\n") != std::string::npos);
+}
+
+TEST_CASE("exit verdict: without lines and logs the report says so") {
+  CHECK(FailureReport(Ended("ps 0", 1), {}, "") ==
+        "ps 0 had said nothing\n"
+        "no logs were kept. Set log.dir to keep one for each task.\n"
+        "ps 0 ended with exit code 1 without a word. Set log.dir and run again.\n");
+}
+
+TEST_CASE("exit verdict: the report tells who had been started again, and who was given up") {
+  ChildEnd cause = Killed("ps 1", SIGKILL);
+  cause.given_up = true;
+  Outcome outcome;
+  outcome.restarts = {{Killed("ps 1", SIGSEGV), 1, 1}};
+  outcome.ends = {cause};
+  CHECK(
+      FailureReport(cause, outcome, "logs") ==
+      "ps 1 had said nothing\n"
+      "ps 1 was killed by SIGSEGV; started again (restart 1 of 1)\n"
+      "logs: logs/ps-1.log\n"
+      "ps 1 was given up by the others and killed: not heard for failure.detect_s. Was it stopped, or short "
+      "of memory or processors?\n");
+}
+
+TEST_CASE(
+    "exit verdict: worth a restart are a signal and a lost peer, not what would come again or was asked") {
+  for (const int signal : {SIGKILL, SIGSEGV, SIGABRT}) CHECK(IsWorthRestart(Killed("ps 0", signal)));
+  CHECK(IsWorthRestart(Ended("ps 0", 4)));
+  for (const int code : {0, 1, 2, 3, 127, 130, 143}) CHECK_FALSE(IsWorthRestart(Ended("ps 0", code)));
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) CHECK_FALSE(IsWorthRestart(Killed("ps 0", signal)));
+}
+
+TEST_CASE("exit verdict: a stopped run is saved when ps 0 says so, whatever became of the others") {
+  const auto code = [](const ChildEnd& first, bool at_once = false, bool begun = true) {
+    Outcome outcome;
+    outcome.ends = {Killed("worker 0", SIGKILL, true), first, Ended("worker 1", 143)};
+    outcome.ended_at_once = at_once;
+    outcome.stop_signal = SIGTERM;
+    return StopCode(outcome, begun);
+  };
+  CHECK(code(Ended("ps 0", 143)) == ExitCode::kTerminated);
+  CHECK(code(Ended("ps 0", 130)) == ExitCode::kInterrupted);
+  CHECK(code(Ended("ps 0", 0)) == ExitCode::kOk);
+  CHECK(code(Ended("ps 0", 1)) == ExitCode::kInternal);
+  CHECK(code(Ended("ps 0", 4)) == ExitCode::kInternal);
+  CHECK(code(Killed("ps 0", SIGKILL, true)) == ExitCode::kInternal);
+  CHECK(code(Ended("ps 0", 143), true) == ExitCode::kInternal);
+  // Too young for a handler: it had nothing to save, unless the run had begun.
+  CHECK(code(Killed("ps 0", SIGTERM, true), false, false) == ExitCode::kTerminated);
+  CHECK(code(Killed("ps 0", SIGHUP, true), false, false) == ExitCode::kTerminated);
+  CHECK(code(Killed("ps 0", SIGTERM, true), false, true) == ExitCode::kInternal);
+  CHECK(code(Killed("ps 0", SIGTERM, true), true, false) == ExitCode::kInternal);
+}
+
+// The last line of the report on a task that ended with exit code 3 behind these lines.
+std::string LastLine(const std::vector<std::string>& lines) {
+  ChildEnd cause = Ended("worker 0", 3);
+  cause.last_lines = lines;
+  const std::string report = FailureReport(cause, {{cause}, {}, 0, false}, "logs");
+  return report.substr(report.rfind('\n', report.size() - 2) + 1);
+}
+
+TEST_CASE(
+    "exit verdict: the last line is who, how and the reason that the task gave last, in either format") {
+  const char* const expected = "worker 0 ended with exit code 3: the loss is nan. Try less.\n";
+  CHECK(LastLine({"1 worker 0 | error: an older one\n", "2 worker 0 | error: the loss is nan. Try less.\n",
+                  "3 worker 0 | total\n"}) == expected);
+  CHECK(LastLine({R"({"level":"error","text":"the loss is nan. Try less."})"
+                  "\n",
+                  R"({"level":"info","text":"total"})"
+                  "\n",
+                  "[1]\n", "{\n"}) == expected);
+  // A task that had not got as far as its log.
+  CHECK(LastLine({"dtrain: the loss is nan. Try less.\n"}) == expected);
+}
+
+}  // namespace
+}  // namespace dtrain

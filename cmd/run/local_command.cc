@@ -1,0 +1,244 @@
+#include "cmd/run/run.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cmd/common/arguments.h"
+#include "cmd/common/load_config.h"
+#include "cmd/common/report.h"
+#include "cmd/common/signal_pipe.h"
+#include "cmd/run/child_process.h"
+#include "cmd/run/exit_verdict.h"
+#include "cmd/run/process_end.h"
+#include "cmd/run/run_results.h"
+#include "cmd/run/supervisor.h"
+#include "cmd/run/task_child.h"
+#include "trainer/config/config.h"
+#include "trainer/config/dump.h"
+#include "trainer/data/source.h"
+#include "trainer/task/memory_need.h"
+#include "trainer/task/run_task.h"
+
+namespace dtrain {
+namespace {
+
+// A TCP socket that listens at 127.0.0.1, on a port that the system chose. Movable; closes itself.
+class ListeningSocket {
+ public:
+  ListeningSocket();  // throws IoError
+  ~ListeningSocket();
+  ListeningSocket(ListeningSocket&& other) noexcept;
+  ListeningSocket& operator=(ListeningSocket&&) = delete;
+
+  int fd() const { return fd_; }
+  const std::string& address() const { return address_; }  // "127.0.0.1:40001"
+
+ private:
+  int fd_ = -1;
+  std::string address_;
+};
+
+// What the children of one cluster share with the parent; the owner keeps it open as long as children start.
+struct SharedWithChildren {
+  std::vector<ListeningSocket> ps;
+  std::optional<ListeningSocket> feed;  // where worker 0 feeds the others; unset: it does not
+  const RunResults* results = nullptr;  // where they leave the run's result
+  int lost_fd = -1;                     // where each names the tasks that it has given up
+};
+
+ListeningSocket::ListeningSocket() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (fd_ < 0 || bind(fd_, generic, size) != 0 || listen(fd_, SOMAXCONN) != 0 ||
+      getsockname(fd_, generic, &size) != 0) {
+    const int failed = errno;
+    if (fd_ >= 0) close(fd_);
+    throw IoError("127.0.0.1: no free port: {}. Are there too many sockets?", ErrnoText(failed));
+  }
+  address_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+}
+
+ListeningSocket::~ListeningSocket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
+
+ChildCommand OneCommand(const Config& spec, TaskId task, const std::vector<std::string>& common) {
+  ChildCommand command = ChildFor(spec, task);
+  command.arguments = common;
+  const std::vector<std::string> own = TaskWords(task);
+  command.arguments.insert(command.arguments.end(), own.begin(), own.end());
+  return command;
+}
+
+// What every child is told: the file, the flags, and the addresses of this cluster.
+std::vector<std::string> CommonArguments(const ConfigArguments& config, const Config& spec,
+                                         const SharedWithChildren& shared) {
+  std::vector<std::string> names = LocalNames(static_cast<int>(spec.cluster.worker.size()));
+  if (shared.feed) names[0] = shared.feed->address();
+  std::vector<std::string> addresses;
+  for (const ListeningSocket& socket : shared.ps) addresses.push_back(socket.address());
+  std::vector<std::string> sets = config.sets;
+  sets.push_back(SetAddresses("cluster.ps", addresses));
+  sets.push_back(SetAddresses("cluster.worker", names));
+  sets.push_back("net.bind=null");
+  std::vector<std::string> common = {"--config", config.path};
+  for (const std::string& set : sets) {
+    common.push_back("--set");
+    common.push_back(set);
+  }
+  return common;
+}
+
+// The flags of one child for each ps and worker of `spec`; with `live` worker 0 sends its live line to this
+// process.
+std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
+                                        const SharedWithChildren& shared, bool live) {
+  const std::vector<std::string> common = CommonArguments(config, spec, shared);
+  std::vector<ChildCommand> commands;
+  for (const TaskId task : TasksOf(spec.cluster)) {
+    commands.push_back(OneCommand(spec, task, common));
+    const auto index = static_cast<size_t>(task.index);
+    const bool first = index == 0;
+    if (task.role == Role::kPs) {
+      Inherit(&commands.back(), "--listen-fd", shared.ps[index].fd());
+      if (first) Inherit(&commands.back(), "--result-fd", shared.results->ps_fd());
+    } else {
+      Inherit(&commands.back(), "--result-fd", shared.results->worker_fd(index));
+      if (first && shared.feed) Inherit(&commands.back(), "--listen-fd", shared.feed->fd());
+      if (first && live) commands.back().arguments.push_back("--relay-live");
+    }
+  }
+  for (ChildCommand& command : commands) {
+    Inherit(&command, "--lost-fd", shared.lost_fd);
+    if (ParentLogsEnd(spec.log)) command.arguments.push_back("--end-told");
+  }
+  return commands;
+}
+
+// Renames all for a cluster of threads, where each needs a name of its own; no port is opened.
+void NameForThreads(ClusterConfig* cluster) {
+  int port = 0;
+  for (std::string& name : cluster->ps) name = fmt::format("127.0.0.1:{}", ++port);
+  for (std::string& name : cluster->worker) name = fmt::format("127.0.0.1:{}", ++port);
+}
+
+// Loaded here first: errors are then told once, not by every child.
+Config LoadLocal(const LocalArguments& arguments, bool* log_json) {
+  LoadOptions options = SizedOptions(arguments.size);
+  options.log_json = log_json;
+  Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+  if (!arguments.in_process) RequireRegularFile(arguments.config.path);
+  MakeLocal(arguments.size, &config);
+  if (arguments.in_process) NameForThreads(&config.cluster);
+  return config;
+}
+
+// All tasks run on this machine, so that here the sum must fit.
+void CheckMemory(const Config& given) {
+  Config config = given;
+  ResolveModelShape(PeekShape(config), &config);
+  const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
+  CheckFits(ClusterNeed(config, layout, EstimateDataSize(config)));
+}
+
+int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals, const ErrorLines& errors,
+               ResultFile& result) {
+  Console console(LiveLineOf(config.log));
+  const LogOptions log_options = LogOptionsOf(config.log, console);
+  Logger log("local", OwnLogOptions(config.log, console));
+  ExitHooks hooks;
+  StopRequest stop;
+  const ProcessEnd end(signals, result,
+                       RunningTasks{stop, hooks, log, console, GraceOf(config.failure), /*leaves=*/false});
+  TaskOptions options;
+  options.started_nanos = ProcessStartWallNanos();
+  options.exit_hooks = &hooks;
+  options.stop = &stop;
+  const std::unique_ptr<gpu::cuda::Runtime> runtime = new_runtime();
+  options.runtime = runtime.get();
+  options.tells_end = !ParentLogsEnd(config.log);
+  try {
+    const RunSummary summary = RunClusterInProcess(config, log_options, options);
+    console.End();
+    LogClosingLines(config, summary, log);
+    result.Write(summary);
+    return 0;
+  } catch (const RunStopped& stopped) {
+    console.End();
+    errors.Print(FailureText(stopped));
+    result.WriteEnding(stopped.summary());
+    return ProcessExitCode(stopped.code(), config.failure);
+  } catch (const Failure& failure) {
+    console.End();
+    errors.Print(FailureText(failure));
+    result.WriteEnding(StatusOf(failure.code(), stop));
+    return ProcessExitCode(failure.code(), config.failure);
+  }
+}
+
+Outcome RunChildren(const LocalArguments& arguments, const Config& config, SignalPipe& signals,
+                    const RunResults& results, Console& console) {
+  Supervisor supervisor(TimeoutsOf(config.failure), RestartRulesOf(config.failure), signals, console,
+                        config.log.json);
+  std::optional<SharedWithChildren> shared(std::in_place);
+  shared->ps = std::vector<ListeningSocket>(config.cluster.ps.size());
+  if (FeedsOthers(config)) shared->feed.emplace();
+  shared->results = &results;
+  shared->lost_fd = supervisor.lost_fd();
+  supervisor.Start(LocalCommands(arguments.config, config, *shared, console.live()),
+                   [&results] { return results.Stage(); });
+  // The port of a dead ps must not look alive, unless another takes its place.
+  if (config.failure.restarts == 0) shared.reset();
+  return supervisor.Run();
+}
+
+}  // namespace
+
+int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
+  if (arguments.config.dump) {
+    fmt::print("{}", DumpConfig(LoadLocal(arguments, nullptr)));
+    return 0;
+  }
+  SignalPipe signals = arguments.in_process ? SignalPipe({SIGINT, SIGTERM, SIGHUP})
+                                            : SignalPipe({SIGINT, SIGTERM, SIGHUP, SIGCHLD});
+  ResultFile result(arguments.result, errors);
+  try {
+    std::optional<ProcessEnd> loading(std::in_place, signals, result, errors);
+    const Config config = LoadLocal(arguments, &errors.json);
+    CheckMemory(config);
+    loading.reset();
+    if (arguments.in_process) return RunThreads(config, new_runtime, signals, errors, result);
+    const RunResults results(config.cluster.worker.size());
+    Console console(LiveLineOf(config.log));
+    const Outcome outcome = RunChildren(arguments, config, signals, results, console);
+    console.End();
+    Logger log("local", OwnLogOptions(config.log, console));
+    return FinishRun(config, outcome, results, log, errors, result);
+  } catch (const Failure& failure) {
+    result.WriteEnding(StatusOf(failure.code()));
+    throw;
+  } catch (...) {
+    result.WriteEnding(StatusOf(ExitCode::kInternal));
+    throw;
+  }
+}
+
+}  // namespace dtrain

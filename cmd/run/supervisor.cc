@@ -1,0 +1,300 @@
+#include "cmd/run/supervisor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "base/console.h"
+#include "base/log.h"
+
+namespace dtrain {
+namespace {
+
+// Before the next start of a task that was started again so often: at once, then 0.5 s, 1 s, 2 s, ...
+milliseconds PauseAfter(int64_t restarts, milliseconds max) {
+  constexpr int64_t kMaxDoublings = 30;  // within the number's range
+  if (restarts == 0) return milliseconds(0);
+  return std::min<milliseconds>(milliseconds(500) * (1LL << std::min(restarts - 1, kMaxDoublings)), max);
+}
+
+bool Failed(const ChildEnd& end) { return end.signal != 0 || end.exit_code != 0; }
+
+}  // namespace
+
+Supervisor::Supervisor(ShutdownTimeouts timeouts, RestartRules rules, SignalPipe& signals, Console& console,
+                       bool json)
+    : timeouts_(timeouts), rules_(rules), console_(console), json_(json), signals_(signals) {}
+
+void Supervisor::Start(const std::vector<ChildCommand>& commands, std::function<RunStage()> stage) {
+  stage_ = std::move(stage);
+  for (const ChildCommand& command : commands) {
+    Task task;
+    task.command = command;
+    task.process = std::make_unique<ChildProcess>(command);
+    task.started = Clock::now();
+    tasks_.push_back(std::move(task));
+  }
+}
+
+Outcome Supervisor::Run() {
+  while (!AllEnded()) {
+    WaitForEvents();
+    PassLinesOn();
+    TakeSignals();
+    TakeLost();
+    ReapChildren();
+    StartDue();
+    if (Clock::now() >= ask_late_at_) AskLate();
+    if (Clock::now() >= deadline_) OnDeadline();
+  }
+  return std::move(outcome_);
+}
+
+void Supervisor::WaitForEvents() {
+  std::vector<pollfd> waiting = {{signals_.fd(), POLLIN, 0}, {lost_.read_fd(), POLLIN, 0}};
+  TimePoint next = std::min(deadline_, ask_late_at_);
+  for (const Task& task : tasks_) {
+    if (task.process->output_fd() >= 0) waiting.push_back({task.process->output_fd(), POLLIN, 0});
+    next = std::min(next, task.start_at);
+  }
+  poll(waiting.data(), waiting.size(), PollTimeout(next));
+}
+
+void Supervisor::PassLinesOn() {
+  if (const int64_t missing = StandardError().TakeMissing(); missing > 0) Say(MissingText(missing));
+  for (const Task& task : tasks_) PassLinesOn(*task.process);
+}
+
+void Supervisor::PassLinesOn(ChildProcess& child) {
+  child.ReadLines([&](const std::string& line) {
+    if (!json_ || IsJsonObject(line) || Console::IsRelayed(line)) return console_.PassOn(line);
+    LogOptions options;
+    options.json = true;
+    options.console = &console_;
+    Logger(child.name(), options).Error("{}", line.substr(0, line.find('\n')));
+  });
+}
+
+void Supervisor::TakeSignals() {
+  while (const int signal = signals_.Take()) {
+    if (signal == SIGCHLD) continue;
+    // The second one means: now.
+    const bool again = outcome_.stop_signal != 0;
+    outcome_.ended_at_once = again;
+    outcome_.stop_signal = signal;
+    SignalAll(again ? SIGKILL : signal);
+    if (again) {
+      Enter(Phase::kKilled, timeouts_.after_sigterm);
+    } else if (phase_ == Phase::kRunning) {
+      Enter(Phase::kStopping, timeouts_.after_stop);
+    } else {
+      Enter(Phase::kAsked, timeouts_.after_sigterm);  // the run was ending: there is nothing to be saved
+    }
+  }
+}
+
+void Supervisor::TakeLost() {
+  for (const std::string& name : lost_.Take()) {
+    for (Task& task : tasks_) {
+      if (task.command.name != name || phase_ != Phase::kRunning || task.end) continue;
+      // Several tell of one loss, and the process may be a new one already.
+      if (Clock::now() - task.started < rules_.never_lost_before) continue;
+      // The run is over for it, and one that sleeps would find that out only when it wakes.
+      if (!task.command.may_be_lost && !IsStartedAgain(task)) continue;
+      task.given_up = true;
+      task.process->Signal(SIGKILL);
+    }
+  }
+}
+
+void Supervisor::ReapChildren() {
+  std::vector<Task*> ended;
+  for (Task& task : tasks_) {
+    if (task.end || !task.process->HasEnded()) continue;
+    PassLinesOn(*task.process);  // what it said last
+    console_.SetLive("");        // left by a child that could not remove it
+    task.end = EndOf(task);
+    ended.push_back(&task);
+  }
+  // Those first that are not worth a restart: they may end the run, and then nobody is started again.
+  std::stable_partition(ended.begin(), ended.end(),
+                        [this](const Task* task) { return !IsWorthStart(*task->end); });
+  for (Task* task : ended) StartAgainOrFinish(*task);
+}
+
+void Supervisor::StartAgainOrFinish(Task& task) {
+  if (IsWorthStart(*task.end) && IsStartedAgain(task)) {
+    const milliseconds min = task.end->lost_peer ? timeouts_.before_restart : milliseconds(0);
+    task.start_at = Clock::now() + std::max(min, PauseAfter(task.restarts, rules_.max_pause));
+  } else {
+    Finish(task);
+  }
+}
+
+ChildEnd Supervisor::EndOf(const Task& task) const {
+  const ChildProcess& child = *task.process;
+  const int status = child.wait_status();
+  ChildEnd end;
+  end.name = child.name();
+  end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  end.lost_peer = end.exit_code == rules_.peer_lost_exit;
+  end.given_up = task.given_up && end.signal == SIGKILL;
+  end.ended_by_us = phase_ >= Phase::kStopping || task.asked_late;
+  end.last_lines.assign(child.last_lines().begin(), child.last_lines().end());
+  end.may_be_lost = child.may_be_lost();
+  end.run_went_on = Failed(end) && child.may_be_lost() && stage_() != RunStage::kStarting;
+  return end;
+}
+
+// When a signal has asked all to save and end, a task that has a handler ends with an exit code.
+bool Supervisor::IsWorthStart(const ChildEnd& end) const {
+  return phase_ == Phase::kStopping ? end.signal != 0 : IsWorthRestart(end);
+}
+
+bool Supervisor::IsStartedAgain(const Task& task) const {
+  if (task.restarts >= rules_.max) return false;
+  const RunStage stage = stage_();
+  const bool returns = stage == RunStage::kRunning && task.command.can_return;
+  // The run may need it to save.
+  if (phase_ == Phase::kStopping) return returns && OthersRun(task) && !FirstPsIsOver();
+  return phase_ == Phase::kRunning && (returns || stage == RunStage::kStarting);
+}
+
+void Supervisor::StartDue() {
+  for (Task& task : tasks_) {
+    if (!task.end || task.over) continue;
+    if (!IsStartedAgain(task)) {
+      task.end->run_went_on = true;  // it would have been started again
+      Finish(task);
+    } else if (phase_ == Phase::kStopping || Clock::now() >= task.start_at) {
+      StartAgain(task);
+    }
+  }
+}
+
+void Supervisor::StartAgain(Task& task) {
+  Restart restart{*task.end, ++task.restarts, rules_.max};
+  task.process = std::make_unique<ChildProcess>(task.command);
+  task.started = Clock::now();
+  task.given_up = task.asked_late = false;
+  task.missed_stop = phase_ == Phase::kStopping;
+  task.end.reset();
+  task.start_at = TimePoint::max();
+  Say(RestartReport(restart));
+  outcome_.restarts.push_back(std::move(restart));
+}
+
+void Supervisor::Finish(Task& task) {
+  task.over = true;
+  task.start_at = TimePoint::max();
+  task.end->late = stage_() == RunStage::kDone &&
+                   (task.asked_late || (rules_.max > 0 && (task.restarts > 0 || IsWorthRestart(*task.end))));
+  outcome_.ends.push_back(*task.end);
+  if (task.end->run_went_on && WorkersLeft()) return;  // the others know what to do
+  const milliseconds timeout = Failed(*task.end) ? (IsSettled() ? timeouts_.settled : timeouts_.after_failure)
+                               : OnlyOptionalLeft() ? timeouts_.after_last
+                                                    : timeouts_.after_success;
+  if (phase_ == Phase::kRunning) Enter(Phase::kEnding, timeout);
+  if (phase_ == Phase::kEnding) deadline_ = std::min(deadline_, Clock::now() + timeout);
+  if (std::any_of(tasks_.begin(), tasks_.end(), [this](const Task& other) { return IsLate(other); })) {
+    ask_late_at_ = std::min(ask_late_at_, Clock::now() + timeouts_.late);
+  }
+}
+
+// The cause of the failure has ended, and so has ps 0, without which nobody can do anything.
+bool Supervisor::IsSettled() const {
+  const std::optional<size_t> cause = FindCause(outcome_.ends);
+  return cause && !outcome_.ends[*cause].lost_peer && FirstPsIsOver() && stage_() != RunStage::kDone;
+}
+
+// Without any nobody ends the run.
+bool Supervisor::WorkersLeft() const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
+    return !task.over && task.command.name.rfind("worker", 0) == 0;
+  });
+}
+
+bool Supervisor::OthersRun(const Task& task) const {
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [&](const Task& other) { return &other != &task && !other.end; });
+}
+
+const Supervisor::Task* Supervisor::FirstPs() const {
+  const auto first = std::find_if(tasks_.begin(), tasks_.end(),
+                                  [](const Task& task) { return task.command.name == "ps 0"; });
+  return first == tasks_.end() ? nullptr : &*first;
+}
+
+bool Supervisor::FirstPsIsOver() const { return FirstPs() != nullptr && FirstPs()->over; }
+
+// Whether it may look for tasks that are gone for good, until its own patience ends: when those end that make
+// the run it was started again, or ps 0 had been killed before it told all of the end.
+bool Supervisor::IsLate(const Task& task) const {
+  if (task.end || task.asked_late) return false;
+  if (phase_ == Phase::kStopping) return task.missed_stop && FirstPsIsOver();
+  if (phase_ != Phase::kEnding || stage_() != RunStage::kDone) return false;
+  if (!FirstPsIsOver() && WorkersLeft()) return false;
+  const Task* first = FirstPs();
+  const bool first_lost = first != nullptr && (first->over ? Failed(*first->end) : first->restarts > 0);
+  return task.restarts > 0 || first_lost;
+}
+
+void Supervisor::AskLate() {
+  ask_late_at_ = TimePoint::max();
+  for (Task& task : tasks_) {
+    if (!IsLate(task)) continue;
+    task.asked_late = true;
+    task.process->Signal(outcome_.stop_signal != 0 ? outcome_.stop_signal : SIGTERM);
+  }
+  if (OnlyOptionalLeft()) deadline_ = std::min(deadline_, Clock::now() + timeouts_.after_last);
+}
+
+// Tasks that nobody waits for: the ps have let them go before they ended, or they were started again
+// too late to be part of the run.
+bool Supervisor::OnlyOptionalLeft() const {
+  return std::all_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
+    return task.over || task.asked_late || task.command.may_be_lost;
+  });
+}
+
+void Supervisor::OnDeadline() {
+  switch (phase_) {
+    case Phase::kRunning:
+      return;
+    case Phase::kEnding:
+      for (const Task& task : tasks_) {
+        if (task.asked_late) task.process->Signal(SIGKILL);
+      }
+      // Two end a task at once. Of two kinds: two of one may arrive as one.
+      SignalAll(SIGTERM);
+      SignalAll(SIGINT);
+      return Enter(Phase::kAsked, timeouts_.after_sigterm);
+    case Phase::kStopping:  // each has ended itself at failure.grace_s
+    case Phase::kAsked:
+    case Phase::kKilled:
+      SignalAll(SIGKILL);
+      return Enter(Phase::kKilled, timeouts_.after_sigterm);
+  }
+}
+
+void Supervisor::SignalAll(int signal) {
+  for (const Task& task : tasks_) task.process->Signal(signal);
+}
+
+void Supervisor::Enter(Phase phase, milliseconds timeout) {
+  phase_ = std::max(phase_, phase);
+  deadline_ = Clock::now() + timeout;
+}
+
+void Supervisor::Say(const std::string& text) {
+  if (!json_) return console_.WriteLine("dtrain: " + text + "\n");
+  LogOptions options;
+  options.json = true;
+  options.console = &console_;
+  Logger("dtrain", options).Warning("{}", text);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,185 @@
+#include "cmd/run/run.h"
+
+#include <signal.h>
+
+#include "base/clock.h"
+#include "cmd/common/load_config.h"
+#include "cmd/common/report.h"
+#include "cmd/common/signal_pipe.h"
+#include "cmd/models/models.h"
+#include "cmd/run/child_process.h"
+#include "cmd/run/process_end.h"
+#include "trainer/task/network_transport.h"
+#include "trainer/task/run_task.h"
+
+namespace dtrain {
+namespace {
+
+// Everything ends within 5 s of the run's end; this is for tearing down alone.
+constexpr milliseconds kTearDown{3000};
+// How long a task may go on with what it is doing when the run has failed or was stopped: loading, a step.
+constexpr milliseconds kBusy{4000};
+
+// "Use --index 0.", "Use --index 0, 1 or 2.", "Use --index 0 to 7."
+std::string IndexRemedy(int count) {
+  if (count == 1) return "Use --index 0.";
+  if (count == 2) return "Use --index 0 or 1.";
+  if (count == 3) return "Use --index 0, 1 or 2.";
+  return fmt::format("Use --index 0 to {}.", count - 1);
+}
+
+void CheckIndex(const ClusterConfig& cluster, TaskId task) {
+  const bool is_ps = task.role == Role::kPs;
+  const int count = static_cast<int>(is_ps ? cluster.ps.size() : cluster.worker.size());
+  if (task.index < count) return;
+  const std::string role = is_ps ? "ps" : "worker";
+  const std::string has = count == 1 ? fmt::format("only {} 0", role)
+                                     : fmt::format("{} 0 to {}", is_ps ? "ps" : "workers", count - 1);
+  throw UserError("{}: the spec has {} (cluster.{}). {}", TaskName(task), has, role, IndexRemedy(count));
+}
+
+// Whether SIGTERM and SIGHUP take this task alone out of the run.
+bool Leaves(const FailureConfig& failure, TaskId task) {
+  return failure.on_sigterm == OnSigterm::kLeave && task.role == Role::kWorker && task.index != 0;
+}
+
+// The run itself. A failure goes to the log, which carries role and index.
+int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime new_runtime,
+              const StopRequest& stop, ExitHooks& hooks, Logger& log, ResultFile& result, ProcessEnd& end) {
+  const bool computes = arguments.task->role == Role::kWorker;
+  const std::unique_ptr<gpu::cuda::Runtime> runtime = computes ? new_runtime() : nullptr;
+  const auto transport = NewNetworkTransport(config.net);
+  TaskOptions options;
+  options.listening_fd = arguments.listening_fd;
+  options.started_nanos = ProcessStartWallNanos();
+  options.exit_hooks = &hooks;
+  options.on_begun = [&result] { result.NoteBegun(); };
+  options.stop = &stop;
+  options.runtime = runtime.get();
+  options.tells_end = !arguments.end_told;
+  options.judged = arguments.lost_fd >= 0;  // by our parent
+  if (arguments.lost_fd >= 0) {
+    options.on_lost = [fd = arguments.lost_fd](TaskId lost) { ReportLostTask(fd, TaskName(lost)); };
+  }
+  options.on_abort = [&](ExitCode code) {
+    end.EndBy(ProcessExitCode(code, config.failure), kBusy, StatusOf(code));
+  };
+  ExitCode code = ExitCode::kOk;
+  try {
+    result.Write(RunTask(config, *arguments.task, *transport, log, options));
+  } catch (const RunStopped& stopped) {
+    code = stopped.code();
+    log.Error("{}", stopped.what());
+    RunSummary summary = stopped.summary();
+    summary.wall_s = SecondsSinceStart();
+    result.WriteEnding(summary);
+  } catch (const Failure& failure) {
+    code = failure.code();
+    log.Error("{}", failure.what());
+  } catch (const std::exception& error) {
+    code = ExitCode::kInternal;
+    log.Error("{}", FailureText(error));
+  }
+  if (code != ExitCode::kOk) result.WriteEnding(StatusOf(code, stop));
+  const int exit_code = ProcessExitCode(code, config.failure);
+  end.EndBy(exit_code, kTearDown);
+  return exit_code;
+}
+
+// The task that role and index name.
+int RunOneTask(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
+  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, {});
+  ResultFile result(arguments.result, errors, arguments.result_fd);
+  try {
+    LoadOptions options;
+    options.log_json = &errors.json;
+    const Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+    CheckIndex(config.cluster, *arguments.task);
+    Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log));
+    Logger log(TaskName(*arguments.task), LogOptionsOf(config.log, console));
+    for (const std::string& note : arguments.notes) log.Info("{}", note);
+    PrepareProcess(config);
+    ExitHooks hooks;
+    StopRequest stop;
+    SignalPipe signals({SIGINT, SIGTERM, SIGHUP});
+    ProcessEnd end(signals, result,
+                   RunningTasks{stop, hooks, log, console, GraceOf(config.failure),
+                                Leaves(config.failure, *arguments.task)});
+    return RunLogged(arguments, config, new_runtime, stop, hooks, log, result, end);
+  } catch (const Failure& failure) {
+    result.WriteEnding(StatusOf(failure.code()));
+    throw;
+  }
+}
+
+// Where this process writes its result; empty: nowhere. All tasks have one command line, and `path` is for
+// worker 0, or for a process that fails before it knows which task it is.
+std::string ResultOf(const std::string& path, const Scheduled& scheduled) {
+  if (path.empty() || !scheduled.assignment) return path;
+  if (!scheduled.assignment->task) return path + ".evaluator";
+  const TaskId task = *scheduled.assignment->task;
+  return task.role == Role::kWorker && task.index == 0 ? path : "";
+}
+
+Config Load(const TaskArguments& arguments, const LoadOptions& options, const Scheduled& scheduled,
+            const ErrorLines& errors) {
+  try {
+    Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+    if (!scheduled.assignment->task) EvaluatedDirectory(config, scheduled);  // there must be one
+    return config;
+  } catch (const Failure& failure) {
+    ResultFile(ResultOf(arguments.result, scheduled), errors).WriteEnding(StatusOf(failure.code()));
+    throw;
+  }
+}
+
+// The same config with the cluster spelled out.
+ConfigArguments WithCluster(ConfigArguments config, const ClusterConfig& cluster) {
+  config.sets.push_back(SetAddresses("cluster.ps", cluster.ps));
+  config.sets.push_back(SetAddresses("cluster.worker", cluster.worker));
+  return config;
+}
+
+// The same task with role, index and cluster spelled out.
+TaskArguments Plain(const TaskArguments& arguments, const Scheduled& scheduled) {
+  const Assignment& assignment = *scheduled.assignment;
+  TaskArguments plain = arguments;
+  plain.from.reset();
+  plain.task = assignment.task;
+  plain.config = WithCluster(arguments.config, assignment.cluster);
+  plain.notes.push_back(assignment.name);
+  if (!scheduled.replaced.empty()) plain.notes.push_back(scheduled.replaced);
+  plain.result = ResultOf(arguments.result, scheduled);
+  return plain;
+}
+
+// The task that a scheduler's environment says this process is.
+int RunScheduledTask(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
+  LoadOptions options;
+  options.log_json = &errors.json;
+  Scheduled scheduled;
+  UseScheduler(arguments.from, arguments.config, &options, &scheduled);
+  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
+  const Config config = Load(arguments, options, scheduled, errors);
+  if (scheduled.assignment->task) return RunOneTask(Plain(arguments, scheduled), new_runtime, errors);
+  EvalArguments evaluator;
+  evaluator.path = config.checkpoint.dir;
+  evaluator.config = WithCluster(arguments.config, scheduled.assignment->cluster);
+  evaluator.result = ResultOf(arguments.result, scheduled);
+  evaluator.follow = true;
+  try {
+    return RunEvalCommand(evaluator, new_runtime, errors);
+  } catch (const PeerLost& lost) {
+    errors.Print(FailureText(lost));
+    return ProcessExitCode(lost.code(), config.failure);
+  }
+}
+
+}  // namespace
+
+int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
+  return arguments.from ? RunScheduledTask(arguments, new_runtime, errors)
+                        : RunOneTask(arguments, new_runtime, errors);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,226 @@
+// dtrain local with the real binary when it is asked to stop, or killed.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/signals.h"
+#include "cmd/testing/job.h"
+
+#include "trainer/checkpoint/checkpoint_test_util.h"
+
+namespace dtrain::testing {
+namespace {
+
+const std::vector<std::string> kNothing;
+const std::vector<std::string> kShortGrace = {"--set", "failure.grace_s=1"};
+
+TEST_CASE("local: Ctrl-C and SIGTERM end a run that saves nothing with 1, every task gone and a result") {
+  AdoptOrphans();
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const LocalJob job(EndlessJob());
+    const auto run = job.Start(kShortGrace);
+    REQUIRE(run->WaitForLine("worker 0 | epoch"));
+    run->Signal(signal);
+    CHECK(RunToEnd(*run) == 1);
+    const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
+    for (const char* task : {"ps 0", "worker 0", "worker 1"}) {
+      CAPTURE(task);
+      CHECK(
+          Contains(run->standard_error(), task + (" | warning: " + name + ": asks the run to save and end")));
+    }
+    CHECK(Contains(run->standard_error(),
+                   "dtrain: stopped by " + name + "; nothing was saved: there is no checkpoint.dir\n"));
+    CHECK(ReadResult(job.result).at("status") == "stopped");
+    CHECK(NamesIn(job.directory) == std::vector<std::string>{"job.yaml", "result.json"});
+    CHECK(NoneLeft());
+  }
+}
+
+TEST_CASE("local: a second signal ends the run at once with 1, as processes and as threads") {
+  AdoptOrphans();
+  for (const bool in_process : {false, true}) {
+    CAPTURE(in_process);
+    // A task that sleeps neither saves nor ends.
+    const LocalJob job(EndlessJob());
+    const auto run = job.Start(in_process ? std::vector<std::string>{"--in-process"} : kNothing);
+    REQUIRE(run->WaitForLine("worker 0 | epoch"));
+    if (!in_process) kill(ChildOf(*run, "ps", 0), SIGSTOP);
+    run->Signal(SIGTERM);
+    REQUIRE(run->WaitForLine("asks the run to save and end"));
+    run->Signal(SIGINT);
+    CHECK(RunToEnd(*run) == 1);
+    CHECK(Contains(run->standard_error(), "; nothing was saved"));
+    CHECK(ReadResult(job.result).at("status") == "stopped");
+    CHECK(NoneLeft());
+  }
+}
+
+// Reads a pipe until `text` has come.
+void ReadUntil(int fd, const std::string& text) {
+  std::string all;
+  char buffer[4096];
+  while (!Contains(all, text)) {
+    const ssize_t got = read(fd, buffer, sizeof buffer);
+    REQUIRE(got > 0);
+    all.append(buffer, static_cast<size_t>(got));
+  }
+}
+
+TEST_CASE("local: where nobody takes what it says any more, SIGTERM saves and ends it all the same") {
+  AdoptOrphans();
+  for (const char* kind : {"", "--in-process"}) {
+    CAPTURE(kind);
+    const LocalJob job(EndlessJob());
+    const std::string said = job.directory + "/said";
+    REQUIRE(mkfifo(said.c_str(), 0600) == 0);
+    const std::string command =
+        fmt::format("exec cmd/dtrain local {0} --config {1} --result {2} --set checkpoint.dir={3}/ckpt 2>{4}",
+                    kind, job.config, job.result, job.directory, said);
+    Process run({"-c", command}, Program{"/bin/sh", {}});
+    const int reader = open(said.c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE(reader >= 0);
+    REQUIRE(fcntl(reader, F_SETPIPE_SZ, 4096) > 0);  // room for no more than a line or two
+    ReadUntil(reader, " | epoch");
+    run.Signal(SIGTERM);
+    CHECK(RunToEnd(run) == 143);
+    close(reader);
+    CHECK(ReadResult(job.result).at("status") == "stopped");
+    CHECK(NamesIn(job.directory + "/ckpt").size() > 1);  // not only that of global step 0
+    CHECK(NoneLeft());
+  }
+}
+
+TEST_CASE("local: timeout(1), which signals twice, saves the run and ends it with 143") {
+  AdoptOrphans();
+  const LocalJob job(EndlessJob());
+  const std::string command = fmt::format(
+      "exec timeout --preserve-status 2 cmd/dtrain local --config {0} --result {1} --set "
+      "checkpoint.dir={2}/ckpt",
+      job.config, job.result, job.directory);
+  Process run({"-c", command}, Program{"/bin/sh", {}});
+  const int code = RunToEnd(run);
+  CAPTURE(run.standard_error());
+  CHECK(code == 143);
+  CHECK(ReadResult(job.result).at("checkpoint").is_string());
+  CHECK(NoneLeft());
+}
+
+TEST_CASE(
+    "local: a signal saves the run and ends it with 143, SIGINT with 130, as processes and as threads") {
+  AdoptOrphans();
+  for (const bool in_process : {false, true}) {
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+      CAPTURE(in_process);
+      CAPTURE(signal);
+      const LocalJob job(EndlessJob());
+      std::vector<std::string> more = {"--set", "checkpoint.dir=" + job.directory + "/checkpoints"};
+      if (in_process) more.push_back("--in-process");
+      const auto run = job.Start(more);
+      REQUIRE(run->WaitForLine("worker 0 | epoch"));
+      run->Signal(signal);
+      const int code = RunToEnd(*run);
+      const std::string said = run->standard_error();
+      CAPTURE(said.substr(said.size() > 3000 ? said.size() - 3000 : 0));
+      CHECK(code == (signal == SIGINT ? 130 : 143));
+      const nlohmann::json result = ReadResult(job.result);
+      REQUIRE(result.is_object());
+      CHECK(result.at("status") == "stopped");
+      const int64_t step = result.at("global_step");
+      CHECK(step >= 100);
+      const std::string path = fmt::format("{}/checkpoints/step-{:09}", job.directory, step);
+      CHECK(result.at("checkpoint") == path);
+      CHECK(std::filesystem::exists(path + "/manifest"));
+      CHECK(said.substr(said.rfind("stopped by ")) ==
+            fmt::format("stopped by {} at global step {}; the newest checkpoint is {}\n", SignalName(signal),
+                        step, path));
+      CHECK(NoneLeft());
+    }
+  }
+}
+
+TEST_CASE("local: where SIGHUP is ignored, as by nohup, the run goes on, and so do its tasks") {
+  AdoptOrphans();
+  const LocalJob job(EndlessJob());
+  const std::string command = fmt::format(
+      "trap '' HUP; exec cmd/dtrain local --config {0} --result {1} --set checkpoint.dir={2}/ckpt",
+      job.config, job.result, job.directory);
+  Process run({"-c", command}, Program{"/bin/sh", {}});
+  REQUIRE(run.WaitForLine("worker 0 | epoch"));
+  run.Signal(SIGHUP);
+  kill(ChildOf(run, "ps", 0), SIGHUP);
+  run.Signal(SIGTERM);
+  CHECK(RunToEnd(run) == 143);
+  CAPTURE(run.standard_error());
+  CHECK(Contains(run.standard_error(), "dtrain: stopped by SIGTERM at global step"));
+  CHECK_FALSE(Contains(run.standard_error(), "SIGHUP"));
+  CHECK(NoneLeft());
+}
+
+constexpr char kNothingLost[] = "dtrain: stopped by SIGTERM before a step was taken; nothing was lost\n";
+
+TEST_CASE(
+    "local: SIGTERM before anything is started ends it with 143 and a result, as processes and as threads") {
+  for (const bool in_process : {false, true}) {
+    CAPTURE(in_process);
+    const LocalJob job(EndlessJob());
+    const std::string fifo = job.directory + "/fifo";
+    REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+    std::vector<std::string> arguments = {"local", "--config", fifo, "--result", job.result};
+    if (in_process) arguments.push_back("--in-process");
+    Process run(arguments);
+    const int writer = open(fifo.c_str(), O_WRONLY);  // returns when the config is being read
+    REQUIRE(writer >= 0);
+    run.Signal(SIGTERM);
+    CHECK(RunToEnd(run) == 143);
+    close(writer);
+    CHECK(run.standard_error() == kNothingLost);
+    CHECK(ReadResult(job.result).at("status") == "stopped");
+  }
+}
+
+TEST_CASE("local: SIGTERM while the tasks load their data says that nothing was lost") {
+  AdoptOrphans();
+  const LocalJob job(
+      "model: {kind: softmax}\n"
+      "data: {train: {format: synthetic, name: digits, rows: 100000}}\n"
+      "train: {batch_size: 100, steps: 1000000000}\n");
+  const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/checkpoints"});
+  REQUIRE(run->WaitForLine("ps 0 | listening"));
+  run->Signal(SIGTERM);
+  const int code = RunToEnd(*run);
+  const std::string said = run->standard_error();
+  CAPTURE(said);
+  CHECK(code == 143);
+  CHECK(said.substr(said.rfind("dtrain: ")) == kNothingLost);
+  CHECK(ReadResult(job.result).at("status") == "stopped");
+  CHECK(NoneLeft());
+}
+
+TEST_CASE("local: Ctrl-C ends a run of threads too") {
+  const LocalJob job(EndlessJob());
+  const auto run = job.Start({"--in-process", "--set", "failure.grace_s=1"});
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  run->Signal(SIGINT);
+  CHECK(RunToEnd(*run) == 1);
+  CHECK(ReadResult(job.result).at("status") == "stopped");
+}
+
+TEST_CASE("local: children die with a parent that is killed") {
+  AdoptOrphans();
+  const LocalJob job(EndlessJob());
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  CHECK(run->Children().size() == 3);
+  run->Signal(SIGKILL);
+  REQUIRE(run->WaitForEnd());
+  CHECK(NoneLeft(milliseconds(5000)));
+  CHECK(NamesIn(job.directory) == std::vector<std::string>{"job.yaml"});
+}
+
+}  // namespace
+}  // namespace dtrain::testing

@@ -1,0 +1,332 @@
+// predict, export and import of the real binary, read and written by numpy, safetensors and onnxruntime.
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cmd/testing/job.h"
+#include "cmd/testing/process.h"
+#include "cmd/testing/python.h"
+#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/data/files/testing.h"
+
+namespace dtrain::testing {
+namespace {
+
+// Rows of two features and a label: what `label` makes of them.
+template <typename Label>
+std::string Rows(const char* header, int count, Label label) {
+  std::string text = header;
+  for (int i = 0; i < count; ++i) {
+    const double a = std::sin(i * 1.7) * 30 + 100, b = std::cos(i * 2.3) * 0.01;
+    text += fmt::format("{:.6g},{:.6g},{}\n", a, b, label(a - 100, b * 3000));
+  }
+  return text;
+}
+
+const auto kThreeNames = [](double a, double b) { return a > 10 ? "elm" : b > 0 ? "\"oak, red\"" : "yew"; };
+const auto kTwoNumbers = [](double a, double b) { return a + b > 0 ? 1 : 0; };
+const auto kTarget = [](double a, double b) { return 0.1 * a - 0.05 * b + 2; };
+
+// A model that was trained on `rows`, and its folder.
+struct Model {
+  std::string directory = NewDirectory();
+  std::string config = directory + "/job.yaml";
+  std::string checkpoints = directory + "/ckpt";
+
+  Model(const std::string& model, const std::string& rows, const std::string& data = "scale: standard",
+        const std::string& more = "") {
+    WriteFile(directory + "/train.csv", rows);
+    const std::string file = "{format: csv, path: train.csv, label: y}";
+    Train(fmt::format("model: {{{}}}\ndata: {{train: {}, test: {}, {}}}\n{}", model, file, file, data, more));
+  }
+  // Of images with as many labels.
+  explicit Model(const std::string& model) {
+    WriteFile(directory + "/images", IdxImageContent(60, 2, 3));
+    std::vector<uint8_t> labels;
+    for (int i = 0; i < 60; ++i) labels.push_back(static_cast<uint8_t>(i * 6 % 256 / 90));
+    WriteFile(directory + "/labels", IdxLabelContent(labels));
+    Train(fmt::format(
+        "model: {{{}}}\ndata: {{train: {{format: idx, images: images, labels: labels}}, test: {{format: "
+        "idx, images: images, labels: labels}}}}\n",
+        model));
+  }
+
+  void Train(const std::string& job) const {
+    WriteFile(config, job +
+                          "train: {batch_size: 10, steps: 300, mode: sync, optimizer: {kind: momentum, "
+                          "learning_rate: 0.1}}\n");
+    RunLocal(config, {"--workers", "1", "--in-process", "--set", "checkpoint.dir=" + checkpoints});
+  }
+
+  std::string Path(const std::string& name) const { return directory + "/" + name; }
+
+  // Every format, and the predictions of the features in `rows`.
+  void Export(const std::string& rows) const {
+    const std::string job = FileContent(config);
+    const bool scaled = Contains(job, "scale: ") && !Contains(job, "scale: none");
+    for (const char* format : {"safetensors", "npz", "onnx"}) {
+      const Done done =
+          Run({"export", checkpoints, "--to", format, "--out", Path(std::string("model.") + format)});
+      CAPTURE(done.error);
+      REQUIRE(done.code == 0);
+      CHECK(Contains(done.error, "are of scaled features") == (scaled && format == std::string("npz")));
+    }
+    WriteFile(Path("rows.csv"), rows);
+    const Done done = Run({"predict", checkpoints, "--data", Path("rows.csv"), "--format", "jsonl", "--out",
+                           Path("predictions.jsonl")});
+    CAPTURE(done.error);
+    REQUIRE(done.code == 0);
+    CHECK(done.output == "");
+  }
+};
+
+std::string Features(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format("{:.6g},{:.6g}\n", std::cos(i * 1.1) * 40 + 100, std::sin(i * 0.7) * 0.02);
+  }
+  return text;
+}
+
+std::string Pixels(int count) {
+  std::string text;
+  for (int i = 0; i < count * 6; ++i) text += fmt::format("{}{}", i * 37 % 256, i % 6 == 5 ? "\n" : ",");
+  return text;
+}
+
+TEST_CASE("export: numpy, safetensors and onnxruntime read every kind of model, and predict as dtrain does") {
+  if (Python().empty()) return;
+  const Model softmax("kind: softmax, outputs: 3", Rows("a,b,y\n", 200, kThreeNames));
+  const Model logistic("kind: logistic", Rows("a,b,y\n", 200, kTwoNumbers), "scale: unit");
+  const Model linear("kind: linear", Rows("a,b,y\n", 200, kTarget));
+  const Model sigmoid("kind: mlp, outputs: 3, hidden: [5]", Rows("a,b,y\n", 200, kThreeNames));
+  const Model tanh("kind: mlp, outputs: 3, hidden: [5, 4], activation: tanh",
+                   Rows("a,b,y\n", 200, kThreeNames));
+  const Model relu("kind: mlp, outputs: 3, hidden: [6], activation: relu");
+  const Model images("kind: softmax, outputs: 3");
+  std::string folders;
+  for (const Model* model : {&softmax, &logistic, &linear, &sigmoid, &tanh}) model->Export(Features(300));
+  for (const Model* model : {&relu, &images}) model->Export(Pixels(300));
+  const std::vector<const Model*> all = {&softmax, &logistic, &linear, &sigmoid, &tanh, &relu, &images};
+  for (const Model* model : all) folders += " " + model->directory;
+  std::istringstream lines(OutputOf(Python() + " cmd/test/testdata/check_exports.py" + folders));
+  for (const Model* model : all) {
+    CAPTURE(model->config);
+    std::string line;
+    REQUIRE(std::getline(lines, line));
+    const auto read = nlohmann::json::parse(line);
+    CHECK(read.at("rows") == 300);
+    CHECK(read.at("difference").get<double>() < 2e-6);
+    CHECK(read.at("metadata").at("global_step") == "300");
+    CHECK(read.at("shapes").at("biases/b1").size() == 1);
+  }
+}
+
+TEST_CASE("import: what numpy and safetensors write comes back, and an evaluation of it is the same") {
+  if (Python().empty()) return;
+  const Model model("kind: mlp, outputs: 3, hidden: [5]", Rows("a,b,y\n", 200, kThreeNames));
+  model.Export(Features(10));
+  REQUIRE(std::system((Python() + " cmd/test/testdata/write_weights.py " + model.directory).c_str()) == 0);
+  const auto eval = [](const std::string& checkpoints) {
+    return nlohmann::json::parse(Run({"eval", checkpoints, "--json"}).output);
+  };
+  const nlohmann::json expected = eval(model.checkpoints);
+  for (const std::string name :
+       {"model.npz", "model.safetensors", "plain.npz", "deflated.npz", "double.npz", "columns.npz",
+        "sides.npz", "plain.safetensors", "torch.safetensors", "half.npz", "half.safetensors"}) {
+    CAPTURE(name);
+    const std::string out = model.Path("from-" + name);
+    std::vector<std::string> arguments = {"import", model.Path(name), "--config", model.config, "--out", out};
+    if (name == "torch.safetensors") {
+      arguments.insert(arguments.end(),
+                       {"--transpose", "--map", "fc1.weight=weights/W1", "--map", "fc1.bias=biases/b1",
+                        "--map", "fc2.weight=weights/W2", "--map", "fc2.bias=biases/b2"});
+    }
+    const Done done = Run(arguments);
+    CAPTURE(done.error);
+    REQUIRE(done.code == 0);
+    CHECK(Contains(done.output, "not used: step") == (name == "torch.safetensors"));
+    const nlohmann::json got = eval(out);
+    CHECK(got.at("global_step") == 0);
+    if (Contains(name, "half")) {
+      CHECK(got.at("loss").get<double>() == doctest::Approx(expected.at("loss").get<double>()).epsilon(0.01));
+    } else {
+      CHECK(got.at("model_crc") == expected.at("model_crc"));
+      CHECK(got.at("loss") == expected.at("loss"));
+    }
+  }
+}
+
+TEST_CASE("import: a run goes on from the weights, with the optimizer at its beginning") {
+  const Model model("kind: softmax, outputs: 3", Rows("a,b,y\n", 200, kThreeNames));
+  const std::string file = model.Path("model.npz"), out = model.Path("again");
+  REQUIRE(Run({"export", model.checkpoints, "--out", file}).code == 0);
+  const std::vector<std::string> import = {"import", file, "--config", model.config, "--out", out};
+  const Done done = Run(import);
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  const std::string zeros = fmt::format("{:<12}  {:>11}  {:>11}  {:>11}", "velocity", 0, 0, 0);
+  CHECK(Contains(Run({"inspect", out}).output, zeros));
+  const Done again = Run(import);
+  CHECK(again.code == 2);
+  CHECK(Contains(again.error, "has checkpoints already"));
+  const nlohmann::json before = nlohmann::json::parse(Run({"eval", out, "--json"}).output);
+  const nlohmann::json result = RunLocal(
+      model.config, {"--workers", "2", "--set", "checkpoint.dir=" + out, "--set", "train.steps=100"});
+  CHECK(result.at("status") == "done");
+  CHECK(result.at("global_step") == 100);
+  CHECK(result.at("test_loss").get<double>() < before.at("loss").get<double>());
+}
+
+TEST_CASE("import: where nothing can be written --out is named, and not a key of a run") {
+  const Model model("kind: softmax, outputs: 3", Rows("a,b,y\n", 200, kThreeNames));
+  const std::string file = model.Path("model.safetensors"), out = model.Path("other");
+  REQUIRE(Run({"export", model.checkpoints, "--out", file}).code == 0);
+  const Done below_file = Run({"import", file, "--config", model.config, "--out", file + "/ckpt"});
+  CHECK(below_file.code == 2);
+  CHECK(Contains(below_file.error, "--out = " + file + "/ckpt: "));
+  Program shell;
+  shell.path = "/bin/bash";
+  Process full({"-c", fmt::format("ulimit -f 0; exec cmd/dtrain import {} --config {} --out {}", file,
+                                  model.config, out)},
+               shell);
+  CHECK(RunToEnd(full) == 1);
+  CAPTURE(full.standard_error());
+  CHECK(Contains(full.standard_error(), "dtrain: --out " + out + ": "));
+  CHECK(Contains(full.standard_error(), "Free some space, or name another directory."));
+}
+
+TEST_CASE("import: another model and a damaged file are exit code 2, and leave nothing") {
+  const Model model("kind: softmax, outputs: 3", Rows("a,b,y\n", 200, kThreeNames));
+  const std::string file = model.Path("model.safetensors"), out = model.Path("other");
+  REQUIRE(Run({"export", model.checkpoints, "--out", file}).code == 0);
+  const Done other = Run({"import", file, "--config", model.config, "--out", out, "--set", "model.kind=mlp",
+                          "--set", "model.hidden=[4]"});
+  CHECK(other.code == 2);
+  CHECK(Contains(other.error, "weights/W1 is 2 x 3 in the file and 2 x 4 in the model."));
+  CHECK(Contains(other.error, "biases/b1 is 3 in the file and 4 x 1 in the model."));
+  CHECK(Contains(other.error, "no tensor weights/W2 (4 x 3 in the model)"));
+  std::fstream bias(file, std::ios::in | std::ios::out | std::ios::binary);
+  bias.seekp(-4, std::ios::end);
+  bias.write("\0\0\xc0\x7f", 4);
+  bias.close();
+  const Done nan = Run({"import", file, "--config", model.config, "--out", out});
+  CHECK(nan.code == 2);
+  CHECK(Contains(nan.error, file + ": biases/b1[2"));
+  CHECK(Contains(nan.error, "weights must be finite"));
+  REQUIRE(Run({"export", model.checkpoints, "--out", file}).code == 0);
+  std::ofstream(model.Path("train.csv"), std::ios::app) << "1,2\n";
+  CHECK(Run({"import", file, "--config", model.config, "--out", out}).code == 2);
+  CHECK_FALSE(std::filesystem::exists(out));
+  std::filesystem::resize_file(file, 300);
+  CHECK(Run({"import", file, "--config", model.config, "--out", out}).code == 2);
+  CHECK_FALSE(std::filesystem::exists(out));
+}
+
+TEST_CASE("predict: CSV in any order of columns, JSON lines with ids, and images have the same answers") {
+  const Model model("kind: softmax, outputs: 3", Rows("a,b,y\n", 200, kThreeNames));
+  WriteFile(model.Path("by-name.csv"), "other,b,a\nx,0.002,131\nx,-0.001,90\n");
+  const Done csv = Run({"predict", model.checkpoints, "--data", model.Path("by-name.csv")});
+  CAPTURE(csv.error);
+  REQUIRE(csv.code == 0);
+  CHECK(csv.output.substr(0, csv.output.find('\n')) ==
+        "prediction,probability_elm,\"probability_oak, red\",probability_yew");
+  WriteFile(model.Path("rows.jsonl"), "{\"id\":[1],\"a\":131,\"b\":0.002}\n{\"features\":[90,-0.001]}\n");
+  const Done json = Run({"predict", model.checkpoints, "--data", model.Path("rows.jsonl")});
+  std::istringstream lines(json.output), rows(csv.output);
+  std::string line, row;
+  std::getline(rows, row);
+  for (const char* name : {"elm", "yew"}) {
+    REQUIRE(std::getline(lines, line));
+    REQUIRE(std::getline(rows, row));
+    const auto answer = nlohmann::ordered_json::parse(line);
+    CHECK(answer.at("prediction") == name);
+    std::string expected = name;
+    for (const auto& probability : answer.at("probabilities")) {
+      expected += fmt::format(",{}", probability.get<float>());
+    }
+    CHECK(row == expected);
+  }
+  CHECK(json.output.find("{\"id\":[1],\"prediction\":\"elm\"") == 0);
+
+  const Model images("kind: softmax, outputs: 3");
+  const Done idx = Run({"predict", images.checkpoints, "--data", images.Path("images")});
+  CHECK(std::count(idx.output.begin(), idx.output.end(), '\n') == 61);
+  std::string pixels;
+  for (int i = 0; i < 360; ++i) pixels += fmt::format("{}{}", i % 256, i % 6 == 5 ? "\n" : ",");
+  WriteFile(images.Path("pixels.csv"), pixels);
+  // Bytes are summed before they are divided: the last digits may be others.
+  std::istringstream by_idx(idx.output);
+  std::istringstream by_csv(Run({"predict", images.checkpoints, "--data", images.Path("pixels.csv")}).output);
+  for (int i = 0; i <= 60; ++i) {
+    REQUIRE(std::getline(by_idx, line));
+    REQUIRE(std::getline(by_csv, row));
+    CHECK(line.substr(0, line.find(',')) == row.substr(0, row.find(',')));
+    if (i == 0) continue;
+    CHECK(std::stod(line.substr(2)) == doctest::Approx(std::stod(row.substr(2))).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("predict: the rows before one that cannot be read are answered, and its place is told") {
+  const Model model("kind: linear", Rows("a,b,y\n", 100, kTarget));
+  WriteFile(model.Path("bad.csv"), "a,b\n100,0\n101,0\n102,none\n103,0\n");
+  const Done done = Run({"predict", model.checkpoints, "--data", model.Path("bad.csv")});
+  CHECK(done.code == 2);
+  CHECK(std::count(done.output.begin(), done.output.end(), '\n') == 3);
+  CHECK(Contains(done.error, "bad.csv:4:5: b = none; must be a number."));
+  const Done file =
+      Run({"predict", model.checkpoints, "--data", model.Path("bad.csv"), "--out", model.Path("out.csv")});
+  CHECK(file.code == 2);
+  CHECK_FALSE(std::filesystem::exists(model.Path("out.csv")));
+}
+
+TEST_CASE("predict: in a pipe each row is answered before the next one comes") {
+  if (Python().empty()) return;
+  const Model model("kind: logistic", Rows("a,b,y\n", 100, kTwoNumbers), "scale: none");
+  const std::string output = OutputOf(fmt::format(
+      "{} cmd/test/testdata/pipe_rows.py cmd/dtrain predict {} --data -", Python(), model.checkpoints));
+  CHECK(output.find("prediction,probability_0,probability_1\n") == 0);
+  CHECK(std::count(output.begin(), output.end(), '\n') == 4);
+}
+
+TEST_CASE("predict: a byte order mark before standard input is skipped, as that of a file") {
+  const Model model("kind: linear", Rows("a,b,y\n", 100, kTarget));
+  for (const char* rows : {"a,b\n100,0\n", "{\"features\": [100, 0]}\n"}) {
+    CAPTURE(rows);
+    WriteFile(model.Path("plain"), rows);
+    WriteFile(model.Path("marked"), std::string("\xef\xbb\xbf") + rows);
+    const auto answer = [&](const std::string& file) {
+      return OutputOf(fmt::format("cmd/dtrain predict {} --data - <{}", model.checkpoints, model.Path(file)));
+    };
+    CHECK(answer("plain") != "");
+    CHECK(answer("marked") == answer("plain"));
+  }
+}
+
+TEST_CASE("predict: without the training file a checkpoint is all that is needed") {
+  const Model model("kind: softmax, outputs: 3", Rows("a,b,y\n", 100, kThreeNames), "scale: standard");
+  std::filesystem::remove(model.Path("train.csv"));
+  WriteFile(model.Path("rows.csv"), "b,a\n0,100\n");
+  const Done done = Run({"predict", model.checkpoints, "--data", model.Path("rows.csv")});
+  CAPTURE(done.error);
+  CHECK(done.code == 0);
+  CHECK(Contains(done.output, "probability_elm"));
+  CHECK(Run({"export", model.checkpoints, "--out", model.Path("model.onnx")}).code == 0);
+}
+
+TEST_CASE("models: what the command line lacks is exit code 2 and a remedy") {
+  CHECK(Contains(Run({"predict", "ckpt"}).error, "--data is missing"));
+  CHECK(Contains(Run({"predict"}).error, "predict: which checkpoint?"));
+  CHECK(Contains(Run({"predict", "ckpt", "--data", "x", "--format", "xml"}).error, "must be csv or jsonl"));
+  CHECK(Contains(Run({"export", "ckpt"}).error, "--out is missing"));
+  CHECK(Contains(Run({"export", "ckpt", "--out", "model.bin"}).error, "must be safetensors, npz or onnx"));
+  CHECK(Contains(Run({"import", "x.npz", "--config", "y"}).error, "--out is missing"));
+  CHECK(Run({"import"}).code == 2);
+}
+
+}  // namespace
+}  // namespace dtrain::testing

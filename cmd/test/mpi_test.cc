@@ -1,0 +1,77 @@
+// --from mpi under Open MPI's mpirun.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cmd/testing/job.h"
+#include "cmd/testing/slurm.h"
+
+namespace dtrain::testing {
+namespace {
+
+constexpr const char* kMpirun = "/usr/bin/mpirun";
+
+bool NoMpirun() {
+  const bool missing = access(kMpirun, X_OK) != 0;
+  if (missing) testing::Skip(fmt::format("there is no {} (scripts/install.sh --tests)", kMpirun));
+  return missing;
+}
+
+// `mpirun -np ranks dtrain --config config more...`, on the loopback interface alone.
+std::unique_ptr<Process> Mpirun(int ranks, const std::string& config, const std::vector<std::string>& more) {
+  std::vector<std::string> words = {"-np", std::to_string(ranks), "--oversubscribe", "--bind-to", "none"};
+  if (geteuid() == 0) words.push_back("--allow-run-as-root");
+  for (const char* word : {"--mca", "oob_tcp_if_include", "lo", "--mca", "btl_tcp_if_include", "lo"}) {
+    words.push_back(word);
+  }
+  words.push_back(std::filesystem::current_path().string() + "/cmd/dtrain");
+  for (const std::string& word :
+       {std::string("--from"), std::string("mpi"), std::string("--config"), config}) {
+    words.push_back(word);
+  }
+  words.insert(words.end(), more.begin(), more.end());
+  return std::make_unique<Process>(words, Program{kMpirun, {"TMPDIR=" + NewDirectory()}});
+}
+
+TEST_CASE("mpi: ranks on one machine end with the model of dtrain local") {
+  if (NoMpirun()) return;
+  const std::string directory = NewDirectory(), config = directory + "/job.yaml",
+                    result = directory + "/result.json";
+  WriteFile(config,
+            DigitsJob("kind: softmax, inputs: 784", 1000, 200, "mode: sync, batch_size: 50, epochs: 3"));
+  const nlohmann::json local = RunLocal(config, {"--ps", "2", "--workers", "2"});
+  REQUIRE(local.is_object());
+  const PortBlock ports({"127.0.0.1"}, 4, 10000, 10, 2000);
+  const auto run =
+      Mpirun(4, config, {"--ps", "2", "--base-port", std::to_string(ports.first()), "--result", result});
+  const int code = RunToEnd(*run);
+  const std::string said = run->standard_error();
+  CAPTURE(said);
+  CHECK(code == 0);
+  CHECK(Contains(said, "rank 3 of 4 of mpirun"));
+  const nlohmann::json ended = ReadResult(result);
+  REQUIRE(ended.is_object());
+  CHECK(ended.at("status") == "done");
+  CHECK(ended.at("model_crc") == local.at("model_crc"));
+}
+
+TEST_CASE("mpi: the file's cluster gives each rank its address") {
+  if (NoMpirun()) return;
+  const Cluster cluster(1, 2, LinearJob(50));
+  const auto run = Mpirun(3, cluster.config(), {"--ps", "1"});
+  CHECK(RunToEnd(*run) == 0);
+  CHECK(Contains(run->standard_error(), "listening at " + cluster.address("ps", 0)));
+}
+
+TEST_CASE("mpi: a number of ranks that the file does not have ends every rank with 2") {
+  if (NoMpirun()) return;
+  const Cluster cluster(1, 2, LinearJob(50));
+  const auto run = Mpirun(2, cluster.config(), {"--ps", "1"});
+  CHECK(RunToEnd(*run) == 2);
+  CHECK(Contains(run->standard_error(), "mpirun has started 2 ranks of which 1 is ps"));
+}
+
+}  // namespace
+}  // namespace dtrain::testing

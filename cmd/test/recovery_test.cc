@@ -1,0 +1,124 @@
+// dtrain local with failure.restarts and checkpoints: whichever task is killed at whichever step, a
+// synchronous run ends with the bits of a run that was left alone, and an asynchronous one with all its
+// steps.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+constexpr int64_t kWorkers = 3;
+constexpr int64_t kLocalSteps = 400;
+constexpr int64_t kLogEvery = 10;
+
+struct Killed {
+  const char* role;
+  int index;
+};
+constexpr Killed kEachTask[] = {{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}, {"worker", 2}};
+
+// In async each step is one worker's.
+int64_t StepsIn(const std::string& mode) { return mode == "sync" ? kLocalSteps : kWorkers * kLocalSteps; }
+
+std::string Job(const std::string& mode) {
+  const std::string train =
+      fmt::format("batch_size: 500, steps: {}, mode: {}, optimizer: {{kind: momentum, learning_rate: 0.01}}",
+                  StepsIn(mode), mode);
+  return "cluster: {ps: [\"a:1\", \"a:2\"], worker: [\"a:3\", \"a:4\", \"a:5\"]}\n" +
+         DigitsJob("kind: softmax", 6000, 10000, train) +
+         fmt::format("hooks: {{log_every_steps: {}}}\n", kLogEvery) +
+         "checkpoint: {every_secs: 0.2}\n"
+         "failure: {detect_s: 1, worker_lost: wait, restarts: 3}\n";
+}
+
+// How often each task is killed, each time in a run of its own.
+int Rounds() {
+  const char* wanted = std::getenv("DTRAIN_RECOVERY_ROUNDS");
+  return wanted == nullptr ? 3 : std::atoi(wanted);
+}
+
+nlohmann::json Undisturbed(const std::string& job_text) {
+  const LocalJob job(job_text);
+  const auto run = job.Start();
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  REQUIRE(code == 0);
+  return ReadResult(job.result);
+}
+
+// For whoever reads the log: how long the run stood still.
+void PrintPause(const std::string& said) {
+  const size_t at = said.find("stepping again ");
+  if (at != std::string::npos) fmt::print("  {}\n", said.substr(at, said.find('\n', at) - at));
+}
+
+// Kills the task at about this step of a worker; the run's result.
+nlohmann::json Disturbed(const std::string& job_text, const Killed& task, int64_t step) {
+  const LocalJob job(job_text);
+  const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/checkpoints"});
+  const std::string name = fmt::format("{} {}", task.role, task.index);
+  REQUIRE(run->WaitForLine(fmt::format("local step {:9}", step)));
+  const pid_t pid = ChildOf(*run, task.role, task.index);
+  REQUIRE(pid > 0);
+  kill(pid, SIGKILL);
+  const int code = RunToEnd(*run);
+  const std::string said = run->standard_error();
+  PrintPause(said);
+  CAPTURE(said);
+  CHECK(code == 0);
+  CHECK(said.find("dtrain: " + name + " was killed by SIGKILL; started again") != std::string::npos);
+  const nlohmann::json result = ReadResult(job.result);
+  REQUIRE(result.is_object());
+  CHECK(result.at("status") == "done");
+  return result;
+}
+
+// Kills each task in turn, at steps of its own.
+template <typename Check>
+void KillEach(const std::string& mode, int rounds, const Check& check) {
+  const uint32_t seed = std::random_device()();
+  fmt::print("{}: {} rounds, seed {}\n", mode, rounds, seed);
+  std::minstd_rand random(seed);
+  const std::string job = Job(mode);
+  const nlohmann::json expected = Undisturbed(job);
+  REQUIRE(expected.is_object());
+  for (int round = 0; round < rounds; ++round) {
+    for (const Killed& task : kEachTask) {
+      const int64_t step = kLogEvery * (1 + static_cast<int64_t>(random() % (kLocalSteps / kLogEvery / 2)));
+      const std::string what =
+          fmt::format("{} {} killed at step {}, seed {}", task.role, task.index, step, seed);
+      CAPTURE(what);
+      fmt::print("{}\n", what);
+      const nlohmann::json result = Disturbed(job, task, step);
+      CHECK(result.at("global_step") == StepsIn(mode));
+      check(result, expected);
+    }
+  }
+}
+
+TEST_CASE("recovery: in sync the weights are the bits of an undisturbed run, whichever task is killed when") {
+  KillEach("sync", Rounds(), [](const nlohmann::json& result, const nlohmann::json& expected) {
+    CHECK(result.at("model_crc") == expected.at("model_crc"));
+    CHECK(result.at("test_accuracy") == expected.at("test_accuracy"));
+    CHECK(result.at("local_steps") == expected.at("local_steps"));
+    CHECK(result.at("deterministic") == true);
+  });
+}
+
+TEST_CASE("recovery: in async the steps are exact and the accuracy is that of an undisturbed run") {
+  KillEach("async", 1, [](const nlohmann::json& result, const nlohmann::json& expected) {
+    const double apart =
+        result.at("test_accuracy").get<double>() - expected.at("test_accuracy").get<double>();
+    CHECK(std::abs(apart) <= 0.005);
+  });
+}
+
+}  // namespace
+}  // namespace dtrain::testing

@@ -1,0 +1,186 @@
+#include "net/tcp.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+#include "net/address.h"
+
+namespace dtrain::net {
+
+Resolved Resolve(const Address& address) {
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (address.is_name ? 0 : AI_NUMERICHOST);
+  addrinfo* list = nullptr;
+  const int code = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
+  Resolved resolved;
+  if (code != 0) {
+    resolved.error = gai_strerror(code);
+    return resolved;
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, freeaddrinfo);
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    SocketAddress found;
+    std::memcpy(&found.bytes, entry->ai_addr, entry->ai_addrlen);
+    found.size = entry->ai_addrlen;
+    resolved.addresses.push_back(found);
+  }
+  std::stable_partition(resolved.addresses.begin(), resolved.addresses.end(),
+                        [](const SocketAddress& found) { return found.bytes.ss_family == AF_INET; });
+  return resolved;
+}
+
+std::string SocketAddressText(const SocketAddress& address) {
+  const int family = address.bytes.ss_family;
+  if (family != AF_INET && family != AF_INET6) return "";
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  const int code = getnameinfo(address.get(), address.size, host, sizeof(host), port, sizeof(port),
+                               NI_NUMERICHOST | NI_NUMERICSERV);
+  if (code != 0) return "";
+  return family == AF_INET6 ? "[" + std::string(host) + "]:" + port : std::string(host) + ":" + port;
+}
+
+namespace {
+
+constexpr int kBacklog = 1024;  // a whole cluster may connect at once; the kernel may hold it lower
+
+const char* Remedy(int error_number) {
+  switch (error_number) {
+    case EADDRINUSE:
+      return "Another program has this port; stop it or name another port in cluster.ps.";
+    case EADDRNOTAVAIL:
+      return "This host does not have that address; run this task on its own host, or name an address of "
+             "this "
+             "host in net.bind.";
+    case EACCES:
+      return "Ports below 1024 are reserved; name another port in cluster.ps.";
+    default:
+      return "Name another address in cluster.ps or net.bind.";
+  }
+}
+
+// The descriptor, or -1 with errno.
+int ListenOne(const SocketAddress& address) {
+  const int descriptor = socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor < 0) return -1;
+  const int on = 1;
+  const int off = 0;
+  setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));  // a restart need not wait for TIME_WAIT
+  if (address.bytes.ss_family == AF_INET6) {
+    setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));  // [::] means every address
+  }
+  if (bind(descriptor, address.get(), address.size) == 0 && listen(descriptor, kBacklog) == 0)
+    return descriptor;
+  const int error_number = errno;
+  close(descriptor);
+  errno = error_number;
+  return -1;
+}
+
+}  // namespace
+
+int Listen(const std::string& address) {
+  const Resolved resolved = Resolve(ParseAddress(address));
+  if (resolved.addresses.empty()) {
+    throw UserError(
+        "{}: cannot listen: {}. The name of this host is not known here; correct cluster.ps, or name an "
+        "address "
+        "of this host in net.bind.",
+        address, resolved.error);
+  }
+  int error_number = 0;
+  for (const SocketAddress& candidate : resolved.addresses) {
+    const int descriptor = ListenOne(candidate);
+    if (descriptor >= 0) return descriptor;
+    if (error_number == 0) error_number = errno;  // of the first, which is the one that people mean
+  }
+  throw UserError("{}: cannot listen: {}. {}", address, ErrnoText(error_number), Remedy(error_number));
+}
+
+std::string ListeningAddress(int descriptor) {
+  int listens = 0;
+  socklen_t size = sizeof(listens);
+  const bool asked = getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0;
+  SocketAddress address;
+  address.size = sizeof(address.bytes);
+  std::string text;
+  if (asked && listens != 0 &&
+      getsockname(descriptor, reinterpret_cast<sockaddr*>(&address.bytes), &address.size) == 0) {
+    text = SocketAddressText(address);
+  }
+  if (text.empty()) {
+    throw UserError(
+        "descriptor {}: not a listening TCP socket. Hand over one that bind() and listen() were called on.",
+        descriptor);
+  }
+  return text;
+}
+
+namespace {
+
+// 0, or the errno of the connection that was begun on `descriptor`.
+int WaitForConnection(int descriptor, TimePoint deadline) {
+  while (true) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+    pollfd item = {descriptor, POLLOUT, 0};
+    const int ready = poll(&item, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000)));
+    if (ready > 0) break;
+    if (ready == 0) return ETIMEDOUT;
+    if (errno != EINTR) return errno;
+  }
+  int error_number = 0;
+  socklen_t size = sizeof(error_number);
+  getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error_number, &size);
+  return error_number;
+}
+
+int TryConnect(const SocketAddress& address, TimePoint deadline) {
+  const int descriptor = socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor < 0) return errno;
+  int error_number = connect(descriptor, address.get(), address.size) == 0 ? 0 : errno;
+  if (error_number == EINPROGRESS) error_number = WaitForConnection(descriptor, deadline);
+  close(descriptor);
+  return error_number;
+}
+
+ProbeStatus StatusOf(int error_number) {
+  switch (error_number) {
+    case 0:
+      return ProbeStatus::kOpen;
+    case ECONNREFUSED:
+      return ProbeStatus::kRefused;
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+      return ProbeStatus::kNoAnswer;
+    default:
+      return ProbeStatus::kOther;
+  }
+}
+
+}  // namespace
+
+ProbeResult Probe(const std::string& address, milliseconds timeout) {
+  const Resolved resolved = Resolve(ParseAddress(address));
+  if (resolved.addresses.empty()) return {ProbeStatus::kNameNotFound, resolved.error};
+  const TimePoint deadline = Clock::now() + timeout;
+  ProbeResult first;
+  for (const SocketAddress& candidate : resolved.addresses) {
+    const int error_number = TryConnect(candidate, deadline);
+    if (error_number == 0) return {ProbeStatus::kOpen, ""};
+    if (first.text.empty()) first = {StatusOf(error_number), ErrnoText(error_number)};
+  }
+  return first;
+}
+
+}  // namespace dtrain::net

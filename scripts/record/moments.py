@@ -1,0 +1,114 @@
+"""Moments of a run, told by what any user sees: its files. Nothing here reads a log."""
+import ctypes
+import os
+import select
+import struct
+import time
+
+IN_OPEN, IN_CREATE, IN_MOVED_TO = 0x20, 0x100, 0x80
+EVENT = struct.Struct("iIII")
+POLL_S = 0.002
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Watch:
+    """Names that are opened or made in a directory, as the kernel tells them: no moment is too short."""
+
+    def __init__(self, directory, mask):
+        self.fd = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        if self.fd < 0 or libc.inotify_add_watch(self.fd, os.fsencode(directory), mask) < 0:
+            raise OSError(ctypes.get_errno(), "inotify: %s" % directory)
+
+    def names(self, seconds):
+        if not select.select([self.fd], [], [], seconds)[0]:
+            return []
+        data, found = os.read(self.fd, 65536), []
+        while data:
+            length = EVENT.unpack_from(data)[3]
+            found.append(os.fsdecode(data[EVENT.size:EVENT.size + length].rstrip(b"\0")))
+            data = data[EVENT.size + length:]
+        return found
+
+    def close(self):
+        os.close(self.fd)
+
+
+def steps_in(checkpoints):
+    """The steps of the checkpoints that have their name."""
+    try:
+        names = os.listdir(checkpoints)
+    except OSError:
+        return []
+    return sorted(int(name[5:]) for name in names if name.startswith("step-") and name[5:].isdigit())
+
+
+def until(condition, run, seconds):
+    """False where the run ends, or the time, before the condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline or run.ended():
+            return bool(condition())
+        time.sleep(POLL_S)
+    return True
+
+
+def until_named(directory, mask, wanted, run, seconds):
+    """Until a name comes for which `wanted` holds."""
+    watch, deadline = Watch(directory, mask), time.monotonic() + seconds
+    try:
+        while time.monotonic() < deadline and not run.ended():
+            if any(wanted(name) for name in watch.names(0.05)):
+                return True
+        return False
+    finally:
+        watch.close()
+
+
+class LaterSave:
+    """A save that is not the first one: it begins when a name of a step beyond 0 has been there."""
+
+    def __init__(self):
+        self.stepped = False
+
+    def __call__(self, name):
+        if name.startswith(".step-"):
+            return self.stepped
+        self.stepped |= name.startswith("step-") and name[5:].isdigit() and int(name[5:]) > 0
+        return False
+
+
+def wait_for_start(run, seconds):
+    """One worker is missing, so the others wait for it whatever the time."""
+    del seconds
+    time.sleep(0.6)
+    return not run.ended()
+
+
+def wait_for_step(run, seconds):
+    return until_named(run.checkpoints, IN_MOVED_TO, lambda name: name > "step-000000000", run, seconds)
+
+
+def wait_for_save(run, seconds):
+    return until_named(run.checkpoints, IN_MOVED_TO | IN_CREATE, LaterSave(), run, seconds)
+
+
+def wait_for_restore(run, seconds):
+    """Somebody opens the values of the checkpoint that the run begins with."""
+    newest = "step-%09d" % steps_in(run.checkpoints)[-1]
+    return until_named(os.path.join(run.checkpoints, newest), IN_OPEN, lambda name: name.startswith("shard-"), run,
+                       seconds)
+
+
+def wait_for_evaluate(run, seconds):
+    """The last step is taken and saved; the model and the test rows make this long."""
+    last = "step-%09d" % run.steps
+    return until_named(run.checkpoints, IN_MOVED_TO, lambda name: name == last, run, seconds)
+
+
+def wait_for_end(run, seconds):
+    """Some task has written its result."""
+    return until(lambda: any(run.read_result(task.name) for task in run.tasks), run, seconds)
+
+
+WAIT_FOR = {"start": wait_for_start, "step": wait_for_step, "save": wait_for_save, "restore": wait_for_restore,
+            "evaluate": wait_for_evaluate, "end": wait_for_end}

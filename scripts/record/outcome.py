@@ -1,0 +1,90 @@
+"""What is held against each other: what two binaries may not differ in, with everything masked that time decides."""
+import collections
+import json
+import os
+import re
+import socket
+
+# Numbers that name a task or an exit code stay, all others are of this run.
+NUMBER = re.compile(r"(?<!ps )(?<!worker )(?<!code )(?<![A-Za-z_])\d+(\.\d+)?(e[-+]?\d+)?\b")
+HEX = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,}\b")
+TEMPORARY = re.compile(r"\.step-\d+\.tmp-[0-9a-f]+")
+# Facets where what the new binary shows again and again must be what the old one has shown.
+STRICT = ("codes of ", "status of ", "moment", "left behind")
+
+
+def masked(text, folder):
+    text = text.replace(folder, "DIR").replace(socket.gethostname(), "HOST")
+    text = re.sub(r"(127\.0\.0\.\d+|localhost):\d+", "ADDRESS", text)
+    text = TEMPORARY.sub(".step-N.tmp-H", text)
+    text = HEX.sub("H", text)
+    return NUMBER.sub("N", re.sub(r"(step|pid)[- ]\d+", r"\1 N", text))
+
+
+def last_line(path, folder):
+    try:
+        with open(path, errors="replace") as file:
+            lines = [line for line in file.read().splitlines() if line.strip()]
+    except OSError:
+        return "no log"
+    return masked(lines[-1], folder).strip() if lines else "nothing"
+
+
+def read_result(path):
+    try:
+        with open(path) as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
+
+
+def result_facets(task, result):
+    if result is None:
+        return {"status of " + task: "no result"}
+    found = {"status of " + task: result.get("status"), "result keys of " + task: " ".join(sorted(result))}
+    if result.get("status") == "done":
+        found["step of " + task] = result.get("global_step")
+        found["deterministic of " + task] = result.get("deterministic")
+        if result.get("deterministic"):
+            found["model_crc of " + task] = result.get("model_crc")
+    return found
+
+
+def files(folder):
+    """Kinds of files, beside logs and results, which have facets of their own. How many checkpoints there are, and what
+    a killed writer left unfinished, is for time to say."""
+    found = set()
+    for path, _, names in os.walk(folder):
+        relative = os.path.relpath(path, folder)
+        if TEMPORARY.search(relative):
+            continue
+        for name in names:
+            whole = os.path.normpath(os.path.join(relative, name))
+            if not TEMPORARY.search(whole) and not whole.endswith((".log", ".json")):
+                found.add(re.sub(r"(replaced-)?step-\d+(-\d+)?", "step-N", whole))
+    return " ".join(sorted(found))
+
+
+def add(seen, facets):
+    """Notes another outcome: `seen` has, by facet, how often each value was seen."""
+    for key, value in facets.items():
+        seen.setdefault(key, collections.Counter())[str(value)] += 1
+
+
+def differences(old, new):
+    """The facets in which the outcomes that were seen do not agree: they have no value in common, or the new binary has
+    shown one twice that the old one never has. Once may be the machine's doing, and strays() has it. What stands in a
+    result is compared where both have shown one; whether there is one is a facet of its own."""
+    return [key for key in sorted(set(old) & set(new)) if differs(key, old[key], new[key])]
+
+
+def differs(key, old, new):
+    if key == "moment" and not ("reached" in old and "reached" in new):
+        return True  # nothing was compared
+    again = any(times > 1 and value not in old for value, times in new.items())
+    return not set(old) & set(new) or (key.startswith(STRICT) and again)
+
+
+def strays(old, new):
+    """What is no difference, and only the new binary has shown."""
+    return [key for key in sorted(set(old) & set(new)) if key.startswith(STRICT) and set(new[key]) - set(old[key])]

@@ -1,0 +1,302 @@
+// The table's rows of what is trained: cluster, model, data and train.
+#include <string>
+
+#include "trainer/config/field_row.h"
+
+namespace dtrain {
+namespace {
+
+constexpr Scope kRun = Scope::kRun;
+constexpr Scope kTask = Scope::kTask;
+constexpr Limits kFromZero = {0};
+constexpr Limits kFromOne = {1};
+constexpr Limits kFraction = {0, 0.999999};  // below 1 as a float too
+
+std::vector<Field> ClusterFields() {
+  return {
+      Row(DT_KEY(cluster.ps), FieldType::kAddresses, kRun,
+          "Addresses of the parameter servers, in the order of their index. Each binds its own.")
+          .Try("[\"localhost:9001\"]")
+          .Required(),
+      Row(DT_KEY(cluster.worker), FieldType::kAddresses, kRun,
+          "Addresses of the workers, in the order of their index; worker 0 is the chief. An address is the "
+          "worker's name: its port is not opened, save worker 0's with data.split: feed.")
+          .Try("[\"localhost:9002\"]")
+          .Required(),
+      Number(
+          DT_KEY(cluster.min_workers), kRun, kFromOne,
+          "The run starts when every ps, worker 0 and so many workers in all are there; the others may join "
+          "at any time.")
+          .Unit("workers")
+          .Unset("all of cluster.worker"),
+  };
+}
+
+// The keys of data.train and data.test. `at` leads from a Config to the source.
+template <typename At>
+std::vector<Field> SourceFields(const std::string& section, At at) {
+  const std::string format = section + ".format";
+  const bool train = section == "data.train";
+  const Field kind = Choice(
+      format, [at](auto& config) -> auto& { return at(config).format; }, kRun,
+      {{"idx", DataFormat::kIdx}, {"csv", DataFormat::kCsv}, {"synthetic", DataFormat::kSynthetic}},
+      train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; csv: numbers and a "
+              "label, separated by commas; synthetic: made here."
+            : "What is evaluated on; as for data.train.");
+  return {
+      train ? kind.Required() : kind.Unset("no test set"),
+      Row(
+          section + ".path", [at](auto& config) -> auto& { return at(config).path; }, FieldType::kInputPath,
+          kTask, "The CSV file, plain or gzip.")
+          .Try("table.csv")
+          .Required()
+          .OnlyWith(format, "csv"),
+      Row(
+          section + ".label", [at](auto& config) -> auto& { return at(config).label; }, FieldType::kText,
+          kRun,
+          "The column of labels: its name in the header, or its number; the first is 0. All others are "
+          "features. Labels are numbers, or for classes names: these count from 0 in their sorted order.")
+          .Unit("a column's name, or its number")
+          .Try("0")
+          .Required()
+          .OnlyWith(format, "csv"),
+      Flag(
+          section + ".header", [at](auto& config) -> auto& { return at(config).header; }, kRun,
+          "Whether the first line names the columns.")
+          .OnlyWith(format, "csv"),
+      Row(
+          section + ".images", [at](auto& config) -> auto& { return at(config).images; },
+          FieldType::kInputPath, kTask, "The IDX file of images.")
+          .Try("train-images-idx3-ubyte.gz")
+          .Required()
+          .OnlyWith(format, "idx"),
+      Row(
+          section + ".labels", [at](auto& config) -> auto& { return at(config).labels; },
+          FieldType::kInputPath, kTask, "The IDX file of labels.")
+          .Try("train-labels-idx1-ubyte.gz")
+          .Required()
+          .OnlyWith(format, "idx"),
+      Choice(
+          section + ".name", [at](auto& config) -> auto& { return at(config).name; }, kRun,
+          {{"linear", SyntheticName::kLinear}, {"digits", SyntheticName::kDigits}},
+          "linear: y = 2 x + 10 and noise; digits: drawn digits of 28 x 28 pixels with noise, 10 classes.")
+          .Required()
+          .OnlyWith(format, "synthetic"),
+      Number(
+          section + ".rows", [at](auto& config) -> auto& { return at(config).rows; }, kRun, {1, 1e12},
+          "How many rows are made.")
+          .Unit("rows")
+          .Try("10000")
+          .Unset(train ? "linear: without end; digits: the drawing's own number"
+                       : "digits: the drawing's own number")
+          .OnlyWith(format, "synthetic"),
+  };
+}
+
+std::vector<Field> CommonDataFields() {
+  return {
+      Number(DT_KEY(data.validation), kRun, kFromZero, "The first N training rows are held out.")
+          .Unit("rows held out: their number, no fraction")
+          .Try("100"),
+      Choice(
+          DT_KEY(data.split), kRun,
+          {{"shard", Split::kShard}, {"full", Split::kFull}, {"feed", Split::kFeed}},
+          "shard: each worker trains on its own 1/n of the rows; full: each on all of them; feed: as shard, "
+          "but worker 0 alone reads data and sends the others their batches."),
+      Flag(DT_KEY(data.shuffle), kRun, "Another order of the rows in each epoch."),
+      Number(DT_KEY(data.seed), kRun, kFromZero, "Seed of the order and of synthetic data."),
+      Choice(DT_KEY(data.last_batch), kRun, {{"keep", LastBatch::kKeep}, {"drop", LastBatch::kDrop}},
+             "What happens to the short batch at the end of an epoch."),
+      Choice(DT_KEY(data.scale), kRun,
+             {{"none", FeatureScale::kNone},
+              {"unit", FeatureScale::kUnit},
+              {"standard", FeatureScale::kStandard}},
+             "How features are scaled, fitted on the training rows without those held out. unit: least to "
+             "greatest become 0 to 1; standard: mean 0, standard deviation 1.")
+          .OnlyWith("data.train.format", "csv"),
+      Choice(DT_KEY(data.cache), kTask, {{"memory", DataCache::kMemory}, {"device", DataCache::kDevice}},
+             "Where a worker keeps its training rows. device: in the memory of its GPU too, if they fit; a "
+             "step then sends the numbers of its rows and not the rows. Without a GPU it is memory."),
+  };
+}
+
+std::vector<Field> ModelFields() {
+  return {
+      Choice(DT_KEY(model.kind), kRun,
+             {{"linear", ModelKind::kLinear},
+              {"logistic", ModelKind::kLogistic},
+              {"softmax", ModelKind::kSoftmax},
+              {"mlp", ModelKind::kMlp}},
+             "linear: mean squared error; logistic: labels 0 and 1; softmax: labels 0 to outputs - 1; mlp: "
+             "softmax behind hidden layers.")
+          .Required(),
+      Number(DT_KEY(model.inputs), kRun, {1, 1e12}, "Features of one row.")
+          .Unit("features of one row")
+          .Try("784")
+          .Unset("as the data says"),
+      Number(DT_KEY(model.outputs), kRun, {1, 1e6},
+             "Outputs; the number of classes for softmax and mlp. With CSV it must be given.")
+          .Unit("outputs")
+          .Try("10")
+          .Unset("1; 10 for softmax and mlp"),
+      Numbers(DT_KEY(model.hidden), kRun, {1, 1e6}, "Units of each hidden layer, from the inputs on.")
+          .Unit("units")
+          .Try("[100]")
+          .Required()
+          .OnlyWith("model.kind", "mlp"),
+      Choice(DT_KEY(model.activation), kRun,
+             {{"sigmoid", Activation::kSigmoid}, {"tanh", Activation::kTanh}, {"relu", Activation::kRelu}},
+             "What hidden layers apply to their outputs.")
+          .OnlyWith("model.kind", "mlp"),
+      Choice(DT_KEY(model.init.kind), kRun,
+             {{"zeros", InitKind::kZeros},
+              {"constant", InitKind::kConstant},
+              {"normal", InitKind::kNormal},
+              {"glorot", InitKind::kGlorot}},
+             "Initial weights. normal: mean 0; glorot: uniform, by the numbers of inputs and outputs.")
+          .Unset("zeros; glorot for mlp"),
+      Number(DT_KEY(model.init.value), kRun, {-1e30, 1e30}, "The initial weight of constant.")
+          .Try("0.5")
+          .Required()
+          .OnlyWith("model.init.kind", "constant"),
+      Number(DT_KEY(model.init.stddev), kRun, {0, 1e30, true}, "Standard deviation of normal.")
+          .OnlyWith("model.init.kind", "normal"),
+      Number(DT_KEY(model.init.seed), kRun, kFromZero,
+             "Seed of the initial weights: the same seed gives the same weights, however they are placed."),
+      Choice(DT_KEY(model.init.bias), kRun, {{"same", BiasInit::kSame}, {"zeros", BiasInit::kZeros}},
+             "Initial biases. same: drawn as the weights are."),
+  };
+}
+
+std::vector<Field> DataFields() {
+  const auto train = [](auto& config) -> auto& { return config.data.train; };
+  const auto test = [](auto& config) -> auto& { return config.data.test; };
+  return Joined({SourceFields("data.train", train), SourceFields("data.test", test), CommonDataFields()});
+}
+
+std::vector<Field> RuleFields() {
+  const std::string kind = "train.optimizer.kind";
+  return {
+      Choice(
+          kind, [](auto& config) -> auto& { return config.train.optimizer.kind; }, kRun,
+          {{"sgd", OptimizerKind::kSgd},
+           {"momentum", OptimizerKind::kMomentum},
+           {"adagrad", OptimizerKind::kAdagrad},
+           {"rmsprop", OptimizerKind::kRmsprop},
+           {"adam", OptimizerKind::kAdam},
+           {"ftrl", OptimizerKind::kFtrl}},
+          "How gradients become new weights; docs/optimizers.md has the formulas."),
+      Number(DT_KEY(train.optimizer.learning_rate), kRun, {0, 1e30, true},
+             "Learning rate; 0.001 where it is left out with adam."),
+      Number(DT_KEY(train.optimizer.momentum), kRun, kFraction, "Share of the velocity that stays.")
+          .OnlyWith(kind, "momentum"),
+      Flag(DT_KEY(train.optimizer.nesterov), kRun, "Look ahead by one step of the velocity.")
+          .OnlyWith(kind, "momentum"),
+      Number(DT_KEY(train.optimizer.beta1), kRun, kFraction, "Share of the mean of gradients that stays.")
+          .OnlyWith(kind, "adam"),
+      Number(DT_KEY(train.optimizer.beta2), kRun, kFraction, "Share of the mean of squares that stays.")
+          .OnlyWith(kind, "adam"),
+      Number(DT_KEY(train.optimizer.rho), kRun, kFraction, "Share of the mean of squares that stays.")
+          .OnlyWith(kind, "rmsprop"),
+      Number(DT_KEY(train.optimizer.epsilon), kRun, {1e-30, 1e30},
+             "Added to the root that divides, against division by nothing.")
+          .OnlyWithAny(kind, {"adagrad", "rmsprop", "adam"}),
+      Number(DT_KEY(train.optimizer.initial_accumulator), kRun, {0, 1e30}, "Where the sum of squares starts.")
+          .OnlyWithAny(kind, {"adagrad", "ftrl"}),
+      Number(DT_KEY(train.optimizer.beta), kRun, {0, 1e30}, "Added to the root of the sum of squares.")
+          .OnlyWith(kind, "ftrl"),
+      Number(DT_KEY(train.optimizer.l1), kRun, {0, 1e30},
+             "l1 * sign(weight) is added to the gradient; with ftrl the l1 of its paper: exact zeros."),
+      Number(DT_KEY(train.optimizer.l2), kRun, {0, 1e30},
+             "l2 * weight is added to the gradient, known as weight decay; with ftrl the l2 of its paper."),
+      Number(DT_KEY(train.optimizer.clip_value), kRun, {0, 1e30, true},
+             "Each element of a gradient is cut to -clip_value to clip_value, before l1 and l2.")
+          .Try("1")
+          .Unset("not cut"),
+      Number(DT_KEY(train.optimizer.clip_norm), kRun, {0, 1e30, true},
+             "A gradient whose norm over the whole model is larger is scaled down to this norm, before "
+             "clip_value.")
+          .Try("1")
+          .Unset("not scaled"),
+  };
+}
+
+std::vector<Field> ScheduleFields() {
+  const std::string kind = "train.optimizer.schedule.kind";
+  return {
+      Choice(
+          kind, [](auto& config) -> auto& { return config.train.optimizer.schedule.kind; }, kRun,
+          {{"constant", ScheduleKind::kConstant},
+           {"step", ScheduleKind::kStep},
+           {"exponential", ScheduleKind::kExponential},
+           {"inverse_time", ScheduleKind::kInverseTime},
+           {"cosine", ScheduleKind::kCosine}},
+          "The learning rate after n updates, beginning after the warm-up. step: rate * decay_rate^floor(n / "
+          "decay_steps); exponential: the same without floor; inverse_time: rate / (1 + decay_rate * n / "
+          "decay_steps); cosine: down to end_learning_rate along half a wave of decay_steps."),
+      Number(DT_KEY(train.optimizer.schedule.decay_steps), kRun, {1, 1e15},
+             "Updates from one change to the next; with cosine: until the end.")
+          .Unit("updates")
+          .Try("10000")
+          .Required()
+          .OnlyWithAny(kind, {"step", "exponential", "inverse_time", "cosine"}),
+      Number(DT_KEY(train.optimizer.schedule.decay_rate), kRun, {0, 1e30, true},
+             "What becomes of the learning rate in decay_steps.")
+          .Try("0.5")
+          .Required()
+          .OnlyWithAny(kind, {"step", "exponential", "inverse_time"}),
+      Number(DT_KEY(train.optimizer.schedule.end_learning_rate), kRun, {0, 1e30},
+             "The learning rate from the end of the wave on.")
+          .OnlyWith(kind, "cosine"),
+      Number(DT_KEY(train.optimizer.schedule.warmup_steps), kRun, {0, 1e15},
+             "In the first so many updates the learning rate grows linearly up to its full value; the "
+             "schedule begins after them.")
+          .Unit("updates"),
+  };
+}
+
+std::vector<Field> LoopFields() {
+  return {
+      Choice(
+          DT_KEY(train.mode), kRun,
+          {{"async", TrainMode::kAsync}, {"sync", TrainMode::kSync}, {"ssp", TrainMode::kSsp}},
+          "async: a gradient is applied when it arrives; sync: the mean of a round of gradients is applied "
+          "at once; ssp: as async, but nobody gets further ahead of the slowest worker than "
+          "train.staleness.")
+          .OtherNames({{"synchronous", "sync"}, {"asynchronous", "async"}}),
+      Number(DT_KEY(train.staleness), kRun, {0, 1e6},
+             "How many steps the fastest worker may be ahead of the slowest; 0: lockstep.")
+          .Unit("steps")
+          .OnlyWith("train.mode", "ssp"),
+      Number(DT_KEY(train.aggregate), kRun, {1, 1e6},
+             "Gradients that a round waits for. Below the number of workers the others are backups: what "
+             "comes too late for its round is dropped.")
+          .Unit("gradients per update")
+          .Try("2")
+          .Unset("the number of workers")
+          .OnlyWith("train.mode", "sync"),
+      Number(DT_KEY(train.batch_size), kRun, {1, 1e9},
+             "Examples in one step of a worker, on each of its devices.")
+          .Unit("examples per step")
+          .Try("64"),
+      Number(DT_KEY(train.epochs), kRun, {1, 1e9},
+             "Passes of each worker over its rows. The first reached of epochs and steps ends the run.")
+          .Unit("passes over the data")
+          .Try("5")
+          .Unset("no limit"),
+      Number(DT_KEY(train.steps), kRun, {1}, "Global steps: gradients applied, of all workers together.")
+          .Unit("global steps")
+          .Try("1000")
+          .Unset("no limit"),
+      Number(DT_KEY(train.in_flight), kRun, {1, 64}, "Exchanges with the ps that a worker may have open.")
+          .Unit("open exchanges"),
+  };
+}
+
+}  // namespace
+
+std::vector<Field> JobFields() {
+  return Joined({ClusterFields(), ModelFields(), DataFields(), LoopFields(), RuleFields(), ScheduleFields()});
+}
+
+}  // namespace dtrain

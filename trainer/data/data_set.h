@@ -1,0 +1,82 @@
+// The data sets that are not read from a file row by row: bytes of images and floats of CSV in memory, and
+// the generator of the linear task. Each is a DataSet (source.h). Owner: LoadedData, shared. Thread: any,
+// immutable.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "trainer/data/source.h"
+
+namespace dtrain {
+
+// ByteSet: labelled rows of bytes in memory, read as floats in [0, 1] (byte / 255).
+class ByteSet : public DataSet {
+ public:
+  // `bytes` is [rows, inputs] row-major, one label per row, each in [0, classes).
+  ByteSet(std::vector<uint8_t> bytes, std::vector<uint8_t> labels, int64_t inputs, int64_t classes);
+
+  int64_t inputs() const override { return inputs_; }
+  std::optional<int64_t> classes() const override { return classes_; }
+  std::optional<int64_t> rows() const override { return static_cast<int64_t>(labels_.size()); }
+  void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+              float* targets) const override;
+  gpu::MatrixView<const uint8_t> bytes() const override { return {bytes_.data(), *rows(), inputs_}; }
+
+ private:
+  std::vector<uint8_t> bytes_;  // not const, or a move would copy them
+  std::vector<uint8_t> labels_;
+  const int64_t inputs_;
+  const int64_t classes_;
+};
+
+// FloatSet: rows of float32 features in memory, with classes or real targets.
+class FloatSet : public DataSet {
+ public:
+  // `features` is [rows, inputs] row-major. Where `classes` is set, `labels` holds one for each row, in
+  // [0, classes), and `targets` nothing; else the reverse.
+  FloatSet(std::vector<float> features, int64_t inputs, std::optional<int64_t> classes,
+           std::vector<int32_t> labels, std::vector<float> targets);
+
+  int64_t inputs() const override { return inputs_; }
+  std::optional<int64_t> classes() const override { return classes_; }
+  std::optional<int64_t> rows() const override {
+    return static_cast<int64_t>(classes_.has_value() ? labels_.size() : targets_.size());
+  }
+  void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+              float* targets) const override;
+  gpu::MatrixView<const float> floats() const override { return {features_.data(), *rows(), inputs_}; }
+
+ private:
+  const std::vector<float> features_;
+  const int64_t inputs_;
+  const std::optional<int64_t> classes_;
+  const std::vector<int32_t> labels_;
+  const std::vector<float> targets_;
+};
+
+constexpr int64_t kLinearInputs = 1;  // of SyntheticLinear, where the config does not say
+
+// SyntheticLinear: the regression task y = 2 * sum(x) + 10 + 0.33 e with x and e ~ N(0, 1), row by row a
+// function of (seed, row). Without end unless `rows` is given.
+class SyntheticLinear : public DataSet {
+ public:
+  // `part`: "train" and "test" are different rows of one seed.
+  SyntheticLinear(uint64_t seed, std::string_view part, int64_t inputs, std::optional<int64_t> rows);
+
+  int64_t inputs() const override { return inputs_; }
+  std::optional<int64_t> classes() const override { return std::nullopt; }
+  std::optional<int64_t> rows() const override { return rows_; }
+  void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+              float* targets) const override;
+
+ private:
+  const CounterRandom random_;
+  const int64_t inputs_;
+  const std::optional<int64_t> rows_;
+};
+
+}  // namespace dtrain

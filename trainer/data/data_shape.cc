@@ -1,0 +1,196 @@
+#include "trainer/data/data_shape.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "trainer/data/data_set.h"
+#include "trainer/data/digits.h"
+#include "trainer/data/files/csv_columns.h"
+#include "trainer/data/files/idx.h"
+#include "trainer/data/files/input_bytes.h"
+#include "trainer/data/files/label_rules.h"
+
+namespace dtrain {
+namespace {
+
+bool Missing(const std::string& path) {
+  struct stat about {};
+  return stat(path.c_str(), &about) != 0 && errno == ENOENT;
+}
+
+// Whether the config has to tell the features of a row, because `path` is not here.
+bool GivenByConfig(const Config& config, const std::string& path, const char* key) {
+  if (!Missing(path)) return false;
+  if (config.model.inputs.has_value()) return true;
+  throw UserError(
+      "{}: cannot be opened: {}. Is {} right? A task that reads no data (a ps; with data.split: feed a "
+      "worker above 0) needs model.inputs in its place.",
+      path, ErrnoText(ENOENT), key);
+}
+
+DataShape PeekIdx(const Config& config) {
+  const std::string& path = config.data.train.images;
+  DataShape shape;
+  shape.classes = ClassesOf(config.model);
+  if (GivenByConfig(config, path, "data.train.images")) {
+    shape.inputs = *config.model.inputs;
+    return shape;
+  }
+  const IdxShape images = PeekIdxImages(path, "data.train.images");
+  shape.inputs = images.row_bytes;
+  shape.rows = images.count;
+  return shape;
+}
+
+// The number of rows would take reading all of them.
+DataShape PeekCsvShape(const Config& config) {
+  const DataSourceConfig& train = config.data.train;
+  DataShape shape;
+  if (config.model.kind != ModelKind::kLinear) shape.classes = ClassesOf(config.model);
+  const bool given = GivenByConfig(config, train.path, "data.train.path");
+  shape.inputs = given ? *config.model.inputs : PeekCsv(train, "data.train").features();
+  return shape;
+}
+
+DataShape PeekSynthetic(const Config& config) {
+  const DataSourceConfig& train = config.data.train;
+  DataShape shape;
+  if (train.name == SyntheticName::kDigits) {
+    shape.inputs = kDigitInputs;
+    shape.classes = kDigitClasses;
+    shape.rows = train.rows.value_or(kDigitTrainRows);
+  } else {
+    shape.inputs = config.model.inputs.value_or(kLinearInputs);
+    shape.rows = train.rows;
+  }
+  return shape;
+}
+
+// Outputs of a model of this kind for this data.
+int64_t OutputsFor(const DataShape& shape, const ModelConfig& model) {
+  if (HasOutputPerClass(model.kind)) return model.outputs.value_or(shape.classes.value_or(0));
+  return 1;
+}
+
+void CheckKind(const DataShape& shape, const ModelConfig& model) {
+  if (model.kind == ModelKind::kLinear && shape.classes.has_value()) {
+    throw UserError("model.kind = linear; needs real targets, and data.train has classes. Try softmax.");
+  }
+  if (model.kind != ModelKind::kLinear && !shape.classes.has_value()) {
+    throw UserError("model.kind = {}; needs classes, and data.train has real targets. Try linear.",
+                    KindName(model.kind));
+  }
+  if (model.kind == ModelKind::kLogistic && *shape.classes != 2) {
+    throw UserError(
+        "model.kind = logistic; needs the labels 0 and 1, and data.train has {} classes. Try softmax.",
+        *shape.classes);
+  }
+  if (HasOutputPerClass(model.kind) && model.outputs.has_value() && *model.outputs < *shape.classes) {
+    throw UserError("model.outputs = {}; must be at least {}, the classes of data.train. Leave it out.",
+                    *model.outputs, *shape.classes);
+  }
+}
+
+struct SetSize {
+  std::optional<int64_t> rows = 0;
+  double bytes = 0;
+};
+
+// 0 where there is none.
+int64_t FileBytes(const std::string& path) {
+  struct stat about {};
+  return stat(path.c_str(), &about) == 0 ? about.st_size : 0;
+}
+
+// A file of the test set is taken for a plain one: what is wrong with its header is said when it is read.
+SetSize IdxSize(const DataSourceConfig& source, const std::string& section, int64_t inputs) {
+  const int64_t bytes = FileBytes(source.images);
+  if (bytes == 0) return {};
+  const int64_t rows =
+      section == "data.train" ? PeekIdxImages(source.images, section + ".images").count : bytes / inputs;
+  return {rows, static_cast<double>(rows) * static_cast<double>(inputs + 1)};
+}
+
+// As many rows as the lines of the first MiB tell: numbers take from two bytes to more than twenty as text.
+SetSize CsvSize(const DataSourceConfig& source, const std::string& section, int64_t inputs) {
+  if (FileBytes(source.path) == 0) return {};
+  InputBytes file(source.path, section + ".path");
+  std::vector<char> sample(1 << 20);
+  sample.resize(static_cast<size_t>(file.Read(sample.data(), static_cast<int64_t>(sample.size()))));
+  const auto lines = std::max<int64_t>(1, std::count(sample.begin(), sample.end(), '\n'));
+  const double line_bytes = static_cast<double>(sample.size()) / static_cast<double>(lines);
+  const auto rows = static_cast<int64_t>(static_cast<double>(file.ExpectedContent()) / line_bytes);
+  return {rows, 4 * static_cast<double>(rows) * static_cast<double>(inputs + 1)};
+}
+
+SetSize SyntheticSize(const DataSourceConfig& source, int64_t digit_rows) {
+  if (source.name == SyntheticName::kLinear) return {source.rows, 0};
+  const int64_t rows = source.rows.value_or(digit_rows);
+  return {rows, static_cast<double>(rows) * static_cast<double>(kDigitInputs + 1)};
+}
+
+SetSize SizeOf(const DataSourceConfig& source, const std::string& section, int64_t inputs,
+               int64_t digit_rows) {
+  switch (source.format) {
+    case DataFormat::kIdx:
+      return IdxSize(source, section, inputs);
+    case DataFormat::kCsv:
+      return CsvSize(source, section, inputs);
+    case DataFormat::kSynthetic:
+      return SyntheticSize(source, digit_rows);
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+DataShape PeekShape(const Config& config) {
+  const DataConfig& data = config.data;
+  DataShape shape = data.train.format == DataFormat::kIdx   ? PeekIdx(config)
+                    : data.train.format == DataFormat::kCsv ? PeekCsvShape(config)
+                                                            : PeekSynthetic(config);
+  if (!shape.rows.has_value()) return shape;
+  if (data.validation >= *shape.rows) {
+    throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",
+                    data.validation, *shape.rows);
+  }
+  *shape.rows -= data.validation;
+  return shape;
+}
+
+void ResolveModelShape(const DataShape& shape, Config* config) {
+  ModelConfig& model = config->model;
+  CheckKind(shape, model);
+  if (model.inputs.has_value() && *model.inputs != shape.inputs) {
+    throw UserError("model.inputs = {}; must be {}, as data.train has. Set it so, or leave it out.",
+                    *model.inputs, shape.inputs);
+  }
+  const int64_t outputs = OutputsFor(shape, model);
+  if (model.outputs.has_value() && *model.outputs != outputs) {
+    throw UserError("model.outputs = {}; must be {} for this kind of model. Leave it out.", *model.outputs,
+                    outputs);
+  }
+  model.inputs = shape.inputs;
+  model.outputs = outputs;
+}
+
+DataSize EstimateDataSize(const Config& config) {
+  const DataSourceConfig& source = config.data.train;
+  const SetSize train = SizeOf(source, "data.train", *config.model.inputs, kDigitTrainRows);
+  const SetSize test = SizeOf(config.data.test, "data.test", *config.model.inputs, kDigitTestRows);
+  DataSize size;
+  size.bytes = train.bytes + test.bytes;
+  size.train_rows = train.rows;
+  size.test_rows = test.rows.value_or(0);
+  size.as_bytes = source.format == DataFormat::kIdx ||
+                  (source.format == DataFormat::kSynthetic && source.name == SyntheticName::kDigits);
+  return size;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,158 @@
+#include "trainer/data/files/csv_columns.h"
+
+#include <algorithm>
+
+#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
+#include "trainer/data/files/csv_field.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kMaxListed = 20;
+
+std::string ListQuoted(const std::vector<std::string>& names) {
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < names.size() && i < kMaxListed; ++i) shown.push_back(Quoted(Shown(names[i])));
+  if (names.size() > kMaxListed) shown.push_back(fmt::format("{} more", names.size() - kMaxListed));
+  return ListText(shown, "and");
+}
+
+void CheckCount(const CsvReader& reader, int64_t count) {
+  if (count >= 2) return;
+  throw CsvError(reader.path(), reader.fields()[0].place,
+                 fmt::format("1 column; a label and at least one feature are needed. {}",
+                             ColumnsRemedy(reader, "Is it the right file?")));
+}
+
+bool IsGood(const CsvField& field, float* number) {
+  return ParseNumber(field.text, number) == NumberText::kGood;
+}
+
+// The column of a label that is told by number, where the first row has text in it: a header's name or a
+// class's. -1: it has none there.
+int64_t TextLabel(const CsvReader& reader, const std::string& label) {
+  const std::optional<int64_t> column = ColumnNumber(label);
+  if (!column || *column >= static_cast<int64_t>(reader.fields().size())) return -1;
+  float ignored = 0;
+  return IsGood(reader.fields()[static_cast<size_t>(*column)], &ignored) ? -1 : *column;
+}
+
+// Refuses a first row of numbers, which would be lost as a header. Names that are numbers count on: 0, 1, 2;
+// beside a label that is text they do so from 0 or 1, and may count it or leave it out.
+void CheckHeader(const CsvReader& reader, const DataSourceConfig& source, const std::string& section) {
+  const int64_t label = TextLabel(reader, source.label);
+  float before = -1;
+  bool counting = true;
+  for (int64_t i = 0; i < static_cast<int64_t>(reader.fields().size()); ++i) {
+    if (i == label) continue;
+    float number = 0;
+    if (!IsGood(reader.fields()[static_cast<size_t>(i)], &number)) return;
+    const bool any = i == 0 && label < 0, may_skip = i == 0 || i == label + 1;
+    counting = counting && (any || number == before + 1 || (may_skip && number == before + 2));
+    before = number;
+  }
+  if (counting) return;
+  throw CsvError(
+      reader.path(), reader.fields()[0].place,
+      fmt::format("the header has only numbers{}; it must name the columns. If the file has no header, set "
+                  "{}.header to false.{}",
+                  label < 0 ? "" : " beside the label", section,
+                  label < 0 ? "" : fmt::format(" If it has one, give {}.label as a name.", section)));
+}
+
+int64_t FindLabel(const CsvColumns& columns, const std::string& label, const std::string& key,
+                  const CsvReader& reader) {
+  const auto refuse = [&](const std::string& text) {
+    return CsvError(reader.path(), reader.fields()[0].place, text);
+  };
+  if (const std::optional<int64_t> number = ColumnNumber(label)) {
+    if (*number < columns.count) return *number;
+    throw refuse(fmt::format("no column {} ({} = {}); the columns are 0 to {}. Set one of them.",
+                             Shown(label), key, Shown(label), columns.count - 1));
+  }
+  const auto found = std::find(columns.names.begin(), columns.names.end(), label);
+  if (found == columns.names.end()) {
+    const std::string closest = ClosestName(label, columns.names);
+    throw refuse(fmt::format(
+        "no column {} ({}); the columns are {}.{}", Quoted(Shown(label)), key, ListQuoted(columns.names),
+        closest.empty() ? "" : fmt::format(" Did you mean {}?", Quoted(Shown(closest)))));
+  }
+  if (std::find(found + 1, columns.names.end(), label) != columns.names.end()) {
+    throw refuse(
+        fmt::format("more than one column {} ({}); name one. Give its number: the first column is 0.",
+                    Quoted(Shown(label)), key));
+  }
+  return found - columns.names.begin();
+}
+
+}  // namespace
+
+std::vector<std::string> HeaderNames(const CsvReader& reader) {
+  std::vector<std::string> names;
+  for (const CsvField& field : reader.fields()) {
+    CheckName(reader.path(), field);
+    names.emplace_back(field.text);
+  }
+  return names;
+}
+
+CsvColumns ReadColumns(const DataSourceConfig& source, const std::string& section, CsvReader* reader) {
+  if (!reader->Next()) {
+    throw CsvError(reader->path(), {1, 1},
+                   fmt::format("no rows; {}.path must name a file with data. Fetch it anew.", section));
+  }
+  CsvColumns columns;
+  columns.count = static_cast<int64_t>(reader->fields().size());
+  CheckCount(*reader, columns.count);
+  if (source.header) {
+    CheckHeader(*reader, source, section);
+    columns.names = HeaderNames(*reader);
+  }
+  columns.label = FindLabel(columns, source.label, section + ".label", *reader);
+  return columns;
+}
+
+CsvColumns PeekCsv(const DataSourceConfig& source, const std::string& section) {
+  CsvReader reader(source.path, section + ".path");
+  return ReadColumns(source, section, &reader);
+}
+
+std::vector<std::string> FeatureNames(const CsvColumns& columns) {
+  std::vector<std::string> names = columns.names;
+  if (!names.empty()) names.erase(names.begin() + columns.label);
+  return names;
+}
+
+void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const CsvColumns& train,
+                       const std::string& train_path) {
+  if (columns.count != train.count) {
+    throw CsvError(reader.path(), reader.fields()[0].place,
+                   fmt::format("{} columns; must be {}, as {} has. Name files of one kind.", columns.count,
+                               train.count, train_path));
+  }
+  if (columns.names.empty() || train.names.empty()) return;
+  for (int64_t feature = 0; feature < columns.features(); ++feature) {
+    const size_t here = static_cast<size_t>(feature + (feature >= columns.label ? 1 : 0));
+    const size_t there = static_cast<size_t>(feature + (feature >= train.label ? 1 : 0));
+    if (columns.names[here] == train.names[there]) continue;
+    throw CsvError(
+        reader.path(), reader.fields()[here].place,
+        fmt::format("feature {} is {}; must be {}, as in {}. Order the columns as there.", feature + 1,
+                    Quoted(Shown(columns.names[here])), Quoted(Shown(train.names[there])), train_path));
+  }
+}
+
+std::string ColumnTitle(const CsvColumns& columns, int64_t column) {
+  const bool named = !columns.names.empty() && !columns.names[static_cast<size_t>(column)].empty();
+  if (named) return Shown(columns.names[static_cast<size_t>(column)]);
+  return column == columns.label ? "the label" : fmt::format("column {}", column + 1);
+}
+
+std::string ColumnsRemedy(const CsvReader& reader, const std::string& otherwise) {
+  const std::vector<CsvField>& fields = reader.fields();
+  const bool other = fields.size() == 1 && fields[0].text.find_first_of(";\t| ") != std::string_view::npos;
+  return other ? "Commas must separate the fields: save the file so." : otherwise;
+}
+
+}  // namespace dtrain

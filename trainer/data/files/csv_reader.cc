@@ -1,0 +1,214 @@
+#include "trainer/data/files/csv_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kBlockBytes = 1 << 20;
+constexpr int64_t kMaxRecordBytes = 64 << 20;  // some five million features
+
+using ByteSetTable = std::array<bool, 256>;
+
+constexpr ByteSetTable TableOf(std::string_view bytes) {
+  ByteSetTable table{};
+  for (const char byte : bytes) table[static_cast<unsigned char>(byte)] = true;
+  return table;
+}
+constexpr ByteSetTable kPlainStops = TableOf(",\n\r\"");
+constexpr ByteSetTable kQuotedStops = TableOf("\n\r\"");
+
+const char* ScanTo(const ByteSetTable& stops, const char* from) {
+  while (!stops[static_cast<unsigned char>(*from)]) ++from;
+  return from;
+}
+
+bool IsBlank(char c) { return c == ' ' || c == '\t'; }
+
+const char* SkipBlanks(const char* from) {
+  while (IsBlank(*from)) ++from;
+  return from;
+}
+
+}  // namespace
+
+UserError CsvError(const std::string& path, CsvPlace place, const std::string& text) {
+  return UserError("{}:{}:{}: {}", path, place.line, place.column, text);
+}
+
+CsvReader::CsvReader(std::unique_ptr<InputBytes> file)
+    : file_(std::move(file)),
+      buffer_(kBlockBytes + 1, '\n'),
+      end_(buffer_.data()),
+      begin_{buffer_.data(), buffer_.data(), 1} {
+  Fill();
+  SkipByteOrderMark();
+}
+
+bool CsvReader::Next() {
+  if (!SkipEmptyLines()) return false;
+  while (!ReadRecord()) FillToLineEnd();
+  return true;
+}
+
+bool CsvReader::SkipEmptyLines() {
+  const int64_t first = begin_.line;
+  while (true) {
+    if (begin_.next == end_) {
+      if (at_end_) return false;
+      Fill();
+    } else if (*begin_.next != '\n' && *begin_.next != '\r') {
+      break;
+    } else if (!EndLine(&begin_)) {
+      Fill();
+    }
+  }
+  if (begin_.line == first) return true;
+  throw CsvError(path(), {first, 1}, "an empty line; only the end of the file may have them. Remove it.");
+}
+
+// False: the buffer ends first.
+bool CsvReader::ReadRecord() {
+  fields_.clear();
+  undoubled_.clear();
+  Cursor at = begin_;
+  After after = After::kField;
+  while (after == After::kField) after = ReadField(&at);
+  if (after == After::kMoreBytes) return false;
+  record_bytes_ += at.next - begin_.next;
+  begin_ = at;
+  return true;
+}
+
+CsvReader::After CsvReader::ReadField(Cursor* at) {
+  at->next = SkipBlanks(at->next);
+  if (*at->next == '"') return ReadQuoted(at);
+  const char* const begin = at->next;
+  const CsvPlace place = PlaceOf(*at);
+  at->next = ScanTo(kPlainStops, begin);
+  if (*at->next == '"') {
+    throw CsvError(path(), PlaceOf(*at),
+                   "a quote inside a field; it must stand around the whole field. Quote the field and double "
+                   "the quotes inside: \"5\"\" disk\".");
+  }
+  const char* last = at->next;
+  while (last > begin && IsBlank(last[-1])) --last;
+  fields_.push_back({std::string_view(begin, static_cast<size_t>(last - begin)), place, false});
+  return EndField(at);
+}
+
+CsvReader::After CsvReader::ReadQuoted(Cursor* at) {
+  const CsvPlace place = PlaceOf(*at);
+  const char* const begin = ++at->next;
+  bool doubled = false;
+  while (true) {
+    at->next = ScanTo(kQuotedStops, at->next);
+    if (at->next == end_) {
+      if (!at_end_) return After::kMoreBytes;
+      throw CsvError(path(), place, "a quote opens here and is not closed by the file's end. Close it.");
+    }
+    if (*at->next != '"') {
+      if (!EndLine(at)) return After::kMoreBytes;
+    } else if (at->next + 1 < end_ && at->next[1] == '"') {
+      doubled = true;
+      at->next += 2;
+    } else {
+      break;
+    }
+  }
+  const std::string_view text(begin, static_cast<size_t>(at->next - begin));
+  fields_.push_back({doubled ? WithoutDoubling(text) : text, place, true});
+  at->next = SkipBlanks(at->next + 1);
+  if (at->next == end_ || *at->next == ',' || *at->next == '\n' || *at->next == '\r') return EndField(at);
+  throw CsvError(
+      path(), PlaceOf(*at),
+      "text after a closing quote; a comma or the line's end must follow. Double the quotes inside "
+      "the field.");
+}
+
+// At a comma, a line end or the end of the bytes.
+CsvReader::After CsvReader::EndField(Cursor* at) {
+  if (*at->next == ',') {
+    ++at->next;
+    return After::kField;
+  }
+  const CsvPlace end = PlaceOf(*at);
+  const bool last = at->next == end_;
+  if (last ? !at_end_ : !EndLine(at)) return After::kMoreBytes;
+  record_end_ = end;
+  return After::kRecord;
+}
+
+// Steps over LF, CR LF or CR. False: it cannot be told yet which.
+bool CsvReader::EndLine(Cursor* at) const {
+  const bool at_last = at->next + 1 == end_;
+  const bool carriage = *at->next == '\r';
+  if (carriage && at_last && !at_end_) return false;
+  at->next += carriage && !at_last && at->next[1] == '\n' ? 2 : 1;
+  at->line_begin = at->next;
+  ++at->line;
+  return true;
+}
+
+// Reads on: the record that has begun moves to the front of the buffer, which grows where it is full.
+void CsvReader::Fill() {
+  const int64_t kept = end_ - begin_.next;
+  if (kept >= kMaxRecordBytes) {
+    throw CsvError(path(), {begin_.line, 1},
+                   fmt::format("a row of more than {} bytes; is a quote left open in it? Close it.", kept));
+  }
+  std::memmove(buffer_.data(), begin_.next, static_cast<size_t>(kept));
+  int64_t space = static_cast<int64_t>(buffer_.size()) - 1;
+  if (kept > space / 2) buffer_.resize(static_cast<size_t>(2 * space) + 1);
+  space = static_cast<int64_t>(buffer_.size()) - 1;
+  const int64_t got = file_->ReadSome(buffer_.data() + kept, space - kept);
+  at_end_ = got == 0;
+  end_ = buffer_.data() + kept + got;
+  buffer_[static_cast<size_t>(kept + got)] = '\n';
+  begin_.next = begin_.line_begin = buffer_.data();
+}
+
+// A record is read from its begin, hence not with every few bytes that a pipe brings.
+void CsvReader::FillToLineEnd() {
+  const auto is_line_end = [](char c) { return c == '\n' || c == '\r'; };
+  const bool after_return = end_ > begin_.next && end_[-1] == '\r';  // any byte tells whether it is CR LF
+  const char* fresh = nullptr;
+  do {
+    const int64_t kept = end_ - begin_.next;
+    Fill();
+    fresh = begin_.next + kept;
+  } while (!at_end_ && !after_return && std::none_of(fresh, end_, is_line_end));
+}
+
+bool CsvReader::HasWholeLine() const {
+  const char* text = begin_.next;  // Next() waits for what comes behind an empty line
+  while (text < end_ && (*text == '\n' || *text == '\r')) ++text;
+  return std::memchr(text, '\n', static_cast<size_t>(end_ - text)) != nullptr;
+}
+
+// No text but a mark begins with these bytes: what is typed in is not waited for in vain.
+void CsvReader::SkipByteOrderMark() {
+  const auto may_be_mark = [&] {
+    return end_ > begin_.next && static_cast<unsigned char>(*begin_.next) >= 0xef;
+  };
+  while (may_be_mark() && end_ - begin_.next < 3 && !at_end_) Fill();
+  const std::string_view start(begin_.next, static_cast<size_t>(std::min<int64_t>(end_ - begin_.next, 3)));
+  if (start.substr(0, 2) == "\xff\xfe" || start.substr(0, 2) == "\xfe\xff") {
+    throw CsvError(path(), {1, 1}, "the text is UTF-16; it must be UTF-8. Save the file as CSV UTF-8.");
+  }
+  if (start == "\xef\xbb\xbf") begin_.next = begin_.line_begin = begin_.next + 3;
+}
+
+std::string_view CsvReader::WithoutDoubling(std::string_view quoted) {
+  std::string& text = undoubled_.emplace_back();
+  for (size_t i = 0; i < quoted.size(); ++i) {
+    text += quoted[i];
+    if (quoted[i] == '"') ++i;
+  }
+  return text;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,87 @@
+#include "trainer/data/files/csv_table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trainer/data/files/csv_rows.h"
+
+namespace dtrain {
+namespace {
+
+constexpr char kTextColumn[] =
+    "If all of the column is text, remove it from the file: every column but the label is a feature.";
+
+// What to do about a text in the first row: it may be what all of its column is, or the line may be a header.
+std::string FirstRowRemedy(const CsvColumns& columns, const std::string& section) {
+  if (columns.names.empty())
+    return fmt::format("If this line is a header, set {}.header to true. {}", section, kTextColumn);
+  return fmt::format("Correct it, or remove the row. {}", kTextColumn);
+}
+
+void Reserve(int64_t rows, CsvTable* table) {
+  table->features.reserve(static_cast<size_t>(rows * table->columns.features()));
+  table->labels.Reserve(static_cast<size_t>(rows));
+}
+
+// Reads all rows of `reader`, which stands at the first record. Returns how many there are.
+int64_t ReadRows(CsvReader* reader, bool header, const std::string& section, CsvTable* table) {
+  const CsvColumns& columns = table->columns;
+  CsvRows csv(reader, {columns, FeatureColumns(columns), !header}, FirstRowRemedy(columns, section));
+  CsvReserve reserve;
+  const int64_t header_bytes = header ? reader->record_bytes() : 0;
+  int64_t rows = 0, reserved = 0, row_bytes = 0;
+  for (; csv.Next(); ++rows) {
+    if (rows == reserved) {
+      reserved = reserve.NextRows(rows, row_bytes, reader->content_bytes() - header_bytes);
+      Reserve(reserved, table);
+    }
+    csv.Read(&table->features, &table->labels);
+    row_bytes = reader->record_bytes() - header_bytes;
+  }
+  return rows;
+}
+
+}  // namespace
+
+CsvTable ReadCsvTable(const DataSourceConfig& source, const std::string& section, const LabelRules& rules,
+                      const CsvTable* train, const std::string& train_path) {
+  CsvReader reader(source.path, section + ".path");
+  const CsvColumns columns = ReadColumns(source, section, &reader);
+  if (train != nullptr) CheckSameFeatures(columns, reader, train->columns, train_path);
+  const std::string title = ColumnTitle(columns, columns.label);
+  CsvTable table{columns,
+                 {},
+                 train == nullptr ? CsvLabels(rules, source.path, title)
+                                  : CsvLabels(rules, source.path, title, train->labels.names())};
+  const int64_t rows = ReadRows(&reader, source.header, section, &table);
+  if (rows == 0) {
+    throw CsvError(source.path, reader.record_end(),
+                   fmt::format("no rows after the header; {}.path must name a file with data. If the first "
+                               "line is data, set {}.header to false.",
+                               section, section));
+  }
+  table.labels.Finish();
+  return table;
+}
+
+int64_t CsvReserve::NextRows(int64_t rows, int64_t row_bytes, int64_t content_bytes) {
+  const int64_t min_rows = rows + rows / 8 + 1;
+  const int64_t new_rows = rows - rows_, new_bytes = row_bytes - row_bytes_;
+  double left = 0;
+  if (new_bytes > 0) {
+    const double pace = static_cast<double>(new_rows) / static_cast<double>(new_bytes);
+    left = static_cast<double>(content_bytes - row_bytes) * pace;
+  }
+  rows_ = rows;
+  row_bytes_ = row_bytes;
+  // A 64th more: rows that grow shorter towards the end must not cost a copy of all.
+  const double expected = static_cast<double>(rows) + left * (1 + 1.0 / 64);
+  const double max_rows = static_cast<double>(rows) * kMaxGrowth;
+  // The last step is the largest there may be: what it copies is then an eighth of all, not nearly all.
+  const double next = expected <= max_rows ? expected : std::min(expected / kMaxGrowth, max_rows);
+  return std::max(min_rows, static_cast<int64_t>(next) + 1);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,148 @@
+#include "trainer/data/files/idx.h"
+
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "trainer/data/files/input_bytes.h"
+
+namespace dtrain {
+namespace {
+
+struct IdxKind {
+  const char* one;   // what a record is
+  const char* name;  // what the records are
+  uint32_t magic;
+  int sizes;  // in the header, after the magic
+  int64_t header_bytes() const { return 4 + 4 * sizes; }
+};
+constexpr IdxKind kImages{"image", "images", 0x00000803, 3};
+constexpr IdxKind kLabels{"label", "labels", 0x00000801, 1};
+
+uint32_t BigEndian(const uint8_t* bytes) {
+  return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
+}
+
+void CheckMagic(const InputBytes& file, const IdxKind& kind, uint32_t magic) {
+  if (magic == kind.magic) return;
+  const IdxKind& other = kind.magic == kImages.magic ? kLabels : kImages;
+  const std::string remedy = magic == other.magic
+                                 ? fmt::format("It is a file of {}: are the two exchanged?", other.name)
+                                 : "Is it another kind of file?";
+  throw UserError("{}: byte 0: magic = {:#010x}; an IDX file of {} begins with {:#010x}. {}", file.path(),
+                  magic, kind.name, kind.magic, remedy);
+}
+
+[[noreturn]] void ThrowTruncated(const InputBytes& file, int64_t end, const std::string& needed) {
+  throw UserError("{}: ends at byte {}{}; {}. The file is cut off: fetch it anew.", file.path(), end,
+                  file.compressed() ? " of its content" : "", needed);
+}
+
+// Refuses sizes of nothing, and sizes beyond what the file can hold.
+void CheckSizes(const InputBytes& file, const IdxKind& kind, uint64_t count, uint64_t row_bytes) {
+  if (count == 0) {
+    throw UserError("{}: byte 4: number of {} = 0; must be >= 1. Fetch the file anew.", file.path(),
+                    kind.name);
+  }
+  if (row_bytes == 0) {
+    throw UserError("{}: byte 8: pixels of an image = 0; rows and columns must be >= 1. Fetch the file anew.",
+                    file.path());
+  }
+  uint64_t total = 0;
+  const bool overflow = __builtin_mul_overflow(count, row_bytes, &total) ||
+                        __builtin_add_overflow(total, static_cast<uint64_t>(kind.header_bytes()), &total);
+  if (overflow || !file.CanHold(total)) {
+    throw UserError(
+        "{}: byte 4: the header promises {} of {} bytes each, more than can be in a {}file of {} bytes. "
+        "The file is cut off or damaged: fetch it anew.",
+        file.path(), Plural(static_cast<int64_t>(count), kind.one, kind.name), row_bytes,
+        file.compressed() ? "gzip " : "", file.file_size());
+  }
+}
+
+IdxShape ReadHeader(InputBytes* file, const IdxKind& kind) {
+  std::array<uint8_t, 16> header{};
+  const int64_t got = file->Read(header.data(), kind.header_bytes());
+  if (got >= 4) CheckMagic(*file, kind, BigEndian(header.data()));
+  if (got < kind.header_bytes()) {
+    ThrowTruncated(*file, got,
+                   fmt::format("the header of {} takes {} bytes", kind.name, kind.header_bytes()));
+  }
+  const uint64_t count = BigEndian(header.data() + 4);
+  uint64_t row_bytes = 1;  // the product of two sizes below 2^32
+  for (int i = 1; i < kind.sizes; ++i) row_bytes *= BigEndian(header.data() + 4 + 4 * i);
+  CheckSizes(*file, kind, count, row_bytes);
+  return {static_cast<int64_t>(count), static_cast<int64_t>(row_bytes)};
+}
+
+IdxBytes ReadIdx(const std::string& path, const std::string& key, const IdxKind& kind) {
+  InputBytes file(path, key);
+  IdxBytes idx;
+  idx.shape = ReadHeader(&file, kind);
+  const int64_t size = idx.shape.count * idx.shape.row_bytes;
+  idx.bytes.resize(size);
+  const int64_t got = file.Read(idx.bytes.data(), size);
+  if (got < size) {
+    ThrowTruncated(file, kind.header_bytes() + got,
+                   fmt::format("{} of {} must end at byte {}", Plural(idx.shape.count, kind.one, kind.name),
+                               Plural(idx.shape.row_bytes, "byte"), kind.header_bytes() + size));
+  }
+  uint8_t beyond = 0;
+  if (file.Read(&beyond, 1) != 0) {
+    throw UserError(
+        "{}: byte {}: more bytes follow after the last of {}; the header must count them all. "
+        "The file is damaged: fetch it anew.",
+        path, kind.header_bytes() + size, Plural(idx.shape.count, kind.one, kind.name));
+  }
+  return idx;
+}
+
+void CheckLabels(const std::string& path, const std::vector<uint8_t>& labels, const LabelRules& rules) {
+  for (size_t row = 0; row < labels.size(); ++row) {
+    if (labels[row] < *rules.classes) continue;
+    throw UserError("{}: byte {}: label of row {} = {}; {}", path,
+                    kLabels.header_bytes() + static_cast<int64_t>(row), row, labels[row],
+                    LabelRangeRule(rules, std::to_string(labels[row])));
+  }
+}
+
+}  // namespace
+
+IdxShape PeekIdxImages(const std::string& path, const std::string& key) {
+  InputBytes file(path, key);
+  return ReadHeader(&file, kImages);
+}
+
+IdxShape ReadIdxHeader(InputBytes* file) { return ReadHeader(file, kImages); }
+
+std::vector<uint8_t> ReadIdxLabelsOf(const std::string& path, const std::string& key,
+                                     const LabelRules& rules) {
+  IdxBytes labels = ReadIdxLabels(path, key);
+  CheckLabels(path, labels.bytes, rules);
+  return std::move(labels.bytes);
+}
+
+IdxBytes ReadIdxImages(const std::string& path, const std::string& key) {
+  return ReadIdx(path, key, kImages);
+}
+IdxBytes ReadIdxLabels(const std::string& path, const std::string& key) {
+  return ReadIdx(path, key, kLabels);
+}
+
+IdxSet ReadIdxSet(const std::string& images, const std::string& labels, const std::string& section,
+                  const LabelRules& rules) {
+  // The short file first: what is wrong with it is said before the long one is unpacked.
+  std::vector<uint8_t> label_bytes = ReadIdxLabelsOf(labels, section + ".labels", rules);
+  const auto label_count = static_cast<int64_t>(label_bytes.size());
+  const int64_t images_count = PeekIdxImages(images, section + ".images").count;
+  if (images_count != label_count) {
+    throw UserError(
+        "{}: byte 4: number of labels = {}; {} has {}, and each needs one label. Name two "
+        "files of one set in {}.images and {}.labels.",
+        labels, label_count, images, Plural(images_count, "image"), section, section);
+  }
+  return {ReadIdxImages(images, section + ".images"), std::move(label_bytes)};
+}
+
+}  // namespace dtrain

@@ -1,0 +1,133 @@
+#include "trainer/data/files/idx.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "trainer/data/files/testing.h"
+
+namespace dtrain {
+namespace {
+
+std::string ImageError(const std::string& path) {
+  return UserErrorOf([&] { ReadIdxImages(path, "data.train.images"); });
+}
+std::string LabelError(const std::string& path) {
+  return UserErrorOf([&] { ReadIdxLabels(path, "data.train.labels"); });
+}
+std::string SetError(const std::string& images, const std::string& labels) {
+  return UserErrorOf([&] {
+    ReadIdxSet(images, labels, "data.train", {10, "model.outputs = 10", "raise model.outputs"});
+  });
+}
+bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("idx: plain and gzip files give the bytes that were written, whatever their names") {
+  const std::string content = IdxImageContent(5, 3, 7);
+  for (const std::string& path : {WritePlain("plain.gz", content), WriteGzip("zipped", content)}) {
+    const IdxBytes images = ReadIdxImages(path, "data.train.images");
+    CHECK(images.shape.count == 5);
+    CHECK(images.shape.row_bytes == 21);
+    CHECK(std::string(images.bytes.begin(), images.bytes.end()) == content.substr(16));
+    CHECK(PeekIdxImages(path, "data.train.images").row_bytes == 21);
+  }
+  const IdxBytes labels = ReadIdxLabels(WriteGzip("labels", IdxLabelContent({3, 1, 4})), "data.train.labels");
+  CHECK(labels.bytes == std::vector<uint8_t>{3, 1, 4});
+}
+
+TEST_CASE("idx: every truncation of a plain and of a gzip file is a user error that names the file") {
+  const std::string content = IdxImageContent(4, 3, 3);
+  const std::string zipped = ReadBack(WriteGzip("whole.gz", content));
+  for (size_t size = 0; size < content.size(); ++size) {
+    CAPTURE(size);
+    CHECK(Has(ImageError(WritePlain("cut", content.substr(0, size))), "cut: "));
+  }
+  // The last 8 bytes are gzip's own checksum and length.
+  for (size_t size = 0; size < zipped.size(); ++size) {
+    CAPTURE(size);
+    CHECK(Has(ImageError(WritePlain("cut.gz", zipped.substr(0, size))), "cut.gz: "));
+  }
+}
+
+TEST_CASE("idx: a truncated file is told where it ends and what it needs") {
+  const std::string content = IdxImageContent(4, 3, 3);
+  CHECK(Has(ImageError(WritePlain("header", content.substr(0, 10))),
+            "header: ends at byte 10; the header of images takes 16 bytes. "));
+  CHECK(Has(ImageError(WritePlain("body", content.substr(0, 50))),
+            "byte 4: the header promises 4 images of 9 bytes each, more than can be in a file of 50 bytes"));
+  const std::string short_content = WriteGzip("body.gz", content.substr(0, 50));
+  CHECK(Has(ImageError(short_content),
+            "ends at byte 50 of its content; 4 images of 9 bytes must end at byte 52"));
+}
+
+TEST_CASE("idx: damaged gzip data is a user error") {
+  std::string zipped = ReadBack(WriteGzip("good.gz", IdxImageContent(40, 28, 28)));
+  for (size_t at = 12; at < zipped.size(); at += 7) {
+    CAPTURE(at);
+    std::string damaged = zipped;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+    CHECK(Has(ImageError(WritePlain("damaged.gz", damaged)), "damaged.gz: "));
+  }
+}
+
+TEST_CASE("idx: bytes after the last record are refused, with their place") {
+  const std::string content = IdxLabelContent({1, 2, 3}) + "x";
+  CHECK(Has(LabelError(WritePlain("long", content)),
+            "long: byte 11: more bytes follow after the last of 3 labels"));
+  CHECK(Has(LabelError(WriteGzip("long.gz", content)), "byte 11: more bytes follow"));
+}
+
+TEST_CASE("idx: a wrong magic is shown with the right one") {
+  const std::string text = WritePlain("text.csv", "label,pixel0,pixel1\n");
+  CHECK(Has(ImageError(text),
+            "text.csv: byte 0: magic = 0x6c616265; an IDX file of images begins with 0x00000803"));
+  const std::string labels = WritePlain("labels", IdxLabelContent({1, 2, 3, 4, 5, 6, 7, 8}));
+  CHECK(Has(ImageError(labels), "It is a file of labels: are the two exchanged?"));
+  const std::string images = WritePlain("images", IdxImageContent(1, 1, 1));
+  CHECK(Has(LabelError(images), "It is a file of images: are the two exchanged?"));
+}
+
+TEST_CASE("idx: an empty file, no records and empty records are refused") {
+  CHECK(Has(ImageError(WritePlain("empty", "")), "empty: is empty (0 bytes); data.train.images"));
+  CHECK(Has(ImageError(WritePlain("none", IdxImageContent(0, 28, 28))),
+            "byte 4: number of images = 0; must be >= 1"));
+  CHECK(
+      Has(LabelError(WritePlain("none", IdxLabelContent({}))), "byte 4: number of labels = 0; must be >= 1"));
+  CHECK(Has(ImageError(WritePlain("flat", IdxImageContent(3, 0, 28))),
+            "byte 8: pixels of an image = 0; rows and columns must be >= 1"));
+}
+
+TEST_CASE("idx: a header that promises more than the file can hold takes no memory") {
+  const std::string huge = IdxImageContent(0, 0, 0).substr(0, 4) + std::string(12, '\xff');
+  CHECK(Has(ImageError(WritePlain("huge", huge)), "huge: byte 4: the header promises 4294967295 images"));
+  CHECK(Has(ImageError(WriteGzip("huge.gz", huge)), "huge.gz: byte 4: the header promises"));
+}
+
+TEST_CASE("idx: a missing file and a directory are user errors that name the key") {
+  CHECK(Has(ImageError("/no/such/file"), "/no/such/file: cannot be opened: No such file or directory (2)"));
+  CHECK(Has(ImageError("/no/such/file"), "data.train.images"));
+  CHECK(Has(ImageError("/tmp"), "/tmp: is not a file; data.train.images"));
+}
+
+TEST_CASE("idx: different numbers of images and labels are refused with both") {
+  const std::string images = WritePlain("images", IdxImageContent(3, 2, 2));
+  const std::string labels = WritePlain("labels", IdxLabelContent({1, 2}));
+  const std::string error = SetError(images, labels);
+  CHECK(Has(error, "labels: byte 4: number of labels = 2; "));
+  CHECK(Has(error, "images has 3 images, and each needs one label"));
+  CHECK(Has(SetError(WritePlain("one", IdxImageContent(1, 2, 2)), labels), "one has 1 image, and each"));
+}
+
+TEST_CASE("idx: a label beyond the outputs is refused with file, byte, row and range") {
+  const std::string images = WritePlain("images", IdxImageContent(3, 2, 2));
+  const std::string labels = WritePlain("labels", IdxLabelContent({9, 10, 1}));
+  CHECK(
+      Has(SetError(images, labels),
+          "labels: byte 9: label of row 1 = 10; must be a whole number in 0..9 (model.outputs = 10); labels "
+          "start at 0. Subtract 1 from labels that start at 1; otherwise raise model.outputs, or remove the "
+          "row."));
+}
+
+}  // namespace
+}  // namespace dtrain

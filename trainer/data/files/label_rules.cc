@@ -1,0 +1,63 @@
+#include "trainer/data/files/label_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dtrain {
+namespace {
+
+constexpr std::string_view kDigits = "0123456789";
+
+// Those before the point of a whole number, which may have a plus sign; empty where `text` is none.
+std::string_view WholeDigits(std::string_view text) {
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  const size_t whole = std::min(text.find_first_not_of(kDigits), text.size());
+  const std::string_view behind = text.substr(whole);
+  const bool is_whole =
+      behind.empty() || (behind.front() == '.' && behind.find_first_not_of('0', 1) == behind.npos);
+  return text.substr(0, is_whole ? whole : 0);
+}
+
+}  // namespace
+
+LabelRules LabelRulesOf(const ModelConfig& model) {
+  const int64_t classes = ClassesOf(model);
+  if (model.kind == ModelKind::kLogistic) {
+    return {classes, "model.kind = logistic", "use softmax for more classes"};
+  }
+  return {classes, fmt::format("model.outputs = {}", classes), "raise model.outputs"};
+}
+
+std::string LabelRangeRule(const LabelRules& rules, std::string_view label) {
+  const std::string range =
+      fmt::format("must be a whole number in 0..{} ({})", *rules.classes - 1, rules.source);
+  const bool negative = !label.empty() && label.front() == '-';
+  if (WholeDigits(negative ? label.substr(1) : label).empty()) {
+    return range +
+           ", in plain digits. Write it so, or remove the row; for labels that are real numbers set "
+           "model.kind to linear.";
+  }
+  if (negative) {
+    return range +
+           "; labels start at 0. Number the classes from 0 in all rows, or name them in all; "
+           "otherwise remove the row.";
+  }
+  return fmt::format(
+      "{}; labels start at 0. Subtract 1 from labels that start at 1; otherwise {}, or remove the row.",
+      range, rules.remedy);
+}
+
+// By its digits and not by its value as float32, which would round 0.99999999 to a class.
+std::optional<int32_t> ClassNumber(std::string_view text, int64_t classes) {
+  const std::string_view digits = WholeDigits(text);
+  if (digits.empty()) return std::nullopt;
+  int64_t number = 0;
+  for (const char digit : digits) {
+    number = number * 10 + (digit - '0');
+    if (number >= classes) return std::nullopt;
+  }
+  return static_cast<int32_t>(number);
+}
+
+}  // namespace dtrain

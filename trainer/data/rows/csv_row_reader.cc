@@ -1,0 +1,258 @@
+// OpenCsvRows (row_formats.h).
+#include <strings.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/names.h"
+#include "trainer/config/config.h"
+#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
+#include "trainer/data/files/csv_rows.h"
+#include "trainer/data/rows/row_formats.h"
+
+namespace dtrain {
+namespace {
+
+bool IsNumber(const CsvField& field) {
+  float number = 0;
+  const NumberText state = ParseNumber(field.text, &number);
+  return state != NumberText::kNoNumber && state != NumberText::kEmpty;
+}
+
+// Which columns of a file the model's features and the label are, from the file's first record.
+class ColumnFinder {
+ public:
+  ColumnFinder(const RowSpec& spec, const CsvReader& reader) : spec_(spec), reader_(reader) {}
+
+  CsvLayout Find();
+
+ private:
+  bool LooksLikeHeader() const;
+  bool HasFeaturesInOrder(int64_t label) const;
+  bool IsLabelName(const std::string& name) const;
+  void FindByName();
+  void CheckLabel() const;
+  void FindByPosition();
+  void NameColumns();
+  int64_t LabelColumn() const;
+  int64_t LabelPosition() const;
+
+  const RowSpec& spec_;
+  const CsvReader& reader_;
+  CsvLayout layout_;
+};
+
+CsvLayout ColumnFinder::Find() {
+  layout_.pixels = spec_.pixels;
+  layout_.columns.count = static_cast<int64_t>(reader_.fields().size());
+  const bool header = spec_.header.value_or(LooksLikeHeader());
+  if (header) layout_.columns.names = HeaderNames(reader_);
+  layout_.first_is_row = !header;
+  layout_.columns.label = LabelColumn();
+  const bool by_name = header && !spec_.form.features.empty() && !HasFeaturesInOrder(layout_.columns.label);
+  by_name ? FindByName() : FindByPosition();
+  return std::move(layout_);
+}
+
+// Whether the record but its column `label`, -1: all of it, is the names of the features in the model's
+// order. Two of one name are told apart by it.
+bool ColumnFinder::HasFeaturesInOrder(int64_t label) const {
+  const std::vector<CsvField>& fields = reader_.fields();
+  const std::vector<std::string>& names = spec_.form.features;
+  if (names.empty() || fields.size() != names.size() + (label >= 0 ? 1 : 0)) return false;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (fields[i + (label >= 0 && i >= static_cast<size_t>(label) ? 1 : 0)].text != names[i]) return false;
+  }
+  return true;
+}
+
+// A row that is taken for a header is lost, hence a header has the label's name, or those of all features, or
+// nothing that is a number. Names that are numbers are told from a row only by their order.
+bool ColumnFinder::LooksLikeHeader() const {
+  const std::vector<CsvField>& fields = reader_.fields();
+  const std::vector<std::string>& names = spec_.form.features;
+  const auto is_there = [&](const std::string& name) {
+    return std::any_of(fields.begin(), fields.end(), [&](const CsvField& f) { return f.text == name; });
+  };
+  const auto is_number = [](const std::string& name) { return IsNumber({name, CsvPlace(), false}); };
+  const std::optional<int64_t> label = ColumnNumber(spec_.label);
+  const auto is_label = [&](const CsvField& f) { return IsLabelName(std::string(f.text)); };
+  if (!label && std::any_of(fields.begin(), fields.end(), is_label)) return true;
+  if (std::none_of(fields.begin(), fields.end(), IsNumber)) return true;
+  if (std::all_of(names.begin(), names.end(), is_number)) {
+    return HasFeaturesInOrder(-1) || (label && HasFeaturesInOrder(*label));
+  }
+  return std::all_of(names.begin(), names.end(), is_there);
+}
+
+// Images have no column of labels. In a CSV file of such it is called so.
+bool ColumnFinder::IsLabelName(const std::string& name) const {
+  return spec_.label.empty() ? strcasecmp(name.c_str(), "label") == 0 : name == spec_.label;
+}
+
+// -1: none.
+int64_t ColumnFinder::LabelColumn() const {
+  if (const std::optional<int64_t> number = ColumnNumber(spec_.label)) {
+    return layout_.columns.count > spec_.inputs && *number < layout_.columns.count ? *number : -1;
+  }
+  const auto found = std::find_if(layout_.columns.names.begin(), layout_.columns.names.end(),
+                                  [&](const std::string& name) { return IsLabelName(name); });
+  return found == layout_.columns.names.end() ? -1 : found - layout_.columns.names.begin();
+}
+
+void ColumnFinder::FindByName() {
+  std::map<std::string, int64_t> places;
+  for (int64_t i = 0; i < layout_.columns.count; ++i) {
+    const auto [at, is_new] = places.emplace(layout_.columns.names[static_cast<size_t>(i)], i);
+    if (is_new || !std::count(spec_.form.features.begin(), spec_.form.features.end(), at->first)) continue;
+    throw CsvError(reader_.path(), reader_.fields()[static_cast<size_t>(i)].place,
+                   fmt::format("more than one column {}; a feature must have one. Remove the others.",
+                               Quoted(Shown(at->first))));
+  }
+  for (const std::string& name : spec_.form.features) {
+    const auto found = places.find(name);
+    if (found == places.end()) {
+      const std::string closest = ClosestName(name, layout_.columns.names);
+      throw CsvError(reader_.path(), reader_.fields()[0].place,
+                     fmt::format("no column {}; the model has this feature.{} {}", Quoted(Shown(name)),
+                                 closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest))),
+                                 ColumnsRemedy(reader_, "Name the columns as the training data has them.")));
+    }
+    layout_.features.push_back(found->second);
+  }
+  if (spec_.labels &&
+      std::count(layout_.features.begin(), layout_.features.end(), layout_.columns.label) > 0) {
+    throw CsvError(
+        reader_.path(), reader_.fields()[static_cast<size_t>(layout_.columns.label)].place,
+        fmt::format("column {} is the label ({}), and a feature of the model by its name. Order the "
+                    "columns as the training data has them.",
+                    Quoted(Shown(layout_.columns.names[static_cast<size_t>(layout_.columns.label)])),
+                    Shown(spec_.label)));
+  }
+}
+
+// The label's column in a row that has one column more than the model has features, and no name for it. To
+// take a wrong one would be to answer with wrong numbers and no word.
+int64_t ColumnFinder::LabelPosition() const {
+  const int64_t trained = spec_.form.label_column;
+  if (trained >= 0 && trained < layout_.columns.count) return trained;
+  const std::vector<CsvField>& fields = reader_.fields();
+  const std::vector<std::string>& classes = spec_.form.classes;
+  const auto is_label = [&](const CsvField& field) {
+    if (spec_.label.empty()) return !IsNumber(field);
+    return std::find(classes.begin(), classes.end(), field.text) != classes.end();
+  };
+  const auto found = std::find_if(fields.begin(), fields.end(), is_label);
+  if (layout_.first_is_row && found != fields.end()) return found - fields.begin();
+  const bool named = !spec_.label.empty();
+  throw CsvError(
+      reader_.path(), fields[0].place,
+      fmt::format("{}, and the model has {}: the checkpoint does not say where the label{} stands. {}, or "
+                  "leave out the label.",
+                  Plural(layout_.columns.count, "column"), Plural(spec_.inputs, "feature"),
+                  named ? " " + Quoted(Shown(spec_.label)) : "",
+                  named ? "Give a first line with the columns' names" : "Call it label in a first line"));
+}
+
+// A column that is not the label's, as a row's number before all others, would shift the features.
+void ColumnFinder::CheckLabel() const {
+  const CsvField& field = reader_.fields()[static_cast<size_t>(layout_.columns.label)];
+  const std::vector<std::string>& classes = spec_.form.classes;
+  if (classes.empty() || field.text.empty()) return;
+  if (std::find(classes.begin(), classes.end(), field.text) != classes.end()) return;
+  throw CsvError(
+      reader_.path(), field.place,
+      fmt::format("{} stands where the label does in the training data, and is no class of the model, "
+                  "as {} is. Give a first line with the columns' names, or leave out the label.",
+                  Quoted(Shown(std::string(field.text))), Quoted(Shown(classes.front()))));
+}
+
+void ColumnFinder::FindByPosition() {
+  if (layout_.columns.label < 0 && layout_.columns.count == spec_.inputs + 1)
+    layout_.columns.label = LabelPosition();
+  if (layout_.columns.label >= 0 && layout_.columns.count == spec_.inputs + 1 && layout_.first_is_row &&
+      !spec_.labels)
+    CheckLabel();
+  const int64_t features = layout_.columns.count - (layout_.columns.label >= 0 ? 1 : 0);
+  if (features != spec_.inputs) {
+    throw CsvError(
+        reader_.path(), reader_.fields()[0].place,
+        fmt::format("{}{}; the model has {}, and a row may have a label besides. {}",
+                    Plural(layout_.columns.count, "column"),
+                    layout_.columns.label >= 0 ? ", the label among them" : "",
+                    Plural(spec_.inputs, "feature"), ColumnsRemedy(reader_, "Is it the right file?")));
+  }
+  layout_.features = FeatureColumns(layout_.columns);
+  if (layout_.first_is_row && !spec_.form.features.empty()) NameColumns();
+}
+
+// Messages call the columns of a file without a header what the model calls its features.
+void ColumnFinder::NameColumns() {
+  layout_.columns.names.resize(static_cast<size_t>(layout_.columns.count));
+  for (size_t i = 0; i < layout_.features.size(); ++i) {
+    layout_.columns.names[static_cast<size_t>(layout_.features[i])] = spec_.form.features[i];
+  }
+}
+
+class CsvRowReader : public RowReader {
+ public:
+  CsvRowReader(std::unique_ptr<InputBytes> file, const RowSpec& spec);
+
+  RowFormat format() const override { return RowFormat::kCsv; }
+  bool Next(RowBlock* block) override;
+  bool HasMore() const override { return rows_ && rows_->HasMore(); }
+
+ private:
+  void AddLabel(RowBlock* block);
+
+  const RowSpec spec_;
+  CsvReader reader_;
+  std::optional<CsvRows> rows_;      // unset: the file has no rows
+  std::optional<CsvLabels> labels_;  // of the row that is read
+};
+
+CsvRowReader::CsvRowReader(std::unique_ptr<InputBytes> file, const RowSpec& spec)
+    : spec_(spec), reader_(std::move(file)) {
+  if (!reader_.Next()) return;
+  rows_.emplace(&reader_, ColumnFinder(spec_, reader_).Find(), "Correct it, or remove the row.");
+  if (!spec_.labels) return;
+  const CsvColumns& columns = rows_->layout().columns;
+  if (columns.label < 0) {
+    throw CsvError(
+        reader_.path(), reader_.fields()[0].place,
+        fmt::format("no column {}; rows are evaluated by their labels. Add it, or use dtrain predict.",
+                    spec_.label.empty() ? "of labels" : Quoted(Shown(spec_.label))));
+  }
+  labels_.emplace(*spec_.labels, reader_.path(), ColumnTitle(columns, columns.label), spec_.form.classes);
+}
+
+bool CsvRowReader::Next(RowBlock* block) {
+  if (!rows_ || !rows_->Next()) return false;
+  const size_t begin = block->floats.size();
+  rows_->Read(&block->floats, labels_ ? &*labels_ : nullptr);
+  for (size_t i = begin; i < block->floats.size(); ++i) {
+    block->floats[i] = Scaled(spec_, static_cast<int64_t>(i - begin), block->floats[i]);
+  }
+  if (labels_) AddLabel(block);
+  block->ids.emplace_back();
+  ++block->rows;
+  return true;
+}
+
+void CsvRowReader::AddLabel(RowBlock* block) {
+  for (const int32_t label : labels_->classes()) block->labels.push_back(label);
+  for (const float target : labels_->targets()) block->targets.push_back(target);
+  labels_->classes().clear();
+  labels_->targets().clear();
+}
+
+}  // namespace
+
+std::unique_ptr<RowReader> OpenCsvRows(std::unique_ptr<InputBytes> file, const RowSpec& spec) {
+  return std::make_unique<CsvRowReader>(std::move(file), spec);
+}
+
+}  // namespace dtrain

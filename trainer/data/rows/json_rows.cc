@@ -1,0 +1,264 @@
+// OpenJsonRows and MemberText (row_formats.h).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "base/repeated_member.h"
+#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
+#include "trainer/data/files/csv_field.h"
+#include "trainer/data/rows/row_formats.h"
+
+namespace dtrain {
+namespace {
+
+using Json = nlohmann::json;
+
+// Nothing that is read is nested so deeply; the parser's values are copied and freed by functions that call
+// themselves.
+constexpr int kMaxDepth = 64;
+constexpr char kList[] = "features";
+constexpr size_t kPieceBytes = 1 << 16;
+constexpr size_t kMaxLine = 64 << 20;
+
+// The lines of a file, or of standard input as they come.
+class LineReader {
+ public:
+  explicit LineReader(std::unique_ptr<InputBytes> file) : file_(std::move(file)) {}
+
+  // The next line without its end, until the next call; false at the end of the file. UserError for a line of
+  // more than 64 MiB.
+  bool Next(std::string_view* line);
+  // Whether a line that is not blank is there to its end.
+  bool HasWholeLine() const {
+    const size_t text = buffer_.find_first_not_of(" \t\r\n", begin_);
+    return text != std::string::npos && buffer_.find('\n', text) != std::string::npos;
+  }
+  int64_t line() const { return line_; }  // of the last one, from 1
+  const std::string& path() const { return file_->path(); }
+
+ private:
+  std::unique_ptr<InputBytes> file_;
+  std::string buffer_;
+  size_t begin_ = 0;  // of the next line
+  int64_t line_ = 0;
+  bool at_end_ = false;
+};
+
+bool LineReader::Next(std::string_view* line) {
+  size_t scanned = begin_;
+  while (true) {
+    const size_t end = buffer_.find('\n', scanned);
+    if (end != std::string::npos || (at_end_ && begin_ < buffer_.size())) {
+      const size_t stop = end != std::string::npos ? end : buffer_.size();
+      *line = std::string_view(buffer_).substr(begin_, stop - begin_);
+      if (!line->empty() && line->back() == '\r') line->remove_suffix(1);
+      begin_ = stop + (end != std::string::npos ? 1 : 0);
+      ++line_;
+      return true;
+    }
+    if (at_end_) return false;
+    buffer_.erase(0, begin_);
+    begin_ = 0;
+    scanned = buffer_.size();
+    if (scanned > kMaxLine) {
+      throw UserError("{}:{}:1: a line of more than {} bytes; a row must be one line.", path(), line_ + 1,
+                      scanned);
+    }
+    buffer_.resize(scanned + kPieceBytes);
+    const int64_t got = file_->ReadSome(buffer_.data() + scanned, kPieceBytes);
+    buffer_.resize(scanned + static_cast<size_t>(got));
+    at_end_ = got == 0;
+  }
+}
+
+class JsonRows : public RowReader {
+ public:
+  JsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec);
+
+  RowFormat format() const override { return RowFormat::kJsonLines; }
+  bool Next(RowBlock* block) override;
+  bool HasMore() const override { return lines_.HasWholeLine(); }
+
+ private:
+  void AddRow(const Json& row, std::string_view text, RowBlock* block) const;
+  void AddList(const Json& list, RowBlock* block) const;
+  void AddByName(const Json& row, RowBlock* block) const;
+  float Value(const Json& value, int64_t feature) const;
+  std::string Title(int64_t feature) const;
+  // The row of this line.
+  [[noreturn]] void Refuse(const std::string& text) const;
+
+  const RowSpec spec_;
+  bool has_feature_features_ = false;  // one of the model's has this name
+  std::string repeated_;               // a name that two of them have
+  LineReader lines_;
+};
+
+// The feature's name in the training data; empty where it has none.
+std::string FeatureName(const RowSpec& spec, int64_t feature) {
+  const std::vector<std::string>& names = spec.form.features;
+  return names.empty() ? "" : Shown(names[static_cast<size_t>(feature)]);
+}
+
+JsonRows::JsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec)
+    : spec_(spec), lines_(std::move(file)) {
+  std::vector<std::string> names = spec_.form.features;
+  std::sort(names.begin(), names.end());
+  has_feature_features_ = std::binary_search(names.begin(), names.end(), kList);
+  const auto repeated = std::adjacent_find(names.begin(), names.end());
+  if (repeated != names.end()) repeated_ = *repeated;
+}
+
+bool JsonRows::Next(RowBlock* block) {
+  std::string_view line;
+  do {
+    if (!lines_.Next(&line)) return false;
+  } while (line.find_first_not_of(" \t") == std::string_view::npos);
+  RepeatedMember repeated;
+  const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
+    if (depth > kMaxDepth) Refuse(fmt::format("nested more than {} deep. Correct it.", kMaxDepth));
+    if (const std::string* name = repeated.See(event, parsed)) {
+      Refuse(fmt::format("{} stands twice in one object. Leave one.", Quoted(Shown(*name))));
+    }
+    return true;
+  };
+  try {
+    AddRow(Json::parse(line, check), line, block);
+  } catch (const Json::out_of_range&) {
+    Refuse("a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
+  } catch (const Json::parse_error& error) {
+    throw UserError(
+        "{}:{}:{}: not JSON from here; a line must be one row, such as {{\"features\": [1, 2]}}. Correct it, "
+        "or "
+        "remove the line.",
+        lines_.path(), lines_.line(), error.byte);
+  }
+  return true;
+}
+
+void JsonRows::AddRow(const Json& row, std::string_view text, RowBlock* block) const {
+  const auto list = row.is_object() ? row.find(kList) : row.end();
+  const bool listed = list != row.end() && (list->is_array() || !has_feature_features_);
+  if (row.is_array() || listed) {
+    AddList(listed ? *list : row, block);
+  } else if (row.is_object()) {
+    AddByName(row, block);
+  } else {
+    Refuse("neither an object nor a list; a row is {\"features\": [1, 2]} or has the features by name.");
+  }
+  const bool named = row.is_object() && row.contains("id");
+  block->ids.emplace_back(named ? MemberText(text, "id") : std::string_view());
+  ++block->rows;
+}
+
+void JsonRows::AddList(const Json& list, RowBlock* block) const {
+  if (!list.is_array()) Refuse("features is no list; it must be one of numbers.");
+  if (static_cast<int64_t>(list.size()) != spec_.inputs) {
+    Refuse(fmt::format("{}; must be {}, as the model has.",
+                       Plural(static_cast<int64_t>(list.size()), "feature"), spec_.inputs));
+  }
+  for (int64_t i = 0; i < spec_.inputs; ++i) {
+    block->floats.push_back(Value(list[static_cast<size_t>(i)], i));
+  }
+}
+
+void JsonRows::AddByName(const Json& row, RowBlock* block) const {
+  const std::vector<std::string>& names = spec_.form.features;
+  if (names.empty()) {
+    Refuse("features by name, and those of the model have none; give them as {\"features\": [1, 2]}.");
+  }
+  if (!repeated_.empty()) {
+    Refuse(
+        fmt::format("features by name, and {} of the model are called {}; give them as "
+                    "{{\"features\": [1, 2]}}, in the training data's order.",
+                    std::count(names.begin(), names.end(), repeated_), Quoted(Shown(repeated_))));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto found = row.find(names[i]);
+    if (found != row.end()) {
+      block->floats.push_back(Value(*found, static_cast<int64_t>(i)));
+      continue;
+    }
+    std::vector<std::string> keys;
+    for (const auto& item : row.items()) keys.push_back(item.key());
+    const std::string closest = ClosestName(names[i], keys);
+    Refuse(fmt::format("no {}; the model has this feature.{} Add it.", Quoted(Shown(names[i])),
+                       closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
+  }
+}
+
+float JsonRows::Value(const Json& value, int64_t feature) const {
+  if (!value.is_number()) {
+    Refuse(fmt::format("{} = {}; must be a number.", Title(feature),
+                       Shown(value.dump(-1, ' ', false, Json::error_handler_t::replace))));
+  }
+  const double number = value.get<double>();
+  if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max())) {
+    Refuse(fmt::format("{} = {}; must be at most 3.4e38 (float32).", Title(feature), value.dump()));
+  }
+  if (spec_.pixels && !IsPixel(number)) {
+    Refuse(fmt::format("{} = {}; {}.", Title(feature), value.dump(), kPixelRule));
+  }
+  return Scaled(spec_, feature, static_cast<float>(number));
+}
+
+std::string JsonRows::Title(int64_t feature) const {
+  const std::string name = FeatureName(spec_, feature);
+  return name.empty() ? fmt::format("feature {}", feature + 1) : name;
+}
+
+void JsonRows::Refuse(const std::string& text) const {
+  throw UserError("{}:{}: {}", lines_.path(), lines_.line(), text);
+}
+
+constexpr std::string_view kBlank = " \t\r\n";
+
+size_t EndOfString(std::string_view text, size_t quote) {
+  size_t at = quote + 1;
+  while (text[at] != '"') at += text[at] == '\\' ? 2 : 1;
+  return at + 1;
+}
+
+// The comma or brace behind the value that begins at `at`.
+size_t EndOfValue(std::string_view text, size_t at) {
+  for (int depth = 0; depth > 0 || std::string_view(",}").find(text[at]) == std::string_view::npos;) {
+    if (text[at] == '"') {
+      at = EndOfString(text, at);
+      continue;
+    }
+    if (text[at] == '{' || text[at] == '[') ++depth;
+    if (text[at] == '}' || text[at] == ']') --depth;
+    ++at;
+  }
+  return at;
+}
+
+// `key` with its quotes; it may have escapes in it.
+bool IsName(std::string_view key, std::string_view name) {
+  if (key.find('\\') == std::string_view::npos) return key.substr(1, key.size() - 2) == name;
+  return nlohmann::json::parse(key).get<std::string>() == name;
+}
+
+}  // namespace
+
+std::unique_ptr<RowReader> OpenJsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec) {
+  return std::make_unique<JsonRows>(std::move(file), spec);
+}
+
+std::string_view MemberText(std::string_view object, std::string_view name) {
+  std::string_view found;
+  for (size_t at = object.find('{') + 1; (at = object.find('"', at)) != std::string_view::npos;) {
+    const size_t end = EndOfString(object, at);
+    const bool is_name = IsName(object.substr(at, end - at), name);
+    const size_t begin = object.find_first_not_of(kBlank, object.find(':', end) + 1);
+    at = EndOfValue(object, begin);
+    if (is_name) found = object.substr(begin, object.find_last_not_of(kBlank, at - 1) + 1 - begin);
+  }
+  return found;
+}
+
+}  // namespace dtrain

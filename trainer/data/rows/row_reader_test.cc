@@ -1,0 +1,350 @@
+// Rows of CSV files, JSON lines and IDX images against what stands in them.
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <string>
+
+#include "trainer/data/files/testing.h"
+#include "trainer/data/rows/row_formats.h"
+#include "trainer/data/rows/row_reader.h"
+
+namespace dtrain {
+namespace {
+
+RowSpec Named() {
+  RowSpec spec;
+  spec.inputs = 2;
+  spec.form.features = {"width", "height"};
+  spec.form.classes = {"elm", "oak"};
+  spec.form.scale = {{1, 10}, {2, 0.5}};
+  spec.label = "tree";
+  return spec;
+}
+
+RowSpec Unnamed(int64_t inputs) {
+  RowSpec spec;
+  spec.inputs = inputs;
+  return spec;
+}
+
+RowBlock ReadAll(const std::string& name, const std::string& content, const RowSpec& spec,
+                 const std::string& labels = "") {
+  const std::unique_ptr<RowReader> rows = OpenRows(WritePlain(name, content), spec, labels);
+  RowBlock block(spec.inputs);
+  while (rows->Next(&block)) continue;
+  return block;
+}
+
+std::string ErrorOf(const std::string& content, const RowSpec& spec) {
+  const std::string text = UserErrorOf([&] { ReadAll("bad.csv", content, spec); });
+  return text.substr(text.find("bad.csv") == std::string::npos ? 0 : text.find("bad.csv"));
+}
+
+using Floats = std::vector<float>;
+
+TEST_CASE("rows: columns of a CSV file are found by name, scaled, and others are not read") {
+  const Floats expected{4, -4.5, 6, -4};
+  CHECK(ReadAll("a.csv", "height,color,width\n1,red,3\n2,blue,4\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "tree,width,height\noak,3,1\nelm,4,2\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "width,height\r\n3,1\r\n4,2", Named()).floats == expected);
+}
+
+TEST_CASE("rows: without a header columns are the features in order, with or without a label") {
+  const Floats expected{4, -4.5, 6, -4};
+  CHECK(ReadAll("a.csv", "3,1\n4,2\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "oak,3,1\nelm,4,2\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "3,1,oak\n4,2,elm\n", Unnamed(2)).floats == Floats{3, 1, 4, 2});
+  CHECK(ReadAll("a.csv", "a,b\n3,1\n", Unnamed(2)).floats == Floats{3, 1});
+  RowSpec first = Unnamed(2);
+  first.label = "0";
+  CHECK(ReadAll("a.csv", "7,3,1\n8,4,2\n", first).floats == Floats{3, 1, 4, 2});
+}
+
+TEST_CASE("rows: without a header the label stands where it stood in the training data, or it is asked for") {
+  RowSpec spec = Named();
+  const std::string asked =
+      "bad.csv:1:1: 3 columns, and the model has 2 features: the checkpoint does not say where the label "
+      "\"tree\" stands. Give a first line with the columns' names, or leave out the label.";
+  CHECK(ErrorOf("7,3,1\n8,4,2\n", spec) == asked);
+  CHECK(ErrorOf("ash,3,1\n", spec) == asked);
+  for (const int64_t column : {0, 1, 2}) {
+    CAPTURE(column);
+    spec.form.label_column = column;
+    const char* const rows[] = {"oak,3,1\n,4,2\n", "3,oak,1\n4,elm,2\n", "3,1,oak\n4,2,ash\n"};
+    CHECK(ReadAll("a.csv", rows[column], spec).floats == Floats{4, -4.5, 6, -4});
+    CHECK(ReadAll("a.csv", "3,1\n4,2\n", spec).floats == Floats{4, -4.5, 6, -4});
+  }
+  spec.form.label_column = 0;
+  CHECK(ErrorOf("oak,x,1\n", spec).find("bad.csv:1:5: width = x; must be a number") == 0);
+  spec.form.label_column = 2;
+  CHECK(
+      ErrorOf("17,3,1\n", spec) ==
+      "bad.csv:1:6: \"1\" stands where the label does in the training data, and is no class of the model, as "
+      "\"elm\" is. Give a first line with the columns' names, or leave out the label.");
+}
+
+TEST_CASE("rows: of a model of images the label is the column of this name, and otherwise asked for") {
+  const Floats expected{3, 1, 4, 2};
+  CHECK(ReadAll("a.csv", "label,pixel0,pixel1\n7,3,1\n8,4,2\n", Unnamed(2)).floats == expected);
+  CHECK(ReadAll("a.csv", "LABEL,0,1\n7,3,1\n8,4,2\n", Unnamed(2)).floats == expected);
+  CHECK(ReadAll("a.csv", "pixel0,pixel1,Label\n3,1,7\n4,2,8\n", Unnamed(2)).floats == expected);
+  const std::string asked =
+      "bad.csv:1:1: 3 columns, and the model has 2 features: the checkpoint does not say where the label "
+      "stands. Call it label in a first line, or leave out the label.";
+  CHECK(ErrorOf("7,3,1\n8,4,2\n", Unnamed(2)) == asked);
+  CHECK(ErrorOf("class,pixel0,pixel1\n7,3,1\n", Unnamed(2)) == asked);
+  CHECK(ErrorOf("label,pixel0\n7,3\n", Unnamed(2)) ==
+        "bad.csv:1:1: 2 columns, the label among them; the model has 2 features, and a row may have a label "
+        "besides. Is it the right file?");
+}
+
+TEST_CASE("rows: a row is not taken for a header, and lost, for one field that is no number") {
+  CHECK(ErrorOf("3,x\n4,2\n", Unnamed(2)) ==
+        "bad.csv:1:3: column 2 = x; must be a number. Correct it, or remove the row.");
+  CHECK(ErrorOf("oak,3,x\nelm,4,2\n", Named()).find("bad.csv:1:7: height = x; must") == 0);
+  CHECK(ErrorOf("3,1,oak\n4,x,elm\n", Unnamed(2)).find("bad.csv:2:3: column 2 = x; must") == 0);
+  RowSpec numbers = Unnamed(2);
+  numbers.form.features = {"0", "1"};
+  CHECK(ReadAll("a.csv", "0,1\n5,6\n", numbers).floats == Floats{5, 6});
+  CHECK(ReadAll("a.csv", "1,0\n5,6\n", numbers).floats == Floats{1, 0, 5, 6});
+  RowSpec last = Unnamed(2);
+  last.label = "2";
+  CHECK(ReadAll("a.csv", "3,1,no\n4,2,yes\n", last).floats == Floats{3, 1, 4, 2});
+  numbers.label = "0";
+  CHECK(ReadAll("a.csv", "7,0,1\n8,5,6\n", numbers).floats == Floats{5, 6});
+  CHECK(ReadAll("a.csv", ",height,width\n0,1,3\n", Named()).floats == Floats{4, -4.5});
+}
+
+TEST_CASE("rows: columns of one name are told apart by the training data's order") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"size", "size"};
+  spec.label = "tree";
+  CHECK(ReadAll("a.csv", "size,tree,size\n3,oak,1\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.csv", "size,size\n3,1\n", spec).floats == Floats{3, 1});
+  CHECK(ErrorOf("size,other,size\n3,4,1\n", spec).find("more than one column") != std::string::npos);
+}
+
+TEST_CASE("rows: a label that is a number is a column's number, as in training, whatever the names") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"0", "2"};
+  spec.label = "1";
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  const RowBlock block = ReadAll("a.csv", "0,y,2\n3,1,4\n5,0,6\n", spec);
+  CHECK(block.labels == std::vector<int32_t>{1, 0});
+  CHECK(block.floats == Floats{3, 4, 5, 6});
+  RowSpec named = Named();
+  named.form.classes.clear();
+  named.label = "2";
+  named.labels = spec.labels;
+  CHECK(ErrorOf("tree,width,height\n1,3,1\n", named)
+            .find("bad.csv:1:12: column \"height\" is the label (2), and") == 0);
+}
+
+TEST_CASE("rows: an empty line holds no answer back: what comes behind it may have to be waited for") {
+  for (const char* content : {"3,1\n\r\n\n", "[3,1]\n \r\n\n"}) {
+    CAPTURE(content);
+    const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("a.csv", content), Named());
+    RowBlock block(2);
+    CHECK(rows->Next(&block));
+    CHECK_FALSE(rows->HasMore());
+    CHECK_FALSE(rows->Next(&block));
+  }
+}
+
+TEST_CASE("rows: labels are read where they are asked for, by name, by number or as targets") {
+  RowSpec spec = Named();
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  CHECK(ReadAll("a.csv", "tree,width,height\noak,3,1\nelm,4,2\n", spec).labels == std::vector<int32_t>{1, 0});
+  spec.form.classes.clear();
+  CHECK(ReadAll("a.csv", "tree,width,height\n1,3,1\n0,4,2\n", spec).labels == std::vector<int32_t>{1, 0});
+  spec.labels = LabelRules();
+  CHECK(ReadAll("a.csv", "tree,width,height\n1.5,3,1\n-2,4,2\n", spec).targets == Floats{1.5, -2});
+  CHECK(ErrorOf("width,height\n3,1\n", spec).find("bad.csv:1:1: no column \"tree\"") == 0);
+}
+
+TEST_CASE("rows: what cannot be read of a CSV file is told with its place") {
+  CHECK(ErrorOf("width,height\n3,x\n", Named()) ==
+        "bad.csv:2:3: height = x; must be a number. Correct it, or remove the row.");
+  CHECK(ErrorOf("width,height\n3,1\n3\n", Named()) ==
+        "bad.csv:3:2: 1 field; must be 2, as in the first line. Correct the row, or remove it.");
+  CHECK(ErrorOf("widht,height\n3,1\n", Named()) ==
+        "bad.csv:1:1: no column \"width\"; the model has this feature. Is it \"widht\"? Name the columns as "
+        "the "
+        "training data has them.");
+  CHECK(ErrorOf("1,2,3,4\n", Named()) ==
+        "bad.csv:1:1: 4 columns; the model has 2 features, and a row may have a label besides. Is it the "
+        "right file?");
+  CHECK(
+      ErrorOf("width,height,width\n1,2,3\n", Named()).find("bad.csv:1:14: more than one column \"width\"") ==
+      0);
+}
+
+TEST_CASE("rows: of a file that no commas separate it is told that they must") {
+  const std::string commas = "Commas must separate the fields: save the file so.";
+  for (const char* content : {"width;height\n3;1\n", "width\theight\n3\t1\n", "width height\n3 1\n"}) {
+    CAPTURE(content);
+    const std::string error = ErrorOf(content, Named());
+    CHECK(error.find("bad.csv:1:1: no column \"width\"; the model has this feature. ") == 0);
+    CHECK(error.find(commas) != std::string::npos);
+  }
+  CHECK(ErrorOf("3;1\n4;2\n", Unnamed(2)) ==
+        "bad.csv:1:1: 1 column; the model has 2 features, and a row may have a label besides. " + commas);
+}
+
+TEST_CASE("rows: JSON lines have features as a list or by name, and ids") {
+  const RowBlock block =
+      ReadAll("a.jsonl",
+              "{\"features\": [3, 1], \"id\": \"a\"}\n\n{\"height\": 2, \"width\": 4, \"tree\": 7}\r\n"
+              "[3, 1]\n",
+              Named());
+  CHECK(block.floats == Floats{4, -4.5, 6, -4, 4, -4.5});
+  CHECK(block.ids == std::vector<std::string>{"\"a\"", "", ""});
+  const char* const large = "{\"id\": 123456789012345678901234567890, \"features\": [3, 1]}\n";
+  CHECK(ReadAll("a.jsonl", large, Named()).ids[0] == "123456789012345678901234567890");
+  CHECK(ReadAll("a.jsonl", "\xef\xbb\xbf[3, 1]\n", Named()).floats == Floats{4, -4.5});
+  CHECK(ReadAll("a.jsonl", " \n\t\r\n  [3, 1]\n\n [3, 1]\n", Named()).floats == Floats{4, -4.5, 4, -4.5});
+  CHECK(ReadAll("a.csv", "\xef\xbb\xbfheight,width\n1,3\n", Named()).floats == Floats{4, -4.5});
+}
+
+TEST_CASE("rows: features of one name are no JSON members, and one that is called features may be") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"size", "size"};
+  CHECK(ErrorOf("{\"size\": 1}\n", spec) ==
+        "bad.csv:1: features by name, and 2 of the model are called \"size\"; give them as "
+        "{\"features\": [1, 2]}, in the training data's order.");
+  CHECK(ReadAll("a.jsonl", "{\"features\": [1, 2]}\n", spec).floats == Floats{1, 2});
+  spec.form.features = {"features", "size"};
+  CHECK(ReadAll("a.jsonl", "{\"size\": 2, \"features\": 1}\n{\"features\": [3, 4]}\n", spec).floats ==
+        Floats{1, 2, 3, 4});
+  CHECK(ErrorOf("{\"features\": 3}\n", Named()).find("features is no list") != std::string::npos);
+}
+
+TEST_CASE("rows: a header may begin as JSON does, and a format that is known is not guessed") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"[temp]", "x"};
+  spec.label = "{y}";
+  CHECK(ReadAll("a.csv", "[temp],x\n3,1\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.csv", "{y},x,[temp]\r\n7,1,3\r\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.csv", " [temp] , x\n3,1\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.jsonl", "{\"[temp]\":3,\"x\":1}\n[3, 1]\n", spec).floats == Floats{3, 1, 3, 1});
+  spec.format = RowFormat::kCsv;
+  spec.header = true;
+  spec.labels = LabelRules();
+  CHECK(ReadAll("a.csv", "{y},[temp],x\n7,3,1\n", spec).targets == Floats{7});
+  spec = Unnamed(1);
+  spec.form.classes = {"[a]", "[b]"};
+  spec.form.label_column = 0;
+  spec.label = "0";
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  spec.format = RowFormat::kCsv;
+  spec.header = false;
+  CHECK(ReadAll("a.csv", "[b],1\n[a],2\n", spec).labels == std::vector<int32_t>{1, 0});
+}
+
+TEST_CASE("rows: JSON lines have no labels to evaluate by, which is told before they are read as CSV") {
+  RowSpec spec = Named();
+  spec.format = RowFormat::kCsv;
+  spec.header = true;
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  CHECK(
+      ErrorOf("{\"features\": [3, 1], \"tree\": \"oak\"}\n", spec) ==
+      "bad.csv: is JSON lines (--data); rows with labels are read of CSV and IDX files only. Save it as CSV, "
+      "or use dtrain predict.");
+}
+
+TEST_CASE("rows: what cannot be read of JSON lines is told with its place") {
+  CHECK(ErrorOf("{\"features\": [3, 1]}\n{\"features\": [3, 1}\n", Named()).find("bad.csv:2:19: not JSON") ==
+        0);
+  CHECK(ErrorOf("{\"features\": [3]}\n", Named()) == "bad.csv:1: 1 feature; must be 2, as the model has.");
+  CHECK(ErrorOf("{\"width\": 3, \"hight\": 1}\n", Named()) ==
+        "bad.csv:1: no \"height\"; the model has this feature. Is it \"hight\"? Add it.");
+  CHECK(ErrorOf("{\"width\": null, \"height\": 1}\n", Named()) ==
+        "bad.csv:1: width = null; must be a number.");
+  CHECK(ErrorOf("[3, null]\n", Unnamed(2)) == "bad.csv:1: feature 2 = null; must be a number.");
+  CHECK(ErrorOf("{\"width\": 1e39, \"height\": 1}\n", Named()).find("must be at most 3.4e38") !=
+        std::string::npos);
+  CHECK(ErrorOf("[3, 1]\n{\"width\": 1e400, \"height\": 1}\n", Named()).find("bad.csv:2: a number beyond") ==
+        0);
+  CHECK(ErrorOf("{\"features\": [3, 1], \"features\": [3, 1]}\n", Named()) ==
+        "bad.csv:1: \"features\" stands twice in one object. Leave one.");
+  CHECK(ErrorOf("{\"width\": 3, \"height\": 1, \"width\": 3}\n", Named()).find("\"width\" stands twice") !=
+        std::string::npos);
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  CHECK(ErrorOf("{\"features\": [3, 1], \"id\": " + deep + "}\n", Named()).find("nested more than 64 deep") !=
+        std::string::npos);
+  CHECK(ErrorOf("{\"width\": 3}\n", Unnamed(1)).find("those of the model have none") != std::string::npos);
+}
+
+TEST_CASE("rows: IDX images are bytes, with labels where they are asked for") {
+  RowSpec spec = Unnamed(6);
+  spec.pixels = true;
+  const RowBlock images = ReadAll("images", IdxImageContent(3, 2, 3), spec);
+  CHECK(images.rows == 3);
+  CHECK(images.bytes.size() == 18);
+  CHECK(images.bytes[17] == 17);
+  CHECK(images.floats.empty());
+  spec.labels = LabelRules{3, "model.outputs = 3", "raise model.outputs"};
+  const std::string labels = WritePlain("labels", IdxLabelContent({2, 0, 1}));
+  CHECK(ReadAll("images", IdxImageContent(3, 2, 3), spec, labels).labels == std::vector<int32_t>{2, 0, 1});
+  CHECK(UserErrorOf([&] {
+          ReadAll("images", IdxImageContent(4, 2, 3), spec, labels);
+        }).find("number of labels = 3") != std::string::npos);
+  const std::string cut = IdxImageContent(3, 2, 3).substr(0, 30);
+  spec.labels.reset();
+  CHECK_FALSE(UserErrorOf([&] { ReadAll("images", cut, spec); }).empty());
+  const std::string more = IdxImageContent(3, 2, 3) + "x";
+  CHECK(UserErrorOf([&] { ReadAll("images", more, spec); }).find("more bytes follow") != std::string::npos);
+  CHECK(ReadAll("pixels.csv", "0,51,255,0,0,0\n", spec).floats[1] == doctest::Approx(0.2));
+}
+
+TEST_CASE("rows: a value that is no byte is none of an image's") {
+  RowSpec spec = Unnamed(2);
+  spec.pixels = true;
+  CHECK(ReadAll("a.csv", "0,255\n", spec).floats == Floats{0, 1});
+  for (const char* value : {"-1", "256", "255.5", "-0.001"}) {
+    CAPTURE(value);
+    const std::string rule = fmt::format(" = {}; must be 0 to 255, as the bytes of images", value);
+    CHECK(ErrorOf(fmt::format("7,{}\n", value), spec).find(rule) != std::string::npos);
+    CHECK(ErrorOf(fmt::format("[7, {}]\n", value), spec).find(rule) != std::string::npos);
+  }
+}
+
+TEST_CASE("rows: names of columns and classes that are not UTF-8 are refused at their place") {
+  const std::string rule = " is not UTF-8; names of columns and classes must be. Save the file as CSV UTF-8";
+  CHECK(ErrorOf("width,height,caf\xe9\n1,2,3\n", Named()).find("bad.csv:1:14: the name caf\\xe9" + rule) ==
+        0);
+  RowSpec spec = Named();
+  const std::string class_row = "width,height,tree\n1,2,oak\n1,2,ch\xeane\n";
+  CHECK(ErrorOf(class_row, spec) == "");
+  spec.labels = LabelRules{2, "model.kind = logistic", ""};
+  CHECK(ErrorOf(class_row, spec).find("bad.csv:3:5: the name ch\\xeane" + rule) == 0);
+}
+
+TEST_CASE("rows: a glob names all files that fit it, sorted, or it is an error") {
+  const std::string second = WritePlain("part-2.csv", "1,2\n"), first = WritePlain("part-1.csv", "1,2\n");
+  const std::string folder = first.substr(0, first.rfind('/'));
+  CHECK(FilesOf(folder + "/part-*.csv", "--data") == std::vector<std::string>{first, second});
+  const std::string literal = WritePlain("run[1]-*.csv", "1,2\n");
+  CHECK(FilesOf(literal, "--data") == std::vector<std::string>{literal});
+  CHECK(FilesOf("plain.csv", "--data") == std::vector<std::string>{"plain.csv"});
+  CHECK(UserErrorOf([&] { FilesOf(folder + "/none-*", "--data"); }).find("no file fits") !=
+        std::string::npos);
+}
+
+std::string IdOf(std::string_view object) { return std::string(MemberText(object, "id")); }
+
+TEST_CASE("json member: its text is as it was written, wherever it stands and whatever is around it") {
+  CHECK(IdOf(R"({"id":123456789012345678901234567890})") == "123456789012345678901234567890");
+  CHECK(IdOf(R"( { "a" : [1, {"id": 2}] , "id" : 1.10 , "b": "id" } )") == "1.10");
+  CHECK(IdOf(R"({"id": {"id": [1, "}, \"]"]} })") == R"({"id": [1, "}, \"]"]})");
+  CHECK(IdOf(R"({"a": "\\", "i\u0064": "x\"y"})") == R"("x\"y")");
+  CHECK(IdOf(R"({"id": 1, "id":  null	})") == "null");
+}
+
+TEST_CASE("json member: one that is not there is empty") {
+  CHECK(IdOf("{}") == "");
+  CHECK(IdOf(" { } ") == "");
+  CHECK(IdOf(R"({"a": "id", "b": {"id": 1}, "idx": 2})") == "");
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,175 @@
+#include "trainer/env/assignment.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/repeated_member.h"
+#include "trainer/config/address_rule.h"
+#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
+
+namespace dtrain {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kExample =
+    R"({"cluster": {"ps": ["a:2222"], "worker": ["b:2222"]}, "task": {"type": "worker", "index": 0}})";
+const std::vector<std::string> kJobs = {"chief", "master", "worker", "ps", "evaluator"};
+
+// Where something stands: `TF_CONFIG: cluster.ps[0] = "a"; `.
+std::string At(const std::string& key, const Json& value) {
+  const std::string text = value.is_array()    ? "[...]"
+                           : value.is_object() ? "{...}"
+                                               : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return fmt::format("TF_CONFIG: {} = {}; ", key, Shown(text));
+}
+
+Json ParseText(const Environment& environment) {
+  const Environment::value_type* const variable = FindVariable(environment, {"TF_CONFIG"});
+  if (variable == nullptr) {
+    throw UserError(
+        "TF_CONFIG is not set: --from tf_config reads the cluster and this process's task from it. A TFJob "
+        "sets it where it has replicas of PS and of Worker; by hand: export TF_CONFIG='{}'. Or give --role "
+        "and "
+        "--index.",
+        kExample);
+  }
+  try {
+    RepeatedMember repeated;
+    const auto once = [&](int, Json::parse_event_t event, const Json& parsed) {
+      if (const std::string* name = repeated.See(event, parsed)) {
+        throw UserError("TF_CONFIG: the key {} stands twice in one object. Leave one.", Quoted(Shown(*name)));
+      }
+      return true;
+    };
+    return Json::parse(variable->second, once);
+  } catch (const Json::parse_error& error) {
+    const std::string text = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
+    const size_t begin = text.find("parse error at");
+    throw UserError("TF_CONFIG: not JSON: {}. It must be as {}.",
+                    begin == std::string::npos ? text : text.substr(begin), kExample);
+  }
+}
+
+const Json& Member(const Json& parent, const char* key) {
+  if (!parent.is_object()) {
+    throw UserError("TF_CONFIG: must be a JSON object, as {}.", kExample);
+  }
+  const auto found = parent.find(key);
+  if (found == parent.end() || !found->is_object()) {
+    throw UserError("TF_CONFIG: {} is missing, or no object. It must be as {}.", key, kExample);
+  }
+  return *found;
+}
+
+// `said`: where it stands, with "; " behind it.
+void CheckJob(const std::string& said, const std::string& job) {
+  if (std::find(kJobs.begin(), kJobs.end(), job) != kJobs.end()) return;
+  const std::string close = ClosestName(job, kJobs);
+  throw UserError("{}must be {}.{}", said, ListText(kJobs, "or"),
+                  close.empty() ? "" : fmt::format(" Did you mean {}?", close));
+}
+
+// The addresses of one job; empty where there is no such job.
+std::vector<std::string> Addresses(const Json& cluster, const std::string& job) {
+  std::vector<std::string> addresses;
+  const auto found = cluster.find(job);
+  if (found == cluster.end() || found->is_null()) return addresses;
+  const std::string key = "cluster." + job;
+  if (!found->is_array()) {
+    throw UserError("{}must be a list of addresses. Try [\"host:2222\"].", At(key, *found));
+  }
+  for (const Json& item : *found) {
+    const std::string where = fmt::format("{}[{}]", key, addresses.size());
+    if (!item.is_string()) throw UserError("{}must be a text. Try \"host:2222\".", At(where, item));
+    const std::string problem = AddressProblem(item.get<std::string>());
+    if (!problem.empty()) throw UserError("{}{}", At(where, item), problem);
+    addresses.push_back(item.get<std::string>());
+  }
+  return addresses;
+}
+
+// All jobs of the cluster, each with its addresses.
+std::map<std::string, std::vector<std::string>> Jobs(const Json& cluster) {
+  std::map<std::string, std::vector<std::string>> jobs;
+  for (const auto& [job, addresses] : cluster.items()) {
+    CheckJob(fmt::format("TF_CONFIG: cluster has the job {}; ", Quoted(Shown(job))), job);
+  }
+  for (const std::string& job : kJobs) jobs[job] = Addresses(cluster, job);
+  if (!jobs["chief"].empty() && !jobs["master"].empty()) {
+    throw UserError(
+        "TF_CONFIG: cluster has chief and master, which are two names for worker 0. Leave one of them.");
+  }
+  for (const char* job : {"chief", "master"}) {
+    if (jobs[job].size() < 2) continue;
+    throw UserError("{}a cluster has one {}. Leave the others out, or make them workers.",
+                    At(std::string("cluster.") + job, cluster.at(job)), job);
+  }
+  return jobs;
+}
+
+ClusterConfig ClusterOf(const std::map<std::string, std::vector<std::string>>& jobs) {
+  ClusterConfig cluster;
+  cluster.ps = jobs.at("ps");
+  for (const char* job : {"chief", "master", "worker"}) {
+    const std::vector<std::string>& addresses = jobs.at(job);
+    cluster.worker.insert(cluster.worker.end(), addresses.begin(), addresses.end());
+  }
+  if (cluster.ps.empty()) {
+    throw UserError(
+        "TF_CONFIG: cluster has no ps: the weights are with the parameter servers. Add at least one (TFJob: "
+        "tfReplicaSpecs.PS).");
+  }
+  if (cluster.worker.empty()) {
+    throw UserError(
+        "TF_CONFIG: cluster has neither chief nor worker: nobody computes. Add at least one (TFJob: "
+        "tfReplicaSpecs.Worker).");
+  }
+  return cluster;
+}
+
+// Some write it as a text.
+int IndexOf(const Json& task) {
+  const auto found = task.find("index");
+  const Json value = found == task.end() ? Json() : *found;
+  if (value.is_number_unsigned() && value.get<uint64_t>() <= 1000000) return value.get<int>();
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    int index = -1;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), index);
+    if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && index >= 0) return index;
+  }
+  throw UserError("{}must be a whole number >= 0.", At("task.index", value));
+}
+
+}  // namespace
+
+Assignment AssignFromTfConfig(const Environment& environment) {
+  const Json document = ParseText(environment);
+  const auto jobs = Jobs(Member(document, "cluster"));
+  Assignment assignment;
+  assignment.cluster = ClusterOf(jobs);
+  const Json& task = Member(document, "task");
+  const auto type = task.find("type");
+  const Json shown = type == task.end() ? Json() : *type;
+  const std::string job = shown.is_string() ? shown.get<std::string>() : "";
+  CheckJob(At("task.type", shown), job);
+  const int index = IndexOf(task);
+  assignment.name = fmt::format("{} {} of TF_CONFIG", job, index);
+  const auto count = static_cast<int>(jobs.at(job).size());
+  // TensorFlow leaves evaluators out of the cluster: they take no part in the training.
+  if (job == "evaluator" && count == 0) return assignment;
+  if (index >= count) {
+    throw UserError("{}cluster.{} has {} of them, from 0. Correct task.index, or add the address.",
+                    At("task.index", Json(index)), job, count);
+  }
+  if (job == "ps") assignment.task = TaskId{Role::kPs, index};
+  if (job == "chief" || job == "master") assignment.task = TaskId{Role::kWorker, 0};
+  const auto chiefs = static_cast<int>(jobs.at("chief").size() + jobs.at("master").size());
+  if (job == "worker") assignment.task = TaskId{Role::kWorker, chiefs + index};
+  return assignment;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,238 @@
+// Npz: what numpy.savez and numpy.savez_compressed write: a zip archive of .npy files. Ours are stored and
+// not compressed, with zip64 sizes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <set>
+
+#include "trainer/config/user_text.h"
+#include "trainer/export/element_type.h"
+#include "trainer/export/exported_model.h"
+#include "trainer/export/tensor_file.h"
+#include "trainer/export/zip.h"
+
+namespace dtrain {
+namespace {
+
+constexpr std::string_view kSuffix = ".npy";
+constexpr size_t kMaxHeader = 1 << 20;
+constexpr size_t kMaxSides = 32;  // as numpy
+
+// What follows 'key': in the header's Python literal; empty where it is not there.
+std::string_view ValueOf(std::string_view header, const char* key) {
+  const std::string quoted = std::string("'") + key + "':";
+  const size_t at = header.find(quoted);
+  if (at == std::string_view::npos) return {};
+  header.remove_prefix(at + quoted.size());
+  const size_t begin = header.find_first_not_of(' ');
+  return begin == std::string_view::npos ? std::string_view() : header.substr(begin);
+}
+
+// "(784, 10)", "(10,)", "()".
+bool ParseShape(std::string_view text, std::vector<int64_t>* shape) {
+  const size_t close = text.find(')');
+  if (text.empty() || text.front() != '(' || close == std::string_view::npos) return false;
+  text = text.substr(1, close - 1);
+  while (true) {
+    const size_t begin = text.find_first_not_of(" ,");
+    if (begin == std::string_view::npos) return shape->size() <= kMaxSides;
+    text.remove_prefix(begin);
+    int64_t side = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), side);
+    if (parsed.ec != std::errc() || side < 0) return false;
+    shape->push_back(side);
+    text.remove_prefix(static_cast<size_t>(parsed.ptr - text.data()));
+  }
+}
+
+// NpzFile: the reader. Owner: OpenTensorFile's caller. Thread: one.
+class NpzFile : public TensorFile {
+ public:
+  explicit NpzFile(std::unique_ptr<SourceFile> file);
+  void Read(size_t index, float* out) override;
+
+ private:
+  void AddArray(const std::string& name, const ZipMember& member);
+
+  struct Array {
+    ElementType type = ElementType::kFloat32;  // of one that can be read
+    std::string unreadable;
+    bool by_columns = false;  // Fortran's order
+    std::vector<int64_t> shape;
+  };
+  // The header in front of the values.
+  Array ReadHeader(const ZipMember& member, ZipStream* stream) const;
+
+  const std::unique_ptr<SourceFile> file_;
+  // By index of tensors_.
+  std::vector<ZipMember> members_;
+  std::vector<Array> arrays_;
+};
+
+NpzFile::NpzFile(std::unique_ptr<SourceFile> file) : file_(std::move(file)) {
+  std::set<std::string> names;
+  for (const ZipMember& member : ReadZipDirectory(*file_)) {
+    if (!names.insert(member.name).second)
+      file_->Refuse(fmt::format("{} is there twice.", Quoted(Shown(member.name))));
+    const size_t stem = member.name.size() - std::min(member.name.size(), kSuffix.size());
+    if (stem > 0 && member.name.compare(stem, kSuffix.size(), kSuffix) == 0) {
+      AddArray(member.name.substr(0, stem), member);
+    } else {
+      others_.push_back(member.name);
+    }
+  }
+}
+
+void NpzFile::AddArray(const std::string& name, const ZipMember& member) {
+  ZipStream stream(*file_, member);
+  Array array = ReadHeader(member, &stream);
+  FileTensor tensor{name, array.shape, array.unreadable};
+  const std::optional<int64_t> bytes = BytesOfShape(array.shape, BytesOf(array.type));
+  if (tensor.unreadable.empty() && (!bytes || static_cast<uint64_t>(*bytes) != stream.left())) {
+    file_->Refuse(
+        fmt::format("{}: {} values take another number of bytes than the {} that are there. It is damaged.",
+                    Quoted(Shown(name)), tensor.ShapeText(), stream.left()));
+  }
+  tensors_.push_back(std::move(tensor));
+  members_.push_back(member);
+  arrays_.push_back(std::move(array));
+}
+
+NpzFile::Array NpzFile::ReadHeader(const ZipMember& member, ZipStream* stream) const {
+  const auto refuse = [&](const std::string& text) {
+    file_->Refuse(fmt::format("{}: {}", Quoted(Shown(member.name)), text));
+  };
+  unsigned char magic[8];
+  stream->Read(magic, sizeof magic);
+  if (std::memcmp(magic, "\x93NUMPY", 6) != 0 || magic[6] < 1 || magic[6] > 3) refuse("no array of numpy.");
+  unsigned char length[4] = {};
+  stream->Read(length, magic[6] == 1 ? 2 : 4);
+  const size_t bytes = length[0] | length[1] << 8 | length[2] << 16 | static_cast<size_t>(length[3]) << 24;
+  if (bytes > kMaxHeader || bytes > stream->left())
+    refuse(fmt::format("a header of {} bytes. It is damaged.", bytes));
+  std::string header(bytes, '\0');
+  stream->Read(header.data(), bytes);
+  Array array;
+  std::string_view descr = ValueOf(header, "descr");
+  if (!descr.empty() && descr.front() == '\'') descr.remove_prefix(1);
+  const std::string dtype(descr.substr(0, descr.find('\'')));
+  if (const std::optional<ElementType> type = FromNumpy(dtype)) {
+    array.type = *type;
+  } else {
+    array.unreadable = fmt::format(
+        "dtype {}; must be float32, float64 or float16, little-endian. Convert it: array.astype(\"<f4\").",
+        Shown(dtype));
+  }
+  array.by_columns = ValueOf(header, "fortran_order").substr(0, 4) == "True";
+  if (!ParseShape(ValueOf(header, "shape"), &array.shape)) refuse("its shape cannot be read.");
+  return array;
+}
+
+void NpzFile::Read(size_t index, float* out) {
+  ZipStream stream(*file_, members_[index]);
+  ReadHeader(members_[index], &stream);  // the values begin behind it
+  const Array& array = arrays_[index];   // which was held against the file
+  const int64_t size = tensors_[index].size();
+  // Sides of 1 change no order, and of three others nothing of ours is.
+  const std::vector<int64_t> sides = Squeezed(array.shape);
+  const bool turned = array.by_columns && sides.size() == 2;
+  std::vector<float> columns(turned ? static_cast<size_t>(size) : 0);
+  const std::optional<BeyondFloat32> beyond = ReadElements(
+      array.type, size, [&](uint64_t bytes, void* to) { stream.Read(to, bytes); },
+      turned ? columns.data() : out);
+  if (beyond) {
+    const int64_t at = beyond->element;
+    const int64_t by_rows = turned ? at % sides[0] * sides[1] + at / sides[0] : at;
+    file_->Refuse(beyond->Text(tensors_[index].ElementText(by_rows)));
+  }
+  stream.Finish();
+  if (turned) Transpose(sides[1], sides[0], columns.data(), out);
+}
+
+struct Entry {
+  std::string name;
+  uint32_t crc = 0;
+  uint64_t size = 0;
+  uint64_t offset = 0;  // of its local header
+};
+
+// .npy 1.0: magic, length of the header, a Python literal padded so that the values are aligned to 64.
+std::string NpyHeader(const Variable& variable) {
+  const std::vector<int64_t> shape = ExportedModel::ShapeOf(variable);
+  const std::string sides = fmt::format("{}{}", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+  std::string text = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", sides);
+  constexpr size_t kBefore = 10;
+  text.append(63 - (kBefore + text.size()) % 64, ' ');
+  text += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(text.size() & 0xff);
+  header += static_cast<char>(text.size() >> 8);
+  return header + text;
+}
+
+// The checksum is known when all is written: the local header is then written once more.
+Entry WriteEntry(const ExportedModel& model, const Variable& variable, OutputFile* file) {
+  const std::string header = NpyHeader(variable);
+  Entry entry{variable.name + ".npy", 0, 0, static_cast<uint64_t>(file->size())};
+  entry.size = header.size() + static_cast<uint64_t>(variable.size()) * sizeof(float);
+  zip::Local local;
+  local.name = static_cast<uint16_t>(entry.name.size());
+  local.extra = sizeof(zip::Extra64);
+  zip::Extra64 extra;
+  extra.size = extra.packed = entry.size;
+  file->Write(&local, sizeof local);
+  file->Write(entry.name);
+  file->Write(&extra, sizeof extra);
+  file->Write(header);
+  uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(header.data()), header.size());
+  model.ForEachBlock(variable, [&](const float* values, int64_t count) {
+    const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(values), bytes);
+    file->Write(values, bytes);
+  });
+  local.crc = entry.crc = static_cast<uint32_t>(crc);
+  file->WriteAt(static_cast<int64_t>(entry.offset), &local, sizeof local);
+  return entry;
+}
+
+void WriteCentral(const Entry& entry, OutputFile* file) {
+  zip::Central central;
+  central.crc = entry.crc;
+  central.name = static_cast<uint16_t>(entry.name.size());
+  central.extra = sizeof(zip::CentralExtra64);
+  zip::CentralExtra64 extra;
+  extra.size = extra.packed = entry.size;
+  extra.offset = entry.offset;
+  file->Write(&central, sizeof central);
+  file->Write(entry.name);
+  file->Write(&extra, sizeof extra);
+}
+
+}  // namespace
+
+std::unique_ptr<TensorFile> OpenNpz(std::unique_ptr<SourceFile> file) {
+  return std::make_unique<NpzFile>(std::move(file));
+}
+
+// Sizes always have 8 bytes (zip64), so that large models are no other path than small ones.
+void WriteNpz(const ExportedModel& model, OutputFile* file) {
+  std::vector<Entry> entries;
+  for (const Variable& variable : model.variables) entries.push_back(WriteEntry(model, variable, file));
+  zip::End64 end64;
+  end64.entries = end64.entries_here = entries.size();
+  end64.directory = static_cast<uint64_t>(file->size());
+  for (const Entry& entry : entries) WriteCentral(entry, file);
+  end64.directory_bytes = static_cast<uint64_t>(file->size()) - end64.directory;
+  zip::End64Locator locator;
+  locator.end64 = static_cast<uint64_t>(file->size());
+  file->Write(&end64, sizeof end64);
+  file->Write(&locator, sizeof locator);
+  const zip::End end;
+  file->Write(&end, sizeof end);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,202 @@
+// Safetensors (https://huggingface.co/docs/safetensors): 8 bytes with the length of a JSON header, the
+// header, the tensors.
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include "trainer/config/user_text.h"
+#include "trainer/export/element_type.h"
+#include "trainer/export/exported_model.h"
+#include "trainer/export/tensor_file.h"
+
+namespace dtrain {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr uint64_t kMaxHeader = 100'000'000;  // as the format's own reader
+constexpr int kMaxDepth = 16;                 // two are needed
+
+bool IsSizes(const Json& list) {
+  return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& size) {
+           return size.is_number_unsigned() && size.get<uint64_t>() < (uint64_t{1} << 62);
+         });
+}
+
+// Where the size of an element is known.
+bool FitsShape(const std::string& dtype, const std::vector<int64_t>& shape, uint64_t bytes) {
+  const std::optional<ElementType> type = FromSafetensors(dtype);
+  const std::optional<int64_t> element = type ? BytesOf(*type) : BytesOfForeign(dtype);
+  if (!element) return true;
+  const std::optional<int64_t> expected = BytesOfShape(shape, *element);
+  return expected && bytes == static_cast<uint64_t>(*expected);
+}
+
+// SafetensorsFile: the reader. Owner: OpenTensorFile's caller. Thread: one.
+class SafetensorsFile : public TensorFile {
+ public:
+  explicit SafetensorsFile(std::unique_ptr<SourceFile> file);
+  void Read(size_t index, float* out) override;
+
+ private:
+  struct Place {
+    ElementType type = ElementType::kFloat32;  // of one that can be read
+    uint64_t begin = 0;                        // byte of the file
+    uint64_t bytes = 0;
+  };
+  void ReadHeader();
+  nlohmann::json ParseHeader(const std::string& header) const;
+  void AddMetadata(const nlohmann::json& metadata);
+  void AddTensors(const nlohmann::json& header);
+  void AddTensor(const std::string& name, const nlohmann::json& entry);
+  void CheckPlaces() const;
+
+  const std::unique_ptr<SourceFile> file_;
+  uint64_t data_ = 0;  // where the tensors begin
+  std::vector<Place> places_;
+};
+
+SafetensorsFile::SafetensorsFile(std::unique_ptr<SourceFile> file) : file_(std::move(file)) {
+  ReadHeader();
+  CheckPlaces();
+}
+
+void SafetensorsFile::ReadHeader() {
+  uint64_t bytes = 0;
+  file_->ReadAt(0, sizeof bytes, &bytes);
+  if (bytes > kMaxHeader || !file_->Holds(sizeof bytes, bytes)) {
+    file_->Refuse(
+        fmt::format("byte 0: a header of {} bytes, in a file of {}. It is damaged, or no safetensors file.",
+                    bytes, file_->size()));
+  }
+  std::string header(bytes, '\0');
+  file_->ReadAt(sizeof bytes, bytes, header.data());
+  data_ = sizeof bytes + bytes;
+  AddTensors(ParseHeader(header));
+}
+
+// A name that is there twice would hide the first one's values.
+nlohmann::json SafetensorsFile::ParseHeader(const std::string& header) const {
+  std::vector<std::set<std::string>> names;  // of each object that is open
+  const auto check = [&](int depth, Json::parse_event_t event, const Json& value) {
+    if (depth > kMaxDepth) {
+      file_->Refuse(fmt::format(
+          "byte 8: its header is nested more than {} deep. It is damaged, or no safetensors file.",
+          kMaxDepth));
+    }
+    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_end) names.pop_back();
+    if (event == Json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second) {
+      file_->Refuse(fmt::format("{} is there twice.", Quoted(Shown(value.get<std::string>()))));
+    }
+    return true;
+  };
+  Json json = Json::parse(header, check, /*allow_exceptions=*/false);
+  if (!json.is_object())
+    file_->Refuse("byte 8: its header is no JSON object. It is damaged, or no safetensors file.");
+  return json;
+}
+
+void SafetensorsFile::AddTensors(const Json& header) {
+  for (const auto& [name, entry] : header.items()) {
+    if (name != "__metadata__") {
+      AddTensor(name, entry);
+    } else if (entry.is_object()) {
+      AddMetadata(entry);
+    }
+  }
+}
+
+void SafetensorsFile::AddMetadata(const Json& metadata) {
+  for (const auto& [name, value] : metadata.items()) {
+    metadata_[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+}
+
+void SafetensorsFile::AddTensor(const std::string& name, const Json& entry) {
+  const std::string title = Quoted(Shown(name));
+  const bool whole = entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string() &&
+                     entry.contains("shape") && IsSizes(entry["shape"]) && entry.contains("data_offsets") &&
+                     IsSizes(entry["data_offsets"]) && entry["data_offsets"].size() == 2;
+  if (!whole) file_->Refuse(fmt::format("{}: its dtype, shape or data_offsets cannot be read.", title));
+  const auto dtype = entry["dtype"].get<std::string>();
+  const std::optional<ElementType> type = FromSafetensors(dtype);
+  FileTensor tensor{name, entry["shape"].get<std::vector<int64_t>>()};
+  const auto begin = entry["data_offsets"][0].get<uint64_t>(), end = entry["data_offsets"][1].get<uint64_t>();
+  if (!type) tensor.unreadable = fmt::format("dtype {}; must be F32, F64, F16 or BF16.", Shown(dtype));
+  if (end < begin || !FitsShape(dtype, tensor.shape, end - begin) ||
+      !file_->Holds(data_ + begin, end - begin)) {
+    file_->Refuse(
+        fmt::format("{}: {} of {} at bytes {} to {} behind the header; that does not fit, or is not in the "
+                    "file. It is cut off or damaged: fetch it anew.",
+                    title, tensor.ShapeText(), Shown(dtype), begin, end));
+  }
+  places_.push_back({type.value_or(ElementType::kFloat32), data_ + begin, end - begin});
+  tensors_.push_back(std::move(tensor));
+}
+
+// The format has no byte that is in no tensor: a header of another length would move all values.
+void SafetensorsFile::CheckPlaces() const {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const Place& place : places_) ranges.emplace_back(place.begin, place.begin + place.bytes);
+  std::sort(ranges.begin(), ranges.end());
+  uint64_t end = data_;
+  for (const auto& range : ranges) {
+    if (range.first < end) file_->Refuse("two of its tensors overlap. It is damaged.");
+    if (range.first > end) break;
+    end = range.second;
+  }
+  if (end == file_->size()) return;
+  file_->Refuse(fmt::format("byte {} is in no tensor. It is damaged: fetch it anew.", end));
+}
+
+void SafetensorsFile::Read(size_t index, float* out) {
+  uint64_t at = places_[index].begin;
+  const std::optional<BeyondFloat32> beyond = ReadElements(
+      places_[index].type, tensors_[index].size(),
+      [&](uint64_t bytes, void* to) {
+        file_->ReadAt(at, bytes, to);
+        at += bytes;
+      },
+      out);
+  if (beyond) file_->Refuse(beyond->Text(tensors_[index].ElementText(beyond->element)));
+}
+
+// Behind the header the tensors are aligned so, hence all of them for float32.
+constexpr size_t kAlignment = 64;
+
+std::string Header(const ExportedModel& model) {
+  nlohmann::ordered_json header;
+  for (const auto& [name, text] : model.Metadata()) header["__metadata__"][name] = text;
+  int64_t offset = 0;
+  for (const Variable& variable : model.variables) {
+    const int64_t end = offset + variable.size() * static_cast<int64_t>(sizeof(float));
+    header[variable.name] = {
+        {"dtype", "F32"}, {"shape", ExportedModel::ShapeOf(variable)}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const size_t end = sizeof(uint64_t) + text.size();
+  return text.append((kAlignment - end % kAlignment) % kAlignment, ' ');
+}
+
+}  // namespace
+
+std::unique_ptr<TensorFile> OpenSafetensors(std::unique_ptr<SourceFile> file) {
+  return std::make_unique<SafetensorsFile>(std::move(file));
+}
+
+void WriteSafetensors(const ExportedModel& model, OutputFile* file) {
+  const std::string header = Header(model);
+  const uint64_t size = header.size();  // little-endian, as this machine is
+  file->Write(&size, sizeof size);
+  file->Write(header);
+  for (const Variable& variable : model.variables) {
+    model.ForEachBlock(variable, [&](const float* values, int64_t count) {
+      file->Write(values, static_cast<size_t>(count) * sizeof(float));
+    });
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,125 @@
+#include "trainer/metrics/metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace dtrain {
+
+std::optional<double> AreaUnderCurve(gpu::Span<const float> scores, gpu::Span<const int32_t> labels,
+                                     int32_t positive) {
+  std::vector<uint32_t> order(static_cast<size_t>(scores.size));
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return scores[a] < scores[b]; });
+  double below = 0, pairs_won = 0, positives = 0;  // `below`: rows of other classes with a smaller score
+  for (size_t i = 0; i < order.size();) {
+    double ours = 0, others = 0;
+    const float score = scores[order[i]];
+    for (; i < order.size() && scores[order[i]] == score; ++i) {
+      (labels[order[i]] == positive ? ours : others) += 1;
+    }
+    pairs_won += ours * (below + others / 2);
+    below += others;
+    positives += ours;
+  }
+  if (positives == 0 || below == 0) return std::nullopt;
+  return pairs_won / (positives * below);
+}
+
+ScoreTable::ScoreTable(int64_t outputs, int64_t max_scores)
+    : outputs_(static_cast<size_t>(outputs)), max_scores_(max_scores), scores_(outputs_) {
+  if (outputs > kMaxClasses) why_none_ = "more than 64 classes";
+}
+
+void ScoreTable::Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels) {
+  if (*why_none_ != '\0') return;
+  if (static_cast<int64_t>(labels_.size() + static_cast<size_t>(labels.size)) * outputs.cols > max_scores_) {
+    return KeepNone("too many rows");
+  }
+  for (int64_t row = 0; row < outputs.rows; ++row) {
+    // A model that has diverged ranks nothing, and of two infinite logits the difference is no number.
+    const float* const logits = outputs.row(row);
+    if (!std::all_of(logits, logits + outputs.cols, [](float z) { return std::isfinite(z); })) {
+      return KeepNone("an output is not finite");
+    }
+    KeepRow(logits);
+  }
+  labels_.insert(labels_.end(), labels.begin(), labels.end());
+}
+
+void ScoreTable::KeepNone(const char* why) {
+  why_none_ = why;
+  scores_ = {};
+  labels_ = {};
+}
+
+// The log-odds of each class, its logit less the log-sum-exp of the others: ranks rows as the class's
+// probability does, which has no more digits near 0 and 1. Sums are taken in the order of the logits, so that
+// rows with the same ones tie, whichever class has which.
+void ScoreTable::KeepRow(const float* logits) {
+  if (outputs_ == 1) {
+    scores_[0].push_back(logits[0]);
+    return;
+  }
+  std::array<size_t, kMaxClasses> order{};
+  std::iota(order.begin(), order.begin() + outputs_, 0);
+  std::sort(order.begin(), order.begin() + outputs_,
+            [&](size_t a, size_t b) { return logits[a] < logits[b]; });
+  const size_t best = outputs_ - 1;  // in that order
+  const double max = logits[order[best]], second = logits[order[best - 1]];
+  std::array<double, kMaxClasses> above{};  // sums of exp(logit - max) of those behind, without the best
+  for (size_t i = best - 1; i > 0; --i) above[i - 1] = above[i] + std::exp(logits[order[i]] - max);
+  double below = 0;         // and of those before
+  double below_second = 0;  // the same, relative to the second, where nothing of it is lost
+  for (size_t i = 0; i < outputs_; ++i) {
+    const double logit = logits[order[i]];
+    const double odds =
+        i == best ? max - second - std::log1p(below_second) : logit - max - std::log1p(below + above[i]);
+    constexpr double kMax = std::numeric_limits<float>::max();
+    scores_[order[i]].push_back(static_cast<float>(std::clamp(odds, -kMax, kMax)));
+    below += std::exp(logit - max);
+    if (i + 1 < best) below_second += std::exp(logit - second);
+  }
+}
+
+std::optional<double> ScoreTable::Area(const std::function<void()>& breather) const {
+  if (*why_none_ != '\0') return std::nullopt;
+  if (outputs_ == 1) return AreaUnderCurve(scores_[0], labels_, 1);
+  double sum = 0;
+  int classes = 0;
+  for (size_t k = 0; k < outputs_; ++k) {
+    breather();
+    const std::optional<double> area = AreaUnderCurve(scores_[k], labels_, static_cast<int32_t>(k));
+    if (!area) continue;
+    sum += *area;
+    ++classes;
+  }
+  if (classes == 0) return std::nullopt;
+  return sum / classes;
+}
+
+int32_t PredictedClass(const float* logits, int64_t outputs) {
+  if (outputs == 1) return logits[0] > 0 ? 1 : 0;
+  return static_cast<int32_t>(std::max_element(logits, logits + outputs) - logits);
+}
+
+void Probabilities(const float* logits, int64_t outputs, float* probabilities) {
+  if (outputs == 1) {
+    const double odds = std::exp(-std::abs(static_cast<double>(logits[0])));
+    const auto larger = static_cast<float>(1 / (1 + odds));
+    const auto smaller = static_cast<float>(odds / (1 + odds));
+    probabilities[0] = logits[0] > 0 ? smaller : larger;
+    probabilities[1] = logits[0] > 0 ? larger : smaller;
+    return;
+  }
+  const float max = *std::max_element(logits, logits + outputs);
+  double sum = 0;
+  for (int64_t k = 0; k < outputs; ++k) sum += std::exp(static_cast<double>(logits[k]) - max);
+  for (int64_t k = 0; k < outputs; ++k) {
+    probabilities[k] = static_cast<float>(std::exp(static_cast<double>(logits[k]) - max) / sum);
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,101 @@
+#include "trainer/model/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/random.h"
+
+namespace dtrain {
+namespace {
+
+size_t LayerCount(const ModelConfig& config) {
+  return config.kind == ModelKind::kMlp ? config.hidden.size() + 1 : 1;
+}
+
+}  // namespace
+
+std::vector<Variable> ModelVariables(const ModelConfig& config) {
+  DT_CHECK(config.inputs.has_value() && config.outputs.has_value());
+  std::vector<Variable> variables;
+  int64_t inputs = *config.inputs;
+  const size_t layers = LayerCount(config);
+  for (size_t i = 0; i < layers; ++i) {
+    Variable weights;
+    weights.name = fmt::format("weights/W{}", i + 1);
+    weights.rows = weights.fan_in = inputs;
+    weights.cols = weights.fan_out = i + 1 == layers ? *config.outputs : config.hidden[i];
+    Variable biases = weights;
+    biases.name = fmt::format("biases/b{}", i + 1);
+    biases.rows = weights.cols;
+    biases.cols = 1;
+    biases.bias = true;
+    inputs = weights.cols;
+    variables.push_back(weights);
+    variables.push_back(biases);
+  }
+  return variables;
+}
+
+int64_t ValuesPerRow(const ModelConfig& config) {
+  int64_t values = *config.outputs;
+  for (size_t i = 0; i + 1 < LayerCount(config); ++i) values += 2 * config.hidden[i];
+  return values;
+}
+
+void Evaluation::Add(const Evaluation& other) {
+  loss_sum += other.loss_sum;
+  correct += other.correct;
+  rows += other.rows;
+  classifies = classifies || other.classifies;
+}
+
+// InitialValues (model.h): element i of a variable is a function of (seed, name, i) alone.
+namespace {
+
+InitKind KindFor(const ModelConfig& config, const Variable& variable) {
+  if (variable.bias && config.init.bias == BiasInit::kZeros) return InitKind::kZeros;
+  // Models of one layer start from zero as well as from noise; equal hidden units would stay equal.
+  return config.init.kind.value_or(config.kind == ModelKind::kMlp ? InitKind::kGlorot : InitKind::kZeros);
+}
+
+// Elements [begin, end) of one variable.
+void FillVariable(const ModelConfig& model, const Variable& variable, int64_t begin, int64_t end,
+                  float* values) {
+  const InitConfig& config = model.init;
+  const CounterRandom random = CounterRandom(config.seed).Stream(variable.name);
+  const double limit = std::sqrt(6.0 / static_cast<double>(variable.fan_in + variable.fan_out));
+  switch (KindFor(model, variable)) {
+    case InitKind::kZeros:
+      std::fill(values, values + (end - begin), 0.0f);
+      return;
+    case InitKind::kConstant:
+      std::fill(values, values + (end - begin), static_cast<float>(config.value));
+      return;
+    case InitKind::kNormal:
+      for (int64_t i = begin; i < end; ++i) *values++ = static_cast<float>(config.stddev * random.Normal(i));
+      return;
+    case InitKind::kGlorot:  // uniform in +-limit; Glorot and Bengio (2010)
+      for (int64_t i = begin; i < end; ++i) {
+        *values++ = static_cast<float>(limit * (2 * random.Uniform(i) - 1));
+      }
+      return;
+  }
+}
+
+}  // namespace
+
+void InitialValues(const ModelConfig& config, const Layout& layout, Range range, float* values) {
+  DT_CHECK(range.begin >= 0 && range.end <= layout.size, range.begin, range.end, layout.size);
+  for (const Variable& variable : layout.variables) {
+    const int64_t begin = std::max(range.begin, variable.offset);
+    const int64_t end = std::min(range.end, variable.offset + variable.size());
+    if (begin >= end) continue;
+    FillVariable(config, variable, begin - variable.offset, end - variable.offset,
+                 values + (begin - range.begin));
+  }
+}
+
+}  // namespace dtrain

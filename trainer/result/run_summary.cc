@@ -1,0 +1,254 @@
+#include "trainer/result/run_summary.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+namespace dtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The keys of `--result` in the order in which they are printed: the one list for writing and reading.
+template <typename Summary, typename Visitor>
+void VisitKeys(Summary& summary, Visitor& visit) {
+  visit("status", summary.status);
+  visit("global_step", summary.global_step);
+  visit("local_steps", summary.local_steps);
+  visit("examples", summary.examples);
+  visit("wall_s", summary.wall_s);
+  visit("train_s", summary.train_s);
+  visit("steps_per_s", summary.steps_per_s);
+  visit("examples_per_s", summary.examples_per_s);
+  visit("final_loss", summary.final_loss);
+  visit("test_loss", summary.test_loss);
+  visit("test_accuracy", summary.test_accuracy);
+  visit("test_auc", summary.test_auc);
+  visit("model_crc", summary.model_crc);
+  visit("deterministic", summary.deterministic);
+  visit("checkpoint", summary.checkpoint);
+  visit("bytes_sent", summary.bytes_sent);
+  visit("bytes_received", summary.bytes_received);
+  visit("startup_s", summary.startup_s);
+  visit("weights", summary.weights);
+  visit("workers", summary.workers);
+  visit("device", summary.device);
+  visit("lost_workers", summary.lost_workers);
+}
+
+template <typename Figures, typename Visitor>
+void VisitFigures(Figures& figures, Visitor& visit) {
+  visit("steps", figures.steps);
+  visit("data", figures.data);
+  visit("compute", figures.compute);
+  visit("hooks", figures.hooks);
+  visit("wait", figures.wait);
+  visit("network", figures.network);
+  visit("staleness", figures.staleness);
+}
+
+// What only travels between tasks.
+template <typename Summary, typename Visitor>
+void VisitWireKeys(Summary& summary, Visitor& visit) {
+  VisitKeys(summary, visit);
+  visit("first_step_nanos", summary.first_step_nanos);
+  visit("worker_accuracy", summary.worker_accuracy);
+  visit("first_loss", summary.first_loss);
+  visit("absent_workers", summary.absent_workers);
+}
+
+Json ToValue(const WorkerFigures& value);
+Json ToValue(const TimeSpread& value) {
+  return {{"total_s", value.total_s}, {"p50_ms", value.p50_ms}, {"p95_ms", value.p95_ms}};
+}
+Json ToValue(const StalenessSpread& value) {
+  return {{"mean", value.mean}, {"p50", value.p50}, {"p95", value.p95}, {"max", value.max}};
+}
+Json ToValue(const std::string& value) { return value; }
+Json ToValue(int64_t value) { return value; }
+Json ToValue(bool value) { return value; }
+Json ToValue(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+// The shortest decimal that reads back as the same float: 0.1, not 0.10000000149011612.
+Json ToValue(float value) {
+  if (!std::isfinite(value)) return nullptr;
+  char text[32];
+  for (int digits = 6; digits <= 9; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(value));
+    if (std::strtof(text, nullptr) == value) break;
+  }
+  return std::strtod(text, nullptr);
+}
+
+template <typename T>
+Json ToValue(const std::optional<T>& value) {
+  return value ? ToValue(*value) : Json(nullptr);
+}
+
+template <typename T>
+Json ToValue(const std::vector<T>& values) {
+  Json list = Json::array();
+  for (const T& value : values) list.push_back(ToValue(value));
+  return list;
+}
+
+Json ToValue(const std::map<std::string, std::vector<float>>& weights) {
+  if (weights.empty()) return nullptr;
+  Json object = Json::object();
+  for (const auto& [name, values] : weights) object[name] = ToValue(values);
+  return object;
+}
+
+struct Writer {
+  Json document = Json::object();
+  template <typename T>
+  void operator()(const char* key, const T& value) {
+    document[key] = ToValue(value);
+  }
+};
+
+Json ToValue(const WorkerFigures& value) {
+  Writer writer;
+  VisitFigures(value, writer);
+  return writer.document;
+}
+
+bool FromValue(const Json& value, WorkerFigures* out);
+
+bool FromValue(const Json& value, std::string* out) {
+  if (!value.is_string()) return false;
+  *out = value.get<std::string>();
+  return true;
+}
+
+bool FromValue(const Json& value, int64_t* out) {
+  if (!value.is_number_integer()) return false;
+  *out = value.get<int64_t>();
+  return true;
+}
+
+bool FromValue(const Json& value, bool* out) {
+  if (!value.is_boolean()) return false;
+  *out = value.get<bool>();
+  return true;
+}
+
+// JSON has no number for what is not finite: it was written as null.
+template <typename Real>
+bool RealFromValue(const Json& value, Real* out) {
+  if (value.is_null()) {
+    *out = std::nan("");
+    return true;
+  }
+  if (!value.is_number()) return false;
+  *out = value.get<Real>();
+  return true;
+}
+bool FromValue(const Json& value, double* out) { return RealFromValue(value, out); }
+bool FromValue(const Json& value, float* out) { return RealFromValue(value, out); }
+
+bool NumberFromValue(const Json& object, const char* key, double* out) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() && FromValue(*found, out);
+}
+bool FromValue(const Json& value, TimeSpread* out) {
+  return value.is_object() && NumberFromValue(value, "total_s", &out->total_s) &&
+         NumberFromValue(value, "p50_ms", &out->p50_ms) && NumberFromValue(value, "p95_ms", &out->p95_ms);
+}
+bool FromValue(const Json& value, StalenessSpread* out) {
+  return value.is_object() && NumberFromValue(value, "mean", &out->mean) &&
+         NumberFromValue(value, "p50", &out->p50) && NumberFromValue(value, "p95", &out->p95) &&
+         NumberFromValue(value, "max", &out->max);
+}
+
+template <typename T>
+bool FromValue(const Json& value, std::optional<T>* out) {
+  out->reset();
+  if (value.is_null()) return true;
+  return FromValue(value, &out->emplace());
+}
+
+template <typename T>
+bool FromValue(const Json& value, std::vector<T>* out) {
+  if (!value.is_array()) return false;
+  out->assign(value.size(), T());
+  for (size_t i = 0; i < value.size(); ++i) {
+    if (!FromValue(value[i], &(*out)[i])) return false;
+  }
+  return true;
+}
+
+bool FromValue(const Json& value, std::map<std::string, std::vector<float>>* out) {
+  out->clear();
+  if (value.is_null()) return true;
+  if (!value.is_object()) return false;
+  for (const auto& [name, values] : value.items()) {
+    if (!FromValue(values, &(*out)[name])) return false;
+  }
+  return true;
+}
+
+struct Reader {
+  const Json& document;
+  bool good = true;
+  template <typename T>
+  void operator()(const char* key, T& value) {
+    const auto found = document.find(key);
+    good = good && found != document.end() && FromValue(*found, &value);
+  }
+};
+
+bool FromValue(const Json& value, WorkerFigures* out) {
+  if (!value.is_object()) return false;
+  Reader reader{value};
+  VisitFigures(*out, reader);
+  return reader.good;
+}
+
+}  // namespace
+
+std::string FiguresToJson(const WorkerFigures& figures) { return ToValue(figures).dump(); }
+
+bool FiguresFromJson(const std::string& text, WorkerFigures* figures) {
+  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  WorkerFigures read;
+  if (!FromValue(document, &read)) return false;
+  *figures = read;
+  return true;
+}
+
+std::string ToJson(const RunSummary& summary) {
+  Writer writer;
+  VisitKeys(summary, writer);
+  // Ended before the workers' counts came together: unknown, not zero.
+  if (summary.local_steps.empty() || (summary.status == "stopped" && summary.workers.empty())) {
+    for (const char* key : {"examples", "bytes_sent", "bytes_received", "workers"}) {
+      writer.document[key] = nullptr;
+    }
+  }
+  if (summary.local_steps.empty()) {
+    for (const char* key : {"local_steps", "lost_workers"}) writer.document[key] = nullptr;
+    // Of an evaluation the step is known, and nothing was counted.
+    if (summary.status != "done" && !summary.test_loss) writer.document["global_step"] = nullptr;
+  }
+  return writer.document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string ToWireJson(const RunSummary& summary) {
+  Writer writer;
+  VisitWireKeys(summary, writer);
+  return writer.document.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool FromWireJson(const std::string& text, RunSummary* summary) {
+  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!document.is_object()) return false;
+  RunSummary read;
+  Reader reader{document};
+  VisitWireKeys(read, reader);
+  if (reader.good) *summary = std::move(read);
+  return reader.good;
+}
+
+}  // namespace dtrain
