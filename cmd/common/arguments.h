@@ -35,7 +35,7 @@ struct ConfigArguments {
   bool dump = false;              // print the effective YAML and end
 };
 
-// --from: whose environment says which task of which cluster this process is.
+// --from: the scheduler whose environment names the cluster and this process's task in it.
 struct SchedulerArguments {
   Scheduler scheduler = Scheduler::kSlurm;
   SchedulerOptions options;

@@ -34,7 +34,7 @@ class SignalsHeld {
   sigset_t before_;
 };
 
-// SIGHUP does again what it does by default, unless whoever started this process has it ignored (nohup).
+// Restores the default action of SIGHUP, unless this process was started with it ignored (nohup).
 void RestoreHangUp() {
   struct sigaction now {};
   sigaction(SIGHUP, nullptr, &now);

@@ -1,5 +1,4 @@
-// Real processes of which worker 0 is killed for good: the run goes on, saves, evaluates and ends with 0, in
-// any mode.
+// Worker 0 is killed for good: the real run goes on, saves, evaluates and ends with 0, in any mode.
 #include <doctest/doctest.h>
 #include <signal.h>
 

@@ -140,7 +140,7 @@ void CheckGoesToTheEnd(const Old& old, const nlohmann::json& result) {
   CHECK(result.at("deterministic") == expected.at("deterministic"));
 }
 
-// Of a run whose result is the same bits each time.
+// A run whose result is the same bits each time.
 void CheckBits(const Old& old, const nlohmann::json& result) {
   const nlohmann::json& expected = old.expected.at("resume");
   if (!expected.contains("model_crc")) return;

@@ -1,4 +1,4 @@
-// Assignment: which task of which cluster this process is, as a scheduler's environment has it (--from).
+// Assignment: the cluster and this process's task in it, as a scheduler's environment has them (--from).
 // Plain functions on plain data: nothing here reads the environment itself. Thread: any.
 #pragma once
 

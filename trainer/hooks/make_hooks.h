@@ -5,11 +5,9 @@
 #include "trainer/config/config.h"
 #include "trainer/data/source.h"
 #include "trainer/hooks/hook.h"
-#include "trainer/model/layout.h"
-#include "trainer/model/model.h"
-#include "trainer/peer/activity.h"
-#include "trainer/summary/summary.h"
 #include "trainer/hooks/staleness.h"
+#include "trainer/model/layout.h"
+#include "trainer/summary/summary.h"
 
 namespace dtrain {
 

@@ -1,6 +1,6 @@
 // Worker: one worker of a run: reads batches, computes gradients, exchanges them for new weights, evaluates.
-// One is the chief: it evaluates and reports the run's results. That is worker 0, or another one when ps 0
-// says so. Thread: the caller's; heartbeats have their own.
+// All workers are alike; ps 0 asks one of them, that has the rows, to evaluate.
+// Thread: the caller's; heartbeats have their own.
 #pragma once
 
 #include <functional>
@@ -17,17 +17,17 @@
 #include "trainer/device/choice.h"
 #include "trainer/device/device_store.h"
 #include "trainer/hooks/hook.h"
+#include "trainer/hooks/step_times.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/activity.h"
-#include "trainer/summary/summary.h"
 #include "trainer/result/run_summary.h"
+#include "trainer/summary/summary.h"
 #include "trainer/worker/closing_report.h"
 #include "trainer/worker/exchanges.h"
 #include "trainer/worker/ps_client.h"
 #include "trainer/worker/recent_loss.h"
-#include "trainer/hooks/step_times.h"
 #include "trainer/worker/worker_data.h"
 #include "trainer/worker/worker_model.h"
 
@@ -97,7 +97,7 @@ class Worker {
   HookList hooks_;
   StepTimes times_;
   KnownCheckpoint newest_;    // of the run, as this worker knows it
-  bool ended_early_ = false;  // by a hook of this worker
+  bool ended_early_ = false;  // by a hook, or an evaluation, of this worker
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
   int64_t local_step_ = 0;
