@@ -22,31 +22,19 @@ namespace dtrain::testing {
 // directory of a checkpoint that is being written or removed, "probe" the proof that a directory can be
 // written, "file" any file of another purpose, such as that of --result.
 constexpr const char* kFaultScopes[] = {
-    "shard.fsync",
-    "config.fsync",
-    "config.rename",
-    "manifest.fsync",
-    "manifest.rename",
-    "temporary.fsync",
-    "temporary.rename",
-    "checkpoint.rename",
-    "replaced.rename",
-    "best.fsync",
-    "best.rename",
-    "probe.fsync",
-    "probe.rename",
-    "directory.fsync",
-    "file.fsync",
-    "file.rename",
-    "start.welcome",           // a task that says hello is let in
-    "start.fill",              // a ps is told what its range begins with: initial values or a checkpoint
-    "start.filled",            // its range has them
-    "start.begin",             // a task that is ready may begin
-    "save.range_kept",         // a ps keeps its range as it is at the moment of the checkpoint
-    "save.part_written",       // a ps has written its range
-    "end.report",              // a ps tells what its final weights are
-    "end.evaluate",            // a worker is told to evaluate them
-    "end.results",             // the results of the run
+    "shard.fsync",       "config.fsync",    "config.rename",    "manifest.fsync",
+    "manifest.rename",   "temporary.fsync", "temporary.rename", "checkpoint.rename",
+    "replaced.rename",   "best.fsync",      "best.rename",      "probe.fsync",
+    "probe.rename",      "directory.fsync", "file.fsync",       "file.rename",
+    "start.welcome",      // a task that says hello is let in
+    "start.fill",         // a ps is told what its range begins with: initial values or a checkpoint
+    "start.filled",       // its range has them
+    "start.begin",        // a task that is ready may begin
+    "save.range_kept",    // a ps keeps its range as it is at the moment of the checkpoint
+    "save.part_written",  // a ps has written its range
+    "end.report",         // a ps tells what its final weights are
+    "end.evaluate",       // a worker is told to evaluate them
+    "end.results",        // the results of the run
 };
 
 // Each scope with ".before" and with ".after".

@@ -30,8 +30,8 @@
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/config/load.h"
 #include "trainer/data/positions.h"
-#include "trainer/summary/summary.h"
 #include "trainer/result/run_summary.h"
+#include "trainer/summary/summary.h"
 
 namespace dtrain {
 namespace {

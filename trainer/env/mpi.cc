@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/names.h"
 
-
 namespace dtrain {
 namespace {
 

@@ -13,8 +13,8 @@
 
 #include "trainer/config/config.h"
 #include "trainer/data/source.h"
-#include "trainer/model/layout.h"
 #include "trainer/hooks/step_times.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain {
 

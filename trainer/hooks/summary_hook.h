@@ -2,8 +2,8 @@
 #pragma once
 
 #include "trainer/hooks/hook.h"
-#include "trainer/summary/summary.h"
 #include "trainer/hooks/staleness.h"
+#include "trainer/summary/summary.h"
 
 namespace dtrain {
 

@@ -16,11 +16,11 @@
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
+#include "trainer/hooks/staleness.h"
 #include "trainer/model/layout.h"
 #include "trainer/peer/peer_link.h"
 #include "trainer/peer/run_id.h"
 #include "trainer/worker/round_versions.h"
-#include "trainer/hooks/staleness.h"
 
 namespace dtrain {
 
