@@ -5,7 +5,7 @@
 #include "bench/report/job.h"
 #include "bench/report/rows.h"
 #include "trainer/model/blocks.h"
-#include "trainer/peer/peer_link.h"
+#include "trainer/peer/conversation.h"
 
 namespace dtrain::bench {
 namespace {

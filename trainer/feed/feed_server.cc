@@ -6,14 +6,17 @@
 #include <limits>
 #include <utility>
 
+#include "base/error.h"
 #include "trainer/feed/feed_batch.h"
-#include "trainer/peer/short_text.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {
 
 // Messages between two answers, so that a talkative stranger does not keep the others waiting.
 constexpr int kMessagesAtOnce = 64;
+// How long the end of a run may wait for the feeder's thread.
+constexpr milliseconds kTick{20};
 
 // Twice what a worker may ask for ahead, since a worker that comes back asks while its old connection may
 // still hold answers; the batch that it works on; and one that a transport has not let go of yet.
@@ -205,6 +208,39 @@ net::BatchHead FeedServer::Fill(Client& client, const Request& request, Outgoing
   head.rows = static_cast<uint32_t>(rows.size);
   if (config_.net.checksum) head.checksum = net::PayloadChecksum(values->data, values->size);
   return head;
+}
+
+Feeder::Feeder(const Config& config, std::shared_ptr<const DataSet> train,
+               std::unique_ptr<net::Channel> channel, uint64_t run_id, Logger& log)
+    : channel_(std::move(channel)), log_(log), server_(config, std::move(train), *channel_, log) {
+  server_.set_run_id(run_id);
+  thread_ = std::thread([this] { Run(); });
+}
+
+Feeder::~Feeder() {
+  stop_ = true;
+  thread_.join();
+}
+
+void Feeder::CheckAlive() const {
+  if (!dead_.load(std::memory_order_relaxed)) return;
+  throw Failure(ExitCode::kInternal, "worker 0 cannot feed the other workers any more. Look at its log.");
+}
+
+net::ChannelStats Feeder::stats() const { return {bytes_sent_, bytes_received_, 0}; }
+
+void Feeder::Run() {
+  try {
+    while (!stop_) {
+      server_.Serve(Clock::now() + kTick);
+      const net::ChannelStats stats = channel_->stats();
+      bytes_sent_.store(stats.bytes_sent, std::memory_order_relaxed);
+      bytes_received_.store(stats.bytes_received, std::memory_order_relaxed);
+    }
+  } catch (const std::exception& error) {
+    log_.Error("the other workers get no batches any more: {}", FailureText(error));
+    dead_ = true;
+  }
 }
 
 }  // namespace dtrain

@@ -5,7 +5,7 @@
 #include "trainer/config/config.h"
 #include "trainer/data/source.h"
 #include "trainer/hooks/hook.h"
-#include "trainer/hooks/staleness.h"
+#include "trainer/hooks/step_stats.h"
 #include "trainer/model/layout.h"
 #include "trainer/summary/summary.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trainer/hooks/hook.h"
-#include "trainer/hooks/staleness.h"
+#include "trainer/hooks/step_stats.h"
 #include "trainer/summary/summary.h"
 
 namespace dtrain {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "trainer/config/dump.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/peer/short_text.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/ps/shared_directory.h"
 
 namespace dtrain {

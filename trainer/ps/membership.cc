@@ -7,9 +7,9 @@
 #include "base/check.h"
 #include "trainer/config/config.h"
 #include "trainer/config/dump.h"
-#include "trainer/peer/activity.h"
-#include "trainer/peer/peer_link.h"
-#include "trainer/peer/short_text.h"
+#include "trainer/peer/conversation.h"
+#include "trainer/peer/heartbeat.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {

@@ -15,7 +15,7 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
-#include "trainer/peer/activity.h"
+#include "trainer/peer/heartbeat.h"
 #include "trainer/ps/checkpoint_desk.h"
 #include "trainer/ps/coordinator.h"
 #include "trainer/ps/gradient_check.h"

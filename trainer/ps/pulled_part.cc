@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "trainer/checkpoint/range_writer.h"
 #include "trainer/model/blocks.h"
-#include "trainer/peer/short_text.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/ps/range_filler.h"
 
 namespace dtrain {

@@ -7,7 +7,7 @@
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/peer/short_text.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {

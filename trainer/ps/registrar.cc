@@ -7,7 +7,7 @@
 #include "base/signals.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/heartbeat.h"
-#include "trainer/peer/short_text.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/ps/run_history.h"
 
 namespace dtrain {

@@ -12,16 +12,10 @@
 #include "trainer/config/config.h"
 #include "trainer/data/data_fingerprint.h"
 #include "trainer/data/input_form.h"
-#include "trainer/peer/known_checkpoint.h"
 #include "trainer/peer/run_id.h"
 #include "trainer/ps/patience.h"
 
 namespace dtrain {
-
-// Thrown inside a ps where the run has to go back to its newest checkpoint.
-struct RolledBack {
-  std::string why;
-};
 
 struct RunHistory {
   bool begun = false;  // the run had started: it goes on from its newest checkpoint

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "net/codec.h"
 #include "trainer/checkpoint/range_writer.h"
-#include "trainer/peer/short_text.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {

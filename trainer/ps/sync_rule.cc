@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "trainer/config/config.h"
-#include "trainer/peer/peer_link.h"
+#include "trainer/peer/conversation.h"
 
 namespace dtrain {
 namespace {

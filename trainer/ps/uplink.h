@@ -2,19 +2,14 @@
 // Owner: PsServer. Thread: the ps loop, except for its heartbeats.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "net/channel.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
-#include "trainer/peer/abort.h"
-#include "trainer/peer/activity.h"
-#include "trainer/peer/heartbeat.h"
-#include "trainer/peer/registration.h"
+#include "trainer/peer/conversation.h"
 #include "trainer/ps/ps_task.h"
 #include "trainer/ps/range_filler.h"
 #include "trainer/ps/run_history.h"
@@ -30,9 +25,9 @@ class Uplink {
   // `rule` is told the rounds that ps 0 decides (sync); it outlives this.
   Uplink(const PsTask& task, const Activity& activity, UpdateRule& rule, RunHistory& history);
 
-  net::NodeId node() const { return registration_.link().node(); }
+  net::NodeId node() const { return peers_[0].node(); }
   // Not known until ps 0 has let this task in.
-  RunId run() const { return registration_.welcomed() ? registration_.run() : RunId(); }
+  RunId run() const { return peers_.run(); }
   // The conversation ends; another Uplink will begin one of its own.
   void Leave() { channel_.Disconnect(node()); }
 
@@ -42,7 +37,7 @@ class Uplink {
   // Says Hello until heard, repeats requests, watches ps 0 and the start-up deadline. Throws PeerLost.
   void Tick(TimePoint now);
   // Tells ps 0 that this task failed.
-  void Abort(int exit_code, const std::string& text);
+  void Abort(int exit_code, const std::string& text) { peers_.Abort(exit_code, text); }
   // Asks ps 0 for the end and, in sync, for what the rule needs next; unless that is asked already, or the
   // rule has yet to make what goes with the question.
   void AskForEnd();
@@ -63,31 +58,15 @@ class Uplink {
   const std::optional<std::string>& end() const { return end_; }
 
  private:
-  void Ask();
+  Conversation& leader() { return peers_[0]; }
   void AskWhenDirectoryIsKnown();
-  bool RunRecovers() const { return config_.failure.ps_lost == PsLost::kWait && registration_.saves(); }
-  void OnRefuse(const wire::Refuse& refuse);
-  void CheckAlive();
-  void WaitForWelcome(TimePoint now);
-  void SayBye();
 
-  const Config& config_;
-  const PsTask& task_;
-  const TaskId self_;
   net::Channel& channel_;
   UpdateRule& rule_;
   RunHistory& history_;
-  const Activity& activity_;
-  Logger& log_;
-  Registration registration_;
-  net::Encoder encoder_;
-  Heartbeat heartbeat_;
-  StopBeforeJoining stop_;
-  const TimePoint begun_;
-  TimePoint next_status_;
+  Conversations peers_;  // with ps 0 alone
   SharedDirectory shared_;
-  bool asked_ = false;  // since the Welcome
-  bool started_ = false;
+  bool asked_ = false;   // Ready is said
   bool asking_ = false;  // a WaitEnd is open
   std::optional<std::string> end_;
 };

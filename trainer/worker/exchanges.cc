@@ -13,7 +13,7 @@
 
 namespace dtrain {
 
-Exchanges::Exchanges(const Config& config, const Layout& layout, const std::vector<PeerLink*>& links)
+Exchanges::Exchanges(const Config& config, const Layout& layout, const std::vector<Conversation*>& links)
     : config_(config),
       ring_(static_cast<size_t>(config.train.in_flight)),
       staleness_(config.train.in_flight) {

@@ -16,10 +16,10 @@
 #include "trainer/data/data_fingerprint.h"
 #include "trainer/data/data_plan.h"
 #include "trainer/data/source.h"
+#include "trainer/feed/feed_server.h"
 #include "trainer/feed/feed_source.h"
-#include "trainer/feed/feeder.h"
-#include "trainer/peer/activity.h"
 #include "trainer/peer/form_message.h"
+#include "trainer/peer/heartbeat.h"
 
 namespace dtrain {
 

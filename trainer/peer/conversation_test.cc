@@ -1,4 +1,4 @@
-#include "trainer/peer/peer_link.h"
+#include "trainer/peer/conversation.h"
 
 #include <doctest/doctest.h>
 
@@ -9,14 +9,23 @@
 namespace dtrain {
 namespace {
 
-constexpr net::NodeId kPs = 0x1122334455667700;
+ClusterConfig OnePs() {
+  ClusterConfig cluster;
+  cluster.ps = {"127.0.0.1:10001"};
+  return cluster;
+}
+
+// A conversation with one ps, in the hands of a test.
+struct Link : Conversation {
+  Link(FakeChannel& channel, size_t max_open) : Conversation(channel, OnePs(), {Role::kPs, 0}, max_open) {}
+};
 
 net::Message Pull(uint64_t request) {
   net::Encoder encoder;
   return encoder.Finish({1, 0, request}, wire::CreatePull(encoder.Begin()));
 }
 
-void SendPulls(PeerLink& link, int count) {
+void SendPulls(Conversation& link, int count) {
   for (int i = 0; i < count; ++i) {
     const uint64_t request = link.NextRequest();
     link.Send(request, Pull(request));
@@ -33,9 +42,9 @@ std::vector<uint64_t> TakeSent(FakeChannel& channel) {
 
 using Requests = std::vector<uint64_t>;
 
-TEST_CASE("link: an unanswered request is sent again after a second, then less often") {
+TEST_CASE("conversation: an unanswered request is sent again after a second, then less often") {
   FakeChannel channel;
-  PeerLink link(channel, kPs, "ps 0", 2);
+  Link link(channel, 2);
   SendPulls(link, 1);
   CHECK(TakeSent(channel) == Requests{1});
   const TimePoint start = Clock::now();
@@ -48,17 +57,18 @@ TEST_CASE("link: an unanswered request is sent again after a second, then less o
   CHECK(TakeSent(channel).empty());
   link.OnQuiet(start + milliseconds(3100));
   CHECK(TakeSent(channel) == Requests{1});
-  CHECK(link.WaitedSeconds(start + milliseconds(3100)) == doctest::Approx(3.1));
+  CHECK(link.Overdue(start + milliseconds(3100), 3099));
+  CHECK_FALSE(link.Overdue(start + milliseconds(3100), 3100));
 }
 
 // Looks at the link every 100 ms from `begin` to `end`, as a wait does.
-void StayQuiet(PeerLink& link, TimePoint begin, TimePoint end) {
+void StayQuiet(Conversation& link, TimePoint begin, TimePoint end) {
   for (TimePoint now = begin; now <= end; now += milliseconds(100)) link.OnQuiet(now);
 }
 
-TEST_CASE("link: several lost requests are sent again one by one, at the pace of their answers") {
+TEST_CASE("conversation: several lost requests are sent again one by one, at the pace of their answers") {
   FakeChannel channel;
-  PeerLink link(channel, kPs, "ps 0", 4);
+  Link link(channel, 4);
   SendPulls(link, 3);
   TakeSent(channel);
   TimePoint now = Clock::now();
@@ -80,9 +90,9 @@ TEST_CASE("link: several lost requests are sent again one by one, at the pace of
   CHECK(link.Answered(4));
 }
 
-TEST_CASE("link: what answers slowly is left alone once its pace is known") {
+TEST_CASE("conversation: what answers slowly is left alone once its pace is known") {
   FakeChannel channel;
-  PeerLink link(channel, kPs, "ps 0", 16);
+  Link link(channel, 16);
   SendPulls(link, 16);
   TakeSent(channel);
   TimePoint now = Clock::now();
@@ -94,9 +104,9 @@ TEST_CASE("link: what answers slowly is left alone once its pace is known") {
   CHECK(TakeSent(channel).size() <= 3);
 }
 
-TEST_CASE("link: an answer given twice ends the repeats, and later ones wait for longer") {
+TEST_CASE("conversation: an answer given twice ends the repeats, and later ones wait for longer") {
   FakeChannel channel;
-  PeerLink link(channel, kPs, "ps 0", 4);
+  Link link(channel, 4);
   SendPulls(link, 4);
   TakeSent(channel);
   const TimePoint start = Clock::now();
@@ -110,22 +120,22 @@ TEST_CASE("link: an answer given twice ends the repeats, and later ones wait for
   CHECK(TakeSent(channel) == Requests{2});
 }
 
-TEST_CASE("link: an answer given twice shows that the other end lives") {
+TEST_CASE("conversation: an answer given twice shows that the other end lives") {
   FakeChannel channel;
-  PeerLink link(channel, kPs, "ps 0", 4);
+  Link link(channel, 4);
   SendPulls(link, 2);
   const TimePoint start = Clock::now();
   CHECK(link.Answered(1));
   StayQuiet(link, start, start + milliseconds(700));
-  CHECK(link.WaitedSeconds(start + milliseconds(700)) > 0.6);
+  CHECK(link.Overdue(start + milliseconds(700), 600));
   CHECK_FALSE(link.Answered(1));
-  CHECK(link.WaitedSeconds(start + milliseconds(700)) == 0);
+  CHECK_FALSE(link.Overdue(start + milliseconds(700), 0));
 }
 
-TEST_CASE("link: requests that the channel could not take go out, in order, as soon as it can") {
+TEST_CASE("conversation: requests that the channel could not take go out, in order, as soon as it can") {
   FakeChannel channel;
   channel.full = true;
-  PeerLink link(channel, kPs, "ps 0", 3);
+  Link link(channel, 3);
   SendPulls(link, 2);
   CHECK(TakeSent(channel).empty());
   channel.full = false;
@@ -138,10 +148,10 @@ TEST_CASE("link: requests that the channel could not take go out, in order, as s
   CHECK(TakeSent(channel) == Requests{3});
 }
 
-TEST_CASE("link: on a new connection all open requests are sent again at once, in order, and once") {
+TEST_CASE("conversation: on a new connection all open requests are sent again at once, in order, and once") {
   FakeChannel channel;
   channel.connections = 1;
-  PeerLink link(channel, kPs, "ps 0", 4);
+  Link link(channel, 4);
   SendPulls(link, 3);
   CHECK(link.Answered(1));
   const TimePoint start = Clock::now();
@@ -155,9 +165,9 @@ TEST_CASE("link: on a new connection all open requests are sent again at once, i
   CHECK(TakeSent(channel) == Requests{2});
 }
 
-TEST_CASE("link: after Clear nothing is open, and nothing of it is sent again") {
+TEST_CASE("conversation: after Clear nothing is open, and nothing of it is sent again") {
   FakeChannel channel;
-  PeerLink link(channel, kPs, "ps 0", 3);
+  Link link(channel, 3);
   SendPulls(link, 3);
   TakeSent(channel);
   link.Clear();
@@ -168,9 +178,9 @@ TEST_CASE("link: after Clear nothing is open, and nothing of it is sent again") 
   CHECK(TakeSent(channel) == Requests{4});
 }
 
-TEST_CASE("link: an answer given twice closes one request only") {
+TEST_CASE("conversation: an answer given twice closes one request only") {
   FakeChannel channel;
-  PeerLink link(channel, kPs, "ps 0", 2);
+  Link link(channel, 2);
   for (int i = 0; i < 2; ++i) {
     const uint64_t request = link.NextRequest();
     link.Send(request, Pull(request));

@@ -1,4 +1,4 @@
-#include "trainer/worker/gradient_buffers.h"
+#include "trainer/worker/worker_model.h"
 
 #include <doctest/doctest.h>
 
