@@ -18,6 +18,7 @@
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/peer/conversation.h"
+#include "trainer/peer/heartbeat.h"
 
 namespace dtrain {
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "net/inproc_transport.h"
 #include "trainer/config/dump.h"
-#include "trainer/peer/conversation.h"
+#include "trainer/peer/conversations.h"
 #include "trainer/testing/fake_channel.h"
 #include "trainer/testing/small_config.h"
 

@@ -9,7 +9,7 @@
 #include "net/channel.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
-#include "trainer/peer/conversation.h"
+#include "trainer/peer/conversations.h"
 #include "trainer/ps/ps_task.h"
 #include "trainer/ps/range_filler.h"
 #include "trainer/ps/run_history.h"

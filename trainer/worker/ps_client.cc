@@ -17,17 +17,18 @@ constexpr milliseconds kSlice{100};
 // again.
 constexpr milliseconds kQueueSlice{10};
 
-std::vector<size_t> MostOpenWith(const Config& config, const Layout& layout) {
-  std::vector<size_t> most;
+std::vector<size_t> MaxOpenWith(const Config& config, const Layout& layout) {
+  std::vector<size_t> max_open;
   for (const Range range : layout.ps) {
-    most.push_back(MostOpenRequests(Exchanges::WindowOf(config.train, range)));
+    max_open.push_back(MostOpenRequests(Exchanges::WindowOf(config.train, range)));
   }
-  return most;
+  return max_open;
 }
 
 milliseconds SliceFor(const Config& config, const Layout& layout) {
-  const std::vector<size_t> most = MostOpenWith(config, layout);
-  return *std::max_element(most.begin(), most.end()) > MostOpenRequests(kOpenBlocks) ? kQueueSlice : kSlice;
+  const std::vector<size_t> max_open = MaxOpenWith(config, layout);
+  return *std::max_element(max_open.begin(), max_open.end()) > MostOpenRequests(kOpenBlocks) ? kQueueSlice
+                                                                                             : kSlice;
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       channel_(channel),
       activity_(activity),
       log_(log),
-      peers_(config, self, MostOpenWith(config, layout), channel, transport, activity, log),
+      peers_(config, self, MaxOpenWith(config, layout), channel, transport, activity, log),
       exchanges_(config, layout, peers_.all()),
       slice_(SliceFor(config, layout)) {}
 

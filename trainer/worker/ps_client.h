@@ -14,7 +14,7 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
-#include "trainer/peer/conversation.h"
+#include "trainer/peer/conversations.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/worker/exchanges.h"
 
