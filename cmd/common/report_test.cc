@@ -72,11 +72,12 @@ TEST_CASE("result file: without a path nothing is written") {
   result.WriteEnding("done");
 }
 
-TEST_CASE("result file: into a pipe go a line when the run has begun, and one with its result") {
+TEST_CASE("result file: its parent hears in lines that the run has begun, of lost tasks and of the result") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   ResultFile result("", kErrors, ends[1]);
   result.NoteBegun();
+  result.NoteLost("ps 1");
   RunSummary summary;
   summary.status = "done";
   result.Write(summary);
@@ -85,9 +86,10 @@ TEST_CASE("result file: into a pipe go a line when the run has begun, and one wi
   char c = 0;
   while (read(ends[0], &c, 1) == 1) text += c;
   close(ends[0]);
-  REQUIRE(text.front() == '\n');
+  const std::string before = "@begun\n@lost ps 1\n@result ";
+  REQUIRE(text.rfind(before, 0) == 0);
   CHECK(text.back() == '\n');
-  const std::string line = text.substr(1, text.size() - 2);
+  const std::string line = text.substr(before.size(), text.size() - before.size() - 1);
   CHECK(line.find('\n') == std::string::npos);
   RunSummary read_back;
   REQUIRE(FromWireJson(line, &read_back));
