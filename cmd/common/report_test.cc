@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/testing/files.h"
 
 namespace dtrain {
 namespace {
@@ -15,10 +16,7 @@ const ErrorLines kErrors;
 
 std::string PathOf(const std::string& name) { return std::string(getenv("TEST_TMPDIR")) + "/" + name; }
 
-nlohmann::json Read(const std::string& path) {
-  std::ifstream file(path);
-  return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-}
+Json Read(const std::string& path) { return Json::Parse(testing::FileContent(path)); }
 
 TEST_CASE("result file: the first ending is the one that is written") {
   const std::string path = PathOf("first.json");

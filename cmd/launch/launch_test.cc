@@ -8,6 +8,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "base/json.h"
 #include "base/testing/files.h"
 #include "cmd/launch/launch_job.h"
 
@@ -43,8 +44,8 @@ TEST_CASE(
   const std::string said = run->standard_error();
   CAPTURE(said);
   REQUIRE(code == 0);
-  const nlohmann::json result = ReadResult(job.result);
-  const nlohmann::json local = RunLocal(job.config, {"--set", "train.mode=sync"});
+  const Json result = ReadResult(job.result);
+  const Json local = RunLocal(job.config, {"--set", "train.mode=sync"});
   REQUIRE(local.is_object());
   for (const char* key :
        {"status", "global_step", "examples", "local_steps", "model_crc", "deterministic", "weights"}) {

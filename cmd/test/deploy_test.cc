@@ -6,14 +6,13 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
 
 namespace dtrain::testing {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr const char* kKubernetes =
     "deploy/kubernetes/run.yaml deploy/kubernetes/ps.yaml deploy/kubernetes/workers.yaml";
