@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/ps/host_shard.h"
 

@@ -4,7 +4,7 @@
 
 #include "bench/report/job.h"
 #include "bench/report/rows.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/peer/peer_link.h"
 
 namespace dtrain::bench {

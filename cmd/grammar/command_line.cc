@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "cmd/grammar/command_grammar.h"
-#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
 
 namespace dtrain {
 namespace {

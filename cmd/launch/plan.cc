@@ -12,7 +12,7 @@
 #include "cmd/launch/ssh.h"
 #include "cmd/run/task_child.h"
 
-#include "trainer/config/address_rule.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

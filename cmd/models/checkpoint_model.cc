@@ -22,8 +22,8 @@
 #include "trainer/config/load.h"
 #include "trainer/data/source.h"
 #include "trainer/metrics/metrics.h"
+#include "trainer/model/layout.h"
 #include "trainer/model/model.h"
-#include "trainer/model/model_checksum.h"
 #include "trainer/task/run_task.h"
 #include "trainer/worker/evaluate.h"
 

@@ -11,9 +11,8 @@
 
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
-#include "trainer/checkpoint/pieces.h"
-#include "trainer/checkpoint/run_manifest.h"
-#include "trainer/checkpoint/save_error.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/checkpoint/shard_writer.h"
 #include "trainer/config/dump.h"

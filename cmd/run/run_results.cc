@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "cmd/common/load_config.h"
 #include "cmd/run/task_child.h"
-#include "trainer/task/end_lines.h"
+#include "trainer/task/run_log.h"
 
 namespace dtrain {
 namespace {

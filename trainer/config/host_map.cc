@@ -8,7 +8,6 @@
 
 #include "trainer/config/fields.h"
 #include "trainer/config/parse.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

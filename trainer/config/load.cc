@@ -16,7 +16,6 @@
 #include "trainer/config/host_map.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/rules.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/config/yaml.h"
 

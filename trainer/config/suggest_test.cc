@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

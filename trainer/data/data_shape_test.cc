@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
-#include "trainer/data/data_fingerprint.h"
 #include "trainer/data/data_shape.h"
 #include "trainer/data/files/testing.h"
+#include "trainer/data/source.h"
 
 namespace dtrain {
 namespace {

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "base/names.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/files/csv_columns.h"
 

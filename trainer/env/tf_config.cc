@@ -5,8 +5,7 @@
 
 #include "base/error.h"
 #include "base/repeated_member.h"
-#include "trainer/config/address_rule.h"
-#include "trainer/config/suggest.h"
+#include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

@@ -10,7 +10,7 @@
 
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
-#include "trainer/data/input_form.h"
+#include "trainer/data/files/input_form.h"
 #include "trainer/export/output_file.h"
 #include "trainer/model/layout.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "trainer/config/config.h"
-#include "trainer/data/input_form.h"
+#include "trainer/data/files/input_form.h"
 #include "trainer/export/tensor_file.h"
 
 namespace dtrain {

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/export/element_type.h"
 

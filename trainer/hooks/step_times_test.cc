@@ -1,4 +1,4 @@
-#include "trainer/hooks/step_times.h"
+#include "trainer/hooks/step_stats.h"
 
 #include <doctest/doctest.h>
 

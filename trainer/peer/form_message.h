@@ -1,5 +1,5 @@
 // DataFacts: what a worker that has read its data tells ps 0, which has none: ps 0 writes the form of the
-// data (trainer/data/input_form.h) into checkpoints and tells all workers by which scale the run goes.
+// data (trainer/data/files/input_form.h) into checkpoints and tells all workers by which scale the run goes.
 // Thread: any; plain values and free functions.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "net/codec.h"
-#include "trainer/data/input_form.h"
+#include "trainer/data/files/input_form.h"
 
 namespace dtrain {
 

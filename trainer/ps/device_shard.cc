@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "trainer/model/blocks.h"
 #include "trainer/model/finite.h"
+#include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "trainer/model/blocks.h"
 #include "trainer/model/finite.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain {
 

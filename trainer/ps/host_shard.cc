@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "trainer/config/config.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {

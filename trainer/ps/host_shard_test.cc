@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/testing/small_config.h"
 

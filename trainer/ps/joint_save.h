@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "net/codec.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
-#include "trainer/checkpoint/run_manifest.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
 #include "trainer/ps/pulled_part.h"

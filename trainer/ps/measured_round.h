@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/square_sum.h"
+#include "gpu/optimizer_ops.h"
 #include "net/codec.h"
 #include "trainer/ps/parameter_shard.h"
 #include "trainer/ps/round_plan.h"

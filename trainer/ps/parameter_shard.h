@@ -11,10 +11,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "gpu/square_sum.h"
+#include "gpu/optimizer_ops.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
-#include "trainer/model/blocks.h"
 #include "trainer/model/layout.h"
 #include "trainer/ps/range_cut.h"
 #include "trainer/ps/shard_report.h"

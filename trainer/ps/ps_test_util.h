@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "net/codec.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/ps/host_shard.h"
 #include "trainer/ps/membership.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "trainer/checkpoint/range_writer.h"
-#include "trainer/model/blocks.h"
+#include "trainer/checkpoint/shard_writer.h"
+#include "trainer/model/layout.h"
 #include "trainer/peer/short_text.h"
 #include "trainer/ps/range_filler.h"
 

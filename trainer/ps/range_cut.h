@@ -16,7 +16,7 @@
 #include "gpu/view.h"
 #include "net/codec.h"
 #include "net/lent_buffer.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/ps/cut_buffers.h"
 
 namespace dtrain {

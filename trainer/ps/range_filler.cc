@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/optim/optimizer.h"

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "net/codec.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/checkpoint/pieces.h"
+#include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
 #include "trainer/ps/parameter_shard.h"

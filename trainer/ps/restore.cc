@@ -7,10 +7,10 @@
 #include "base/fault_point.h"
 #include "base/names.h"
 #include "net/lent_buffer.h"
-#include "trainer/checkpoint/bad_checkpoint.h"
 #include "trainer/checkpoint/check_meaning.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
-#include "trainer/checkpoint/pieces.h"
+#include "trainer/checkpoint/shard_format.h"
 #include "trainer/optim/optimizer.h"
 
 namespace dtrain {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "gpu/square_sum.h"
+#include "gpu/optimizer_ops.h"
 #include "net/codec.h"
 
 namespace dtrain {

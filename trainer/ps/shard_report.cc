@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/crc32c.h"
-#include "trainer/model/blocks.h"
 #include "trainer/model/finite.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain {
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "trainer/model/layout.h"
-#include "trainer/model/model_checksum.h"
 
 namespace dtrain {
 

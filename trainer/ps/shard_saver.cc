@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "net/codec.h"
-#include "trainer/checkpoint/range_writer.h"
+#include "trainer/checkpoint/shard_writer.h"
 #include "trainer/peer/short_text.h"
 
 namespace dtrain {

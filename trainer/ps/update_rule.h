@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "base/clock.h"
-#include "gpu/square_sum.h"
+#include "gpu/optimizer_ops.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/ps/coordinator.h"

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "trainer/config/config.h"
 #include "trainer/config/dump.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/task/run_task.h"
 #include "trainer/testing/small_config.h"
 

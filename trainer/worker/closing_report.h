@@ -7,8 +7,7 @@
 #include <string>
 
 #include "net/channel.h"
-#include "trainer/hooks/staleness.h"
-#include "trainer/hooks/step_times.h"
+#include "trainer/hooks/step_stats.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/worker/ps_client.h"
 #include "trainer/worker/worker_data.h"

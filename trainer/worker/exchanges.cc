@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "trainer/device/device_store.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain {
 

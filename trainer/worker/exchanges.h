@@ -16,7 +16,7 @@
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
-#include "trainer/hooks/staleness.h"
+#include "trainer/hooks/step_stats.h"
 #include "trainer/model/layout.h"
 #include "trainer/peer/peer_link.h"
 #include "trainer/peer/run_id.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/testing/fake_channel.h"
 #include "trainer/testing/small_config.h"
 

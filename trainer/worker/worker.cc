@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/signals.h"
-#include "trainer/hooks/make_hooks.h"
+#include "trainer/hooks/hooks.h"
 #include "trainer/model/finite.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/form_message.h"

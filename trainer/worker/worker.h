@@ -17,7 +17,7 @@
 #include "trainer/device/choice.h"
 #include "trainer/device/device_store.h"
 #include "trainer/hooks/hook.h"
-#include "trainer/hooks/step_times.h"
+#include "trainer/hooks/step_stats.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/data/data_warnings.h"
-#include "trainer/data/input_form.h"
+#include "trainer/data/files/input_form.h"
 #include "trainer/peer/form_message.h"
 
 namespace dtrain {

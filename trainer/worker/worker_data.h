@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
-#include "trainer/data/data_fingerprint.h"
 #include "trainer/data/data_plan.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_source.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "trainer/device/make_model.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain {
 

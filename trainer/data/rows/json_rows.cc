@@ -7,9 +7,8 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/repeated_member.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
-#include "trainer/data/files/csv_field.h"
+#include "trainer/data/files/csv_reader.h"
 #include "trainer/data/rows/row_formats.h"
 
 namespace dtrain {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "trainer/data/batch.h"
+#include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
-#include "trainer/data/input_form.h"
 
 namespace dtrain {
 

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 #include <cmath>
 
-#include "trainer/data/input_form.h"
+#include "trainer/data/files/input_form.h"
 
 namespace dtrain {
 namespace {

@@ -1,5 +1,7 @@
-// BadCheckpoint: a checkpoint that is damaged, incomplete, or none.
+// Errors of checkpoints: those that cannot be read, and those that cannot be written.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <string>
 
@@ -7,6 +9,7 @@
 
 namespace dtrain {
 
+// BadCheckpoint: a checkpoint that is damaged, incomplete, or none.
 class BadCheckpoint : public UserError {
  public:
   // `problem`: which file, where, what it says and what it should.
@@ -29,5 +32,22 @@ inline UserError NoneComplete(const std::string& directory) {
       "checkpoint.resume: never.",
       directory);
 }
+
+// SaveError: what cannot be written where checkpoints go: a full disk, a directory of somebody else.
+class SaveError : public IoError {
+ public:
+  // `what`: "written", "made". `error`: of errno. The remedy is that of a run.
+  SaveError(const std::string& path, const char* what, int error)
+      : SaveError(fmt::format("{}: cannot be {}: {}", path, what, ErrnoText(error))) {}
+  // Without the remedy, for those who have another.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  explicit SaveError(const std::string& problem)
+      : IoError("{}. Free some space, or name another directory: checkpoint.dir.", problem),
+        problem_(problem) {}
+
+  std::string problem_;
+};
 
 }  // namespace dtrain

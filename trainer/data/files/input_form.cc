@@ -1,4 +1,4 @@
-#include "trainer/data/input_form.h"
+#include "trainer/data/files/input_form.h"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 #include "base/names.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
