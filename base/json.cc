@@ -1,8 +1,10 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <stdexcept>
 
 namespace dtrain {
@@ -17,7 +19,9 @@ struct JsonText {
   // Takes the library's events; `root` is the value that they make.
   class Reader : public nlohmann::json_sax<nlohmann::json> {
    public:
-    explicit Reader(Json* root) : root_(root) {}
+    // `problem`: null where a name may be there twice.
+    Reader(Json* root, size_t max_depth, Json::Problem* problem)
+        : root_(root), max_depth_(max_depth), problem_(problem) {}
 
     bool null() override { return Add(Json()); }
     bool boolean(bool value) override { return Add(Json(value)); }
@@ -30,12 +34,15 @@ struct JsonText {
     bool start_array(size_t) override { return Open(Json::array()); }
     bool key(std::string& name) override {
       name_ = std::move(name);
-      return true;
+      repeated_ = !names_.back().insert(name_).second;
+      return !repeated_ || problem_ == nullptr || Refuse(Json::Problem::kRepeated, name_);
     }
     bool end_object() override { return Close(); }
     bool end_array() override { return Close(); }
-    bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
-      return false;
+    bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+      const std::string text = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
+      const size_t begin = text.find("parse error at");
+      return Refuse(Json::Problem::kSyntax, begin == std::string::npos ? text : text.substr(begin));
     }
 
    private:
@@ -49,26 +56,38 @@ struct JsonText {
         auto& elements = std::get<Json::Array>(parent->value_);
         return &elements.emplace_back(std::move(value));
       }
-      Json* const member = &parent->Make(name_);
-      *member = std::move(value);
-      return member;
+      if (repeated_) return &(parent->Make(name_) = std::move(value));
+      auto& members = std::get<Json::Object>(parent->value_);
+      return &members.emplace_back(name_, std::move(value)).second;
     }
     bool Add(Json value) {
+      if (open_.size() > max_depth_) return Refuse(Json::Problem::kDepth, "it is nested too deep");
       Place(std::move(value));
       return true;
     }
     bool Open(Json value) {
+      if (open_.size() > max_depth_) return Refuse(Json::Problem::kDepth, "it is nested too deep");
       open_.push_back(Place(std::move(value)));
+      names_.emplace_back();
       return true;
     }
     bool Close() {
       open_.pop_back();
+      names_.pop_back();
       return true;
+    }
+    bool Refuse(Json::Problem::Kind kind, const std::string& text) {
+      if (problem_ != nullptr && problem_->kind == Json::Problem::kNone) *problem_ = {kind, text};
+      return false;
     }
 
     Json* const root_;
-    std::vector<Json*> open_;  // each is the last element of the one before, and stays where it is
-    std::string name_;         // of the member that comes next
+    const size_t max_depth_;
+    Json::Problem* const problem_;
+    std::vector<Json*> open_;  // each is an element of the one before, and stays where it is meanwhile
+    std::vector<std::set<std::string>> names_;  // of each that is open
+    std::string name_;                          // of the member that comes next
+    bool repeated_ = false;                     // it is there already
   };
 
   static Library ToLibrary(const Json& json) {
@@ -107,9 +126,14 @@ Json::Json(std::initializer_list<Json> elements) {
 
 Json Json::Parse(std::string_view text) {
   Json json;
-  JsonText::Reader reader(&json);
-  const bool good = nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
-  return good ? json : Json();
+  JsonText::Reader reader(&json, std::numeric_limits<size_t>::max(), nullptr);
+  return nlohmann::json::sax_parse(text.begin(), text.end(), &reader) ? json : Json();
+}
+
+Json Json::ParseStrictly(std::string_view text, size_t max_depth, Problem* problem) {
+  Json json;
+  JsonText::Reader reader(&json, max_depth, problem);
+  return nlohmann::json::sax_parse(text.begin(), text.end(), &reader) ? json : Json();
 }
 
 std::string Json::dump(int indent) const {

@@ -38,8 +38,17 @@ class Json {
 
   static Json array() { return FromValue(Array()); }
   static Json object() { return FromValue(Object()); }
-  // Null where the text is not JSON, or has anything behind it.
+  // Why a text was not taken.
+  struct Problem {
+    enum Kind { kNone, kSyntax, kRepeated, kDepth };
+    Kind kind = kNone;
+    std::string
+        text;  // kSyntax: "parse error at line 1, column 2: ..."; kRepeated: the name; else a sentence
+  };
+  // Null where the text is not JSON, or has anything behind it. Of two members of one name the later counts.
   static Json Parse(std::string_view text);
+  // Null also where an object has a name twice, or anything is nested more than `max_depth` deep.
+  static Json ParseStrictly(std::string_view text, size_t max_depth, Problem* problem);
 
   bool is_null() const { return Is<std::monostate>(); }
   bool is_boolean() const { return Is<bool>(); }

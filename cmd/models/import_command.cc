@@ -21,7 +21,7 @@
 #include "trainer/data/data_shape.h"
 #include "trainer/data/positions.h"
 #include "trainer/data/source.h"
-#include "trainer/export/file_meaning.h"
+#include "trainer/export/exported_model.h"
 #include "trainer/export/take_tensors.h"
 #include "trainer/model/finite.h"
 #include "trainer/optim/optimizer.h"

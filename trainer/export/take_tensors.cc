@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "trainer/config/user_text.h"
-#include "trainer/export/element_type.h"
+#include "trainer/export/tensor_file.h"
 
 namespace dtrain {
 namespace {

@@ -1,11 +1,10 @@
 // What an exported file says of its weights is held against the config that they are imported for.
-#include "trainer/export/file_meaning.h"
+#include "trainer/export/exported_model.h"
 
 #include <doctest/doctest.h>
 
 #include "trainer/config/config.h"
 #include "trainer/export/export_test_util.h"
-#include "trainer/export/exported_model.h"
 #include "trainer/model/model.h"
 
 namespace dtrain::testing {

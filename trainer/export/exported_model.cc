@@ -1,29 +1,26 @@
 // Metadata of exported files: written from an ExportedModel, read as a FileMeaning.
-#include "trainer/export/file_meaning.h"
+#include "trainer/export/exported_model.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/names.h"
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
-#include "trainer/export/exported_model.h"
 #include "trainer/version.h"
 
 namespace dtrain {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr int kMaxDepth = 2;      // of what we write
+constexpr size_t kMaxDepth = 2;   // of what we write
 constexpr double kDivisor = 255;  // of pixels
 
 constexpr MeaningWords kWords = {
@@ -77,8 +74,8 @@ class Reader {
 
   // Not more deeply nested than what we write: whatever the file has costs no more than its length.
   Json ParseText(const std::string& text) const {
-    const auto check = [](int depth, Json::parse_event_t, const Json&) { return depth <= kMaxDepth; };
-    return Json::parse(text, check, /*allow_exceptions=*/false);
+    Json::Problem problem;
+    return Json::ParseStrictly(text, kMaxDepth, &problem);
   }
 
   std::vector<std::string> Names(const char* name) const {
@@ -135,7 +132,7 @@ class Reader {
 
 // Names as a file can tell them.
 std::vector<std::string> AsTold(const std::vector<std::string>& names) {
-  return Json::parse(NamesText(names)).get<std::vector<std::string>>();
+  return Json::Parse(NamesText(names)).get<std::vector<std::string>>();
 }
 
 void CheckCount(const std::string& path, size_t count, const char* what, int64_t inputs) {
@@ -151,9 +148,7 @@ std::string KeyText(const char* key, const Config& config) {
 
 }  // namespace
 
-std::string NamesText(const std::vector<std::string>& names) {
-  return Json(names).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string NamesText(const std::vector<std::string>& names) { return Json(names).dump(); }
 
 std::vector<int64_t> ExportedModel::ShapeOf(const Variable& variable) {
   if (variable.bias) return {variable.rows};
@@ -182,7 +177,7 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
   }
   if (pixels) all.emplace_back("scale", "{\"divide_by\":255}");
   if (!form.scale.shift.empty()) {
-    const Json scale = {{"shift", form.scale.shift}, {"factor", form.scale.factor}};
+    const Json scale = {{"factor", form.scale.factor}, {"shift", form.scale.shift}};
     all.emplace_back("scale", scale.dump());
     all.emplace_back("data.scale", KeyText("data.scale", config));
   }
