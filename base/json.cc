@@ -1,7 +1,6 @@
 #include "base/json.h"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
@@ -126,7 +125,7 @@ Json::Json(std::initializer_list<Json> elements) {
 
 Json Json::Parse(std::string_view text) {
   Json json;
-  JsonText::Reader reader(&json, std::numeric_limits<size_t>::max(), nullptr);
+  JsonText::Reader reader(&json, kMaxDepth, nullptr);
   return nlohmann::json::sax_parse(text.begin(), text.end(), &reader) ? json : Json();
 }
 

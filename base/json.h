@@ -45,6 +45,8 @@ class Json {
     std::string
         text;  // kSyntax: "parse error at line 1, column 2: ..."; kRepeated: the name; else a sentence
   };
+  // Values are copied and freed by functions that call themselves: what is nested deeper is not read.
+  static constexpr size_t kMaxDepth = 1000;
   // Null where the text is not JSON, or has anything behind it. Of two members of one name the later counts.
   static Json Parse(std::string_view text);
   // Null also where an object has a name twice, or anything is nested more than `max_depth` deep.

@@ -20,6 +20,7 @@ TEST_CASE("Json: what is no JSON is null") {
     CAPTURE(text);
     CHECK(Json::Parse(text).is_null());
   }
+  CHECK(Json::Parse(std::string(1 << 20, '[')).is_null());
 }
 
 TEST_CASE("Json: of two members of one name the later counts, and strictly the text is refused") {

@@ -14,7 +14,6 @@ namespace {
 
 constexpr const char* kExample =
     R"({"cluster": {"ps": ["a:2222"], "worker": ["b:2222"]}, "task": {"type": "worker", "index": 0}})";
-constexpr size_t kMaxDepth = 1000;  // of what is copied and freed by functions that call themselves
 const std::vector<std::string> kJobs = {"chief", "master", "worker", "ps", "evaluator"};
 
 // Where something stands: `TF_CONFIG: cluster.ps[0] = "a"; `.
@@ -34,7 +33,7 @@ Json ParseText(const Environment& environment) {
         kExample);
   }
   Json::Problem problem;
-  Json document = Json::ParseStrictly(variable->second, kMaxDepth, &problem);
+  Json document = Json::ParseStrictly(variable->second, Json::kMaxDepth, &problem);
   if (problem.kind == Json::Problem::kRepeated) {
     throw UserError("TF_CONFIG: the key {} stands twice in one object. Leave one.",
                     Quoted(Shown(problem.text)));
