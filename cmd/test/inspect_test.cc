@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <atomic>
+#include <cmath>
 #include <thread>
 
 #include "base/clock.h"
