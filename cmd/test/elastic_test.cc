@@ -77,7 +77,7 @@ TEST_CASE("elastic: without a worker that is killed the run goes on to its last 
     } else {
       CHECK(Sum(result.at("local_steps")) == 600);
     }
-    CHECK(result.at("lost_workers") == Json({1}));
+    CHECK(result.at("lost_workers") == std::vector<int>{1});
     CHECK(result.at("deterministic") == false);
     CHECK(Contains(run.ps[0]->standard_error(), "the run goes on without it"));
     for (const int worker : {0, 2}) {
