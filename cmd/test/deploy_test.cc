@@ -116,7 +116,7 @@ struct Pods {
   std::unique_ptr<Process> StartWorker() const {
     const Json container =
         Manifest(kKubernetes, "Job").at("spec").at("template").at("spec").at("containers").at(0);
-    CHECK(container.at("command") == Json({"dtrain"}));
+    CHECK(container.at("command") == std::vector<std::string>{"dtrain"});
     std::vector<std::string> words;
     for (const std::string word : container.at("args")) {
       words.push_back(word == "$(JOB_COMPLETION_INDEX)" ? "0"
