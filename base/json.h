@@ -33,7 +33,8 @@ class Json {
   Json(T number) : value_(Number(number)) {}
   template <typename T>
   Json(const std::vector<T>& values) : value_(Array(values.begin(), values.end())) {}
-  // An object where each element is a list of a text and a value, else an array.
+  // An object where each element is a list of a text and a value, else an array. Not for one element, which
+  // in parentheses is that element: a vector makes such a list.
   Json(std::initializer_list<Json> elements);
 
   static Json array() { return FromValue(Array()); }
