@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 namespace dtrain {
 namespace {
@@ -35,14 +35,13 @@ const char* LevelName(LogLevel level) {
 
 std::string JsonLine(const std::string& time, const std::string& task, LogLevel level, std::string_view text,
                      std::initializer_list<LogField> fields) {
-  nlohmann::ordered_json line = {
-      {"time", time}, {"task", task}, {"level", LevelName(level)}, {"text", std::string(text)}};
+  Json line = {{"time", time}, {"task", task}, {"level", LevelName(level)}, {"text", std::string(text)}};
   for (const LogField& field : fields) {
-    nlohmann::ordered_json& value = line[field.name];
+    Json& value = line[field.name];
     if (field.value.kind == LogField::Value::kWhole) value = field.value.whole;
     if (field.value.kind == LogField::Value::kReal) value = field.value.real;
   }
-  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return line.dump() + "\n";
 }
 
 std::string TextLine(const std::string& time, const std::string& task, LogLevel level,

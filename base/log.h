@@ -52,6 +52,8 @@ class Logger {
   // `fields` say in JSON what `text` says to people.
   void Record(LogLevel level, std::string_view text, std::initializer_list<LogField> fields);
   bool Enabled(LogLevel level) const { return level >= level_; }
+  // The line that Record() writes, with its newline.
+  std::string Line(LogLevel level, std::string_view text, std::initializer_list<LogField> fields = {}) const;
 
   template <typename... Args>
   void Debug(fmt::format_string<Args...> format, Args&&... args) {
@@ -82,7 +84,6 @@ class Logger {
   struct Sinks;
 
   void WriteFormatted(LogLevel level, fmt::string_view format, fmt::format_args args);
-  std::string Line(LogLevel level, std::string_view text, std::initializer_list<LogField> fields) const;
 
   const std::string task_;
   const LogLevel level_;
@@ -92,8 +93,8 @@ class Logger {
 
 // LogFile: the file of one task's log, appended to. A file that cannot be written does not end the run; it is
 // reported once, so that its readers know that lines are missing.
-// Owner: the task's Logger; or `dtrain launch`, which writes there what it hears of a task: not the relay,
-// which would no longer say that it is alive while it waits for a disk. Thread: one at a time.
+// Owner: the task's Logger; or `dtrain launch`, which writes there what it hears of a task.
+// Thread: one at a time.
 class LogFile {
  public:
   // "worker-1.log" of "worker 1" in `directory`, which is created. Throws UserError where it cannot be

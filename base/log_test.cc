@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/testing/files.h"
 
 namespace dtrain {
@@ -34,7 +34,7 @@ TEST_CASE("log: a line holds time, task, level and text; lower levels are left o
 TEST_CASE("log: json lines survive quotes, newlines and bytes that are not UTF-8") {
   Logger log("ps 0", FileOnly(testing::NewDirectory(), true));
   log.Info("a \"b\"\nc {}", "\xff");
-  const nlohmann::json line = nlohmann::json::parse(testing::FileContent(log.path()));
+  const Json line = Json::Parse(testing::FileContent(log.path()));
   CHECK(line["task"] == "ps 0");
   CHECK(line["level"] == "info");
   CHECK(line["text"].get<std::string>().find("a \"b\"\nc ") == 0);
@@ -46,7 +46,7 @@ TEST_CASE("log: a record's fields are members in json, null where they do not ap
   };
   Logger json("ps 0", FileOnly(testing::NewDirectory(), true));
   record(json);
-  const nlohmann::json line = nlohmann::json::parse(testing::FileContent(json.path()));
+  const Json line = Json::Parse(testing::FileContent(json.path()));
   CHECK(line["text"] == "step 7");
   CHECK(line["step"] == 7);
   CHECK(line["loss"] == 0.5);

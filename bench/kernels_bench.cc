@@ -15,7 +15,6 @@
 #include "bench/limit/passes.h"
 #include "gpu/ops.h"
 #include "gpu/optimizer_ops.h"
-#include "gpu/square_sum.h"
 
 namespace dtrain::bench {
 namespace {

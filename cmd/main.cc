@@ -36,7 +36,6 @@ int Dispatch(const LocalArguments& arguments, ErrorLines& errors) {
 int Dispatch(const LaunchArguments& arguments, ErrorLines& errors) {
   return RunLaunchCommand(arguments, errors);
 }
-int Dispatch(const RelayArguments& arguments, ErrorLines&) { return RunRelayCommand(arguments); }
 int Dispatch(const GuardArguments& arguments, ErrorLines&) { return RunGuardCommand(arguments); }
 int Dispatch(const CheckArguments& arguments, ErrorLines&) { return RunCheckCommand(arguments); }
 int Dispatch(const PlanArguments& arguments, ErrorLines&) { return RunPlanCommand(arguments); }

@@ -5,7 +5,9 @@
 // oracle. Formulas with their sources: docs/optimizers.md.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 
 #include "gpu/ops.h"
@@ -82,5 +84,25 @@ struct FtrlRule {
 // z [n], read and OVERWRITTEN: z + g - (d after - d before) * weights
 // updated = 0 where |z| <= l1, else (l1 * sign(z) - z) / (d after + l2)
 void FtrlStep(Stream& stream, const Update& update, const FtrlRule& rule, Span<float> z, Span<float> n);
+
+// SquareSum: an exact sum of squares, for the norm of a gradient whose parts lie on several ps. Being exact
+// it is the same for every cut into parts and every order of adding them, and so is the norm that is rounded
+// from it. Thread: any; plain data.
+struct SquareSum {
+  // The sum in units of 2^-298, the smallest square of a float, as one whole number; least significant word
+  // first. Good for 2^62 floats of any size.
+  std::array<uint64_t, 10> words{};
+  bool finite = true;  // no value was infinite or not a number
+};
+
+// Adds the squares of `count` f32 at `values` (any address). On this processor only (checked): norms are
+// taken where the ps is.
+void AddSquares(Stream& stream, const std::byte* values, int64_t count, SquareSum* sum);
+
+// Adds the sum of another part.
+void AddSum(const SquareSum& part, SquareSum* sum);
+
+// The sum, rounded once; infinite where it is not finite.
+double Total(const SquareSum& sum);
 
 }  // namespace dtrain::gpu

@@ -1,4 +1,4 @@
-#include "gpu/square_sum.h"
+#include "gpu/optimizer_ops.h"
 
 #include <doctest/doctest.h>
 

@@ -43,7 +43,7 @@ bool MakesSense(const wire::Envelope& envelope) {
   if (const wire::Hello* hello = envelope.body_as_Hello()) return IsRole(hello->role());
   if (const wire::Abort* abort = envelope.body_as_Abort()) return IsRole(abort->role());
   if (const wire::WaitEnd* wait = envelope.body_as_WaitEnd()) return IsAligned(wait->squares());
-  if (const wire::CutState* cut = envelope.body_as_CutState()) return IsAligned(cut->checksums());
+  if (const wire::SnapshotState* cut = envelope.body_as_SnapshotState()) return IsAligned(cut->checksums());
   if (const wire::ChecksumList* list = envelope.body_as_ChecksumList()) return IsAligned(*list);
   if (const wire::Round* round = envelope.body_as_Round()) {
     return IsAligned(round->contributors()) && IsAligned(round->answered());
@@ -120,7 +120,7 @@ Message Encoder::Weights(const Envelope& envelope, uint64_t version, uint64_t gl
 Message Encoder::DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes data) {
   return WithTensor(*this, envelope, data, [&](auto& builder, auto values) {
     return wire::CreateDataBatch(builder, head.local_step, head.end, head.rows, head.as_bytes, head.epoch,
-                                 head.batch_in_epoch, head.batches_per_epoch, head.most_rows, head.checksum,
+                                 head.batch_in_epoch, head.batches_per_epoch, head.max_rows, head.checksum,
                                  values, head.devices);
   });
 }

@@ -35,7 +35,7 @@ struct BatchHead {
   uint64_t epoch = 0;
   uint64_t batch_in_epoch = 0;
   uint64_t batches_per_epoch = 0;
-  uint32_t most_rows = 0;
+  uint32_t max_rows = 0;
   uint64_t checksum = 0;
   uint32_t devices = 1;
 };

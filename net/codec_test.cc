@@ -106,7 +106,7 @@ TEST_CASE("codec: a batch comes back as it was, in the header or in a frame of i
     CHECK(batch.epoch() == 1);
     CHECK(batch.batch_in_epoch() == 2);
     CHECK(batch.batches_per_epoch() == 29);
-    CHECK(batch.most_rows() == 5);
+    CHECK(batch.max_rows() == 5);
     CHECK(batch.checksum() == 79);
   }
 }

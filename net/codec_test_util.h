@@ -55,9 +55,9 @@ inline void AddCheckpointMessages(Encoder& encoder, std::vector<Message>* all) {
   const auto add = [all](Message message) { all->push_back(std::move(message)); };
   add(encoder.Finish(e, wire::CreateFillDirect(encoder.Begin(), 2, "step-000001000", 1000, 99, true)));
   add(encoder.Finish(e, wire::CreateFilledDirect(encoder.Begin(), 2, "no such file", true)));
-  add(encoder.Finish(e, wire::CreateCut(encoder.Begin(), 3, 12, true, 1000, true)));
+  add(encoder.Finish(e, wire::CreateSnapshotOrder(encoder.Begin(), 3, 12, true, 1000, true)));
   const std::vector<uint64_t> checksums = {5, 6};
-  add(encoder.Finish(e, wire::CreateCutStateDirect(encoder.Begin(), 3, true, "disk full", &checksums)));
+  add(encoder.Finish(e, wire::CreateSnapshotStateDirect(encoder.Begin(), 3, true, "disk full", &checksums)));
   add(encoder.Finish(e, wire::CreateReadPiece(encoder.Begin(), 3, 8)));
   add(encoder.Piece(e, 3, 8, 81, Lent(Ramp(9))));
   add(encoder.Finish(e, wire::CreateSave(encoder.Begin())));
@@ -187,8 +187,8 @@ inline uint64_t WalkCheckpoint(const Message& message, const wire::Envelope& e) 
       return Walk(e.body_as_Fill()->checkpoint()) + e.body_as_Fill()->manifest();
     case wire::Body::Filled:
       return Walk(e.body_as_Filled()->error()) + e.body_as_Filled()->number();
-    case wire::Body::CutState:
-      return Walk(e.body_as_CutState()->error()) + Walk(e.body_as_CutState()->checksums());
+    case wire::Body::SnapshotState:
+      return Walk(e.body_as_SnapshotState()->error()) + Walk(e.body_as_SnapshotState()->checksums());
     case wire::Body::Piece:
       return Walk(Tensor(message, *e.body_as_Piece())) + e.body_as_Piece()->checksum();
     default:

@@ -4,8 +4,8 @@
 
 #include "bench/report/job.h"
 #include "bench/report/rows.h"
-#include "trainer/model/blocks.h"
-#include "trainer/peer/peer_link.h"
+#include "trainer/model/layout.h"
+#include "trainer/peer/conversation.h"
 
 namespace dtrain::bench {
 namespace {

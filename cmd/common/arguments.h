@@ -48,10 +48,9 @@ struct TaskArguments {
   std::optional<TaskId> task;      // unset only with `from` and with config.dump
   std::vector<std::string> notes;  // lines for the log's beginning
   std::string result;              // --result; empty: none
-  // From `dtrain local` to its children only: open descriptors.
-  int listening_fd = -1;
-  int result_fd = -1;
-  int lost_fd = -1;
+  // From a parent of tasks to its children only.
+  int listening_fd = -1;    // an open descriptor
+  bool reports = false;     // standard output is the report to the parent (report.h)
   bool relay_live = false;  // the parent draws this task's live line
   bool end_told = false;    // the parent tells how the run ended, once for all
 };
@@ -77,27 +76,12 @@ struct LaunchArguments {
   bool dry_run = false;
 };
 
-// dtrain relay: from `dtrain launch` to its children only
-struct RelayArguments {
-  std::string task;     // "worker 1"
-  std::string machine;  // as the config names it
-  std::string login;    // what stands behind ssh to get there; empty: it is this machine
-  // The first two are those of TaskArguments; begun_fd is the file of ps 0's result.
-  int result_fd = -1;
-  int lost_fd = -1;
-  int begun_fd = -1;
-  bool json = false;
-  int peer_lost_exit = 4;
-  double startup_timeout_s = 120;  // until the task has started there
-  std::vector<std::string> command;
-};
-
 // dtrain guard: from `dtrain launch` to a task's machine only
 struct GuardArguments {
   std::string directory;
   std::string config;  // the path of the task's
   double silence_s = 5;
-  bool relayed = false;           // by a relay, whose silence counts from the start
+  bool kept_alive = false;        // lines say that somebody is there: their absence counts from the start
   bool saves = false;             // ps 0: it has the run saved when nobody is there any more
   std::vector<std::string> task;  // its other arguments
 };
@@ -161,9 +145,8 @@ struct DevicesArguments {
   bool json = false;
 };
 
-using Arguments =
-    std::variant<ShowText, ShowVersion, TaskArguments, LocalArguments, LaunchArguments, RelayArguments,
-                 GuardArguments, CheckArguments, PlanArguments, InspectArguments, EvalArguments,
-                 PredictArguments, ExportArguments, ImportArguments, DevicesArguments>;
+using Arguments = std::variant<ShowText, ShowVersion, TaskArguments, LocalArguments, LaunchArguments,
+                               GuardArguments, CheckArguments, PlanArguments, InspectArguments, EvalArguments,
+                               PredictArguments, ExportArguments, ImportArguments, DevicesArguments>;
 
 }  // namespace dtrain

@@ -95,6 +95,13 @@ bool NeedsLocal(const ClusterSize& size, const ClusterConfig& cluster) {
   return size.ps || size.workers || cluster.ps.empty() || cluster.worker.empty();
 }
 
+std::vector<TaskId> TasksOf(const ClusterConfig& cluster) {
+  std::vector<TaskId> tasks;
+  for (size_t i = 0; i < cluster.ps.size(); ++i) tasks.push_back({Role::kPs, static_cast<int>(i)});
+  for (size_t i = 0; i < cluster.worker.size(); ++i) tasks.push_back({Role::kWorker, static_cast<int>(i)});
+  return tasks;
+}
+
 std::vector<std::string> LocalNames(int count) {
   return std::vector<std::string>(static_cast<size_t>(count), "127.0.0.1:0");
 }

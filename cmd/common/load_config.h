@@ -51,6 +51,9 @@ LoadOptions SizedOptions(const ClusterSize& size);
 // Whether the run has a cluster that dtrain local has to make: by the flags, or since the file has none.
 bool NeedsLocal(const ClusterSize& size, const ClusterConfig& cluster);
 
+// Every task of the cluster: the ps, then the workers.
+std::vector<TaskId> TasksOf(const ClusterConfig& cluster);
+
 // Addresses that nobody connects to, for workers: only names.
 std::vector<std::string> LocalNames(int count);
 

@@ -15,11 +15,6 @@
 #include "base/log.h"
 
 namespace dtrain {
-namespace {
-
-const std::string kBegun = "\n";  // before the result, where JSON takes any blanks
-
-}  // namespace
 
 void ErrorLines::Print(const std::string& text) const {
   LogOptions options;
@@ -35,8 +30,8 @@ void ErrorLines::Print(const std::string& text) const {
   }
 }
 
-ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int fd)
-    : path_(path), errors_(errors), fd_(fd) {
+ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int report_fd)
+    : path_(path), errors_(errors), report_fd_(report_fd) {
   if (path_.empty()) return;
   struct stat found {};
   if (stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
@@ -53,8 +48,7 @@ ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int fd
 
 void ResultFile::NoteBegun() {
   std::lock_guard<std::mutex> hold(mutex_);
-  // A failure shows when the result itself is written.
-  if (fd_ >= 0 && !written_) ReplaceResult(fd_, "");
+  if (!written_) Report(kBegunWord, "");
 }
 
 void ResultFile::Write(const RunSummary& summary) {
@@ -62,18 +56,15 @@ void ResultFile::Write(const RunSummary& summary) {
   if (written_) return;
   written_ = true;
   if (!path_.empty()) WriteFileAtomically(path_, ToJson(summary));
-  if (fd_ < 0) return;
-  if (const int failed = ReplaceResult(fd_, ToWireJson(summary))) {
+  if (const int failed = Report(kResultWord, ToWireJson(summary))) {
     throw IoError("the result cannot be handed to the parent: {}", ErrnoText(failed));
   }
 }
 
-int ReplaceResult(int fd, const std::string& text) {
-  const bool file = lseek(fd, 0, SEEK_SET) == 0;
-  if (!file) return errno == ESPIPE ? WriteAll(fd, text + "\n") : errno;
-  const std::string all = kBegun + text;
-  if (const int failed = WriteAll(fd, all)) return failed;
-  return ftruncate(fd, static_cast<off_t>(all.size())) == 0 ? 0 : errno;
+int ResultFile::Report(const char* word, const std::string& text) {
+  if (report_fd_ < 0) return 0;
+  std::lock_guard<std::mutex> hold(report_mutex_);
+  return WriteAll(report_fd_, fmt::format("{}{}{}\n", word, text.empty() ? "" : " ", text));
 }
 
 void ResultFile::WriteEnding(const RunSummary& summary) {

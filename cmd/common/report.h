@@ -1,5 +1,5 @@
 // How a command reports: ErrorLines are its lines on standard error, ResultFile is the JSON document of
-// --result.
+// --result, and what a task tells the process that has started it.
 #pragma once
 
 #include <mutex>
@@ -11,6 +11,11 @@
 #include "trainer/result/run_summary.h"
 
 namespace dtrain {
+
+// A task that was started with --reports tells its parent on standard output, in lines that begin so.
+constexpr char kBegunWord[] = "@begun";    // the run
+constexpr char kResultWord[] = "@result";  // and wire JSON
+constexpr char kLostWord[] = "@lost";      // and the name of a task that this one has given up, "ps 1"
 
 // ErrorLines: what a command says on standard error in its own name rather than in a task's log: lines that
 // begin with "dtrain: " or, where a task or `dtrain local` has read log.format: json, one object for each.
@@ -29,12 +34,12 @@ class ResultFile {
   // `path`, empty for none: an older file there is removed, so that a file found there later is this run's.
   // Throws UserError at once, not after hours, where no file can be written.
   // `errors` gets what WriteEnding() cannot write.
-  // `fd`, -1 for none: where the result goes as wire JSON besides. A file of `dtrain local`, which may hold
-  // what an earlier process has written for the same task; or a pipe, where each write is one line.
-  ResultFile(const std::string& path, const ErrorLines& errors, int fd = -1);
+  // `report_fd`: where the parent reads; -1: there is none.
+  ResultFile(const std::string& path, const ErrorLines& errors, int report_fd = -1);
 
-  // The run has begun: the `dtrain local` behind `fd` sees something there.
+  // Tell the parent, where there is one. A report that fails shows when the result itself is written.
   void NoteBegun();
+  void NoteLost(const std::string& task) { Report(kLostWord, task); }
   // The first call writes, later ones do nothing. Throws IoError when the disk has failed meanwhile.
   void Write(const RunSummary& summary);
   // The same for a run that is not done. A write that fails is reported, not thrown: how the run ended
@@ -44,16 +49,16 @@ class ResultFile {
   void WriteEnding(const std::string& status);
 
  private:
+  // Returns the errno of a failure, or 0.
+  int Report(const char* word, const std::string& text);
+
   std::mutex mutex_;
   bool written_ = false;
+  std::mutex report_mutex_;  // lines are not mixed
   const std::string path_;
   const ErrorLines& errors_;
-  const int fd_;
+  const int report_fd_;
 };
-
-// Replaces what the file `fd` holds by the mark of a begun run and `text`, its result; adds them to a pipe.
-// Returns the errno of a failure, or 0.
-int ReplaceResult(int fd, const std::string& text);
 
 // Since this process was executed.
 double SecondsSinceStart();

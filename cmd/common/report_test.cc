@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/testing/files.h"
 
 namespace dtrain {
 namespace {
@@ -15,10 +16,7 @@ const ErrorLines kErrors;
 
 std::string PathOf(const std::string& name) { return std::string(getenv("TEST_TMPDIR")) + "/" + name; }
 
-nlohmann::json Read(const std::string& path) {
-  std::ifstream file(path);
-  return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-}
+Json Read(const std::string& path) { return Json::Parse(testing::FileContent(path)); }
 
 TEST_CASE("result file: the first ending is the one that is written") {
   const std::string path = PathOf("first.json");
@@ -72,11 +70,12 @@ TEST_CASE("result file: without a path nothing is written") {
   result.WriteEnding("done");
 }
 
-TEST_CASE("result file: into a pipe go a line when the run has begun, and one with its result") {
+TEST_CASE("result file: its parent hears in lines that the run has begun, of lost tasks and of the result") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   ResultFile result("", kErrors, ends[1]);
   result.NoteBegun();
+  result.NoteLost("ps 1");
   RunSummary summary;
   summary.status = "done";
   result.Write(summary);
@@ -85,9 +84,10 @@ TEST_CASE("result file: into a pipe go a line when the run has begun, and one wi
   char c = 0;
   while (read(ends[0], &c, 1) == 1) text += c;
   close(ends[0]);
-  REQUIRE(text.front() == '\n');
+  const std::string before = "@begun\n@lost ps 1\n@result ";
+  REQUIRE(text.rfind(before, 0) == 0);
   CHECK(text.back() == '\n');
-  const std::string line = text.substr(1, text.size() - 2);
+  const std::string line = text.substr(before.size(), text.size() - before.size() - 1);
   CHECK(line.find('\n') == std::string::npos);
   RunSummary read_back;
   REQUIRE(FromWireJson(line, &read_back));

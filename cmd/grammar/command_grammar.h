@@ -37,7 +37,6 @@ std::unique_ptr<CommandGrammar> NewTaskGrammar(CLI::App* root);
 // Each adds its command to `root`.
 std::unique_ptr<CommandGrammar> NewLocalGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewLaunchGrammar(CLI::App* root);
-std::unique_ptr<CommandGrammar> NewRelayGrammar(CLI::App* root);  // not in --help
 std::unique_ptr<CommandGrammar> NewGuardGrammar(CLI::App* root);  // not in --help
 std::unique_ptr<CommandGrammar> NewCheckGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewPlanGrammar(CLI::App* root);

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "cmd/grammar/command_grammar.h"
-#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
 
 namespace dtrain {
 namespace {
@@ -117,9 +117,9 @@ Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
   root_.formatter(std::make_shared<Usage>());  // before the commands, which take it over
   root_.require_subcommand(0, 1);
   root_.add_flag("--version", version_, "Print version, commit and libraries, and end");
-  for (auto* const new_command : {NewLocalGrammar, NewLaunchGrammar, NewRelayGrammar, NewGuardGrammar,
-                                  NewCheckGrammar, NewPlanGrammar, NewInspectGrammar, NewEvalGrammar,
-                                  NewPredictGrammar, NewExportGrammar, NewImportGrammar, NewDevicesGrammar}) {
+  for (auto* const new_command : {NewLocalGrammar, NewLaunchGrammar, NewGuardGrammar, NewCheckGrammar,
+                                  NewPlanGrammar, NewInspectGrammar, NewEvalGrammar, NewPredictGrammar,
+                                  NewExportGrammar, NewImportGrammar, NewDevicesGrammar}) {
     commands_.push_back(new_command(&root_));
     commands_.back()->app()->allow_extras();
   }

@@ -156,8 +156,7 @@ TEST_CASE("command line: a dumped config needs no role") {
   CHECK_FALSE(dump.task.has_value());
 }
 
-TEST_CASE(
-    "command line: what follows -- is handed to a guard and to a relay as it is, and --help hides both") {
+TEST_CASE("command line: what follows -- is handed to a guard as it is, and --help hides it") {
   const auto guard =
       Parse<GuardArguments>({"guard", "--directory=/a b", "--config=c", "--silence-s=7", "--", "--config=x",
                              "[a, b]", "--", "-x", "", "--directory=/c", "local"});
@@ -166,11 +165,6 @@ TEST_CASE(
   CHECK(guard.silence_s == 7);
   CHECK(guard.task ==
         std::vector<std::string>{"--config=x", "[a, b]", "--", "-x", "", "--directory=/c", "local"});
-  const auto relay =
-      Parse<RelayArguments>({"relay", "--task=worker 1", "--machine", "n", "--json", "--", "ssh", "--", "n"});
-  CHECK(relay.task == "worker 1");
-  CHECK(relay.json);
-  CHECK(relay.command == std::vector<std::string>{"ssh", "--", "n"});
   const std::string help = Parse<ShowText>({"--help"}).text;
   CHECK(help.find("launch") != std::string::npos);
   CHECK(help.find("guard") == std::string::npos);

@@ -39,8 +39,7 @@ class TaskGrammar : public CommandGrammar {
     AddSchedulerOptions(app(), &scheduler_);
     AddResultOption(app(), &task_.result);
     app()->add_option("--listen-fd", task_.listening_fd)->group("");
-    app()->add_option("--result-fd", task_.result_fd)->group("");
-    app()->add_option("--lost-fd", task_.lost_fd)->group("");
+    app()->add_flag("--reports", task_.reports)->group("");
     app()->add_flag("--relay-live", task_.relay_live)->group("");
     app()->add_flag("--end-told", task_.end_told)->group("");
   }
@@ -155,34 +154,13 @@ CLI::App* AddHidden(CLI::App* root, const char* name) {
   return app;
 }
 
-class RelayGrammar : public CommandGrammar {
- public:
-  explicit RelayGrammar(CLI::App* root) : CommandGrammar(AddHidden(root, "relay"), "") {
-    app()->add_option("--task", relay_.task)->required();
-    app()->add_option("--machine", relay_.machine)->required();
-    app()->add_option("--login", relay_.login);
-    app()->add_option("--result-fd", relay_.result_fd);
-    app()->add_option("--lost-fd", relay_.lost_fd);
-    app()->add_option("--begun-fd", relay_.begun_fd);
-    app()->add_option("--peer-lost-exit", relay_.peer_lost_exit);
-    app()->add_option("--startup-timeout-s", relay_.startup_timeout_s);
-    app()->add_flag("--json", relay_.json);
-  }
-
-  Arguments ToArguments() const override { return relay_; }
-  std::vector<std::string>* rest() override { return &relay_.command; }
-
- private:
-  RelayArguments relay_;
-};
-
 class GuardGrammar : public CommandGrammar {
  public:
   explicit GuardGrammar(CLI::App* root) : CommandGrammar(AddHidden(root, "guard"), "") {
     app()->add_option("--directory", guard_.directory)->required();
     app()->add_option("--config", guard_.config)->required();
     app()->add_option("--silence-s", guard_.silence_s);
-    app()->add_flag("--relayed", guard_.relayed);
+    app()->add_flag("--kept-alive", guard_.kept_alive);
     app()->add_flag("--saves", guard_.saves);
   }
 
@@ -302,9 +280,6 @@ std::unique_ptr<CommandGrammar> NewLaunchGrammar(CLI::App* root) {
   return std::make_unique<LaunchGrammar>(root);
 }
 
-std::unique_ptr<CommandGrammar> NewRelayGrammar(CLI::App* root) {
-  return std::make_unique<RelayGrammar>(root);
-}
 std::unique_ptr<CommandGrammar> NewGuardGrammar(CLI::App* root) {
   return std::make_unique<GuardGrammar>(root);
 }

@@ -19,7 +19,7 @@
 #include "cmd/launch/ssh.h"
 
 #include "trainer/config/config.h"
-#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
 
 namespace dtrain {
 namespace {

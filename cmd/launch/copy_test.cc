@@ -100,7 +100,7 @@ pid_t WorkerOf(const std::string& program) {
     const pid_t pid = atoi(entry.path().filename().c_str());
     std::error_code gone;
     if (pid <= 0 || fs::read_symlink(entry.path() / "exe", gone) != program) continue;
-    if (Contains(CommandLine(pid), "--role worker --index 1 --result-fd")) return pid;
+    if (Contains(CommandLine(pid), "--role worker --index 1 --reports")) return pid;
   }
   return -1;
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "cmd/launch/launch_job.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
@@ -71,7 +72,7 @@ TEST_CASE("first use: trained over two machines, evaluated, exported, read by nu
   CAPTURE(session.standard_error());
   REQUIRE(code == 0);
   CHECK(Contains(session.standard_output(), "same\n"));
-  const nlohmann::json run = ReadResult(directory + "/result.json");
+  const Json run = ReadResult(directory + "/result.json");
   CHECK(run.at("status") == "done");
   CHECK(run.at("test_accuracy").get<double>() > 0.8);
   CHECK(ReadResult(directory + "/machine1/eval.json").at("model_crc") == run.at("model_crc"));

@@ -12,15 +12,13 @@
 #include "cmd/common/load_config.h"
 #include "cmd/common/report.h"
 #include "cmd/common/signal_pipe.h"
-
 #include "cmd/launch/copy.h"
 #include "cmd/launch/plan.h"
+#include "cmd/launch/remote_task.h"
 #include "cmd/launch/ssh.h"
 #include "cmd/run/exit_verdict.h"
 #include "cmd/run/process_end.h"
-#include "cmd/run/run_results.h"
 #include "cmd/run/supervisor.h"
-#include "cmd/run/task_child.h"
 #include "trainer/config/dump.h"
 #include "trainer/task/run_task.h"
 
@@ -53,42 +51,27 @@ void CheckHere(const Config& config) {
   }
 }
 
-// The relay of one task.
-ChildCommand RelayFor(const PlannedTask& planned, const Config& config, const RunResults& results,
-                      int lost_fd) {
-  ChildCommand command = ChildFor(config, planned.task);
-  command.kill_signal = SIGUSR1;
-  command.arguments = {"relay",
-                       "--task=" + command.name,
-                       "--machine=" + planned.machine.name,
-                       "--login=" + LoginThere(planned.machine, config.launch),
-                       fmt::format("--peer-lost-exit={}", config.failure.peer_lost_exit),
-                       fmt::format("--startup-timeout-s={}", config.failure.startup_timeout_s)};
-  if (config.log.json) command.arguments.push_back("--json");
-  Inherit(&command, "--lost-fd", lost_fd);
-  Inherit(&command, "--begun-fd", results.ps_fd());
-  const auto index = static_cast<size_t>(planned.task.index);
-  if (planned.task.role == Role::kWorker) Inherit(&command, "--result-fd", results.worker_fd(index));
-  if (planned.task.role == Role::kPs && index == 0) Inherit(&command, "--result-fd", results.ps_fd());
-  command.arguments.push_back("--");
-  command.arguments.insert(command.arguments.end(), planned.command.begin(), planned.command.end());
-  return command;
-}
-
-Outcome RunRelays(const std::vector<PlannedTask>& tasks, const Config& config, SignalPipe& signals,
-                  const RunResults& results, Console& console) {
+Outcome RunTasks(const std::vector<PlannedTask>& tasks, const Config& config, SignalPipe& signals,
+                 Console& console) {
   ShutdownTimeouts timeouts = TimeoutsOf(config.failure);
   timeouts.after_failure = kAfterFailure;
   timeouts.before_restart = kEndsThere;
+  const KeepAlive keep_alive(tasks.size());
+  std::deque<LogFile> logs;
   Supervisor supervisor(timeouts, RestartRulesOf(config.failure), signals, console, config.log.json);
   std::vector<ChildCommand> commands;
-  std::deque<LogFile> logs;
   for (const PlannedTask& planned : tasks) {
-    commands.push_back(RelayFor(planned, config, results, supervisor.lost_fd()));
-    if (config.log.dir.empty()) continue;
-    commands.back().log = &logs.emplace_back(commands.back().name, config.log.dir);
+    ChildCommand& command = commands.emplace_back(ChildFor(config, planned.task));
+    command.program = planned.command.front();
+    command.arguments.assign(planned.command.begin() + 1, planned.command.end());
+    const Pipe& orders = keep_alive.pipe(commands.size() - 1);
+    command.input = orders.read_fd();
+    if (!config.log.dir.empty()) command.log = &logs.emplace_back(command.name, config.log.dir);
+    command.start = [&](const ChildCommand& task, const ChildSinks& sinks) {
+      return std::make_unique<RemoteTask>(task, sinks, planned.machine, config, orders, supervisor.results());
+    };
   }
-  supervisor.Start(commands, [&results] { return results.Stage(); });
+  supervisor.Start(commands);
   return supervisor.Run();
 }
 
@@ -117,14 +100,13 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     CheckHere(config);
     Console console(LiveLineOf(config.log));
     const std::vector<PlannedTask> tasks =
-        PlanLaunch(arguments.config, config, {/*relays=*/true, console.live(), ParentLogsEnd(config.log)});
+        PlanLaunch(arguments.config, config, {/*launcher=*/true, console.live(), ParentLogsEnd(config.log)});
     Logger log("launch", OwnLogOptions(config.log, console));
     CopyToMachines(FilesToCopy(tasks, arguments.config.path), config.launch, log);
     loading.reset();
-    const RunResults results(config.cluster.worker.size());
-    const Outcome outcome = RunRelays(tasks, config, signals, results, console);
+    const Outcome outcome = RunTasks(tasks, config, signals, console);
     console.End();
-    return FinishRun(config, outcome, results, log, errors, result);
+    return FinishRun(config, outcome, log, errors, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

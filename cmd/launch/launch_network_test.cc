@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include "base/json.h"
 #include "cmd/launch/launch_job.h"
 #include "cmd/testing/ssh_hosts.h"
 
@@ -23,7 +24,7 @@ TEST_CASE("launch over machines: a run over two of them ends with 0 and the weig
   const int code = RunToEnd(*run);
   CAPTURE(run->standard_error());
   REQUIRE(code == 0);
-  const nlohmann::json local = RunLocal(job.config, sync);
+  const Json local = RunLocal(job.config, sync);
   REQUIRE(local.is_object());
   CHECK(ReadResult(job.result).at("model_crc") == local.at("model_crc"));
   CHECK(ReadResult(job.result).at("deterministic") == true);
@@ -67,7 +68,7 @@ TEST_CASE("launch over machines: with failure.restarts a run whose link is cut a
   REQUIRE(noticed);
   REQUIRE(code == 0);
   CHECK(Contains(run->standard_error(), "; started again (restart 1 of 5)"));
-  const nlohmann::json result = ReadResult(job.result), local = RunLocal(job.config, {});
+  const Json result = ReadResult(job.result), local = RunLocal(job.config, {});
   REQUIRE(local.is_object());
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == 3000);

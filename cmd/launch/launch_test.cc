@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
+#include <thread>
 #include <tuple>
 
+#include "base/json.h"
 #include "base/testing/files.h"
 #include "cmd/launch/launch_job.h"
 
@@ -25,9 +27,9 @@ pid_t ProcessOf(const LaunchJob& job, const std::string& begin, const std::strin
   return -1;
 }
 
-// Of a task on its machine, which is this one: not its guard, relay or ssh.
+// Of a task on its machine, which is this one: not its guard or ssh.
 pid_t TaskProcess(const LaunchJob& job, const std::string& role, int index) {
-  const pid_t pid = ProcessOf(job, "", fmt::format("--role {} --index {} --result-fd", role, index));
+  const pid_t pid = ProcessOf(job, "", fmt::format("--role {} --index {} --reports", role, index));
   REQUIRE(pid > 0);  // a signal to -1 would reach every process
   return pid;
 }
@@ -43,8 +45,8 @@ TEST_CASE(
   const std::string said = run->standard_error();
   CAPTURE(said);
   REQUIRE(code == 0);
-  const nlohmann::json result = ReadResult(job.result);
-  const nlohmann::json local = RunLocal(job.config, {"--set", "train.mode=sync"});
+  const Json result = ReadResult(job.result);
+  const Json local = RunLocal(job.config, {"--set", "train.mode=sync"});
   REQUIRE(local.is_object());
   for (const char* key :
        {"status", "global_step", "examples", "local_steps", "model_crc", "deterministic", "weights"}) {
@@ -183,6 +185,23 @@ TEST_CASE("launch: with failure.restarts a run goes on where a worker's connecti
   CHECK(code == 0);
   CHECK(Contains(run->standard_error(), "worker 1 | error: the connection to 127.0.0.2 broke"));
   CHECK(ReadResult(job.result).at("global_step") == 4000);
+}
+
+TEST_CASE("launch: the tasks of a launcher that is stopped for longer than launch.silence_s go on") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(EndlessJob(), server);
+  const auto run =
+      job.Start({"--set", "launch.silence_s=2", "--set", "checkpoint.dir=" + job.directory + "/ckpt"});
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  run->Signal(SIGSTOP);
+  std::this_thread::sleep_for(milliseconds(6000));
+  run->Signal(SIGCONT);
+  run->Signal(SIGINT);
+  const int code = RunToEnd(*run);
+  CAPTURE(run->standard_error());
+  CHECK(code == 130);
+  CHECK_FALSE(Contains(run->standard_error(), "broke"));
 }
 
 TEST_CASE("launch: SIGTERM while the tasks begin ends with 143 when no task is left on any machine") {

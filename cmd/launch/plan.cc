@@ -8,11 +8,12 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "cmd/common/load_config.h"
 
 #include "cmd/launch/ssh.h"
-#include "cmd/run/task_child.h"
+#include "cmd/run/supervisor.h"
 
-#include "trainer/config/address_rule.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {
@@ -70,7 +71,7 @@ std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vecto
   };
   add({"guard", "--directory=" + how.directory, "--config=" + planned.config,
        fmt::format("--silence-s={}", silence_s)});
-  if (who.relays) add({"--relayed"});
+  if (who.launcher) add({"--kept-alive"});
   if (planned.task.role == Role::kPs && planned.task.index == 0) add({"--saves"});
   add({"--"});
   for (const std::string& set : sets) add({"--set=" + set});

@@ -47,7 +47,7 @@ struct PlannedTask {
 
 // For whom the plan is made.
 struct PlanFor {
-  bool relays = false;     // for relays; else for a person, who need not say that somebody is there
+  bool launcher = false;   // which says that it is there; else for a person, who need not
   bool live = false;       // worker 0 shows how far it is
   bool tells_end = false;  // the launcher logs how the run ended, once for all tasks
 };

@@ -116,7 +116,7 @@ TEST_CASE("plan: a task's command has its variables, directory, flags and device
   CHECK(tasks[0].command.front() == OwnProgram());
   CHECK(tasks[1].command.back() ==
         "exec env 'A=$(x)' /opt/dtrain guard '--directory=/data/a b' --config=job.yaml --silence-s=5 "
-        "--relayed -- --set=train.steps=5 '--set=device.ids=[0, 1]' --set=log.dir=null --role worker "
+        "--kept-alive -- --set=train.steps=5 '--set=device.ids=[0, 1]' --set=log.dir=null --role worker "
         "--index 0 "
         "--relay-live");
 }
@@ -141,7 +141,7 @@ TEST_CASE("plan: only the guard of ps 0 has a run saved that nobody watches any 
   const std::vector<PlannedTask> tasks = PlanLaunch({"job.yaml", {}, false}, Spec("node1"), {});
   REQUIRE(tasks.size() == 2);
   CHECK(Holds(tasks[0].command, "--saves"));
-  CHECK_FALSE(Holds(tasks[0].command, "--relayed"));
+  CHECK_FALSE(Holds(tasks[0].command, "--kept-alive"));
   CHECK(tasks[1].command.back().find("--saves") == std::string::npos);
 }
 

@@ -4,13 +4,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -24,59 +23,6 @@ namespace {
 // at all where what the child has started goes on.
 constexpr milliseconds kUntilReaped{5};
 constexpr milliseconds kLookAgain{500};
-
-class Run {
- public:
-  Run(const ChildCommand& child, int output) : lines_(output), input_(child.input), process_(child) {}
-
-  CommandResult ToEnd(milliseconds timeout) {
-    TimePoint give_up_at = Clock::now() + timeout;
-    bool killed = false;
-    while (true) {
-      const bool ended = process_.HasEnded();  // before the reading, so that nothing is missed
-      if (Read()) give_up_at = Clock::now() + timeout;
-      if (ended) break;
-      if (!killed && Clock::now() >= give_up_at) {
-        killed = true;
-        process_.KillGroup();
-      }
-      Wait(killed ? TimePoint::max() : give_up_at);
-    }
-    if (killed)
-      result_.last_words = fmt::format("no answer for {} s.", static_cast<double>(timeout.count()) / 1e3);
-    const int status = process_.wait_status();
-    result_.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    return std::move(result_);
-  }
-
- private:
-  // What is there; whether the command has got on.
-  bool Read() {
-    const int64_t before = progress_;
-    lines_.Read([&](const std::string& line) { result_.output += line; });
-    process_.ReadLines([&](const std::string& line) {
-      result_.last_words = line.substr(0, line.find_first_of("\r\n"));
-      said_ += static_cast<int64_t>(line.size());
-    });
-    // The offset in a file is one for all that have it open.
-    progress_ = said_ + static_cast<int64_t>(result_.output.size()) + lseek(input_, 0, SEEK_CUR);
-    return progress_ != before;
-  }
-
-  void Wait(TimePoint give_up_at) {
-    pollfd waiting[] = {{lines_.fd(), POLLIN, 0}, {process_.output_fd(), POLLIN, 0}};
-    const bool silent = lines_.fd() < 0 && process_.output_fd() < 0;
-    const TimePoint look_at = Clock::now() + (silent ? kUntilReaped : kLookAgain);
-    poll(waiting, 2, PollTimeout(std::min(look_at, give_up_at)));
-  }
-
-  PipeLines lines_;
-  const int input_;
-  ChildProcess process_;
-  CommandResult result_;
-  int64_t said_ = 0;
-  int64_t progress_ = 0;
-};
 
 struct KnownFailure {
   const char* words;   // what ssh, a shell or an older dtrain says
@@ -156,17 +102,38 @@ std::string ShellLine(const std::vector<std::string>& words) {
 
 CommandResult RunCommand(const std::string& name, const std::vector<std::string>& command, int input,
                          milliseconds timeout) {
-  int output[2];
-  if (pipe2(output, O_CLOEXEC) != 0) throw NoDescriptor(name + ": no pipe", errno);
   ChildCommand child;
   child.name = name;
   child.program = command.front();
   child.arguments.assign(command.begin() + 1, command.end());
   child.input = input;
-  child.output = output[1];
-  Run run(child, output[0]);
-  close(output[1]);
-  return run.ToEnd(timeout);
+  CommandResult result;
+  int64_t said = 0, progress = 0;
+  const auto take_line = [&](const std::string& line) {
+    result.last_words = line.substr(0, line.find_first_of("\r\n"));
+    said += static_cast<int64_t>(line.size());
+  };
+  ChildProcess process(child, {take_line, [&](const std::string& line) { result.output += line; }});
+  TimePoint give_up_at = Clock::now() + timeout;
+  bool killed = false;
+  while (!process.HasEnded()) {
+    std::vector<pollfd> waiting;
+    process.Await(&waiting);
+    const TimePoint look_at = Clock::now() + (waiting.empty() ? kUntilReaped : kLookAgain);
+    poll(waiting.data(), waiting.size(), PollTimeout(killed ? look_at : std::min(look_at, give_up_at)));
+    process.Read();
+    // The offset in a file is one for all that have it open.
+    const int64_t so_far = said + static_cast<int64_t>(result.output.size()) + lseek(input, 0, SEEK_CUR);
+    if (std::exchange(progress, so_far) != so_far) give_up_at = Clock::now() + timeout;
+    if (killed || Clock::now() < give_up_at) continue;
+    killed = true;
+    process.KillGroup();
+  }
+  if (killed) {
+    result.last_words = fmt::format("no answer for {} s.", static_cast<double>(timeout.count()) / 1e3);
+  }
+  result.exit_code = process.exit().signal != 0 ? 128 + process.exit().signal : process.exit().code;
+  return result;
 }
 
 OpenFile::OpenFile(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {

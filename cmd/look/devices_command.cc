@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/names.h"
 #include "gpu/cuda/runtime.h"
 #include "trainer/device/choice.h"
@@ -82,8 +82,6 @@ void PrintProblems(const Found& found) {
   }
 }
 
-using Json = nlohmann::ordered_json;
-
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 void PrintJson(const Found& found) {
@@ -104,7 +102,7 @@ void PrintJson(const Found& found) {
       {"why_no_gpu", OrNull(found.why_none)},
       {"why_no_cublas", OrNull(found.why_no_blas)},
       {"versions", found.versions}};
-  fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", document.dump(2));
 }
 
 }  // namespace

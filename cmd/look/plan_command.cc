@@ -15,7 +15,6 @@
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
-#include "trainer/task/machine_memory.h"
 #include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"
 #include "trainer/task/traffic.h"

@@ -20,10 +20,11 @@
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/load.h"
+#include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 #include "trainer/metrics/metrics.h"
+#include "trainer/model/layout.h"
 #include "trainer/model/model.h"
-#include "trainer/model/model_checksum.h"
 #include "trainer/task/run_task.h"
 #include "trainer/worker/evaluate.h"
 

@@ -10,7 +10,7 @@
 #include "cmd/common/report.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
-#include "trainer/data/input_form.h"
+#include "trainer/data/files/input_form.h"
 #include "trainer/data/rows/row_reader.h"
 #include "trainer/model/layout.h"
 

@@ -6,6 +6,8 @@
 
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/data/files/idx.h"
+#include "trainer/data/load_data.h"
+#include "trainer/data/rows/open_rows.h"
 #include "trainer/data/source.h"
 #include "trainer/device/make_model.h"
 #include "trainer/task/memory_need.h"

@@ -11,14 +11,14 @@
 #include "base/names.h"
 
 #include "cmd/models/checkpoint_model.h"
-#include "trainer/checkpoint/bad_checkpoint.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/checkpoint/tensor_statistics.h"
-#include "trainer/model/blocks.h"
-#include "trainer/task/machine_memory.h"
+#include "trainer/model/layout.h"
+#include "trainer/task/memory_need.h"
 
 namespace dtrain {
 namespace {

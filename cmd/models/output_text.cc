@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/metrics/metrics.h"
 
 namespace dtrain {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxShownInMatrix = 20;
 constexpr size_t kMaxShownClasses = 100;
@@ -146,9 +144,7 @@ std::string CsvField(const std::string& text) {
   return field + '"';
 }
 
-std::string JsonText(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string JsonText(const std::string& text) { return Json(text).dump(); }
 
 // JSON knows no other numbers.
 std::string JsonNumber(float value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
@@ -189,7 +185,7 @@ std::string EvaluationJson(const EvaluationOutcome& outcome) {
     json["mae"] = outcome.figures.regression.mae();
     json["r2"] = OrNull(outcome.figures.regression.r_squared());
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump() + "\n";
 }
 
 RunSummary EvaluationSummary(const EvaluationOutcome& outcome) {

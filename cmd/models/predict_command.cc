@@ -13,6 +13,7 @@
 #include "cmd/models/checkpoint_model.h"
 #include "cmd/models/output_text.h"
 
+#include "trainer/data/rows/open_rows.h"
 #include "trainer/export/output_file.h"
 #include "trainer/model/dense_model.h"
 #include "trainer/task/run_task.h"

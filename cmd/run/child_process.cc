@@ -17,6 +17,9 @@
 namespace dtrain {
 namespace {
 
+// A result may have a value for each row, worker or label.
+constexpr size_t kMaxReportBytes = 16 << 20;
+
 // No signal reaches the calling thread while this lives; a child inherits that, also over an exec.
 class SignalsHeld {
  public:
@@ -49,9 +52,9 @@ void SayCannotRun(const char* program) {
   }
 }
 
-// Runs between fork and exec: only async-signal-safe calls.
-[[noreturn]] void BecomeChild(const ChildCommand& command, char* const* argv, int error, pid_t parent,
-                              const SignalsHeld& held) {
+// Runs between fork and exec: only async-signal-safe calls, but for `command.run`.
+[[noreturn]] void BecomeChild(const ChildCommand& command, char* const* argv, int output, int error,
+                              pid_t parent, const SignalsHeld& held) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // the parent died before the line above
   setpgid(0, 0);
@@ -61,8 +64,12 @@ void SayCannotRun(const char* program) {
   const int nothing = command.input >= 0 ? -1 : open("/dev/null", O_RDONLY);
   if (nothing != STDIN_FILENO) dup2(nothing >= 0 ? nothing : command.input, STDIN_FILENO);
   if (nothing > STDIN_FILENO) close(nothing);
-  if (command.output >= 0) dup2(command.output, STDOUT_FILENO);
+  if (output >= 0) dup2(output, STDOUT_FILENO);
   if (error >= 0) dup2(error, STDERR_FILENO);
+  if (command.run) {
+    command.run();
+    _exit(0);
+  }
   for (const int fd : command.inherited) fcntl(fd, F_SETFD, 0);
   execvp(command.program.c_str(), argv);
   SayCannotRun(command.program.c_str());
@@ -70,6 +77,21 @@ void SayCannotRun(const char* program) {
 }
 
 }  // namespace
+
+Pipe::Pipe(const std::string& owner) {
+  if (pipe2(ends_, O_CLOEXEC) != 0) throw NoDescriptor(owner + ": no pipe", errno);
+}
+
+Pipe::Pipe(Pipe&& other) noexcept
+    : ends_{std::exchange(other.ends_[0], -1), std::exchange(other.ends_[1], -1)} {}
+
+Pipe::~Pipe() {
+  for (const int fd : ends_) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+int Pipe::TakeReadEnd() { return std::exchange(ends_[0], -1); }
 
 PipeLines::PipeLines(int fd, size_t max_bytes) : fd_(fd), max_bytes_(max_bytes) {
   if (fd_ < 0) return;
@@ -107,47 +129,21 @@ void PipeLines::Read(const std::function<void(const std::string&)>& sink) {
   if (!unfinished_.empty()) sink(std::exchange(unfinished_, "") + "\n");
 }
 
-LostTaskPipe::LostTaskPipe() {
-  if (pipe2(ends_, O_CLOEXEC | O_NONBLOCK) != 0) throw NoDescriptor("no pipe", errno);
+ChildProcess::ChildProcess(const ChildCommand& command, ChildSinks sinks)
+    : command_(command), sinks_(std::move(sinks)) {
+  Start();
 }
 
-LostTaskPipe::~LostTaskPipe() {
-  for (const int fd : ends_) close(fd);
-}
-
-std::vector<std::string> LostTaskPipe::Take() {
-  char buffer[4096];
-  for (ssize_t got; (got = read(ends_[0], buffer, sizeof buffer)) > 0;) {
-    unfinished_.append(buffer, static_cast<size_t>(got));
-  }
-  std::vector<std::string> names;
-  size_t begin = 0;
-  for (size_t end; (end = unfinished_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    names.push_back(unfinished_.substr(begin, end - begin));
-  }
-  unfinished_.erase(0, begin);
-  return names;
-}
-
-void ReportLostTask(int fd, const std::string& name) {
-  const std::string line = name + "\n";  // far below PIPE_BUF, hence never mixed with another's
-  [[maybe_unused]] const ssize_t wrote = write(fd, line.data(), line.size());
-}
-
-ChildProcess::ChildProcess(const ChildCommand& command)
-    : name_(command.name),
-      may_be_lost_(command.may_be_lost),
-      kill_signal_(command.kill_signal),
-      log_(command.log) {
+void ChildProcess::Start() {
+  std::vector<std::string> words = command_.arguments;
+  words.insert(words.begin(), command_.program == ChildCommand().program ? "dtrain" : command_.program);
   std::vector<char*> argv;
-  std::string program = command.program == ChildCommand().program ? "dtrain" : command.program;
-  argv.push_back(program.data());
-  std::vector<std::string> arguments = command.arguments;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
+  for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  int ends[2] = {-1, -1};
-  if (!command.error_passes && pipe2(ends, O_CLOEXEC) != 0) {
-    throw NoDescriptor(name_ + ": no pipe", errno);
+  std::optional<Pipe> output, error;
+  if (!command_.passes) {
+    output.emplace(name());
+    error.emplace(name());
   }
   const pid_t parent = getpid();
   int failed = 0;
@@ -156,60 +152,82 @@ ChildProcess::ChildProcess(const ChildCommand& command)
     const SignalsHeld held;
     pid_ = fork();
     failed = errno;
-    if (pid_ == 0) BecomeChild(command, argv.data(), ends[1], parent, held);
+    if (pid_ == 0) {
+      BecomeChild(command_, argv.data(), output ? output->write_fd() : -1, error ? error->write_fd() : -1,
+                  parent, held);
+    }
   }
   if (pid_ > 0) setpgid(pid_, pid_);  // the child does the same: one of the two comes first
-  if (ends[1] >= 0) close(ends[1]);
-  lines_.emplace(ends[0]);
+  exit_.reset();
+  output_.emplace(output ? output->TakeReadEnd() : -1, kMaxReportBytes);
+  error_.emplace(error ? error->TakeReadEnd() : -1);
   if (pid_ < 0) {
-    throw IoError("{}: cannot be started: {}. Are there too many processes?", name_, ErrnoText(failed));
+    throw IoError("{}: cannot be started: {}. Are there too many processes?", name(), ErrnoText(failed));
   }
 }
 
 ChildProcess::~ChildProcess() {
-  if (HasEnded()) return;
+  if (Reap(WNOHANG)) return;
   kill(pid_, SIGKILL);
   Wait();
 }
 
-void ChildProcess::ReadLines(const std::function<void(const std::string&)>& sink) {
-  lines_->Read([&](const std::string& line) { TakeLine(line, sink); });
+TimePoint ChildProcess::Await(std::vector<pollfd>* waiting) const {
+  for (const int fd : {error_->fd(), output_->fd()}) {
+    if (fd >= 0) waiting->push_back({fd, POLLIN, 0});
+  }
+  return TimePoint::max();
+}
+
+void ChildProcess::Read() {
+  output_->Read([this](const std::string& line) { TakeReport(line); });
+  error_->Read([this](const std::string& line) { TakeLine(line); });
 }
 
 bool ChildProcess::HasEnded() {
-  if (wait_status_) return true;
-  int status = 0;
-  if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
-  wait_status_ = status;
+  if (exit_) return true;
+  if (!Reap(WNOHANG)) return false;
+  Read();
   return true;
 }
 
-void ChildProcess::Wait() {
-  if (wait_status_) return;
+void ChildProcess::Wait() { Reap(0); }
+
+bool ChildProcess::Reap(int options) {
+  if (exit_) return true;
   int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  pid_t reaped = -1;
+  while ((reaped = waitpid(pid_, &status, options)) < 0 && errno == EINTR) {
   }
-  wait_status_ = status;
+  if (reaped != pid_) return false;
+  if (WIFSIGNALED(status)) {
+    exit_ = ProcessExit{0, WTERMSIG(status)};
+  } else {
+    exit_ = ProcessExit{WEXITSTATUS(status), 0};
+  }
+  return true;
 }
 
 void ChildProcess::Signal(int signal) {
-  if (wait_status_) return;
-  if (signal == SIGKILL && !std::exchange(asked_to_die_, true)) signal = kill_signal_;
-  kill(pid_, signal);
+  if (!exit_) kill(pid_, signal);
 }
 
 void ChildProcess::KillGroup() {
-  if (wait_status_) return;
+  if (exit_) return;
   if (kill(-pid_, SIGKILL) != 0) kill(pid_, SIGKILL);  // a group is not everywhere allowed
 }
 
-void ChildProcess::TakeLine(const std::string& line, const std::function<void(const std::string&)>& sink) {
-  sink(line);
+void ChildProcess::TakeLine(const std::string& line) {
+  if (sinks_.line) sinks_.line(line);
   if (Console::IsRelayed(line)) return;
-  const std::string failure = log_ != nullptr ? log_->Append(line) : "";
-  if (!failure.empty()) sink("dtrain: " + failure + "\n");
+  const std::string failure = command_.log != nullptr ? command_.log->Append(line) : "";
+  if (!failure.empty() && sinks_.line) sinks_.line("dtrain: " + failure + "\n");
   last_lines_.push_back(line);
   if (last_lines_.size() > kKeptLines) last_lines_.pop_front();
+}
+
+void ChildProcess::TakeReport(const std::string& line) {
+  if (sinks_.report) sinks_.report(line);
 }
 
 }  // namespace dtrain

@@ -10,15 +10,30 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/console.h"
 #include "base/signals.h"
 #include "cmd/common/load_config.h"
-#include "cmd/common/signal_pipe.h"
 #include "cmd/run/process_end.h"
-#include "cmd/run/run_results.h"
+#include "trainer/task/run_log.h"
 
 namespace dtrain {
 namespace {
+
+bool IsDone(const RunSummary& summary) {
+  return summary.status == "done" || summary.status == "already_done";
+}
+
+bool Has(const std::vector<int64_t>& indices, int index) {
+  return std::find(indices.begin(), indices.end(), index) != indices.end();
+}
+
+void WriteOwnEnd(const Config& config, TaskId task, const RunSummary& summary) {
+  Console unused(LiveLine::kNone);
+  LogOptions options = LogOptionsOf(config.log, unused);
+  options.standard_error = false;
+  Logger file(TaskName(task), options);
+  LogEnd(config, task, summary, file);
+}
 
 bool Failed(const ChildEnd& end) { return !end.ended_by_us && (end.signal != 0 || end.exit_code != 0); }
 
@@ -118,8 +133,9 @@ std::string WhyNotRestarted(const Config& config, const ChildEnd& cause, RunStag
 }
 
 // How the run ended; says on standard error why not well.
-ExitCode Judge(const Config& config, const Outcome& outcome, RunStage stage, const RunSummary& summary,
+ExitCode Judge(const Config& config, const Outcome& outcome, const RunSummary& summary,
                const ErrorLines& errors) {
+  const RunStage stage = outcome.results.Stage();
   const bool done = stage == RunStage::kDone;
   if (done) ReportDisturbances(outcome, errors);
   const std::vector<ChildEnd> ends = EndsThatCount(outcome.ends, done);
@@ -144,6 +160,44 @@ ExitCode Judge(const Config& config, const Outcome& outcome, RunStage stage, con
 }
 
 }  // namespace
+
+void RunResults::Take(const std::string& task, const std::string& word, const std::string& text) {
+  const bool first = task == "ps 0";
+  if (!first && task.rfind("ps", 0) == 0) return;
+  RunSummary summary;
+  if (word == kResultWord) {
+    FromWireJson(text, &summary);  // empty where it was cut off
+  } else if (word != kBegunWord) {
+    return;
+  }
+  if (IsDone(summary) && (first || !done_)) done_ = summary;
+  if (!first) return;
+  begun_ = true;
+  first_ = summary;
+}
+
+RunStage RunResults::Stage() const {
+  if (done_) return RunStage::kDone;
+  return begun_ ? RunStage::kRunning : RunStage::kStarting;
+}
+
+bool ParentLogsEnd(const LogConfig& config) { return config.level > static_cast<int>(LogLevel::kDebug); }
+
+void LogClosingLines(const Config& config, const RunSummary& summary, Logger& log) {
+  if (!IsDone(summary)) return;
+  LogRunEnd(config, summary, log);
+  if (config.log.dir.empty() || !ParentLogsEnd(config.log)) return;
+  for (const TaskId task : TasksOf(config.cluster)) {
+    const bool worker = task.role == Role::kWorker;
+    if (worker && (Has(summary.lost_workers, task.index) || Has(summary.absent_workers, task.index)))
+      continue;
+    try {
+      WriteOwnEnd(config, task, summary);
+    } catch (const Failure& failure) {
+      log.Warning("{}", failure.what());  // no reason to call the run a failure
+    }
+  }
+}
 
 bool IsJsonObject(const std::string& line) { return line.front() == '{' && nlohmann::json::accept(line); }
 
@@ -213,15 +267,15 @@ std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const s
                      advice);
 }
 
-int FinishRun(const Config& config, const Outcome& outcome, const RunResults& results, Logger& log,
-              const ErrorLines& errors, ResultFile& result) {
-  RunSummary summary = results.Read();
+int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const ErrorLines& errors,
+              ResultFile& result) {
+  RunSummary summary = outcome.results.Summary();
   summary.wall_s = SecondsSinceStart();
   if (summary.first_step_nanos != 0) {
     summary.startup_s = static_cast<double>(summary.first_step_nanos - ProcessStartWallNanos()) * 1e-9;
   }
   LogClosingLines(config, summary, log);
-  const ExitCode code = Judge(config, outcome, results.Stage(), summary, errors);
+  const ExitCode code = Judge(config, outcome, summary, errors);
   const bool stopped = outcome.stop_signal != 0 && code == ExitCode::kInternal;
   if (code == ExitCode::kOk) {
     result.Write(summary);

@@ -1,5 +1,6 @@
-// How a run of children ended: which of several dead tasks was the cause, what the user is told about it on
-// standard error, and the exit code of dtrain local and dtrain launch. Plain functions on plain data.
+// How a run of children ended: the result that they report (RunResults), which of several dead tasks was the
+// cause, what the user is told about it on standard error, and the exit code of dtrain local and dtrain
+// launch. Plain functions on plain data.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,40 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cmd/common/report.h"
-#include "cmd/run/run_results.h"
 #include "trainer/config/config.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
+
+// How far a run has come, as its tasks report.
+enum class RunStage { kStarting, kRunning, kDone };
+
+// RunResults: the result that children report to their parent. ps 0 and each worker report it: all have the
+// same at the end, and ps 0 may be killed when only the others have reported it. Owner: the Supervisor.
+// Thread: its owner's.
+class RunResults {
+ public:
+  // `task`: "ps 0"; word and text of its report (report.h).
+  void Take(const std::string& task, const std::string& word, const std::string& text);
+  // The run begins when ps 0 says so first. It is done when anybody says so.
+  RunStage Stage() const;
+  // The summary of a run that is done; otherwise what ps 0 has reported last, which is an empty summary when
+  // it has not got that far.
+  const RunSummary& Summary() const { return done_ ? *done_ : first_; }
+
+ private:
+  bool begun_ = false;
+  RunSummary first_;  // that of ps 0
+  std::optional<RunSummary> done_;
+};
+
+// Whether tasks leave their closing lines to their parent: in the log of all they would say one thing many
+// times. With log.level debug they do not.
+bool ParentLogsEnd(const LogConfig& config);
+
+// Logs the closing lines of a run that is done: one block in `log`, the parent's own, and each task's lines
+// in its file. A task that was not there to the end gets none; a run that is not done gets none at all.
+void LogClosingLines(const Config& config, const RunSummary& summary, Logger& log);
 
 // How one child ended.
 struct ChildEnd {
@@ -42,6 +73,7 @@ struct Outcome {
   std::vector<Restart> restarts;  // in their order
   int stop_signal = 0;            // the last SIGINT, SIGTERM or SIGHUP that the parent got
   bool ended_at_once = false;     // it was the second one
+  RunResults results;
 };
 
 // Whether a new process may fare better: after a signal, unless it only asks a task to end, and after a lost
@@ -77,9 +109,9 @@ bool IsJsonObject(const std::string& line);
 ExitCode StopCode(const Outcome& outcome, bool begun);
 
 // The last step of a launching command, once all children have ended. Returns its exit code, and makes what
-// the children have left in `results` this command's result. On standard error it says what a run that is
-// done has come to (in `log`) and went through, or why the code is not 0. Throws IoError.
-int FinishRun(const Config& config, const Outcome& outcome, const RunResults& results, Logger& log,
-              const ErrorLines& errors, ResultFile& result);
+// the children have reported this command's result. On standard error it says what a run that is done has
+// come to (in `log`) and went through, or why the code is not 0. Throws IoError.
+int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const ErrorLines& errors,
+              ResultFile& result);
 
 }  // namespace dtrain

@@ -1,6 +1,7 @@
 #include "cmd/run/exit_verdict.h"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 #include <signal.h>
 
 namespace dtrain {
@@ -20,6 +21,54 @@ ChildEnd Killed(const std::string& name, int signal, bool by_us = false) {
   end.signal = signal;
   end.ended_by_us = by_us;
   return end;
+}
+
+// A task reports that the run has ended so.
+void Report(RunResults& results, const std::string& task, const std::string& status, int64_t step) {
+  RunSummary summary;
+  summary.status = status;
+  summary.global_step = step;
+  results.Take(task, kResultWord, ToWireJson(summary));
+}
+
+TEST_CASE("run results: a run starts, begins when ps 0 says so, and is done when it has its result") {
+  RunResults results;
+  CHECK(results.Stage() == RunStage::kStarting);
+  results.Take("worker 0", kBegunWord, "");
+  results.Take("ps 1", kBegunWord, "");
+  results.Take("ps 0", "@other", "");
+  CHECK(results.Stage() == RunStage::kStarting);
+  results.Take("ps 0", kBegunWord, "");
+  CHECK(results.Stage() == RunStage::kRunning);
+  CHECK(results.Summary().status.empty());
+  Report(results, "ps 0", "done", 7);
+  CHECK(results.Stage() == RunStage::kDone);
+  CHECK(results.Summary().global_step == 7);
+}
+
+TEST_CASE("run results: where ps 0 has not left that the run is done, any worker's word is enough") {
+  for (const char* status : {"done", "already_done"}) {
+    for (const int worker : {0, 1}) {
+      RunResults results;
+      Report(results, "ps 0", "stopped", 3);
+      Report(results, fmt::format("worker {}", 1 - worker), "peer_lost", 4);
+      CHECK(results.Stage() == RunStage::kRunning);
+      CHECK(results.Summary().global_step == 3);
+      Report(results, fmt::format("worker {}", worker), status, 5);
+      CHECK(results.Stage() == RunStage::kDone);
+      CHECK(results.Summary().global_step == 5);
+    }
+  }
+}
+
+TEST_CASE("run results: a ps 0 that begins anew has no result until it reports one, nor has one cut off") {
+  RunResults results;
+  Report(results, "ps 0", "peer_lost", 3);
+  results.Take("ps 0", kBegunWord, "");
+  CHECK(results.Summary().status.empty());
+  results.Take("ps 0", kResultWord, "{\"status\":\"do");
+  CHECK(results.Stage() == RunStage::kRunning);
+  CHECK(results.Summary().status.empty());
 }
 
 TEST_CASE("exit verdict: a run where all end well has no cause") {
@@ -128,7 +177,7 @@ TEST_CASE("exit verdict: a stopped run is saved when ps 0 says so, whatever beca
 std::string LastLine(const std::vector<std::string>& lines) {
   ChildEnd cause = Ended("worker 0", 3);
   cause.last_lines = lines;
-  const std::string report = FailureReport(cause, {{cause}, {}, 0, false}, "logs");
+  const std::string report = FailureReport(cause, {{cause}, {}, 0, false, {}}, "logs");
   return report.substr(report.rfind('\n', report.size() - 2) + 1);
 }
 

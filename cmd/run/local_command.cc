@@ -22,9 +22,7 @@
 #include "cmd/run/child_process.h"
 #include "cmd/run/exit_verdict.h"
 #include "cmd/run/process_end.h"
-#include "cmd/run/run_results.h"
 #include "cmd/run/supervisor.h"
-#include "cmd/run/task_child.h"
 #include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 #include "trainer/data/source.h"
@@ -54,8 +52,6 @@ class ListeningSocket {
 struct SharedWithChildren {
   std::vector<ListeningSocket> ps;
   std::optional<ListeningSocket> feed;  // where worker 0 feeds the others; unset: it does not
-  const RunResults* results = nullptr;  // where they leave the run's result
-  int lost_fd = -1;                     // where each names the tasks that it has given up
 };
 
 ListeningSocket::ListeningSocket() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -80,14 +76,6 @@ ListeningSocket::~ListeningSocket() {
 ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
 
-ChildCommand OneCommand(const Config& spec, TaskId task, const std::vector<std::string>& common) {
-  ChildCommand command = ChildFor(spec, task);
-  command.arguments = common;
-  const std::vector<std::string> own = TaskWords(task);
-  command.arguments.insert(command.arguments.end(), own.begin(), own.end());
-  return command;
-}
-
 // What every child is told: the file, the flags, and the addresses of this cluster.
 std::vector<std::string> CommonArguments(const ConfigArguments& config, const Config& spec,
                                          const SharedWithChildren& shared) {
@@ -111,24 +99,26 @@ std::vector<std::string> CommonArguments(const ConfigArguments& config, const Co
 // process.
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
                                         const SharedWithChildren& shared, bool live) {
-  const std::vector<std::string> common = CommonArguments(config, spec, shared);
   std::vector<ChildCommand> commands;
   for (const TaskId task : TasksOf(spec.cluster)) {
-    commands.push_back(OneCommand(spec, task, common));
+    ChildCommand& command = commands.emplace_back(ChildFor(spec, task));
+    command.arguments = CommonArguments(config, spec, shared);
+    const auto add = [&](const std::vector<std::string>& words) {
+      command.arguments.insert(command.arguments.end(), words.begin(), words.end());
+    };
+    add(TaskWords(task));
+    add({"--reports"});
     const auto index = static_cast<size_t>(task.index);
-    const bool first = index == 0;
-    if (task.role == Role::kPs) {
-      Inherit(&commands.back(), "--listen-fd", shared.ps[index].fd());
-      if (first) Inherit(&commands.back(), "--result-fd", shared.results->ps_fd());
-    } else {
-      Inherit(&commands.back(), "--result-fd", shared.results->worker_fd(index));
-      if (first && shared.feed) Inherit(&commands.back(), "--listen-fd", shared.feed->fd());
-      if (first && live) commands.back().arguments.push_back("--relay-live");
+    const bool worker_0 = task.role == Role::kWorker && index == 0;
+    const ListeningSocket* const listens = task.role == Role::kPs    ? &shared.ps[index]
+                                           : worker_0 && shared.feed ? &*shared.feed
+                                                                     : nullptr;
+    if (listens != nullptr) {
+      add({"--listen-fd", std::to_string(listens->fd())});
+      command.inherited = {listens->fd()};
     }
-  }
-  for (ChildCommand& command : commands) {
-    Inherit(&command, "--lost-fd", shared.lost_fd);
-    if (ParentLogsEnd(spec.log)) command.arguments.push_back("--end-told");
+    if (worker_0 && live) add({"--relay-live"});
+    if (ParentLogsEnd(spec.log)) add({"--end-told"});
   }
   return commands;
 }
@@ -195,16 +185,13 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
 }
 
 Outcome RunChildren(const LocalArguments& arguments, const Config& config, SignalPipe& signals,
-                    const RunResults& results, Console& console) {
+                    Console& console) {
   Supervisor supervisor(TimeoutsOf(config.failure), RestartRulesOf(config.failure), signals, console,
                         config.log.json);
   std::optional<SharedWithChildren> shared(std::in_place);
   shared->ps = std::vector<ListeningSocket>(config.cluster.ps.size());
   if (FeedsOthers(config)) shared->feed.emplace();
-  shared->results = &results;
-  shared->lost_fd = supervisor.lost_fd();
-  supervisor.Start(LocalCommands(arguments.config, config, *shared, console.live()),
-                   [&results] { return results.Stage(); });
+  supervisor.Start(LocalCommands(arguments.config, config, *shared, console.live()));
   // The port of a dead ps must not look alive, unless another takes its place.
   if (config.failure.restarts == 0) shared.reset();
   return supervisor.Run();
@@ -226,12 +213,11 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
     CheckMemory(config);
     loading.reset();
     if (arguments.in_process) return RunThreads(config, new_runtime, signals, errors, result);
-    const RunResults results(config.cluster.worker.size());
     Console console(LiveLineOf(config.log));
-    const Outcome outcome = RunChildren(arguments, config, signals, results, console);
+    const Outcome outcome = RunChildren(arguments, config, signals, console);
     console.End();
     Logger log("local", OwnLogOptions(config.log, console));
-    return FinishRun(config, outcome, results, log, errors, result);
+    return FinishRun(config, outcome, log, errors, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
     throw;

@@ -2,15 +2,18 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 
 #include "base/console.h"
 #include "base/log.h"
+#include "cmd/common/load_config.h"
 
 namespace dtrain {
 namespace {
+
+// A task whose failure.grace_s has passed has still to write its result.
+constexpr milliseconds kAfterGrace{5000};
 
 // Before the next start of a task that was started again so often: at once, then 0.5 s, 1 s, 2 s, ...
 milliseconds PauseAfter(int64_t restarts, milliseconds max) {
@@ -23,27 +26,60 @@ bool Failed(const ChildEnd& end) { return end.signal != 0 || end.exit_code != 0;
 
 }  // namespace
 
+RestartRules RestartRulesOf(const FailureConfig& failure) {
+  RestartRules rules;
+  rules.max = failure.restarts;
+  rules.max_pause = std::chrono::seconds(kMaxRestartPauseS);
+  rules.peer_lost_exit = static_cast<int>(failure.peer_lost_exit);
+  rules.never_lost_before = milliseconds(static_cast<int64_t>(failure.detect_s * 1000));
+  return rules;
+}
+
+ShutdownTimeouts TimeoutsOf(const FailureConfig& failure) {
+  ShutdownTimeouts timeouts;
+  timeouts.after_stop = GraceOf(failure) + kAfterGrace;
+  return timeouts;
+}
+
+ChildCommand ChildFor(const Config& spec, TaskId task) {
+  ChildCommand command;
+  const bool ps = task.role == Role::kPs;
+  command.name = TaskName(task);
+  command.can_return = !ps || RecoversPs(spec);
+  command.may_be_lost = !ps && IsExpendable(spec, task.index);
+  return command;
+}
+
+std::vector<std::string> TaskWords(TaskId task) {
+  return {"--role", task.role == Role::kPs ? "ps" : "worker", "--index", std::to_string(task.index)};
+}
+
 Supervisor::Supervisor(ShutdownTimeouts timeouts, RestartRules rules, SignalPipe& signals, Console& console,
                        bool json)
     : timeouts_(timeouts), rules_(rules), console_(console), json_(json), signals_(signals) {}
 
-void Supervisor::Start(const std::vector<ChildCommand>& commands, std::function<RunStage()> stage) {
-  stage_ = std::move(stage);
+void Supervisor::Start(const std::vector<ChildCommand>& commands) {
   for (const ChildCommand& command : commands) {
     Task task;
     task.command = command;
-    task.process = std::make_unique<ChildProcess>(command);
+    task.process = StartChild(command);
     task.started = Clock::now();
     tasks_.push_back(std::move(task));
   }
 }
 
+std::unique_ptr<ChildProcess> Supervisor::StartChild(const ChildCommand& command) {
+  const std::string name = command.name;
+  const ChildSinks sinks{[this, name](const std::string& line) { PassOn(name, line); },
+                         [this, name](const std::string& line) { TakeReport(name, line); }};
+  return command.start ? command.start(command, sinks) : std::make_unique<ChildProcess>(command, sinks);
+}
+
 Outcome Supervisor::Run() {
   while (!AllEnded()) {
     WaitForEvents();
-    PassLinesOn();
+    ReadAll();
     TakeSignals();
-    TakeLost();
     ReapChildren();
     StartDue();
     if (Clock::now() >= ask_late_at_) AskLate();
@@ -53,28 +89,33 @@ Outcome Supervisor::Run() {
 }
 
 void Supervisor::WaitForEvents() {
-  std::vector<pollfd> waiting = {{signals_.fd(), POLLIN, 0}, {lost_.read_fd(), POLLIN, 0}};
+  std::vector<pollfd> waiting = {{signals_.fd(), POLLIN, 0}};
   TimePoint next = std::min(deadline_, ask_late_at_);
   for (const Task& task : tasks_) {
-    if (task.process->output_fd() >= 0) waiting.push_back({task.process->output_fd(), POLLIN, 0});
-    next = std::min(next, task.start_at);
+    next = std::min({next, task.start_at, task.process->Await(&waiting)});
   }
   poll(waiting.data(), waiting.size(), PollTimeout(next));
 }
 
-void Supervisor::PassLinesOn() {
+void Supervisor::ReadAll() {
   if (const int64_t missing = StandardError().TakeMissing(); missing > 0) Say(MissingText(missing));
-  for (const Task& task : tasks_) PassLinesOn(*task.process);
+  for (const Task& task : tasks_) task.process->Read();
 }
 
-void Supervisor::PassLinesOn(ChildProcess& child) {
-  child.ReadLines([&](const std::string& line) {
-    if (!json_ || IsJsonObject(line) || Console::IsRelayed(line)) return console_.PassOn(line);
-    LogOptions options;
-    options.json = true;
-    options.console = &console_;
-    Logger(child.name(), options).Error("{}", line.substr(0, line.find('\n')));
-  });
+void Supervisor::PassOn(const std::string& name, const std::string& line) {
+  if (!json_ || IsJsonObject(line) || Console::IsRelayed(line)) return console_.PassOn(line);
+  LogOptions options;
+  options.json = true;
+  options.console = &console_;
+  Logger(name, options).Error("{}", line.substr(0, line.find('\n')));
+}
+
+void Supervisor::TakeReport(const std::string& name, const std::string& line) {
+  const std::string report = line.substr(0, line.find('\n'));
+  const std::string word = report.substr(0, report.find(' '));
+  const std::string text = word.size() < report.size() ? report.substr(word.size() + 1) : "";
+  if (word == kLostWord) return TakeLost(text);
+  outcome_.results.Take(name, word, text);
 }
 
 void Supervisor::TakeSignals() {
@@ -95,29 +136,27 @@ void Supervisor::TakeSignals() {
   }
 }
 
-void Supervisor::TakeLost() {
-  for (const std::string& name : lost_.Take()) {
-    for (Task& task : tasks_) {
-      if (task.command.name != name || phase_ != Phase::kRunning || task.end) continue;
-      // Several tell of one loss, and the process may be a new one already.
-      if (Clock::now() - task.started < rules_.never_lost_before) continue;
-      // The run is over for it, and one that sleeps would find that out only when it wakes.
-      if (!task.command.may_be_lost && !IsStartedAgain(task)) continue;
-      task.given_up = true;
-      task.process->Signal(SIGKILL);
-    }
+void Supervisor::TakeLost(const std::string& name) {
+  for (Task& task : tasks_) {
+    if (task.command.name != name || phase_ != Phase::kRunning || task.end) continue;
+    // Several tell of one loss, and the process may be a new one already.
+    if (Clock::now() - task.started < rules_.never_lost_before) continue;
+    // The run is over for it, and one that sleeps would find that out only when it wakes.
+    if (!task.command.may_be_lost && !IsStartedAgain(task)) continue;
+    task.given_up = true;
+    task.process->Signal(SIGKILL);
   }
 }
 
 void Supervisor::ReapChildren() {
   std::vector<Task*> ended;
   for (Task& task : tasks_) {
-    if (task.end || !task.process->HasEnded()) continue;
-    PassLinesOn(*task.process);  // what it said last
-    console_.SetLive("");        // left by a child that could not remove it
-    task.end = EndOf(task);
-    ended.push_back(&task);
+    if (!task.end && task.process->HasEnded()) ended.push_back(&task);
   }
+  if (ended.empty()) return;
+  console_.SetLive("");  // left by a child that could not remove it
+  ReadAll();             // the others may have reported before that how far the run is
+  for (Task* task : ended) task->end = EndOf(*task);
   // Those first that are not worth a restart: they may end the run, and then nobody is started again.
   std::stable_partition(ended.begin(), ended.end(),
                         [this](const Task* task) { return !IsWorthStart(*task->end); });
@@ -135,17 +174,16 @@ void Supervisor::StartAgainOrFinish(Task& task) {
 
 ChildEnd Supervisor::EndOf(const Task& task) const {
   const ChildProcess& child = *task.process;
-  const int status = child.wait_status();
   ChildEnd end;
   end.name = child.name();
-  end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  end.signal = child.exit().signal;
+  end.exit_code = child.exit().code;
   end.lost_peer = end.exit_code == rules_.peer_lost_exit;
   end.given_up = task.given_up && end.signal == SIGKILL;
   end.ended_by_us = phase_ >= Phase::kStopping || task.asked_late;
   end.last_lines.assign(child.last_lines().begin(), child.last_lines().end());
-  end.may_be_lost = child.may_be_lost();
-  end.run_went_on = Failed(end) && child.may_be_lost() && stage_() != RunStage::kStarting;
+  end.may_be_lost = task.command.may_be_lost;
+  end.run_went_on = Failed(end) && task.command.may_be_lost && Stage() != RunStage::kStarting;
   return end;
 }
 
@@ -156,7 +194,7 @@ bool Supervisor::IsWorthStart(const ChildEnd& end) const {
 
 bool Supervisor::IsStartedAgain(const Task& task) const {
   if (task.restarts >= rules_.max) return false;
-  const RunStage stage = stage_();
+  const RunStage stage = Stage();
   const bool returns = stage == RunStage::kRunning && task.command.can_return;
   // The run may need it to save.
   if (phase_ == Phase::kStopping) return returns && OthersRun(task) && !FirstPsIsOver();
@@ -177,7 +215,7 @@ void Supervisor::StartDue() {
 
 void Supervisor::StartAgain(Task& task) {
   Restart restart{*task.end, ++task.restarts, rules_.max};
-  task.process = std::make_unique<ChildProcess>(task.command);
+  task.process = StartChild(task.command);
   task.started = Clock::now();
   task.given_up = task.asked_late = false;
   task.missed_stop = phase_ == Phase::kStopping;
@@ -190,7 +228,7 @@ void Supervisor::StartAgain(Task& task) {
 void Supervisor::Finish(Task& task) {
   task.over = true;
   task.start_at = TimePoint::max();
-  task.end->late = stage_() == RunStage::kDone &&
+  task.end->late = Stage() == RunStage::kDone &&
                    (task.asked_late || (rules_.max > 0 && (task.restarts > 0 || IsWorthRestart(*task.end))));
   outcome_.ends.push_back(*task.end);
   if (task.end->run_went_on && WorkersLeft()) return;  // the others know what to do
@@ -207,7 +245,7 @@ void Supervisor::Finish(Task& task) {
 // The cause of the failure has ended, and so has ps 0, without which nobody can do anything.
 bool Supervisor::IsSettled() const {
   const std::optional<size_t> cause = FindCause(outcome_.ends);
-  return cause && !outcome_.ends[*cause].lost_peer && FirstPsIsOver() && stage_() != RunStage::kDone;
+  return cause && !outcome_.ends[*cause].lost_peer && FirstPsIsOver() && Stage() != RunStage::kDone;
 }
 
 // Without any nobody ends the run.
@@ -235,7 +273,7 @@ bool Supervisor::FirstPsIsOver() const { return FirstPs() != nullptr && FirstPs(
 bool Supervisor::IsLate(const Task& task) const {
   if (task.end || task.asked_late) return false;
   if (phase_ == Phase::kStopping) return task.missed_stop && FirstPsIsOver();
-  if (phase_ != Phase::kEnding || stage_() != RunStage::kDone) return false;
+  if (phase_ != Phase::kEnding || Stage() != RunStage::kDone) return false;
   if (!FirstPsIsOver() && WorkersLeft()) return false;
   const Task* first = FirstPs();
   const bool first_lost = first != nullptr && (first->over ? Failed(*first->end) : first->restarts > 0);

@@ -1,10 +1,9 @@
-// Supervisor: runs the children of `dtrain local` until all have ended: passes their lines on, starts again
-// those that die or hang, ends the rest when one fails for good that they need, forwards SIGINT, SIGTERM and
-// SIGHUP. One event loop; it waits only for events and deadlines. Owner: the local command. Thread: the main
-// thread only (see child_process.h).
+// Supervisor: runs the children of `dtrain local` and of `dtrain launch` until all have ended: passes their
+// lines on, takes their reports, starts again those that die or hang, ends the rest when one fails for good
+// that they need, forwards SIGINT, SIGTERM and SIGHUP. One event loop; it waits only for events and
+// deadlines. Owner: the command. Thread: the main thread only (see child_process.h).
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +14,7 @@
 #include "cmd/common/signal_pipe.h"
 #include "cmd/run/child_process.h"
 #include "cmd/run/exit_verdict.h"
-#include "cmd/run/run_results.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 
@@ -40,16 +39,28 @@ struct RestartRules {
   milliseconds never_lost_before{0};  // so soon after its start no child can have been lost
 };
 
+// Those of a config.
+RestartRules RestartRulesOf(const FailureConfig& failure);
+ShutdownTimeouts TimeoutsOf(const FailureConfig& failure);
+
+// The child that is this task, wherever it runs: its name, and whether it can return or be lost; no arguments
+// yet.
+ChildCommand ChildFor(const Config& spec, TaskId task);
+// "--role worker --index 1"
+std::vector<std::string> TaskWords(TaskId task);
+
 class Supervisor {
  public:
   // The children's lines go to `console`; with `json` those that are no objects, such as of a crash, as the
   // text of one. `signals`: SIGINT, SIGTERM, SIGHUP and SIGCHLD.
   Supervisor(ShutdownTimeouts timeouts, RestartRules rules, SignalPipe& signals, Console& console, bool json);
-  // For the children: where they name a task that they have given up (ReportLostTask).
-  int lost_fd() const { return lost_.write_fd(); }
-  // Starts every child. Throws IoError; destruction kills those that run. `stage` is asked when one fails.
-  void Start(const std::vector<ChildCommand>& commands, std::function<RunStage()> stage);
-  // Returns when all are reaped. Throws IoError where one cannot be started again.
+  // Starts every child. Throws IoError; destruction kills those that run.
+  void Start(const std::vector<ChildCommand>& commands);
+  // What they have reported so far.
+  const RunResults& results() const { return outcome_.results; }
+  // A line that the child of that name reports.
+  void TakeReport(const std::string& name, const std::string& line);
+  // Returns when all have ended, for good.
   Outcome Run();
 
  private:
@@ -72,10 +83,12 @@ class Supervisor {
   };
 
   void WaitForEvents();
-  void PassLinesOn();
-  void PassLinesOn(ChildProcess& child);
+  std::unique_ptr<ChildProcess> StartChild(const ChildCommand& command);
+  void ReadAll();
+  void PassOn(const std::string& name, const std::string& line);
   void TakeSignals();
-  void TakeLost();
+  // The other tasks have given it up.
+  void TakeLost(const std::string& name);
   void ReapChildren();
   void StartAgainOrFinish(Task& task);
   ChildEnd EndOf(const Task& task) const;
@@ -98,6 +111,7 @@ class Supervisor {
   // Moves on when the new phase is later than the present one.
   void Enter(Phase phase, milliseconds timeout);
   void Say(const std::string& text);
+  RunStage Stage() const { return outcome_.results.Stage(); }
   bool AllEnded() const { return outcome_.ends.size() == tasks_.size(); }
 
   const ShutdownTimeouts timeouts_;
@@ -105,8 +119,6 @@ class Supervisor {
   Console& console_;
   const bool json_;
   SignalPipe& signals_;
-  LostTaskPipe lost_;
-  std::function<RunStage()> stage_;
   std::vector<Task> tasks_;
   Phase phase_ = Phase::kRunning;
   TimePoint deadline_ = TimePoint::max();

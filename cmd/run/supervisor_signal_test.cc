@@ -1,12 +1,8 @@
 // Shells as children: what signals do to them and to their restarts.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/wait.h>
-
-#include <fstream>
 
 #include "base/check.h"
 #include "cmd/common/signal_pipe.h"
@@ -111,24 +107,6 @@ TEST_CASE("supervisor: a child that has not ended in the time after a signal is 
   CHECK(EndOf(outcome, "ps 0").signal == SIGKILL);
 }
 
-TEST_CASE("child: the first kill is the signal that the child has asked for, the second one is in earnest") {
-  const Folder folder;
-  const std::string asked = folder.Pipe("asked"), ready = folder.Pipe("ready");
-  ChildCommand command = Child(folder, "worker 1",
-                               fmt::format("trap 'echo > \"{}\"' USR1; echo > '{}'; while :; do {}; done",
-                                           asked, ready, Waits(folder)));
-  command.kill_signal = SIGUSR1;
-  ChildProcess child(command);
-  std::string line;
-  std::getline(std::ifstream(ready), line);
-  child.Signal(SIGKILL);
-  std::getline(std::ifstream(asked), line);
-  CHECK_FALSE(child.HasEnded());
-  child.Signal(SIGKILL);
-  child.Wait();
-  CHECK(WTERMSIG(child.wait_status()) == SIGKILL);
-}
-
 bool g_raise_in_child = false;
 
 TEST_CASE("supervisor: a signal to a child that has just been forked is the child's alone") {
@@ -143,11 +121,7 @@ TEST_CASE("supervisor: a signal to a child that has just been forked is the chil
   g_raise_in_child = true;
   ChildProcess child(command);
   g_raise_in_child = false;
-  while (child.output_fd() >= 0) {
-    pollfd end{child.output_fd(), POLLIN, 0};
-    poll(&end, 1, -1);
-    child.ReadLines([](const std::string&) {});
-  }
+  child.Wait();
   CHECK(signals.Take() == 0);
 }
 

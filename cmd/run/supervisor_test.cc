@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <filesystem>
-
 #include "cmd/run/supervisor_test_util.h"
 
 namespace dtrain {
@@ -14,7 +12,7 @@ namespace {
 
 TEST_CASE("supervisor: a child that a signal kills is started again, with what it had inherited") {
   const Folder folder;
-  LostTaskPipe inherited;
+  Pipe inherited("the test");
   ChildCommand child =
       Child(folder, "ps 0", fmt::format("echo $again >&{}; {}", inherited.write_fd(), kDiesOnce));
   child.inherited = {inherited.write_fd()};
@@ -25,7 +23,9 @@ TEST_CASE("supervisor: a child that a signal kills is started again, with what i
   REQUIRE(outcome.ends.size() == 1);
   CHECK(outcome.ends[0].signal == 0);
   CHECK(outcome.ends[0].exit_code == 0);
-  CHECK(inherited.Take() == std::vector<std::string>{"false", "true"});
+  std::vector<std::string> said;
+  PipeLines(inherited.TakeReadEnd()).Read([&](const std::string& line) { said.push_back(line); });
+  CHECK(said == std::vector<std::string>{"false\n", "true\n"});
 }
 
 TEST_CASE("supervisor: each child has its own restarts; when they are used up the others are ended") {
@@ -100,11 +100,10 @@ TEST_CASE("supervisor: a child that sleeps and that others have given up is kill
   const ChildCommand sleeper =
       Child(folder, "worker 1",
             fmt::format("if $again; then echo > '{}'; exit 0; fi; echo > '{}'; kill -STOP $$", back, asleep));
-  ChildCommand other =
+  const ChildCommand other =
       Child(folder, "ps 0",
-            fmt::format("read x < '{}'; echo 'worker 7' >&{}; echo 'worker 1' >&{}; read x < '{}'", asleep,
-                        runner.supervisor.lost_fd(), runner.supervisor.lost_fd(), back));
-  other.inherited = {runner.supervisor.lost_fd()};
+            fmt::format("read x < '{}'; echo '@lost worker 7'; echo '@lost worker 1'; read x < '{}'", asleep,
+                        back));
   const Outcome outcome = runner.Run({other, sleeper});
   REQUIRE(outcome.restarts.size() == 1);
   CHECK(outcome.restarts[0].end.name == "worker 1");
@@ -119,10 +118,9 @@ TEST_CASE("supervisor: a child that has just started is not killed for what was 
   Runner runner(1, std::chrono::hours(1));
   const ChildCommand child =
       Child(folder, "worker 1", fmt::format("echo > '{}'; read x < '{}'; exit 0", ready, told));
-  ChildCommand other = Child(folder, "ps 0",
-                             fmt::format("read x < '{}'; echo 'worker 1' >&{}; echo passed; echo > '{}'",
-                                         ready, runner.supervisor.lost_fd(), told));
-  other.inherited = {runner.supervisor.lost_fd()};
+  const ChildCommand other =
+      Child(folder, "ps 0",
+            fmt::format("read x < '{}'; echo '@lost worker 1'; echo passed >&2; echo > '{}'", ready, told));
   const Outcome outcome = runner.Run({other, child});
   CHECK(outcome.restarts.empty());
   CHECK(EndOf(outcome, "worker 1").exit_code == 0);
@@ -135,15 +133,14 @@ TEST_CASE(
   timeouts.after_success = std::chrono::hours(1);
   timeouts.after_last = std::chrono::hours(1);
   timeouts.late = milliseconds(0);
-  const std::string back = folder.Pipe("back"), done = folder.path + "/done";
+  const std::string back = folder.Pipe("back");
   const ChildCommand late =
       Child(folder, "worker 1",
             fmt::format("if ! $again; then kill -KILL $$; fi; trap 'exit 143' TERM; echo > '{}'; {}", back,
                         Waits(folder)));
-  const ChildCommand first = Child(folder, "ps 0", fmt::format("read x < '{}'; : > '{}'", back, done));
-  const Outcome outcome = Runner(1, milliseconds(0), timeouts).Run({first, late}, [&] {
-    return std::filesystem::exists(done) ? RunStage::kDone : RunStage::kRunning;
-  });
+  const ChildCommand first =
+      Child(folder, "ps 0", fmt::format("read x < '{}'; echo '{}'", back, DoneReport()));
+  const Outcome outcome = Runner(1, milliseconds(0), timeouts).Run({first, late});
   CHECK(outcome.restarts.size() == 1);
   CHECK(EndOf(outcome, "worker 1").exit_code == 143);
   CHECK(EndOf(outcome, "worker 1").late);
@@ -156,15 +153,14 @@ TEST_CASE("supervisor: one that came too late and does not end when it is asked 
   ShutdownTimeouts timeouts;
   timeouts.after_success = timeouts.after_sigterm = std::chrono::hours(1);
   timeouts.late = timeouts.after_last = milliseconds(0);
-  const std::string back = folder.Pipe("back"), done = folder.path + "/done";
+  const std::string back = folder.Pipe("back");
   const ChildCommand late =
       Child(folder, "worker 1",
             fmt::format("if ! $again; then kill -KILL $$; fi; trap '' TERM INT; echo > '{}'; {}", back,
                         Waits(folder)));
-  const ChildCommand first = Child(folder, "ps 0", fmt::format("read x < '{}'; : > '{}'", back, done));
-  const Outcome outcome = Runner(1, milliseconds(0), timeouts).Run({first, late}, [&] {
-    return std::filesystem::exists(done) ? RunStage::kDone : RunStage::kRunning;
-  });
+  const ChildCommand first =
+      Child(folder, "ps 0", fmt::format("read x < '{}'; echo '{}'", back, DoneReport()));
+  const Outcome outcome = Runner(1, milliseconds(0), timeouts).Run({first, late});
   CHECK(EndOf(outcome, "worker 1").signal == SIGKILL);
   CHECK(EndOf(outcome, "worker 1").late);
 }

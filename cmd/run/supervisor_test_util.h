@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -62,6 +61,13 @@ inline RestartRules Rules(int64_t max, milliseconds never_lost_before) {
   return rules;
 }
 
+// What ps 0 says when the run is done.
+inline std::string DoneReport() {
+  RunSummary summary;
+  summary.status = "done";
+  return std::string(kResultWord) + " " + ToWireJson(summary);
+}
+
 struct Runner {
   Console console{LiveLine::kNone};
   ShutdownTimeouts timeouts;
@@ -71,11 +77,11 @@ struct Runner {
   explicit Runner(int64_t max, milliseconds never_lost_before = milliseconds(0),
                   ShutdownTimeouts how_long = {})
       : timeouts(how_long), supervisor(timeouts, Rules(max, never_lost_before), signals, console, false) {}
+  // `stage`: how far the run is from the start.
   Outcome Run(const std::vector<ChildCommand>& commands, RunStage stage = RunStage::kRunning) {
-    return Run(commands, [stage] { return stage; });
-  }
-  Outcome Run(const std::vector<ChildCommand>& commands, const std::function<RunStage()>& stage) {
-    supervisor.Start(commands, stage);
+    if (stage != RunStage::kStarting) supervisor.TakeReport("ps 0", kBegunWord);
+    if (stage == RunStage::kDone) supervisor.TakeReport("ps 0", DoneReport());
+    supervisor.Start(commands);
     return supervisor.Run();
   }
 };

@@ -1,13 +1,15 @@
 #include "cmd/run/run.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cmd/common/load_config.h"
 #include "cmd/common/report.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/models.h"
-#include "cmd/run/child_process.h"
 #include "cmd/run/process_end.h"
 #include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"
@@ -57,10 +59,8 @@ int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime n
   options.stop = &stop;
   options.runtime = runtime.get();
   options.tells_end = !arguments.end_told;
-  options.judged = arguments.lost_fd >= 0;  // by our parent
-  if (arguments.lost_fd >= 0) {
-    options.on_lost = [fd = arguments.lost_fd](TaskId lost) { ReportLostTask(fd, TaskName(lost)); };
-  }
+  options.judged = arguments.reports;  // by our parent
+  options.on_lost = [&result](TaskId lost) { result.NoteLost(TaskName(lost)); };
   options.on_abort = [&](ExitCode code) {
     end.EndBy(ProcessExitCode(code, config.failure), kBusy, StatusOf(code));
   };
@@ -86,10 +86,17 @@ int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime n
   return exit_code;
 }
 
+// Standard output as a descriptor of the report alone: what else is written there goes to standard error.
+int TakeOutput() {
+  const int report = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (report < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) throw NoDescriptor("the report", errno);
+  return report;
+}
+
 // The task that role and index name.
 int RunOneTask(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, {});
-  ResultFile result(arguments.result, errors, arguments.result_fd);
+  ResultFile result(arguments.result, errors, arguments.reports ? TakeOutput() : -1);
   try {
     LoadOptions options;
     options.log_json = &errors.json;

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/json.h"
 #include "cmd/testing/process.h"
 #include "trainer/device/choice.h"
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -32,13 +33,13 @@ TEST_CASE("cluster: tasks of first_cluster.yaml end alike, whatever order they a
       CAPTURE(task->standard_error());
       CHECK(code == 0);
     }
-    const nlohmann::json first = ReadResult(directory + "/worker0.json");
+    const Json first = ReadResult(directory + "/worker0.json");
     REQUIRE(first.is_object());
     CHECK(first.at("status") == "done");
     CHECK(first.at("global_step") == 200);
     for (const char* name : {"/ps0.json", "/ps1.json", "/worker1.json"}) {
       CAPTURE(name);
-      const nlohmann::json other = ReadResult(directory + name);
+      const Json other = ReadResult(directory + name);
       REQUIRE(other.is_object());
       CHECK(other.at("global_step") == 200);
       CHECK(other.at("model_crc") == first.at("model_crc"));
@@ -217,7 +218,7 @@ TEST_CASE("cluster: SIGTERM ends a waiting task with 1, as nothing is saved, and
   REQUIRE(ps->WaitForLine("listening at"));
   ps->Signal(SIGTERM);
   CHECK(RunToEnd(*ps) == 1);
-  const nlohmann::json written = ReadResult(result);
+  const Json written = ReadResult(result);
   REQUIRE(written.is_object());
   CHECK(written.at("status") == "stopped");
 }

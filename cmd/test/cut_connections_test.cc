@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/json.h"
 #include "base/random.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/tcp_proxy.h"
@@ -53,7 +54,7 @@ class CutCluster {
     }
   }
 
-  nlohmann::json Result() {
+  Json Result() {
     for (const auto& task : tasks_) {
       const int code = RunToEnd(*task);
       CAPTURE(task->standard_error());
@@ -84,19 +85,19 @@ class CutCluster {
   std::vector<std::unique_ptr<Process>> tasks_;
 };
 
-int64_t Sum(const nlohmann::json& numbers) {
+int64_t Sum(const Json& numbers) {
   int64_t sum = 0;
   for (const auto& number : numbers) sum += number.get<int64_t>();
   return sum;
 }
 
 // The run's result; null where it is not that of all steps.
-nlohmann::json RunCut(const Case& job) {
+Json RunCut(const Case& job) {
   CAPTURE(job.ps);
   CAPTURE(job.workers);
   CAPTURE(job.train);
   CutCluster cluster(job, /*cut=*/true);
-  const nlohmann::json result = cluster.Result();
+  const Json result = cluster.Result();
   CHECK(cluster.cuts() == kCuts);
   REQUIRE(result.is_object());
   CHECK(result.at("status") == "done");
@@ -109,7 +110,7 @@ std::string UncutChecksum(const Case& job) { return CutCluster(job, false).Resul
 TEST_CASE("cut connections: in async every step is counted once") {
   for (const int ps : {1, 2}) {
     for (const int in_flight : {1, 4}) {
-      const nlohmann::json result = RunCut({ps, 2, fmt::format("mode: async, in_flight: {}", in_flight)});
+      const Json result = RunCut({ps, 2, fmt::format("mode: async, in_flight: {}", in_flight)});
       CHECK(Sum(result.at("local_steps")) == kSteps);
       CHECK(result.at("examples") == 2 * kSteps);
     }
@@ -126,8 +127,8 @@ TEST_CASE("cut connections: one worker ends with the weights of an undisturbed r
 TEST_CASE("cut connections: sync ends with the weights of an undisturbed run, to the bit") {
   for (const int ps : {1, 2}) {
     const Case job{ps, 2, "mode: sync"};
-    const nlohmann::json result = RunCut(job);
-    CHECK(result.at("local_steps") == nlohmann::json({kSteps, kSteps}));
+    const Json result = RunCut(job);
+    CHECK(result.at("local_steps") == Json({kSteps, kSteps}));
     CHECK(result.at("model_crc") == UncutChecksum(job));
   }
 }
@@ -142,9 +143,9 @@ TEST_CASE("cut connections: a run goes on when its network does, after it was he
   CHECK(proxy.WaitForRefused(8));
   proxy.Refuse(false);
   proxy.Hold(false);
-  const nlohmann::json result = cluster.Result();
+  const Json result = cluster.Result();
   REQUIRE(result.is_object());
-  CHECK(result.at("local_steps") == nlohmann::json({kSteps, kSteps}));
+  CHECK(result.at("local_steps") == Json({kSteps, kSteps}));
 }
 
 }  // namespace

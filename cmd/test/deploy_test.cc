@@ -6,14 +6,13 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
 
 namespace dtrain::testing {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr const char* kKubernetes =
     "deploy/kubernetes/run.yaml deploy/kubernetes/ps.yaml deploy/kubernetes/workers.yaml";
@@ -117,7 +116,7 @@ struct Pods {
   std::unique_ptr<Process> StartWorker() const {
     const Json container =
         Manifest(kKubernetes, "Job").at("spec").at("template").at("spec").at("containers").at(0);
-    CHECK(container.at("command") == Json({"dtrain"}));
+    CHECK(container.at("command") == std::vector<std::string>{"dtrain"});
     std::vector<std::string> words;
     for (const std::string word : container.at("args")) {
       words.push_back(word == "$(JOB_COMPLETION_INDEX)" ? "0"

@@ -1,6 +1,7 @@
 // What runs where, by the real program: with dtrain_fake_gpu on a machine with two GPUs.
 #include <doctest/doctest.h>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -15,10 +16,10 @@ int Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-nlohmann::json DevicesOf(const Program& program) {
+Json DevicesOf(const Program& program) {
   Process process({"devices", "--json"}, program);
   CHECK(RunToEnd(process) == 0);
-  return nlohmann::json::parse(process.standard_output(), nullptr, /*allow_exceptions=*/false);
+  return Json::Parse(process.standard_output());
 }
 
 TEST_CASE("devices: the table has the processor first, then each GPU with its memory") {
@@ -34,7 +35,7 @@ TEST_CASE("devices: the table has the processor first, then each GPU with its me
 }
 
 TEST_CASE("devices: --json says the same, and CUDA_VISIBLE_DEVICES decides the numbers") {
-  const nlohmann::json two = DevicesOf(kFakeGpu);
+  const Json two = DevicesOf(kFakeGpu);
   REQUIRE(two.is_object());
   CHECK(two.at("cpu").at("processors").get<int>() >= 1);
   REQUIRE(two.at("gpus").size() == 2);
@@ -42,7 +43,7 @@ TEST_CASE("devices: --json says the same, and CUDA_VISIBLE_DEVICES decides the n
   CHECK(two.at("gpus")[1].at("total_bytes") == 1 << 30);
   CHECK(two.at("gpus")[1].at("free_bytes").is_number());
   CHECK(two.at("why_no_gpu").is_null());
-  const nlohmann::json one = DevicesOf({"cmd/dtrain_fake_gpu", {"CUDA_VISIBLE_DEVICES=1"}});
+  const Json one = DevicesOf({"cmd/dtrain_fake_gpu", {"CUDA_VISIBLE_DEVICES=1"}});
   REQUIRE(one.at("gpus").size() == 1);
   CHECK(one.at("gpus")[0].at("id") == 0);
   CHECK(one.at("gpus")[0].at("name") == "Fake GPU B");
@@ -52,13 +53,13 @@ TEST_CASE("devices: without a GPU it says why, and that is no error") {
   Process process({"devices"}, kHidden);
   CHECK(RunToEnd(process) == 0);
   CHECK(Contains(process.standard_output(), "\nno GPU: CUDA_VISIBLE_DEVICES is \"\"\n"));
-  const nlohmann::json none = DevicesOf(kHidden);
+  const Json none = DevicesOf(kHidden);
   CHECK(none.at("gpus").empty());
   CHECK(none.at("why_no_gpu") == "CUDA_VISIBLE_DEVICES is \"\"");
 }
 
 TEST_CASE("devices: the program itself lists what there is, with or without CUDA") {
-  const nlohmann::json here = DevicesOf({});
+  const Json here = DevicesOf({});
   REQUIRE(here.is_object());
   CHECK_FALSE(here.at("cpu").at("name").get<std::string>().empty());
   CHECK(here.at("gpus").empty() == here.at("why_no_gpu").is_string());
@@ -106,7 +107,7 @@ TEST_CASE("devices: a run trains on the GPU over sockets and in one process, and
     if (in_process) words.push_back("--in-process");
     Process run(words, kFakeGpu);
     REQUIRE(RunToEnd(run) == 0);
-    const nlohmann::json result = ReadResult(job.result);
+    const Json result = ReadResult(job.result);
     CHECK(result.at("device") == "cuda:0");
     CHECK(result.at("global_step") == 30);
     CHECK(Contains(run.standard_error(), "fake cuda: context on device 0"));

@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -43,17 +44,17 @@ struct Run {
     CHECK(code == 0);
   }
   // Every ps and these workers end well; the run's result.
-  nlohmann::json CheckDone(const std::vector<int>& survivors) {
+  Json CheckDone(const std::vector<int>& survivors) {
     for (const auto& one : ps) CheckDone(*one);
     for (const int worker : survivors) CheckDone(At(worker));
-    const nlohmann::json result = ReadResult(Result(0));
+    const Json result = ReadResult(Result(0));
     REQUIRE(result.is_object());
     CHECK(result.at("status") == "done");
     return result;
   }
 };
 
-int64_t Sum(const nlohmann::json& numbers) {
+int64_t Sum(const Json& numbers) {
   int64_t sum = 0;
   for (const auto& number : numbers) sum += number.get<int64_t>();
   return sum;
@@ -66,7 +67,7 @@ TEST_CASE("elastic: without a worker that is killed the run goes on to its last 
     for (const int worker : {0, 1, 2}) run.Start(worker);
     run.Step(1);
     run.Kill(1);
-    const nlohmann::json result = run.CheckDone({0, 2});
+    const Json result = run.CheckDone({0, 2});
     CHECK(result.at("global_step") == 600);
     REQUIRE(result.at("local_steps").size() == 3);
     CHECK(result.at("local_steps")[1].get<int64_t>() >= 10);
@@ -76,7 +77,7 @@ TEST_CASE("elastic: without a worker that is killed the run goes on to its last 
     } else {
       CHECK(Sum(result.at("local_steps")) == 600);
     }
-    CHECK(result.at("lost_workers") == nlohmann::json::array({1}));
+    CHECK(result.at("lost_workers") == std::vector<int>{1});
     CHECK(result.at("deterministic") == false);
     CHECK(Contains(run.ps[0]->standard_error(), "the run goes on without it"));
     for (const int worker : {0, 2}) {
@@ -93,10 +94,10 @@ TEST_CASE("elastic: a worker that is killed and started again goes on at its ste
   run.Kill(1);
   run.Start(1);
   REQUIRE(run.At(1).WaitForLine("goes on at local step"));
-  const nlohmann::json result = run.CheckDone({0, 1});
+  const Json result = run.CheckDone({0, 1});
   CHECK(result.at("global_step") == 1500);
   CHECK(Sum(result.at("local_steps")) == 1500);
-  CHECK(result.at("lost_workers") == nlohmann::json::array());
+  CHECK(result.at("lost_workers") == Json::array());
   CHECK_FALSE(Contains(run.At(0).standard_error(), "worker 1 was lost after "));
 }
 
@@ -108,7 +109,7 @@ TEST_CASE("elastic: the run starts with min_workers, and one that comes later ta
     run.Step(0);
     run.Start(1);
     run.Step(1);
-    const nlohmann::json result = run.CheckDone({0, 1});
+    const Json result = run.CheckDone({0, 1});
     CHECK(result.at("global_step") == 1500);
     CHECK(Sum(result.at("local_steps")) == 1500);
     CHECK(result.at("local_steps")[2] == 0);
@@ -139,7 +140,7 @@ TEST_CASE("elastic: sync with 1, then 4, then 2 workers applies every step once 
   for (const int worker : {1, 2, 3}) run.Start(worker);
   for (const int worker : {1, 2, 3}) run.Step(worker);
   for (const int worker : {1, 3}) run.Kill(worker);
-  const nlohmann::json result = run.CheckDone({0, 2});
+  const Json result = run.CheckDone({0, 2});
   CHECK(result.at("global_step") == 1000);
   CHECK(result.at("local_steps")[0] == 1000);
   CHECK(result.at("deterministic") == false);
@@ -154,7 +155,7 @@ TEST_CASE("elastic: sync that waits for workers ends with the same bits, whoever
   {
     Run run(1, 3, job);
     for (const int worker : {0, 1, 2}) run.Start(worker);
-    const nlohmann::json result = run.CheckDone({0, 1, 2});
+    const Json result = run.CheckDone({0, 1, 2});
     crc = result.at("model_crc");
     CHECK(result.at("deterministic") == true);
   }
@@ -166,9 +167,9 @@ TEST_CASE("elastic: sync that waits for workers ends with the same bits, whoever
     run.Start(worker);
     REQUIRE(run.At(worker).WaitForLine("goes on at local step"));
   }
-  const nlohmann::json result = run.CheckDone({0, 1, 2});
+  const Json result = run.CheckDone({0, 1, 2});
   CHECK(result.at("global_step") == 300);
-  CHECK(result.at("local_steps") == nlohmann::json({300, 300, 300}));
+  CHECK(result.at("local_steps") == Json({300, 300, 300}));
   CHECK(result.at("model_crc") == crc);
   CHECK(result.at("deterministic") == true);
 }
@@ -185,7 +186,7 @@ TEST_CASE("elastic: a worker that wakes after it was given up exits 4, and the o
   CHECK(run.At(1).exit_code() == 4);
   CHECK(Contains(run.At(1).standard_error(), "gave this task up"));
   CHECK(ReadResult(run.Result(1)).at("status") == "peer_lost");
-  const nlohmann::json result = run.CheckDone({0});
+  const Json result = run.CheckDone({0});
   CHECK(result.at("global_step") == 5000);
   CHECK(Sum(result.at("local_steps")) == 5000);
 }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 
@@ -20,7 +21,7 @@ struct Trained {
   LocalJob job;
   std::string checkpoints = job.directory + "/ckpt";
   std::string last = checkpoints + "/step-000000030";
-  nlohmann::json result;
+  Json result;
 
   explicit Trained(const std::string& yaml = kDigits) : job(yaml) {
     const auto run = job.Start({"--ps", "2", "--set", "checkpoint.dir=" + checkpoints});
@@ -44,7 +45,7 @@ struct Eval {
   std::string result_path = NewDirectory() + "/eval.json";
   int code;
   std::string output, error;
-  nlohmann::json result;
+  Json result;
 
   explicit Eval(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "eval");
@@ -162,7 +163,7 @@ TEST_CASE("eval: of classes with names, all figures as one JSON document") {
   const Eval eval({run.checkpoints, "--json"});
   CAPTURE(eval.error);
   REQUIRE(eval.code == 0);
-  const auto json = nlohmann::json::parse(eval.output);
+  const auto json = Json::Parse(eval.output);
   CHECK(json.at("rows") == 300);
   CHECK(json.at("loss") == run.result.at("test_loss"));
   CHECK(json.at("auc") == run.result.at("test_auc"));
@@ -238,7 +239,7 @@ TEST_CASE("eval: of a linear model, errors and R squared") {
       "train: {batch_size: 20, steps: 30, mode: sync, optimizer: {learning_rate: 0.1}}\n");
   const Eval eval({run.last, "--json"});
   REQUIRE(eval.code == 0);
-  const auto json = nlohmann::json::parse(eval.output);
+  const auto json = Json::Parse(eval.output);
   const auto loss = json.at("loss").get<double>(), rmse = json.at("rmse").get<double>();
   CHECK(rmse * rmse == doctest::Approx(loss).epsilon(1e-5));
   CHECK(json.at("r2").get<double>() <= 1);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -45,7 +46,7 @@ void CheckSurvivor(Process& survivor, const std::string& lost, const std::string
   REQUIRE(ended);
   CHECK(survivor.exit_code() == 4);
   CHECK(Contains(said, lost));
-  const nlohmann::json written = ReadResult(result);
+  const Json written = ReadResult(result);
   REQUIRE(written.is_object());
   CHECK(written.at("status") == "peer_lost");
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/json.h"
 #include "base/testing/faults.h"
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
@@ -39,12 +40,11 @@ struct Stage {
   std::vector<std::string> more;
   std::string before;  // a directory as it is when it begins
   std::set<std::string> reached;
-  nlohmann::json result;
+  Json result;
 };
 
 // Runs a stage in `directory`. A run whose parent is killed is started again, as a user would.
-nlohmann::json Run(const Stage& stage, const std::string& directory,
-                   const std::vector<std::string>& environment) {
+Json Run(const Stage& stage, const std::string& directory, const std::vector<std::string>& environment) {
   const std::string config = directory + "/job.yaml", result = directory + "/result.json";
   WriteFile(config, Job());
   std::vector<std::string> arguments = {
@@ -111,8 +111,7 @@ TEST_CASE(
     REQUIRE(stage != nullptr);
     const std::string directory = NewDirectory(), marker = directory + "/met";
     CopyAll(stage->before, directory);
-    const nlohmann::json result =
-        Run(*stage, directory, {fmt::format("DTRAIN_FAULT={}:1:kill:{}", name, marker)});
+    const Json result = Run(*stage, directory, {fmt::format("DTRAIN_FAULT={}:1:kill:{}", name, marker)});
     CHECK(std::filesystem::exists(marker));
     REQUIRE(result.is_object());
     CHECK(result.at("global_step") == stage->result.at("global_step"));

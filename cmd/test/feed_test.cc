@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -92,10 +93,10 @@ void CheckSurvivor(Process& survivor, const std::string& address) {
 TEST_CASE("feed: workers without data files learn what worker 0 reads") {
   FedCluster run(2, 3, "epochs: 60, optimizer: {kind: adam, learning_rate: 0.05}");
   CheckDone(run);
-  const nlohmann::json result = ReadResult(run.Result("worker", 1));
+  const Json result = ReadResult(run.Result("worker", 1));
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == 60 * 38);
-  CHECK(result.at("local_steps") == nlohmann::json({60 * 13, 60 * 13, 60 * 12}));
+  CHECK(result.at("local_steps") == Json({60 * 13, 60 * 13, 60 * 12}));
   CHECK(result.at("examples") == 60 * 600);
   CHECK(result.at("final_loss").get<double>() < 0.01);
   CHECK(Contains(run.workers[0]->standard_error(), "listening at " + run.port.address()));
@@ -142,7 +143,7 @@ TEST_CASE("feed: a fed worker that is killed and comes back goes on at its step,
   CHECK(Contains(again->standard_error(), "goes on at local step"));
   CheckDone(*run.workers[0]);
   CheckDone(*run.ps[0]);
-  const nlohmann::json result = ReadResult(run.Result("worker", 0));
+  const Json result = ReadResult(run.Result("worker", 0));
   CHECK(result.at("global_step") == 5000);
 }
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/process.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
@@ -49,7 +50,7 @@ struct Trained {
 
   std::string Eval(const std::string& checkpoints) const {
     const Done done = Run({"eval", Path(checkpoints), "--data", Path("train.csv"), "--json"});
-    return nlohmann::json::parse(done.output).at("loss").dump();
+    return Json::Parse(done.output).at("loss").dump();
   }
 };
 

@@ -1,8 +1,10 @@
 // `dtrain inspect` as a process.
 #include <doctest/doctest.h>
+
 #include <fmt/core.h>
 
 #include <atomic>
+#include <cmath>
 #include <thread>
 
 #include "base/clock.h"

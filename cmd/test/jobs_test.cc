@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -35,18 +36,18 @@ std::vector<std::string> MnistFlags(const std::string& folder) {
 }
 
 TEST_CASE("jobs: quickstart_digits.yaml reaches 0.95 on held-out digits") {
-  const nlohmann::json result = RunLocal("configs/quickstart_digits.yaml", {});
+  const Json result = RunLocal("configs/quickstart_digits.yaml", {});
   CHECK(result.at("test_accuracy").get<double>() >= 0.95);
 }
 
 TEST_CASE("jobs: digits_adam.yaml reaches 0.97 on held-out digits in 1000 updates") {
-  const nlohmann::json result = RunLocal("configs/digits_adam.yaml", {});
+  const Json result = RunLocal("configs/digits_adam.yaml", {});
   CHECK(result.at("test_accuracy").get<double>() >= 0.97);
   CHECK(result.at("global_step") == 1000);
 }
 
 TEST_CASE("jobs: flowers.yaml tells 0.93 of the held-out flowers apart") {
-  const nlohmann::json result = RunLocal("configs/flowers.yaml", {});
+  const Json result = RunLocal("configs/flowers.yaml", {});
   CHECK(result.at("test_accuracy").get<double>() >= 0.93);
   CHECK(result.at("global_step") == 600);
 }
@@ -56,7 +57,7 @@ TEST_CASE("jobs: flowers.yaml in one process learns the same") {
 }
 
 TEST_CASE("jobs: linear_regression.yaml ends at exactly a million steps beside w = 2 and b = 10") {
-  const nlohmann::json result =
+  const Json result =
       RunLocal("configs/linear_regression.yaml",
                {"--in-process", "--set", "log.level=warning", "--set", "checkpoint.dir=" + NewDirectory()});
   CHECK(result.at("global_step") == 1000000);
@@ -67,10 +68,10 @@ TEST_CASE("jobs: linear_regression.yaml ends at exactly a million steps beside w
 TEST_CASE("jobs: linear_regression.yaml runs as processes, and a second run finds its last step done") {
   const std::vector<std::string> flags = {"--set", "train.steps=5000", "--set",
                                           "checkpoint.dir=" + NewDirectory()};
-  const nlohmann::json first = RunLocal("configs/linear_regression.yaml", flags);
+  const Json first = RunLocal("configs/linear_regression.yaml", flags);
   CHECK(first.at("status") == "done");
   CHECK(first.at("global_step") == 5000);
-  const nlohmann::json second = RunLocal("configs/linear_regression.yaml", flags);
+  const Json second = RunLocal("configs/linear_regression.yaml", flags);
   CHECK(second.at("status") == "already_done");
   CHECK(second.at("model_crc") == first.at("model_crc"));
 }
@@ -106,17 +107,17 @@ TEST_CASE("jobs: mnist_softmax.yaml by hand as four processes: 82,500 steps, and
     CHECK(accuracy >= 0.86);
     CHECK(accuracy <= 0.896);
   }
-  const nlohmann::json result = ReadResult(directory + "/worker0.json");
+  const Json result = ReadResult(directory + "/worker0.json");
   CHECK(result.at("global_step") == 82500);
   CHECK(result.at("test_accuracy").get<double>() >= 0.884);
   CHECK(result.at("test_accuracy").get<double>() <= 0.896);
-  CHECK(result.at("local_steps") == nlohmann::json({27500, 27500, 27500}));
+  CHECK(result.at("local_steps") == Json({27500, 27500, 27500}));
 }
 
 TEST_CASE("jobs: mnist_softmax_feed.yaml learns from worker 0's files alone: 82,500 steps") {
   const std::string folder = Mnist();
   if (folder.empty()) return;
-  const nlohmann::json result = RunLocal("configs/mnist_softmax_feed.yaml", MnistFlags(folder));
+  const Json result = RunLocal("configs/mnist_softmax_feed.yaml", MnistFlags(folder));
   CHECK(result.at("global_step") == 82500);
   CHECK(result.at("test_accuracy").get<double>() >= 0.884);
   CHECK(result.at("test_accuracy").get<double>() <= 0.896);
@@ -133,7 +134,7 @@ TEST_CASE("jobs: MNIST at learning rate 0.5, five epochs shared by 1, 2 or 3 wor
       flags.insert(flags.end(), {"--set", set});
     }
     flags.insert(flags.end(), {"--workers", workers});
-    const nlohmann::json result = RunLocal("configs/mnist_softmax.yaml", flags);
+    const Json result = RunLocal("configs/mnist_softmax.yaml", flags);
     CHECK(result.at("test_accuracy").get<double>() >= 0.917);
     CHECK(result.at("global_step") == 3000);
   }
@@ -150,7 +151,7 @@ TEST_CASE(
       std::vector<std::string> flags = MnistFlags(folder);
       flags.insert(flags.end(), {"--workers", workers});
       if (more) flags.insert(flags.end(), {"--ps", "3", "--in-process"});
-      const nlohmann::json result = RunLocal("configs/mnist_softmax_sync.yaml", flags);
+      const Json result = RunLocal("configs/mnist_softmax_sync.yaml", flags);
       CHECK(result.at("test_accuracy").get<double>() >= 0.917);
       CHECK(result.at("deterministic") == true);
       if (crc.empty()) crc = result.at("model_crc");
@@ -170,7 +171,7 @@ TEST_CASE("jobs: mnist_softmax_ssp.yaml reaches 0.911 with 1, 2, 3 and 8 workers
       CAPTURE(workers);
       std::vector<std::string> flags = MnistFlags(folder);
       flags.insert(flags.end(), {"--ps", ps, "--workers", workers});
-      const nlohmann::json result = RunLocal("configs/mnist_softmax_ssp.yaml", flags);
+      const Json result = RunLocal("configs/mnist_softmax_ssp.yaml", flags);
       CHECK(result.at("test_accuracy").get<double>() >= 0.911);
       CHECK(result.at("global_step") == 3000);
     }
@@ -182,8 +183,7 @@ TEST_CASE("jobs: mnist_softmax_backup.yaml and _elastic.yaml end at their steps 
   if (folder.empty()) return;
   for (const auto& [name, steps] : {std::pair("backup", 1500), std::pair("elastic", 6000)}) {
     CAPTURE(name);
-    const nlohmann::json result =
-        RunLocal(std::string("configs/mnist_softmax_") + name + ".yaml", MnistFlags(folder));
+    const Json result = RunLocal(std::string("configs/mnist_softmax_") + name + ".yaml", MnistFlags(folder));
     CHECK(result.at("test_accuracy").get<double>() >= 0.911);
     CHECK(result.at("global_step") == steps);
   }
@@ -192,7 +192,7 @@ TEST_CASE("jobs: mnist_softmax_backup.yaml and _elastic.yaml end at their steps 
 TEST_CASE("jobs: mnist_mlp.yaml ends at exactly 33,000 steps and reaches what its tutorial does") {
   const std::string folder = Mnist();
   if (folder.empty()) return;
-  const nlohmann::json result = RunLocal("configs/mnist_mlp.yaml", MnistFlags(folder));
+  const Json result = RunLocal("configs/mnist_mlp.yaml", MnistFlags(folder));
   CHECK(result.at("global_step") == 33000);
   CHECK(result.at("test_accuracy").get<double>() >= 0.645);
   CHECK(result.at("test_accuracy").get<double>() <= 0.70);
@@ -201,7 +201,7 @@ TEST_CASE("jobs: mnist_mlp.yaml ends at exactly 33,000 steps and reaches what it
 TEST_CASE("jobs: mnist_mlp_relu.yaml reaches 0.978") {
   const std::string folder = Mnist();
   if (folder.empty()) return;
-  const nlohmann::json result = RunLocal("configs/mnist_mlp_relu.yaml", MnistFlags(folder));
+  const Json result = RunLocal("configs/mnist_mlp_relu.yaml", MnistFlags(folder));
   CHECK(result.at("test_accuracy").get<double>() >= 0.978);
 }
 

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "base/signals.h"
 #include "cmd/testing/job.h"
 
@@ -127,7 +128,7 @@ TEST_CASE(
       const std::string said = run->standard_error();
       CAPTURE(said.substr(said.size() > 3000 ? said.size() - 3000 : 0));
       CHECK(code == (signal == SIGINT ? 130 : 143));
-      const nlohmann::json result = ReadResult(job.result);
+      const Json result = ReadResult(job.result);
       REQUIRE(result.is_object());
       CHECK(result.at("status") == "stopped");
       const int64_t step = result.at("global_step");

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 
@@ -18,7 +19,7 @@ TEST_CASE("local: without a cluster section it is 1 ps and 2 workers, and the re
   const int code = RunToEnd(*run);
   CAPTURE(run->standard_error());
   REQUIRE(code == 0);
-  const nlohmann::json result = ReadResult(job.result);
+  const Json result = ReadResult(job.result);
   REQUIRE(result.is_object());
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == 100);
@@ -60,7 +61,7 @@ TEST_CASE("local: threads of one process give the same steps, and weights as nea
   const int code = RunToEnd(*run);
   CAPTURE(run->standard_error());
   REQUIRE(code == 0);
-  const nlohmann::json result = ReadResult(job.result);
+  const Json result = ReadResult(job.result);
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == 2000);
   for (const auto& weight : result.at("weights").at("weights/W1")) {
@@ -117,7 +118,7 @@ TEST_CASE("local: a run goes on without a worker that is killed; it ends with 0 
   CHECK(code == 0);
   CHECK(
       Contains(run->standard_error(), "dtrain: worker 1 was killed by SIGKILL; the run went on without it"));
-  const nlohmann::json result = ReadResult(job.result);
+  const Json result = ReadResult(job.result);
   REQUIRE(result.is_object());
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == 1000);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -30,7 +31,7 @@ void CheckDoneWithoutWorker0(const std::string& mode) {
   CHECK(Contains(said, "the run goes on without it"));
   // In async the steps may be over before anybody misses it.
   if (mode != "async") CHECK(Contains(said, "worker 1 | evaluation at global step"));
-  const nlohmann::json result = ReadResult(job.result);
+  const Json result = ReadResult(job.result);
   REQUIRE(result.is_object());
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == 3000);

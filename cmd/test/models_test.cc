@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/process.h"
 #include "cmd/testing/python.h"
@@ -118,7 +119,7 @@ TEST_CASE("export: numpy, safetensors and onnxruntime read every kind of model, 
     CAPTURE(model->config);
     std::string line;
     REQUIRE(std::getline(lines, line));
-    const auto read = nlohmann::json::parse(line);
+    const auto read = Json::Parse(line);
     CHECK(read.at("rows") == 300);
     CHECK(read.at("difference").get<double>() < 2e-6);
     CHECK(read.at("metadata").at("global_step") == "300");
@@ -132,9 +133,9 @@ TEST_CASE("import: what numpy and safetensors write comes back, and an evaluatio
   model.Export(Features(10));
   REQUIRE(std::system((Python() + " cmd/test/testdata/write_weights.py " + model.directory).c_str()) == 0);
   const auto eval = [](const std::string& checkpoints) {
-    return nlohmann::json::parse(Run({"eval", checkpoints, "--json"}).output);
+    return Json::Parse(Run({"eval", checkpoints, "--json"}).output);
   };
-  const nlohmann::json expected = eval(model.checkpoints);
+  const Json expected = eval(model.checkpoints);
   for (const std::string name :
        {"model.npz", "model.safetensors", "plain.npz", "deflated.npz", "double.npz", "columns.npz",
         "sides.npz", "plain.safetensors", "torch.safetensors", "half.npz", "half.safetensors"}) {
@@ -150,7 +151,7 @@ TEST_CASE("import: what numpy and safetensors write comes back, and an evaluatio
     CAPTURE(done.error);
     REQUIRE(done.code == 0);
     CHECK(Contains(done.output, "not used: step") == (name == "torch.safetensors"));
-    const nlohmann::json got = eval(out);
+    const Json got = eval(out);
     CHECK(got.at("global_step") == 0);
     if (Contains(name, "half")) {
       CHECK(got.at("loss").get<double>() == doctest::Approx(expected.at("loss").get<double>()).epsilon(0.01));
@@ -174,8 +175,8 @@ TEST_CASE("import: a run goes on from the weights, with the optimizer at its beg
   const Done again = Run(import);
   CHECK(again.code == 2);
   CHECK(Contains(again.error, "has checkpoints already"));
-  const nlohmann::json before = nlohmann::json::parse(Run({"eval", out, "--json"}).output);
-  const nlohmann::json result = RunLocal(
+  const Json before = Json::Parse(Run({"eval", out, "--json"}).output);
+  const Json result = RunLocal(
       model.config, {"--workers", "2", "--set", "checkpoint.dir=" + out, "--set", "train.steps=100"});
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == 100);
@@ -243,7 +244,7 @@ TEST_CASE("predict: CSV in any order of columns, JSON lines with ids, and images
   for (const char* name : {"elm", "yew"}) {
     REQUIRE(std::getline(lines, line));
     REQUIRE(std::getline(rows, row));
-    const auto answer = nlohmann::ordered_json::parse(line);
+    const auto answer = Json::Parse(line);
     CHECK(answer.at("prediction") == name);
     std::string expected = name;
     for (const auto& probability : answer.at("probabilities")) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/slurm.h"
 
@@ -41,7 +42,7 @@ TEST_CASE("mpi: ranks on one machine end with the model of dtrain local") {
                     result = directory + "/result.json";
   WriteFile(config,
             DigitsJob("kind: softmax, inputs: 784", 1000, 200, "mode: sync, batch_size: 50, epochs: 3"));
-  const nlohmann::json local = RunLocal(config, {"--ps", "2", "--workers", "2"});
+  const Json local = RunLocal(config, {"--ps", "2", "--workers", "2"});
   REQUIRE(local.is_object());
   const PortBlock ports({"127.0.0.1"}, 4, 10000, 10, 2000);
   const auto run =
@@ -51,7 +52,7 @@ TEST_CASE("mpi: ranks on one machine end with the model of dtrain local") {
   CAPTURE(said);
   CHECK(code == 0);
   CHECK(Contains(said, "rank 3 of 4 of mpirun"));
-  const nlohmann::json ended = ReadResult(result);
+  const Json ended = ReadResult(result);
   REQUIRE(ended.is_object());
   CHECK(ended.at("status") == "done");
   CHECK(ended.at("model_crc") == local.at("model_crc"));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/process.h"
@@ -41,7 +42,7 @@ struct Old {
   std::string job = directory + "/job.yaml";
   std::string checkpoints = directory + "/ckpt";
   std::string checkpoint;
-  nlohmann::json expected = ReadResult(directory + "/expected.json");
+  Json expected = ReadResult(directory + "/expected.json");
 };
 
 std::vector<Old> All() {
@@ -84,7 +85,7 @@ void CheckFigures(const Old& old, const std::vector<std::string>& more) {
   const Done eval = Run(arguments);
   CAPTURE(eval.error);
   REQUIRE(eval.code == 0);
-  const nlohmann::json result = ReadResult(path);
+  const Json result = ReadResult(path);
   for (const auto& [key, value] : old.expected.at("eval").items()) {
     CAPTURE(key);
     REQUIRE(result.contains(key));
@@ -121,7 +122,7 @@ TEST_CASE("old checkpoints: export writes the same bytes of each, in every form"
 }
 
 // The result of a run that goes on from it, with as many workers as what was recorded.
-nlohmann::json Resume(const Old& old, int ps, const std::vector<std::string>& more) {
+Json Resume(const Old& old, int ps, const std::vector<std::string>& more) {
   const std::string path = NewDirectory() + "/result.json";
   const int workers = old.expected.at("resume").at("workers");
   std::vector<std::string> arguments = {
@@ -133,16 +134,16 @@ nlohmann::json Resume(const Old& old, int ps, const std::vector<std::string>& mo
   return ReadResult(path);
 }
 
-void CheckGoesToTheEnd(const Old& old, const nlohmann::json& result) {
-  const nlohmann::json& expected = old.expected.at("resume");
+void CheckGoesToTheEnd(const Old& old, const Json& result) {
+  const Json& expected = old.expected.at("resume");
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == expected.at("global_step"));
   CHECK(result.at("deterministic") == expected.at("deterministic"));
 }
 
 // A run whose result is the same bits each time.
-void CheckBits(const Old& old, const nlohmann::json& result) {
-  const nlohmann::json& expected = old.expected.at("resume");
+void CheckBits(const Old& old, const Json& result) {
+  const Json& expected = old.expected.at("resume");
   if (!expected.contains("model_crc")) return;
   CHECK(result.at("test_loss").get<double>() ==
         doctest::Approx(expected.at("test_loss").get<double>()).epsilon(kTolerance));
@@ -165,9 +166,9 @@ TEST_CASE(
     "old checkpoints: a run that has all its steps restores each, bit for bit, on another number of ps") {
   for (const Old& old : All()) {
     CAPTURE(old.directory);
-    const nlohmann::json& saved = old.expected.at("eval");
+    const Json& saved = old.expected.at("eval");
     const std::string steps = fmt::format("train.steps={}", saved.at("global_step").get<int64_t>());
-    const nlohmann::json result =
+    const Json result =
         Resume(old, old.expected.at("resume").at("ps"),
                {"--config", old.job, "--set", "checkpoint.dir=" + CopyOf(old), "--set", steps});
     CHECK(result.at("status") == "already_done");
@@ -179,8 +180,8 @@ TEST_CASE(
 TEST_CASE("old checkpoints: a run goes on from each to its last step, on another number of ps") {
   for (const Old& old : All()) {
     CAPTURE(old.directory);
-    const nlohmann::json result = Resume(old, old.expected.at("resume").at("ps"),
-                                         {"--config", old.job, "--set", "checkpoint.dir=" + CopyOf(old)});
+    const Json result = Resume(old, old.expected.at("resume").at("ps"),
+                               {"--config", old.job, "--set", "checkpoint.dir=" + CopyOf(old)});
     CheckGoesToTheEnd(old, result);
     CheckBits(old, result);
   }
@@ -196,7 +197,7 @@ TEST_CASE("old checkpoints: a run goes on from each by the config.yaml that was 
                                      "--set",    "checkpoint.resume=" + fs::absolute(old.checkpoint).string(),
                                      "--set",    fmt::format("train.steps={}", steps)};
     for (const std::string& word : old.OwnData()) more.push_back(word);
-    const nlohmann::json result = Resume(old, old.PsThatWrote(), more);
+    const Json result = Resume(old, old.PsThatWrote(), more);
     CheckGoesToTheEnd(old, result);
     CheckBits(old, result);
     // A run that departs from a checkpoint by its path saves it as its own before its first step.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -35,7 +36,7 @@ TEST_CASE("optimizers: 400 updates of each kind, two workers' together, tell nin
     CAPTURE(optimizer);
     std::vector<std::string> flags = Flags(optimizer, "2", "2");
     flags.insert(flags.end(), {"--set", "train.mode=sync"});
-    const nlohmann::json result = RunLocal("configs/quickstart_digits.yaml", flags);
+    const Json result = RunLocal("configs/quickstart_digits.yaml", flags);
     CHECK(result.at("global_step") == 400);
     CHECK(result.at("test_accuracy").get<double>() >= 0.9);
     CHECK(result.at("test_loss").get<double>() <= 0.6);  // ln 10 = 2.3 at the start
@@ -45,8 +46,8 @@ TEST_CASE("optimizers: 400 updates of each kind, two workers' together, tell nin
 TEST_CASE("optimizers: one worker ends with the same bits for one ps and for three") {
   for (const std::string optimizer : kOptimizers) {
     CAPTURE(optimizer);
-    const nlohmann::json one = RunLocal("configs/quickstart_digits.yaml", Flags(optimizer, "1", "1"));
-    const nlohmann::json three = RunLocal("configs/quickstart_digits.yaml", Flags(optimizer, "3", "1"));
+    const Json one = RunLocal("configs/quickstart_digits.yaml", Flags(optimizer, "1", "1"));
+    const Json three = RunLocal("configs/quickstart_digits.yaml", Flags(optimizer, "3", "1"));
     CHECK(one.at("model_crc") == three.at("model_crc"));
   }
 }
@@ -62,7 +63,7 @@ TEST_CASE(
         flags.insert(flags.end(), {"--set", key});
       }
       if (threads) flags.push_back("--in-process");
-      const nlohmann::json result = RunLocal("configs/quickstart_digits.yaml", flags);
+      const Json result = RunLocal("configs/quickstart_digits.yaml", flags);
       CHECK(result.at("deterministic") == true);
       if (crc.empty()) crc = result.at("model_crc");
       CHECK(result.at("model_crc") == crc);

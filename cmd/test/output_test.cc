@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -31,12 +32,12 @@ class Screen {
       } else {
         Put(text[i]);
       }
-      most_live_ = std::max(most_live_, LiveLines());
+      max_live_ = std::max(max_live_, LiveLines());
     }
   }
   int LiveLines() const { return static_cast<int>(std::count_if(lines_.begin(), lines_.end(), IsLive)); }
   // At any time.
-  int most_live() const { return most_live_; }
+  int max_live() const { return max_live_; }
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
@@ -48,7 +49,7 @@ class Screen {
 
   std::vector<std::string> lines_ = {""};
   size_t column_ = 0;
-  int most_live_ = 0;
+  int max_live_ = 0;
 };
 
 struct Job {
@@ -92,7 +93,7 @@ TEST_CASE("terminal: one live line below the rows, five drawings a second, and n
     REQUIRE(code == 0);
     Screen screen;
     screen.Write(output);
-    CHECK(screen.most_live() == 1);
+    CHECK(screen.max_live() == 1);
     CHECK(screen.LiveLines() == 0);
     CHECK(screen.lines().back().empty());
     CHECK(static_cast<double>(Drawings(output)) <= 5 * run.seconds() + 1);
@@ -156,12 +157,12 @@ TEST_CASE("output: without a terminal there are no control characters") {
 }
 
 // The lines of a log in JSON, each of which has to be an object with what every line has.
-std::vector<nlohmann::json> Objects(const std::string& log) {
-  std::vector<nlohmann::json> objects;
+std::vector<Json> Objects(const std::string& log) {
+  std::vector<Json> objects;
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
     CAPTURE(line);
-    objects.push_back(nlohmann::json::parse(line, nullptr, false));
+    objects.push_back(Json::Parse(line));
     REQUIRE(objects.back().is_object());
     for (const char* key : {"time", "task", "level", "text"}) CHECK(objects.back().at(key).is_string());
   }
@@ -220,7 +221,7 @@ TEST_CASE("output: log.format json is one object a line, at a terminal too; rows
       kColumns);
   REQUIRE(RunToEnd(run) == 0);
   int rows = 0;
-  for (const nlohmann::json& object : Objects(run.standard_error())) {
+  for (const Json& object : Objects(run.standard_error())) {
     CAPTURE(object.dump());
     if (!object.contains("epoch")) continue;
     ++rows;
@@ -228,7 +229,7 @@ TEST_CASE("output: log.format json is one object a line, at a terminal too; rows
     CHECK(object.at("batch").is_null());  // data without end
     CHECK(object.at("batches").is_null());
     CHECK(object.at("local_step").get<int64_t>() % 100 == 0);
-    CHECK(object.at("global_step") >= object.at("local_step"));
+    CHECK(object.at("global_step").get<int64_t>() >= object.at("local_step").get<int64_t>());
     for (const char* key : {"loss", "examples_per_s", "ms_per_step"}) CHECK(object.at(key).is_number_float());
   }
   CHECK(rows >= 10);

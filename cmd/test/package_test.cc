@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/json.h"
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"

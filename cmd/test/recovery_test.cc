@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -44,7 +45,7 @@ int Rounds() {
   return wanted == nullptr ? 3 : std::atoi(wanted);
 }
 
-nlohmann::json Undisturbed(const std::string& job_text) {
+Json Undisturbed(const std::string& job_text) {
   const LocalJob job(job_text);
   const auto run = job.Start();
   const int code = RunToEnd(*run);
@@ -60,7 +61,7 @@ void PrintPause(const std::string& said) {
 }
 
 // Kills the task at about this step of a worker; the run's result.
-nlohmann::json Disturbed(const std::string& job_text, const Killed& task, int64_t step) {
+Json Disturbed(const std::string& job_text, const Killed& task, int64_t step) {
   const LocalJob job(job_text);
   const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/checkpoints"});
   const std::string name = fmt::format("{} {}", task.role, task.index);
@@ -74,7 +75,7 @@ nlohmann::json Disturbed(const std::string& job_text, const Killed& task, int64_
   CAPTURE(said);
   CHECK(code == 0);
   CHECK(said.find("dtrain: " + name + " was killed by SIGKILL; started again") != std::string::npos);
-  const nlohmann::json result = ReadResult(job.result);
+  const Json result = ReadResult(job.result);
   REQUIRE(result.is_object());
   CHECK(result.at("status") == "done");
   return result;
@@ -87,7 +88,7 @@ void KillEach(const std::string& mode, int rounds, const Check& check) {
   fmt::print("{}: {} rounds, seed {}\n", mode, rounds, seed);
   std::minstd_rand random(seed);
   const std::string job = Job(mode);
-  const nlohmann::json expected = Undisturbed(job);
+  const Json expected = Undisturbed(job);
   REQUIRE(expected.is_object());
   for (int round = 0; round < rounds; ++round) {
     for (const Killed& task : kEachTask) {
@@ -96,7 +97,7 @@ void KillEach(const std::string& mode, int rounds, const Check& check) {
           fmt::format("{} {} killed at step {}, seed {}", task.role, task.index, step, seed);
       CAPTURE(what);
       fmt::print("{}\n", what);
-      const nlohmann::json result = Disturbed(job, task, step);
+      const Json result = Disturbed(job, task, step);
       CHECK(result.at("global_step") == StepsIn(mode));
       check(result, expected);
     }
@@ -104,7 +105,7 @@ void KillEach(const std::string& mode, int rounds, const Check& check) {
 }
 
 TEST_CASE("recovery: in sync the weights are the bits of an undisturbed run, whichever task is killed when") {
-  KillEach("sync", Rounds(), [](const nlohmann::json& result, const nlohmann::json& expected) {
+  KillEach("sync", Rounds(), [](const Json& result, const Json& expected) {
     CHECK(result.at("model_crc") == expected.at("model_crc"));
     CHECK(result.at("test_accuracy") == expected.at("test_accuracy"));
     CHECK(result.at("local_steps") == expected.at("local_steps"));
@@ -113,7 +114,7 @@ TEST_CASE("recovery: in sync the weights are the bits of an undisturbed run, whi
 }
 
 TEST_CASE("recovery: in async the steps are exact and the accuracy is that of an undisturbed run") {
-  KillEach("async", 1, [](const nlohmann::json& result, const nlohmann::json& expected) {
+  KillEach("async", 1, [](const Json& result, const Json& expected) {
     const double apart =
         result.at("test_accuracy").get<double>() - expected.at("test_accuracy").get<double>();
     CHECK(std::abs(apart) <= 0.005);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -42,7 +43,7 @@ TEST_CASE("restart: a worker that is killed comes back, the run is done, and its
     const std::string said = run->standard_error();
     const std::string last = said.substr(said.rfind('\n', said.size() - 2) + 1);
     CHECK(last == "dtrain: while it ran, " + told.substr(std::string("dtrain: ").size()));
-    const nlohmann::json result = ReadResult(job.result);
+    const Json result = ReadResult(job.result);
     CHECK(result.at("status") == "done");
     CHECK(result.at("global_step") == 1000);
     CHECK(NoneLeft());
@@ -62,10 +63,10 @@ TEST_CASE("restart: sync that waits ends with the same bits, also when worker 0 
       REQUIRE(run->WaitForLine(fmt::format("worker {} | goes on at local step", worker)));
     }
     CHECK(CodeOf(*run) == 0);
-    const nlohmann::json result = ReadResult(job.result);
+    const Json result = ReadResult(job.result);
     REQUIRE(result.is_object());
     CHECK(result.at("status") == "done");
-    CHECK(result.at("local_steps") == nlohmann::json({300, 300}));
+    CHECK(result.at("local_steps") == Json({300, 300}));
     CHECK(result.at("deterministic") == true);
     if (crc.empty()) crc = result.at("model_crc");
     CHECK(result.at("model_crc") == crc);
@@ -85,7 +86,7 @@ TEST_CASE("restart: a worker that is stopped is killed and comes back, and sync 
       REQUIRE(run->WaitForLine("worker 1 | goes on at local step"));
     }
     CHECK(CodeOf(*run) == 0);
-    const nlohmann::json result = ReadResult(job.result);
+    const Json result = ReadResult(job.result);
     REQUIRE(result.is_object());
     if (crc.empty()) crc = result.at("model_crc");
     CHECK(result.at("model_crc") == crc);

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/leftovers.h"
 #include "cmd/testing/process.h"
@@ -64,7 +65,7 @@ TEST_CASE(
       REQUIRE(run->WaitForLine("ps 0 | restored "));
     }
     CHECK(RunToEnd(*run) == 0);
-    const nlohmann::json result = ReadResult(job.result);
+    const Json result = ReadResult(job.result);
     REQUIRE(result.is_object());
     CHECK(result.at("global_step") == 30);
     if (crc.empty()) crc = result.at("model_crc");
@@ -131,7 +132,7 @@ TEST_CASE(
     for (const int ps : {1, 2}) tasks.push_back(second.StartWith(none, "ps", ps));
     tasks.push_back(second.Start("worker", 0));
     for (const auto& task : tasks) CHECK(RunToEnd(*task) == 0);
-    const nlohmann::json result = ReadResult(to);
+    const Json result = ReadResult(to);
     REQUIRE(result.is_object());
     CHECK(result.at("global_step") == 25);
     CHECK(Contains(result.at("checkpoint"), dir + "/step-000000025"));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/json.h"
 #include "base/signals.h"
 
 #include "cmd/testing/job.h"
@@ -60,14 +61,14 @@ class Run {
   // The same, and the checkpoint holds the step that is told. That step.
   int64_t CheckSaved(int signal) {
     const std::string words = CheckStopped(signal == SIGINT ? 130 : 143);
-    const nlohmann::json result = ReadResult(ResultPath("ps 0"));
+    const Json result = ReadResult(ResultPath("ps 0"));
     const int64_t step = result.at("global_step");
     const std::string path = fmt::format("{}/step-{:09}", checkpoints(), step);
     CHECK(std::filesystem::exists(path + "/manifest"));
     CHECK(words == fmt::format("stopped by {} at global step {}; the newest checkpoint is {}\n",
                                SignalName(signal), step, path));
     for (const auto& [name, task] : tasks_) {
-      const nlohmann::json other = ReadResult(ResultPath(name));
+      const Json other = ReadResult(ResultPath(name));
       CHECK(other.at("global_step") == step);
       CHECK(other.at("checkpoint") == path);
     }
@@ -80,7 +81,7 @@ class Run {
       CAPTURE(task->standard_error());
       CHECK(RunToEnd(*task) == 0);
     }
-    const nlohmann::json result = ReadResult(ResultPath("worker 0"));
+    const Json result = ReadResult(ResultPath("worker 0"));
     CHECK(result.at("status") == "done");
     CHECK(result.at("global_step") == step + 300);
     CHECK(result.at("local_steps")[0].get<int64_t>() + result.at("local_steps")[1].get<int64_t>() ==
@@ -232,7 +233,7 @@ TEST_CASE("signals: with failure.on_sigterm leave a worker goes alone with 143, 
     CAPTURE(run.At(task).standard_error());
     CHECK(RunToEnd(run.At(task)) == 0);
   }
-  const nlohmann::json result = ReadResult(run.ResultPath("worker 0"));
+  const Json result = ReadResult(run.ResultPath("worker 0"));
   CHECK(result.at("global_step") == 20000);
   CHECK(result.at("local_steps")[1].get<int64_t>() >= 100);
 }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "cmd/testing/slurm.h"
 
 namespace dtrain::testing {
@@ -58,11 +59,11 @@ TEST_CASE("slurm: the quickstart job on two nodes ends with the model of dtrain 
   const std::string config = slurm.directory() + "/job.yaml";
   WriteFile(config,
             DigitsJob("kind: softmax, inputs: 784", 1000, 200, "mode: sync, batch_size: 50, epochs: 3"));
-  const nlohmann::json local = RunLocal(config, {"--ps", "1", "--workers", "2"});
+  const Json local = RunLocal(config, {"--ps", "1", "--workers", "2"});
   REQUIRE(local.is_object());
   SlurmJob job(slurm, config);
   job.Expect("exit code 0");
-  const nlohmann::json result = ReadResult(job.result);
+  const Json result = ReadResult(job.result);
   REQUIRE(result.is_object());
   CHECK(result.at("status") == "done");
   CHECK(result.at("model_crc") == local.at("model_crc"));
@@ -80,7 +81,7 @@ void CheckGoesOn(const Disturb& disturb) {
   const SlurmCluster slurm;
   const std::string config = slurm.directory() + "/job.yaml";
   WriteFile(config, LongJob("mode: sync, steps: 500"));
-  const nlohmann::json local = RunLocal(config, {"--ps", "1", "--workers", "2"});
+  const Json local = RunLocal(config, {"--ps", "1", "--workers", "2"});
   REQUIRE(local.is_object());
   SlurmJob job(slurm, config);
   job.Expect("global step");
@@ -88,7 +89,7 @@ void CheckGoesOn(const Disturb& disturb) {
   slurm.StartAgain(job.number);
   job.Expect("restored");
   job.Expect("exit code 0");
-  const nlohmann::json result = ReadResult(job.result);
+  const Json result = ReadResult(job.result);
   REQUIRE(result.is_object());
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == 500);

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/json.h"
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
@@ -25,30 +26,26 @@ namespace fs = std::filesystem;
 constexpr int64_t kForEver = 1000000000000;
 
 // What TensorBoard finds in a directory; see testdata/read_events.py.
-nlohmann::json ReadEvents(const std::string& directory) {
+Json ReadEvents(const std::string& directory) {
   const std::string text =
       OutputOf(fmt::format("{} cmd/test/testdata/read_events.py {}", Python(), directory));
   REQUIRE_FALSE(text.empty());
-  return nlohmann::json::parse(text);
+  return Json::Parse(text);
 }
 
 // The steps, or the values, of a curve.
-std::vector<double> Column(const nlohmann::json& events, const std::string& tag, size_t column) {
+std::vector<double> Column(const Json& events, const std::string& tag, size_t column) {
   std::vector<double> values;
   for (const auto& point : events.at("scalars").at(tag)) values.push_back(point.at(column).get<double>());
   return values;
 }
-std::vector<double> Steps(const nlohmann::json& events, const std::string& tag) {
-  return Column(events, tag, 0);
-}
-double LastStep(const nlohmann::json& events, const std::string& tag) {
+std::vector<double> Steps(const Json& events, const std::string& tag) { return Column(events, tag, 0); }
+double LastStep(const Json& events, const std::string& tag) {
   const std::vector<double> steps = Steps(events, tag);
   REQUIRE_FALSE(steps.empty());
   return steps.back();
 }
-std::vector<double> Values(const nlohmann::json& events, const std::string& tag) {
-  return Column(events, tag, 1);
-}
+std::vector<double> Values(const Json& events, const std::string& tag) { return Column(events, tag, 1); }
 
 std::string DigitsJob() {
   return "model: {kind: softmax}\n"
@@ -107,7 +104,7 @@ void AwaitGrowth(const std::string& file, uintmax_t size) {
   REQUIRE(fs::file_size(file) > size);
 }
 
-void CheckWorkerCurves(const nlohmann::json& events, size_t local_steps) {
+void CheckWorkerCurves(const Json& events, size_t local_steps) {
   const std::vector<double> steps = Steps(events, "cost");
   CHECK(steps.size() == local_steps);
   for (const char* tag : {"accuracy", "global_step/sec", "examples/sec", "staleness", "staleness/p50",
@@ -130,8 +127,8 @@ TEST_CASE("summary: TensorBoard reads every step of chief, worker and ps, and th
   if (Python().empty()) return;
   const Job job(DigitsJob());
   RunWell(job, {});
-  const nlohmann::json result = ReadResult(job.result);
-  const nlohmann::json chief = ReadEvents(job.logs + "/chief"), worker = ReadEvents(job.logs + "/worker-1");
+  const Json result = ReadResult(job.result);
+  const Json chief = ReadEvents(job.logs + "/chief"), worker = ReadEvents(job.logs + "/worker-1");
   CheckWorkerCurves(chief, result.at("local_steps").at(0).get<size_t>());
   CheckWorkerCurves(worker, result.at("local_steps").at(1).get<size_t>());
   const double total = result.at("global_step").get<double>();
@@ -146,7 +143,7 @@ TEST_CASE("summary: TensorBoard reads every step of chief, worker and ps, and th
   CHECK(Values(chief, "eval/loss")[0] == doctest::Approx(result.at("test_loss").get<double>()));
   CHECK(Values(chief, "eval/accuracy")[0] == doctest::Approx(result.at("test_accuracy").get<double>()));
   CHECK_FALSE(worker.at("scalars").contains("eval/loss"));
-  const nlohmann::json ps = ReadEvents(job.logs + "/ps-0");
+  const Json ps = ReadEvents(job.logs + "/ps-0");
   CHECK(static_cast<double>(Steps(ps, "workers").size()) == total);
   CHECK(Values(ps, "workers")[0] == 2);
   CHECK(static_cast<double>(Steps(ps, "global_step/sec").size()) == total - 1);
@@ -156,7 +153,7 @@ TEST_CASE("summary: the graph names every variable part and its update on their 
   if (Python().empty()) return;
   const Job job(DigitsJob());
   RunWell(job, {"--ps", "2", "--set", "train.epochs=1"});
-  const nlohmann::json graph = ReadEvents(job.logs + "/chief").at("graph");
+  const Json graph = ReadEvents(job.logs + "/chief").at("graph");
   REQUIRE(graph.is_object());
   for (const auto& [name, node] : graph.items()) {
     CAPTURE(name);

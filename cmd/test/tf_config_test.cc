@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -18,7 +19,7 @@ struct TfCluster {
 
   explicit TfCluster(const std::string& job) { WriteFile(config, job); }
   Program As(const std::string& type, int index) const {
-    const nlohmann::json text = {
+    const Json text = {
         {"cluster", {{"chief", {"localhost:1"}}, {"ps", {ps.address()}}, {"worker", {"localhost:2"}}}},
         {"task", {{"type", type}, {"index", index}}}};
     return {"cmd/dtrain", {"TF_CONFIG=" + text.dump()}};
@@ -40,7 +41,7 @@ std::string ErrorOf(const std::vector<std::string>& words, const std::vector<std
 TEST_CASE("tf_config: chief, ps and worker of one command line end with the model of dtrain local") {
   const TfCluster cluster(
       DigitsJob("kind: softmax, inputs: 784", 600, 200, "mode: sync, batch_size: 50, epochs: 2"));
-  const nlohmann::json local = RunLocal(cluster.config, {"--ps", "1", "--workers", "2"});
+  const Json local = RunLocal(cluster.config, {"--ps", "1", "--workers", "2"});
   REQUIRE(local.is_object());
   const std::string result = cluster.directory + "/result.json";
   std::vector<std::unique_ptr<Process>> tasks;
@@ -50,7 +51,7 @@ TEST_CASE("tf_config: chief, ps and worker of one command line end with the mode
   CHECK(Contains(tasks[1]->standard_error(), "worker 1 "));
   CHECK(Contains(tasks[1]->standard_error(), "worker 0 of TF_CONFIG"));
   CHECK(Contains(tasks[2]->standard_error(), "chief 0 of TF_CONFIG"));
-  const nlohmann::json ended = ReadResult(result);  // worker 0's alone
+  const Json ended = ReadResult(result);  // worker 0's alone
   REQUIRE(ended.is_object());
   CHECK(ended.at("model_crc") == local.at("model_crc"));
 }
@@ -114,7 +115,7 @@ TEST_CASE(
   for (const char* type : {"ps", "worker", "chief"}) tasks.push_back(cluster.Start(type, 0, same));
   for (const auto& task : tasks) CHECK(RunToEnd(*task) == 0);
   CHECK(RunToEnd(*evaluator) == 0);
-  const nlohmann::json run = ReadResult(result), last = ReadResult(result + ".evaluator");
+  const Json run = ReadResult(result), last = ReadResult(result + ".evaluator");
   REQUIRE(run.is_object());
   REQUIRE(last.is_object());
   CHECK(last.at("model_crc") == run.at("model_crc"));

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -41,7 +42,7 @@ void CheckUneven(const std::string& mode, int64_t global_steps) {
     CAPTURE(task->standard_error());
     CHECK(code == 0);
   }
-  const nlohmann::json end = ReadResult(result);
+  const Json end = ReadResult(result);
   CHECK(end["status"] == "done");
   CHECK(end["local_steps"] == std::vector<int64_t>{10, 1000});
   CHECK(end["global_step"] == global_steps);

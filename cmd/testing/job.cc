@@ -39,20 +39,19 @@ void WriteFile(const std::string& path, const std::string& content) {
   DT_CHECK(file.good(), path);
 }
 
-nlohmann::json ReadResult(const std::string& path) {
-  std::ifstream file(path);
-  const nlohmann::json document = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  return document.is_object() ? document : nlohmann::json();
+Json ReadResult(const std::string& path) {
+  const Json document = Json::Parse(FileContent(path));
+  return document.is_object() ? document : Json();
 }
 
-nlohmann::json RunLocal(const std::string& config, const std::vector<std::string>& more) {
+Json RunLocal(const std::string& config, const std::vector<std::string>& more) {
   const std::string result = NewDirectory() + "/result.json";
   std::vector<std::string> arguments = {"local", "--config", config, "--result", result};
   arguments.insert(arguments.end(), more.begin(), more.end());
   Process local(arguments);
   if (RunToEnd(local) == 0) return ReadResult(result);
   fmt::print("{}", local.standard_error());
-  return nlohmann::json();
+  return Json();
 }
 
 std::string LinearJob(int64_t steps) {

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/testing/files.h"
 #include "cmd/testing/process.h"
 
@@ -31,11 +31,11 @@ class ReservedPort {
 
 void WriteFile(const std::string& path, const std::string& content);
 // What `--result` wrote; null when there is no file, or not JSON.
-nlohmann::json ReadResult(const std::string& path);
+Json ReadResult(const std::string& path);
 
 // Runs `dtrain local --config CONFIG MORE...` to its end. Its result; null, and its log on standard output,
 // where it does not exit with 0.
-nlohmann::json RunLocal(const std::string& config, const std::vector<std::string>& more);
+Json RunLocal(const std::string& config, const std::vector<std::string>& more);
 
 // An endless linear job that ends at `steps`; small, without files.
 std::string LinearJob(int64_t steps);

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "base/json.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -42,14 +43,14 @@ std::string ManifestErrors(const std::string& files) {
       Python(), files));
 }
 
-nlohmann::json Manifest(const std::string& files, const std::string& kind) {
+Json Manifest(const std::string& files, const std::string& kind) {
   const std::string text =
       OutputOf(fmt::format("{} cmd/test/testdata/manifests.py documents {}", Python(), files));
-  for (const nlohmann::json& document : nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false)) {
+  for (const Json& document : Json::Parse(text)) {
     if (document.is_object() && document.at("kind") == kind) return document;
   }
   CHECK_MESSAGE(false, kind);
-  return nlohmann::json();
+  return Json();
 }
 
 }  // namespace dtrain::testing

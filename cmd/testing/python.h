@@ -2,8 +2,9 @@
 // programs that its users have. Thread: the test's.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/json.h"
 
 namespace dtrain::testing {
 
@@ -18,6 +19,6 @@ std::string OutputOf(const std::string& command);
 // Python() is there.
 std::string ManifestErrors(const std::string& files);
 // The one document of `kind` in `files`; a failed CHECK and null where there is none.
-nlohmann::json Manifest(const std::string& files, const std::string& kind);
+Json Manifest(const std::string& files, const std::string& kind);
 
 }  // namespace dtrain::testing

@@ -1,6 +1,6 @@
 // A float is m * 2^(e - 150) with m below 2^24, so that m^2 fits into a word many times over: the squares are
 // counted by exponent, and each count is shifted into its place at the end.
-#include "gpu/square_sum.h"
+#include "gpu/optimizer_ops.h"
 
 #include <algorithm>
 #include <cmath>

@@ -36,11 +36,11 @@ inline Grid GridFor(const Queue& queue, int64_t threads) {
 
 // For so many threads whose sum is taken: one block, of up to 1024, as long as it goes round only a few
 // times, because blocks that wait for each other cost more; then no more than the device holds at once.
-inline Grid GridForSum(const Queue& queue, int64_t threads, int most_threads = 1024) {
+inline Grid GridForSum(const Queue& queue, int64_t threads, int max_threads = 1024) {
   constexpr int64_t kMaxOfOneBlock = 4096;
   constexpr int kThreads = 256;
   if (threads <= kMaxOfOneBlock) {
-    return {1, static_cast<int>(std::clamp<int64_t>(CeilDiv(threads, 32) * 32, 32, most_threads))};
+    return {1, static_cast<int>(std::clamp<int64_t>(CeilDiv(threads, 32) * 32, 32, max_threads))};
   }
   return {std::min(CeilDiv(threads, kThreads), int64_t{8} * queue.device().info().multiprocessors), kThreads};
 }

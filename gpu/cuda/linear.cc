@@ -26,9 +26,9 @@ void LaunchBias(Queue& queue, Kind, Span<const float> b, MatrixView<float> out) 
 }
 
 // The sums of the first columns to `sums`, those of the others to `behind`: together as many as the matrix
-// has. One launch, in up to `most_parts` parts of the rows; of one it needs no scratch memory.
+// has. One launch, in up to `max_parts` parts of the rows; of one it needs no scratch memory.
 void LaunchColumnSums(Queue& queue, MatrixView<const float> matrix, Span<float> sums, Span<float> behind,
-                      int64_t most_parts) {
+                      int64_t max_parts) {
   constexpr int64_t kRowsOfThread = 16;           // below, a part costs more than it saves
   constexpr int64_t kBlocksOfMultiprocessor = 4;  // enough to hide what the memory takes
   ColumnSumsKernel kernel{};
@@ -44,7 +44,7 @@ void LaunchColumnSums(Queue& queue, MatrixView<const float> matrix, Span<float> 
   if (tiles == 0) return;
   const int64_t useful = CeilDiv(matrix.rows, kRowsOfThread * ColumnSumsKernel::kThreads / kernel.width);
   const int64_t filling = kBlocksOfMultiprocessor * queue.device().info().multiprocessors / tiles;
-  kernel.chunks = std::max<int64_t>(1, std::min({useful, filling, most_parts}));
+  kernel.chunks = std::max<int64_t>(1, std::min({useful, filling, max_parts}));
   if (kernel.chunks > 1) {
     kernel.parts = static_cast<float*>(queue.Scratch(kernel.chunks * matrix.cols * int64_t{sizeof(float)}));
     kernel.tickets = queue.Ticket(tiles);

@@ -53,13 +53,13 @@ bool AtPacks(const SoftmaxXentRows& rows) { return OfWholePacks(0, rows.logits, 
 
 // For so many rows, `group` threads for each: one block, as long as there is little to do, because blocks
 // that wait for each other cost more; then blocks so small that every multiprocessor has some.
-Grid GridForRows(const Queue& queue, const SoftmaxXentRows& rows, int group, int most_threads,
+Grid GridForRows(const Queue& queue, const SoftmaxXentRows& rows, int group, int max_threads,
                  int blocks_of_multiprocessor) {
   constexpr int64_t kMaxOfOneBlock = 4096;  // logits
   const int64_t multiprocessors = queue.device().info().multiprocessors;
   const bool one = rows.rows * rows.classes <= kMaxOfOneBlock;
   const int64_t rows_of_block = one ? rows.rows : CeilDiv(rows.rows, multiprocessors);
-  const int64_t threads = std::clamp<int64_t>(CeilDiv(rows_of_block * group, 32) * 32, 32, most_threads);
+  const int64_t threads = std::clamp<int64_t>(CeilDiv(rows_of_block * group, 32) * 32, 32, max_threads);
   const int64_t blocks = one ? 1 : CeilDiv(rows.rows * group, threads);
   return {std::min(blocks, blocks_of_multiprocessor * multiprocessors), static_cast<int>(threads)};
 }

@@ -6,7 +6,7 @@
 
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/config/config.h"
-#include "trainer/data/input_form.h"
+#include "trainer/data/files/input_form.h"
 
 namespace dtrain {
 

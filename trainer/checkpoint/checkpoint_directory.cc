@@ -16,10 +16,9 @@
 #include "base/error.h"
 #include "base/fault_point.h"
 #include "base/file.h"
-#include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/checkpoint/save_error.h"
 #include "trainer/checkpoint/shard_format.h"
 
 namespace dtrain {

@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/checkpoint/directory_claim.h"
+#include "trainer/checkpoint/directory_locks.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/writer_lock.h"
 
 namespace dtrain {
 

@@ -5,7 +5,7 @@
 #include <regex>
 
 #include "trainer/checkpoint/checkpoint_test_util.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain::testing {
 namespace {

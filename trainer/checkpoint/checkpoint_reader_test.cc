@@ -4,9 +4,9 @@
 
 #include <fstream>
 
-#include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain::testing {
 namespace {

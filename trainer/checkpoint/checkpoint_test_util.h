@@ -13,7 +13,6 @@
 #include "base/random.h"
 #include "base/testing/files.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
-#include "trainer/checkpoint/pieces.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/checkpoint/shard_writer.h"
 

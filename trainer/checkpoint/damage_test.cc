@@ -1,7 +1,7 @@
 // Every damage to a checkpoint is found.
 #include <doctest/doctest.h>
 
-#include "trainer/checkpoint/bad_checkpoint.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 

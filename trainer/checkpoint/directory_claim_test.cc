@@ -1,4 +1,4 @@
-#include "trainer/checkpoint/directory_claim.h"
+#include "trainer/checkpoint/directory_locks.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>

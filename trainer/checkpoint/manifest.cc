@@ -5,8 +5,12 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "trainer/checkpoint/manifest_generated.h"
 #include "trainer/checkpoint/shard_format.h"
+#include "trainer/config/fields.h"
+#include "trainer/version.h"
 
 namespace dtrain {
 namespace {
@@ -178,6 +182,72 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
   if (std::optional<std::string> problem = ManifestProblem(decoded)) return problem;
   *manifest = std::move(decoded);
   return std::nullopt;
+}
+
+namespace {
+
+StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const std::vector<uint64_t>& checksums) {
+  const std::vector<Piece> pieces = PiecesOf(layout, ps, static_cast<int>(slots));
+  if (pieces.size() != checksums.size()) {
+    throw Failure(
+        ExitCode::kInternal,
+        fmt::format("ps {}: {} checksums for the {} pieces of its part of a checkpoint. Does it run "
+                    "the same dtrain and the same file?",
+                    ps, checksums.size(), pieces.size()));
+  }
+  StoredShard shard{ShardName(ps, static_cast<int64_t>(layout.ps.size())), kShardAlignment, {}};
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    shard.pieces.push_back({piece.variable, piece.slot, piece.first, piece.count, shard.bytes, checksums[i]});
+    shard.bytes += Padded(shard.pieces.back().bytes());
+  }
+  return shard;
+}
+
+}  // namespace
+
+Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slots,
+                       const std::vector<std::vector<uint64_t>>& checksums) {
+  if (checksums.size() != layout.ps.size()) {
+    throw Failure(ExitCode::kInternal, fmt::format("a checkpoint of {} ps has the checksums of {}.",
+                                                   layout.ps.size(), checksums.size()));
+  }
+  Manifest manifest;
+  manifest.version = kVersion;
+  manifest.slots = slots;
+  for (const Variable& variable : layout.variables) {
+    manifest.tensors.push_back({variable.name, variable.rows, variable.cols});
+  }
+  for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
+    manifest.shards.push_back(BuildShard(layout, static_cast<int>(ps), slots.size(), checksums[ps]));
+  }
+  return manifest;
+}
+
+namespace {
+
+std::string ChoiceText(const char* key, const Config& config) {
+  const Field& field = *FindField(key);
+  return ValueText(field, field.get(config));
+}
+
+}  // namespace
+
+Manifest RunManifest(const Config& config, const Layout& layout, const std::vector<std::string>& slots,
+                     const std::vector<std::vector<uint64_t>>& checksums, const SavedMoment& moment) {
+  Manifest manifest = BuildManifest(layout, slots, checksums);
+  manifest.step = moment.step;
+  manifest.saved_unix_ms = WallNanos() / 1000000;
+  manifest.run_id = moment.run_id;
+  manifest.run_epoch = moment.run_epoch;
+  manifest.version = kVersion;
+  manifest.optimizer = ChoiceText("train.optimizer.kind", config);
+  manifest.mode = ChoiceText("train.mode", config);
+  manifest.positions = moment.positions;
+  manifest.loss = moment.loss;
+  manifest.accuracy = moment.accuracy;
+  manifest.inputs = moment.inputs;
+  return manifest;
 }
 
 }  // namespace dtrain

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/data/input_form.h"
+#include "trainer/config/config.h"
+#include "trainer/data/files/input_form.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain {
@@ -71,5 +72,23 @@ std::optional<std::string> ManifestProblem(const Manifest& manifest);
 // order of PiecesOf(). Failure where a ps told another number of them.
 Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slots,
                        const std::vector<std::vector<uint64_t>>& checksums);
+
+// What the manifest of a checkpoint says of the run that writes it.
+
+// What a checkpoint is of.
+struct SavedMoment {
+  uint64_t run_id = 0;
+  uint32_t run_epoch = 0;
+  int64_t step = 0;       // global
+  std::string positions;  // of the workers, as JSON
+  bool best = false;      // of all evaluations so far, with these figures:
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  double accuracy = std::numeric_limits<double>::quiet_NaN();  // not a number: it does not classify
+  std::optional<InputForm> inputs = std::nullopt;              // unset: who writes it does not know the data
+};
+
+// As BuildManifest(), with what is known of the run; saved now.
+Manifest RunManifest(const Config& config, const Layout& layout, const std::vector<std::string>& slots,
+                     const std::vector<std::vector<uint64_t>>& checksums, const SavedMoment& moment);
 
 }  // namespace dtrain

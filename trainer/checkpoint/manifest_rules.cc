@@ -6,7 +6,7 @@
 
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/shard_format.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain {
 namespace {

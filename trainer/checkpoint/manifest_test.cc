@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/checkpoint/manifest_generated.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain::testing {
 namespace {

@@ -1,11 +1,11 @@
-#include "trainer/checkpoint/pieces.h"
+#include "trainer/checkpoint/shard_format.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "trainer/checkpoint/checkpoint_test_util.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain::testing {
 namespace {

@@ -1,11 +1,14 @@
-// What the bytes of a shard file are (docs/checkpoint.md): a fixed header, then pieces of float32, each
-// padded with zeros to a multiple of 64 bytes.
+// What the bytes of a shard file are (docs/checkpoint.md), and the pieces of a range in it: a fixed header,
+// then pieces of float32, each padded with zeros to a multiple of 64 bytes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "trainer/model/layout.h"
 
 namespace dtrain {
 
@@ -27,5 +30,21 @@ std::string ShardName(int64_t ps, int64_t count);
 uint64_t Checksum(const void* data, size_t bytes);
 // The same of the bytes and the zeros behind them that pad them.
 uint64_t PieceChecksum(const void* data, size_t bytes);
+
+// Pieces: the unit in which a ps's range, weights and optimizer slots, is written to its shard file and sent
+// to who writes it. A function of the layout, so that both ends of the wire know them by number.
+
+// Elements of one variable, within one block (trainer/model/layout.h) of the range of one ps.
+struct Piece {
+  int variable = 0;   // index into Layout::variables
+  int slot = 0;       // 0: weights; then the optimizer's slots, from 1
+  int64_t first = 0;  // of the variable's elements, row by row
+  int64_t count = 0;
+  int64_t begin = 0;  // element of the ps's range
+};
+
+// The pieces of one ps's shard file in the order of the file: block by block its weights, then each of the
+// `slots` optimizer slots. Empty where the range is.
+std::vector<Piece> PiecesOf(const Layout& layout, int ps, int slots);
 
 }  // namespace dtrain

@@ -9,6 +9,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include "trainer/checkpoint/shard_format.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain {
 
@@ -46,6 +50,31 @@ class ShardWriter {
   int64_t bytes_ = 0;
   int64_t flushed_ = 0;  // bytes in the file
   int64_t pushed_ = 0;   // bytes that the system was told to write out
+};
+
+// RangeWriter: writes the shard file of one ps from the pieces that its range is kept in
+// (trainer/model/layout.h): the file is cut where variables meet as well, what a ps keeps is not.
+// Owner: a ps that writes a part. Thread: one at a time.
+class RangeWriter {
+ public:
+  // Makes the file in `directory`. Throws IoError, as all here. `slots`: how many the optimizer has.
+  RangeWriter(const Layout& layout, int ps, int64_t slots, const std::string& directory);
+
+  // How many pieces the range has to be written in; 0 where it is empty.
+  int64_t piece_count() const { return count_; }
+  // The next piece: all of its values.
+  void Add(const std::byte* values);
+  // When all are there: waits until they are on the disk. The checksums of the file's pieces.
+  std::vector<uint64_t> Finish();
+
+ private:
+  const Range range_;
+  const int64_t slots_;
+  const int64_t count_;
+  const std::vector<Piece> pieces_;  // of the file
+  ShardWriter file_;
+  int64_t added_ = 0;
+  std::vector<uint64_t> checksums_;
 };
 
 }  // namespace dtrain

@@ -175,7 +175,7 @@ struct SummaryConfig {
 };
 
 // The longest of the growing pauses before a task is started again.
-constexpr int64_t kLongestRestartPauseS = 16;
+constexpr int64_t kMaxRestartPauseS = 16;
 
 struct FailureConfig {
   double detect_s = 10;
@@ -305,5 +305,23 @@ std::string KnownAddress(const ClusterConfig& cluster, TaskId task);
 // "2 workers 10.0.0.3:9002 10.0.0.4:9002" of cluster.worker; "-" stands for a worker without a known address,
 // and the addresses are left out where no worker has one.
 std::string WorkersText(const ClusterConfig& cluster);
+
+// What the config demands of an address, on top of net/address.h.
+
+// Empty for a good "host:port"; otherwise rule and remedy: "an address needs a port. Write ...".
+std::string AddressProblem(const std::string& text);
+
+// The same text for two spellings of one address; empty where the system chooses the port, since two such
+// are never one. The address is a good one.
+std::string AddressIdentity(const std::string& address);
+
+// "10.0.0.1" of "10.0.0.1:9001"; IPv6 without brackets. The address is a good one.
+std::string HostOf(const std::string& address);
+
+// Whether a host, as HostOf() gives it, means every machine itself: 127.0.0.0/8, ::1, localhost.
+bool IsLoopbackHost(const std::string& host);
+
+// Whether others can connect to it: 0.0.0.0 and [::] are for listening only. The address is a good one.
+bool CanConnect(const std::string& address);
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
 // Makers of table rows: they turn a member of Config into the two functions that read and write it as a
-// Value. Only fields.cc and the two files with the rows include this.
+// Value. Only the two files with the rows include this.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,13 @@
 
 #include "trainer/config/fields.h"
 
+// Where a member of Config lies, as a plain function: the makers are compiled once for each type of member,
+// not once for each key.
+// clang-format off
+#define DT_AT(member) +[](Config& config) -> decltype((config.member)) { return config.member; }
+// clang-format on
 // The key and the member of the same name.
-#define DT_KEY(member) \
-#member, [](auto& config) -> auto& { return config.member; }
+#define DT_KEY(member) #member, DT_AT(member)
 
 namespace dtrain {
 
@@ -25,9 +29,17 @@ struct Unwrapped<std::optional<T>> {
   using Type = T;
 };
 // The member's type without optional.
-template <typename At>
-using MemberOf =
-    typename Unwrapped<std::decay_t<decltype(std::declval<At>()(std::declval<Config&>()))>>::Type;
+template <typename Member>
+using MemberOf = typename Unwrapped<Member>::Type;
+
+// Where a key's member lies.
+template <typename Member>
+using MemberAt = Member& (*)(Config&);
+
+template <typename Member>
+const Member& MemberIn(MemberAt<Member> at, const Config& config) {
+  return at(const_cast<Config&>(config));
+}
 
 // Null for what is unset: an empty optional, an empty text or list.
 template <typename T>
@@ -58,44 +70,44 @@ void FromValue(const Value& value, std::optional<T>* member) {
   FromValue(value, &member->emplace());
 }
 
-template <typename At>
-Field Row(std::string key, At at, FieldType type, Scope scope, std::string help) {
+template <typename Member>
+Field Row(std::string key, MemberAt<Member> at, FieldType type, Scope scope, std::string help) {
   Field field;
   field.key = std::move(key);
   field.type = type;
   field.scope = scope;
   field.help = std::move(help);
-  field.get = [at](const Config& config) { return ToValue(at(config)); };
+  field.get = [at](const Config& config) { return ToValue(MemberIn(at, config)); };
   field.set = [at](const Value& value, Config* config) { FromValue(value, &at(*config)); };
   return field;
 }
 
-template <typename At>
-Field Flag(std::string key, At at, Scope scope, std::string help) {
+template <typename Member>
+Field Flag(std::string key, MemberAt<Member> at, Scope scope, std::string help) {
   return Row(std::move(key), at, FieldType::kBool, scope, std::move(help));
 }
 
-template <typename At>
-Field Number(std::string key, At at, Scope scope, Limits limits, std::string help) {
-  constexpr bool kWhole = std::is_integral_v<MemberOf<At>>;
+template <typename Member>
+Field Number(std::string key, MemberAt<Member> at, Scope scope, Limits limits, std::string help) {
+  constexpr bool kWhole = std::is_integral_v<MemberOf<Member>>;
   Field field =
       Row(std::move(key), at, kWhole ? FieldType::kInt : FieldType::kDouble, scope, std::move(help));
   field.limits = limits;
   return field;
 }
 
-template <typename At>
-Field Numbers(std::string key, At at, Scope scope, Limits limits, std::string help) {
+template <typename Member>
+Field Numbers(std::string key, MemberAt<Member> at, Scope scope, Limits limits, std::string help) {
   Field field = Row(std::move(key), at, FieldType::kInts, scope, std::move(help));
   field.limits = limits;
   return field;
 }
 
 // `codes`: each name with the member's value (an enum, or a number). A member with another value is unset.
-template <typename At>
-Field Choice(std::string key, At at, Scope scope, std::vector<std::pair<std::string, MemberOf<At>>> codes,
-             std::string help) {
-  using Code = MemberOf<At>;
+template <typename Member>
+Field Choice(std::string key, MemberAt<Member> at, Scope scope,
+             std::vector<std::pair<std::string, MemberOf<Member>>> codes, std::string help) {
+  using Code = MemberOf<Member>;
   Field field;
   field.key = std::move(key);
   field.type = FieldType::kChoice;
@@ -103,7 +115,7 @@ Field Choice(std::string key, At at, Scope scope, std::vector<std::pair<std::str
   field.help = std::move(help);
   for (const auto& [name, code] : codes) field.choices.push_back(name);
   field.get = [at, codes](const Config& config) {
-    const std::optional<Code> member = at(config);
+    const std::optional<Code> member = MemberIn(at, config);
     for (const auto& [name, code] : codes) {
       if (member == code) return Value(name);
     }
@@ -116,10 +128,6 @@ Field Choice(std::string key, At at, Scope scope, std::vector<std::pair<std::str
   };
   return field;
 }
-
-// The rows of job_fields.cc and of task_fields.cc, which follow each other in the documentation.
-std::vector<Field> JobFields();
-std::vector<Field> TaskFields();
 
 inline std::vector<Field> Joined(const std::vector<std::vector<Field>>& parts) {
   std::vector<Field> all;

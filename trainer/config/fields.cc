@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include "trainer/config/field_row.h"
-#include "trainer/config/host_map.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -59,10 +58,39 @@ std::string TextListText(const std::vector<std::string>& texts) {
   return fmt::format("[{}]", fmt::join(quoted, ", "));
 }
 
+std::string HostText(const LaunchHost& host) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) parts.push_back(fmt::format("{}: {}", name, Quoted(text)));
+  };
+  add("user", host.user);
+  add("address", host.address);
+  add("directory", host.directory);
+  add("program", host.program);
+  std::vector<std::string> variables, device;
+  for (const auto& [name, value] : host.environment) variables.push_back(name + ": " + Quoted(value));
+  for (const auto& [name, value] : host.device) device.push_back(name + ": " + value);
+  if (!variables.empty()) parts.push_back(fmt::format("environment: {{{}}}", fmt::join(variables, ", ")));
+  if (!device.empty()) parts.push_back(fmt::format("device: {{{}}}", fmt::join(device, ", ")));
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
+// As YAML on one line, which reads back the same.
+std::string HostsText(const LaunchHosts& hosts) {
+  std::vector<std::string> parts;
+  for (const auto& [name, host] : hosts) parts.push_back(Quoted(name) + ": " + HostText(host));
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
 }  // namespace
 
 const std::vector<Field>& Fields() {
-  static const std::vector<Field> fields = Joined({JobFields(), TaskFields()});
+  static const std::vector<Field> fields = [] {
+    std::vector<Field> all = JobFields();
+    std::vector<Field> task = TaskFields();
+    all.insert(all.end(), std::make_move_iterator(task.begin()), std::make_move_iterator(task.end()));
+    return all;
+  }();
   return fields;
 }
 

@@ -8,7 +8,6 @@
 
 #include "trainer/config/fields.h"
 #include "trainer/config/parse.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -169,35 +168,12 @@ class Reader {
   std::vector<HostProblem> problems_;
 };
 
-std::string HostText(const LaunchHost& host) {
-  std::vector<std::string> parts;
-  const auto add = [&](const char* name, const std::string& text) {
-    if (!text.empty()) parts.push_back(fmt::format("{}: {}", name, Quoted(text)));
-  };
-  add("user", host.user);
-  add("address", host.address);
-  add("directory", host.directory);
-  add("program", host.program);
-  std::vector<std::string> variables, device;
-  for (const auto& [name, value] : host.environment) variables.push_back(name + ": " + Quoted(value));
-  for (const auto& [name, value] : host.device) device.push_back(name + ": " + value);
-  if (!variables.empty()) parts.push_back(fmt::format("environment: {{{}}}", fmt::join(variables, ", ")));
-  if (!device.empty()) parts.push_back(fmt::format("device: {{{}}}", fmt::join(device, ", ")));
-  return fmt::format("{{{}}}", fmt::join(parts, ", "));
-}
-
 }  // namespace
 
 std::vector<HostProblem> ReadHostMap(const std::string& key, const YamlNode& node, LaunchHosts* hosts) {
   Reader reader(hosts);
   reader.ReadAll(key, node);
   return reader.problems();
-}
-
-std::string HostsText(const LaunchHosts& hosts) {
-  std::vector<std::string> parts;
-  for (const auto& [name, host] : hosts) parts.push_back(Quoted(name) + ": " + HostText(host));
-  return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
 // launch.hosts: the one key whose names the user makes up: machines, each with a few settings of its own.
-// Reading it out of YAML, strictly as everything else, and writing it back. Thread: any.
+// Reading it out of YAML, strictly as everything else (fields.cc writes it back). Thread: any.
 #pragma once
 
 #include <string>
@@ -17,8 +17,5 @@ struct HostProblem {
 
 // What `node`, a map, says is changed in `hosts`; null puts a default back. `key` is for messages.
 std::vector<HostProblem> ReadHostMap(const std::string& key, const YamlNode& node, LaunchHosts* hosts);
-
-// As YAML on one line, which reads back the same.
-std::string HostsText(const LaunchHosts& hosts);
 
 }  // namespace dtrain

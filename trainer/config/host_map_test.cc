@@ -1,5 +1,7 @@
 #include "trainer/config/host_map.h"
 
+#include "trainer/config/fields.h"
+
 #include <doctest/doctest.h>
 
 #include "trainer/config/dump.h"
@@ -38,7 +40,7 @@ TEST_CASE("host map: every setting is read, and the dump reads back the same") {
   CHECK(first.environment.at("B").empty());
   CHECK(first.device.at("ids") == "[0, 3]");
   CHECK(first.device.at("kind") == "cuda");
-  CHECK(Load({"launch.hosts=" + HostsText(hosts)}) == hosts);
+  CHECK(Load({"launch.hosts=" + ValueText(*FindField("launch.hosts"), hosts)}) == hosts);
   const std::string dump = DumpConfig(LoadConfig(kSmall, {"launch.hosts=" + map}, {}));
   CHECK(LoadConfig(WriteTestFile("hosts.yaml", dump), {}, {}).launch.hosts == hosts);
 }

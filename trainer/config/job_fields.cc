@@ -32,59 +32,57 @@ std::vector<Field> ClusterFields() {
   };
 }
 
-// The keys of data.train and data.test. `at` leads from a Config to the source.
-template <typename At>
-std::vector<Field> SourceFields(const std::string& section, At at) {
+// Where a member of data.train or of data.test lies.
+template <DataSourceConfig DataConfig::*source, auto DataSourceConfig::*member>
+auto& SourceMember(Config& config) {
+  return (config.data.*source).*member;
+}
+
+// The keys of data.train and data.test.
+template <DataSourceConfig DataConfig::*source>
+std::vector<Field> SourceFields(const std::string& section) {
   const std::string format = section + ".format";
   const bool train = section == "data.train";
   const Field kind = Choice(
-      format, [at](auto& config) -> auto& { return at(config).format; }, kRun,
+      format, &SourceMember<source, &DataSourceConfig::format>, kRun,
       {{"idx", DataFormat::kIdx}, {"csv", DataFormat::kCsv}, {"synthetic", DataFormat::kSynthetic}},
       train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; csv: numbers and a "
               "label, separated by commas; synthetic: made here."
             : "What is evaluated on; as for data.train.");
   return {
       train ? kind.Required() : kind.Unset("no test set"),
-      Row(
-          section + ".path", [at](auto& config) -> auto& { return at(config).path; }, FieldType::kInputPath,
-          kTask, "The CSV file, plain or gzip.")
+      Row(section + ".path", &SourceMember<source, &DataSourceConfig::path>, FieldType::kInputPath, kTask,
+          "The CSV file, plain or gzip.")
           .Try("table.csv")
           .Required()
           .OnlyWith(format, "csv"),
-      Row(
-          section + ".label", [at](auto& config) -> auto& { return at(config).label; }, FieldType::kText,
-          kRun,
+      Row(section + ".label", &SourceMember<source, &DataSourceConfig::label>, FieldType::kText, kRun,
           "The column of labels: its name in the header, or its number; the first is 0. All others are "
           "features. Labels are numbers, or for classes names: these count from 0 in their sorted order.")
           .Unit("a column's name, or its number")
           .Try("0")
           .Required()
           .OnlyWith(format, "csv"),
-      Flag(
-          section + ".header", [at](auto& config) -> auto& { return at(config).header; }, kRun,
-          "Whether the first line names the columns.")
+      Flag(section + ".header", &SourceMember<source, &DataSourceConfig::header>, kRun,
+           "Whether the first line names the columns.")
           .OnlyWith(format, "csv"),
-      Row(
-          section + ".images", [at](auto& config) -> auto& { return at(config).images; },
-          FieldType::kInputPath, kTask, "The IDX file of images.")
+      Row(section + ".images", &SourceMember<source, &DataSourceConfig::images>, FieldType::kInputPath, kTask,
+          "The IDX file of images.")
           .Try("train-images-idx3-ubyte.gz")
           .Required()
           .OnlyWith(format, "idx"),
-      Row(
-          section + ".labels", [at](auto& config) -> auto& { return at(config).labels; },
-          FieldType::kInputPath, kTask, "The IDX file of labels.")
+      Row(section + ".labels", &SourceMember<source, &DataSourceConfig::labels>, FieldType::kInputPath, kTask,
+          "The IDX file of labels.")
           .Try("train-labels-idx1-ubyte.gz")
           .Required()
           .OnlyWith(format, "idx"),
-      Choice(
-          section + ".name", [at](auto& config) -> auto& { return at(config).name; }, kRun,
-          {{"linear", SyntheticName::kLinear}, {"digits", SyntheticName::kDigits}},
-          "linear: y = 2 x + 10 and noise; digits: drawn digits of 28 x 28 pixels with noise, 10 classes.")
+      Choice(section + ".name", &SourceMember<source, &DataSourceConfig::name>, kRun,
+             {{"linear", SyntheticName::kLinear}, {"digits", SyntheticName::kDigits}},
+             "linear: y = 2 x + 10 and noise; digits: drawn digits of 28 x 28 pixels with noise, 10 classes.")
           .Required()
           .OnlyWith(format, "synthetic"),
-      Number(
-          section + ".rows", [at](auto& config) -> auto& { return at(config).rows; }, kRun, {1, 1e12},
-          "How many rows are made.")
+      Number(section + ".rows", &SourceMember<source, &DataSourceConfig::rows>, kRun, {1, 1e12},
+             "How many rows are made.")
           .Unit("rows")
           .Try("10000")
           .Unset(train ? "linear: without end; digits: the drawing's own number"
@@ -169,23 +167,21 @@ std::vector<Field> ModelFields() {
 }
 
 std::vector<Field> DataFields() {
-  const auto train = [](auto& config) -> auto& { return config.data.train; };
-  const auto test = [](auto& config) -> auto& { return config.data.test; };
-  return Joined({SourceFields("data.train", train), SourceFields("data.test", test), CommonDataFields()});
+  return Joined({SourceFields<&DataConfig::train>("data.train"), SourceFields<&DataConfig::test>("data.test"),
+                 CommonDataFields()});
 }
 
 std::vector<Field> RuleFields() {
   const std::string kind = "train.optimizer.kind";
   return {
-      Choice(
-          kind, [](auto& config) -> auto& { return config.train.optimizer.kind; }, kRun,
-          {{"sgd", OptimizerKind::kSgd},
-           {"momentum", OptimizerKind::kMomentum},
-           {"adagrad", OptimizerKind::kAdagrad},
-           {"rmsprop", OptimizerKind::kRmsprop},
-           {"adam", OptimizerKind::kAdam},
-           {"ftrl", OptimizerKind::kFtrl}},
-          "How gradients become new weights; docs/optimizers.md has the formulas."),
+      Choice(kind, DT_AT(train.optimizer.kind), kRun,
+             {{"sgd", OptimizerKind::kSgd},
+              {"momentum", OptimizerKind::kMomentum},
+              {"adagrad", OptimizerKind::kAdagrad},
+              {"rmsprop", OptimizerKind::kRmsprop},
+              {"adam", OptimizerKind::kAdam},
+              {"ftrl", OptimizerKind::kFtrl}},
+             "How gradients become new weights; docs/optimizers.md has the formulas."),
       Number(DT_KEY(train.optimizer.learning_rate), kRun, {0, 1e30, true},
              "Learning rate; 0.001 where it is left out with adam."),
       Number(DT_KEY(train.optimizer.momentum), kRun, kFraction, "Share of the velocity that stays.")
@@ -225,7 +221,7 @@ std::vector<Field> ScheduleFields() {
   const std::string kind = "train.optimizer.schedule.kind";
   return {
       Choice(
-          kind, [](auto& config) -> auto& { return config.train.optimizer.schedule.kind; }, kRun,
+          kind, DT_AT(train.optimizer.schedule.kind), kRun,
           {{"constant", ScheduleKind::kConstant},
            {"step", ScheduleKind::kStep},
            {"exponential", ScheduleKind::kExponential},

@@ -10,8 +10,8 @@
 #include <optional>
 #include <utility>
 
-#include "trainer/config/address_rule.h"
-#include "trainer/config/suggest.h"
+#include "trainer/config/config.h"
+#include "trainer/config/user_text.h"
 
 namespace dtrain {
 namespace {

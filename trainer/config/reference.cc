@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "trainer/config/fields.h"
-#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
 
 namespace dtrain {
 namespace {

@@ -9,9 +9,9 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "trainer/config/address_rule.h"
+#include "trainer/config/config.h"
 #include "trainer/config/parse.h"
-#include "trainer/config/suggest.h"
+#include "trainer/config/user_text.h"
 
 namespace dtrain {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
-#include "trainer/config/load.h"
+#include "trainer/config/load_options.h"
 
 namespace dtrain {
 

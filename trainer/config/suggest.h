@@ -1,20 +1,10 @@
-// What a misspelt name was probably meant to be.
+// DidYouMean: which key or section a misspelt name was probably meant to be. Thread: any.
 #pragma once
 
 #include <string>
 #include <vector>
 
 namespace dtrain {
-
-// Insertions, deletions, replacements and swaps of neighbours that turn one text into the other.
-int EditDistance(const std::string& from, const std::string& to);
-
-// With the ASCII letters among it small.
-std::string LowerCase(std::string text);
-
-// The closest of `names` where it is close enough to be a slip of the fingers; otherwise empty. One that
-// differs by case alone is closer than any other, and case counts nowhere.
-std::string ClosestName(const std::string& name, const std::vector<std::string>& names);
 
 // What an unknown name may mean.
 struct Meant {
@@ -23,8 +13,5 @@ struct Meant {
 };
 // What `name` in `section` may mean, whatever its case: looks in the section first, then everywhere.
 Meant DidYouMean(const std::string& section, const std::string& name);
-
-// "a", "a or b", "a, b or c".
-std::string ListText(const std::vector<std::string>& items, const std::string& last_word);
 
 }  // namespace dtrain

@@ -97,9 +97,7 @@ std::vector<Field> RunningFields() {
       Number(DT_KEY(hooks.count_every_steps), kTask, kFromZero,
              "A line with global and local steps a second every N local steps; 0: none.")
           .Unit("local steps"),
-      Number(
-          "hooks.stop_at_step", [](auto& config) -> auto& { return config.train.steps; }, kRun, kFromOne,
-          "Another name for train.steps.")
+      Number("hooks.stop_at_step", DT_AT(train.steps), kRun, kFromOne, "Another name for train.steps.")
           .Unit("global steps")
           .Try("1000")
           .Unset("no limit")
@@ -199,9 +197,8 @@ std::vector<Field> HostFields() {
       Row(DT_KEY(log.dir), FieldType::kOutputPath, kTask, "A directory: each task writes its log there too.")
           .Try("run/logs")
           .Unset("no file"),
-      Choice(
-          "log.format", [](auto& config) -> auto& { return config.log.json; }, kTask,
-          {{"text", false}, {"json", true}}, "Log lines as text, or as one JSON object each."),
+      Choice("log.format", DT_AT(log.json), kTask, {{"text", false}, {"json", true}},
+             "Log lines as text, or as one JSON object each."),
       Choice(DT_KEY(log.level), kTask,
              {{"debug", static_cast<int>(LogLevel::kDebug)},
               {"info", static_cast<int>(LogLevel::kInfo)},

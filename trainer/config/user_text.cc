@@ -1,6 +1,10 @@
 #include "trainer/config/user_text.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
 
 namespace dtrain {
 namespace {
@@ -78,6 +82,83 @@ std::string Shown(const std::string& text) {
     shown += plain ? std::string(1, c) : Escaped(c);
   }
   return shown;
+}
+
+namespace {
+
+// "lr" of "learning_rate".
+std::string Initials(const std::string& name) {
+  std::string initials;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (i == 0 || name[i - 1] == '_') initials += name[i];
+  }
+  return initials;
+}
+
+// "batch" of "batch_size".
+bool Begins(const std::string& text, const std::string& begin) {
+  return begin.size() >= 3 && text.compare(0, begin.size(), begin) == 0;
+}
+
+// "evaluate" of "eval", but not "model_dir" of "model".
+bool GoesOn(const std::string& name, const std::string& known) {
+  return Begins(name, known) && name.size() <= known.size() + 4 &&
+         name.find('_', known.size()) == std::string::npos;
+}
+
+}  // namespace
+
+int EditDistance(const std::string& from, const std::string& to) {
+  std::vector<std::vector<int>> d(from.size() + 1, std::vector<int>(to.size() + 1));
+  for (size_t i = 0; i <= from.size(); ++i) {
+    for (size_t j = 0; j <= to.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = static_cast<int>(i + j);
+        continue;
+      }
+      const int replaced = d[i - 1][j - 1] + (from[i - 1] == to[j - 1] ? 0 : 1);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, replaced});
+      const bool swapped = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+      if (swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[from.size()][to.size()];
+}
+
+std::string LowerCase(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+std::string ClosestName(const std::string& written, const std::vector<std::string>& names) {
+  if (written.size() > kMaxNameBytes) return "";
+  const std::string name = LowerCase(written);
+  for (const std::string& candidate : names) {
+    if (name == LowerCase(candidate)) return candidate;
+  }
+  std::string closest;
+  int min_distance = static_cast<int>(name.size() / 4 + 2);  // from here on it is another word
+  for (const std::string& candidate : names) {
+    const std::string known = LowerCase(candidate);
+    if (name.size() > 1 && name == Initials(known)) return candidate;
+    if (name.size() < 3 && known.size() <= name.size()) continue;  // "l3" is not "l1"; "ok" may be "oak"
+    const bool part = Begins(known, name) || GoesOn(name, known);
+    const int distance = part ? 1 : EditDistance(name, known);
+    if (distance < min_distance && distance < static_cast<int>(known.size())) {
+      min_distance = distance;
+      closest = candidate;
+    }
+  }
+  return closest;
+}
+
+std::string ListText(const std::vector<std::string>& items, const std::string& last_word) {
+  std::string text;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text += i + 1 == items.size() ? " " + last_word + " " : ", ";
+    text += items[i];
+  }
+  return text;
 }
 
 }  // namespace dtrain

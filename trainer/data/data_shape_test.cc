@@ -1,8 +1,9 @@
 #include <doctest/doctest.h>
 
-#include "trainer/data/data_fingerprint.h"
 #include "trainer/data/data_shape.h"
 #include "trainer/data/files/testing.h"
+#include "trainer/data/load_data.h"
+#include "trainer/data/source.h"
 
 namespace dtrain {
 namespace {

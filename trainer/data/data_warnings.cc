@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "base/names.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/files/csv_columns.h"
+#include "trainer/data/load_data.h"
 
 namespace dtrain {
 namespace {

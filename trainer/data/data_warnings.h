@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/config/config.h"
+#include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 
 namespace dtrain {

@@ -3,6 +3,7 @@
 
 #include "trainer/data/data_warnings.h"
 #include "trainer/data/files/testing.h"
+#include "trainer/data/load_data.h"
 
 namespace dtrain {
 namespace {

@@ -8,8 +8,9 @@
 
 #include "base/random.h"
 #include "trainer/data/data_shape.h"
-#include "trainer/data/files/csv_field.h"
+#include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/testing.h"
+#include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 
 namespace dtrain {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "trainer/data/data_shape.h"
+#include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 
 namespace dtrain {

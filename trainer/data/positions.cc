@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/json.h"
 #include "base/names.h"
 #include "trainer/config/fields.h"
 #include "trainer/data/order.h"
@@ -119,8 +119,6 @@ std::string Meaning(const std::pair<std::string, std::string>& entry) {
   return entry.first == "data.split" && entry.second == "feed" ? "shard" : entry.second;
 }
 
-using Json = nlohmann::ordered_json;
-
 constexpr size_t kMaxText = 1 << 22;
 constexpr int64_t kMaxNumber = int64_t{1} << 53;  // exact in every reader of JSON
 constexpr int64_t kMaxDevices = 1 << 16;
@@ -140,8 +138,8 @@ Json ToValue(const DataPlan& plan) {
 // A whole number of [min, max] in `object`, which may be anything.
 bool Read(const Json& object, const char* key, int64_t min, int64_t max, int64_t* out) {
   if (!object.is_object()) return false;
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number_integer()) return false;
+  const Json* const found = object.Find(key);
+  if (found == nullptr || !found->is_number_integer()) return false;
   if (found->is_number_unsigned() && found->get<uint64_t>() > static_cast<uint64_t>(max)) return false;
   *out = found->get<int64_t>();
   return *out >= min && *out <= max;
@@ -150,8 +148,8 @@ bool Read(const Json& object, const char* key, int64_t min, int64_t max, int64_t
 // A list of numbers that are 0 or more, one at least.
 bool Read(const Json& object, const char* key, std::vector<int64_t>* out) {
   if (!object.is_object()) return false;
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_array() || found->empty()) return false;
+  const Json* const found = object.Find(key);
+  if (found == nullptr || !found->is_array() || found->empty()) return false;
   for (const Json& value : *found) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxNumber))
       return false;
@@ -168,8 +166,8 @@ bool FromValue(const Json& value, DataPlan* plan) {
       !Read(value, "other_steps", -kMaxNumber, kMaxNumber, &plan->earlier_steps)) {
     return false;
   }
-  const auto taken = value.find("deals");
-  if (taken == value.end() || !taken->is_array()) return false;
+  const Json* const taken = value.Find("deals");
+  if (taken == nullptr || !taken->is_array()) return false;
   for (const Json& one : *taken) {
     TakenSteps steps;
     if (!ReadDevices(one, &steps.devices) || !Read(one, "local_steps", &steps.local_steps)) return false;
@@ -186,9 +184,9 @@ bool FromValue(const Json& value, Positions* positions) {
       !ReadDevices(value, &positions->devices)) {
     return false;
   }
-  const auto dealt = value.find("dealt"), order = value.find("order");
-  if (dealt == value.end() || !FromValue(*dealt, &positions->plan)) return false;
-  if (order == value.end() || !order->is_object()) return false;
+  const Json *const dealt = value.Find("dealt"), *const order = value.Find("order");
+  if (dealt == nullptr || !FromValue(*dealt, &positions->plan)) return false;
+  if (order == nullptr || !order->is_object()) return false;
   for (const auto& [key, text] : order->items()) {
     if (!text.is_string()) return false;
     positions->order.emplace_back(key, text.get<std::string>());
@@ -199,7 +197,7 @@ bool FromValue(const Json& value, Positions* positions) {
 template <typename T>
 bool FromText(const std::string& text, T* out) {
   if (text.size() > kMaxText) return false;
-  const Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json value = Json::Parse(text);
   T read;
   if (!FromValue(value, &read)) return false;
   *out = std::move(read);
@@ -277,7 +275,7 @@ std::string ToJson(const Positions& positions) {
   const Json value = {{"local_steps", positions.local_steps},       {"examples", positions.examples},
                       {"other_examples", positions.other_examples}, {"devices", positions.devices},
                       {"dealt", ToValue(positions.plan)},           {"order", std::move(order)}};
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return value.dump();
 }
 bool FromJson(const std::string& text, Positions* positions) { return FromText(text, positions); }
 

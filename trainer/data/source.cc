@@ -1,77 +1,20 @@
 #include "trainer/data/source.h"
 
+#include <fmt/format.h>
+#include <zlib.h>
+
 #include <algorithm>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/names.h"
-#include "trainer/data/data_set.h"
-#include "trainer/data/digits.h"
-#include "trainer/data/files/csv_table.h"
-#include "trainer/data/files/idx.h"
 #include "trainer/data/order.h"
 
 namespace dtrain {
 namespace {
-
-// `part` is "train" or "test".
-std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig& source,
-                                    const std::string& part) {
-  if (source.format == DataFormat::kNone) return nullptr;
-  if (source.format == DataFormat::kIdx) {
-    IdxSet set = ReadIdxSet(source.images, source.labels, "data." + part, LabelRulesOf(config.model));
-    return std::make_shared<ByteSet>(std::move(set.images.bytes), std::move(set.labels),
-                                     set.images.shape.row_bytes, ClassesOf(config.model));
-  }
-  const uint64_t seed = config.data.seed;
-  if (source.name == SyntheticName::kLinear) {
-    return std::make_shared<SyntheticLinear>(seed, part, config.model.inputs.value_or(kLinearInputs),
-                                             source.rows);
-  }
-  const int64_t rows = source.rows.value_or(part == "train" ? kDigitTrainRows : kDigitTestRows);
-  if (rows > kMaxDigitRows) {
-    throw UserError("data.{}.rows = {}; must be <= {} for digits, which are kept in memory. Try {}.", part,
-                    rows, kMaxDigitRows, kDigitTrainRows);
-  }
-  return std::make_shared<ByteSet>(DrawDigits(seed, part, rows));
-}
-
-std::shared_ptr<const DataSet> ToSet(CsvTable table, std::optional<int64_t> classes) {
-  return std::make_shared<FloatSet>(std::move(table.features), table.columns.features(), classes,
-                                    std::move(table.labels.classes()), std::move(table.labels.targets()));
-}
-
-// The training rows that are not held out.
-gpu::MatrixView<const float> FittedRows(CsvTable* train, int64_t validation) {
-  const gpu::MatrixView<float> all = train->Rows();
-  const int64_t held_out =
-      std::min(validation, all.rows);  // to hold out all is refused where batches are made
-  return gpu::MatrixView<float>(all.row(held_out), all.rows - held_out, all.cols);
-}
-
-// data.train and data.test, where both that exist are CSV; data.scale is applied: `scale` as LoadData() has
-// it.
-LoadedData LoadCsv(const Config& config, const LabelRules& labels, const FittedScale* scale) {
-  const DataConfig& data = config.data;
-  CsvTable train = ReadCsvTable(data.train, "data.train", labels, nullptr, "");
-  std::optional<CsvTable> test;
-  if (data.test.format == DataFormat::kCsv) {
-    test.emplace(ReadCsvTable(data.test, "data.test", labels, &train, data.train.path));
-  }
-  LoadedData loaded;
-  loaded.form.features = FeatureNames(train.columns);
-  loaded.form.classes = train.labels.names();
-  loaded.form.label_column = train.columns.label;
-  if (data.scale != FeatureScale::kNone) {
-    loaded.form.scale = scale != nullptr ? *scale : FitScale(data.scale, FittedRows(&train, data.validation));
-    ApplyScale(loaded.form.scale, train.Rows());
-    if (test.has_value()) ApplyScale(loaded.form.scale, test->Rows());
-  }
-  loaded.train = ToSet(std::move(train), labels.classes);
-  if (test.has_value()) loaded.test = ToSet(std::move(*test), labels.classes);
-  return loaded;
-}
 
 // The memory of one batch, taken when the first is read: a source that is made to be checked needs none.
 class BatchBuffer {
@@ -173,21 +116,6 @@ class StepSource : public BatchSource {
 
 }  // namespace
 
-LoadedData LoadData(const Config& config, const FittedScale* scale) {
-  if (config.data.train.format == DataFormat::kCsv) {
-    return LoadCsv(
-        config, config.model.kind == ModelKind::kLinear ? LabelRules() : LabelRulesOf(config.model), scale);
-  }
-  LoadedData data;
-  data.train = Load(config, config.data.train, "train");
-  data.test = Load(config, config.data.test, "test");
-  if (data.test != nullptr && data.test->inputs() != data.train->inputs()) {
-    throw UserError("data.test has {} and data.train has {}; they must be equal. Name files of one kind.",
-                    Plural(data.test->inputs(), "input"), data.train->inputs());
-  }
-  return data;
-}
-
 int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, int64_t test_rows) {
   if (!train_rows.has_value()) return config.train.batch_size;
   const int64_t held_out = config.data.validation;
@@ -210,6 +138,46 @@ std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet>
   spec.batch_size = batch_size;
   spec.shuffle = false;
   return std::make_unique<StepSource>(std::move(set), StepRows(spec, 1), false);
+}
+
+namespace {
+
+constexpr int64_t kRowsAtOnce = 4096;
+
+template <typename Value>
+uint32_t Add(uint32_t crc, const std::vector<Value>& values, int64_t count) {
+  const auto* bytes = reinterpret_cast<const Bytef*>(values.data());
+  return static_cast<uint32_t>(crc32_z(crc, bytes, static_cast<size_t>(count) * sizeof(Value)));
+}
+
+}  // namespace
+
+DataFingerprint FingerprintOf(const DataSet& train) {
+  DataFingerprint print;
+  if (!train.rows()) return print;
+  print.rows = *train.rows();
+  std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
+  std::vector<int32_t> labels(train.classes() ? rows.size() : 0);
+  std::vector<float> targets(train.classes() ? 0 : rows.size());
+  for (int64_t first = 0; first < print.rows; first += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, print.rows - first);
+    std::iota(rows.begin(), rows.begin() + count, first);
+    train.Gather(rows.data(), count, nullptr, labels.data(), targets.data());
+    print.labels = train.classes() ? Add(print.labels, labels, count) : Add(print.labels, targets, count);
+  }
+  return print;
+}
+
+std::string OtherRowsText(const DataFingerprint& here, const DataFingerprint& chief) {
+  if (here.rows == 0 || chief.rows == 0 || here == chief) return "";
+  const std::string differ =
+      here.rows != chief.rows
+          ? fmt::format("{} here and {} at the chief", Plural(here.rows, "row"), chief.rows)
+          : "the labels here are others than at the chief, or in another order";
+  return fmt::format(
+      "data.train: {}. A worker trains on its share of one file: of different ones some rows count twice and "
+      "others never. Copy one file to all machines.",
+      differ);
 }
 
 }  // namespace dtrain

@@ -12,7 +12,7 @@
 #include "trainer/config/config.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/data_plan.h"
-#include "trainer/data/input_form.h"
+#include "trainer/data/files/input_form.h"
 
 namespace dtrain {
 
@@ -34,17 +34,6 @@ class DataSet {
   // The same where they are kept as floats.
   virtual gpu::MatrixView<const float> floats() const { return {}; }
 };
-
-// The training and test sets that the config names, loaded and checked (counts, magic, label range
-// 0..outputs-1). `test` is null without data.test.
-struct LoadedData {
-  std::shared_ptr<const DataSet> train;
-  std::shared_ptr<const DataSet> test;
-  InputForm form;
-};
-// `scale`: what features are scaled by where data.scale is set, of as many features; null: what the training
-// rows give.
-LoadedData LoadData(const Config& config, const FittedScale* scale = nullptr);
 
 // BatchSource: the batches of one worker, epoch by epoch. data.validation rows at the front are held out. A
 // worker of several devices (device.ids) gets those of all of them as one: train.batch_size rows for the
@@ -82,5 +71,22 @@ int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, in
 // All rows of a set in order, in batches: for evaluation. `first`, `count`: a part of it.
 std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet> set, int64_t first,
                                                   int64_t count, int64_t batch_size);
+
+// DataFingerprint: by what two workers find out that they do not read the same training rows, in one order.
+// Thread: any; plain values and free functions.
+struct DataFingerprint {
+  int64_t rows = 0;     // before the hold-out; 0: they have no end, or are not known
+  uint32_t labels = 0;  // CRC-32 of all labels or targets in the rows' order
+
+  bool operator==(const DataFingerprint& other) const { return rows == other.rows && labels == other.labels; }
+  bool operator!=(const DataFingerprint& other) const { return !(*this == other); }
+};
+
+// Looks at every label once.
+DataFingerprint FingerprintOf(const DataSet& train);
+
+// What workers whose shares are of different rows train on, for a warning; empty: they are the same, or one
+// of both is not known.
+std::string OtherRowsText(const DataFingerprint& here, const DataFingerprint& chief);
 
 }  // namespace dtrain

@@ -1,5 +1,6 @@
 #include "trainer/data/source.h"
 #include "trainer/data/data_shape.h"
+#include "trainer/data/load_data.h"
 
 #include <doctest/doctest.h>
 

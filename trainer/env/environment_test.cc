@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "trainer/env/environment.h"
-#include "trainer/env/host_list.h"
+#include "trainer/env/assignment.h"
+#include "trainer/env/slurm.h"
 #include "trainer/env/testing.h"
 
 namespace dtrain {

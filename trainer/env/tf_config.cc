@@ -1,18 +1,16 @@
 #include "trainer/env/assignment.h"
 
+#include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
-#include "base/repeated_member.h"
-#include "trainer/config/address_rule.h"
-#include "trainer/config/suggest.h"
+#include "base/json.h"
+#include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr const char* kExample =
     R"({"cluster": {"ps": ["a:2222"], "worker": ["b:2222"]}, "task": {"type": "worker", "index": 0}})";
@@ -20,9 +18,7 @@ const std::vector<std::string> kJobs = {"chief", "master", "worker", "ps", "eval
 
 // Where something stands: `TF_CONFIG: cluster.ps[0] = "a"; `.
 std::string At(const std::string& key, const Json& value) {
-  const std::string text = value.is_array()    ? "[...]"
-                           : value.is_object() ? "{...}"
-                                               : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = value.is_array() ? "[...]" : value.is_object() ? "{...}" : value.dump();
   return fmt::format("TF_CONFIG: {} = {}; ", key, Shown(text));
 }
 
@@ -36,29 +32,24 @@ Json ParseText(const Environment& environment) {
         "--index.",
         kExample);
   }
-  try {
-    RepeatedMember repeated;
-    const auto once = [&](int, Json::parse_event_t event, const Json& parsed) {
-      if (const std::string* name = repeated.See(event, parsed)) {
-        throw UserError("TF_CONFIG: the key {} stands twice in one object. Leave one.", Quoted(Shown(*name)));
-      }
-      return true;
-    };
-    return Json::parse(variable->second, once);
-  } catch (const Json::parse_error& error) {
-    const std::string text = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
-    const size_t begin = text.find("parse error at");
-    throw UserError("TF_CONFIG: not JSON: {}. It must be as {}.",
-                    begin == std::string::npos ? text : text.substr(begin), kExample);
+  Json::Problem problem;
+  Json document = Json::ParseStrictly(variable->second, Json::kMaxDepth, &problem);
+  if (problem.kind == Json::Problem::kRepeated) {
+    throw UserError("TF_CONFIG: the key {} stands twice in one object. Leave one.",
+                    Quoted(Shown(problem.text)));
   }
+  if (problem.kind != Json::Problem::kNone) {
+    throw UserError("TF_CONFIG: not JSON: {}. It must be as {}.", problem.text, kExample);
+  }
+  return document;
 }
 
 const Json& Member(const Json& parent, const char* key) {
   if (!parent.is_object()) {
     throw UserError("TF_CONFIG: must be a JSON object, as {}.", kExample);
   }
-  const auto found = parent.find(key);
-  if (found == parent.end() || !found->is_object()) {
+  const Json* const found = parent.Find(key);
+  if (found == nullptr || !found->is_object()) {
     throw UserError("TF_CONFIG: {} is missing, or no object. It must be as {}.", key, kExample);
   }
   return *found;
@@ -75,8 +66,8 @@ void CheckJob(const std::string& said, const std::string& job) {
 // The addresses of one job; empty where there is no such job.
 std::vector<std::string> Addresses(const Json& cluster, const std::string& job) {
   std::vector<std::string> addresses;
-  const auto found = cluster.find(job);
-  if (found == cluster.end() || found->is_null()) return addresses;
+  const Json* const found = cluster.Find(job);
+  if (found == nullptr || found->is_null()) return addresses;
   const std::string key = "cluster." + job;
   if (!found->is_array()) {
     throw UserError("{}must be a list of addresses. Try [\"host:2222\"].", At(key, *found));
@@ -94,7 +85,9 @@ std::vector<std::string> Addresses(const Json& cluster, const std::string& job) 
 // All jobs of the cluster, each with its addresses.
 std::map<std::string, std::vector<std::string>> Jobs(const Json& cluster) {
   std::map<std::string, std::vector<std::string>> jobs;
-  for (const auto& [job, addresses] : cluster.items()) {
+  std::set<std::string> names;
+  for (const auto& [job, addresses] : cluster.items()) names.insert(job);
+  for (const std::string& job : names) {
     CheckJob(fmt::format("TF_CONFIG: cluster has the job {}; ", Quoted(Shown(job))), job);
   }
   for (const std::string& job : kJobs) jobs[job] = Addresses(cluster, job);
@@ -132,11 +125,11 @@ ClusterConfig ClusterOf(const std::map<std::string, std::vector<std::string>>& j
 
 // Some write it as a text.
 int IndexOf(const Json& task) {
-  const auto found = task.find("index");
-  const Json value = found == task.end() ? Json() : *found;
+  const Json* const found = task.Find("index");
+  const Json value = found == nullptr ? Json() : *found;
   if (value.is_number_unsigned() && value.get<uint64_t>() <= 1000000) return value.get<int>();
   if (value.is_string()) {
-    const auto& text = value.get_ref<const std::string&>();
+    const auto text = value.get<std::string>();
     int index = -1;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), index);
     if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && index >= 0) return index;
@@ -152,8 +145,8 @@ Assignment AssignFromTfConfig(const Environment& environment) {
   Assignment assignment;
   assignment.cluster = ClusterOf(jobs);
   const Json& task = Member(document, "task");
-  const auto type = task.find("type");
-  const Json shown = type == task.end() ? Json() : *type;
+  const Json* const type = task.Find("type");
+  const Json shown = type == nullptr ? Json() : *type;
   const std::string job = shown.is_string() ? shown.get<std::string>() : "";
   CheckJob(At("task.type", shown), job);
   const int index = IndexOf(task);

@@ -10,7 +10,6 @@
 #include <set>
 
 #include "trainer/config/user_text.h"
-#include "trainer/export/element_type.h"
 #include "trainer/export/exported_model.h"
 #include "trainer/export/tensor_file.h"
 #include "trainer/export/zip.h"

@@ -1,22 +1,18 @@
 // Safetensors (https://huggingface.co/docs/safetensors): 8 bytes with the length of a JSON header, the
 // header, the tensors.
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
-#include <set>
+#include <map>
 
+#include "base/json.h"
 #include "trainer/config/user_text.h"
-#include "trainer/export/element_type.h"
 #include "trainer/export/exported_model.h"
 #include "trainer/export/tensor_file.h"
 
 namespace dtrain {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr uint64_t kMaxHeader = 100'000'000;  // as the format's own reader
-constexpr int kMaxDepth = 16;                 // two are needed
+constexpr size_t kMaxDepth = 16;              // two are needed
 
 bool IsSizes(const Json& list) {
   return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& size) {
@@ -46,10 +42,10 @@ class SafetensorsFile : public TensorFile {
     uint64_t bytes = 0;
   };
   void ReadHeader();
-  nlohmann::json ParseHeader(const std::string& header) const;
-  void AddMetadata(const nlohmann::json& metadata);
-  void AddTensors(const nlohmann::json& header);
-  void AddTensor(const std::string& name, const nlohmann::json& entry);
+  Json ParseHeader(const std::string& header) const;
+  void AddMetadata(const Json& metadata);
+  void AddTensors(const Json& header);
+  void AddTensor(const std::string& name, const Json& entry);
   void CheckPlaces() const;
 
   const std::unique_ptr<SourceFile> file_;
@@ -77,33 +73,29 @@ void SafetensorsFile::ReadHeader() {
 }
 
 // A name that is there twice would hide the first one's values.
-nlohmann::json SafetensorsFile::ParseHeader(const std::string& header) const {
-  std::vector<std::set<std::string>> names;  // of each object that is open
-  const auto check = [&](int depth, Json::parse_event_t event, const Json& value) {
-    if (depth > kMaxDepth) {
-      file_->Refuse(fmt::format(
-          "byte 8: its header is nested more than {} deep. It is damaged, or no safetensors file.",
-          kMaxDepth));
-    }
-    if (event == Json::parse_event_t::object_start) names.emplace_back();
-    if (event == Json::parse_event_t::object_end) names.pop_back();
-    if (event == Json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second) {
-      file_->Refuse(fmt::format("{} is there twice.", Quoted(Shown(value.get<std::string>()))));
-    }
-    return true;
-  };
-  Json json = Json::parse(header, check, /*allow_exceptions=*/false);
+Json SafetensorsFile::ParseHeader(const std::string& header) const {
+  Json::Problem problem;
+  Json json = Json::ParseStrictly(header, kMaxDepth, &problem);
+  if (problem.kind == Json::Problem::kDepth) {
+    file_->Refuse(fmt::format(
+        "byte 8: its header is nested more than {} deep. It is damaged, or no safetensors file.", kMaxDepth));
+  }
+  if (problem.kind == Json::Problem::kRepeated) {
+    file_->Refuse(fmt::format("{} is there twice.", Quoted(Shown(problem.text))));
+  }
   if (!json.is_object())
     file_->Refuse("byte 8: its header is no JSON object. It is damaged, or no safetensors file.");
   return json;
 }
 
 void SafetensorsFile::AddTensors(const Json& header) {
-  for (const auto& [name, entry] : header.items()) {
+  std::map<std::string, const Json*> entries;  // in the order of their names, as other readers have them
+  for (const auto& [name, entry] : header.items()) entries.emplace(name, &entry);
+  for (const auto& [name, entry] : entries) {
     if (name != "__metadata__") {
-      AddTensor(name, entry);
-    } else if (entry.is_object()) {
-      AddMetadata(entry);
+      AddTensor(name, *entry);
+    } else if (entry->is_object()) {
+      AddMetadata(*entry);
     }
   }
 }
@@ -167,7 +159,7 @@ void SafetensorsFile::Read(size_t index, float* out) {
 constexpr size_t kAlignment = 64;
 
 std::string Header(const ExportedModel& model) {
-  nlohmann::ordered_json header;
+  Json header;
   for (const auto& [name, text] : model.Metadata()) header["__metadata__"][name] = text;
   int64_t offset = 0;
   for (const Variable& variable : model.variables) {
@@ -176,7 +168,7 @@ std::string Header(const ExportedModel& model) {
         {"dtype", "F32"}, {"shape", ExportedModel::ShapeOf(variable)}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = header.dump();
   const size_t end = sizeof(uint64_t) + text.size();
   return text.append((kAlignment - end % kAlignment) % kAlignment, ' ');
 }

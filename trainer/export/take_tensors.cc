@@ -6,9 +6,8 @@
 #include <map>
 
 #include "base/error.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
-#include "trainer/export/element_type.h"
+#include "trainer/export/tensor_file.h"
 
 namespace dtrain {
 namespace {

@@ -25,12 +25,12 @@ int32_t LabelAt(net::TensorView values, int64_t row) {
 }  // namespace
 
 int64_t BatchesAhead(int64_t bytes) {
-  return std::clamp<int64_t>(kBytesAhead / std::max<int64_t>(bytes, 1), 2, kMostBatchesAhead);
+  return std::clamp<int64_t>(kBytesAhead / std::max<int64_t>(bytes, 1), 2, kMaxBatchesAhead);
 }
 
 int64_t RowsPerStep(const Config& config) { return config.train.batch_size * config.device.towers(); }
 
-int64_t MostFedRows(const Config& config, std::optional<int64_t> train_rows) {
+int64_t MaxFedRows(const Config& config, std::optional<int64_t> train_rows) {
   return MaxBatchRows(config, train_rows, 0) * config.device.towers();
 }
 
@@ -64,7 +64,7 @@ void WriteFedBatch(const DataSet& set, gpu::Span<const int64_t> rows, std::byte*
 
 std::string WhyNotFedBatch(const Config& config, const wire::DataBatch& batch, net::TensorView values) {
   const int64_t rows = batch.rows();
-  const int64_t most = batch.most_rows();
+  const int64_t most = batch.max_rows();
   if (batch.end()) {
     return most <= RowsPerStep(config)
                ? ""

@@ -15,14 +15,14 @@
 namespace dtrain {
 
 // A worker has this many requests open at most: small batches come often, large ones fill memory.
-constexpr int64_t kMostBatchesAhead = 8;
-// How many batches a worker reads ahead where the largest has `bytes`: 2 to kMostBatchesAhead.
+constexpr int64_t kMaxBatchesAhead = 8;
+// How many batches a worker reads ahead where the largest has `bytes`: 2 to kMaxBatchesAhead.
 int64_t BatchesAhead(int64_t bytes);
 
 // Of a step: one batch for each device, all in one message.
 int64_t RowsPerStep(const Config& config);
 // The most rows of one message. `train_rows` are all of data.train, unset: without end.
-int64_t MostFedRows(const Config& config, std::optional<int64_t> train_rows);
+int64_t MaxFedRows(const Config& config, std::optional<int64_t> train_rows);
 
 int64_t FedBatchBytes(int64_t rows, int64_t inputs, bool as_bytes);
 // UserError where a batch of so many rows is larger than a message may be.

@@ -30,7 +30,7 @@ bool IsRead(const Config& config, const net::Message& message) {
   if (batch == nullptr) return false;
   const net::TensorView values = net::Tensor(message, *batch);
   if (batch->end() || !WhyNotFedBatch(config, *batch, values).empty()) return false;
-  std::vector<int64_t> numbers(batch->most_rows());
+  std::vector<int64_t> numbers(batch->max_rows());
   std::iota(numbers.begin(), numbers.end(), 0);
   const Batch read = ReadFedBatch(config, *batch, values, numbers);
   CHECK(Contents(read).size() == static_cast<size_t>(read.rows * (read.columns + 1) + 2));
@@ -47,11 +47,11 @@ Config WithoutChecksum(Config config) {
 }
 
 TEST_CASE("fed batch: more are read ahead where they are small, and never fewer than two") {
-  CHECK(BatchesAhead(8) == kMostBatchesAhead);
-  CHECK(BatchesAhead(100 * 788) == kMostBatchesAhead);
+  CHECK(BatchesAhead(8) == kMaxBatchesAhead);
+  CHECK(BatchesAhead(100 * 788) == kMaxBatchesAhead);
   CHECK(BatchesAhead(1 << 20) == 4);
   CHECK(BatchesAhead(int64_t{1} << 30) == 2);
-  CHECK(BatchesAhead(0) == kMostBatchesAhead);
+  CHECK(BatchesAhead(0) == kMaxBatchesAhead);
 }
 
 TEST_CASE("fed batch: bytes of images travel as bytes") {

@@ -6,18 +6,21 @@
 #include <limits>
 #include <utility>
 
+#include "base/error.h"
 #include "trainer/feed/feed_batch.h"
-#include "trainer/peer/short_text.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {
 
 // Messages between two answers, so that a talkative stranger does not keep the others waiting.
 constexpr int kMessagesAtOnce = 64;
+// How long the end of a run may wait for the feeder's thread.
+constexpr milliseconds kTick{20};
 
 // Twice what a worker may ask for ahead, since a worker that comes back asks while its old connection may
 // still hold answers; the batch that it works on; and one that a transport has not let go of yet.
-int64_t MostOnTheirWay(int64_t batch_bytes) { return 2 * BatchesAhead(batch_bytes) + 2; }
+int64_t MaxOnTheirWay(int64_t batch_bytes) { return 2 * BatchesAhead(batch_bytes) + 2; }
 
 }  // namespace
 
@@ -27,13 +30,13 @@ FeedServer::FeedServer(const Config& config, std::shared_ptr<const DataSet> trai
       train_(std::move(train)),
       channel_(channel),
       log_(log),
-      most_rows_(MostFedRows(config, train_->rows())) {
+      max_rows_(MaxFedRows(config, train_->rows())) {
   const bool as_bytes = train_->bytes().data != nullptr;
-  CheckFedBatch(config, most_rows_, train_->inputs(), as_bytes);
-  most_bytes_ = FedBatchBytes(most_rows_, train_->inputs(), as_bytes);
+  CheckFedBatch(config, max_rows_, train_->inputs(), as_bytes);
+  max_bytes_ = FedBatchBytes(max_rows_, train_->inputs(), as_bytes);
   const auto workers = static_cast<int>(config.cluster.worker.size());
   // Row numbers of a set without end must not overflow.
-  most_steps_ = std::numeric_limits<int64_t>::max() / 4 / (RowsPerStep(config) * workers);
+  max_steps_ = std::numeric_limits<int64_t>::max() / 4 / (RowsPerStep(config) * workers);
   // A permutation of very many rows takes long: heartbeats are answered meanwhile.
   const auto permutations = std::make_shared<Permutations>([this] { TakeArrived(TimePoint()); });
   for (int worker = 1; worker < workers; ++worker) {
@@ -119,7 +122,7 @@ void FeedServer::OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, c
     return Refuse(request, wire::Reason::Index,
                   fmt::format("worker {}: worker 0 feeds workers 1 to {}", need.worker(), clients_.size()));
   }
-  if (need.local_step() > static_cast<uint64_t>(most_steps_)) {
+  if (need.local_step() > static_cast<uint64_t>(max_steps_)) {
     return Refuse(request, wire::Reason::BadRequest,
                   fmt::format("local step {} is beyond all data", need.local_step()));
   }
@@ -135,7 +138,7 @@ void FeedServer::Keep(const Request& request) {
                                  [&](const Request& kept) { return IsSame(kept, request); });
   if (same != requests_.end()) {
     same->envelope = request.envelope;
-  } else if (requests_.size() < clients_.size() * static_cast<size_t>(2 * kMostBatchesAhead)) {
+  } else if (requests_.size() < clients_.size() * static_cast<size_t>(2 * kMaxBatchesAhead)) {
     requests_.push_back(request);
   }
 }
@@ -180,8 +183,8 @@ FeedServer::Outgoing* FeedServer::FreeSlot(Client& client) const {
   for (Outgoing& slot : client.outgoing) {
     if (!slot.values.lent()) return &slot;
   }
-  if (static_cast<int64_t>(client.outgoing.size()) >= MostOnTheirWay(most_bytes_)) return nullptr;
-  client.outgoing.push_back({net::LentBuffer(static_cast<size_t>(most_bytes_)), Request()});
+  if (static_cast<int64_t>(client.outgoing.size()) >= MaxOnTheirWay(max_bytes_)) return nullptr;
+  client.outgoing.push_back({net::LentBuffer(static_cast<size_t>(max_bytes_)), Request()});
   return &client.outgoing.back();
 }
 
@@ -193,7 +196,7 @@ net::BatchHead FeedServer::Fill(Client& client, const Request& request, Outgoing
   head.epoch = static_cast<uint64_t>(place.epoch);
   head.batch_in_epoch = static_cast<uint64_t>(place.batch);
   head.batches_per_epoch = static_cast<uint64_t>(place.batches);
-  head.most_rows = static_cast<uint32_t>(most_rows_);
+  head.max_rows = static_cast<uint32_t>(max_rows_);
   head.devices = static_cast<uint32_t>(config_.device.towers());
   head.as_bytes = train_->bytes().data != nullptr;
   gpu::Span<const int64_t> rows;
@@ -205,6 +208,39 @@ net::BatchHead FeedServer::Fill(Client& client, const Request& request, Outgoing
   head.rows = static_cast<uint32_t>(rows.size);
   if (config_.net.checksum) head.checksum = net::PayloadChecksum(values->data, values->size);
   return head;
+}
+
+Feeder::Feeder(const Config& config, std::shared_ptr<const DataSet> train,
+               std::unique_ptr<net::Channel> channel, uint64_t run_id, Logger& log)
+    : channel_(std::move(channel)), log_(log), server_(config, std::move(train), *channel_, log) {
+  server_.set_run_id(run_id);
+  thread_ = std::thread([this] { Run(); });
+}
+
+Feeder::~Feeder() {
+  stop_ = true;
+  thread_.join();
+}
+
+void Feeder::CheckAlive() const {
+  if (!dead_.load(std::memory_order_relaxed)) return;
+  throw Failure(ExitCode::kInternal, "worker 0 cannot feed the other workers any more. Look at its log.");
+}
+
+net::ChannelStats Feeder::stats() const { return {bytes_sent_, bytes_received_, 0}; }
+
+void Feeder::Run() {
+  try {
+    while (!stop_) {
+      server_.Serve(Clock::now() + kTick);
+      const net::ChannelStats stats = channel_->stats();
+      bytes_sent_.store(stats.bytes_sent, std::memory_order_relaxed);
+      bytes_received_.store(stats.bytes_received, std::memory_order_relaxed);
+    }
+  } catch (const std::exception& error) {
+    log_.Error("the other workers get no batches any more: {}", FailureText(error));
+    dead_ = true;
+  }
 }
 
 }  // namespace dtrain

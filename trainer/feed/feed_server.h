@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -83,9 +84,9 @@ class FeedServer {
   net::Encoder encoder_;
   std::atomic<uint64_t> run_id_{0};
   std::atomic<bool> started_{false};
-  int64_t most_rows_ = 0;
-  int64_t most_steps_ = 0;
-  int64_t most_bytes_ = 0;
+  int64_t max_rows_ = 0;
+  int64_t max_steps_ = 0;
+  int64_t max_bytes_ = 0;
   std::vector<Client> clients_;  // that of worker i is i - 1
   DataPlan plan_;                // of the thread that calls Follow()
   std::mutex mutex_;
@@ -94,6 +95,41 @@ class FeedServer {
   std::shared_ptr<const DataSet> asked_train_;  // under mutex_: since UseRows(); else null
   std::deque<Request> requests_;
   uint64_t dropped_ = 0;
+};
+
+// Feeder: the thread of worker 0 that has the FeedServer, so that worker 0's own long steps do not delay the
+// others. Owner: worker 0. It serves until it is destroyed.
+class Feeder {
+ public:
+  // As for FeedServer. It serves at once, and workers that were faster have asked already: `run_id` is the
+  // run that worker 0 has joined.
+  Feeder(const Config& config, std::shared_ptr<const DataSet> train, std::unique_ptr<net::Channel> channel,
+         uint64_t run_id, Logger& log);
+  ~Feeder();
+  Feeder(const Feeder&) = delete;
+  Feeder& operator=(const Feeder&) = delete;
+
+  void set_run_id(uint64_t run_id) { server_.set_run_id(run_id); }
+  // As FeedServer's.
+  void Follow(const DataPlan& plan) { server_.Follow(plan); }
+  void UseRows(std::shared_ptr<const DataSet> train) { server_.UseRows(std::move(train)); }
+  void Start() { server_.Start(); }
+  // Throws where the thread has ended by an error: the others get no batches any more.
+  void CheckAlive() const;
+  // What has gone through the channel up to the last answer.
+  net::ChannelStats stats() const;
+
+ private:
+  void Run();
+
+  const std::unique_ptr<net::Channel> channel_;
+  Logger& log_;
+  FeedServer server_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> dead_{false};
+  std::atomic<uint64_t> bytes_sent_{0};
+  std::atomic<uint64_t> bytes_received_{0};
+  std::thread thread_;
 };
 
 }  // namespace dtrain

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "base/check.h"
 #include "base/error.h"
 
 namespace dtrain {
@@ -13,9 +12,6 @@ namespace {
 
 // How often a wait looks at heartbeats and repeats.
 constexpr milliseconds kSlice{100};
-// How long nothing may arrive in a wait before open requests are sent again.
-constexpr milliseconds kFirstRepeat{1000};
-constexpr milliseconds kLongestRepeat{8000};
 constexpr TaskId kFeedingWorker{Role::kWorker, 0};
 
 }  // namespace
@@ -24,15 +20,10 @@ FeedSource::FeedSource(const Config& config, int worker, net::Transport& transpo
                        std::function<void()> attend)
     : config_(config),
       worker_(worker),
-      name_(TaskNameAndAddress(config.cluster, kFeedingWorker)),
       attend_(std::move(attend)),
       channel_(transport.NewChannel()),
-      node_(net::NewNodeId()),
-      heartbeat_(transport, {{node_, config.cluster.worker.at(0)}}, config.failure.detect_s, activity),
-      repeat_after_(kFirstRepeat),
-      first_repeat_after_(kFirstRepeat) {
-  channel_->Connect(node_, config.cluster.worker.at(0));
-}
+      feeder_(*channel_, config.cluster, kFeedingWorker, static_cast<size_t>(kMaxBatchesAhead)),
+      heartbeat_(transport, {{feeder_.node(), feeder_.address()}}, config.failure.detect_s, activity) {}
 
 void FeedSource::Join(uint64_t run_id) {
   run_id_ = run_id;
@@ -54,31 +45,25 @@ void FeedSource::Follow(const DataPlan& plan) {
 
 void FeedSource::Start() {
   started_ = true;
-  before_start_ = requests_;
   BeginAt(next_);
 }
 
 // What was asked for is dropped.
 void FeedSource::BeginAt(int64_t local_step) {
   for (Arrived& slot : slots_) slot = Arrived();
-  next_ = asked_ = posted_ = local_step;
-  end_seen_ = quiet_ = false;
+  feeder_.Clear();
+  next_ = arrived_ = asked_ = local_step;
+  end_seen_ = false;
   Ask();
 }
 
-// What the channel cannot take now goes out with the next call.
 void FeedSource::Ask() {
-  if (!end_seen_) asked_ = std::max(asked_, next_ + ahead_);
-  while (posted_ < asked_ && (SlotOf(posted_).batch != nullptr || Post(posted_))) ++posted_;
-}
-
-bool FeedSource::Post(int64_t local_step) {
-  const auto step = static_cast<uint64_t>(local_step);
-  auto& builder = encoder_.Begin();
-  net::Message request =
-      encoder_.Finish({run_id_, 0, ++requests_},
-                      wire::CreateNeedBatch(builder, static_cast<uint32_t>(worker_), step, started_));
-  return channel_->Send(node_, request) == net::SendResult::kSent;
+  for (; asked_ < next_ + ahead_ && !end_seen_; ++asked_) {
+    feeder_.Ask({run_id_, 0}, [&](auto& builder) {
+      return wire::CreateNeedBatch(builder, static_cast<uint32_t>(worker_), static_cast<uint64_t>(asked_),
+                                   started_);
+    });
+  }
 }
 
 bool FeedSource::Next(Batch* batch) {
@@ -103,7 +88,11 @@ void FeedSource::AwaitNext() {
   if (SlotOf(next_).batch != nullptr) return;
   const TimePoint begun = Clock::now();
   while (SlotOf(next_).batch == nullptr) {
-    if (!ReceiveOne(Clock::now() + kSlice)) OnQuiet();
+    if (ReceiveOne(Clock::now() + kSlice)) continue;
+    attend_();
+    const TimePoint now = Clock::now();
+    feeder_.OnQuiet(now);
+    CheckAlive(now);
   }
   waited_ += Clock::now() - begun;
 }
@@ -117,32 +106,32 @@ bool FeedSource::ReceiveOne(TimePoint deadline) {
   net::Message message;
   if (channel_->Receive(deadline, &from, &message) != net::ReceiveResult::kMessage) return false;
   const wire::Envelope* envelope = net::Decode(message);
-  if (envelope == nullptr || from != node_) return true;
+  if (envelope == nullptr || from != feeder_.node()) return true;
   if (const auto* refuse = envelope->body_as_Refuse()) OnRefuse(*refuse);
   if (const auto* batch = envelope->body_as_DataBatch()) OnBatch(*envelope, *batch, std::move(message));
   return true;
 }
 
+// Answers may come in any order: one that worker 0 could not send is asked for again.
 void FeedSource::OnBatch(const wire::Envelope& envelope, const wire::DataBatch& batch, net::Message message) {
-  if (envelope.run_id() != run_id_ || envelope.request() <= before_start_) return;
-  if (batch.local_step() >= static_cast<uint64_t>(asked_)) return;
+  if (envelope.run_id() != run_id_ || feeder_.open() == 0) return;
+  const uint64_t first = feeder_.oldest_open();
+  const uint64_t after_first = batch.local_step() - static_cast<uint64_t>(arrived_);
+  if (envelope.request() < first) feeder_.Answered(envelope.request());  // given twice, or before Start()
+  if (after_first >= feeder_.open() || envelope.request() != first + after_first) return;
   const auto step = static_cast<int64_t>(batch.local_step());
-  if (step < next_ || SlotOf(step).batch != nullptr) {
-    // Nothing was lost: worker 0 or the network is slow, and repeats make neither faster.
-    first_repeat_after_ = std::min(2 * first_repeat_after_, kLongestRepeat);
-    return;
-  }
+  if (SlotOf(step).batch != nullptr) return;
   if (batch.devices() != config_.device.towers()) {
     throw UserError(
         "device.ids lists {} here and {} at {}; with data.split: feed the numbers must be equal, since a "
         "step's "
         "batches are dealt out there. Give every worker as many.",
-        config_.device.towers(), batch.devices(), name_);
+        config_.device.towers(), batch.devices(), feeder_.name());
   }
   const std::string wrong = WhyNotFedBatch(config_, batch, net::Tensor(message, batch));
   if (!wrong.empty()) {
-    throw Failure(ExitCode::kInternal,
-                  fmt::format("the batch of local step {} from {} is refused: {}", step, name_, wrong));
+    throw Failure(ExitCode::kInternal, fmt::format("the batch of local step {} from {} is refused: {}",
+                                                   arrived_, feeder_.name(), wrong));
   }
   TakeIn(batch, std::move(message));
 }
@@ -150,16 +139,17 @@ void FeedSource::OnBatch(const wire::Envelope& envelope, const wire::DataBatch& 
 void FeedSource::TakeIn(const wire::DataBatch& batch, net::Message message) {
   if (!heard_) heartbeat_.Watch(0);
   heard_ = true;
-  quiet_ = false;
-  repeat_after_ = first_repeat_after_;
   end_seen_ = end_seen_ || batch.end();
-  if (batch.most_rows() > most_rows_) {
-    most_rows_ = batch.most_rows();
-    numbers_.resize(static_cast<size_t>(most_rows_));
+  if (batch.max_rows() > max_rows_) {
+    max_rows_ = batch.max_rows();
+    numbers_.resize(static_cast<size_t>(max_rows_));
     std::iota(numbers_.begin(), numbers_.end(), 0);
-    ahead_ = BatchesAhead(FedBatchBytes(most_rows_, *config_.model.inputs, batch.as_bytes()));
+    ahead_ = BatchesAhead(FedBatchBytes(max_rows_, *config_.model.inputs, batch.as_bytes()));
   }
   SlotOf(static_cast<int64_t>(batch.local_step())) = {std::move(message), &batch};
+  for (; feeder_.open() > 0 && SlotOf(arrived_).batch != nullptr; ++arrived_) {
+    feeder_.Answered(feeder_.oldest_open());
+  }
   Ask();
 }
 
@@ -168,30 +158,7 @@ void FeedSource::OnRefuse(const wire::Refuse& refuse) {
   refusal_ = refuse.text()->str();
   if (refuse.reason() == wire::Reason::Run) return;
   throw Failure(ExitCode::kInternal,
-                fmt::format("{} refused a request of worker {}: {}", name_, worker_, refusal_));
-}
-
-void FeedSource::OnQuiet() {
-  attend_();
-  const TimePoint now = Clock::now();
-  RepeatLost(now);
-  CheckPatience(now);
-}
-
-void FeedSource::RepeatLost(TimePoint now) {
-  const uint64_t connections = channel_->Connections(node_);
-  if (connections > 1 && connections != connections_) posted_ = next_;  // it was broken
-  connections_ = connections;
-  if (!quiet_) {
-    quiet_ = true;
-    quiet_since_ = now;
-    next_repeat_ = now + repeat_after_;
-  } else if (now >= next_repeat_) {
-    repeat_after_ = std::min(2 * repeat_after_, kLongestRepeat);
-    next_repeat_ = now + repeat_after_;
-    posted_ = next_;
-  }
-  Ask();
+                fmt::format("{} refused a request of worker {}: {}", feeder_.name(), worker_, refusal_));
 }
 
 // Why nothing comes, as far as is known here: a connection ends where a message is too large for it.
@@ -206,26 +173,26 @@ std::string FeedSource::Hints() const {
 }
 
 // Throws where there is nothing to wait for any more.
-void FeedSource::CheckPatience(TimePoint now) const {
+void FeedSource::CheckAlive(TimePoint now) const {
   const std::string said = Hints();
   if (!heard_) {
     if (SecondsBetween(begun_, now) <= config_.failure.startup_timeout_s) return;
     throw PeerLost(
         "{}: no batch for worker {} in {} s (failure.startup_timeout_s), and with data.split: feed all come "
         "from there.{} Is it still loading, or is its address not reached? See its log.",
-        name_, worker_, config_.failure.startup_timeout_s, said);
+        feeder_.name(), worker_, config_.failure.startup_timeout_s, said);
   }
   if (heartbeat_.Lost(0)) {
     throw PeerLost(
         "{} has not been heard for {:.1f} s (failure.detect_s = {}), and the batch of local step {} comes "
         "from there (data.split: feed). Look at its log.",
-        name_, heartbeat_.SilentSeconds(0), config_.failure.detect_s, next_);
+        feeder_.name(), heartbeat_.SilentSeconds(0), config_.failure.detect_s, next_);
   }
-  if (SecondsBetween(quiet_since_, now) * 1000 <= static_cast<double>(config_.net.timeout_ms)) return;
+  if (!feeder_.Overdue(now, config_.net.timeout_ms)) return;
   throw PeerLost(
       "{}: no batch of local step {} in {} ms (net.timeout_ms), though it is alive.{} Raise net.timeout_ms "
       "or lower train.batch_size if the network is slow; see its log.",
-      name_, next_, config_.net.timeout_ms, said);
+      feeder_.name(), next_, config_.net.timeout_ms, said);
 }
 
 // Small messages may lie at any address.

@@ -17,7 +17,7 @@
 #include "trainer/config/config.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_batch.h"
-#include "trainer/peer/activity.h"
+#include "trainer/peer/conversation.h"
 #include "trainer/peer/heartbeat.h"
 
 namespace dtrain {
@@ -35,7 +35,7 @@ class FeedSource : public BatchSource {
   // be scaled or dealt in another way, if it was restarted.
   void Start();
   // Rows of the run's largest training batch. After Join().
-  int64_t most_rows() const { return most_rows_; }
+  int64_t max_rows() const { return max_rows_; }
   net::ChannelStats stats() const { return channel_->stats(); }
 
   bool Next(Batch* batch) override;
@@ -58,56 +58,42 @@ class FeedSource : public BatchSource {
 
   void BeginAt(int64_t local_step);
   void Ask();
-  bool Post(int64_t local_step);
   void AwaitNext();
   bool ReceiveOne(TimePoint deadline);
   void OnBatch(const wire::Envelope& envelope, const wire::DataBatch& batch, net::Message message);
   void TakeIn(const wire::DataBatch& batch, net::Message message);
   void OnRefuse(const wire::Refuse& refuse);
-  void OnQuiet();
-  void RepeatLost(TimePoint now);
-  void CheckPatience(TimePoint now) const;
+  void CheckAlive(TimePoint now) const;
   std::string Hints() const;
   net::TensorView AlignedValues(const Arrived& arrived);
   Arrived& SlotOf(int64_t local_step) { return slots_[static_cast<size_t>(local_step) % slots_.size()]; }
 
   const Config& config_;
   const int worker_;
-  const std::string name_;  // of worker 0, with its address
   const std::function<void()> attend_;
   const std::unique_ptr<net::Channel> channel_;
-  const net::NodeId node_;
+  Conversation feeder_;  // with worker 0
   Heartbeat heartbeat_;
-  net::Encoder encoder_;
   uint64_t run_id_ = 0;
   DataPlan plan_;
-  uint64_t requests_ = 0;      // so many were sent
-  uint64_t before_start_ = 0;  // requests up to this one were sent before Start()
-  bool started_ = false;       // since Join()
+  bool started_ = false;  // since Join()
   TimePoint begun_;
-  bool heard_ = false;     // worker 0 has answered
-  std::string refusal_;    // its latest words why not
-  int64_t ahead_ = 1;      // batches asked for and not yet returned by Next(), at most
-  int64_t next_ = 0;       // local step of the next batch
-  int64_t asked_ = 0;      // of the first that is not asked for
-  int64_t posted_ = 0;     // of the first that the channel has not taken the request for
-  bool end_seen_ = false;  // of the worker's epochs
-  std::array<Arrived, kMostBatchesAhead> slots_;  // of [next_, asked_), by local step
-  Arrived current_;                               // what Next() returned
-  std::vector<int32_t> aligned_;                  // its values, where they arrived at an odd address
-  std::vector<int64_t> numbers_;                  // 0, 1, ... most_rows_ - 1
-  int64_t most_rows_ = 0;
+  bool heard_ = false;                           // worker 0 has answered
+  std::string refusal_;                          // its latest words why not
+  int64_t ahead_ = 1;                            // batches asked for and not yet returned by Next(), at most
+  int64_t next_ = 0;                             // local step of the next batch
+  int64_t arrived_ = 0;                          // the step of the oldest open request
+  int64_t asked_ = 0;                            // of the first that is not asked for
+  bool end_seen_ = false;                        // of the worker's epochs
+  std::array<Arrived, kMaxBatchesAhead> slots_;  // of [next_, asked_), by local step
+  Arrived current_;                              // what Next() returned
+  std::vector<int32_t> aligned_;                 // its values, where they arrived at an odd address
+  std::vector<int64_t> numbers_;                 // 0, 1, ... max_rows_ - 1
+  int64_t max_rows_ = 0;
   Clock::duration waited_{};  // since it was told last
   int64_t epoch_ = 0;
   int64_t batch_in_epoch_ = 0;
   int64_t batches_per_epoch_ = 0;
-  uint64_t connections_ = 0;  // that the channel told of
-  // Repeating: a wait in which nothing has arrived yet.
-  bool quiet_ = false;
-  TimePoint quiet_since_;
-  TimePoint next_repeat_;
-  milliseconds repeat_after_;        // grows within one wait
-  milliseconds first_repeat_after_;  // grows when a repeat was needless
 };
 
 }  // namespace dtrain

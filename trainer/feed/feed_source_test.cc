@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "trainer/data/load_data.h"
 #include "trainer/feed/feed_test_util.h"
 
 namespace dtrain {
@@ -66,7 +67,7 @@ TEST_CASE("feed source: gives the batches of split: shard, to the end of the epo
     Feed feed(config, 2);
     const auto shard = MakeBatchSource(config, feed.server.train, 2, 3);
     feed.source.Join(kRun);
-    CHECK(feed.source.most_rows() == std::min<int64_t>(config.train.batch_size, 50));
+    CHECK(feed.source.max_rows() == std::min<int64_t>(config.train.batch_size, 50));
     Batch fed, read;
     int steps = 0;
     while (steps < 100 && shard->Next(&read)) {
@@ -90,7 +91,7 @@ TEST_CASE("feed source: asks for the first batch alone, then for a bounded numbe
   CHECK(feed.channel.sent.empty());
   feed.source.Join(kRun);
   CHECK(feed.asked == 1);
-  CHECK(feed.channel.sent.size() == kMostBatchesAhead - 1);
+  CHECK(feed.channel.sent.size() == kMaxBatchesAhead - 1);
   feed.CarryAll();
   feed.source.ReadAhead();
   CHECK(feed.channel.sent.empty());
@@ -197,7 +198,7 @@ TEST_CASE(
   Batch batch;
   for (int step = 0; step < 14; ++step) CHECK(feed.source.Next(&batch));
   CHECK_FALSE(feed.source.Next(&batch));
-  CHECK(feed.asked <= 1 + 14 + kMostBatchesAhead);
+  CHECK(feed.asked <= 1 + 14 + kMaxBatchesAhead);
 }
 
 TEST_CASE("feed source: answers may come in any order, and twice") {
@@ -254,7 +255,7 @@ TEST_CASE("feed source: a wrong batch from worker 0 is a failure that names it a
     net::BatchHead head = good;
     if (wrong == 1) head.rows = 49;
     if (wrong == 2) head.as_bytes = false;
-    if (wrong == 3) head.most_rows = 49;
+    if (wrong == 3) head.max_rows = 49;
     hand(feed, head);
     Batch batch;
     CHECK(feed.source.Next(&batch));  // the first, of Join()

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_server.h"
 #include "trainer/testing/fake_channel.h"

@@ -13,7 +13,7 @@
 
 #include "trainer/config/config.h"
 #include "trainer/data/source.h"
-#include "trainer/hooks/step_times.h"
+#include "trainer/hooks/step_stats.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain {

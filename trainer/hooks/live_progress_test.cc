@@ -1,4 +1,4 @@
-#include "trainer/hooks/live_progress.h"
+#include "trainer/hooks/progress.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,11 @@
 #include "trainer/hooks/progress.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <cmath>
+
+#include "base/names.h"
 
 namespace dtrain {
 
@@ -52,6 +57,67 @@ void Progress::WriteRow(const StepView& view, double seconds) {
                {"loss", loss},
                {"examples_per_s", examples_per_s},
                {"ms_per_step", ms_per_step}});
+}
+
+namespace {
+
+constexpr milliseconds kDrawEvery{200};
+// The pace is a mean over about so many seconds: a steady line, and an ETA that follows changes.
+constexpr double kSmoothSeconds = 5;
+
+// "0:07", "12:30", "3:05:00".
+std::string Duration(double seconds) {
+  const auto whole = static_cast<int64_t>(std::min(std::ceil(seconds), 1e9));
+  const int64_t minutes = whole / 60;
+  if (minutes < 60) return fmt::format("{}:{:02}", minutes, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", minutes / 60, minutes % 60, whole % 60);
+}
+
+}  // namespace
+
+std::string LiveText(const LiveFigures& figures) {
+  std::string text = fmt::format("step {}", figures.global_step);
+  if (figures.total) {
+    const int64_t total = std::max<int64_t>(*figures.total, 1);
+    text += fmt::format("/{} {}%", total, std::min<int64_t>(figures.global_step * 100 / total, 100));
+  }
+  text += fmt::format("  loss {:.4g}  {:.0f} examples/s", figures.loss, figures.examples_per_s);
+  if (figures.left_s) text += "  ETA " + Duration(*figures.left_s);
+  if (figures.workers_here > 0) {
+    text += fmt::format("  {}/{}", figures.workers_here, Plural(figures.workers, "worker"));
+  }
+  return text;
+}
+
+LiveProgress::LiveProgress(int workers, std::optional<int64_t> total, int64_t global_step, TimePoint now)
+    : timer_(kDrawEvery, now), began_(now), drawn_at_(now) {
+  figures_.workers = workers;
+  figures_.total = total;
+  figures_.global_step = global_step;
+}
+
+LiveFigures LiveProgress::Figures(int64_t global_step, int workers_here, TimePoint now) {
+  const double seconds = std::max(SecondsBetween(drawn_at_, now), 1e-9);
+  const double pace = static_cast<double>(global_step - figures_.global_step) / seconds;
+  // At first the mean of all so far: the first steps are slow and must not weigh for long.
+  const double weight = std::max(1 - std::exp(-seconds / kSmoothSeconds),
+                                 seconds / std::max(SecondsBetween(began_, now), seconds));
+  steps_per_s_ += weight * (pace - steps_per_s_);
+  figures_.global_step = global_step;
+  figures_.workers_here = workers_here;
+  if (steps_ > 0) {
+    figures_.loss = loss_sum_ / static_cast<double>(steps_);
+    figures_.examples_per_s = steps_per_s_ * static_cast<double>(examples_) / static_cast<double>(steps_);
+  }
+  figures_.left_s.reset();
+  if (figures_.total && steps_per_s_ > 0) {
+    const int64_t left = std::max<int64_t>(*figures_.total - global_step, 0);
+    figures_.left_s = static_cast<double>(left) / steps_per_s_;
+  }
+  drawn_at_ = now;
+  steps_ = examples_ = 0;
+  loss_sum_ = 0;
+  return figures_;
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-#include "trainer/hooks/step_counter.h"
+#include "trainer/hooks/hooks.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/hooks/stop_on_nan.h"
+#include "trainer/hooks/hooks.h"
 
 #include <doctest/doctest.h>
 

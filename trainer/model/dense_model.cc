@@ -1,8 +1,158 @@
 #include "trainer/model/dense_model.h"
 
+#include <cstring>
+
 #include "base/check.h"
+#include "gpu/cuda/queue.h"
+#include "trainer/model/model.h"
 
 namespace dtrain {
+namespace {
+
+gpu::Activation KernelOf(Activation activation) {
+  switch (activation) {
+    case Activation::kSigmoid:
+      return gpu::Activation::kSigmoid;
+    case Activation::kTanh:
+      return gpu::Activation::kTanh;
+    case Activation::kRelu:
+      break;
+  }
+  return gpu::Activation::kRelu;
+}
+
+gpu::Span<float> All(gpu::MatrixView<float> matrix) { return {matrix.data, matrix.size()}; }
+
+// Variables come in pairs, weights and biases of each layer in turn.
+std::vector<DenseLayer> FindLayers(const ModelConfig& config, const Layout& layout) {
+  const std::vector<Variable> variables = ModelVariables(config);
+  std::vector<DenseLayer> layers;
+  for (size_t i = 0; i < variables.size(); i += 2) {
+    const Variable& weights = layout.Find(variables[i].name);
+    layers.push_back({weights.rows, weights.cols, weights.offset, layout.Find(variables[i + 1].name).offset});
+  }
+  return layers;
+}
+
+}  // namespace
+
+int64_t DenseNet::FloatsNeeded(const ModelConfig& config, int64_t max_rows) {
+  return max_rows * ValuesPerRow(config);
+}
+
+DenseNet::DenseNet(const ModelConfig& config, const Layout& layout, int64_t max_rows, gpu::Stream& stream,
+                   float* values)
+    : kind_(config.kind),
+      activation_(KernelOf(config.activation)),
+      layers_(FindLayers(config, layout)),
+      stream_(stream) {
+  DT_CHECK(HasOutputPerClass(kind_) || layers_.back().outputs == 1, layers_.back().outputs);
+  const auto take = [&](const DenseLayer& layer) {
+    float* const taken = values;
+    values += max_rows * layer.outputs;
+    return taken;
+  };
+  for (const DenseLayer& layer : layers_) {
+    outputs_.push_back(take(layer));
+    if (outputs_.size() < layers_.size()) slopes_.push_back(take(layer));
+  }
+}
+
+void DenseNet::Gradient(const float* parameters, const NetBatch& batch, float* gradient,
+                        const NetResults& results, const std::function<void(size_t)>& on_layer) {
+  const gpu::MatrixView<float> outputs = Forward(parameters, batch);
+  if (results.correct != nullptr) CountCorrect(batch, outputs, results.correct);
+  Loss(batch, outputs, results.loss);
+  Backward(parameters, batch, gradient, on_layer);
+}
+
+void DenseNet::Evaluate(const float* parameters, const NetBatch& batch, const NetResults& results,
+                        float* outputs) {
+  const gpu::MatrixView<float> computed = Forward(parameters, batch);
+  if (outputs != nullptr) CopyOut(computed, outputs);
+  if (results.correct != nullptr) CountCorrect(batch, computed, results.correct);
+  Loss(batch, computed, results.loss);
+}
+
+void DenseNet::CopyOut(gpu::MatrixView<const float> from, float* to) {
+  const size_t bytes = static_cast<size_t>(from.size()) * sizeof(float);
+  if (stream_.backend() == gpu::Backend::kCuda) {
+    stream_.queue().Copy(to, from.data, static_cast<int64_t>(bytes));
+  } else if (bytes > 0) {
+    std::memcpy(to, from.data, bytes);
+  }
+}
+
+gpu::MatrixView<float> DenseNet::Forward(const float* parameters, const NetBatch& batch) {
+  gpu::MatrixView<const float> below = batch.floats;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const DenseLayer& layer = layers_[i];
+    const gpu::MatrixView<const float> weights(parameters + layer.weights, layer.inputs, layer.outputs);
+    const gpu::Span<const float> biases(parameters + layer.biases, layer.outputs);
+    const gpu::MatrixView<float> outputs = OutputsOf(i, batch.rows);
+    std::optional<gpu::Activation> activation;
+    if (i + 1 < layers_.size()) activation = activation_;
+    if (i == 0 && batch.as_bytes) {
+      gpu::LinearForward(stream_, batch.bytes, weights, biases, outputs, activation);
+    } else {
+      gpu::LinearForward(stream_, below, weights, biases, outputs, activation);
+    }
+    below = outputs;
+  }
+  return OutputsOf(layers_.size() - 1, batch.rows);
+}
+
+// The last layer's outputs hold the loss's gradient with respect to them.
+void DenseNet::Backward(const float* parameters, const NetBatch& batch, float* gradient,
+                        const std::function<void(size_t)>& on_layer) {
+  gpu::MatrixView<float> slopes = OutputsOf(layers_.size() - 1, batch.rows);
+  for (size_t i = layers_.size(); i-- > 0;) {
+    const DenseLayer& layer = layers_[i];
+    const gpu::MatrixView<float> weights(gradient + layer.weights, layer.inputs, layer.outputs);
+    const gpu::Span<float> biases(gradient + layer.biases, layer.outputs);
+    if (i == 0 && batch.as_bytes) {
+      gpu::LinearGradient(stream_, batch.bytes, slopes, weights, biases);
+    } else if (i == 0) {
+      gpu::LinearGradient(stream_, batch.floats, slopes, weights, biases);
+    } else {
+      gpu::LinearGradient(stream_, OutputsOf(i - 1, batch.rows), slopes, weights, biases);
+    }
+    if (on_layer) on_layer(i);
+    if (i == 0) return;
+    const gpu::MatrixView<float> slopes_below(slopes_[i - 1], batch.rows, layer.inputs);
+    gpu::LinearInputGradient(stream_, slopes, {parameters + layer.weights, layer.inputs, layer.outputs},
+                             slopes_below);
+    gpu::ActivationGradient(stream_, activation_, All(OutputsOf(i - 1, batch.rows)), All(slopes_below));
+    slopes = slopes_below;
+  }
+}
+
+// Replaces the outputs by the loss's gradient with respect to them.
+void DenseNet::Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss) {
+  const gpu::Span<float> column(outputs.data, outputs.rows);
+  DT_CHECK((kind_ == ModelKind::kLinear ? batch.targets != nullptr : batch.labels != nullptr) ||
+           batch.rows == 0);
+  const gpu::Span<const int32_t> labels(batch.labels, batch.rows);
+  switch (kind_) {
+    case ModelKind::kLinear:
+      return gpu::MeanSquaredError(stream_, column, {batch.targets, batch.rows}, column, loss);
+    case ModelKind::kLogistic:
+      return gpu::SigmoidXent(stream_, column, labels, column, loss);
+    case ModelKind::kSoftmax:
+    case ModelKind::kMlp:
+      return gpu::SoftmaxXent(stream_, outputs, labels, outputs, loss);
+  }
+  DT_CHECK(false, static_cast<int>(kind_));
+}
+
+void DenseNet::CountCorrect(const NetBatch& batch, gpu::MatrixView<const float> outputs, int64_t* correct) {
+  const gpu::Span<const int32_t> labels(batch.labels, batch.rows);
+  if (kind_ == ModelKind::kLinear) return;
+  if (kind_ == ModelKind::kLogistic) {
+    return gpu::CountSignCorrect(stream_, {outputs.data, outputs.rows}, labels, correct);
+  }
+  gpu::CountArgmaxCorrect(stream_, outputs, labels, correct);
+}
 
 std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout, int64_t max_rows) {
   return std::make_unique<DenseModel>(config, layout, max_rows);

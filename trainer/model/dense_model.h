@@ -1,16 +1,91 @@
-// DenseModel: linear, logistic, softmax and mlp models on dense rows, on this processor.
-// Owner: the worker, or who evaluates. Thread: one at a time, because of the outputs kept inside.
+// Dense models on this processor, and the arithmetic of dense layers that they share with those on a device.
+// Owner: the worker, or whoever evaluates. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "gpu/ops.h"
-#include "trainer/model/dense_net.h"
+#include "trainer/config/config.h"
+#include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {
 
+// DenseNet: the arithmetic of dense layers, an activation after each but the last, and a loss on the last
+// one's outputs, in one stream: on this processor or on a device. It knows where nothing comes from. All
+// pointers are those of the stream's memory; what is given must stay until the stream has come so far. Owner:
+// a model. Thread: one at a time, because of the outputs kept inside.
+
+// Where a layer's weights [inputs, outputs] and biases [outputs] lie in the flat vector.
+struct DenseLayer {
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  int64_t weights = 0;  // offset
+  int64_t biases = 0;   // offset
+};
+
+// A batch as the first layer reads it and the loss compares it.
+struct NetBatch {
+  int64_t rows = 0;
+  bool as_bytes = false;  // `bytes` are read as they lie, else `floats`
+  gpu::ByteRows bytes;
+  gpu::MatrixView<const float> floats;
+  const int32_t* labels = nullptr;  // [rows]; null for linear
+  const float* targets = nullptr;   // [rows]; null for classes
+};
+
+// Where single results go; see gpu/ops.h.
+struct NetResults {
+  float* loss = nullptr;
+  int64_t* correct = nullptr;  // null: not wanted
+};
+
+class DenseNet {
+ public:
+  // `values`: FloatsNeeded() floats of the stream's memory.
+  DenseNet(const ModelConfig& config, const Layout& layout, int64_t max_rows, gpu::Stream& stream,
+           float* values);
+  static int64_t FloatsNeeded(const ModelConfig& config, int64_t max_rows);
+
+  // The mean loss over the rows, and its gradient to all of `gradient`. `on_layer`, where it is not empty, is
+  // called with each layer's number when its part of the gradient is queued: the last layer's first.
+  void Gradient(const float* parameters, const NetBatch& batch, float* gradient, const NetResults& results,
+                const std::function<void(size_t)>& on_layer = {});
+  // The mean loss and the number of rows that are classified right, which stays as it is where the model does
+  // not classify. `outputs`: [rows, outputs] of the last layer before the loss; null: not wanted.
+  void Evaluate(const float* parameters, const NetBatch& batch, const NetResults& results,
+                float* outputs = nullptr);
+  // The outputs alone, without labels or targets; valid until the next call.
+  gpu::MatrixView<const float> Outputs(const float* parameters, const NetBatch& batch) {
+    return Forward(parameters, batch);
+  }
+
+  const std::vector<DenseLayer>& layers() const { return layers_; }
+  bool classifies() const { return kind_ != ModelKind::kLinear; }
+
+ private:
+  gpu::MatrixView<float> Forward(const float* parameters, const NetBatch& batch);
+  void Backward(const float* parameters, const NetBatch& batch, float* gradient,
+                const std::function<void(size_t)>& on_layer);
+  void CopyOut(gpu::MatrixView<const float> from, float* to);
+  void Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss);
+  void CountCorrect(const NetBatch& batch, gpu::MatrixView<const float> outputs, int64_t* correct);
+  gpu::MatrixView<float> OutputsOf(size_t layer, int64_t rows) const {
+    return {outputs_[layer], rows, layers_[layer].outputs};
+  }
+
+  const ModelKind kind_;
+  const gpu::Activation activation_;
+  const std::vector<DenseLayer> layers_;
+  gpu::Stream& stream_;
+  std::vector<float*> outputs_;  // of each layer, [max_rows, outputs]
+  std::vector<float*> slopes_;   // of each hidden layer: the loss's gradient for its outputs
+};
+
+// DenseModel: linear, logistic, softmax and mlp models on dense rows, on this processor.
+// Owner: the worker, or who evaluates. Thread: one at a time, because of the outputs kept inside.
 class DenseModel : public Model {
  public:
   DenseModel(const ModelConfig& config, const Layout& layout, int64_t max_rows);

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "trainer/data/data_shape.h"
+#include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 #include "trainer/model/model_test_util.h"
 

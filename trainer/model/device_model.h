@@ -1,26 +1,73 @@
-// DeviceModel: a dense model on one GPU. Batches are uploaded ahead (batch_stage.h), weights as they arrive,
-// and each layer's gradient is downloaded while the layer below is computed. A step whose shapes and
-// addresses come again is one CUDA graph. Parameters and gradients lie in this machine's memory, which is
-// pinned where the system lets us; or, where `Placement::shared` is given, in the device's: then nothing is
-// copied, and a step is done in the order of that stream, also behind End(), which waits for the result
-// alone. Owner: the worker. Thread: one at a time.
+// A dense model on one GPU, and its steps as CUDA graphs.
+// Owner: the worker. Thread: one at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/queue.h"
 #include "gpu/ops.h"
 #include "trainer/model/batch_stage.h"
-#include "trainer/model/dense_net.h"
+#include "trainer/model/dense_model.h"
 #include "trainer/model/model.h"
-#include "trainer/model/step_graphs.h"
 
 namespace dtrain {
 
+// StepGraphs: the steps of a model on a device as CUDA graphs, one for each set of shapes and addresses. The
+// first step of a kind is queued as it is, which also makes all that it needs; the second is captured; from
+// then on one call does for all of it. Owner and thread: the model.
+class StepGraphs {
+ public:
+  // Everything that a step's launches depend on.
+  struct Kind {
+    int64_t rows = 0;
+    int slot = 0;
+    bool as_bytes = false;
+    const float* parameters = nullptr;
+    const float* gradient = nullptr;
+    bool counts = false;
+    bool operator<(const Kind& other) const {
+      return std::tie(rows, slot, as_bytes, parameters, gradient, counts) <
+             std::tie(other.rows, other.slot, other.as_bytes, other.parameters, other.gradient, other.counts);
+    }
+  };
+
+  explicit StepGraphs(gpu::cuda::Queue& queue) : queue_(queue) {}
+  ~StepGraphs() { Clear(); }
+  StepGraphs(const StepGraphs&) = delete;
+  StepGraphs& operator=(const StepGraphs&) = delete;
+
+  // Launches the graph of this kind in `run`; where there is none, and it is not the kind's first step,
+  // captures `work`, which the queue is given. False: `work` is to be queued by the caller: it is the kind's
+  // first step, or capturing fails, which is tried a few times.
+  bool Launch(const Kind& kind, gpu::cuda::StreamHandle run, const std::function<void()>& work);
+  size_t count() const { return graphs_.size(); }
+
+ private:
+  struct Entry {
+    bool captured = false;
+    gpu::cuda::GraphHandle graph{};
+  };
+  void Clear();
+  bool Capture(const std::function<void()>& work, gpu::cuda::GraphHandle* graph);
+
+  gpu::cuda::Queue& queue_;
+  std::map<Kind, Entry> graphs_;
+  int failures_ = 0;
+};
+
+// DeviceModel: a dense model on one GPU. Batches are uploaded ahead (batch_stage.h), weights as they arrive,
+// and each layer's gradient is downloaded while the layer below is computed. A step whose shapes and
+// addresses come again is one CUDA graph. Parameters and gradients lie in this machine's memory, which is
+// pinned where the system lets us; or, where `Placement::shared` is given, in the device's: then nothing is
+// copied, and a step is done in the order of that stream, also behind End(), which waits for the result
+// alone. Owner: the worker. Thread: one at a time.
 class DeviceModel : public Model {
  public:
   struct Placement {

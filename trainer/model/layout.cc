@@ -1,11 +1,14 @@
 #include "trainer/model/layout.h"
 
+#include <fmt/core.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "base/check.h"
+#include "base/crc32c.h"
 #include "base/error.h"
 
 namespace dtrain {
@@ -173,6 +176,15 @@ const Variable& Layout::Find(const std::string& name) const {
                                   [&](const Variable& variable) { return variable.name == name; });
   DT_CHECK(found != variables.end(), name);
   return *found;
+}
+
+std::string ModelChecksum(std::vector<ModelPart> parts) {
+  std::sort(parts.begin(), parts.end(), [](const ModelPart& a, const ModelPart& b) {
+    return std::tie(a.name, a.first_row) < std::tie(b.name, b.first_row);
+  });
+  uint32_t crc = 0;
+  for (const ModelPart& part : parts) crc = Crc32cCombine(crc, part.crc, static_cast<uint64_t>(part.bytes));
+  return fmt::format("{:08x}", crc);
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-#include "trainer/model/model_checksum.h"
+#include "trainer/model/layout.h"
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>

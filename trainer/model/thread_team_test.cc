@@ -1,4 +1,4 @@
-#include "trainer/model/thread_team.h"
+#include "trainer/model/tower_model.h"
 
 #include <doctest/doctest.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gpu/ops.h"
-#include "gpu/square_sum.h"
+#include "gpu/optimizer_ops.h"
 #include "gpu/view.h"
 #include "trainer/config/config.h"
 
@@ -66,8 +66,8 @@ double WholePower(double base, int64_t exponent);
 // The factor by which train.optimizer.clip_norm scales a gradient with this sum of squares over the whole
 // model: clip_norm / norm where the norm is larger, otherwise 1 (Pascanu, Mikolov, Bengio 2013). Also 1 where
 // a value is infinite or not a number: clipping would turn the others into zeros or the infinite ones into
-// nan, and the fault would show somewhere else. Sums are exact (gpu/square_sum.h), so that neither the layout
-// of the model nor the number of ps changes a bit.
+// nan, and the fault would show somewhere else. Sums are exact (gpu/optimizer_ops.h), so that neither the
+// layout of the model nor the number of ps changes a bit.
 double ClipScale(const gpu::SquareSum& squares, double clip_norm);
 
 // Scales `gradient`, a whole one, by that factor in place.

@@ -1,14 +1,6 @@
 #include "trainer/peer/abort.h"
 
-#include "base/signals.h"
-
 namespace dtrain {
-namespace {
-
-// How long ps 0 has to let in a task that is to stop.
-constexpr milliseconds kAlonePatience{2000};
-
-}  // namespace
 
 flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& builder, int exit_code,
                                              TaskId task, const std::string& text,
@@ -47,21 +39,6 @@ void ThrowAbort(const ClusterConfig& cluster, const wire::Abort& abort) {
   FromWireJson(abort.summary()->str(), &summary);
   summary.status = "stopped";
   throw RunStopped(ExitCodeOf(abort), ShortText(abort.text()->str()), std::move(summary));
-}
-
-void StopBeforeJoining::Check(int signal, TimePoint now) {
-  if (signal == 0) return;
-  if (asked_ == TimePoint()) asked_ = now;
-  if (now - asked_ < kAlonePatience) return;
-  RunSummary summary;
-  summary.status = "stopped";
-  if (config_.checkpoint.dir.empty()) {
-    throw RunStopped(ExitCode::kInternal, fmt::format("stopped by {}; {}", SignalName(signal), kNothingKept),
-                     std::move(summary));
-  }
-  throw RunStopped(StopExitCode(signal),
-                   fmt::format("stopped by {} before this task had joined the run", SignalName(signal)),
-                   std::move(summary));
 }
 
 }  // namespace dtrain

@@ -3,11 +3,10 @@
 
 #include <string>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
-#include "trainer/peer/short_text.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain {
@@ -37,18 +36,5 @@ ExitCode CauseOf(const wire::Abort& abort);
 ExitCode ExitCodeOf(const wire::Abort& abort);
 // As the failure of whoever hears it: RunEnded, or RunStopped with the exit code that it names.
 [[noreturn]] void ThrowAbort(const ClusterConfig& cluster, const wire::Abort& abort);
-
-// A task that is asked to stop before ps 0 has let it in. ps 0 is given a moment for that, so that the run
-// ends everywhere; then the task ends alone. Owner and thread: the task's main loop.
-class StopBeforeJoining {
- public:
-  explicit StopBeforeJoining(const Config& config) : config_(config) {}
-  // `signal`: 0 while nobody has asked. Throws RunStopped.
-  void Check(int signal, TimePoint now);
-
- private:
-  const Config& config_;
-  TimePoint asked_;
-};
 
 }  // namespace dtrain

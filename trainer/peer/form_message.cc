@@ -39,7 +39,7 @@ size_t FormBytes(const InputForm& form) {
 
 flatbuffers::Offset<wire::InputForm> EncodeForm(const InputForm& form,
                                                 flatbuffers::FlatBufferBuilder& builder) {
-  if (FormBytes(form) > kMostFormBytes) return 0;
+  if (FormBytes(form) > kMaxFormBytes) return 0;
   const auto features = builder.CreateVectorOfStrings(form.features);
   const auto classes = builder.CreateVectorOfStrings(form.classes);
   const auto shift = builder.CreateVector(form.scale.shift);
@@ -49,7 +49,7 @@ flatbuffers::Offset<wire::InputForm> EncodeForm(const InputForm& form,
 
 std::optional<InputForm> DecodeForm(const wire::InputForm& said) {
   InputForm form;
-  size_t left = kMostFormBytes;
+  size_t left = kMaxFormBytes;
   if (!Take(said.features(), &left, &form.features) || !Take(said.classes(), &left, &form.classes)) {
     return std::nullopt;
   }

@@ -1,5 +1,5 @@
 // DataFacts: what a worker that has read its data tells ps 0, which has none: ps 0 writes the form of the
-// data (trainer/data/input_form.h) into checkpoints and tells all workers by which scale the run goes.
+// data (trainer/data/files/input_form.h) into checkpoints and tells all workers by which scale the run goes.
 // Thread: any; plain values and free functions.
 #pragma once
 
@@ -7,19 +7,19 @@
 #include <optional>
 
 #include "net/codec.h"
-#include "trainer/data/input_form.h"
+#include "trainer/data/files/input_form.h"
 
 namespace dtrain {
 
 // Of all names and numbers of a form that travels: it shares a header with a message's other fields.
-constexpr size_t kMostFormBytes = 256 * 1024;
+constexpr size_t kMaxFormBytes = 256 * 1024;
 
 // What `form` comes to in a message, at the most.
 size_t FormBytes(const InputForm& form);
-// 0: it is more than kMostFormBytes.
+// 0: it is more than kMaxFormBytes.
 flatbuffers::Offset<wire::InputForm> EncodeForm(const InputForm& form,
                                                 flatbuffers::FlatBufferBuilder& builder);
-// Unset: what the peer says is none, or refers to more than kMostFormBytes.
+// Unset: what the peer says is none, or refers to more than kMaxFormBytes.
 std::optional<InputForm> DecodeForm(const wire::InputForm& said);
 
 struct DataFacts {

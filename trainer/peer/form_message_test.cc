@@ -75,7 +75,7 @@ TEST_CASE("data facts: what a worker knows of its data comes back, and a form th
   CHECK(got.labels == 7);
   CHECK(got.has_test);
   CHECK_FALSE(got.has_validation);
-  facts.form->features.assign(kMostFormBytes / 4, "a column");
+  facts.form->features.assign(kMaxFormBytes / 4, "a column");
   facts.rows.reset();
   CHECK_FALSE(sent(facts).form.has_value());
   CHECK_FALSE(sent(facts).rows.has_value());

@@ -1,10 +1,18 @@
-// What a task lets a peer say: bounds that keep arithmetic with it from overflowing.
+// What a task lets a peer say: bounds on numbers, so that arithmetic with them does not overflow, and on
+// texts, so that they fit a log line or an answer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace dtrain {
 
-constexpr uint64_t kMostSteps = (uint64_t{1} << 62) - 1;
+constexpr uint64_t kMaxSteps = (uint64_t{1} << 62) - 1;
+constexpr size_t kMaxPeerText = 1024;
+
+inline std::string ShortText(const std::string& text) {
+  return text.size() <= kMaxPeerText ? text : text.substr(0, kMaxPeerText) + "...";
+}
 
 }  // namespace dtrain

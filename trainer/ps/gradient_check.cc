@@ -6,15 +6,14 @@
 #include <optional>
 
 #include "base/error.h"
-#include "trainer/model/blocks.h"
 #include "trainer/model/finite.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain {
 
 GradientCheck::GradientCheck(const Config& config, TaskId self, const Layout& layout,
-                             const ParameterShard& shard, const UpdateRule& rule,
-                             const Coordinator* coordinator)
-    : config_(config), self_(self), layout_(layout), shard_(shard), rule_(rule), coordinator_(coordinator) {}
+                             const ParameterShard& shard, const UpdateRule& rule, const Leader& leader)
+    : config_(config), self_(self), layout_(layout), shard_(shard), rule_(rule), leader_(leader) {}
 
 std::string GradientCheck::Judge(const Member& member, const wire::Push& push,
                                  net::TensorView gradient) const {
@@ -33,7 +32,7 @@ std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
                        TaskName(self_), shard_.tensor_bytes(push.block()));
   }
   if (!shard_.initialised()) return "there are no initial values yet";
-  if (coordinator_ != nullptr && !coordinator_->MayStep(member)) return "its step was not granted";
+  if (!leader_.MayStep(member)) return "its step was not granted";
   if (rule_.Waits(member, push.block())) return "the one before it is not answered yet";
   if (push.checksum() != 0 && push.checksum() != net::PayloadChecksum(gradient.data, gradient.size)) {
     return "its bytes do not have the checksum that it names (net.checksum)";

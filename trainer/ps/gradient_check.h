@@ -7,18 +7,18 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
-#include "trainer/ps/coordinator.h"
-#include "trainer/ps/membership.h"
-#include "trainer/ps/parameter_shard.h"
+#include "trainer/ps/leader.h"
+#include "trainer/ps/task_table.h"
 #include "trainer/ps/update_rule.h"
+#include "trainer/shard/parameter_shard.h"
 
 namespace dtrain {
 
 class GradientCheck {
  public:
-  // `coordinator`: of ps 0, else null. The others outlive this.
+  // All of them outlive this.
   GradientCheck(const Config& config, TaskId self, const Layout& layout, const ParameterShard& shard,
-                const UpdateRule& rule, const Coordinator* coordinator);
+                const UpdateRule& rule, const Leader& leader);
 
   // Why this block may not be applied; empty: it may. Throws Failure where it has a value that is not finite
   // (hooks.stop_on_nan); the values of a gradient on a device are its worker's to check.
@@ -33,7 +33,7 @@ class GradientCheck {
   const Layout& layout_;
   const ParameterShard& shard_;
   const UpdateRule& rule_;
-  const Coordinator* const coordinator_;
+  const Leader& leader_;
 };
 
 }  // namespace dtrain

@@ -35,7 +35,7 @@ class Ps : public PsFixture {
  public:
   explicit Ps(const Config& config = LinearCluster(1, 1, 10)) : PsFixture(config) {}
   std::string Judge(const Pushed& pushed) {
-    const GradientCheck check(config, {Role::kPs, 0}, layout, shard, rule, nullptr);
+    const GradientCheck check(config, {Role::kPs, 0}, layout, shard, rule, *leader);
     return check.Judge(*members.Worker(0), pushed.push(), pushed.gradient());
   }
 };
@@ -60,20 +60,16 @@ TEST_CASE("gradient check: bytes that are not those of the checksum are refused"
 TEST_CASE("gradient check: without initial values there is nothing to apply it to") {
   Ps ps;
   const HostShard fresh(ps.config, ps.layout, 0);
-  const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, fresh, ps.rule, nullptr);
+  const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, fresh, ps.rule, *ps.leader);
   const Pushed pushed;
   CHECK(check.Judge(*ps.members.Worker(0), pushed.push(), pushed.gradient()) ==
         "there are no initial values yet");
 }
 
-TEST_CASE("gradient check: a step that ps 0 has not granted is not taken") {
+TEST_CASE("gradient check: a step that the leader has not granted is not taken") {
   Ps ps;
-  RunHistory history;
-  Logger log("ps 0", {});
-  const Coordinator coordinator(ps.config, ps.members, ps.outbox, log, history);
-  const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, ps.shard, ps.rule, &coordinator);
-  const Pushed pushed;
-  CHECK(check.Judge(*ps.members.Worker(0), pushed.push(), pushed.gradient()) == "its step was not granted");
+  ps.fake().may_step = false;
+  CHECK(ps.Judge(Pushed()) == "its step was not granted");
 }
 
 TEST_CASE("gradient check: a value that is not finite ends the run, unless hooks.stop_on_nan is off") {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/square_sum.h"
+#include "gpu/optimizer_ops.h"
 #include "net/codec.h"
-#include "trainer/ps/parameter_shard.h"
-#include "trainer/ps/round_plan.h"
+#include "trainer/ps/leader.h"
+#include "trainer/shard/parameter_shard.h"
 
 namespace dtrain {
 

@@ -10,8 +10,8 @@
 
 #include "net/channel.h"
 #include "net/codec.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/peer/run_id.h"
-#include "trainer/peer/short_text.h"
 
 namespace dtrain {
 

@@ -1,21 +1,40 @@
-// PsTaskFixture: what a ps consists of, and the task that it is.
+// PsTaskFixture: what a ps consists of, the task that it is, and what its leader acts on.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/testing/files.h"
 #include "net/inproc_transport.h"
-#include "trainer/ps/ps_task.h"
+#include "trainer/ps/ps_server.h"
 #include "trainer/ps/ps_test_util.h"
-#include "trainer/ps/run_history.h"
 
 namespace dtrain {
+
+inline RunHistory OfTestRun() {
+  RunHistory history;
+  history.run = kTestRun;
+  return history;
+}
 
 struct PsTaskFixture : PsFixture {
   explicit PsTaskFixture(const Config& of, int ps = 0)
       : PsFixture(of, ps),
         log(TaskName({Role::kPs, ps}), LogOptions{LogLevel::kInfo, false, testing::NewDirectory(), false}),
-        task{config, {Role::kPs, ps}, layout, channel, transport, hooks, log, {}, {}, {}} {}
+        task{config, {Role::kPs, ps}, layout, channel, transport, hooks, log, {}, {}, {}},
+        keeper({config, shard, rule, outbox, leader, layout, ps, log}),
+        filler({config, layout, ps, shard, log, [this] { return leader->SeesDirectory(); },
+                [this](uint64_t number, int64_t piece) { leader->AskForPiece(number, piece); },
+                [this](const FillOutcome& outcome) { leader->OnFilled(outcome); }}) {}
+  ~PsTaskFixture() { leader.reset(); }  // which may have threads that use the rest
+  // `of`: the rule that the leader hands its rounds to.
+  LeaderParts PartsWith(UpdateRule& of) {
+    return {task,    history, activity,
+            members, outbox,  of,
+            keeper,  filler,  [this] {
+              return std::optional<ShardReport>(shard.Report()); }};
+  }
+  LeaderParts Parts() { return PartsWith(rule); }
   std::string Logged() const { return testing::FileContent(log.path()); }
   // What was sent last.
   const FakeChannel::Sent& Last() const {
@@ -25,9 +44,12 @@ struct PsTaskFixture : PsFixture {
 
   net::InprocTransport transport;
   ExitHooks hooks;
-  RunHistory history;
+  Activity activity;
+  RunHistory history = OfTestRun();
   Logger log;
   PsTask task;
+  SnapshotKeeper keeper;
+  RangeFiller filler;
 };
 
 }  // namespace dtrain

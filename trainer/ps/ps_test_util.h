@@ -1,102 +1,128 @@
 // What a ps consists of, without its loop, for tests that move it by hand.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <thread>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
 #include "net/codec.h"
-#include "trainer/model/blocks.h"
-#include "trainer/model/model.h"
-#include "trainer/ps/host_shard.h"
-#include "trainer/ps/membership.h"
+#include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
+#include "trainer/ps/task_table.h"
 #include "trainer/ps/update_rule.h"
+#include "trainer/shard/shard_test_util.h"
 #include "trainer/testing/fake_channel.h"
-#include "trainer/testing/small_config.h"
 
 namespace dtrain {
 
-// A rule whose rounds a test decides and finishes.
+constexpr RunId kTestRun{77, 3};
+
+// A rule that notes what the leader tells it. It applies nothing; a test finishes its rounds.
 class FakeRule : public UpdateRule {
  public:
   using UpdateRule::UpdateRule;
   void OnPush(Member&, uint64_t, const wire::Push&, net::Message&) override {}
+  void OnRound(RoundDecision round) override { rounds.push_back(std::move(round)); }
+  void Advance() override { ++advanced; }
+  void OnScale(uint64_t round, double scale) override { scales.emplace_back(round, scale); }
   bool HasFinished(uint64_t round) const override { return round <= finished; }
-  uint64_t HoldRounds() override {
-    held = true;
-    return decided;
-  }
-  void GoOn() override { held = false; }
-  void CloseRounds() override { closed = true; }
+  uint64_t StartClock(Member&) override { return clock; }
 
-  uint64_t decided = 0;
-  uint64_t finished = 0;
-  bool held = false;
-  bool closed = false;
+  uint64_t finished = 0;  // rounds up to this one
+  uint64_t clock = 0;     // that a worker starts with
+  std::vector<RoundDecision> rounds;
+  int advanced = 0;
+  std::vector<std::pair<uint64_t, double>> scales;
 };
 
-// All that is kept: the weights, then each slot, each of the whole range.
-inline std::vector<std::vector<float>> ValuesOf(const RangeCut& cut, size_t slots) {
-  std::vector<std::vector<float>> values(1 + slots);
-  std::vector<float> scratch(static_cast<size_t>(kBlockValues));
-  for (int64_t piece = 0; piece < cut.piece_count(); ++piece) {
-    const RangeCut::Piece read = *cut.Read(piece, scratch.data());
-    const auto* const begin = reinterpret_cast<const float*>(read.bytes.data);
-    std::vector<float>& slot = values[static_cast<size_t>(cut.At(piece).slot)];
-    slot.insert(slot.end(), begin, begin + read.bytes.size / sizeof(float));
-  }
-  return values;
-}
+// A leader that lets everything be, and notes what it is told.
+class FakeLeader : public Leader {
+ public:
+  struct Told {
+    uint64_t number = 0;
+    std::optional<ShardSaver::Outcome> part;  // unset: it is not written yet
+  };
 
-struct PsFixture {
+  RunId run() const override { return run_id; }
+  net::NodeId node() const override { return 0; }
+  int64_t global_step() const override { return 0; }
+
+  bool MayStep(const Member&) const override { return may_step; }
+  void CountExamples(Member&, int64_t) override {}
+  void StepApplied(Member&, int64_t) override {}
+  uint32_t GrantNext(Member&) override { return 1; }
+  uint64_t EvaluationDueFor(const Member&) const override { return 0; }
+
+  void ExpectTogether(const flatbuffers::Vector<uint32_t>&) override {}
+  void Offer(RoundExchange, std::optional<uint64_t>) override {}
+  void LeaveRounds(const Member&, bool) override {}
+  void RoundApplied() override {}
+  std::optional<double> OnNorm(uint64_t, const gpu::SquareSum&) override { return std::nullopt; }
+
+  void OnWelcome(Member& member, bool replaces) override {
+    (replaces ? replaced : welcome).push_back(member.task);
+  }
+  void Left(Member& member) override { left.push_back(member.task); }
+  void OnOverdue(Member& member, const std::string& why) override {
+    overdue.push_back(member.task);
+    why_overdue = why;
+  }
+  void OnAbort(Member& member, const wire::Abort&) override { aborted.push_back(member.task); }
+  RunStatus OnHeartbeat(const Member&, const wire::Heartbeat&) override { return status; }
+
+  bool OnRequest(Member&, const wire::Envelope&, bool) override { return false; }
+  bool OnNotice(Member&, const wire::Envelope&, net::Message&) override { return false; }
+  void OnMessage(const wire::Envelope&, net::Message&) override {}
+
+  void OnFilled(const FillOutcome& outcome) override { filled.push_back(outcome); }
+  void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override {
+    snapshots.push_back({number, part == nullptr ? std::nullopt : std::make_optional(*part)});
+  }
+  void AskForPiece(uint64_t, int64_t piece) override { pieces.push_back(piece); }
+  bool SeesDirectory() const override { return sees_directory; }
+
+  void Tick(TimePoint) override {}
+  bool busy() const override { return false; }
+  bool Finished(TimePoint) const override { return false; }
+  RunSummary Summary() const override { return {}; }
+  void Leave(const std::string&) override {}
+  void Abort(int, const std::string&, const RunSummary*) override {}
+
+  RunId run_id = kTestRun;
+  bool may_step = true;
+  bool sees_directory = true;
+  RunStatus status;  // what heartbeats are answered with
+  std::vector<TaskId> welcome, replaced, left, overdue, aborted;
+  std::string why_overdue;
+  std::vector<FillOutcome> filled;
+  std::vector<Told> snapshots;
+  std::vector<int64_t> pieces;  // that were asked for
+};
+
+struct PsFixture : ShardFixture {
   explicit PsFixture(const Config& of, int ps = 0)
-      : config(of),
-        layout(PlaceVariables(ModelVariables(config.model), static_cast<int>(config.cluster.ps.size()),
-                              config.placement)),
-        shard(config, layout, ps),
+      : ShardFixture(of, ps),
         members(config, {Role::kPs, ps}),
         outbox(channel),
-        rule({config, shard, members, outbox, nullptr, [] {}}) {
-    shard.Initialise();
-  }
+        leader(std::make_unique<FakeLeader>()),
+        rule({config, shard, members, outbox, leader}) {}
+  // While it is the fixture's own.
+  FakeLeader& fake() { return static_cast<FakeLeader&>(*leader); }
   // `build(builder)` returns the offset of the body's table.
   template <typename Build>
   net::Message Make(Build&& build) {
     flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
     return encoder.Finish({}, build(builder));
   }
-  // A gradient of ones.
-  void Update() {
-    for (int64_t block = 0; block < shard.block_count(); ++block) {
-      const std::vector<float> ones(shard.bytes(block) / sizeof(float), 1);
-      shard.Apply(block, {reinterpret_cast<const std::byte*>(ones.data()), shard.bytes(block)});
-    }
-  }
 
-  Config config;
-  Layout layout;
-  HostShard shard;
-  Membership members;
+  TaskTable members;
   FakeChannel channel;
   Outbox outbox;
   net::Encoder encoder;
+  std::unique_ptr<Leader> leader;  // a FakeLeader, until a test puts another one here
   FakeRule rule;
 };
-
-// Calls `poll` until it gives what converts to true, and returns that. What it polls for is done by a thread.
-template <typename Poll>
-auto PollUntil(Poll&& poll) {
-  constexpr std::chrono::seconds kHangs{60};
-  const TimePoint deadline = Clock::now() + kHangs;
-  while (true) {
-    if (auto done = poll()) return done;
-    DT_CHECK(Clock::now() < deadline);
-    std::this_thread::yield();
-  }
-}
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
-// Registrar: who comes to a ps, beats and goes: lets tasks in or refuses them, answers their heartbeats, and
-// has all that knew a task forget it when it is lost, or the run end or go back.
+// Registrar: lets tasks in or refuses them, answers their heartbeats, and drops the record of a task that is
+// lost. What a loss means for the run is for the leader to say.
 // Owner: PsServer. Thread: the ps loop.
 #pragma once
 
@@ -7,14 +7,12 @@
 
 #include "base/clock.h"
 #include "net/codec.h"
-#include "trainer/ps/coordinator.h"
-#include "trainer/ps/membership.h"
+#include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
-#include "trainer/ps/parameter_shard.h"
 #include "trainer/ps/ps_task.h"
-#include "trainer/ps/slow_workers.h"
+#include "trainer/ps/task_table.h"
 #include "trainer/ps/update_rule.h"
-#include "trainer/ps/uplink.h"
+#include "trainer/shard/parameter_shard.h"
 
 namespace dtrain {
 
@@ -24,10 +22,9 @@ class Registrar {
     const PsTask& task;
     const ParameterShard& shard;
     UpdateRule& rule;
-    Membership& members;
+    TaskTable& members;
     Outbox& outbox;
-    Coordinator* coordinator;  // of ps 0; null elsewhere, and then there is an uplink
-    const Uplink* uplink;
+    Leader& leader;
   };
   explicit Registrar(const Parts& parts);
 
@@ -35,30 +32,26 @@ class Registrar {
   void OnHello(net::NodeId from, const wire::Hello& hello);
   // A task says that it failed.
   void OnAbort(Member& member, const wire::Abort& abort);
-  // Gives up who has not been heard for too long.
+  // Gives up each task that has not been heard for too long.
   void Watch(TimePoint now);
 
   void OnHeartbeat(Member& member, net::NodeId from, const wire::Heartbeat& beat);
-  // A message of one that is not registered.
+  // A message of a task that is not registered.
   void RefuseStranger(net::NodeId from, const wire::Envelope& envelope);
 
  private:
   bool IsClosed(net::NodeId node);
-  void RefuseHello(net::NodeId from, const wire::Hello& hello, const Membership::Decision& decision);
+  void RefuseHello(net::NodeId from, const wire::Hello& hello, const TaskTable::Decision& decision);
   void Welcome(Member& member, bool was_here, bool replaces);
-  void OnLoss(Member& member, const std::string& why);
-  [[noreturn]] void RollBack(const std::string& why);
   void Forget(Member& member);
   void ForgetWorkers();
-  void WatchPace(const Member& member, const wire::Heartbeat& beat);
 
   const Parts parts_;
   const Config& config_;
-  Membership& members_;
+  TaskTable& members_;
   Outbox& outbox_;
-  Coordinator* const coordinator_;
+  Leader& leader_;
   Logger& log_;
-  SlowWorkers slow_workers_;  // ps 0's
   int hellos_refused_ = 0;
 };
 

@@ -1,7 +1,9 @@
 #include "trainer/ps/registrar.h"
 
 #include <doctest/doctest.h>
-#include <signal.h>
+
+#include <string>
+#include <vector>
 
 #include "trainer/peer/heartbeat.h"
 #include "trainer/ps/registrar_test_util.h"
@@ -20,14 +22,39 @@ size_t Count(const std::string& text, const std::string& part) {
   return count;
 }
 
+std::vector<int> IndicesOf(const std::vector<TaskId>& tasks) {
+  std::vector<int> indices;
+  for (const TaskId& task : tasks) indices.push_back(task.index);
+  return indices;
+}
+
+// How many of the two workers have been told that they are not registered any more.
+int ToldToRegister(const RegistrarFixture& f) {
+  int told = 0;
+  for (const FakeChannel::Sent& sent : f.channel.sent) {
+    const wire::Refuse* const refuse = sent.envelope().body_as_Refuse();
+    if (refuse == nullptr || refuse->reason() != wire::Reason::Unregistered) continue;
+    told += sent.to == f.NodeOf(kWorker0) || sent.to == f.NodeOf(kWorker1);
+  }
+  return told;
+}
+
 TEST_CASE("registrar: who is let in learns of which run it is, and how often to beat") {
   RegistrarFixture f(LinearCluster(2, 2, 10));
   f.Hello(kNew, kWorker1);
   CHECK(f.Last().to == kNew);
-  CHECK(RunIdOf(f.Last().envelope()) == kRegistrarRun);
+  CHECK(RunIdOf(f.Last().envelope()) == kTestRun);
   const wire::Welcome* const welcome = f.Last().envelope().body_as_Welcome();
   REQUIRE(welcome != nullptr);
   CHECK(milliseconds(welcome->heartbeat_ms()) == Heartbeat::Interval(f.config.failure.detect_s));
+}
+
+TEST_CASE("registrar: while the ps has not joined the run nobody is let in") {
+  RegistrarFixture f(LinearCluster(2, 2, 10));
+  f.fake().run_id = {};
+  f.Hello(kNew, kWorker1);
+  CHECK(f.Refused() == wire::Reason::NotReady);
+  CHECK(f.members.joined() == 0);
 }
 
 TEST_CASE("registrar: of tasks that are refused the log names no more than 20") {
@@ -54,48 +81,76 @@ TEST_CASE("registrar: a newcomer is held, unlogged, until the connection whose i
   CHECK(f.Last().envelope().body_type() == wire::Body::Welcome);
   CHECK(f.members.Worker(1)->node == kNew);
   CHECK(Count(f.Logged(), "takes the place of an earlier one whose connection is gone") == 1);
+  CHECK(IndicesOf(f.fake().replaced) == std::vector<int>{1});
+  CHECK(IndicesOf(f.fake().left) == std::vector<int>{1});  // what the earlier one had open
 }
 
 TEST_CASE("registrar: a stranger of this run was given up here; one of another, or of none, never was here") {
   RegistrarFixture f(LinearCluster(1, 1, 10));
   const auto refusal = [&](RunId run) {
     const net::Message message = f.encoder.Finish(run.Envelope(3), wire::CreatePull(f.encoder.Begin()));
-    f.registrar.RefuseStranger(kNew, *net::Decode(message));
+    f.registrar->RefuseStranger(kNew, *net::Decode(message));
     CHECK(f.Last().envelope().request() == 3);
     return f.Refused();
   };
-  CHECK(refusal(kRegistrarRun) == wire::Reason::Unregistered);
-  CHECK(refusal({kRegistrarRun.id, kRegistrarRun.epoch + 1}) == wire::Reason::Run);
+  CHECK(refusal(kTestRun) == wire::Reason::Unregistered);
+  CHECK(refusal({kTestRun.id, kTestRun.epoch + 1}) == wire::Reason::Run);
   CHECK(refusal({}) == wire::Reason::Run);
   f.outbox.set_run({});
   CHECK(refusal({}) == wire::Reason::Run);
 }
 
-TEST_CASE("registrar: a heartbeat is answered beside the main connection, with who is missing") {
+TEST_CASE("registrar: a heartbeat is answered beside the main connection, with what the leader tells") {
   RegistrarFixture f(LinearCluster(2, 2, 10));
   f.Hello(f.NodeOf(kWorker0), kWorker0);
+  f.fake().status = {"joined 2 of 4", 1, 15, {"host:/ckpt/step-7", 7}};
   f.Beat(*f.members.Worker(0));
   CHECK(f.Last().to == (f.NodeOf(kWorker0) | 1));
-  const wire::Heartbeat* answer = f.Last().envelope().body_as_Heartbeat();
+  const wire::Heartbeat* const answer = f.Last().envelope().body_as_Heartbeat();
   REQUIRE(answer != nullptr);
   CHECK(answer->workers() == 1);
-  CHECK(answer->status()->str().find("ps 1 (127.0.0.1:10002), worker 1") != std::string::npos);
-  f.Begin();
-  f.Beat(f.members.At(kPs1));
-  answer = f.Last().envelope().body_as_Heartbeat();
-  CHECK(answer->workers() == 2);
-  CHECK(answer->status()->str() == "");
+  CHECK(answer->status()->str() == "joined 2 of 4");
+  CHECK(answer->stop() == 15);
+  REQUIRE(answer->checkpoint() != nullptr);
+  CHECK(answer->checkpoint()->str() == "host:/ckpt/step-7");
+  CHECK(answer->checkpoint_step() == 7);
 }
 
-TEST_CASE("registrar: a heartbeat asks the run to stop by SIGINT, SIGTERM or SIGHUP, by no other number") {
+TEST_CASE("registrar: before the start a ps that is lost or replaced has the workers say Hello again") {
+  for (const bool replaced : {false, true}) {
+    RegistrarFixture f(LinearCluster(2, 2, 10));
+    f.AllJoin();
+    f.channel.sent.clear();
+    if (replaced) {
+      f.channel.gone.insert(f.NodeOf(kPs1));
+      f.Hello(kNew, kPs1);
+    } else {
+      f.Silence({f.members.Worker(0), f.members.Worker(1)});
+    }
+    CHECK(ToldToRegister(f) == 2);
+    CHECK(f.members.workers() == 0);
+    CHECK(f.members.joined() == (replaced ? 1 : 0));
+  }
+}
+
+TEST_CASE("registrar: a task that is silent for too long is told to the leader, why too, and is forgotten") {
   RegistrarFixture f(LinearCluster(1, 2, 10));
   f.AllJoin();
-  CHECK_NOTHROW(f.Beat(*f.members.Worker(1), SIGKILL));
-  CHECK(f.coordinator.stop_signal() == 0);
-  CHECK_THROWS_AS(f.Beat(*f.members.Worker(1), SIGTERM), RunStopped);
-  RegistrarFixture other(LinearCluster(1, 2, 10));
-  other.AllJoin();
-  CHECK_THROWS_AS(other.Beat(*other.members.Worker(1), SIGHUP), RunStopped);
+  f.Silence({f.members.Worker(0)});
+  CHECK(IndicesOf(f.fake().overdue) == std::vector<int>{1});
+  CHECK(f.fake().why_overdue.find("(failure.detect_s = 2)") != std::string::npos);
+  CHECK(IndicesOf(f.fake().left) == std::vector<int>{1});
+  CHECK_FALSE(f.members.Worker(1)->here());
+  CHECK(f.members.Worker(0)->here());
+}
+
+TEST_CASE("registrar: a task that says that it failed is told to the leader and forgotten") {
+  RegistrarFixture f(LinearCluster(1, 2, 10));
+  f.AllJoin();
+  f.Abort(*f.members.Worker(1), ExitCode::kUser);
+  CHECK(IndicesOf(f.fake().aborted) == std::vector<int>{1});
+  CHECK_FALSE(f.members.Worker(1)->here());
+  CHECK(f.members.Worker(0)->here());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,17 +11,52 @@
 #include "base/clock.h"
 #include "base/names.h"
 #include "trainer/config/config.h"
-#include "trainer/data/data_fingerprint.h"
-#include "trainer/data/input_form.h"
-#include "trainer/peer/known_checkpoint.h"
+#include "trainer/data/files/input_form.h"
+#include "trainer/data/source.h"
 #include "trainer/peer/run_id.h"
-#include "trainer/ps/patience.h"
 
 namespace dtrain {
 
-// Thrown inside a ps where the run has to go back to its newest checkpoint.
-struct RolledBack {
-  std::string why;
+// Patience: when evaluations have stopped to get better (eval.patience).
+class Patience {
+ public:
+  // `max`: evaluations in a row without a smaller loss than the best; 0: any number.
+  explicit Patience(int64_t max) : max_(max) {}
+
+  // One more evaluation. True: that was one too many. A loss that is not a number is not better than any.
+  bool Exhausted(double loss, int64_t global_step) {
+    Seen seen = last();
+    seen.step = global_step;
+    if (loss < seen.best_loss) {
+      seen.best_loss = loss;
+      seen.best_step = global_step;
+      seen.in_vain = 0;
+    } else {
+      ++seen.in_vain;
+    }
+    seen_.push_back(seen);
+    return seen.in_vain >= max_ && max_ > 0 && seen.in_vain > 0;
+  }
+  // The run has gone back to this global step: what came behind it has not happened.
+  void GoBackTo(int64_t global_step) {
+    while (!seen_.empty() && seen_.back().step > global_step) seen_.pop_back();
+  }
+
+  double best_loss() const { return last().best_loss; }
+  int64_t best_step() const { return last().best_step; }  // global
+  int64_t in_vain() const { return last().in_vain; }      // evaluations since the best
+
+ private:
+  struct Seen {
+    int64_t step = 0;
+    double best_loss = std::numeric_limits<double>::infinity();
+    int64_t best_step = 0;
+    int64_t in_vain = 0;
+  };
+  Seen last() const { return seen_.empty() ? Seen() : seen_.back(); }
+
+  const int64_t max_;
+  std::vector<Seen> seen_;  // one for each evaluation
 };
 
 struct RunHistory {

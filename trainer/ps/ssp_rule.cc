@@ -17,11 +17,18 @@ int64_t ClockIn(const wire::Pull& pull) {
 
 }  // namespace
 
+bool HasSlot(const TaskTable& members, const Member& worker, TimePoint now) {
+  if (worker.at_once == 0) return true;
+  const int64_t busy = std::count_if(members.all().begin(), members.all().end(), [&](const Member& other) {
+    return other.turn && now - *other.turn < kMaxSlot && other.host == worker.host;
+  });
+  return busy < worker.at_once;
+}
+
 SspRule::SspRule(const PsParts& parts)
     : UpdateRule(parts),
       workers_(static_cast<int>(parts.config.cluster.worker.size())),
-      clocks_(static_cast<size_t>(parts.shard.block_count()) * static_cast<size_t>(workers_)),
-      turns_(static_cast<size_t>(workers_)) {}
+      clocks_(static_cast<size_t>(parts.shard.block_count()) * static_cast<size_t>(workers_)) {}
 
 // The smallest count of those that count; without any, the largest number.
 int64_t SspRule::Slowest(int64_t block) {
@@ -44,14 +51,14 @@ void SspRule::EnterEverywhere(int worker, int64_t gradients) {
 }
 
 // It counts here from now on, so that nobody gets away from it while it is on its way to the others.
-StartPoint SspRule::OnStart(Member& member) {
+uint64_t SspRule::StartClock(Member& member) {
   const int64_t last = parts_.shard.block_count() - 1;
   const Clock& own = At(member.task.index, last);
   const int64_t slowest = Slowest(last);
   const bool alone = slowest == std::numeric_limits<int64_t>::max();
   const int64_t begins = own.counts || alone ? own.gradients : slowest;
   EnterEverywhere(member.task.index, begins);
-  return {member.taken, static_cast<uint64_t>(begins), false, 0, false};
+  return static_cast<uint64_t>(begins);
 }
 
 void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
@@ -66,10 +73,7 @@ void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
     }
   }
   if (pull.enter()) Enter(member.task.index, pull.block(), ClockIn(pull));
-  if (pull.enter() && TakesTurns(pull.block())) {
-    turns_.Place(member.task.index, member.host, member.at_once);
-    turns_.Begin(member.task.index, dtrain::Clock::now());
-  }
+  if (pull.enter() && TakesSlots(pull.block())) member.turn = dtrain::Clock::now();
   if (!pull.enter() && pull.block() == 0) Left(member);  // it evaluates, and must not hold up the others
   Answer(member, request, pull.block());
 }
@@ -82,10 +86,10 @@ void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, n
   ++clock.gradients;
   clock.held = request;
   clock.held_since = TimePoint();
-  if (TakesTurns(block)) turns_.End(member.task.index);
+  if (TakesSlots(block)) member.turn.reset();
   if (IsLast(block)) {
     ++member.taken;
-    if (parts_.coordinator != nullptr) parts_.coordinator->StepApplied(member, push.examples());
+    leader().StepApplied(member, push.examples());
   }
   AnswerWithinBound(block, member.task.index);
   if (clock.held == request) clock.held_since = dtrain::Clock::now();  // read only where it has to wait
@@ -116,11 +120,12 @@ void SspRule::AnswerWithinBound(int64_t block, int pusher) {
   };
   std::sort(within_bound_.begin(), within_bound_.end(),
             [&](int one, int other) { return rank(one) < rank(other); });
-  const bool in_turn = TakesTurns(block);
-  const TimePoint now = in_turn ? dtrain::Clock::now() : TimePoint();
+  const bool takes_slot = TakesSlots(block);
+  const TimePoint now = takes_slot ? dtrain::Clock::now() : TimePoint();
   for (const int worker : within_bound_) {
-    if (in_turn && !turns_.Free(worker, now)) continue;
-    if (in_turn) turns_.Begin(worker, now);
+    Member& member = *parts_.members.Worker(worker);
+    if (takes_slot && !HasSlot(parts_.members, member, now)) continue;
+    if (takes_slot) member.turn = now;
     AnswerHeld(worker, block);
   }
 }
@@ -132,28 +137,26 @@ void SspRule::AnswerHeld(int worker, int64_t block) {
   Clock& clock = At(worker, block);
   const uint64_t request = std::exchange(clock.held, 0);
   const bool waited = clock.held_since != TimePoint();
-  if (IsLast(block) && parts_.coordinator != nullptr) {
-    member.GrantOf(request) = parts_.coordinator->GrantNext(member);
-  }
+  if (IsLast(block)) member.GrantOf(request) = leader().GrantNext(member);
   Answer(member, request, block,
          waited ? dtrain::Clock::now() - clock.held_since : dtrain::Clock::duration());
 }
 
-// A turn of a worker that waits for something else than a processor ends without a message.
+// A slot that is held for too long is freed without a message.
 void SspRule::Tick() {
   const int64_t last = parts_.shard.block_count() - 1;
-  if (TakesTurns(last)) AnswerWithinBound(last, kNobody);
+  if (TakesSlots(last)) AnswerWithinBound(last, kNobody);
 }
 
 void SspRule::Lost(Member& member) {
   if (!waits_for_lost() || member.task.role != Role::kWorker) return Left(member);
-  turns_.End(member.task.index);
+  member.turn.reset();
   for (int64_t block = 0; block < parts_.shard.block_count(); ++block) At(member.task.index, block).held = 0;
 }
 
 void SspRule::Left(Member& member) {
   if (member.task.role != Role::kWorker) return;
-  turns_.End(member.task.index);
+  member.turn.reset();
   for (int64_t block = 0; block < parts_.shard.block_count(); ++block) {
     Clock& clock = At(member.task.index, block);
     clock.counts = false;

@@ -6,14 +6,26 @@
 // run waits for them. One that comes later begins at the slowest's count, one that comes back and was waited
 // for at its own: ps 0 says which when it starts the worker, and every ps takes that. Were it to differ
 // between the ps, two workers could wait for each other, each at another ps.
+//
+// Where a host has more workers than processors for them, those that are answered first would only wait for a
+// processor, and the weights that they wait with grow old: eight workers on two processors compute each
+// gradient from weights that seven others have changed. So a worker is kept back, with the last block of its
+// exchange, until its host has a processor for it (HasSlot()), and gets the weights of that moment.
 #pragma once
 
 #include <vector>
 
-#include "trainer/ps/turns.h"
 #include "trainer/ps/update_rule.h"
 
 namespace dtrain {
+
+// A worker that computes for longer than this waits for something else than a processor: others need not wait
+// for it.
+constexpr milliseconds kMaxSlot{10};
+
+// Whether the host of the worker has a processor for it, or says nothing of its processors. A processor is
+// taken from a worker's answer (Member::turn) to its gradient.
+bool HasSlot(const TaskTable& members, const Member& worker, TimePoint now);
 
 class SspRule : public UpdateRule {
  public:
@@ -25,7 +37,7 @@ class SspRule : public UpdateRule {
   void Left(Member& member) override;
   void Lost(Member& member) override;
   void Tick() override;
-  StartPoint OnStart(Member& member) override;
+  uint64_t StartClock(Member& member) override;
 
  private:
   // One worker on one block.
@@ -45,14 +57,13 @@ class SspRule : public UpdateRule {
   void EnterEverywhere(int worker, int64_t gradients);
   void AnswerWithinBound(int64_t block, int pusher);
   void AnswerHeld(int worker, int64_t block);
-  // Where a worker is kept back until its turn (turns.h): at the end of its exchange with each ps. The ps
-  // decide each for itself, from the same gradients in nearly the same order; where they differ, a turn ends
-  // by time.
-  bool TakesTurns(int64_t block) const { return IsLast(block); }
+  // Where a worker is kept back until its host has a slot: at the end of its exchange with each ps. The ps
+  // decide each for itself, from the same gradients in nearly the same order; where they differ, a slot is
+  // freed by time.
+  bool TakesSlots(int64_t block) const { return IsLast(block); }
 
   const int workers_;
-  std::vector<Clock> clocks_;  // by block, then worker
-  Turns turns_;
+  std::vector<Clock> clocks_;      // by block, then worker
   std::vector<int> within_bound_;  // kept to spare the allocation
   bool together_ = false;          // the workers that start together are known
 };

@@ -4,43 +4,20 @@
 #include <utility>
 
 #include "trainer/config/config.h"
-#include "trainer/peer/peer_link.h"
+#include "trainer/peer/conversation.h"
 
 namespace dtrain {
-namespace {
-
-std::vector<RoundExchange> FromWire(const flatbuffers::Vector<const wire::Exchange*>* exchanges) {
-  std::vector<RoundExchange> list;
-  if (exchanges == nullptr) return list;
-  for (const wire::Exchange* exchange : *exchanges) {
-    list.push_back({static_cast<int>(exchange->worker()), exchange->incarnation()});
-  }
-  return list;
-}
-
-}  // namespace
 
 SyncRule::SyncRule(const PsParts& parts)
     : UpdateRule(parts),
       workers_(static_cast<int>(parts.config.cluster.worker.size())),
       rounds_wait_(RoundsWaitForLost(parts.config)),
       offering_block_(
-          std::min(parts.shard.block_count(), MostOpenBlocks(parts.config.train, parts.shard.block_count())) -
+          std::min(parts.shard.block_count(), MaxOpenBlocks(parts.config.train, parts.shard.block_count())) -
           1),
       held_(static_cast<size_t>(parts.shard.block_count()) * static_cast<size_t>(workers_)),
       next_round_(static_cast<size_t>(parts.shard.block_count()), 1) {
   if (NormOfRounds(parts.config.train)) measured_.emplace(parts.shard.block_count());
-  if (parts.coordinator == nullptr) return;
-  BeginAt(0);
-}
-
-void SyncRule::BeginAt(uint64_t version) {
-  RoundPlan::Start start{version, {}};
-  for (int worker = 0; worker < workers_; ++worker) {
-    start.contributions.push_back(parts_.members.Worker(worker)->taken);
-  }
-  plan_.emplace(static_cast<size_t>(workers_), parts_.config.train.aggregate.value_or(workers_),
-                parts_.config.train.steps, start);
 }
 
 void SyncRule::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
@@ -57,19 +34,8 @@ void SyncRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) 
     return Answer(member, request, pull.block());
   }
   if (pull.resume()) return Resume(member, request, pull.block(), pull.version());
-  if (plan_ && !together_ && pull.workers() != nullptr) ExpectTogether(*pull.workers());
+  if (pull.workers() != nullptr) leader().ExpectTogether(*pull.workers());
   Hold(member, request, pull.block(), std::nullopt, false);
-}
-
-// The first list is every list; a later copy could name a worker that has left since.
-void SyncRule::ExpectTogether(const flatbuffers::Vector<uint32_t>& workers) {
-  together_ = true;
-  for (const uint32_t worker : workers) {
-    const Member* other = parts_.members.Worker(static_cast<int64_t>(worker));
-    if (other == nullptr || (!other->here() && !waits_for_lost())) continue;
-    plan_->Expect(other->task.index);
-    if (!other->here()) plan_->Lose(other->task.index);
-  }
 }
 
 // A worker that was waited for goes on from a version that this block has, had last, or will have next.
@@ -95,9 +61,7 @@ void SyncRule::AnswerResuming(int64_t block) {
 
 // The gradient that this one repeats was in a round which this block has applied.
 void SyncRule::AnswerCounted(Member& member, uint64_t request, int64_t block) {
-  if (IsLast(block) && parts_.coordinator != nullptr) {
-    member.GrantOf(request) = parts_.coordinator->GrantNext(member);
-  }
+  if (IsLast(block)) member.GrantOf(request) = leader().GrantNext(member);
   Answer(member, request, block);
 }
 
@@ -107,17 +71,8 @@ void SyncRule::Hold(Member& member, uint64_t request, int64_t block, std::option
   held.request = request;
   held.is_push = is_push;
   // As much as a worker sends without an answer is here; what follows, to every ps, a round may count on.
-  // One that is of an older version, and waited for, is in a round already.
-  const bool decided = rounds_wait_ && plan_ && version && *version < plan_->version();
-  if (plan_ && block == offering_block_ && !decided) {
-    plan_->Offer({member.task.index, member.incarnation}, version);
-    DecideRounds();
-    AdvanceAll();
-  } else if (measured_ && IsLast(block)) {
-    AdvanceAll();
-  } else {
-    Advance(block);
-  }
+  if (block == offering_block_) leader().Offer({member.task.index, member.incarnation}, version);
+  measured_&& IsLast(block) ? Advance() : AdvanceBlock(block);
   if (held.request == request) held.since = Clock::now();  // read only where it has to wait
 }
 
@@ -149,56 +104,15 @@ void SyncRule::Lost(Member& member) { TakeOut(member, waits_for_lost()); }
 void SyncRule::TakeOut(Member& member, bool comes_back) {
   if (member.task.role != Role::kWorker) return;
   DropHeld(member);
-  if (plan_) {
-    comes_back ? plan_->Lose(member.task.index) : plan_->Leave(member.task.index);
-    DecideRounds();
-  }
-  AdvanceAll();
+  leader().LeaveRounds(member, comes_back);
+  Advance();
 }
 
-StartPoint SyncRule::OnStart(Member& member) {
-  const std::optional<StartPoint> point = plan_->Return(member.task.index);
-  return rounds_wait_ && point ? *point : UpdateRule::OnStart(member);
+void SyncRule::OnRound(RoundDecision round) {
+  if (round.number == NextRound()) rounds_.push_back(std::move(round));
 }
 
-void SyncRule::DecideRounds() {
-  if (rounds_held_) return;
-  while (std::optional<RoundDecision> round = plan_->Next()) {
-    parts_.coordinator->desk().Announce(*round);
-    rounds_.push_back(std::move(*round));
-  }
-}
-
-uint64_t SyncRule::HoldRounds() {
-  rounds_held_ = true;
-  return NextRound() - 1;
-}
-
-void SyncRule::GoOn() {
-  rounds_held_ = false;
-  DecideRounds();
-  AdvanceAll();
-}
-
-void SyncRule::CloseRounds() {
-  plan_->EndHere();
-  GoOn();
-}
-
-void SyncRule::EndEarly() {
-  plan_->EndHere();
-  parts_.coordinator->EndEarly(static_cast<int64_t>(plan_->version()));
-  DecideRounds();
-  AdvanceAll();
-}
-
-void SyncRule::OnRound(const wire::Round& round) {
-  if (round.number() != NextRound()) return;
-  rounds_.push_back({round.number(), FromWire(round.contributors()), FromWire(round.answered())});
-  AdvanceAll();
-}
-
-void SyncRule::AdvanceAll() {
+void SyncRule::Advance() {
   if (!measured_) return AdvanceBlocks();
   uint64_t first = 0;
   do {  // a round that is done may let the next be measured
@@ -209,10 +123,10 @@ void SyncRule::AdvanceAll() {
 }
 
 void SyncRule::AdvanceBlocks() {
-  for (int64_t block = 0; block < parts_.shard.block_count(); ++block) Advance(block);
+  for (int64_t block = 0; block < parts_.shard.block_count(); ++block) AdvanceBlock(block);
 }
 
-void SyncRule::Advance(int64_t block) {
+void SyncRule::AdvanceBlock(int64_t block) {
   uint64_t& next = next_round_[static_cast<size_t>(block)];
   while (next < NextRound() && Apply(rounds_[next - first_round_], block)) {
     ++next;
@@ -300,21 +214,20 @@ void SyncRule::GatherGradients(int64_t block) {
 // A gradient that is in a round.
 void SyncRule::Count(Member& member, const wire::Push& push) {
   ++member.taken;
-  if (parts_.coordinator != nullptr) parts_.coordinator->CountExamples(member, push.examples());
+  leader().CountExamples(member, push.examples());
 }
 
 // Counts the round at its last block, and answers everybody in it.
 void SyncRule::Finish(int64_t block, bool with_contributors, TimePoint now) {
-  Coordinator* const coordinator = parts_.coordinator;
   if (IsLast(block)) {
-    if (coordinator != nullptr && with_contributors) coordinator->RoundApplied();
+    if (with_contributors) leader().RoundApplied();
     for (const Named& late : answered_) late.member->taken += late.held->is_push ? 1 : 0;
   }
   contributors_.insert(contributors_.end(), answered_.begin(), answered_.end());
   for (const Named& named : contributors_) {
     Held held = std::exchange(*named.held, Held());
-    if (IsLast(block) && held.is_push && coordinator != nullptr) {  // the first step was granted with Start
-      named.member->GrantOf(held.request) = coordinator->GrantNext(*named.member);
+    if (IsLast(block) && held.is_push) {  // the first step was granted with Start
+      named.member->GrantOf(held.request) = leader().GrantNext(*named.member);
     }
     Answer(*named.member, held.request, block,
            held.since == TimePoint() ? Clock::duration() : now - held.since);
@@ -330,9 +243,8 @@ void SyncRule::MeasureNorm() {
   measured_->Begin(round.number);
   for (const RoundExchange& exchange : round.contributors) TakeMeasured(exchange);
   measured_->Measure(parts_.shard);
-  if (parts_.coordinator == nullptr) return parts_.ask_ps0();
-  parts_.coordinator->desk().BeginNorm(round.number, measured_->squares());
-  TakeScale();
+  const std::optional<double> scale = leader().OnNorm(round.number, measured_->squares());
+  if (scale) measured_->set_scale(*scale);
 }
 
 // From now on the gradient counts, whether or not its worker stays.
@@ -364,30 +276,10 @@ void SyncRule::GatherMeasured(int64_t block) {
   }
 }
 
-bool SyncRule::OwesNorm() const {
-  return !rounds_.empty() && Measured(rounds_.back()) && measured_->number() != rounds_.back().number;
-}
-
-const gpu::SquareSum* SyncRule::squares() const {
-  const bool wanted = measured_ && measured_->number() != 0 && !measured_->scale();
-  return wanted ? &measured_->squares() : nullptr;
-}
-
-void SyncRule::OnScale(const wire::Scale& scale) {
-  if (!measured_ || scale.round() != measured_->number()) return;
-  measured_->set_scale(scale.scale());
-  AdvanceAll();
-}
-
-void SyncRule::OnNorm() {
-  if (measured_ && !measured_->scale() && TakeScale()) AdvanceAll();
-}
-
-// ps 0: whether the norm of the round that was measured is known.
-bool SyncRule::TakeScale() {
-  const std::optional<double> scale = parts_.coordinator->desk().ScaleOf(measured_->number());
-  if (scale) measured_->set_scale(*scale);
-  return scale.has_value();
+void SyncRule::OnScale(uint64_t round, double scale) {
+  if (!measured_ || round != measured_->number() || measured_->scale()) return;
+  measured_->set_scale(scale);
+  Advance();
 }
 
 }  // namespace dtrain

@@ -1,8 +1,8 @@
 // SyncRule: the gradients of a round are held until all of them are here, summed in the order of their
-// workers, divided by their number and applied once; then each is answered with the new weights. Which
-// gradients a round has is decided by ps 0 (round_plan.h); the others ask it for each round and follow. A
-// gradient is held as the frame that it came in, not copied. A worker that was lost after a round named it is
-// left out of what has not been applied yet: then, and only then, ps may have applied different gradients.
+// workers, divided by their number and applied once; then each is answered with the new weights. The leader
+// decides which gradients a round has (trainer/leader/round_plan.h). A gradient is held as the frame that it
+// came in, not copied. A worker that was lost after a round named it is left out of what has not been applied
+// yet: then, and only then, ps may have applied different gradients.
 //
 // Not so where rounds wait for a lost worker (RoundsWaitForLost). What a round has is then known by worker
 // and version: the worker comes back, takes the version that its last gradient was of (each block keeps the
@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "trainer/ps/measured_round.h"
-#include "trainer/ps/round_plan.h"
 #include "trainer/ps/update_rule.h"
 
 namespace dtrain {
@@ -28,7 +27,6 @@ namespace dtrain {
 class SyncRule : public UpdateRule {
  public:
   explicit SyncRule(const PsParts& parts);
-  void BeginAt(uint64_t version) override;
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) override;
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull) override;
   void OnRepeated(Member& member, uint64_t request, int64_t block) override;
@@ -36,18 +34,10 @@ class SyncRule : public UpdateRule {
   bool Waits(const Member& member, int64_t block) const override;
   void Left(Member& member) override;
   void Lost(Member& member) override;
-  StartPoint OnStart(Member& member) override;
-  void EndEarly() override;
-  uint64_t HoldRounds() override;
-  void GoOn() override;
-  void CloseRounds() override;
+  void OnRound(RoundDecision round) override;
+  void Advance() override;
+  void OnScale(uint64_t round, double scale) override;
   bool HasFinished(uint64_t round) const override { return round < OldestNext(); }
-  void OnRound(const wire::Round& round) override;
-  uint64_t NextRound() const override { return first_round_ + rounds_.size(); }
-  bool OwesNorm() const override;
-  const gpu::SquareSum* squares() const override;
-  void OnScale(const wire::Scale& scale) override;
-  void OnNorm() override;
 
  private:
   // An exchange's block that waits for its round.
@@ -68,16 +58,13 @@ class SyncRule : public UpdateRule {
   }
   Held& HeldOf(int worker, int64_t block) { return held_[IndexOf(worker, block)]; }
   void Hold(Member& member, uint64_t request, int64_t block, std::optional<uint64_t> version, bool is_push);
-  void ExpectTogether(const flatbuffers::Vector<uint32_t>& workers);
   void Resume(Member& member, uint64_t request, int64_t block, uint64_t version);
   void AnswerResuming(int64_t block);
   void AnswerCounted(Member& member, uint64_t request, int64_t block);
   void DropHeld(const Member& member);
   void TakeOut(Member& member, bool comes_back);
-  void DecideRounds();
-  void AdvanceAll();
   void AdvanceBlocks();
-  void Advance(int64_t block);
+  void AdvanceBlock(int64_t block);
   void MeasureNorm();
   void TakeMeasured(const RoundExchange& exchange);
   bool Measured(const RoundDecision& round) const { return measured_ && !round.contributors.empty(); }
@@ -89,11 +76,11 @@ class SyncRule : public UpdateRule {
   Member* Contributor(const RoundExchange& exchange);
   void GatherGradients(int64_t block);
   void GatherMeasured(int64_t block);
-  bool TakeScale();
   void Count(Member& member, const wire::Push& push);
   // `now`: when the round's last block had come.
   void Finish(int64_t block, bool with_contributors, TimePoint now);
   void DropFinishedRounds();
+  uint64_t NextRound() const { return first_round_ + rounds_.size(); }
   // The next round of the block that is the furthest behind.
   uint64_t OldestNext() const { return *std::min_element(next_round_.begin(), next_round_.end()); }
 
@@ -101,13 +88,10 @@ class SyncRule : public UpdateRule {
   const bool rounds_wait_;                 // for lost workers
   const int64_t offering_block_;           // the one with which an exchange counts as here
   std::vector<Held> held_;                 // by block, then worker
-  std::optional<RoundPlan> plan_;          // ps 0
   std::deque<RoundDecision> rounds_;       // decided, and not finished by every block
   uint64_t first_round_ = 1;               // the number of the first of them
   std::vector<uint64_t> next_round_;       // by block
   std::optional<MeasuredRound> measured_;  // clip_norm
-  bool rounds_held_ = false;               // none is decided
-  bool together_ = false;                  // the workers that start together are known
   // Of the round in hand; kept to spare the allocations.
   std::vector<Named> contributors_, answered_;
   std::vector<net::TensorView> gradients_;

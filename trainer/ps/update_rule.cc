@@ -3,11 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/check.h"
-#include "trainer/ps/async_rule.h"
-#include "trainer/ps/ssp_rule.h"
-#include "trainer/ps/sync_rule.h"
-
 namespace dtrain {
 namespace {
 
@@ -36,26 +31,12 @@ void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block)
 // Steps are granted, and evaluations asked for, with a step's last block.
 void UpdateRule::SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version,
                              uint64_t checksum, net::LentBytes weights, Clock::duration held) {
-  const Coordinator* coordinator = parts_.coordinator;
-  const auto global_step = static_cast<uint64_t>(coordinator != nullptr ? coordinator->global_step() : 0);
+  const Leader& leader = *parts_.leader;
+  const auto global_step = static_cast<uint64_t>(leader.global_step());
   const uint32_t steps = IsLast(block) ? member.GrantOf(request) : 0;
-  const uint64_t evaluate =
-      coordinator != nullptr && IsLast(block) ? coordinator->EvaluationDueFor(member) : 0;
+  const uint64_t evaluate = IsLast(block) ? leader.EvaluationDueFor(member) : 0;
   parts_.outbox.Weights(member.node, request, version, global_step, steps, checksum, weights, Micros(held),
                         evaluate);
-}
-
-std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts) {
-  switch (parts.config.train.mode) {
-    case TrainMode::kAsync:
-      return std::make_unique<AsyncRule>(parts);
-    case TrainMode::kSsp:
-      return std::make_unique<SspRule>(parts);
-    case TrainMode::kSync:
-      return std::make_unique<SyncRule>(parts);
-  }
-  DT_CHECK(false, static_cast<int>(parts.config.train.mode));
-  return nullptr;
 }
 
 }  // namespace dtrain

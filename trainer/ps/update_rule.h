@@ -1,22 +1,20 @@
 // UpdateRule: when a ps applies the gradients that reach it and when it answers them, which is what
-// train.mode chooses. Everything here goes by block (model/blocks.h): blocks of one worker come in order, and
-// each is decided on its own. Implementations: async_rule.h, ssp_rule.h, sync_rule.h. Owner: PsServer.
-// Thread: the ps loop.
+// train.mode chooses. Everything here goes by block (model/layout.h): blocks of one worker come in order, and
+// each is decided on its own. Implementations: AsyncRule (update_rules.cc), ssp_rule.h, sync_rule.h.
+// Owner: PsServer. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "base/clock.h"
-#include "gpu/square_sum.h"
+#include "gpu/optimizer_ops.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
-#include "trainer/ps/coordinator.h"
-#include "trainer/ps/membership.h"
+#include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
-#include "trainer/ps/parameter_shard.h"
-#include "trainer/ps/start_point.h"
+#include "trainer/ps/task_table.h"
+#include "trainer/shard/parameter_shard.h"
 
 namespace dtrain {
 
@@ -24,10 +22,9 @@ namespace dtrain {
 struct PsParts {
   const Config& config;
   ParameterShard& shard;
-  Membership& members;
+  TaskTable& members;
   Outbox& outbox;
-  Coordinator* coordinator;       // ps 0; null elsewhere
-  std::function<void()> ask_ps0;  // elsewhere: asks ps 0 anew where that waited for squares()
+  const std::unique_ptr<Leader>& leader;  // set before anything is handled
 };
 
 class UpdateRule {
@@ -35,8 +32,6 @@ class UpdateRule {
   explicit UpdateRule(const PsParts& parts) : parts_(parts) {}
   virtual ~UpdateRule() = default;
 
-  // ps 0, before the start: the run goes on from this global step; Member::taken is of it.
-  virtual void BeginAt(uint64_t /*version*/) {}
   // One block of a worker's gradient, of the right size and in turn. A rule that has to wait for others takes
   // the message, in which the gradient lies.
   virtual void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) = 0;
@@ -50,39 +45,24 @@ class UpdateRule {
   }
   // Whether an exchange of the worker has come as far as this block and is not answered.
   virtual bool Waits(const Member&, int64_t /*block*/) const { return false; }
-  // The worker takes no more steps: nobody waits for it any more.
+  // The worker takes no more steps: no other waits for it any more.
   virtual void Left(Member&) {}
   // The worker is gone, or was replaced, before it was done: what it had open is dropped. Whether the others
   // wait for it is failure.worker_lost.
   virtual void Lost(Member& member) { Left(member); }
-  // ps 0: the worker is told to start.
-  virtual StartPoint OnStart(Member& member) { return {member.taken, 0, false, 0, false}; }
-  // ps 0: no more steps are granted than are granted now (sync: no more rounds than are decided).
-  virtual void EndEarly() { parts_.coordinator->EndEarly(); }
-  // For a checkpoint:
-  // ps 0: no more rounds are decided until GoOn(). Returns the number of the last that was, which every ps
-  // will finish; 0 where there are no rounds (all but sync).
-  virtual uint64_t HoldRounds() { return 0; }
-  virtual void GoOn() {}
-  // ps 0: as GoOn(), but no gradient is taken any more: whoever begins or returns gets what there is.
-  virtual void CloseRounds() {}
+  // On ps 0, when the worker is told to start: the clock with which it enters on every ps (ssp).
+  virtual uint64_t StartClock(Member&) { return 0; }
+
+  // From the leader (sync): a round that was decided, in the order of the numbers; Advance() then applies
+  // those whose gradients are here.
+  virtual void OnRound(RoundDecision /*round*/) {}
+  virtual void Advance() {}
+  // From the leader: what the mean of that round is multiplied by (sync with clip_norm).
+  virtual void OnScale(uint64_t /*round*/, double /*scale*/) {}
   // Whether every block here has applied all rounds up to this one.
   virtual bool HasFinished(uint64_t /*round*/) const { return true; }
-  // ps i > 0: what ps 0 has decided (sync).
-  virtual void OnRound(const wire::Round&) {}
-  // ps i > 0: the number of the round to ask ps 0 for; 0: none (all but sync).
-  virtual uint64_t NextRound() const { return 0; }
-  // With a norm of rounds (sync with clip_norm):
-  // ps i > 0: whether ps 0 must not be asked for another round until the norm of the latest is known here.
-  virtual bool OwesNorm() const { return false; }
-  // ps i > 0: the norm's part to tell ps 0 with the next question; null: none.
-  virtual const gpu::SquareSum* squares() const { return nullptr; }
-  // ps i > 0: ps 0's answer to it.
-  virtual void OnScale(const wire::Scale&) {}
-  // ps 0: another ps has told its part.
-  virtual void OnNorm() {}
 
-  // Every now and then, also while nothing comes: at least every 50 ms.
+  // At least every 50 ms, also while nothing comes.
   virtual void Tick() {}
 
  protected:
@@ -92,6 +72,7 @@ class UpdateRule {
   void AnswerPrevious(Member& member, uint64_t request, int64_t block);
   bool waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }
   bool IsLast(int64_t block) const { return block + 1 == parts_.shard.block_count(); }
+  Leader& leader() { return *parts_.leader; }
 
   const PsParts parts_;
 
@@ -99,7 +80,5 @@ class UpdateRule {
   void SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version, uint64_t checksum,
                    net::LentBytes weights, Clock::duration held);
 };
-
-std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts);
 
 }  // namespace dtrain

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "trainer/peer/short_text.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 

@@ -1,5 +1,5 @@
 // WorkerResult: what one worker has done in a run, and how the run's summary follows from all of them.
-// Owner: Coordinator. Thread: the ps loop.
+// Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>

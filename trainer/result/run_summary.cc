@@ -3,12 +3,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace dtrain {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // The keys of `--result` in the order in which they are printed: the one list for writing and reading.
 template <typename Summary, typename Visitor>
@@ -149,8 +148,8 @@ bool FromValue(const Json& value, double* out) { return RealFromValue(value, out
 bool FromValue(const Json& value, float* out) { return RealFromValue(value, out); }
 
 bool NumberFromValue(const Json& object, const char* key, double* out) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number() && FromValue(*found, out);
+  const Json* const found = object.Find(key);
+  return found != nullptr && found->is_number() && FromValue(*found, out);
 }
 bool FromValue(const Json& value, TimeSpread* out) {
   return value.is_object() && NumberFromValue(value, "total_s", &out->total_s) &&
@@ -194,8 +193,8 @@ struct Reader {
   bool good = true;
   template <typename T>
   void operator()(const char* key, T& value) {
-    const auto found = document.find(key);
-    good = good && found != document.end() && FromValue(*found, &value);
+    const Json* const found = document.Find(key);
+    good = good && found != nullptr && FromValue(*found, &value);
   }
 };
 
@@ -211,7 +210,7 @@ bool FromValue(const Json& value, WorkerFigures* out) {
 std::string FiguresToJson(const WorkerFigures& figures) { return ToValue(figures).dump(); }
 
 bool FiguresFromJson(const std::string& text, WorkerFigures* figures) {
-  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json document = Json::Parse(text);
   WorkerFigures read;
   if (!FromValue(document, &read)) return false;
   *figures = read;
@@ -232,17 +231,17 @@ std::string ToJson(const RunSummary& summary) {
     // Of an evaluation the step is known, and nothing was counted.
     if (summary.status != "done" && !summary.test_loss) writer.document["global_step"] = nullptr;
   }
-  return writer.document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return writer.document.dump(2) + "\n";
 }
 
 std::string ToWireJson(const RunSummary& summary) {
   Writer writer;
   VisitWireKeys(summary, writer);
-  return writer.document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return writer.document.dump();
 }
 
 bool FromWireJson(const std::string& text, RunSummary* summary) {
-  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json document = Json::Parse(text);
   if (!document.is_object()) return false;
   RunSummary read;
   Reader reader{document};

@@ -4,7 +4,8 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace dtrain {
 namespace {
@@ -79,7 +80,7 @@ TEST_CASE("run summary: the wire text is one line") {
 }
 
 TEST_CASE("run summary: the result has the documented keys in the documented order") {
-  const nlohmann::ordered_json document = nlohmann::ordered_json::parse(ToJson(FullSummary()));
+  const Json document = Json::Parse(ToJson(FullSummary()));
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items()) keys.push_back(key);
   const std::vector<std::string> documented = {
@@ -93,7 +94,7 @@ TEST_CASE("run summary: the result has the documented keys in the documented ord
 TEST_CASE("run summary: what does not apply is null") {
   RunSummary summary;
   summary.status = "failed";
-  const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
+  const Json document = Json::Parse(ToJson(summary));
   for (const char* key :
        {"train_s", "steps_per_s", "examples_per_s", "final_loss", "test_loss", "test_accuracy", "test_auc",
         "model_crc", "checkpoint", "startup_s", "weights", "workers", "device", "lost_workers"}) {
@@ -107,9 +108,9 @@ TEST_CASE("run summary: what does not apply is null") {
 TEST_CASE(
     "run summary: workers that were lost are told by their indices, and that none was by an empty list") {
   RunSummary summary = FullSummary();
-  CHECK(nlohmann::json::parse(ToJson(summary)).at("lost_workers") == nlohmann::json::parse("[2]"));
+  CHECK(Json::Parse(ToJson(summary)).at("lost_workers") == Json::Parse("[2]"));
   summary.lost_workers.clear();
-  CHECK(nlohmann::json::parse(ToJson(summary)).at("lost_workers") == nlohmann::json::array());
+  CHECK(Json::Parse(ToJson(summary)).at("lost_workers") == Json::array());
 }
 
 TEST_CASE("run summary: of a run that a signal has stopped, what nobody has counted is null and not zero") {
@@ -117,9 +118,9 @@ TEST_CASE("run summary: of a run that a signal has stopped, what nobody has coun
   summary.status = "stopped";
   summary.global_step = 50;
   summary.local_steps = {20, 30};
-  const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
+  const Json document = Json::Parse(ToJson(summary));
   CHECK(document.at("global_step") == 50);
-  CHECK(document.at("local_steps") == nlohmann::json::parse("[20, 30]"));
+  CHECK(document.at("local_steps") == Json::Parse("[20, 30]"));
   for (const char* key : {"examples", "bytes_sent", "bytes_received", "workers"}) {
     CAPTURE(key);
     CHECK(document.at(key).is_null());
@@ -130,12 +131,12 @@ TEST_CASE("run summary: of an evaluation the step is known, and nothing was coun
   RunSummary summary;
   summary.status = "done";
   summary.global_step = 7;
-  const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
+  const Json document = Json::Parse(ToJson(summary));
   CHECK(document.at("global_step") == 7);
   for (const char* key : {"local_steps", "examples", "bytes_sent"}) CHECK(document.at(key).is_null());
   summary.status = "peer_lost";  // no newer checkpoint has come
   summary.test_loss = 0.5;
-  CHECK(nlohmann::json::parse(ToJson(summary)).at("global_step") == 7);
+  CHECK(Json::Parse(ToJson(summary)).at("global_step") == 7);
 }
 
 TEST_CASE("run summary: numbers that are not finite are null, since JSON has none") {
@@ -143,10 +144,10 @@ TEST_CASE("run summary: numbers that are not finite are null, since JSON has non
   summary.final_loss = std::nan("");
   summary.test_loss = std::numeric_limits<double>::infinity();
   summary.weights = {{"w", {std::numeric_limits<float>::infinity(), 2.0f}}};
-  const nlohmann::json document = nlohmann::json::parse(ToJson(summary));
+  const Json document = Json::Parse(ToJson(summary));
   CHECK(document.at("final_loss").is_null());
   CHECK(document.at("test_loss").is_null());
-  CHECK(document.at("weights").at("w") == nlohmann::json::parse("[null, 2.0]"));
+  CHECK(document.at("weights").at("w") == Json::Parse("[null, 2.0]"));
 }
 
 TEST_CASE("run summary: weights are printed as short decimals") {
@@ -168,11 +169,11 @@ TEST_CASE("run summary: text that is damaged is refused and leaves the summary a
 }
 
 TEST_CASE("run summary: a value of another type is refused") {
-  nlohmann::json document = nlohmann::json::parse(ToWireJson(FullSummary()));
-  const nlohmann::json wrong = nlohmann::json::parse(R"({"a": "b"})");
+  Json document = Json::Parse(ToWireJson(FullSummary()));
+  const Json wrong = Json::Parse(R"({"a": "b"})");
   for (const auto& [key, value] : document.items()) {
-    nlohmann::json damaged = document;
-    damaged[key] = key == "weights" ? nlohmann::json("text") : wrong;
+    Json damaged = document;
+    damaged[key] = key == "weights" ? Json("text") : wrong;
     RunSummary summary;
     CAPTURE(key);
     CHECK_FALSE(FromWireJson(damaged.dump(), &summary));
@@ -180,7 +181,7 @@ TEST_CASE("run summary: a value of another type is refused") {
 }
 
 TEST_CASE("run summary: keys that a later version adds are passed over") {
-  nlohmann::json document = nlohmann::json::parse(ToWireJson(FullSummary()));
+  Json document = Json::Parse(ToWireJson(FullSummary()));
   document["added_later"] = 1;
   RunSummary summary;
   CHECK(FromWireJson(document.dump(), &summary));

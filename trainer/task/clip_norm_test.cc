@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "gpu/square_sum.h"
+#include "gpu/optimizer_ops.h"
+#include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/task/quiet_run_test_util.h"
 #include "trainer/task/two_worker_run_test_util.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
 

@@ -1,4 +1,4 @@
-#include "trainer/task/device_lines.h"
+#include "trainer/task/run_log.h"
 
 #include <doctest/doctest.h>
 

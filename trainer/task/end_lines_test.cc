@@ -1,4 +1,4 @@
-#include "trainer/task/end_lines.h"
+#include "trainer/task/run_log.h"
 
 #include <doctest/doctest.h>
 

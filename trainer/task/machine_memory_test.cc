@@ -1,4 +1,4 @@
-#include "trainer/task/machine_memory.h"
+#include "trainer/task/memory_need.h"
 
 #include <doctest/doctest.h>
 #include <stdlib.h>

@@ -134,9 +134,9 @@ TEST_CASE("memory need: with split: feed only worker 0 needs the data; batches o
   const auto bytes = [&](int worker) { return WorkerNeed(config, LayoutOf(config), data, worker).bytes(); };
   const double shard = bytes(1);
   config.data.split = Split::kFeed;
-  const double most_under_way = 2 * 9 * 50 * 788;
+  const double max_under_way = 2 * 9 * 50 * 788;
   CHECK(bytes(1) < shard - data.bytes);
-  CHECK(bytes(0) <= shard + 4.0 * 4000000 + most_under_way);
+  CHECK(bytes(0) <= shard + 4.0 * 4000000 + max_under_way);
   CHECK(bytes(0) > shard);
 }
 

@@ -6,7 +6,7 @@ namespace dtrain {
 namespace {
 
 // Twice the largest train.in_flight: those requests, and their repetition. What a queue does not take waits
-// in PeerLink and Outbox.
+// in Conversation and Outbox.
 constexpr int kQueueMessages = 128;
 
 }  // namespace

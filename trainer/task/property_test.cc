@@ -119,7 +119,7 @@ class Verdict {
       sum = std::min(kUnbounded, sum + steps);
       most = std::max(most, steps);
     }
-    return std::min(case_.MostSteps(), case_.sync() ? most : sum);
+    return std::min(case_.MaxSteps(), case_.sync() ? most : sum);
   }
   Between ExpectedSteps() const {
     std::vector<int64_t> all, without;  // the one that is lost or late takes part to its end; hardly
@@ -138,7 +138,7 @@ class Verdict {
       // Each gradient makes a round of its own at the most.
       int64_t sum = 0;
       for (int worker = 0; worker < case_.workers(); ++worker) sum += LocalSteps(worker);
-      steps.most = std::min(case_.MostSteps(), sum + 1);
+      steps.most = std::min(case_.MaxSteps(), sum + 1);
     }
     if (backup && lost_) {
       for (size_t worker = 0; worker < without.size(); ++worker) {
@@ -210,7 +210,7 @@ class Verdict {
     CHECK(steps <= own);
     if (last.end >= 0) CHECK(steps == last.end);
     if (last.lost) CHECK(steps == TakenBeforeLoss());
-    if (Whole(worker) && case_.MostSteps() == kUnbounded) CHECK(steps == own);
+    if (Whole(worker) && case_.MaxSteps() == kUnbounded) CHECK(steps == own);
     if (case_.all_in_each_round() && !disturbed()) CHECK(steps == std::min(own, summary().global_step));
   }
   // A worker that rounds have waited for takes its last gradient again.

@@ -11,7 +11,7 @@
 #include "net/codec.h"
 #include "net/inproc_transport.h"
 #include "trainer/config/dump.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/task/raw_worker_test_util.h"
 #include "trainer/task/run_task.h"
 #include "trainer/testing/small_config.h"

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "trainer/config/config.h"
 #include "trainer/config/dump.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/task/run_task.h"
 #include "trainer/testing/small_config.h"
 
@@ -71,7 +71,7 @@ struct RandomCase {
     }
     return owners;
   }
-  int64_t MostSteps() const { return config.train.steps.value_or(kUnbounded); }
+  int64_t MaxSteps() const { return config.train.steps.value_or(kUnbounded); }
 };
 
 inline std::string Describe(const RandomCase& c) {

@@ -10,10 +10,9 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/abort.h"
-#include "trainer/ps/ps_run.h"
-#include "trainer/task/end_lines.h"
+#include "trainer/task/ps_run.h"
+#include "trainer/task/run_log.h"
 #include "trainer/task/memory_need.h"
-#include "trainer/task/start_lines.h"
 #include "trainer/worker/worker.h"
 
 namespace dtrain {

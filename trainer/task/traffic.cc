@@ -5,7 +5,7 @@
 
 #include "net/codec.h"
 #include "trainer/feed/feed_batch.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain {
 namespace {

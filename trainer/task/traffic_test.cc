@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/task/run_task.h"
 #include "trainer/testing/small_config.h"
 

@@ -1,4 +1,5 @@
 #include "trainer/worker/evaluate.h"
+#include "trainer/data/load_data.h"
 
 #include <fmt/core.h>
 

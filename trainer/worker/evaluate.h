@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"

@@ -9,11 +9,11 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "trainer/device/device_store.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain {
 
-Exchanges::Exchanges(const Config& config, const Layout& layout, const std::vector<PeerLink*>& links)
+Exchanges::Exchanges(const Config& config, const Layout& layout, const std::vector<Conversation*>& links)
     : config_(config),
       ring_(static_cast<size_t>(config.train.in_flight)),
       staleness_(config.train.in_flight) {
@@ -30,7 +30,7 @@ Exchanges::Exchanges(const Config& config, const Layout& layout, const std::vect
 }
 
 int64_t Exchanges::WindowOf(const TrainConfig& train, Range range) {
-  return MostOpenBlocks(train, BlockCount(range));
+  return MaxOpenBlocks(train, BlockCount(range));
 }
 
 void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples) {

@@ -1,11 +1,12 @@
 // Exchanges: a worker's round trips of the whole flat vector: gradients there, or nothing, and weights back.
 // Several may be open at a time, and are answered in order.
-// Tensors travel in blocks (model/blocks.h); a window bounds how many of them are open with each ps.
+// Tensors travel in blocks (model/layout.h); a window bounds how many of them are open with each ps.
 // It waits for nothing: what it is asked to send goes out as far as the windows have room, the rest as the
 // answers come that it is given.
 // Owner: PsClient. Thread: the worker's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,18 +17,48 @@
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
-#include "trainer/hooks/staleness.h"
+#include "trainer/hooks/step_stats.h"
 #include "trainer/model/layout.h"
-#include "trainer/peer/peer_link.h"
-#include "trainer/peer/run_id.h"
-#include "trainer/worker/round_versions.h"
+#include "trainer/peer/conversation.h"
 
 namespace dtrain {
+
+// RoundVersions: sync: of which version the weights are that a worker has, and whether its gradients came in
+// time for their rounds. One exchange is open at a time. Owner: Exchanges.
+class RoundVersions {
+ public:
+  // A block of weights of this version is the answer to exchange `number`.
+  void OnAnswer(int64_t number, uint64_t version) {
+    const bool first = number != counted_;
+    counted_ = number;
+    oldest_ = first ? version : std::min(oldest_, version);
+    newest_ = first ? version : std::max(newest_, version);
+  }
+  // That was the last of the exchange, which had a gradient of the weights before, or none.
+  void OnWhole(bool gradient) {
+    if (gradient && oldest_ != version_ + 1) ++too_late_;
+    version_ = oldest_;
+  }
+
+  // Of the weights that the next gradient is computed from.
+  uint64_t version() const { return version_; }
+  // The latest weights are of several versions.
+  bool torn() const { return oldest_ != newest_; }
+  // Gradients that came too late for their round.
+  int64_t too_late() const { return too_late_; }
+
+ private:
+  int64_t counted_ = -1;  // the exchange that the answers are of
+  uint64_t oldest_ = 0;   // of its answers
+  uint64_t newest_ = 0;
+  uint64_t version_ = 0;
+  int64_t too_late_ = 0;
+};
 
 class Exchanges {
  public:
   // `links`: to each ps of the layout, with room for WindowOf() its range; they outlive this.
-  Exchanges(const Config& config, const Layout& layout, const std::vector<PeerLink*>& links);
+  Exchanges(const Config& config, const Layout& layout, const std::vector<Conversation*>& links);
 
   // Blocks that may be open with the ps that owns `range`.
   static int64_t WindowOf(const TrainConfig& train, Range range);
@@ -95,7 +126,7 @@ class Exchanges {
   };
   // How far a ps has come: blocks that have been sent to it, and that it has answered, of all exchanges.
   struct Flow {
-    PeerLink* link = nullptr;
+    Conversation* link = nullptr;
     Range range;
     int64_t blocks = 1;
     int64_t first_block = 0;  // among those of all ps

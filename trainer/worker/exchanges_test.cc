@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 #include "trainer/testing/fake_channel.h"
 #include "trainer/testing/small_config.h"
 
@@ -49,16 +49,17 @@ struct Answer {
 struct Fixture {
   explicit Fixture(const Config& of, const std::vector<int64_t>& blocks)
       : config(of), layout(LayoutOf(blocks)), parameters(static_cast<size_t>(layout.size)) {
-    std::vector<PeerLink*> pointers;
+    std::vector<Conversation*> pointers;
+    config.cluster.ps.assign(blocks.size(), "127.0.0.1:10001");
     for (size_t ps = 0; ps < blocks.size(); ++ps) {
-      const size_t most = MostOpenRequests(Exchanges::WindowOf(config.train, layout.ps[ps]));
-      links.emplace_back(channel, NodeOf(ps), "ps " + std::to_string(ps), most);
+      const size_t most = MaxOpenRequests(Exchanges::WindowOf(config.train, layout.ps[ps]));
+      links.emplace_back(channel, config.cluster, TaskId{Role::kPs, static_cast<int>(ps)}, most);
       pointers.push_back(&links.back());
     }
     exchanges = std::make_unique<Exchanges>(config, layout, pointers);
     exchanges->set_parameters(parameters.data());
   }
-  static net::NodeId NodeOf(size_t ps) { return 0x100 * (ps + 1); }
+  net::NodeId NodeOf(size_t ps) const { return links[ps].node(); }
   size_t BufferBytes() const { return parameters.size() * sizeof(float); }
 
   // Which blocks have been asked for of that ps, since the beginning.
@@ -86,10 +87,10 @@ struct Fixture {
     Take(ps, links[ps].oldest_open(), size, answer);
   }
 
-  const Config config;
+  Config config;
   const Layout layout;
   FakeChannel channel;
-  std::deque<PeerLink> links;
+  std::deque<Conversation> links;
   std::vector<float> parameters;
   std::unique_ptr<Exchanges> exchanges;
 };
@@ -218,7 +219,7 @@ TEST_CASE("exchanges: steps and the global step are those that ps 0 says; the lo
 
 // What the links and the channel keep is lent on its own.
 void ForgetSent(Fixture& at) {
-  for (PeerLink& link : at.links) link.Clear();
+  for (Conversation& link : at.links) link.Clear();
   at.channel.sent.clear();
 }
 
@@ -342,14 +343,51 @@ TEST_CASE("exchanges: weights that nobody asked for, of a wrong size or a wrong 
   Fixture at(ConfigOf(TrainMode::kAsync), {1});
   const uint64_t other = at.links[0].NextRequest();
   at.links[0].Send(other, net::Message());
-  CHECK_THROWS_WITH_AS(at.AnswerOldest(0), "ps 0 sent weights that were not asked for", Failure);
+  CHECK_THROWS_WITH_AS(at.AnswerOldest(0), "ps 0 (127.0.0.1:10001) sent weights that were not asked for",
+                       Failure);
   at.exchanges->Pull();
-  CHECK_THROWS_WITH_AS(at.AnswerOldest(0, {}, 2), "ps 0 sent 8 bytes for a block of 1 values", Failure);
+  CHECK_THROWS_WITH_AS(at.AnswerOldest(0, {}, 2),
+                       "ps 0 (127.0.0.1:10001) sent 8 bytes for a block of 1 values", Failure);
   at.links[0].Clear();
   at.exchanges->DropOpen();
   at.exchanges->Pull();
   CHECK_THROWS_WITH_AS(at.Take(0, at.links[0].oldest_open(), 1, {}, 1),
                        doctest::Contains("do not have the checksum"), Failure);
+}
+
+TEST_CASE("round versions: a gradient that made the next version was in time") {
+  RoundVersions versions;
+  versions.OnAnswer(0, 4);
+  versions.OnWhole(false);
+  CHECK(versions.version() == 4);
+  versions.OnAnswer(1, 5);
+  versions.OnWhole(true);
+  CHECK(versions.version() == 5);
+  CHECK(versions.too_late() == 0);
+}
+
+TEST_CASE("round versions: a gradient that was answered with a later version was too late") {
+  RoundVersions versions;
+  versions.OnAnswer(0, 4);
+  versions.OnWhole(false);
+  versions.OnAnswer(1, 6);
+  versions.OnWhole(true);
+  CHECK(versions.too_late() == 1);
+  CHECK(versions.version() == 6);
+}
+
+TEST_CASE("round versions: answers of several versions are torn, until those of one exchange agree") {
+  RoundVersions versions;
+  versions.OnAnswer(0, 4);
+  versions.OnAnswer(0, 5);
+  versions.OnWhole(false);
+  CHECK(versions.torn());
+  CHECK(versions.version() == 4);
+  versions.OnAnswer(1, 5);
+  versions.OnAnswer(1, 5);
+  versions.OnWhole(false);
+  CHECK_FALSE(versions.torn());
+  CHECK(versions.version() == 5);
 }
 
 }  // namespace

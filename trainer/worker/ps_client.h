@@ -1,11 +1,10 @@
-// PsClient: a worker's conversations with every ps: joining, numbered requests, and the waits for their
-// answers and for those to its exchanges (exchanges.h).
-// Every wait ends: at an answer, at net.timeout_ms, or when a ps is lost (PeerLost names it).
-// Owner and thread: the worker.
+// PsClient: a worker's side of its conversations with every ps: it joins the run, asks, exchanges gradients
+// for weights (exchanges.h), and waits for the answers. Every wait ends: at an answer, at net.timeout_ms,
+// when a ps is lost (PeerLost names it), or by RolledBack, which Rejoin() answers; after the start that comes
+// only where the run goes on without the lost ps. Owner and thread: the worker.
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -13,16 +12,11 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "net/codec.h"
-#include "net/lent_buffer.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
-#include "trainer/peer/abort.h"
-#include "trainer/peer/activity.h"
-#include "trainer/peer/heartbeat.h"
-#include "trainer/peer/run_id.h"
+#include "trainer/peer/conversations.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/worker/exchanges.h"
-#include "trainer/worker/registrations.h"
 
 namespace dtrain {
 
@@ -31,35 +25,30 @@ class PsClient {
   PsClient(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
            net::Transport& transport, Activity& activity, Logger& log);
 
-  // Thrown where a ps is lost or does not know this task any more, because it or another ps was restarted:
-  // to be answered by Rejoin(). After the start only where the run goes on without that ps (RunRecovers).
-  struct Restarted {
-    std::string why;
-  };
-
-  // Says Hello to every ps until all have answered; a status line every 5 s. Throws PeerLost at
-  // failure.startup_timeout_s, after a start failure.wait_s; UserError when a ps refuses this task.
+  // Says Hello to every ps until all have answered (Conversations::SayHello).
   void Join();
   // Drops what was asked and granted, and joins again.
   void Rejoin();
   // Whether this task had started before it joined again.
-  bool returning() const { return started_once_; }
+  bool returning() const { return peers_.returning(); }
   // Called when ps 0 is given up; may be empty.
-  void set_on_lost(std::function<void(TaskId)> on_lost) { on_lost_ = std::move(on_lost); }
+  void set_on_lost(std::function<void(TaskId)> on_lost) { peers_.set_on_lost(std::move(on_lost)); }
   // Called by another thread when the run has failed or was stopped; may be empty. Before Join().
-  void set_on_abort(std::function<void(ExitCode)> on_abort) { heartbeat_->set_on_abort(std::move(on_abort)); }
+  void set_on_abort(std::function<void(ExitCode)> on_abort) {
+    peers_.heartbeat().set_on_abort(std::move(on_abort));
+  }
   // The run that this task has joined.
-  RunId run() const { return run_; }
+  RunId run() const { return peers_.run(); }
 
   // One request to one ps, and the wait for its answer. `build(builder)` returns the body's offset.
   // The answer is valid until the next call. A `patient` request may take for ever, as long as the ps
   // is heard: it is answered when others have done something.
   template <typename Build>
   const wire::Envelope& Call(size_t ps, bool patient, const char* what, Build&& build) {
-    PeerLink& link = registrations_.link(ps);
-    const uint64_t request = link.NextRequest();
-    link.Send(request, encoder_.Finish(run_.Envelope(request), build(encoder_.Begin())));
-    return AwaitAnswer(ps, patient, what);
+    peers_[ps].Ask(run(), std::forward<Build>(build));
+    answer_ = nullptr;
+    while (answer_ == nullptr || answer_from_ != ps) Wait(patient ? nullptr : what);
+    return *answer_;
   }
 
   // The first weights of this worker: it takes part from here on. In sync it waits for the end of a round,
@@ -80,54 +69,35 @@ class PsClient {
   // For a worker that is busy for long: throws as Attend(), and takes nothing in.
   void CheckAllAlive();
 
-  size_t ps_count() const { return registrations_.size(); }
+  size_t ps_count() const { return peers_.size(); }
   // How many workers ps 0 said last that it has; 0 before it said so.
-  int workers_here() const { return heartbeat_->workers(); }
+  int workers_here() const { return peers_.heartbeat().workers(); }
   // The newest checkpoint that ps 0 has told of.
-  KnownCheckpoint checkpoint() const { return heartbeat_->checkpoint(); }
+  KnownCheckpoint checkpoint() const { return peers_.heartbeat().checkpoint(); }
   // The run has started: from now on a ps that does not know this task is lost.
-  void Started() {
-    running_ = started_once_ = true;
-    returns_since_ = TimePoint::max();
-  }
+  void Started() { peers_.Started(); }
 
   // Tells ps 0 that this task failed; the others then hear it from there.
-  void Abort(int exit_code, const std::string& text, const RunSummary* summary);
-  void SayBye();
+  void Abort(int exit_code, const std::string& text, const RunSummary* summary) {
+    peers_.Abort(exit_code, text, summary);
+  }
+  void SayBye() { peers_.SayBye(); }
 
  private:
-  // A lost ps takes the run back to a checkpoint.
-  bool RunRecovers() const { return config_.failure.ps_lost == PsLost::kWait && registrations_.saves(); }
-  const wire::Envelope& AwaitAnswer(size_t ps, bool patient, const char* what);
+  void Wait(const char* what);
   bool ReceiveOne(TimePoint deadline);
-  void Handle(size_t ps, const wire::Envelope& envelope);
-  void OnQuiet(bool patient, const char* what);
-  void CheckAlive(size_t ps);
-  [[noreturn]] void OnLost(size_t ps);
-  void ThrowIfAborted();
-  void OnRefuse(size_t ps, const wire::Envelope& envelope);
+  void OnAnswer(size_t ps, const wire::Envelope& envelope);
 
   const Config& config_;
-  const TaskId self_;
   net::Channel& channel_;
   Activity& activity_;
   Logger& log_;
-  const milliseconds slice_;  // how often a wait looks at heartbeats, repeats, and room in a queue
-  net::Encoder encoder_;
-  Registrations registrations_;
+  Conversations peers_;  // by ps
   Exchanges exchanges_;
-  std::unique_ptr<Heartbeat> heartbeat_;
-  RunId run_;
-  net::Message message_;  // the last received
+  const milliseconds slice_;  // how often a wait looks at heartbeats, repeats, and room in a queue
+  net::Message message_;      // the last received
   const wire::Envelope* answer_ = nullptr;
   size_t answer_from_ = 0;
-  StopBeforeJoining stop_;
-  bool joined_ = false;
-  bool running_ = false;  // started: a ps that does not know us any more is lost
-  bool started_once_ = false;
-  TimePoint returns_since_ = TimePoint::max();  // when a started task lost a ps; otherwise the far future
-  std::function<void(TaskId)> on_lost_;
-  TimePoint next_status_;
 };
 
 }  // namespace dtrain

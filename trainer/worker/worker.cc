@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/names.h"
 #include "base/signals.h"
-#include "trainer/hooks/make_hooks.h"
+#include "trainer/hooks/hooks.h"
 #include "trainer/model/finite.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/form_message.h"
@@ -22,9 +21,32 @@ namespace {
 
 constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
 
+TimeSpread Spread(const LogHistogram& nanos) {
+  const HistogramFigures figures = nanos.Figures();
+  return {figures.sum * 1e-9, figures.p50 * 1e-6, figures.p95 * 1e-6};
+}
+
+net::ChannelStats Sum(const net::ChannelStats& a, const net::ChannelStats& b) {
+  return {a.bytes_sent + b.bytes_sent, a.bytes_received + b.bytes_received,
+          a.frames_dropped + b.frames_dropped};
+}
+
 const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); };
 
 }  // namespace
+
+WorkerFigures FiguresOf(const StepTimes& times, const Staleness& staleness) {
+  WorkerFigures figures;
+  figures.steps = times.Of(StepPart::kCompute).count();
+  figures.data = Spread(times.Of(StepPart::kData));
+  figures.compute = Spread(times.Of(StepPart::kCompute));
+  figures.hooks = Spread(times.Of(StepPart::kHooks));
+  figures.wait = Spread(times.Of(StepPart::kWait));
+  figures.network = Spread(times.Of(StepPart::kNetwork));
+  const HistogramFigures all = staleness.all().Figures();
+  if (all.count > 0) figures.staleness = StalenessSpread{all.mean, all.p50, all.p95, all.max};
+  return figures;
+}
 
 Worker::Worker(const Config& config, TaskId self, const Layout& layout, const DeviceChoice& devices,
                DeviceStore* store, net::Channel& channel, net::Transport& transport, const StopRequest* stop,
@@ -35,12 +57,12 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
       devices_(devices),
       exit_hooks_(exit_hooks),
       log_(log),
+      channel_(channel),
       activity_(stop, config.failure.on_sigterm == OnSigterm::kLeave && self.index != 0),
       client_(config, self, layout, channel, transport, activity_, log),
       exchanges_(client_.exchanges()),
       data_(
           config, self.index, transport, activity_, [this] { client_.Attend(); }, log),
-      report_(client_, channel, data_),
       model_(config, layout, devices, store),
       more_hooks_(std::move(more_hooks)) {
   if (store != nullptr) exchanges_.PushAddresses();
@@ -51,16 +73,16 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
 }
 
 RunSummary Worker::Run() {
-  std::optional<PsClient::Restarted> restarted;
+  std::optional<RolledBack> rolled_back;
   while (true) {
     try {
-      restarted ? client_.Rejoin() : client_.Join();
+      rolled_back ? client_.Rejoin() : client_.Join();
       return RunOnce();
-    } catch (const PsClient::Restarted& why) {
-      restarted = why;
+    } catch (const RolledBack& why) {
+      rolled_back = why;
       if (KnownCheckpoint told = client_.checkpoint(); !told.where.empty()) newest_ = std::move(told);
     }
-    log_.Warning("{}; joining again", restarted->why);
+    log_.Warning("{}; joining again", rolled_back->why);
   }
 }
 
@@ -82,7 +104,7 @@ void Worker::Load() {
   activity_.what = "load";
   data_.Join(client_.run().id);
   if (model_.made()) return;
-  model_.Make(data_.MostRows(), data_.loaded(), data_.source(), log_);
+  model_.Make(data_.MaxRows(), data_.loaded(), data_.source(), log_);
   summary_ = WorkerSummary::Open(config_, self_.index, DeviceName(config_.device, devices_, 0), layout_,
                                  exit_hooks_, log_);
   hooks_ = MakeHooks({config_, self_, layout_, data_.loaded(), exchanges_.staleness(), summary_.get(), log_});
@@ -312,7 +334,7 @@ void Worker::EvaluateBehind(int64_t local_step) {
 // Whether the run ends early by it.
 bool Worker::TellEvaluation(int64_t local_step, const Evaluation& evaluation, double auc) {
   const bool any = evaluation.rows > 0;
-  const net::ChannelStats since_done = local_step == 0 ? report_.SinceDone() : net::ChannelStats();
+  const net::ChannelStats since_done = local_step == 0 ? SinceDone() : net::ChannelStats();
   const wire::Grant* answer =
       client_
           .Call(0, false, "the figures of an evaluation",
@@ -329,18 +351,29 @@ bool Worker::TellEvaluation(int64_t local_step, const Evaluation& evaluation, do
   return answer->over();
 }
 
+// To every ps, ps 0 last: when it knows, all know.
 void Worker::SayDone() {
   activity_.what = "wait";
-  ClosingReport::Own own;
-  own.local_steps = local_step_;
-  own.loss = recent_loss_.Mean();
-  own.first_step_nanos = first_step_nanos_;
-  own.last_step_nanos = last_step_nanos_;
-  if (own_evaluation_ && own_evaluation_->classifies) own.accuracy = own_evaluation_->accuracy();
-  own.figures = FiguresOf(times_, exchanges_.staleness());
-  own.device = DevicesName(devices_);
-  if (from_initial_values_ && recent_loss_.count() > 0) own.first_loss = recent_loss_.FirstMean();
-  report_.SayDone(own);
+  const bool judged = own_evaluation_ && own_evaluation_->classifies;
+  const double accuracy = judged ? own_evaluation_->accuracy() : kNoFigure;
+  const double first_loss =
+      from_initial_values_ && recent_loss_.count() > 0 ? recent_loss_.FirstMean() : kNoFigure;
+  const std::string figures = FiguresToJson(FiguresOf(times_, exchanges_.staleness()));
+  for (size_t ps = client_.ps_count(); ps-- > 0;) {
+    told_ = Sum(channel_.stats(), data_.fed_stats());
+    client_.Call(ps, false, "done", [&](auto& builder) {
+      return wire::CreateDone(builder, static_cast<uint64_t>(local_step_), recent_loss_.Mean(),
+                              first_step_nanos_, last_step_nanos_, told_.bytes_sent, told_.bytes_received,
+                              accuracy, builder.CreateString(figures),
+                              builder.CreateString(DevicesName(devices_)), first_loss);
+    });
+  }
+}
+
+// Headers and payloads that Done has not told of, those of the batches that it fed to others among them.
+net::ChannelStats Worker::SinceDone() const {
+  const net::ChannelStats all = Sum(channel_.stats(), data_.feeding_stats());
+  return {all.bytes_sent - told_.bytes_sent, all.bytes_received - told_.bytes_received, 0};
 }
 
 // All workers are done.

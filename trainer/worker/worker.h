@@ -3,6 +3,7 @@
 // Thread: the caller's; heartbeats have their own.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,21 +18,21 @@
 #include "trainer/device/choice.h"
 #include "trainer/device/device_store.h"
 #include "trainer/hooks/hook.h"
-#include "trainer/hooks/step_times.h"
+#include "trainer/hooks/step_stats.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
-#include "trainer/peer/activity.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/summary/summary.h"
-#include "trainer/worker/closing_report.h"
 #include "trainer/worker/exchanges.h"
 #include "trainer/worker/ps_client.h"
-#include "trainer/worker/recent_loss.h"
 #include "trainer/worker/worker_data.h"
 #include "trainer/worker/worker_model.h"
 
 namespace dtrain {
+
+// Where the time of a worker's steps went.
+WorkerFigures FiguresOf(const StepTimes& times, const Staleness& staleness);
 
 class Worker {
  public:
@@ -77,6 +78,7 @@ class Worker {
   bool TellEvaluation(int64_t local_step, const Evaluation& evaluation, double auc);
   void EvaluateFinalWeights();
   void SayDone();
+  net::ChannelStats SinceDone() const;
   RunSummary WaitForEnd();
   [[noreturn]] void Leave();
 
@@ -86,11 +88,11 @@ class Worker {
   const DeviceChoice& devices_;
   ExitHooks& exit_hooks_;
   Logger& log_;
+  net::Channel& channel_;
   Activity activity_;
   PsClient client_;
   Exchanges& exchanges_;  // the client's
   WorkerData data_;
-  ClosingReport report_;
   WorkerModel model_;
   std::unique_ptr<WorkerSummary> summary_;  // with summary.dir
   HookList more_hooks_;
@@ -101,6 +103,7 @@ class Worker {
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
   int64_t local_step_ = 0;
+  net::ChannelStats told_;  // what ps 0 knows of the bytes, by Done
   int64_t first_step_nanos_ = 0;
   int64_t last_step_nanos_ = 0;
   int64_t evaluated_step_ = 0;        // the latest local step whose evaluation ps 0 has

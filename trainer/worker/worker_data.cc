@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/data/data_warnings.h"
-#include "trainer/data/input_form.h"
+#include "trainer/data/files/input_form.h"
+#include "trainer/data/load_data.h"
 #include "trainer/peer/form_message.h"
 
 namespace dtrain {
@@ -51,8 +52,8 @@ void WorkerData::Open(uint64_t run_id) {
   }
 }
 
-int64_t WorkerData::MostRows() const {
-  if (fed_ != nullptr) return std::min(fed_->most_rows(), config_.train.batch_size);
+int64_t WorkerData::MaxRows() const {
+  if (fed_ != nullptr) return std::min(fed_->max_rows(), config_.train.batch_size);
   const int64_t test_rows = loaded_.test == nullptr ? 0 : loaded_.test->rows().value_or(0);
   return MaxBatchRows(config_, loaded_.train->rows(), test_rows);
 }
@@ -67,15 +68,14 @@ std::optional<DataFacts> WorkerData::Facts() {
   facts.has_test = loaded_.test != nullptr && loaded_.test->rows();
   facts.has_validation = config_.data.validation > 0;
   const size_t bytes = FormBytes(loaded_.form);
-  if (bytes <= kMostFormBytes) {
+  if (bytes <= kMaxFormBytes) {
     facts.form = loaded_.form;
   } else if (!std::exchange(told_too_long_, true)) {
     log_.Warning(
         "names and scales of the data's columns are {} bytes, more than {}: checkpoints will not have them, "
         "and "
         "dtrain eval and predict will read data.train{}",
-        bytes, kMostFormBytes,
-        loaded_.form.scale.shift.empty() ? "" : "; each worker scales by its own rows");
+        bytes, kMaxFormBytes, loaded_.form.scale.shift.empty() ? "" : "; each worker scales by its own rows");
   }
   return facts;
 }

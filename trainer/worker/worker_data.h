@@ -13,13 +13,13 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
-#include "trainer/data/data_fingerprint.h"
 #include "trainer/data/data_plan.h"
+#include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
+#include "trainer/feed/feed_server.h"
 #include "trainer/feed/feed_source.h"
-#include "trainer/feed/feeder.h"
-#include "trainer/peer/activity.h"
 #include "trainer/peer/form_message.h"
+#include "trainer/peer/heartbeat.h"
 
 namespace dtrain {
 
@@ -40,7 +40,7 @@ class WorkerData {
   // What ps 0 has to hear of the data; unset: nothing, another worker feeds this one.
   std::optional<DataFacts> Facts();
   // Of the largest batch of one device, of training or of an evaluation.
-  int64_t MostRows() const;
+  int64_t MaxRows() const;
   // The data goes on as ps 0 says: dealt as before, and scaled as the weights were trained with it. True:
   // loaded() and source() are new.
   bool TakeUp(const wire::Start& start);

@@ -3,10 +3,26 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "trainer/data/load_data.h"
 #include "trainer/device/make_model.h"
-#include "trainer/model/blocks.h"
+#include "trainer/model/layout.h"
 
 namespace dtrain {
+
+GradientBuffers::GradientBuffers(size_t bytes, int64_t max_open) : bytes_(bytes) {
+  for (int64_t i = 0; i < max_open + 1; ++i) buffers_.emplace_back(bytes);
+}
+
+const net::LentBuffer& GradientBuffers::Free() {
+  for (size_t tried = 0; tried < buffers_.size(); ++tried) {
+    next_ = (next_ + 1) % buffers_.size();
+    if (!buffers_[next_].lent()) return buffers_[next_];
+  }
+  // A transport may hold on to bytes a moment after they were answered.
+  buffers_.emplace_back(bytes_);
+  next_ = buffers_.size() - 1;
+  return buffers_.back();
+}
 
 WorkerModel::WorkerModel(const Config& config, const Layout& layout, const DeviceChoice& devices,
                          DeviceStore* store)

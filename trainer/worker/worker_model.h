@@ -2,7 +2,9 @@
 // which its parameters and gradients lie. Owner and thread: the worker.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -10,14 +12,30 @@
 #include "gpu/cuda/queue.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
+#include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 #include "trainer/device/choice.h"
 #include "trainer/device/device_store.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
-#include "trainer/worker/gradient_buffers.h"
 
 namespace dtrain {
+
+// GradientBuffers: memory for gradients, one for each exchange that may be open and one to write into; each
+// is written only while nobody reads it.
+class GradientBuffers {
+ public:
+  // Of `bytes` each.
+  GradientBuffers(size_t bytes, int64_t max_open);
+  // One that is not lent. It stays where it is: an open exchange points to its gradient.
+  const net::LentBuffer& Free();
+  size_t count() const { return buffers_.size(); }
+
+ private:
+  const size_t bytes_;
+  std::deque<net::LentBuffer> buffers_;
+  size_t next_ = 0;
+};
 
 class WorkerModel {
  public:

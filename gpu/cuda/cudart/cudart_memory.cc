@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "gpu/cuda/cudart/cudart_runtime.h"
-#include "gpu/cuda/cudart/error.h"
 
 namespace dtrain::gpu::cuda {
 namespace {

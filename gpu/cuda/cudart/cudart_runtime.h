@@ -1,7 +1,4 @@
-// CudartRuntime: the Runtime of NVIDIA's devices, by the CUDA runtime library and cuBLAS.
-// A handle is the address of an object of ours that knows its device. Each call makes that device the current
-// one of its thread first.
-// Owner: the task. Thread: any.
+// The CUDA runtime behind runtime.h, and its errors as DeviceError. Thread: any.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,6 +13,23 @@
 
 namespace dtrain::gpu::cuda {
 
+// What the CUDA runtime answers, as DeviceError; and which device is current.
+
+// DeviceError "cuda 0 (NVIDIA H100 80GB HBM3): cudaFoo: what is wrong" where it is wrong.
+void Check(cudaError_t error, int device, const char* call);
+
+// For calls whose failure is nobody's concern: takes their error from this thread.
+void Forget(cudaError_t error);
+
+// Makes it the current one of this thread, with a context.
+void MakeCurrent(int device);
+// The same, false where it cannot.
+bool TryMakeCurrent(int device);
+
+// CudartRuntime: the Runtime of NVIDIA's devices, by the CUDA runtime library and cuBLAS.
+// A handle is the address of an object of ours that knows its device. Each call makes that device the current
+// one of its thread first.
+// Owner: the task. Thread: any.
 class CudartRuntime final : public Runtime {
  public:
   ~CudartRuntime() override;

@@ -1,6 +1,5 @@
 // The part of CudartRuntime that computes: kernels, products and graphs.
 #include "gpu/cuda/cudart/cudart_runtime.h"
-#include "gpu/cuda/cudart/error.h"
 #include "gpu/cuda/cudart/kernels.h"
 
 namespace dtrain::gpu::cuda {

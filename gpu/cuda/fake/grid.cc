@@ -7,10 +7,10 @@
 
 namespace dtrain::gpu::cuda {
 
-void GridRunner::CheckGrid(const Grid& grid, int most_threads) {
+void GridRunner::CheckGrid(const Grid& grid, int max_threads) {
   DT_CHECK(grid.blocks >= 1 && grid.blocks < (int64_t{1} << 31), grid.blocks);
-  DT_CHECK(grid.threads >= 32 && grid.threads <= most_threads && grid.threads % 32 == 0, grid.threads,
-           most_threads);
+  DT_CHECK(grid.threads >= 32 && grid.threads <= max_threads && grid.threads % 32 == 0, grid.threads,
+           max_threads);
 }
 
 namespace {

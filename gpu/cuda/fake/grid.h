@@ -89,7 +89,7 @@ class GridRunner {
   }
 
   // What a device refuses.
-  static void CheckGrid(const Grid& grid, int most_threads = 1024);
+  static void CheckGrid(const Grid& grid, int max_threads = 1024);
 
  private:
   template <typename Body>

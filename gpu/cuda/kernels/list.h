@@ -10,8 +10,6 @@
 #include "gpu/cuda/kernels/optimizer.h"
 #include "gpu/cuda/kernels/rows.h"
 #include "gpu/cuda/kernels/softmax.h"
-#include "gpu/cuda/kernels/softmax_few.h"
-#include "gpu/cuda/kernels/softmax_long.h"
 
 namespace dtrain::gpu::cuda {
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "trainer/data/files/csv_field.h"
 #include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/testing.h"

@@ -1,4 +1,4 @@
-#include "trainer/data/files/gzip_file.h"
+#include "trainer/data/files/input_bytes.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

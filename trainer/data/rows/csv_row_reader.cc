@@ -8,9 +8,8 @@
 
 #include "base/names.h"
 #include "trainer/config/config.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
-#include "trainer/data/files/csv_rows.h"
+#include "trainer/data/files/csv_table.h"
 #include "trainer/data/rows/row_formats.h"
 
 namespace dtrain {

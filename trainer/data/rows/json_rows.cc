@@ -3,13 +3,12 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/names.h"
-#include "base/repeated_member.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
-#include "trainer/data/files/csv_field.h"
+#include "trainer/data/files/csv_reader.h"
 #include "trainer/data/rows/row_formats.h"
 
 namespace dtrain {
@@ -23,6 +22,28 @@ constexpr int kMaxDepth = 64;
 constexpr char kList[] = "features";
 constexpr size_t kPieceBytes = 1 << 16;
 constexpr size_t kMaxLine = 64 << 20;
+
+// Finds a name that an object has twice, for one text: the parser would keep the later one without a word.
+class RepeatedMember {
+ public:
+  // For every event of nlohmann::json's parser, with what it hands over. The name where it is a key that its
+  // object has already; else null. Valid as long as `parsed`.
+  const std::string* See(nlohmann::json::parse_event_t event, const nlohmann::json& parsed) {
+    using Event = nlohmann::json::parse_event_t;
+    if (event == Event::object_start) {
+      names_.emplace_back();
+    } else if (event == Event::object_end) {
+      names_.pop_back();
+    } else if (event == Event::key) {
+      const auto* const name = parsed.get_ptr<const std::string*>();
+      if (!names_.back().insert(*name).second) return name;
+    }
+    return nullptr;
+  }
+
+ private:
+  std::vector<std::set<std::string>> names_;  // of each open object
+};
 
 // The lines of a file, or of standard input as they come.
 class LineReader {

@@ -1,5 +1,5 @@
-// What the implementations of RowReader share, each of which has a file of its own. Only they and
-// row_reader.cc include this.
+// What the implementations of RowReader share: CSV and JSON in files of their own, IDX in row_reader.cc. Only
+// they and row_reader.cc include this.
 #pragma once
 
 #include <memory>

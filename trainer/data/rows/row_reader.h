@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "trainer/data/batch.h"
+#include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
-#include "trainer/data/input_form.h"
 
 namespace dtrain {
 
@@ -67,14 +67,5 @@ class RowReader {
   // Whether Next() need not wait for somebody who types, or for a pipe.
   virtual bool HasMore() const = 0;
 };
-
-// Opens one file, or standard input: "-". Where the spec does not say the format, the first byte tells: a
-// brace or bracket is JSON lines, but for a column's name that begins so, a zero IDX, all else CSV.
-// `idx_labels`: the file of labels of IDX images, where labels are asked for.
-std::unique_ptr<RowReader> OpenRows(const std::string& path, const RowSpec& spec,
-                                    const std::string& idx_labels = "");
-
-// The files that `pattern` names, sorted: itself, or those that fit it as a glob. UserError where none does.
-std::vector<std::string> FilesOf(const std::string& pattern, const std::string& key);
 
 }  // namespace dtrain

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trainer/data/files/testing.h"
+#include "trainer/data/rows/open_rows.h"
 #include "trainer/data/rows/row_formats.h"
 #include "trainer/data/rows/row_reader.h"
 

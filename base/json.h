@@ -1,0 +1,164 @@
+// Json: a value of JSON, read and written by nlohmann's library, whose header takes seconds to compile and is
+// seen by json.cc alone. Members of an object keep their order. Numbers stay what they were written as:
+// whole, negative or unsigned, or real. To read a value as a type that it has not, or an element that is not
+// there, is a mistake of the caller: std::logic_error. Thread: any, as for a std::vector.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace dtrain {
+
+class Json {
+ public:
+  using Array = std::vector<Json>;
+  using Member = std::pair<std::string, Json>;
+  using Object = std::vector<Member>;
+
+  Json() = default;
+  Json(std::nullptr_t) {}
+  Json(bool value) : value_(value) {}
+  Json(const char* text) : value_(std::string(text)) {}
+  Json(std::string text) : value_(std::move(text)) {}
+  template <typename T, std::enable_if_t<std::is_arithmetic_v<T> && !std::is_same_v<T, bool>, int> = 0>
+  Json(T number) : value_(Number(number)) {}
+  template <typename T>
+  Json(const std::vector<T>& values) : value_(Array(values.begin(), values.end())) {}
+  // An object where each element is a list of a text and a value, else an array. Not for one element, which
+  // in parentheses is that element: a vector makes such a list.
+  Json(std::initializer_list<Json> elements);
+
+  static Json array() { return FromValue(Array()); }
+  static Json object() { return FromValue(Object()); }
+  // Why a text was not taken.
+  struct Problem {
+    enum Kind { kNone, kSyntax, kRepeated, kDepth };
+    Kind kind = kNone;
+    std::string
+        text;  // kSyntax: "parse error at line 1, column 2: ..."; kRepeated: the name; else a sentence
+  };
+  // Values are copied and freed by functions that call themselves: what is nested deeper is not read.
+  static constexpr size_t kMaxDepth = 1000;
+  // Null where the text is not JSON, or has anything behind it. Of two members of one name the later counts.
+  static Json Parse(std::string_view text);
+  // Null also where an object has a name twice, or anything is nested more than `max_depth` deep.
+  static Json ParseStrictly(std::string_view text, size_t max_depth, Problem* problem);
+
+  bool is_null() const { return Is<std::monostate>(); }
+  bool is_boolean() const { return Is<bool>(); }
+  bool is_string() const { return Is<std::string>(); }
+  bool is_array() const { return Is<Array>(); }
+  bool is_object() const { return Is<Object>(); }
+  bool is_number_unsigned() const { return Is<uint64_t>(); }
+  bool is_number_integer() const { return Is<int64_t>() || Is<uint64_t>(); }
+  bool is_number_float() const { return Is<double>(); }
+  bool is_number() const { return is_number_integer() || is_number_float(); }
+
+  // Of an array or an object, which may also be null: 0.
+  size_t size() const;
+  bool empty() const { return size() == 0; }
+
+  // The elements of an array; none of null.
+  const Json* begin() const;
+  const Json* end() const;
+  const Json& operator[](size_t index) const { return at(index); }
+  const Json& at(size_t index) const;
+  const Json& operator[](int index) const { return at(index); }
+  const Json& operator[](int index) { return at(index); }
+  const Json& at(int index) const { return at(static_cast<size_t>(index)); }
+  const Json& back() const { return at(size() - 1); }
+  // Null becomes an array.
+  void push_back(Json element);
+
+  // The members of an object; none of null.
+  const Object& items() const;
+  // Null where the object has no such member, or this is none.
+  const Json* Find(std::string_view name) const;
+  bool contains(std::string_view name) const { return Find(name) != nullptr; }
+  const Json& at(std::string_view name) const;  // it is there
+  const Json& at(const char* name) const { return at(std::string_view(name)); }
+  const Json& operator[](const char* name) const { return at(std::string_view(name)); }
+  const Json& operator[](const std::string& name) const { return at(std::string_view(name)); }
+  // The member of this name, made where there is none. Null becomes an object.
+  Json& operator[](const char* name) { return Make(name); }
+  Json& operator[](const std::string& name) { return Make(name); }
+
+  // A number as T, a text or a truth value as it is, an array as a vector of them.
+  template <typename T>
+  T get() const {
+    if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, bool>) {
+      return As<T>();
+    } else if constexpr (!std::is_arithmetic_v<T>) {
+      T values;
+      for (const Json& element : As<Array>()) values.push_back(element.get<typename T::value_type>());
+      return values;
+    } else {
+      if (const auto* whole = std::get_if<int64_t>(&value_)) return static_cast<T>(*whole);
+      if (const auto* whole = std::get_if<uint64_t>(&value_)) return static_cast<T>(*whole);
+      return static_cast<T>(As<double>());
+    }
+  }
+  template <typename T, std::enable_if_t<(std::is_arithmetic_v<T> && !std::is_same_v<T, char>) ||
+                                             std::is_same_v<T, std::string>,
+                                         int> = 0>
+  operator T() const {
+    return get<T>();
+  }
+
+  // On one line; with `indent` on many. What is no UTF-8 is U+FFFD there.
+  std::string dump(int indent = -1) const;
+
+  // Numbers by what they are worth; objects whatever the order of their members.
+  friend bool operator==(const Json& a, const Json& b);
+  template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  friend bool operator==(const Json& a, T b) {
+    return a == Json(b);
+  }
+  friend bool operator!=(const Json& a, const Json& b) { return !(a == b); }
+  friend std::ostream& operator<<(std::ostream& out, const Json& value);
+
+ private:
+  friend struct JsonText;  // json.cc
+  using Value = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object>;
+
+  template <typename T>
+  static Value Number(T number) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return Value(static_cast<double>(number));
+    } else if constexpr (std::is_unsigned_v<T>) {
+      return Value(static_cast<uint64_t>(number));
+    } else {
+      return number < 0 ? Value(static_cast<int64_t>(number)) : Value(static_cast<uint64_t>(number));
+    }
+  }
+  static Json FromValue(Value value) {
+    Json json;
+    json.value_ = std::move(value);
+    return json;
+  }
+  template <typename T>
+  bool Is() const {
+    return std::holds_alternative<T>(value_);
+  }
+  template <typename T>
+  const T& As() const {
+    const T* const value = std::get_if<T>(&value_);
+    if (value == nullptr) FailAs();
+    return *value;
+  }
+  [[noreturn]] void FailAs() const;
+  Json& Make(std::string_view name);
+
+  Value value_;
+};
+
+}  // namespace dtrain

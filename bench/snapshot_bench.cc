@@ -1,0 +1,89 @@
+// What a checkpoint costs the ps loop: to take a snapshot of a range of 512 MiB, and to apply a gradient's
+// block before, while and after one is alive. Momentum: the range has as many bytes of slots again.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <vector>
+
+#include "trainer/model/layout.h"
+#include "trainer/model/model.h"
+#include "trainer/shard/host_shard.h"
+
+namespace dtrain::bench {
+namespace {
+
+constexpr int64_t kBlocks = 512;
+
+class Range512 {
+ public:
+  Range512() : config_(MakeConfig()), layout_(PlaceVariables(ModelVariables(config_.model), 1, {})) {
+    shard_ = std::make_unique<HostShard>(config_, layout_, 0);
+    shard_->Initialise();
+    ApplyAll();
+  }
+  HostShard& shard() { return *shard_; }
+  void ApplyAll() {
+    for (int64_t block = 0; block < shard_->block_count(); ++block) {
+      shard_->Apply(block, {reinterpret_cast<const std::byte*>(gradient_.data()), shard_->bytes(block)});
+    }
+  }
+
+ private:
+  static Config MakeConfig() {
+    Config config;
+    config.cluster.ps = {"localhost:1"};
+    config.cluster.worker = {"localhost:2"};
+    config.model.kind = ModelKind::kLinear;
+    config.model.inputs = kBlocks * kBlockValues - 1;
+    config.model.outputs = 1;
+    config.train.optimizer.kind = OptimizerKind::kMomentum;
+    return config;
+  }
+
+  const Config config_;
+  const Layout layout_;
+  const std::vector<float> gradient_ = std::vector<float>(kBlockValues, 0.001f);
+  std::unique_ptr<HostShard> shard_;
+};
+
+void TakeSnapshot(benchmark::State& state) {
+  Range512 range;
+  for (auto _ : state) {
+    range.shard().TakeSnapshot();
+    state.PauseTiming();
+    range.shard().DropSnapshot();
+    state.ResumeTiming();
+  }
+}
+
+// A gradient of the whole range while nothing of its snapshot was read yet. kFirst: the first one after the
+// first snapshot of a run, whose buffers are made; kNext: after a later one; kLater: the others; kNone:
+// without any.
+enum class Taken { kNone, kFirst, kNext, kLater };
+void Apply(benchmark::State& state, Taken taken) {
+  auto range = std::make_unique<Range512>();
+  if (taken == Taken::kNext || taken == Taken::kLater) {
+    range->shard().TakeSnapshot();
+    range->ApplyAll();
+  }
+  for (auto _ : state) {
+    state.PauseTiming();
+    if (taken == Taken::kFirst) range = std::make_unique<Range512>();
+    if (taken == Taken::kFirst || taken == Taken::kNext) range->shard().TakeSnapshot();
+    state.ResumeTiming();
+    range->ApplyAll();
+  }
+}
+
+BENCHMARK(TakeSnapshot)->Unit(benchmark::kMicrosecond)->Iterations(100);
+BENCHMARK_CAPTURE(Apply, without_a_snapshot, Taken::kNone)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Apply, first_after_the_first_snapshot, Taken::kFirst)
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(3);
+BENCHMARK_CAPTURE(Apply, first_after_a_later_snapshot, Taken::kNext)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Apply, later_with_a_snapshot, Taken::kLater)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace dtrain::bench
+
+BENCHMARK_MAIN();

@@ -1,0 +1,182 @@
+#include "cmd/launch/remote_task.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/console.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int kAliveEveryMs = 1000;
+// After the task's end, or after it was asked to die: until the connection itself is ended.
+constexpr milliseconds kHurry{2000};
+
+// Never waits: what a full pipe holds is no longer read.
+void Say(const Pipe& orders, const char* line) { WriteAll(orders.write_fd(), std::string(line) + "\n"); }
+
+// Orders of the connection before are not for the next task.
+ChildCommand WithNewInput(const ChildCommand& command) {
+  int old = 0;
+  ioctl(command.input, FIONREAD, &old);
+  std::string text(static_cast<size_t>(old), '\0');
+  if (old > 0 && read(command.input, text.data(), text.size()) < 0) return command;
+  return command;
+}
+
+// Whether a line is one of a task's log, or its live line: in any format it has a mark that ssh's own lines
+// have not.
+bool IsTaskLine(const std::string& line) {
+  return line.find(" | ") != std::string::npos || line.front() == '{' || Console::IsRelayed(line);
+}
+
+LogOptions OptionsOf(const LogConfig& log) {
+  LogOptions options;
+  options.json = log.json;
+  options.standard_error = false;
+  return options;
+}
+
+}  // namespace
+
+KeepAlive::KeepAlive(size_t tasks) {
+  for (size_t i = 0; i < tasks; ++i) {
+    pipes_.emplace_back("dtrain launch");
+    fcntl(pipes_.back().write_fd(), F_SETFL, O_NONBLOCK);
+  }
+  ChildCommand command;
+  command.name = "dtrain launch";
+  command.passes = true;
+  command.run = [this] {
+    while (true) {
+      for (const Pipe& pipe : pipes_) Say(pipe, kAliveLine);
+      poll(nullptr, 0, kAliveEveryMs);
+    }
+  };
+  process_.emplace(command);
+}
+
+RemoteTask::RemoteTask(const ChildCommand& command, const ChildSinks& sinks, const Machine& machine,
+                       const Config& config, const Pipe& orders, const RunResults& results)
+    : ChildProcess(WithNewInput(command), sinks),
+      machine_(machine),
+      config_(config),
+      orders_(orders),
+      results_(results),
+      login_(LoginThere(machine, config.launch)),
+      log_(command.name, OptionsOf(config.log)),
+      start_by_(Clock::now() + milliseconds(static_cast<int64_t>(config.failure.startup_timeout_s * 1000))) {}
+
+TimePoint RemoteTask::Await(std::vector<pollfd>* waiting) const {
+  const TimePoint silent = ChildProcess::Await(waiting);
+  if (over_) return silent;
+  const TimePoint start_by = started_ || too_late_ ? TimePoint::max() : start_by_;
+  return std::min({deadline_, start_by, retry_at_.value_or(TimePoint::max())});
+}
+
+bool RemoteTask::HasEnded() {
+  if (over_) return true;
+  const TimePoint now = Clock::now();
+  if (retry_at_ && fatal_signal_ == 0) {
+    if (now < *retry_at_) return false;
+    retry_at_.reset();
+    last_words_.clear();
+    WithNewInput(command_);
+    Start();
+    return false;
+  }
+  if (now >= deadline_) {
+    deadline_ = TimePoint::max();
+    ChildProcess::Signal(SIGKILL);
+  }
+  if (!started_ && !too_late_ && now >= start_by_) {
+    too_late_ = true;
+    ChildProcess::Signal(SIGKILL);
+  }
+  if (!ChildProcess::HasEnded() || WaitsToRetry()) return false;
+  over_ = true;
+  exit_ = End();
+  return true;
+}
+
+void RemoteTask::Signal(int signal) {
+  if (over_) return;
+  if (fatal_signal_ == SIGKILL && signal == SIGKILL) return ChildProcess::Signal(SIGKILL);
+  const bool kills = signal == SIGKILL || !started_;
+  // The guard may be there already without its report, and would keep its task for a while after ssh.
+  for (const Order& order : kOrders) {
+    if (order.signal == (kills ? SIGKILL : signal)) Say(orders_, order.line);
+  }
+  if (!kills) return;
+  fatal_signal_ = signal;
+  deadline_ = std::min(deadline_, Clock::now() + kHurry);
+}
+
+void RemoteTask::TakeLine(const std::string& line) {
+  // bash's second line on a program that it cannot run says nothing.
+  const bool empty = line.find(": Success") != std::string::npos;
+  if (!IsTaskLine(line) && !empty) last_words_ = line.substr(0, line.find_first_of("\r\n"));
+  ChildProcess::TakeLine(line);
+}
+
+void RemoteTask::TakeReport(const std::string& line) {
+  const std::string word = line.substr(0, line.find_first_of(" \n"));
+  const auto number = [&] { return atoi(line.c_str() + word.size()); };
+  if (word == kStartedWord) {
+    started_ = true;
+    last_words_.clear();
+  } else if (word == kExitWord) {
+    reported_ = ProcessExit{number(), 0};
+  } else if (word == kSignalWord) {
+    reported_ = ProcessExit{0, number()};
+  } else {
+    return ChildProcess::TakeReport(line);
+  }
+  if (reported_) deadline_ = std::min(deadline_, Clock::now() + kHurry);
+}
+
+bool RemoteTask::WaitsToRetry() {
+  if (fatal_signal_ != 0 || started_ || too_late_ || !IsTransient(last_words_)) return false;
+  const std::optional<TimePoint> next = retry_.Next();
+  if (next) retry_at_ = std::min(*next, start_by_);
+  return next.has_value();
+}
+
+ProcessExit RemoteTask::End() {
+  // So early that the task was killed for it.
+  if (fatal_signal_ != 0 && fatal_signal_ != SIGKILL) return {0, fatal_signal_};
+  if (reported_) return *reported_;
+  if (fatal_signal_ != 0) return {0, fatal_signal_};
+  const int lost = static_cast<int>(config_.failure.peer_lost_exit);
+  if (started_) {
+    return Failed(lost, fmt::format("the connection to {} broke: {} The task there ends by itself.",
+                                    machine_.name, AsSentence(last_words_)));
+  }
+  const bool begun = results_.Stage() != RunStage::kStarting;
+  return Failed(begun ? lost : static_cast<int>(ExitCode::kUser),
+                fmt::format("cannot be started on {}: {}", machine_.name,
+                            too_late_ ? NoStart() : WithRemedy(last_words_, machine_.name, login_)));
+}
+
+ProcessExit RemoteTask::Failed(int exit_code, const std::string& why) {
+  TakeLine(log_.Line(LogLevel::kError, why));
+  return {exit_code, 0};
+}
+
+std::string RemoteTask::NoStart() const {
+  return fmt::format(
+      "it has not started in {} s (failure.startup_timeout_s){}. Does its login there end, and its disk "
+      "answer?{}",
+      config_.failure.startup_timeout_s, last_words_.empty() ? "" : "; heard last: " + last_words_,
+      login_.empty() ? "" : fmt::format(" Try: ssh {} true", login_));
+}
+
+}  // namespace dtrain

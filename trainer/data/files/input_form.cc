@@ -1,0 +1,131 @@
+#include "trainer/data/files/input_form.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "base/names.h"
+#include "trainer/config/user_text.h"
+
+namespace dtrain {
+namespace {
+
+struct Range {
+  std::vector<double> min, max;
+};
+
+Range RangeOf(gpu::MatrixView<const float> rows) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const size_t cols = static_cast<size_t>(rows.cols);
+  Range range{std::vector<double>(cols, kInfinity), std::vector<double>(cols, -kInfinity)};
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    for (size_t c = 0; c < cols; ++c) {
+      const double value = rows.row(r)[c];
+      range.min[c] = std::min(range.min[c], value);
+      range.max[c] = std::max(range.max[c], value);
+    }
+  }
+  return range;
+}
+
+std::vector<double> MeanOf(gpu::MatrixView<const float> rows) {
+  std::vector<double> mean(static_cast<size_t>(rows.cols));
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    for (size_t c = 0; c < mean.size(); ++c) mean[c] += rows.row(r)[c];
+  }
+  for (double& sum : mean) sum /= static_cast<double>(rows.rows);
+  return mean;
+}
+
+// About `mean`, in a second pass: the difference of two large sums would lose all digits.
+std::vector<double> DeviationOf(gpu::MatrixView<const float> rows, const std::vector<double>& mean) {
+  std::vector<double> deviation(mean.size());
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    for (size_t c = 0; c < mean.size(); ++c) {
+      const double distance = rows.row(r)[c] - mean[c];
+      deviation[c] += distance * distance;
+    }
+  }
+  for (double& sum : deviation) sum = std::sqrt(sum / static_cast<double>(rows.rows));
+  return deviation;
+}
+
+constexpr size_t kMaxListed = 20;
+
+int64_t CountOf(const std::vector<std::string>& names) { return static_cast<int64_t>(names.size()); }
+
+}  // namespace
+
+FittedScale FitScale(FeatureScale kind, gpu::MatrixView<const float> rows) {
+  DT_CHECK(kind != FeatureScale::kNone);
+  const Range range = RangeOf(rows);
+  const bool unit = kind == FeatureScale::kUnit;
+  FittedScale scale;
+  scale.shift = unit ? range.min : MeanOf(rows);
+  if (!unit) scale.factor = DeviationOf(rows, scale.shift);
+  scale.factor.resize(scale.shift.size());
+  for (size_t c = 0; c < scale.factor.size(); ++c) {
+    const double width = unit ? range.max[c] - range.min[c] : scale.factor[c];
+    // By the range: the rounded mean of equal values may leave a deviation beside 0.
+    scale.factor[c] = range.max[c] > range.min[c] ? 1 / width : 0;
+  }
+  return scale;
+}
+
+void ApplyScale(const FittedScale& scale, gpu::MatrixView<float> rows) {
+  DT_CHECK(scale.shift.size() == static_cast<size_t>(rows.cols), scale.shift.size(), rows.cols);
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    float* const row = rows.row(r);
+    for (size_t c = 0; c < scale.shift.size(); ++c) {
+      row[c] = static_cast<float>((row[c] - scale.shift[c]) * scale.factor[c]);
+    }
+  }
+}
+
+std::optional<std::string> FormProblem(const InputForm& form) {
+  const FittedScale& scale = form.scale;
+  const size_t scaled = scale.shift.size();
+  if (scale.factor.size() != scaled) {
+    return fmt::format("{} shifts and {} factors", scaled, scale.factor.size());
+  }
+  if (scaled > 0 && !form.features.empty() && form.features.size() != scaled) {
+    return fmt::format("{} features have names and {} a scale", form.features.size(), scaled);
+  }
+  if (form.label_column < -1) return fmt::format("its label is column {}", form.label_column);
+  const auto finite = [](double value) { return std::isfinite(value); };
+  for (const std::vector<double>* values : {&scale.shift, &scale.factor}) {
+    if (!std::all_of(values->begin(), values->end(), finite)) return "a scale is not finite";
+  }
+  return std::nullopt;
+}
+
+std::string ListNames(const std::vector<std::string>& names, const std::string& last_word) {
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < names.size() && i < kMaxListed; ++i) shown.push_back(Shown(names[i]));
+  if (names.size() > kMaxListed) shown.push_back(fmt::format("{} more", names.size() - kMaxListed));
+  return ListText(shown, last_word);
+}
+
+std::string ClassNamesText(const std::vector<std::string>& names) {
+  std::vector<std::string> numbered;
+  for (size_t i = 0; i < names.size(); ++i) numbered.push_back(fmt::format("{} = {}", i, names[i]));
+  return fmt::format("{}: {}", Plural(CountOf(names), "class", "classes"), ListNames(numbered, "and"));
+}
+
+std::string FeatureTitle(const InputForm& form, int64_t feature) {
+  const bool named = !form.features.empty() && !form.features[static_cast<size_t>(feature)].empty();
+  if (named) return form.features[static_cast<size_t>(feature)];
+  const bool behind_label = form.label_column >= 0 && feature >= form.label_column;
+  return fmt::format("column {}", feature + (behind_label ? 2 : 1));
+}
+
+std::string FeatureNamesText(const InputForm& form) {
+  std::vector<std::string> titles;
+  for (int64_t i = 0; i < CountOf(form.features); ++i) titles.push_back(FeatureTitle(form, i));
+  return fmt::format("{}: {}", Plural(CountOf(titles), "feature"), ListNames(titles, "and"));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,214 @@
+// Metadata of exported files: written from an ExportedModel, read as a FileMeaning.
+#include "trainer/export/exported_model.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/names.h"
+#include "trainer/checkpoint/check_meaning.h"
+#include "trainer/config/config.h"
+#include "trainer/config/fields.h"
+#include "trainer/config/parse.h"
+#include "trainer/config/user_text.h"
+#include "trainer/version.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kMaxDepth = 2;   // of what we write
+constexpr double kDivisor = 255;  // of pixels
+
+constexpr MeaningWords kWords = {
+    "file", "take the weights alone, as an npz file, where they are to mean another thing"};
+
+[[noreturn]] void RefuseDamaged(const std::string& path, const std::string& what) {
+  throw UserError("{}: __metadata__: {}. It is damaged: export it anew.", path, what);
+}
+
+bool IsListOf(const Json& list, bool (Json::*is)() const) {
+  return list.is_array() &&
+         std::all_of(list.begin(), list.end(), [&](const Json& item) { return (item.*is)(); });
+}
+
+class Reader {
+ public:
+  Reader(const std::map<std::string, std::string>& metadata, const std::string& path)
+      : metadata_(metadata), path_(path) {}
+
+  FileMeaning Read() {
+    TakeKey("model.kind");
+    if (meaning_.config.model.kind == ModelKind::kMlp) TakeKey("model.activation");
+    meaning_.config.data.train.format = DataFormat::kCsv;  // where data.scale applies
+    meaning_.form.features = Names("features");
+    meaning_.form.classes = Names("classes");
+    if (const std::string* text = Find("label_column")) TakeLabelColumn(*text);
+    if (const std::string* text = Find("scale")) TakeScale(*text);
+    TakeKindOfScale();
+    if (const auto problem = FormProblem(meaning_.form)) RefuseDamaged(path_, *problem);
+    return std::move(meaning_);
+  }
+
+ private:
+  const std::string* Find(const char* name) const {
+    const auto found = metadata_.find(name);
+    return found == metadata_.end() ? nullptr : &found->second;
+  }
+
+  [[noreturn]] void Refuse(const char* name, const std::string& text, const char* rule) const {
+    RefuseDamaged(path_, fmt::format("{} = {}; must be {}", name, Shown(text), rule));
+  }
+
+  void TakeKey(const char* key) {
+    const std::string* const text = Find(key);
+    if (text == nullptr) RefuseDamaged(path_, fmt::format("there is no {}", key));
+    const Field& field = *FindField(key);
+    const Parsed parsed = ParseScalar(field, *text, /*quoted=*/false);
+    if (!parsed.problem.empty()) Refuse(key, *text, LimitsText(field).c_str());
+    field.set(parsed.value, &meaning_.config);
+  }
+
+  // Not more deeply nested than what we write: whatever the file has costs no more than its length.
+  Json ParseText(const std::string& text) const {
+    Json::Problem problem;
+    return Json::ParseStrictly(text, kMaxDepth, &problem);
+  }
+
+  std::vector<std::string> Names(const char* name) const {
+    const std::string* const text = Find(name);
+    if (text == nullptr) return {};
+    const Json list = ParseText(*text);
+    if (!IsListOf(list, &Json::is_string)) Refuse(name, *text, "a list of names");
+    return list.get<std::vector<std::string>>();
+  }
+
+  void TakeLabelColumn(const std::string& text) {
+    int64_t& column = meaning_.form.label_column;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), column);
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || column < 0) {
+      Refuse("label_column", text, "a number from 0");
+    }
+  }
+
+  void TakeScale(const std::string& text) {
+    const Json scale = ParseText(text);
+    const auto list = [&](const char* name) {
+      return scale.is_object() && scale.contains(name) ? scale[name] : Json();
+    };
+    if (list("divide_by") == kDivisor) {
+      meaning_.config.data.train.format = DataFormat::kIdx;
+      return;
+    }
+    const Json shift = list("shift"), factor = list("factor");
+    if (!IsListOf(shift, &Json::is_number) || !IsListOf(factor, &Json::is_number)) {
+      Refuse("scale", text, "the lists shift and factor, or to divide_by 255");
+    }
+    meaning_.form.scale = {shift.get<std::vector<double>>(), factor.get<std::vector<double>>()};
+  }
+
+  void TakeKindOfScale() {
+    const bool scaled = !meaning_.form.scale.shift.empty();
+    FeatureScale& kind = meaning_.config.data.scale;
+    if (Find("data.scale") != nullptr) {
+      TakeKey("data.scale");
+      if ((kind != FeatureScale::kNone) != scaled) {
+        RefuseDamaged(path_, fmt::format("data.scale = {}, and {} scale of features", *Find("data.scale"),
+                                         scaled ? "there is a" : "there is no"));
+      }
+    } else if (scaled) {
+      meaning_.any_scale = true;
+      kind = FeatureScale::kStandard;
+    }
+  }
+
+  const std::map<std::string, std::string>& metadata_;
+  const std::string& path_;
+  FileMeaning meaning_;
+};
+
+// Names as a file can tell them.
+std::vector<std::string> AsTold(const std::vector<std::string>& names) {
+  return Json::Parse(NamesText(names)).get<std::vector<std::string>>();
+}
+
+void CheckCount(const std::string& path, size_t count, const char* what, int64_t inputs) {
+  if (count == 0 || count == static_cast<size_t>(inputs)) return;
+  RefuseDamaged(path, fmt::format("{} of {}, and its tensors are of {}", what,
+                                  Plural(static_cast<int64_t>(count), "feature"), Plural(inputs, "feature")));
+}
+
+std::string KeyText(const char* key, const Config& config) {
+  const Field& field = *FindField(key);
+  return ValueText(field, field.get(config));
+}
+
+}  // namespace
+
+std::string NamesText(const std::vector<std::string>& names) { return Json(names).dump(); }
+
+std::vector<int64_t> ExportedModel::ShapeOf(const Variable& variable) {
+  if (variable.bias) return {variable.rows};
+  return {variable.rows, variable.cols};
+}
+
+int64_t ExportedModel::bytes() const {
+  int64_t values = 0;
+  for (const Variable& variable : variables) values += variable.size();
+  return values * static_cast<int64_t>(sizeof(float));
+}
+
+std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const {
+  std::vector<std::pair<std::string, std::string>> all = {
+      {"producer", std::string(kProducer) + kVersion},
+      {"model.kind", KindName(config.model.kind)},
+      {"global_step", fmt::format("{}", checkpoint.manifest().step)}};
+  if (config.model.kind == ModelKind::kMlp) {
+    all.emplace_back("model.activation", KeyText("model.activation", config));
+  }
+  if (!form.classes.empty()) all.emplace_back("classes", NamesText(form.classes));
+  if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));
+  // Where columns have no names it says which are features.
+  if (form.features.empty() && form.label_column >= 0) {
+    all.emplace_back("label_column", fmt::format("{}", form.label_column));
+  }
+  if (pixels) all.emplace_back("scale", "{\"divide_by\":255}");
+  if (!form.scale.shift.empty()) {
+    const Json scale = {{"factor", form.scale.factor}, {"shift", form.scale.shift}};
+    all.emplace_back("scale", scale.dump());
+    all.emplace_back("data.scale", KeyText("data.scale", config));
+  }
+  return all;
+}
+
+std::optional<FileMeaning> MeaningOf(const TensorFile& file, const std::string& path) {
+  const auto producer = file.metadata().find("producer");
+  const bool ours = producer != file.metadata().end() && producer->second.rfind(kProducer, 0) == 0;
+  if (!ours) return std::nullopt;
+  return Reader(file.metadata(), path).Read();
+}
+
+void CheckMeaning(const std::string& path, const FileMeaning& saved, const Config& config,
+                  const InputForm& form) {
+  CheckCount(path, saved.form.features.size(), "names", *config.model.inputs);
+  CheckCount(path, saved.form.scale.shift.size(), "a scale", *config.model.inputs);
+  Config trained = saved.config;
+  if (saved.any_scale && config.data.scale != FeatureScale::kNone) trained.data.scale = config.data.scale;
+  CheckKeys(path, trained, config, kWords);
+  if (TakesPixels(trained) != TakesPixels(config)) {
+    RefuseMeaning(path,
+                  TakesPixels(trained)
+                      ? "its features are bytes divided by 255, and those of data.train are not"
+                      : "its features are not bytes divided by 255, as those of data.train are",
+                  "Give the data that it was trained with", kWords);
+  }
+  InputForm here = form;
+  here.features = AsTold(form.features);
+  here.classes = AsTold(form.classes);
+  CheckForm(path, saved.form, here, kWords);
+}
+
+}  // namespace dtrain

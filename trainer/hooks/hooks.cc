@@ -1,0 +1,107 @@
+#include "trainer/hooks/hooks.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "trainer/data/order.h"
+#include "trainer/hooks/progress.h"
+#include "trainer/model/finite.h"
+
+namespace dtrain {
+namespace {
+
+// Which tensor to look at. A loss may overflow while all else is still finite.
+std::string Culprit(const StepView& view, const std::optional<std::string>& in_gradient) {
+  if (in_gradient) return "in its gradient " + *in_gradient;
+  if (const auto in_weights = FirstNonFinite(view.layout, view.weights))
+    return "of its weights " + *in_weights;
+  return fmt::format("of its weights {}, the largest", LargestValue(view.layout, view.weights));
+}
+
+// A gradient of such weights says nothing about the batch, and a smaller learning rate would not help.
+void ThrowIfBegunSo(const StepView& view) {
+  const std::optional<std::string> wrong = FirstNonFinite(view.layout, view.weights);
+  if (!wrong) return;
+  throw Failure(
+      ExitCode::kDiverged,
+      fmt::format("{} began with weights of which {}: whoever trained them had diverged. Begin from "
+                  "an older checkpoint, checkpoint.resume: run/ckpt/step-000001000, or anew, "
+                  "checkpoint.resume: never, with a smaller train.optimizer.learning_rate.",
+                  TaskName(view.self), *wrong));
+}
+
+}  // namespace
+
+void StopOnNan::OnGradient(const StepView& view, const float* gradient) {
+  const std::optional<std::string> in_gradient = FirstNonFinite(view.layout, gradient);
+  if (std::isfinite(view.loss) && !in_gradient) return;
+  if (view.local_step == first_step_) ThrowIfBegunSo(view);
+  const std::string loss = std::isnan(view.loss) ? "nan" : fmt::format("{:.6g}", view.loss);
+  throw Diverged(fmt::format("{}, local step {}: the loss is {}, and {}", TaskName(view.self),
+                             view.local_step, loss, Culprit(view, in_gradient)));
+}
+
+void StepCounter::StartInterval(const StepView& view, TimePoint now) {
+  began_ = now;
+  local_step_ = view.local_step;
+  global_step_ = view.global_step;
+}
+
+void StepCounter::AfterStep(const StepView& view, HookRequests*) {
+  if (view.local_step % every_steps_ != 0) return;
+  const TimePoint now = Clock::now();
+  const double seconds = std::max(SecondsBetween(began_, now), 1e-9);
+  const double global = static_cast<double>(view.global_step - global_step_) / seconds;
+  const double local = static_cast<double>(view.local_step - local_step_) / seconds;
+  log_.Record(LogLevel::kInfo,
+              fmt::format("global step {}, local step {}: {:.1f} global steps/s, {:.1f} local steps/s",
+                          view.global_step, view.local_step, global, local),
+              {{"global_step", view.global_step},
+               {"local_step", view.local_step},
+               {"global_steps_per_s", global},
+               {"local_steps_per_s", local}});
+  StartInterval(view, now);
+}
+
+void SummaryHook::AfterStep(const StepView& view, HookRequests*) {
+  summary_.CountExamples(view.rows);
+  if (!due_ || !summary_.Moved(view.global_step)) return;
+  summary_.OnStep({view.global_step, view.loss, view.correct, view.rows, staleness_.TakeRecent()});
+}
+
+void LiveHook::Begin(const StepView& view) {
+  const int workers = static_cast<int>(config_.cluster.worker.size());
+  std::optional<int64_t> rows = data_.train->rows();
+  if (rows) *rows -= config_.data.validation;
+  progress_.emplace(workers, TotalSteps(config_, rows, workers, view.source.plan()), view.global_step,
+                    Clock::now());
+}
+
+void LiveHook::AfterStep(const StepView& view, HookRequests*) {
+  if (!progress_->OnStep(view.loss, view.rows)) return;
+  log_.SetLive(LiveText(progress_->Figures(view.global_step, view.workers_here, Clock::now())));
+}
+
+HookList MakeHooks(const HookParts& parts) {
+  const HooksConfig& config = parts.config.hooks;
+  HookList hooks;
+  if (config.stop_on_nan) hooks.push_back(std::make_unique<StopOnNan>());
+  if (parts.summary != nullptr) {
+    hooks.push_back(std::make_unique<SummaryHook>(*parts.summary, parts.staleness));
+  }
+  if (config.log_every_steps > 0 || config.log_every_epochs > 0) {
+    hooks.push_back(std::make_unique<Progress>(config, parts.log));
+  }
+  if (config.count_every_steps > 0) {
+    hooks.push_back(std::make_unique<StepCounter>(config.count_every_steps, parts.log));
+  }
+  if (parts.self.index == 0 && parts.log.live()) {
+    hooks.push_back(std::make_unique<LiveHook>(parts.config, parts.data, parts.log));
+  }
+  return hooks;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,104 @@
+// The built-in hooks, and MakeHooks, which makes those that the config switches on.
+// Owner and thread: the worker.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "trainer/config/config.h"
+#include "trainer/data/load_data.h"
+#include "trainer/data/source.h"
+#include "trainer/hooks/hook.h"
+#include "trainer/hooks/progress.h"
+#include "trainer/hooks/step_stats.h"
+#include "trainer/model/layout.h"
+#include "trainer/summary/summary.h"
+
+namespace dtrain {
+
+// StopOnNan (hooks.stop_on_nan): ends the run as diverged where the loss or a value of the gradient is not
+// finite, before anything of the gradient is sent; where parameters stay on a device before the worker's next
+// step. The ps checks on its own what it gets, or there what it saves.
+class StopOnNan : public Hook {
+ public:
+  void Begin(const StepView& view) override { first_step_ = view.local_step + 1; }
+  void OnGradient(const StepView& view, const float* gradient) override;
+
+ private:
+  int64_t first_step_ = 1;  // of the weights that this task began with, or went back to
+};
+
+// StepCounter (hooks.count_every_steps): a line with the pace of the run and of this worker, every so many
+// local steps: the mean since the line before.
+class StepCounter : public Hook {
+ public:
+  StepCounter(int64_t every_steps, Logger& log) : every_steps_(every_steps), log_(log) {}
+
+  void Begin(const StepView& view) override { StartInterval(view, Clock::now()); }
+  void AfterStep(const StepView& view, HookRequests* requests) override;
+
+ private:
+  void StartInterval(const StepView& view, TimePoint now);
+
+  const int64_t every_steps_;
+  Logger& log_;
+  TimePoint began_;  // the interval, as the two below
+  int64_t local_step_ = 0;
+  int64_t global_step_ = 0;
+};
+
+// SummaryHook (summary.dir): points of a worker's curves for TensorBoard.
+class SummaryHook : public Hook {
+ public:
+  SummaryHook(WorkerSummary& summary, Staleness& staleness) : summary_(summary), staleness_(staleness) {}
+
+  void Begin(const StepView& view) override { summary_.Begin(view.global_step); }
+  void BeforeStep(const StepView& view, HookRequests* requests) override {
+    due_ = summary_.Due(view.local_step);
+    requests->count_correct |= due_;
+  }
+  void AfterStep(const StepView& view, HookRequests* requests) override;
+  void End(const StepView&) override { summary_.Flush(); }
+
+ private:
+  WorkerSummary& summary_;
+  Staleness& staleness_;
+  bool due_ = false;
+};
+
+// LiveHook: the chief's line at a terminal. Made only where standard error is one.
+class LiveHook : public Hook {
+ public:
+  LiveHook(const Config& config, const LoadedData& data, Logger& log)
+      : config_(config), data_(data), log_(log) {}
+
+  void Begin(const StepView& view) override;
+  void AfterStep(const StepView& view, HookRequests* requests) override;
+  void End(const StepView&) override { log_.SetLive(""); }
+
+ private:
+  const Config& config_;
+  const LoadedData& data_;
+  Logger& log_;
+  std::optional<LiveProgress> progress_;
+};
+
+// MakeHooks: the hooks that the config switches on.
+
+// What built-in hooks work with. The worker owns all of it and outlives its hooks.
+struct HookParts {
+  const Config& config;
+  TaskId self;
+  const Layout& layout;
+  const LoadedData& data;
+  Staleness& staleness;
+  WorkerSummary* summary;  // null without summary.dir
+  Logger& log;
+};
+
+// In the order in which they are called.
+HookList MakeHooks(const HookParts& parts);
+
+}  // namespace dtrain

@@ -1,0 +1,146 @@
+#include "trainer/leader/checkpoint_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "trainer/config/dump.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/peer/peer_limits.h"
+#include "trainer/shard/shared_directory.h"
+
+namespace dtrain {
+namespace {
+
+template <typename Result>
+bool IsReady(const std::future<Result>& future) {
+  return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(const Config& config, const Layout& layout, CheckpointDirectory& directory,
+                                   std::string self, SnapshotKeeper& own, AskForPiece ask, Logger& log)
+    : config_(config),
+      layout_(layout),
+      directory_(directory),
+      self_(std::move(self)),
+      ask_(std::move(ask)),
+      log_(log),
+      slots_(SlotNames(config)),
+      own_(own),
+      parts_(layout.ps.size()),
+      pulled_(layout.ps.size()) {}
+
+void CheckpointWriter::Begin(uint64_t number, SavedMoment moment, std::vector<bool> pulled) {
+  number_ = number;
+  moment_ = std::move(moment);
+  pulled_ = std::move(pulled);
+  pulling_ = 0;
+  std::fill(parts_.begin(), parts_.end(), std::nullopt);
+  phase_ = Phase::kBeginning;
+  beginning_ = std::async(std::launch::async, [this]() -> Outcome {
+    try {
+      return {directory_.BeginSave(moment_.step, SaveToken({moment_.run_id, moment_.run_epoch}, number_)),
+              ""};
+    } catch (const std::exception& error) {
+      return {"", fmt::format("{}: {}", self_, FailureText(error))};
+    }
+  });
+}
+
+void CheckpointWriter::OnPart(size_t ps, const std::string& name, const ShardSaver::Outcome& part) {
+  if (phase_ != Phase::kWriting || pulled_[ps]) return;
+  if (!part.error.empty()) return Fail((ps == 0 ? self_ : name) + ": " + part.error);
+  parts_[ps] = part.checksums;
+  PublishWhenComplete();
+}
+
+// One after the other, so that what is held of all of them is bounded.
+void CheckpointWriter::PullParts() {
+  if (pull_) {
+    const std::optional<ShardSaver::Outcome> outcome = pull_->Poll();
+    if (!outcome) return pull_->Tick(Clock::now());
+    pull_.reset();
+    if (!outcome->error.empty()) return Fail(self_ + ": " + outcome->error);
+    parts_[pulling_] = outcome->checksums;
+    return PublishWhenComplete();
+  }
+  for (; pulling_ < pulled_.size(); ++pulling_) {
+    if (pulled_[pulling_] && !parts_[pulling_]) break;
+  }
+  if (pulling_ == pulled_.size()) return;
+  log_.Debug("writes the part of ps {} of the checkpoint of global step {}", pulling_, moment_.step);
+  const auto ask = [this, ps = pulling_](int64_t piece) { ask_(ps, number_, piece); };
+  pull_ = std::make_unique<PulledPart>(layout_, static_cast<int>(pulling_),
+                                       static_cast<int64_t>(slots_.size()), number_, temporary_, ask);
+}
+
+void CheckpointWriter::Fail(const std::string& error) {
+  phase_ = Phase::kEnding;
+  if (pull_) pull_->GiveUp();
+  own_.Drop(number_);  // the rest of it is not needed
+  ending_ = std::async(std::launch::async, [this, error]() -> Outcome {
+    directory_.Abandon(temporary_);
+    return {"", error};
+  });
+}
+
+void CheckpointWriter::PublishWhenComplete() {
+  std::vector<std::vector<uint64_t>> checksums;
+  for (const auto& part : parts_) {
+    if (!part) return;
+    checksums.push_back(*part);
+  }
+  phase_ = Phase::kEnding;
+  ending_ =
+      std::async(std::launch::async, [this, checksums = std::move(checksums)] { return Publish(checksums); });
+}
+
+// On a thread.
+CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<std::vector<uint64_t>>& checksums) {
+  Outcome outcome;
+  const double best_before = directory_.ReadBestLoss();
+  try {
+    directory_.Seal(temporary_, RunManifest(config_, layout_, slots_, checksums, moment_),
+                    DumpConfig(config_));
+    outcome.path = directory_.Publish(temporary_);
+  } catch (const PeerLost&) {
+    directory_.Abandon(temporary_);
+    throw;
+  } catch (const std::exception& error) {
+    directory_.Abandon(temporary_);
+    return {"", fmt::format("{}: {}", self_, FailureText(error))};
+  }
+  try {  // it has its name, whatever becomes of the rest
+    if (moment_.best && moment_.loss < best_before)
+      directory_.WriteBest(outcome.path.substr(outcome.path.rfind('/') + 1));
+    directory_.Prune(config_.checkpoint.keep, directory_.ReadBest());
+  } catch (const std::exception& error) {
+    log_.Warning("{} is complete, but the best one could not be noted, or an old one not removed: {}",
+                 outcome.path, FailureText(error));
+  }
+  return outcome;
+}
+
+CheckpointWriter::Outcome CheckpointWriter::End(Outcome outcome) {
+  phase_ = Phase::kIdle;
+  pull_.reset();
+  return outcome;
+}
+
+std::optional<CheckpointWriter::Outcome> CheckpointWriter::Poll() {
+  if (phase_ == Phase::kBeginning && IsReady(beginning_)) {
+    Outcome begun = beginning_.get();
+    if (!begun.error.empty()) return End(std::move(begun));
+    temporary_ = begun.path;
+    phase_ = Phase::kWriting;
+  }
+  if (phase_ == Phase::kWriting && !parts_[0]) own_.Write(number_, temporary_);
+  if (phase_ == Phase::kWriting) PullParts();
+  const bool pulls = pull_ && !pull_->ended();
+  if (phase_ == Phase::kEnding && !pulls && IsReady(ending_)) return End(ending_.get());
+  return std::nullopt;
+}
+
+}  // namespace dtrain

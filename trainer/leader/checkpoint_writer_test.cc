@@ -1,0 +1,284 @@
+#include "trainer/leader/checkpoint_writer.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/ps/ps_task_test_util.h"
+#include "trainer/shard/shared_directory.h"
+#include "trainer/testing/file_limit.h"
+
+namespace dtrain {
+namespace {
+
+using testing::NamesIn;
+using Names = std::vector<std::string>;
+using Checksums = std::vector<uint64_t>;
+
+constexpr RunId kRun{0x1122334455667788, 2};
+constexpr int64_t kSlots = 2;
+
+Config Adam() {
+  Config config = LinearCluster(2, 1, 100);
+  config.model.inputs = 4000;
+  config.train.optimizer.kind = OptimizerKind::kAdam;
+  config.checkpoint.dir = testing::NewDirectory();
+  config.checkpoint.keep = 1;
+  return config;
+}
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Of a leader, the ps that writes beside it.
+class WritingLeader : public FakeLeader {
+ public:
+  explicit WritingLeader(CheckpointWriter& writer) : writer_(writer) {}
+  void OnSnapshot(uint64_t, const ShardSaver::Outcome* part) override {
+    if (part != nullptr) writer_.OnPart(0, "", *part);
+  }
+
+ private:
+  CheckpointWriter& writer_;
+};
+
+// ps 0's side, and of ps 1 what it writes and tells.
+struct Saving {
+  Saving() { ps0.leader = std::make_unique<WritingLeader>(writer); }
+  void Begin(uint64_t number, const SavedMoment& moment) {
+    begun = moment;
+    ps0.keeper.Take(number, 0);
+    writer.Begin(number, begun, {false, pulled});
+  }
+  void Begin(uint64_t number, int64_t step) { Begin(number, SavedMoment{kRun.id, kRun.epoch, step, "{}"}); }
+  void WaitUntilBegun() {
+    PollUntil([&] {
+      CHECK_FALSE(writer.Poll());
+      return writer.writing();
+    });
+  }
+  void BeginAndWait(uint64_t number, int64_t step) {
+    Begin(number, step);
+    WaitUntilBegun();
+  }
+  std::optional<CheckpointWriter::Outcome> Poll() {
+    ps0.keeper.Tick();
+    return writer.Poll();
+  }
+  std::string Temporary(uint64_t number) const {
+    return directory.TemporaryPath(begun.step, SaveToken(kRun, number));
+  }
+  Checksums WritePart1(uint64_t number) {
+    ShardSaver saver(ps1.layout, 1, kSlots);
+    saver.Begin(number, ps1.shard.TakeSnapshot(), Temporary(number));
+    PollUntil([&] { return saver.Poll(); });
+    REQUIRE(saver.Of(number)->error == "");
+    return saver.Of(number)->checksums;
+  }
+  // What ps 1 says of its part.
+  void Tell(const Checksums& checksums, const std::string& error = "") {
+    writer.OnPart(1, "ps 1 on there", {checksums, error});
+  }
+  void Asked(size_t ps, uint64_t number, int64_t piece) {
+    CHECK(ps == 1);
+    CHECK(number == 1);
+    asked.push_back(piece);
+  }
+  // ps 1 answers what it was asked.
+  void Answer() {
+    for (const int64_t piece : std::exchange(asked, {})) {
+      writer.OnPiece(1, ps1.encoder.Piece({}, 1, static_cast<uint64_t>(piece), 0, *snapshot->Lend(piece)));
+    }
+  }
+  CheckpointWriter::Outcome End() {
+    return *PollUntil([&] { return Poll(); });
+  }
+  CheckpointWriter::Outcome Save(uint64_t number, int64_t step) {
+    BeginAndWait(number, step);
+    Tell(WritePart1(number));
+    return End();
+  }
+  Names There() const { return NamesIn(config.checkpoint.dir); }
+  std::string PathOf(const std::string& name) const { return directory.PathOf(name); }
+
+  const Config config = Adam();
+  PsTaskFixture ps0{config, 0};
+  PsFixture ps1{config, 1};
+  CheckpointDirectory directory{config.checkpoint.dir};
+  CheckpointWriter writer{
+      ps0.config, ps0.layout,
+      directory,  "ps 0 on here",
+      ps0.keeper, [this](size_t ps, uint64_t number, int64_t piece) { Asked(ps, number, piece); },
+      ps0.log};
+  bool pulled = false;                 // the part of ps 1
+  std::vector<int64_t> asked;          // pieces of it
+  std::shared_ptr<Snapshot> snapshot;  // of ps 1
+  SavedMoment begun;
+};
+
+TEST_CASE(
+    "checkpoint writer: with all parts there the checkpoint has its name, and all values of the moment") {
+  Saving f;
+  std::vector<float> expected(static_cast<size_t>(f.ps0.layout.size));
+  for (const Range& range : f.ps0.layout.ps) {
+    InitialValues(f.config.model, f.ps0.layout, range, expected.data() + range.begin);
+  }
+  f.BeginAndWait(1, 12);
+  f.ps0.Update();
+  const Checksums checksums = f.WritePart1(1);
+  CHECK(f.writer.Wants(1));
+  f.Tell(checksums);
+  CHECK_FALSE(f.writer.Wants(1));
+  const CheckpointWriter::Outcome outcome = f.End();
+  CHECK(outcome.error == "");
+  CHECK(outcome.path == f.PathOf("step-000000012"));
+  CHECK_FALSE(f.Poll());
+  CHECK_FALSE(f.writer.writing());
+  CHECK(f.There() == Names{"step-000000012"});
+  CheckpointReader reader(outcome.path);
+  reader.Verify();
+  CHECK(reader.manifest().run_id == kRun.id);
+  CHECK(reader.manifest().step == 12);
+  CHECK(reader.manifest().positions == "{}");
+  for (const Variable& variable : f.ps0.layout.variables) {
+    std::vector<float> values(static_cast<size_t>(variable.size()));
+    reader.Read(variable.name, CheckpointReader::kWeights, 0, variable.size(), values.data());
+    CHECK(std::equal(values.begin(), values.end(), expected.begin() + variable.offset));
+  }
+}
+
+TEST_CASE("checkpoint writer: nothing is published before every ps has said that its part is on the disk") {
+  Saving f;
+  f.Begin(1, 12);
+  f.Tell({});  // of whatever it speaks: nobody was told to write yet
+  CHECK(f.writer.Wants(1));
+  PollUntil([&] {
+    f.Poll();
+    return !f.writer.Wants(0);
+  });
+  const Checksums checksums = f.WritePart1(1);
+  CHECK(f.writer.Wants(1));
+  CHECK_FALSE(f.Poll());
+  CHECK(f.writer.writing());
+  f.Tell(checksums);
+  CHECK_FALSE(f.writer.writing());
+  f.Tell({});  // it was heard
+  CHECK(f.End().error == "");
+  CheckpointReader(f.PathOf("step-000000012")).Verify();
+  f.Tell(checksums);
+  CHECK_FALSE(f.Poll());
+  f.Begin(2, 13);
+  CHECK(f.writer.Wants(0));
+  CHECK(f.writer.Wants(1));
+}
+
+TEST_CASE(
+    "checkpoint writer: a part without one of its checksums is no part, and nothing of the save stays") {
+  Saving f;
+  for (uint64_t number = 1; number <= 2; ++number) {
+    f.BeginAndWait(number, 12);
+    Checksums checksums = f.WritePart1(number);
+    number == 1 ? checksums.pop_back() : checksums.push_back(1);
+    f.Tell(checksums);
+    const CheckpointWriter::Outcome outcome = f.End();
+    CHECK(outcome.path == "");
+    CHECK(Contains(outcome.error, "ps 0 on here: "));
+    CHECK(f.There().empty());
+  }
+  CHECK(f.Save(3, 12).error == "");
+}
+
+TEST_CASE("checkpoint writer: a ps that cannot write gives up the save by its name; the next one is made") {
+  Saving f;
+  CHECK(f.Save(1, 1).error == "");
+  f.BeginAndWait(2, 12);
+  f.Tell({}, "no room");
+  const CheckpointWriter::Outcome outcome = f.End();
+  CHECK(outcome.path == "");
+  CHECK(outcome.error == "ps 1 on there: no room");
+  CHECK(f.There() == Names{"step-000000001"});
+  CHECK(f.Save(3, 13).path == f.PathOf("step-000000013"));
+}
+
+TEST_CASE("checkpoint writer: ps 0 that cannot write its own part, or make the directory, is named too") {
+  Saving f;
+  {
+    const FileLimit full(100);
+    f.Begin(1, 12);
+    const CheckpointWriter::Outcome outcome = f.End();
+    CHECK(Contains(outcome.error, "ps 0 on here: "));
+    CHECK(Contains(outcome.error, "shard-0-of-2"));
+    CHECK(Contains(outcome.error, "File too large"));
+  }
+  CHECK(f.There().empty());
+  std::filesystem::remove(f.config.checkpoint.dir);
+  f.Begin(2, 13);
+  const CheckpointWriter::Outcome outcome = f.End();
+  CHECK(Contains(outcome.error, "ps 0 on here: " + f.config.checkpoint.dir));
+  CHECK(Contains(outcome.error, "No such file or directory"));
+}
+
+TEST_CASE(
+    "checkpoint writer: what others write, and what another one of the same name writes, is left alone") {
+  Saving f;
+  CheckpointDirectory others(f.config.checkpoint.dir);
+  const std::string of_other_run = others.BeginSave(12, SaveToken({kRun.id + 1, 2}, 1));
+  CHECK(f.Save(1, 12).error == "");
+  CHECK(std::filesystem::exists(of_other_run));
+  const std::string same = others.BeginSave(12, SaveToken(kRun, 2));
+  f.Begin(2, 12);
+  CHECK(Contains(f.End().error, same + ": another process writes it"));
+  CHECK(std::filesystem::exists(same));
+}
+
+TEST_CASE("checkpoint writer: what a dead writer left under its very path goes") {
+  Saving f;
+  const std::string left = f.directory.TemporaryPath(12, SaveToken(kRun, 1));
+  std::filesystem::create_directory(left);
+  testing::WriteShard(left, {}, 0);
+  CHECK(f.Save(1, 12).error == "");
+  CHECK(f.There() == Names{"step-000000012"});
+}
+
+TEST_CASE("checkpoint writer: the part of a ps that does not see the directory is pulled, and is the same") {
+  Saving f;
+  f.pulled = true;
+  f.snapshot = f.ps1.shard.TakeSnapshot();
+  f.BeginAndWait(1, 12);
+  CHECK_FALSE(f.writer.Wants(1));
+  f.Tell({1, 2});  // it was not told to write
+  const CheckpointWriter::Outcome outcome = *PollUntil([&] {
+    f.Answer();
+    return f.Poll();
+  });
+  CHECK(outcome.error == "");
+  Saving other;
+  REQUIRE(other.Save(1, 12).error == "");
+  for (const std::string& name : {ShardName(0, 2), ShardName(1, 2)}) {
+    CHECK(testing::FileContent(outcome.path + "/" + name) ==
+          testing::FileContent(other.PathOf("step-000000012") + "/" + name));
+  }
+}
+
+TEST_CASE("checkpoint writer: checkpoint.keep newest stay, and the best one, which is named") {
+  Saving f;
+  f.Begin(1, SavedMoment{kRun.id, kRun.epoch, 1, "{}", /*best=*/true, 0.25, 0.5});
+  f.WaitUntilBegun();
+  f.Tell(f.WritePart1(1));
+  CHECK(f.End().error == "");
+  CHECK(f.directory.ReadBest() == "step-000000001");
+  CHECK(f.directory.ReadBestLoss() == 0.25);
+  CHECK(f.Save(2, 2).error == "");
+  CHECK(f.Save(3, 3).error == "");
+  CHECK(f.There() == Names{"best", "step-000000001", "step-000000003"});
+}
+
+}  // namespace
+}  // namespace dtrain

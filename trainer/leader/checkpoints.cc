@@ -1,0 +1,226 @@
+#include "trainer/leader/checkpoints.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/fault_point.h"
+#include "base/names.h"
+#include "trainer/peer/this_host.h"
+#include "trainer/shard/shared_directory.h"
+
+namespace dtrain {
+namespace {
+
+// How often a ps that has not answered is asked again for its snapshot, or for what it has to write.
+constexpr milliseconds kOrderAgain{100};
+
+Clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+// Asks a ps for a piece of its range.
+CheckpointWriter::AskForPiece PieceQuestion(TaskTable& members, Outbox& outbox) {
+  return [&members, &outbox](size_t ps, uint64_t number, int64_t piece) {
+    const Member& member = members.Ps(ps);
+    if (!member.here()) return;
+    outbox.Send(member.node, 0, [&](auto& builder) {
+      return wire::CreateReadPiece(builder, number, static_cast<uint64_t>(piece));
+    });
+  };
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(const Parts& parts)
+    : parts_(parts),
+      config_(parts.leader.task.config),
+      members_(parts.leader.members),
+      outbox_(parts.leader.outbox),
+      history_(parts.leader.history),
+      own_(parts.leader.snapshots),
+      log_(parts.leader.task.log),
+      alone_(config_.cluster.ps.size() == 1),
+      directory_(ShowSharedDirectory(config_, history_.run, !history_.begun)),
+      writer_(config_, parts.leader.task.layout, *directory_,
+              fmt::format("{} on {}", TaskNameAndAddress(config_.cluster, {Role::kPs, 0}), HostName()), own_,
+              PieceQuestion(members_, outbox_), log_) {}
+
+void Checkpoints::Run() {
+  running_ = true;
+  next_due_ = Clock::now() + Seconds(config_.checkpoint.every_secs);
+}
+
+void Checkpoints::Ask(bool stays) {
+  asked_ = true;
+  stays_ |= stays;
+  if (phase_ == Phase::kIdle) Begin();
+}
+
+void Checkpoints::Finish() {
+  Close();
+  finished_ = true;
+  if (!HasAllOf(global_step())) Ask(true);
+}
+
+void Checkpoints::AskBest(const EvaluationFigures& figures) {
+  if (stays_) return;
+  asked_best_ = figures;
+  Ask(false);
+}
+
+void Checkpoints::Begin() {
+  asked_ = false;
+  best_ = std::exchange(asked_best_, std::nullopt);
+  phase_ = Phase::kTaking;
+  ++history_.last_save;
+  kept_here_ = false;
+  ForOthers([](Member& ps) { ps.kept = false; });
+  held_since_ = Clock::now();
+  deadline_ = held_since_ + Seconds(config_.checkpoint.timeout_s);
+  round_ = parts_.rounds.Hold();
+  own_.Take(number(), round_);
+}
+
+// With the rounds up to this one applied, or at this moment: what is kept here is of this step.
+void Checkpoints::OnOwnSnapshot(uint64_t number_here, const ShardSaver::Outcome* part) {
+  if (number_here != number()) return;
+  if (phase_ == Phase::kWriting && part != nullptr) return writer_.OnPart(0, "", *part);
+  if (phase_ != Phase::kTaking || kept_here_) return;
+  kept_here_ = true;
+  step_ = global_step();
+  positions_ = parts_.positions.Now();
+  OrderOthers(Clock::now());
+  GoOnWhenAllAreKept();
+}
+
+void Checkpoints::OrderOthers(TimePoint now) {
+  next_order_ = now + kOrderAgain;
+  ForOthers([&](const Member& ps) {
+    const bool write = phase_ == Phase::kWriting;
+    const bool wanted = write ? writer_.Wants(static_cast<size_t>(ps.task.index)) : !ps.kept;
+    if (!wanted || !ps.here()) return;
+    outbox_.Send(ps.node, 0, [&](auto& builder) {
+      return wire::CreateSnapshotOrder(builder, number(), round_, false, static_cast<uint64_t>(step_), write);
+    });
+  });
+}
+
+void Checkpoints::OnSnapshotState(Member& ps, const wire::SnapshotState& state) {
+  if (phase_ == Phase::kIdle || state.number() != number()) return;
+  if (phase_ == Phase::kTaking) {
+    ps.kept = true;
+    return GoOnWhenAllAreKept();
+  }
+  ShardSaver::Outcome part;
+  if (state.error() != nullptr) part.error = ShortText(state.error()->str());
+  if (state.checksums() != nullptr)
+    part.checksums.assign(state.checksums()->begin(), state.checksums()->end());
+  if (state.written() || state.error() != nullptr) {
+    writer_.OnPart(static_cast<size_t>(ps.task.index), members_.NameOf(ps), part);
+  }
+}
+
+void Checkpoints::OnPiece(const Member& ps, net::Message message) {
+  if (phase_ == Phase::kWriting) writer_.OnPiece(static_cast<size_t>(ps.task.index), std::move(message));
+}
+
+void Checkpoints::GoOnWhenAllAreKept() {
+  bool all = kept_here_;
+  std::vector<bool> pulled(config_.cluster.ps.size());
+  ForOthers([&](const Member& ps) {
+    all = all && ps.kept;
+    pulled[static_cast<size_t>(ps.task.index)] = !ps.sees_directory;
+  });
+  if (!all) return;
+  phase_ = Phase::kWriting;
+  writing_since_ = next_order_ = Clock::now();
+  held_ms_ = SecondsBetween(held_since_, writing_since_) * 1000;
+  LetRoundsGoOn();
+  writer_.Begin(number(), MomentOfSnapshot(), std::move(pulled));
+}
+
+SavedMoment Checkpoints::MomentOfSnapshot() const {
+  const RunId run = history_.run;
+  SavedMoment moment{run.id, run.epoch, step_, positions_};
+  if (best_) {
+    moment.best = true;
+    moment.loss = best_->loss;
+    moment.accuracy = best_->accuracy;
+  }
+  moment.inputs = history_.inputs;
+  return moment;
+}
+
+// Behind the last one a worker that comes back has to get its weights all the same.
+void Checkpoints::LetRoundsGoOn() {
+  if (finished_) parts_.rounds.EndHere();
+  if (finished_ || !stays_) parts_.rounds.GoOn();
+}
+
+void Checkpoints::WatchWriter(TimePoint now) {
+  if (const std::optional<CheckpointWriter::Outcome> outcome = writer_.Poll()) {
+    return End(outcome->path, outcome->error);
+  }
+  if (writer_.writing() && now >= next_order_) OrderOthers(now);
+}
+
+// A disk that hangs may hold the thread that writes for ever.
+void Checkpoints::GiveUp(TimePoint now) {
+  const double max_s = config_.checkpoint.timeout_s;
+  const std::string error = fmt::format("it is not complete after {} s (checkpoint.timeout_s)", max_s);
+  if (phase_ == Phase::kTaking) LetRoundsGoOn();
+  if (phase_ == Phase::kTaking) return End("", error);
+  deadline_ = now + Seconds(max_s);
+  log_.Error("the checkpoint of global step {} is given up: {}", step_, error);
+  writer_.GiveUp(error);
+  parts_.ended(error);  // what waits for it; another one cannot begin before this has ended
+}
+
+void Checkpoints::DropSnapshots() {
+  own_.Drop(number());
+  ForOthers([&](const Member& ps) {
+    outbox_.Send(ps.node, 0,
+                 [&](auto& builder) { return wire::CreateSnapshotOrder(builder, number(), 0, true, 0); });
+  });
+}
+
+void Checkpoints::End(const std::string& path, const std::string& error) {
+  phase_ = Phase::kIdle;
+  DropSnapshots();
+  next_due_ = Clock::now() + Seconds(config_.checkpoint.every_secs);
+  if (path.empty()) {
+    log_.Error("the checkpoint of global step {} could not be written: {}", step_, error);
+  } else {
+    saved_again_ = saved_step_ == step_;
+    saved_step_ = step_;
+    restored_ = false;
+    history_.checkpoint = path;
+    history_.checkpoint_step = step_;
+    log_.Info("saved {} in {:.2f} s; steps were held for {:.1f} ms", path, SecondsSince(writing_since_),
+              held_ms_);
+  }
+  // In sync another one of the same step would be the same.
+  const bool same = saved_step_ == global_step() && config_.train.mode == TrainMode::kSync;
+  if (asked_ && (!same || asked_best_)) return Begin();
+  asked_ = false;
+  parts_.ended(path.empty() ? error : "");
+}
+
+// Saves of a run that waits would push out all others. A second one of a step has what was under way to other
+// ps when the first was snapshot.
+bool Checkpoints::NothingNew() const {
+  const int64_t step = global_step();
+  return HasAllOf(step) || (saved_step_ == step && saved_again_);
+}
+
+void Checkpoints::Tick(TimePoint now) {
+  if (phase_ == Phase::kTaking && kept_here_ && now >= next_order_) OrderOthers(now);
+  if (writing()) WatchWriter(now);
+  if (phase_ != Phase::kIdle && now > deadline_) GiveUp(now);
+  const double every_secs = config_.checkpoint.every_secs;
+  if (phase_ != Phase::kIdle || !running_ || every_secs <= 0 || now < next_due_) return;
+  next_due_ = now + Seconds(every_secs);
+  if (!NothingNew()) Ask(false);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,382 @@
+#include "trainer/leader/checkpoints.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "trainer/leader/checkpoints_test_util.h"
+
+namespace dtrain {
+namespace {
+
+TEST_CASE("checkpoints: they hold checkpoint.dir while they are, and show it by the name of the run") {
+  const Config config = Saving(TrainMode::kAsync);
+  {
+    const CheckpointsFixture f(config);
+    CHECK(std::filesystem::exists(f.directory().TemporaryPath(0, SaveToken(kTestRun, 0))));
+    CHECK_THROWS_AS(CheckpointsFixture{config}, UserError);
+    CHECK_THROWS_AS(CheckpointsFixture(config, /*begun=*/true), PeerLost);
+  }
+  CHECK(testing::NamesIn(config.checkpoint.dir).empty());
+}
+
+TEST_CASE(
+    "checkpoints: each ps is told to write when all have their snapshots, and what is of these has the "
+    "name") {
+  CheckpointsFixture f(Saving(TrainMode::kAsync));
+  f.SetStep(7);
+  f.members.Worker(0)->taken = 7;
+  const std::string positions = f.positions.Now();
+  f.checkpoints->Ask(false);
+  CHECK_FALSE(f.checkpoints->idle());
+  const wire::SnapshotOrder* order = f.LastOrder();
+  REQUIRE(order != nullptr);
+  CHECK(order->number() == 1);
+  CHECK(order->step() == 7);
+  CHECK_FALSE(order->drop());
+  CHECK_FALSE(order->write());
+  CHECK(f.Keeps(1));
+  CHECK_FALSE(f.checkpoints->writing());
+  f.members.Worker(0)->taken = 8;
+  f.SetStep(8);  // what comes after the snapshot is not of it
+  f.Kept(1);
+  CHECK(f.checkpoints->writing());
+  CHECK(f.ended.empty());
+  f.Written(1, 7);
+  CHECK(f.ended == std::vector<std::string>{""});
+  CHECK(f.checkpoints->idle());
+  CHECK(f.checkpoints->saved_step() == 7);
+  CHECK(f.history.checkpoint == f.PathOf("step-000000007"));
+  CHECK(f.history.checkpoint_step == 7);
+  CHECK_FALSE(f.Keeps(1));
+  order = f.LastOrder();
+  REQUIRE(order != nullptr);
+  CHECK(order->drop());
+  CHECK(order->number() == 1);
+  CHECK(f.Logged().find("saved " + f.PathOf("step-000000007") + " in ") != std::string::npos);
+  const Manifest manifest = ReadManifest(f.history.checkpoint);
+  CHECK(manifest.positions == positions);
+  CHECK(manifest.run_id == kTestRun.id);
+  CHECK(manifest.run_epoch == kTestRun.epoch);
+}
+
+TEST_CASE("checkpoints: one is due at every multiple of checkpoint.every_steps, while the run goes on") {
+  Config config = Saving(TrainMode::kAsync);
+  config.checkpoint.every_steps = 10;
+  CheckpointsFixture f(config);
+  f.StepTo(10);
+  CHECK(f.checkpoints->idle());
+  f.checkpoints->Run();
+  f.StepTo(19);
+  CHECK(f.checkpoints->idle());
+  f.StepTo(20);
+  CHECK_FALSE(f.checkpoints->idle());
+  f.Complete(1);
+  CHECK(f.checkpoints->saved_step() == 20);
+  f.checkpoints->Close();
+  f.StepTo(30);
+  CHECK(f.checkpoints->idle());
+}
+
+TEST_CASE(
+    "checkpoints: by time one is due checkpoint.every_secs after the start, then after the end of the last") {
+  Config config = Saving(TrainMode::kAsync);
+  config.checkpoint.every_secs = kEverySecs;
+  CheckpointsFixture f(config);
+  f.Tick(Clock::now() + Seconds(2 * kEverySecs));
+  CHECK(f.checkpoints->idle());
+  const TimePoint before = Clock::now();
+  f.checkpoints->Run();
+  const TimePoint after = Clock::now();
+  f.Tick(before + Seconds(kEverySecs) - Clock::duration(1));
+  CHECK(f.checkpoints->idle());
+  f.Tick(after + Seconds(kEverySecs));
+  CHECK_FALSE(f.checkpoints->idle());
+  f.Kept(1);
+  const TimePoint end = Clock::now();
+  f.Written(1, 0);
+  f.Tick(end + Seconds(kEverySecs) - Clock::duration(1));
+  CHECK(f.checkpoints->idle());
+  f.checkpoints->Close();
+  f.Tick(Clock::now() + Seconds(2 * kEverySecs));
+  CHECK(f.checkpoints->idle());
+}
+
+TEST_CASE(
+    "checkpoints: by time none is due while no step is applied, but one for what was under way to other ps") {
+  for (const int ps : {1, 2}) {
+    CAPTURE(ps);
+    Config config = Saving(TrainMode::kAsync, ps);
+    config.checkpoint.every_secs = kEverySecs;
+    CheckpointsFixture f(config);
+    f.checkpoints->Run();
+    f.StepTo(7);
+    TimePoint now = Clock::now();
+    int saves = 0;
+    for (int i = 0; i < 6; ++i) {
+      now += Seconds(2 * kEverySecs);
+      f.Tick(now);
+      if (f.checkpoints->idle()) continue;
+      f.Complete(static_cast<uint64_t>(++saves));
+    }
+    CHECK(saves == ps);
+    f.StepTo(8);
+    f.Tick(now + Seconds(2 * kEverySecs));
+    CHECK_FALSE(f.checkpoints->idle());
+  }
+}
+
+TEST_CASE("checkpoints: without checkpoint.every_secs none is due by time") {
+  CheckpointsFixture f(Saving(TrainMode::kAsync));
+  f.checkpoints->Run();
+  f.Tick(Clock::now() + std::chrono::hours(1));
+  CHECK(f.checkpoints->idle());
+}
+
+TEST_CASE(
+    "checkpoints: in sync rounds are held until all have their snapshots, behind the last one for good") {
+  for (const bool last : {false, true}) {
+    CheckpointsFixture f(Saving(TrainMode::kSync));
+    for (int round = 1; round <= 5; ++round) REQUIRE_FALSE(f.Held());
+    f.rule.finished = 4;
+    f.checkpoints->Ask(last);
+    CHECK(f.LastOrder() == nullptr);  // the step is not known before the round is finished
+    f.rule.finished = 5;
+    f.SetStep(5);
+    f.keeper.AfterMessage();
+    const wire::SnapshotOrder* order = f.LastOrder();
+    REQUIRE(order != nullptr);
+    CHECK(order->round() == 5);
+    CHECK(order->step() == 5);
+    CHECK(f.Held());
+    f.Kept(1);
+    CHECK(f.Held() == last);
+    f.Written(1, 5);
+    CHECK(f.Held() == last);
+  }
+}
+
+TEST_CASE(
+    "checkpoints: a ps that has not answered is asked again, and the answer to an older question is none") {
+  CheckpointsFixture f(Saving(TrainMode::kAsync, 3));
+  f.checkpoints->Ask(false);
+  CHECK(f.LastOrder() != nullptr);
+  f.Tick(Clock::now());
+  CHECK(f.LastOrder() == nullptr);
+  f.Tick(Clock::now() + Seconds(1));
+  CHECK(f.LastOrder() != nullptr);
+  f.Kept(0);
+  f.Kept(2);
+  f.Tick(Clock::now() + Seconds(2));
+  CHECK(f.LastOrder() != nullptr);
+  f.Kept(1);
+  f.Tick(Clock::now() + Seconds(3));
+  CHECK(f.channel.sent.empty());  // ps 2 is not here to be asked, and without it nothing is written
+  f.members.Ps(2).node = kPs1;
+  f.Tick(Clock::now() + Seconds(4));
+  CHECK(f.LastOrder() != nullptr);
+}
+
+TEST_CASE("checkpoints: what is asked for meanwhile follows, in sync only where it would differ") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSync}) {
+    for (const int64_t later : {0, 1}) {
+      CheckpointsFixture f(Saving(mode));
+      f.checkpoints->Ask(false);
+      f.checkpoints->Ask(false);
+      f.Kept(1);
+      f.checkpoints->Ask(false);
+      f.SetStep(f.step() + later);
+      f.Written(1, 0);
+      const bool follows = mode == TrainMode::kAsync || later > 0;
+      CHECK(f.checkpoints->idle() == !follows);
+      CHECK(f.ended.size() == (follows ? 0 : 1));
+      if (!follows) continue;
+      f.Complete(2);
+      CHECK(f.checkpoints->idle());
+      CHECK(f.ended.size() == 1);
+      CHECK(f.checkpoints->saved_step() == later);
+    }
+  }
+}
+
+TEST_CASE(
+    "checkpoints: HasAllOf is of one moment only: with one ps, in sync, and where the run was restored") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp, TrainMode::kSync}) {
+    for (const int ps : {1, 2}) {
+      CheckpointsFixture f(Saving(mode, ps));
+      CHECK(f.checkpoints->saved_step() == -1);
+      CHECK_FALSE(f.checkpoints->HasAllOf(0));
+      f.checkpoints->set_saved(5);
+      CHECK(f.checkpoints->HasAllOf(5));
+      CHECK_FALSE(f.checkpoints->HasAllOf(6));
+      f.SetStep(6);
+      f.checkpoints->Ask(false);
+      f.Complete(1);
+      CHECK(f.checkpoints->HasAllOf(6) == (mode == TrainMode::kSync || ps == 1));
+      CHECK_FALSE(f.checkpoints->HasAllOf(5));
+    }
+  }
+}
+
+TEST_CASE("checkpoints: the best one has the figures of its evaluation, and only it") {
+  CheckpointsFixture f(Saving(TrainMode::kSync));
+  f.Save(true, 0.25);
+  f.Kept(1);
+  f.Save(true, 0.125);  // of the same step as the one in hand, and yet not the same
+  f.Written(1, 0);
+  CHECK(f.directory().ReadBestLoss() == 0.25);
+  CHECK_FALSE(f.checkpoints->idle());
+  f.Complete(2);
+  CHECK(f.directory().ReadBestLoss() == 0.125);
+  CHECK(ReadManifest(f.history.checkpoint).accuracy == 0.5);
+  f.SetStep(1);
+  f.Save(false);
+  f.Complete(3);
+  CHECK(std::isnan(ReadManifest(f.history.checkpoint).loss));
+  CHECK(f.directory().ReadBest() == "step-000000000");
+}
+
+TEST_CASE("checkpoints: a best one that is no better than what the directory has is not named as the best") {
+  CheckpointsFixture f(Saving(TrainMode::kSync));
+  f.Save(true, 0.25);
+  f.Complete(1);
+  f.SetStep(1);
+  f.Save(true, 0.5);  // by a worker that does not know of the first
+  f.Complete(2);
+  CHECK(f.directory().ReadBest() == "step-000000000");
+  CHECK(f.directory().ReadBestLoss() == 0.25);
+}
+
+TEST_CASE("checkpoints: behind the last checkpoint a worker's wish for one is not heard") {
+  CheckpointsFixture f(Saving(TrainMode::kAsync));
+  f.checkpoints->Ask(true);
+  f.Save(true, 0.25);
+  f.Complete(1);
+  CHECK(f.checkpoints->idle());
+}
+
+TEST_CASE("checkpoints: behind the snapshots of the last one rounds are closed, and answer who comes back") {
+  CheckpointsFixture f(Saving(TrainMode::kSync));
+  f.checkpoints->Run();
+  f.SetStep(7);
+  f.checkpoints->Finish();
+  CHECK(f.Held());
+  f.Kept(1);
+  CHECK(f.Closed());
+}
+
+TEST_CASE("checkpoints: one that fails is told with its reason, and what was asked for meanwhile is tried") {
+  CheckpointsFixture f(Saving(TrainMode::kSync));
+  f.checkpoints->Ask(false);
+  f.Complete(1);
+  f.SetStep(4);
+  f.checkpoints->Ask(false);
+  f.Kept(2);
+  f.FailsToWrite(2, "the disk is full");
+  REQUIRE(f.ended.size() == 2);
+  CHECK(f.ended[0] == "");
+  CHECK(f.ended[1].find("the disk is full") != std::string::npos);
+  CHECK(f.checkpoints->saved_step() == 0);
+  CHECK(f.history.checkpoint == f.PathOf("step-000000000"));
+  CHECK(f.Logged().find("the checkpoint of global step 4 could not be written: ps 1 ") != std::string::npos);
+  f.checkpoints->Ask(false);
+  f.Kept(3);
+  f.checkpoints->Ask(true);
+  f.FailsToWrite(3, "the disk is full");
+  CHECK_FALSE(f.checkpoints->idle());
+  CHECK(f.ended.size() == 2);
+  f.Complete(4);
+  CHECK(f.checkpoints->saved_step() == 4);
+  CHECK(f.Held());
+  CHECK(f.NewNames() == std::vector<std::string>{"step-000000000", "step-000000004"});
+}
+
+TEST_CASE(
+    "checkpoints: a ps that does not see the directory is not told to write, but asked for its pieces") {
+  CheckpointsFixture f(Saving(TrainMode::kAsync));
+  f.members.Ps(1).sees_directory = false;
+  f.checkpoints->Ask(false);
+  CHECK(f.LastOrder() != nullptr);
+  f.Kept(1);
+  PollUntil([&] {
+    f.Tick(Clock::now());
+    return f.PiecesAsked() > 0;
+  });
+  f.Kept(1);  // whatever it says of a part is none
+  CHECK(f.ended.empty());
+}
+
+TEST_CASE(
+    "checkpoints: where another process has taken the directory nothing is published, and the run ends") {
+  CheckpointsFixture f(Saving(TrainMode::kAsync, 1));
+  f.checkpoints->Ask(false);
+  std::filesystem::remove(f.config.checkpoint.dir + "/.in-use");
+  CheckpointDirectory other(f.config.checkpoint.dir);
+  other.Claim("another ps 0", kTestRun.id);
+  CHECK_THROWS_AS(f.WaitForEnd(), PeerLost);
+  CHECK(f.NewNames().empty());
+}
+
+TEST_CASE("checkpoints: a checkpoint that takes longer than checkpoint.timeout_s is given up") {
+  Config config = Saving(TrainMode::kSync);
+  config.checkpoint.timeout_s = 5;
+  const auto later = [](double seconds) { return Clock::now() + Seconds(seconds); };
+  SUBCASE("one that a ps never keeps its range for: rounds go on") {
+    CheckpointsFixture f(config);
+    f.checkpoints->Ask(false);
+    f.Tick(later(4));
+    CHECK(f.ended.empty());
+    f.Tick(later(6));
+    REQUIRE(f.ended.size() == 1);
+    CHECK(f.ended[0] == "it is not complete after 5 s (checkpoint.timeout_s)");
+    CHECK_FALSE(f.Held());
+    CHECK(f.checkpoints->idle());
+  }
+  SUBCASE("one that is being written: what waits for it hears so, and it ends when the disk lets it") {
+    CheckpointsFixture f(config);
+    f.checkpoints->Ask(true);
+    f.Kept(1);
+    f.Tick(Clock::now());
+    CHECK_FALSE(f.checkpoints->idle());
+    f.Tick(later(6));
+    CHECK(f.ended.size() == 1);
+    CHECK(f.Logged().find("is given up: it is not complete after 5 s (checkpoint.timeout_s)") !=
+          std::string::npos);
+  }
+  SUBCASE("one of a ps whose pieces never come") {
+    CheckpointsFixture f(config);
+    f.members.Ps(1).sees_directory = false;
+    f.checkpoints->Ask(true);
+    CHECK(f.LastOrder() != nullptr);
+    f.Kept(1);
+    PollUntil([&] {
+      f.Tick(Clock::now());
+      return f.PiecesAsked() > 0;
+    });
+    f.Tick(later(6));
+    CHECK(f.ended.size() == 1);
+    f.WaitForEnd();
+    CHECK(f.checkpoints->idle());
+    CHECK(f.NewNames().empty());
+  }
+}
+
+TEST_CASE("checkpoints: what a ps says before its part is on the disk is no part") {
+  CheckpointsFixture f(Saving(TrainMode::kAsync));
+  f.checkpoints->Ask(false);
+  f.Kept(1);
+  f.WaitForOrder();
+  f.Kept(1);
+  f.Tick(Clock::now() + Seconds(1));
+  const wire::SnapshotOrder* order = f.LastOrder();
+  REQUIRE(order != nullptr);  // it is told again
+  CHECK(order->write());
+  CHECK(f.checkpoints->writing());
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,194 @@
+// CheckpointsFixture: ps 0's Checkpoints and its own SnapshotKeeper, beside a ps 1 that says and writes what
+// the test makes it say and write.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/leader/checkpoints.h"
+#include "trainer/ps/ps_task_test_util.h"
+#include "trainer/shard/shared_directory.h"
+
+namespace dtrain {
+
+constexpr net::NodeId kPs1 = 100;
+constexpr double kEverySecs = 10;
+
+inline Config Saving(TrainMode mode, int ps = 2) {
+  Config config = LinearCluster(ps, 1, 100);
+  config.train.mode = mode;
+  config.checkpoint.dir = testing::NewDirectory();
+  config.checkpoint.every_secs = 0;
+  return config;
+}
+
+inline Clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+// Of a leader, its checkpoints.
+class SavingLeader : public FakeLeader {
+ public:
+  explicit SavingLeader(std::optional<Checkpoints>& checkpoints) : checkpoints_(checkpoints) {}
+  void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override {
+    checkpoints_->OnOwnSnapshot(number, part);
+  }
+
+ private:
+  std::optional<Checkpoints>& checkpoints_;
+};
+
+struct CheckpointsFixture : PsTaskFixture {
+  // `begun`: the run goes on here.
+  explicit CheckpointsFixture(const Config& of, bool begun = false) : PsTaskFixture(of) {
+    history.begun = begun;
+    leader = std::make_unique<SavingLeader>(checkpoints);
+    checkpoints.emplace(Checkpoints::Parts{parts, rounds, steps, positions,
+                                           [this](const std::string& error) { ended.push_back(error); }});
+    if (config.cluster.ps.size() > 1) {
+      members.Ps(1).node = kPs1;
+      members.Ps(1).sees_directory = true;
+      ps1 = std::make_unique<PsFixture>(config, 1);
+    }
+    there_ = testing::NamesIn(config.checkpoint.dir);
+  }
+
+  int64_t step() const { return steps.applied(); }
+  void SetStep(int64_t step) { steps.BeginAt(step); }
+  void StepTo(int64_t last) {
+    while (step() < last) {
+      SetStep(step() + 1);
+      checkpoints->OnStep();
+    }
+  }
+  // A worker offers a gradient of the newest version: whether it is in no round, since none is decided.
+  bool Held() {
+    const size_t before = rule.rounds.size();
+    rounds.Offer({0, 0}, static_cast<uint64_t>(rounds.version()));
+    return rule.rounds.size() == before;
+  }
+  // The same: whether it is answered, and in no round.
+  bool Closed() { return !Held() && rule.rounds.back().contributors.empty(); }
+
+  void Tick(TimePoint now) {
+    checkpoints->Tick(now);
+    keeper.Tick();
+  }
+  void Tell(const net::Message& state) {
+    checkpoints->OnSnapshotState(members.Ps(1), *net::Decode(state)->body_as_SnapshotState());
+  }
+  // ps 1, where there is one, has its snapshot for checkpoint `number`, of the step of now.
+  void Kept(uint64_t number) {
+    if (ps1 == nullptr) return;
+    Tell(Make([&](auto& builder) { return wire::CreateSnapshotState(builder, number, false, 0, 0); }));
+  }
+  // ps 1 fails at its part, once it is told to write.
+  void FailsToWrite(uint64_t number, const std::string& why) {
+    WaitForOrder();
+    Tell(Make([&](auto& builder) {
+      return wire::CreateSnapshotState(builder, number, false, builder.CreateString(why), 0);
+    }));
+    WaitForEnd();
+  }
+  // ps 1 writes its part of the checkpoint `number`, of the step `of`, and the save ends.
+  void Written(uint64_t number, int64_t of) {
+    if (ps1 != nullptr) {
+      WaitForOrder();
+      ShardSaver saver(layout, 1, 0);
+      saver.Begin(number, ps1->shard.TakeSnapshot(),
+                  checkpoints->directory().TemporaryPath(of, SaveToken(kTestRun, number)));
+      PollUntil([&] { return saver.Poll(); });
+      REQUIRE(saver.Of(number)->error == "");
+      Tell(Make([&](auto& builder) {
+        return wire::CreateSnapshotState(builder, number, true, 0,
+                                         builder.CreateVector(saver.Of(number)->checksums));
+      }));
+    }
+    WaitForEnd();
+  }
+  // One that was asked for at the step of now, from the snapshots to the end.
+  void Complete(uint64_t number) {
+    const int64_t of = step();
+    Kept(number);
+    Written(number, of);
+  }
+  // A worker asks for a checkpoint.
+  void Save(bool best, double loss = 0) {
+    best ? checkpoints->AskBest({loss, 0.5}) : checkpoints->AskUnlessLast();
+  }
+  // The next checkpoint is not begun by the look at how this one ends: time stands still.
+  void WaitForEnd() {
+    const size_t before = ended.size();
+    const uint64_t number = history.last_save;
+    const TimePoint now = Clock::now();
+    PollUntil([&] {
+      Tick(now);
+      return ended.size() > before || history.last_save > number;
+    });
+  }
+  void WaitForOrder() {
+    PollUntil([&] {
+      Tick(Clock::now());
+      const wire::SnapshotOrder* order = LastOrder();
+      return order != nullptr && order->write();
+    });
+  }
+
+  // What ps 1 was told; null: nothing since the last look.
+  const wire::SnapshotOrder* LastOrder() {
+    told_ = Take(kPs1);
+    return told_.empty() ? nullptr : told_.back().envelope().body_as_SnapshotOrder();
+  }
+  // How many pieces ps 1 was asked for since the last look. It was told nothing else.
+  size_t PiecesAsked() {
+    const std::vector<FakeChannel::Sent> told = Take(kPs1);
+    for (const FakeChannel::Sent& sent : told) CHECK(sent.envelope().body_type() == wire::Body::ReadPiece);
+    return told.size();
+  }
+  // Whether ps 0 has its snapshot for checkpoint `number`.
+  bool Keeps(uint64_t number) {
+    constexpr net::NodeId kAsks = 200;
+    const net::Message question =
+        Make([&](auto& builder) { return wire::CreateReadPiece(builder, number, 0); });
+    std::vector<FakeChannel::Sent> before = std::exchange(channel.sent, {});
+    keeper.OnReadPiece(kAsks, *net::Decode(question)->body_as_ReadPiece());
+    return !std::exchange(channel.sent, std::move(before)).empty();
+  }
+  std::vector<FakeChannel::Sent> Take(net::NodeId to) {
+    std::vector<FakeChannel::Sent> taken;
+    for (FakeChannel::Sent& sent : channel.sent) {
+      if (sent.to == to) taken.push_back(std::move(sent));
+    }
+    channel.sent.clear();
+    return taken;
+  }
+  // What has come into checkpoint.dir since the beginning.
+  std::vector<std::string> NewNames() const {
+    std::vector<std::string> names;
+    for (const std::string& name : testing::NamesIn(config.checkpoint.dir)) {
+      if (std::count(there_.begin(), there_.end(), name) == 0) names.push_back(name);
+    }
+    return names;
+  }
+  const CheckpointDirectory& directory() const { return checkpoints->directory(); }
+  std::string PathOf(const std::string& name) const { return directory().PathOf(name); }
+
+  const LeaderParts parts = Parts();
+  Rounds rounds{config, members, outbox, rule};
+  Steps steps{config, members, outbox};
+  RunPositions positions{config, members};
+  std::unique_ptr<PsFixture> ps1;
+  std::vector<std::string> ended;
+  std::optional<Checkpoints> checkpoints;
+
+ private:
+  std::vector<FakeChannel::Sent> told_;
+  std::vector<std::string> there_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,73 @@
+#include "trainer/leader/evaluations.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/names.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+
+namespace dtrain {
+
+Evaluations::Evaluations(const Config& config, TaskTable& members, RunHistory& history, Logger& log)
+    : config_(config),
+      members_(members),
+      history_(history),
+      log_(log),
+      every_steps_(config.eval.every_steps) {
+  if (!history.patience) history.patience.emplace(config.eval.patience);
+}
+
+void Evaluations::Begin(int64_t global_step) {
+  history_.patience->GoBackTo(global_step);
+  if (config_.eval.keep_best) {
+    best_saved_ = CheckpointDirectory(config_.checkpoint.dir).ReadBestLoss();
+  }
+  if (every_steps_ > 0 && Evaluator() < 0) {
+    log_.Warning("no worker has the rows of eval.on: nothing is evaluated (eval.every_steps)");
+  }
+}
+
+// One that is waited for stays it: the others cannot go on without it.
+int Evaluations::Evaluator() const {
+  for (const Member& member : members_.all()) {
+    if (member.task.role != Role::kWorker || !member.evaluates) continue;
+    if (member.takes_part || members_.IsAwaited(member)) return member.task.index;
+  }
+  return -1;
+}
+
+void Evaluations::AskFor(const Member& worker) {
+  evaluator_ = Evaluator();
+  if (worker.task.index == evaluator_) due_ = worker.taken;
+}
+
+Evaluations::Verdict Evaluations::Take(const Member& worker, const wire::Evaluated& said) {
+  Verdict verdict;
+  if (DueFor(worker) == 0 || DueFor(worker) != said.local_step()) return verdict;
+  due_ = 0;
+  if (said.rows() == 0) return verdict;
+  if (config_.eval.keep_best && said.loss() < best_saved_) {
+    best_saved_ = said.loss();
+    verdict.best = EvaluationFigures{said.loss(), said.accuracy()};
+  }
+  Patience& patience = *history_.patience;
+  const auto step = static_cast<int64_t>(std::min<uint64_t>(said.global_step(), uint64_t{1} << 62));
+  if (!patience.Exhausted(said.loss(), step)) return verdict;
+  ended_ = true;
+  verdict.end =
+      fmt::format("{} in a row without a smaller loss (eval.patience); the best was {:.6g} at global step {}",
+                  Plural(patience.in_vain(), "evaluation"), patience.best_loss(), patience.best_step());
+  return verdict;
+}
+
+const Member* Evaluations::FinalEvaluator() const {
+  for (const Member& member : members_.all()) {
+    const bool waits = member.takes_part || member.end_request != 0;
+    if (member.task.role != Role::kWorker || !member.here() || !waits) continue;
+    const bool feeds = FeedsOthers(config_) && member.task.index == 0;
+    if (feeds || (config_.eval.at_end && member.evaluates)) return &member;
+  }
+  return nullptr;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,97 @@
+#include "trainer/leader/evaluations.h"
+
+#include <doctest/doctest.h>
+
+#include "trainer/ps/ps_test_util.h"
+
+namespace dtrain {
+namespace {
+
+Config EveryTwo() {
+  Config config = LinearCluster(1, 3, 10);
+  config.eval.every_steps = 2;
+  config.eval.patience = 2;
+  return config;
+}
+
+// Workers 1 and 2 have the rows; all three take part.
+struct Run : PsFixture {
+  Run() : PsFixture(EveryTwo()) {
+    for (int index = 0; index < 3; ++index) {
+      members.Worker(index)->takes_part = true;
+      members.Worker(index)->evaluates = index > 0;
+    }
+    evaluations.Begin(0);
+  }
+  uint64_t Steps(int worker, int64_t taken) {
+    members.Worker(worker)->taken = taken;
+    evaluations.OnStep(*members.Worker(worker));
+    return evaluations.DueFor(*members.Worker(worker));
+  }
+  Evaluations::Verdict Take(int worker, uint64_t local_step, double loss) {
+    const net::Message said = Make([&](auto& builder) {
+      return wire::CreateEvaluated(builder, local_step, 3 * local_step, 5, loss, 0.5);
+    });
+    return evaluations.Take(*members.Worker(worker), *net::Decode(said)->body_as_Evaluated());
+  }
+  RunHistory history;
+  Logger log{"ps 0", LogOptions{LogLevel::kError, false, "", false}};
+  Evaluations evaluations{config, members, history, log};
+};
+
+TEST_CASE("evaluations: the lowest worker that has the rows is asked at each multiple of its local steps") {
+  Run run;
+  CHECK(run.Steps(0, 2) == 0);  // has no rows
+  CHECK(run.Steps(2, 2) == 0);  // is not the lowest
+  CHECK(run.Steps(1, 1) == 0);
+  CHECK(run.Steps(1, 2) == 2);
+}
+
+TEST_CASE("evaluations: a worker is asked with every answer until its figures are here, which count once") {
+  Run run;
+  run.Steps(1, 2);
+  CHECK(run.Steps(1, 3) == 2);
+  run.Take(1, 2, 0.5);
+  CHECK(run.evaluations.DueFor(*run.members.Worker(1)) == 0);
+  run.Take(1, 2, 0.5);
+  CHECK(run.history.patience->in_vain() == 0);
+}
+
+TEST_CASE("evaluations: another worker takes the place of one that is lost, unless the run waits for that") {
+  for (const WorkerLost lost : {WorkerLost::kContinue, WorkerLost::kWait}) {
+    Run run;
+    run.config.failure.worker_lost = lost;
+    run.Steps(1, 2);
+    run.members.Worker(1)->takes_part = false;
+    run.members.Worker(1)->lost = true;
+    CHECK(run.Steps(2, 4) == (lost == WorkerLost::kContinue ? 4 : 0));
+  }
+}
+
+TEST_CASE("evaluations: so many in a row without a smaller loss end the run") {
+  Run run;
+  double loss = 0.5;
+  for (const uint64_t step : {2, 4, 6}) {
+    CHECK_FALSE(run.evaluations.ended());
+    run.Steps(1, static_cast<int64_t>(step));
+    const Evaluations::Verdict verdict = run.Take(1, step, loss);
+    loss += 0.1;
+    CHECK(verdict.end.empty() == (step < 6));
+  }
+  CHECK(run.evaluations.ended());
+}
+
+TEST_CASE("evaluations: behind a rollback those of later steps have not happened") {
+  Run run;
+  run.Steps(1, 2);
+  run.Take(1, 2, 0.5);
+  run.Steps(1, 4);
+  run.Take(1, 4, 0.6);
+  Evaluations again(run.config, run.members, run.history, run.log);
+  again.Begin(6);  // of which the second, at 12, is later
+  CHECK(run.history.patience->in_vain() == 0);
+  CHECK(run.history.patience->best_loss() == 0.5);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,468 @@
+#include "trainer/leader/local_leader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "base/signals.h"
+#include "trainer/peer/abort.h"
+#include "trainer/peer/heartbeat.h"
+#include "trainer/peer/peer_limits.h"
+
+namespace dtrain {
+namespace {
+
+using wire::Body;
+
+std::unique_ptr<Checkpoints> CheckpointsFor(Checkpoints::Parts parts) {
+  if (parts.leader.task.config.checkpoint.dir.empty()) return nullptr;
+  return std::make_unique<Checkpoints>(std::move(parts));
+}
+
+}  // namespace
+
+LocalLeader::LocalLeader(const LeaderParts& parts)
+    : parts_(parts),
+      config_(parts.task.config),
+      members_(parts.members),
+      outbox_(parts.outbox),
+      log_(parts.task.log),
+      history_(parts.history),
+      recovery_(history_, log_),
+      barrier_(config_, members_, history_, log_, Clock::now()),
+      positions_(config_, members_),
+      evaluations_(config_, members_, history_, log_),
+      steps_(config_, members_, outbox_),
+      rounds_(config_, members_, outbox_, parts.rule),
+      start_({members_, positions_, history_, steps_, rounds_, parts.rule, outbox_, log_}),
+      stop_(config_, members_, history_, log_),
+      end_(config_, members_, evaluations_, history_, outbox_, log_),
+      slow_workers_(config_.cluster.worker.size()),
+      checkpoints_(CheckpointsFor(
+          {parts_, rounds_, steps_, positions_, [this](const std::string& error) { OnSaved(error); }})),
+      restore_(RestoreParts()) {}
+
+Restore::Parts LocalLeader::RestoreParts() {
+  return {config_,
+          parts_.task.layout,
+          members_,
+          outbox_,
+          history_,
+          checkpoints_ ? &checkpoints_->directory() : nullptr,
+          [this](const FillOrder& order) { parts_.filler.Take(order); },
+          [this](const StartedFrom& from) { Begin(from); },
+          log_};
+}
+
+bool LocalLeader::OnRequest(Member& member, const wire::Envelope& request, bool repeated) {
+  const uint64_t number = request.request();
+  switch (request.body_type()) {
+    case Body::Ready:
+      OnReady(member, number, *request.body_as_Ready());
+      return true;
+    case Body::WaitEnd:
+      OnWaitEnd(member, number, *request.body_as_WaitEnd());
+      return true;
+    case Body::Bye:
+      member.told = true;
+      return true;
+    default:
+      return member.is_worker() && OnWorkerRequest(member, request, repeated);
+  }
+}
+
+bool LocalLeader::OnWorkerRequest(Member& worker, const wire::Envelope& request, bool repeated) {
+  const uint64_t number = request.request();
+  switch (request.body_type()) {
+    case Body::NeedStep:
+      steps_.OnNeedStep(worker, number);
+      return true;
+    case Body::Done:
+      OnDone(worker, number, *request.body_as_Done());
+      return true;
+    case Body::Evaluated:
+      OnEvaluated(worker, number, *request.body_as_Evaluated());
+      return true;
+    case Body::Stop:
+      if (!repeated) {
+        log_.Info("{} ends the run early: {}", TaskName(worker.task),
+                  ShortText(request.body_as_Stop()->reason()->str()));
+        EndEarly();
+      }
+      outbox_.Ack(worker.node, number);
+      return true;
+    case Body::Save:
+      if (!repeated && checkpoints_) checkpoints_->AskUnlessLast();
+      outbox_.Ack(worker.node, number);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool LocalLeader::OnNotice(Member& ps, const wire::Envelope& envelope, net::Message& message) {
+  switch (envelope.body_type()) {
+    case Body::SnapshotState:
+      if (checkpoints_) checkpoints_->OnSnapshotState(ps, *envelope.body_as_SnapshotState());
+      return true;
+    case Body::Piece:
+      if (checkpoints_) checkpoints_->OnPiece(ps, std::move(message));
+      return true;
+    case Body::ChecksumList:
+      end_.OnChecksums(ps, *envelope.body_as_ChecksumList());
+      return true;
+    case Body::ReadPiece:
+      restore_.OnReadPiece(ps, *envelope.body_as_ReadPiece());
+      return true;
+    case Body::Filled: {
+      const wire::Filled& filled = *envelope.body_as_Filled();
+      const std::string error = filled.error() == nullptr ? "" : ShortText(filled.error()->str());
+      restore_.OnOutcome(static_cast<size_t>(ps.task.index), {filled.number(), error, filled.kept()});
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+void LocalLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) {
+  if (checkpoints_) checkpoints_->OnOwnSnapshot(number, part);
+}
+
+void LocalLeader::OnReady(Member& member, uint64_t request, const wire::Ready& ready) {
+  member.ready = true;
+  member.sees_directory = ready.sees_directory();
+  if (ready.data() != nullptr) LearnOfData(member, *ready.data());
+  if (phase_ == RunPhase::kJoining && ready.returning()) LearnOfReturning(member, ready);
+  if (phase_ == RunPhase::kRunning || phase_ == RunPhase::kEnded) {
+    Start(member, request);
+  } else {
+    member.ready_request = request;
+    BeginWhenEnoughAreReady();
+  }
+}
+
+void LocalLeader::LearnOfReturning(const Member& member, const wire::Ready& ready) {
+  recovery_.Learn(ready);
+  history_.peers_returned |= history_.run.epoch == 0;
+  // ps 0 was restarted, and nobody knows whether all were there all the time.
+  if (history_.run.epoch == 0) {
+    history_.disturbed |= !RoundsWaitForLost(config_) || config_.eval.patience > 0;
+  }
+  KnownCheckpoint known;
+  known.Learn(ready.checkpoint(), ready.checkpoint_step());
+  if (known.where.empty() || (!history_.known.where.empty() && known.step <= history_.known.step)) return;
+  history_.known = known;
+  history_.known_by = TaskName(member.task);
+}
+
+void LocalLeader::LearnOfData(Member& member, const wire::DataFacts& said) {
+  if (!member.is_worker()) return;
+  member.evaluates = config_.eval.on == EvalOn::kTest ? said.has_test() : said.has_validation();
+  if (data_ && data_from_ < member.task.index) return;
+  data_ = DecodeFacts(said);
+  data_from_ = member.task.index;
+  if (said.inputs() == nullptr || data_->form) return;
+  log_.Warning("names and scale of the data are not known here: what {} says of them is not valid",
+               TaskName(member.task));
+}
+
+void LocalLeader::Start(Member& member, uint64_t request) {
+  start_.Tell(member, request, phase_ == RunPhase::kEnded || all_done_);
+  if (!member.takes_part) return;
+  history_.took_part.resize(config_.cluster.worker.size());
+  history_.took_part[static_cast<size_t>(member.task.index)] = true;
+}
+
+void LocalLeader::BeginWhenEnoughAreReady() {
+  if (phase_ != RunPhase::kJoining) return;
+  const std::optional<StartBarrier::Enough> enough = barrier_.Look(Clock::now());
+  if (!enough) return;
+  phase_ = RunPhase::kInitialising;
+  disturbed_ = history_.disturbed || !enough->all;
+  for (Member& member : members_.all()) {
+    member.takes_part = member.is_worker() && member.is_ready();
+  }
+  restore_.Begin(history_.begun, data_);
+}
+
+void LocalLeader::Begin(const StartedFrom& from) {
+  TakeStart(from);
+  const bool restored = !from.path.empty();
+  if (restored) history_.checkpoint = ShortText(from.path);
+  if (restored) history_.checkpoint_step = from.step;
+  if (checkpoints_ && restored) checkpoints_->set_saved(from.step);
+  const std::string& resume = config_.checkpoint.resume;
+  // The newest one of the directory is not this run's: it could not go back to that.
+  const bool elsewhere = !history_.begun && resume != "auto" && resume != "never";
+  if (checkpoints_ && (!restored || elsewhere)) return checkpoints_->Ask(false);  // OnSaved() goes on
+  StartAll();
+}
+
+void LocalLeader::TakeStart(const StartedFrom& from) {
+  positions_.Take(from.positions, from.step);
+  history_.from_initial = !history_.begun && from.path.empty();
+  history_.inputs = from.inputs;
+  history_.scale = from.scale;
+  if (data_ && data_->read) history_.data = {data_->rows.value_or(0), data_->labels};
+  if (history_.first_step < 0) {
+    history_.first_step = positions_.first_step();
+    history_.first_nanos = WallNanos();
+    history_.first_examples = positions_.first_examples();
+  }
+  steps_.BeginAt(positions_.first_step());
+  rounds_.BeginAt(positions_.first_step());
+}
+
+void LocalLeader::StartAll() {
+  phase_ = RunPhase::kRunning;
+  history_.begun = true;
+  evaluations_.Begin(global_step());
+  if (checkpoints_) checkpoints_->Run();
+  if (parts_.task.on_begun) parts_.task.on_begun();
+  for (Member& other : members_.all()) {
+    if (const uint64_t waiting = other.ready_request) Start(other, waiting);
+  }
+}
+
+void LocalLeader::StepApplied(Member& member, int64_t examples) {
+  CountExamples(member, examples);
+  if (recovery_.open()) recovery_.End(global_step());
+  steps_.Applied(member);
+  AfterStep();
+}
+
+void LocalLeader::RoundApplied() {
+  if (recovery_.open()) recovery_.End(global_step());
+  steps_.RoundApplied();
+  AfterStep();
+}
+
+void LocalLeader::AfterStep() {
+  if (checkpoints_) checkpoints_->OnStep();
+  if (steps_.over()) steps_.ServeWaiting();
+}
+
+void LocalLeader::OnDone(Member& member, uint64_t request, const wire::Done& done) {
+  outbox_.Ack(member.node, request);
+  steps_.GiveBack(member);
+  steps_.ServeWaiting();
+  if (member.done) return;
+  member.done = true;
+  member.result.Take(done);
+  log_.Info("{} is done: {}", TaskName(member.task), Plural(member.result.local_steps, "local step"));
+  CloseWhenAllDone(Clock::now());
+}
+
+void LocalLeader::OnEvaluated(const Member& member, uint64_t request, const wire::Evaluated& said) {
+  if (said.local_step() == 0) {
+    end_.OnEvaluated(member, said);
+  } else {
+    const Evaluations::Verdict verdict = evaluations_.Take(member, said);
+    if (verdict.best && checkpoints_) checkpoints_->AskBest(*verdict.best);
+    if (!verdict.end.empty()) {
+      log_.Info("the run ends early: {}", verdict.end);
+      EndEarly();
+    }
+  }
+  outbox_.Send(member.node, request, [&](auto& builder) {
+    return wire::CreateGrant(builder, 0, evaluations_.ended(), static_cast<uint64_t>(global_step()));
+  });
+  EndWhenComplete(Clock::now());
+}
+
+bool LocalLeader::MayGoOn() const { return !all_done_ && !steps_.over() && members_.MayReturn(Clock::now()); }
+
+void LocalLeader::CloseWhenAllDone(TimePoint now) {
+  if (phase_ != RunPhase::kRunning || all_done_ || !members_.AllDone() || MayGoOn()) return;
+  if (checkpoints_) checkpoints_->Finish();
+  all_done_ = true;
+  end_.Begin(*parts_.report(), now);
+  EndWhenComplete(now);
+}
+
+void LocalLeader::EndWhenComplete(TimePoint now) {
+  if (phase_ != RunPhase::kRunning || !end_.Complete() || (checkpoints_ && !checkpoints_->idle())) return;
+  phase_ = RunPhase::kEnded;
+  end_.Tell({global_step(), positions_.other_examples(), steps_.first_applied_nanos(), disturbed_}, now);
+}
+
+// A checkpoint that was ordered is complete, or failed: with the first and the last one, and after a signal,
+// so does the run.
+void LocalLeader::OnSaved(const std::string& error) {
+  if (stop_.asked()) EndStopped(error);
+  const bool needed = phase_ == RunPhase::kInitialising || all_done_;
+  if (needed && !error.empty()) {
+    throw IoError("the {} checkpoint could not be written: {}", all_done_ ? "last" : "first", error);
+  }
+  if (phase_ == RunPhase::kInitialising) return StartAll();
+  EndWhenComplete(Clock::now());
+}
+
+void LocalLeader::Stop(int signal) {
+  if (stop_.asked() || phase_ == RunPhase::kEnded) return;
+  stop_.Ask(signal, Clock::now());
+  steps_.Close();
+  if (phase_ == RunPhase::kJoining) EndStopped("");
+  if (!checkpoints_) EndStopped("");
+  if (phase_ == RunPhase::kInitialising && checkpoints_->idle()) EndStopped("");
+  if (phase_ == RunPhase::kInitialising) return;  // the first checkpoint is being written
+  if (checkpoints_->idle() && checkpoints_->HasAllOf(global_step())) EndStopped("");
+  checkpoints_->Close();
+  checkpoints_->Ask(true);
+}
+
+void LocalLeader::EndStopped(const std::string& unsaved) const {
+  stop_.End({global_step(), checkpoints_ ? checkpoints_->saved_step() : -1, starting()}, unsaved);
+}
+
+void LocalLeader::OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question) {
+  if (request < member.end_request) return;  // an old one that came again
+  member.end_request = request;
+  if (phase_ == RunPhase::kEnded) return end_.Send(member);
+  if (!member.is_worker()) return rounds_.Ask(member, question);
+  end_.OnWorkerWaits(member);
+}
+
+void LocalLeader::Left(Member& member) {
+  steps_.GiveBack(member);
+  if (member.takes_part && begun() && !member.done) {
+    member.lost = true;
+    member.lost_at = Clock::now();
+    disturbed_ |= !RoundsWaitForLost(config_);
+  }
+  member.Leave();
+  if (member.is_worker()) slow_workers_.Forget(member.task.index);
+  if (phase_ == RunPhase::kEnded) member.told = true;
+  steps_.ServeWaiting();
+  CloseWhenAllDone(Clock::now());
+}
+
+Loss LocalLeader::WhatIfLost(const Member& member) const {
+  LossCase lost;
+  lost.role = member.task.role;
+  lost.phase = phase_;
+  lost.feeds = members_.FeedsOthers(member);
+  lost.takes_part = member.takes_part;
+  lost.awaited = members_.IsAwaited(member);
+  lost.done = member.done;
+  lost.others = std::any_of(members_.all().begin(), members_.all().end(), [&](const Member& other) {
+    return &other != &member && other.here() && other.takes_part;
+  });
+  return DecideLoss(config_, lost);
+}
+
+// A ps that comes back has lost its weights; a worker may have been lost before anybody noticed.
+void LocalLeader::OnWelcome(Member& member, bool replaces) {
+  if (!member.is_worker() && begun()) {
+    const std::string why =
+        members_.NameOf(member) + " was restarted during the run and has lost its weights";
+    if (RecoversPs(config_)) RollBack(why);
+    throw PeerLost("{}. Start the run again.", why);
+  }
+  const bool fatal = config_.failure.worker_lost == WorkerLost::kFail && replaces;
+  if (fatal && WhatIfLost(member) == Loss::kEnds) {
+    OnLost(member, members_.NameOf(member) + " was restarted during the run");
+  }
+}
+
+void LocalLeader::OnOverdue(Member& member, const std::string& why) {
+  // Its heartbeats end it: the run does not wait for it any more.
+  if (members_.Stuck(member)) {
+    outbox_.Send(member.node | 1, 0, [&](auto& builder) {
+      return CreateAbort(builder, static_cast<int>(ExitCode::kPeerLost), parts_.task.self, why);
+    });
+  }
+  if (parts_.task.on_lost) parts_.task.on_lost(member.task);
+  OnLost(member, why);
+}
+
+// A run that diverges, or has not begun, ends with the task that failed; otherwise that task is lost.
+void LocalLeader::OnAbort(Member& member, const wire::Abort& abort) {
+  const bool of_run = abort.exit_code() == static_cast<int>(ExitCode::kDiverged);
+  if (of_run || starting() || WhatIfLost(member) == Loss::kEnds) {
+    throw RunEnded(CauseOf(abort), AbortText(config_.cluster, abort));
+  }
+  OnLost(member, fmt::format("{} ended with exit code {}: {}", members_.NameOf(member), abort.exit_code(),
+                             ShortText(abort.text()->str())));
+}
+
+// Ends the run, or goes on, as failure.worker_lost says.
+void LocalLeader::OnLost(Member& member, const std::string& why) {
+  const Loss loss = WhatIfLost(member);
+  if (loss == Loss::kRollsBack) RollBack(why);
+  if (loss == Loss::kEnds) {
+    if (!member.is_worker()) throw PeerLost("{}. Look at its log.", why);
+    throw PeerLost("{}; {}. Look at its log.", why,
+                   config_.failure.worker_lost == WorkerLost::kFail ? "failure.worker_lost is fail"
+                   : members_.FeedsOthers(member)                   ? "it feeds all others (data.split: feed)"
+                                                                    : "no other worker is left to go on");
+  }
+  if (loss == Loss::kWaits) {
+    log_.Warning("{}; the run waits for it up to {} s (failure.wait_s)", why, config_.failure.wait_s);
+  } else {
+    log_.Warning("{}{}", why, begun() ? "; the run goes on without it" : "");
+  }
+}
+
+// All tasks begin again from the newest checkpoint; what is here goes.
+void LocalLeader::RollBack(const std::string& why) {
+  recovery_.Begin(global_step());
+  history_.disturbed |= disturbed_ || config_.eval.patience > 0;  // an evaluation may have been broken off
+  history_.here = members_.WorkersNow();
+  throw RolledBack{why};
+}
+
+RunStatus LocalLeader::OnHeartbeat(const Member& member, const wire::Heartbeat& beat) {
+  if (member.is_worker()) {
+    const std::optional<SlowWorkers::Change> change =
+        slow_workers_.Report(member.task.index, PaceIn(beat), members_.workers());
+    if (change) {
+      const std::string text = fmt::format("{} {}", members_.NameOf(member), PaceText(*change));
+      change->slow ? log_.Warning("{}", text) : log_.Info("{}", text);
+    }
+  }
+  if (AsksToStop(beat.stop())) Stop(beat.stop());
+  return {phase_ == RunPhase::kJoining ? barrier_.Status() : std::string(), members_.workers(),
+          stop_.signal(), history_.Newest()};
+}
+
+void LocalLeader::EndEarly() {
+  if (!sync()) return steps_.EndEarly(std::nullopt);
+  rounds_.EndHere();
+  steps_.EndEarly(rounds_.version());
+  rounds_.GoOn();
+}
+
+void LocalLeader::Tick(TimePoint now) {
+  if (const int signal = parts_.activity.stop_signal()) Stop(signal);
+  if (const std::string why = stop_.Overdue(now); !why.empty()) EndStopped(why);
+  if (phase_ == RunPhase::kJoining) BeginWhenEnoughAreReady();
+  if (phase_ == RunPhase::kJoining) barrier_.Check(now);
+  if (begun()) members_.CheckAwaited(now);
+  if (phase_ == RunPhase::kRunning) {
+    CloseWhenAllDone(now);  // who may return has not, in time
+    end_.Tick(now);
+    EndWhenComplete(now);
+  }
+  if (checkpoints_) checkpoints_->Tick(now);
+  restore_.Tick(now);
+}
+
+// What is sent from now on is of the next epoch, and the tasks that hear of it join that.
+void LocalLeader::Leave(const std::string& why) {
+  ++history_.run.epoch;
+  outbox_.set_run(history_.run);
+  for (const Member& member : members_.all()) {
+    if (member.here()) outbox_.Refuse(member.node, 0, wire::Reason::Run, why);
+  }
+}
+
+void LocalLeader::Abort(int exit_code, const std::string& text, const RunSummary* summary) {
+  const milliseconds every =
+      std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50));
+  TellOfAbort({parts_.task.self, exit_code, text, summary}, every, members_, parts_.task.channel, outbox_);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,145 @@
+// LocalLeader: the leader of a run, beside the shard of ps 0. It leads the run through its phases, from
+// waiting for its tasks (run_start.h) over the first weights (restore.h) and the steps (steps.h, rounds.h) to
+// its results (run_end.h); it has checkpoints written (checkpoints.h), says what the loss of a task means
+// (recovery.h), and answers the requests that only ps 0 answers. Every answer is made again from state when a
+// request is repeated. Owner: PsServer. Thread: the ps loop. Order of messages: docs/wire.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "trainer/leader/checkpoints.h"
+#include "trainer/leader/evaluations.h"
+#include "trainer/leader/recovery.h"
+#include "trainer/leader/restore.h"
+#include "trainer/leader/rounds.h"
+#include "trainer/leader/run_end.h"
+#include "trainer/leader/run_start.h"
+#include "trainer/leader/run_stop.h"
+#include "trainer/leader/slow_workers.h"
+#include "trainer/leader/steps.h"
+#include "trainer/peer/form_message.h"
+#include "trainer/ps/leader.h"
+#include "trainer/ps/ps_server.h"
+
+namespace dtrain {
+
+class LocalLeader : public Leader {
+ public:
+  // Throws UserError or PeerLost where checkpoint.dir cannot be written, or is another run's.
+  explicit LocalLeader(const LeaderParts& parts);
+
+  RunId run() const override { return history_.run; }
+  net::NodeId node() const override { return 0; }
+  int64_t global_step() const override { return steps_.applied(); }
+
+  bool MayStep(const Member& worker) const override {
+    return sync() ? phase_ == RunPhase::kRunning && !worker.done : worker.open_steps > 0;
+  }
+  void CountExamples(Member& worker, int64_t examples) override { worker.result.examples += examples; }
+  void StepApplied(Member& worker, int64_t examples) override;
+  uint32_t GrantNext(Member& worker) override {
+    evaluations_.OnStep(worker);
+    return steps_.GrantNext(worker);
+  }
+  uint64_t EvaluationDueFor(const Member& worker) const override { return evaluations_.DueFor(worker); }
+
+  void ExpectTogether(const flatbuffers::Vector<uint32_t>& workers) override {
+    rounds_.ExpectTogether(workers);
+  }
+  void Offer(RoundExchange exchange, std::optional<uint64_t> version) override {
+    rounds_.Offer(exchange, version);
+  }
+  void LeaveRounds(const Member& worker, bool comes_back) override { rounds_.Leave(worker, comes_back); }
+  void RoundApplied() override;
+  std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& squares) override {
+    return rounds_.OnNorm(round, squares);
+  }
+
+  void OnWelcome(Member& member, bool replaces) override;
+  void Left(Member& member) override;
+  void OnOverdue(Member& member, const std::string& why) override;
+  void OnAbort(Member& member, const wire::Abort& abort) override;
+  RunStatus OnHeartbeat(const Member& member, const wire::Heartbeat& beat) override;
+
+  bool OnRequest(Member& member, const wire::Envelope& request, bool repeated) override;
+  bool OnNotice(Member& ps, const wire::Envelope& envelope, net::Message& message) override;
+  void OnMessage(const wire::Envelope&, net::Message&) override {}
+
+  void OnFilled(const FillOutcome& outcome) override { restore_.OnOutcome(0, outcome); }
+  void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override;
+  void AskForPiece(uint64_t, int64_t) override {}
+  bool SeesDirectory() const override { return true; }
+
+  void Tick(TimePoint now) override;
+  bool busy() const override { return checkpoints_ != nullptr && checkpoints_->writing(); }
+  bool Finished(TimePoint now) const override { return phase_ == RunPhase::kEnded && end_.Finished(now); }
+  RunSummary Summary() const override { return end_.summary(); }
+  void Leave(const std::string& why) override;
+  void Abort(int exit_code, const std::string& text, const RunSummary* summary) override;
+
+  // What the loss of this task means for the run now.
+  Loss WhatIfLost(const Member& member) const;
+  // Enough tasks were here once, and the run is not over: from now on a lost ps cannot be replaced.
+  bool begun() const { return phase_ == RunPhase::kInitialising || phase_ == RunPhase::kRunning; }
+  // The run waits for the tasks that it needs, or for the first weights.
+  bool starting() const { return phase_ == RunPhase::kJoining || phase_ == RunPhase::kInitialising; }
+  // Every ps has its values: the run begins, or goes on.
+  void Begin(const StartedFrom& from);
+  // A signal asks the run to end: it is saved, and then RunStopped is thrown. Later signals change nothing.
+  void Stop(int signal);
+  // No more steps than are granted now (sync: no more rounds than are decided).
+  void EndEarly();
+
+ private:
+  Restore::Parts RestoreParts();
+  bool OnWorkerRequest(Member& worker, const wire::Envelope& request, bool repeated);
+  void OnReady(Member& member, uint64_t request, const wire::Ready& ready);
+  void LearnOfReturning(const Member& member, const wire::Ready& ready);
+  void LearnOfData(Member& member, const wire::DataFacts& said);
+  void BeginWhenEnoughAreReady();
+  void TakeStart(const StartedFrom& from);
+  void StartAll();
+  void Start(Member& member, uint64_t request);
+  void AfterStep();
+  void OnDone(Member& member, uint64_t request, const wire::Done& done);
+  void OnEvaluated(const Member& member, uint64_t request, const wire::Evaluated& said);
+  void CloseWhenAllDone(TimePoint now);
+  bool MayGoOn() const;
+  void OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question);
+  void OnLost(Member& member, const std::string& why);
+  [[noreturn]] void RollBack(const std::string& why);
+  void OnSaved(const std::string& error);
+  void EndWhenComplete(TimePoint now);
+  [[noreturn]] void EndStopped(const std::string& unsaved) const;
+  bool sync() const { return config_.train.mode == TrainMode::kSync; }
+
+  const LeaderParts parts_;
+  const Config& config_;
+  TaskTable& members_;
+  Outbox& outbox_;
+  Logger& log_;
+  RunHistory& history_;
+  RunPhase phase_ = RunPhase::kJoining;
+  RecoveryStats recovery_;
+  StartBarrier barrier_;
+  RunPositions positions_;
+  Evaluations evaluations_;
+  Steps steps_;
+  Rounds rounds_;
+  RunStart start_;
+  RunStop stop_;
+  RunEnd end_;
+  SlowWorkers slow_workers_;
+  const std::unique_ptr<Checkpoints> checkpoints_;  // null: no checkpoint.dir
+  Restore restore_;
+  std::optional<DataFacts> data_;  // what the lowest worker says of its data
+  int data_from_ = 0;              // which worker that is
+  bool all_done_ = false;          // no worker takes another step
+  bool disturbed_ = false;         // rounds went on without a worker that was lost or came later
+};
+
+}  // namespace dtrain

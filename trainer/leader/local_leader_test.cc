@@ -1,0 +1,169 @@
+#include "trainer/leader/local_leader.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "trainer/leader/leader_test_util.h"
+
+namespace dtrain {
+namespace {
+
+constexpr TaskId kPs1{Role::kPs, 1};
+constexpr TaskId kWorker0{Role::kWorker, 0};
+constexpr TaskId kWorker1{Role::kWorker, 1};
+constexpr net::NodeId kNew = 0x2000;
+
+TEST_CASE("leader: until the start it tells in heartbeats who is missing, then how many workers there are") {
+  LeaderFixture f(LinearCluster(2, 2, 10));
+  f.Hello(f.NodeOf(kWorker0), kWorker0);
+  f.Beat(*f.members.Worker(0));
+  const wire::Heartbeat* answer = f.Last().envelope().body_as_Heartbeat();
+  REQUIRE(answer != nullptr);
+  CHECK(answer->workers() == 1);
+  CHECK(answer->status()->str().find("ps 1 (127.0.0.1:10002), worker 1") != std::string::npos);
+  f.Begin();
+  f.Beat(f.members.At(kPs1));
+  answer = f.Last().envelope().body_as_Heartbeat();
+  CHECK(answer->workers() == 2);
+  CHECK(answer->status()->str() == "");
+}
+
+TEST_CASE("leader: when all are ready every ps is told to fill its range, and then each task to start") {
+  LeaderFixture f(LinearCluster(2, 2, 10));
+  f.AllReady();
+  CHECK(f.local().starting());
+  CHECK(f.Sent(f.members.At(kPs1), wire::Body::Fill) == 1);
+  CHECK(f.Sent(*f.members.Worker(0), wire::Body::Start) == 0);
+  f.local().Begin(StartedFrom());
+  CHECK_FALSE(f.local().starting());
+  for (const Member& member : f.members.all()) CHECK(f.Sent(member, wire::Body::Start) == 1);
+}
+
+TEST_CASE(
+    "leader: a worker may push while it has a step that is granted, in sync while the run takes steps") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp, TrainMode::kSync}) {
+    Config config = LinearCluster(1, 2, 10);
+    config.train.mode = mode;
+    LeaderFixture f(config);
+    Member& worker = *f.members.Worker(0);
+    f.AllReady();
+    CHECK_FALSE(f.leader->MayStep(worker));
+    f.local().Begin(StartedFrom());
+    CHECK(f.leader->MayStep(worker));
+    f.Ask(worker, [](auto& builder) { return wire::CreateDone(builder); });
+    CHECK_FALSE(f.leader->MayStep(worker));
+  }
+}
+
+TEST_CASE("leader: a heartbeat asks the run to stop by SIGINT, SIGTERM or SIGHUP, by no other number") {
+  LeaderFixture f(LinearCluster(1, 2, 10));
+  f.AllJoin();
+  CHECK_NOTHROW(f.Beat(*f.members.Worker(1), SIGKILL));
+  CHECK(f.Last().envelope().body_as_Heartbeat()->stop() == 0);
+  CHECK_THROWS_AS(f.Beat(*f.members.Worker(1), SIGTERM), RunStopped);
+  LeaderFixture other(LinearCluster(1, 2, 10));
+  other.AllJoin();
+  CHECK_THROWS_AS(other.Beat(*other.members.Worker(1), SIGHUP), RunStopped);
+}
+
+TEST_CASE("leader: without a worker that is silent for too long, which is told of, the run goes on") {
+  LeaderFixture f(LinearCluster(1, 2, 10));
+  std::vector<int> lost;
+  f.task.on_lost = [&](TaskId task) { lost.push_back(task.index); };
+  f.Begin();
+  f.Silence({f.members.Worker(0)});
+  CHECK(lost == std::vector<int>{1});
+  CHECK_FALSE(f.members.Worker(1)->here());
+  CHECK(f.members.Worker(0)->here());
+  CHECK(f.Logged().find("(failure.detect_s = 2); the run goes on without it") != std::string::npos);
+}
+
+TEST_CASE("leader: a task that beats and does nothing is ended through its heartbeats") {
+  LeaderFixture f(LinearCluster(1, 2, 10));
+  f.Begin();
+  Member& hung = *f.members.Worker(1);
+  const net::NodeId beats = hung.node | 1;
+  f.Silence({f.members.Worker(0), &hung}, &hung);
+  CHECK_FALSE(hung.here());
+  CHECK(f.members.Worker(0)->here());
+  const auto ended = [&](const FakeChannel::Sent& sent) {
+    return sent.to == beats && sent.envelope().body_type() == wire::Body::Abort;
+  };
+  CHECK(std::count_if(f.channel.sent.begin(), f.channel.sent.end(), ended) == 1);
+}
+
+TEST_CASE("leader: a ps that is restarted during the run ends it, or takes it back to its checkpoint") {
+  for (const bool recovers : {false, true}) {
+    Config config = LinearCluster(2, 2, 10);
+    if (recovers) config.checkpoint.dir = testing::NewDirectory();
+    LeaderFixture f(config);
+    f.Begin();
+    f.channel.gone.insert(f.NodeOf(kPs1));
+    if (recovers) {
+      CHECK_THROWS_AS(f.Hello(kNew, kPs1), RolledBack);
+    } else {
+      CHECK_THROWS_WITH_AS(f.Hello(kNew, kPs1),
+                           doctest::Contains("was restarted during the run and has lost its weights"),
+                           PeerLost);
+    }
+  }
+}
+
+TEST_CASE("leader: a task that fails before the run begins ends it, a worker later is one that is lost") {
+  LeaderFixture f(LinearCluster(1, 3, 10));
+  f.AllJoin();
+  const auto cause_of = [&](ExitCode code) {
+    try {
+      f.Abort(*f.members.Worker(1), code);
+    } catch (const RunEnded& ended) {
+      return ended.cause();
+    }
+    return ExitCode::kOk;
+  };
+  CHECK(cause_of(ExitCode::kUser) == ExitCode::kUser);
+  CHECK(cause_of(ExitCode::kPeerLost) == ExitCode::kPeerLost);
+  CHECK(cause_of(ExitCode::kTerminated) == ExitCode::kPeerLost);
+  f.Begin();
+  CHECK(cause_of(ExitCode::kDiverged) == ExitCode::kDiverged);
+  f.Abort(*f.members.Worker(1), ExitCode::kUser);
+  CHECK_FALSE(f.members.Worker(1)->here());
+}
+
+TEST_CASE("leader: where worker 0 fails the run goes on with the others, unless a lost worker ends it") {
+  for (const WorkerLost worker_lost : {WorkerLost::kContinue, WorkerLost::kFail}) {
+    Config config = LinearCluster(1, 2, 10);
+    config.failure.worker_lost = worker_lost;
+    LeaderFixture f(config);
+    f.Begin();
+    if (worker_lost == WorkerLost::kFail) {
+      CHECK_THROWS_AS(f.Abort(*f.members.Worker(0), ExitCode::kInternal), PeerLost);
+    } else {
+      f.Abort(*f.members.Worker(0), ExitCode::kInternal);
+      CHECK_FALSE(f.members.Worker(0)->here());
+    }
+  }
+}
+
+TEST_CASE("leader: a worker that was restarted before it was missed is lost where that ends the run") {
+  for (const WorkerLost worker_lost : {WorkerLost::kContinue, WorkerLost::kFail}) {
+    Config config = LinearCluster(1, 2, 10);
+    config.failure.worker_lost = worker_lost;
+    LeaderFixture f(config);
+    f.Begin();
+    f.channel.gone.insert(f.NodeOf(kWorker1));
+    if (worker_lost == WorkerLost::kFail) {
+      CHECK_THROWS_AS(f.Hello(kNew, kWorker1), PeerLost);
+    } else {
+      f.Hello(kNew, kWorker1);
+      CHECK(f.members.Worker(1)->node == kNew);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

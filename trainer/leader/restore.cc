@@ -1,0 +1,261 @@
+#include "trainer/leader/restore.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/fault_point.h"
+#include "base/names.h"
+#include "net/lent_buffer.h"
+#include "trainer/checkpoint/check_meaning.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
+#include "trainer/checkpoint/checkpoint_names.h"
+#include "trainer/checkpoint/shard_format.h"
+#include "trainer/optim/optimizer.h"
+
+namespace dtrain {
+namespace {
+
+// How often a ps that has not answered gets its order again.
+constexpr milliseconds kOrderAgain{100};
+
+}  // namespace
+
+Restore::Restore(Parts parts)
+    : parts_(std::move(parts)), slots_(SlotNames(parts_.config)), have_(parts_.config.cluster.ps.size()) {}
+
+void Restore::Begin(bool again, std::optional<DataFacts> data) {
+  again_ = again;
+  data_ = std::move(data);
+  begun_ = Clock::now();
+  candidates_ = Choose();
+  next_ = 0;
+  TryNext();
+}
+
+// None: initial values.
+std::vector<Restore::Candidate> Restore::Choose() {
+  const std::string& resume = parts_.config.checkpoint.resume;
+  named_ = !again_ && resume != "auto" && resume != "never";
+  if (named_) return {{resume, resume}};
+  if (!again_ && resume == "never") return {};
+  std::vector<Candidate> found = ListDirectory();
+  if (found.empty() && again_) NothingToGoBackTo();
+  return found;
+}
+
+std::vector<Restore::Candidate> Restore::ListDirectory() {
+  std::vector<std::string> unreadable;
+  std::vector<ListedCheckpoint> listed;
+  if (parts_.directory != nullptr) listed = parts_.directory->List(&unreadable);
+  for (const std::string& line : unreadable) {
+    parts_.log.Warning("{}: {}; skipped", parts_.directory->path(), line);
+  }
+  CheckNoneIsMissing(listed);
+  std::vector<Candidate> found;
+  for (const ListedCheckpoint& each : listed) {
+    found.push_back({each.name, parts_.directory->PathOf(each.name)});
+  }
+  if (found.empty() && !unreadable.empty()) NoneIsComplete();
+  return found;
+}
+
+// A damaged one has been told of. One that is not here at all is on another disk.
+void Restore::CheckNoneIsMissing(const std::vector<ListedCheckpoint>& listed) const {
+  const KnownCheckpoint& known = parts_.history.known;
+  if (known.where.empty()) return;
+  const auto as_new = [&](const ListedCheckpoint& each) { return each.step >= known.step; };
+  if (std::any_of(listed.begin(), listed.end(), as_new)) return;
+  const std::string& dir = parts_.config.checkpoint.dir;
+  if (!dir.empty() && !IsGone(dir + "/" + known.name())) return;
+  const size_t colon = std::min(known.where.find(':'), known.where.size() - 1);
+  throw IoError(
+      "{} knows of a newer checkpoint of this run than ps 0 has: {} of global step {}; {}. Nothing was begun "
+      "anew. Copy {} of {} to {} here, then start ps 0 again.",
+      parts_.history.known_by, known.name(), known.step,
+      dir.empty()      ? "checkpoint.dir is not set for ps 0"
+      : listed.empty() ? fmt::format("checkpoint.dir = {} here has none", dir)
+                       : fmt::format("the newest of checkpoint.dir = {} here is {} of global step {}", dir,
+                                     listed.front().name, listed.front().step),
+      known.where.substr(colon + 1), known.where.substr(0, colon), dir.empty() ? "checkpoint.dir" : dir);
+}
+
+// The run has written one before its first step. Beginning anew would lose all of it without a word.
+void Restore::NothingToGoBackTo() const {
+  const std::string& dir = parts_.config.checkpoint.dir;
+  throw IoError(
+      "{}: no checkpoint of this run is here to go back to, and nothing was begun anew. Fetch the run's "
+      "checkpoints back to checkpoint.dir of ps 0, then start ps 0 again.",
+      dir.empty() ? "checkpoint.dir is not set for ps 0" : "checkpoint.dir = " + dir);
+}
+
+void Restore::NoneIsComplete() const {
+  const std::string& dir = parts_.config.checkpoint.dir;
+  if (!again_) throw NoneComplete(dir);
+  throw IoError(
+      "checkpoint.dir = {}: the run goes back to a checkpoint, and all that are here are damaged (see "
+      "above). "
+      "Fetch a copy of one back, then start ps 0 again: the run goes on from it.",
+      dir);
+}
+
+void Restore::TryNext() {
+  reader_.reset();
+  while (next_ < candidates_.size()) {
+    try {
+      Open(candidates_[next_]);
+      break;
+    } catch (const BadCheckpoint& bad) {
+      Skip(bad.problem());
+    }
+  }
+  if (next_ == candidates_.size() && !candidates_.empty()) NoneIsComplete();
+  ++order_.number;
+  order_.checkpoint = reader_ ? candidates_[next_].name : "";
+  order_.step = reader_ ? reader_->manifest().step : 0;
+  order_.manifest = reader_ ? ManifestChecksum(reader_->manifest()) : 0;
+  order_.keep = false;
+  phase_ = Phase::kFilling;
+  OrderAll();
+}
+
+void Restore::Open(const Candidate& candidate) {
+  auto reader = std::make_unique<CheckpointReader>(candidate.path);
+  reader->CheckFits(parts_.layout, slots_);
+  if (!again_) {
+    CheckKeys(candidate.path, parts_.config);
+    const std::optional<InputForm>& saved = reader->manifest().inputs;
+    if (saved && data_ && data_->form) CheckForm(candidate.path, *saved, *data_->form);
+    if (!saved) {
+      parts_.log.Info("{} does not say of which columns and classes it is: they are not compared",
+                      candidate.path);
+    }
+  }
+  reader_ = std::move(reader);
+}
+
+void Restore::Skip(const std::string& problem) {
+  const Candidate& bad = candidates_[next_];
+  if (named_) throw BadCheckpoint(bad.path, problem);
+  parts_.log.Warning("{}: {}: {}; skipped", parts_.config.checkpoint.dir, bad.name, problem);
+  ++next_;
+}
+
+void Restore::OrderAll() {
+  std::fill(have_.begin(), have_.end(), false);
+  next_order_ = Clock::now() + kOrderAgain;
+  for (size_t ps = 0; ps < have_.size(); ++ps) Order(ps);
+}
+
+void Restore::Order(size_t ps) {
+  if (ps == 0) return parts_.fill_own(order_);
+  const Member& member = parts_.members.At({Role::kPs, static_cast<int>(ps)});
+  if (!member.here()) return;
+  const FaultScope fault("start.fill");
+  parts_.outbox.Send(member.node, 0, [&](auto& builder) {
+    const auto checkpoint = order_.checkpoint.empty() ? 0 : builder.CreateString(order_.checkpoint);
+    return wire::CreateFill(builder, order_.number, checkpoint, static_cast<uint64_t>(order_.step),
+                            order_.manifest, order_.keep);
+  });
+}
+
+void Restore::Tick(TimePoint now) {
+  if (phase_ == Phase::kIdle || now < next_order_) return;
+  next_order_ = now + kOrderAgain;
+  for (size_t ps = 1; ps < have_.size(); ++ps) {
+    if (!have_[ps]) Order(ps);
+  }
+}
+
+void Restore::OnOutcome(size_t ps, const FillOutcome& outcome) {
+  if (phase_ == Phase::kIdle || outcome.number != order_.number) return;
+  if (!outcome.error.empty() && phase_ == Phase::kFilling && reader_) {
+    Skip(ps == 0 ? outcome.error : fmt::format("{} (found by ps {})", outcome.error, ps));
+    return TryNext();
+  }
+  if (phase_ == Phase::kKeeping && !outcome.kept) return;
+  have_[ps] = true;
+  GoOnWhenAllHave();
+}
+
+void Restore::GoOnWhenAllHave() {
+  if (std::find(have_.begin(), have_.end(), false) != have_.end()) return;
+  if (!reader_ || phase_ == Phase::kKeeping) return Finish();
+  phase_ = Phase::kKeeping;
+  order_.keep = true;
+  OrderAll();
+}
+
+void Restore::OnReadPiece(const Member& ps, const wire::ReadPiece& question) {
+  if (phase_ != Phase::kFilling || !reader_ || question.number() != order_.number) return;
+  const std::vector<Piece> pieces = PiecesOf(parts_.layout, ps.task.index, static_cast<int>(slots_.size()));
+  if (question.piece() >= pieces.size()) return;
+  const Piece& piece = pieces[question.piece()];
+  const std::string& slot =
+      piece.slot == 0 ? CheckpointReader::kWeights : slots_[static_cast<size_t>(piece.slot) - 1];
+  const net::LentBuffer values(static_cast<size_t>(piece.count) * sizeof(float));
+  try {
+    reader_->Read(parts_.layout.variables[static_cast<size_t>(piece.variable)].name, slot, piece.first,
+                  piece.count, values.floats());
+  } catch (const BadCheckpoint& bad) {
+    Skip(bad.problem());
+    return TryNext();
+  }
+  const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(values.floats(), values.bytes()) : 0;
+  parts_.outbox.Piece(ps.node, question.number(), question.piece(), sum, values.Lend(0, values.bytes()));
+}
+
+void Restore::Finish() {
+  phase_ = Phase::kIdle;
+  StartedFrom from;
+  from.positions = StartOfData(parts_.config, data_ ? data_->rows : std::nullopt);
+  if (data_ && data_->form) {
+    from.inputs = data_->form;
+    from.scale = data_->form->scale;
+  }
+  if (reader_) {
+    TakeCheckpoint(&from);
+    parts_.log.Info("restored {} in {:.2f} s: global step {}", from.path, SecondsSince(begun_), from.step);
+    reader_.reset();
+  } else {
+    parts_.log.Info("initialised {} variables, {} values", parts_.layout.variables.size(),
+                    parts_.layout.size);
+  }
+  // Of another training.
+  if (!again_ && from.path.empty() && parts_.config.eval.keep_best && parts_.directory != nullptr) {
+    parts_.directory->ForgetBest();
+  }
+  parts_.done(from);
+}
+
+void Restore::TakeCheckpoint(StartedFrom* from) const {
+  const Manifest& manifest = reader_->manifest();
+  from->path = reader_->path();
+  from->step = manifest.step;
+  Positions saved;
+  if (!FromJson(manifest.positions, &saved)) {
+    throw UserError("{}: manifest: the positions of its workers cannot be read. Name another one.",
+                    from->path);
+  }
+  Resumption resumption = Resume(saved, parts_.config, data_ ? data_->rows : std::nullopt);
+  if (!resumption.said.empty()) parts_.log.Info("{}", resumption.said);
+  from->positions = std::move(resumption.positions);
+  if (!manifest.inputs || manifest.inputs->scale.shift.empty()) return;
+  from->scale = ScaleFor(from->path, manifest.inputs->scale);
+  if (from->inputs) from->inputs->scale = manifest.inputs->scale;
+}
+
+// What the weights were trained with counts. Where that is too long to be told, it has to be that of the
+// rows.
+FittedScale Restore::ScaleFor(const std::string& path, const FittedScale& saved) const {
+  InputForm form;
+  form.scale = saved;
+  if (FormBytes(form) <= kMaxFormBytes) return saved;
+  if (data_ && data_->scale == ScaleChecksum(saved)) return {};
+  throw UserError(
+      "{}: the rows of data.train give another data.scale now, and the scales of {} are too long for the "
+      "checkpoint's to be told to the workers. Go on with the rows that it was fitted on.",
+      path, Plural(static_cast<int64_t>(saved.shift.size()), "feature"));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,341 @@
+#include "trainer/leader/restore.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/ps/ps_task_test_util.h"
+
+namespace dtrain {
+namespace {
+
+using testing::SmallCheckpoint;
+
+constexpr net::NodeId kPs1 = 100;
+
+Config Job(const std::string& dir) {
+  Config config = LinearCluster(2, 1, 100);
+  config.checkpoint.dir = dir;
+  return config;
+}
+
+void Save(const Config& config, const std::string& dir, int64_t step) {
+  CheckpointDirectory directory(dir);
+  SmallCheckpoint of;
+  of.layout = PlaceVariables(ModelVariables(config.model), 2, PlacementConfig());
+  of.slots = SlotNames(config);
+  of.step = step;
+  of.positions = ToJson(StartOfData(config, std::nullopt));
+  SaveSmall(&directory, of);
+}
+
+// ps 0 beside a ps 1 that says what the test makes it say. ps 0's own range is filled at once.
+struct Leader : PsTaskFixture {
+  explicit Leader(const Config& of) : PsTaskFixture(of) {
+    if (!config.checkpoint.dir.empty()) directory.emplace(config.checkpoint.dir);
+    members.At({Role::kPs, 1}).node = kPs1;
+    restore.emplace(Restore::Parts{config, layout, members, outbox, history,
+                                   directory ? &*directory : nullptr,
+                                   [this](const FillOrder& order) { own = order; },
+                                   [this](const StartedFrom& said) { from = said; }, log});
+  }
+  void Begin(bool again = false, const std::optional<DataFacts>& data = std::nullopt) {
+    history.begun = again;
+    restore->Begin(again, data);
+  }
+  // ps 0 has carried out its order, and ps 1 its own.
+  void Both(const std::string& error = "") {
+    const uint64_t number = own.number;
+    const bool keeps = own.keep;
+    restore->OnOutcome(0, {number, "", keeps});
+    restore->OnOutcome(1, {number, error, keeps});
+  }
+  void Finish() {
+    Both();
+    if (!from) Both();
+  }
+  // What ps 1 was told last; null: nothing since the last look.
+  const wire::Fill* Told() {
+    if (channel.sent.empty()) return nullptr;
+    told = std::move(channel.sent);
+    channel.sent.clear();
+    return told.back().envelope().body_as_Fill();
+  }
+  const wire::Piece* Read(uint64_t number, uint64_t piece) {
+    channel.sent.clear();
+    const net::Message question =
+        Make([&](auto& builder) { return wire::CreateReadPiece(builder, number, piece); });
+    restore->OnReadPiece(members.At({Role::kPs, 1}), *net::Decode(question)->body_as_ReadPiece());
+    return channel.sent.empty() ? nullptr : channel.sent.back().envelope().body_as_Piece();
+  }
+  std::string PathOf(const std::string& name) const { return config.checkpoint.dir + "/" + name; }
+
+  std::optional<CheckpointDirectory> directory;
+  std::optional<Restore> restore;
+  FillOrder own;
+  std::optional<StartedFrom> from;
+  std::vector<FakeChannel::Sent> told;
+};
+
+TEST_CASE(
+    "restore: without a checkpoint every ps makes initial values, and the run begins when all have them") {
+  Leader f(Job(testing::NewDirectory()));
+  DataFacts data;
+  data.rows = 60;
+  data.form = InputForm{{"a"}, {}, {{1}, {2}}, 1};
+  f.Begin(false, data);
+  const wire::Fill* fill = f.Told();
+  REQUIRE(fill != nullptr);
+  CHECK(fill->checkpoint() == nullptr);
+  CHECK(f.own.checkpoint == "");
+  f.restore->OnOutcome(0, {f.own.number, "", true});
+  CHECK_FALSE(f.from);
+  f.restore->OnOutcome(1, {f.own.number, "", true});
+  REQUIRE(f.from);
+  CHECK(f.from->path == "");
+  CHECK(f.from->step == 0);
+  CHECK(f.from->scale == FittedScale{{1}, {2}});
+  CHECK(f.from->inputs->features == std::vector<std::string>{"a"});
+}
+
+TEST_CASE("restore: an order is repeated until it is answered, and an answer to another one is none") {
+  Leader f(Job(testing::NewDirectory()));
+  f.Begin();
+  CHECK(f.Told() != nullptr);
+  f.restore->Tick(Clock::now());
+  CHECK(f.Told() == nullptr);
+  f.restore->Tick(Clock::now() + milliseconds(200));
+  CHECK(f.Told() != nullptr);
+  f.restore->OnOutcome(0, {f.own.number, "", true});
+  f.restore->OnOutcome(1, {f.own.number + 1, "", true});
+  CHECK_FALSE(f.from);
+  f.restore->OnOutcome(1, {f.own.number, "", true});
+  CHECK(f.from);
+  f.restore->Tick(Clock::now() + milliseconds(400));
+  CHECK(f.Told() == nullptr);
+}
+
+TEST_CASE("restore: the newest is loaded by all, and counts when all have it") {
+  const Config config = Job(testing::NewDirectory());
+  Save(config, config.checkpoint.dir, 5);
+  Save(config, config.checkpoint.dir, 7);
+  Leader f(config);
+  f.Begin();
+  const wire::Fill* fill = f.Told();
+  REQUIRE(fill != nullptr);
+  CHECK(fill->checkpoint()->str() == "step-000000007");
+  CHECK(fill->step() == 7);
+  CHECK(fill->manifest() == ManifestChecksum(ReadManifest(f.PathOf("step-000000007"))));
+  CHECK_FALSE(fill->keep());
+  f.Both();
+  fill = f.Told();
+  REQUIRE(fill != nullptr);
+  CHECK(fill->keep());
+  CHECK(f.own.keep);
+  CHECK_FALSE(f.from);
+  f.restore->OnOutcome(0, {f.own.number, "", true});
+  f.restore->OnOutcome(1, {f.own.number, "", false});  // it has not heard
+  CHECK_FALSE(f.from);
+  f.restore->OnOutcome(1, {f.own.number, "", true});
+  REQUIRE(f.from);
+  CHECK(f.from->path == f.PathOf("step-000000007"));
+  CHECK(f.from->step == 7);
+}
+
+TEST_CASE("restore: one that any ps finds damaged is skipped for all, with who has found it") {
+  const Config config = Job(testing::NewDirectory());
+  for (const int64_t step : {5, 7, 9}) Save(config, config.checkpoint.dir, step);
+  std::filesystem::resize_file(config.checkpoint.dir + "/step-000000009/manifest", 20);
+  Leader f(config);
+  f.Begin();
+  CHECK(f.own.checkpoint == "step-000000007");
+  const uint64_t first = f.own.number;
+  f.Both("shard-1-of-2 is damaged at byte 64");
+  CHECK(f.own.checkpoint == "step-000000005");
+  CHECK(f.own.number > first);
+  f.restore->OnOutcome(1, {first, "", false});  // late
+  f.Finish();
+  REQUIRE(f.from);
+  CHECK(f.from->step == 5);
+  CHECK(f.Logged().find("step-000000009: manifest is damaged") != std::string::npos);
+  CHECK(f.Logged().find("step-000000007: shard-1-of-2 is damaged at byte 64 (found by ps 1); skipped") !=
+        std::string::npos);
+}
+
+TEST_CASE("restore: pieces are read for a ps that asks, and damage found there is skipped as any") {
+  Config config = Job(testing::NewDirectory());
+  config.model.inputs = 600000;  // two pieces for each ps
+  Save(config, config.checkpoint.dir, 5);
+  Save(config, config.checkpoint.dir, 7);
+  Leader f(config);
+  f.Begin();
+  CHECK(f.own.checkpoint == "step-000000007");
+  const wire::Piece* piece = f.Read(f.own.number, 0);
+  REQUIRE(piece != nullptr);
+  CHECK(piece->number() == f.own.number);
+  CHECK(piece->piece() == 0);
+  CHECK(f.Read(f.own.number, 1) != nullptr);
+  CHECK(f.Read(f.own.number, PiecesOf(f.layout, 1, 0).size()) == nullptr);
+  CHECK(f.Read(f.own.number + 1, 0) == nullptr);
+  std::fstream shard(f.PathOf("step-000000007/shard-1-of-2"),
+                     std::ios::in | std::ios::out | std::ios::binary);
+  shard.seekp(kShardAlignment);
+  shard.write("damage", 6);
+  shard.close();
+  CHECK(f.Read(f.own.number, 0) == nullptr);
+  CHECK(f.own.checkpoint == "step-000000005");
+}
+
+TEST_CASE("restore: all damaged ends a run that begins with exit code 2, one that had begun with 1") {
+  const Config config = Job(testing::NewDirectory());
+  Save(config, config.checkpoint.dir, 5);
+  Leader begins(config);
+  begins.Begin();
+  CHECK_THROWS_WITH_AS(begins.Both("damaged"), doctest::Contains("begin anew with checkpoint.resume: never"),
+                       UserError);
+  Leader again(config);
+  again.Begin(true);
+  std::string said;
+  try {
+    again.Both("damaged");
+  } catch (const IoError& error) {
+    said = error.what();
+    CHECK(error.code() == ExitCode::kInternal);
+  }
+  CHECK(said.find("the run goes back to a checkpoint, and all that are here are damaged") !=
+        std::string::npos);
+  CHECK(said.find("anew") == std::string::npos);
+}
+
+TEST_CASE("restore: a run that had begun and finds no checkpoint never begins anew") {
+  for (const std::string& dir : {std::string(), testing::NewDirectory()}) {
+    Leader f(Job(dir));
+    CHECK_THROWS_WITH_AS(f.Begin(true), doctest::Contains("no checkpoint of this run is here to go back to"),
+                         IoError);
+  }
+}
+
+TEST_CASE("restore: a newer checkpoint that a task knows of, and that is not here, is named with its host") {
+  const std::string dir = testing::NewDirectory();
+  const Config config = Job(dir);
+  const auto said = [&] {
+    Leader f(config);
+    f.history.known = {"host-a:/disk/ckpt/step-000000400", 400};
+    f.history.known_by = "worker 1";
+    try {
+      f.Begin(true);
+    } catch (const IoError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(said() ==
+        "worker 1 knows of a newer checkpoint of this run than ps 0 has: step-000000400 of global step "
+        "400; checkpoint.dir = " +
+            dir +
+            " here has none. Nothing was begun anew. Copy "
+            "/disk/ckpt/step-000000400 of host-a to " +
+            dir + " here, then start ps 0 again.");
+  Save(config, dir, 5);
+  CHECK(said().find("the newest of checkpoint.dir = " + dir + " here is step-000000005 of global step 5") !=
+        std::string::npos);
+  std::filesystem::create_directory(dir + "/step-000000400");  // it is here, and damaged: that is told
+  CHECK(said() == "");
+  std::filesystem::remove(dir + "/step-000000400");
+  Save(config, dir, 401);
+  CHECK(said() == "");
+}
+
+TEST_CASE("restore: checkpoint.resume names one or none, unless the run had begun") {
+  const std::string dir = testing::NewDirectory(), elsewhere = testing::NewDirectory();
+  Config config = Job(dir);
+  Save(config, dir, 5);
+  Save(config, elsewhere, 9);
+  config.checkpoint.resume = "never";
+  Leader never(config);
+  never.Begin();
+  CHECK(never.own.checkpoint == "");
+  config.checkpoint.resume = elsewhere + "/step-000000009";
+  Leader named(config);
+  named.Begin();
+  CHECK(named.own.checkpoint == config.checkpoint.resume);
+  CHECK_THROWS_WITH_AS(named.Both("damaged"),
+                       doctest::Contains("step-000000009: damaged (found by ps 1). dtrain inspect"),
+                       UserError);
+  Leader again(config);
+  again.Begin(true);
+  CHECK(again.own.checkpoint == "step-000000005");
+}
+
+TEST_CASE("restore: another model, optimizer or data is refused before any ps is told") {
+  const std::string dir = testing::NewDirectory();
+  Config config = Job(dir);
+  Save(config, dir, 5);
+  Config other = config;
+  other.train.optimizer.kind = OptimizerKind::kAdam;
+  Leader f(other);
+  CHECK_THROWS_WITH_AS(f.Begin(), doctest::Contains("another optimizer: the checkpoint is of"), UserError);
+  CHECK(f.Told() == nullptr);
+  other = config;
+  other.model.inputs = config.model.inputs.value_or(0) + 1;
+  Leader wider(other);
+  CHECK_THROWS_WITH_AS(wider.Begin(), doctest::Contains("another model: weights/W1 is"), UserError);
+}
+
+// With a scale of so many features in it.
+void SaveScaled(const Config& config, size_t features) {
+  CheckpointDirectory directory(config.checkpoint.dir);
+  SmallCheckpoint of;
+  of.layout = PlaceVariables(ModelVariables(config.model), 2, PlacementConfig());
+  of.slots = SlotNames(config);
+  const std::string temporary = directory.BeginSave(of.step);
+  std::vector<std::vector<uint64_t>> checksums;
+  for (const int ps : {0, 1}) checksums.push_back(testing::WriteShard(temporary, of, ps));
+  Manifest manifest = ManifestOf(of, checksums);
+  manifest.positions = ToJson(StartOfData(config, std::nullopt));
+  manifest.inputs.emplace();
+  manifest.inputs->scale = {std::vector<double>(features, 1), std::vector<double>(features, 2)};
+  directory.Seal(temporary, manifest, "train: {steps: 1}\n");
+  directory.Publish(temporary);
+}
+
+TEST_CASE("restore: the scale of the checkpoint is every worker's, whatever the rows of one would give") {
+  const Config config = Job(testing::NewDirectory());
+  SaveScaled(config, 1);
+  DataFacts data;
+  data.form = InputForm{{}, {}, {{7}, {8}}, 0};
+  Leader f(config);
+  f.Begin(false, data);
+  f.Finish();
+  REQUIRE(f.from);
+  CHECK(f.from->scale == FittedScale{{1}, {2}});
+  CHECK(f.from->inputs->scale == f.from->scale);
+}
+
+TEST_CASE("restore: a scale that no message holds is refused, unless it is that of the rows") {
+  constexpr size_t kMany = 17000;
+  const Config config = Job(testing::NewDirectory());
+  SaveScaled(config, kMany);
+  DataFacts data;
+  data.scale = ScaleChecksum({std::vector<double>(kMany, 1), std::vector<double>(kMany, 3)});
+  Leader other(config);
+  other.Begin(false, data);
+  CHECK_THROWS_WITH_AS(other.Finish(),
+                       doctest::Contains("the rows of data.train give another data.scale now"), UserError);
+  data.scale = ScaleChecksum({std::vector<double>(kMany, 1), std::vector<double>(kMany, 2)});
+  Leader same(config);
+  same.Begin(false, data);
+  same.Finish();
+  REQUIRE(same.from);
+  CHECK(same.from->scale.shift.empty());
+}
+
+}  // namespace
+}  // namespace dtrain

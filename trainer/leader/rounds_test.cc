@@ -1,0 +1,252 @@
+#include "trainer/leader/rounds.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "trainer/ps/ps_task_test_util.h"
+#include "trainer/ps/remote_leader.h"
+#include "trainer/ps/update_rules.h"
+
+namespace dtrain {
+namespace {
+
+gpu::SquareSum SquaresOf(const std::vector<float>& values) {
+  gpu::Stream stream;
+  gpu::SquareSum sum;
+  gpu::AddSquares(stream, reinterpret_cast<const std::byte*>(values.data()),
+                  static_cast<int64_t>(values.size()), &sum);
+  return sum;
+}
+
+TEST_CASE("round norm: one ps alone knows the scale at once") {
+  RoundNorm norm(1, 1);
+  CHECK_FALSE(norm.Scale(0).has_value());
+  norm.Begin(2, SquaresOf({3, 4}));
+  CHECK(norm.Scale(2) == 0.2);
+  norm.Begin(3, SquaresOf({0.3f, 0.4f}));
+  CHECK(norm.Scale(3) == 1.0);
+}
+
+TEST_CASE("round norm: the scale is that of all parts together, in whatever order they come") {
+  for (const bool back : {false, true}) {
+    RoundNorm norm(3, 1);
+    norm.Begin(2, SquaresOf({3}));
+    CHECK_FALSE(norm.Add(2, back ? 2 : 1, SquaresOf(back ? std::vector<float>{12} : std::vector<float>{4})));
+    CHECK_FALSE(norm.Scale(2).has_value());
+    CHECK(norm.Add(2, back ? 1 : 2, SquaresOf(back ? std::vector<float>{4} : std::vector<float>{12})));
+    CHECK(norm.Scale(2) == 1.0 / 13);
+  }
+}
+
+TEST_CASE("round norm: a part that comes again, of another round or of nobody changes nothing") {
+  RoundNorm norm(3, 1);
+  norm.Begin(5, SquaresOf({3}));
+  CHECK_FALSE(norm.Add(5, 1, SquaresOf({4})));
+  CHECK_FALSE(norm.Add(5, 1, SquaresOf({4})));
+  for (const uint64_t round : {uint64_t{0}, uint64_t{4}, uint64_t{6}, std::numeric_limits<uint64_t>::max()}) {
+    CHECK_FALSE(norm.Add(round, 2, SquaresOf({1000})));
+  }
+  CHECK_FALSE(norm.Add(5, 3, SquaresOf({1000})));
+  CHECK_FALSE(norm.Scale(5).has_value());
+  CHECK(norm.Add(5, 2, SquaresOf({12})));
+  CHECK(norm.Scale(5) == 1.0 / 13);
+}
+
+TEST_CASE("round norm: the latest scale is known until the next is, for a ps that asks again") {
+  RoundNorm norm(2, 1);
+  norm.Begin(5, SquaresOf({3}));
+  CHECK(norm.Add(5, 1, SquaresOf({4})));
+  norm.Begin(6, SquaresOf({6}));
+  CHECK(norm.Scale(5) == 0.2);
+  CHECK_FALSE(norm.Scale(6).has_value());
+  CHECK(norm.Add(6, 1, SquaresOf({8})));
+  CHECK(norm.Scale(6) == 0.1);
+  CHECK_FALSE(norm.Scale(5).has_value());
+}
+
+TEST_CASE("round norm: one value that is not finite, on whatever ps, leaves all unscaled") {
+  const float inf = std::numeric_limits<float>::infinity();
+  RoundNorm norm(2, 1);
+  norm.Begin(2, SquaresOf({300}));
+  CHECK(norm.Add(2, 1, SquaresOf({1, inf})));
+  CHECK(norm.Scale(2) == 1.0);
+}
+
+constexpr net::NodeId kPs1 = 100;
+
+Config SyncCluster() {
+  Config config = LinearCluster(2, 2, 100);
+  config.train.mode = TrainMode::kSync;
+  return config;
+}
+
+// Of a leader, its rounds.
+class RoundsLeader : public FakeLeader {
+ public:
+  RoundsLeader(const LeaderParts& parts)
+      : rounds(parts.task.config, parts.members, parts.outbox, parts.rule) {}
+  void ExpectTogether(const flatbuffers::Vector<uint32_t>& workers) override {
+    rounds.ExpectTogether(workers);
+  }
+  void Offer(RoundExchange exchange, std::optional<uint64_t> version) override {
+    rounds.Offer(exchange, version);
+  }
+  void LeaveRounds(const Member& worker, bool comes_back) override { rounds.Leave(worker, comes_back); }
+  std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& own) override {
+    return rounds.OnNorm(round, own);
+  }
+
+  Rounds rounds;
+};
+
+// One ps with every member here. Its range begins at `version`.
+struct OnePs : PsTaskFixture {
+  OnePs(const Config& of, int index, uint64_t version) : PsTaskFixture(of, index) {
+    range.SetRestored(version);
+    for (int worker = 0; worker < 2; ++worker) {
+      members.Worker(worker)->node = static_cast<net::NodeId>(2 + 2 * worker);
+      members.Worker(worker)->taken = static_cast<int64_t>(version) - 3 * worker;
+    }
+  }
+
+  HostShard range{config, layout, task.self.index};
+  std::unique_ptr<UpdateRule> sync = MakeUpdateRule({config, range, members, outbox, leader});
+};
+
+// Two ps and two workers, message by message.
+class TwoPs {
+ public:
+  explicit TwoPs(const Config& config, uint64_t version = 0)
+      : ps0_(config, 0, version), ps1_(config, 1, version) {
+    ps0_.members.Ps(1).node = kPs1;
+    ps0_.leader = std::make_unique<RoundsLeader>(ps0_.PartsWith(*ps0_.sync));
+    rounds().BeginAt(static_cast<int64_t>(version));
+    ps1_.leader = std::make_unique<RemoteLeader>(ps1_.PartsWith(*ps1_.sync));
+    Deliver(encoder_.Finish(kTestRun.Envelope(0), wire::CreateWelcome(encoder_.Begin(), 1000)));
+    for (int ps = 0; ps < 2; ++ps) {
+      for (int worker = 0; worker < 2; ++worker) Enter(ps, worker);
+    }
+    Talk();
+  }
+
+  Rounds& rounds() { return static_cast<RoundsLeader&>(*ps0_.leader).rounds; }
+  UpdateRule& rule(int ps) { return *At(ps).sync; }
+  uint64_t version(int ps) { return At(ps).range.version(0); }
+  Member& worker(int ps, int index) { return *At(ps).members.Worker(index); }
+  void Push(int ps, int index, uint64_t version) {
+    const std::vector<float> gradient(At(ps).range.bytes(0) / sizeof(float), 1);
+    net::Message message =
+        encoder_.Push({0, 0, ++request_}, 0, 1, 0,
+                      {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr}, version);
+    rule(ps).OnPush(worker(ps, index), request_, *net::Decode(message)->body_as_Push(), message);
+    Talk();
+  }
+  void PushAll(int ps, uint64_t version) {
+    for (int index = 0; index < 2; ++index) Push(ps, index, version);
+  }
+  // Whatever ps 1 asks ps 0 for, until there is nothing more to say.
+  void Talk() {
+    while (Hear() || Answer()) {
+    }
+  }
+
+ private:
+  OnePs& At(int ps) { return ps == 0 ? ps0_ : ps1_; }
+  void Enter(int ps, int index) {
+    flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+    const auto together = builder.CreateVector(std::vector<uint32_t>{0, 1});
+    const net::Message message = encoder_.Finish({}, wire::CreatePull(builder, 0, true, together));
+    rule(ps).OnPull(worker(ps, index), ++request_, *net::Decode(message)->body_as_Pull());
+  }
+  // ps 0 hears what ps 1 has said. Whether it was anything.
+  bool Hear() {
+    const std::vector<FakeChannel::Sent> said = std::exchange(ps1_.channel.sent, {});
+    for (const FakeChannel::Sent& sent : said) {
+      if (sent.to == ps1_.leader->node()) Hear(sent.envelope());
+    }
+    return !said.empty();
+  }
+  void Hear(const wire::Envelope& said) {
+    Member& ps1 = ps0_.members.Ps(1);
+    if (said.body_type() == wire::Body::Ready) {
+      ps0_.outbox.Send(kPs1, said.request(), [](auto& builder) { return wire::CreateStart(builder, 0); });
+    }
+    if (const wire::WaitEnd* const question = said.body_as_WaitEnd()) {
+      ps1.end_request = said.request();
+      rounds().Ask(ps1, *question);
+    }
+  }
+  bool Answer() {
+    std::vector<FakeChannel::Sent> answers = std::exchange(ps0_.channel.sent, {});
+    for (FakeChannel::Sent& sent : answers) {
+      if (sent.to == kPs1) Deliver(std::move(sent.message));
+    }
+    return !answers.empty();
+  }
+  void Deliver(net::Message message) { ps1_.leader->OnMessage(*net::Decode(message), message); }
+
+  OnePs ps0_, ps1_;
+  net::Encoder encoder_;
+  uint64_t request_ = 0;
+};
+
+TEST_CASE("rounds: while rounds are held none is decided, and every ps finishes those that were") {
+  for (const bool clipped : {false, true}) {
+    CAPTURE(clipped);
+    Config config = SyncCluster();
+    if (clipped) config.train.optimizer.clip_norm = 0.5;
+    TwoPs run(config);
+    CHECK(run.rule(1).HasFinished(1));
+    CHECK_FALSE(run.rule(1).HasFinished(2));
+    run.PushAll(0, 0);
+    CHECK(run.rounds().Hold() == 2);
+    CHECK(run.rule(0).HasFinished(2) == !clipped);  // of a norm every ps has a part
+    CHECK_FALSE(run.rule(1).HasFinished(2));
+    run.PushAll(1, 0);
+    CHECK(run.rule(0).HasFinished(2));
+    CHECK(run.rule(1).HasFinished(2));
+    for (int ps = 0; ps < 2; ++ps) run.PushAll(ps, 1);
+    for (int ps = 0; ps < 2; ++ps) CHECK(run.version(ps) == 1);
+    run.rounds().GoOn();
+    run.Talk();
+    for (int ps = 0; ps < 2; ++ps) CHECK(run.version(ps) == 2);
+    CHECK(run.rounds().Hold() == 3);
+    CHECK(run.rule(1).HasFinished(3));
+  }
+}
+
+TEST_CASE("rounds: one that leaves while rounds are held is not waited for afterwards") {
+  TwoPs run(SyncCluster());
+  CHECK(run.rounds().Hold() == 1);
+  for (int ps = 0; ps < 2; ++ps) run.Push(ps, 0, 0);
+  for (int ps = 0; ps < 2; ++ps) run.rule(ps).Left(run.worker(ps, 1));
+  run.Talk();
+  for (int ps = 0; ps < 2; ++ps) CHECK(run.version(ps) == 0);
+  run.rounds().GoOn();
+  run.Talk();
+  for (int ps = 0; ps < 2; ++ps) CHECK(run.version(ps) == 1);
+}
+
+TEST_CASE("rounds: begun at a checkpoint, gradients are of its version and local steps go on from it") {
+  Config config = SyncCluster();
+  config.failure.worker_lost = WorkerLost::kWait;
+  TwoPs run(config, 10);
+  for (int ps = 0; ps < 2; ++ps) run.PushAll(ps, 10);
+  for (int ps = 0; ps < 2; ++ps) CHECK(run.version(ps) == 11);
+  CHECK(run.worker(0, 1).taken == 8);
+  run.rule(0).Lost(run.worker(0, 1));
+  const std::optional<StartPoint> point = run.rounds().Return(run.worker(0, 1));
+  REQUIRE(point.has_value());
+  CHECK(point->resume);
+  CHECK(point->again);
+  CHECK(point->version == 10);
+  CHECK(point->local_step == 7);
+}
+
+}  // namespace
+}  // namespace dtrain

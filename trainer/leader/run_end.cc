@@ -1,0 +1,199 @@
+#include "trainer/leader/run_end.h"
+
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "base/fault_point.h"
+#include "trainer/config/config.h"
+#include "trainer/model/finite.h"
+#include "trainer/ps/worker_result.h"
+
+namespace dtrain {
+namespace {
+
+// The summary has to fit into a header.
+constexpr size_t kMaxEndBytes = net::kMaxHeaderBytes - 64 * 1024;
+// How long ps 0 stays after the end for tasks that have not said Bye.
+constexpr milliseconds kStayForBye{3000};
+// How often a ps that has not reported is asked again.
+constexpr milliseconds kAskAgain{500};
+
+std::optional<double> Figure(double value) {
+  return std::isnan(value) ? std::nullopt : std::optional<double>(value);
+}
+
+}  // namespace
+
+RunEnd::RunEnd(const Config& config, TaskTable& members, const Evaluations& evaluations,
+               const RunHistory& history, Outbox& outbox, Logger& log)
+    : config_(config),
+      members_(members),
+      evaluations_(evaluations),
+      history_(history),
+      outbox_(outbox),
+      log_(log),
+      reports_(config.cluster.ps.size()),
+      missing_reports_(reports_.size()) {}
+
+void RunEnd::Begin(ShardReport own, TimePoint now) {
+  begun_ = true;
+  evaluating_ = true;
+  TakeReport(0, std::move(own));
+  next_question_ = now;
+  Tick(now);
+}
+
+void RunEnd::Tick(TimePoint now) {
+  if (!begun_) return;
+  if (missing_reports_ > 0 && now >= next_question_) {
+    next_question_ = now + kAskAgain;
+    AskPs();
+  }
+  if (missing_reports_ == 0 && evaluating_) AskForEvaluation();
+}
+
+void RunEnd::AskPs() {
+  for (size_t ps = 1; ps < reports_.size(); ++ps) {
+    const Member& member = members_.Ps(ps);
+    if (reports_[ps] || !member.here()) continue;
+    outbox_.Send(member.node, 0, [](auto& builder) { return wire::CreateChecksums(builder); });
+  }
+}
+
+void RunEnd::OnChecksums(const Member& ps, const wire::ChecksumList& list) {
+  const auto index = static_cast<size_t>(ps.task.index);
+  if (!begun_ || reports_[index]) return;
+  ShardReport report;
+  for (const wire::Part* part : *list.parts()) {
+    const ModelPart sum{part->name()->str(), static_cast<int64_t>(part->first_row()),
+                        static_cast<int64_t>(part->bytes()), part->crc()};
+    report.parts.push_back({sum, {}});
+    if (part->values() == nullptr || part->values()->size() > ShardReport::kSmallModel) continue;
+    report.parts.back().values.assign(part->values()->begin(), part->values()->end());
+  }
+  if (list.non_finite() != nullptr) report.non_finite = ShortText(list.non_finite()->str());
+  report.bytes_sent = static_cast<int64_t>(list.bytes_sent());
+  report.bytes_received = static_cast<int64_t>(list.bytes_received());
+  TakeReport(index, std::move(report));
+}
+
+void RunEnd::TakeReport(size_t ps, ShardReport report) {
+  reports_[ps] = std::move(report);
+  if (--missing_reports_ == 0) CheckFinite();
+}
+
+// The last steps' overflow is in no loss any more.
+void RunEnd::CheckFinite() const {
+  for (const std::optional<ShardReport>& report : reports_) {
+    if (report->non_finite.empty()) continue;
+    if (config_.hooks.stop_on_nan) {
+      throw Diverged(fmt::format("at the end of the run {}", report->non_finite));
+    }
+    return log_.Warning("at the end of the run {}", report->non_finite);
+  }
+}
+
+// The one that was asked may have been lost meanwhile; one that is not asked yet asks for the end soon.
+void RunEnd::AskForEvaluation() {
+  const Member* const evaluator = evaluations_.FinalEvaluator();
+  if (evaluator == nullptr) {
+    evaluating_ = false;
+  } else if (evaluator->task.index != evaluator_ && evaluator->end_request != 0) {
+    OnWorkerWaits(*evaluator);
+  }
+}
+
+void RunEnd::OnWorkerWaits(const Member& worker) {
+  if (!begun_ || missing_reports_ > 0 || !evaluating_ || evaluations_.FinalEvaluator() != &worker) return;
+  evaluator_ = worker.task.index;
+  const FaultScope fault("end.evaluate");
+  outbox_.Send(worker.node, worker.end_request, [](auto& builder) { return wire::CreateEvaluate(builder); });
+}
+
+void RunEnd::OnEvaluated(const Member& worker, const wire::Evaluated& said) {
+  if (!evaluating_ || worker.task.index != evaluator_) return;
+  evaluating_ = false;
+  summary_.bytes_sent += static_cast<int64_t>(said.bytes_sent());
+  summary_.bytes_received += static_cast<int64_t>(said.bytes_received());
+  if (said.rows() == 0) return;
+  summary_.test_loss = said.loss();
+  summary_.test_accuracy = Figure(said.accuracy());
+  summary_.test_auc = Figure(said.auc());
+}
+
+// The steps that it has from a checkpoint may be of an earlier run, but not where this ps 0 came into one
+// that was under way.
+bool RunEnd::TookPart(const Member& member) const {
+  const auto index = static_cast<size_t>(member.task.index);
+  const bool started = index < history_.took_part.size() && history_.took_part[index];
+  return started || (history_.peers_returned && member.taken > 0);
+}
+
+void RunEnd::SumUpShards() {
+  std::vector<ModelPart> parts;
+  std::map<std::string, std::map<int64_t, std::vector<float>>> values;  // by variable and first row
+  for (std::optional<ShardReport>& report : reports_) {
+    summary_.bytes_sent += report->bytes_sent;
+    summary_.bytes_received += report->bytes_received;
+    for (ShardReport::Part& part : report->parts) {
+      if (!part.values.empty()) values[part.sum.name][part.sum.first_row] = std::move(part.values);
+      parts.push_back(std::move(part.sum));
+    }
+  }
+  summary_.model_crc = ModelChecksum(std::move(parts));
+  for (const auto& [name, rows] : values) {
+    for (const auto& [first_row, some] : rows) {
+      summary_.weights[name].insert(summary_.weights[name].end(), some.begin(), some.end());
+    }
+  }
+}
+
+void RunEnd::SumUpWorkers(const Reached& reached) {
+  const bool nothing_left = reached.global_step == history_.first_step && reached.global_step > 0;
+  summary_.status = nothing_left ? "already_done" : "done";
+  summary_.deterministic = !reached.disturbed && FirstNondeterministicKey(config_).empty();
+  summary_.global_step = reached.global_step;
+  std::vector<WorkerResult> results;
+  for (const Member& member : members_.all()) {
+    if (member.task.role != Role::kWorker) continue;
+    results.push_back(member.result);
+    if (member.done) continue;
+    results.back().local_steps = member.taken;
+    (TookPart(member) ? summary_.lost_workers : summary_.absent_workers).push_back(member.task.index);
+  }
+  summary_.examples = reached.other_examples;
+  // A ps 0 that came back knows the steps of its own time.
+  const int64_t since = history_.peers_returned ? history_.first_nanos : 0;
+  SumUp(results, reached.first_applied_nanos, {history_.first_step, history_.first_examples, since},
+        &summary_);
+  if (config_.train.mode == TrainMode::kSync && reached.disturbed) {
+    log_.Info("not the weights of an undisturbed run: rounds went on without a worker, or before it came");
+  }
+}
+
+void RunEnd::Tell(const Reached& reached, TimePoint now) {
+  SumUpShards();
+  SumUpWorkers(reached);
+  if (!history_.checkpoint.empty()) summary_.checkpoint = history_.checkpoint;
+  summary_json_ = ToWireJson(summary_);
+  if (summary_json_.size() > kMaxEndBytes) {
+    log_.Warning("too many workers: where the time of each went is left out of the result");
+    summary_.workers.clear();
+    summary_json_ = ToWireJson(summary_);
+  }
+  told_at_ = now;
+  for (const Member& member : members_.all()) {
+    if (member.end_request != 0) Send(member);
+  }
+}
+
+void RunEnd::Send(const Member& member) {
+  const FaultScope fault("end.results");
+  outbox_.Send(member.node, member.end_request,
+               [&](auto& builder) { return wire::CreateEnd(builder, builder.CreateString(summary_json_)); });
+}
+
+bool RunEnd::Finished(TimePoint now) const { return now - told_at_ > kStayForBye || members_.AllTold(); }
+
+}  // namespace dtrain

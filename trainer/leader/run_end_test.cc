@@ -1,0 +1,160 @@
+#include "trainer/leader/run_end.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "trainer/ps/ps_test_util.h"
+
+namespace dtrain {
+namespace {
+
+using Indices = std::vector<int64_t>;
+
+// ps 0 and 1 with three workers, of which worker 0 is done. Each ps has one part of the weights.
+struct Ended : PsFixture {
+  Ended() : PsFixture(LinearCluster(2, 3, 10)) {
+    members.Worker(0)->done = true;
+    Here({Role::kPs, 1});
+  }
+  void Here(TaskId task) { members.At(task).node = task.role == Role::kPs ? 100 : 10 + 2 * task.index; }
+  // A worker that takes part, has the rows to evaluate, and asks for the end.
+  const Member& Waits(int index) {
+    Here({Role::kWorker, index});
+    Member& worker = *members.Worker(index);
+    worker.takes_part = worker.done = worker.evaluates = true;
+    worker.end_request = 7;
+    return worker;
+  }
+  void OtherPsReports(const char* non_finite = nullptr) {
+    const net::Message list = Make([&](auto& builder) {
+      const auto values = builder.CreateVector(std::vector<float>{3});
+      const auto part = wire::CreatePart(builder, builder.CreateString("b"), 0, 4, 12, values);
+      const auto wrong = non_finite == nullptr ? 0 : builder.CreateString(non_finite);
+      return wire::CreateChecksumList(builder, builder.CreateVector({part}), 1000, 500, wrong);
+    });
+    end.OnChecksums(members.At({Role::kPs, 1}), *net::Decode(list)->body_as_ChecksumList());
+  }
+  void Evaluated(const Member& worker, double accuracy) {
+    const net::Message figures = Make([&](auto& builder) {
+      return wire::CreateEvaluated(builder, 0, 10, 50, 0.5, accuracy, 0.75, 20, 10);
+    });
+    end.OnEvaluated(worker, *net::Decode(figures)->body_as_Evaluated());
+  }
+  const RunSummary& Reported() {
+    end.Begin(own, now);
+    OtherPsReports();
+    end.Tick(now);
+    CHECK(end.Complete());
+    end.Tell({10, 0, 1, false}, now);
+    return end.summary();
+  }
+  int Asked(net::NodeId node, wire::Body kind) const {
+    return static_cast<int>(std::count_if(channel.sent.begin(), channel.sent.end(), [&](const auto& sent) {
+      return sent.to == node && sent.envelope().body_type() == kind;
+    }));
+  }
+
+  const TimePoint now = Clock::now();
+  ShardReport own{{{{"a", 0, 4, 11}, {2}}}, 4, 2, ""};
+  RunHistory history;
+  Logger log{"ps 0", LogOptions{LogLevel::kError, false, "", false}};
+  Evaluations evaluations{config, members, history, log};
+  RunEnd end{config, members, evaluations, history, outbox, log};
+};
+
+TEST_CASE(
+    "run end: it is made of every ps's report, asked for until it is here, and of the figures of one "
+    "worker") {
+  Ended run;
+  const Member& worker = run.Waits(0);
+  run.end.Begin(run.own, run.now);
+  CHECK(run.Asked(100, wire::Body::Checksums) == 1);
+  run.end.Tick(run.now + milliseconds(1000));
+  CHECK(run.Asked(100, wire::Body::Checksums) == 2);
+  run.OtherPsReports();
+  run.OtherPsReports();  // given twice, it counts once
+  run.end.Tick(run.now);
+  CHECK_FALSE(run.end.Complete());
+  CHECK(run.Asked(worker.node, wire::Body::Evaluate) == 1);
+  run.Evaluated(worker, 0.875);
+  REQUIRE(run.end.Complete());
+  run.end.Tell({10, 0, 1, false}, run.now);
+  const RunSummary& summary = run.end.summary();
+  CHECK(summary.model_crc == ModelChecksum({{"a", 0, 4, 11}, {"b", 0, 4, 12}}));
+  CHECK(summary.weights.at("a") == std::vector<float>{2});
+  CHECK(summary.weights.at("b") == std::vector<float>{3});
+  CHECK(summary.bytes_sent == 4 + 1000 + 20);
+  CHECK(summary.bytes_received == 2 + 500 + 10);
+  CHECK(summary.test_loss == 0.5);
+  CHECK(summary.test_accuracy == 0.875);
+  CHECK(summary.test_auc == 0.75);
+}
+
+TEST_CASE("run end: a worker that is lost while it evaluates is replaced; without one there are no figures") {
+  Ended run;
+  const Member& first = run.Waits(1);
+  const Member& second = run.Waits(2);
+  run.end.Begin(run.own, run.now);
+  run.OtherPsReports();
+  run.end.Tick(run.now);
+  CHECK(run.Asked(first.node, wire::Body::Evaluate) == 1);
+  run.members.Worker(1)->node = 0;
+  run.end.Tick(run.now);
+  CHECK(run.Asked(second.node, wire::Body::Evaluate) == 1);
+  CHECK_FALSE(run.end.Complete());
+  run.members.Worker(2)->node = 0;
+  run.end.Tick(run.now);
+  REQUIRE(run.end.Complete());
+  run.end.Tell({10, 0, 1, false}, run.now);
+  CHECK_FALSE(run.end.summary().test_loss.has_value());
+}
+
+TEST_CASE("run end: a final weight that is not finite, on any ps, ends the run as diverged") {
+  Ended run;
+  run.end.Begin(run.own, run.now);
+  CHECK_THROWS_AS(run.OtherPsReports("weights/W1[0] is nan"), Failure);
+}
+
+TEST_CASE("run end: who has started and is not done was lost, also before a rollback; others took no part") {
+  Ended run;
+  run.history.took_part = {true, true, false};
+  run.members.Worker(2)->taken = 4;  // of an earlier run
+  const RunSummary& summary = run.Reported();
+  CHECK(summary.lost_workers == Indices{1});
+  CHECK(summary.absent_workers == Indices{2});
+  CHECK(summary.local_steps == Indices{0, 0, 4});
+}
+
+TEST_CASE("run end: a ps 0 that came into a run that was under way knows by the steps who took part") {
+  Ended run;
+  run.history.peers_returned = true;
+  run.members.Worker(2)->taken = 4;
+  const RunSummary& summary = run.Reported();
+  CHECK(summary.lost_workers == Indices{2});
+  CHECK(summary.absent_workers == Indices{1});
+}
+
+TEST_CASE("run end: the pace of a ps 0 that came into a run under way is that of its own steps and time") {
+  for (const bool returned : {false, true}) {
+    Ended run;
+    run.history.peers_returned = returned;
+    run.history.first_step = 6;
+    run.history.first_nanos = 3'000'000'000;
+    WorkerResult& worker = run.members.Worker(0)->result;
+    worker.done = true;
+    worker.local_steps = 10;
+    worker.first_step_nanos = 1;
+    worker.last_step_nanos = 5'000'000'001;
+    const RunSummary& summary = run.Reported();
+    REQUIRE(summary.train_s.has_value());
+    CHECK(*summary.train_s == doctest::Approx(5));
+    CHECK(*summary.steps_per_s == doctest::Approx(returned ? 2.0 : 0.8));
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,180 @@
+#include "trainer/leader/run_start.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fault_point.h"
+#include "trainer/peer/form_message.h"
+
+namespace dtrain {
+namespace {
+
+constexpr milliseconds kStatusEvery{5000};
+
+}  // namespace
+
+StartBarrier::StartBarrier(const Config& config, TaskTable& members, const RunHistory& history, Logger& log,
+                           TimePoint now)
+    : config_(config),
+      members_(members),
+      history_(history),
+      log_(log),
+      begun_(now),
+      next_status_(now + kStatusEvery) {}
+
+// Unset while somebody is missing without whom the run cannot begin.
+std::optional<StartBarrier::Ready> StartBarrier::CountReady() const {
+  Ready ready;
+  for (const Member& member : members_.all()) {
+    const bool is_ready = member.is_ready(), worker = member.task.role == Role::kWorker;
+    if (!is_ready && (!worker || members_.FeedsOthers(member))) return std::nullopt;
+    ready.tasks += is_ready ? 1 : 0;
+    ready.workers += is_ready && worker ? 1 : 0;
+  }
+  return ready;
+}
+
+// How many workers a run needs to begin, or to go on: then those that took part, for some time; after that it
+// goes on without those that it can do without.
+int64_t StartBarrier::MinWorkers(TimePoint now) const {
+  if (!history_.begun) return members_.min_workers();
+  const auto workers = static_cast<int64_t>(config_.cluster.worker.size());
+  const int64_t were_here = std::count(history_.here.begin(), history_.here.end(), true);
+  if (config_.failure.worker_lost == WorkerLost::kWait) {
+    return std::max(members_.min_workers(), were_here);
+  }
+  if (WaitedLong(now) && config_.failure.worker_lost == WorkerLost::kContinue) return 1;
+  if (history_.here.empty()) return members_.min_workers();
+  return std::clamp<int64_t>(were_here, 1, workers);
+}
+
+bool StartBarrier::WaitedLong(TimePoint now) const {
+  return others_ready_ != TimePoint() && SecondsBetween(others_ready_, now) > 2 * config_.failure.detect_s;
+}
+
+std::optional<StartBarrier::Enough> StartBarrier::Look(TimePoint now) {
+  const std::optional<Ready> ready = CountReady();
+  if (!ready) {
+    others_ready_ = TimePoint();
+    return std::nullopt;
+  }
+  if (others_ready_ == TimePoint()) others_ready_ = now;
+  if (ready->workers < MinWorkers(now)) return std::nullopt;
+  const size_t others = members_.all().size();
+  const bool all = ready->tasks == others;
+  log_.Info("{} {} tasks are here after {:.2f} s{}", all ? "all" : fmt::format("{} of", ready->tasks + 1),
+            others + 1, SecondsBetween(begun_, now), all ? "" : "; the others may join at any time");
+  return Enough{all};
+}
+
+std::string StartBarrier::Status() const {
+  std::string unready;
+  for (const Member& member : members_.all()) {
+    if (!member.here() || member.is_ready()) continue;
+    unready += (unready.empty() ? "" : ", ") + TaskName(member.task);
+  }
+  const std::string missing = members_.Missing();
+  return fmt::format("joined {} of {}{}{}{}{}", members_.joined() + 1, members_.all().size() + 1,
+                     missing.empty() ? "" : "; missing: ", missing,
+                     unready.empty() ? "" : "; still preparing: ", unready);
+}
+
+void StartBarrier::Check(TimePoint now) {
+  const char* const key = history_.begun ? "failure.wait_s" : "failure.startup_timeout_s";
+  const double max_s = history_.begun ? config_.failure.wait_s : config_.failure.startup_timeout_s;
+  if (!members_.Missing().empty() && SecondsBetween(begun_, now) > max_s) {
+    const std::string& refused = members_.last_refusal();
+    throw PeerLost("not all tasks came in {} s ({}); {}. Start them, or look at their logs.{}", max_s, key,
+                   Status(), refused.empty() ? "" : " Refused: " + refused + ".");
+  }
+  if (now < next_status_) return;
+  next_status_ = now + kStatusEvery;
+  log_.Info("waiting: {}", Status());
+}
+
+void RunPositions::Take(const Positions& positions, int64_t step) {
+  first_ = positions;
+  const auto workers = config_.cluster.worker.size();
+  first_.local_steps.resize(workers);
+  first_.examples.resize(workers);
+  for (size_t worker = 0; worker < workers; ++worker) {
+    Member& member = *members_.Worker(static_cast<int64_t>(worker));
+    member.taken = first_.local_steps[worker];
+    member.result.examples = first_.examples[worker];
+  }
+  first_step_ = step;
+}
+
+std::string RunPositions::Now() const {
+  Positions now = first_;
+  for (size_t worker = 0; worker < now.local_steps.size(); ++worker) {
+    const Member& member = *members_.Worker(static_cast<int64_t>(worker));
+    now.local_steps[worker] = member.taken;
+    now.examples[worker] = member.result.examples;
+  }
+  return ToJson(now);
+}
+
+int64_t RunPositions::first_examples() const {
+  return std::accumulate(first_.examples.begin(), first_.examples.end(), first_.other_examples);
+}
+
+// There is nothing left to do for it, and nobody waits for its results.
+bool RunStart::ComesTooLate(const Member& member, bool over) const {
+  if (member.task.role != Role::kWorker) return false;
+  return over || (parts_.steps.over() && !member.takes_part && !parts_.members.IsAwaited(member));
+}
+
+void RunStart::Tell(Member& member, uint64_t request, bool over) {
+  member.ready_request = 0;
+  if (ComesTooLate(member, over)) {
+    member.told = false;
+    return SendOver(member, request);
+  }
+  const bool worker = member.task.role == Role::kWorker;
+  StartPoint point;
+  if (worker) {
+    member.takes_part = true;
+    member.lost = false;
+    if (!over) member.done = false;  // it left, and has more to do after all
+    const StartPoint begins{member.taken, parts_.rule.StartClock(member)};
+    point = parts_.rounds.Return(member).value_or(begins);
+  }
+  auto steps = static_cast<uint32_t>(member.open_steps);
+  if (worker && !member.done) steps = point.again ? 1 : parts_.steps.GrantFirst(member);
+  SendStart(member, request, steps, point);
+}
+
+// Once a step was applied whoever starts joins those that are under way; until then those who start together
+// are named. One that is lost already is among them when rounds wait for it.
+void RunStart::SendStart(const Member& member, uint64_t request, uint32_t steps, const StartPoint& point) {
+  const bool first = parts_.steps.applied() <= parts_.positions.first_step();
+  const std::vector<uint32_t> together = first ? parts_.members.Expected() : std::vector<uint32_t>();
+  const std::string dealt = parts_.positions.DealtText();
+  InputForm form;
+  form.scale = parts_.history.scale;
+  const KnownCheckpoint newest = parts_.history.Newest();
+  const FaultScope fault("start.begin");
+  parts_.outbox.Send(member.node, request, [&](auto& builder) {
+    const auto dealt_text = dealt.empty() ? 0 : builder.CreateString(dealt);
+    const auto inputs = form.scale.shift.empty() ? 0 : EncodeForm(form, builder);
+    const auto checkpoint = newest.where.empty() ? 0 : builder.CreateString(newest.where);
+    return wire::CreateStart(builder, steps, first && parts_.history.from_initial,
+                             static_cast<uint64_t>(point.local_step), builder.CreateVector(together),
+                             point.clock, point.resume, point.version, false, dealt_text, inputs,
+                             static_cast<uint64_t>(parts_.history.data.rows), parts_.history.data.labels,
+                             checkpoint, static_cast<uint64_t>(newest.step));
+  });
+}
+
+void RunStart::SendOver(const Member& member, uint64_t request) {
+  parts_.log.Info("{} came when the run was over", TaskName(member.task));
+  const FaultScope fault("start.begin");
+  parts_.outbox.Send(member.node, request, [&](auto& builder) {
+    return wire::CreateStart(builder, 0, false, static_cast<uint64_t>(member.taken), 0, 0, false, 0, true);
+  });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,150 @@
+#include "trainer/leader/run_stop.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "base/signals.h"
+#include "trainer/peer/abort.h"
+#include "trainer/result/run_summary.h"
+
+namespace dtrain {
+namespace {
+
+// Of failure.grace_s: the rest is for ending.
+constexpr double kSavingShare = 0.9;
+
+}  // namespace
+
+void RunStop::Ask(int signal, TimePoint now) {
+  signal_ = signal;
+  asked_at_ = now;
+  const char* const what =
+      config_.checkpoint.dir.empty() ? "ends, and nothing is saved" : "is saved and ends";
+  log_.Warning("{}: the run {}", SignalName(signal), what);
+}
+
+std::string RunStop::Overdue(TimePoint now) const {
+  const double most = config_.failure.grace_s * kSavingShare;
+  if (!asked() || SecondsBetween(asked_at_, now) <= most) return std::string();
+  return fmt::format("it took longer than {:.1f} s (failure.grace_s)", most);
+}
+
+void RunStop::End(const Reached& reached, const std::string& unsaved) const {
+  const bool kept = unsaved.empty() && !config_.checkpoint.dir.empty();
+  RunSummary summary;
+  summary.status = "stopped";
+  // Outside sync a few gradients that were under way come after the checkpoint.
+  summary.global_step = kept && reached.saved_step >= 0 ? reached.saved_step : reached.global_step;
+  const bool goes_back = reached.starting && history_.begun && !history_.checkpoint.empty();
+  if (goes_back) summary.global_step = history_.checkpoint_step;
+  for (const Member& member : members_.all()) {
+    if (member.task.role == Role::kWorker) summary.local_steps.push_back(member.taken);
+  }
+  const std::string& newest = history_.checkpoint;
+  if (!newest.empty()) summary.checkpoint = newest;
+  const std::string stopped = "stopped by " + SignalName(signal_);
+  const std::string at = fmt::format("{} at global step {}", stopped, summary.global_step);
+  const std::string which = newest.empty() ? "there is no checkpoint" : "the newest checkpoint is " + newest;
+  if (config_.checkpoint.dir.empty()) {
+    throw RunStopped(ExitCode::kInternal, fmt::format("{}; {}", at, kNothingKept), std::move(summary));
+  }
+  if (!kept) {
+    throw RunStopped(ExitCode::kInternal, fmt::format("{}; nothing was saved: {}; {}", at, unsaved, which),
+                     std::move(summary));
+  }
+  const ExitCode code = StopExitCode(signal_);
+  if (reached.starting && newest.empty()) {
+    throw RunStopped(
+        code,
+        fmt::format("{} before {}; what is in {} stays as it is", stopped,
+                    history_.begun ? "the run went on from its newest checkpoint" : "a step was taken",
+                    config_.checkpoint.dir),
+        std::move(summary));
+  }
+  const int64_t lost = goes_back ? history_.lost_step - history_.checkpoint_step : 0;
+  throw RunStopped(code,
+                   fmt::format("{}; {}{}", at, which,
+                               lost > 0 ? fmt::format("; {} behind it are lost", Plural(lost, "step")) : ""),
+                   std::move(summary));
+}
+
+namespace {
+
+// How long a failed ps 0 tries to tell the others why.
+constexpr milliseconds kMaxAbortNotice{1000};
+constexpr milliseconds kNewcomers{2000};
+
+class AbortNotice {
+ public:
+  AbortNotice(const AbortNews& news, TaskTable& members, net::Channel& channel, Outbox& outbox)
+      : news_(news), members_(members), channel_(channel), outbox_(outbox) {
+    for (const Member& member : members.all()) {
+      if (member.here()) waiting_.insert(member.node);
+    }
+  }
+
+  void Send(milliseconds every) {
+    const TimePoint begun = Clock::now();
+    for (TimePoint now = begun; IsWorthIt(now - begun); now = Clock::now()) {
+      Tell();
+      Listen(now + every);
+    }
+  }
+
+ private:
+  bool IsWorthIt(Clock::duration passed) const {
+    const bool failed = news_.summary == nullptr && news_.exit_code != static_cast<int>(ExitCode::kPeerLost);
+    if (failed && passed < kNewcomers && !members_.Missing().empty()) return true;
+    return !waiting_.empty() && passed < kMaxAbortNotice;
+  }
+
+  void Tell() {
+    const auto abort = [&](auto& builder) {
+      return CreateAbort(builder, news_.exit_code, news_.from, news_.text, news_.summary);
+    };
+    for (auto node = waiting_.begin(); node != waiting_.end();) {
+      outbox_.Send(*node | 1, 0, abort);  // read at once, by a task that is busy as well
+      node = outbox_.Send(*node, 0, abort) == net::SendResult::kGone ? waiting_.erase(node) : std::next(node);
+    }
+  }
+
+  // Drops those who say Bye, and lets in who belongs to the run, until `deadline`.
+  void Listen(TimePoint deadline) {
+    net::NodeId from = 0;
+    net::Message message;
+    while (channel_.Receive(deadline, &from, &message) == net::ReceiveResult::kMessage) {
+      const wire::Envelope* envelope = net::Decode(message);
+      if (envelope == nullptr) continue;
+      if (envelope->body_type() == wire::Body::Bye) waiting_.erase(from);
+      const wire::Hello* hello = envelope->body_as_Hello();
+      const auto closed = [](net::NodeId) { return false; };
+      if (hello != nullptr && members_.Admit(from, *hello, closed).welcome) {
+        waiting_.insert(from);
+        return;
+      }
+      if (waiting_.empty()) return;
+    }
+  }
+
+  const AbortNews& news_;
+  TaskTable& members_;
+  net::Channel& channel_;
+  Outbox& outbox_;
+  std::set<net::NodeId> waiting_;
+};
+
+}  // namespace
+
+void TellOfAbort(const AbortNews& news, milliseconds every, TaskTable& members, net::Channel& channel,
+                 Outbox& outbox) {
+  AbortNotice(news, members, channel, outbox).Send(every);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,170 @@
+#include "trainer/leader/run_stop.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+#include "trainer/ps/hello_test_util.h"
+#include "trainer/result/run_summary.h"
+#include "trainer/testing/fake_channel.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+// A run that SIGTERM is to stop.
+class Stopped {
+ public:
+  explicit Stopped(const std::string& dir) : config_(LinearCluster(1, 2, 10)) {
+    config_.checkpoint.dir = dir;
+    config_.failure.grace_s = 10;
+    members_.Worker(1)->taken = 4;
+    stop_.Ask(SIGTERM, now_);
+  }
+  std::string OverdueAfter(int seconds) const { return stop_.Overdue(now_ + std::chrono::seconds(seconds)); }
+  RunStopped End(const RunStop::Reached& reached, const std::string& unsaved) const {
+    try {
+      stop_.End(reached, unsaved);
+    } catch (const RunStopped& stopped) {
+      return stopped;
+    }
+  }
+
+  RunHistory history;
+
+ private:
+  Config config_;
+  const TimePoint now_ = Clock::now();
+  TaskTable members_{config_, {Role::kPs, 0}};
+  Logger log_{"ps 0", {}};
+  RunStop stop_{config_, members_, history, log_};
+};
+
+TEST_CASE("run stop: saving has all but a tenth of failure.grace_s") {
+  const Stopped run("ckpt");
+  CHECK(run.OverdueAfter(9).empty());
+  CHECK(run.OverdueAfter(10) == "it took longer than 9.0 s (failure.grace_s)");
+}
+
+TEST_CASE("run stop: a run that is saved ends with the signal's code and the checkpoint's step") {
+  Stopped run("ckpt");
+  run.history.checkpoint = "ckpt/step-7";
+  const RunStopped end = run.End({8, 7, false}, "");
+  CHECK(end.code() == static_cast<ExitCode>(128 + SIGTERM));
+  CHECK(std::string(end.what()) ==
+        "stopped by SIGTERM at global step 7; the newest checkpoint is ckpt/step-7");
+  CHECK(end.summary().status == "stopped");
+  CHECK(end.summary().global_step == 7);
+  CHECK(end.summary().local_steps == std::vector<int64_t>{0, 4});
+}
+
+TEST_CASE("run stop: one that is stopped while it goes back says what the loss has cost") {
+  Stopped run("ckpt");
+  run.history.begun = true;
+  run.history.checkpoint = "ckpt/step-7";
+  run.history.checkpoint_step = 7;
+  run.history.lost_step = 9;
+  const RunStopped end = run.End({0, -1, true}, "");
+  CHECK(end.code() == static_cast<ExitCode>(128 + SIGTERM));
+  CHECK(std::string(end.what()) ==
+        "stopped by SIGTERM at global step 7; the newest checkpoint is ckpt/step-7; 2 steps behind it are "
+        "lost");
+  CHECK(end.summary().global_step == 7);
+}
+
+TEST_CASE("run stop: a run that could not be saved fails, and says why and what there is") {
+  Stopped run("ckpt");
+  run.history.checkpoint = "ckpt/step-7";
+  const RunStopped end = run.End({8, 7, false}, "the disk is full");
+  CHECK(end.code() == ExitCode::kInternal);
+  CHECK(std::string(end.what()) ==
+        "stopped by SIGTERM at global step 8; nothing was saved: the disk is full; the newest checkpoint is "
+        "ckpt/step-7");
+}
+
+TEST_CASE("run stop: without checkpoint.dir nothing is saved") {
+  CHECK(std::string(Stopped("").End({3, -1, false}, "").what()) ==
+        "stopped by SIGTERM at global step 3; nothing was saved: there is no checkpoint.dir");
+}
+
+TEST_CASE("run stop: before its first step a run leaves the directory as it is") {
+  const RunStopped end = Stopped("ckpt").End({0, -1, true}, "");
+  CHECK(end.code() == static_cast<ExitCode>(128 + SIGTERM));
+  CHECK(std::string(end.what()) ==
+        "stopped by SIGTERM before a step was taken; what is in ckpt stays as it is");
+}
+
+constexpr net::NodeId kBusy = 2;
+constexpr net::NodeId kGone = 4;
+constexpr net::NodeId kLate = 6;
+
+// One worker that is here says Bye, the connection of the other is closed.
+class Aborted {
+ public:
+  Aborted() {
+    members_.Worker(0)->node = kBusy;
+    members_.Worker(1)->node = kGone;
+    channel.gone.insert(kGone);
+  }
+  void Bye(net::NodeId from) {
+    net::Encoder encoder;
+    channel.incoming.push_back({from, encoder.Finish({}, wire::CreateBye(encoder.Begin()))});
+  }
+  // Worker 1 comes only now.
+  void Hello(net::NodeId from) {
+    channel.incoming.push_back({from, HelloMessage(config_, wire::Role::Worker, 1).Take()});
+  }
+  void Tell(int exit_code = 4) {
+    const std::string text = "worker 1 is lost";
+    TellOfAbort({{Role::kPs, 0}, exit_code, text}, milliseconds(1), members_, channel, outbox_);
+  }
+  void Miss() { members_.Worker(1)->node = 0; }
+  int64_t SentTo(net::NodeId node) const {
+    return std::count_if(channel.sent.begin(), channel.sent.end(),
+                         [&](const FakeChannel::Sent& sent) { return sent.to == node; });
+  }
+
+  FakeChannel channel;
+
+ private:
+  Config config_ = LinearCluster(1, 2, 10);
+  TaskTable members_{config_, {Role::kPs, 0}};
+  Outbox outbox_{channel};
+};
+
+TEST_CASE("abort notice: each is told on both of its connections, and once it has said Bye no more") {
+  Aborted run;
+  run.Bye(kBusy);
+  run.Tell();
+  CHECK(run.SentTo(kBusy) == 1);
+  CHECK(run.SentTo(kBusy | 1) == 1);
+  const wire::Abort* abort = run.channel.sent.back().envelope().body_as_Abort();
+  REQUIRE(abort != nullptr);
+  CHECK(abort->exit_code() == 4);
+  CHECK(abort->text()->str() == "worker 1 is lost");
+}
+
+TEST_CASE("abort notice: it is repeated to one that has not said Bye, which another's does not stop") {
+  Aborted run;
+  run.Bye(kGone);
+  run.Tell();
+  CHECK(run.SentTo(kBusy) > 1);
+}
+
+TEST_CASE("abort notice: one that comes to a run that has failed is told, not of a lost peer") {
+  for (const int code : {2, 4}) {
+    Aborted run;
+    run.Miss();
+    run.Bye(kBusy);
+    run.Hello(kLate);
+    run.Bye(kLate);
+    run.Tell(code);
+    CHECK(run.SentTo(kLate) == (code == 2 ? 1 : 0));
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,115 @@
+#include "trainer/leader/slow_workers.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace dtrain {
+namespace {
+
+// Heartbeats of workers that take steps of so many microseconds of their own, one after the other.
+class Beats {
+ public:
+  explicit Beats(size_t workers) : slow_(workers), paces_(workers) {}
+
+  // A beat of each worker, 10 steps on. Who has become slow ("1!") or keeps up again ("1.").
+  std::string Round(const std::vector<int64_t>& step_us) {
+    std::string changes;
+    for (size_t worker = 0; worker < step_us.size(); ++worker) {
+      paces_[worker].steps += 10;
+      paces_[worker].own_us += 10 * step_us[worker];
+      changes += Beat(static_cast<int>(worker));
+    }
+    return changes;
+  }
+  // A beat without a step.
+  std::string Beat(int worker) {
+    const size_t index = static_cast<size_t>(worker);
+    const auto change = slow_.Report(worker, paces_[index], static_cast<int>(paces_.size()));
+    return change ? std::to_string(worker) + (change->slow ? "!" : ".") : std::string();
+  }
+  void Restart(int worker) { paces_[static_cast<size_t>(worker)] = {}; }
+  SlowWorkers& slow() { return slow_; }
+
+ private:
+  SlowWorkers slow_;
+  std::vector<SlowWorkers::Pace> paces_;
+};
+
+TEST_CASE("slow workers: the one above 1.5 times the median is named, once, and no other") {
+  Beats beats(4);
+  CHECK(beats.Round({100, 110, 160, 90}) == "");  // worker 3 has not been heard of when 2 is
+  CHECK(beats.Round({100, 110, 160, 90}) == "");
+  CHECK(beats.Round({100, 110, 160, 90}) == "2!");
+  for (int i = 0; i < 5; ++i) CHECK(beats.Round({100, 110, 160, 90}) == "");
+}
+
+TEST_CASE("slow workers: at 1.5 times the median a worker keeps up") {
+  Beats beats(3);
+  for (int i = 0; i < 5; ++i) CHECK(beats.Round({100, 100, 150}) == "");
+}
+
+TEST_CASE("slow workers: one that recovers is named again when it is slow again") {
+  Beats beats(3);
+  beats.Round({100, 100, 400});
+  CHECK(beats.Round({100, 100, 400}) == "2!");
+  CHECK(beats.Round({100, 100, 120}) == "");
+  CHECK(beats.Round({100, 100, 120}) == "2.");
+  CHECK(beats.Round({100, 100, 400}) == "");
+  CHECK(beats.Round({100, 100, 400}) == "2!");
+}
+
+TEST_CASE("slow workers: a single pause is no pace") {
+  Beats beats(3);
+  for (int i = 0; i < 5; ++i) {
+    CHECK(beats.Round({100, 100, 100000}) == "");
+    CHECK(beats.Round({100, 100, 100}) == "");
+  }
+}
+
+TEST_CASE("slow workers: of two, one can be slow; one alone cannot") {
+  Beats beats(2);
+  beats.Round({100, 160});
+  CHECK(beats.Round({100, 160}) == "1!");
+  Beats alone(1);
+  for (int i = 0; i < 5; ++i) CHECK(alone.Round({100000}) == "");
+}
+
+TEST_CASE(
+    "slow workers: until all that are here have taken steps nobody is judged; beats without steps say "
+    "nothing") {
+  Beats beats(3);
+  for (int i = 0; i < 5; ++i) {
+    CHECK(beats.Round({100, 300}) == "");
+    CHECK(beats.Beat(2) == "");
+  }
+  CHECK(beats.Round({100, 300, 5000}) == "");
+  CHECK(beats.Round({100, 300, 5000}) == "2!");
+}
+
+TEST_CASE("slow workers: one that was started again begins anew, and one that is gone counts no more") {
+  Beats beats(3);
+  beats.Round({100, 100, 400});
+  REQUIRE(beats.Round({100, 100, 400}) == "2!");
+  beats.Restart(2);
+  CHECK(beats.Round({100, 100, 400}) == "");
+  CHECK(beats.Round({100, 100, 400}) == "2!");
+  beats.slow().Forget(2);
+  for (int i = 0; i < 3; ++i) CHECK(beats.Round({100, 400}) == "");  // three are here, two are known
+}
+
+TEST_CASE("slow workers: own time and median are told in milliseconds per step") {
+  SlowWorkers slow(3);
+  std::optional<SlowWorkers::Change> change;
+  for (const int64_t steps : {10, 20}) {
+    slow.Report(0, {steps, steps * 1000}, 3);
+    slow.Report(1, {steps, steps * 1200}, 3);
+    change = slow.Report(2, {steps, steps * 20000}, 3);
+  }
+  REQUIRE(change.has_value());
+  CHECK(change->own_ms == doctest::Approx(20));
+  CHECK(change->median_ms == doctest::Approx(1.2));
+}
+
+}  // namespace
+}  // namespace dtrain

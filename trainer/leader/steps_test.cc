@@ -1,0 +1,181 @@
+#include "trainer/leader/steps.h"
+
+#include <doctest/doctest.h>
+
+#include <optional>
+
+#include "trainer/testing/fake_channel.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+TEST_CASE("step grants: exactly the total is granted, and given-back steps are granted again") {
+  StepGrants grants(10);
+  CHECK(grants.Take(7) == 7);
+  CHECK(grants.Take(7) == 3);
+  CHECK(grants.Take(1) == 0);
+  for (int i = 0; i < 6; ++i) grants.Applied();
+  grants.GiveBack(4);
+  CHECK_FALSE(grants.over());
+  CHECK(grants.Take(9) == 4);
+  for (int i = 0; i < 4; ++i) grants.Applied();
+  CHECK(grants.over());
+  CHECK(grants.applied() == 10);
+}
+
+TEST_CASE("step grants: without a total there is always a next step") {
+  StepGrants grants(std::nullopt);
+  for (int i = 0; i < 1000; ++i) {
+    REQUIRE(grants.Take(3) == 3);
+    for (int j = 0; j < 3; ++j) grants.Applied();
+  }
+  CHECK_FALSE(grants.over());
+}
+
+TEST_CASE("step grants: ended early none is granted, and what is open may be applied or given back") {
+  StepGrants grants(std::nullopt);
+  CHECK(grants.Take(5) == 5);
+  grants.Applied();
+  grants.EndEarly(0);
+  CHECK(grants.Take(1) == 0);
+  grants.Applied();
+  grants.GiveBack(2);
+  CHECK(grants.Take(1) == 0);
+  grants.EndEarly(0);
+  CHECK_FALSE(grants.over());
+  grants.Applied();
+  CHECK(grants.over());
+  CHECK(grants.applied() == 3);
+}
+
+TEST_CASE("step grants: ended early with more to come (rounds that are decided) those are still taken") {
+  StepGrants grants(100);
+  grants.EndEarly(2);
+  for (int i = 0; i < 2; ++i) {
+    CHECK_FALSE(grants.over());
+    CHECK(grants.Take(1) == 1);
+    grants.Applied();
+  }
+  CHECK(grants.over());
+}
+
+TEST_CASE("step grants: begun at a checkpoint, the total counts the steps before it") {
+  StepGrants grants(10, 7);
+  CHECK(grants.applied() == 7);
+  CHECK(grants.Take(5) == 3);
+  for (int i = 0; i < 3; ++i) grants.Applied();
+  CHECK(grants.over());
+  CHECK(grants.applied() == 10);
+}
+
+TEST_CASE("step grants: a checkpoint that has all of the steps, or more, leaves none") {
+  for (const int64_t total : {int64_t{7}, int64_t{3}}) {
+    StepGrants grants(total, 7);
+    CHECK(grants.over());
+    CHECK(grants.Take(1) == 0);
+    CHECK(grants.applied() == 7);
+  }
+}
+
+constexpr uint64_t kRequest = 7;
+
+// Two workers, both here.
+class Run {
+ public:
+  explicit Run(const Config& config) : config_(config) {
+    for (int worker = 0; worker < 2; ++worker) Worker(worker).node = static_cast<net::NodeId>(2 + 2 * worker);
+  }
+  Member& Worker(int index) { return *members_.Worker(index); }
+  // What was sent last: a Grant.
+  const wire::Grant& Granted() const { return *channel_.sent.back().envelope().body_as_Grant(); }
+  size_t sent() const { return channel_.sent.size(); }
+
+ private:
+  const Config config_;
+  TaskTable members_{config_, {Role::kPs, 0}};
+  FakeChannel channel_;
+  Outbox outbox_{channel_};
+
+ public:
+  Steps steps{config_, members_, outbox_};
+};
+
+Config OfSteps(int64_t steps, TrainMode mode = TrainMode::kAsync) {
+  Config config = LinearCluster(1, 2, steps);
+  config.train.mode = mode;
+  return config;
+}
+
+TEST_CASE("steps: a worker begins with as many steps as it may have under way") {
+  Config config = OfSteps(3);
+  config.train.in_flight = 2;
+  Run run(config);
+  CHECK(run.steps.GrantFirst(run.Worker(0)) == 2);
+  CHECK(run.steps.GrantFirst(run.Worker(0)) == 2);  // asked again: the same ones
+  CHECK(run.steps.GrantFirst(run.Worker(1)) == 1);
+}
+
+TEST_CASE("steps: who asks while others hold the last steps waits until one comes back") {
+  Run run(OfSteps(1));
+  CHECK(run.steps.GrantFirst(run.Worker(0)) == 1);
+  run.steps.OnNeedStep(run.Worker(1), kRequest);
+  CHECK(run.sent() == 0);
+  run.steps.GiveBack(run.Worker(0));
+  run.steps.ServeWaiting();
+  REQUIRE(run.sent() == 1);
+  CHECK(run.Granted().steps() == 1);
+}
+
+TEST_CASE("steps: who waits hears that there is no more step, once the last is applied") {
+  Run run(OfSteps(1));
+  run.steps.GrantFirst(run.Worker(0));
+  run.steps.OnNeedStep(run.Worker(1), kRequest);
+  run.steps.Applied(run.Worker(0));
+  CHECK(run.steps.over());
+  run.steps.ServeWaiting();
+  REQUIRE(run.sent() == 1);
+  CHECK(run.Granted().over());
+  CHECK(run.Granted().global_step() == 1);
+}
+
+TEST_CASE("steps: a request that is repeated is granted the same step") {
+  Run run(OfSteps(5));
+  run.steps.OnNeedStep(run.Worker(0), kRequest);
+  run.steps.OnNeedStep(run.Worker(0), kRequest);
+  CHECK(run.sent() == 2);
+  CHECK(run.Granted().steps() == 1);
+  run.steps.OnNeedStep(run.Worker(0), kRequest + 1);
+  run.steps.OnNeedStep(run.Worker(0), kRequest + 2);
+  run.steps.GiveBack(run.Worker(0));
+  CHECK(run.steps.GrantFirst(run.Worker(1)) == 1);
+}
+
+TEST_CASE("steps: closed, it grants no next step outside sync") {
+  Run run(OfSteps(5));
+  run.steps.GrantFirst(run.Worker(0));
+  run.steps.Close();
+  CHECK(run.steps.GrantNext(run.Worker(0)) == 0);
+}
+
+TEST_CASE("steps: in sync every worker is granted its next step until the rounds are over") {
+  Run run(OfSteps(1, TrainMode::kSync));
+  CHECK(run.steps.GrantNext(run.Worker(0)) == 1);
+  CHECK(run.steps.GrantNext(run.Worker(1)) == 1);
+  run.steps.RoundApplied();
+  CHECK(run.steps.applied() == 1);
+  CHECK(run.steps.GrantNext(run.Worker(0)) == 0);
+}
+
+TEST_CASE("steps: a run that is ended early applies what is granted, and no more") {
+  Run run(OfSteps(5));
+  run.steps.GrantFirst(run.Worker(0));
+  run.steps.EndEarly(std::nullopt);
+  CHECK_FALSE(run.steps.over());
+  CHECK(run.steps.GrantNext(run.Worker(1)) == 0);
+  run.steps.Applied(run.Worker(0));
+  CHECK(run.steps.over());
+}
+
+}  // namespace
+}  // namespace dtrain

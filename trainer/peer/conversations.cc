@@ -1,0 +1,292 @@
+#include "trainer/peer/conversations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/signals.h"
+#include "net/tcp.h"
+#include "trainer/config/dump.h"
+#include "trainer/peer/abort.h"
+#include "trainer/peer/peer_limits.h"
+#include "trainer/peer/this_host.h"
+#include "trainer/version.h"
+
+namespace dtrain {
+namespace {
+
+using wire::Body;
+using wire::Reason;
+
+// Hello is said often at first, because most tasks start together, then less so.
+constexpr milliseconds kEagerHello{10};
+constexpr milliseconds kPatientHello{100};
+constexpr milliseconds kEagerFor{1000};
+constexpr milliseconds kStatusEvery{5000};
+// A refusal is repeated with each Hello, so an old one says nothing of now.
+constexpr milliseconds kFreshRefusal{2000};
+// How long ps 0 has to let in a task that is to stop, so that the run ends everywhere.
+constexpr milliseconds kStopAloneAfter{2000};
+
+// How many workers such as this one the processors here are enough for.
+uint32_t WorkersAtOnce(const DeviceConfig& device) {
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>(Processors() / (device.threads * device.towers()), 1, 1000000));
+}
+
+}  // namespace
+
+Conversations::Conversations(const Config& config, TaskId self, const std::vector<size_t>& max_open,
+                             net::Channel& channel, net::Transport& transport, const Activity& activity,
+                             Logger& log, bool was_in_run)
+    : config_(config),
+      self_(self),
+      activity_(activity),
+      log_(log),
+      incarnation_(net::NewNodeId()),
+      started_once_(was_in_run),
+      next_status_(Clock::now() + kStatusEvery) {
+  std::vector<Heartbeat::Target> targets;
+  for (const size_t open : max_open) {
+    const TaskId ps{Role::kPs, static_cast<int>(peers_.size())};
+    peers_.push_back({std::make_unique<Conversation>(channel, config.cluster, ps, open), false, {}, "", {}});
+    targets.push_back({peers_.back().conversation->node(), peers_.back().conversation->address()});
+  }
+  heartbeat_ = std::make_unique<Heartbeat>(transport, targets, config.failure.detect_s, activity);
+}
+
+std::vector<Conversation*> Conversations::all() const {
+  std::vector<Conversation*> all;
+  for (const Peer& peer : peers_) all.push_back(peer.conversation.get());
+  return all;
+}
+
+size_t Conversations::IndexOf(net::NodeId node) const {
+  size_t ps = 0;
+  while (ps < size() && (*this)[ps].node() != node) ++ps;
+  return ps;
+}
+
+void Conversations::BeginAnew() {
+  if (running_ && lost_since_ == TimePoint()) lost_since_ = Clock::now();
+  joined_ = running_ = false;
+  begun_ = next_hello_ = TimePoint();
+  incarnation_ = net::NewNodeId();
+  for (Peer& peer : peers_) {
+    peer.conversation->Clear();
+    peer.welcomed = false;
+  }
+}
+
+void Conversations::Started() {
+  running_ = started_once_ = true;
+  lost_since_ = TimePoint();
+}
+
+bool Conversations::StatusIsDue(TimePoint now) {
+  if (now < next_status_) return false;
+  next_status_ = now + kStatusEvery;
+  return true;
+}
+
+TimePoint Conversations::SayHello(TimePoint now) {
+  if (now < next_hello_) return next_hello_;
+  if (begun_ == TimePoint()) begun_ = now;
+  for (size_t ps = 0; ps < size(); ++ps) {
+    if (!peers_[ps].welcomed) SayHelloTo(ps);
+  }
+  const double limit_s = started_once_ ? config_.failure.wait_s : config_.failure.startup_timeout_s;
+  if (SecondsBetween(lost_since_ == TimePoint() ? begun_ : lost_since_, now) > limit_s) {
+    throw PeerLost("{} s ({}) have passed; waiting for {}. Start what is missing, or look at its log.",
+                   limit_s, started_once_ ? "failure.wait_s" : "failure.startup_timeout_s", Missing());
+  }
+  if (!peers_[0].welcomed) CheckStop(now);
+  if (StatusIsDue(now)) log_.Info("waiting for {}", Missing());
+  next_hello_ = now + (now - begun_ < kEagerFor ? kEagerHello : kPatientHello);
+  return next_hello_;
+}
+
+void Conversations::SayHelloTo(size_t ps) {
+  const auto hello = [&](flatbuffers::FlatBufferBuilder& builder) {
+    std::vector<flatbuffers::Offset<wire::Setting>> settings;
+    for (const auto& [key, value] : RunSettings(config_)) {
+      settings.push_back(
+          wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
+    }
+    const auto list = builder.CreateVector(settings);
+    const auto address = builder.CreateString(AddressOf(config_.cluster, self_));
+    const auto process = builder.CreateString(ProcessText());
+    const auto host = builder.CreateString(HostId());
+    const auto version = builder.CreateString(kVersion);
+    const std::string& dir = config_.checkpoint.dir;
+    return wire::CreateHello(
+        builder, net::kProtocol, self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
+        static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps), address, process, version, list,
+        incarnation_, host, WorkersAtOnce(config_.device), dir.empty() ? 0 : builder.CreateString(dir));
+  };
+  peers_[ps].conversation->Tell(peers_[ps].run, hello);  // not connected yet: said again soon
+}
+
+// A task that is to stop before ps 0 has let it in: ps 0 is given a moment, then the task ends alone.
+void Conversations::CheckStop(TimePoint now) {
+  const int signal = activity_.stop_signal();
+  if (signal == 0) return;
+  if (stop_asked_ == TimePoint()) stop_asked_ = now;
+  if (now - stop_asked_ < kStopAloneAfter) return;
+  RunSummary summary;
+  summary.status = "stopped";
+  if (config_.checkpoint.dir.empty()) {
+    throw RunStopped(ExitCode::kInternal, fmt::format("stopped by {}; {}", SignalName(signal), kNothingKept),
+                     std::move(summary));
+  }
+  throw RunStopped(StopExitCode(signal),
+                   fmt::format("stopped by {} before this task had joined the run", SignalName(signal)),
+                   std::move(summary));
+}
+
+std::string Conversations::Missing() const {
+  std::string missing;
+  for (const Peer& peer : peers_) {
+    if (!peer.welcomed) missing += (missing.empty() ? "" : ", ") + WhyMissing(peer);
+  }
+  return missing;
+}
+
+// "ps 1 (10.0.0.2:9001): connection refused; start it, or check the address". Tries the address to learn why,
+// which may take half a second, or longer while a name is looked up.
+std::string Conversations::WhyMissing(const Peer& peer) const {
+  const std::string& name = peer.conversation->name();
+  if (!peer.refusal.empty() && Clock::now() - peer.refused < kFreshRefusal) return name + ": " + peer.refusal;
+  const net::ProbeResult probe = net::Probe(peer.conversation->address(), milliseconds(500));
+  if (probe.status != net::ProbeStatus::kOpen) return name + ": " + probe.text;
+  return name + ": listens, but has not answered yet; if that lasts, check the address and its log";
+}
+
+bool Conversations::Take(size_t ps, const wire::Envelope& envelope) {
+  switch (envelope.body_type()) {
+    case Body::Welcome:
+      OnWelcome(ps, RunIdOf(envelope), envelope.body_as_Welcome()->saves());
+      return true;
+    case Body::Refuse:
+      OnRefuse(peers_[ps], *envelope.body_as_Refuse());
+      return true;
+    case Body::Abort:
+      OnAbort(*envelope.body_as_Abort());
+    case Body::Heartbeat:
+      return true;  // only asks whether this connection is open
+    default:
+      return false;
+  }
+}
+
+void Conversations::OnWelcome(size_t ps, RunId run, bool saves) {
+  if (joined_) return;  // said twice
+  peers_[ps].welcomed = true;
+  peers_[ps].run = run;
+  if (ps == 0) saves_ = saves;
+  const auto all = [&](auto is) { return std::all_of(peers_.begin(), peers_.end(), is); };
+  if (!all([](const Peer& peer) { return peer.welcomed; })) return;
+  if (!all([&](const Peer& peer) { return peer.run == peers_[0].run; })) {
+    // ps 0 was restarted meanwhile: all are asked again.
+    for (Peer& peer : peers_) peer.welcomed = false;
+    return;
+  }
+  joined_ = true;
+  run_ = peers_[0].run;
+  for (size_t i = 0; i < size(); ++i) heartbeat_->Watch(i, run_);
+}
+
+// Reasons that may pass are kept for WhyMissing(). For a task that was in the run before any may: a ps that
+// was restarted with another config may give way to the right one.
+void Conversations::OnRefuse(Peer& peer, const wire::Refuse& refuse) {
+  const std::string text = refuse.text()->str();
+  const std::string& name = peer.conversation->name();
+  switch (refuse.reason()) {
+    case Reason::NotReady:
+    case Reason::Held:
+      peer.refusal = text;
+      break;
+    case Reason::Unregistered:
+    case Reason::Run:
+      peer.welcomed = false;
+      if (joined_) OnForgotten(peer, refuse.reason() == Reason::Run ? "" : ShortText(text));
+      return;
+    case Reason::BadRequest:
+      throw Failure(ExitCode::kInternal,
+                    fmt::format("{} refused a request of {}: {}", name, TaskName(self_), text));
+    default:
+      if (!started_once_ || peer.welcomed || refuse.reason() == Reason::Duplicate) {
+        throw UserError("{} refuses {}: {}.", name, TaskName(self_), text);
+      }
+      peer.refusal = "refuses this task: " + text;
+  }
+  peer.refused = Clock::now();
+}
+
+// `why`: of a ps that knows the run; empty: it was restarted, or the run has gone back to a checkpoint.
+void Conversations::OnForgotten(const Peer& peer, const std::string& why) {
+  const std::string& name = peer.conversation->name();
+  if (running_ && !why.empty()) throw PeerLost("{} does not know this task any more: {}.", name, why);
+  if (running_ && !RunRecovers()) {
+    throw PeerLost("{} was restarted during the run and has lost its state. Start the run again.", name);
+  }
+  throw RolledBack{why.empty() ? name + " was restarted, or has gone back to a checkpoint"
+                               : name + " does not know this task any more: " + why};
+}
+
+void Conversations::OnAbort(const wire::Abort& abort) {
+  SayBye();
+  ThrowAbort(config_.cluster, abort);
+}
+
+void Conversations::CheckAlive() {
+  for (size_t ps = 0; ps < size(); ++ps) CheckAlive(ps);
+}
+
+void Conversations::CheckAlive(size_t ps) {
+  if (ps == 0) {
+    const net::Message abort = heartbeat_->TakeAbort();
+    if (!abort.header.empty()) OnAbort(*net::Decode(abort)->body_as_Abort());
+  }
+  if (heartbeat_->Lost(ps)) OnLost(heartbeat_->SilentLongest());
+  if (joined_ && heartbeat_->Left(ps, run_)) OnForgotten(peers_[ps], "");
+}
+
+void Conversations::OnLost(size_t ps) {
+  const std::string why =
+      fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", (*this)[ps].name(),
+                  heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
+  if (!RunRecovers()) throw PeerLost("{}. Look at its log.", why);
+  if (ps == 0 && on_lost_) on_lost_({Role::kPs, 0});
+  throw RolledBack{why};
+}
+
+void Conversations::OnQuiet(TimePoint now, const char* what) {
+  for (size_t ps = 0; ps < size(); ++ps) {
+    CheckAlive(ps);
+    Conversation& conversation = (*this)[ps];
+    if (what != nullptr && conversation.Overdue(now, config_.net.timeout_ms)) {
+      throw PeerLost(
+          "{}: no reply to {} at local step {} in {} ms (net.timeout_ms). Is it alive? See its log.",
+          conversation.name(), what, activity_.local_step.load(std::memory_order_relaxed),
+          config_.net.timeout_ms);
+    }
+    conversation.OnQuiet(now);
+  }
+  if (running_ || !StatusIsDue(now)) return;
+  const std::string status = heartbeat_->status();
+  if (!status.empty()) log_.Info("waiting: {}", status);
+}
+
+void Conversations::Abort(int exit_code, const std::string& text, const RunSummary* summary) {
+  (*this)[0].Tell(run_, [&](auto& builder) { return CreateAbort(builder, exit_code, self_, text, summary); });
+}
+
+void Conversations::SayBye() {
+  (*this)[0].Tell(
+      run_, [](auto& builder) { return wire::CreateBye(builder); }, (*this)[0].NextRequest());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,222 @@
+#include "trainer/ps/remote_leader.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fault_point.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/peer/abort.h"
+#include "trainer/peer/peer_limits.h"
+
+namespace dtrain {
+namespace {
+
+using wire::Body;
+
+std::vector<RoundExchange> FromWire(const flatbuffers::Vector<const wire::Exchange*>* exchanges) {
+  std::vector<RoundExchange> list;
+  if (exchanges == nullptr) return list;
+  for (const wire::Exchange* exchange : *exchanges) {
+    list.push_back({static_cast<int>(exchange->worker()), exchange->incarnation()});
+  }
+  return list;
+}
+
+std::string WhyNotShared(const PsTask& task) {
+  const auto slots = static_cast<int64_t>(SlotNames(task.config).size());
+  const bool too_many = HasTooManyPieces(task.layout, task.self.index, slots);
+  return too_many ? "its range has too many pieces for one message" : "";
+}
+
+}  // namespace
+
+RemoteLeader::RemoteLeader(const LeaderParts& parts)
+    : parts_(parts),
+      peers_(parts.task.config, parts.task.self, {MaxOpenRequests(kOpenBlocks)}, parts.task.channel,
+             parts.task.transport, parts.activity, parts.task.log, parts.history.begun),
+      shared_(parts.task.config, parts.task.self, WhyNotShared(parts.task), parts.task.log),
+      next_round_(parts.task.config.train.mode == TrainMode::kSync ? 1 : 0) {
+  peers_.set_on_lost(parts.task.on_lost);
+  peers_.heartbeat().set_on_abort(parts.task.on_abort);
+}
+
+std::optional<double> RemoteLeader::OnNorm(uint64_t, const gpu::SquareSum& squares) {
+  squares_ = squares;
+  owes_norm_ = false;
+  AskForEnd();
+  return std::nullopt;
+}
+
+void RemoteLeader::OnOverdue(Member&, const std::string& why) { parts_.task.log.Warning("{}", why); }
+
+void RemoteLeader::OnAbort(Member&, const wire::Abort& abort) {
+  throw RunEnded(CauseOf(abort), AbortText(parts_.task.config.cluster, abort));
+}
+
+bool RemoteLeader::OnRequest(Member& member, const wire::Envelope& request, bool) {
+  if (request.body_type() != Body::Done) return false;
+  parts_.outbox.Ack(member.node, request.request());
+  return true;
+}
+
+// ps 0 hears that this task is ready when it is known whether it sees checkpoint.dir.
+void RemoteLeader::SayReadyWhenDirectoryIsKnown() {
+  if (ready_ || !shared_.Seen(run(), peers_.saves())) return;
+  ready_ = true;
+  leader().Ask(run(), [&](auto& builder) {
+    const KnownCheckpoint& known = parts_.history.known;
+    const auto checkpoint = known.where.empty() ? 0 : builder.CreateString(known.where);
+    return wire::CreateReady(builder, parts_.history.begun, 0, 0, 0, checkpoint,
+                             static_cast<uint64_t>(known.step), SeesDirectory());
+  });
+  AskForEnd();
+}
+
+// Asks for the end of the run and, in sync, for what the rule needs next.
+void RemoteLeader::AskForEnd() {
+  if (asking_ || owes_norm_) return;
+  asking_ = true;
+  leader().Ask(run(), [&](auto& builder) {
+    const auto words = squares_ ? builder.CreateVector(squares_->words.data(), squares_->words.size()) : 0;
+    return wire::CreateWaitEnd(builder, next_round_, words, squares_ && !squares_->finite);
+  });
+}
+
+void RemoteLeader::OnMessage(const wire::Envelope& envelope, net::Message& message) {
+  if (peers_.Take(0, envelope)) {
+    if (peers_.joined()) SayReadyWhenDirectoryIsKnown();
+    return;
+  }
+  switch (envelope.body_type()) {
+    case Body::SnapshotOrder:
+      return parts_.snapshots.OnOrder(*envelope.body_as_SnapshotOrder());
+    case Body::ReadPiece:
+      return parts_.snapshots.OnReadPiece(node(), *envelope.body_as_ReadPiece());
+    case Body::Checksums:
+      return SendReport();
+    case Body::Fill: {
+      const wire::Fill& fill = *envelope.body_as_Fill();
+      return parts_.filler.Take({fill.number(), fill.checkpoint() == nullptr ? "" : fill.checkpoint()->str(),
+                                 static_cast<int64_t>(fill.step() & kMaxSteps), fill.manifest(),
+                                 fill.keep()});
+    }
+    case Body::Piece:
+      return parts_.filler.OnPiece(*envelope.body_as_Piece(),
+                                   net::Tensor(message, *envelope.body_as_Piece()));
+    case Body::Start:
+    case Body::Round:
+    case Body::Scale:
+    case Body::End:
+      return TakeAnswer(envelope);
+    default:
+      return;
+  }
+}
+
+void RemoteLeader::TakeAnswer(const wire::Envelope& envelope) {
+  const bool answers = leader().Answered(envelope.request());
+  if (const wire::Start* const start = envelope.body_as_Start()) {
+    parts_.history.begun |= answers;
+    if (answers) peers_.Started();
+    parts_.history.known.Learn(start->checkpoint(), start->checkpoint_step());
+    return;
+  }
+  if (!answers) return;
+  asking_ = false;
+  if (const wire::End* const end = envelope.body_as_End()) {
+    end_ = end->json()->str();
+    return peers_.SayBye();
+  }
+  if (const wire::Scale* const scale = envelope.body_as_Scale()) {
+    squares_.reset();
+    parts_.rule.OnScale(scale->round(), scale->scale());
+  } else {
+    TakeRound(*envelope.body_as_Round());
+  }
+  AskForEnd();
+}
+
+void RemoteLeader::TakeRound(const wire::Round& round) {
+  if (round.number() != next_round_) return;
+  ++next_round_;
+  RoundDecision decision{round.number(), FromWire(round.contributors()), FromWire(round.answered())};
+  owes_norm_ = NormOfRounds(parts_.task.config.train) && !decision.contributors.empty();
+  parts_.rule.OnRound(std::move(decision));
+  parts_.rule.Advance();
+}
+
+void RemoteLeader::OnFilled(const FillOutcome& outcome) {
+  const FaultScope fault("start.filled");
+  leader().Tell(run(), [&](auto& builder) {
+    const auto error = outcome.error.empty() ? 0 : builder.CreateString(outcome.error);
+    return wire::CreateFilled(builder, outcome.number, error, outcome.kept);
+  });
+}
+
+void RemoteLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) {
+  const bool failed = part != nullptr && !part->error.empty();
+  const bool written = part != nullptr && !failed;
+  const FaultScope fault(part == nullptr ? "save.range_kept" : "save.part_written");
+  leader().Tell(run(), [&](auto& builder) {
+    const auto error = failed ? builder.CreateString(part->error) : 0;
+    const auto checksums = written ? builder.CreateVector(part->checksums) : 0;
+    return wire::CreateSnapshotState(builder, number, written, error, checksums);
+  });
+}
+
+void RemoteLeader::AskForPiece(uint64_t number, int64_t piece) {
+  leader().Tell(run(), [&](auto& builder) {
+    return wire::CreateReadPiece(builder, number, static_cast<uint64_t>(piece));
+  });
+}
+
+// The weights are final: a question that comes again gets the same answer.
+void RemoteLeader::SendReport() {
+  if (!report_) report_ = parts_.report();
+  if (!report_) return;
+  const FaultScope fault("end.report");
+  leader().Tell(run(), [&](auto& builder) {
+    std::vector<flatbuffers::Offset<wire::Part>> parts;
+    for (const ShardReport::Part& part : report_->parts) {
+      const auto values = part.values.empty() ? 0 : builder.CreateVector(part.values);
+      parts.push_back(wire::CreatePart(builder, builder.CreateString(part.sum.name),
+                                       static_cast<uint64_t>(part.sum.first_row),
+                                       static_cast<uint64_t>(part.sum.bytes), part.sum.crc, values));
+    }
+    const auto non_finite = report_->non_finite.empty() ? 0 : builder.CreateString(report_->non_finite);
+    return wire::CreateChecksumList(builder, builder.CreateVector(parts),
+                                    static_cast<uint64_t>(report_->bytes_sent),
+                                    static_cast<uint64_t>(report_->bytes_received), non_finite);
+  });
+}
+
+void RemoteLeader::Tick(TimePoint now) {
+  if (!peers_.joined()) {
+    peers_.SayHello(now);
+    return;
+  }
+  if (KnownCheckpoint told = peers_.heartbeat().checkpoint(); !told.where.empty()) {
+    parts_.history.known = std::move(told);
+  }
+  peers_.OnQuiet(now, nullptr);
+  SayReadyWhenDirectoryIsKnown();
+}
+
+RunSummary RemoteLeader::Summary() const {
+  RunSummary summary;
+  if (!FromWireJson(*end_, &summary)) {
+    throw Failure(ExitCode::kInternal, "ps 0 ended the run with a summary that cannot be read");
+  }
+  return summary;
+}
+
+// The conversation ends; that of the next run epoch is another one.
+void RemoteLeader::Leave(const std::string&) { parts_.task.channel.Disconnect(node()); }
+
+void RemoteLeader::Abort(int exit_code, const std::string& text, const RunSummary*) {
+  peers_.Abort(exit_code, text);
+}
+
+}  // namespace dtrain

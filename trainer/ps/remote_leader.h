@@ -1,0 +1,85 @@
+// RemoteLeader: the leader as a ps i > 0 has it: over a conversation with ps 0. It joins the run, carries out
+// what ps 0 orders of this ps's range, asks for the rounds and the end of the run, and watches ps 0.
+// Owner: PsServer. Thread: the ps loop, except for its heartbeats. Messages: docs/wire.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "net/channel.h"
+#include "net/codec.h"
+#include "trainer/peer/conversations.h"
+#include "trainer/ps/leader.h"
+#include "trainer/ps/ps_server.h"
+#include "trainer/shard/shared_directory.h"
+
+namespace dtrain {
+
+class RemoteLeader : public Leader {
+ public:
+  explicit RemoteLeader(const LeaderParts& parts);
+
+  RunId run() const override { return peers_.run(); }
+  net::NodeId node() const override { return peers_[0].node(); }
+
+  // A worker's steps are granted and counted by ps 0, to which the worker speaks too.
+  int64_t global_step() const override { return 0; }
+  bool MayStep(const Member&) const override { return true; }
+  void CountExamples(Member&, int64_t) override {}
+  void StepApplied(Member&, int64_t) override {}
+  uint32_t GrantNext(Member&) override { return 0; }
+  uint64_t EvaluationDueFor(const Member&) const override { return 0; }
+
+  void ExpectTogether(const flatbuffers::Vector<uint32_t>&) override {}
+  void Offer(RoundExchange, std::optional<uint64_t>) override {}
+  void LeaveRounds(const Member&, bool) override {}
+  void RoundApplied() override {}
+  std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& squares) override;
+
+  // A lost worker costs the run nothing here: ps 0 misses it too, and decides.
+  void OnWelcome(Member&, bool) override {}
+  void Left(Member&) override {}
+  void OnOverdue(Member& member, const std::string& why) override;
+  void OnAbort(Member& member, const wire::Abort& abort) override;
+  RunStatus OnHeartbeat(const Member&, const wire::Heartbeat&) override { return {}; }
+
+  bool OnRequest(Member& member, const wire::Envelope& request, bool repeated) override;
+  bool OnNotice(Member&, const wire::Envelope&, net::Message&) override { return false; }
+  void OnMessage(const wire::Envelope& envelope, net::Message& message) override;
+
+  void OnFilled(const FillOutcome& outcome) override;
+  void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override;
+  void AskForPiece(uint64_t number, int64_t piece) override;
+  bool SeesDirectory() const override { return shared_.seen(); }
+
+  void Tick(TimePoint now) override;
+  bool busy() const override { return false; }
+  bool Finished(TimePoint) const override { return end_.has_value(); }
+  RunSummary Summary() const override;
+  void Leave(const std::string& why) override;
+  void Abort(int exit_code, const std::string& text, const RunSummary* summary) override;
+
+ private:
+  Conversation& leader() { return peers_[0]; }
+  void SayReadyWhenDirectoryIsKnown();
+  void AskForEnd();
+  void TakeAnswer(const wire::Envelope& envelope);
+  void TakeRound(const wire::Round& round);
+  void SendReport();
+
+  const LeaderParts parts_;
+  Conversations peers_;  // with ps 0 alone
+  SharedDirectory shared_;
+  bool ready_ = false;   // Ready is said
+  bool asking_ = false;  // a WaitEnd is open
+  // sync: the round to ask for, and with clip_norm the part of the norm of the one before, which is owed
+  // until it is measured, and told until the scale is here.
+  uint64_t next_round_ = 0;
+  bool owes_norm_ = false;
+  std::optional<gpu::SquareSum> squares_;
+  std::optional<ShardReport> report_;  // of the final weights; unset: ps 0 has not asked
+  std::optional<std::string> end_;     // the run's summary as ps 0 sent it
+};
+
+}  // namespace dtrain

@@ -1,0 +1,91 @@
+#include "trainer/ps/remote_leader.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/ps/ps_task_test_util.h"
+
+namespace dtrain {
+namespace {
+
+Config Saving() {
+  Config config = LinearCluster(2, 1, 100);
+  config.checkpoint.dir = testing::NewDirectory();
+  return config;
+}
+
+// ps 1, which ps 0 lets in. `sees`: the directory of ps 0 is its own.
+struct Ps1 : PsTaskFixture {
+  explicit Ps1(bool sees = true) : PsTaskFixture(Saving(), 1) {
+    const CheckpointDirectory directory(config.checkpoint.dir);
+    if (sees) std::filesystem::create_directories(directory.TemporaryPath(0, SaveToken(kTestRun, 0)));
+    if (!sees) config.checkpoint.dir += "/of-another-disk";
+    leader = std::make_unique<RemoteLeader>(Parts());
+    Receive(encoder.Finish(kTestRun.Envelope(0), wire::CreateWelcome(encoder.Begin(), 100, true)));
+  }
+  void Receive(net::Message message) { leader->OnMessage(*net::Decode(message), message); }
+  // The first message of that kind that ps 0 was sent; null: none.
+  const wire::Envelope* Told(wire::Body kind) const {
+    for (const FakeChannel::Sent& sent : channel.sent) {
+      if (sent.to == leader->node() && sent.envelope().body_type() == kind) return &sent.envelope();
+    }
+    return nullptr;
+  }
+  // What ps 0 was told last.
+  const wire::SnapshotState& State() const {
+    REQUIRE(Last().envelope().body_as_SnapshotState() != nullptr);
+    return *Last().envelope().body_as_SnapshotState();
+  }
+};
+
+TEST_CASE(
+    "remote leader: when it is let in it says that this ps is ready, and whether it sees the directory") {
+  for (const bool sees : {true, false}) {
+    const Ps1 ps(sees);
+    CHECK(ps.leader->run() == kTestRun);
+    CHECK(ps.leader->SeesDirectory() == sees);
+    const wire::Envelope* const ready = ps.Told(wire::Body::Ready);
+    REQUIRE(ready != nullptr);
+    CHECK(ready->body_as_Ready()->sees_directory() == sees);
+    CHECK(ps.Told(wire::Body::WaitEnd) != nullptr);
+  }
+}
+
+TEST_CASE("remote leader: an order is handed on, and what became of the snapshot is told without a number") {
+  Ps1 ps;
+  ps.Receive(
+      ps.Make([](auto& builder) { return wire::CreateSnapshotOrder(builder, 3, 0, false, 30, false); }));
+  CHECK(ps.State().number() == 3);
+  CHECK_FALSE(ps.State().written());
+  CHECK(ps.State().error() == nullptr);
+  CHECK(ps.Last().envelope().request() == 0);
+  const ShardSaver::Outcome written{{5, 7}, ""};
+  ps.leader->OnSnapshot(3, &written);
+  CHECK(ps.State().written());
+  CHECK(ps.State().error() == nullptr);
+  REQUIRE(ps.State().checksums() != nullptr);
+  CHECK(std::vector<uint64_t>(ps.State().checksums()->begin(), ps.State().checksums()->end()) ==
+        written.checksums);
+  const ShardSaver::Outcome failed{{}, "the disk is full"};
+  ps.leader->OnSnapshot(3, &failed);
+  CHECK_FALSE(ps.State().written());
+  REQUIRE(ps.State().error() != nullptr);
+  CHECK(ps.State().error()->str() == "the disk is full");
+}
+
+TEST_CASE("remote leader: a question for a piece of the snapshot is answered to ps 0") {
+  Ps1 ps;
+  ps.keeper.Take(1, 0);
+  ps.Receive(ps.Make([](auto& builder) { return wire::CreateReadPiece(builder, 1, 0); }));
+  CHECK(ps.Last().to == ps.leader->node());
+  const wire::Piece* const piece = ps.Last().envelope().body_as_Piece();
+  REQUIRE(piece != nullptr);
+  CHECK(piece->number() == 1);
+}
+
+}  // namespace
+}  // namespace dtrain

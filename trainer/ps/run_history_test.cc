@@ -1,0 +1,49 @@
+#include "trainer/ps/run_history.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+namespace dtrain {
+namespace {
+
+TEST_CASE("patience: it ends at so many evaluations in a row without a smaller loss, and knows the best") {
+  Patience patience(2);
+  CHECK_FALSE(patience.Exhausted(0.5, 10));
+  CHECK_FALSE(patience.Exhausted(0.6, 20));
+  CHECK_FALSE(patience.Exhausted(0.4, 30));
+  CHECK_FALSE(patience.Exhausted(0.4, 40));  // no smaller
+  CHECK(patience.Exhausted(0.45, 50));
+  CHECK(patience.best_loss() == 0.4);
+  CHECK(patience.best_step() == 30);
+  CHECK(patience.in_vain() == 2);
+}
+
+TEST_CASE("patience: 1 ends at the first that is not better") {
+  Patience patience(1);
+  CHECK_FALSE(patience.Exhausted(0.5, 1));
+  CHECK(patience.Exhausted(0.5, 2));
+}
+
+TEST_CASE("patience: a loss that is not finite is never better, and 0 has no end") {
+  Patience patience(0);
+  for (int64_t step = 1; step < 50; ++step) CHECK_FALSE(patience.Exhausted(std::nan(""), step));
+  Patience two(2);
+  CHECK_FALSE(two.Exhausted(std::nan(""), 1));
+  CHECK(two.Exhausted(INFINITY, 2));
+}
+
+TEST_CASE("patience: what was evaluated behind the step that a run goes back to does not count") {
+  Patience patience(2);
+  CHECK_FALSE(patience.Exhausted(0.5, 10));
+  CHECK_FALSE(patience.Exhausted(0.6, 20));
+  CHECK_FALSE(patience.Exhausted(0.1, 30));
+  patience.GoBackTo(29);
+  CHECK(patience.best_loss() == 0.5);
+  CHECK(patience.best_step() == 10);
+  CHECK(patience.in_vain() == 1);
+  CHECK(patience.Exhausted(0.5, 30));
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,70 @@
+#include "trainer/ps/snapshot_keeper.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/peer/peer_limits.h"
+#include "trainer/shard/shared_directory.h"
+
+namespace dtrain {
+
+SnapshotKeeper::SnapshotKeeper(const Parts& parts)
+    : parts_(parts), saver_(parts.layout, parts.ps, static_cast<int64_t>(parts.shard.slot_names().size())) {}
+
+void SnapshotKeeper::OnOrder(const wire::SnapshotOrder& order) {
+  if (order.drop()) return Drop(order.number());
+  if (order.write() && parts_.leader->SeesDirectory()) {
+    const auto step = static_cast<int64_t>(std::min<uint64_t>(order.step(), kMaxSteps));
+    const CheckpointDirectory directory(parts_.config.checkpoint.dir);
+    Write(order.number(), directory.TemporaryPath(step, SaveToken(parts_.leader->run(), order.number())));
+  }
+  Take(order.number(), order.round());
+}
+
+void SnapshotKeeper::Take(uint64_t number, uint64_t round) {
+  if (Kept(number)) return Tell();
+  if (number <= number_) return;
+  Drop(number_);
+  number_ = number;
+  round_ = round;
+  due_ = true;
+  AfterMessage();
+}
+
+void SnapshotKeeper::Write(uint64_t number, const std::string& directory) {
+  if (!Kept(number) || saver_.Of(number) != nullptr || saver_.busy()) return;
+  parts_.log.Debug("writes its part of a checkpoint to {}", directory);
+  saver_.Begin(number, snapshot_, directory);
+}
+
+void SnapshotKeeper::Drop(uint64_t number) {
+  if (number != number_) return;
+  due_ = false;
+  parts_.shard.DropSnapshot();
+  snapshot_.reset();
+}
+
+void SnapshotKeeper::TakeWhenFinished() {
+  if (!parts_.shard.initialised() || !parts_.rule.HasFinished(round_)) return;
+  due_ = false;
+  snapshot_ = parts_.shard.TakeSnapshot();
+  Tell();
+}
+
+void SnapshotKeeper::OnReadPiece(net::NodeId from, const wire::ReadPiece& read) {
+  if (!Kept(read.number())) return;
+  const uint64_t last = std::numeric_limits<int64_t>::max();
+  const std::optional<net::LentBytes> values =
+      snapshot_->Lend(static_cast<int64_t>(std::min(read.piece(), last)));
+  if (!values) return;
+  const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(values->data, values->size) : 0;
+  parts_.outbox.Piece(from, read.number(), read.piece(), sum, *values);
+}
+
+void SnapshotKeeper::Tick() {
+  if (saver_.Poll() && Kept(number_)) Tell();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,216 @@
+#include "trainer/ps/snapshot_keeper.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/ps/ps_task_test_util.h"
+#include "trainer/shard/shared_directory.h"
+
+namespace dtrain {
+namespace {
+
+using Numbers = std::vector<uint64_t>;
+
+constexpr net::NodeId kLeader = 6;
+
+struct Fixture : PsTaskFixture {
+  explicit Fixture(const Config& of = LinearCluster(1, 1, 100), int ps = 0) : PsTaskFixture(of, ps) {}
+  void Order(uint64_t number, uint64_t round, bool drop = false, bool write = false) {
+    const net::Message message = Make(
+        [&](auto& builder) { return wire::CreateSnapshotOrder(builder, number, round, drop, kStep, write); });
+    keeper.OnOrder(*net::Decode(message)->body_as_SnapshotOrder());
+  }
+  void Finish(uint64_t round) {
+    rule.finished = round;
+    keeper.AfterMessage();
+  }
+  // Of which checkpoints the leader was told that their snapshot is taken.
+  Numbers Told() {
+    Numbers numbers;
+    for (const FakeLeader::Told& told : fake().snapshots) numbers.push_back(told.number);
+    return numbers;
+  }
+  // The answer; null: none was sent.
+  const wire::Envelope* Read(uint64_t number, uint64_t piece) {
+    channel.sent.clear();
+    const net::Message message =
+        Make([&](auto& builder) { return wire::CreateReadPiece(builder, number, piece); });
+    keeper.OnReadPiece(kLeader, *net::Decode(message)->body_as_ReadPiece());
+    return channel.sent.empty() ? nullptr : &Last().envelope();
+  }
+  bool Silent(uint64_t number, uint64_t piece) { return Read(number, piece) == nullptr; }
+
+  static constexpr int64_t kStep = 30;
+};
+
+TEST_CASE(
+    "snapshot keeper: it is taken when the round is finished, and that is told again when asked again") {
+  Fixture f;
+  f.Finish(4);
+  f.Order(1, 5);
+  f.Order(1, 5);
+  f.keeper.AfterMessage();
+  CHECK(f.Told().empty());
+  CHECK(f.Silent(1, 0));
+  f.Finish(5);
+  CHECK(f.Told() == Numbers{1});
+  f.keeper.AfterMessage();
+  f.Order(1, 5);
+  CHECK(f.Told() == Numbers{1, 1});
+}
+
+TEST_CASE("snapshot keeper: before there are values none is taken") {
+  Fixture f;
+  HostShard empty(f.config, f.layout, 0);
+  SnapshotKeeper keeper({f.config, empty, f.rule, f.outbox, f.leader, f.layout, 0, f.log});
+  keeper.Take(1, 0);
+  CHECK(f.Told().empty());
+  empty.Initialise();
+  keeper.AfterMessage();
+  CHECK(f.Told() == Numbers{1});
+}
+
+TEST_CASE("snapshot keeper: a piece is answered with the values of the snapshot and their checksum") {
+  Fixture f;
+  f.Order(1, 0);
+  const uint64_t sum = f.shard.checksum(0);
+  f.Update();
+  const wire::Envelope* answer = f.Read(1, 0);
+  REQUIRE(answer != nullptr);
+  const wire::Piece* piece = answer->body_as_Piece();
+  REQUIRE(piece != nullptr);
+  CHECK(piece->number() == 1);
+  CHECK(piece->piece() == 0);
+  CHECK(piece->checksum() == sum);
+  const net::TensorView values = net::Tensor(f.Last().message, *piece);
+  CHECK(net::PayloadChecksum(values.data, values.size) == sum);
+}
+
+TEST_CASE("snapshot keeper: what is not kept is not answered, whatever number a peer says") {
+  Fixture f;
+  CHECK(f.Silent(0, 0));
+  f.Order(2, 0);
+  CHECK(f.Silent(1, 0));
+  CHECK(f.Silent(2, 1));
+  CHECK(f.Silent(2, ~uint64_t{0}));
+  f.Order(2, 0, true);
+  CHECK(f.Silent(2, 0));
+}
+
+TEST_CASE("snapshot keeper: a leader whose queue is full is sent nothing, and nothing stays lent to it") {
+  Fixture f;
+  f.Order(1, 0);
+  f.channel.full = true;
+  CHECK(f.Read(1, 0) == nullptr);
+  CHECK_FALSE(f.outbox.late());
+  f.channel.full = false;
+  CHECK(f.Read(1, 0) != nullptr);
+}
+
+TEST_CASE(
+    "snapshot keeper: a newer checkpoint takes the place of an older one, and nothing that is late of that") {
+  Fixture f;
+  f.Order(1, 0);
+  f.Order(2, 9);
+  CHECK(f.Silent(1, 0));
+  f.Order(1, 0);
+  f.Order(1, 0, true);
+  f.Finish(9);
+  CHECK(f.Told() == Numbers{1, 2});
+  CHECK_FALSE(f.Silent(2, 0));
+  f.Order(1, 0, true);
+  CHECK_FALSE(f.Silent(2, 0));
+}
+
+TEST_CASE("snapshot keeper: one that was dropped before it could be taken is not taken") {
+  Fixture f;
+  f.Order(1, 5);
+  f.Order(1, 5, true);
+  f.Finish(5);
+  f.Order(1, 5);
+  CHECK(f.Told().empty());
+  CHECK(f.Silent(1, 0));
+}
+
+Config Saving() {
+  Config config = LinearCluster(2, 1, 100);
+  config.checkpoint.dir = testing::NewDirectory();
+  return config;
+}
+
+// ps 1, beside the directory that the leader has made for checkpoint 1.
+struct Writing : Fixture {
+  Writing() : Fixture(Saving(), 1) { std::filesystem::create_directories(directory); }
+  void Order(bool write) { Fixture::Order(1, 0, /*drop=*/false, write); }
+  void WaitForEnd() {
+    PollUntil([&] {
+      keeper.Tick();
+      return !keeper.writing();
+    });
+  }
+  // What the leader was told last of the part; unset: it is not written yet.
+  const std::optional<ShardSaver::Outcome>& Part() { return fake().snapshots.back().part; }
+
+  const std::string directory =
+      CheckpointDirectory(config.checkpoint.dir).TemporaryPath(kStep, SaveToken(fake().run_id, 1));
+};
+
+TEST_CASE("snapshot keeper: a ps writes its part when it is told to, once, and tells its checksums") {
+  Writing ps;
+  ps.Order(/*write=*/false);
+  CHECK_FALSE(ps.Part());
+  CHECK_FALSE(ps.keeper.writing());
+  ps.Order(true);
+  CHECK(ps.keeper.writing());
+  CHECK_FALSE(ps.Part());
+  ps.WaitForEnd();
+  REQUIRE(ps.Part());
+  CHECK(ps.Part()->error == "");
+  CHECK(ps.Part()->checksums.size() == PiecesOf(ps.layout, 1, 0).size());
+  CHECK(testing::NamesIn(ps.directory) == std::vector<std::string>{ShardName(1, 2)});
+  const size_t told = ps.Told().size();
+  ps.Order(true);  // the leader has not heard of it
+  CHECK_FALSE(ps.keeper.writing());
+  CHECK(ps.Told().size() == told + 1);
+  REQUIRE(ps.Part());
+  CHECK(ps.Part()->error == "");
+}
+
+TEST_CASE("snapshot keeper: a part that cannot be written is told with its reason") {
+  Writing ps;
+  std::filesystem::remove_all(ps.directory);
+  ps.Order(false);
+  ps.Order(true);
+  ps.WaitForEnd();
+  REQUIRE(ps.Part());
+  CHECK(ps.Part()->error.find(ShardName(1, 2)) != std::string::npos);
+}
+
+TEST_CASE("snapshot keeper: nothing is written of a range that is not kept, or where the leader pulls it") {
+  for (const bool sees : {true, false}) {
+    Writing ps;
+    ps.fake().sees_directory = sees;
+    if (!sees) ps.Order(false);
+    ps.Order(true);
+    CHECK_FALSE(ps.keeper.writing());
+    CHECK_FALSE(ps.Part());
+  }
+}
+
+TEST_CASE("snapshot keeper: what is written ends with its checkpoint, and that is told to nobody") {
+  Writing ps;
+  ps.Order(false);
+  ps.Order(true);
+  const size_t told = ps.Told().size();
+  ps.keeper.Drop(1);
+  ps.WaitForEnd();
+  CHECK(ps.Told().size() == told);
+  CHECK(ps.Silent(1, 0));
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,303 @@
+#include "trainer/ps/task_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "trainer/config/config.h"
+#include "trainer/config/dump.h"
+#include "trainer/peer/conversation.h"
+#include "trainer/peer/heartbeat.h"
+#include "trainer/peer/peer_limits.h"
+
+namespace dtrain {
+namespace {
+
+using wire::Reason;
+
+// What one tick adds to a silence at most: a ps that was stopped itself does not blame its members.
+constexpr milliseconds kMaxTick{250};
+
+TaskId TaskOf(const wire::Hello& hello) {
+  return {hello.role() == wire::Role::Ps ? Role::kPs : Role::kWorker, static_cast<int>(hello.index())};
+}
+
+Settings SettingsOf(const wire::Hello& hello) {
+  Settings settings;
+  for (const auto* setting : *hello.settings()) {
+    settings.emplace_back(setting->key()->str(), setting->value()->str());
+  }
+  return settings;
+}
+
+}  // namespace
+
+TaskTable::TaskTable(const Config& config, TaskId self)
+    : config_(config),
+      self_(self),
+      detect_(static_cast<int64_t>(config.failure.detect_s * 1000)),
+      last_tick_(Clock::now()) {
+  // More blocks of a round may be open, but only the last has a grant, and no other request comes before it
+  // is answered.
+  const size_t recent = MaxOpenRequests(MaxOpenBlocks(config.train, 1));
+  const auto add = [&](Role role, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      Member member;
+      member.task = {role, static_cast<int>(i)};
+      member.granted.resize(recent);
+      members_.push_back(std::move(member));
+    }
+  };
+  // Only ps 0 has other ps as members.
+  if (self.index == 0) add(Role::kPs, config.cluster.ps.size());
+  add(Role::kWorker, config.cluster.worker.size());
+  members_.erase(std::remove_if(members_.begin(), members_.end(),
+                                [&](const Member& member) {
+                                  return member.task.role == self.role && member.task.index == self.index;
+                                }),
+                 members_.end());
+}
+
+std::optional<TaskTable::Decision> TaskTable::RefuseStranger(const wire::Hello& hello) const {
+  const auto refuse = [](Reason reason, std::string text) {
+    return Decision{false, reason, std::move(text), std::nullopt};
+  };
+  if (hello.protocol() != net::kProtocol) {
+    return refuse(Reason::Protocol, fmt::format("wire protocol {} here, {} there; use the same dtrain on "
+                                                "every machine (there: {})",
+                                                net::kProtocol, hello.protocol(), hello.version()->str()));
+  }
+  if (hello.ps_index() != static_cast<uint32_t>(self_.index)) {
+    return refuse(
+        Reason::WrongTask,
+        fmt::format("this is {}, not ps {}; check the order of cluster.ps and the --index of each ps",
+                    TaskName(self_), hello.ps_index()));
+  }
+  const TaskId task = TaskOf(hello);
+  const size_t count = task.role == Role::kPs ? config_.cluster.ps.size() : config_.cluster.worker.size();
+  if (hello.index() >= count) {
+    return refuse(Reason::Index, fmt::format("{} is outside the spec, which has {} of that role here",
+                                             TaskName(task), count));
+  }
+  // A small frame can name one long text many times.
+  uint64_t settings_bytes = 0;
+  for (const auto* setting : *hello.settings())
+    settings_bytes += setting->key()->size() + setting->value()->size();
+  if (settings_bytes > net::kMaxHeaderBytes) return refuse(Reason::BadRequest, "its settings are too long");
+  if (const auto difference = FirstDifference(RunSettings(config_), SettingsOf(hello))) {
+    return refuse(
+        Reason::Config,
+        fmt::format("{} is {} on {} and {} on {}; give every task the same file and --set flags",
+                    difference->key, difference->ours, TaskName(self_), difference->theirs, TaskName(task)));
+  }
+  const bool leads = self_.role == Role::kPs && self_.index == 0;
+  if (leads && config_.checkpoint.dir.empty() && hello.checkpoint_dir() != nullptr) {
+    return refuse(Reason::Config,
+                  fmt::format("checkpoint.dir is not set on ps 0 and {} on {}: ps 0 has the checkpoints "
+                              "written, so none would be. Set it for ps 0, or for no task",
+                              ShortText(hello.checkpoint_dir()->str()), TaskName(task)));
+  }
+  return std::nullopt;
+}
+
+TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
+                                     const std::function<bool(net::NodeId)>& closed) {
+  if (auto refusal = RefuseStranger(hello)) {
+    last_refusal_ =
+        fmt::format("{} ({}): {}", TaskName(TaskOf(hello)), ShortText(hello.process()->str()), refusal->text);
+    return *refusal;
+  }
+  const TaskId task = TaskOf(hello);
+  const auto same = [&](const Member& member) {
+    return member.task.role == task.role && member.task.index == task.index;
+  };
+  const auto found = std::find_if(members_.begin(), members_.end(), same);
+  if (found == members_.end()) {
+    return {false, Reason::WrongTask,
+            fmt::format("{} has no business with {}", TaskName(task), TaskName(self_)), std::nullopt};
+  }
+  Member& member = *found;
+  Decision decision;
+  if (member.here() && member.node != node) {
+    if (!closed(member.node) && member.silent <= detect_) {
+      const milliseconds held = held_.emplace(node, milliseconds(0)).first->second;
+      const std::string both =
+          fmt::format("index in use by {}; the newcomer is {}", NameOf(member), hello.process()->str());
+      // By the clock of its silence, which may begin a tick after the newcomer came.
+      if (held <= detect_ + kMaxTick) return {false, Reason::Held, both, std::nullopt};
+      held_.erase(node);
+      return {false, Reason::Duplicate, both + ". Give each task an index of its own", std::nullopt};
+    }
+    decision.replaced = member.node;
+    Remove(member);
+  }
+  held_.erase(node);
+  decision.welcome = true;
+  member.node = node;
+  member.incarnation = hello.incarnation();
+  member.process = ShortText(hello.process()->str());
+  member.host = hello.host() == nullptr ? "" : ShortText(hello.host()->str());
+  member.at_once = hello.at_once();
+  member.last_request = 0;  // whatever number comes next is the first
+  member.next_block = 0;
+  member.silent = member.stuck = member.since_beat = milliseconds(0);
+  by_node_[node] = static_cast<size_t>(&member - members_.data());
+  return decision;
+}
+
+Member* TaskTable::Find(net::NodeId node) {
+  const auto found = by_node_.find(node & ~net::NodeId{1});
+  return found == by_node_.end() ? nullptr : &members_[found->second];
+}
+
+Member& TaskTable::At(TaskId task) {
+  const auto found = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
+    return member.task.role == task.role && member.task.index == task.index;
+  });
+  DT_CHECK(found != members_.end(), TaskName(task));
+  return *found;
+}
+
+Member* TaskTable::Worker(int64_t index) {
+  const auto count = static_cast<int64_t>(config_.cluster.worker.size());
+  if (index < 0 || index >= count) return nullptr;
+  return &*(members_.end() - count + index);
+}
+
+void TaskTable::Remove(Member& member) {
+  by_node_.erase(member.node);
+  member.node = 0;
+  member.last_request = 0;
+}
+
+// Time counts between two beats only, so that one who is silent is not taken for one who does nothing.
+void TaskTable::NoteBeat(Member& member, const wire::Heartbeat& beat) {
+  const std::string activity = beat.activity()->str();
+  const bool same = beat.progress() == member.progress && activity == member.activity && activity != kJoining;
+  member.stuck = same ? member.stuck + member.since_beat : milliseconds(0);
+  member.since_beat = milliseconds(0);
+  member.progress = beat.progress();
+  if (!same) member.activity = ShortText(activity);
+}
+
+std::vector<Member*> TaskTable::Tick(TimePoint now) {
+  std::vector<Member*> overdue;
+  const auto since = std::chrono::duration_cast<milliseconds>(now - last_tick_);
+  const milliseconds counted = std::min(since, kMaxTick);
+  if (since > milliseconds(0)) last_tick_ += since;
+  for (Member& member : members_) {
+    if (!member.here()) continue;
+    member.silent = member.heard ? milliseconds(0) : member.silent + counted;
+    member.heard = false;
+    member.since_beat += counted;
+    if (member.silent > detect_ || Stuck(member)) overdue.push_back(&member);
+  }
+  // A newcomer that was held and went away leaves no trace.
+  for (auto held = held_.begin(); held != held_.end();) {
+    held->second += counted;
+    held = held->second > 2 * (detect_ + kMaxTick) ? held_.erase(held) : std::next(held);
+  }
+  return overdue;
+}
+
+int TaskTable::joined() const {
+  return static_cast<int>(
+      std::count_if(members_.begin(), members_.end(), [](const Member& member) { return member.here(); }));
+}
+
+int TaskTable::workers() const {
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(), [](const Member& member) {
+    return member.task.role == Role::kWorker && member.here();
+  }));
+}
+
+int64_t TaskTable::min_workers() const {
+  return config_.cluster.min_workers.value_or(static_cast<int64_t>(config_.cluster.worker.size()));
+}
+
+std::string TaskTable::Missing() const {
+  std::vector<std::string> names, others;  // workers of whom only some are needed are among the others
+  int64_t more = min_workers();
+  for (const Member& member : members_) {
+    const bool worker = member.task.role == Role::kWorker, needed = !worker || FeedsOthers(member);
+    if (worker && (member.here() || needed)) --more;
+    if (member.here()) continue;
+    (needed ? names : others).push_back(TaskNameAndAddress(config_.cluster, member.task));
+  }
+  if (more > 0) {
+    const bool some = more < static_cast<int64_t>(others.size());
+    names.push_back(fmt::format("{}{}", some ? fmt::format("{} of ", more) : "", fmt::join(others, ", ")));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string TaskTable::WhyOverdue(const Member& member) const {
+  const auto seconds = [](milliseconds time) { return static_cast<double>(time.count()) / 1000; };
+  if (member.silent > detect_) {
+    return fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", NameOf(member),
+                       seconds(member.silent), config_.failure.detect_s);
+  }
+  return fmt::format("{} is alive but has done nothing for {:.1f} s (failure.detect_s = {}); it was in '{}'",
+                     NameOf(member), seconds(member.stuck), config_.failure.detect_s, member.activity);
+}
+
+std::string TaskTable::NameOf(const Member& member) const {
+  const std::string address = KnownAddress(config_.cluster, member.task);
+  return fmt::format("{} ({}{}{})", TaskName(member.task), address, address.empty() ? "" : "; ",
+                     member.process.empty() ? "never seen" : member.process);
+}
+
+void Member::Leave() {
+  ready = takes_part = false;
+  ready_request = step_request = end_request = next_round = 0;
+  waits_for_scale = false;
+}
+
+std::vector<uint32_t> TaskTable::Expected() const {
+  std::vector<uint32_t> workers;
+  for (const Member& member : members_) {
+    if (member.takes_part || IsAwaited(member)) workers.push_back(static_cast<uint32_t>(member.task.index));
+  }
+  return workers;
+}
+
+std::vector<bool> TaskTable::WorkersNow() const {
+  std::vector<bool> workers;
+  for (const Member& member : members_) {
+    if (member.is_worker()) workers.push_back(member.takes_part || member.here() || IsAwaited(member));
+  }
+  return workers;
+}
+
+bool TaskTable::AllDone() const {
+  return std::none_of(members_.begin(), members_.end(), [&](const Member& member) {
+    return !member.done && (member.takes_part || IsAwaited(member));
+  });
+}
+
+bool TaskTable::MayReturn(TimePoint now) const {
+  const double max_away_s = config_.failure.detect_s + static_cast<double>(kMaxRestartPauseS);
+  return std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+    if (!member.lost || member.done) return false;
+    return member.here() ||
+           (config_.failure.restarts > 0 && SecondsBetween(member.lost_at, now) < max_away_s);
+  });
+}
+
+bool TaskTable::AllTold() const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const Member& member) { return !member.here() || member.told; });
+}
+
+void TaskTable::CheckAwaited(TimePoint now) const {
+  for (const Member& member : members_) {
+    if (!IsAwaited(member) || member.here()) continue;
+    if (SecondsBetween(member.lost_at, now) <= config_.failure.wait_s) continue;
+    throw PeerLost("{} was lost and is not back after {} s (failure.wait_s). Look at its log.",
+                   NameOf(member), config_.failure.wait_s);
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,42 @@
+#include "trainer/ps/update_rules.h"
+
+#include "base/check.h"
+#include "trainer/ps/ssp_rule.h"
+#include "trainer/ps/sync_rule.h"
+
+namespace dtrain {
+namespace {
+
+// Each gradient is applied when it arrives and answered at once (Hogwild-like, without a wait; the parameter
+// server's eventual consistency, Li et al., OSDI 2014).
+class AsyncRule : public UpdateRule {
+ public:
+  using UpdateRule::UpdateRule;
+
+  void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) override {
+    parts_.shard.Apply(push.block(), net::Tensor(message, push));
+    if (IsLast(push.block())) {
+      ++member.taken;
+      leader().StepApplied(member, push.examples());
+      member.GrantOf(request) = leader().GrantNext(member);
+    }
+    Answer(member, request, push.block());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts) {
+  switch (parts.config.train.mode) {
+    case TrainMode::kAsync:
+      return std::make_unique<AsyncRule>(parts);
+    case TrainMode::kSsp:
+      return std::make_unique<SspRule>(parts);
+    case TrainMode::kSync:
+      return std::make_unique<SyncRule>(parts);
+  }
+  DT_CHECK(false, static_cast<int>(parts.config.train.mode));
+  return nullptr;
+}
+
+}  // namespace dtrain

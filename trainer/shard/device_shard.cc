@@ -1,0 +1,168 @@
+#include "trainer/shard/device_shard.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "trainer/model/finite.h"
+#include "trainer/model/layout.h"
+#include "trainer/model/model.h"
+
+namespace dtrain {
+namespace {
+
+int64_t BytesOf(int64_t values) { return values * static_cast<int64_t>(sizeof(float)); }
+
+}  // namespace
+
+DeviceShard::DeviceShard(const Config& config, const Layout& layout, int ps_index, DeviceStore& store)
+    : config_(config),
+      layout_(layout),
+      ps_index_(ps_index),
+      range_(layout.ps.at(static_cast<size_t>(ps_index))),
+      store_(store),
+      queue_(store.stream()),
+      stream_(queue_),
+      optimizer_(MakeOptimizer(config, range_.size(), &queue_)),
+      versions_(static_cast<size_t>(BlockCount(range_))),
+      fetched_(static_cast<size_t>(BlockOf(range_, 0).size())),
+      snapshot_buffers_(std::make_shared<SnapshotBuffers>(
+          fetched_.size() * sizeof(float), versions_.size() * (1 + optimizer_->Slots().size()))) {
+  for (int64_t i = 0; i < block_count(); ++i) addresses_.push_back(WeightsOf(BlockOf(range_, i)));
+}
+
+bool DeviceShard::Initialise(TimePoint until) {
+  if (initialised_) return true;
+  if (made_ == 0 && restoring_) optimizer_ = MakeOptimizer(config_, range_.size(), &queue_);
+  for (; made_ < block_count(); ++made_) {
+    if (Clock::now() >= until) return false;
+    const Range block = BlockOf(range_, made_);
+    InitialValues(config_.model, layout_, block, fetched_.data());
+    queue_.Copy(WeightsOf(block), fetched_.data(), BytesOf(block.size()));
+  }
+  initialised_ = true;
+  return true;
+}
+
+bool DeviceShard::Fits(uint64_t slot, uint64_t first, size_t bytes) const {
+  return FitsRange(range_, optimizer_->Slots().size(), slot, first, bytes);
+}
+
+void DeviceShard::Restore(int64_t slot, int64_t first, net::TensorView values) {
+  if (initialised_) return;
+  DT_CHECK(Fits(static_cast<uint64_t>(slot), static_cast<uint64_t>(first), values.size), slot, first);
+  restoring_ = true;
+  made_ = 0;
+  float* const all =
+      slot == 0 ? WeightsOf(range_) : optimizer_->Slots()[static_cast<size_t>(slot - 1)].values.data;
+  queue_.Copy(all + first, values.data, static_cast<int64_t>(values.size));
+}
+
+void DeviceShard::SetRestored(uint64_t version) {
+  if (initialised_) return;
+  std::fill(versions_.begin(), versions_.end(), version);
+  initialised_ = true;
+}
+
+std::vector<std::string> DeviceShard::slot_names() const {
+  std::vector<std::string> names;
+  for (const Slot& slot : optimizer_->Slots()) names.push_back(slot.name);
+  return names;
+}
+
+// Nothing that is not finite is saved: a worker that finds it out ends the run a moment later.
+std::shared_ptr<Snapshot> DeviceShard::TakeSnapshot() {
+  DropSnapshot();
+  const std::vector<Slot> slots = optimizer_->Slots();
+  const auto slot_count = static_cast<int64_t>(slots.size());
+  std::vector<net::LentBuffer> pieces;
+  for (int64_t i = 0; i < RangePieceCount(range_, slot_count); ++i) {
+    const RangePiece piece = RangePieceAt(range_, slot_count, i);
+    const float* const all =
+        piece.slot == 0 ? WeightsOf(range_) : slots[static_cast<size_t>(piece.slot - 1)].values.data;
+    pieces.push_back(snapshot_buffers_->Take());
+    queue_.Copy(pieces.back().floats(), all + piece.elements.begin, BytesOf(piece.elements.size()));
+    if (piece.slot > 0 || !config_.hooks.stop_on_nan) continue;
+    const Range elements{range_.begin + piece.elements.begin, range_.begin + piece.elements.end};
+    const auto wrong =
+        FirstNonFinite(layout_, elements, reinterpret_cast<const std::byte*>(pieces.back().floats()));
+    if (wrong)
+      throw Diverged(fmt::format("{}: at a checkpoint {}", TaskName({Role::kPs, ps_index_}), *wrong));
+  }
+  snapshot_ = std::make_shared<Snapshot>(range_, slot_count, std::move(pieces), snapshot_buffers_);
+  return snapshot_;
+}
+
+void DeviceShard::DropSnapshot() {
+  if (snapshot_) snapshot_->ReleaseBefore(snapshot_->piece_count());
+  snapshot_.reset();
+}
+
+void DeviceShard::Apply(int64_t block, net::TensorView gradient) {
+  ApplyScaled(block, AddressIn(gradient), 1);
+}
+
+void DeviceShard::ApplyScaled(int64_t index, const float* gradient, float scale) {
+  uint64_t& version = versions_[static_cast<size_t>(index)];
+  const Range block = BlockOf(range_, index);
+  const UpdateStep step = {static_cast<int64_t>(version) + 1, scale};
+  float* const weights = WeightsOf(block);
+  const std::lock_guard order(store_.stream()->order());
+  optimizer_->Apply(step, block.begin - range_.begin, weights, weights,
+                    reinterpret_cast<const std::byte*>(gradient), block.size());
+  ++version;
+}
+
+void DeviceShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& gradients, double scale) {
+  if (gradients.empty()) {
+    ++versions_[static_cast<size_t>(index)];
+    return;
+  }
+  const auto factor = static_cast<float>(scale / static_cast<double>(gradients.size()));
+  const float* const sum = gradients.size() == 1 ? AddressIn(gradients[0]) : SumOf(index, gradients).data;
+  ApplyScaled(index, sum, factor);
+}
+
+// The exact sum is made of whole numbers that no device adds up: the mean is fetched.
+void DeviceShard::AddSquaresOfMean(int64_t index, const std::vector<net::TensorView>& gradients,
+                                   gpu::SquareSum* sum) {
+  if (gradients.empty()) return;
+  const int64_t size = BlockOf(range_, index).size();
+  const float* mean = AddressIn(gradients[0]);
+  if (gradients.size() > 1) {
+    const gpu::Span<float> total = SumOf(index, gradients);
+    gpu::Scale(stream_, 1 / static_cast<float>(gradients.size()), total);
+    mean = total.data;
+  }
+  gpu::Stream here;
+  gpu::AddSquares(here, reinterpret_cast<const std::byte*>(Fetch(mean, size)), size, sum);
+}
+
+// Until the next call.
+gpu::Span<float> DeviceShard::SumOf(int64_t index, const std::vector<net::TensorView>& gradients) {
+  if (sum_.data() == nullptr) {
+    sum_ = gpu::cuda::Buffer<float>(queue_, static_cast<int64_t>(fetched_.size()), "a sum of gradients");
+  }
+  inputs_.clear();
+  for (const net::TensorView& gradient : gradients) {
+    inputs_.push_back(reinterpret_cast<const std::byte*>(AddressIn(gradient)));
+  }
+  const gpu::Span<float> sum{sum_.data(), BlockOf(range_, index).size()};
+  gpu::Sum(stream_, inputs_, sum);
+  return sum;
+}
+
+ShardReport DeviceShard::Report() const {
+  return ReportShard(layout_, ps_index_, [&](int64_t index) {
+    const Range block = BlockOf(range_, index);
+    return Fetch(WeightsOf(block), block.size());
+  });
+}
+
+// Values of one block at most, until the next call.
+const float* DeviceShard::Fetch(const float* values, int64_t size) const {
+  queue_.Copy(fetched_.data(), values, BytesOf(size));
+  return fetched_.data();
+}
+
+}  // namespace dtrain

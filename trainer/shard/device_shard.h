@@ -1,0 +1,92 @@
+// DeviceShard: a ParameterShard on a GPU (device_store.h). Updates are queued in the store's stream and made
+// in place: whoever computes with the weights does so in the same stream, at one version. A message that
+// comes or goes says where values lie. A snapshot copies all of the range at once, in the order of the
+// stream. The version before the current one is not kept: a thread that is lost does not come back. Owner:
+// PsServer. Thread: the ps loop only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/cuda/queue.h"
+#include "gpu/ops.h"
+#include "trainer/config/config.h"
+#include "trainer/device/device_store.h"
+#include "trainer/model/layout.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/shard/parameter_shard.h"
+
+namespace dtrain {
+
+class DeviceShard : public ParameterShard {
+ public:
+  // `store` outlives this.
+  DeviceShard(const Config& config, const Layout& layout, int ps_index, DeviceStore& store);
+  ~DeviceShard() override { DropSnapshot(); }
+  DeviceShard(const DeviceShard&) = delete;
+  DeviceShard& operator=(const DeviceShard&) = delete;
+
+  using ParameterShard::ApplyMean;
+  using ParameterShard::Initialise;
+  bool Initialise(TimePoint until) override;
+  void Restore(int64_t slot, int64_t first, net::TensorView values) override;
+  bool Fits(uint64_t slot, uint64_t first, size_t bytes) const override;
+  void SetRestored(uint64_t version) override;
+  bool initialised() const override { return initialised_; }
+
+  std::vector<std::string> slot_names() const override;
+  std::shared_ptr<Snapshot> TakeSnapshot() override;
+  void DropSnapshot() override;
+
+  int64_t block_count() const override { return static_cast<int64_t>(versions_.size()); }
+  size_t bytes(int64_t block) const override {
+    return static_cast<size_t>(BlockOf(range_, block).size()) * sizeof(float);
+  }
+  size_t tensor_bytes(int64_t) const override { return sizeof(DeviceAddress); }
+  bool reads_values() const override { return false; }
+  uint64_t version(int64_t block) const override { return versions_[static_cast<size_t>(block)]; }
+
+  void Apply(int64_t block, net::TensorView gradient) override;
+  void ApplyMean(int64_t block, const std::vector<net::TensorView>& gradients, double scale) override;
+  void AddSquaresOfMean(int64_t block, const std::vector<net::TensorView>& gradients,
+                        gpu::SquareSum* sum) override;
+
+  net::LentBytes Lend(int64_t block) const override {
+    return {&addresses_[static_cast<size_t>(block)], sizeof(DeviceAddress)};
+  }
+  bool has_previous(int64_t) const override { return false; }
+  net::LentBytes LendPrevious(int64_t) const override { return {}; }
+  uint64_t previous_checksum(int64_t) const override { return 0; }
+  uint64_t checksum(int64_t) const override { return 0; }
+
+  ShardReport Report() const override;
+
+ private:
+  float* WeightsOf(Range elements) const { return store_.weights() + elements.begin; }
+  void ApplyScaled(int64_t block, const float* gradient, float scale);
+  gpu::Span<float> SumOf(int64_t block, const std::vector<net::TensorView>& gradients);
+  const float* Fetch(const float* values, int64_t size) const;
+
+  const Config& config_;
+  const Layout& layout_;
+  const int ps_index_;
+  const Range range_;
+  DeviceStore& store_;
+  mutable gpu::cuda::Queue queue_;  // in the store's stream
+  gpu::Stream stream_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::vector<uint64_t> versions_;        // by block
+  std::vector<DeviceAddress> addresses_;  // of the blocks' weights
+  std::vector<const std::byte*> inputs_;  // of a sum
+  gpu::cuda::Buffer<float> sum_;          // of one block
+  mutable std::vector<float> fetched_;    // one block, in this machine's memory
+  std::shared_ptr<SnapshotBuffers> snapshot_buffers_;
+  std::shared_ptr<Snapshot> snapshot_;
+  int64_t made_ = 0;  // blocks that have initial values
+  bool restoring_ = false;
+  bool initialised_ = false;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,226 @@
+#include "trainer/shard/host_shard.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "trainer/config/config.h"
+#include "trainer/model/layout.h"
+#include "trainer/model/model.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kTile = 4096;
+
+}  // namespace
+
+HostShard::HostShard(const Config& config, const Layout& layout, int ps_index)
+    : config_(config),
+      layout_(layout),
+      ps_index_(ps_index),
+      range_(layout.ps.at(static_cast<size_t>(ps_index))),
+      optimizer_(MakeOptimizer(config, range_.size())),
+      keeps_previous_(RoundsWaitForLost(config)),
+      capacity_(static_cast<size_t>(BlockOf(range_, 0).size()) * sizeof(float)),
+      snapshot_buffers_(std::make_shared<SnapshotBuffers>(
+          capacity_, static_cast<size_t>(BlockCount(range_)) * (1 + optimizer_->Slots().size()))) {
+  for (int64_t i = 0; i < BlockCount(range_); ++i) blocks_.emplace_back(BlockOf(range_, i), capacity_);
+}
+
+// What a checkpoint left in the slots that could not be read to its end does not stay.
+bool HostShard::Initialise(TimePoint until) {
+  if (initialised_) return true;
+  if (made_ == 0 && restoring_) optimizer_ = MakeOptimizer(config_, range_.size());
+  for (; made_ < blocks_.size(); ++made_) {
+    if (Clock::now() >= until) return false;
+    InitialValues(config_.model, layout_, blocks_[made_].range, blocks_[made_].weights.floats());
+    Checksum(blocks_[made_]);
+  }
+  initialised_ = true;
+  return true;
+}
+
+bool HostShard::Fits(uint64_t slot, uint64_t first, size_t bytes) const {
+  return FitsRange(range_, optimizer_->Slots().size(), slot, first, bytes);
+}
+
+void HostShard::Restore(int64_t slot, int64_t first, net::TensorView values) {
+  if (initialised_) return;
+  DT_CHECK(Fits(static_cast<uint64_t>(slot), static_cast<uint64_t>(first), values.size), slot, first);
+  restoring_ = true;
+  made_ = 0;
+  if (values.size == 0) return;
+  if (slot == 0) return RestoreWeights(first, values);
+  const gpu::Span<float> all = optimizer_->Slots()[static_cast<size_t>(slot - 1)].values;
+  std::memcpy(all.data + first, values.data, values.size);
+}
+
+void HostShard::RestoreWeights(int64_t first, net::TensorView values) {
+  const int64_t begin = range_.begin + first, end = begin + static_cast<int64_t>(values.size / sizeof(float));
+  for (Block& block : blocks_) {
+    const int64_t from = std::max(begin, block.range.begin), to = std::min(end, block.range.end);
+    if (from >= to) continue;
+    std::memcpy(block.weights.floats() + (from - block.range.begin),
+                values.data + static_cast<size_t>(from - begin) * sizeof(float),
+                static_cast<size_t>(to - from) * sizeof(float));
+  }
+}
+
+void HostShard::SetRestored(uint64_t version) {
+  if (initialised_) return;
+  for (Block& block : blocks_) {
+    block.version = version;
+    Checksum(block);
+  }
+  initialised_ = true;
+}
+
+std::vector<std::string> HostShard::slot_names() const {
+  std::vector<std::string> names;
+  for (const Slot& slot : optimizer_->Slots()) names.push_back(slot.name);
+  return names;
+}
+
+std::shared_ptr<Snapshot> HostShard::TakeSnapshot() {
+  DropSnapshot();
+  std::vector<net::LentBuffer> weights;
+  for (Block& block : blocks_) {
+    weights.push_back(block.weights.Share());
+    block.in_snapshot = true;
+  }
+  std::vector<gpu::Span<const float>> slots;
+  for (const Slot& slot : optimizer_->Slots()) slots.push_back(slot.values);
+  snapshot_ = std::make_shared<Snapshot>(range_, std::move(weights), std::move(slots), snapshot_buffers_);
+  return snapshot_;
+}
+
+void HostShard::DropSnapshot() {
+  if (snapshot_) snapshot_->ReleaseBefore(snapshot_->piece_count());
+  snapshot_.reset();
+}
+
+// `make(weights, updated)` makes the new version, in place where nobody reads the old one.
+template <typename Make>
+void HostShard::Update(int64_t index, Make&& make) {
+  if (snapshot_) snapshot_->BeforeUpdate(index);
+  Block& block = At(index);
+  float* const weights = block.weights.floats();
+  if (keeps_previous_) {
+    net::LentBuffer& next = NextVersion(block);
+    make(weights, next.floats());
+    std::swap(block.weights, next);
+    block.previous_checksum = block.checksum;
+    block.previous_in_snapshot = block.in_snapshot;
+  } else if (block.weights.lent()) {
+    net::LentBuffer next = TakeSpare(block.in_snapshot);
+    make(weights, next.floats());
+    std::swap(block.weights, next);
+    KeepSpare(std::move(next), block.in_snapshot);
+  } else {
+    make(weights, weights);
+  }
+  block.in_snapshot = false;
+  ++block.version;
+  Checksum(block);
+}
+
+void HostShard::Apply(int64_t index, net::TensorView gradient) { ApplyScaled(index, gradient, 1); }
+
+void HostShard::ApplyScaled(int64_t index, net::TensorView gradient, float scale) {
+  const Block& block = At(index);
+  DT_CHECK(gradient.size == block.bytes(), gradient.size, block.bytes());
+  const UpdateStep step = {static_cast<int64_t>(block.version) + 1, scale};
+  Update(index, [&](const float* weights, float* updated) {
+    optimizer_->Apply(step, block.range.begin - range_.begin, weights, updated, gradient.data,
+                      block.range.size());
+  });
+}
+
+void HostShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& gradients, double scale) {
+  Block& block = At(index);
+  if (gradients.empty()) {
+    ++block.version;
+    block.previous.reset();
+    return;
+  }
+  const auto factor = static_cast<float>(scale / static_cast<double>(gradients.size()));
+  if (gradients.size() == 1) return ApplyScaled(index, gradients[0], factor);
+  const UpdateStep step = {static_cast<int64_t>(block.version) + 1, factor};
+  Update(index, [&](const float* weights, float* updated) {
+    for (int64_t begin = 0; begin < block.range.size(); begin += kTile) {
+      const int64_t size = std::min(kTile, block.range.size() - begin);
+      const gpu::Span<float> sum = SumOf(gradients, begin, size);
+      optimizer_->Apply(step, block.range.begin - range_.begin + begin, weights + begin, updated + begin,
+                        reinterpret_cast<const std::byte*>(sum.data), size);
+    }
+  });
+}
+
+// The buffer of the version before the previous one; it and the current one then change places.
+net::LentBuffer& HostShard::NextVersion(Block& block) {
+  if (!block.previous) block.previous.emplace(capacity_);
+  if (block.previous->lent()) {
+    net::LentBuffer next = TakeSpare(block.previous_in_snapshot);
+    std::swap(*block.previous, next);
+    KeepSpare(std::move(next), block.previous_in_snapshot);
+  }
+  return *block.previous;
+}
+
+void HostShard::AddSquaresOfMean(int64_t index, const std::vector<net::TensorView>& gradients,
+                                 gpu::SquareSum* sum) {
+  const int64_t values = At(index).range.size();
+  if (gradients.size() == 1) return gpu::AddSquares(stream_, gradients[0].data, values, sum);
+  for (int64_t begin = 0; begin < values && !gradients.empty(); begin += kTile) {
+    const gpu::Span<float> mean = SumOf(gradients, begin, std::min(kTile, values - begin));
+    gpu::Scale(stream_, 1 / static_cast<float>(gradients.size()), mean);
+    gpu::AddSquares(stream_, reinterpret_cast<const std::byte*>(mean.data), mean.size, sum);
+  }
+}
+
+// Of elements [begin, begin + size) of a block; until the next call.
+gpu::Span<float> HostShard::SumOf(const std::vector<net::TensorView>& gradients, int64_t begin,
+                                  int64_t size) {
+  sum_.resize(static_cast<size_t>(kTile));
+  inputs_.resize(gradients.size());
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const size_t from = static_cast<size_t>(begin) * sizeof(float),
+                 bytes = static_cast<size_t>(size) * sizeof(float);
+    DT_CHECK(from + bytes <= gradients[i].size, from, bytes, gradients[i].size);
+    inputs_[i] = gradients[i].data + from;
+  }
+  const gpu::Span<float> sum{sum_.data(), size};
+  gpu::Sum(stream_, inputs_, sum);
+  return sum;
+}
+
+// `in_snapshot`: the version that it takes the place of is in a snapshot.
+net::LentBuffer HostShard::TakeSpare(bool in_snapshot) {
+  if (in_snapshot) return snapshot_buffers_->Take();
+  for (net::LentBuffer& spare : spares_) {
+    if (spare.lent()) continue;
+    std::swap(spare, spares_.back());
+    net::LentBuffer taken = std::move(spares_.back());
+    spares_.pop_back();
+    return taken;
+  }
+  return net::LentBuffer(capacity_);
+}
+
+// A version that is in a snapshot is given back by whoever needs it last.
+void HostShard::KeepSpare(net::LentBuffer buffer, bool in_snapshot) {
+  if (in_snapshot) return snapshot_buffers_->Give(std::move(buffer));
+  spares_.push_back(std::move(buffer));
+}
+
+void HostShard::Checksum(Block& block) {
+  if (config_.net.checksum) block.checksum = net::PayloadChecksum(block.weights.floats(), block.bytes());
+}
+
+ShardReport HostShard::Report() const {
+  return ReportShard(layout_, ps_index_, [&](int64_t block) { return At(block).weights.floats(); });
+}
+
+}  // namespace dtrain

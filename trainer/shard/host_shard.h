@@ -1,0 +1,112 @@
+// HostShard: a ParameterShard in this machine's memory.
+// A version that was lent to a reply is never written again: the next update goes to another buffer
+// while that one is out, and in place otherwise. So a reply costs no copy. A snapshot (snapshot.h) shares the
+// version that it was taken of in the same way.
+// Owner: PsServer. Thread: the ps loop only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu/ops.h"
+#include "net/lent_buffer.h"
+#include "trainer/config/config.h"
+#include "trainer/model/layout.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/snapshot.h"
+
+namespace dtrain {
+
+class HostShard : public ParameterShard {
+ public:
+  HostShard(const Config& config, const Layout& layout, int ps_index);
+  ~HostShard() override { DropSnapshot(); }
+  HostShard(const HostShard&) = delete;
+  HostShard& operator=(const HostShard&) = delete;
+
+  using ParameterShard::ApplyMean;
+  using ParameterShard::Initialise;
+  bool Initialise(TimePoint until) override;
+  void Restore(int64_t slot, int64_t first, net::TensorView values) override;
+  bool Fits(uint64_t slot, uint64_t first, size_t bytes) const override;
+  void SetRestored(uint64_t version) override;
+  bool initialised() const override { return initialised_; }
+
+  std::vector<std::string> slot_names() const override;
+  std::shared_ptr<Snapshot> TakeSnapshot() override;
+  void DropSnapshot() override;
+
+  int64_t block_count() const override { return static_cast<int64_t>(blocks_.size()); }
+  size_t bytes(int64_t block) const override { return At(block).bytes(); }
+  size_t tensor_bytes(int64_t block) const override { return bytes(block); }
+  bool reads_values() const override { return true; }
+  uint64_t version(int64_t block) const override { return At(block).version; }
+
+  void Apply(int64_t block, net::TensorView gradient) override;
+  void ApplyMean(int64_t block, const std::vector<net::TensorView>& gradients, double scale) override;
+  void AddSquaresOfMean(int64_t block, const std::vector<net::TensorView>& gradients,
+                        gpu::SquareSum* sum) override;
+
+  net::LentBytes Lend(int64_t block) const override { return At(block).weights.Lend(0, bytes(block)); }
+  bool has_previous(int64_t block) const override { return At(block).previous.has_value(); }
+  net::LentBytes LendPrevious(int64_t block) const override {
+    return At(block).previous->Lend(0, bytes(block));
+  }
+  uint64_t previous_checksum(int64_t block) const override { return At(block).previous_checksum; }
+  uint64_t checksum(int64_t block) const override { return At(block).checksum; }
+
+  ShardReport Report() const override;
+  // Buffers that are neither a block's nor a snapshot's, and those kept for the next snapshot.
+  size_t spare_count() const { return spares_.size(); }
+  size_t snapshot_buffer_count() const { return snapshot_buffers_->count(); }
+
+ private:
+  struct Block {
+    Block(Range where, size_t capacity) : range(where), weights(capacity) {}
+    size_t bytes() const { return static_cast<size_t>(range.size()) * sizeof(float); }
+    Range range;
+    net::LentBuffer weights;
+    uint64_t version = 0;
+    uint64_t checksum = 0;
+    std::optional<net::LentBuffer> previous;
+    uint64_t previous_checksum = 0;
+    bool in_snapshot = false;  // a snapshot was taken of this version
+    bool previous_in_snapshot = false;
+  };
+
+  Block& At(int64_t block) { return blocks_[static_cast<size_t>(block)]; }
+  const Block& At(int64_t block) const { return blocks_[static_cast<size_t>(block)]; }
+  template <typename Make>
+  void Update(int64_t index, Make&& make);
+  void ApplyScaled(int64_t index, net::TensorView gradient, float scale);
+  gpu::Span<float> SumOf(const std::vector<net::TensorView>& gradients, int64_t begin, int64_t size);
+  net::LentBuffer TakeSpare(bool in_snapshot);
+  void KeepSpare(net::LentBuffer buffer, bool in_snapshot);
+  net::LentBuffer& NextVersion(Block& block);
+  void RestoreWeights(int64_t first, net::TensorView values);
+  void Checksum(Block& block);
+
+  const Config& config_;
+  const Layout& layout_;
+  const int ps_index_;
+  const Range range_;
+  std::unique_ptr<Optimizer> optimizer_;
+  const bool keeps_previous_;
+  const size_t capacity_;  // of every buffer: that of the largest block, because they change places
+  std::vector<Block> blocks_;
+  std::vector<net::LentBuffer> spares_;                // bounded by the replies that can be out
+  std::shared_ptr<SnapshotBuffers> snapshot_buffers_;  // shared with snapshots, which may outlive this
+  std::shared_ptr<Snapshot> snapshot_;                 // null: none
+  gpu::Stream stream_;
+  std::vector<const std::byte*> inputs_;  // of the sum below; kept to spare the allocation
+  std::vector<float> sum_;  // of a few gradients' elements at a time, while they are in the cache
+  size_t made_ = 0;         // blocks that have initial values
+  bool restoring_ = false;  // something was written by Restore()
+  bool initialised_ = false;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,160 @@
+#include "trainer/shard/range_filler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "trainer/checkpoint/checkpoint_errors.h"
+#include "trainer/checkpoint/checkpoint_names.h"
+#include "trainer/checkpoint/shard_format.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/peer/peer_limits.h"
+
+namespace dtrain {
+namespace {
+
+// Of one turn: short beside failure.detect_s, long beside the other work of a loop that waits.
+constexpr milliseconds kTurn{20};
+
+}  // namespace
+
+uint64_t ManifestChecksum(const Manifest& manifest) {
+  const std::string bytes = ToBytes(manifest);
+  return Checksum(bytes.data(), bytes.size());
+}
+
+RangeFiller::RangeFiller(Parts parts) : parts_(std::move(parts)), slots_(SlotNames(parts_.config)) {}
+
+void RangeFiller::Take(const FillOrder& order) {
+  if (order.number < order_.number || order.number == 0) return;
+  if (order.number > order_.number) {
+    if (parts_.shard.initialised()) return;  // its values count already
+    order_ = order;
+    return Begin();
+  }
+  if (state_ != State::kDone) return;
+  if (order.keep && outcome_.error.empty() && !parts_.shard.initialised()) {
+    parts_.shard.SetRestored(static_cast<uint64_t>(order_.step));
+  }
+  outcome_.kept = parts_.shard.initialised();
+  tells_ = true;
+}
+
+void RangeFiller::Begin() {
+  outcome_ = {order_.number, "", false};
+  tells_ = false;
+  reader_.reset();
+  next_ = asked_ = 0;
+  if (order_.checkpoint.empty()) {
+    state_ = State::kMaking;
+    return;
+  }
+  pieces_ = PiecesOf(parts_.layout, parts_.ps, static_cast<int>(slots_.size()));
+  const std::string path = PathHere();
+  if (!path.empty() && OpenHere(path)) return;
+  if (state_ != State::kDone) BeginToFetch();
+}
+
+// Empty: it is not to be read here. A path that a message names is opened where the config has it, too.
+std::string RangeFiller::PathHere() const {
+  const CheckpointConfig& config = parts_.config.checkpoint;
+  const bool leads = parts_.ps == 0;
+  if (IsCheckpointName(order_.checkpoint) && !config.dir.empty()) {
+    return leads || parts_.sees_directory() ? config.dir + "/" + order_.checkpoint : "";
+  }
+  return leads || order_.checkpoint == config.resume ? order_.checkpoint : "";
+}
+
+// False: it is not here, or is another one. On ps 0, which has chosen it, that is an error.
+bool RangeFiller::OpenHere(const std::string& path) {
+  std::string problem = "it was replaced a moment ago";
+  state_ = State::kReading;
+  try {
+    reader_ = std::make_unique<CheckpointReader>(path);
+    reader_->CheckFits(parts_.layout, slots_);
+    if (ManifestChecksum(reader_->manifest()) == order_.manifest) return true;
+  } catch (const BadCheckpoint& bad) {
+    problem = bad.problem();
+  } catch (const UserError& misfit) {
+    problem = misfit.what();
+  }
+  reader_.reset();
+  if (parts_.ps == 0) {
+    End(problem);
+  } else {
+    state_ = State::kIdle;
+    parts_.log.Info("gets its part of {} from ps 0: {}", ShortText(order_.checkpoint), problem);
+  }
+  return false;
+}
+
+void RangeFiller::BeginToFetch() {
+  state_ = State::kFetching;
+  here_.assign(pieces_.size(), false);
+  AskForMore(Clock::now());
+  if (pieces_.empty()) End("");
+}
+
+void RangeFiller::AskForMore(TimePoint now) {
+  ask_again_ = now + kAskForPieceAgain;
+  for (; asked_ < std::min(pieces_.size(), next_ + kOpenPieces); ++asked_) {
+    parts_.ask(order_.number, static_cast<int64_t>(asked_));
+  }
+}
+
+void RangeFiller::OnPiece(const wire::Piece& piece, net::TensorView values) {
+  if (state_ != State::kFetching || piece.number() != order_.number) return;
+  if (piece.piece() >= asked_ || here_[piece.piece()]) return;
+  const Piece& asked = pieces_[piece.piece()];
+  if (values.size != static_cast<size_t>(asked.count) * sizeof(float)) return;
+  const uint64_t sum = piece.checksum();
+  if (sum != 0 && sum != net::PayloadChecksum(values.data, values.size)) return;
+  parts_.shard.Restore(asked.slot, asked.begin, values);
+  here_[piece.piece()] = true;
+  while (next_ < pieces_.size() && here_[next_]) ++next_;
+  AskForMore(Clock::now());
+  if (next_ == pieces_.size()) End("");
+}
+
+void RangeFiller::ReadNext() {
+  const Piece& piece = pieces_[next_++];
+  const std::string& slot =
+      piece.slot == 0 ? CheckpointReader::kWeights : slots_[static_cast<size_t>(piece.slot) - 1];
+  values_.resize(static_cast<size_t>(piece.count));
+  reader_->Read(parts_.layout.variables[static_cast<size_t>(piece.variable)].name, slot, piece.first,
+                piece.count, values_.data());
+  parts_.shard.Restore(piece.slot, piece.begin,
+                       {reinterpret_cast<const std::byte*>(values_.data()), values_.size() * sizeof(float)});
+}
+
+void RangeFiller::ReadSome() {
+  const TimePoint end = Clock::now() + kTurn;
+  try {
+    while (next_ < pieces_.size() && Clock::now() < end) ReadNext();
+  } catch (const BadCheckpoint& bad) {
+    return End(bad.problem());
+  }
+  if (next_ == pieces_.size()) End("");
+}
+
+void RangeFiller::End(const std::string& error) {
+  state_ = State::kDone;
+  reader_.reset();
+  outcome_.error = ShortText(error);
+  outcome_.kept = parts_.shard.initialised();
+  tells_ = true;
+}
+
+// Large ranges take longer than a ps may be silent.
+void RangeFiller::Turn(TimePoint now) {
+  if (state_ == State::kMaking && parts_.shard.Initialise(Clock::now() + kTurn)) End("");
+  if (state_ == State::kReading) ReadSome();
+  if (state_ == State::kFetching && now >= ask_again_) {
+    ask_again_ = now + kAskForPieceAgain;
+    for (size_t piece = next_; piece < asked_; ++piece) {
+      if (!here_[piece]) parts_.ask(order_.number, static_cast<int64_t>(piece));
+    }
+  }
+  if (std::exchange(tells_, false)) parts_.tell_outcome(outcome_);
+}
+
+}  // namespace dtrain

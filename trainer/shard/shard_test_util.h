@@ -1,0 +1,65 @@
+// ShardFixture: the range of one ps with its initial values, for tests that update, snapshot and save it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "trainer/model/layout.h"
+#include "trainer/model/model.h"
+#include "trainer/shard/host_shard.h"
+#include "trainer/shard/snapshot.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+
+struct ShardFixture {
+  explicit ShardFixture(const Config& of, int ps = 0)
+      : config(of),
+        layout(PlaceVariables(ModelVariables(config.model), static_cast<int>(config.cluster.ps.size()),
+                              config.placement)),
+        shard(config, layout, ps) {
+    shard.Initialise();
+  }
+  // A gradient of ones.
+  void Update() {
+    for (int64_t block = 0; block < shard.block_count(); ++block) {
+      const std::vector<float> ones(shard.bytes(block) / sizeof(float), 1);
+      shard.Apply(block, {reinterpret_cast<const std::byte*>(ones.data()), shard.bytes(block)});
+    }
+  }
+
+  Config config;
+  Layout layout;
+  HostShard shard;
+};
+
+// All that a snapshot has: the weights, then each slot, each of the whole range.
+inline std::vector<std::vector<float>> ValuesOf(const Snapshot& snapshot, size_t slots) {
+  std::vector<std::vector<float>> values(1 + slots);
+  std::vector<float> scratch(static_cast<size_t>(kBlockValues));
+  for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
+    const Snapshot::Piece read = *snapshot.Read(piece, scratch.data());
+    const auto* const begin = reinterpret_cast<const float*>(read.bytes.data);
+    std::vector<float>& slot = values[static_cast<size_t>(snapshot.At(piece).slot)];
+    slot.insert(slot.end(), begin, begin + read.bytes.size / sizeof(float));
+  }
+  return values;
+}
+
+// Calls `poll` until it gives what converts to true, and returns that. What it polls for is done by a thread.
+template <typename Poll>
+auto PollUntil(Poll&& poll) {
+  constexpr std::chrono::seconds kHangs{60};
+  const TimePoint deadline = Clock::now() + kHangs;
+  while (true) {
+    if (auto done = poll()) return done;
+    DT_CHECK(Clock::now() < deadline);
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace dtrain

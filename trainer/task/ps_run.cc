@@ -1,0 +1,44 @@
+#include "trainer/task/ps_run.h"
+
+#include <optional>
+
+#include "trainer/leader/local_leader.h"
+#include "trainer/ps/remote_leader.h"
+
+namespace dtrain {
+
+namespace {
+
+std::unique_ptr<Leader> LeaderFor(const LeaderParts& parts) {
+  if (parts.task.self.index == 0) return std::make_unique<LocalLeader>(parts);
+  return std::make_unique<RemoteLeader>(parts);
+}
+
+}  // namespace
+
+PsRun::PsRun(const PsTask& task) : task_(task) {
+  if (task.self.index == 0) {
+    history_.run = {net::NewNodeId(), 0};
+    task.log.Info("run id {:016x}", history_.run.id);
+    summary_ = PsSummary::Open(task.config, task.hooks, task.log);
+  }
+  server_ = std::make_unique<PsServer>(task_, LeaderFor, history_, summary_.get());
+}
+
+RunSummary PsRun::Run() {
+  while (true) {
+    std::optional<RolledBack> rolled_back;
+    try {
+      return server_->Run();
+    } catch (const RolledBack& why) {
+      rolled_back = why;
+    }
+    task_.log.Warning("{}; {}", rolled_back->why,
+                      history_.begun ? "the run goes back to its newest checkpoint" : "joining again");
+    server_->Leave(rolled_back->why);
+    server_.reset();  // first: its memory goes to the next
+    server_ = std::make_unique<PsServer>(task_, LeaderFor, history_, summary_.get());
+  }
+}
+
+}  // namespace dtrain
