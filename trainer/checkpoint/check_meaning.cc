@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-// `kind`: "feature", "class".
+// `kind`: "feature" or "class".
 void CheckNames(const std::string& path, const char* kind, const std::vector<std::string>& saved,
                 const std::vector<std::string>& now, const MeaningWords& words) {
   const auto [then, here] = std::mismatch(

@@ -1,5 +1,6 @@
-// Whether the weights of a checkpoint mean the same to a run that goes on with them. Tensors of the right
-// shapes (CheckpointReader::CheckFits) may be of other columns or classes. Thread: any; free functions.
+// Checks whether the weights of a checkpoint mean the same to a run that goes on with them: tensors of the
+// right shapes (CheckpointReader::CheckFits) may still belong to other columns or classes.
+// Thread: any; free functions.
 #pragma once
 
 #include <string>
@@ -10,27 +11,28 @@
 
 namespace dtrain {
 
-// What an error says of the weights' origin and of the way that is always open.
+// An error's words for the origin of the weights, and for the remedy that always works.
 struct MeaningWords {
   const char* origin = "checkpoint";
   const char* otherwise = "begin anew: another checkpoint.dir, or checkpoint.resume: never";
 };
 
-// UserError: `path`: another model: `what`. `remedy`, or ...
+// Throws the UserError "`path`: another model: `what`", with `remedy` or the general one of `words`.
 [[noreturn]] void RefuseMeaning(const std::string& path, const std::string& what, const char* remedy,
                                 const MeaningWords& words = {});
 
-// UserError naming the first key that differs from `saved`, the config of the run that has trained them.
+// Throws UserError with the first key that differs from `saved`, the config that the weights were trained
+// with.
 void CheckKeys(const std::string& path, const Config& saved, const Config& config,
                const MeaningWords& words = {});
-// The same of the config that was saved with the checkpoint at `path`. One that this dtrain cannot read, of
-// another version, is not compared.
+// The same for the config saved in the checkpoint at `path`; does nothing when this dtrain cannot read it, as
+// it is another version's.
 void CheckKeys(const std::string& path, const Config& config);
-// UserError naming the first feature or class that differs. `saved`: of the weights; `form`: of the run's
-// own data. How features are scaled is not compared: what was saved counts.
+// Throws UserError with the first feature or class that differs. `saved`: of the weights; `form`: of the
+// run's data. Does not compare the scale of the features: the saved one counts.
 void CheckForm(const std::string& path, const InputForm& saved, const InputForm& form,
                const MeaningWords& words = {});
-// Both, as far as `manifest`, the checkpoint's, tells.
+// Both checks, as far as `manifest`, that of the checkpoint, allows.
 void CheckMeaning(const std::string& path, const Manifest& manifest, const Config& config,
                   const InputForm& form);
 

@@ -28,23 +28,23 @@ namespace fs = std::filesystem;
 
 constexpr char kBest[] = "best";
 
-// 0 or the errno.
+// Returns 0 or the errno.
 int Sync(int fd, const std::string& path) {
   const FaultScope fault("fsync", path.c_str());
   return fsync(fd) == 0 ? 0 : errno;
 }
 
-// What was made, renamed or removed in `path` is on the disk then.
+// Brings what was made, renamed or removed in `path` to the disk.
 void SyncDirectory(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) throw SaveError(path, "opened", errno);
   const int failed = Sync(fd, path);
   close(fd);
-  const bool no_need = failed == EINVAL;  // on this file system
+  const bool no_need = failed == EINVAL;  // this file system does not need it
   if (failed != 0 && !no_need) throw SaveError(path, "synced", failed);
 }
 
-// 0 or the errno.
+// Returns 0 or the errno.
 int TryRename(const std::string& from, const std::string& to) {
   const FaultScope fault("rename", to.c_str());
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
@@ -62,7 +62,7 @@ struct TemporaryDirectory {
   const std::string path;
 };
 
-// `setting`: where the path is from.
+// `setting`: the key or option that gave the path.
 std::vector<std::string> EntriesOf(const std::string& path, const std::string& setting) {
   std::vector<std::string> names;
   std::error_code error;
@@ -91,9 +91,9 @@ CheckpointDirectory::~CheckpointDirectory() {
   while (!saves_.empty()) Abandon(saves_.begin()->first);
 }
 
-// The proof is a save that is abandoned, so that others who prepare the same directory leave it alone.
+// The proof is an abandoned save, so other processes that prepare the same directory leave it alone.
 void CheckpointDirectory::Prepare() {
-  std::error_code ignored;  // a directory that could not be made shows when a file is
+  std::error_code ignored;  // if this fails, writing a file fails below
   fs::create_directories(path_, ignored);
   try {
     const std::string temporary = BeginSave(0);
@@ -148,11 +148,11 @@ std::string CheckpointDirectory::BeginSave(int64_t step, const std::string& toke
   return temporary;
 }
 
-// A directory that is taken for a dead writer's as soon as nobody holds `lock`.
+// The directory counts as a dead writer's as soon as `lock` is released.
 std::string CheckpointDirectory::MakeTemporary(int64_t step, const std::string& token,
                                                WriterLock* lock) const {
   std::string temporary;
-  // Who removes the dead's may take a new lock for one of theirs, for a moment.
+  // A process that removes dead writers' directories may hold the new lock for a moment.
   constexpr int kAttempts = 10;
   for (int attempt = 1;; ++attempt) {
     temporary = TemporaryPath(step, token.empty() ? RandomToken() : token);
@@ -196,9 +196,9 @@ void CheckpointDirectory::MakeRoom(const std::string& name) const {
   try {
     sequence = ReadManifest(path).sequence;
   } catch (const BadCheckpoint&) {
-    // Damaged: it moves aside all the same.
+    // A damaged checkpoint moves aside all the same.
   }
-  std::error_code ignored;  // a name that cannot be looked at is none to take
+  std::error_code ignored;  // a name that cannot be looked up is free
   while (fs::exists(fs::symlink_status(PathOf(ReplacedName(name, sequence)), ignored))) ++sequence;
   const std::string aside = ReplacedName(name, sequence);
   const bool was_best = ReadBest() == name;
@@ -208,10 +208,10 @@ void CheckpointDirectory::MakeRoom(const std::string& name) const {
 
 void CheckpointDirectory::Abandon(const std::string& temporary) {
   const auto save = saves_.find(temporary);
-  if (save == saves_.end()) return;  // it has its name
+  if (save == saves_.end()) return;  // it was published
   std::error_code failed;            // the next Prepare() tries again
   fs::remove_all(temporary, failed);
-  if (failed) fs::remove_all(temporary, failed);  // another one has just begun its shard there
+  if (failed) fs::remove_all(temporary, failed);  // another writer has just made its shard file there
   saves_.erase(save);
 }
 
@@ -222,12 +222,12 @@ void CheckpointDirectory::Prune(int64_t keep, const std::optional<std::string>& 
   }
 }
 
-// It loses its name first: whenever this is cut off, nothing with a name is incomplete, and the rest is a
+// Takes the name away first. When this is interrupted, no named checkpoint is incomplete, and the rest is a
 // dead writer's.
 void CheckpointDirectory::Remove(const std::string& name) const {
   const std::string temporary = PathOf(TemporaryName(name, RandomToken()));
   if (const int failed = TryRename(PathOf(name), temporary)) {
-    if (failed == ENOENT) return;  // by another one
+    if (failed == ENOENT) return;  // removed by another process
     throw SaveError(PathOf(name), "removed", failed);
   }
   std::error_code error;
@@ -242,10 +242,11 @@ std::vector<std::string> CheckpointDirectory::Names() const {
   return names;
 }
 
-// `look` says whether it has found something. A run that saves may remove all that it is about to look at.
+// Repeats `look`, which returns whether it has found something, because a run that saves may remove
+// everything that it was about to look at.
 template <typename Look>
 void CheckpointDirectory::UntilSteady(Look look) const {
-  constexpr int kLooks = 10;  // a run writes a checkpoint between two of them
+  constexpr int kLooks = 10;  // a run writes a checkpoint between two looks
   for (int i = 0; i < kLooks; ++i) {
     const std::vector<std::string> names = Names();
     if (look(names) || Names() == names) return;
@@ -304,8 +305,7 @@ std::optional<std::string> CheckpointDirectory::ReadBest() const {
   return name;
 }
 
-// In a temporary directory first, so that what a writer leaves that is killed meanwhile goes as that of a
-// save does.
+// Writes in a temporary directory first, which is removed like an unfinished save if this writer is killed.
 void CheckpointDirectory::WriteBest(const std::string& name) const {
   WriterLock lock;
   const TemporaryDirectory temporary{MakeTemporary(0, "", &lock)};
@@ -326,7 +326,7 @@ double CheckpointDirectory::ReadBestLoss() const {
   const std::optional<std::string> best = ReadBest();
   try {
     if (best) loss = ReadManifest(PathOf(*best)).loss;
-  } catch (const BadCheckpoint&) {  // then another one may become the best
+  } catch (const BadCheckpoint&) {  // another one may become the best
   }
   return std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
 }

@@ -1,7 +1,7 @@
-// CheckpointDirectory: the checkpoints of one directory, checkpoint.dir: which there are, how a new one
-// becomes one, and which go. A checkpoint has its name only when all of it is on the disk, so that one with
-// a name is complete whenever its writer was killed. docs/checkpoint.md has the order of writing.
-// Owner: who saves, or looks for one to restore. Several may work on one directory. Thread: one at a time.
+// CheckpointDirectory: the checkpoints in checkpoint.dir: it lists, writes and removes them. A checkpoint
+// gets its name when all of it is on the disk, so a named one is complete whenever its writer was killed.
+// Order of writing: docs/checkpoint.md.
+// Owner: a task that saves or restores; several may work on one directory. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,65 +21,66 @@ struct ListedCheckpoint {
   int64_t step = 0;
 };
 
-// Whether a checkpoint that was found a moment ago is there no more: a run has removed it (checkpoint.keep).
+// Whether a checkpoint that was just found is gone: a run has removed it (checkpoint.keep).
 bool IsGone(const std::string& path);
 
 class CheckpointDirectory {
  public:
-  // `setting`: the key or the option that `path` is from, for messages.
+  // `setting`: the key or option that gave `path`, for messages.
   explicit CheckpointDirectory(std::string path, std::string setting = "checkpoint.dir")
       : path_(std::move(path)), setting_(std::move(setting)) {}
-  ~CheckpointDirectory();  // abandons what was begun and is not published
+  // Abandons the saves that are not published.
+  ~CheckpointDirectory();
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
 
   const std::string& path() const { return path_; }
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
 
-  // Makes the directory, proves that files can be written there, and removes what dead writers left.
-  // UserError naming the setting.
+  // Makes the directory, proves that files can be written there, and removes what dead writers have left.
+  // Throws UserError with the setting.
   void Prepare();
 
-  // A run begins to write here. UserError where another one that lives does. `who`: for that one's message.
+  // Claims the directory for a new run. Throws UserError when another living run has it. `who`: the claimant,
+  // for that error of others.
   void Claim(const std::string& who, uint64_t run_id);
-  // The same for a run that goes on here. PeerLost where another one that lives has it.
+  // Claims it for a run that goes on. Throws PeerLost when another living process has it.
   void ClaimAgain(const std::string& who, uint64_t run_id);
 
-  // A save, in this order; each throws IoError naming path and remedy, mostly SaveError.
-  // An empty directory for the shard files, which are written there with ShardWriter: its path.
-  // `token`: what its name ends with, of a save that several write; empty: random.
+  // The calls of a save, in this order; each throws IoError, mostly SaveError, with path and remedy.
+  // Makes an empty directory for the shard files (ShardWriter) and returns its path. `token`: the end of its
+  // name, for a save by several writers; empty: random.
   std::string BeginSave(int64_t step, const std::string& token = "");
-  // The same path, for those who write their part of that save, when it has begun.
+  // The path of that directory for the other writers of a save that has begun.
   std::string TemporaryPath(int64_t step, const std::string& token) const;
-  // When all shard files are finished: writes config.yaml and, last, the manifest. All is on the disk then
-  // but the name. Sets sequence and the config's size and checksum.
+  // Writes config.yaml and, last, the manifest, when all shard files are finished. Everything but the name is
+  // on the disk then. Sets the manifest's sequence and the size and checksum of the config.
   void Seal(const std::string& temporary, Manifest manifest, const std::string& config);
-  // Gives it its name; its path. One of the same name makes room and stays complete. PeerLost, and nothing
-  // has changed, where another process has taken the claim since.
+  // Gives the checkpoint its name and returns its path. An older one of the same name is moved aside and
+  // stays complete. Throws PeerLost, and changes nothing, when another process has taken the claim.
   std::string Publish(const std::string& temporary);
-  // At any time after BeginSave(): removes it, unless it is published. Never throws.
+  // Removes a save that is not published; at any time after BeginSave(). Never throws.
   void Abandon(const std::string& temporary);
 
-  // Removes all complete ones but the newest `keep` and the one named `stays`. What has no readable manifest
-  // stays: that is for people to look at.
+  // Removes all complete checkpoints but the newest `keep` and the one named `stays`. Keeps those without a
+  // readable manifest, for people to look at.
   void Prune(int64_t keep, const std::optional<std::string>& stays = std::nullopt);
 
-  // Those that look like checkpoints, in the order of bytes. UserError where the directory cannot be read.
+  // The names that look like checkpoints, in byte order. Throws UserError when the directory cannot be read.
   std::vector<std::string> Names() const;
-  // The newest first: the last that was written. Reads manifests only. `unreadable`, where not null: why the
-  // others are no checkpoints, "step-000012000: manifest is missing". One that is removed meanwhile is
-  // neither.
+  // The checkpoints, the last written first; reads manifests only. `unreadable`, if not null, gets the reason
+  // for each that is none: "step-000012000: manifest is missing". Leaves out one that is just being removed.
   std::vector<ListedCheckpoint> List(std::vector<std::string>* unreadable = nullptr) const;
-  // The path of the newest of which every byte is as it was written. `skipped`: a line for each that was
-  // passed over. Looks again where all that it found are removed meanwhile.
+  // The path of the newest checkpoint whose bytes are all intact. `skipped` gets a line for each one passed
+  // over. Looks again when all that it found are removed in the meantime.
   std::optional<std::string> FindNewest(std::vector<std::string>* skipped) const;
 
-  // The file `best`: the name of the best one so far; unset where none is named that is there.
+  // The name of the best checkpoint so far, from the file `best`; unset: none is named, or it is gone.
   std::optional<std::string> ReadBest() const;
   void WriteBest(const std::string& name) const;
-  // No one is the best from now on. Throws IoError.
+  // From now on no checkpoint is the best. Throws IoError.
   void ForgetBest() const;
-  // The loss with which the best one was written; infinity where none is named, or nobody evaluated it.
+  // The loss of the best checkpoint; infinity when there is none or it was not evaluated.
   double ReadBestLoss() const;
 
  private:

@@ -120,7 +120,7 @@ TEST_CASE("directory: the best one's loss is what it was written with; infinity 
   directory.ForgetBest();
   CHECK(directory.ReadBest() == std::nullopt);
   CHECK(directory.ReadBestLoss() == infinity);
-  directory.ForgetBest();  // again: nothing is there
+  directory.ForgetBest();  // there is nothing to forget now
   directory.WriteBest("step-000000005");
   std::filesystem::resize_file(directory.PathOf("step-000000005/manifest"), 10);
   CHECK(directory.ReadBestLoss() == infinity);
@@ -168,7 +168,7 @@ TEST_CASE("directory: what a dead writer left is removed, what a living one writ
   const std::string root = NewDirectory();
   CheckpointDirectory living(root);
   const std::string temporary = living.BeginSave(3);
-  // As a writer leaves it that is killed: without the lock; with a lock that nobody holds; a lock alone.
+  // What a killed writer leaves: no lock; a lock that nobody holds; a lock alone.
   std::filesystem::create_directory(root + "/" + TemporaryName("step-000000001", RandomToken()));
   const std::string dead = root + "/" + TemporaryName("step-000000002", RandomToken());
   std::filesystem::create_directory(dead);

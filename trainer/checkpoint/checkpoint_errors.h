@@ -1,4 +1,4 @@
-// Errors of checkpoints: those that cannot be read, and those that cannot be written.
+// The errors of reading and writing checkpoints.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,10 +9,10 @@
 
 namespace dtrain {
 
-// BadCheckpoint: a checkpoint that is damaged, incomplete, or none.
+// BadCheckpoint: the checkpoint is damaged or incomplete, or the path is no checkpoint.
 class BadCheckpoint : public UserError {
  public:
-  // `problem`: which file, where, what it says and what it should.
+  // `problem`: the file and place, what is there, and what should be.
   BadCheckpoint(const std::string& path, const std::string& problem)
       : UserError("{}: {}. dtrain inspect on its directory shows which are complete: name one of those.",
                   path, problem),
@@ -23,8 +23,8 @@ class BadCheckpoint : public UserError {
   std::string problem_;
 };
 
-// Of a run that would begin anew in a directory whose checkpoints are all damaged, which was told line by
-// line, and push them out one by one with its own.
+// The error of a run that would start anew in a directory of damaged checkpoints only, and gradually replace
+// them with its own. The damage was logged line by line.
 inline UserError NoneComplete(const std::string& directory) {
   return UserError(
       "checkpoint.dir = {}: none of its checkpoints is complete (see above). Fetch one back, or begin anew "
@@ -33,13 +33,13 @@ inline UserError NoneComplete(const std::string& directory) {
       directory);
 }
 
-// SaveError: what cannot be written where checkpoints go: a full disk, a directory of somebody else.
+// SaveError: something cannot be written for a checkpoint, as on a full disk or in another user's directory.
 class SaveError : public IoError {
  public:
-  // `what`: "written", "made". `error`: of errno. The remedy is that of a run.
+  // `what`: "written", "made". `error`: an errno. The remedy is for a run.
   SaveError(const std::string& path, const char* what, int error)
       : SaveError(fmt::format("{}: cannot be {}: {}", path, what, ErrnoText(error))) {}
-  // Without the remedy, for those who have another.
+  // The text without the remedy, for callers with another one.
   const std::string& problem() const { return problem_; }
 
  private:

@@ -20,7 +20,7 @@
 namespace dtrain {
 namespace {
 
-constexpr int64_t kMaxManifest = int64_t{1} << 28;  // bytes; those of a checkpoint of 1 TB are 40 MB
+constexpr int64_t kMaxManifest = int64_t{1} << 28;  // bytes; a checkpoint of 1 TB has a manifest of 40 MB
 
 }  // namespace
 
@@ -144,7 +144,7 @@ void CheckpointReader::Read(const std::string& tensor, const std::string& slot, 
 
 InputFile::InputFile(std::string checkpoint, std::string name)
     : checkpoint_(std::move(checkpoint)), name_(std::move(name)) {
-  // A pipe in the place of a file would make open() wait.
+  // O_NONBLOCK: otherwise open() would wait on a pipe in the place of a file.
   fd_ = open((checkpoint_ + "/" + name_).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0 && (errno == ENOENT || errno == ENOTDIR)) Fail("is missing");
   if (fd_ < 0) Fail("cannot be opened: " + ErrnoText(errno));

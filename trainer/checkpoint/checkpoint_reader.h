@@ -1,7 +1,7 @@
-// CheckpointReader: the tensors of one checkpoint, by name and element, whatever pieces they were written
-// in. Each piece is verified as it is read. The files stay open, so that a checkpoint that is pruned
-// meanwhile can be read to its end.
-// Owner: who restores or inspects. Thread: one at a time.
+// CheckpointReader: reads the tensors of one checkpoint by name and element, independent of the pieces in
+// which they were written. Each piece is verified when it is read. The files stay open, so a checkpoint that
+// is pruned in the meantime can be read to its end.
+// Owner: a task that restores or inspects. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace dtrain {
 
-// Of the checkpoint at `path`, verified. Throws BadCheckpoint.
+// The verified manifest of the checkpoint at `path`. Throws BadCheckpoint.
 Manifest ReadManifest(const std::string& path);
 
-// InputFile: a file of a checkpoint, open to be read. Read and not mapped: a mapped file that is cut off
-// meanwhile, or a bad sector, would kill the process. What goes wrong is told as a BadCheckpoint.
+// InputFile: an open file of a checkpoint. It is read and not mapped: truncation or a bad sector would kill a
+// process that has mapped it. Errors are thrown as BadCheckpoint.
 class InputFile {
  public:
-  // `name` in the directory `checkpoint`.
+  // Opens the file `name` in the directory `checkpoint`.
   InputFile(std::string checkpoint, std::string name);
   ~InputFile();
   InputFile(InputFile&& other) noexcept;
@@ -29,7 +29,7 @@ class InputFile {
   int64_t size() const { return size_; }
   const std::string& name() const { return name_; }
   void ReadAt(int64_t offset, int64_t bytes, void* out) const;
-  // All of it; a file of more than `most` bytes is not read.
+  // The whole file. Refuses a file of more than `most` bytes.
   std::string ReadAll(int64_t most) const;
 
  private:
@@ -43,8 +43,8 @@ class InputFile {
 
 class CheckpointReader {
  public:
-  // Reads the manifest and all that is in no piece: config.yaml, the sizes and headers of the shard files.
-  // Throws BadCheckpoint, as all that reads.
+  // Reads the manifest and everything outside the pieces: config.yaml, the sizes and headers of the shard
+  // files. Throws BadCheckpoint, like all calls that read.
   explicit CheckpointReader(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -52,16 +52,16 @@ class CheckpointReader {
 
   // Reads every piece.
   void Verify();
-  // The effective YAML of the run that wrote it.
+  // The effective YAML of the run that wrote the checkpoint.
   std::string Config() const;
 
-  // Elements [first, first + count) of a tensor; `slot`: kWeights, or an optimizer's slot. The tensor, the
-  // slot and the elements must be there.
+  // Read(): elements [first, first + count) of a tensor. `slot`: kWeights, or an optimizer slot. Tensor, slot
+  // and elements must exist.
   static constexpr char kWeights[] = "";
   void Read(const std::string& tensor, const std::string& slot, int64_t first, int64_t count, float* out);
 
-  // Whether it can be restored into the model of `layout` and an optimizer with these slots. UserError naming
-  // the first tensor, by name, that is missing or has another shape, or the optimizer that differs.
+  // Whether the checkpoint fits the model of `layout` and an optimizer with these slots. Throws UserError
+  // with the first tensor, by name, that is missing or has another shape, or with the optimizer that differs.
   void CheckFits(const Layout& layout, const std::vector<std::string>& slots) const;
 
  private:
@@ -73,14 +73,14 @@ class CheckpointReader {
   const std::vector<Place>& PlacesOf(const std::string& tensor, const std::string& slot) const;
   void OpenShards();
   void VerifyHeader(size_t shard) const;
-  // Reads and verifies a piece; its elements, good until the next call.
+  // Reads and verifies a piece; returns its elements, valid until the next call.
   const float* Load(size_t shard, size_t piece);
 
   const std::string path_;
   const Manifest manifest_;
   std::vector<InputFile> shards_;
   std::vector<std::vector<Place>> places_;  // [tensor * (slots + 1) + slot], by first element
-  std::vector<float> values_;               // of the piece that was read last
+  std::vector<float> values_;               // of the last piece read
   size_t loaded_shard_ = 0;
   size_t loaded_piece_ = 0;
   bool loaded_ = false;

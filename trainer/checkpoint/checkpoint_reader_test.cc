@@ -11,7 +11,7 @@
 namespace dtrain::testing {
 namespace {
 
-// All of one slot of the range of a ps, read as a ps that restores does.
+// One slot of a ps's range, read as in a restore.
 std::vector<float> ReadRange(CheckpointReader* reader, const Layout& layout, int ps,
                              const std::string& slot) {
   const Range range = layout.ps[static_cast<size_t>(ps)];

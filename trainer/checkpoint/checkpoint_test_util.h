@@ -1,5 +1,4 @@
-// Small checkpoints whose values are a function of (salt, variable, slot, element), for tests that write and
-// read them.
+// Small checkpoints for tests; their values are a function of (salt, variable, slot, element).
 #pragma once
 
 #include <sys/stat.h>
@@ -53,7 +52,7 @@ inline float ValueOf(uint64_t salt, const std::string& variable, int slot, int64
   return static_cast<float>(random.Uniform(static_cast<uint64_t>(element)) - 0.5);
 }
 
-// Writes the file of one ps into `directory`; the checksums of its pieces.
+// Writes the file of one ps into `directory`; returns the checksums of its pieces.
 inline std::vector<uint64_t> WriteShard(const std::string& directory, const SmallCheckpoint& of, int ps) {
   ShardWriter writer(directory + "/" + ShardName(ps, static_cast<int64_t>(of.layout.ps.size())));
   std::vector<uint64_t> checksums;

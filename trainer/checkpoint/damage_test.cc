@@ -8,7 +8,7 @@
 namespace dtrain::testing {
 namespace {
 
-// One small good checkpoint, and a newer one that is damaged in turn.
+// A small good checkpoint, and a newer one that is damaged in many ways.
 class Damage {
  public:
   Damage() {
@@ -26,7 +26,7 @@ class Damage {
   void Write(const std::string& name, const std::string& content) const {
     std::ofstream(newer_ + "/" + name, std::ios::binary | std::ios::trunc) << content;
   }
-  // Whether both ways to look find it: why the newer one was skipped; empty where it was not.
+  // Why the newer checkpoint was skipped; empty: it was not. Checks that both ways to look agree.
   std::string Found() const {
     try {
       CheckpointReader(newer_).Verify();

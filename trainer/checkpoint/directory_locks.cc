@@ -18,8 +18,7 @@
 namespace dtrain {
 namespace {
 
-// Whether the locked file is still in its directory: another process may have removed it between opening and
-// locking.
+// Whether the locked file is still in its directory: another process may have removed it first.
 bool StillThere(int fd) {
   struct stat status {};
   return fstat(fd, &status) == 0 && status.st_nlink > 0;
@@ -65,9 +64,9 @@ void WriterLock::RemoveIfDead(const std::string& path) {
   const std::string lock = PathOf(path);
   const int fd = open(lock.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0 && errno != ENOENT) return;
-  // Without a lock file nobody has begun, or it was published.
+  // Without a lock file, writing has not begun, or the save was published.
   if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) {
-    std::error_code ignored;  // what cannot be removed now may be the next time
+    std::error_code ignored;  // the next RemoveIfDead() tries again
     std::filesystem::remove_all(path, ignored);
     if (fd >= 0) unlink(lock.c_str());
   }
@@ -77,7 +76,7 @@ void WriterLock::RemoveIfDead(const std::string& path) {
 namespace {
 
 constexpr char kName[] = "/.in-use";
-constexpr size_t kMaxName = 500;  // of a holder
+constexpr size_t kMaxName = 500;  // of the holder's name
 constexpr size_t kMaxContent = 1000;
 
 std::string Content(int fd) {
@@ -87,7 +86,7 @@ std::string Content(int fd) {
   return text;
 }
 
-// The first line.
+// The first line of the file.
 std::string HolderIn(const std::string& content) {
   std::string who = content.substr(0, std::min(content.find('\n'), kMaxName));
   std::replace_if(
@@ -108,7 +107,7 @@ std::string DirectoryClaim::Take(const std::string& directory, const std::string
   while (fd_ < 0) {
     path_ = directory + kName;
     const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) return "";  // what is wrong with the directory shows when something is saved
+    if (fd < 0) return "";  // a problem of the directory shows when something is saved
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       const std::string holder = HolderIn(Content(fd));
       close(fd);
@@ -121,11 +120,11 @@ std::string DirectoryClaim::Take(const std::string& directory, const std::string
     }
   }
   content_ = fmt::format("{}\nrun {:016x}, claim {}\n", who.substr(0, kMaxName), run_id, RandomToken());
-  if (ftruncate(fd_, 0) == 0) WriteAll(fd_, content_);  // that a killed owner left
+  if (ftruncate(fd_, 0) == 0) WriteAll(fd_, content_);  // removes what a killed owner left
   return "";
 }
 
-// The file is opened anew: what another machine has written there is seen then.
+// Opens the file anew, to see what another machine has written.
 std::string DirectoryClaim::TakenBy() const {
   if (fd_ < 0) return "";
   const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC);

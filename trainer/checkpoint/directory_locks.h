@@ -1,5 +1,5 @@
-// Locks under checkpoint.dir: the claim of a run to the whole directory, and the lock of a writer on what it
-// writes. Both are flock()s, which the system lets go of when a process ends.
+// Locks in checkpoint.dir: a run's claim to the whole directory, and a writer's lock on what it writes. Both
+// are flock()s, which the system releases when a process ends.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace dtrain {
 
-// WriterLock: held for as long as its owner writes the temporary directory PATH: flock() on the file
-// PATH.lock, made before the directory and removed after it. The system lets go of it when a process ends,
-// however that was and on whichever machine, so that what a dead writer left can be told from what a living
-// one writes. Where a file system has no locks nothing is taken for dead.
+// WriterLock: held while its owner writes the temporary directory PATH. It is a flock() on the file
+// PATH.lock, which is made before the directory and removed after it. The system releases it when a process
+// ends, in any way and on any machine, so the remains of a dead writer can be told from the work of a living
+// one. On a file system without locks every writer counts as living.
 class WriterLock {
  public:
   WriterLock() = default;
@@ -18,38 +18,38 @@ class WriterLock {
   WriterLock(WriterLock&& other) noexcept;
   WriterLock& operator=(WriterLock&& other) noexcept;
 
-  // Makes PATH.lock and takes it. False where somebody else has it. Throws SaveError where it cannot be made.
+  // Makes and locks PATH.lock. False: another process has it. Throws SaveError when it cannot be made.
   bool Take(const std::string& path);
   // Removes PATH.lock.
   void Release();
 
   static bool IsLock(const std::string& path);
   static std::string PathOf(const std::string& path) { return path + kSuffix; }
-  // Removes the directory PATH, and PATH.lock, where the writer of both is dead.
+  // Removes the directory PATH and PATH.lock if their writer is dead.
   static void RemoveIfDead(const std::string& path);
 
  private:
   static constexpr char kSuffix[] = ".lock";
   int fd_ = -1;
-  std::string path_;  // of the lock
+  std::string path_;  // of the lock file
 };
 
-// DirectoryClaim: one run writes to one checkpoint.dir. Held for as long as its owner lives: flock() on the
-// file .in-use there, which says who it is, of which run, and a random number. The system lets go of the lock
-// when a process ends, however that was. Where a lock does not hold (a file system without locks, a host that
-// was frozen for long, a file that somebody removed) another process may get the claim; what the file says
-// then shows it to the one before.
+// DirectoryClaim: one run writes to one checkpoint.dir. It is held while its owner lives: a flock() on the
+// file .in-use, which names the owner, its run, and a random number. The system releases the lock when a
+// process ends in any way. Where locks fail (a file system without locks, a host that was frozen for long, a
+// removed file) another process may get the claim; the file's contents then show this to the first.
 class DirectoryClaim {
  public:
   DirectoryClaim() = default;
-  ~DirectoryClaim();  // the file goes too
+  // Also removes the file.
+  ~DirectoryClaim();
   DirectoryClaim(const DirectoryClaim&) = delete;
   DirectoryClaim& operator=(const DirectoryClaim&) = delete;
 
-  // Takes `directory`, which is there, for `who` in the run `run_id`; does nothing where this has it already.
-  // Empty, or who else, that lives, has it.
+  // Claims `directory`, which exists, for `who` in the run `run_id`; does nothing if this has it already.
+  // Returns the living process that has it; empty: the claim was taken.
   std::string Take(const std::string& directory, const std::string& who, uint64_t run_id);
-  // Who has taken it since; empty: nobody, or it was never taken.
+  // The process that has taken the claim since; empty: none, or Take() was never called.
   std::string TakenBy() const;
 
  private:

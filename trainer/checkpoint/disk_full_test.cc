@@ -1,5 +1,5 @@
-// A disk that fills up during a save: a failure that says so, the older checkpoint intact, nothing left
-// behind.
+// A disk that fills up during a save: the save fails with a clear error, the older checkpoint stays intact,
+// and nothing is left behind.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <sched.h>
@@ -23,7 +23,7 @@ constexpr int kWell = 0;
 constexpr int kThrew = 76;
 constexpr int kNotPossible = 77;
 
-// In a process of its own: limits and mounts end with it.
+// Runs `body` in its own process; limits and mounts end with it.
 int RunInChild(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -40,7 +40,7 @@ int RunInChild(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// A file system of 4 MiB at `path`, which only this process sees. False where the system does not allow it.
+// Mounts a file system of 4 MiB at `path` that only this process sees. False: the system does not allow it.
 bool MountSmall(const std::string& path) {
   const std::string user = fmt::format("0 {} 1", geteuid()), group = fmt::format("0 {} 1", getegid());
   if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
@@ -50,8 +50,7 @@ bool MountSmall(const std::string& path) {
   return mount("none", path.c_str(), "tmpfs", 0, "size=4m") == 0;
 }
 
-// Saves a small checkpoint, then one that is too large; 0 when all is as promised, else which promise is
-// broken.
+// Saves a small checkpoint, then one that is too large. Returns 0, or the number of the broken promise.
 int SaveTooMuch(const std::string& root) {
   CheckpointDirectory directory(root);
   directory.Prepare();
@@ -99,7 +98,7 @@ TEST_CASE("disk full: where a file may not grow beyond 1 MiB a save fails by pat
         }) == kWell);
 }
 
-// The manifest and config.yaml are written by another path than the shards.
+// The manifest and config.yaml are not written like the shards.
 TEST_CASE("disk full: when it is full for the manifest alone, the same") {
   const std::string root = NewDirectory();
   CHECK(RunInChild([&] {

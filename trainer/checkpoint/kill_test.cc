@@ -11,7 +11,7 @@
 namespace dtrain::testing {
 namespace {
 
-// What a chief does at the end of each checkpoint; step 2 is there already.
+// The end of each checkpoint of a leader: saves and prunes. Step 2 exists already.
 void SaveAndPrune(const std::string& root) {
   CheckpointDirectory directory(root);
   SmallCheckpoint of;
@@ -22,7 +22,7 @@ void SaveAndPrune(const std::string& root) {
   directory.Prune(1);
 }
 
-// Two checkpoints of the steps 1 and 2, with the salts 1 and 2.
+// A directory with the checkpoints of steps 1 and 2, with salts 1 and 2.
 std::string MakeModel() {
   const std::string root = NewDirectory();
   CheckpointDirectory directory(root);
@@ -31,8 +31,8 @@ std::string MakeModel() {
   return root;
 }
 
-// Runs SaveAndPrune in a process that is killed as it begins or ends its system call number `stop`. False
-// where it came to its end first.
+// Runs SaveAndPrune() in a process that is killed as it begins or ends its system call number `stop`. False:
+// the process ended first.
 bool SaveKilledAt(const std::string& root, int64_t stop) {
   const pid_t child = fork();
   if (child == 0) {
@@ -85,7 +85,7 @@ TEST_CASE(
       if (name[0] != '.' && name.find("step-") != name.npos) CheckpointReader(root + "/" + name).Verify();
       CHECK((name == "best" || name.find("step-") == 0 || name.find("replaced-step-") == 0));
     }
-    // And the next run saves over it.
+    // The next run can save over it.
     SmallCheckpoint of;
     of.step = 2;
     of.slots = {"v", "m"};

@@ -18,7 +18,7 @@ namespace {
 using flatbuffers::Offset;
 
 constexpr uint32_t kFormat = 1;
-constexpr size_t kTrailer = sizeof(uint64_t);  // XXH3-64 of all before it, little-endian
+constexpr size_t kTrailer = sizeof(uint64_t);  // XXH3-64 of the bytes before it, little-endian
 
 Offset<stored::Shard> Encode(const StoredShard& shard, flatbuffers::FlatBufferBuilder* builder) {
   std::vector<stored::Piece> pieces;
@@ -61,10 +61,10 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
                                 manifest.accuracy, inputs, manifest.run_epoch);
 }
 
-// Our own manifests share nothing inside. A hostile one may refer to one long text a million times: what it
-// would come to in memory is held against what it has in the file.
+// Our own manifests share nothing. A hostile one may refer to one long text a million times; this bounds its
+// size in memory by its size in the file.
 size_t BytesReferredTo(const stored::Manifest& from) {
-  constexpr size_t kTable = 12;  // at the least: the offset to it, its field map's, one of a text's length
+  constexpr size_t kTable = 12;  // the min size: the offset to it, that of its field map, and a text's length
   size_t bytes = 0;
   for (const auto* tensor : *from.tensors()) bytes += kTable + tensor->name()->size();
   for (const auto* slot : *from.slots()) bytes += sizeof(uint32_t) + slot->size();
@@ -78,7 +78,7 @@ size_t BytesReferredTo(const stored::Manifest& from) {
   return bytes + sizeof(double) * (from.inputs()->shift()->size() + from.inputs()->factor()->size());
 }
 
-// The verifier sees to the alignment of everything but structs in a list.
+// The verifier does not check the alignment of structs in a list.
 bool PiecesAligned(const stored::Manifest& from) {
   for (const auto* shard : *from.shards()) {
     if (reinterpret_cast<uintptr_t>(shard->pieces()->Data()) % alignof(stored::Piece) != 0) return false;
@@ -161,14 +161,14 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
     return fmt::format("the checksum of its first {} bytes is {:016x}, not {:016x}", body.size(), checksum,
                        expected);
   }
-  // Aligned for the fields to be read in place.
+  // A copy that is aligned, so that fields can be read in place.
   const std::vector<uint64_t> aligned = [&] {
     std::vector<uint64_t> words((body.size() + 7) / 8);
     std::memcpy(words.data(), body.data(), body.size());
     return words;
   }();
   const auto* data = reinterpret_cast<const uint8_t*>(aligned.data());
-  // A table takes 4 bytes at the least.
+  // A table takes at least 4 bytes.
   flatbuffers::Verifier verifier(data, body.size(), /*max_depth=*/8,
                                  static_cast<flatbuffers::uoffset_t>(body.size() / 4));
   if (!stored::VerifyManifestBuffer(verifier)) return "it is no manifest of a dtrain checkpoint";

@@ -14,12 +14,12 @@ namespace {
 using Problem = std::optional<std::string>;
 
 constexpr size_t kMaxName = 1024;
-constexpr int64_t kMaxSide = int64_t{1} << 46;  // so that a tensor's bytes are a number
+constexpr int64_t kMaxSide = int64_t{1} << 46;  // a tensor's size in bytes fits into an int64_t
 constexpr int64_t kMaxStep = (int64_t{1} << 62) - 1;
-constexpr size_t kMaxPositions = 512 * 1024;      // they travel in the header of a message
+constexpr size_t kMaxPositions = 512 * 1024;      // they travel in a message's header
 constexpr int64_t kMaxConfig = int64_t{1} << 26;  // bytes
 
-// Names reach terminals and logs.
+// Names appear on terminals and in logs.
 bool IsName(const std::string& name) {
   const auto fits = [](unsigned char c) { return c >= 0x20 && c != 0x7f; };
   return !name.empty() && name.size() <= kMaxName && std::all_of(name.begin(), name.end(), fits);
@@ -50,7 +50,7 @@ Problem TextProblem(const Manifest& manifest) {
   return std::nullopt;
 }
 
-// Within its tensor and at `offset`, where the piece before it ends.
+// A piece lies within its tensor and at `offset`, the end of the piece before it.
 Problem PieceProblem(const Manifest& manifest, const StoredPiece& piece, int64_t offset) {
   if (piece.tensor < 0 || piece.tensor >= static_cast<int64_t>(manifest.tensors.size())) {
     return fmt::format("is of tensor {} of {}", piece.tensor, manifest.tensors.size());
@@ -89,7 +89,7 @@ Problem ShardProblem(const Manifest& manifest) {
   return std::nullopt;
 }
 
-// Every element of every tensor, in weights and slots, is in one piece.
+// Every element of every tensor, in weights and slots, is in exactly one piece.
 Problem CoverProblem(const Manifest& manifest) {
   std::vector<std::tuple<int64_t, int64_t, int64_t, int64_t>> parts;  // tensor, slot, first, end
   for (const StoredShard& shard : manifest.shards) {

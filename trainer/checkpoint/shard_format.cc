@@ -27,7 +27,7 @@ uint64_t PieceChecksum(const void* data, size_t bytes) {
 
 namespace {
 
-// One slot of one block, variable by variable.
+// Adds one slot of one block, variable by variable.
 void AddBlock(const Layout& layout, Range range, Range block, int slot, std::vector<Piece>* pieces) {
   for (size_t i = 0; i < layout.variables.size(); ++i) {
     const Variable& variable = layout.variables[i];

@@ -1,5 +1,5 @@
-// What the bytes of a shard file are (docs/checkpoint.md), and the pieces of a range in it: a fixed header,
-// then pieces of float32, each padded with zeros to a multiple of 64 bytes.
+// The bytes of a shard file (docs/checkpoint.md) and the pieces of a range in it: a fixed header, then pieces
+// of float32, each padded with zeros to a multiple of 64 bytes.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace dtrain {
 
 constexpr int64_t kShardAlignment = 64;
-// The padding of the header is written as zero bytes, by the array's own size.
+// The array's size gives the header its padding of zero bytes.
 constexpr char kShardHeaderText[kShardAlignment] = "dtrain checkpoint shard, format 1\n";
 constexpr std::string_view kShardHeader(kShardHeaderText, sizeof kShardHeaderText);
 
@@ -28,23 +28,23 @@ std::string ShardName(int64_t ps, int64_t count);
 
 // XXH3-64.
 uint64_t Checksum(const void* data, size_t bytes);
-// The same of the bytes and the zeros behind them that pad them.
+// XXH3-64 of the bytes and their padding of zeros.
 uint64_t PieceChecksum(const void* data, size_t bytes);
 
 // Pieces: the unit in which a ps's range, weights and optimizer slots, is written to its shard file and sent
-// to who writes it. A function of the layout, so that both ends of the wire know them by number.
+// to the writer of the file. They are a function of the layout, so both ends of the wire know them by number.
 
-// Elements of one variable, within one block (trainer/model/layout.h) of the range of one ps.
+// Elements of one variable within one block (trainer/model/layout.h) of a ps's range.
 struct Piece {
   int variable = 0;   // index into Layout::variables
   int slot = 0;       // 0: weights; then the optimizer's slots, from 1
-  int64_t first = 0;  // of the variable's elements, row by row
+  int64_t first = 0;  // first element of the variable, row by row
   int64_t count = 0;
-  int64_t begin = 0;  // element of the ps's range
+  int64_t begin = 0;  // first element of the ps's range
 };
 
-// The pieces of one ps's shard file in the order of the file: block by block its weights, then each of the
-// `slots` optimizer slots. Empty where the range is.
+// The pieces of one ps's shard file in the order of the file: for each block its weights, then each of the
+// `slots` optimizer slots. Empty for an empty range.
 std::vector<Piece> PiecesOf(const Layout& layout, int ps, int slots);
 
 }  // namespace dtrain

@@ -19,7 +19,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kChunk = 4 << 20;
-// Of what O_DIRECT writes: in memory, in the file, in size. No disk has larger sectors.
+// The alignment that O_DIRECT needs in memory, in the file and in size. No disk has larger sectors.
 constexpr std::align_val_t kSector{4096};
 constexpr int64_t kWindow = 8 << 20;
 constexpr int64_t kInFlight = 4 * kWindow;
@@ -50,7 +50,7 @@ uint64_t ShardWriter::Add(const void* data, size_t bytes) {
 
 void ShardWriter::Finish() {
   DT_CHECK(fd_ >= 0);
-  if (in_chunk_ % static_cast<size_t>(kSector) != 0) GoThroughCache();  // the end of the file is anywhere
+  if (in_chunk_ % static_cast<size_t>(kSector) != 0) GoThroughCache();  // the file's end need not be aligned
   Flush();
   Sync();
   const int fd = fd_;
@@ -75,13 +75,13 @@ void ShardWriter::Append(const char* data, size_t bytes) {
   }
 }
 
-// A file system that takes the flag but not the write says so by EINVAL.
+// A file system that accepts the flag but not the write fails with EINVAL.
 void ShardWriter::Flush() {
   const std::string_view chunk{chunk_.get(), in_chunk_};
   int failed = WriteAll(fd_, chunk);
   if (failed == EINVAL && direct_) {
     GoThroughCache();
-    if (lseek(fd_, flushed_, SEEK_SET) < 0) Fail(errno);  // a part may be written
+    if (lseek(fd_, flushed_, SEEK_SET) < 0) Fail(errno);  // part of the chunk may be written
     failed = WriteAll(fd_, chunk);
   }
   if (failed != 0) Fail(failed);
@@ -95,8 +95,8 @@ void ShardWriter::GoThroughCache() {
   if (fcntl(fd_, F_SETFL, 0) != 0) Fail(errno);
 }
 
-// Where the file system does not know this call it writes when it likes. Other errors are of the writing
-// itself: they are told here once, and fsync() would not tell them again.
+// A file system without this call writes when it likes. Other errors are those of writing, and must be taken
+// here: fsync() does not report them again.
 void ShardWriter::PushOut() {
   if (flushed_ - pushed_ < kWindow) return;
   sync_file_range(fd_, pushed_, flushed_ - pushed_, SYNC_FILE_RANGE_WRITE);

@@ -1,7 +1,7 @@
-// ShardWriter: writes one shard file of a checkpoint, piece by piece. Training needs the processors and the
-// memory meanwhile, so the bytes go to the disk past the page cache (O_DIRECT), 4 MiB at a time, where the
-// file system can do that. Elsewhere they are on their way to the disk while the next pieces come: about 40
-// MiB of them at most are not there yet. In both, Finish() has little left to wait for.
+// ShardWriter: writes one shard file of a checkpoint, piece by piece. To leave processors and memory to
+// training, the bytes go to the disk past the page cache (O_DIRECT), 4 MiB at a time, if the file system can
+// do that. Otherwise the system writes them out while the next pieces come, and at most about 40 MiB are not
+// on the disk. Either way Finish() has little left to wait for.
 // Owner: a ps that writes a part. Thread: one at a time.
 #pragma once
 
@@ -18,15 +18,16 @@ namespace dtrain {
 
 class ShardWriter {
  public:
-  // Makes the file, which must not be there yet. Throws SaveError, as all here.
+  // Makes the file, which must not exist. Throws SaveError, like all calls.
   explicit ShardWriter(std::string path);
-  ~ShardWriter();  // what was not finished stays as it is
+  // Leaves an unfinished file as it is.
+  ~ShardWriter();
   ShardWriter(const ShardWriter&) = delete;
   ShardWriter& operator=(const ShardWriter&) = delete;
 
-  // Appends a piece of float32 and the zeros that pad it; returns the checksum of both.
+  // Appends a piece of float32 and its padding of zeros; returns the checksum of both.
   uint64_t Add(const void* data, size_t bytes);
-  // Waits until all of it is on the disk, and closes.
+  // Waits until the file is on the disk, and closes it.
   void Finish();
   int64_t bytes() const { return bytes_; }
 
@@ -46,25 +47,24 @@ class ShardWriter {
   int fd_ = -1;
   bool direct_ = true;  // past the page cache
   std::unique_ptr<char, FreeChunk> chunk_;
-  size_t in_chunk_ = 0;  // bytes of it that are not in the file yet
+  size_t in_chunk_ = 0;  // its bytes that are not in the file yet
   int64_t bytes_ = 0;
   int64_t flushed_ = 0;  // bytes in the file
-  int64_t pushed_ = 0;   // bytes that the system was told to write out
+  int64_t pushed_ = 0;   // bytes that the system was told to write to the disk
 };
 
-// RangeWriter: writes the shard file of one ps from the pieces that its range is kept in
-// (trainer/model/layout.h): the file is cut where variables meet as well, what a ps keeps is not.
-// Owner: a ps that writes a part. Thread: one at a time.
+// RangeWriter: writes the shard file of one ps from the pieces of its range (trainer/model/layout.h). The
+// file's pieces are also cut where variables meet. Owner: a ps that writes a part. Thread: one at a time.
 class RangeWriter {
  public:
-  // Makes the file in `directory`. Throws IoError, as all here. `slots`: how many the optimizer has.
+  // Makes the file in `directory`. `slots`: the number of optimizer slots. Throws IoError, like all calls.
   RangeWriter(const Layout& layout, int ps, int64_t slots, const std::string& directory);
 
-  // How many pieces the range has to be written in; 0 where it is empty.
+  // The number of pieces of the range; 0 for an empty range.
   int64_t piece_count() const { return count_; }
-  // The next piece: all of its values.
+  // Appends the next piece, with all its values.
   void Add(const std::byte* values);
-  // When all are there: waits until they are on the disk. The checksums of the file's pieces.
+  // Waits until all pieces are on the disk; returns the checksums of the file's pieces.
   std::vector<uint64_t> Finish();
 
  private:

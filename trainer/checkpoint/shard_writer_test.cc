@@ -30,7 +30,7 @@ TEST_CASE("shard writer: pieces lie at multiples of 64 bytes, and their checksum
 }
 
 TEST_CASE("shard writer: checksums are XXH3-64") {
-  CHECK(Checksum("", 0) == 0x2d06800538d394c2);  // of nothing, from its specification
+  CHECK(Checksum("", 0) == 0x2d06800538d394c2);  // of no bytes, from the specification
 }
 
 TEST_CASE("shard writer: many windows are written as they were given") {
@@ -62,7 +62,7 @@ TEST_CASE(
   }
 }
 
-// Of them tmpfs takes no writes past the cache on older systems, and others only whole sectors.
+// Older tmpfs takes no writes past the cache; others take only whole sectors.
 TEST_CASE("shard writer: a file of any length is the same on a file system in memory") {
   for (const size_t values : {size_t{1}, size_t{1008}, size_t{1} << 20, (size_t{1} << 20) + 17}) {
     const std::vector<float> piece(values, 2.5f);

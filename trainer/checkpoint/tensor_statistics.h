@@ -1,4 +1,4 @@
-// TensorStatistics: what the values of one tensor, or of one slot of it, look like.
+// TensorStatistics: statistics of the values of one tensor, or of one slot of it.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ class TensorStatistics {
   void Add(const float* values, int64_t count);
 
   int64_t not_finite() const { return not_finite_; }
-  // Of the finite ones; NaN where there are none.
+  // Over the finite values; NaN if there are none.
   double min() const { return finite_ == 0 ? kNone : min_; }
   double max() const { return finite_ == 0 ? kNone : max_; }
   double mean() const;
-  double stddev() const;  // of all values, not of a sample
+  double stddev() const;  // of all values as the population, not of a sample
   double norm() const;    // the root of the sum of squares
 
  private:
@@ -26,7 +26,8 @@ class TensorStatistics {
   float min_ = std::numeric_limits<float>::infinity();
   float max_ = -std::numeric_limits<float>::infinity();
   double squares_ = 0;
-  // Sums of what is beyond the first finite value: values far from 0 and close together keep their deviation.
+  // Sums of the differences from the first finite value, which keep the deviation exact for values that are
+  // far from 0 and close together.
   double shift_ = 0;
   double shifted_ = 0;
   double shifted_squares_ = 0;

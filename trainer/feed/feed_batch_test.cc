@@ -11,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-// An answer of worker 0's.
+// An answer of worker 0.
 net::Message Answer(const Config& config) {
   ServerUnderTest test(config);
   test.Ask(1, 0);
@@ -23,7 +23,7 @@ net::Message Answer(const Config& config) {
   return answer;
 }
 
-// Refused, or read in full: every value of it, and every label within the model's outputs.
+// Whether the batch is read; then all its values can be, and every label is within the model's outputs.
 bool IsRead(const Config& config, const net::Message& message) {
   const wire::Envelope* envelope = net::Decode(message);
   const wire::DataBatch* batch = envelope == nullptr ? nullptr : envelope->body_as_DataBatch();
@@ -42,7 +42,7 @@ bool IsRead(const Config& config, const net::Message& message) {
 }
 
 Config WithoutChecksum(Config config) {
-  config.net.checksum = false;  // so that more damage gets through to the other checks
+  config.net.checksum = false;  // lets more damage through to the other checks
   return config;
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("fed batch: a header cut short or changed is refused, or read within i
       }
       read += IsRead(config, {net::Frame::Copy(damaged.data(), damaged.size()), answer.payload.Share()});
     }
-    CHECK(read > 0);  // some changes only change numbers
+    CHECK(read > 0);  // some changes only alter numbers
     CHECK(read < 20'000);
   }
 }

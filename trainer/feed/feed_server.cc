@@ -13,13 +13,13 @@
 namespace dtrain {
 namespace {
 
-// Messages between two answers, so that a talkative stranger does not keep the others waiting.
+// The max number of messages between two answers, so that no peer keeps the others waiting.
 constexpr int kMessagesAtOnce = 64;
-// How long the end of a run may wait for the feeder's thread.
+// The longest that the end of a run waits for the feeder's thread.
 constexpr milliseconds kTick{20};
 
-// Twice what a worker may ask for ahead, since a worker that comes back asks while its old connection may
-// still hold answers; the batch that it works on; and one that a transport has not let go of yet.
+// Twice the requests of a worker, since one that comes back asks while its old connection may still hold
+// answers; plus the batch that it works on, and one that a transport has not released yet.
 int64_t MaxOnTheirWay(int64_t batch_bytes) { return 2 * BatchesAhead(batch_bytes) + 2; }
 
 }  // namespace
@@ -35,9 +35,9 @@ FeedServer::FeedServer(const Config& config, std::shared_ptr<const DataSet> trai
   CheckFedBatch(config, max_rows_, train_->inputs(), as_bytes);
   max_bytes_ = FedBatchBytes(max_rows_, train_->inputs(), as_bytes);
   const auto workers = static_cast<int>(config.cluster.worker.size());
-  // Row numbers of a set without end must not overflow.
+  // Row numbers of an endless set must not overflow.
   max_steps_ = std::numeric_limits<int64_t>::max() / 4 / (RowsPerStep(config) * workers);
-  // A permutation of very many rows takes long: heartbeats are answered meanwhile.
+  // A permutation of very many rows takes long; heartbeats are answered in between.
   const auto permutations = std::make_shared<Permutations>([this] { TakeArrived(TimePoint()); });
   for (int worker = 1; worker < workers; ++worker) {
     clients_.push_back({StepRows(config, train_->rows(), worker, workers, permutations), {}});
@@ -85,7 +85,8 @@ void FeedServer::ChangeAsAsked() {
   if (train != nullptr) train_ = std::move(train);
   for (Client& client : clients_) {
     if (rest != nullptr) client.rows.Follow(rest);
-    for (Outgoing& slot : client.outgoing) slot.request.local_step = -1;  // another batch has it by now
+    for (Outgoing& slot : client.outgoing)
+      slot.request.local_step = -1;  // the buffer no longer has the batch of that request
   }
 }
 
@@ -132,7 +133,7 @@ void FeedServer::OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, c
   Keep(request);
 }
 
-// Who asks for more than that asks again; what is asked for again while it waits takes no second place.
+// Keeps a request once. Drops it when too many wait; the worker asks again.
 void FeedServer::Keep(const Request& request) {
   const auto same = std::find_if(requests_.begin(), requests_.end(),
                                  [&](const Request& kept) { return IsSame(kept, request); });
@@ -163,22 +164,22 @@ void FeedServer::Answer(const Request& request) {
   Client& client = clients_[static_cast<size_t>(request.worker) - 1];
   if (OnItsWay(client, request)) return;
   Outgoing* const slot = FreeSlot(client);
-  if (slot == nullptr) return;  // it asks again
+  if (slot == nullptr) return;  // the worker asks again
   slot->request = request;
   net::LentBytes values;
   const net::BatchHead head = Fill(client, request, *slot, &values);
   net::Message message = encoder_.DataBatch(request.envelope, head, values);
-  channel_.Send(request.from, message);  // full, or gone: it is asked for again
+  channel_.Send(request.from, message);  // if it is full or gone, the worker asks again
 }
 
-// On a slow connection a request comes again before its answer has left.
+// On a slow connection a request may be repeated before its answer has left.
 bool FeedServer::OnItsWay(const Client& client, const Request& request) {
   return std::any_of(client.outgoing.begin(), client.outgoing.end(), [&](const Outgoing& slot) {
     return IsSame(slot.request, request) && slot.values.lent();
   });
 }
 
-// Null where as many as may be are on their way.
+// Null: the max number of answers is on its way.
 FeedServer::Outgoing* FeedServer::FreeSlot(Client& client) const {
   for (Outgoing& slot : client.outgoing) {
     if (!slot.values.lent()) return &slot;

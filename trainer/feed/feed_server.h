@@ -1,7 +1,7 @@
-// FeedServer: worker 0's side of data.split: feed: answers each request for a batch with the rows that
-// split: shard would have given the worker that asks, whoever asks in which order and how often.
-// A worker's answers on their way are bounded in number: one more is not made, and is asked for again.
-// Owner and thread: a Feeder.
+// FeedServer: worker 0's side of data.split: feed. It answers each request for a batch with the rows that
+// split: shard would give the worker that asks, in any order and any number of times. It bounds the answers
+// on their way to a worker: it makes none beyond that, and the worker asks again.
+// Owner and thread: Feeder.
 #pragma once
 
 #include <atomic>
@@ -25,21 +25,20 @@ namespace dtrain {
 
 class FeedServer {
  public:
-  // `channel` is bound already. UserError where a worker would have no batch, or a batch is too large to
-  // send.
+  // `channel` is bound. Throws UserError when a worker would get no batch or a batch is too large to send.
   FeedServer(const Config& config, std::shared_ptr<const DataSet> train, net::Channel& channel, Logger& log);
 
-  // Requests of other runs are refused. Thread: any.
+  // Thread: any. Requests of other runs are refused.
   void set_run_id(uint64_t run_id) { run_id_ = run_id; }
-  // Requests that arrive from here on get what `plan` has left. Failure where it is not of these data.
-  // Thread: any one.
+  // Thread: any one. Deals what `plan` has left to all further requests. Throws Failure when it does not fit
+  // the data.
   void Follow(const DataPlan& plan);
-  // The same rows, otherwise scaled: requests that arrive from here on get those. Thread: any one.
+  // Thread: any one. Gives all further requests these rows, which are the same with another scale.
   void UseRows(std::shared_ptr<const DataSet> train);
-  // Worker 0 has its Start, and has said Follow() and UseRows() as that has it. Until then only those get
-  // batches who have not started: the others' would have been scaled or dealt in another way. Thread: any.
+  // Thread: any. Worker 0 has its Start and has called Follow() and UseRows() accordingly. Before that only
+  // workers without a Start get batches: for the others they would have another scale or order.
   void Start() { started_ = true; }
-  // Takes in what has arrived, waiting until `deadline` where nothing is to be done, and answers one request.
+  // Takes what has arrived, waiting until `deadline` if there is nothing to do, and answers one request.
   void Serve(TimePoint deadline);
 
  private:
@@ -50,7 +49,7 @@ class FeedServer {
     int64_t local_step = 0;
     bool started = false;
   };
-  // A batch on its way, while `values` is lent.
+  // A batch on its way while `values` is lent.
   struct Outgoing {
     net::LentBuffer values;
     Request request;
@@ -62,7 +61,7 @@ class FeedServer {
   };
 
   void TakeArrived(TimePoint deadline);
-  // The first request that may be answered now.
+  // The first request that may be answered now; end(): none.
   std::deque<Request>::iterator NextRequest();
   void Keep(const Request& request);
   void ChangeAsAsked();
@@ -71,7 +70,7 @@ class FeedServer {
   void Refuse(const Request& request, wire::Reason reason, const std::string& text);
   void Drop(net::NodeId from, const char* why);
   void Answer(const Request& request);
-  // Of one asker, for one step.
+  // Whether the same peer asks for the same step.
   static bool IsSame(const Request& a, const Request& b);
   static bool OnItsWay(const Client& client, const Request& request);
   Outgoing* FreeSlot(Client& client) const;
@@ -87,22 +86,21 @@ class FeedServer {
   int64_t max_rows_ = 0;
   int64_t max_steps_ = 0;
   int64_t max_bytes_ = 0;
-  std::vector<Client> clients_;  // that of worker i is i - 1
-  DataPlan plan_;                // of the thread that calls Follow()
+  std::vector<Client> clients_;  // of worker i at i - 1
+  DataPlan plan_;                // used by the thread that calls Follow()
   std::mutex mutex_;
-  std::shared_ptr<const RemainingData>
-      asked_rest_;                              // under mutex_: to be dealt from, since Follow(); else null
-  std::shared_ptr<const DataSet> asked_train_;  // under mutex_: since UseRows(); else null
+  std::shared_ptr<const RemainingData> asked_rest_;  // under mutex_, from Follow(); null: none
+  std::shared_ptr<const DataSet> asked_train_;       // under mutex_, from UseRows(); null: none
   std::deque<Request> requests_;
   uint64_t dropped_ = 0;
 };
 
-// Feeder: the thread of worker 0 that has the FeedServer, so that worker 0's own long steps do not delay the
+// Feeder: the thread of worker 0 that runs the FeedServer, so that long steps of worker 0 do not delay the
 // others. Owner: worker 0. It serves until it is destroyed.
 class Feeder {
  public:
-  // As for FeedServer. It serves at once, and workers that were faster have asked already: `run_id` is the
-  // run that worker 0 has joined.
+  // Serves at once, since faster workers have asked already. `run_id`: the run that worker 0 has joined.
+  // Otherwise like FeedServer.
   Feeder(const Config& config, std::shared_ptr<const DataSet> train, std::unique_ptr<net::Channel> channel,
          uint64_t run_id, Logger& log);
   ~Feeder();
@@ -110,13 +108,13 @@ class Feeder {
   Feeder& operator=(const Feeder&) = delete;
 
   void set_run_id(uint64_t run_id) { server_.set_run_id(run_id); }
-  // As FeedServer's.
+  // See FeedServer.
   void Follow(const DataPlan& plan) { server_.Follow(plan); }
   void UseRows(std::shared_ptr<const DataSet> train) { server_.UseRows(std::move(train)); }
   void Start() { server_.Start(); }
-  // Throws where the thread has ended by an error: the others get no batches any more.
+  // Throws when the thread has ended with an error, after which the others get no batches.
   void CheckAlive() const;
-  // What has gone through the channel up to the last answer.
+  // The traffic of the channel up to the last answer.
   net::ChannelStats stats() const;
 
  private:

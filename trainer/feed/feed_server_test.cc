@@ -20,7 +20,7 @@ std::vector<int64_t> Numbers() {
   return numbers;
 }
 
-// Asks for a batch and compares the answer with what `source` gives next; false: both say it is over.
+// Asks for a batch and checks that it is what `source` gives next; false: both are at their end.
 bool SameAs(BatchSource& source, ServerUnderTest& test, uint32_t worker, uint64_t local_step) {
   test.Ask(worker, local_step);
   test.ServeAll();
@@ -108,7 +108,7 @@ TEST_CASE("feed server: frames of strangers and damaged ones are dropped, and th
   test.Hand(5, {net::Frame::Copy(request.header.data(), request.header.size()), net::Frame::Copy("more", 4)});
   test.Hand(5, test.encoder.Finish({kRun, 0, 1}, wire::CreateReady(test.encoder.Begin())));
   test.ServeAll();
-  test.channel.sent.clear();  // a header that is cut short may still be one
+  test.channel.sent.clear();  // a truncated header may still be a valid one
   test.Ask(1, 0);
   test.ServeAll();
   REQUIRE(test.channel.sent.size() == 1);
@@ -138,7 +138,7 @@ TEST_CASE("feed server: a request that comes again before its answer has left is
   for (int again = 0; again < 3; ++again) test.Ask(1, 4);
   test.ServeAll();
   CHECK(test.channel.sent.size() == 1);
-  test.channel.sent.clear();  // it has left, and got lost
+  test.channel.sent.clear();  // it has left and got lost
   test.Ask(1, 4);
   test.ServeAll();
   CHECK(test.channel.sent.size() == 1);
@@ -173,7 +173,7 @@ TEST_CASE("feed server: who has started waits until worker 0 has, and holds up n
   test.ServeAll();
   REQUIRE(test.channel.sent.size() == 2);
   const wire::Envelope& answer = test.channel.sent[1].envelope();
-  CHECK(answer.request() == 100);  // the latest: it may have forgotten the others
+  CHECK(answer.request() == 100);  // the latest: the worker may have dropped the others
   CHECK(answer.body_as_DataBatch()->local_step() == 4);
 }
 

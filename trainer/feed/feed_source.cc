@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-// How often a wait looks at heartbeats and repeats.
+// How often a wait checks heartbeats and repeats.
 constexpr milliseconds kSlice{100};
 constexpr TaskId kFeedingWorker{Role::kWorker, 0};
 
@@ -48,7 +48,7 @@ void FeedSource::Start() {
   BeginAt(next_);
 }
 
-// What was asked for is dropped.
+// Drops the open requests and the batches that are here.
 void FeedSource::BeginAt(int64_t local_step) {
   for (Arrived& slot : slots_) slot = Arrived();
   feeder_.Clear();
@@ -112,12 +112,12 @@ bool FeedSource::ReceiveOne(TimePoint deadline) {
   return true;
 }
 
-// Answers may come in any order: one that worker 0 could not send is asked for again.
+// Answers may come in any order, because one that worker 0 could not send is asked for again.
 void FeedSource::OnBatch(const wire::Envelope& envelope, const wire::DataBatch& batch, net::Message message) {
   if (envelope.run_id() != run_id_ || feeder_.open() == 0) return;
   const uint64_t first = feeder_.oldest_open();
   const uint64_t after_first = batch.local_step() - static_cast<uint64_t>(arrived_);
-  if (envelope.request() < first) feeder_.Answered(envelope.request());  // given twice, or before Start()
+  if (envelope.request() < first) feeder_.Answered(envelope.request());  // repeated, or from before Start()
   if (after_first >= feeder_.open() || envelope.request() != first + after_first) return;
   const auto step = static_cast<int64_t>(batch.local_step());
   if (SlotOf(step).batch != nullptr) return;
@@ -153,7 +153,7 @@ void FeedSource::TakeIn(const wire::DataBatch& batch, net::Message message) {
   Ask();
 }
 
-// Another run: worker 0 or this task is about to join the same one.
+// Reason Run: worker 0 or this task is about to join the run of the other.
 void FeedSource::OnRefuse(const wire::Refuse& refuse) {
   refusal_ = refuse.text()->str();
   if (refuse.reason() == wire::Reason::Run) return;
@@ -161,7 +161,7 @@ void FeedSource::OnRefuse(const wire::Refuse& refuse) {
                 fmt::format("{} refused a request of worker {}: {}", feeder_.name(), worker_, refusal_));
 }
 
-// Why nothing comes, as far as is known here: a connection ends where a message is too large for it.
+// Why nothing may come, as far as this worker knows: a message that is too large ends its connection.
 std::string FeedSource::Hints() const {
   std::string hints = refusal_.empty() ? "" : fmt::format(" It says: {}.", refusal_);
   const int64_t least = FedBatchBytes(RowsPerStep(config_), *config_.model.inputs, true);
@@ -172,7 +172,7 @@ std::string FeedSource::Hints() const {
   return hints;
 }
 
-// Throws where there is nothing to wait for any more.
+// Throws when nothing can come any more.
 void FeedSource::CheckAlive(TimePoint now) const {
   const std::string said = Hints();
   if (!heard_) {
@@ -195,7 +195,7 @@ void FeedSource::CheckAlive(TimePoint now) const {
       feeder_.name(), next_, config_.net.timeout_ms, said);
 }
 
-// Small messages may lie at any address.
+// Copies values that lie at an unaligned address, as those of small messages may.
 net::TensorView FeedSource::AlignedValues(const Arrived& arrived) {
   const net::TensorView values = net::Tensor(arrived.message, *arrived.batch);
   if (reinterpret_cast<uintptr_t>(values.data) % alignof(int32_t) == 0) return values;

@@ -1,8 +1,8 @@
-// FeedSource: the batches of a worker i > 0 with data.split: feed. It asks worker 0 for each by its local
-// step, a few ahead, so that the next one is normally here before it is needed and memory stays flat. Every
-// wait ends: with a batch, at failure.startup_timeout_s or net.timeout_ms, when worker 0 is lost (PeerLost
-// names it), or when `attend` throws.
-// Owner and thread: the worker. Heartbeats have their own thread.
+// FeedSource: the batches of a worker i > 0 with data.split: feed. It asks worker 0 for each batch by its
+// local step, a few ahead, so that the next one is usually here in time and memory stays bounded. A wait ends
+// with a batch, at failure.startup_timeout_s or net.timeout_ms, when worker 0 is lost (PeerLost names it), or
+// when `attend` throws.
+// Owner and thread: the worker; heartbeats have their own thread.
 #pragma once
 
 #include <array>
@@ -24,17 +24,17 @@ namespace dtrain {
 
 class FeedSource : public BatchSource {
  public:
-  // Begins to connect to worker 0. `config`: with its model's shape. `attend` is called now and then during a
-  // wait, to look after the ps.
+  // Starts to connect to worker 0. `config`: with the shape of its model. `attend`: called now and then
+  // during a wait, to serve the ps.
   FeedSource(const Config& config, int worker, net::Transport& transport, const Activity& activity,
              std::function<void()> attend);
 
-  // This task has joined that run: asks anew, and waits for worker 0's first answer. Nothing else before.
+  // The task has joined this run: asks anew, and waits for worker 0's first answer. Call it first.
   void Join(uint64_t run_id);
-  // This task has its Start, and with that Follow() is done. Asks anew: what worker 0 has answered before may
-  // be scaled or dealt in another way, if it was restarted.
+  // The task has its Start; Follow() is done. Asks anew, since earlier answers may have another scale or
+  // order if worker 0 was restarted.
   void Start();
-  // Rows of the run's largest training batch. After Join().
+  // The max number of rows in a training batch of the run. Valid after Join().
   int64_t max_rows() const { return max_rows_; }
   net::ChannelStats stats() const { return channel_->stats(); }
 
@@ -42,7 +42,7 @@ class FeedSource : public BatchSource {
   void ReadAhead() override;
   int64_t TakeWaitedNanos() override;
   void Seek(int64_t local_step) override;
-  // Before Start().
+  // Call it before Start().
   void Follow(const DataPlan& plan) override;
   const DataPlan& plan() const override { return plan_; }
   int64_t epoch() const override { return epoch_; }
@@ -50,7 +50,7 @@ class FeedSource : public BatchSource {
   int64_t batches_per_epoch() const override { return batches_per_epoch_; }
 
  private:
-  // An answer; `batch` points into `message`, and is null where there is none.
+  // An answer. `batch` points into `message`; null: none.
   struct Arrived {
     net::Message message;
     const wire::DataBatch* batch = nullptr;
@@ -72,25 +72,25 @@ class FeedSource : public BatchSource {
   const int worker_;
   const std::function<void()> attend_;
   const std::unique_ptr<net::Channel> channel_;
-  Conversation feeder_;  // with worker 0
+  Conversation feeder_;  // to worker 0
   Heartbeat heartbeat_;
   uint64_t run_id_ = 0;
   DataPlan plan_;
   bool started_ = false;  // since Join()
   TimePoint begun_;
-  bool heard_ = false;                           // worker 0 has answered
-  std::string refusal_;                          // its latest words why not
-  int64_t ahead_ = 1;                            // batches asked for and not yet returned by Next(), at most
-  int64_t next_ = 0;                             // local step of the next batch
-  int64_t arrived_ = 0;                          // the step of the oldest open request
-  int64_t asked_ = 0;                            // of the first that is not asked for
-  bool end_seen_ = false;                        // of the worker's epochs
-  std::array<Arrived, kMaxBatchesAhead> slots_;  // of [next_, asked_), by local step
-  Arrived current_;                              // what Next() returned
-  std::vector<int32_t> aligned_;                 // its values, where they arrived at an odd address
+  bool heard_ = false;     // worker 0 has answered
+  std::string refusal_;    // its last refusal
+  int64_t ahead_ = 1;      // the max number of batches asked for and not yet returned by Next()
+  int64_t next_ = 0;       // the local step of the next batch
+  int64_t arrived_ = 0;    // the local step of the oldest open request
+  int64_t asked_ = 0;      // the first local step that is not asked for
+  bool end_seen_ = false;  // of the worker's last epoch
+  std::array<Arrived, kMaxBatchesAhead> slots_;  // of the steps [next_, asked_), by local step modulo size
+  Arrived current_;                              // the batch that Next() returned
+  std::vector<int32_t> aligned_;                 // its values, if they came at an unaligned address
   std::vector<int64_t> numbers_;                 // 0, 1, ... max_rows_ - 1
   int64_t max_rows_ = 0;
-  Clock::duration waited_{};  // since it was told last
+  Clock::duration waited_{};  // since the last TakeWaitedNanos()
   int64_t epoch_ = 0;
   int64_t batch_in_epoch_ = 0;
   int64_t batches_per_epoch_ = 0;

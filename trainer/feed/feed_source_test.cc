@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-// Hands out a channel that the test looks into, and others that lead nowhere.
+// Gives out one channel that the test looks into, and others that lead nowhere.
 class FakeTransport : public net::Transport {
  public:
   std::unique_ptr<net::Channel> NewChannel() override {
@@ -23,7 +23,7 @@ class FakeTransport : public net::Transport {
   FakeChannel* first = nullptr;
 };
 
-// A worker's source and the server of worker 0, with the test in place of the network.
+// A worker's source and worker 0's server; the test carries the messages.
 struct Feed {
   explicit Feed(const Config& config, int worker = 1)
       : server(config),
@@ -56,7 +56,7 @@ struct Feed {
   bool carry = true;
   int carried = 0;
   int asked = 0;
-  int lose = 0;  // the first requests
+  int lose = 0;  // this many requests, the first ones
   int turns_before_start = -1;
   std::shared_ptr<const DataSet> rows_at_start;
   const TimePoint give_up = Clock::now() + milliseconds(60000);
@@ -120,7 +120,7 @@ TEST_CASE(
   const Config config = FedDigits(3);
   Feed feed(config, 2);
   const auto shard = MakeBatchSource(config, feed.server.train, 2, 3);
-  feed.source.Join(kRun);  // and with that batches of all data are under way
+  feed.source.Join(kRun);  // batches of all data are on their way with it
   const DataPlan plan = *Replan({}, {1, {9, 4}}, 21);
   feed.server.server.Follow(plan);
   feed.server.server.Start();
@@ -137,7 +137,7 @@ TEST_CASE(
     CHECK(feed.source.batch_in_epoch() == shard->batch_in_epoch());
     CHECK(feed.source.batches_per_epoch() == shard->batches_per_epoch());
   }
-  CHECK(batches == 2 + 7 + 7);  // 8 are left of the first epoch
+  CHECK(batches == 2 + 7 + 7);  // 8 batches are left of the first epoch
   CHECK_FALSE(feed.source.Next(&fed));
   CHECK(feed.source.plan() == plan);
 }
@@ -148,7 +148,7 @@ TEST_CASE(
   Feed feed(config);
   feed.source.Join(kRun);
   feed.source.Start();
-  config.data.seed = 20;  // what the restarted one thinks that the rows are, before it has its Start
+  config.data.seed = 20;  // the rows of the restarted server before its Start
   const auto right = feed.server.train;
   feed.server.server.UseRows(LoadData(config).train);
   Batch fed, read;
@@ -258,7 +258,7 @@ TEST_CASE("feed source: a wrong batch from worker 0 is a failure that names it a
     if (wrong == 3) head.max_rows = 49;
     hand(feed, head);
     Batch batch;
-    CHECK(feed.source.Next(&batch));  // the first, of Join()
+    CHECK(feed.source.Next(&batch));  // the one that Join() got
     if (wrong == 0) {
       CHECK(feed.source.Next(&batch));
       continue;

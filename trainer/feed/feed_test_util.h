@@ -1,4 +1,4 @@
-// A FeedServer and the channel that its test looks into.
+// A FeedServer on a channel that the test looks into.
 #pragma once
 
 #include <cstring>
@@ -46,7 +46,7 @@ struct ServerUnderTest {
     Hand(NodeOf(worker), encoder.Finish({run_id, 0, ++requests},
                                         wire::CreateNeedBatch(encoder.Begin(), worker, local_step, started)));
   }
-  // All that has arrived: more turns than requests may wait.
+  // Answers all that has arrived: takes more turns than requests can wait.
   void ServeAll() {
     while (!channel.incoming.empty()) server.Serve(TimePoint());
     for (int i = 0; i < 100; ++i) server.Serve(TimePoint());
@@ -69,7 +69,7 @@ struct ServerUnderTest {
   }
 };
 
-// All that a model reads of a batch, as one list.
+// All values of a batch that a model reads, in one list.
 inline std::vector<float> Contents(const Batch& batch) {
   std::vector<float> contents = {static_cast<float>(batch.rows), static_cast<float>(batch.columns)};
   for (int64_t i = 0; i < batch.rows; ++i) {

@@ -1,4 +1,4 @@
-// A worker of a test's own hands: what hooks may read, step by step, and a log that can be read.
+// A worker for tests of hooks: a StepView that the test fills, and a log that it can read.
 #pragma once
 
 #include <fstream>
@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-// A source that stands at one batch of an epoch.
+// A source that stays at one batch of an epoch.
 class StandingSource : public BatchSource {
  public:
   bool Next(Batch*) override { return false; }
@@ -45,7 +45,7 @@ struct FakeStep {
   StepView view{{Role::kWorker, 1}, layout, source, times, weights.data()};
 };
 
-// Writes into a file of the test's directory; Lines() are what is in it.
+// A log in a file of the test's directory, and its lines.
 class FileLog {
  public:
   FileLog() {

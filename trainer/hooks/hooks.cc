@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-// Which tensor to look at. A loss may overflow while all else is still finite.
+// The tensor to look at. A loss may overflow while everything else is still finite.
 std::string Culprit(const StepView& view, const std::optional<std::string>& in_gradient) {
   if (in_gradient) return "in its gradient " + *in_gradient;
   if (const auto in_weights = FirstNonFinite(view.layout, view.weights))

@@ -1,4 +1,4 @@
-// The built-in hooks, and MakeHooks, which makes those that the config switches on.
+// The built-in hooks, and MakeHooks(), which makes those that the config switches on.
 // Owner and thread: the worker.
 #pragma once
 
@@ -18,20 +18,20 @@
 
 namespace dtrain {
 
-// StopOnNan (hooks.stop_on_nan): ends the run as diverged where the loss or a value of the gradient is not
-// finite, before anything of the gradient is sent; where parameters stay on a device before the worker's next
-// step. The ps checks on its own what it gets, or there what it saves.
+// StopOnNan (hooks.stop_on_nan): ends the run as diverged when the loss or a value of the gradient is not
+// finite, before any of the gradient is sent; where parameters stay on a device, before the worker's next
+// step. The ps checks by itself what it receives, or there what it saves.
 class StopOnNan : public Hook {
  public:
   void Begin(const StepView& view) override { first_step_ = view.local_step + 1; }
   void OnGradient(const StepView& view, const float* gradient) override;
 
  private:
-  int64_t first_step_ = 1;  // of the weights that this task began with, or went back to
+  int64_t first_step_ = 1;  // the first step from the weights that this task began with or went back to
 };
 
-// StepCounter (hooks.count_every_steps): a line with the pace of the run and of this worker, every so many
-// local steps: the mean since the line before.
+// StepCounter (hooks.count_every_steps): logs the pace of the run and of this worker every so many local
+// steps: the mean since the line before.
 class StepCounter : public Hook {
  public:
   StepCounter(int64_t every_steps, Logger& log) : every_steps_(every_steps), log_(log) {}
@@ -44,12 +44,12 @@ class StepCounter : public Hook {
 
   const int64_t every_steps_;
   Logger& log_;
-  TimePoint began_;  // the interval, as the two below
+  TimePoint began_;  // of the interval, like the two below
   int64_t local_step_ = 0;
   int64_t global_step_ = 0;
 };
 
-// SummaryHook (summary.dir): points of a worker's curves for TensorBoard.
+// SummaryHook (summary.dir): writes points of a worker's curves for TensorBoard.
 class SummaryHook : public Hook {
  public:
   SummaryHook(WorkerSummary& summary, Staleness& staleness) : summary_(summary), staleness_(staleness) {}
@@ -68,7 +68,7 @@ class SummaryHook : public Hook {
   bool due_ = false;
 };
 
-// LiveHook: the chief's line at a terminal. Made only where standard error is one.
+// LiveHook: the live line of worker 0. Made only when standard error is a terminal.
 class LiveHook : public Hook {
  public:
   LiveHook(const Config& config, const LoadedData& data, Logger& log)
@@ -85,9 +85,7 @@ class LiveHook : public Hook {
   std::optional<LiveProgress> progress_;
 };
 
-// MakeHooks: the hooks that the config switches on.
-
-// What built-in hooks work with. The worker owns all of it and outlives its hooks.
+// The parts that built-in hooks use. The worker owns them and outlives its hooks.
 struct HookParts {
   const Config& config;
   TaskId self;
@@ -98,7 +96,7 @@ struct HookParts {
   Logger& log;
 };
 
-// In the order in which they are called.
+// Makes the hooks that the config switches on, in the order in which they are called.
 HookList MakeHooks(const HookParts& parts);
 
 }  // namespace dtrain

@@ -24,7 +24,7 @@ TEST_CASE("live progress: the line shows what is known and leaves out what is no
 
 TEST_CASE("live progress: it never shows more than 100 %") {
   LiveFigures figures;
-  figures.global_step = 1205;  // the workers' shares may differ by a batch
+  figures.global_step = 1205;  // the workers' parts may differ by a batch
   figures.total = 1200;
   CHECK(LiveText(figures).find("1205/1200 100%") != std::string::npos);
 }
@@ -36,7 +36,7 @@ TEST_CASE("live progress: loss is the mean since the last drawing; pace and ETA 
   progress.OnStep(3, 10);
   LiveFigures figures = progress.Figures(4, 2, begun + milliseconds(200));
   CHECK(figures.loss == 2);
-  CHECK(figures.examples_per_s == doctest::Approx(200));  // 20 global steps a second of 10 rows
+  CHECK(figures.examples_per_s == doctest::Approx(200));  // 20 global steps a second with 10 rows each
   CHECK(*figures.left_s == doctest::Approx(996.0 / 20));
   progress.OnStep(5, 10);
   figures = progress.Figures(8, 2, begun + milliseconds(400));
@@ -60,10 +60,10 @@ TEST_CASE(
   int64_t step = 0;
   for (int i = 0; i < 50; ++i) {
     progress.OnStep(1, 1);
-    progress.Figures(step += 200, 1, now += milliseconds(200));  // 1000 a second
+    progress.Figures(step += 200, 1, now += milliseconds(200));  // 1000 steps a second
   }
   progress.OnStep(1, 1);
-  LiveFigures figures = progress.Figures(step += 20, 1, now += milliseconds(200));  // 100 a second
+  LiveFigures figures = progress.Figures(step += 20, 1, now += milliseconds(200));  // 100 steps a second
   CHECK(figures.examples_per_s > 900);
   for (int i = 0; i < 100; ++i) {
     progress.OnStep(1, 1);

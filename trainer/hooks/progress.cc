@@ -33,7 +33,7 @@ void Progress::WriteRow(const StepView& view, double seconds) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
   const BatchSource& source = view.source;
   const int64_t epoch = source.epoch() + 1, batch = source.batch_in_epoch() + 1;
-  const int64_t batches = source.batches_per_epoch();  // 0: an epoch without end
+  const int64_t batches = source.batches_per_epoch();  // 0: an endless epoch
   const auto steps = static_cast<double>(steps_);
   const double loss = loss_sum_ / steps;
   const double examples_per_s = static_cast<double>(examples_) / seconds;
@@ -62,7 +62,7 @@ void Progress::WriteRow(const StepView& view, double seconds) {
 namespace {
 
 constexpr milliseconds kDrawEvery{200};
-// The pace is a mean over about so many seconds: a steady line, and an ETA that follows changes.
+// The pace is a mean over about this many seconds: steady, but the ETA follows changes.
 constexpr double kSmoothSeconds = 5;
 
 // "0:07", "12:30", "3:05:00".
@@ -99,7 +99,7 @@ LiveProgress::LiveProgress(int workers, std::optional<int64_t> total, int64_t gl
 LiveFigures LiveProgress::Figures(int64_t global_step, int workers_here, TimePoint now) {
   const double seconds = std::max(SecondsBetween(drawn_at_, now), 1e-9);
   const double pace = static_cast<double>(global_step - figures_.global_step) / seconds;
-  // At first the mean of all so far: the first steps are slow and must not weigh for long.
+  // Until then it is the mean of all steps, since the slow first steps must not weigh for long.
   const double weight = std::max(1 - std::exp(-seconds / kSmoothSeconds),
                                  seconds / std::max(SecondsBetween(began_, now), seconds));
   steps_per_s_ += weight * (pace - steps_per_s_);

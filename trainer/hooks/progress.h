@@ -1,4 +1,4 @@
-// Progress of training for those who watch it: the table in the log, and the live line at a terminal.
+// The progress of training for people: the table in the log, and the live line at a terminal.
 // Owner: the worker's hooks. Thread: the worker.
 #pragma once
 
@@ -13,15 +13,15 @@
 
 namespace dtrain {
 
-// Progress (hooks.log_every_steps, hooks.log_every_epochs): the table of training, one row every so many
-// local steps or epochs, in stable columns, which are members of their own in log.format: json:
+// Progress (hooks.log_every_steps, hooks.log_every_epochs): logs the table of training, one row every so many
+// local steps or epochs, in stable columns, which are separate members with log.format: json:
 //   epoch, batch i/n, global step, local step, loss, examples/s, ms/step
 // Loss, examples/s and ms/step are means since the row before.
 class Progress : public Hook {
  public:
   Progress(const HooksConfig& hooks, Logger& log) : hooks_(hooks), log_(log) {}
 
-  // The time until here was start-up.
+  // The time before this was start-up.
   void Begin(const StepView&) override { row_began_ = Clock::now(); }
   // Reads the clock only when a row is due.
   void AfterStep(const StepView& view, HookRequests* requests) override;
@@ -33,23 +33,22 @@ class Progress : public Hook {
   const HooksConfig& hooks_;
   Logger& log_;
   TimePoint row_began_;
-  int64_t steps_ = 0;  // since the last row, as the two below
+  int64_t steps_ = 0;  // since the last row, like the two below
   int64_t examples_ = 0;
   double loss_sum_ = 0;
 };
 
-// LiveProgress: the chief's line at a terminal: how far the run is, its pace and when it will be over. Drawn
-// anew about five times a second; between drawings a step costs a few additions and no clock.
-// Owner: LiveHook. Thread: the worker.
+// LiveProgress: the live line of worker 0 at a terminal: how far the run is, its pace, and the time left. It
+// is drawn about five times a second; in between a step costs a few additions and no clock call. Owner:
+// LiveHook. Thread: the worker.
 
-// What the line shows.
 struct LiveFigures {
   int64_t global_step = 0;
   std::optional<int64_t> total;  // global steps of the run
   double loss = 0;
-  double examples_per_s = 0;  // of all workers
+  double examples_per_s = 0;  // all workers
   std::optional<double> left_s;
-  int workers_here = 0;  // 0: not known yet
+  int workers_here = 0;  // 0: unknown
   int workers = 0;
 };
 // "step 300/1200 25%  loss 0.4213  61000 examples/s  ETA 1:05  3/3 workers"
@@ -59,14 +58,14 @@ class LiveProgress {
  public:
   LiveProgress(int workers, std::optional<int64_t> total, int64_t global_step, TimePoint now);
 
-  // One local step is done. True when the line is to be drawn: then Figures().
+  // Counts one local step. True: draw the line now, from Figures().
   bool OnStep(float loss, int64_t rows) {
     ++steps_;
     loss_sum_ += static_cast<double>(loss);
     examples_ += rows;
     return timer_.Due();
   }
-  // The figures since the last call.
+  // The means since the last call.
   LiveFigures Figures(int64_t global_step, int workers_here, TimePoint now);
 
  private:
@@ -74,7 +73,7 @@ class LiveProgress {
   PacedTimer timer_;
   const TimePoint began_;
   TimePoint drawn_at_;
-  int64_t steps_ = 0;  // local, since then; as the two below
+  int64_t steps_ = 0;  // local steps since then, like the two below
   int64_t examples_ = 0;
   double loss_sum_ = 0;
   double steps_per_s_ = 0;  // global, smoothed

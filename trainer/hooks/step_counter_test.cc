@@ -22,7 +22,7 @@ TEST_CASE("step counter: a line every so many local steps, with both paces") {
   REQUIRE(lines.size() == 2);
   CHECK(lines[0].find("global step 12, local step 4: ") != std::string::npos);
   CHECK(lines[1].find("global step 24, local step 8: ") != std::string::npos);
-  // Three global steps for one of this worker.
+  // Three global steps per step of this worker.
   const size_t global = lines[1].find("local step 8: ") + 14, local = lines[1].find("global steps/s, ") + 16;
   CHECK(std::stod(lines[1].substr(global)) / std::stod(lines[1].substr(local)) ==
         doctest::Approx(3).epsilon(0.01));

@@ -1,5 +1,6 @@
 // What a worker counts of its steps: StepTimes, where the time goes; Staleness, how old the weights of its
-// gradients are; RecentLoss, the means of its losses. Owner and thread: the worker. Plain values.
+// gradients are; RecentLoss, the means of its losses.
+// Owner and thread: the worker. Plain values.
 #pragma once
 
 #include <algorithm>
@@ -14,35 +15,34 @@
 
 namespace dtrain {
 
-// Of a step: getting its batch; the gradient, its checks and handing it to the transport; hooks after the
-// step; what the ps held the answer back for other workers; and the rest of the time until the answer was
-// here, with that until a fed batch was (data.split: feed).
+// The parts of a step's time. kData: getting its batch. kCompute: the gradient, its checks, and handing it to
+// the transport. kHooks: the hooks after the step. kWait: the ps holds back the answer for other workers.
+// kNetwork: the rest of the time until the answer is here, and the wait for a fed batch (data.split: feed).
 enum class StepPart { kData, kCompute, kHooks, kWait, kNetwork };
 constexpr size_t kStepParts = 5;
 
-// StepTimes: the loop marks which part the time since the last mark belongs to, so that each reading of the
-// clock ends one part and begins the next.
+// StepTimes: the time of each part of the steps. The loop marks the part that the time since the last mark
+// belongs to, so each reading of the clock ends one part and begins the next.
 class StepTimes {
  public:
-  // The first step begins.
+  // Begins the first step.
   void Begin(TimePoint now) { marked_ = now; }
-  // The time since the last mark was spent in `part`.
+  // The time since the last mark went to `part`.
   void Mark(StepPart part, TimePoint now) { step_[Index(part)] += Since(now); }
-  // The time since the last mark was spent getting a batch, of it `waited_nanos` waiting for another task.
+  // The time since the last mark went to getting a batch, `waited_nanos` of it to waiting for another task.
   void MarkBatch(TimePoint now, int64_t waited_nanos) {
     const int64_t all = Since(now);
     const int64_t waited = std::min(all, waited_nanos);
     step_[Index(StepPart::kNetwork)] += waited;
     step_[Index(StepPart::kData)] += all - waited;
   }
-  // The time since the last mark was spent until an answer came that the ps held back for `held_us`.
+  // The time since the last mark went to waiting for an answer, which the ps held back for `held_us`.
   void MarkAnswer(TimePoint now, int64_t held_us) {
     const int64_t all = Since(now);
     const int64_t held = std::min(all, held_us * 1000);
     step_[Index(StepPart::kWait)] += held;
     step_[Index(StepPart::kNetwork)] += all - held;
   }
-  // The step is over.
   void EndStep() {
     for (size_t part = 0; part < kStepParts; ++part) parts_[part].Add(step_[part]);
     own_nanos_ +=
@@ -51,13 +51,12 @@ class StepTimes {
     step_.fill(0);
   }
 
-  // Of the last step that is over.
+  // Of the last complete step.
   int64_t last_nanos(StepPart part) const { return last_[Index(part)]; }
-  // How long ago the last mark was.
   double SecondsSinceMark() const { return SecondsSince(marked_); }
-  // Over all steps: what this worker spent itself, neither waiting nor on the network.
+  // The time over all steps that this worker used itself, without waits and network.
   int64_t own_nanos() const { return own_nanos_; }
-  // Nanoseconds of each step.
+  // Nanoseconds per step.
   const LogHistogram& Of(StepPart part) const { return parts_[Index(part)]; }
 
  private:
@@ -69,22 +68,22 @@ class StepTimes {
   }
 
   TimePoint marked_;
-  std::array<int64_t, kStepParts> step_{};  // of the step in hand
+  std::array<int64_t, kStepParts> step_{};  // of the current step
   std::array<int64_t, kStepParts> last_{};
   int64_t own_nanos_ = 0;
   std::array<LogHistogram, kStepParts> parts_;
 };
 
-// Staleness: how many other updates were applied between the weights that a gradient was computed from and
-// the gradient itself. With several open exchanges, the worker's own earlier ones are among them. ps 0's
-// versions count.
+// Staleness: the number of other updates between the weights from which a gradient was computed and the
+// applied gradient. With several open exchanges the worker's own earlier ones are among them. Counts ps 0's
+// versions.
 class Staleness {
  public:
   explicit Staleness(int64_t max_open) : versions_(static_cast<size_t>(max_open)) {}
 
   // Weights came that answer no gradient.
   void OnPulled(uint64_t version) { version_ = version; }
-  // A gradient of the latest weights goes out.
+  // A gradient of the latest weights was sent.
   void OnPushed() { versions_[pushed_++ % versions_.size()] = version_; }
   // The oldest open gradient was applied and made `version`.
   void OnApplied(uint64_t version) {
@@ -94,10 +93,10 @@ class Staleness {
     version_ = version;
   }
 
-  // What is open will not be applied, or nobody will hear of it.
+  // The open gradients will not be applied, or their answers will not come.
   void DropOpen() { applied_ = pushed_; }
 
-  // Of the gradients since the last call; unset when none was applied since.
+  // Of the gradients applied since the last call; unset: none.
   std::optional<HistogramFigures> TakeRecent() {
     if (recent_.count() == 0) return std::nullopt;
     const HistogramFigures figures = recent_.Figures();
@@ -108,7 +107,7 @@ class Staleness {
   const LogHistogram& all() const { return all_; }
 
  private:
-  std::vector<uint64_t> versions_;  // of the weights of open gradients; a ring
+  std::vector<uint64_t> versions_;  // of the weights of the open gradients; a ring
   uint64_t version_ = 0;            // of the latest weights
   size_t pushed_ = 0;
   size_t applied_ = 0;
@@ -116,10 +115,9 @@ class Staleness {
   LogHistogram all_;
 };
 
-// RecentLoss: the means of the last losses, and of the first.
+// RecentLoss: the mean of the last losses, and of the first ones.
 class RecentLoss {
  public:
-  // Of a step with so many rows.
   void Add(float loss, int64_t rows) {
     if (first_rows_ < kFirstRows) {
       first_sum_ += static_cast<double>(loss) * static_cast<double>(rows);
@@ -128,15 +126,15 @@ class RecentLoss {
     losses_[static_cast<size_t>(count_++) % losses_.size()] = loss;
   }
   int64_t count() const { return count_; }  // of all losses
-  // Of the last 100; of none: not a number.
+  // Of the last 100 losses; NaN if there are none.
   double Mean() const {
     const size_t here = std::min(static_cast<size_t>(count_), losses_.size());
     double sum = 0;
     for (size_t i = 0; i < here; ++i) sum += static_cast<double>(losses_[i]);
     return sum / static_cast<double>(here);
   }
-  // Of the first step, or of as many steps as have 20 rows: fewer say little, and later ones may be those of
-  // a rate that is too high already. Of none: not a number.
+  // Of the first step, or of the first steps with 20 rows in all: fewer rows say little, and later losses may
+  // already show a learning rate that is too high. NaN if there are none.
   double FirstMean() const { return first_sum_ / static_cast<double>(first_rows_); }
 
  private:
@@ -144,7 +142,7 @@ class RecentLoss {
 
   std::array<float, 100> losses_{};  // a ring
   int64_t count_ = 0;
-  double first_sum_ = 0;  // over rows
+  double first_sum_ = 0;  // weighted by rows
   int64_t first_rows_ = 0;
 };
 

@@ -59,7 +59,7 @@ TEST_CASE("staleness: alone it is 0; updates of others in between are counted") 
   staleness.OnApplied(11);
   CHECK(staleness.TakeRecent()->mean == 0);
   staleness.OnPushed();
-  staleness.OnApplied(15);  // 12, 13 and 14 were others'
+  staleness.OnApplied(15);  // 12, 13 and 14 were other workers'
   CHECK(staleness.TakeRecent()->mean == 3);
 }
 

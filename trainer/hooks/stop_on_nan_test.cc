@@ -13,7 +13,7 @@ namespace {
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// What ends the run at local step 7 with this loss and gradient; empty where it goes on.
+// The error that ends the run at local step 7 with this loss and gradient; empty: it goes on.
 std::string Verdict(FakeStep& step, float loss, const std::vector<float>& gradient) {
   StopOnNan hook;
   step.view.local_step = 5;
@@ -57,7 +57,7 @@ TEST_CASE("stop on nan: weights that are not finite before the first step are to
   StopOnNan hook;
   FakeStep step;
   step.view.local_step = 31;
-  hook.Begin(step.view);  // of a checkpoint
+  hook.Begin(step.view);  // from a checkpoint
   step.view.local_step = 32;
   step.view.loss = kNan;
   step.weights[1] = kNan;

@@ -56,7 +56,7 @@ void CheckpointWriter::OnPart(size_t ps, const std::string& name, const ShardSav
   PublishWhenComplete();
 }
 
-// One after the other, so that what is held of all of them is bounded.
+// One ps after the other bounds the memory that the pieces take.
 void CheckpointWriter::PullParts() {
   if (pull_) {
     const std::optional<ShardSaver::Outcome> outcome = pull_->Poll();
@@ -79,7 +79,7 @@ void CheckpointWriter::PullParts() {
 void CheckpointWriter::Fail(const std::string& error) {
   phase_ = Phase::kEnding;
   if (pull_) pull_->GiveUp();
-  own_.Drop(number_);  // the rest of it is not needed
+  own_.Drop(number_);  // its part is not needed any more
   ending_ = std::async(std::launch::async, [this, error]() -> Outcome {
     directory_.Abandon(temporary_);
     return {"", error};
@@ -97,7 +97,7 @@ void CheckpointWriter::PublishWhenComplete() {
       std::async(std::launch::async, [this, checksums = std::move(checksums)] { return Publish(checksums); });
 }
 
-// On a thread.
+// Runs on a thread.
 CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<std::vector<uint64_t>>& checksums) {
   Outcome outcome;
   const double best_before = directory_.ReadBestLoss();
@@ -112,7 +112,7 @@ CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<std::vecto
     directory_.Abandon(temporary_);
     return {"", fmt::format("{}: {}", self_, FailureText(error))};
   }
-  try {  // it has its name, whatever becomes of the rest
+  try {  // the checkpoint is complete even if what follows fails
     if (moment_.best && moment_.loss < best_before)
       directory_.WriteBest(outcome.path.substr(outcome.path.rfind('/') + 1));
     directory_.Prune(config_.checkpoint.keep, directory_.ReadBest());

@@ -1,7 +1,7 @@
-// CheckpointWriter: how the leader has a checkpoint written: it makes the directory that the ps write their
-// parts into, ps 0 included, writes the parts of those that do not see it (pulled_part.h), one after the
-// other, and, when all parts are on the disk, the manifest and the name. All that touches the disk is done on
-// threads. Owner: Checkpoints. Thread: the ps loop, which never waits here but at the end.
+// CheckpointWriter: writes one checkpoint at a time for the leader. It makes the directory into which each ps
+// writes its part, pulls and writes the parts of the ps that do not see that directory (pulled_part.h), one
+// ps after the other, and publishes the checkpoint when all parts are on the disk. Threads do the disk work.
+// Owner: Checkpoints. Thread: the ps loop, which waits for the disk only in the destructor.
 #pragma once
 
 #include <cstdint>
@@ -26,37 +26,36 @@ namespace dtrain {
 
 class CheckpointWriter {
  public:
-  // How a save ended: where the checkpoint lies, or why there is none.
+  // The path of the checkpoint, or why there is none.
   struct Outcome {
     std::string path;
     std::string error;
   };
 
-  // Asks a ps for a piece of its range; it may get lost.
+  // Asks a ps for a piece of its range; the question may get lost.
   using AskForPiece = std::function<void(size_t ps, uint64_t number, int64_t piece)>;
 
-  // `self`: how ps 0 is called where it fails. `own`: writes its part.
+  // `self`: the name of ps 0 in error messages. `own`: writes the part of ps 0.
   CheckpointWriter(const Config& config, const Layout& layout, CheckpointDirectory& directory,
                    std::string self, SnapshotKeeper& own, AskForPiece ask, Logger& log);
 
-  // Every ps has its snapshot for checkpoint `number`. `pulled`: by ps, whether its part is to be pulled
-  // here.
+  // Starts to write checkpoint `number`, of which every ps has its snapshot. `pulled[ps]`: that ps does not
+  // see the directory, and its part is pulled and written here.
   void Begin(uint64_t number, SavedMoment moment, std::vector<bool> pulled);
-  // The directory is there: the others may write.
+  // The directory exists, and the other ps may write.
   bool writing() const { return phase_ == Phase::kWriting; }
-  // Whether that ps has to be told to write its part, which is not here yet.
+  // Whether `ps` must still be told to write its part.
   bool Wants(size_t ps) const { return !pulled_[ps] && !parts_[ps].has_value(); }
-  // The part of a ps, or why there is none. `name`: whose, of another than ps 0.
+  // Takes the result of the ps that writes its own part. `name`: of a ps other than 0, for errors.
   void OnPart(size_t ps, const std::string& name, const ShardSaver::Outcome& part);
-  // A piece of another ps's range.
   void OnPiece(size_t ps, net::Message message) {
     if (phase_ == Phase::kWriting && pull_ && ps == pulling_) pull_->OnPiece(std::move(message));
   }
-  // What is not complete is not to be. It ends when the disk lets it.
+  // Abandons a checkpoint that is not complete. Poll() reports it when the disk has let go of it.
   void GiveUp(const std::string& error) {
     if (phase_ == Phase::kWriting) Fail(error);
   }
-  // How it has ended; unset: not yet. Told once. PeerLost where another process has taken the directory.
+  // The outcome, once; unset until then. Throws PeerLost when another process has taken the directory.
   std::optional<Outcome> Poll();
 
  private:
@@ -82,10 +81,11 @@ class CheckpointWriter {
   std::string temporary_;
   std::vector<std::optional<std::vector<uint64_t>>> parts_;  // by ps: checksums
   std::vector<bool> pulled_;                                 // by ps
-  size_t pulling_ = 0;                                       // whose part is pulled now
+  size_t pulling_ = 0;                                       // the ps whose part is pulled now
   std::unique_ptr<PulledPart> pull_;
-  // One of the two at a time. The last members: they wait for their threads before the rest goes.
-  std::future<Outcome> beginning_;  // the path is that of the temporary directory
+  // One of these at a time is in use. They are the last members: their destructors wait for the threads,
+  // which use the others.
+  std::future<Outcome> beginning_;  // its path is the temporary directory
   std::future<Outcome> ending_;
 };
 

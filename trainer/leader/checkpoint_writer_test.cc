@@ -37,7 +37,7 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Of a leader, the ps that writes beside it.
+// A FakeLeader with a CheckpointWriter.
 class WritingLeader : public FakeLeader {
  public:
   explicit WritingLeader(CheckpointWriter& writer) : writer_(writer) {}
@@ -49,7 +49,7 @@ class WritingLeader : public FakeLeader {
   CheckpointWriter& writer_;
 };
 
-// ps 0's side, and of ps 1 what it writes and tells.
+// ps 0 with its CheckpointWriter, and what a ps 1 writes and reports.
 struct Saving {
   Saving() { ps0.leader = std::make_unique<WritingLeader>(writer); }
   void Begin(uint64_t number, const SavedMoment& moment) {
@@ -82,7 +82,7 @@ struct Saving {
     REQUIRE(saver.Of(number)->error == "");
     return saver.Of(number)->checksums;
   }
-  // What ps 1 says of its part.
+  // ps 1 reports its part.
   void Tell(const Checksums& checksums, const std::string& error = "") {
     writer.OnPart(1, "ps 1 on there", {checksums, error});
   }
@@ -91,7 +91,7 @@ struct Saving {
     CHECK(number == 1);
     asked.push_back(piece);
   }
-  // ps 1 answers what it was asked.
+  // ps 1 answers all questions for pieces.
   void Answer() {
     for (const int64_t piece : std::exchange(asked, {})) {
       writer.OnPiece(1, ps1.encoder.Piece({}, 1, static_cast<uint64_t>(piece), 0, *snapshot->Lend(piece)));
@@ -118,7 +118,7 @@ struct Saving {
       ps0.keeper, [this](size_t ps, uint64_t number, int64_t piece) { Asked(ps, number, piece); },
       ps0.log};
   bool pulled = false;                 // the part of ps 1
-  std::vector<int64_t> asked;          // pieces of it
+  std::vector<int64_t> asked;          // the pieces that ps 1 was asked for
   std::shared_ptr<Snapshot> snapshot;  // of ps 1
   SavedMoment begun;
 };
@@ -157,7 +157,7 @@ TEST_CASE(
 TEST_CASE("checkpoint writer: nothing is published before every ps has said that its part is on the disk") {
   Saving f;
   f.Begin(1, 12);
-  f.Tell({});  // of whatever it speaks: nobody was told to write yet
+  f.Tell({});  // ignored: nobody was told to write yet
   CHECK(f.writer.Wants(1));
   PollUntil([&] {
     f.Poll();
@@ -169,7 +169,7 @@ TEST_CASE("checkpoint writer: nothing is published before every ps has said that
   CHECK(f.writer.writing());
   f.Tell(checksums);
   CHECK_FALSE(f.writer.writing());
-  f.Tell({});  // it was heard
+  f.Tell({});  // ignored: its part is here
   CHECK(f.End().error == "");
   CheckpointReader(f.PathOf("step-000000012")).Verify();
   f.Tell(checksums);
@@ -253,7 +253,7 @@ TEST_CASE("checkpoint writer: the part of a ps that does not see the directory i
   f.snapshot = f.ps1.shard.TakeSnapshot();
   f.BeginAndWait(1, 12);
   CHECK_FALSE(f.writer.Wants(1));
-  f.Tell({1, 2});  // it was not told to write
+  f.Tell({1, 2});  // ps 1 was not told to write
   const CheckpointWriter::Outcome outcome = *PollUntil([&] {
     f.Answer();
     return f.Poll();

@@ -11,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-// How often a ps that has not answered is asked again for its snapshot, or for what it has to write.
+// How often a ps that has not answered gets its order (to take a snapshot, or to write its part) again.
 constexpr milliseconds kOrderAgain{100};
 
 Clock::duration Seconds(double seconds) {
@@ -81,7 +81,8 @@ void Checkpoints::Begin() {
   own_.Take(number(), round_);
 }
 
-// With the rounds up to this one applied, or at this moment: what is kept here is of this step.
+// The snapshot of ps 0 has the rounds up to round_, or outside sync all updates until now; so the global step
+// of this moment is the checkpoint's.
 void Checkpoints::OnOwnSnapshot(uint64_t number_here, const ShardSaver::Outcome* part) {
   if (number_here != number()) return;
   if (phase_ == Phase::kWriting && part != nullptr) return writer_.OnPart(0, "", *part);
@@ -151,7 +152,7 @@ SavedMoment Checkpoints::MomentOfSnapshot() const {
   return moment;
 }
 
-// Behind the last one a worker that comes back has to get its weights all the same.
+// After the last checkpoint rounds go on without contributors: a worker that comes back still needs weights.
 void Checkpoints::LetRoundsGoOn() {
   if (finished_) parts_.rounds.EndHere();
   if (finished_ || !stays_) parts_.rounds.GoOn();
@@ -164,7 +165,7 @@ void Checkpoints::WatchWriter(TimePoint now) {
   if (writer_.writing() && now >= next_order_) OrderOthers(now);
 }
 
-// A disk that hangs may hold the thread that writes for ever.
+// A disk that hangs may hold the writing thread for ever.
 void Checkpoints::GiveUp(TimePoint now) {
   const double max_s = config_.checkpoint.timeout_s;
   const std::string error = fmt::format("it is not complete after {} s (checkpoint.timeout_s)", max_s);
@@ -173,7 +174,7 @@ void Checkpoints::GiveUp(TimePoint now) {
   deadline_ = now + Seconds(max_s);
   log_.Error("the checkpoint of global step {} is given up: {}", step_, error);
   writer_.GiveUp(error);
-  parts_.ended(error);  // what waits for it; another one cannot begin before this has ended
+  parts_.ended(error);  // tells the requester now; the next checkpoint begins when this one has ended
 }
 
 void Checkpoints::DropSnapshots() {
@@ -199,15 +200,15 @@ void Checkpoints::End(const std::string& path, const std::string& error) {
     log_.Info("saved {} in {:.2f} s; steps were held for {:.1f} ms", path, SecondsSince(writing_since_),
               held_ms_);
   }
-  // In sync another one of the same step would be the same.
+  // In sync another checkpoint of the same step would be the same.
   const bool same = saved_step_ == global_step() && config_.train.mode == TrainMode::kSync;
   if (asked_ && (!same || asked_best_)) return Begin();
   asked_ = false;
   parts_.ended(path.empty() ? error : "");
 }
 
-// Saves of a run that waits would push out all others. A second one of a step has what was under way to other
-// ps when the first was snapshot.
+// A run that waits must not push out all older checkpoints with equal ones. A second checkpoint of a step is
+// taken all the same: it has the gradients that were still on their way to other ps at the first.
 bool Checkpoints::NothingNew() const {
   const int64_t step = global_step();
   return HasAllOf(step) || (saved_step_ == step && saved_again_);

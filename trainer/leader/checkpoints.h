@@ -1,7 +1,8 @@
-// Checkpoints: the leader's part in the checkpoints of a run: when one is taken, that every ps has its
-// snapshot as of the same moment, and how it ended. One at a time. In mode sync no round is decided until
-// every ps has its snapshot, so that all are of one version; else each takes it as soon as it hears of it.
-// CheckpointWriter writes it. Messages: docs/wire.md, Checkpoints. Owner: LocalLeader. Thread: the ps loop.
+// Checkpoints: decides when the leader takes a checkpoint, has every ps take its snapshot, and reports how
+// the checkpoint ended. One checkpoint is made at a time. In mode sync no round is decided until every ps has
+// its snapshot, so all snapshots have one version; in the other modes each ps takes its snapshot when the
+// order arrives. CheckpointWriter writes the files. Messages: docs/wire.md, Checkpoints.
+// Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ namespace dtrain {
 
 class Checkpoints {
  public:
-  // How a checkpoint ended that was asked for: the reason why there is none, or empty.
+  // Called when a requested checkpoint has ended. `error`: why there is none; empty: it is complete.
   using Ended = std::function<void(const std::string& error)>;
   struct Parts {
     const LeaderParts& leader;
@@ -36,49 +37,48 @@ class Checkpoints {
     Ended ended;
   };
 
-  // Prepares and claims checkpoint.dir. Throws UserError where nothing can be written there, or another run
-  // does; PeerLost where the run goes on and another process has taken the directory.
+  // Prepares and claims checkpoint.dir. Throws UserError when it cannot be written or another run writes
+  // there, and PeerLost when a run that goes on finds that another process has taken it.
   explicit Checkpoints(const Parts& parts);
 
   const CheckpointDirectory& directory() const { return *directory_; }
-  // From now on checkpoints are taken when the config says so.
+  // Starts the checkpoints of the config (checkpoint.every_steps, checkpoint.every_secs).
   void Run();
-  // No more of them by the config.
+  // Ends the checkpoints of the config.
   void Close() { running_ = false; }
-  // All workers are done: the last one, where there is none yet of all that they did. In sync no gradient is
-  // taken any more once its snapshot is.
+  // All workers are done: takes the last checkpoint, unless the newest one has all of their work. In sync no
+  // gradient is accepted after its snapshot.
   void Finish();
-  // A checkpoint of this moment, or the earliest possible. `stays`: nothing more is to be applied behind it.
+  // Takes a checkpoint now, or as soon as the current one has ended. `stays`: the last one; nothing is
+  // applied after its snapshot.
   void Ask(bool stays);
-  // For a worker, or a better evaluation: not behind the last one, after which nothing is applied that it
-  // does not have.
+  // Ask(false), for a worker's request. Does nothing once the last checkpoint was asked for.
   void AskUnlessLast() {
     if (!stays_) Ask(false);
   }
   void AskBest(const EvaluationFigures& figures);
-  // An update was applied.
+  // Counts an applied update.
   void OnStep() {
     const int64_t every = config_.checkpoint.every_steps;
     if (running_ && every > 0 && global_step() % every == 0) Ask(false);
   }
-  // What ps 0, or another ps, tells of its snapshot and of its part.
+  // Reports of ps 0 and of the other ps about their snapshots and their parts.
   void OnOwnSnapshot(uint64_t number, const ShardSaver::Outcome* part);
   void OnSnapshotState(Member& ps, const wire::SnapshotState& state);
-  // A piece of another ps's range.
   void OnPiece(const Member& ps, net::Message message);
   void Tick(TimePoint now);
 
   bool idle() const { return phase_ == Phase::kIdle && !asked_; }
-  // A checkpoint is being written: Tick() is wanted soon.
+  // A checkpoint is being written: call Tick() soon.
   bool writing() const { return phase_ == Phase::kWriting; }
   // The global step of the newest complete checkpoint; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
-  // Whether that is all of this global step. With several ps each takes its snapshot by itself, save in sync,
-  // and what was on its way to another ps is not in it.
+  // Whether the newest checkpoint has every gradient up to `step`. Outside sync it may lack some when there
+  // are several ps: each takes its snapshot on its own, without the gradients still on their way to it.
   bool HasAllOf(int64_t step) const {
     return saved_step_ == step && (alone_ || config_.train.mode == TrainMode::kSync || restored_);
   }
-  // The run begins with a checkpoint of this step.
+  // The run starts from a checkpoint of this global step.
   void set_saved(int64_t step) {
     saved_step_ = step;
     restored_ = true;
@@ -98,7 +98,6 @@ class Checkpoints {
   void DropSnapshots();
   void WatchWriter(TimePoint now);
   void End(const std::string& path, const std::string& error);
-  // `send(ps)` for every other ps.
   template <typename Send>
   void ForOthers(Send&& send) {
     for (Member& member : members_.all()) {
@@ -121,8 +120,8 @@ class Checkpoints {
   bool asked_ = false;
   bool stays_ = false;
   bool finished_ = false;
-  std::optional<EvaluationFigures> asked_best_;  // the next one is the best so far
-  // Of the checkpoint in hand.
+  std::optional<EvaluationFigures> asked_best_;  // for the next checkpoint
+  // The current checkpoint.
   uint64_t round_ = 0;
   int64_t step_ = 0;
   std::string positions_;
@@ -135,8 +134,8 @@ class Checkpoints {
   double held_ms_ = 0;
   TimePoint next_due_;
   int64_t saved_step_ = -1;
-  bool saved_again_ = false;  // more than once, from within this run
-  bool restored_ = false;     // it was not written here
+  bool saved_again_ = false;  // two checkpoints of that step were written by this process
+  bool restored_ = false;     // the newest checkpoint was restored, not written here
 };
 
 }  // namespace dtrain

@@ -42,7 +42,7 @@ TEST_CASE(
   CHECK(f.Keeps(1));
   CHECK_FALSE(f.checkpoints->writing());
   f.members.Worker(0)->taken = 8;
-  f.SetStep(8);  // what comes after the snapshot is not of it
+  f.SetStep(8);  // steps after the snapshot are not in the checkpoint
   f.Kept(1);
   CHECK(f.checkpoints->writing());
   CHECK(f.ended.empty());
@@ -175,7 +175,7 @@ TEST_CASE(
   CHECK(f.LastOrder() != nullptr);
   f.Kept(1);
   f.Tick(Clock::now() + Seconds(3));
-  CHECK(f.channel.sent.empty());  // ps 2 is not here to be asked, and without it nothing is written
+  CHECK(f.channel.sent.empty());  // ps 2 is missing and cannot be asked; nothing is written without it
   f.members.Ps(2).node = kPs1;
   f.Tick(Clock::now() + Seconds(4));
   CHECK(f.LastOrder() != nullptr);
@@ -226,7 +226,7 @@ TEST_CASE("checkpoints: the best one has the figures of its evaluation, and only
   CheckpointsFixture f(Saving(TrainMode::kSync));
   f.Save(true, 0.25);
   f.Kept(1);
-  f.Save(true, 0.125);  // of the same step as the one in hand, and yet not the same
+  f.Save(true, 0.125);  // of the same step as the current one, but with other figures
   f.Written(1, 0);
   CHECK(f.directory().ReadBestLoss() == 0.25);
   CHECK_FALSE(f.checkpoints->idle());
@@ -306,7 +306,7 @@ TEST_CASE(
     f.Tick(Clock::now());
     return f.PiecesAsked() > 0;
   });
-  f.Kept(1);  // whatever it says of a part is none
+  f.Kept(1);  // ignored: its part is pulled
   CHECK(f.ended.empty());
 }
 
@@ -373,7 +373,7 @@ TEST_CASE("checkpoints: what a ps says before its part is on the disk is no part
   f.Kept(1);
   f.Tick(Clock::now() + Seconds(1));
   const wire::SnapshotOrder* order = f.LastOrder();
-  REQUIRE(order != nullptr);  // it is told again
+  REQUIRE(order != nullptr);  // ps 1 is told again
   CHECK(order->write());
   CHECK(f.checkpoints->writing());
 }

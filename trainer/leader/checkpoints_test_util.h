@@ -1,5 +1,4 @@
-// CheckpointsFixture: ps 0's Checkpoints and its own SnapshotKeeper, beside a ps 1 that says and writes what
-// the test makes it say and write.
+// CheckpointsFixture: the Checkpoints and the SnapshotKeeper of ps 0, and a ps 1 that the test plays.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +30,7 @@ inline Clock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// Of a leader, its checkpoints.
+// A FakeLeader with Checkpoints.
 class SavingLeader : public FakeLeader {
  public:
   explicit SavingLeader(std::optional<Checkpoints>& checkpoints) : checkpoints_(checkpoints) {}
@@ -44,7 +43,7 @@ class SavingLeader : public FakeLeader {
 };
 
 struct CheckpointsFixture : PsTaskFixture {
-  // `begun`: the run goes on here.
+  // `begun`: the run was begun before and goes on.
   explicit CheckpointsFixture(const Config& of, bool begun = false) : PsTaskFixture(of) {
     history.begun = begun;
     leader = std::make_unique<SavingLeader>(checkpoints);
@@ -66,13 +65,13 @@ struct CheckpointsFixture : PsTaskFixture {
       checkpoints->OnStep();
     }
   }
-  // A worker offers a gradient of the newest version: whether it is in no round, since none is decided.
+  // Whether a gradient of the newest version that a worker offers is held: no round is decided.
   bool Held() {
     const size_t before = rule.rounds.size();
     rounds.Offer({0, 0}, static_cast<uint64_t>(rounds.version()));
     return rule.rounds.size() == before;
   }
-  // The same: whether it is answered, and in no round.
+  // Whether such a gradient is answered without being in a round.
   bool Closed() { return !Held() && rule.rounds.back().contributors.empty(); }
 
   void Tick(TimePoint now) {
@@ -82,12 +81,12 @@ struct CheckpointsFixture : PsTaskFixture {
   void Tell(const net::Message& state) {
     checkpoints->OnSnapshotState(members.Ps(1), *net::Decode(state)->body_as_SnapshotState());
   }
-  // ps 1, where there is one, has its snapshot for checkpoint `number`, of the step of now.
+  // ps 1, if any, has its snapshot for checkpoint `number` at the current step.
   void Kept(uint64_t number) {
     if (ps1 == nullptr) return;
     Tell(Make([&](auto& builder) { return wire::CreateSnapshotState(builder, number, false, 0, 0); }));
   }
-  // ps 1 fails at its part, once it is told to write.
+  // ps 1 is told to write its part, and fails.
   void FailsToWrite(uint64_t number, const std::string& why) {
     WaitForOrder();
     Tell(Make([&](auto& builder) {
@@ -95,7 +94,7 @@ struct CheckpointsFixture : PsTaskFixture {
     }));
     WaitForEnd();
   }
-  // ps 1 writes its part of the checkpoint `number`, of the step `of`, and the save ends.
+  // ps 1 writes its part of checkpoint `number` of step `of`, and the save ends.
   void Written(uint64_t number, int64_t of) {
     if (ps1 != nullptr) {
       WaitForOrder();
@@ -111,7 +110,7 @@ struct CheckpointsFixture : PsTaskFixture {
     }
     WaitForEnd();
   }
-  // One that was asked for at the step of now, from the snapshots to the end.
+  // A checkpoint at the current step, from the snapshots to the end.
   void Complete(uint64_t number) {
     const int64_t of = step();
     Kept(number);
@@ -121,7 +120,7 @@ struct CheckpointsFixture : PsTaskFixture {
   void Save(bool best, double loss = 0) {
     best ? checkpoints->AskBest({loss, 0.5}) : checkpoints->AskUnlessLast();
   }
-  // The next checkpoint is not begun by the look at how this one ends: time stands still.
+  // Looks for the end of the checkpoint at a fixed time, so that the next one does not begin.
   void WaitForEnd() {
     const size_t before = ended.size();
     const uint64_t number = history.last_save;
@@ -139,12 +138,12 @@ struct CheckpointsFixture : PsTaskFixture {
     });
   }
 
-  // What ps 1 was told; null: nothing since the last look.
+  // The last order to ps 1; null: none since the last call.
   const wire::SnapshotOrder* LastOrder() {
     told_ = Take(kPs1);
     return told_.empty() ? nullptr : told_.back().envelope().body_as_SnapshotOrder();
   }
-  // How many pieces ps 1 was asked for since the last look. It was told nothing else.
+  // How many pieces ps 1 was asked for since the last call. ps 1 was sent nothing else.
   size_t PiecesAsked() {
     const std::vector<FakeChannel::Sent> told = Take(kPs1);
     for (const FakeChannel::Sent& sent : told) CHECK(sent.envelope().body_type() == wire::Body::ReadPiece);
@@ -167,7 +166,7 @@ struct CheckpointsFixture : PsTaskFixture {
     channel.sent.clear();
     return taken;
   }
-  // What has come into checkpoint.dir since the beginning.
+  // The names that are new in checkpoint.dir.
   std::vector<std::string> NewNames() const {
     std::vector<std::string> names;
     for (const std::string& name : testing::NamesIn(config.checkpoint.dir)) {

@@ -27,7 +27,7 @@ void Evaluations::Begin(int64_t global_step) {
   }
 }
 
-// One that is waited for stays it: the others cannot go on without it.
+// An evaluator that the run waits for stays the evaluator: the other workers cannot go on without it.
 int Evaluations::Evaluator() const {
   for (const Member& member : members_.all()) {
     if (member.task.role != Role::kWorker || !member.evaluates) continue;

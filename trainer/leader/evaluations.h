@@ -1,8 +1,8 @@
-// Evaluations: the leader's part in evaluating: which worker evaluates and when (eval.every_steps,
-// eval.at_end), what its figures mean for the run (eval.patience), and which checkpoint is the best
-// (eval.keep_best). The job goes to the worker of the lowest index that takes part and has the rows of
-// eval.on, and to the next one if that is lost. A job is asked for again until its figures are here. Owner:
-// LocalLeader. Thread: the ps loop.
+// Evaluations: decides for the leader which worker evaluates and when (eval.every_steps, eval.at_end),
+// whether the figures end the run (eval.patience), and which checkpoint is the best (eval.keep_best). The
+// evaluator is the worker with the lowest index that takes part and has the rows of eval.on; when it is lost,
+// the next one takes over. The leader repeats a request until the figures arrive.
+// Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace dtrain {
 
-// The figures of an evaluation; NaN: there is none.
+// The figures of one evaluation. NaN: not known.
 struct EvaluationFigures {
   double loss = std::numeric_limits<double>::quiet_NaN();
   double accuracy = std::numeric_limits<double>::quiet_NaN();
@@ -28,29 +28,29 @@ class Evaluations {
  public:
   Evaluations(const Config& config, TaskTable& members, RunHistory& history, Logger& log);
 
-  // The workers are told to start, from this global step: what was evaluated behind it has not happened. Says
-  // so where evaluations are wanted and nobody has the rows.
+  // The run starts, or goes on, at this global step; evaluations of later steps are forgotten. Warns when no
+  // worker has the rows for the evaluations that the config wants.
   void Begin(int64_t global_step);
-  // A gradient of `worker` counts, the last one in Member::taken.
+  // Counts a gradient of `worker`, the last one in Member::taken.
   void OnStep(const Member& worker) {
     if (every_steps_ > 0 && worker.taken % every_steps_ == 0) AskFor(worker);
   }
-  // What an answer to this worker asks for: the local step whose weights it is to evaluate; 0: nothing.
+  // The local step whose weights `worker` is asked to evaluate; 0: none.
   uint64_t DueFor(const Member& worker) const {
     return due_ != 0 && worker.task.index == evaluator_ ? static_cast<uint64_t>(due_) : 0;
   }
 
   struct Verdict {
-    std::optional<EvaluationFigures> best;  // the smallest loss so far, to be kept as a checkpoint
+    std::optional<EvaluationFigures> best;  // a smaller loss than all before: save it as the best checkpoint
     std::string end;                        // why the run ends early; empty: it goes on
   };
-  // The figures of a job that is due; those of another, given twice, change nothing.
+  // Takes the figures of the evaluation that is due. Others, and repeated ones, change nothing.
   Verdict Take(const Member& worker, const wire::Evaluated& said);
-  // eval.patience is over.
+  // eval.patience is exhausted.
   bool ended() const { return ended_; }
 
-  // Who evaluates the final weights, all workers being done: the one of the lowest index that is here and has
-  // the rows; with data.split: feed worker 0 in any case, which knows what it has fed. Null: nobody.
+  // The worker that evaluates the final weights when all workers are done: with data.split: feed worker 0,
+  // which knows what it has fed, else the lowest connected worker that has the rows. Null: none.
   const Member* FinalEvaluator() const;
 
  private:
@@ -63,7 +63,7 @@ class Evaluations {
   Logger& log_;
   const int64_t every_steps_;
   int evaluator_ = -1;
-  int64_t due_ = 0;  // the local step of the evaluator whose figures are to come; 0: none
+  int64_t due_ = 0;  // the local step that the evaluator has to evaluate; 0: none
   double best_saved_ = std::numeric_limits<double>::infinity();  // the loss of the best checkpoint
   bool ended_ = false;
 };

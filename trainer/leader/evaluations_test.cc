@@ -41,8 +41,8 @@ struct Run : PsFixture {
 
 TEST_CASE("evaluations: the lowest worker that has the rows is asked at each multiple of its local steps") {
   Run run;
-  CHECK(run.Steps(0, 2) == 0);  // has no rows
-  CHECK(run.Steps(2, 2) == 0);  // is not the lowest
+  CHECK(run.Steps(0, 2) == 0);  // it has no rows
+  CHECK(run.Steps(2, 2) == 0);  // it is not the lowest with rows
   CHECK(run.Steps(1, 1) == 0);
   CHECK(run.Steps(1, 2) == 2);
 }
@@ -88,7 +88,7 @@ TEST_CASE("evaluations: behind a rollback those of later steps have not happened
   run.Steps(1, 4);
   run.Take(1, 4, 0.6);
   Evaluations again(run.config, run.members, run.history, run.log);
-  again.Begin(6);  // of which the second, at 12, is later
+  again.Begin(6);  // the second evaluation, at step 12, is later than that
   CHECK(run.history.patience->in_vain() == 0);
   CHECK(run.history.patience->best_loss() == 0.5);
 }

@@ -1,4 +1,4 @@
-// LeaderFixture: ps 0's Registrar and LocalLeader, before tasks that say what the test makes them say.
+// LeaderFixture: the Registrar and the LocalLeader of ps 0; the test plays all other tasks.
 #pragma once
 
 #include <algorithm>
@@ -28,12 +28,12 @@ struct LeaderFixture : RegistrarFixture {
       Ask(member, [](auto& builder) { return wire::CreateReady(builder); });
     }
   }
-  // And every ps has its first weights.
+  // Also gives every ps its first weights.
   void Begin() {
     AllReady();
     local().Begin(StartedFrom());
   }
-  // How many messages of that kind `member` was sent.
+  // How many messages of this kind `member` was sent.
   int64_t Sent(const Member& member, wire::Body kind) const {
     return std::count_if(channel.sent.begin(), channel.sent.end(), [&](const FakeChannel::Sent& sent) {
       return sent.to == member.node && sent.envelope().body_type() == kind;

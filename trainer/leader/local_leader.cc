@@ -146,7 +146,7 @@ void LocalLeader::OnReady(Member& member, uint64_t request, const wire::Ready& r
 void LocalLeader::LearnOfReturning(const Member& member, const wire::Ready& ready) {
   recovery_.Learn(ready);
   history_.peers_returned |= history_.run.epoch == 0;
-  // ps 0 was restarted, and nobody knows whether all were there all the time.
+  // This process of ps 0 is new, and nobody knows whether every worker took part all the time.
   if (history_.run.epoch == 0) {
     history_.disturbed |= !RoundsWaitForLost(config_) || config_.eval.patience > 0;
   }
@@ -194,9 +194,9 @@ void LocalLeader::Begin(const StartedFrom& from) {
   if (restored) history_.checkpoint_step = from.step;
   if (checkpoints_ && restored) checkpoints_->set_saved(from.step);
   const std::string& resume = config_.checkpoint.resume;
-  // The newest one of the directory is not this run's: it could not go back to that.
+  // The newest checkpoint of checkpoint.dir is not this run's, so the run could not go back to it.
   const bool elsewhere = !history_.begun && resume != "auto" && resume != "never";
-  if (checkpoints_ && (!restored || elsewhere)) return checkpoints_->Ask(false);  // OnSaved() goes on
+  if (checkpoints_ && (!restored || elsewhere)) return checkpoints_->Ask(false);  // OnSaved() starts the run
   StartAll();
 }
 
@@ -288,8 +288,8 @@ void LocalLeader::EndWhenComplete(TimePoint now) {
   end_.Tell({global_step(), positions_.other_examples(), steps_.first_applied_nanos(), disturbed_}, now);
 }
 
-// A checkpoint that was ordered is complete, or failed: with the first and the last one, and after a signal,
-// so does the run.
+// A requested checkpoint has ended. The run waits for the first and the last one, which must succeed, and for
+// the one after a signal.
 void LocalLeader::OnSaved(const std::string& error) {
   if (stop_.asked()) EndStopped(error);
   const bool needed = phase_ == RunPhase::kInitialising || all_done_;
@@ -307,7 +307,7 @@ void LocalLeader::Stop(int signal) {
   if (phase_ == RunPhase::kJoining) EndStopped("");
   if (!checkpoints_) EndStopped("");
   if (phase_ == RunPhase::kInitialising && checkpoints_->idle()) EndStopped("");
-  if (phase_ == RunPhase::kInitialising) return;  // the first checkpoint is being written
+  if (phase_ == RunPhase::kInitialising) return;  // OnSaved() ends the run
   if (checkpoints_->idle() && checkpoints_->HasAllOf(global_step())) EndStopped("");
   checkpoints_->Close();
   checkpoints_->Ask(true);
@@ -318,7 +318,7 @@ void LocalLeader::EndStopped(const std::string& unsaved) const {
 }
 
 void LocalLeader::OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question) {
-  if (request < member.end_request) return;  // an old one that came again
+  if (request < member.end_request) return;  // an older request that was repeated
   member.end_request = request;
   if (phase_ == RunPhase::kEnded) return end_.Send(member);
   if (!member.is_worker()) return rounds_.Ask(member, question);
@@ -353,7 +353,7 @@ Loss LocalLeader::WhatIfLost(const Member& member) const {
   return DecideLoss(config_, lost);
 }
 
-// A ps that comes back has lost its weights; a worker may have been lost before anybody noticed.
+// A ps that comes back has lost its weights. A worker may come back before its loss was noticed.
 void LocalLeader::OnWelcome(Member& member, bool replaces) {
   if (!member.is_worker() && begun()) {
     const std::string why =
@@ -368,7 +368,7 @@ void LocalLeader::OnWelcome(Member& member, bool replaces) {
 }
 
 void LocalLeader::OnOverdue(Member& member, const std::string& why) {
-  // Its heartbeats end it: the run does not wait for it any more.
+  // Its heartbeat thread reads this and ends the task: the run does not wait for it any more.
   if (members_.Stuck(member)) {
     outbox_.Send(member.node | 1, 0, [&](auto& builder) {
       return CreateAbort(builder, static_cast<int>(ExitCode::kPeerLost), parts_.task.self, why);
@@ -378,7 +378,7 @@ void LocalLeader::OnOverdue(Member& member, const std::string& why) {
   OnLost(member, why);
 }
 
-// A run that diverges, or has not begun, ends with the task that failed; otherwise that task is lost.
+// Ends the run if it diverges or has not begun; otherwise counts the task as lost.
 void LocalLeader::OnAbort(Member& member, const wire::Abort& abort) {
   const bool of_run = abort.exit_code() == static_cast<int>(ExitCode::kDiverged);
   if (of_run || starting() || WhatIfLost(member) == Loss::kEnds) {
@@ -388,7 +388,7 @@ void LocalLeader::OnAbort(Member& member, const wire::Abort& abort) {
                              ShortText(abort.text()->str())));
 }
 
-// Ends the run, or goes on, as failure.worker_lost says.
+// Ends the run, or lets it go on, by failure.worker_lost.
 void LocalLeader::OnLost(Member& member, const std::string& why) {
   const Loss loss = WhatIfLost(member);
   if (loss == Loss::kRollsBack) RollBack(why);
@@ -406,10 +406,10 @@ void LocalLeader::OnLost(Member& member, const std::string& why) {
   }
 }
 
-// All tasks begin again from the newest checkpoint; what is here goes.
+// All tasks start again from the newest checkpoint; this LocalLeader is dropped.
 void LocalLeader::RollBack(const std::string& why) {
   recovery_.Begin(global_step());
-  history_.disturbed |= disturbed_ || config_.eval.patience > 0;  // an evaluation may have been broken off
+  history_.disturbed |= disturbed_ || config_.eval.patience > 0;  // an evaluation may have been cut short
   history_.here = members_.WorkersNow();
   throw RolledBack{why};
 }
@@ -442,7 +442,7 @@ void LocalLeader::Tick(TimePoint now) {
   if (phase_ == RunPhase::kJoining) barrier_.Check(now);
   if (begun()) members_.CheckAwaited(now);
   if (phase_ == RunPhase::kRunning) {
-    CloseWhenAllDone(now);  // who may return has not, in time
+    CloseWhenAllDone(now);  // a lost worker that might have returned may be too late now
     end_.Tick(now);
     EndWhenComplete(now);
   }
@@ -450,7 +450,7 @@ void LocalLeader::Tick(TimePoint now) {
   restore_.Tick(now);
 }
 
-// What is sent from now on is of the next epoch, and the tasks that hear of it join that.
+// From now on messages belong to the next run epoch; the tasks that this refusal reaches join that.
 void LocalLeader::Leave(const std::string& why) {
   ++history_.run.epoch;
   outbox_.set_run(history_.run);

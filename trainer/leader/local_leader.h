@@ -1,8 +1,9 @@
-// LocalLeader: the leader of a run, beside the shard of ps 0. It leads the run through its phases, from
-// waiting for its tasks (run_start.h) over the first weights (restore.h) and the steps (steps.h, rounds.h) to
-// its results (run_end.h); it has checkpoints written (checkpoints.h), says what the loss of a task means
-// (recovery.h), and answers the requests that only ps 0 answers. Every answer is made again from state when a
-// request is repeated. Owner: PsServer. Thread: the ps loop. Order of messages: docs/wire.md.
+// LocalLeader: the leader of a run, on ps 0. It leads the run through its phases: it waits for the tasks
+// (run_start.h), gives them their first weights (restore.h), grants steps and decides rounds (steps.h,
+// rounds.h), and makes the results (run_end.h). It has checkpoints written (checkpoints.h), decides what the
+// loss of a task means (recovery.h), and answers the requests that only ps 0 answers. A repeated request is
+// answered again from the state.
+// Owner: PsServer. Thread: the ps loop. Order of messages: docs/wire.md.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ namespace dtrain {
 
 class LocalLeader : public Leader {
  public:
-  // Throws UserError or PeerLost where checkpoint.dir cannot be written, or is another run's.
+  // Throws UserError or PeerLost when checkpoint.dir cannot be written or belongs to another run.
   explicit LocalLeader(const LeaderParts& parts);
 
   RunId run() const override { return history_.run; }
@@ -81,17 +82,17 @@ class LocalLeader : public Leader {
   void Leave(const std::string& why) override;
   void Abort(int exit_code, const std::string& text, const RunSummary* summary) override;
 
-  // What the loss of this task means for the run now.
+  // What losing this task now means for the run.
   Loss WhatIfLost(const Member& member) const;
-  // Enough tasks were here once, and the run is not over: from now on a lost ps cannot be replaced.
+  // The run has had enough tasks and is not over: from now on a lost ps cannot be replaced.
   bool begun() const { return phase_ == RunPhase::kInitialising || phase_ == RunPhase::kRunning; }
-  // The run waits for the tasks that it needs, or for the first weights.
+  // The run waits for tasks or for the first weights.
   bool starting() const { return phase_ == RunPhase::kJoining || phase_ == RunPhase::kInitialising; }
-  // Every ps has its values: the run begins, or goes on.
+  // Every ps has its values: starts the run, or lets it go on.
   void Begin(const StartedFrom& from);
-  // A signal asks the run to end: it is saved, and then RunStopped is thrown. Later signals change nothing.
+  // Ends the run on a signal: saves it, then throws RunStopped. Later signals change nothing.
   void Stop(int signal);
-  // No more steps than are granted now (sync: no more rounds than are decided).
+  // Grants no more steps (sync: decides no more rounds).
   void EndEarly();
 
  private:
@@ -134,12 +135,12 @@ class LocalLeader : public Leader {
   RunStop stop_;
   RunEnd end_;
   SlowWorkers slow_workers_;
-  const std::unique_ptr<Checkpoints> checkpoints_;  // null: no checkpoint.dir
+  const std::unique_ptr<Checkpoints> checkpoints_;  // null without checkpoint.dir
   Restore restore_;
-  std::optional<DataFacts> data_;  // what the lowest worker says of its data
-  int data_from_ = 0;              // which worker that is
+  std::optional<DataFacts> data_;  // the facts of the lowest worker about its data
+  int data_from_ = 0;              // the index of that worker
   bool all_done_ = false;          // no worker takes another step
-  bool disturbed_ = false;         // rounds went on without a worker that was lost or came later
+  bool disturbed_ = false;         // rounds went on without a worker that was lost or came late
 };
 
 }  // namespace dtrain

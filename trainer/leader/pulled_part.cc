@@ -92,7 +92,7 @@ std::optional<net::Message> PulledPart::WaitForPiece() {
   return std::move(here_.extract(written_).mapped());
 }
 
-// On the thread.
+// Runs on the thread.
 ShardSaver::Outcome PulledPart::Write(const std::string& directory) {
   try {
     RangeWriter writer(layout_, ps_, slots_, directory);

@@ -1,7 +1,6 @@
-// PulledPart: ps 0's side of a save of a ps that does not see checkpoint.dir: it asks that ps for the pieces
-// of its range, of which it holds kOpenPieces at most, and a thread appends them to the shard file in order.
-// Owner: CheckpointWriter, for one ps in one save. Thread: the ps loop, which never waits here but at the
-// end.
+// PulledPart: writes the part of a ps that does not see checkpoint.dir. It asks that ps for the pieces of its
+// range, holds kOpenPieces of them at most, and appends them in order to the shard file on a thread.
+// Owner: CheckpointWriter. Thread: the ps loop, which waits for the disk only in the destructor.
 #pragma once
 
 #include <condition_variable>
@@ -22,26 +21,27 @@ namespace dtrain {
 
 class PulledPart {
  public:
-  // `number`: of the save. `ask`: the ps for a piece; it may get lost.
+  // `number`: of the checkpoint. `ask`: asks the ps for a piece; the question may get lost.
   PulledPart(const Layout& layout, int ps, int64_t slots, uint64_t number, const std::string& directory,
              std::function<void(int64_t piece)> ask);
-  ~PulledPart();  // what is not complete is given up
+  // Gives up a part that is not complete.
+  ~PulledPart();
   PulledPart(const PulledPart&) = delete;
   PulledPart& operator=(const PulledPart&) = delete;
 
-  // A piece that was asked for. One that is not what was asked for is dropped.
+  // Takes a piece. Drops one that was not asked for.
   void OnPiece(net::Message message);
-  // Asks for what is next, and again for what has not come.
+  // Asks for the next pieces, and again for those that have not come.
   void Tick(TimePoint now);
-  // The thread ends when the disk lets it.
+  // Gives the part up. The thread ends when the disk lets it.
   void GiveUp();
   bool ended() const;
-  // What became of the shard, once; unset: not yet.
+  // The outcome, once; unset until then.
   std::optional<ShardSaver::Outcome> Poll();
 
  private:
   ShardSaver::Outcome Write(const std::string& directory);
-  // The next in order; unset: given up.
+  // The next piece in order; unset: the part is given up.
   std::optional<net::Message> WaitForPiece();
   bool Fits(const wire::Piece& piece, net::TensorView values) const;
 
@@ -51,14 +51,15 @@ class PulledPart {
   const uint64_t number_;
   const std::function<void(int64_t)> ask_;
   const int64_t count_;
-  int64_t asked_ = 0;  // pieces before it have been asked for; the ps loop's
+  int64_t asked_ = 0;  // all pieces before this one have been asked for; used by the ps loop
   TimePoint ask_again_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::map<int64_t, net::Message> here_;  // pieces that wait for the thread
   int64_t written_ = 0;
   bool given_up_ = false;
-  std::future<ShardSaver::Outcome> writing_;  // the last member: it waits for the thread before the rest goes
+  // The last member: its destructor waits for the thread, which uses the others.
+  std::future<ShardSaver::Outcome> writing_;
 };
 
 }  // namespace dtrain

@@ -24,7 +24,7 @@ Config Adam(int64_t inputs) {
   return config;
 }
 
-// ps 1, whose part is pulled.
+// The pulled part of ps 1.
 struct Pull : PsFixture {
   explicit Pull(int64_t inputs = 4000000) : PsFixture(Adam(inputs), 1), snapshot(shard.TakeSnapshot()) {}
   PulledPart& part() {
@@ -47,7 +47,7 @@ struct Pull : PsFixture {
       return part().Poll();
     });
   }
-  // What the ps would write itself.
+  // The file that the ps would write itself.
   std::string Written() {
     const std::string here = testing::NewDirectory();
     ShardSaver saver(layout, 1, kSlots);
@@ -87,7 +87,7 @@ TEST_CASE("pulled part: no more than a few pieces are open, and one that does no
   f.part().Tick(Clock::now());
   CHECK(f.asked.size() == kOpenPieces);
   f.asked.clear();
-  f.part().OnPiece(f.Piece(1));  // the first one is lost
+  f.part().OnPiece(f.Piece(1));  // the first piece is lost
   CHECK(f.asked.empty());
   f.part().Tick(Clock::now() + 2 * kAskForPieceAgain);
   CHECK(f.asked == std::vector<int64_t>{0, 2, 3, 4, 5, 6, 7});
@@ -128,7 +128,7 @@ TEST_CASE("pulled part: a disk that is full is the outcome, and so is that it is
   f.part().Tick(Clock::now() + 2 * kAskForPieceAgain);
   CHECK(f.asked.empty());
   Pull gone;
-  gone.part();  // its end waits for nothing
+  gone.part();  // its destructor does not wait
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-// What a peer says of a loss is bounded, so that sums of it fit.
+// Bounds a peer's number, so that sums with it do not overflow.
 constexpr uint64_t kMaxQuietMs = 1000000000;
 
 }  // namespace
@@ -17,7 +17,7 @@ Loss DecideLoss(const Config& config, const LossCase& lost) {
   const bool begun = lost.phase == RunPhase::kInitialising || lost.phase == RunPhase::kRunning;
   if (!begun) return Loss::kGoesOn;
   if (lost.role == Role::kPs) return RecoversPs(config) ? Loss::kRollsBack : Loss::kEnds;
-  // Nobody else has data then, and those that it fed have given up by the time it is back.
+  // No other worker has data, and those that it fed will have given up before it is back.
   if (lost.feeds) return Loss::kEnds;
   if (lost.done || (!lost.takes_part && !lost.awaited)) return Loss::kGoesOn;
   switch (config.failure.worker_lost) {

@@ -1,6 +1,6 @@
-// What the loss of a task means for a run: failure.worker_lost and failure.ps_lost, decided from the state of
-// the run and the task's part in it (a pure function, so that its cases are a table in the test), and what
-// the loss has cost. Owner: LocalLeader. Thread: the ps loop.
+// What the loss of a task means for a run (failure.worker_lost, failure.ps_lost) and what the loss has cost.
+// The decision is a pure function of the state of the run and of the task.
+// Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,6 @@
 
 namespace dtrain {
 
-// How far a run is.
 enum class RunPhase { kJoining, kInitialising, kRunning, kEnded };
 
 enum class Loss { kEnds, kGoesOn, kWaits, kRollsBack };
@@ -20,29 +19,28 @@ enum class Loss { kEnds, kGoesOn, kWaits, kRollsBack };
 struct LossCase {
   Role role = Role::kWorker;
   RunPhase phase = RunPhase::kRunning;
-  bool feeds = false;  // data.split: feed, and it is the worker that has the data
+  bool feeds = false;  // data.split: feed, and this worker has the data
   bool takes_part = false;
-  bool awaited = false;  // it is lost already, and the run waits for it
-  bool done = false;     // with its steps
-  bool others = false;   // another worker takes part and is here
+  bool awaited = false;  // lost already, and the run waits for it
+  bool done = false;     // it has taken all its steps
+  bool others = false;   // another worker takes part and is connected
 };
 
 Loss DecideLoss(const Config& config, const LossCase& lost);
 
-// RecoveryStats: for how long a run that lost a task took no step, and how many steps that cost it. It is
-// kept in the RunHistory, so that a rollback does not end it.
+// RecoveryStats: how long a run that lost a task applied no step, and how many steps the loss cost. The
+// numbers are kept in RunHistory and survive a rollback.
 class RecoveryStats {
  public:
   RecoveryStats(RunHistory& history, Logger& log) : history_(history), log_(log) {}
 
-  // The run goes back to a checkpoint from this step.
+  // The run goes back from this global step to a checkpoint.
   void Begin(int64_t global_step);
-  // By a task that was in this run before ps 0 was: the run goes on, and what it knows of the loss is
-  // all there is.
+  // A task returns that was in the run before this process of ps 0; only such tasks know of the loss.
   void Learn(const wire::Ready& returning);
-  // No step was applied since.
+  // The run has applied no step since the loss.
   bool open() const { return history_.lost_since != TimePoint(); }
-  // The run goes on from this step: says what the loss has cost.
+  // The run goes on at this global step: logs what the loss has cost.
   void End(int64_t global_step);
 
  private:

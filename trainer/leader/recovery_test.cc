@@ -119,7 +119,7 @@ TEST_CASE("recovery: what a loss has cost is told when the run steps again, and 
   CHECK_FALSE(run.recovery.open());
   run.recovery.Begin(9);
   CHECK(run.recovery.open());
-  run.recovery.Begin(8);  // lost again before it went on
+  run.recovery.Begin(8);  // lost again before the run went on
   run.recovery.End(7);
   CHECK(run.Logged("from global step 7: 2 steps of 9 lost"));
   CHECK_FALSE(run.recovery.open());

@@ -33,7 +33,7 @@ void Restore::Begin(bool again, std::optional<DataFacts> data) {
   TryNext();
 }
 
-// None: initial values.
+// Empty: the run starts from initial values.
 std::vector<Restore::Candidate> Restore::Choose() {
   const std::string& resume = parts_.config.checkpoint.resume;
   named_ = !again_ && resume != "auto" && resume != "never";
@@ -60,7 +60,7 @@ std::vector<Restore::Candidate> Restore::ListDirectory() {
   return found;
 }
 
-// A damaged one has been told of. One that is not here at all is on another disk.
+// A damaged checkpoint was reported already. One that is not here at all is on another disk.
 void Restore::CheckNoneIsMissing(const std::vector<ListedCheckpoint>& listed) const {
   const KnownCheckpoint& known = parts_.history.known;
   if (known.where.empty()) return;
@@ -80,7 +80,8 @@ void Restore::CheckNoneIsMissing(const std::vector<ListedCheckpoint>& listed) co
       known.where.substr(colon + 1), known.where.substr(0, colon), dir.empty() ? "checkpoint.dir" : dir);
 }
 
-// The run has written one before its first step. Beginning anew would lose all of it without a word.
+// The run wrote a checkpoint before its first step, so there must be one. Starting anew would silently lose
+// the run.
 void Restore::NothingToGoBackTo() const {
   const std::string& dir = parts_.config.checkpoint.dir;
   throw IoError(
@@ -221,7 +222,7 @@ void Restore::Finish() {
     parts_.log.Info("initialised {} variables, {} values", parts_.layout.variables.size(),
                     parts_.layout.size);
   }
-  // Of another training.
+  // The best checkpoint here is of an earlier training.
   if (!again_ && from.path.empty() && parts_.config.eval.keep_best && parts_.directory != nullptr) {
     parts_.directory->ForgetBest();
   }
@@ -245,8 +246,7 @@ void Restore::TakeCheckpoint(StartedFrom* from) const {
   if (from->inputs) from->inputs->scale = manifest.inputs->scale;
 }
 
-// What the weights were trained with counts. Where that is too long to be told, it has to be that of the
-// rows.
+// The weights' own scale counts. Where it is too long for a message, the scale of the data must be the same.
 FittedScale Restore::ScaleFor(const std::string& path, const FittedScale& saved) const {
   InputForm form;
   form.scale = saved;

@@ -1,8 +1,7 @@
-// Restore: what a run begins with, or goes on from: ps 0 chooses the checkpoint (checkpoint.resume, or the
-// newest complete one of a run that goes on) or initial values, has every ps fill its range, and takes the
-// next older checkpoint where any ps finds that one damaged. A ps that does not see a checkpoint gets its
-// pieces from here. Owner: PsServer on ps 0. Thread: the ps loop. Messages: docs/wire.md, Fill, Filled,
-// ReadPiece.
+// Restore: chooses what a run starts from and has every ps fill its range with it: the checkpoint of
+// checkpoint.resume, the newest complete one, or initial values. When a ps finds the checkpoint damaged,
+// Restore takes the next older one. A ps that does not see the checkpoint gets its pieces from here.
+// Owner: LocalLeader. Thread: the ps loop. Messages: docs/wire.md, Fill, Filled, ReadPiece.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +28,13 @@
 
 namespace dtrain {
 
-// What every ps has its values of.
+// What all ps have filled their ranges from.
 struct StartedFrom {
   std::string path;  // of the checkpoint; empty: initial values
-  int64_t step = 0;  // its global step
+  int64_t step = 0;  // the checkpoint's global step
   Positions positions;
-  std::optional<InputForm> inputs;  // of the data as the run takes it; unset: not known
-  FittedScale scale;                // that all workers use; empty: not scaled, or not known
+  std::optional<InputForm> inputs;  // the form of the data; unset: not known
+  FittedScale scale;                // the scale that all workers use; empty: not scaled, or not known
 };
 
 class Restore {
@@ -46,28 +45,28 @@ class Restore {
     TaskTable& members;
     Outbox& outbox;
     const RunHistory& history;
-    const CheckpointDirectory* directory;                  // null: no checkpoint.dir
-    std::function<void(const FillOrder& order)> fill_own;  // the RangeFiller of ps 0
-    std::function<void(const StartedFrom& from)> done;     // every ps has its values; called once
+    const CheckpointDirectory* directory;                  // null without checkpoint.dir
+    std::function<void(const FillOrder& order)> fill_own;  // orders the RangeFiller of ps 0
+    std::function<void(const StartedFrom& from)> done;     // called once, when every ps has its values
     Logger& log;
   };
   explicit Restore(Parts parts);
 
-  // `again`: the run had begun, and goes on from its newest checkpoint whatever checkpoint.resume says.
-  // `data`: what a worker says of its data; unset: nothing. This and all below: UserError where the
-  // checkpoint is damaged or of another model, IoError where a run that had begun has none that it can go on
-  // from.
+  // Chooses and orders. `again`: the run had begun, and goes on from its newest checkpoint whatever
+  // checkpoint.resume says. `data`: a worker's facts about its data; unset: none. This call and those below
+  // throw UserError when the checkpoint is damaged or of another model, and IoError when a run that had begun
+  // has no checkpoint to go on from.
   void Begin(bool again, std::optional<DataFacts> data);
-  // What became of an order at a ps, 0 included.
+  // Takes the answer of a ps, ps 0 included, to an order.
   void OnOutcome(size_t ps, const FillOutcome& outcome);
-  // A ps asks for a piece. Not answered where it is not to be had: the ps asks again.
+  // Sends the piece that a ps asks for. Does not answer when it cannot be had: the ps asks again.
   void OnReadPiece(const Member& ps, const wire::ReadPiece& question);
   void Tick(TimePoint now);
 
  private:
   enum class Phase { kIdle, kFilling, kKeeping };
   struct Candidate {
-    std::string name;  // in checkpoint.dir, or the path of checkpoint.resume
+    std::string name;  // a name in checkpoint.dir, or the path of checkpoint.resume
     std::string path;
   };
 
@@ -91,11 +90,11 @@ class Restore {
   Phase phase_ = Phase::kIdle;
   bool again_ = false;
   std::optional<DataFacts> data_;
-  std::vector<Candidate> candidates_;  // the newest first
-  bool named_ = false;                 // by checkpoint.resume: there is no other
+  std::vector<Candidate> candidates_;  // newest first
+  bool named_ = false;                 // by checkpoint.resume: the only candidate
   size_t next_ = 0;
   FillOrder order_;
-  std::unique_ptr<CheckpointReader> reader_;  // of the one in hand; null: initial values
+  std::unique_ptr<CheckpointReader> reader_;  // of the current candidate; null: initial values
   std::vector<bool> have_;                    // by ps: it has carried out the order
   TimePoint begun_;
   TimePoint next_order_;

@@ -36,7 +36,7 @@ void Save(const Config& config, const std::string& dir, int64_t step) {
   SaveSmall(&directory, of);
 }
 
-// ps 0 beside a ps 1 that says what the test makes it say. ps 0's own range is filled at once.
+// ps 0, whose own range is filled at once, and a ps 1 that the test plays.
 struct Leader : PsTaskFixture {
   explicit Leader(const Config& of) : PsTaskFixture(of) {
     if (!config.checkpoint.dir.empty()) directory.emplace(config.checkpoint.dir);
@@ -50,7 +50,7 @@ struct Leader : PsTaskFixture {
     history.begun = again;
     restore->Begin(again, data);
   }
-  // ps 0 has carried out its order, and ps 1 its own.
+  // ps 0 and ps 1 carry out the order.
   void Both(const std::string& error = "") {
     const uint64_t number = own.number;
     const bool keeps = own.keep;
@@ -61,7 +61,7 @@ struct Leader : PsTaskFixture {
     Both();
     if (!from) Both();
   }
-  // What ps 1 was told last; null: nothing since the last look.
+  // The last order to ps 1; null: none since the last call.
   const wire::Fill* Told() {
     if (channel.sent.empty()) return nullptr;
     told = std::move(channel.sent);
@@ -141,7 +141,7 @@ TEST_CASE("restore: the newest is loaded by all, and counts when all have it") {
   CHECK(f.own.keep);
   CHECK_FALSE(f.from);
   f.restore->OnOutcome(0, {f.own.number, "", true});
-  f.restore->OnOutcome(1, {f.own.number, "", false});  // it has not heard
+  f.restore->OnOutcome(1, {f.own.number, "", false});  // it has not heard that they count
   CHECK_FALSE(f.from);
   f.restore->OnOutcome(1, {f.own.number, "", true});
   REQUIRE(f.from);
@@ -160,7 +160,7 @@ TEST_CASE("restore: one that any ps finds damaged is skipped for all, with who h
   f.Both("shard-1-of-2 is damaged at byte 64");
   CHECK(f.own.checkpoint == "step-000000005");
   CHECK(f.own.number > first);
-  f.restore->OnOutcome(1, {first, "", false});  // late
+  f.restore->OnOutcome(1, {first, "", false});  // an outcome that comes late
   f.Finish();
   REQUIRE(f.from);
   CHECK(f.from->step == 5);
@@ -246,7 +246,7 @@ TEST_CASE("restore: a newer checkpoint that a task knows of, and that is not her
   Save(config, dir, 5);
   CHECK(said().find("the newest of checkpoint.dir = " + dir + " here is step-000000005 of global step 5") !=
         std::string::npos);
-  std::filesystem::create_directory(dir + "/step-000000400");  // it is here, and damaged: that is told
+  std::filesystem::create_directory(dir + "/step-000000400");  // it is here but damaged, which is reported
   CHECK(said() == "");
   std::filesystem::remove(dir + "/step-000000400");
   Save(config, dir, 401);
@@ -289,7 +289,7 @@ TEST_CASE("restore: another model, optimizer or data is refused before any ps is
   CHECK_THROWS_WITH_AS(wider.Begin(), doctest::Contains("another model: weights/W1 is"), UserError);
 }
 
-// With a scale of so many features in it.
+// Saves a checkpoint whose scale has that many features.
 void SaveScaled(const Config& config, size_t features) {
   CheckpointDirectory directory(config.checkpoint.dir);
   SmallCheckpoint of;

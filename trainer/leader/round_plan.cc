@@ -58,13 +58,13 @@ std::optional<RoundDecision> RoundPlan::Next() {
   const int64_t fresh = Count(Open::kFresh), under_way = Count(Open::kNone);
   if (fresh > 0 && fresh >= std::min(aggregate_, fresh + under_way)) return Take(true);
   if (Count(Open::kOther) == 0) return std::nullopt;
-  // After the last round nobody contributes any more, whatever is still under way.
+  // After the last round nobody contributes any more, not even a worker that still computes.
   const bool nobody_can = fresh == 0 && (under_way == 0 || Over());
   if (nobody_can || WaitsForAbsent(fresh, under_way)) return Take(false);
   return std::nullopt;
 }
 
-// Everybody who is here has offered something, and those that are absent are all that a round waits for.
+// Every connected worker has offered something, and rounds wait only for absent ones.
 bool RoundPlan::WaitsForAbsent(int64_t fresh, int64_t under_way) const {
   const int64_t absent = std::count_if(workers_.begin(), workers_.end(),
                                        [](const WorkerState& worker) { return worker.absent; });

@@ -1,15 +1,16 @@
-// RoundPlan: the rounds of a synchronous run, decided by ps 0 alone so that every ps applies the same
-// gradients. A round takes up the open exchanges of some workers: fresh gradients, computed from the latest
-// weights, whose mean is applied; and others (a gradient that is late, or a worker that begins) which are
-// answered with the weights after the round and contribute nothing.
+// RoundPlan: decides the rounds of a synchronous run, on ps 0 alone, so that every ps applies the same
+// gradients. A round takes up the open exchanges of some workers. Its contributors are fresh gradients,
+// computed from the latest weights; their mean is applied. The others (a late gradient, a worker that begins)
+// contribute nothing and are answered with the weights after the round.
 //
-// A round is decided when min(aggregate, workers that can still contribute) fresh gradients are here. With
-// fewer than all it is Chen et al.'s backup workers (arXiv:1604.00981). Nobody can contribute: an empty round
-// answers those that wait.
+// A round is decided when min(aggregate, workers that can still contribute) fresh gradients are here; with
+// fewer than all workers these are the backup workers of Chen et al. (arXiv:1604.00981). When no worker can
+// contribute, an empty round answers those that wait.
 //
-// A worker that is lost leaves, or is absent: rounds then wait for it as for one that is computing. Those
-// that have begun or returned meanwhile, and can make up for it, are answered by an empty round. Thread: ps
-// 0's loop.
+// A lost worker either leaves, or is absent; rounds wait for an absent worker as for one that is computing.
+// When only absent workers are missing, an empty round answers the workers that have begun or returned, so
+// that they can contribute instead.
+// Thread: the loop of ps 0.
 #pragma once
 
 #include <cstdint>
@@ -20,48 +21,47 @@
 
 namespace dtrain {
 
-// Where a worker begins, or goes on, as the leader tells it with Start.
+// Where a worker begins, or goes on. The leader sends it with Start.
 struct StartPoint {
-  int64_t local_step = 0;  // its next one: where its data go on
-  uint64_t clock = 0;      // ssp: the count of gradients that it begins with, the same at every ps
-  // sync: it was lost and waited for. Its next gradient is of the weights of `version`, which every ps has.
+  int64_t local_step = 0;  // the next step, at which the worker's data goes on
+  uint64_t clock = 0;      // ssp: the worker's first count of gradients, the same on every ps
+  // sync: the worker was lost and waited for. Its next gradient is of `version`, which every ps has.
   bool resume = false;
   uint64_t version = 0;
-  // That gradient is in a round which was decided before the worker was lost. It may have reached some ps and
-  // not others, so it is computed and sent once more; where it has been counted it is not counted again.
+  // That gradient is already in a round, decided before the worker was lost. It may have reached only some
+  // ps, so the worker computes and sends it once more; a ps that has counted it does not count it again.
   bool again = false;
 };
 
 class RoundPlan {
  public:
-  // What a checkpoint has already.
+  // The rounds that a checkpoint holds.
   struct Start {
     uint64_t version = 0;                // rounds with contributors
     std::vector<int64_t> contributions;  // by worker; empty: none
   };
-  // `aggregate`: gradients that a round waits for. `total`: rounds with contributors, those of `start`
-  // included; unset: no limit.
+  // `aggregate`: the gradients that a round waits for. `total`: the number of rounds with contributors, those
+  // of `start` included; unset: no limit.
   RoundPlan(size_t workers, int64_t aggregate, std::optional<int64_t> total, const Start& start);
 
   // The worker takes part: rounds wait for it from now on.
   void Expect(int worker) { workers_[static_cast<size_t>(worker)].expected = true; }
-  // An exchange of the worker is here: a gradient of the weights of `version`, or none.
+  // Takes an exchange of the worker: a gradient of the weights of `version`, or none.
   void Offer(RoundExchange exchange, std::optional<uint64_t> version);
   void Leave(int worker);
-  // The worker is lost and will return: what it had offered is dropped, and rounds go on waiting for it.
+  // The worker is lost and will return: drops what it offered; rounds go on waiting for it.
   void Lose(int worker);
-  // It is back. Unset: it begins like a newcomer, with an exchange that contributes nothing. Only where every
-  // round takes all workers (aggregate = workers) and waits for the absent does it have a place to go on
-  // from.
+  // The worker is back: where it goes on. Unset: it begins like a newcomer, with an exchange that contributes
+  // nothing. It can go on only when rounds take all workers (aggregate = workers) and wait for absent ones.
   std::optional<StartPoint> Return(int worker);
 
-  // No more rounds with contributors than have been decided.
+  // Decides no more rounds with contributors.
   void EndHere();
 
-  // The next round, where one can be decided; to be called until there is none.
+  // The next round, if one can be decided. Call it until it returns none.
   std::optional<RoundDecision> Next();
 
-  // Rounds with contributors that have been decided: the version that the next gradients are to be of.
+  // The number of decided rounds with contributors, the version of the next gradients.
   uint64_t version() const { return version_; }
 
  private:
@@ -70,9 +70,9 @@ class RoundPlan {
     bool expected = false;
     Open open = Open::kNone;
     uint64_t incarnation = 0;
-    bool absent = false;           // lost, and waited for
-    int64_t contributions = 0;     // rounds that have a gradient of it
-    std::optional<uint64_t> last;  // the version that the latest of them was of
+    bool absent = false;           // lost, and rounds wait for it
+    int64_t contributions = 0;     // the rounds that have a gradient of it
+    std::optional<uint64_t> last;  // the version of the weights of its latest gradient in a round
   };
 
   bool Over() const { return total_ && version_ >= static_cast<uint64_t>(*total_); }

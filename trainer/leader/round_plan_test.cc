@@ -7,7 +7,7 @@
 namespace dtrain {
 namespace {
 
-// "1: 0 2 | 1": round 1 has the gradients of workers 0 and 2, and answers worker 1 besides. Empty: none.
+// "1: 0 2 | 1": round 1 has the gradients of workers 0 and 2 and answers worker 1 besides. Empty: no round.
 std::string NextText(RoundPlan& plan) {
   const std::optional<RoundDecision> round = plan.Next();
   if (!round) return std::string();
@@ -18,7 +18,7 @@ std::string NextText(RoundPlan& plan) {
   return text;
 }
 
-// All workers have begun: round 1 has answered their first pulls.
+// A plan that all workers have joined: round 1 has answered their first pulls.
 RoundPlan Begun(int workers, int64_t aggregate, std::optional<int64_t> total = std::nullopt) {
   RoundPlan plan(static_cast<size_t>(workers), aggregate, total, {});
   for (int worker = 0; worker < workers; ++worker) plan.Expect(worker);
@@ -108,7 +108,7 @@ TEST_CASE("round plan: after the last round what is late is answered at once") {
   CHECK(NextText(plan) == "2: 0 1 |");
   plan.Offer({2, 1}, 0);
   CHECK(NextText(plan) == "3: | 2");
-  plan.Offer({0, 1}, 1);  // there is no round for it
+  plan.Offer({0, 1}, 1);  // there is no round left for it
   CHECK(NextText(plan) == "4: | 0");
   CHECK(plan.version() == 1);
 }

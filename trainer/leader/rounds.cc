@@ -70,7 +70,7 @@ Rounds::Rounds(const Config& config, TaskTable& members, Outbox& outbox, UpdateR
 
 void Rounds::BeginAt(int64_t step) { plan_ = PlanFrom(config_, members_, step); }
 
-// The first list is every list; a later copy could name a worker that has left since.
+// The first list is the right one; a list that comes later could name a worker that has left since.
 void Rounds::ExpectTogether(const flatbuffers::Vector<uint32_t>& workers) {
   if (together_) return;
   together_ = true;
@@ -100,7 +100,7 @@ std::optional<StartPoint> Rounds::Return(const Member& worker) {
   return RoundsWaitForLost(config_) ? point : std::nullopt;
 }
 
-// All that can be decided is, before any of it is applied.
+// Decides all rounds that it can before any of them is applied.
 void Rounds::Decide() {
   if (held_) return;
   bool decided = false;
@@ -142,7 +142,7 @@ void Rounds::Ask(Member& ps, const wire::WaitEnd& question) {
   rule_.OnScale(round, *norm_->Scale(round));
 }
 
-// Whether the norm is complete with this part.
+// Whether this part completes the norm.
 bool Rounds::AddNorm(Member& ps, const wire::WaitEnd& question) {
   if (!norm_) return false;
   const std::optional<gpu::SquareSum> part = SquaresIn(question);
@@ -189,8 +189,8 @@ void Rounds::Announce(const RoundDecision& round) {
   }
 }
 
-// A ps that asks for a round has all before it. How many stay is bounded: each names a worker, which goes on
-// only when every ps has answered it.
+// A ps that asks for a round has all earlier ones. The rounds kept are few: each names a worker, and a worker
+// goes on only when every ps has answered it.
 void Rounds::DropKnown() {
   uint64_t oldest = last_ + 1;
   for (const Member& member : members_.all()) {

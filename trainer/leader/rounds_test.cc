@@ -85,7 +85,7 @@ Config SyncCluster() {
   return config;
 }
 
-// Of a leader, its rounds.
+// A FakeLeader with Rounds.
 class RoundsLeader : public FakeLeader {
  public:
   RoundsLeader(const LeaderParts& parts)
@@ -104,7 +104,7 @@ class RoundsLeader : public FakeLeader {
   Rounds rounds;
 };
 
-// One ps with every member here. Its range begins at `version`.
+// One ps with every member connected. Its range begins at `version`.
 struct OnePs : PsTaskFixture {
   OnePs(const Config& of, int index, uint64_t version) : PsTaskFixture(of, index) {
     range.SetRestored(version);
@@ -118,7 +118,7 @@ struct OnePs : PsTaskFixture {
   std::unique_ptr<UpdateRule> sync = MakeUpdateRule({config, range, members, outbox, leader});
 };
 
-// Two ps and two workers, message by message.
+// Two ps and two workers; the test passes the messages one by one.
 class TwoPs {
  public:
   explicit TwoPs(const Config& config, uint64_t version = 0)
@@ -149,7 +149,7 @@ class TwoPs {
   void PushAll(int ps, uint64_t version) {
     for (int index = 0; index < 2; ++index) Push(ps, index, version);
   }
-  // Whatever ps 1 asks ps 0 for, until there is nothing more to say.
+  // Passes messages between ps 1 and ps 0 until there are none.
   void Talk() {
     while (Hear() || Answer()) {
     }
@@ -163,7 +163,7 @@ class TwoPs {
     const net::Message message = encoder_.Finish({}, wire::CreatePull(builder, 0, true, together));
     rule(ps).OnPull(worker(ps, index), ++request_, *net::Decode(message)->body_as_Pull());
   }
-  // ps 0 hears what ps 1 has said. Whether it was anything.
+  // ps 0 takes the messages of ps 1. Returns whether there were any.
   bool Hear() {
     const std::vector<FakeChannel::Sent> said = std::exchange(ps1_.channel.sent, {});
     for (const FakeChannel::Sent& sent : said) {
@@ -205,7 +205,7 @@ TEST_CASE("rounds: while rounds are held none is decided, and every ps finishes 
     CHECK_FALSE(run.rule(1).HasFinished(2));
     run.PushAll(0, 0);
     CHECK(run.rounds().Hold() == 2);
-    CHECK(run.rule(0).HasFinished(2) == !clipped);  // of a norm every ps has a part
+    CHECK(run.rule(0).HasFinished(2) == !clipped);  // with clip_norm the round needs the part of every ps
     CHECK_FALSE(run.rule(1).HasFinished(2));
     run.PushAll(1, 0);
     CHECK(run.rule(0).HasFinished(2));

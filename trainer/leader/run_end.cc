@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-// The summary has to fit into a header.
+// The summary must fit into a header.
 constexpr size_t kMaxEndBytes = net::kMaxHeaderBytes - 64 * 1024;
 // How long ps 0 stays after the end for tasks that have not said Bye.
 constexpr milliseconds kStayForBye{3000};
@@ -83,7 +83,7 @@ void RunEnd::TakeReport(size_t ps, ShardReport report) {
   if (--missing_reports_ == 0) CheckFinite();
 }
 
-// The last steps' overflow is in no loss any more.
+// The last steps may have overflowed after the last loss was computed.
 void RunEnd::CheckFinite() const {
   for (const std::optional<ShardReport>& report : reports_) {
     if (report->non_finite.empty()) continue;
@@ -94,7 +94,8 @@ void RunEnd::CheckFinite() const {
   }
 }
 
-// The one that was asked may have been lost meanwhile; one that is not asked yet asks for the end soon.
+// The worker that was asked may be lost by now. If the next one has not asked for the end yet,
+// OnWorkerWaits() asks it then.
 void RunEnd::AskForEvaluation() {
   const Member* const evaluator = evaluations_.FinalEvaluator();
   if (evaluator == nullptr) {
@@ -122,8 +123,7 @@ void RunEnd::OnEvaluated(const Member& worker, const wire::Evaluated& said) {
   summary_.test_auc = Figure(said.auc());
 }
 
-// The steps that it has from a checkpoint may be of an earlier run, but not where this ps 0 came into one
-// that was under way.
+// Steps from a checkpoint may be of an earlier run, except when this ps 0 was restarted in the middle of one.
 bool RunEnd::TookPart(const Member& member) const {
   const auto index = static_cast<size_t>(member.task.index);
   const bool started = index < history_.took_part.size() && history_.took_part[index];
@@ -163,7 +163,7 @@ void RunEnd::SumUpWorkers(const Reached& reached) {
     (TookPart(member) ? summary_.lost_workers : summary_.absent_workers).push_back(member.task.index);
   }
   summary_.examples = reached.other_examples;
-  // A ps 0 that came back knows the steps of its own time.
+  // A restarted ps 0 knows only the steps since its own start.
   const int64_t since = history_.peers_returned ? history_.first_nanos : 0;
   SumUp(results, reached.first_applied_nanos, {history_.first_step, history_.first_examples, since},
         &summary_);

@@ -1,7 +1,7 @@
-// RunEnd: the end of a run as the leader brings it about. When every worker is done it asks each ps for its
-// report (shard_report.h) and one worker to evaluate the final weights; from these and from what the workers
-// said with Done it makes the run's summary, sends it to everybody who asks for the end, and stays until they
-// have it. Owner: LocalLeader. Thread: the ps loop. docs/wire.md: Checksums, Evaluate, End.
+// RunEnd: ends a run for the leader. When every worker is done it asks each ps for its report
+// (shard_report.h) and one worker to evaluate the final weights. It makes the run's summary from their
+// answers and the workers' Done, sends it to each task that asks for the end, and stays until all have it.
+// Owner: LocalLeader. Thread: the ps loop. docs/wire.md: Checksums, Evaluate, End.
 #pragma once
 
 #include <cstdint>
@@ -27,30 +27,29 @@ class RunEnd {
   RunEnd(const Config& config, TaskTable& members, const Evaluations& evaluations, const RunHistory& history,
          Outbox& outbox, Logger& log);
 
-  // Every worker is done; `own` is of the weights of ps 0. Asks for what is needed; Tick() asks again what is
-  // not answered. Throws Failure (diverged) where a final weight is not finite and hooks.stop_on_nan is set.
+  // Every worker is done: asks for the reports and the evaluation; Tick() repeats the unanswered questions.
+  // `own`: the report of ps 0. Throws Failure (diverged) when a final weight is not finite and
+  // hooks.stop_on_nan is set.
   void Begin(ShardReport own, TimePoint now);
   void Tick(TimePoint now);
-  // What another ps reports.
   void OnChecksums(const Member& ps, const wire::ChecksumList& list);
-  // The figures of the final weights, from the worker that was asked for them.
   void OnEvaluated(const Member& worker, const wire::Evaluated& said);
-  // A worker without a next step has asked for the end: it may be the one that evaluates.
+  // A worker without a next step asks for the end; it may be the one that evaluates.
   void OnWorkerWaits(const Member& worker);
-  // All that was asked for is here.
+  // All answers are here.
   bool Complete() const { return begun_ && missing_reports_ == 0 && !evaluating_; }
 
-  // What was reached by then.
+  // What the run has reached.
   struct Reached {
     int64_t global_step = 0;
-    int64_t other_examples = 0;       // of workers that are no more
-    int64_t first_applied_nanos = 0;  // wall clock of the first update; 0: there was none
+    int64_t other_examples = 0;       // of workers that are gone
+    int64_t first_applied_nanos = 0;  // wall clock of the first update; 0: none
     bool disturbed = false;           // rounds went on without a worker
   };
-  // The run is over: whoever has asked for its end, or asks from now on, gets the summary. After Complete().
+  // Sends the summary to each task that has asked for the end or asks from now on. Call it after Complete().
   void Tell(const Reached& reached, TimePoint now);
   void Send(const Member& member);
-  // Everybody knows or has had time to ask.
+  // Every task knows the end or has had time to ask.
   bool Finished(TimePoint now) const;
   const RunSummary& summary() const { return summary_; }
 
@@ -73,8 +72,8 @@ class RunEnd {
   std::vector<std::optional<ShardReport>> reports_;  // by ps
   size_t missing_reports_ = 0;
   TimePoint next_question_;
-  bool evaluating_ = false;  // a worker is asked for the final figures, or to be asked
-  int evaluator_ = -1;       // which one was asked; -1: none yet
+  bool evaluating_ = false;  // the figures of the final weights are missing
+  int evaluator_ = -1;       // the worker that was asked for them; -1: none yet
   RunSummary summary_;
   std::string summary_json_;
   TimePoint told_at_;

@@ -14,7 +14,7 @@ namespace {
 
 using Indices = std::vector<int64_t>;
 
-// ps 0 and 1 with three workers, of which worker 0 is done. Each ps has one part of the weights.
+// ps 0 and 1 and three workers; worker 0 is done. Each ps has a part of the weights.
 struct Ended : PsFixture {
   Ended() : PsFixture(LinearCluster(2, 3, 10)) {
     members.Worker(0)->done = true;
@@ -76,7 +76,7 @@ TEST_CASE(
   run.end.Tick(run.now + milliseconds(1000));
   CHECK(run.Asked(100, wire::Body::Checksums) == 2);
   run.OtherPsReports();
-  run.OtherPsReports();  // given twice, it counts once
+  run.OtherPsReports();  // a repeated report counts once
   run.end.Tick(run.now);
   CHECK_FALSE(run.end.Complete());
   CHECK(run.Asked(worker.node, wire::Body::Evaluate) == 1);
@@ -122,7 +122,7 @@ TEST_CASE("run end: a final weight that is not finite, on any ps, ends the run a
 TEST_CASE("run end: who has started and is not done was lost, also before a rollback; others took no part") {
   Ended run;
   run.history.took_part = {true, true, false};
-  run.members.Worker(2)->taken = 4;  // of an earlier run
+  run.members.Worker(2)->taken = 4;  // steps of an earlier run
   const RunSummary& summary = run.Reported();
   CHECK(summary.lost_workers == Indices{1});
   CHECK(summary.absent_workers == Indices{2});

@@ -24,7 +24,7 @@ StartBarrier::StartBarrier(const Config& config, TaskTable& members, const RunHi
       begun_(now),
       next_status_(now + kStatusEvery) {}
 
-// Unset while somebody is missing without whom the run cannot begin.
+// Unset while a task is missing without which the run cannot begin.
 std::optional<StartBarrier::Ready> StartBarrier::CountReady() const {
   Ready ready;
   for (const Member& member : members_.all()) {
@@ -36,8 +36,8 @@ std::optional<StartBarrier::Ready> StartBarrier::CountReady() const {
   return ready;
 }
 
-// How many workers a run needs to begin, or to go on: then those that took part, for some time; after that it
-// goes on without those that it can do without.
+// The number of workers that a run needs to begin or to go on. A run that goes on waits for those that took
+// part, and after some time goes on without those that it does not need.
 int64_t StartBarrier::MinWorkers(TimePoint now) const {
   if (!history_.begun) return members_.min_workers();
   const auto workers = static_cast<int64_t>(config_.cluster.worker.size());
@@ -121,7 +121,7 @@ int64_t RunPositions::first_examples() const {
   return std::accumulate(first_.examples.begin(), first_.examples.end(), first_.other_examples);
 }
 
-// There is nothing left to do for it, and nobody waits for its results.
+// Nothing is left for the worker to do, and nobody waits for its results.
 bool RunStart::ComesTooLate(const Member& member, bool over) const {
   if (member.task.role != Role::kWorker) return false;
   return over || (parts_.steps.over() && !member.takes_part && !parts_.members.IsAwaited(member));
@@ -138,7 +138,7 @@ void RunStart::Tell(Member& member, uint64_t request, bool over) {
   if (worker) {
     member.takes_part = true;
     member.lost = false;
-    if (!over) member.done = false;  // it left, and has more to do after all
+    if (!over) member.done = false;  // it left, but has more to do
     const StartPoint begins{member.taken, parts_.rule.StartClock(member)};
     point = parts_.rounds.Return(member).value_or(begins);
   }
@@ -147,8 +147,8 @@ void RunStart::Tell(Member& member, uint64_t request, bool over) {
   SendStart(member, request, steps, point);
 }
 
-// Once a step was applied whoever starts joins those that are under way; until then those who start together
-// are named. One that is lost already is among them when rounds wait for it.
+// Names the workers that start together, until the first step is applied; later workers join those that run.
+// When rounds wait for a lost worker, the list names it too.
 void RunStart::SendStart(const Member& member, uint64_t request, uint32_t steps, const StartPoint& point) {
   const bool first = parts_.steps.applied() <= parts_.positions.first_step();
   const std::vector<uint32_t> together = first ? parts_.members.Expected() : std::vector<uint32_t>();

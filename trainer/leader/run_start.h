@@ -1,4 +1,4 @@
-// The start of a run, or of what is left of it, as the leader brings it about.
+// The leader's part in the start of a run, new or resumed.
 // Owner: LocalLeader. Thread: the ps loop. docs/wire.md: Ready, Start.
 #pragma once
 
@@ -20,26 +20,26 @@
 
 namespace dtrain {
 
-// StartBarrier: holds the start until enough tasks are ready, and says for which ones it waits and how long.
+// StartBarrier: holds the start until enough tasks are ready, and reports which are missing and for how long.
 class StartBarrier {
  public:
-  // It begins now. `history`: what this run was before, if it goes on from a checkpoint.
+  // Starts to wait at `now`. `history`: the run so far, if it goes on from a checkpoint.
   StartBarrier(const Config& config, TaskTable& members, const RunHistory& history, Logger& log,
                TimePoint now);
 
   struct Enough {
     bool all = false;  // every task of the spec is ready
   };
-  // Set, and logged, when enough are ready. The run is to begin then, and this is not asked again.
+  // Set, and logged, when enough tasks are ready. Start the run then and do not call it again.
   std::optional<Enough> Look(TimePoint now);
-  // While not enough are ready: throws PeerLost naming who is missing when the time for the start is over; a
-  // status line now and then.
+  // While too few tasks are ready: logs a status line now and then, and throws PeerLost with the missing
+  // tasks when the time for the start is over.
   void Check(TimePoint now);
   // "joined 3 of 5; missing: ps 1 (10.0.0.2:9001)".
   std::string Status() const;
 
  private:
-  // ps 0 is not counted.
+  // The tasks that are ready, without ps 0.
   struct Ready {
     size_t tasks = 0;
     int64_t workers = 0;
@@ -54,23 +54,25 @@ class StartBarrier {
   Logger& log_;
   const TimePoint begun_;
   TimePoint next_status_;
-  TimePoint others_ready_;  // a run that goes on: since when only workers are missing that it can do without
+  // A run that goes on: the time since when only workers are missing without which it can go on.
+  TimePoint others_ready_;
 };
 
-// RunPositions: how far the workers of a run were when it began, or went on from a checkpoint, and are now.
+// RunPositions: the positions of the workers in their data at the start of the run, or of the checkpoint that
+// it goes on from, and now.
 class RunPositions {
  public:
   RunPositions(const Config& config, TaskTable& members) : config_(config), members_(members) {}
 
-  // The run begins so at the global step `step`; the workers are there then.
+  // The run starts with `positions` at the global step `step`; sets the workers to them.
   void Take(const Positions& positions, int64_t step);
-  // Where the workers are, as JSON.
+  // The current positions as JSON.
   std::string Now() const;
 
-  int64_t first_step() const { return first_step_; }  // the global step that the run began at
-  int64_t first_examples() const;                     // of the gradients up to that
+  int64_t first_step() const { return first_step_; }  // the global step at which the run began
+  int64_t first_examples() const;                     // in the gradients up to that step
   int64_t other_examples() const { return first_.other_examples; }
-  // As JSON; empty: the data was never dealt anew.
+  // The plan of the data as JSON; empty: the data was never dealt anew.
   std::string DealtText() const { return first_.plan == DataPlan() ? "" : ToJson(first_.plan); }
 
  private:
@@ -80,8 +82,8 @@ class RunPositions {
   int64_t first_step_ = 0;
 };
 
-// RunStart: tells each task to start: where its data and its clock begin and how many steps it has, or that
-// nothing is left for it.
+// RunStart: tells each task to start, with its place in the data, its clock and its steps, or that the run is
+// over for it.
 class RunStart {
  public:
   struct Parts {
@@ -96,7 +98,7 @@ class RunStart {
   };
   explicit RunStart(const Parts& parts) : parts_(parts) {}
 
-  // It begins, and takes part. `over`: no worker takes another step.
+  // Starts `member`, which takes part from now on. `over`: no worker takes another step.
   void Tell(Member& member, uint64_t request, bool over);
 
  private:

@@ -17,7 +17,7 @@ using Indices = std::vector<uint32_t>;
 
 constexpr uint64_t kRequest = 7;
 
-// ps 0 and ps 1, and workers, of which those become ready that a test says.
+// ps 0, ps 1 and workers; the test says which become ready.
 class Barrier {
  public:
   explicit Barrier(int workers, const Config& config) : config_(config) {
@@ -150,7 +150,7 @@ Config ThreeWorkers(int64_t steps, TrainMode mode = TrainMode::kAsync) {
   return config;
 }
 
-// ps 1 and three workers, all here; workers 0 and 1 are to start together.
+// ps 1 and three workers, all connected; workers 0 and 1 start together.
 struct Run : PsFixture {
   explicit Run(const Config& of = ThreeWorkers(10)) : PsFixture(of) {
     for (Member& member : members.all()) {
@@ -172,7 +172,7 @@ struct Run : PsFixture {
   static Indices Together(const wire::Start& start) {
     return start.workers() == nullptr ? Indices() : Indices(start.workers()->begin(), start.workers()->end());
   }
-  // A round that has a gradient of every worker is decided.
+  // Decides a round with a gradient of every worker.
   void DecideRound(uint64_t version) {
     const net::Message pull = Make([](auto& builder) {
       return wire::CreatePull(builder, 0, true, builder.CreateVector(Indices{0, 1, 2}));
@@ -294,7 +294,7 @@ TEST_CASE("run start: who comes when the last step is applied hears that it is o
   CHECK(start.over());
   CHECK(start.local_step() == 3);
   CHECK_FALSE(run.Worker(2).takes_part);
-  CHECK_FALSE(run.Worker(2).told);  // it has yet to say Bye
+  CHECK_FALSE(run.Worker(2).told);  // it has not said Bye yet
   CHECK_FALSE(run.Tell(run.Worker(1)).over());
   CHECK_FALSE(run.Tell(run.Worker(0)).over());
 }

@@ -17,7 +17,7 @@
 namespace dtrain {
 namespace {
 
-// Of failure.grace_s: the rest is for ending.
+// The share of failure.grace_s for saving; the rest is for the end.
 constexpr double kSavingShare = 0.9;
 
 }  // namespace
@@ -40,7 +40,7 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
   const bool kept = unsaved.empty() && !config_.checkpoint.dir.empty();
   RunSummary summary;
   summary.status = "stopped";
-  // Outside sync a few gradients that were under way come after the checkpoint.
+  // Outside sync the run may have applied a few more gradients after the checkpoint.
   summary.global_step = kept && reached.saved_step >= 0 ? reached.saved_step : reached.global_step;
   const bool goes_back = reached.starting && history_.begun && !history_.checkpoint.empty();
   if (goes_back) summary.global_step = history_.checkpoint_step;
@@ -77,7 +77,8 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
 
 namespace {
 
-// How long a failed ps 0 tries to tell the others why.
+// How long a ps 0 that failed tells the other tasks why. After a failed start it waits kNewcomers for tasks
+// that have not joined.
 constexpr milliseconds kMaxAbortNotice{1000};
 constexpr milliseconds kNewcomers{2000};
 
@@ -110,12 +111,12 @@ class AbortNotice {
       return CreateAbort(builder, news_.exit_code, news_.from, news_.text, news_.summary);
     };
     for (auto node = waiting_.begin(); node != waiting_.end();) {
-      outbox_.Send(*node | 1, 0, abort);  // read at once, by a task that is busy as well
+      outbox_.Send(*node | 1, 0, abort);  // the heartbeat thread reads it even when the task is busy
       node = outbox_.Send(*node, 0, abort) == net::SendResult::kGone ? waiting_.erase(node) : std::next(node);
     }
   }
 
-  // Drops those who say Bye, and lets in who belongs to the run, until `deadline`.
+  // Until `deadline`: drops the tasks that say Bye, and lets in those that belong to the run.
   void Listen(TimePoint deadline) {
     net::NodeId from = 0;
     net::Message message;

@@ -1,5 +1,5 @@
-// RunStop: a signal that asks a run to end before its end: how long saving it may take, and with what it
-// ends. Owner: LocalLeader. Thread: the ps loop.
+// RunStop: ends a run on a signal: limits the time for saving, and makes the error that ends the run.
+// Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ class RunStop {
   void Ask(int signal, TimePoint now);
   bool asked() const { return signal_ != 0; }
   int signal() const { return signal_; }  // 0: none
-  // Why the run is not saved, where that has taken too long; else empty.
+  // Why saving is given up, once it has taken too long; empty before.
   std::string Overdue(TimePoint now) const;
 
   struct Reached {
     int64_t global_step = 0;
-    int64_t saved_step = -1;  // of the newest complete checkpoint; -1: there is none of this run epoch
-    bool starting = false;    // no step was taken yet
+    int64_t saved_step = -1;  // of the newest complete checkpoint; -1: none in this run epoch
+    bool starting = false;    // no step has been taken
   };
-  // Throws RunStopped. `unsaved`: why what there is was not saved; empty: it was.
+  // Throws RunStopped. `unsaved`: why the run was not saved; empty: it was.
   [[noreturn]] void End(const Reached& reached, const std::string& unsaved) const;
 
  private:
@@ -44,17 +44,17 @@ class RunStop {
   TimePoint asked_at_;
 };
 
-// How a ps 0 whose run has failed, or was stopped, tells every task before it goes.
+// The news with which a ps 0 whose run has failed or was stopped tells every task.
 struct AbortNews {
   TaskId from;
   int exit_code = 0;
   const std::string& text;
-  const RunSummary* summary = nullptr;  // of a run that was stopped; null: of one that failed
+  const RunSummary* summary = nullptr;  // of a run that was stopped; null: it failed
 };
 
-// Repeats it to each `every` until it has said Bye or is gone, for a second at most: a connection that closes
-// takes along what its peer has not read yet. Those who are on their way to a run that has failed in its
-// start are waited for as well, two seconds at most: they would wait for ps 0 until their deadline.
+// Sends the news to each task at intervals of `every` until the task says Bye or is gone, for a second at
+// most: when a connection closes, what the peer has not read yet is lost. After a failed start it also waits
+// up to two seconds for tasks that have not joined; they would wait for ps 0 until their deadline.
 void TellOfAbort(const AbortNews& news, milliseconds every, TaskTable& members, net::Channel& channel,
                  Outbox& outbox);
 

@@ -15,7 +15,7 @@
 namespace dtrain {
 namespace {
 
-// A run that SIGTERM is to stop.
+// A run that gets SIGTERM.
 class Stopped {
  public:
   explicit Stopped(const std::string& dir) : config_(LinearCluster(1, 2, 10)) {
@@ -101,7 +101,7 @@ constexpr net::NodeId kBusy = 2;
 constexpr net::NodeId kGone = 4;
 constexpr net::NodeId kLate = 6;
 
-// One worker that is here says Bye, the connection of the other is closed.
+// One worker is connected and says Bye; the connection of the other is closed.
 class Aborted {
  public:
   Aborted() {
@@ -113,7 +113,7 @@ class Aborted {
     net::Encoder encoder;
     channel.incoming.push_back({from, encoder.Finish({}, wire::CreateBye(encoder.Begin()))});
   }
-  // Worker 1 comes only now.
+  // Worker 1 joins only now.
   void Hello(net::NodeId from) {
     channel.incoming.push_back({from, HelloMessage(config_, wire::Role::Worker, 1).Take()});
   }

@@ -14,7 +14,7 @@ constexpr int kReportsInARow = 2;
 
 // False: no step since the last report.
 bool SlowWorkers::Measure(Record& record, Pace pace) {
-  if (pace.steps < record.told.steps) record = Record();  // started again
+  if (pace.steps < record.told.steps) record = Record();  // the worker was started again
   const int64_t steps = pace.steps - record.told.steps;
   if (steps <= 0) return false;
   record.step_ms = static_cast<double>(pace.own_us - record.told.own_us) * 1e-3 / static_cast<double>(steps);
@@ -46,7 +46,7 @@ std::optional<SlowWorkers::Change> SlowWorkers::Report(int worker, Pace pace, in
   return Change{slow, *record.step_ms, *median};
 }
 
-// Whatever a peer says, differences of these fit.
+// Bounds the counts, so that differences fit whatever a peer says.
 SlowWorkers::Pace PaceIn(const wire::Heartbeat& beat) {
   const auto bounded = [](uint64_t count) { return static_cast<int64_t>(count & 0x3fffffffffffffff); };
   return {bounded(beat.steps()), bounded(beat.own_us())};

@@ -7,12 +7,12 @@
 namespace dtrain {
 namespace {
 
-// Heartbeats of workers that take steps of so many microseconds of their own, one after the other.
+// Heartbeats of workers whose steps take the given microseconds each.
 class Beats {
  public:
   explicit Beats(size_t workers) : slow_(workers), paces_(workers) {}
 
-  // A beat of each worker, 10 steps on. Who has become slow ("1!") or keeps up again ("1.").
+  // A beat of each worker, 10 steps later. Returns those that become slow ("1!") or keep up again ("1.").
   std::string Round(const std::vector<int64_t>& step_us) {
     std::string changes;
     for (size_t worker = 0; worker < step_us.size(); ++worker) {
@@ -38,7 +38,7 @@ class Beats {
 
 TEST_CASE("slow workers: the one above 1.5 times the median is named, once, and no other") {
   Beats beats(4);
-  CHECK(beats.Round({100, 110, 160, 90}) == "");  // worker 3 has not been heard of when 2 is
+  CHECK(beats.Round({100, 110, 160, 90}) == "");  // worker 3 has not reported when worker 2 does
   CHECK(beats.Round({100, 110, 160, 90}) == "");
   CHECK(beats.Round({100, 110, 160, 90}) == "2!");
   for (int i = 0; i < 5; ++i) CHECK(beats.Round({100, 110, 160, 90}) == "");
@@ -95,7 +95,8 @@ TEST_CASE("slow workers: one that was started again begins anew, and one that is
   CHECK(beats.Round({100, 100, 400}) == "");
   CHECK(beats.Round({100, 100, 400}) == "2!");
   beats.slow().Forget(2);
-  for (int i = 0; i < 3; ++i) CHECK(beats.Round({100, 400}) == "");  // three are here, two are known
+  for (int i = 0; i < 3; ++i)
+    CHECK(beats.Round({100, 400}) == "");  // three workers are connected, two have reported
 }
 
 TEST_CASE("slow workers: own time and median are told in milliseconds per step") {

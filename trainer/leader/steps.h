@@ -1,6 +1,7 @@
-// Steps: which workers are granted the steps of a run. A worker is granted its next step with an answer to
-// the one before, or asks for it and waits until there is one, or there will be none. In sync a step is the
-// round's, not its worker's: a grant only lets the worker take part. Owner: LocalLeader. Thread: the ps loop.
+// Steps: grants the steps of a run to the workers. A worker gets its next grant with the answer to its last
+// step, or asks for it and waits until there is one, or until the run has no more. In sync a step belongs to
+// the round, and a grant only lets the worker take part.
+// Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
 #include <algorithm>
@@ -16,16 +17,16 @@
 
 namespace dtrain {
 
-// StepGrants: the steps of a run, dealt out one by one so that `train.steps: N` ends at exactly N. A step is
-// granted, then applied, or given back (by a worker that leaves or is lost) and granted again.
+// StepGrants: counts the granted and applied steps, so that `train.steps: N` ends at exactly N. A granted
+// step is either applied, or given back (by a worker that leaves or is lost) and granted again.
 class StepGrants {
  public:
-  // Without a total there is always another step: the workers' epochs end the run. `applied`: how many of
-  // them a checkpoint has already.
+  // `total`: the steps of the run; unset: no limit, the workers' epochs end the run. `applied`: the steps
+  // that a checkpoint holds.
   explicit StepGrants(std::optional<int64_t> total, int64_t applied = 0)
       : total_(total ? std::max(*total, applied) : std::numeric_limits<int64_t>::max()), applied_(applied) {}
 
-  // Up to `wanted` steps; fewer, or none, when the rest is granted already.
+  // Grants up to `wanted` steps; fewer, or none, when the rest is granted already.
   int64_t Take(int64_t wanted) {
     const int64_t steps = std::min(wanted, total_ - applied_ - open_);
     open_ += steps;
@@ -36,8 +37,7 @@ class StepGrants {
     open_ -= steps;
     if (ended_) total_ -= steps;
   }
-  // From now on none is granted: `more` that are not open yet are still to be applied (sync), and those that
-  // are.
+  // Grants no more steps: the run ends after the open ones and `more` others (sync).
   void EndEarly(int64_t more) {
     if (ended_) return;
     ended_ = true;
@@ -55,34 +55,34 @@ class StepGrants {
 
  private:
   int64_t total_;
-  bool ended_ = false;  // early
+  bool ended_ = false;  // EndEarly() was called
   int64_t applied_;
-  int64_t open_ = 0;  // granted, not yet applied
+  int64_t open_ = 0;  // granted, neither applied nor given back
 };
 
 class Steps {
  public:
   Steps(const Config& config, TaskTable& members, Outbox& outbox);
 
-  // The run begins at this global step.
   void BeginAt(int64_t step) { grants_ = StepGrants(config_.train.steps, step); }
-  // No step is granted any more outside sync: what comes after the last checkpoint is lost.
+  // Outside sync: grants no more steps, since the last checkpoint would not have them.
   void Close() { closed_ = true; }
-  // No more steps than are granted now, or `rounds` in all (sync).
+  // Ends the run after the steps that are granted now, or after `rounds` rounds in all (sync).
   void EndEarly(std::optional<int64_t> rounds);
 
-  // For a worker that starts: as many as it may have under way. What it is granted already counts.
+  // Grants the first steps of a worker: as many as it may have in flight (train.in_flight), those that it
+  // still holds included.
   uint32_t GrantFirst(Member& member);
-  // For its next: 1, or 0 near the end of the run.
+  // Grants the worker's next step: 1, or 0 near the end of the run.
   uint32_t GrantNext(Member& member);
-  // Asked for; answered when there is one, or the last is applied.
+  // Answers a worker that asks for a step, now or when there is one or the run has no more.
   void OnNeedStep(Member& member, uint64_t request);
-  // To be called when those who wait may have got an answer.
+  // Answers the waiting workers that can now be answered.
   void ServeWaiting();
-  // The worker's open steps are granted again.
+  // Takes back the worker's open steps; others may get them.
   void GiveBack(Member& member);
 
-  // A step of `member` was applied; not for sync. Of nobody in particular: a round.
+  // Counts an applied step of `member`; in sync RoundApplied() counts instead.
   void Applied(Member& member) {
     --member.open_steps;
     Count();
@@ -94,7 +94,7 @@ class Steps {
 
   int64_t applied() const { return grants_.applied(); }  // the global step
   bool over() const { return grants_.over(); }
-  // Wall clock; 0: none was.
+  // Wall clock of the first applied step; 0: none yet.
   int64_t first_applied_nanos() const { return first_applied_nanos_; }
 
  private:

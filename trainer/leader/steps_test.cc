@@ -80,14 +80,14 @@ TEST_CASE("step grants: a checkpoint that has all of the steps, or more, leaves 
 
 constexpr uint64_t kRequest = 7;
 
-// Two workers, both here.
+// Two workers, both connected.
 class Run {
  public:
   explicit Run(const Config& config) : config_(config) {
     for (int worker = 0; worker < 2; ++worker) Worker(worker).node = static_cast<net::NodeId>(2 + 2 * worker);
   }
   Member& Worker(int index) { return *members_.Worker(index); }
-  // What was sent last: a Grant.
+  // The last message, which must be a Grant.
   const wire::Grant& Granted() const { return *channel_.sent.back().envelope().body_as_Grant(); }
   size_t sent() const { return channel_.sent.size(); }
 
@@ -112,7 +112,7 @@ TEST_CASE("steps: a worker begins with as many steps as it may have under way") 
   config.train.in_flight = 2;
   Run run(config);
   CHECK(run.steps.GrantFirst(run.Worker(0)) == 2);
-  CHECK(run.steps.GrantFirst(run.Worker(0)) == 2);  // asked again: the same ones
+  CHECK(run.steps.GrantFirst(run.Worker(0)) == 2);  // asked again: the same steps
   CHECK(run.steps.GrantFirst(run.Worker(1)) == 1);
 }
 

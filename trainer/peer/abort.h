@@ -1,4 +1,4 @@
-// Abort: how a failure travels: from the task that failed to ps 0, and from there to everybody.
+// Abort: carries a failure from the task that failed to ps 0, and from there to every task.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace dtrain {
 
-// Another task has ended the run. What this one ends with is for RunTask() to say: a lost peer where all ends
-// are judged together, else the exit code of the run, as whoever looks at one task alone has to know whether
-// a new start is of use.
+// RunEnded: another task has ended the run. RunTask() chooses the exit code of this task: a lost peer where
+// the launcher judges all exit codes together, else the exit code of the run, so that one task alone shows
+// whether a new start can help.
 class RunEnded : public PeerLost {
  public:
   RunEnded(ExitCode cause, const std::string& text) : PeerLost("{}", text), cause_(cause) {}
@@ -23,18 +23,18 @@ class RunEnded : public PeerLost {
   ExitCode cause_;
 };
 
-// `summary`: of a run that was stopped; null: of one that failed.
+// `summary`: of a run that was stopped; null: the run failed.
 flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& builder, int exit_code,
                                              TaskId task, const std::string& text,
                                              const RunSummary* summary = nullptr);
 
 // "worker 1 (10.0.0.4:9002) ended the run with exit code 2: ...".
 std::string AbortText(const ClusterConfig& cluster, const wire::Abort& abort);
-// Why a run has failed: the exit code of the task that ended it, kPeerLost where it names none of a failure.
+// The exit code of the task that made the run fail; kPeerLost when the Abort names no failure.
 ExitCode CauseOf(const wire::Abort& abort);
 // The exit code of a run that has failed or was stopped.
 ExitCode ExitCodeOf(const wire::Abort& abort);
-// As the failure of whoever hears it: RunEnded, or RunStopped with the exit code that it names.
+// Throws the Abort as this task's own error: RunEnded, or RunStopped with the Abort's exit code.
 [[noreturn]] void ThrowAbort(const ClusterConfig& cluster, const wire::Abort& abort);
 
 }  // namespace dtrain

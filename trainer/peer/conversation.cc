@@ -68,7 +68,7 @@ void Conversation::LearnWait() {
 }
 
 void Conversation::OnAnsweredTwice() {
-  quiet_ = false;  // it is alive, and behind
+  quiet_ = false;  // the peer is alive but behind
   if (repeat_until_ == 0) return;
   repeat_until_ = 0;
   first_repeat_ = std::min(2 * first_repeat_, kMaxRepeat);
@@ -78,7 +78,7 @@ milliseconds Conversation::FirstWait() const {
   return oldest_open() <= repeat_until_ ? std::min(2 * answer_after_, first_repeat_) : first_repeat_;
 }
 
-// What was under way when a connection broke is lost, as a request or as its answer.
+// Requests and answers on their way are lost when a connection breaks.
 bool Conversation::ConnectedAnew() {
   const uint64_t connections = channel_.Connections(node_);
   const bool anew = connections > 1 && connections != connections_;

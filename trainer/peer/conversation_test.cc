@@ -15,7 +15,7 @@ ClusterConfig OnePs() {
   return cluster;
 }
 
-// A conversation with one ps, in the hands of a test.
+// A conversation with one ps, which the test plays.
 struct Link : Conversation {
   Link(FakeChannel& channel, size_t max_open) : Conversation(channel, OnePs(), {Role::kPs, 0}, max_open) {}
 };
@@ -32,7 +32,7 @@ void SendPulls(Conversation& link, int count) {
   }
 }
 
-// The numbers of what has been sent since the last call.
+// The numbers of the requests sent since the last call.
 std::vector<uint64_t> TakeSent(FakeChannel& channel) {
   std::vector<uint64_t> requests;
   for (const FakeChannel::Sent& sent : channel.sent) requests.push_back(sent.envelope().request());
@@ -61,7 +61,7 @@ TEST_CASE("conversation: an unanswered request is sent again after a second, the
   CHECK_FALSE(link.Overdue(start + milliseconds(3100), 3100));
 }
 
-// Looks at the link every 100 ms from `begin` to `end`, as a wait does.
+// Calls OnQuiet() every 100 ms from `begin` to `end`, as a wait does.
 void StayQuiet(Conversation& link, TimePoint begin, TimePoint end) {
   for (TimePoint now = begin; now <= end; now += milliseconds(100)) link.OnQuiet(now);
 }
@@ -74,7 +74,7 @@ TEST_CASE("conversation: several lost requests are sent again one by one, at the
   TimePoint now = Clock::now();
   StayQuiet(link, now, now + milliseconds(1000));
   CHECK(TakeSent(channel) == Requests{1});
-  SendPulls(link, 1);  // after the repeat: not among the lost
+  SendPulls(link, 1);  // after the repeat, so not among the lost
   CHECK(TakeSent(channel) == Requests{4});
   for (const uint64_t lost : {2, 3}) {  // each answer comes at once
     CHECK(link.Answered(lost - 1));
@@ -113,7 +113,7 @@ TEST_CASE("conversation: an answer given twice ends the repeats, and later ones 
   StayQuiet(link, start, start + milliseconds(1000));
   CHECK(link.Answered(1));
   CHECK(TakeSent(channel) == Requests{1});
-  CHECK_FALSE(link.Answered(1));  // both copies were answered: nothing had been lost
+  CHECK_FALSE(link.Answered(1));  // both copies were answered, so nothing had been lost
   StayQuiet(link, start + milliseconds(1100), start + milliseconds(5000));
   CHECK(TakeSent(channel).empty());
   StayQuiet(link, start + milliseconds(5100), start + milliseconds(5200));
@@ -160,7 +160,7 @@ TEST_CASE("conversation: on a new connection all open requests are sent again at
   channel.connections = 2;
   StayQuiet(link, start + milliseconds(100), start + milliseconds(900));
   CHECK(TakeSent(channel) == Requests{2, 3});
-  // The next repeat is one of silence again.
+  // The next repeat is due to silence again.
   StayQuiet(link, start + milliseconds(1000), start + milliseconds(1200));
   CHECK(TakeSent(channel) == Requests{2});
 }

@@ -20,17 +20,17 @@ namespace {
 using wire::Body;
 using wire::Reason;
 
-// Hello is said often at first, because most tasks start together, then less so.
+// Says Hello often at first, because most tasks start together, then less often.
 constexpr milliseconds kEagerHello{10};
 constexpr milliseconds kPatientHello{100};
 constexpr milliseconds kEagerFor{1000};
 constexpr milliseconds kStatusEvery{5000};
-// A refusal is repeated with each Hello, so an old one says nothing of now.
+// A refusal comes with each Hello, so an older one is out of date.
 constexpr milliseconds kFreshRefusal{2000};
 // How long ps 0 has to let in a task that is to stop, so that the run ends everywhere.
 constexpr milliseconds kStopAloneAfter{2000};
 
-// How many workers such as this one the processors here are enough for.
+// How many workers like this one the processors here suffice for.
 uint32_t WorkersAtOnce(const DeviceConfig& device) {
   return static_cast<uint32_t>(
       std::clamp<int64_t>(Processors() / (device.threads * device.towers()), 1, 1000000));
@@ -126,10 +126,10 @@ void Conversations::SayHelloTo(size_t ps) {
         static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps), address, process, version, list,
         incarnation_, host, WorkersAtOnce(config_.device), dir.empty() ? 0 : builder.CreateString(dir));
   };
-  peers_[ps].conversation->Tell(peers_[ps].run, hello);  // not connected yet: said again soon
+  peers_[ps].conversation->Tell(peers_[ps].run, hello);  // lost while not connected; said again soon
 }
 
-// A task that is to stop before ps 0 has let it in: ps 0 is given a moment, then the task ends alone.
+// A task that is to stop before ps 0 has let it in waits a moment for that, then ends alone.
 void Conversations::CheckStop(TimePoint now) {
   const int signal = activity_.stop_signal();
   if (signal == 0) return;
@@ -154,8 +154,8 @@ std::string Conversations::Missing() const {
   return missing;
 }
 
-// "ps 1 (10.0.0.2:9001): connection refused; start it, or check the address". Tries the address to learn why,
-// which may take half a second, or longer while a name is looked up.
+// "ps 1 (10.0.0.2:9001): connection refused; start it, or check the address". Connects to the address to
+// learn why; that may take half a second, or longer while a name is looked up.
 std::string Conversations::WhyMissing(const Peer& peer) const {
   const std::string& name = peer.conversation->name();
   if (!peer.refusal.empty() && Clock::now() - peer.refused < kFreshRefusal) return name + ": " + peer.refusal;
@@ -175,21 +175,21 @@ bool Conversations::Take(size_t ps, const wire::Envelope& envelope) {
     case Body::Abort:
       OnAbort(*envelope.body_as_Abort());
     case Body::Heartbeat:
-      return true;  // only asks whether this connection is open
+      return true;  // ps 0 asks whether this connection is open
     default:
       return false;
   }
 }
 
 void Conversations::OnWelcome(size_t ps, RunId run, bool saves) {
-  if (joined_) return;  // said twice
+  if (joined_) return;  // a repeated Welcome
   peers_[ps].welcomed = true;
   peers_[ps].run = run;
   if (ps == 0) saves_ = saves;
   const auto all = [&](auto is) { return std::all_of(peers_.begin(), peers_.end(), is); };
   if (!all([](const Peer& peer) { return peer.welcomed; })) return;
   if (!all([&](const Peer& peer) { return peer.run == peers_[0].run; })) {
-    // ps 0 was restarted meanwhile: all are asked again.
+    // ps 0 was restarted in between: says Hello to all again.
     for (Peer& peer : peers_) peer.welcomed = false;
     return;
   }
@@ -198,8 +198,8 @@ void Conversations::OnWelcome(size_t ps, RunId run, bool saves) {
   for (size_t i = 0; i < size(); ++i) heartbeat_->Watch(i, run_);
 }
 
-// Reasons that may pass are kept for WhyMissing(). For a task that was in the run before any may: a ps that
-// was restarted with another config may give way to the right one.
+// Keeps a refusal whose reason may pass, for WhyMissing(). For a task that was in the run before, any may
+// pass: a ps that was restarted with a wrong config may be restarted with the right one.
 void Conversations::OnRefuse(Peer& peer, const wire::Refuse& refuse) {
   const std::string text = refuse.text()->str();
   const std::string& name = peer.conversation->name();
@@ -225,7 +225,7 @@ void Conversations::OnRefuse(Peer& peer, const wire::Refuse& refuse) {
   peer.refused = Clock::now();
 }
 
-// `why`: of a ps that knows the run; empty: it was restarted, or the run has gone back to a checkpoint.
+// `why`: from a ps that knows the run; empty: it was restarted, or the run has gone back to a checkpoint.
 void Conversations::OnForgotten(const Peer& peer, const std::string& why) {
   const std::string& name = peer.conversation->name();
   if (running_ && !why.empty()) throw PeerLost("{} does not know this task any more: {}.", name, why);

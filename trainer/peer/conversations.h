@@ -1,7 +1,7 @@
-// Conversations: those of a task with the ps of its run. They begin with Hello, said until every ps has
-// welcomed the task for the same run; heartbeats then watch every ps. Every wait has a deadline, and an error
-// names the ps with its role, index and address, and what can be done.
-// Owner and thread: the task's main loop, but for the heartbeats, which have a thread.
+// Conversations: the conversations of a task with the ps of its run. The task says Hello until every ps has
+// welcomed it for the same run; then heartbeats watch every ps. Every wait has a deadline, and an error names
+// the ps with role, index and address, and a remedy.
+// Owner and thread: the task's main loop; heartbeats have a thread.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ namespace dtrain {
 
 class Conversations {
  public:
-  // With the first ps of the cluster, one for each element of `max_open` (Conversation). Begins to connect.
-  // `was_in_run`: the task was in the run before and returns to it.
+  // Starts to connect to the first ps of the cluster, one for each element of `max_open` (see Conversation).
+  // `was_in_run`: the task returns to a run that it was in.
   Conversations(const Config& config, TaskId self, const std::vector<size_t>& max_open, net::Channel& channel,
                 net::Transport& transport, const Activity& activity, Logger& log, bool was_in_run = false);
 
@@ -35,35 +35,35 @@ class Conversations {
   Conversation& operator[](size_t ps) { return *peers_[ps].conversation; }
   const Conversation& operator[](size_t ps) const { return *peers_[ps].conversation; }
   std::vector<Conversation*> all() const;
-  // Which ps has that connection; size(): none.
+  // The ps with this connection; size(): none.
   size_t IndexOf(net::NodeId node) const;
 
   // Every ps has welcomed this task, all for the same run.
   bool joined() const { return joined_; }
-  // The run that was joined last.
+  // The last joined run.
   RunId run() const { return run_; }
-  // ps 0 has a checkpoint.dir, so that the run can go back to a checkpoint.
+  // ps 0 has a checkpoint.dir, so the run can go back to a checkpoint.
   bool saves() const { return saves_; }
-  // Until joined(): says Hello where it is time to, and every 5 s on the log for whom it waits. Returns when
-  // it wants to be called again, at the latest. Throws PeerLost at failure.startup_timeout_s, or
-  // failure.wait_s where the task returns; RunStopped where the task is to stop and ps 0 does not let it in.
+  // Call this until joined(): it says Hello when due and logs every 5 s which ps are missing. Returns the
+  // latest time for the next call. Throws PeerLost at failure.startup_timeout_s (failure.wait_s for a task
+  // that returns), and RunStopped when the task is to stop and ps 0 does not let it in.
   TimePoint SayHello(TimePoint now);
-  // The task has its Start: from now on a ps that does not know it is lost.
+  // The task has its Start: from now on a ps that does not know this task is lost.
   void Started();
-  // The task had started before it joined, or joins, again.
+  // The task has started before, and joins again.
   bool returning() const { return started_once_; }
-  // Drops what was asked, and joins anew, as another task.
+  // Drops the open requests and joins again under a new incarnation.
   void BeginAnew();
 
-  // Takes in what a ps may say to any task at any time; false: it is something else. Throws RunEnded or
-  // RunStopped where the run is over, RolledBack or PeerLost where the ps does not know this task any more,
-  // UserError where it refuses it for good.
+  // Handles the messages that a ps may send to any task at any time; false: it is another message. Throws
+  // RunEnded or RunStopped when the run is over, RolledBack or PeerLost when the ps no longer knows this
+  // task, and UserError when it refuses the task for good.
   bool Take(size_t ps, const wire::Envelope& envelope);
-  // Throws where the run is over by what the heartbeats have heard, or a ps is lost or of another run:
-  // PeerLost where that ends the run, RolledBack where it goes back to a checkpoint or has not begun.
+  // Throws when the heartbeats show that the run is over, or that a ps is lost or belongs to another run:
+  // PeerLost if that ends the run, RolledBack if the run goes back to a checkpoint or has not begun.
   void CheckAlive();
-  // Nothing came for a while: CheckAlive(), and requests are repeated. `what`: what was asked for, which may
-  // take net.timeout_ms; null: for ever, as long as the ps is heard.
+  // Nothing came for a while: calls CheckAlive() and repeats requests. `what`: the name of a request that may
+  // take net.timeout_ms; null: it may wait for as long as the ps is heard.
   void OnQuiet(TimePoint now, const char* what);
 
   Heartbeat& heartbeat() { return *heartbeat_; }
@@ -71,7 +71,7 @@ class Conversations {
   // Called when ps 0 is given up; may be empty.
   void set_on_lost(std::function<void(TaskId)> on_lost) { on_lost_ = std::move(on_lost); }
 
-  // Tells ps 0 that this task failed; the others then hear it from there.
+  // Tells ps 0, which tells the others, that this task has failed.
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr);
   void SayBye();
 
@@ -80,7 +80,7 @@ class Conversations {
     std::unique_ptr<Conversation> conversation;
     bool welcomed = false;
     RunId run;
-    std::string refusal;  // the latest for a reason that may pass
+    std::string refusal;  // the latest one whose reason may pass
     TimePoint refused;
   };
 
@@ -105,17 +105,17 @@ class Conversations {
   std::vector<Peer> peers_;
   std::unique_ptr<Heartbeat> heartbeat_;
   std::function<void(TaskId)> on_lost_;
-  uint64_t incarnation_;  // the same to every ps, and another one for each joining
+  uint64_t incarnation_;  // the same to every ps; a new one for each joining
   RunId run_;
   bool saves_ = false;
   bool joined_ = false;
   bool running_ = false;  // joined and started
   bool started_once_;
   TimePoint begun_;       // when the first Hello was said; unset: not yet
-  TimePoint lost_since_;  // when a started task lost a ps; unset: it has not
+  TimePoint lost_since_;  // when a started task lost a ps; unset: none is lost
   TimePoint next_hello_;
   TimePoint next_status_;
-  TimePoint stop_asked_;  // unset: nobody has asked
+  TimePoint stop_asked_;  // unset: the task need not stop
 };
 
 }  // namespace dtrain

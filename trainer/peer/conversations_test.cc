@@ -17,7 +17,7 @@ using wire::Reason;
 
 constexpr RunId kRun{17, 0};
 
-// A worker's conversations with every ps, which are in the hands of a test. No heartbeat ever arrives.
+// A worker's conversations with every ps; the test plays the ps. No heartbeat ever arrives.
 struct Fixture {
   explicit Fixture(const Config& of, bool was_in_run = false, int worker = 0)
       : config(of),
@@ -35,14 +35,14 @@ struct Fixture {
         encoder.Finish({}, wire::CreateRefuse(builder, reason, builder.CreateString(text)));
     peers.Take(ps, *net::Decode(message));
   }
-  // How many Hello went out since the last call.
+  // The number of Hello messages since the last call.
   size_t TakeHellos() {
     size_t hellos = 0;
     for (const auto& sent : channel.sent) hellos += sent.envelope().body_type() == wire::Body::Hello;
     channel.sent.clear();
     return hellos;
   }
-  // What it says at the deadline of joining.
+  // The error at the deadline for joining.
   std::string SaysAtDeadline() {
     const TimePoint now = Clock::now();
     peers.SayHello(now);

@@ -8,10 +8,10 @@ namespace {
 
 using Texts = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
 
-// Of a text: its length, its end, what aligns it, and the offset to it.
+// The overhead of a text: its length, its end, its alignment, and the offset to it.
 constexpr size_t kTextBytes = 12;
 
-// A hostile message may refer to one long text many times, so it is counted before it is copied.
+// Counts the bytes before it copies: a hostile message may refer to one long text many times.
 bool Take(const Texts* said, size_t* left, std::vector<std::string>* texts) {
   if (said == nullptr) return true;
   for (const flatbuffers::String* text : *said) {

@@ -1,5 +1,5 @@
-// DataFacts: what a worker that has read its data tells ps 0, which has none: ps 0 writes the form of the
-// data (trainer/data/files/input_form.h) into checkpoints and tells all workers by which scale the run goes.
+// DataFacts: what a worker tells ps 0 about its data, because ps 0 has none. ps 0 writes the form of the data
+// (trainer/data/files/input_form.h) into checkpoints and tells all workers which scale the run uses.
 // Thread: any; plain values and free functions.
 #pragma once
 
@@ -11,23 +11,23 @@
 
 namespace dtrain {
 
-// Of all names and numbers of a form that travels: it shares a header with a message's other fields.
+// The max size of the names and numbers of a form in a message; they share a header with other fields.
 constexpr size_t kMaxFormBytes = 256 * 1024;
 
-// What `form` comes to in a message, at the most.
+// An upper bound of the size of `form` in a message.
 size_t FormBytes(const InputForm& form);
-// 0: it is more than kMaxFormBytes.
+// 0: larger than kMaxFormBytes.
 flatbuffers::Offset<wire::InputForm> EncodeForm(const InputForm& form,
                                                 flatbuffers::FlatBufferBuilder& builder);
-// Unset: what the peer says is none, or refers to more than kMaxFormBytes.
+// Unset: malformed, or larger than kMaxFormBytes.
 std::optional<InputForm> DecodeForm(const wire::InputForm& said);
 
 struct DataFacts {
-  std::optional<InputForm> form;  // unset: it is too long for a message
-  uint64_t scale = 0;             // ScaleChecksum() of it
-  std::optional<int64_t> rows;    // of data.train, before the hold-out; unset: without end
+  std::optional<InputForm> form;  // unset: too long for a message
+  uint64_t scale = 0;             // its ScaleChecksum()
+  std::optional<int64_t> rows;    // of data.train, before the hold-out; unset: endless
   bool read = false;              // the rows are read, not made by a formula
-  uint32_t labels = 0;            // with `read`: CRC-32 of their labels
+  uint32_t labels = 0;            // with `read`: CRC-32 of the labels
   bool has_test = false;
   bool has_validation = false;
 };
@@ -36,7 +36,7 @@ struct DataFacts {
 uint64_t ScaleChecksum(const FittedScale& scale);
 flatbuffers::Offset<wire::DataFacts> EncodeFacts(const DataFacts& facts,
                                                  flatbuffers::FlatBufferBuilder& builder);
-// A form that is none is left out.
+// Leaves out a malformed form.
 DataFacts DecodeFacts(const wire::DataFacts& said);
 
 }  // namespace dtrain

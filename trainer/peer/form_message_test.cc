@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-// What ps 0 makes of `form`.
+// `form` as ps 0 decodes it.
 std::optional<InputForm> Sent(const InputForm& form) {
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(EncodeForm(form, builder));

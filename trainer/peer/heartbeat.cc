@@ -14,13 +14,12 @@ namespace {
 
 // Longer than a channel waits between two attempts to connect.
 constexpr milliseconds kFirstBeatPatience{3000};
-// Of detect_s: as much processor time in it counts as progress. What carries the heartbeats takes less.
+// This share of detect_s in processor time counts as progress. Sending heartbeats takes less.
 constexpr double kComputingShare = 0.01;
-// How often a signal is looked for, which the next beat then carries at once.
+// How often to look for a signal, which the next beat then carries at once.
 constexpr milliseconds kLook{50};
 
-// What the disks and pages that this process waited for have brought: a slow one hangs as little as a long
-// sum.
+// The blocks and pages that this process has read and written: waiting for a slow disk is progress too.
 uint64_t BlocksMoved() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
@@ -113,7 +112,7 @@ void Heartbeat::Run() {
   }
 }
 
-// A main thread that computes for long, in a layer or a sort, shows by the processor time of its process.
+// Progress counts processor time, for a main thread that computes for long, in a layer or a sort.
 uint64_t Heartbeat::Progress() const {
   const auto computed = static_cast<uint64_t>(SecondsOfOthers() / (detect_s_ * kComputingShare));
   return activity_.turns.load() + activity_.local_step.load() + computed + BlocksMoved();

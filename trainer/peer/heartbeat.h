@@ -1,6 +1,6 @@
-// Heartbeat: tells every ps that this task is alive and notices when one of them is not, on connections
-// and a thread of its own, so that a long step delays neither.
-// Silence is counted in beats, not in time: a task that was stopped itself does not blame its peers.
+// Heartbeat: tells every ps that this task is alive, and notices when a ps is not. It has its own connections
+// and thread, so a long step delays neither. It counts silence in beats, not in time, so a task that was
+// itself stopped does not blame its peers.
 #pragma once
 
 #include <signal.h>
@@ -23,29 +23,28 @@
 
 namespace dtrain {
 
-// What a task does that nobody takes for hung, however long it does nothing: it waits for others, by itself.
+// The activity of a task that waits for others; such a task never counts as hung.
 constexpr char kJoining[] = "join";
 
-// Activity: what a task is doing, for its heartbeats. Written by the task's main thread, read by the
-// heartbeat thread.
+// Activity: what a task is doing, for its heartbeats. Thread: the main thread writes it, the heartbeat thread
+// reads it.
 struct Activity {
   explicit Activity(const StopRequest* stop_request = nullptr, bool leaves_alone = false)
       : stop(stop_request), leaves(leaves_alone) {}
 
   std::atomic<const char*> what{"start"};  // a literal: start, join, load, wait, step, eval
-  // Moves when the main thread did something, and with each look around while it waits.
+  // Changes when the main thread does something, and with each look around while it waits.
   std::atomic<uint64_t> turns{0};
-  std::atomic<uint64_t> local_step{0};  // of a worker
-  // Of a worker: the steps it has taken since it was started, and the nanoseconds that it spent in them
-  // itself.
+  std::atomic<uint64_t> local_step{0};  // a worker's
+  // A worker's: the steps since it was started, and the nanoseconds that it used in them, without waits.
   std::atomic<uint64_t> steps{0};
   std::atomic<uint64_t> own_nanos{0};
   const StopRequest* const stop;  // null: nobody asks this task to stop
-  const bool leaves;              // SIGTERM and SIGHUP: only this task goes (failure.on_sigterm)
+  const bool leaves;              // SIGTERM and SIGHUP make only this task leave (failure.on_sigterm)
 
-  // Thread: the task's main one.
+  // Thread: the main thread.
   void Turn() { turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
-  // The signal by which the run is asked to stop; 0: none.
+  // The signal that asks the run to stop; 0: none.
   int stop_signal() const { return stop == nullptr || leaving() ? 0 : stop->signal(); }
   bool leaving() const {
     const int signal = leaves && stop != nullptr ? stop->signal() : 0;
@@ -56,7 +55,7 @@ struct Activity {
 class Heartbeat {
  public:
   struct Target {
-    net::NodeId node = 0;  // of the main connection; the heartbeat's is node | 1
+    net::NodeId node = 0;  // the main connection; the heartbeat uses node | 1
     std::string address;
   };
   Heartbeat(net::Transport& transport, const std::vector<Target>& targets, double detect_s,
@@ -65,37 +64,36 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // The target has let this task in: silence counts from now on. A little more is granted at first, because
-  // this connection may still be waiting for its next attempt.
-  // What ps 0 says of checkpoints counts where it is of `run`.
+  // The target has let this task in: counts its silence from now on, with some extra time at first, because
+  // this connection may still wait for its next attempt. Takes the checkpoints that ps 0 reports for `run`.
   void Watch(size_t target, RunId run = {});
-  // Thread: any. Seconds since the target was heard last, or watched anew, to the beat.
+  // Thread: any. Seconds since the target was last heard or watched, in whole beats.
   double SilentSeconds(size_t target) const { return Seconds(silent_beats_[target].load()); }
-  // Thread: any. Whether that is above detect_s, and what Watch() granted is used up. Meant after Watch().
+  // Thread: any. Whether that is above detect_s, after the extra time of Watch(). Call it after Watch().
   bool Lost(size_t target) const { return Seconds(counted_beats_[target].load()) > detect_s_; }
-  // Thread: any. The target that was heard least recently. Where several are lost it is the cause: one that
-  // goes because it lost another is heard until it does.
+  // Thread: any. The target that was heard least recently. When several are lost it is the cause: a ps that
+  // ends because it lost another is heard until it ends.
   size_t SilentLongest() const;
-  // What ps 0 said last of who is missing; empty once the run has started.
+  // What ps 0 last said about missing tasks; empty once the run has started.
   std::string status() const;
-  // How many workers ps 0 said last that it has; 0 before it said so. Thread: any.
+  // Thread: any. The number of workers that ps 0 last reported; 0: none yet.
   int workers() const { return workers_.load(std::memory_order_relaxed); }
-  // The newest checkpoint that ps 0 has told of in the run that is watched. Thread: any.
+  // Thread: any. The newest checkpoint that ps 0 has reported for the watched run.
   KnownCheckpoint checkpoint() const;
-  // Whether the target has said since Watch() that it is of another run than `run`, or has gone back to a
-  // checkpoint. Its notice on the main connection may have been lost.
+  // Whether the target has said since Watch() that it belongs to a run other than `run`, or has gone back to
+  // a checkpoint. Its notice on the main connection may be lost.
   bool Left(size_t target, RunId run) const;
-  // The Abort that ps 0 has sent, as a message; empty: none. It comes here too, since the main connection may
-  // close before a busy task reads it.
+  // The Abort of ps 0; empty: none. It comes here too, since the main connection may close before a busy task
+  // reads.
   net::Message TakeAbort();
-  // Called by the thread when that has come, with the exit code that it gives this task; may be empty. Set
+  // Called once by the thread, with the exit code for this task, when an Abort comes; may be empty. Set it
   // before ps 0 can know of this task.
   void set_on_abort(std::function<void(ExitCode)> on_abort) {
     std::lock_guard<std::mutex> hold(mutex_);
     on_abort_ = std::move(on_abort);
   }
 
-  // How often a beat goes out, for a given detect_s.
+  // The time between two beats.
   static milliseconds Interval(double detect_s);
 
  private:
@@ -110,10 +108,10 @@ class Heartbeat {
   const double detect_s_;
   const milliseconds interval_;
   const Activity& activity_;
-  std::unique_ptr<net::Channel> channel_;  // the thread's
+  std::unique_ptr<net::Channel> channel_;  // used by the thread
   std::vector<net::NodeId> nodes_;
-  std::vector<std::atomic<int>> silent_beats_;   // since the target was heard
-  std::vector<std::atomic<int>> counted_beats_;  // of these; below 0: what is granted at first
+  std::vector<std::atomic<int>> silent_beats_;   // since the target was last heard
+  std::vector<std::atomic<int>> counted_beats_;  // likewise; below 0: the extra time of Watch()
   mutable std::mutex mutex_;
   std::condition_variable stop_changed_;
   bool stop_ = false;
@@ -122,7 +120,7 @@ class Heartbeat {
   net::Message abort_;
   std::function<void(ExitCode)> on_abort_;
   std::vector<RunId> refused_;  // by target: the run in which it did not know this task
-  RunId run_;                   // that ps 0 is watched in
+  RunId run_;                   // the run that ps 0 is watched for
   std::atomic<int> workers_{0};
   std::thread thread_;
 };

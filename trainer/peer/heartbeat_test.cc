@@ -11,18 +11,18 @@
 namespace dtrain {
 namespace {
 
-constexpr double kDetectSeconds = 0.11;  // a beat each 20 ms: lost with the sixth that nothing answers
+constexpr double kDetectSeconds = 0.11;  // a beat every 20 ms; lost at the sixth unanswered one
 constexpr net::NodeId kPs0 = 0x100, kPs1 = 0x200;
 const RunId kRun{77, 2};
 
-// A task with two ps, whose first beat of ps 0 waits to be taken.
+// A task with two ps; the first beat of ps 0 waits to be taken.
 struct Task {
   Task() { transport.channel->Take(0); }
   ~Task() { transport.channel->Open(); }
   SteppedChannel& channel() { return *transport.channel; }
-  // A beat to each of the ps.
+  // Waits for a beat to each ps.
   void Beat(int count = 1) { channel().Take(2 * count); }
-  // Comes before the next beat.
+  // Arrives before the next beat.
   template <typename Build>
   void Receive(net::NodeId from, RunId run, Build&& build) {
     net::Encoder encoder;
@@ -63,7 +63,7 @@ TEST_CASE("heartbeat: each beat goes to every ps, beside its main connection, an
   task.activity.what = "load";
   task.activity.steps = 4;
   task.activity.own_nanos = 5000;
-  task.Beat();  // the one that waited is of before
+  task.Beat();  // the waiting beat was sent before
   task.activity.turns = 1000000;
   task.Beat(2);
   REQUIRE(task.channel().sent.size() == 6);
@@ -95,7 +95,7 @@ TEST_CASE("heartbeat: a ps is lost with the first beat beyond detect_s that noth
   CHECK_FALSE(task.heartbeat.Lost(1));
   task.ReceiveRefusal(kPs0, {}, wire::Reason::Unregistered);
   CHECK(task.heartbeat.SilentSeconds(0) == doctest::Approx(0.02));
-  task.ReceiveBeat(0x300, {});  // a stranger
+  task.ReceiveBeat(0x300, {});  // an unknown node
   CHECK(task.heartbeat.SilentSeconds(0) == doctest::Approx(0.04));
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("heartbeat: one that is watched from now on is given time for its firs
   CHECK_FALSE(task.heartbeat.Lost(1));
   CHECK(task.heartbeat.SilentSeconds(1) == doctest::Approx(0.18));
   CHECK(task.heartbeat.Lost(0));
-  task.ReceiveBeat(kPs1, {});  // and no more once it has answered
+  task.ReceiveBeat(kPs1, {});  // an answer ends the extra time
   task.Beat(6);
   CHECK(task.heartbeat.Lost(1));
 }
@@ -144,7 +144,7 @@ TEST_CASE("heartbeat: a ps has left the run when it says that it is of another, 
   Task task;
   const RunId other{kRun.id, kRun.epoch + 1};
   task.ReceiveRefusal(kPs1, other, wire::Reason::Unregistered);
-  task.ReceiveRefusal(kPs1, {}, wire::Reason::Run);  // it does not know of what run it is
+  task.ReceiveRefusal(kPs1, {}, wire::Reason::Run);  // it does not know of which run it is
   CHECK_FALSE(task.heartbeat.Left(1, kRun));
   task.ReceiveRefusal(kPs1, other, wire::Reason::Run);
   CHECK(task.heartbeat.Left(1, kRun));

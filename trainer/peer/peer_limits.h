@@ -1,5 +1,5 @@
-// What a task lets a peer say: bounds on numbers, so that arithmetic with them does not overflow, and on
-// texts, so that they fit a log line or an answer.
+// Limits on what a peer may send: on numbers, so that sums do not overflow, and on texts, so that they fit
+// into a log line or an answer.
 #pragma once
 
 #include <cstddef>

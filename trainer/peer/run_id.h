@@ -1,6 +1,6 @@
-// RunId: which run a message belongs to, and how often that had gone back to a checkpoint when it was sent.
-// KnownCheckpoint: the newest complete checkpoint of a run, as a task knows it from ps 0, so that ps 0 never
-// begins anew in silence where its own disk has lost it. Plain data.
+// RunId: the run of a message, and how often the run had gone back to a checkpoint. KnownCheckpoint: the
+// newest complete checkpoint that a task knows from ps 0; with it a ps 0 whose own disk has lost the
+// checkpoint does not silently start anew. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace dtrain {
 
 struct RunId {
-  uint64_t id = 0;     // random, of ps 0's process; 0: not known
-  uint32_t epoch = 0;  // one more for each rollback
+  uint64_t id = 0;     // random, made by the process of ps 0; 0: unknown
+  uint32_t epoch = 0;  // the number of rollbacks
 
   bool known() const { return id != 0; }
   bool operator==(const RunId& other) const { return id == other.id && epoch == other.epoch; }
@@ -22,10 +22,10 @@ struct RunId {
 };
 
 struct KnownCheckpoint {
-  std::string where;  // "HOST:PATH"; empty: none is known
+  std::string where;  // "HOST:PATH"; empty: none
   int64_t step = 0;   // global
 
-  // As a message says it; one that says none changes nothing.
+  // Takes the checkpoint in a message, if there is one.
   void Learn(const flatbuffers::String* said, uint64_t said_step) {
     if (said == nullptr || said->size() == 0) return;
     where = ShortText(said->str());
@@ -34,8 +34,8 @@ struct KnownCheckpoint {
   std::string name() const { return where.substr(where.rfind('/') + 1); }
 };
 
-// Thrown inside a task where it has to join the run anew: a ps is lost or was restarted, or the run goes back
-// to its newest checkpoint.
+// Thrown when a task must join the run anew: a ps is lost or was restarted, or the run goes back to a
+// checkpoint.
 struct RolledBack {
   std::string why;
 };

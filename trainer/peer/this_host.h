@@ -1,4 +1,4 @@
-// The machine that this process runs on, as other tasks are told: its name, and what follows.
+// The names of this machine and process for other tasks, and its processors.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace dtrain {
 
 std::string ProcessText();  // "host, pid 512"
-// "worker 0 (10.0.0.4:9002), host, pid 512": this process, which is that task.
+// This process as `task`: "worker 0 (10.0.0.4:9002), host, pid 512".
 std::string TaskAndProcess(const ClusterConfig& cluster, TaskId task);
-// Tells machines apart, also where they have the same name: the name and the start of the kernel's boot id.
+// Identifies the machine, even among machines of one name: the name and the start of the kernel's boot id.
 std::string HostId();
 
-// Processors that this process may use; the largest number where nobody knows.
+// The processors that this process may use; if unknown, the largest integer.
 int64_t Processors();
 
 }  // namespace dtrain

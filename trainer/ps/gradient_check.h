@@ -1,4 +1,4 @@
-// GradientCheck: judges a block of a gradient before anything of it is applied, or kept for its round.
+// GradientCheck: checks a block of a gradient before it is applied or held for its round.
 // Owner: PsServer. Thread: the ps loop.
 #pragma once
 
@@ -16,12 +16,12 @@ namespace dtrain {
 
 class GradientCheck {
  public:
-  // All of them outlive this.
+  // The arguments outlive this.
   GradientCheck(const Config& config, TaskId self, const Layout& layout, const ParameterShard& shard,
                 const UpdateRule& rule, const Leader& leader);
 
-  // Why this block may not be applied; empty: it may. Throws Failure where it has a value that is not finite
-  // (hooks.stop_on_nan); the values of a gradient on a device are its worker's to check.
+  // Why this block may not be applied; empty: it may. Throws Failure when a value is not finite
+  // (hooks.stop_on_nan), except for a gradient on a device, which its worker checks.
   std::string Judge(const Member& member, const wire::Push& push, net::TensorView gradient) const;
 
  private:

@@ -1,4 +1,4 @@
-// HelloMessage: a Hello as a task says it to a ps.
+// HelloMessage: the Hello of a task to a ps.
 #pragma once
 
 #include <utility>

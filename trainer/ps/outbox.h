@@ -1,6 +1,6 @@
-// Outbox: what a ps says. Every message is an answer to a request or a notice that may get lost: a peer that
-// is gone asks again. Weights for a peer whose queue is full wait here, in order, since a round with a norm
-// answers all blocks of a range at once; how many is bounded by the requests that a worker has open.
+// Outbox: sends the messages of a ps. Each is an answer to a request, or a notice that may get lost; a peer
+// that missed one asks again. Weights for a peer whose queue is full wait here, in order, because a round
+// with a norm answers all blocks of a range at once; their number is bounded by a worker's open requests.
 // Thread: the ps loop.
 #pragma once
 
@@ -46,15 +46,15 @@ class Outbox {
       late_.push_back({to, std::move(message)});
     }
   }
-  // Lost where the queue is full.
+  // Drops the piece when the queue is full.
   void Piece(net::NodeId to, uint64_t number, uint64_t piece, uint64_t checksum, net::LentBytes values) {
     net::Message message = encoder_.Piece(run_.Envelope(0), number, piece, checksum, values);
     channel_.Send(to, message);
   }
-  // What is late goes out as far as the queues have room again; to be called while late().
+  // Sends the waiting weights while the queues have room. Call it while late().
   void SendLate();
   bool late() const { return !late_.empty(); }
-  // The peer has left.
+  // Drops the weights that wait for a peer which has left.
   void DropLate(net::NodeId to);
 
  private:

@@ -33,7 +33,7 @@ TEST_CASE("outbox: weights for a peer that is full go out later, in their order"
   outbox.SendLate();
   CHECK(channel.sent.size() == 1);
   channel.full = false;
-  SendWeights(outbox, 2, 4);  // not before those that wait
+  SendWeights(outbox, 2, 4);  // it must not overtake those that wait
   CHECK(outbox.late());
   outbox.SendLate();
   CHECK_FALSE(outbox.late());

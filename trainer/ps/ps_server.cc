@@ -14,11 +14,11 @@ namespace {
 using wire::Body;
 using wire::Reason;
 
-// Messages between two looks at the clock while they come without a pause.
+// The number of messages without a pause between two looks at the clock.
 constexpr int kMessagesPerTick = 256;
-// Until weights are tried again that a full queue did not take.
+// How soon to try again to send weights that a full queue did not take.
 constexpr milliseconds kLateTick{1};
-// Until it is looked again how far a checkpoint is that is written here.
+// How soon to look again at a checkpoint that is being written here.
 constexpr milliseconds kSavingTick{5};
 constexpr char kNotInitialised[] = "a pull before the initial values";
 constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
@@ -122,7 +122,7 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
   if (summary_ && leader_->global_step() != summarised_step_) SummariseStep();
 }
 
-// Requests are taken in the order of their numbers; a gap means that one was lost and comes again.
+// Requests are taken in the order of their numbers. A gap means that one was lost; its sender repeats it.
 bool PsServer::TakeRequest(Member& member, uint64_t request, bool* repeated) {
   *repeated = request <= member.last_request;
   if (*repeated) return true;
@@ -162,7 +162,7 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   const std::string wrong = check_->Judge(member, push, gradient);
   if (!wrong.empty()) {
     log_.Error("a gradient of {} is refused: {}", members_.NameOf(member), wrong);
-    // Its number is not taken: a repeat is judged anew, and what was sent behind it waits.
+    // The number is not taken: a repeat is judged anew, and requests after it wait.
     member.last_request = request - 1;
     return outbox_.Refuse(member.node, request, Reason::BadRequest, wrong);
   }

@@ -1,6 +1,7 @@
-// PsServer: one ps until the run ends or goes back to a checkpoint: receives, decides, applies, answers. It
-// is the same on every ps; the leader is beside it on ps 0, and reached over the network elsewhere
-// (leader.h). Thread: the caller's runs everything here; heartbeats to ps 0 have their own (remote_leader.h).
+// PsServer: runs one ps until the run ends or goes back to a checkpoint: it receives, applies gradients and
+// answers. It is the same on every ps; the leader is in the process of ps 0 and reached over the network
+// elsewhere (leader.h).
+// Thread: the caller's; heartbeats to ps 0 have their own (remote_leader.h).
 #pragma once
 
 #include <functional>
@@ -30,7 +31,7 @@
 
 namespace dtrain {
 
-// What a leader acts on. PsServer owns all of it and outlives its leader.
+// The parts that a leader acts on. PsServer owns them and outlives its leader.
 struct LeaderParts {
   const PsTask& task;
   RunHistory& history;
@@ -40,22 +41,21 @@ struct LeaderParts {
   UpdateRule& rule;
   SnapshotKeeper& snapshots;
   RangeFiller& filler;
-  // Of the weights as they are now; unset: there are none yet.
+  // The report on the current weights; unset: there are none yet.
   std::function<std::optional<ShardReport>()> report;
 };
 using MakeLeader = std::function<std::unique_ptr<Leader>(const LeaderParts&)>;
 
 class PsServer {
  public:
-  // `summary`: of ps 0, with summary.dir; otherwise null. Throws UserError where the leader cannot write
-  // checkpoints.
+  // `summary`: of ps 0 with summary.dir; else null. Throws UserError when checkpoints cannot be written.
   PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory& history, PsSummary* summary);
 
-  // Serves until the run is over. Throws Failure when it failed, Abort() then tells the others; RolledBack
-  // when the run goes back to a checkpoint, Leave() then tells the others.
+  // Serves until the run is over. Throws Failure when the run has failed; call Abort() then. Throws
+  // RolledBack when the run goes back to a checkpoint; call Leave() then. Both tell the other tasks.
   RunSummary Run();
   void Leave(const std::string& why) { leader_->Leave(why); }
-  // Tells every task that has to know that this one failed, or was stopped with `summary`.
+  // Tells the tasks that have to know that this one has failed, or was stopped with `summary`.
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
     leader_->Abort(exit_code, text, summary);
   }
@@ -84,13 +84,13 @@ class PsServer {
   TaskTable members_;
   Outbox outbox_;
   Activity activity_;
-  std::unique_ptr<Leader> leader_;  // never null once this is made
+  std::unique_ptr<Leader> leader_;  // never null after the constructor
   const std::unique_ptr<UpdateRule> rule_;
   SnapshotKeeper snapshots_;
   RangeFiller filler_;
   std::optional<GradientCheck> check_;
   std::optional<Registrar> registrar_;
-  PsSummary* const summary_;  // of ps 0, with summary.dir; else null
+  PsSummary* const summary_;  // of ps 0 with summary.dir; else null
   const milliseconds tick_;
   net::NodeId leader_node_ = 0;
   int64_t summarised_step_ = 0;

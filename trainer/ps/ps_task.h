@@ -1,4 +1,4 @@
-// PsTask: what one ps process is given. Plain data.
+// PsTask: the arguments of one ps. Plain data.
 #pragma once
 
 #include <functional>
@@ -13,20 +13,20 @@
 
 namespace dtrain {
 
-// All of it outlives the ps.
+// Everything here outlives the ps.
 struct PsTask {
   const Config& config;
-  TaskId self;  // index 0 coordinates, others join ps 0
+  TaskId self;  // ps 0 leads the run; any other ps joins it
   const Layout& layout;
-  net::Channel& channel;  // bound already
+  net::Channel& channel;  // already bound
   net::Transport& transport;
   ExitHooks& hooks;
   Logger& log;
   std::function<void(TaskId)> on_lost;     // called with each task that is given up; may be empty
-  std::function<void(ExitCode)> on_abort;  // of a ps i > 0: the run has failed or was stopped; may be empty
-  std::function<void()> on_begun;          // of ps 0: called when the workers start; may be empty
+  std::function<void(ExitCode)> on_abort;  // ps i > 0: the run has failed or was stopped; may be empty
+  std::function<void()> on_begun;          // ps 0: called when the workers start; may be empty
   const StopRequest* stop = nullptr;       // null: nobody asks this task to stop
-  DeviceStore* store = nullptr;            // where the parameters stay on a device; null: here
+  DeviceStore* store = nullptr;            // the parameters stay on this device; null: in host memory
 };
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// PsTaskFixture: what a ps consists of, the task that it is, and what its leader acts on.
+// PsTaskFixture: the parts of a ps, its PsTask, and the parts that its leader acts on.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,8 @@ struct PsTaskFixture : PsFixture {
         filler({config, layout, ps, shard, log, [this] { return leader->SeesDirectory(); },
                 [this](uint64_t number, int64_t piece) { leader->AskForPiece(number, piece); },
                 [this](const FillOutcome& outcome) { leader->OnFilled(outcome); }}) {}
-  ~PsTaskFixture() { leader.reset(); }  // which may have threads that use the rest
-  // `of`: the rule that the leader hands its rounds to.
+  ~PsTaskFixture() { leader.reset(); }  // it may have threads that use the rest
+  // `of`: the rule that gets the leader's rounds.
   LeaderParts PartsWith(UpdateRule& of) {
     return {task,    history, activity,
             members, outbox,  of,
@@ -36,7 +36,7 @@ struct PsTaskFixture : PsFixture {
   }
   LeaderParts Parts() { return PartsWith(rule); }
   std::string Logged() const { return testing::FileContent(log.path()); }
-  // What was sent last.
+  // The last message sent.
   const FakeChannel::Sent& Last() const {
     DT_CHECK(!channel.sent.empty());
     return channel.sent.back();

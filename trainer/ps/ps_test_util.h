@@ -1,4 +1,4 @@
-// What a ps consists of, without its loop, for tests that move it by hand.
+// The parts of a ps without its loop, for tests that drive them by hand.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace dtrain {
 
 constexpr RunId kTestRun{77, 3};
 
-// A rule that notes what the leader tells it. It applies nothing; a test finishes its rounds.
+// A rule that records what the leader tells it. It applies nothing; the test finishes its rounds.
 class FakeRule : public UpdateRule {
  public:
   using UpdateRule::UpdateRule;
@@ -30,19 +30,19 @@ class FakeRule : public UpdateRule {
   bool HasFinished(uint64_t round) const override { return round <= finished; }
   uint64_t StartClock(Member&) override { return clock; }
 
-  uint64_t finished = 0;  // rounds up to this one
-  uint64_t clock = 0;     // that a worker starts with
+  uint64_t finished = 0;  // rounds up to this one are finished
+  uint64_t clock = 0;     // the clock that a worker starts with
   std::vector<RoundDecision> rounds;
   int advanced = 0;
   std::vector<std::pair<uint64_t, double>> scales;
 };
 
-// A leader that lets everything be, and notes what it is told.
+// A leader that does nothing and records what it is told.
 class FakeLeader : public Leader {
  public:
   struct Told {
     uint64_t number = 0;
-    std::optional<ShardSaver::Outcome> part;  // unset: it is not written yet
+    std::optional<ShardSaver::Outcome> part;  // unset: not written yet
   };
 
   RunId run() const override { return run_id; }
@@ -93,12 +93,12 @@ class FakeLeader : public Leader {
   RunId run_id = kTestRun;
   bool may_step = true;
   bool sees_directory = true;
-  RunStatus status;  // what heartbeats are answered with
+  RunStatus status;  // the answer to heartbeats
   std::vector<TaskId> welcome, replaced, left, overdue, aborted;
   std::string why_overdue;
   std::vector<FillOutcome> filled;
   std::vector<Told> snapshots;
-  std::vector<int64_t> pieces;  // that were asked for
+  std::vector<int64_t> pieces;  // the pieces that were asked for
 };
 
 struct PsFixture : ShardFixture {
@@ -108,7 +108,7 @@ struct PsFixture : ShardFixture {
         outbox(channel),
         leader(std::make_unique<FakeLeader>()),
         rule({config, shard, members, outbox, leader}) {}
-  // While it is the fixture's own.
+  // The leader, while it is the fixture's own.
   FakeLeader& fake() { return static_cast<FakeLeader&>(*leader); }
   // `build(builder)` returns the offset of the body's table.
   template <typename Build>
@@ -121,7 +121,7 @@ struct PsFixture : ShardFixture {
   FakeChannel channel;
   Outbox outbox;
   net::Encoder encoder;
-  std::unique_ptr<Leader> leader;  // a FakeLeader, until a test puts another one here
+  std::unique_ptr<Leader> leader;  // a FakeLeader, until a test replaces it
   FakeRule rule;
 };
 

@@ -46,13 +46,13 @@ bool Registrar::IsClosed(net::NodeId node) {
 
 void Registrar::RefuseHello(net::NodeId from, const wire::Hello& hello, const TaskTable::Decision& decision) {
   outbox_.Refuse(from, 0, decision.reason, decision.text);
-  // Bounded, the count too: a stranger may ask for ever.
+  // Bounds the log and the count: an unknown task may ask for ever.
   if (decision.reason == Reason::Held || hellos_refused_ == kRefusalsLogged) return;
   ++hellos_refused_;
   log_.Warning("refused a task ({}): {}", ShortText(hello.process()->str()), decision.text);
 }
 
-// `was_here`: on this connection. `replaces`: another that was here.
+// `was_here`: it said Hello on this connection before. `replaces`: another process was here.
 void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
   leader_.OnWelcome(member, replaces);
   if (replaces) {
@@ -61,7 +61,7 @@ void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
   } else {
     log_.Debug("{} is here", members_.NameOf(member));
   }
-  // What it had open before this Hello.
+  // Drops what it had open before this Hello.
   if (replaces || was_here) leader_.Left(member);
   parts_.rule.Lost(member);
   const bool saves = parts_.task.self.index == 0 && !config_.checkpoint.dir.empty();
@@ -107,8 +107,8 @@ void Registrar::OnAbort(Member& member, const wire::Abort& abort) {
   Forget(member);
 }
 
-// The member has to say Hello again. Before the start a lost ps takes the workers' registrations along: they
-// are registered with it too, and with its successor they are not.
+// The member has to say Hello again. When a ps is lost before the start, the workers must register again too:
+// they are registered with the lost ps, but not with its successor.
 void Registrar::Forget(Member& member) {
   leader_.Left(member);
   outbox_.DropLate(member.node);

@@ -1,5 +1,5 @@
-// Registrar: lets tasks in or refuses them, answers their heartbeats, and drops the record of a task that is
-// lost. What a loss means for the run is for the leader to say.
+// Registrar: lets tasks in or refuses them, answers their heartbeats, and drops the records of lost tasks.
+// The leader decides what a loss means for the run.
 // Owner: PsServer. Thread: the ps loop.
 #pragma once
 
@@ -28,15 +28,13 @@ class Registrar {
   };
   explicit Registrar(const Parts& parts);
 
-  // Each of these may throw what ends the run, as PeerLost, or takes it back, as RolledBack.
+  // Each call may throw PeerLost, which ends the run, or RolledBack, which takes it back to a checkpoint.
   void OnHello(net::NodeId from, const wire::Hello& hello);
-  // A task says that it failed.
   void OnAbort(Member& member, const wire::Abort& abort);
-  // Gives up each task that has not been heard for too long.
+  // Gives up the tasks that have not been heard for too long.
   void Watch(TimePoint now);
 
   void OnHeartbeat(Member& member, net::NodeId from, const wire::Heartbeat& beat);
-  // A message of a task that is not registered.
   void RefuseStranger(net::NodeId from, const wire::Envelope& envelope);
 
  private:

@@ -28,7 +28,7 @@ std::vector<int> IndicesOf(const std::vector<TaskId>& tasks) {
   return indices;
 }
 
-// How many of the two workers have been told that they are not registered any more.
+// How many of the two workers were told that they are no longer registered.
 int ToldToRegister(const RegistrarFixture& f) {
   int told = 0;
   for (const FakeChannel::Sent& sent : f.channel.sent) {
@@ -72,7 +72,7 @@ TEST_CASE("registrar: a newcomer is held, unlogged, until the connection whose i
   f.channel.sent.clear();
   f.Hello(kNew, kWorker1);
   REQUIRE(f.channel.sent.size() == 2);
-  CHECK(f.channel.sent[0].to == f.NodeOf(kWorker1));  // is it open?
+  CHECK(f.channel.sent[0].to == f.NodeOf(kWorker1));  // asks whether that connection is open
   CHECK(f.channel.sent[0].envelope().body_type() == wire::Body::Heartbeat);
   CHECK(f.Refused() == wire::Reason::Held);
   CHECK(f.Logged() == "");
@@ -82,7 +82,7 @@ TEST_CASE("registrar: a newcomer is held, unlogged, until the connection whose i
   CHECK(f.members.Worker(1)->node == kNew);
   CHECK(Count(f.Logged(), "takes the place of an earlier one whose connection is gone") == 1);
   CHECK(IndicesOf(f.fake().replaced) == std::vector<int>{1});
-  CHECK(IndicesOf(f.fake().left) == std::vector<int>{1});  // what the earlier one had open
+  CHECK(IndicesOf(f.fake().left) == std::vector<int>{1});  // drops what the earlier process had open
 }
 
 TEST_CASE("registrar: a stranger of this run was given up here; one of another, or of none, never was here") {

@@ -1,4 +1,4 @@
-// RegistrarFixture: ps 0's Registrar before tasks that say what the test makes them say.
+// RegistrarFixture: the Registrar of ps 0; the test plays all other tasks.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 namespace dtrain {
 
 struct RegistrarFixture : PsTaskFixture {
-  // `make_leader`: in the place of a FakeLeader.
+  // `make_leader`: makes the leader; empty: a FakeLeader.
   explicit RegistrarFixture(const Config& of, const MakeLeader& make_leader = {}) : PsTaskFixture(of) {
     outbox.set_run(kTestRun);
     if (make_leader) leader = make_leader(Parts());
@@ -41,8 +41,8 @@ struct RegistrarFixture : PsTaskFixture {
         [&](auto& builder) { return CreateAbort(builder, static_cast<int>(code), member.task, "it broke"); });
     registrar->OnAbort(member, *net::Decode(abort)->body_as_Abort());
   }
-  // Ticks of 200 ms beyond failure.detect_s in which those of `alive` are heard, one by heartbeats that tell
-  // the same.
+  // Ticks of 200 ms for longer than failure.detect_s, in which the tasks of `alive` are heard. The heartbeats
+  // of `hung` do not change.
   void Silence(const std::vector<Member*>& alive, Member* hung = nullptr) {
     TimePoint now = Clock::now();
     for (int tick = 0; tick < 14; ++tick) {
@@ -51,7 +51,7 @@ struct RegistrarFixture : PsTaskFixture {
       registrar->Watch(now += milliseconds(200));
     }
   }
-  // What was sent last, a refusal.
+  // The reason of the refusal that was sent last.
   wire::Reason Refused() const {
     const wire::Refuse* const refuse = Last().envelope().body_as_Refuse();
     DT_CHECK(refuse != nullptr);

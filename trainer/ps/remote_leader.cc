@@ -61,7 +61,7 @@ bool RemoteLeader::OnRequest(Member& member, const wire::Envelope& request, bool
   return true;
 }
 
-// ps 0 hears that this task is ready when it is known whether it sees checkpoint.dir.
+// Sends Ready when it is known whether this ps sees checkpoint.dir.
 void RemoteLeader::SayReadyWhenDirectoryIsKnown() {
   if (ready_ || !shared_.Seen(run(), peers_.saves())) return;
   ready_ = true;
@@ -74,7 +74,7 @@ void RemoteLeader::SayReadyWhenDirectoryIsKnown() {
   AskForEnd();
 }
 
-// Asks for the end of the run and, in sync, for what the rule needs next.
+// Asks for the end of the run and, in sync, for the next round or scale that the rule needs.
 void RemoteLeader::AskForEnd() {
   if (asking_ || owes_norm_) return;
   asking_ = true;
@@ -172,7 +172,7 @@ void RemoteLeader::AskForPiece(uint64_t number, int64_t piece) {
   });
 }
 
-// The weights are final: a question that comes again gets the same answer.
+// The weights are final, so a repeated question gets the same answer.
 void RemoteLeader::SendReport() {
   if (!report_) report_ = parts_.report();
   if (!report_) return;
@@ -212,7 +212,7 @@ RunSummary RemoteLeader::Summary() const {
   return summary;
 }
 
-// The conversation ends; that of the next run epoch is another one.
+// Closes the connection; the next run epoch opens another.
 void RemoteLeader::Leave(const std::string&) { parts_.task.channel.Disconnect(node()); }
 
 void RemoteLeader::Abort(int exit_code, const std::string& text, const RunSummary*) {

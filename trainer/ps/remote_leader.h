@@ -1,6 +1,6 @@
-// RemoteLeader: the leader as a ps i > 0 has it: over a conversation with ps 0. It joins the run, carries out
-// what ps 0 orders of this ps's range, asks for the rounds and the end of the run, and watches ps 0.
-// Owner: PsServer. Thread: the ps loop, except for its heartbeats. Messages: docs/wire.md.
+// RemoteLeader: the leader of a ps i > 0, over a conversation with ps 0. It joins the run, carries out the
+// orders of ps 0 for this ps's range, asks for the rounds and the end of the run, and watches ps 0.
+// Owner: PsServer. Thread: the ps loop; heartbeats have their own. Messages: docs/wire.md.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class RemoteLeader : public Leader {
   RunId run() const override { return peers_.run(); }
   net::NodeId node() const override { return peers_[0].node(); }
 
-  // A worker's steps are granted and counted by ps 0, to which the worker speaks too.
+  // ps 0 grants and counts a worker's steps; the worker talks to it too.
   int64_t global_step() const override { return 0; }
   bool MayStep(const Member&) const override { return true; }
   void CountExamples(Member&, int64_t) override {}
@@ -37,7 +37,7 @@ class RemoteLeader : public Leader {
   void RoundApplied() override {}
   std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& squares) override;
 
-  // A lost worker costs the run nothing here: ps 0 misses it too, and decides.
+  // Nothing to do when a worker is lost: ps 0 misses it too, and decides.
   void OnWelcome(Member&, bool) override {}
   void Left(Member&) override {}
   void OnOverdue(Member& member, const std::string& why) override;
@@ -69,17 +69,17 @@ class RemoteLeader : public Leader {
   void SendReport();
 
   const LeaderParts parts_;
-  Conversations peers_;  // with ps 0 alone
+  Conversations peers_;  // ps 0 alone
   SharedDirectory shared_;
-  bool ready_ = false;   // Ready is said
+  bool ready_ = false;   // Ready is sent
   bool asking_ = false;  // a WaitEnd is open
-  // sync: the round to ask for, and with clip_norm the part of the norm of the one before, which is owed
-  // until it is measured, and told until the scale is here.
+  // sync: the round to ask for. With clip_norm also this ps's part of the norm of the round before:
+  // `owes_norm_` until it is measured, then in `squares_` until the scale is here.
   uint64_t next_round_ = 0;
   bool owes_norm_ = false;
   std::optional<gpu::SquareSum> squares_;
-  std::optional<ShardReport> report_;  // of the final weights; unset: ps 0 has not asked
-  std::optional<std::string> end_;     // the run's summary as ps 0 sent it
+  std::optional<ShardReport> report_;  // on the final weights; unset: ps 0 has not asked
+  std::optional<std::string> end_;     // the run's summary from ps 0
 };
 
 }  // namespace dtrain

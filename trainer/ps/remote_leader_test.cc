@@ -18,7 +18,7 @@ Config Saving() {
   return config;
 }
 
-// ps 1, which ps 0 lets in. `sees`: the directory of ps 0 is its own.
+// ps 1, which ps 0 lets in. `sees`: it sees the directory of ps 0.
 struct Ps1 : PsTaskFixture {
   explicit Ps1(bool sees = true) : PsTaskFixture(Saving(), 1) {
     const CheckpointDirectory directory(config.checkpoint.dir);
@@ -28,14 +28,14 @@ struct Ps1 : PsTaskFixture {
     Receive(encoder.Finish(kTestRun.Envelope(0), wire::CreateWelcome(encoder.Begin(), 100, true)));
   }
   void Receive(net::Message message) { leader->OnMessage(*net::Decode(message), message); }
-  // The first message of that kind that ps 0 was sent; null: none.
+  // The first message of this kind to ps 0; null: none.
   const wire::Envelope* Told(wire::Body kind) const {
     for (const FakeChannel::Sent& sent : channel.sent) {
       if (sent.to == leader->node() && sent.envelope().body_type() == kind) return &sent.envelope();
     }
     return nullptr;
   }
-  // What ps 0 was told last.
+  // The last SnapshotState to ps 0.
   const wire::SnapshotState& State() const {
     REQUIRE(Last().envelope().body_as_SnapshotState() != nullptr);
     return *Last().envelope().body_as_SnapshotState();

@@ -1,4 +1,4 @@
-// RunHistory: what one ps process remembers of its run from one rollback to the next. Plain data.
+// RunHistory: the state of a run that one ps process keeps across rollbacks. Plain data.
 // Owner: PsRun. Thread: the ps loop.
 #pragma once
 
@@ -17,13 +17,13 @@
 
 namespace dtrain {
 
-// Patience: when evaluations have stopped to get better (eval.patience).
+// Patience: whether evaluations have stopped getting better (eval.patience).
 class Patience {
  public:
-  // `max`: evaluations in a row without a smaller loss than the best; 0: any number.
+  // `max`: the evaluations in a row without a new smallest loss; 0: any number.
   explicit Patience(int64_t max) : max_(max) {}
 
-  // One more evaluation. True: that was one too many. A loss that is not a number is not better than any.
+  // Takes an evaluation. True: that was one too many. A NaN loss is never better.
   bool Exhausted(double loss, int64_t global_step) {
     Seen seen = last();
     seen.step = global_step;
@@ -37,7 +37,7 @@ class Patience {
     seen_.push_back(seen);
     return seen.in_vain >= max_ && max_ > 0 && seen.in_vain > 0;
   }
-  // The run has gone back to this global step: what came behind it has not happened.
+  // The run has gone back to this global step: forgets the evaluations after it.
   void GoBackTo(int64_t global_step) {
     while (!seen_.empty() && seen_.back().step > global_step) seen_.pop_back();
   }
@@ -56,34 +56,34 @@ class Patience {
   Seen last() const { return seen_.empty() ? Seen() : seen_.back(); }
 
   const int64_t max_;
-  std::vector<Seen> seen_;  // one for each evaluation
+  std::vector<Seen> seen_;  // one per evaluation
 };
 
 struct RunHistory {
-  bool begun = false;  // the run had started: it goes on from its newest checkpoint
-  // What follows is ps 0's.
+  bool begun = false;  // the run had started, and goes on from its newest checkpoint
+  // ps 0 uses the members below; every ps uses `known`.
   RunId run;
-  int64_t first_step = -1;           // the global step at which this process began; -1: it has not yet
-  int64_t first_examples = 0;        // of the gradients up to that
-  int64_t first_nanos = 0;           // wall clock of then
-  int64_t lost_step = 0;             // the global step when it was lost, as far as anybody knows
-  TimePoint lost_since;              // when no step was applied any more; unset: nothing is lost
-  std::vector<bool> here;            // by worker: took part then; empty: not known
-  std::vector<bool> took_part;       // by worker: has been told to start, now or before a rollback
-  bool peers_returned = false;       // its tasks had started before this process did
-  bool disturbed = false;            // its weights are not those of an undisturbed run
-  uint64_t last_save = 0;            // number of the latest checkpoint that was ordered
-  std::string checkpoint;            // path of the newest complete one; empty: none yet
+  int64_t first_step = -1;           // the global step at which this process began; -1: not yet
+  int64_t first_examples = 0;        // in the gradients up to that step
+  int64_t first_nanos = 0;           // wall clock at that step
+  int64_t lost_step = 0;             // the highest global step known when the run was lost
+  TimePoint lost_since;              // since when no step was applied; unset: nothing is lost
+  std::vector<bool> here;            // by worker: it took part then; empty: not known
+  std::vector<bool> took_part;       // by worker: it was told to start, now or before a rollback
+  bool peers_returned = false;       // the tasks had started before this process did
+  bool disturbed = false;            // the weights differ from those of an undisturbed run
+  uint64_t last_save = 0;            // the number of the last checkpoint that was ordered
+  std::string checkpoint;            // the path of the newest complete one; empty: none
   int64_t checkpoint_step = 0;       // its global step
-  bool from_initial = false;         // the run began with initial values, and has not gone back since
-  std::optional<Patience> patience;  // with the evaluations so far; unset: there was none
+  bool from_initial = false;         // the run began with initial values and has not gone back since
+  std::optional<Patience> patience;  // with all evaluations so far; unset: none
   std::optional<InputForm> inputs;   // of the data, for checkpoints; unset: not known
   FittedScale scale;                 // of the data, for all workers; empty: not scaled, or not known
   DataFingerprint data;              // of the training rows of the lowest worker
-  KnownCheckpoint known;             // the newest that this ps, or with ps 0 any task that returned, knows of
-  std::string known_by;              // which task that is
+  KnownCheckpoint known;             // the newest that this ps or, on ps 0, any task that returned knows of
+  std::string known_by;              // the task that knows of it
 
-  // The newest complete one as other tasks are told.
+  // The newest complete checkpoint, for other tasks.
   KnownCheckpoint Newest() const {
     if (checkpoint.empty()) return {};
     return {HostName() + ":" + checkpoint, checkpoint_step};

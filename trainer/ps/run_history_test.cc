@@ -12,7 +12,7 @@ TEST_CASE("patience: it ends at so many evaluations in a row without a smaller l
   CHECK_FALSE(patience.Exhausted(0.5, 10));
   CHECK_FALSE(patience.Exhausted(0.6, 20));
   CHECK_FALSE(patience.Exhausted(0.4, 30));
-  CHECK_FALSE(patience.Exhausted(0.4, 40));  // no smaller
+  CHECK_FALSE(patience.Exhausted(0.4, 40));  // not smaller
   CHECK(patience.Exhausted(0.45, 50));
   CHECK(patience.best_loss() == 0.4);
   CHECK(patience.best_step() == 30);

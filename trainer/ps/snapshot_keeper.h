@@ -1,8 +1,8 @@
-// SnapshotKeeper: a ps's part in a checkpoint: it takes a snapshot of its range as of the round, or the
-// moment, that the leader names, and writes it where it sees the leader's checkpoint.dir, or gives its pieces
-// to the leader. Of two checkpoints the one with the larger number counts. What becomes of an order is told
-// by Leader::OnSnapshot(). Messages: docs/wire.md, Checkpoints. Owner: PsServer. Thread: the ps loop; a
-// snapshot itself may be read on another.
+// SnapshotKeeper: a ps's part in a checkpoint. It takes a snapshot of the range after the round that the
+// leader names, or at once, and writes it if this ps sees the leader's checkpoint.dir; otherwise it sends the
+// pieces to the leader. A newer checkpoint (larger number) replaces an older one. Results go to
+// Leader::OnSnapshot(). Messages: docs/wire.md, Checkpoints.
+// Owner: PsServer. Thread: the ps loop; another thread may read the snapshot.
 #pragma once
 
 #include <cstdint>
@@ -35,23 +35,23 @@ class SnapshotKeeper {
   };
   explicit SnapshotKeeper(const Parts& parts);
 
-  // The leader's order over the network: to take, to write or to drop. A drop is not answered: the next
-  // checkpoint drops what it would have.
+  // Carries out an order of the leader over the network: take, write or drop. A drop is not answered; if it
+  // gets lost, the next checkpoint drops the snapshot.
   void OnOrder(const wire::SnapshotOrder& order);
-  // The same, one by one. `number` is at least 1. An order to write is repeated until it has ended; nothing
-  // happens where the snapshot is not taken, or an earlier writing has not ended.
+  // The three orders. `number` is at least 1. The leader repeats an order to write until it has ended; it has
+  // no effect while the snapshot is not taken or an earlier one is still being written.
   void Take(uint64_t number, uint64_t round);
   void Write(uint64_t number, const std::string& directory);
   void Drop(uint64_t number);
-  // The leader asks for a piece. Not answered where it is not kept, or the queue is full: it asks again.
+  // Sends a piece to the leader. No answer when there is none or the queue is full: the leader asks again.
   void OnReadPiece(net::NodeId from, const wire::ReadPiece& read);
 
-  // Takes the snapshot as soon as its round is finished. To be called after every message: no round begins
-  // meanwhile.
+  // Takes the snapshot as soon as its round is finished. Call it after every message, as no round begins
+  // before.
   void AfterMessage() {
     if (due_) TakeWhenFinished();
   }
-  // Tells when the writing has ended.
+  // Tells the leader when writing has ended.
   void Tick();
   bool writing() const { return saver_.busy(); }
 
@@ -62,9 +62,9 @@ class SnapshotKeeper {
 
   const Parts parts_;
   ShardSaver saver_;
-  uint64_t number_ = 0;  // the latest checkpoint that was heard of; 0: none yet
+  uint64_t number_ = 0;  // of the newest known checkpoint; 0: none yet
   uint64_t round_ = 0;
-  bool due_ = false;                    // wanted, and not taken yet
+  bool due_ = false;                    // ordered and not taken yet
   std::shared_ptr<Snapshot> snapshot_;  // shared with the thread that writes it
 };
 

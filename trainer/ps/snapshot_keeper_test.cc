@@ -28,13 +28,13 @@ struct Fixture : PsTaskFixture {
     rule.finished = round;
     keeper.AfterMessage();
   }
-  // Of which checkpoints the leader was told that their snapshot is taken.
+  // The checkpoints whose snapshots the leader was told of.
   Numbers Told() {
     Numbers numbers;
     for (const FakeLeader::Told& told : fake().snapshots) numbers.push_back(told.number);
     return numbers;
   }
-  // The answer; null: none was sent.
+  // The answer; null: none.
   const wire::Envelope* Read(uint64_t number, uint64_t piece) {
     channel.sent.clear();
     const net::Message message =
@@ -142,7 +142,7 @@ Config Saving() {
   return config;
 }
 
-// ps 1, beside the directory that the leader has made for checkpoint 1.
+// ps 1, with the directory that the leader has made for checkpoint 1.
 struct Writing : Fixture {
   Writing() : Fixture(Saving(), 1) { std::filesystem::create_directories(directory); }
   void Order(bool write) { Fixture::Order(1, 0, /*drop=*/false, write); }
@@ -152,7 +152,7 @@ struct Writing : Fixture {
       return !keeper.writing();
     });
   }
-  // What the leader was told last of the part; unset: it is not written yet.
+  // The last part that the leader was told of; unset: not written yet.
   const std::optional<ShardSaver::Outcome>& Part() { return fake().snapshots.back().part; }
 
   const std::string directory =
@@ -173,7 +173,7 @@ TEST_CASE("snapshot keeper: a ps writes its part when it is told to, once, and t
   CHECK(ps.Part()->checksums.size() == PiecesOf(ps.layout, 1, 0).size());
   CHECK(testing::NamesIn(ps.directory) == std::vector<std::string>{ShardName(1, 2)});
   const size_t told = ps.Told().size();
-  ps.Order(true);  // the leader has not heard of it
+  ps.Order(true);  // repeated: the leader has missed the answer
   CHECK_FALSE(ps.keeper.writing());
   CHECK(ps.Told().size() == told + 1);
   REQUIRE(ps.Part());

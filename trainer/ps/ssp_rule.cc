@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kNobody = -1;
 
-// A sum with the bound must not overflow, whatever a peer says.
+// Bounds the peer's number, so that a sum with it does not overflow.
 int64_t ClockIn(const wire::Pull& pull) {
   return static_cast<int64_t>(std::min<uint64_t>(pull.clock(), std::numeric_limits<int64_t>::max() / 2));
 }
@@ -30,7 +30,7 @@ SspRule::SspRule(const PsParts& parts)
       workers_(static_cast<int>(parts.config.cluster.worker.size())),
       clocks_(static_cast<size_t>(parts.shard.block_count()) * static_cast<size_t>(workers_)) {}
 
-// The smallest count of those that count; without any, the largest number.
+// The smallest count of the workers that count; if there is none, the largest integer.
 int64_t SspRule::Slowest(int64_t block) {
   int64_t slowest = std::numeric_limits<int64_t>::max();
   for (int worker = 0; worker < workers_; ++worker) {
@@ -50,7 +50,7 @@ void SspRule::EnterEverywhere(int worker, int64_t gradients) {
   for (int64_t block = 0; block < parts_.shard.block_count(); ++block) Enter(worker, block, gradients);
 }
 
-// It counts here from now on, so that nobody gets away from it while it is on its way to the others.
+// The worker counts here from now on, so that no other gets too far ahead before it has reached the other ps.
 uint64_t SspRule::StartClock(Member& member) {
   const int64_t last = parts_.shard.block_count() - 1;
   const Clock& own = At(member.task.index, last);
@@ -62,8 +62,8 @@ uint64_t SspRule::StartClock(Member& member) {
 }
 
 void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
-  // The first list of those that start together is every list: nobody runs ahead while another's first pull
-  // is still under way. A later copy could name one that has left since.
+  // The first list of workers that start together is the right one; a later list could name a worker that has
+  // left since. They count from here on, so none runs ahead of another whose first pull is on its way.
   if (!together_ && pull.workers() != nullptr) {
     together_ = true;
     for (const uint32_t worker : *pull.workers()) {
@@ -74,7 +74,7 @@ void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
   }
   if (pull.enter()) Enter(member.task.index, pull.block(), ClockIn(pull));
   if (pull.enter() && TakesSlots(pull.block())) member.turn = dtrain::Clock::now();
-  if (!pull.enter() && pull.block() == 0) Left(member);  // it evaluates, and must not hold up the others
+  if (!pull.enter() && pull.block() == 0) Left(member);  // it evaluates and must not hold up the others
   Answer(member, request, pull.block());
 }
 
@@ -92,7 +92,7 @@ void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, n
     leader().StepApplied(member, push.examples());
   }
   AnswerWithinBound(block, member.task.index);
-  if (clock.held == request) clock.held_since = dtrain::Clock::now();  // read only where it has to wait
+  if (clock.held == request) clock.held_since = dtrain::Clock::now();  // read only when it waits
 }
 
 void SspRule::OnRepeated(Member& member, uint64_t request, int64_t block) {
@@ -103,7 +103,7 @@ bool SspRule::Waits(const Member& member, int64_t block) const {
   return clocks_[IndexOf(member.task.index, block)].held != 0;
 }
 
-// The slowest first, but the pusher before all: while it may go on, it does, with what it has in its caches.
+// Answers the pusher first, because its data is still in the caches; then the slowest first.
 void SspRule::AnswerWithinBound(int64_t block, int pusher) {
   const int64_t slowest = Slowest(block);
   const int64_t bound =
@@ -114,7 +114,7 @@ void SspRule::AnswerWithinBound(int64_t block, int pusher) {
     const Clock& clock = At(worker, block);
     if (clock.held != 0 && clock.gradients <= bound) within_bound_.push_back(worker);
   }
-  if (within_bound_.empty()) return;  // as with most ticks
+  if (within_bound_.empty()) return;  // true of most ticks
   const auto rank = [&](int worker) {
     return std::make_tuple(worker != pusher, At(worker, block).gradients, worker);
   };
@@ -130,8 +130,8 @@ void SspRule::AnswerWithinBound(int64_t block, int pusher) {
   }
 }
 
-// A step is granted with the answer, not before: one that waits would keep it from the slowest, which may be
-// waiting for a step itself.
+// Grants the step with the answer, not earlier: a worker that waits would keep the step from the slowest one,
+// which may be waiting for a step itself.
 void SspRule::AnswerHeld(int worker, int64_t block) {
   Member& member = *parts_.members.Worker(worker);
   Clock& clock = At(worker, block);
@@ -142,7 +142,7 @@ void SspRule::AnswerHeld(int worker, int64_t block) {
          waited ? dtrain::Clock::now() - clock.held_since : dtrain::Clock::duration());
 }
 
-// A slot that is held for too long is freed without a message.
+// Frees a slot that was held for too long, without a message.
 void SspRule::Tick() {
   const int64_t last = parts_.shard.block_count() - 1;
   if (TakesSlots(last)) AnswerWithinBound(last, kNobody);

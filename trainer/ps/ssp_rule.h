@@ -1,16 +1,16 @@
 // SspRule: bounded staleness (stale synchronous parallel, Ho et al., NIPS 2013). Each gradient is applied
 // when it arrives; its answer waits until the worker is at most train.staleness gradients ahead of the
-// slowest one. Every ps counts for itself, and per block: a worker's count on a block is the number of its
+// slowest one. Every ps counts for itself and per block: a worker's count on a block is the number of its
 // gradients applied there. So the weights of an answer hold every gradient of every worker but its last
-// `staleness`, whatever the number of ps. Workers that are done do not count, nor do lost ones, unless the
-// run waits for them. One that comes later begins at the slowest's count, one that comes back and was waited
-// for at its own: ps 0 says which when it starts the worker, and every ps takes that. Were it to differ
-// between the ps, two workers could wait for each other, each at another ps.
+// `staleness`, for any number of ps. Workers that are done do not count; lost ones count only when the run
+// waits for them. A worker that comes later begins at the slowest count, one that was waited for at its own.
+// ps 0 chooses the count when it starts the worker, and every ps uses it: if the ps disagreed, two workers
+// could wait for each other at two of them.
 //
-// Where a host has more workers than processors for them, those that are answered first would only wait for a
-// processor, and the weights that they wait with grow old: eight workers on two processors compute each
-// gradient from weights that seven others have changed. So a worker is kept back, with the last block of its
-// exchange, until its host has a processor for it (HasSlot()), and gets the weights of that moment.
+// When a host has more workers than processors, the workers that are answered first would only wait for a
+// processor while their weights grow old: eight workers on two processors compute each gradient from weights
+// that seven others have changed. So the answer to the last block of an exchange is held back until the
+// worker's host has a processor for it (HasSlot()), and then carries the weights of that moment.
 #pragma once
 
 #include <vector>
@@ -19,12 +19,11 @@
 
 namespace dtrain {
 
-// A worker that computes for longer than this waits for something else than a processor: others need not wait
-// for it.
+// A worker that computes for longer than this waits for something other than a processor, and frees its slot.
 constexpr milliseconds kMaxSlot{10};
 
-// Whether the host of the worker has a processor for it, or says nothing of its processors. A processor is
-// taken from a worker's answer (Member::turn) to its gradient.
+// Whether the worker's host has a free processor or does not report its processors. A worker takes up a
+// processor from its answer (Member::turn) to its gradient.
 bool HasSlot(const TaskTable& members, const Member& worker, TimePoint now);
 
 class SspRule : public UpdateRule {
@@ -40,7 +39,7 @@ class SspRule : public UpdateRule {
   uint64_t StartClock(Member& member) override;
 
  private:
-  // One worker on one block.
+  // The count of one worker on one block.
   struct Clock {
     bool counts = false;
     int64_t gradients = 0;
@@ -57,9 +56,8 @@ class SspRule : public UpdateRule {
   void EnterEverywhere(int worker, int64_t gradients);
   void AnswerWithinBound(int64_t block, int pusher);
   void AnswerHeld(int worker, int64_t block);
-  // Where a worker is kept back until its host has a slot: at the end of its exchange with each ps. The ps
-  // decide each for itself, from the same gradients in nearly the same order; where they differ, a slot is
-  // freed by time.
+  // Whether answers wait for a slot at this block: at the end of the exchange with each ps. Each ps decides
+  // for itself, from the same gradients in nearly the same order; where they differ, a slot is freed by time.
   bool TakesSlots(int64_t block) const { return IsLast(block); }
 
   const int workers_;

@@ -24,7 +24,7 @@ struct Hosts {
   TaskTable members{config, {Role::kPs, 0}};
 };
 
-// Three workers on one host with processors for two of them, and one elsewhere.
+// A host with three workers and processors for two of them, and one worker elsewhere.
 struct TwoOfThree : Hosts {
   TwoOfThree() : Hosts(4) {
     for (const int worker : {0, 1, 2}) Place(worker, "here", 2);

@@ -24,13 +24,13 @@ void SyncRule::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   const int64_t block = push.block();
   const uint64_t version = push.version();
   if (rounds_wait_ && version < parts_.shard.version(block)) return AnswerCounted(member, request, block);
-  HeldOf(member.task.index, block).message = std::move(message);  // and with it `push`
+  HeldOf(member.task.index, block).message = std::move(message);  // moves `push` too
   Hold(member, request, block, version, true);
 }
 
 void SyncRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
   if (!pull.enter()) {
-    if (pull.block() == 0) Left(member);  // it evaluates, and must not hold up the others
+    if (pull.block() == 0) Left(member);  // it evaluates and must not hold up the others
     return Answer(member, request, pull.block());
   }
   if (pull.resume()) return Resume(member, request, pull.block(), pull.version());
@@ -38,7 +38,7 @@ void SyncRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) 
   Hold(member, request, pull.block(), std::nullopt, false);
 }
 
-// A worker that was waited for goes on from a version that this block has, had last, or will have next.
+// A worker that was waited for goes on from the current version of this block, the previous one, or the next.
 void SyncRule::Resume(Member& member, uint64_t request, int64_t block, uint64_t version) {
   const uint64_t current = parts_.shard.version(block);
   if (version + 1 == current && parts_.shard.has_previous(block)) {
@@ -59,7 +59,7 @@ void SyncRule::AnswerResuming(int64_t block) {
   }
 }
 
-// The gradient that this one repeats was in a round which this block has applied.
+// This gradient was sent before, and this block has applied the round that had it.
 void SyncRule::AnswerCounted(Member& member, uint64_t request, int64_t block) {
   if (IsLast(block)) member.GrantOf(request) = leader().GrantNext(member);
   Answer(member, request, block);
@@ -70,10 +70,10 @@ void SyncRule::Hold(Member& member, uint64_t request, int64_t block, std::option
   Held& held = HeldOf(member.task.index, block);
   held.request = request;
   held.is_push = is_push;
-  // As much as a worker sends without an answer is here; what follows, to every ps, a round may count on.
+  // The worker has sent here as much as it may without an answer; a round can rely on the rest, on every ps.
   if (block == offering_block_) leader().Offer({member.task.index, member.incarnation}, version);
   measured_&& IsLast(block) ? Advance() : AdvanceBlock(block);
-  if (held.request == request) held.since = Clock::now();  // read only where it has to wait
+  if (held.request == request) held.since = Clock::now();  // read the clock only when it has to wait
 }
 
 void SyncRule::OnRepeated(Member& member, uint64_t request, int64_t block) {
@@ -100,7 +100,7 @@ void SyncRule::Left(Member& member) { TakeOut(member, /*comes_back=*/false); }
 
 void SyncRule::Lost(Member& member) { TakeOut(member, waits_for_lost()); }
 
-// What it had open is dropped; rounds wait for it where it `comes_back`, and go on without it elsewhere.
+// Drops the worker's open exchanges. With `comes_back` rounds wait for it, else they go on without it.
 void SyncRule::TakeOut(Member& member, bool comes_back) {
   if (member.task.role != Role::kWorker) return;
   DropHeld(member);
@@ -115,7 +115,7 @@ void SyncRule::OnRound(RoundDecision round) {
 void SyncRule::Advance() {
   if (!measured_) return AdvanceBlocks();
   uint64_t first = 0;
-  do {  // a round that is done may let the next be measured
+  do {  // when a round is finished the next can be measured
     first = first_round_;
     MeasureNorm();
     AdvanceBlocks();
@@ -141,19 +141,19 @@ void SyncRule::DropFinishedRounds() {
   for (; first_round_ < oldest; ++first_round_) rounds_.pop_front();
 }
 
-// Null: the task that the exchange was of has left.
+// The worker of the exchange; null: that incarnation has left.
 Member* SyncRule::Here(const RoundExchange& exchange) {
   Member* const member = parts_.members.Worker(exchange.worker);
   const bool same = member != nullptr && member->here() && member->incarnation == exchange.incarnation;
   return same ? member : nullptr;
 }
 
-// Null: its gradient is in no round any more.
+// The worker of a contribution; null: its gradient is not in the round any more.
 Member* SyncRule::Contributor(const RoundExchange& exchange) {
   return rounds_wait_ ? parts_.members.Worker(exchange.worker) : Here(exchange);
 }
 
-// Those of a round that are still here, in its order. False: one of them has not come yet.
+// Collects the exchanges whose workers are still here, in the order of the round. False: one is missing.
 bool SyncRule::Gather(const std::vector<RoundExchange>& exchanges, int64_t block, std::vector<Named>* named) {
   named->clear();
   for (const RoundExchange& exchange : exchanges) {
@@ -166,7 +166,8 @@ bool SyncRule::Gather(const std::vector<RoundExchange>& exchanges, int64_t block
   return true;
 }
 
-// As Gather, but whoever is gone comes back with the same gradient, under another incarnation.
+// Like Gather(), but waits for workers that are gone: they return with the same gradient and a new
+// incarnation.
 bool SyncRule::GatherWaiting(const std::vector<RoundExchange>& exchanges, int64_t block,
                              std::vector<Named>* named) {
   named->clear();
@@ -188,7 +189,7 @@ bool SyncRule::Apply(const RoundDecision& round, int64_t block) {
   if (measured && (measured_->number() != round.number || !measured_->scale())) return false;
   if (!measured && !GatherContributors(round, block)) return false;
   if (!Gather(round.answered, block, &answered_)) return false;
-  const TimePoint now = Clock::now();  // what follows is the ps's own work, not a wait for workers
+  const TimePoint now = Clock::now();  // the rest is the ps's own work, not a wait for workers
   if (measured) {
     GatherMeasured(block);
     parts_.shard.ApplyMean(block, gradients_, *measured_->scale());
@@ -201,7 +202,7 @@ bool SyncRule::Apply(const RoundDecision& round, int64_t block) {
   return true;
 }
 
-// Those of the contributors, which are counted at their last block.
+// Collects the contributors' gradients; counts them at their last block.
 void SyncRule::GatherGradients(int64_t block) {
   gradients_.clear();
   for (const Named& named : contributors_) {
@@ -211,13 +212,13 @@ void SyncRule::GatherGradients(int64_t block) {
   }
 }
 
-// A gradient that is in a round.
+// Counts a gradient that is in a round.
 void SyncRule::Count(Member& member, const wire::Push& push) {
   ++member.taken;
   leader().CountExamples(member, push.examples());
 }
 
-// Counts the round at its last block, and answers everybody in it.
+// Counts the round at its last block, and answers every worker in it.
 void SyncRule::Finish(int64_t block, bool with_contributors, TimePoint now) {
   if (IsLast(block)) {
     if (with_contributors) leader().RoundApplied();
@@ -226,7 +227,7 @@ void SyncRule::Finish(int64_t block, bool with_contributors, TimePoint now) {
   contributors_.insert(contributors_.end(), answered_.begin(), answered_.end());
   for (const Named& named : contributors_) {
     Held held = std::exchange(*named.held, Held());
-    if (IsLast(block) && held.is_push) {  // the first step was granted with Start
+    if (IsLast(block) && held.is_push) {  // Start has granted the first step
       named.member->GrantOf(held.request) = leader().GrantNext(*named.member);
     }
     Answer(*named.member, held.request, block,
@@ -234,7 +235,7 @@ void SyncRule::Finish(int64_t block, bool with_contributors, TimePoint now) {
   }
 }
 
-// Of the next round, as soon as its gradients are here in full.
+// Measures the next round when its gradients are complete here.
 void SyncRule::MeasureNorm() {
   if (rounds_.empty() || rounds_.front().contributors.empty()) return;
   const RoundDecision& round = rounds_.front();
@@ -247,7 +248,7 @@ void SyncRule::MeasureNorm() {
   if (scale) measured_->set_scale(*scale);
 }
 
-// From now on the gradient counts, whether or not its worker stays.
+// The gradient counts from now on, even if its worker leaves.
 void SyncRule::TakeMeasured(const RoundExchange& exchange) {
   Member* const member = Contributor(exchange);
   if (member == nullptr) return;
@@ -262,7 +263,7 @@ void SyncRule::TakeMeasured(const RoundExchange& exchange) {
   }
 }
 
-// The gradients that were measured, and those of their workers that still wait for the answer.
+// Collects the measured gradients, and the exchanges that still wait for the answer.
 void SyncRule::GatherMeasured(int64_t block) {
   measured_->Views(block, &gradients_);
   contributors_.clear();
@@ -270,7 +271,7 @@ void SyncRule::GatherMeasured(int64_t block) {
     Member* const member = Contributor(waiting.exchange);
     if (member == nullptr) continue;
     Held& held = HeldOf(waiting.exchange.worker, block);
-    // One that was waited for may have sent its gradient again since.
+    // A worker that was waited for may have sent its gradient again.
     const bool waits = rounds_wait_ ? held.is_push : held.request == waiting.request;
     if (waits) contributors_.push_back({member, &held});
   }

@@ -1,17 +1,17 @@
-// SyncRule: the gradients of a round are held until all of them are here, summed in the order of their
-// workers, divided by their number and applied once; then each is answered with the new weights. The leader
-// decides which gradients a round has (trainer/leader/round_plan.h). A gradient is held as the frame that it
-// came in, not copied. A worker that was lost after a round named it is left out of what has not been applied
-// yet: then, and only then, ps may have applied different gradients.
+// SyncRule: holds the gradients of a round until all are here, sums them in the order of their workers,
+// divides by their number, applies the mean once, and answers each with the new weights. The leader decides
+// which gradients a round has (trainer/leader/round_plan.h). A gradient is held in the frame in which it
+// came, without a copy. When a worker is lost after a round has named it, the blocks that are not applied yet
+// go without it; then, and only then, ps may have applied different gradients.
 //
-// Not so where rounds wait for a lost worker (RoundsWaitForLost). What a round has is then known by worker
-// and version: the worker comes back, takes the version that its last gradient was of (each block keeps the
-// latest two), computes the same gradient again and sends it to all. A block that has applied it answers at
-// once, any other has waited for it.
+// This does not happen where rounds wait for a lost worker (RoundsWaitForLost). There the gradients of a
+// round are identified by worker and version. The worker comes back, takes the version of its last gradient
+// (each block keeps the latest two), computes the same gradient again and sends it to every ps. A block that
+// has applied it answers at once; any other has waited for it.
 //
 // With train.optimizer.clip_norm a round is applied when the norm of its mean over all ps is known: each ps
-// measures its part once the round's gradients are here in full, and ps 0 answers all with one scale. A ps
-// applies just what it measured, so that the norm is that of what all apply together.
+// measures its part when the round's gradients are complete, and ps 0 answers all with one scale. A ps
+// applies exactly the gradients that it has measured.
 #pragma once
 
 #include <algorithm>
@@ -40,12 +40,12 @@ class SyncRule : public UpdateRule {
   bool HasFinished(uint64_t round) const override { return round < OldestNext(); }
 
  private:
-  // An exchange's block that waits for its round.
+  // A block of an exchange that waits for its round.
   struct Held {
     uint64_t request = 0;  // 0: none
     bool is_push = false;
-    bool resumes = false;  // a pull that waits for no round of its own, but for this block's next version
-    TimePoint since;       // unset where it was not the others that it waits for
+    bool resumes = false;  // a pull that waits not for a round of its own, but for the block's next version
+    TimePoint since;       // unset when it did not wait for other workers
     net::Message message;
   };
   struct Named {
@@ -77,22 +77,22 @@ class SyncRule : public UpdateRule {
   void GatherGradients(int64_t block);
   void GatherMeasured(int64_t block);
   void Count(Member& member, const wire::Push& push);
-  // `now`: when the round's last block had come.
+  // `now`: when the last block of the round had come.
   void Finish(int64_t block, bool with_contributors, TimePoint now);
   void DropFinishedRounds();
   uint64_t NextRound() const { return first_round_ + rounds_.size(); }
-  // The next round of the block that is the furthest behind.
+  // The next round of the block that is furthest behind.
   uint64_t OldestNext() const { return *std::min_element(next_round_.begin(), next_round_.end()); }
 
   const int workers_;
   const bool rounds_wait_;                 // for lost workers
-  const int64_t offering_block_;           // the one with which an exchange counts as here
+  const int64_t offering_block_;           // the block with which an exchange counts as complete
   std::vector<Held> held_;                 // by block, then worker
-  std::deque<RoundDecision> rounds_;       // decided, and not finished by every block
-  uint64_t first_round_ = 1;               // the number of the first of them
+  std::deque<RoundDecision> rounds_;       // decided, and not yet finished by every block
+  uint64_t first_round_ = 1;               // the number of the first of rounds_
   std::vector<uint64_t> next_round_;       // by block
-  std::optional<MeasuredRound> measured_;  // clip_norm
-  // Of the round in hand; kept to spare the allocations.
+  std::optional<MeasuredRound> measured_;  // with clip_norm
+  // Of the current round; kept to spare the allocations.
   std::vector<Named> contributors_, answered_;
   std::vector<net::TensorView> gradients_;
 };

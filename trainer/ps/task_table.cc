@@ -17,7 +17,7 @@ namespace {
 
 using wire::Reason;
 
-// What one tick adds to a silence at most: a ps that was stopped itself does not blame its members.
+// The longest silence that one tick adds: a ps that was itself stopped must not blame its members.
 constexpr milliseconds kMaxTick{250};
 
 TaskId TaskOf(const wire::Hello& hello) {
@@ -39,8 +39,8 @@ TaskTable::TaskTable(const Config& config, TaskId self)
       self_(self),
       detect_(static_cast<int64_t>(config.failure.detect_s * 1000)),
       last_tick_(Clock::now()) {
-  // More blocks of a round may be open, but only the last has a grant, and no other request comes before it
-  // is answered.
+  // More blocks of a round may be open, but only the last has a grant, and no request follows before its
+  // answer.
   const size_t recent = MaxOpenRequests(MaxOpenBlocks(config.train, 1));
   const auto add = [&](Role role, size_t count) {
     for (size_t i = 0; i < count; ++i) {
@@ -81,7 +81,7 @@ std::optional<TaskTable::Decision> TaskTable::RefuseStranger(const wire::Hello& 
     return refuse(Reason::Index, fmt::format("{} is outside the spec, which has {} of that role here",
                                              TaskName(task), count));
   }
-  // A small frame can name one long text many times.
+  // A small frame can refer to one long text many times.
   uint64_t settings_bytes = 0;
   for (const auto* setting : *hello.settings())
     settings_bytes += setting->key()->size() + setting->value()->size();
@@ -125,7 +125,7 @@ TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
       const milliseconds held = held_.emplace(node, milliseconds(0)).first->second;
       const std::string both =
           fmt::format("index in use by {}; the newcomer is {}", NameOf(member), hello.process()->str());
-      // By the clock of its silence, which may begin a tick after the newcomer came.
+      // Measured by the clock of the old one's silence, which may start a tick after the newcomer came.
       if (held <= detect_ + kMaxTick) return {false, Reason::Held, both, std::nullopt};
       held_.erase(node);
       return {false, Reason::Duplicate, both + ". Give each task an index of its own", std::nullopt};
@@ -140,7 +140,7 @@ TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
   member.process = ShortText(hello.process()->str());
   member.host = hello.host() == nullptr ? "" : ShortText(hello.host()->str());
   member.at_once = hello.at_once();
-  member.last_request = 0;  // whatever number comes next is the first
+  member.last_request = 0;  // the first request may have any number
   member.next_block = 0;
   member.silent = member.stuck = member.since_beat = milliseconds(0);
   by_node_[node] = static_cast<size_t>(&member - members_.data());
@@ -172,7 +172,7 @@ void TaskTable::Remove(Member& member) {
   member.last_request = 0;
 }
 
-// Time counts between two beats only, so that one who is silent is not taken for one who does nothing.
+// Counts only the time between two beats, so that a silent task is not taken for a stuck one.
 void TaskTable::NoteBeat(Member& member, const wire::Heartbeat& beat) {
   const std::string activity = beat.activity()->str();
   const bool same = beat.progress() == member.progress && activity == member.activity && activity != kJoining;
@@ -194,7 +194,7 @@ std::vector<Member*> TaskTable::Tick(TimePoint now) {
     member.since_beat += counted;
     if (member.silent > detect_ || Stuck(member)) overdue.push_back(&member);
   }
-  // A newcomer that was held and went away leaves no trace.
+  // Forgets a held newcomer that went away.
   for (auto held = held_.begin(); held != held_.end();) {
     held->second += counted;
     held = held->second > 2 * (detect_ + kMaxTick) ? held_.erase(held) : std::next(held);
@@ -218,7 +218,7 @@ int64_t TaskTable::min_workers() const {
 }
 
 std::string TaskTable::Missing() const {
-  std::vector<std::string> names, others;  // workers of whom only some are needed are among the others
+  std::vector<std::string> names, others;  // missing workers of which only some are needed are in `others`
   int64_t more = min_workers();
   for (const Member& member : members_) {
     const bool worker = member.task.role == Role::kWorker, needed = !worker || FeedsOthers(member);

@@ -16,7 +16,7 @@ constexpr net::NodeId kSecond = 0x2000000000000000;
 bool Open(net::NodeId) { return false; }
 bool Closed(net::NodeId) { return true; }
 
-// Ticks of 100 ms for `time`, in which nobody is heard but who is marked already.
+// Ticks of 100 ms for `time`, in which no member is heard except those already marked.
 std::vector<Member*> Silence(TaskTable& members, TimePoint now, milliseconds time) {
   std::vector<Member*> overdue;
   for (const TimePoint end = now + time; now < end;) {
@@ -69,7 +69,7 @@ TEST_CASE("task table: ps 0 without checkpoint.dir refuses who has one, and take
                       "checkpoints written, so none would be. Set it for ps 0, or for no task",
                       role == wire::Role::Ps ? "ps 1" : "worker 0"));
   }
-  CHECK(decide(without, with, wire::Role::Worker, 1).welcome);  // that is for ps 0 to say
+  CHECK(decide(without, with, wire::Role::Worker, 1).welcome);  // only ps 0 checks that
 }
 
 TEST_CASE("task table: only as many workers are missing as the start needs") {
@@ -127,7 +127,7 @@ TEST_CASE(
   const HelloMessage hello(config, wire::Role::Worker, 0);
   TimePoint now = Clock::now();
   members.Admit(kFirst, hello.get(), Open);
-  members.Find(kFirst)->heard = true;  // its last word
+  members.Find(kFirst)->heard = true;  // its last message
   int asked = 0;
   TaskTable::Decision decision;
   for (const int pause_ms : {7, 3000, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100}) {
@@ -211,7 +211,7 @@ TEST_CASE("task table: heartbeats that tell the same for detect_s are of a task 
   TimePoint now = Clock::now();
   REQUIRE(members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), Open).welcome);
   Member& worker = *members.Find(kFirst);
-  // Beats every 200 ms for so long: whether the worker is lost by then.
+  // Whether `count` beats, one every 200 ms, make the worker lost.
   const auto beats = [&](const std::function<Beat(int)>& beat, int count) {
     bool lost = false;
     for (int i = 0; i < count; ++i) {
@@ -243,7 +243,7 @@ TEST_CASE("task table: heartbeats that tell the same for detect_s are of a task 
   }
 }
 
-// One ps more and two workers, which take part.
+// A second ps and two workers, which take part.
 class Run {
  public:
   explicit Run(WorkerLost worker_lost) {

@@ -28,7 +28,7 @@ void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block)
               shard.LendPrevious(block), {});
 }
 
-// Steps are granted, and evaluations asked for, with a step's last block.
+// Grants steps and asks for evaluations with the last block of a step.
 void UpdateRule::SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version,
                              uint64_t checksum, net::LentBytes weights, Clock::duration held) {
   const Leader& leader = *parts_.leader;

@@ -1,6 +1,6 @@
-// UpdateRule: when a ps applies the gradients that reach it and when it answers them, which is what
-// train.mode chooses. Everything here goes by block (model/layout.h): blocks of one worker come in order, and
-// each is decided on its own. Implementations: AsyncRule (update_rules.cc), ssp_rule.h, sync_rule.h.
+// UpdateRule: decides when a ps applies the gradients that reach it and when it answers them (train.mode). It
+// works by block (model/layout.h): the blocks of one worker come in order, and each is decided on its own.
+// Implementations: AsyncRule (update_rules.cc), ssp_rule.h, sync_rule.h.
 // Owner: PsServer. Thread: the ps loop.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace dtrain {
 
-// What a rule acts on. PsServer owns all of it and outlives its rule.
+// The parts that a rule acts on. PsServer owns them and outlives its rule.
 struct PsParts {
   const Config& config;
   ParameterShard& shard;
@@ -32,42 +32,40 @@ class UpdateRule {
   explicit UpdateRule(const PsParts& parts) : parts_(parts) {}
   virtual ~UpdateRule() = default;
 
-  // One block of a worker's gradient, of the right size and in turn. A rule that has to wait for others takes
-  // the message, in which the gradient lies.
+  // Takes one block of a worker's gradient, of the right size and in turn. A rule that waits for other
+  // workers keeps `message`, which holds the gradient.
   virtual void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) = 0;
-  // A worker asks for a block of the weights.
   virtual void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
-  // A push (or a pull) that was taken before has come again. Answered anew, unless the first answer is still
-  // due.
+  // A push (or a pull) that was taken before is repeated. Answers again, unless the first answer is due.
   virtual void OnRepeated(Member& member, uint64_t request, int64_t block) { Answer(member, request, block); }
   virtual void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull) {
     OnRepeated(member, request, pull.block());
   }
   // Whether an exchange of the worker has come as far as this block and is not answered.
   virtual bool Waits(const Member&, int64_t /*block*/) const { return false; }
-  // The worker takes no more steps: no other waits for it any more.
+  // The worker takes no more steps: no other worker waits for it.
   virtual void Left(Member&) {}
-  // The worker is gone, or was replaced, before it was done: what it had open is dropped. Whether the others
-  // wait for it is failure.worker_lost.
+  // The worker is gone, or was replaced, before it was done: drops its open exchanges. failure.worker_lost
+  // says whether the others wait for it.
   virtual void Lost(Member& member) { Left(member); }
-  // On ps 0, when the worker is told to start: the clock with which it enters on every ps (ssp).
+  // On ps 0, when the worker is told to start: the clock with which it begins on every ps (ssp).
   virtual uint64_t StartClock(Member&) { return 0; }
 
-  // From the leader (sync): a round that was decided, in the order of the numbers; Advance() then applies
+  // The leader has decided a round (sync); rounds come in the order of their numbers. Advance() then applies
   // those whose gradients are here.
   virtual void OnRound(RoundDecision /*round*/) {}
   virtual void Advance() {}
-  // From the leader: what the mean of that round is multiplied by (sync with clip_norm).
+  // The leader sends the factor for the mean of a round (sync with clip_norm).
   virtual void OnScale(uint64_t /*round*/, double /*scale*/) {}
   // Whether every block here has applied all rounds up to this one.
   virtual bool HasFinished(uint64_t /*round*/) const { return true; }
 
-  // At least every 50 ms, also while nothing comes.
+  // Called at least every 50 ms, also when no message comes.
   virtual void Tick() {}
 
  protected:
-  // The block's current weights, and with a step's last block what was granted for it. `held`: for how long
-  // the answer was kept back for other workers.
+  // Sends the current weights of the block and, with the last block of a step, the steps granted for it.
+  // `held`: how long the answer was held back for other workers.
   void Answer(Member& member, uint64_t request, int64_t block, Clock::duration held = {});
   void AnswerPrevious(Member& member, uint64_t request, int64_t block);
   bool waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }

@@ -7,8 +7,8 @@
 namespace dtrain {
 namespace {
 
-// Each gradient is applied when it arrives and answered at once (Hogwild-like, without a wait; the parameter
-// server's eventual consistency, Li et al., OSDI 2014).
+// AsyncRule: applies each gradient when it arrives and answers at once (Hogwild-like, without a wait; the
+// parameter server's eventual consistency, Li et al., OSDI 2014).
 class AsyncRule : public UpdateRule {
  public:
   using UpdateRule::UpdateRule;

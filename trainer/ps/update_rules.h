@@ -1,4 +1,5 @@
-// MakeUpdateRule: the rule that train.mode names. Thread: the ps loop.
+// MakeUpdateRule: the rule that train.mode names.
+// Thread: the ps loop.
 #pragma once
 
 #include <memory>

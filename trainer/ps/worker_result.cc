@@ -38,7 +38,7 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
     if (result.done && !result.device.empty() && !summary->device) summary->device = result.device;
     if (!std::isnan(result.first_loss) && !summary->first_loss) summary->first_loss = result.first_loss;
     if (!result.done || result.local_steps == 0) continue;
-    // One that came back and took no step any more.
+    // A worker that came back and took no more steps.
     if (std::isnan(result.loss) && result.figures.steps == 0) continue;
     loss += result.loss;
     ++trained;

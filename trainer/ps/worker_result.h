@@ -1,4 +1,4 @@
-// WorkerResult: what one worker has done in a run, and how the run's summary follows from all of them.
+// WorkerResult: what one worker has done in a run, and how these add up to the run's summary.
 // Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
@@ -13,30 +13,30 @@
 namespace dtrain {
 
 struct WorkerResult {
-  // Takes what the worker itself says.
+  // Takes the worker's own report.
   void Take(const wire::Done& said);
 
-  bool done = false;     // it has said what follows
-  int64_t examples = 0;  // in gradients that were applied
+  bool done = false;     // the worker has reported
+  int64_t examples = 0;  // in applied gradients
   int64_t local_steps = 0;
-  double loss = 0;               // mean over its last 100 steps
+  double loss = 0;               // mean of its last 100 steps
   int64_t first_step_nanos = 0;  // wall clock
   int64_t last_step_nanos = 0;
   int64_t bytes_sent = 0;
   int64_t bytes_received = 0;
-  double accuracy = std::numeric_limits<double>::quiet_NaN();  // of its own evaluation
+  double accuracy = std::numeric_limits<double>::quiet_NaN();  // from its own evaluation
   WorkerFigures figures;
   std::string device;
   double first_loss = std::numeric_limits<double>::quiet_NaN();  // of its first steps, from local step 0
 };
 
-// What had been done before, of which a run's pace is not.
+// What was done before the part of the run whose pace is measured.
 struct DoneBefore {
   int64_t steps = 0;
   int64_t examples = 0;
-  int64_t until_nanos = 0;  // wall clock, where that was in the middle of the run; 0: it was not
+  int64_t until_nanos = 0;  // wall clock, if that part began in the middle of the run; 0: it did not
 };
-// Adds all workers, in their order. `first_applied_nanos`: when the run's first update was applied; 0: never.
+// Adds up all workers, in their order. `first_applied_nanos`: wall clock of the run's first update; 0: none.
 void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos, const DoneBefore& before,
            RunSummary* summary);
 

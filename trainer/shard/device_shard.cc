@@ -70,7 +70,7 @@ std::vector<std::string> DeviceShard::slot_names() const {
   return names;
 }
 
-// Nothing that is not finite is saved: a worker that finds it out ends the run a moment later.
+// Never saves a value that is not finite: throws Diverged. A worker would notice it only a moment later.
 std::shared_ptr<Snapshot> DeviceShard::TakeSnapshot() {
   DropSnapshot();
   const std::vector<Slot> slots = optimizer_->Slots();
@@ -123,7 +123,7 @@ void DeviceShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& g
   ApplyScaled(index, sum, factor);
 }
 
-// The exact sum is made of whole numbers that no device adds up: the mean is fetched.
+// The exact sum uses integers that the device does not add, so the mean is fetched.
 void DeviceShard::AddSquaresOfMean(int64_t index, const std::vector<net::TensorView>& gradients,
                                    gpu::SquareSum* sum) {
   if (gradients.empty()) return;
@@ -138,7 +138,7 @@ void DeviceShard::AddSquaresOfMean(int64_t index, const std::vector<net::TensorV
   gpu::AddSquares(here, reinterpret_cast<const std::byte*>(Fetch(mean, size)), size, sum);
 }
 
-// Until the next call.
+// Valid until the next call.
 gpu::Span<float> DeviceShard::SumOf(int64_t index, const std::vector<net::TensorView>& gradients) {
   if (sum_.data() == nullptr) {
     sum_ = gpu::cuda::Buffer<float>(queue_, static_cast<int64_t>(fetched_.size()), "a sum of gradients");
@@ -159,7 +159,7 @@ ShardReport DeviceShard::Report() const {
   });
 }
 
-// Values of one block at most, until the next call.
+// Fetches at most one block; valid until the next call.
 const float* DeviceShard::Fetch(const float* values, int64_t size) const {
   queue_.Copy(fetched_.data(), values, BytesOf(size));
   return fetched_.data();

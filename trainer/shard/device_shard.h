@@ -1,8 +1,8 @@
-// DeviceShard: a ParameterShard on a GPU (device_store.h). Updates are queued in the store's stream and made
-// in place: whoever computes with the weights does so in the same stream, at one version. A message that
-// comes or goes says where values lie. A snapshot copies all of the range at once, in the order of the
-// stream. The version before the current one is not kept: a thread that is lost does not come back. Owner:
-// PsServer. Thread: the ps loop only.
+// DeviceShard: a ParameterShard on a GPU (device_store.h). Updates are made in place and queued in the
+// store's stream; the workers compute in the same stream, so each computation sees one version. Tensors in
+// messages are device addresses. A snapshot copies the whole range at once, in the order of the stream. The
+// previous version is not kept, because a lost thread does not come back.
+// Owner: PsServer. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
@@ -74,17 +74,17 @@ class DeviceShard : public ParameterShard {
   const int ps_index_;
   const Range range_;
   DeviceStore& store_;
-  mutable gpu::cuda::Queue queue_;  // in the store's stream
+  mutable gpu::cuda::Queue queue_;  // of the store's stream
   gpu::Stream stream_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<uint64_t> versions_;        // by block
   std::vector<DeviceAddress> addresses_;  // of the blocks' weights
-  std::vector<const std::byte*> inputs_;  // of a sum
-  gpu::cuda::Buffer<float> sum_;          // of one block
-  mutable std::vector<float> fetched_;    // one block, in this machine's memory
+  std::vector<const std::byte*> inputs_;  // of the sum below
+  gpu::cuda::Buffer<float> sum_;          // of one block's gradients
+  mutable std::vector<float> fetched_;    // one block, in host memory
   std::shared_ptr<SnapshotBuffers> snapshot_buffers_;
   std::shared_ptr<Snapshot> snapshot_;
-  int64_t made_ = 0;  // blocks that have initial values
+  int64_t made_ = 0;  // the blocks that have initial values
   bool restoring_ = false;
   bool initialised_ = false;
 };

@@ -29,7 +29,7 @@ HostShard::HostShard(const Config& config, const Layout& layout, int ps_index)
   for (int64_t i = 0; i < BlockCount(range_); ++i) blocks_.emplace_back(BlockOf(range_, i), capacity_);
 }
 
-// What a checkpoint left in the slots that could not be read to its end does not stay.
+// Makes the optimizer anew if an unfinished restore has left values in its slots.
 bool HostShard::Initialise(TimePoint until) {
   if (initialised_) return true;
   if (made_ == 0 && restoring_) optimizer_ = MakeOptimizer(config_, range_.size());
@@ -101,7 +101,7 @@ void HostShard::DropSnapshot() {
   snapshot_.reset();
 }
 
-// `make(weights, updated)` makes the new version, in place where nobody reads the old one.
+// `make(weights, updated)` writes the new version; both are one buffer when nobody reads the old version.
 template <typename Make>
 void HostShard::Update(int64_t index, Make&& make) {
   if (snapshot_) snapshot_->BeforeUpdate(index);
@@ -158,7 +158,7 @@ void HostShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& gra
   });
 }
 
-// The buffer of the version before the previous one; it and the current one then change places.
+// The buffer for the next version: that of the version before the previous one. The caller swaps the two.
 net::LentBuffer& HostShard::NextVersion(Block& block) {
   if (!block.previous) block.previous.emplace(capacity_);
   if (block.previous->lent()) {
@@ -180,7 +180,7 @@ void HostShard::AddSquaresOfMean(int64_t index, const std::vector<net::TensorVie
   }
 }
 
-// Of elements [begin, begin + size) of a block; until the next call.
+// The sum of elements [begin, begin + size) of a block; valid until the next call.
 gpu::Span<float> HostShard::SumOf(const std::vector<net::TensorView>& gradients, int64_t begin,
                                   int64_t size) {
   sum_.resize(static_cast<size_t>(kTile));
@@ -196,7 +196,7 @@ gpu::Span<float> HostShard::SumOf(const std::vector<net::TensorView>& gradients,
   return sum;
 }
 
-// `in_snapshot`: the version that it takes the place of is in a snapshot.
+// `in_snapshot`: the version in the replaced buffer is in a snapshot.
 net::LentBuffer HostShard::TakeSpare(bool in_snapshot) {
   if (in_snapshot) return snapshot_buffers_->Take();
   for (net::LentBuffer& spare : spares_) {
@@ -209,7 +209,7 @@ net::LentBuffer HostShard::TakeSpare(bool in_snapshot) {
   return net::LentBuffer(capacity_);
 }
 
-// A version that is in a snapshot is given back by whoever needs it last.
+// Keeps a buffer. When a snapshot shares its version, the last user returns it to the snapshot buffers.
 void HostShard::KeepSpare(net::LentBuffer buffer, bool in_snapshot) {
   if (in_snapshot) return snapshot_buffers_->Give(std::move(buffer));
   spares_.push_back(std::move(buffer));

@@ -1,8 +1,7 @@
-// HostShard: a ParameterShard in this machine's memory.
-// A version that was lent to a reply is never written again: the next update goes to another buffer
-// while that one is out, and in place otherwise. So a reply costs no copy. A snapshot (snapshot.h) shares the
-// version that it was taken of in the same way.
-// Owner: PsServer. Thread: the ps loop only.
+// HostShard: a ParameterShard in host memory. A version that is lent to a reply is never written again: while
+// it is out, the next update goes to another buffer; otherwise the update is made in place. So a reply costs
+// no copy. A snapshot (snapshot.h) shares its version in the same way.
+// Owner: PsServer. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +59,7 @@ class HostShard : public ParameterShard {
   uint64_t checksum(int64_t block) const override { return At(block).checksum; }
 
   ShardReport Report() const override;
-  // Buffers that are neither a block's nor a snapshot's, and those kept for the next snapshot.
+  // Buffers that belong to no block and no snapshot, and those kept for the next snapshot.
   size_t spare_count() const { return spares_.size(); }
   size_t snapshot_buffer_count() const { return snapshot_buffers_->count(); }
 
@@ -74,7 +73,7 @@ class HostShard : public ParameterShard {
     uint64_t checksum = 0;
     std::optional<net::LentBuffer> previous;
     uint64_t previous_checksum = 0;
-    bool in_snapshot = false;  // a snapshot was taken of this version
+    bool in_snapshot = false;  // a snapshot shares this version
     bool previous_in_snapshot = false;
   };
 
@@ -96,16 +95,16 @@ class HostShard : public ParameterShard {
   const Range range_;
   std::unique_ptr<Optimizer> optimizer_;
   const bool keeps_previous_;
-  const size_t capacity_;  // of every buffer: that of the largest block, because they change places
+  const size_t capacity_;  // of every buffer: the largest block's, because blocks exchange buffers
   std::vector<Block> blocks_;
   std::vector<net::LentBuffer> spares_;                // bounded by the replies that can be out
   std::shared_ptr<SnapshotBuffers> snapshot_buffers_;  // shared with snapshots, which may outlive this
   std::shared_ptr<Snapshot> snapshot_;                 // null: none
   gpu::Stream stream_;
   std::vector<const std::byte*> inputs_;  // of the sum below; kept to spare the allocation
-  std::vector<float> sum_;  // of a few gradients' elements at a time, while they are in the cache
-  size_t made_ = 0;         // blocks that have initial values
-  bool restoring_ = false;  // something was written by Restore()
+  std::vector<float> sum_;  // of the gradients, for a few elements at a time that stay in the cache
+  size_t made_ = 0;         // the blocks that have initial values
+  bool restoring_ = false;  // Restore() has written something
   bool initialised_ = false;
 };
 

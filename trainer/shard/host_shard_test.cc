@@ -127,7 +127,7 @@ TEST_CASE("shard: the optimizer is told which update of its block each gradient 
   const float gradient[] = {1, -2};
   std::vector<net::LentBytes> versions;
   for (int update = 0; update < 3; ++update) {
-    shard.Apply(0, View(gradient, 2));  // of one gradient again and again, adam's steps are all as long
+    shard.Apply(0, View(gradient, 2));  // with one gradient repeated, adam's steps have equal lengths
     versions.push_back(shard.Lend(0));
   }
   for (size_t update = 0; update < 3; ++update) {

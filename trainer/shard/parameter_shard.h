@@ -1,8 +1,8 @@
-// ParameterShard: one contiguous range of the model's parameters on one ps, with the optimizer's slots, in
-// blocks (model/layout.h). Implementations: host_shard.h (this machine's memory), device_shard.h (a GPU's,
-// where ps and workers are threads of one process). Owner: PsServer. Thread: the ps loop only, hence no lock.
-// Invariant: version(block) equals the number of gradients applied to that block since the initial values,
-// those before a checkpoint that it was restored from included.
+// ParameterShard: one contiguous range of the model's parameters and its optimizer slots, on one ps, in
+// blocks (model/layout.h). Implementations: host_shard.h (host memory), device_shard.h (a GPU, when ps and
+// workers are threads of one process).
+// Owner: PsServer. Thread: the ps loop, hence no lock. Invariant: version(block) is the number of gradients
+// applied to the block since the initial values, across restores from checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace dtrain {
 
-// Whether `bytes` of float32 may be written to a slot (0: the weights) of a range from element `first` on.
+// Whether `bytes` of float32 fit into a slot (0: the weights) of a range from element `first` on.
 inline bool FitsRange(Range range, size_t slots, uint64_t slot, uint64_t first, size_t bytes) {
   const auto size = static_cast<uint64_t>(range.size()),
              values = static_cast<uint64_t>(bytes / sizeof(float));
@@ -31,55 +31,55 @@ class ParameterShard {
  public:
   virtual ~ParameterShard() = default;
 
-  // Fills the range with initial values, once, block by block until that time: true when all are made. When
-  // initialised(), neither this nor the calls below change anything.
+  // Fills the range with initial values, block by block, until the time `until`; true when all blocks are
+  // done. Once initialised(), neither this nor Restore() and SetRestored() change anything.
   virtual bool Initialise(TimePoint until) = 0;
   bool Initialise() { return Initialise(TimePoint::max()); }
-  // Instead, writes elements [first, ...) of the range (slot 0: the weights, then the optimizer's slots in
-  // the order of slot_names()) as they were saved; they must fit. Initialise() may still follow.
+  // Writes saved values to the elements from `first` on; they must fit. `slot`: 0 for the weights, then the
+  // optimizer's slots in the order of slot_names(). Initialise() may still follow.
   virtual void Restore(int64_t slot, int64_t first, net::TensorView values) = 0;
   virtual bool Fits(uint64_t slot, uint64_t first, size_t bytes) const = 0;
-  // All of the range was written: it is that of `version`, which is below 2^62, and initialised.
+  // All of the range is restored: it is initialised and has `version`, below 2^62.
   virtual void SetRestored(uint64_t version) = 0;
   virtual bool initialised() const = 0;
 
-  // Of the optimizer.
+  // The optimizer's slots.
   virtual std::vector<std::string> slot_names() const = 0;
-  // The range as it is now, until DropSnapshot() or the next one. Shared with whoever reads it, on any
-  // thread, who may keep it for longer: a dropped one has no pieces any more.
+  // The range as it is now. The snapshot has its pieces until DropSnapshot() or the next TakeSnapshot();
+  // readers on any thread may keep the object longer.
   virtual std::shared_ptr<Snapshot> TakeSnapshot() = 0;
   virtual void DropSnapshot() = 0;
 
   virtual int64_t block_count() const = 0;
-  virtual size_t bytes(int64_t block) const = 0;  // of its values
-  // Of a tensor in a message: its values, or where in a device's memory they are.
+  virtual size_t bytes(int64_t block) const = 0;  // of the block's values
+  // The size of a tensor in a message: of its values, or of an address in a device's memory.
   virtual size_t tensor_bytes(int64_t block) const = 0;
-  // Whether a tensor in a message is its values, which this processor can read.
+  // Whether a tensor in a message holds values that this processor can read.
   virtual bool reads_values() const = 0;
   virtual uint64_t version(int64_t block) const = 0;
 
-  // A block's part of one gradient: exactly tensor_bytes(block) bytes, at any alignment.
+  // Applies one gradient's part of a block: exactly tensor_bytes(block) bytes, at any alignment.
   virtual void Apply(int64_t block, net::TensorView gradient) = 0;
-  // The mean of several times `scale`, as one update, in one pass over memory; of none: a new version of the
-  // same weights.
+  // Applies the mean of `gradients` times `scale` as one update, in one pass over memory. Without gradients
+  // it makes a new version of the same weights.
   virtual void ApplyMean(int64_t block, const std::vector<net::TensorView>& gradients, double scale) = 0;
   void ApplyMean(int64_t block, const std::vector<net::TensorView>& gradients) {
     ApplyMean(block, gradients, 1);
   }
-  // Adds the squares of that mean, of which nothing is applied.
+  // Adds the squares of the mean of `gradients` to `sum`. Applies nothing.
   virtual void AddSquaresOfMean(int64_t block, const std::vector<net::TensorView>& gradients,
                                 gpu::SquareSum* sum) = 0;
 
-  // The current version, lent; to be sent exactly once.
+  // The current version; send it exactly once.
   virtual net::LentBytes Lend(int64_t block) const = 0;
-  // The version before the current one, where it is kept (RoundsWaitForLost) and there is one.
+  // Whether the previous version is kept (RoundsWaitForLost).
   virtual bool has_previous(int64_t block) const = 0;
   virtual net::LentBytes LendPrevious(int64_t block) const = 0;
   virtual uint64_t previous_checksum(int64_t block) const = 0;
-  // xxh3 of the current version, made when the version was; 0 unless net.checksum.
+  // xxh3 of the current version; 0 without net.checksum.
   virtual uint64_t checksum(int64_t block) const = 0;
 
-  // Of the weights as they are now: one pass over all of them.
+  // The report on the current weights; makes one pass over them.
   virtual ShardReport Report() const = 0;
 };
 

@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-// Of one turn: short beside failure.detect_s, long beside the other work of a loop that waits.
+// The time of one turn: short beside failure.detect_s, long beside the other work of a waiting loop.
 constexpr milliseconds kTurn{20};
 
 }  // namespace
@@ -54,7 +54,7 @@ void RangeFiller::Begin() {
   if (state_ != State::kDone) BeginToFetch();
 }
 
-// Empty: it is not to be read here. A path that a message names is opened where the config has it, too.
+// The path to read here; empty: the pieces come from ps 0. A path in a message must also be in the config.
 std::string RangeFiller::PathHere() const {
   const CheckpointConfig& config = parts_.config.checkpoint;
   const bool leads = parts_.ps == 0;
@@ -64,7 +64,7 @@ std::string RangeFiller::PathHere() const {
   return leads || order_.checkpoint == config.resume ? order_.checkpoint : "";
 }
 
-// False: it is not here, or is another one. On ps 0, which has chosen it, that is an error.
+// False: the checkpoint is not here, or is another one. On ps 0, which has chosen it, that is an error.
 bool RangeFiller::OpenHere(const std::string& path) {
   std::string problem = "it was replaced a moment ago";
   state_ = State::kReading;
@@ -144,7 +144,7 @@ void RangeFiller::End(const std::string& error) {
   tells_ = true;
 }
 
-// Large ranges take longer than a ps may be silent.
+// Large ranges take longer than a ps may be silent, hence turns.
 void RangeFiller::Turn(TimePoint now) {
   if (state_ == State::kMaking && parts_.shard.Initialise(Clock::now() + kTurn)) End("");
   if (state_ == State::kReading) ReadSome();

@@ -1,9 +1,8 @@
-// RangeFiller: fills the range of a ps with what the run begins with, as ps 0 orders it: initial values,
-// which are made here, or the range's part of a checkpoint. A ps that sees the checkpoint reads its part; any
-// other gets the pieces from ps 0. Every byte is verified by whoever reads it; all ps together read all of
-// it. The values of a checkpoint count when ps 0 says so: every ps has its own then. Work is done in turns of
-// some milliseconds, so that the ps is heard meanwhile. Owner: PsServer. Thread: the ps loop. Messages:
-// docs/wire.md, Fill, Filled, ReadPiece.
+// RangeFiller: fills the range of a ps as ps 0 orders: with initial values, made here, or with its part of a
+// checkpoint. A ps that sees the checkpoint reads its part; any other gets the pieces from ps 0. The reader
+// of a byte verifies it, and all ps together read every byte. Restored values count only when ps 0 says that
+// every ps has its own. It works in turns of some milliseconds, so that the ps goes on answering.
+// Owner: PsServer. Thread: the ps loop. Messages: docs/wire.md, Fill, Filled, ReadPiece.
 #pragma once
 
 #include <cstdint>
@@ -23,28 +22,28 @@
 
 namespace dtrain {
 
-// What ps 0 orders.
+// An order of ps 0.
 struct FillOrder {
-  uint64_t number = 0;     // from 1; of several the largest counts
-  std::string checkpoint;  // its name in checkpoint.dir, or a path; empty: initial values
-  int64_t step = 0;        // its global step
-  uint64_t manifest = 0;   // ManifestChecksum() of it
-  bool keep = false;       // every ps has its values: they count
+  uint64_t number = 0;     // from 1; the largest number counts
+  std::string checkpoint;  // a name in checkpoint.dir, or a path; empty: initial values
+  int64_t step = 0;        // the checkpoint's global step
+  uint64_t manifest = 0;   // its ManifestChecksum()
+  bool keep = false;       // every ps has its values, and they count
 };
 
-// What became of it.
+// The result of an order.
 struct FillOutcome {
   uint64_t number = 0;
   std::string error;  // empty: the range is filled
   bool kept = false;
 };
 
-// Tells two checkpoints of one name apart.
+// Tells apart two checkpoints with the same name.
 uint64_t ManifestChecksum(const Manifest& manifest);
 
-// How many pieces a task has open at another one: what it holds in memory, of 1 MiB each.
+// The max number of pieces, of 1 MiB each, that a task has asked for and not received: its memory for them.
 constexpr int64_t kOpenPieces = 8;
-// How often a piece that has not come is asked for again.
+// How soon a missing piece is asked for again.
 constexpr milliseconds kAskForPieceAgain{500};
 
 class RangeFiller {
@@ -55,19 +54,20 @@ class RangeFiller {
     int ps;
     ParameterShard& shard;
     Logger& log;
-    std::function<bool()> sees_directory;                          // of ps 0; not asked on ps 0
-    std::function<void(uint64_t number, int64_t piece)> ask;       // ps 0 for a piece; it may get lost
-    std::function<void(const FillOutcome& outcome)> tell_outcome;  // to ps 0; it may get lost
+    std::function<bool()>
+        sees_directory;  // whether this ps sees the checkpoint.dir of ps 0; not called on ps 0
+    std::function<void(uint64_t number, int64_t piece)> ask;       // asks ps 0 for a piece; may get lost
+    std::function<void(const FillOutcome& outcome)> tell_outcome;  // tells ps 0; may get lost
   };
   explicit RangeFiller(Parts parts);
 
-  // An order that has been carried out is answered again, and nothing else happens.
+  // Carries out an order. For one that has been carried out it only tells the outcome again.
   void Take(const FillOrder& order);
-  // A piece that was asked for. One that is not what was asked for is dropped.
+  // Takes a piece. Drops one that was not asked for.
   void OnPiece(const wire::Piece& piece, net::TensorView values);
-  // Works for some milliseconds, tells what is to be told, and asks again for what has not come.
+  // Works for some milliseconds, tells an outcome that is due, and repeats unanswered questions.
   void Turn(TimePoint now);
-  // There is work for the next turn.
+  // There is work for the next Turn().
   bool busy() const { return state_ == State::kMaking || state_ == State::kReading || tells_; }
 
  private:
@@ -87,13 +87,13 @@ class RangeFiller {
   State state_ = State::kIdle;
   FillOrder order_;
   FillOutcome outcome_;
-  bool tells_ = false;  // the outcome is to be told
+  bool tells_ = false;  // the outcome must be told
   std::vector<Piece> pieces_;
-  size_t next_ = 0;                           // of the pieces: those before it are here
-  std::unique_ptr<CheckpointReader> reader_;  // while it reads
+  size_t next_ = 0;                           // all pieces before this one are here
+  std::unique_ptr<CheckpointReader> reader_;  // set while it reads
   std::vector<float> values_;
-  std::vector<bool> here_;  // while it fetches: by piece
-  size_t asked_ = 0;        // pieces before it have been asked for
+  std::vector<bool> here_;  // by piece, while it fetches
+  size_t asked_ = 0;        // all pieces before this one have been asked for
   TimePoint ask_again_;
 };
 

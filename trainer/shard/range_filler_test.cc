@@ -26,7 +26,7 @@ Config Adam(int ps, int64_t inputs) {
   return config;
 }
 
-// checkpoint.dir with what 2 ps wrote of the model of `config`.
+// A checkpoint.dir with what 2 ps have saved of the model of `config`.
 std::string Saved(const Config& config, uint64_t salt = SmallCheckpoint().salt) {
   const std::string root = testing::NewDirectory();
   CheckpointDirectory directory(root);
@@ -60,8 +60,7 @@ struct Filling : ShardFixture {
     return Fill(OrderOf(dir + "/" + kName, number));
   }
   FillOutcome Keep(uint64_t number = 1) { return Fill({number, kName, kStep, 0, true}); }
-  // Answers what was asked, from the checkpoint at `path`. `spoil`: the values are not those of their
-  // checksum.
+  // Answers the questions from the checkpoint at `path`. `spoil`: with values that do not match the checksum.
   void Answer(const std::string& path, bool spoil = false) {
     CheckpointReader reader(path);
     const std::vector<std::string> slots = SlotNames(config);
@@ -83,7 +82,7 @@ struct Filling : ShardFixture {
     const wire::Piece& piece = *net::Decode(message)->body_as_Piece();
     filler.OnPiece(piece, net::Tensor(message, piece));
   }
-  // How many of the range's values, slots included, are not those that were saved.
+  // How many values of the range, slots included, differ from the saved ones.
   int Wrong(uint64_t salt = SmallCheckpoint().salt) {
     int wrong = 0;
     const auto values = ValuesOf(*empty.TakeSnapshot(), empty.slot_names().size());
@@ -98,7 +97,7 @@ struct Filling : ShardFixture {
     return wrong;
   }
 
-  HostShard empty;  // what is filled
+  HostShard empty;  // the shard to fill
   const int index;
   bool sees = true;
   Logger log{"ps", LogOptions{LogLevel::kInfo, false, testing::NewDirectory(), false}};
@@ -171,7 +170,7 @@ TEST_CASE("range filler: a piece that does not come, or is not what was asked fo
   f.filler.Turn(Clock::now());
   CHECK(f.asked == all);
   f.Answer(path, /*spoil=*/true);
-  f.Send(1, 0, {1, 2, 3, 4, 5, 6, 7});  // of another size
+  f.Send(1, 0, {1, 2, 3, 4, 5, 6, 7});  // of the wrong size
   f.Send(2, 0, {1});                    // of another order
   f.Send(1, 1000, {1});                 // not asked for
   f.filler.Turn(Clock::now());
@@ -248,7 +247,7 @@ TEST_CASE(
 TEST_CASE("range filler: of a damaged one nothing counts, and an older one may follow") {
   const Config config = Adam(1, 600000);
   const std::string dir = Saved(config), older = Saved(config, 99);
-  Flip(dir + "/" + kName + "/shard-1-of-2", 1000);  // behind what is read first
+  Flip(dir + "/" + kName + "/shard-1-of-2", 1000);  // after what is read first
   Config resumes = config;
   Filling f(resumes, 0, dir);
   CHECK(f.Fill(dir).error.find("shard-1-of-2 is damaged at byte ") == 0);

@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-// They go to ps 0 in one message.
+// All checksums go to ps 0 in one message.
 constexpr size_t kMaxChecksums = (net::kMaxHeaderBytes - 64 * 1024) / sizeof(uint64_t);
 
 }  // namespace
@@ -39,7 +39,7 @@ bool ShardSaver::Poll() {
   return true;
 }
 
-// On the thread; what it reads of this is const.
+// Runs on the thread; reads only const members.
 ShardSaver::Outcome ShardSaver::Write(Snapshot& snapshot, const std::string& directory) const {
   try {
     std::vector<float> scratch(kBlockValues);

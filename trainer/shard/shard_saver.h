@@ -1,6 +1,6 @@
-// ShardSaver: writes the shard file of a ps that sees checkpoint.dir, on a thread of its own from a snapshot
-// of its range, while training goes on. One file at a time. A snapshot that is dropped ends the writing.
-// Owner: PsServer, or CheckpointWriter on ps 0. Thread: the ps loop, which never waits here but at the end.
+// ShardSaver: writes the shard file of a ps that sees checkpoint.dir, from a snapshot of its range, on a
+// thread while training goes on; one file at a time. Dropping the snapshot ends the writing.
+// Owner: SnapshotKeeper. Thread: the ps loop, which waits for the disk only in the destructor.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,25 @@ namespace dtrain {
 
 class ShardSaver {
  public:
-  // What became of the shard: why it could not be written, or the checksums of its pieces.
+  // The checksums of the written pieces, or why the file could not be written.
   struct Outcome {
     std::vector<uint64_t> checksums;
     std::string error;
   };
 
   ShardSaver(const Layout& layout, int ps, int64_t slots) : layout_(layout), ps_(ps), slots_(slots) {}
-  ~ShardSaver();  // what is not complete is given up
+  // Gives up a file that is not complete.
+  ~ShardSaver();
   ShardSaver(const ShardSaver&) = delete;
   ShardSaver& operator=(const ShardSaver&) = delete;
 
-  // Begins checkpoint `number` in `directory`, which is there. Nothing happens where that was begun already,
-  // or an earlier one has not ended: to be called again.
+  // Starts to write checkpoint `number` into `directory`, which exists. Does nothing if this number was
+  // started already, or if an earlier one has not ended; call it again then.
   void Begin(uint64_t number, std::shared_ptr<Snapshot> snapshot, const std::string& directory);
   bool busy() const { return writing_.valid(); }
-  // True once, when the writing has ended.
+  // True once, when writing has ended.
   bool Poll();
-  // Null: it is not written yet, or another one was begun since.
+  // The outcome of checkpoint `number`; null: it has not ended, or another one was started since.
   const Outcome* Of(uint64_t number) const { return number == number_ && outcome_ ? &*outcome_ : nullptr; }
 
  private:
@@ -50,7 +51,7 @@ class ShardSaver {
   std::optional<Outcome> outcome_;
 };
 
-// Whether a ps has more pieces than it can tell the checksums of in one message. Its part is pulled by ps 0.
+// Whether the checksums of a ps's pieces do not fit into one message. ps 0 pulls the part of such a ps.
 bool HasTooManyPieces(const Layout& layout, int ps, int64_t slots);
 
 }  // namespace dtrain

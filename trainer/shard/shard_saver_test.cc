@@ -28,7 +28,7 @@ Config Adam(int64_t inputs) {
   return config;
 }
 
-// That the bytes of a shard file are these values, with these checksums.
+// Checks that the bytes of a shard file are these values with these checksums.
 void CheckFile(const std::string& bytes, const Layout& layout, int ps, const std::vector<Values>& values,
                const std::vector<uint64_t>& checksums) {
   const std::vector<Piece> pieces = PiecesOf(layout, ps, kSlots);
@@ -84,14 +84,14 @@ TEST_CASE("shard saver: it is busy until its end is seen, which is told once; of
   saver.Begin(1, f.shard.TakeSnapshot(), directory);
   CHECK(saver.busy());
   CHECK(saver.Of(1) == nullptr);
-  saver.Begin(2, f.shard.TakeSnapshot(), other);  // not yet
+  saver.Begin(2, f.shard.TakeSnapshot(), other);  // the first has not ended
   CHECK(Wait(saver));
   CHECK_FALSE(saver.busy());
   CHECK_FALSE(saver.Poll());
   CHECK(saver.Of(1) != nullptr);
   CHECK(saver.Of(2) == nullptr);
   CHECK(testing::NamesIn(other).empty());
-  saver.Begin(1, f.shard.TakeSnapshot(), other);  // it was
+  saver.Begin(1, f.shard.TakeSnapshot(), other);  // number 1 was started already
   CHECK_FALSE(saver.busy());
   saver.Begin(2, f.shard.TakeSnapshot(), other);
   CHECK(saver.Of(1) == nullptr);

@@ -24,7 +24,7 @@ struct ShardFixture {
         shard(config, layout, ps) {
     shard.Initialise();
   }
-  // A gradient of ones.
+  // Applies a gradient of ones.
   void Update() {
     for (int64_t block = 0; block < shard.block_count(); ++block) {
       const std::vector<float> ones(shard.bytes(block) / sizeof(float), 1);
@@ -37,7 +37,7 @@ struct ShardFixture {
   HostShard shard;
 };
 
-// All that a snapshot has: the weights, then each slot, each of the whole range.
+// All values of a snapshot: the weights, then each slot, each of the whole range.
 inline std::vector<std::vector<float>> ValuesOf(const Snapshot& snapshot, size_t slots) {
   std::vector<std::vector<float>> values(1 + slots);
   std::vector<float> scratch(static_cast<size_t>(kBlockValues));
@@ -50,7 +50,7 @@ inline std::vector<std::vector<float>> ValuesOf(const Snapshot& snapshot, size_t
   return values;
 }
 
-// Calls `poll` until it gives what converts to true, and returns that. What it polls for is done by a thread.
+// Calls `poll` until its result converts to true, and returns that. Another thread does the work.
 template <typename Poll>
 auto PollUntil(Poll&& poll) {
   constexpr std::chrono::seconds kHangs{60};

@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-// For a file system that shows to another machine a little later what one has made.
+// Some file systems show a new directory to other machines only after a moment.
 constexpr milliseconds kPatience{2000};
 
 }  // namespace
@@ -48,7 +48,7 @@ std::optional<bool> SharedDirectory::Seen(RunId run, bool saves) {
   return seen_;
 }
 
-// A directory that is not there is nobody's.
+// A ps without the directory does not see it. Unset: it may still appear.
 std::optional<bool> SharedDirectory::Look() {
   const std::string& dir = config_.checkpoint.dir;
   std::error_code error;

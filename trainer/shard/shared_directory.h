@@ -1,8 +1,8 @@
-// SharedDirectory: how a ps finds out whether it sees the checkpoint.dir of ps 0: ps 0 has a temporary
-// directory there for as long as it serves, whose name holds the random id of its run. A ps that finds it
-// under its own checkpoint.dir, and can write there, reads and writes its part of checkpoints itself; with
-// any other ps 0 exchanges pieces.
-// Owner: PsServer on ps 0, Uplink elsewhere. Thread: the ps loop.
+// SharedDirectory: finds out whether a ps sees the checkpoint.dir of ps 0. While ps 0 serves it has a
+// temporary directory there whose name holds the random id of the run. A ps that finds this under its own
+// checkpoint.dir, and can write there, reads and writes its part of checkpoints itself; any other exchanges
+// pieces with ps 0.
+// Owner: RemoteLeader; ps 0 calls ShowSharedDirectory(). Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,26 @@
 
 namespace dtrain {
 
-// The end of a temporary directory's name: a function of the run and the save, so that all ps know it. Number
-// 0 is of no save.
+// The end of a temporary directory's name, a function of run and checkpoint that every ps can compute. Number
+// 0 is the shown directory, not a checkpoint.
 std::string SaveToken(RunId run, uint64_t number);
 
-// ps 0: prepares and claims the directory and shows it to the others; what shows it goes with the object.
-// UserError where nothing can be written there, or, of a run that `begins`, where another run does; PeerLost
-// where the run goes on and another process has taken the directory.
+// On ps 0: prepares and claims the directory and shows it to the other ps for as long as the result lives.
+// Throws UserError when it cannot be written or, with `begins`, another run uses it; PeerLost when a run that
+// goes on finds that another process has taken it.
 std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, RunId run, bool begins);
 
-// Another ps.
+// On any other ps.
 class SharedDirectory {
  public:
-  // `why_not`: why ps 0 is to have the pieces even so; empty: nothing.
+  // `why_not`: why ps 0 must pull the pieces even if this ps sees the directory; empty: no reason.
   SharedDirectory(const Config& config, TaskId self, std::string why_not, Logger& log)
       : config_(config), self_(self), why_not_(std::move(why_not)), log_(log) {}
 
-  // Whether this ps sees the directory of the ps 0 of this run; unset: not known yet, ask again. Logged when
-  // it is known. `saves`: ps 0 has a directory.
+  // Whether this ps sees the directory of this run's ps 0; unset: not known yet, call again. Logs the answer.
+  // `saves`: ps 0 has a directory.
   std::optional<bool> Seen(RunId run, bool saves);
-  // As it was known last.
+  // The last answer of Seen(), or false.
   bool seen() const { return seen_.value_or(false); }
 
  private:
@@ -50,8 +50,8 @@ class SharedDirectory {
   const std::string why_not_;
   Logger& log_;
   RunId run_;
-  std::optional<bool> seen_;  // of that run
-  TimePoint asked_;           // first
+  std::optional<bool> seen_;  // of run_
+  TimePoint asked_;           // the first question of run_
 };
 
 }  // namespace dtrain

@@ -68,7 +68,7 @@ TEST_CASE(
   CheckpointDirectory late(dir);
   late.BeginSave(0, SaveToken(kRun, 0));
   CHECK(ps.shared.Seen(kRun, true) == true);
-  // After a rollback it is looked for anew.
+  // After a rollback the ps looks again.
   CHECK_FALSE(ps.shared.Seen({77, 2}, true).has_value());
   CHECK_FALSE(ps.shared.seen());
 }

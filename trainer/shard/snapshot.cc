@@ -70,7 +70,7 @@ std::optional<Snapshot::Piece> Snapshot::Read(int64_t piece, float* scratch) con
   return Piece{{reinterpret_cast<const std::byte*>(values), BytesOf(piece)}, std::move(hold)};
 }
 
-// A copy that only the transport needs is the transport's alone: it goes with its frame.
+// A copy that is made only for the transport lives as long as its frame.
 std::optional<net::LentBytes> Snapshot::Lend(int64_t piece) const {
   const std::lock_guard lock(mutex_);
   if (!Has(piece)) return std::nullopt;

@@ -1,10 +1,11 @@
-// Snapshot: a ps's range, weights and optimizer slots, as it was at one moment, while training goes on.
-// Taking one copies no values: the weights of that moment are shared, and a version that is shared is not
-// written again (net/lent_buffer.h); a block of a slot is copied before the first update of it.
-// What is released before that needs no copy: a ps that reads the pieces itself, in order, releasing each,
-// runs ahead of the updates. What ps 0 asks for is released at the end, since it may ask again.
-// Pieces are those of model/layout.h. Owner: ParameterShard, and whoever reads it. Thread:
-// BeforeUpdate() the ps loop's; the others any. The lock is held for the copy of one block at most.
+// Snapshot: the weights and optimizer slots of a ps's range as they were at one moment, while training goes
+// on. Taking it copies nothing: it shares the weights, since a shared version is never written again
+// (net/lent_buffer.h), and a block of a slot is copied before the first update of it. A piece that is
+// released before its update needs no copy, so a ps that reads the pieces itself, in order, releases each to
+// stay ahead of the updates. Pieces for ps 0 are released at the end, since ps 0 may ask again. Pieces:
+// model/layout.h.
+// Owner: ParameterShard and its readers. Thread: BeforeUpdate() the ps loop, the other calls any. The lock is
+// held for the copy of one block at most.
 #pragma once
 
 #include <cstddef>
@@ -21,21 +22,20 @@
 
 namespace dtrain {
 
-// SnapshotBuffers: the buffers that a snapshot needs while training goes on: for each block that is updated
-// before it was read, one of the weights and one of each slot. They are kept from one checkpoint to the next:
-// memory that a process touches for the first time costs several times what writing it again does. So a ps
-// keeps as many as its checkpoints ever needed at once: the weights and slots once more at most. Owner:
-// ParameterShard and its snapshots. Thread: any.
+// SnapshotBuffers: the buffers of a snapshot: for each block that is updated before it is read, one for the
+// weights and one for each slot. They are kept for the next checkpoint, because the first touch of memory
+// costs several times what writing it again costs. So a ps keeps as many as its checkpoints have needed at
+// once, at most one copy of the weights and slots. Owner: ParameterShard and its snapshots. Thread: any.
 class SnapshotBuffers {
  public:
-  // `bytes`: of each. `max`: that are ever needed at once.
+  // `bytes`: of each buffer. `max`: the number needed at once at most.
   SnapshotBuffers(size_t bytes, size_t max) : bytes_(bytes), max_(max) {}
 
-  // Nobody else's. What is in it is of an earlier use.
+  // A buffer with one owner; its contents are undefined.
   net::LentBuffer Take();
-  // Kept where nobody else has it: otherwise it goes with, or stays, whose it is.
+  // Keeps the buffer, unless it is still lent.
   void Give(net::LentBuffer buffer);
-  // How many are kept and not taken.
+  // The buffers kept and not taken.
   size_t count() const;
 
  private:
@@ -47,36 +47,36 @@ class SnapshotBuffers {
 
 class Snapshot {
  public:
-  // The bytes of a piece, and what keeps them; unset: they are the reader's own.
+  // The bytes of a piece and the buffer that keeps them; no buffer: the bytes are in the reader's scratch.
   struct Piece {
     net::TensorView bytes;
     std::optional<net::LentBuffer> hold;
   };
 
   // `weights`: shares of the blocks. `slots`: of the whole range; read until every piece is released.
-  // `buffers`: for copies, of the largest block; shared with the updates, whose versions these are.
+  // `buffers`: for the copies, each of the size of the largest block.
   Snapshot(Range range, std::vector<net::LentBuffer> weights, std::vector<gpu::Span<const float>> slots,
            std::shared_ptr<SnapshotBuffers> buffers);
 
-  // All of it copied already: `pieces` in their order, of a range with so many slots.
+  // A snapshot that is copied already: `pieces` in order, of a range with `slots` slots.
   Snapshot(Range range, int64_t slots, std::vector<net::LentBuffer> pieces,
            std::shared_ptr<SnapshotBuffers> buffers);
 
   int64_t piece_count() const { return static_cast<int64_t>(kept_.size()); }
-  // Where the piece lies in the range.
+  // The place of the piece in the range.
   RangePiece At(int64_t piece) const {
     return RangePieceAt(range_, static_cast<int64_t>(slots_.size()), piece);
   }
 
-  // Unset where it is released, or there is no such piece. `scratch`, of the largest block's values: for what
-  // is not kept apart yet. What is read or lent outlives the snapshot.
+  // Reads a piece; unset: it is released, or there is no such piece. `scratch` has room for the largest
+  // block, for values that have no copy. The result outlives the snapshot.
   std::optional<Piece> Read(int64_t piece, float* scratch) const;
-  // To be sent exactly once.
+  // Lends a piece; send it exactly once.
   std::optional<net::LentBytes> Lend(int64_t piece) const;
-  // Nobody reads pieces before this one any more: their buffers go back, and no update copies them.
+  // Releases all pieces before this one: their buffers go back, and updates no longer copy them.
   void ReleaseBefore(int64_t piece);
 
-  // The slots of a block are about to change.
+  // Call this before the slots of a block change.
   void BeforeUpdate(int64_t block);
 
  private:
@@ -89,10 +89,10 @@ class Snapshot {
   const Range range_;
   const std::vector<gpu::Span<const float>> slots_;
   const std::shared_ptr<SnapshotBuffers> buffers_;
-  std::vector<bool> updated_;                         // by block; the ps loop's
-  mutable std::mutex mutex_;                          // of what follows, and of reading `slots_`
+  std::vector<bool> updated_;                         // by block; used by the ps loop
+  mutable std::mutex mutex_;                          // guards the members below, and reading `slots_`
   std::vector<std::optional<net::LentBuffer>> kept_;  // by piece; unset: released, or still in `slots_`
-  int64_t released_ = 0;                              // pieces before it are
+  int64_t released_ = 0;                              // all pieces before this one are released
 };
 
 }  // namespace dtrain

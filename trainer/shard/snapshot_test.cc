@@ -1,4 +1,4 @@
-// What a snapshot has: the values of its moment, for as long as somebody may read them.
+// A snapshot keeps the values of its moment for as long as it can be read.
 #include "trainer/shard/snapshot.h"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-// A shard and its plain twin, changed, snapshotted, read and dropped in a random order.
+// A shard and its plain twin; both are changed, snapshotted, read and dropped in a random order.
 class Walk {
  public:
   Walk(OptimizerKind kind, int64_t values, bool keeps_previous, unsigned seed)
@@ -35,7 +35,7 @@ class Walk {
     CHECK(wrong_ == 0);
     CHECK(read_ > 0);
   }
-  // What is out still has the bytes of its moment.
+  // Checks that the frames that are out still have the bytes of their moment.
   void CheckFrames() {
     for (const Out& out : out_) CHECK(Same(*out.copy, out.where, out.frame.data(), out.frame.size()));
   }
@@ -149,7 +149,7 @@ TEST_CASE("snapshot: one that its shard has dropped has no pieces, whoever keeps
   CHECK_FALSE(second->Read(1, nullptr));
 }
 
-// Everything in `snapshot`, in pieces that begin and end anywhere, in any order.
+// Restores all of `snapshot`, in pieces with random bounds and in random order.
 void RestoreFrom(const Snapshot& snapshot, unsigned seed, HostShard& shard) {
   struct Part {
     RangePiece where;

@@ -1,4 +1,4 @@
-// Ranges of which a test knows every value, by the same arithmetic on plain vectors.
+// Ranges whose values a test knows, from the same arithmetic on plain vectors.
 #pragma once
 
 #include <cstring>
@@ -18,7 +18,7 @@ constexpr int64_t kThreeBlocks = 2 * kBlockValues + 1030;
 
 using Values = std::vector<float>;
 
-// A gradient of a block in which values that are near each other differ.
+// A gradient of a block; neighbouring values differ.
 inline Values Pattern() {
   Values values(kBlockValues);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7919 % 1009) / 1009 - 0.4f;
@@ -45,7 +45,7 @@ struct Job {
   Layout layout;
 };
 
-// The same arithmetic on plain vectors, of which a copy is a copy.
+// The same arithmetic on plain vectors, which are simply copied.
 class PlainRange {
  public:
   explicit PlainRange(const Job& job)
@@ -62,7 +62,7 @@ class PlainRange {
     optimizer_->Apply(step, where.begin - range_.begin, weights, weights,
                       reinterpret_cast<const std::byte*>(gradient.data()), where.size());
   }
-  // The weights, then the slots.
+  // Copies the weights, then the slots.
   std::vector<Values> Copy() {
     std::vector<Values> all{weights_};
     for (const Slot& slot : optimizer_->Slots()) all.emplace_back(slot.values.begin(), slot.values.end());

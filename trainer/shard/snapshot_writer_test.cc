@@ -1,5 +1,4 @@
-// A snapshot while a thread writes it piece by piece and the ps loop goes on: what both see, and the buffers
-// that it takes.
+// A snapshot that a thread writes piece by piece while the ps loop goes on: its values and its buffers.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -11,12 +10,12 @@
 namespace dtrain {
 namespace {
 
-// Updates every block while a snapshot of it is alive, and after it was dropped.
+// Updates every block while a snapshot is alive, and after it was dropped.
 void UpdateAround(HostShard& shard, int snapshots) {
   const Values gradient = Pattern();
   const auto update = [&] {
     for (int64_t block = 0; block < shard.block_count(); ++block) {
-      const net::Frame reply = FrameOver(shard.Lend(block));  // so that updates need another buffer
+      const net::Frame reply = FrameOver(shard.Lend(block));  // so updates need another buffer
       shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
     }
   };
@@ -39,7 +38,7 @@ TEST_CASE("snapshot: those that are dropped leave no spare buffers behind") {
   }
 }
 
-// As the thread that writes a file: piece by piece, giving each back.
+// Reads piece by piece and releases each, as the thread that writes a file does.
 int WrongPieces(Snapshot& snapshot, const std::vector<Values>& copy) {
   int wrong = 0;
   for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
@@ -99,8 +98,7 @@ TEST_CASE("snapshot: one may be dropped while a thread reads it") {
   }
 }
 
-// Snapshots whose pieces are read and released in order, `ahead` blocks before every update; how many buffers
-// that took.
+// The number of buffers when pieces are read and released in order, `ahead` blocks before every update.
 size_t BuffersNeeded(HostShard& shard, int64_t ahead) {
   const Values gradient = Pattern();
   Values scratch(kBlockValues);

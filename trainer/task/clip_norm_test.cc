@@ -1,4 +1,4 @@
-// train.optimizer.clip_norm in whole runs: against plain loops, between several ps, and message by message.
+// train.optimizer.clip_norm in whole runs: against plain loops, across ps, and message by message.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -24,7 +24,7 @@ Config Clipping(Config config, double clip_norm) {
   return config;
 }
 
-// A line's weight and bias, in double.
+// Weight and bias of a line, in double.
 using Line = std::array<double, 2>;
 
 // The gradient of the mean squared error of one batch.
@@ -39,8 +39,8 @@ Line LineGradient(const Line& line, const Batch& batch) {
   return gradient;
 }
 
-// What a synchronous run of `config`, or an asynchronous one of one worker, does: `clipped` counts the steps
-// that were.
+// The result of a synchronous run of `config`, or of an asynchronous one of one worker, by plain loops.
+// `clipped`: counts the steps that were clipped.
 Line PlainRun(const Config& config, int* clipped) {
   const LoadedData data = LoadData(config);
   const int workers = static_cast<int>(config.cluster.worker.size());
@@ -153,7 +153,7 @@ TEST_CASE("clip norm: sync of more blocks than the window holds otherwise ends w
     Config config = Clipping(LinearCluster(ps, 3, 2), 1);
     config.model.inputs = 20 * kBlockValues;
     config.train.mode = TrainMode::kSync;
-    config.failure.detect_s = 20;  // a round of 20 MiB takes a sanitizer seconds
+    config.failure.detect_s = 20;  // under a sanitizer a round of 20 MiB takes seconds
     const RunSummary summary = Run(config);
     CHECK(summary.global_step == 2);
     if (crc.empty()) crc = *summary.model_crc;
@@ -186,7 +186,7 @@ TEST_CASE("clip norm: a round's mean is clipped, not its gradients") {
   run.EnterBoth();
   run.workers[0].SendPush(5, {12, 0}, 0, 0);
   run.CheckNothing(0);
-  run.workers[1].SendPush(5, {0, 16}, 0, 0);  // the mean is (6, 8), of norm 10
+  run.workers[1].SendPush(5, {0, 16}, 0, 0);  // the mean is (6, 8); its norm is 10
   for (const int worker : {0, 1}) run.CheckWeights(worker, 1, {-3, -4});
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("clip norm: a mean that is not finite is applied as it is, where nobod
   run.CheckWeights(0, 1, {-70, -kInfinity});
 }
 
-// A question of ps 1, with the norm of `part` as its gradient of the round before, unless that is empty.
+// ps 1 asks for a round; with the norm of `part`, unless empty, as its gradient of the round before.
 void Ask(RawWorker& ps, uint64_t request, uint64_t round, const std::vector<float>& part = {}) {
   gpu::Stream stream;
   gpu::SquareSum sum;
@@ -235,8 +235,8 @@ void CheckScale(RawWorker& ps, uint64_t round, double value) {
   CHECK(scale->scale() == value);
 }
 
-// ps 0 with one of the two values, and ps 1 made by hand, after round 1, in which both workers began, and
-// with a gradient of each: round 2 is decided, and ps 0 has measured its mean.
+// ps 0 with one of the two values, and ps 1, driven by hand. In round 1 both workers began; round 2 has a
+// gradient of each, is decided, and ps 0 has measured its mean.
 struct TwoPsRun : TwoWorkerRun {
   TwoPsRun(float first, float second) : TwoWorkerRun(Clipping(TwoWorkers(TrainMode::kSync, 2), 5)) {
     Ask(*other_ps, 2, 1);
@@ -255,7 +255,7 @@ TEST_CASE("clip norm: a round waits for the parts of all ps, which get one scale
   Ask(*run.other_ps, 4, 3, {8});
   CheckScale(*run.other_ps, 2, 0.5);
   for (const int worker : {0, 1}) run.CheckWeights(worker, 1, {-3});
-  Ask(*run.other_ps, 4, 3, {8});  // its answer got lost
+  Ask(*run.other_ps, 4, 3, {8});  // its answer was lost
   CheckScale(*run.other_ps, 2, 0.5);
   Ask(*run.other_ps, 5, 3);
   run.workers[0].SendPush(6, {3}, 0, 1);
@@ -280,7 +280,9 @@ TEST_CASE("clip norm: a worker that leaves after its gradient was measured may b
   run.workers[1].Leave();
   again.Join();
   again.Send(4, [](auto& builder) { return wire::CreateReady(builder); });
-  again.Send(5, [](auto& builder) { return wire::CreatePull(builder, 0, true); });  // as the old one's push
+  again.Send(5, [](auto& builder) {
+    return wire::CreatePull(builder, 0, true);
+  });  // like the push of the earlier process
   CHECK(again.Expect<wire::Start>()->local_step() == 1);
   Ask(*run.other_ps, 4, 3, {8});
   CheckScale(*run.other_ps, 2, 0.5);

@@ -62,7 +62,7 @@ TEST_CASE("closing lines: a final loss of more than five times the first is told
         "train.optimizer.learning_rate.");
   summary.final_loss = 11.4;
   CHECK(RisenLossLine(summary) == "");
-  summary.final_loss = std::numeric_limits<double>::infinity();  // told by itself
+  summary.final_loss = std::numeric_limits<double>::infinity();  // has a line of its own
   CHECK(RisenLossLine(summary) == "");
   summary.final_loss = std::nan("");
   CHECK(RisenLossLine(summary) == "");

@@ -1,4 +1,4 @@
-// Whole clusters in one process: what a run promises, over the in-process transport.
+// Whole clusters in one process: the promises of a run, over the in-process transport.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TEST_CASE("cluster: fewer steps than workers still end everywhere") {
 
 TEST_CASE("cluster: epochs end each worker after its own share") {
   Config config = DigitsCluster(2, 3, 2);
-  config.data.train.rows = 1010;  // 21 batches of 50, the last one short: 7 for each worker
+  config.data.train.rows = 1010;  // 21 batches of 50, the last one short: 7 per worker
   const RunSummary summary = Run(config);
   CHECK(summary.global_step == 42);
   CHECK(summary.local_steps == std::vector<int64_t>{14, 14, 14});
@@ -123,7 +123,7 @@ TEST_CASE("cluster: weights that overflow in the very last step end the run as d
 }
 
 TEST_CASE("cluster: a model of several blocks ends with the same bits for any number of ps") {
-  for (const int64_t inputs : {5 * kBlockValues / 2, 20 * kBlockValues}) {  // 20: more than the window holds
+  for (const int64_t inputs : {5 * kBlockValues / 2, 20 * kBlockValues}) {  // 20: more than the window
     std::string crc;
     for (const int ps : {1, 2, 3}) {
       for (const int in_flight : {1, 3}) {
@@ -149,7 +149,7 @@ TEST_CASE("cluster: several workers push more blocks than the window holds") {
   CHECK(Run(config).global_step == 5);
 }
 
-// Sync on digits, all workers on shards; ends with the weights' checksum.
+// Runs sync on digits, all workers on shards; returns the checksum of the weights.
 std::string SyncChecksum(Config config, int64_t expected_steps) {
   config.train.mode = TrainMode::kSync;
   config.model.init.kind = InitKind::kNormal;
@@ -180,7 +180,7 @@ TEST_CASE("sync: a model of more blocks than the window holds ends with the same
   for (const int ps : {1, 2, 3}) {
     Config config = LinearCluster(ps, 3, 4);
     config.model.inputs = 20 * kBlockValues;
-    config.failure.detect_s = 20;  // a round of 20 MiB takes a sanitizer seconds
+    config.failure.detect_s = 20;  // under a sanitizer a round of 20 MiB takes seconds
     config.train.optimizer.learning_rate = 1e-8;
     const std::string here = SyncChecksum(config, 4);
     if (crc.empty()) crc = here;

@@ -1,5 +1,5 @@
-// CountingTransport: a task's way to the network, on which every message that the task sends is counted by
-// its kind, with its bytes. An answer is counted by the question too: "Weights to Push".
+// CountingTransport: a task's transport that counts the messages which the task sends, by kind, with their
+// bytes. The kind of an answer includes the question: "Weights to Push".
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,10 @@ struct Sent {
   }
 };
 
-// What the tasks of one run have sent. Thread: any.
+// The messages that the tasks of one run have sent. Thread: any.
 class Count {
  public:
-  // `who`: "worker" for all of them, "ps 0" for one.
+  // `who`: "worker" for all workers, "ps 0" for one ps.
   void Add(const std::string& who, const std::string& kind, const Sent& more) {
     const std::lock_guard<std::mutex> hold(mutex_);
     sent_[who + ": " + kind] += more;
@@ -46,7 +46,7 @@ class Count {
   }
   // REQUIRES: the run has ended.
   const std::map<std::string, Sent>& sent() const { return sent_; }
-  // Messages that went out a second time, as they do when a task was not scheduled for a second.
+  // The number of repeated messages, as happen when a task was not scheduled for a second.
   int64_t repeats() const { return repeats_; }
 
  private:
@@ -55,7 +55,7 @@ class Count {
   int64_t repeats_ = 0;
 };
 
-// Header bytes that a Weights has because its answer was held back, for a time that no two runs share.
+// The header bytes for the time that a Weights was held back, which differs from run to run.
 inline int64_t BytesOfTheTimeHeld(const wire::Envelope& envelope, const wire::Weights& weights) {
   const auto header_bytes = [&](uint32_t held_us) {
     const size_t values = weights.values() == nullptr ? 0 : weights.values()->size();
@@ -78,7 +78,7 @@ class CountingChannel : public net::Channel {
   void Connect(net::NodeId id, const std::string& address) override { channel_->Connect(id, address); }
   void Disconnect(net::NodeId id) override { channel_->Disconnect(id); }
   net::SendResult Send(net::NodeId peer, net::Message& message) override {
-    const Noted noted = Note(peer, message);  // its receiver may have let go of it when Send() returns
+    const Noted noted = Note(peer, message);  // the receiver may release it before Send() returns
     const net::SendResult result = channel_->Send(peer, message);
     if (result != net::SendResult::kSent) return result;
     count_.Add(who_, noted.kind, noted.bytes);

@@ -1,5 +1,5 @@
-// Whole clusters in one process whose workers compute on a device that this processor plays: with parameters
-// that stay there, and with parameters that travel.
+// Whole clusters in one process whose workers compute on a device that this processor emulates: with
+// parameters that stay there, and with parameters that travel.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ namespace {
 using gpu::cuda::FakeCounts;
 using gpu::cuda::FakeRuntime;
 
-// Small digits: fibers that play threads are slow.
+// Small digits: the fibers that emulate threads are slow.
 Config SmallDigits(int ps, int workers, int64_t steps) {
   Config config = DigitsCluster(ps, workers, 100);
   config.data.train.rows = 400;
@@ -41,7 +41,7 @@ struct Outcome {
   FakeCounts counts;
 };
 
-// On the device unless `kind` says otherwise.
+// Runs on the device, unless `kind` says otherwise.
 Outcome RunOn(DeviceKind kind, Config config) {
   config.device.kind = kind;
   FakeRuntime runtime;
@@ -127,7 +127,7 @@ TEST_CASE("device cluster: where parameters stay on the device no step copies an
   CHECK(many.bytes_from_device == few.bytes_from_device);
   CHECK(many.bytes_between_devices == few.bytes_between_devices);
   CHECK(many.allocations == few.allocations);
-  // Images and labels alone, of which each step has 20; labels lie in a part of 256 bytes.
+  // Only images and labels, 20 of each per step; labels have a region of 256 bytes.
   CHECK(many.bytes_to_device - few.bytes_to_device == 50 * (256 + 20 * 784));
 }
 
@@ -293,7 +293,7 @@ TEST_CASE("device cluster: memory that the weights fit into but not all is refus
   Config config = SmallDigits(1, 2, 20);
   config.train.optimizer.kind = OptimizerKind::kAdam;
   config.failure.startup_timeout_s = 1000;
-  config.device.memory_fraction = 1e-4;  // of 1 GiB: three times the weights
+  config.device.memory_fraction = 1e-4;  // of 1 GiB: three times the size of the weights
   try {
     RunOn(DeviceKind::kCuda, config);
     FAIL("the run ended well");

@@ -1,5 +1,5 @@
-// A run of workers made by hand, on every ps of it: they join, leave and come back at a word. A worker is
-// lost here by an Abort of its own, so that no time has to pass.
+// A run whose workers a test drives by hand, on every ps: they join, leave and come back on demand. A worker
+// is lost by its own Abort, so no time has to pass.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-constexpr milliseconds kNothing{100};  // for an answer that must not come
+constexpr milliseconds kNothing{100};  // how long to wait for an answer that must not come
 
 inline const auto kReady = [](auto& builder) { return wire::CreateReady(builder); };
 
@@ -24,11 +24,11 @@ inline Config Elastic(TrainMode mode, WorkerLost lost, int workers = 2, int ps =
   config.train.staleness = 0;
   config.train.optimizer.learning_rate = 1;
   config.failure.worker_lost = lost;
-  config.failure.detect_s = 60;  // nobody here has heartbeats
+  config.failure.detect_s = 60;  // no worker here sends heartbeats
   return config;
 }
 
-// One worker with its connections to every ps.
+// A worker with a connection to every ps.
 class Task {
  public:
   Task(const Config& config, net::Transport& transport, int index) : index_(static_cast<uint32_t>(index)) {
@@ -45,7 +45,7 @@ class Task {
     for (const auto& link : links_) {
       link->SendHello();
       const wire::Envelope* answer = link->Receive();
-      // A ps i > 0 may not have joined ps 0 yet, or has to find out that a predecessor is gone.
+      // A ps i > 0 may not have joined ps 0 yet, or may still have to notice that an earlier worker is gone.
       while (answer != nullptr && answer->body_as_Welcome() == nullptr) {
         link->SendHello();
         answer = link->Receive();
@@ -54,7 +54,7 @@ class Task {
       link->set_run_id(answer->run_id());
     }
   }
-  // Request 1; the answer.
+  // Sends request 1, Ready, and returns its answer.
   const wire::Start& Start() {
     To(0).Send(1, kReady);
     return WaitForStart();
@@ -93,7 +93,7 @@ class Task {
   std::vector<std::unique_ptr<RawWorker>> links_;
 };
 
-// All workers but those that come later have begun, and have their first weights with request 4.
+// A run in which all workers but those that come later have begun; request 4 got their first weights.
 struct ElasticRun {
   explicit ElasticRun(const Config& of, int workers = 0) : config(of) {
     const auto count = workers > 0 ? workers : static_cast<int>(config.cluster.worker.size());
@@ -111,16 +111,16 @@ struct ElasticRun {
       for (size_t i = 0; i < ps.size(); ++i) REQUIRE(task->To(i).Expect<wire::Weights>()->version() == 0);
     }
   }
-  ~ElasticRun() {  // the quickest way to end
+  ~ElasticRun() {  // the quickest way to end the run
     if (ps[0]->waited()) return;
-    // Diverged: what every worker that is there may end the run by.
+    // Exit code 3, diverged, with which any worker can end the run.
     for (const auto& task : tasks) {
       task->Lose(3);
       if (Hears<wire::Abort>(**task)) break;
     }
     tasks.clear();
   }
-  // Before it is told that the ps does not know it.
+  // Whether a message of this kind comes before the ps refuses the worker.
   template <typename Table>
   static bool Hears(RawWorker& worker) {
     while (const wire::Envelope* envelope = worker.Receive()) {
@@ -130,7 +130,7 @@ struct ElasticRun {
     return false;
   }
   Task& At(int worker) { return *tasks[static_cast<size_t>(worker)]; }
-  // Another one under the index, joined; the earlier one's connections are closed.
+  // Another process of the worker, which joins; the connections of the earlier one are closed.
   Task& Again(int worker) {
     const auto index = static_cast<size_t>(worker);
     if (index == tasks.size()) tasks.emplace_back();

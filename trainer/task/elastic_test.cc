@@ -1,4 +1,4 @@
-// Workers made by hand that are lost, come back and come late: what every mode makes of that.
+// Workers driven by hand that are lost, come back or come late: how each mode handles that.
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/data/positions.h"
 #include "trainer/model/model.h"
@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-// The path of a checkpoint of step 0, whose workers were there in their data.
+// Saves a checkpoint of step 0 with the workers at `positions`; returns its path.
 std::string SavedAt(const Config& config, const Positions& positions) {
   CheckpointDirectory directory(testing::NewDirectory());
   testing::SmallCheckpoint of;
@@ -25,14 +25,14 @@ TEST_CASE(
   config.cluster.min_workers = 2;
   config.train.steps = 3;
   Positions earlier = StartOfData(config, std::nullopt);
-  earlier.local_steps = {0, 0, 4};  // which is no sign that worker 2 took part in this one
+  earlier.local_steps = {0, 0, 4};  // no sign that worker 2 took part in this run
   earlier.examples = {0, 0, 4};
   config.checkpoint.resume = SavedAt(config, earlier);
   ElasticRun run(config, 2);
   run.At(1)->SendPush(5, {1, 1});
   CHECK(run.At(1)->Expect<wire::Weights>()->steps() == 1);
   run.At(0)->SendPush(5, {1, 1});
-  CHECK(run.At(0)->Expect<wire::Weights>()->steps() == 0);  // the last one is worker 1's
+  CHECK(run.At(0)->Expect<wire::Weights>()->steps() == 0);  // the last step is worker 1's
   run.At(0)->Send(6, [](auto& builder) { return wire::CreateNeedStep(builder); });
   run.At(0).CheckNothing();
   run.At(1).Lose();
@@ -40,7 +40,7 @@ TEST_CASE(
   run.At(0)->SendPush(7, {1, 1});
   CHECK(run.At(0)->Expect<wire::Weights>()->global_step() == 3);
 
-  // One that comes now has nothing to do.
+  // A worker that comes now has nothing to do.
   CHECK(run.Again(1).Start().over());
 
   run.At(0)->Send(8, [](auto& builder) { return wire::CreateDone(builder, 2, 0.5, 1, 2, 0, 0, 0); });
@@ -109,7 +109,7 @@ TEST_CASE("elastic, sync, continue: a round goes on without a worker that is los
   run.At(0).CheckNothing();
   run.At(1).Lose();
   run.At(0).CheckWeights(0, 1, {-1, -1});
-  // It comes back and joins at the end of a round.
+  // The worker comes back and joins at the end of a round.
   Task& again = run.Again(1);
   const wire::Start& start = again.Start();
   CHECK_FALSE(start.resume());
@@ -145,7 +145,7 @@ TEST_CASE("elastic, sync, wait: a round waits for the worker, which takes it up 
 TEST_CASE("elastic, sync, wait: a gradient that comes again counts once, at every ps") {
   ElasticRun run(Elastic(TrainMode::kSync, WorkerLost::kWait, 2, 2));
   for (const size_t ps : {0, 1}) run.At(0).To(ps).SendPush(5, {2}, 0, 0);
-  run.At(1).To(0).SendPush(5, {4}, 0, 0);  // ps 1 is never reached
+  run.At(1).To(0).SendPush(5, {4}, 0, 0);  // the block for ps 1 is never sent
   for (const int worker : {0, 1}) run.At(worker).CheckWeights(0, 1, {-3});
   run.At(1).Lose();
   run.At(0).CheckNothing(1);
@@ -157,7 +157,7 @@ TEST_CASE("elastic, sync, wait: a gradient that comes again counts once, at ever
   CHECK(start.local_step() == 0);
   CHECK(start.steps() == 1);
   for (const size_t ps : {0, 1}) {
-    for (int copy = 0; copy < 2; ++copy) {  // its answer got lost
+    for (int copy = 0; copy < 2; ++copy) {  // the answer was lost
       again.Resume(ps, 2, 0);
       again.CheckWeights(ps, 0, {0});
     }
@@ -177,14 +177,14 @@ TEST_CASE("ssp: each ps keeps an answer back for itself, whatever the gradients 
   Config config = Elastic(TrainMode::kSsp, WorkerLost::kContinue, 2, 3);
   config.train.staleness = 1;
   ElasticRun run(config);
-  std::vector<std::vector<float>> gradient;  // two values; one ps has none
+  std::vector<std::vector<float>> gradient;  // two values on two ps
   for (const Range& range : MakeLayout(config, 3).ps) gradient.emplace_back(range.size(), 1.0f);
   for (const size_t ps : {0, 1, 2}) {
     run.At(0).To(ps).SendPush(5, gradient[ps]);
     REQUIRE(run.At(0).To(ps).Expect<wire::Weights>()->version() == 1);
     run.At(0).To(ps).SendPush(6, gradient[ps]);
   }
-  run.At(1).To(1).SendPush(5, gradient[1]);  // the way to ps 1 is the fast one
+  run.At(1).To(1).SendPush(5, gradient[1]);  // the connection to ps 1 is the faster one
   REQUIRE(run.At(0).To(1).Expect<wire::Weights>()->version() == 3);
   for (const size_t ps : {0, 2}) run.At(0).CheckNothing(ps);
   for (const size_t ps : {0, 2}) {

@@ -27,7 +27,7 @@ RunSummary DoneRun() {
   return summary;
 }
 
-// What comes behind "NAME | " of each line, those about a worker's time only to their colon.
+// The text after "NAME | " of each line; of lines about a worker's time only up to the colon.
 std::string Logged(const std::function<void(Logger&)>& say) {
   LogOptions options;
   options.directory = testing::NewDirectory();

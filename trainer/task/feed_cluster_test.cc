@@ -1,4 +1,4 @@
-// data.split: feed in whole clusters: what worker 0 deals out is what each worker would have read.
+// data.split: feed in whole clusters: worker 0 deals out what each worker would have read.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -76,7 +76,7 @@ TEST_CASE("feed: learns the digits, and the batches count in the bytes") {
   const RunSummary shard = RunSplit(config, Split::kShard);
   const RunSummary feed = RunSplit(config, Split::kFeed);
   CHECK(feed.test_accuracy.value_or(0) > 0.9);
-  // Two of three batches of 50 rows of 784 bytes and a label, 640 in all; a few are asked for in vain.
+  // Two of three batches of 50 rows of 784 bytes and a label, 640 in all; a few are requested for nothing.
   const double batches = 8 * 80 * 2 / 3;
   const double bytes = batches * 50 * (784 + 4);
   const auto more_sent = static_cast<double>(feed.bytes_sent - shard.bytes_sent);

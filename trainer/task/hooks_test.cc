@@ -1,4 +1,4 @@
-// Hooks in whole clusters, and what a ps does about them: order of calls, slow workers, values that are not
+// Hooks in whole clusters, and their effects on a ps: order of calls, slow workers, values that are not
 // finite, runs that end early.
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kForEver = 1000000000000;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// A cluster in this process whose tasks log into files.
+// A cluster in this process; each task logs to a file.
 struct LoggedRun {
   LoggedRun(const Config& config, const HookFactory& hooks) {
     LogOptions log;
@@ -29,7 +29,7 @@ struct LoggedRun {
     summary = RunClusterInProcess(config, log, options);
   }
   ~LoggedRun() { std::filesystem::remove_all(directory); }
-  // "ps-0", "worker-1".
+  // The log of `task`: "ps-0", "worker-1".
   std::string Log(const std::string& task) const {
     return testing::FileContent(directory + "/" + task + ".log");
   }
@@ -44,7 +44,7 @@ size_t Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Notes each call as "name:kind step".
+// Records each call as "name:kind step".
 class NotingHook : public Hook {
  public:
   NotingHook(std::string name, std::vector<std::string>* calls) : name_(std::move(name)), calls_(*calls) {}
@@ -77,7 +77,7 @@ TEST_CASE("hooks: all are called in the order of the list, at each point of a st
   CHECK(calls == expected);
 }
 
-// What a hook finds after its worker's last step.
+// Records what a hook finds after its worker's last step.
 class LookingHook : public Hook {
  public:
   void BeforeStep(const StepView&, HookRequests* requests) override { requests->count_correct = true; }
@@ -105,7 +105,7 @@ TEST_CASE("hooks: they read loss, rows, those classified right, steps, position,
   CHECK(run.summary.global_step == 80);
 }
 
-// Slows its worker by 20 ms a step, and ends the run after so many.
+// Slows its worker by 20 ms a step, and ends the run after kSteps steps.
 class SlowHook : public Hook {
  public:
   static constexpr int64_t kSteps = 100;  // two seconds: six heartbeats
@@ -115,7 +115,7 @@ class SlowHook : public Hook {
   }
 };
 
-// Three workers, of which worker 1 is slow.
+// Three workers; worker 1 is slow.
 LoggedRun RunWithSlowWorker(Config config) {
   return LoggedRun(config, [](TaskId task) {
     HookList hooks;
@@ -132,7 +132,7 @@ Config ThreeWorkers(TrainMode mode) {
   return config;
 }
 
-// Each worker's share of waiting is in the chief's log, and only the slow one is called slow.
+// Worker 0 logs each worker's share of waiting, and only the slow worker is called slow.
 void CheckLogs(const LoggedRun& run) {
   const std::string chief = run.Log("worker-0"), ps = run.Log("ps-0");
   CAPTURE(ps);
@@ -144,7 +144,7 @@ void CheckLogs(const LoggedRun& run) {
   CHECK(Count(ps.substr(0, ps.find("is slow: ")), "warning: worker 1 (") == 1);
   CHECK(Count(ps, "worker 1 ends the run early: enough") == 1);
   REQUIRE(run.summary.workers.size() == 3);
-  // 100 steps of 20 ms are the hook's, and nobody else's.
+  // The 100 steps of 20 ms count as the time of that worker's hooks.
   CHECK(run.summary.workers[1].hooks.total_s >= 2);
   CHECK(run.summary.workers[1].hooks.p50_ms >= 20 * 0.984);
 }
@@ -157,7 +157,7 @@ TEST_CASE("slow worker: in async the others go on at their own pace, and wait fo
     CHECK(steps[other] > 5 * steps[1]);
     CHECK(run.summary.workers[other].wait.p95_ms == 0);
   }
-  // What the slow one brings in has missed what the others did meanwhile.
+  // The slow worker's gradients have missed the updates of the others in between.
   REQUIRE(run.summary.workers[1].staleness.has_value());
   CHECK(run.summary.workers[1].staleness->p50 > 5);
   CHECK(Count(run.Log("worker-0"), "worker 1: staleness ") == 1);
@@ -266,7 +266,7 @@ TEST_CASE("stop: granted steps may still be taken, then there is none") {
   OneWorkerRun run(config);
   PullFirst(run.worker);
   const auto stop = [](auto& builder) { return wire::CreateStop(builder, builder.CreateString("enough")); };
-  for (int i = 0; i < 2; ++i) {  // again: it got lost
+  for (int i = 0; i < 2; ++i) {  // a repeat: the first answer was lost
     run.worker.Send(5, stop);
     CHECK(run.worker.Expect<wire::Ack>() != nullptr);
   }
@@ -284,7 +284,7 @@ TEST_CASE("stop: granted steps may still be taken, then there is none") {
   run.worker.End(9);
 }
 
-// A run without end that does not learn: only the first evaluation is better than the one before.
+// An endless run that does not learn: only the first evaluation is better than the one before.
 Config Vain(TrainMode mode, int ps, int workers) {
   Config config = DigitsCluster(ps, workers, 100000);
   config.train.mode = mode;
@@ -325,7 +325,7 @@ TEST_CASE("patience: in async and ssp every step that was granted is taken or gi
       config.train.in_flight = in_flight;
       const LoggedRun run(config, {});
       CHECK(run.summary.status == "done");
-      CHECK(run.summary.local_steps[0] >= 20);  // those in flight come behind the one that is evaluated
+      CHECK(run.summary.local_steps[0] >= 20);  // the steps in flight come after the evaluated one
       CHECK(run.summary.local_steps[0] < 20 + in_flight);
       int64_t all = 0;
       for (const int64_t steps : run.summary.local_steps) all += steps;

@@ -1,5 +1,4 @@
-// Worker 0 is lost, wherever it was at that moment: the run goes on, saves, evaluates and ends as without any
-// other worker.
+// Worker 0 is lost, at any moment: the run goes on, saves, evaluates and ends as without any other worker.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -27,7 +26,7 @@ void SayDone(Task& worker, uint64_t request) {
 
 const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); };
 
-// Everybody who waits hears the end, whoever was lost; asked for at a worker's request.
+// The End in answer to a worker's request; every waiting worker gets it, whichever worker was lost.
 RunSummary EndOf(Task& worker) {
   const wire::End* end = worker->Expect<wire::End>();
   REQUIRE(end != nullptr);
@@ -47,7 +46,7 @@ TEST_CASE("worker 0: the run ends without it where it is lost when the others ar
   CHECK(EndOf(run.At(2)).status == "done");
 }
 
-// What a run of `config` has saved before its first step.
+// Saves the checkpoint that a run of `config` writes before its first step.
 void SaveInitial(const Config& config) {
   CheckpointDirectory directory(config.checkpoint.dir);
   testing::SmallCheckpoint of;
@@ -58,7 +57,7 @@ void SaveInitial(const Config& config) {
   SaveSmall(&directory, of);
 }
 
-// A ps 0 that was restarted: the run of these workers had begun.
+// A restarted ps 0 and workers whose run had begun.
 struct Returning {
   explicit Returning(double detect_s) : config(Elastic(TrainMode::kAsync, WorkerLost::kContinue)) {
     config.failure.detect_s = detect_s;
@@ -73,7 +72,7 @@ struct Returning {
     worker->Send(1, [](auto& builder) { return wire::CreateReady(builder, true, 5, 0); });
     return worker;
   }
-  // The next message, while the worker is heard and does something.
+  // The next message; sends heartbeats with progress in the meantime.
   static const wire::Envelope* Await(RawWorker& worker) {
     const TimePoint deadline = Clock::now() + kPatience;
     uint64_t progress = 0;
@@ -126,7 +125,7 @@ TEST_CASE(
   CHECK_THROWS_AS(ps.Wait(), IoError);
 }
 
-// Worker 0 fails in the middle of its steps.
+// Makes worker 0 fail in the middle of its steps.
 class FailingHook : public Hook {
  public:
   void AfterStep(const StepView& view, HookRequests*) override {

@@ -11,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-// A directory with a /proc and a /sys of its own.
+// A directory with its own /proc and /sys.
 class Root {
  public:
   Root() { Write("proc/meminfo", "MemTotal:        8000 kB\nMemFree:         5 kB\n"); }

@@ -29,7 +29,7 @@ std::string Named(const std::string& source, int64_t swap) {
   return swap > 0 ? source + ", and swap" : source;
 }
 
-// A value of /proc/meminfo in bytes; 0 where it has none.
+// A value of /proc/meminfo in bytes; 0: not there.
 int64_t MemInfo(const std::string& root, const std::string& wanted) {
   std::ifstream file(root + "proc/meminfo");
   std::string key;
@@ -40,8 +40,7 @@ int64_t MemInfo(const std::string& root, const std::string& wanted) {
   return 0;
 }
 
-// `path` without `root` is what a message names. A limit of "max" is none. A group's limits do not count what
-// is swapped out.
+// `path` without `root` is the source in messages. "max" is no limit. A group's limits do not count swap.
 void LowerByFile(const std::string& root, const std::string& path, MachineMemory* memory) {
   std::ifstream file(root + path);
   std::string text;
@@ -53,8 +52,8 @@ void LowerByFile(const std::string& root, const std::string& path, MachineMemory
     Lower(bytes + swap, Named("/" + path, swap), memory);
 }
 
-// The limits of `group`, such as "/user.slice/job", and of those above it. In a container the path may be one
-// that only the host has: the mount's own limit then counts.
+// Takes the limits of `group`, such as "/user.slice/job", and of its ancestors. In a container the path may
+// exist only on the host; then the mount's own limit counts.
 void LowerByGroup(const std::string& root, const std::string& mount, std::string group,
                   const std::string& name, MachineMemory* memory) {
   while (!group.empty()) {
@@ -105,7 +104,7 @@ double BytesOfFloats(int64_t values) { return 4.0 * static_cast<double>(values);
 
 double Product(int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); }
 
-// The features of a batch as floats, where the first layer does not read them as bytes.
+// The features of a batch as floats; 0 if the first layer reads them as bytes.
 double InputBytes(const Config& config, const DataSize& data, int64_t rows) {
   const ModelConfig& model = config.model;
   const int64_t first_outputs = model.kind == ModelKind::kMlp ? model.hidden.front() : *model.outputs;
@@ -113,13 +112,14 @@ double InputBytes(const Config& config, const DataSize& data, int64_t rows) {
   return 4 * Product(rows, *model.inputs);
 }
 
-// 4 bytes a row, once for an epoch.
+// 4 bytes per row, once for an epoch.
 double OrderBytes(const Config& config, const DataSize& data) {
   if (!config.data.shuffle) return 0;
   return BytesOfFloats(std::max<int64_t>(0, data.train_rows.value_or(0) - config.data.validation));
 }
 
-// data.split: feed: what worker 0 has ready for the others, and what another has read ahead and works on.
+// data.split: feed: on worker 0 the batches that it has ready for the others; on another worker those that it
+// has read ahead and works on.
 double FeedBytes(const Config& config, const DataSize& data, int worker) {
   if (!FeedsOthers(config)) return 0;
   const int64_t bytes =
@@ -155,7 +155,7 @@ const MemoryPart& MemoryNeed::largest() const {
 
 MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
   const Range range = layout.ps.at(static_cast<size_t>(ps));
-  // Whole gradients wait for their norm; of late ones there may be more.
+  // Whole gradients wait for their norm; late ones may add to them.
   const auto workers = static_cast<int64_t>(config.cluster.worker.size());
   const int64_t held = NormOfRounds(config.train) ? config.train.aggregate.value_or(workers) : 0;
   const int64_t open = std::min(BlockCount(range), config.train.in_flight);
@@ -166,7 +166,7 @@ MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
                    {"gradients that wait for their norm (train.optimizer.clip_norm)",
                     "Use more ps, or clip_value", Product(held, 4 * range.size())},
                    {"spare blocks of ps", kSmallerModel, Product(open, 4 * BlockOf(range, 0).size())}}};
-  if (!config.checkpoint.dir.empty()) {  // what updates change while it is written
+  if (!config.checkpoint.dir.empty()) {  // what updates change while a checkpoint is written
     need.parts.push_back(
         {"the weights and slots that a checkpoint keeps while it is written (checkpoint.dir)", "Use more ps",
          Product(1 + slots, 4 * range.size())});

@@ -1,5 +1,6 @@
-// Memory: about how much a task will take, and how much this machine has, so that a task that cannot fit is
-// refused before it takes any. Thread: any; free functions.
+// Estimates the memory that a task needs and reads how much this machine has, to refuse a task that cannot
+// fit before it takes any.
+// Thread: any; free functions.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +13,24 @@
 
 namespace dtrain {
 
-// How much memory this machine, or the control group that this process runs in, has at most.
+// MachineMemory: the max memory of this machine, or of this process's control group.
 struct MachineMemory {
   int64_t bytes = 0;   // 0: unknown
-  std::string source;  // where that stands: "MemTotal of /proc/meminfo"
+  std::string source;  // where that is set: "MemTotal of /proc/meminfo"
 };
 
-// The least of the physical memory and the limits of the process's control group and those above it, version
-// 1 or 2. `root`: the directory that holds proc/ and sys/.
+// The minimum of the physical memory and the limits of the process's control group and its ancestors, version
+// 1 or 2. `root`: the directory with proc/ and sys/.
 MachineMemory ReadMachineMemory(const std::string& root = "/");
 
-// Three digits or more and a unit: "812 B", "7.7 GiB".
+// At least three digits and a unit: "812 B", "7.7 GiB".
 std::string BytesText(double bytes);
 
-// MemoryNeed: about how many bytes a task will take, from the config and the data's size alone, so that one
-// that cannot fit is refused before it takes any. Only what is large and certain counts: a little less than
-// the truth.
+// MemoryNeed: roughly the bytes that a task needs, from the config and the size of the data alone. Only large
+// and certain parts count, so it is slightly less than the truth.
 struct MemoryPart {
   std::string what;    // "weights on ps"
-  std::string remedy;  // "Use a smaller model", a sentence without its end
+  std::string remedy;  // "Use a smaller model", a sentence without its full stop
   double bytes = 0;
 };
 
@@ -45,16 +45,16 @@ struct MemoryNeed {
 // model.inputs and model.outputs must be set.
 MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps);
 MemoryNeed WorkerNeed(const Config& config, const Layout& layout, const DataSize& data, int worker);
-// Of the data alone.
+// For the data alone.
 MemoryNeed DataNeed(const DataSize& data, const std::string& who);
-// The cluster of `config` on one machine.
+// For all tasks of `config` on one machine.
 MemoryNeed ClusterNeed(const Config& config, const Layout& layout, const DataSize& data);
 
 // "worker 0 needs about 62.8 GiB of memory, and this machine has 7.7 GiB (MemTotal of /proc/meminfo); most of
-// it: gradients, 31.4 GiB. ..."; empty where it fits, or nobody knows what the machine has.
+// it: gradients, 31.4 GiB. ..."; empty: it fits, or the machine's memory is unknown.
 std::string WhyTooLarge(const MemoryNeed& need, const MachineMemory& memory);
 
-// UserError where `need` is more than this machine has.
+// Throws UserError when `need` is more than this machine has.
 void CheckFits(const MemoryNeed& need);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// One ps against two workers made by hand: when each mode applies and when it answers.
+// One ps and two workers driven by hand: when each mode applies and when it answers.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -17,12 +17,12 @@ TEST_CASE("sync: the workers begin together, and a round is the mean of their gr
   run.CheckWeights(0, 0, {0, 0});
   run.CheckWeights(1, 0, {0, 0});
   run.workers[1].SendPush(5, {1, 2}, 0, 0);
-  run.workers[1].SendPush(5, {1, 2}, 0, 0);  // again: neither applied nor answered yet
+  run.workers[1].SendPush(5, {1, 2}, 0, 0);  // repeated: neither applied nor answered yet
   run.CheckNothing(1);
   run.workers[0].SendPush(5, {3, 4}, 0, 0);
   run.CheckWeights(0, 1, {-2, -3});
   run.CheckWeights(1, 1, {-2, -3});
-  run.workers[1].SendPush(5, {1, 2}, 0, 0);  // its answer got lost
+  run.workers[1].SendPush(5, {1, 2}, 0, 0);  // its answer was lost
   run.CheckWeights(1, 1, {-2, -3});
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("ssp: an answer waits while its worker is further ahead of the slowest
   run.workers[0].SendPush(5, {1, 1});
   run.CheckWeights(0, 1, {-1, -1});
   run.workers[0].SendPush(6, {1, 1});  // two ahead
-  run.workers[0].SendPush(6, {1, 1});  // again: applied once
+  run.workers[0].SendPush(6, {1, 1});  // repeated: applied once
   run.CheckNothing(0);
   run.workers[1].SendPush(5, {1, 1});
   run.CheckWeights(1, 3, {-3, -3});

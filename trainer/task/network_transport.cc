@@ -5,8 +5,8 @@
 namespace dtrain {
 namespace {
 
-// Twice the largest train.in_flight: those requests, and their repetition. What a queue does not take waits
-// in Conversation and Outbox.
+// Twice the largest train.in_flight: those requests, and their repeats. What a queue does not take waits in
+// Conversation and Outbox.
 constexpr int kQueueMessages = 128;
 
 }  // namespace

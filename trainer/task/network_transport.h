@@ -1,4 +1,4 @@
-// The transport between processes, set up as the config says.
+// The transport between processes, with the settings of the config.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-// Channels over TCP. Destroying it waits for what is still on its way, a bounded time whatever the peers do,
-// except for a name look-up under way (net/zmq_transport.h).
+// Channels over TCP. The destructor waits for messages on their way, for a bounded time whatever the peers
+// do, except during a name look-up (net/zmq_transport.h).
 std::unique_ptr<net::Transport> NewNetworkTransport(const NetConfig& config);
 
 }  // namespace dtrain

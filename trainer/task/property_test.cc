@@ -1,7 +1,7 @@
-// Whole clusters drawn at random, and what is true of the end of each (docs/training.md): steps are counted
-// once, none is lost or repeated, workers go on where the ps say, and rounds end with the same bits.
+// Whole clusters drawn at random, and what must be true at the end of each (docs/training.md): steps are
+// counted once, none is lost or repeated, workers go on where the ps say, and rounds end with the same bits.
 // A failure prints its seed and config; `kOnlySeeds` runs that case alone, with its log. A run that hangs is
-// ended with the same text, before the test runner ends it without a word.
+// ended with the same text, before the test runner would end it silently.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kSeeds = 80;
 const std::vector<uint64_t> kOnlySeeds = {};  // empty: 1 to kSeeds
 
-// Ends the process where a case takes longer than any deadline of the product's.
+// Ends the process when a case takes longer than any deadline of the product.
 class HangGuard {
  public:
   explicit HangGuard(std::string description)
@@ -42,7 +42,7 @@ class HangGuard {
   std::mutex mutex_;
   std::condition_variable ended_;
   bool over_ = false;
-  std::thread thread_;  // the last: it uses the others
+  std::thread thread_;  // the last member: it uses the others
 };
 
 CaseOutcome Run(const RandomCase& c) {
@@ -57,7 +57,7 @@ struct Between {
   int64_t most = 0;
 };
 
-// A case and what came of it.
+// A case and its outcome.
 class Verdict {
  public:
   Verdict(const RandomCase& of, const CaseOutcome& outcome) : case_(of), outcome_(outcome) {
@@ -96,7 +96,7 @@ class Verdict {
     const std::vector<int> owners = case_.PsOfBlocks();
     return torn() && owners[static_cast<size_t>(case_.loss.blocks)] > 0;
   }
-  // Gradients of the lost worker that ps 0 has.
+  // The gradients of the lost worker that ps 0 has.
   int64_t TakenBeforeLoss() const { return case_.loss.step - (TornCounts() ? 0 : 1); }
 
   void CheckSummaries() {
@@ -112,7 +112,7 @@ class Verdict {
     }
   }
 
-  // The steps of the run, where its workers take `own` steps each.
+  // The steps of the run when each worker takes its number of `own` steps.
   int64_t RoundsOrSteps(const std::vector<int64_t>& own) const {
     int64_t sum = 0, most = 0;
     for (const int64_t steps : own) {
@@ -122,7 +122,7 @@ class Verdict {
     return std::min(case_.MaxSteps(), case_.sync() ? most : sum);
   }
   Between ExpectedSteps() const {
-    std::vector<int64_t> all, without;  // the one that is lost or late takes part to its end; hardly
+    std::vector<int64_t> all, without;  // the lost or late worker takes all of its steps; almost none
     for (int worker = 0; worker < case_.workers(); ++worker) {
       all.push_back(case_.OwnSteps(worker));
       const int64_t lost = lost_ && worker == case_.loss.worker ? TakenBeforeLoss() : 0;
@@ -135,7 +135,7 @@ class Verdict {
     if (lost_ && !case_.loss.returns) all = without;
     Between steps{RoundsOrSteps(without), RoundsOrSteps(all)};
     if (backup || (case_.sync() && disturbed() && case_.loss.returns) || case_.late_worker >= 0) {
-      // Each gradient makes a round of its own at the most.
+      // Each gradient makes at most one round of its own.
       int64_t sum = 0;
       for (int worker = 0; worker < case_.workers(); ++worker) sum += LocalSteps(worker);
       steps.most = std::min(case_.MaxSteps(), sum + 1);
@@ -159,8 +159,7 @@ class Verdict {
     CHECK(sum == summary().global_step);
   }
 
-  // Each block of each ps was updated once for each step. In async and ssp a lost worker may leave part of a
-  // gradient.
+  // Each block of each ps was updated once per step. In async and ssp a lost worker may leave part of a
   void CheckVersions() {
     const std::vector<int> owners = case_.PsOfBlocks();
     std::vector<size_t> next(static_cast<size_t>(case_.ps()));
@@ -213,7 +212,7 @@ class Verdict {
     if (Whole(worker) && case_.MaxSteps() == kUnbounded) CHECK(steps == own);
     if (case_.all_in_each_round() && !disturbed()) CHECK(steps == std::min(own, summary().global_step));
   }
-  // A worker that rounds have waited for takes its last gradient again.
+  // A worker that rounds have waited for repeats its last gradient.
   void CheckReturn(const Incarnation& again) {
     const int64_t before = case_.loss.step - 1;
     Between begin{TakenBeforeLoss(), TakenBeforeLoss()};
@@ -224,7 +223,7 @@ class Verdict {
     CHECK(again.begin <= begin.most);
   }
 
-  // Rows of all steps that count; a step that was taken again has the same.
+  // The rows of all steps that count; a repeated step has the same rows.
   void CheckExamples() {
     int64_t rows = 0;
     for (int worker = 0; worker < case_.workers(); ++worker) {
@@ -241,7 +240,7 @@ class Verdict {
         rows += rows_of[step];
       }
     }
-    // A round may leave out those that are late, or begin when the last one is decided.
+    // A round may leave out late gradients, or begin when the last one is decided.
     const bool some_dropped = case_.sync() && (!case_.all_in_each_round() || disturbed());
     if (some_dropped) CHECK(summary().examples <= rows);
     if (!some_dropped) CHECK(summary().examples == rows);
@@ -252,7 +251,7 @@ class Verdict {
   bool lost_ = false;
 };
 
-// The run that is undisturbed, of one ps.
+// The same run without disturbances, on one ps.
 std::string ReferenceCrc(RandomCase c) {
   c.config.cluster.ps.resize(1);
   c.config.placement.policy = PlacementPolicy::kBytes;
@@ -263,7 +262,7 @@ std::string ReferenceCrc(RandomCase c) {
   return outcome.summaries.front().model_crc.value();
 }
 
-// A user could have written this config.
+// Checks that a user could have written this config.
 void CheckMayBeCombined(const RandomCase& c) {
   const std::string directory = testing::NewDirectory();
   const std::string path = directory + "/case.yaml";

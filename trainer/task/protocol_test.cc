@@ -1,5 +1,5 @@
-// A ps against a worker made by hand: what the exchange promises when messages are repeated, lost, wrong or
-// from strangers. Over the in-process transport.
+// A ps and a worker driven by hand, over the in-process transport: what an exchange promises when messages
+// are repeated, lost, wrong, or sent by a task that is not registered.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -19,7 +19,7 @@
 namespace dtrain {
 namespace {
 
-// Sends the push again as if its answer had got lost, and gets the same one.
+// Sends a push again, as if its answer was lost, and gets the same refusal.
 void CheckRefused(RawWorker& worker, uint64_t request, const std::vector<float>& gradient, uint32_t block) {
   for (int copy = 0; copy < 2; ++copy) {
     worker.SendPush(request, gradient, block);
@@ -191,7 +191,7 @@ TEST_CASE("exchange: a finished worker that comes back when all are done has not
   CHECK(ps.Wait().global_step == 1);
 }
 
-// One worker whose model makes one block and five values.
+// One worker and a model of one block and five values.
 Config TwoBlocks() {
   Config config = OneWorker();
   config.model.inputs = kBlockValues + 4;
@@ -210,7 +210,7 @@ TEST_CASE("blocks: a gradient in two blocks is one step, counted with the second
   weights = worker.Expect<wire::Weights>();
   CHECK(weights->global_step() == 1);
   CHECK(worker.Values(*weights) == std::vector<float>(5, -1));
-  worker.SendPush(5, second, 1);  // once more: answered, not applied
+  worker.SendPush(5, second, 1);  // repeated: answered, not applied
   CHECK(worker.Expect<wire::Weights>()->version() == 1);
   worker.End(6);
   CHECK(run.ps.Wait().global_step == 1);
@@ -221,7 +221,7 @@ TEST_CASE("blocks: one out of turn, and one that is not there, are refused and n
   RawWorker& worker = run.worker;
   const std::vector<float> second(5, 1);
   for (const uint32_t block : {1u, 2u, 0xffffffffu}) CheckRefused(worker, 4, second, block);
-  worker.SendPush(5, second, 1);  // sent before its predecessor was refused
+  worker.SendPush(5, second, 1);  // sent before the push before it was refused
   CHECK(worker.Receive(milliseconds(100)) == nullptr);
   worker.Send(4, [](auto& builder) { return wire::CreatePull(builder, 1); });
   CHECK(worker.Expect<wire::Weights>()->version() == 0);

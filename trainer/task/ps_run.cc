@@ -36,7 +36,7 @@ RunSummary PsRun::Run() {
     task_.log.Warning("{}; {}", rolled_back->why,
                       history_.begun ? "the run goes back to its newest checkpoint" : "joining again");
     server_->Leave(rolled_back->why);
-    server_.reset();  // first: its memory goes to the next
+    server_.reset();  // frees its memory for the next one
     server_ = std::make_unique<PsServer>(task_, LeaderFor, history_, summary_.get());
   }
 }

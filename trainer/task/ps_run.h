@@ -1,6 +1,5 @@
-// PsRun: one ps over a whole run. Each time the run goes back to its newest checkpoint the PsServer before is
-// thrown away with all that it held, and another one begins as at the start: one path for the start, for a
-// lost ps and for a lost ps 0.
+// PsRun: one ps over a whole run. When the run goes back to its newest checkpoint, PsRun drops the PsServer
+// with all its state and makes a new one: one path serves the start, a lost ps and a lost ps 0.
 // Thread: the caller's.
 #pragma once
 
@@ -17,16 +16,16 @@ class PsRun {
  public:
   explicit PsRun(const PsTask& task);
 
-  // Serves until the run is over. Throws Failure when it failed; Abort() then tells the others.
+  // Serves until the run is over. Throws Failure when it has failed; Abort() then tells the others.
   RunSummary Run();
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
-    if (server_) server_->Abort(exit_code, text, summary);  // null: it could not be made after a rollback
+    if (server_) server_->Abort(exit_code, text, summary);  // null: making it failed after a rollback
   }
 
  private:
   const PsTask task_;
   RunHistory history_;
-  std::unique_ptr<PsSummary> summary_;  // of ps 0, with summary.dir
+  std::unique_ptr<PsSummary> summary_;  // of ps 0 with summary.dir
   std::unique_ptr<PsServer> server_;
 };
 

@@ -8,14 +8,14 @@
 
 namespace dtrain {
 
-// To the end; only errors are logged.
+// Runs to the end; logs only errors.
 inline RunSummary Run(const Config& config, const TaskOptions& options = {}) {
   LogOptions log;
   log.level = LogLevel::kError;
   return RunClusterInProcess(config, log, options);
 }
 
-// Of the local steps of all workers.
+// The sum over all workers.
 inline int64_t Sum(const std::vector<int64_t>& values) {
   int64_t sum = 0;
   for (const int64_t value : values) sum += value;

@@ -1,4 +1,4 @@
-// RandomCase: a small run drawn from a seed, and what can be said of its end before it begins.
+// RandomCase: a small run drawn from a seed, and what its end must be.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,20 +20,19 @@ namespace dtrain {
 
 constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max() / 64;
 
-// How a worker is lost. kGone and kTorn are what a killed process leaves: its connections close, and nothing
-// is said.
+// How a worker is lost. kGone and kTorn are as after a kill: the connections close without a message.
 enum class LossKind {
   kNone,
-  kError,  // it fails, and says so to ps 0
-  kGone,   // before it sends anything of a gradient
-  kTorn,   // when it has sent some blocks of a gradient to some ps
+  kError,  // it fails and tells ps 0
+  kGone,   // before it sends any block of a gradient
+  kTorn,   // after it has sent some blocks of a gradient to some ps
 };
 
 struct Loss {
   LossKind kind = LossKind::kNone;
   int worker = 0;
   int64_t step = 0;    // while it takes this local step, from 1
-  int64_t blocks = 0;  // kTorn: how many it has sent
+  int64_t blocks = 0;  // kTorn: the blocks that it has sent
   bool returns = false;
 };
 
@@ -41,9 +40,9 @@ struct RandomCase {
   uint64_t seed = 0;
   Config config;
   Loss loss;
-  int late_worker = -1;      // started only when the run is under way; -1: none
-  int64_t late_at = 0;       // at this local step of the chief, at the latest at its end
-  int64_t repeat_every = 0;  // workers send every so manieth request twice; 0: none
+  int late_worker = -1;      // started only after the others; -1: none
+  int64_t late_at = 0;       // at this local step of worker 0, or at its end
+  int64_t repeat_every = 0;  // workers send every n-th request twice; 0: none
 
   int workers() const { return static_cast<int>(config.cluster.worker.size()); }
   int ps() const { return static_cast<int>(config.cluster.ps.size()); }
@@ -51,7 +50,7 @@ struct RandomCase {
   bool waits() const { return config.failure.worker_lost == WorkerLost::kWait; }
   bool all_in_each_round() const { return sync() && config.train.aggregate.value_or(workers()) == workers(); }
 
-  // Local steps of the worker's own epochs.
+  // The local steps of the worker's own epochs.
   int64_t OwnSteps(int worker) const {
     if (!config.train.epochs) return kUnbounded;
     const int64_t rows = *config.data.train.rows, batch = config.train.batch_size;
@@ -62,7 +61,7 @@ struct RandomCase {
     const int64_t towers = config.device.towers();
     return *config.train.epochs * ((own + towers - 1) / towers);
   }
-  // The blocks of a gradient, in the order in which a worker sends them: of each its ps.
+  // The ps of each block of a gradient, in the order in which a worker sends the blocks.
   std::vector<int> PsOfBlocks() const {
     const Layout layout = MakeLayout(config, ps());
     std::vector<int> owners;
@@ -83,13 +82,13 @@ inline std::string Describe(const RandomCase& c) {
       c.loss.returns, c.late_worker, c.late_at, c.repeat_every, DumpConfig(c.config));
 }
 
-// Draws a case, one question after the other.
+// Draws a case, one decision after another.
 class CaseMaker {
  public:
   explicit CaseMaker(uint64_t seed) : random_(seed) { case_.seed = seed; }
   RandomCase Make() {
     config_ = LinearCluster(static_cast<int>(Between(1, 4)), static_cast<int>(Between(1, 5)), 0);
-    config_.failure.detect_s = 60;  // a busy machine loses nobody
+    config_.failure.detect_s = 60;  // a busy machine must not lose a worker
     config_.failure.startup_timeout_s = 60;
     config_.failure.wait_s = 60;
     config_.placement.policy = OneIn(2) ? PlacementPolicy::kBytes : PlacementPolicy::kRoundRobin;
@@ -98,7 +97,7 @@ class CaseMaker {
     DrawModel();
     DrawOptimizer();
     DrawData();
-    config_.data.test = config_.data.train;  // its evaluation pulls the final weights
+    config_.data.test = config_.data.train;  // the evaluation pulls the final weights
     config_.data.test.rows = 10;
     DrawTrouble();
     return case_;
@@ -118,7 +117,7 @@ class CaseMaker {
     if (train.mode == TrainMode::kAsync && OneIn(2)) train.in_flight = Between(2, 4);
     if (train.mode == TrainMode::kSync && OneIn(3)) train.aggregate = Between(1, case_.workers());
   }
-  // The largest has more than one block on one ps.
+  // The largest model has more than one block on one ps.
   void DrawModel() {
     const int64_t kind = Between(1, 12);
     wide_ = kind == 1;
@@ -172,17 +171,18 @@ class CaseMaker {
     if (!chief_may && case_.workers() == 1) return;
     loss.worker = static_cast<int>(Between(chief_may ? 0 : 1, case_.workers() - 1));
     loss.step = Between(1, 12);
-    // Nothing here waits for failure.detect_s, so that one which is not to come back says so. Only ps 0 hears
-    // that, and in ssp every ps counts a worker until it misses it: there is one. Without a word the run
-    // cannot end before it is back; with one, and not waited for, it might. So it might where worker 0 feeds
-    // it: it is back when it has joined, and then needs a batch of a worker 0 that is still there.
+    // No test waits for failure.detect_s, so a worker that will not return says so (kError). Only ps 0 hears
+    // that, and in ssp every ps counts a worker until it misses it; hence one ps. A worker that says nothing
+    // returns, and the run cannot end before. One that says so and is not waited for does not return, since
+    // the run might end first. It might also when worker 0 feeds the worker: that is back when it has joined,
+    // and then needs a batch of a worker 0 that is still there.
     const bool may_be_too_late = !case_.waits() && config_.data.split == Split::kFeed;
     loss.kind = may_be_too_late ? LossKind::kError : static_cast<LossKind>(Between(1, 3));
     loss.returns = case_.waits() || loss.kind != LossKind::kError;
     if (!loss.returns && config_.train.mode == TrainMode::kSsp) config_.cluster.ps.resize(1);
     if (loss.kind != LossKind::kTorn) return;
     loss.blocks = Between(0, static_cast<int64_t>(case_.PsOfBlocks().size()) - 1);
-    case_.repeat_every = 0;  // so that it is known which answer is which
+    case_.repeat_every = 0;  // so that each answer belongs to a known request
   }
 
   const CounterRandom random_;

@@ -1,4 +1,4 @@
-// A ps on a thread, and workers made by hand, driven message by message. Over the in-process transport.
+// A ps on a thread, and workers that a test drives message by message, over the in-process transport.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ namespace dtrain {
 
 constexpr milliseconds kPatience{5000};
 
-// One ps on a thread of its own.
+// A ps on its own thread.
 class Ps {
  public:
   Ps(const Config& config, net::Transport& transport, int index = 0)
@@ -37,10 +37,10 @@ class Ps {
   std::future<RunSummary> done_;
 };
 
-// A worker's connection, or another ps's, to ps 0, driven message by message.
+// A connection of a worker, or of another ps, to ps 0, driven message by message.
 class RawWorker {
  public:
-  // Of task `index` with one ps.
+  // Connects task `index` to one ps.
   RawWorker(const Config& config, net::Transport& transport, int index, int ps = 0,
             wire::Role role = wire::Role::Worker)
       : config_(config),
@@ -60,7 +60,7 @@ class RawWorker {
     while (channel_->Send(node_, message) == net::SendResult::kFull && Clock::now() < deadline) {
     }
   }
-  // `version`: in sync, of the weights that it was computed from.
+  // `version`: in sync, that of the weights from which the gradient was computed.
   void SendPush(uint64_t request, const std::vector<float>& gradient, uint32_t block = 0,
                 uint64_t version = 0) {
     net::Message message =
@@ -81,7 +81,7 @@ class RawWorker {
                                builder.CreateVector(settings), incarnation_);
     });
   }
-  // The next message, save for those that only ask whether this connection is open; null when none comes.
+  // The next message, except those that only ask whether this connection is open; null: none comes.
   const wire::Envelope* Receive(milliseconds wait = kPatience) {
     const TimePoint deadline = Clock::now() + wait;
     net::NodeId from = 0;
@@ -91,7 +91,7 @@ class RawWorker {
     }
     return nullptr;
   }
-  // What the ps says to a heartbeat; null when nothing comes. Anything else on the way is dropped.
+  // The answer to a heartbeat; null: none comes. Drops other messages.
   const wire::Heartbeat* Beat() {
     Send(0, [](auto& builder) {
       return wire::CreateHeartbeat(builder, builder.CreateString("step"), 0, builder.CreateString(""));
@@ -117,13 +117,13 @@ class RawWorker {
     REQUIRE(welcome->body_as_Welcome() != nullptr);
     run_id_ = welcome->run_id();
   }
-  // Join and start as the only worker and chief; uses request 3, the first.
+  // Joins and starts as the only worker; uses request 3, the first.
   void Begin() {
     Join();
     Send(3, [](auto& builder) { return wire::CreateReady(builder); });
     REQUIRE(Expect<wire::Start>() != nullptr);
   }
-  // The end of the only worker, from request `next` on, so that the ps ends.
+  // Ends the run as the only worker, with requests from `next` on, so that the ps ends.
   void End(uint64_t next) {
     Send(next, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
     REQUIRE(Expect<wire::Ack>() != nullptr);
@@ -137,9 +137,9 @@ class RawWorker {
     std::memcpy(values.data(), view.data, view.size);
     return values;
   }
-  // Of the task, as every ps is to hear it; to be set before Join().
+  // The task's incarnation for every ps. Call this before Join().
   void set_incarnation(uint64_t incarnation) { incarnation_ = incarnation; }
-  // Its connection ends.
+  // Closes the connection.
   void Leave() {
     channel_->Disconnect(node_);
     left_ = true;
@@ -168,7 +168,7 @@ inline Config OneWorker() {
   return config;
 }
 
-// A ps whose only worker is made by hand and has begun: request 3 is used, the first.
+// A ps and its only worker, which has begun with request 3.
 struct OneWorkerRun {
   explicit OneWorkerRun(const Config& of = OneWorker())
       : config(of), ps(config, transport), worker(config, transport, 0) {

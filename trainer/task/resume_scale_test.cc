@@ -1,5 +1,5 @@
-// Whole clusters that go on with other rows: data.scale stays that of the checkpoint, for every worker, since
-// the weights mean nothing to features that are scaled in another way.
+// Whole clusters that go on with other rows: data.scale stays that of the checkpoint for every worker, since
+// the weights mean nothing to features with another scale.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kRows = 40;
 
-// Two features of very different size; the label is whether the row is in the upper half.
-// `more` features are 1 in every row.
+// Rows with two features of very different size; the label is whether the row is in the upper half. The
+// `more` other features are 1 in every row.
 std::string Rows(int more) {
   std::string rows = "y,a,b", ones;
   for (int i = 0; i < more; ++i) rows += fmt::format(",c{}", i), ones += ",1";
@@ -38,7 +38,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // A row that moves mean and deviation of both features far off.
+  // Adds a row that changes mean and deviation of both features a lot.
   void AppendFarRow() {
     std::string row = "1,70000,-9000000";
     for (int i = 0; i < more_; ++i) row += ",1";
@@ -89,7 +89,7 @@ TEST_CASE("resume: every worker scales as the checkpoint has it, whatever the ro
   CHECK(*first.test_accuracy > 0.9);
   const FittedScale scale = job.SavedScale();
   job.AppendFarRow();
-  // Steps that change nothing: test rows are seen through the scale alone.
+  // Steps that change nothing: test rows depend on the scale alone.
   const RunSummary second = Run(job.At(202, 1e-30, Split::kShard));
   CHECK(second.global_step == 202);
   CHECK(*second.test_loss == doctest::Approx(*first.test_loss).epsilon(1e-6));

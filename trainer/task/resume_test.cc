@@ -1,4 +1,4 @@
-// Whole clusters that save, stop and go on: that a run in two parts is the run in one.
+// Whole clusters that save, stop and go on: a run in two parts equals the run in one.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -17,7 +17,7 @@
 namespace dtrain {
 namespace {
 
-// A directory for checkpoints that goes with its owner.
+// A directory for checkpoints, removed with this object.
 class Directory {
  public:
   Directory() = default;
@@ -189,7 +189,7 @@ TEST_CASE("resume: more workers, and fewer, deal the rest of the data anew") {
   CHECK(Run(config).examples == 30 * 2 * 50 + 30 * 3 * 50 + 10 * 50);
 }
 
-// Asks for a stop after so many of its worker's steps.
+// Asks for a stop after a number of its worker's steps.
 class StopAfter : public Hook {
  public:
   StopAfter(int64_t steps, StopRequest* stop) : steps_(steps), stop_(*stop) {}

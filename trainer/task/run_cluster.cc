@@ -13,11 +13,11 @@
 namespace dtrain {
 namespace {
 
-// What the threads of a cluster leave: ps 0's summary, or why the run failed.
+// The result of the threads of a cluster: ps 0's summary, or why the run failed.
 struct Outcome {
   std::mutex mutex;
   RunSummary summary;
-  // A task that only says that another was lost; one that the run could go on without; any other.
+  // A task that reports only a lost peer; one that the run could go on without; any other.
   enum class Blame { kVictim, kExpendable, kCause };
   std::exception_ptr cause;
   Blame blame = Blame::kVictim;
@@ -45,7 +45,7 @@ void RunOne(const Config& config, TaskId task, net::Transport& transport, const 
   }
 }
 
-// A divergence ends the run, whoever sees it.
+// A divergence ends the run on whichever task it shows.
 Outcome::Blame BlameOf(const Config& config, TaskId task, const std::exception_ptr& error) {
   const bool expendable = task.role == Role::kWorker && IsExpendable(config, task.index);
   try {
@@ -57,7 +57,7 @@ Outcome::Blame BlameOf(const Config& config, TaskId task, const std::exception_p
   return expendable ? Outcome::Blame::kExpendable : Outcome::Blame::kCause;
 }
 
-// What a thread runs: nothing leaves it but through the outcome.
+// Runs on a thread; exceptions end up in `outcome`.
 void RunThread(const Config& config, TaskId task, net::Transport& transport, const LogOptions& log_options,
                const TaskOptions& options, Outcome* outcome) {
   try {
@@ -69,7 +69,7 @@ void RunThread(const Config& config, TaskId task, net::Transport& transport, con
   }
 }
 
-// On the workers' GPU, where there is one and nothing is in the way; else null.
+// The store on the workers' GPU; null: there is no GPU, or something prevents it.
 std::unique_ptr<DeviceStore> StoreOnDevice(const Config& given, const LogOptions& log_options,
                                            const TaskOptions& options) {
   if (options.runtime == nullptr) return nullptr;

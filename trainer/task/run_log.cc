@@ -178,7 +178,7 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, const Dev
 
 namespace {
 
-// How many times the first loss is no noise of small batches any more.
+// A loss this many times the first one is not the noise of small batches.
 constexpr double kRisen = 5;
 
 }  // namespace
@@ -276,12 +276,12 @@ void LogWorkers(TaskId task, const RunSummary& summary, Logger& log) {
 
 namespace {
 
-// The chief's lines are about every worker.
+// Worker 0 logs the lines about every worker.
 constexpr TaskId kChief{Role::kWorker, 0};
 
 const char* SetName(const Config& config) { return config.eval.on == EvalOn::kTest ? "test" : "validation"; }
 
-// True where that is all there is to say.
+// True: there is nothing else to log.
 bool LogAlreadyDone(const RunSummary& summary, Logger& log) {
   if (summary.status != "already_done") return false;
   const std::string accuracy =
@@ -293,7 +293,7 @@ bool LogAlreadyDone(const RunSummary& summary, Logger& log) {
   return true;
 }
 
-// Who was not there to the end.
+// Logs the workers that were missing at the end.
 void LogLosses(const RunSummary& summary, Logger& log) {
   for (const int64_t worker : summary.lost_workers) {
     const auto index = static_cast<size_t>(worker);
@@ -320,7 +320,7 @@ void LogFinalWeights(const Config& config, const RunSummary& summary, Logger& lo
   if (summary.test_loss) log.Info("{} loss of the final weights: {:.6g}", set, *summary.test_loss);
 }
 
-// What the user may want to change.
+// Logs what the user may want to change.
 void LogAdvice(const Config& config, const RunSummary& summary, Logger& log) {
   const std::string risen = RisenLossLine(summary);
   if (!risen.empty()) log.Warning("{}", risen);

@@ -31,20 +31,20 @@ void Listen(const Config& config, TaskId task, const TaskOptions& options, net::
   log.Info("listening at {}", channel.Bind(address));
 }
 
-// A ps computes on its processor, and no driver is asked there.
+// A ps computes on the processor and asks no driver.
 DeviceChoice DevicesOf(const Config& config, TaskId task, const TaskOptions& options) {
   if (task.role == Role::kPs || options.runtime == nullptr) return {};
   return ChooseDevices(config.device, *options.runtime);
 }
 
-// Of a task that hears how another one has ended the run.
+// The exit code of a task whose run was ended by another one with `code`.
 ExitCode CodeOfHearing(const TaskOptions& options, ExitCode code) {
   const bool by_failure = code == ExitCode::kUser || code == ExitCode::kDiverged;
   return options.judged && by_failure ? ExitCode::kPeerLost : code;
 }
 
-// Runs `task`; on failure the other tasks hear of it before the exception goes on. What is left is tearing
-// down, which has a deadline too: a thread may hang in a disk.
+// Runs `task`; on failure it tells the other tasks before it throws. The rest, destruction, has a deadline
+// too, since a thread may hang in a disk.
 template <typename Task>
 RunSummary RunOrAbort(Task& task, const TaskOptions& options) {
   const auto abort = [&](ExitCode code, const std::string& text, const RunSummary* summary) {

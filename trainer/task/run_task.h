@@ -1,4 +1,4 @@
-// RunTask: one task of a cluster from start to end, whatever carries its messages.
+// RunTask: runs one task of a cluster from start to end, over any transport.
 #pragma once
 
 #include <functional>
@@ -19,45 +19,43 @@
 namespace dtrain {
 
 struct TaskOptions {
-  int listening_fd = -1;            // a TCP socket that already listens, used in place of the spec's address
-  int64_t started_nanos = 0;        // wall clock at exec, for startup_s
-  std::function<void()> on_begun;   // of ps 0: called when the workers are told to start
-  ExitHooks* exit_hooks = nullptr;  // where tasks register what they gather in memory; null: nowhere
-  HookFactory more_hooks;           // of a worker, for tests; empty: none
-  std::function<void(TaskId)> on_lost;  // called when this task gives another one up; empty: nobody
-  // Called by another thread when ps 0 has ended the run, and by the task's own when it has failed, with the
-  // exit code that this task has then: it has a moment to end too, whatever it is doing. Empty: nobody.
+  int listening_fd = -1;                // a TCP socket that already listens, instead of the spec's address
+  int64_t started_nanos = 0;            // wall clock at exec, for startup_s
+  std::function<void()> on_begun;       // ps 0: called when the workers are told to start
+  ExitHooks* exit_hooks = nullptr;      // takes what tasks must write at exit; null: nothing is registered
+  HookFactory more_hooks;               // of a worker, for tests; may be empty
+  std::function<void(TaskId)> on_lost;  // called with each task that this one gives up; may be empty
+  // Called, with this task's exit code, by another thread when ps 0 has ended the run, and by the task's own
+  // when it has failed: the task then has a moment to end, whatever it is doing. May be empty.
   std::function<void(ExitCode)> on_abort;
-  // Whoever has started all tasks judges their ends together: one that another has ended has lost a peer,
-  // so that the one that failed is blamed. Otherwise it ends with the code of the run.
+  // The caller has started all tasks and judges their exit codes together. A task that another one has ended
+  // then reports a lost peer, so the blame goes to the task that failed. Otherwise it takes the run's code.
   bool judged = false;
-  const StopRequest* stop = nullptr;      // looked at while the task runs; null: nobody asks it to stop
-  gpu::cuda::Runtime* runtime = nullptr;  // which a worker asks for GPUs; null: it computes on the processor
-  bool tells_end = true;                  // by LogEnd(); false: who has started all tasks does that for them
-  DeviceStore* store =
-      nullptr;  // where the parameters of all tasks stay on a device of this process; null: here
+  const StopRequest* stop = nullptr;      // read while the task runs; null: nobody asks it to stop
+  gpu::cuda::Runtime* runtime = nullptr;  // finds a worker's GPUs; null: it computes on the processor
+  bool tells_end = true;                  // by LogEnd(); false: the caller does that for all tasks
+  DeviceStore* store = nullptr;           // the device with the parameters of all tasks; null: host memory
 };
 
-// Once in a process, before its first task: limits the threads of matrix products to device.threads.
+// Call this once per process, before its first task: limits matrix products to device.threads threads.
 void PrepareProcess(const Config& config);
 
-// The address that `task`, a ps or a worker 0 that feeds others, will listen at. Throws UserError where that
-// is beyond this machine and nothing allows it: there are no keys, so anybody who reaches the port could
-// join.
+// The address at which `task`, a ps or a worker 0 that feeds others, listens. Throws UserError when other
+// machines can reach it and the config does not allow that: without keys any task that reaches it could join.
 std::string ListenAddress(const Config& config, TaskId task);
 
-// What lies where, for `ps_count` ps; model.inputs and model.outputs must be set. Throws UserError where a
-// range is larger than one message may be.
+// The layout of the parameters on `ps_count` ps. model.inputs and model.outputs must be set. Throws UserError
+// when a range is larger than a message may be.
 Layout MakeLayout(const Config& config, int ps_count);
 
-// Runs until the run ends everywhere. Throws Failure (error.h) where it cannot: by then the other tasks
-// have been told why, as far as they can be reached. UserError, before anything is sent, where the task needs
-// more memory than the machine has. Thread: one for each task of the process.
+// Runs the task until the run ends everywhere. Throws UserError, before anything is sent, when the task needs
+// more memory than the machine has, and Failure (error.h) when it fails; the other tasks that can be reached
+// have then been told why. Thread: one for each task of the process.
 RunSummary RunTask(const Config& config, TaskId task, net::Transport& transport, Logger& log,
                    const TaskOptions& options);
 
-// Every task of the spec as a thread of this process, over the in-process transport. Returns the run's
-// summary; throws the first causal Failure. Each task logs under its own name.
+// Runs every task of the spec on a thread of this process, over the in-process transport. Each logs under its
+// own name. Returns the run's summary; throws the first Failure that is a cause.
 RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, const TaskOptions& options);
 
 }  // namespace dtrain

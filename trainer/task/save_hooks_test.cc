@@ -1,5 +1,4 @@
-// Checkpoints that hooks ask for, in whole clusters: one at a certain step, and the best one
-// (eval.keep_best).
+// Checkpoints that hooks request, in whole clusters: at a certain step, and the best one (eval.keep_best).
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -26,7 +25,7 @@ Config Saved(Config config) {
   return config;
 }
 
-// A hook of worker `index` that asks for a checkpoint at local step 7.
+// A hook of worker `index` that requests a checkpoint at local step 7.
 HookFactory SavesAtSeven(int index) {
   class Saves : public Hook {
     void AfterStep(const StepView& view, HookRequests* requests) override {
@@ -67,7 +66,7 @@ TEST_CASE("save: a hook that asks without checkpoint.dir gets none, and the run 
   CHECK(RunWith(SavesAtSeven(0), LinearCluster(1, 2, 20)).global_step == 20);
 }
 
-// Gets better with every evaluation, and is evaluated last at its end, step 80.
+// A run that gets better with every evaluation; the last one is at its end, step 80.
 Config Best() {
   Config config = Saved(DigitsCluster(2, 2, 2));
   config.train.mode = TrainMode::kSync;

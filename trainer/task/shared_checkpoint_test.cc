@@ -1,5 +1,4 @@
-// Saves and restores over whole runs: what several ps wrote, themselves or through ps 0, any number of ps
-// restores.
+// Saves and restores over whole runs: any number of ps restores what several wrote, directly or by ps 0.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -23,7 +22,7 @@ using testing::NamesIn;
 
 constexpr int64_t kSteps = 12;
 
-// A range of one ps is two blocks, and every checkpoint has the same number of workers.
+// A range of one ps has two blocks, and every checkpoint has the same number of workers.
 Config SharedRun(int ps, OptimizerKind optimizer, int64_t steps, const std::string& dir = "") {
   Config config = LinearCluster(ps, 2, steps);
   config.model.inputs = 300000;
@@ -88,7 +87,7 @@ TEST_CASE("shared checkpoint: one of another model ends the run and names the te
   CHECK_THROWS_WITH_AS(Run(other), doctest::Contains("another model: "), UserError);
 }
 
-// Each task with a configuration of its own, as on machines without a shared disk; ps 0's summary.
+// Runs each task with its own config, as on machines without a shared disk; returns ps 0's summary.
 RunSummary RunEach(const Config& config, const std::function<void(TaskId, Config*)>& change,
                    const TaskOptions& options = {}) {
   net::InprocTransport transport;
@@ -113,7 +112,7 @@ RunSummary RunEach(const Config& config, const std::function<void(TaskId, Config
   return tasks[0].get();
 }
 
-// Which ps see the directory of ps 0.
+// The ps that see the directory of ps 0.
 enum class See { kAll, kSome, kNone };
 
 void OwnDisk(See see, TaskId task, Config* config) {
@@ -176,7 +175,7 @@ TEST_CASE("shared checkpoint: checkpoint.dir that ps 0 does not have is refused 
       doctest::Contains(("checkpoint.dir is not set on ps 0 and " + dir + " on worker").c_str()), PeerLost);
 }
 
-// Worker 0 fails when the run has begun to save its second checkpoint.
+// Makes worker 0 fail when the run has begun to save its second checkpoint.
 class FailingHook : public Hook {
  public:
   void AfterStep(const StepView& view, HookRequests* requests) override {

@@ -1,5 +1,5 @@
-// What a step costs on the wire: its messages, by kind, and their bytes, counted. Two runs that differ by a
-// hundred steps alone give the figures, so that the start and the end of a run do not count.
+// The cost of a step on the wire: its messages, by kind, and their bytes. The figures are the difference of
+// two runs whose steps differ by a hundred, so start and end do not count.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ Config SoftmaxJob(TrainMode mode, int ps, int64_t steps) {
   config.train.batch_size = 5;
   config.train.optimizer.learning_rate = 0.01;
   config.net.checksum = false;
-  config.failure.detect_s = 20;  // on a busy machine too nobody is lost
+  config.failure.detect_s = 20;  // a busy machine must not lose a task
   return config;
 }
 
@@ -62,7 +62,7 @@ void RunCounted(const Config& config, Count& count) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Those of the start and of waiting may be sent again at any time (docs/wire.md).
+// Whether messages of this kind, of the start or of waiting, may be repeated at any time (docs/wire.md).
 bool IsFreelyRepeated(const std::string& kind) {
   for (const char* free : {": Hello", ": Welcome", ": Refuse", ": Heartbeat"}) {
     if (kind.find(free) != std::string::npos) return true;
@@ -70,9 +70,9 @@ bool IsFreelyRepeated(const std::string& kind) {
   return false;
 }
 
-// All that was sent in a run in which no request had to be repeated.
+// The messages of a run in which no request had to be repeated.
 Costs CostsOf(const Config& config) {
-  constexpr int kTries = 5;  // on a machine that lets a task wait for a second
+  constexpr int kTries = 5;  // for a machine that delays a task by a second
   for (int i = 0; i < kTries; ++i) {
     Count count;
     RunCounted(config, count);
@@ -82,8 +82,8 @@ Costs CostsOf(const Config& config) {
   return {};
 }
 
-// What kSteps more steps send. A kind with as many messages in both runs is not of a step: texts at the end
-// differ in length.
+// The messages of kSteps further steps. Leaves out kinds whose number is the same in both runs: texts at the
+// end differ in length.
 Costs CostsOfSteps(TrainMode mode, int ps) {
   const Costs few = CostsOf(SoftmaxJob(mode, ps, kSteps));
   Costs costs;
@@ -103,7 +103,7 @@ Sent Messages(int64_t count, int64_t header_bytes, int64_t payload_bytes) {
 
 // `gradients`: of both workers in kSteps steps.
 Costs ExpectedCosts(int ps, int64_t gradients, int64_t push_header_bytes) {
-  constexpr int64_t kLeaderHeaderBytes = 96;  // with the global step and the grant of the next one
+  constexpr int64_t kLeaderHeaderBytes = 96;  // with the global step and the next grant
   constexpr int64_t kHeaderBytes = 80;
   const Layout layout = MakeLayout(SoftmaxJob(TrainMode::kAsync, ps, 1), ps);
   Costs costs;

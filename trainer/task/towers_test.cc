@@ -1,4 +1,4 @@
-// Whole clusters whose workers have several devices: that a run is the one of larger batches.
+// Whole clusters whose workers have several devices: a run equals one with larger batches.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-// So many workers of so many devices in rounds; `rows` of training data.
+// `workers` workers with `devices` devices each, in rounds; `rows` rows of training data.
 Config Rounds(int workers, int64_t devices, int64_t batch_size, int64_t rows) {
   Config config = DigitsCluster(2, workers, 2);
   config.train.mode = TrainMode::kSync;
@@ -22,7 +22,7 @@ Config Rounds(int workers, int64_t devices, int64_t batch_size, int64_t rows) {
   return config;
 }
 
-// Equal but for roundings: about 100 steps, each with a few of 2^-24 relative.
+// Equal except for rounding: about 100 steps, each with a few errors of 2^-24 relative.
 void CheckSameRun(const RunSummary& a, const RunSummary& b) {
   CHECK(a.global_step == b.global_step);
   CHECK(a.examples == b.examples);
@@ -33,7 +33,7 @@ void CheckSameRun(const RunSummary& a, const RunSummary& b) {
 
 TEST_CASE("towers: one worker of d devices ends as one of one device with d times the batch does") {
   for (const int64_t devices : {2, 3}) {
-    // The last step of an epoch: 1 device has a short batch, or all but the first have none.
+    // The last step of an epoch: one device has a short batch, or all but the first have none.
     for (const int64_t rows : {20 * 3 * 2 * 10, 20 * 3 * 2 * 10 + 27, 20 * 3 * 2 * 10 + 5}) {
       CAPTURE(devices);
       CAPTURE(rows);

@@ -14,7 +14,7 @@ int64_t Size(const net::Message& message) {
   return static_cast<int64_t>(message.header.size() + message.payload.size());
 }
 
-// Encodes what a run would send, with numbers that are not 0: those have no bytes.
+// Gauge: encodes the messages of a run; its numbers are not 0, since a 0 takes no bytes.
 class Gauge {
  public:
   Gauge(const Config& config, const Layout& layout, int ps)
@@ -34,7 +34,7 @@ class Gauge {
       return encoder_.Finish(kEnvelope, wire::CreatePull(encoder_.Begin(), static_cast<uint32_t>(i)));
     });
   }
-  // With `granted` steps in the last block.
+  // `granted`: the steps granted with the last block.
   int64_t Weights(uint32_t granted) {
     return OfAllBlocks([&](int64_t i) {
       const uint32_t steps = coordinates_ && i + 1 == BlockCount(range_) ? granted : 0;
@@ -45,7 +45,7 @@ class Gauge {
  private:
   static constexpr net::Envelope kEnvelope{1, 0, 1};
 
-  // Only the first block, whose number 0 has no bytes, and the last differ from the others.
+  // Only the first block, whose number 0 takes no bytes, and the last one differ from the others.
   template <typename Make>
   int64_t OfAllBlocks(Make&& make) const {
     const int64_t blocks = BlockCount(range_);
@@ -70,11 +70,11 @@ bool HasEvaluationSet(const Config& config) {
   return config.eval.on == EvalOn::kValidation || config.data.test.format != DataFormat::kNone;
 }
 
-// All workers together, each over every ps.
+// The pulls of all workers, each over every ps.
 int64_t Pulls(const Config& config, int workers) {
-  int64_t pulls = workers + 1;  // before the first step; the chief's, of the finished model
+  int64_t pulls = workers + 1;  // before the first step; worker 0's, of the finished model
   if (!config.eval.at_end || !HasEvaluationSet(config)) return pulls;
-  ++pulls;  // the chief's, for the final evaluation
+  ++pulls;  // worker 0's, for the final evaluation
   return config.eval.by == EvalBy::kAll ? pulls + workers : pulls;
 }
 
@@ -103,7 +103,7 @@ Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int worke
 
 Traffic FeedTraffic(const Config& config, int64_t rows, bool as_bytes) {
   const auto bytes = static_cast<size_t>(FedBatchBytes(rows, *config.model.inputs, as_bytes));
-  const std::vector<std::byte> values(std::min(bytes, net::kInlineBytes));  // of more, nobody reads any
+  const std::vector<std::byte> values(std::min(bytes, net::kInlineBytes));  // larger values are not read
   net::Encoder encoder;
   const net::Envelope envelope{1, 0, 1};
   const auto number = static_cast<uint32_t>(rows);

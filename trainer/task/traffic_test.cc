@@ -41,8 +41,7 @@ TEST_CASE("traffic: a ps without a range still answers each step") {
   CHECK(empty == 1);
 }
 
-// What the messages that are not counted may add: greetings, and a block or two that are asked for again on a
-// busy machine.
+// The max share of the messages that are not counted: greetings, and a few repeats on a busy machine.
 constexpr double kTolerance = 0.04;
 
 TEST_CASE("traffic: a run moves what was foretold, by what its result says was sent and was received") {

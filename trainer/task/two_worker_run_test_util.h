@@ -1,4 +1,4 @@
-// One ps against two workers made by hand, driven message by message.
+// One ps and two workers that a test drives message by message.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-constexpr milliseconds kNothing{100};  // for an answer that must not come
+constexpr milliseconds kNothing{100};  // how long to wait for an answer that must not come
 
 inline Config TwoWorkers(TrainMode mode, int ps = 1) {
   Config config = LinearCluster(ps, 2, 100);
@@ -17,8 +17,8 @@ inline Config TwoWorkers(TrainMode mode, int ps = 1) {
   return config;
 }
 
-// A run that both workers have begun, the first weights still to be pulled: request 4 of both. ps 1, where
-// the config has one, is made by hand too, and has used request 1.
+// A run that both workers have begun; each will pull its first weights with request 4. ps 1, if the config
+// has one, is driven by hand too and has used request 1.
 struct TwoWorkerRun {
   explicit TwoWorkerRun(const Config& of)
       : config(of), ps(config, transport), workers{{config, transport, 0}, {config, transport, 1}} {
@@ -35,7 +35,7 @@ struct TwoWorkerRun {
     REQUIRE(workers[0].Expect<wire::Start>() != nullptr);
     REQUIRE(workers[1].Expect<wire::Start>() != nullptr);
   }
-  // ps 1 says that its range is filled, as often as it is asked, until it hears that the run begins.
+  // ps 1 answers each order to fill its range, until the run begins.
   void StartOther() {
     while (true) {
       const wire::Envelope* envelope = other_ps->Receive();
@@ -55,7 +55,7 @@ struct TwoWorkerRun {
     for (RawWorker& worker : workers) HearAbort(worker);
     if (other_ps) HearAbort(*other_ps);
   }
-  // The ps tells everybody but the one whose Abort it has read first, and waits for a Bye from each.
+  // The ps sends an Abort to every task but the one that sent the first, and waits for a Bye from each.
   static void HearAbort(RawWorker& task) {
     if (task.left()) return;
     while (const wire::Envelope* envelope = task.Receive(kNothing)) {

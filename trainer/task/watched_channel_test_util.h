@@ -1,5 +1,5 @@
-// WatchedTransport: a worker's way to the network, on which its messages to and from the ps are looked at,
-// repeated, or cut off in the middle of a gradient.
+// WatchedTransport: a worker's transport on which the messages to and from the ps are watched, repeated, or
+// cut off in the middle of a gradient.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace dtrain {
 
-// Thrown where a worker is to vanish like a killed process. Not a std::exception: nobody says goodbye.
+// Thrown to make a worker vanish like a killed process. It is not a std::exception, so no goodbye is sent.
 struct Vanished {};
 
-// What one incarnation of a worker has to do with its ps. Thread: the worker's.
+// How one incarnation of a worker talks to its ps. Thread: the worker's.
 struct Wire {
-  int64_t repeat_every = 0;       // requests; 0: none
-  int64_t blocks_until_end = -1;  // gradient blocks that are still sent before the worker vanishes; -1: never
-  std::function<void()> on_start;  // it was told to start
+  int64_t repeat_every = 0;       // every n-th request; 0: none
+  int64_t blocks_until_end = -1;  // gradient blocks still to send before the worker vanishes; -1: it does not
+  std::function<void()> on_start;  // called when the worker is told to start
 
   int64_t requests = 0;
-  std::map<std::string, std::vector<uint64_t>> final_versions;  // by ps: of the blocks, after the last step
+  std::map<std::string, std::vector<uint64_t>> final_versions;  // by ps: of its blocks, after the last step
   bool all_done = false;
 };
 
@@ -76,7 +76,7 @@ class WatchedChannel : public net::Channel {
   std::map<net::NodeId, std::string> addresses_;
 };
 
-// Watches the first channel of a task, which is the one to its ps.
+// Watches the first channel of a task, the one to its ps.
 class WatchedTransport : public net::Transport {
  public:
   WatchedTransport(net::Transport& transport, Wire& wire) : transport_(transport), wire_(wire) {}

@@ -1,6 +1,6 @@
-// WatchedCluster: the tasks of a RandomCase as threads of this process, its workers watched step by step,
-// one of them lost, started again or late as the case says. Every wait is one of the product's, with its
-// deadline, save that of the chief for a late worker, which has its own.
+// WatchedCluster: runs the tasks of a RandomCase on threads of this process and watches the workers step by
+// step. One of them is lost, restarted or late, as the case says. All waits are the product's, with its
+// deadlines, except that of worker 0 for a late worker, which has its own.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace dtrain {
 struct SeenStep {
   int64_t local_step = 0;
   int64_t rows = 0;
-  int64_t global_step = -1;  // behind it; -1: the worker was lost before
+  int64_t global_step = -1;  // after the step; -1: the worker was lost before
 };
 
 // One start of a worker.
@@ -32,13 +32,13 @@ struct Incarnation {
   Wire wire;
   bool began = false;
   int64_t begin = 0;  // local steps taken before
-  int64_t end = -1;   // and at its own end; -1: it did not get there
+  int64_t end = -1;   // local steps at its end; -1: it did not get there
   bool lost = false;
   std::vector<SeenStep> steps;
 };
 
 struct CaseOutcome {
-  std::vector<RunSummary> summaries;  // by task, ps first, of those that ended well
+  std::vector<RunSummary> summaries;                               // of the tasks that succeeded, ps first
   std::vector<std::vector<std::unique_ptr<Incarnation>>> workers;  // by index
   std::vector<std::string> problems;                               // seen during the run
 };
@@ -94,7 +94,7 @@ class WatchedCluster {
     }
   }
 
-  // ssp: how far each worker was when it last sent a gradient. One that does not count is far ahead.
+  // ssp: each worker's progress when it last sent a gradient. One that does not count is far ahead.
   void Uncount(int worker) { Taken(worker) = kUnbounded; }
   std::atomic<int64_t>& Taken(int worker) { return taken_[static_cast<size_t>(worker)]; }
 
@@ -120,7 +120,7 @@ class WatchedCluster {
   CaseOutcome outcome_;
 };
 
-// Notes what one incarnation sees, and loses it when its time has come.
+// Records what one incarnation sees, and loses it at its time.
 class WatchedCluster::Watch : public Hook {
  public:
   Watch(WatchedCluster& cluster, Incarnation& incarnation, int worker, bool first)
@@ -144,7 +144,7 @@ class WatchedCluster::Watch : public Hook {
   }
   void End(const StepView& view) override {
     incarnation_.end = view.local_step;
-    cluster_.Uncount(worker_);  // before ps 0 hears of it
+    cluster_.Uncount(worker_);  // before ps 0 learns of it
     for (int64_t i = 0; i < view.layout.size; ++i) {
       if (std::isfinite(view.weights[i])) continue;
       return cluster_.Problem(TaskName(view.self) + " ends with weights that are not finite");
@@ -153,7 +153,7 @@ class WatchedCluster::Watch : public Hook {
   }
 
  private:
-  // The answer to step s - 1 was given when everybody else had sent the gradient of s - 1 - staleness.
+  // Step s - 1 was answered when every other worker had sent the gradient of s - 1 - staleness.
   void CheckBound(int64_t local_step) {
     const bool counts = cluster_.Taken(worker_) < kUnbounded;
     if (!counts) return;
@@ -164,7 +164,7 @@ class WatchedCluster::Watch : public Hook {
                                    local_step, other, cluster_.Taken(other).load()));
     }
   }
-  // Both may still take part then, whatever the others do.
+  // Both may still take part at this point, whatever the others do.
   void MeetLate() {
     if (case_.late_worker < 0 || std::exchange(met_, true)) return;
     cluster_.Open(cluster_.late_may_come_);

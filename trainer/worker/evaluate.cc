@@ -49,7 +49,7 @@ bool HasEvaluationRows(const Config& config, const LoadedData& data) {
 }
 
 std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const LoadedData& data) {
-  const int64_t rows = config.train.batch_size * config.device.towers();  // of a batch of all devices
+  const int64_t rows = config.train.batch_size * config.device.towers();  // of a batch on all devices
   if (!HasEvaluationRows(config, data)) return nullptr;
   if (config.eval.on == EvalOn::kValidation) {
     return MakeSequentialSource(data.train, 0, config.data.validation, rows);

@@ -1,4 +1,4 @@
-// Evaluation of weights on a whole set, and the checksum of a whole model.
+// Evaluates weights on a whole set of rows.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace dtrain {
 
-// Loss and accuracy over everything that `source` gives. `breather` is called between batches; it may throw.
-// `figures`, where it is not null, gets the outputs of all rows.
+// Loss and accuracy over all rows of `source`. Calls `breather` between batches; it may throw. `figures`, if
+// not null, gets the outputs of all rows.
 Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& source,
                        const std::function<void()>& breather, Figures* figures = nullptr);
 
-// Batches of one evaluation, one after the other: a source of them, or rows of files.
+// EvaluationSum: adds up the batches of one evaluation, from a source or from files.
 class EvaluationSum {
  public:
   EvaluationSum(Model& model, const float* parameters, Figures* figures)
@@ -36,13 +36,12 @@ class EvaluationSum {
   Evaluation sum_;
 };
 
-// The line of one evaluation in the course of a run.
 void LogEvaluation(const Config& config, int64_t global_step, int64_t local_step,
                    const Evaluation& evaluation, Logger& log);
 
 // Whether `data` has the rows that eval.on names.
 bool HasEvaluationRows(const Config& config, const LoadedData& data);
-// The rows that eval.on names, in order; null where the config has none of them.
+// The rows that eval.on names, in order; null: the config names none.
 std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const LoadedData& data);
 
 }  // namespace dtrain

@@ -57,7 +57,7 @@ void Exchanges::Begin(Exchange exchange) {
   for (Flow& flow : flows_) SendBlocks(flow);
 }
 
-// As many blocks of the open exchanges as the window has room for, in order.
+// Sends blocks of the open exchanges, in order, while the window has room.
 void Exchanges::SendBlocks(Flow& flow) {
   while (flow.sent < begun_ * flow.blocks && flow.sent - flow.answered < flow.window) {
     SendBlock(flow, ExchangeOf(flow.sent / flow.blocks), flow.sent % flow.blocks);
@@ -93,7 +93,7 @@ Exchanges::Bytes Exchanges::PartOf(const Flow& flow, int64_t index) const {
           static_cast<size_t>(block.size()) * sizeof(float)};
 }
 
-// Gives back gradients of which every block is on its way: each of those is lent on its own.
+// Releases the gradients that are sent completely; the blocks in the links are lent on their own.
 void Exchanges::DropSent() {
   const auto sent = [&](const Flow& flow) { return flow.sent >= (sent_ + 1) * flow.blocks; };
   for (; sent_ < begun_ && std::all_of(flows_.begin(), flows_.end(), sent); ++sent_) {
@@ -103,7 +103,7 @@ void Exchanges::DropSent() {
 
 void Exchanges::OnWeights(size_t ps, const net::Message& message, const wire::Envelope& envelope) {
   Flow& flow = flows_[ps];
-  if (!flow.link->Answered(envelope.request())) return;  // an answer given twice
+  if (!flow.link->Answered(envelope.request())) return;  // a repeated answer
   if (!awaits(ps)) {
     throw Failure(ExitCode::kInternal,
                   fmt::format("{} sent weights that were not asked for", flow.link->name()));
@@ -140,7 +140,7 @@ void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire
   if (on_weights_) on_weights_(parameters_, block);
 }
 
-// Of the block that was answered last.
+// Takes the version of the block that was answered last.
 void Exchanges::CountVersion(size_t ps, const wire::Weights& weights) {
   const Flow& flow = flows_[ps];
   const int64_t exchange = (flow.answered - 1) / flow.blocks;

@@ -25,7 +25,7 @@ Config ConfigOf(TrainMode mode, int64_t in_flight = 1) {
   return config;
 }
 
-// Ranges of so many blocks each; the last block of each is of one value.
+// Ranges with these numbers of blocks; the last block of each has one value.
 Layout LayoutOf(const std::vector<int64_t>& blocks) {
   Layout layout;
   for (const int64_t count : blocks) {
@@ -36,7 +36,7 @@ Layout LayoutOf(const std::vector<int64_t>& blocks) {
   return layout;
 }
 
-// What a ps says with a block of weights, which all have the same value.
+// A ps's answer with a block of weights, all of one value.
 struct Answer {
   float value = 0;
   uint64_t version = 0;
@@ -45,7 +45,7 @@ struct Answer {
   uint32_t held_us = 0;
 };
 
-// Exchanges with every ps in the hands of a test.
+// Exchanges with every ps; the test plays the ps.
 struct Fixture {
   explicit Fixture(const Config& of, const std::vector<int64_t>& blocks)
       : config(of), layout(LayoutOf(blocks)), parameters(static_cast<size_t>(layout.size)) {
@@ -62,7 +62,7 @@ struct Fixture {
   net::NodeId NodeOf(size_t ps) const { return links[ps].node(); }
   size_t BufferBytes() const { return parameters.size() * sizeof(float); }
 
-  // Which blocks have been asked for of that ps, since the beginning.
+  // The blocks that this ps was asked for so far.
   Blocks SentTo(size_t ps) const {
     Blocks blocks;
     for (const FakeChannel::Sent& sent : channel.sent) {
@@ -73,7 +73,7 @@ struct Fixture {
     }
     return blocks;
   }
-  // Weights of `size` values that say to answer `request`.
+  // Weights of `size` values as the answer to `request`.
   void Take(size_t ps, uint64_t request, int64_t size, const Answer& answer = {}, uint64_t checksum = 0) {
     const std::vector<float> values(static_cast<size_t>(size), answer.value);
     net::Encoder encoder;
@@ -82,7 +82,7 @@ struct Fixture {
                         {values.data(), values.size() * sizeof(float), nullptr, nullptr}, answer.held_us);
     exchanges->OnWeights(ps, message, *net::Decode(message));
   }
-  // The oldest open request's answer, for a block that is not the last of a range, or for the last.
+  // The answer to the oldest open request, for a block that is not the last of a range, or for the last.
   void AnswerOldest(size_t ps, const Answer& answer = {}, int64_t size = 1) {
     Take(ps, links[ps].oldest_open(), size, answer);
   }
@@ -101,7 +101,7 @@ Blocks Counted(uint32_t count) {
   return blocks;
 }
 
-// All that a Push carries.
+// All fields of a Push.
 template <typename Value>
 Value PushedIn(const net::Message& push) {
   const net::TensorView tensor = net::Tensor(push, *net::Decode(push)->body_as_Push());
@@ -118,7 +118,7 @@ TEST_CASE("exchanges: blocks go out in order, and no more than the window of eac
   CHECK(at.SentTo(1) == Counted(16));
   at.AnswerOldest(0, {}, kBlockValues);
   CHECK(at.SentTo(0) == Counted(17));
-  CHECK(at.SentTo(1) == Counted(16));  // an answer makes room with its own ps
+  CHECK(at.SentTo(1) == Counted(16));  // an answer makes room only with its own ps
   at.AnswerOldest(0, {}, kBlockValues);
   at.AnswerOldest(0, {}, kBlockValues);
   CHECK(at.SentTo(0) == Counted(18));
@@ -217,7 +217,7 @@ TEST_CASE("exchanges: steps and the global step are those that ps 0 says; the lo
   CHECK(at.exchanges->TakeHeld() == 0);
 }
 
-// What the links and the channel keep is lent on its own.
+// Drops the messages, whose bytes are lent on their own.
 void ForgetSent(Fixture& at) {
   for (Conversation& link : at.links) link.Clear();
   at.channel.sent.clear();
@@ -260,7 +260,7 @@ TEST_CASE("exchanges: after a rejoin what was open is dropped, and the next begi
   CHECK(at.SentTo(0) == Counted(16));
   CHECK(at.SentTo(1) == Counted(1));
   CHECK(RunIdOf(at.channel.sent[0].envelope()) == RunId{5, 3});
-  at.Take(0, old, kBlockValues, {2});  // of before
+  at.Take(0, old, kBlockValues, {2});  // of the run before
   CHECK(at.parameters[kBlockValues] == 0);
   CHECK(at.SentTo(0) == Counted(16));
   for (int block = 0; block < 17; ++block) at.AnswerOldest(0, {4}, kBlockValues);

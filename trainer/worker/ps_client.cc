@@ -13,8 +13,7 @@ namespace {
 using wire::Body;
 
 constexpr milliseconds kSlice{100};
-// With more blocks open than a queue may hold: until an answer comes only time tells that there is room
-// again.
+// The slice of waits when more blocks may be open than a queue holds: only looking shows that there is room.
 constexpr milliseconds kQueueSlice{10};
 
 std::vector<size_t> MaxOpenWith(const Config& config, const Layout& layout) {
@@ -44,7 +43,7 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       slice_(SliceFor(config, layout)) {}
 
 void PsClient::Join() {
-  activity_.what = kJoining;  // it has a deadline of its own, and looks up names meanwhile
+  activity_.what = kJoining;  // joining has its own deadline, and may look up names
   while (!peers_.joined()) {
     activity_.Turn();
     const TimePoint pause = peers_.SayHello(Clock::now());
@@ -76,7 +75,7 @@ bool PsClient::ReceiveOne(TimePoint deadline) {
 }
 
 void PsClient::OnAnswer(size_t ps, const wire::Envelope& envelope) {
-  if (!peers_[ps].Answered(envelope.request())) return;  // an answer given twice
+  if (!peers_[ps].Answered(envelope.request())) return;  // a repeated answer
   if (exchanges_.awaits(ps)) {
     throw Failure(ExitCode::kInternal,
                   fmt::format("{} answered a push or a pull with something else", peers_[ps].name()));
@@ -85,7 +84,7 @@ void PsClient::OnAnswer(size_t ps, const wire::Envelope& envelope) {
   answer_from_ = ps;
 }
 
-// Takes in one message, or looks after what is open where none comes. `what` as for Conversations::OnQuiet.
+// Takes one message; if none comes, looks after the open requests. `what`: see Conversations::OnQuiet().
 void PsClient::Wait(const char* what) {
   if (ReceiveOne(Clock::now() + slice_)) return;
   activity_.Turn();
@@ -102,7 +101,7 @@ void PsClient::Pull(float* parameters) {
   Collect(parameters);
 }
 
-// In other modes than async answers wait for other workers, for as long as those are alive.
+// Outside async an answer waits for other workers, for as long as they are alive.
 void PsClient::Collect(float* parameters) {
   exchanges_.set_parameters(parameters);
   while (!exchanges_.CloseOldest()) Wait(config_.train.mode == TrainMode::kAsync ? "an exchange" : nullptr);

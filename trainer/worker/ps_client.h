@@ -1,7 +1,8 @@
-// PsClient: a worker's side of its conversations with every ps: it joins the run, asks, exchanges gradients
-// for weights (exchanges.h), and waits for the answers. Every wait ends: at an answer, at net.timeout_ms,
-// when a ps is lost (PeerLost names it), or by RolledBack, which Rejoin() answers; after the start that comes
-// only where the run goes on without the lost ps. Owner and thread: the worker.
+// PsClient: a worker's side of the conversations with every ps: it joins the run, sends requests, exchanges
+// gradients for weights (exchanges.h), and waits for the answers. A wait ends with the answer, at
+// net.timeout_ms, when a ps is lost (PeerLost names it), or with RolledBack; call Rejoin() then. After the
+// start RolledBack comes only if the run goes on without the lost ps.
+// Owner and thread: the worker.
 #pragma once
 
 #include <functional>
@@ -25,24 +26,23 @@ class PsClient {
   PsClient(const Config& config, TaskId self, const Layout& layout, net::Channel& channel,
            net::Transport& transport, Activity& activity, Logger& log);
 
-  // Says Hello to every ps until all have answered (Conversations::SayHello).
+  // Says Hello to every ps until all have welcomed this task (Conversations::SayHello).
   void Join();
-  // Drops what was asked and granted, and joins again.
+  // Drops open requests and granted steps, and joins again.
   void Rejoin();
   // Whether this task had started before it joined again.
   bool returning() const { return peers_.returning(); }
   // Called when ps 0 is given up; may be empty.
   void set_on_lost(std::function<void(TaskId)> on_lost) { peers_.set_on_lost(std::move(on_lost)); }
-  // Called by another thread when the run has failed or was stopped; may be empty. Before Join().
+  // Called by another thread when the run has failed or was stopped; may be empty. Set it before Join().
   void set_on_abort(std::function<void(ExitCode)> on_abort) {
     peers_.heartbeat().set_on_abort(std::move(on_abort));
   }
-  // The run that this task has joined.
   RunId run() const { return peers_.run(); }
 
-  // One request to one ps, and the wait for its answer. `build(builder)` returns the body's offset.
-  // The answer is valid until the next call. A `patient` request may take for ever, as long as the ps
-  // is heard: it is answered when others have done something.
+  // Sends a request to a ps and waits for the answer, which is valid until the next call. `build(builder)`
+  // returns the body's offset. `patient`: the answer depends on other tasks; it may take as long as the ps is
+  // heard.
   template <typename Build>
   const wire::Envelope& Call(size_t ps, bool patient, const char* what, Build&& build) {
     peers_[ps].Ask(run(), std::forward<Build>(build));
@@ -51,33 +51,33 @@ class PsClient {
     return *answer_;
   }
 
-  // The first weights of this worker: it takes part from here on. In sync it waits for the end of a round,
-  // unless it resumes. `parameters` is the whole flat vector.
+  // Gets the worker's first weights; it takes part from now on. In sync this waits for the end of a round,
+  // unless the worker resumes. `parameters`: the whole flat vector.
   void Enter(float* parameters, const Exchanges::Entry& entry);
-  // All current weights into `parameters`.
+  // Gets all current weights.
   void Pull(float* parameters);
 
-  // Those of this worker: what needs no wait is asked of them.
+  // For calls that need not wait.
   Exchanges& exchanges() { return exchanges_; }
-  // Waits for the oldest exchange's weights from every ps; `parameters` then holds them.
+  // Waits until every ps has answered the oldest exchange; its weights are then in `parameters`.
   void Collect(float* parameters);
-  // Takes in what has arrived already; waits for nothing.
+  // Takes the messages that have arrived. Does not wait.
   void CollectArrived(float* parameters);
-  // For a worker that waits for something else than a ps: takes in what has arrived, and throws where the run
-  // has ended or a ps is lost.
+  // For a worker that waits for something other than a ps: takes the messages that have arrived, and throws
+  // when the run has ended or a ps is lost.
   void Attend();
-  // For a worker that is busy for long: throws as Attend(), and takes nothing in.
+  // For a worker that is busy for long: throws like Attend(), but takes no messages.
   void CheckAllAlive();
 
   size_t ps_count() const { return peers_.size(); }
-  // How many workers ps 0 said last that it has; 0 before it said so.
+  // The number of workers that ps 0 last reported; 0: none yet.
   int workers_here() const { return peers_.heartbeat().workers(); }
-  // The newest checkpoint that ps 0 has told of.
+  // The newest checkpoint that ps 0 has reported.
   KnownCheckpoint checkpoint() const { return peers_.heartbeat().checkpoint(); }
   // The run has started: from now on a ps that does not know this task is lost.
   void Started() { peers_.Started(); }
 
-  // Tells ps 0 that this task failed; the others then hear it from there.
+  // Tells ps 0, which tells the others, that this task has failed.
   void Abort(int exit_code, const std::string& text, const RunSummary* summary) {
     peers_.Abort(exit_code, text, summary);
   }
@@ -94,8 +94,8 @@ class PsClient {
   Logger& log_;
   Conversations peers_;  // by ps
   Exchanges exchanges_;
-  const milliseconds slice_;  // how often a wait looks at heartbeats, repeats, and room in a queue
-  net::Message message_;      // the last received
+  const milliseconds slice_;  // how often a wait checks heartbeats, repeats, and room in a queue
+  net::Message message_;      // the last one received
   const wire::Envelope* answer_ = nullptr;
   size_t answer_from_ = 0;
 };

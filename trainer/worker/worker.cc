@@ -99,7 +99,7 @@ RunSummary Worker::RunOnce() {
   return WaitForEnd();
 }
 
-// After every joining: what was loaded stays, and batches are dealt within one run.
+// Runs after each joining. Loaded data stays; batches are dealt within one run.
 void Worker::Load() {
   activity_.what = "load";
   data_.Join(client_.run().id);
@@ -175,7 +175,7 @@ void Worker::Train() {
 }
 
 void Worker::TakeSteps(StepView& view) {
-  exchanges_.TakeHeld();  // of the first weights: start-up
+  exchanges_.TakeHeld();  // those of the first weights are start-up
   times_.Begin(Clock::now());
   BatchSource& source = data_.source();
   Batch batch;
@@ -185,7 +185,7 @@ void Worker::TakeSteps(StepView& view) {
   while (exchanges_.open() > 0) client_.Collect(model_.here());
 }
 
-// Whether ps 0 has granted a step; asks and waits where it has not. False: the run's last step is applied.
+// Waits until ps 0 has granted a step. False: the run's last step is applied.
 bool Worker::HaveStep() {
   while (exchanges_.steps() == 0) {
     if (exchanges_.open() > 0) {
@@ -199,19 +199,18 @@ bool Worker::HaveStep() {
     if (grant == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered NeedStep with something else");
     if (grant->over()) return false;
     exchanges_.AddSteps(grant->steps());
-    times_.Mark(StepPart::kWait, Clock::now());  // for the others' steps
+    times_.Mark(StepPart::kWait, Clock::now());  // the other workers' steps
   }
   return true;
 }
 
-// The clock is read four times in a step, once between two parts that are told apart: a data source, a
-// processor, a worker or a network that is slow shows as that. A fifth time where there are hooks: they may
-// take any time.
+// Reads the clock four times per step, between parts that are reported apart, so that a slow data source,
+// processor, worker or network shows as such. Hooks cost a fifth reading, since they may take any time.
 void Worker::Step(const Batch& batch, StepView& view) {
   times_.MarkBatch(Clock::now(), data_.source().TakeWaitedNanos());
   ComputeAndPush(batch, view);
   times_.Mark(StepPart::kCompute, Clock::now());
-  StageNext();  // while the gradient is under way
+  StageNext();  // while the gradient travels
   times_.Mark(StepPart::kData, Clock::now());
   CollectWeights();
   times_.MarkAnswer(Clock::now(), exchanges_.TakeHeld());
@@ -227,7 +226,7 @@ void Worker::StageNext() {
   if (const Batch* next = data_.source().ahead()) model_.model().Stage(*next);
 }
 
-// A gradient that stays on a device is pushed, and applied, without being waited for.
+// Does not wait for a gradient that stays on a device: it is pushed and applied in the device's stream.
 void Worker::ComputeAndPush(const Batch& batch, StepView& view) {
   HookRequests requests;
   view.local_step = local_step_ + 1;
@@ -244,7 +243,7 @@ void Worker::ComputeAndPush(const Batch& batch, StepView& view) {
   exchanges_.Push(gradient, static_cast<uint32_t>(view.rows));
 }
 
-// Of a gradient on a device nobody sees the values, but where some of them are wrong.
+// Hooks see the values of a gradient on a device only when some are not finite.
 void Worker::TakeResult(StepView& view) {
   const StepResult result = model_.End();
   view.loss = result.loss;
@@ -290,13 +289,13 @@ void Worker::AfterStep(StepView& view) {
   activity_.steps.store(static_cast<uint64_t>(recent_loss_.count()), std::memory_order_relaxed);
 }
 
-// A request comes between exchanges, not into one.
+// The request goes out between exchanges.
 void Worker::Save() {
   while (exchanges_.open() > 0) client_.Collect(model_.here());
   client_.Call(0, false, "save", [](auto& builder) { return wire::CreateSave(builder); });
 }
 
-// As Save().
+// The request goes out between exchanges, like Save().
 void Worker::EndRunEarly(const std::string& reason) {
   log_.Info("the run ends early: {}", reason);
   while (exchanges_.open() > 0) client_.Collect(model_.here());
@@ -305,7 +304,7 @@ void Worker::EndRunEarly(const std::string& reason) {
   ended_early_ = true;
 }
 
-// Of the weights that are here. Unset: there are no rows for it.
+// Evaluates the current weights. Unset: there are no rows.
 std::optional<Evaluation> Worker::Evaluate(Figures* figures) {
   const std::unique_ptr<BatchSource> source = EvaluationSource(config_, data_.loaded());
   if (source == nullptr) return std::nullopt;
@@ -317,8 +316,8 @@ std::optional<Evaluation> Worker::Evaluate(Figures* figures) {
   return evaluation;
 }
 
-// ps 0 asks again with each answer until it has the figures. Where this worker was started again and has yet
-// to take that step once more, it is asked again behind it.
+// ps 0 asks with each answer until it has the figures. A restarted worker that has yet to reach this step is
+// asked again after it.
 void Worker::EvaluateBehind(int64_t local_step) {
   if (local_step > local_step_ || local_step <= evaluated_step_) return;
   const std::optional<Evaluation> evaluation = Evaluate();
@@ -331,7 +330,7 @@ void Worker::EvaluateBehind(int64_t local_step) {
   evaluated_step_ = local_step;
 }
 
-// Whether the run ends early by it.
+// Returns whether the evaluation ends the run early.
 bool Worker::TellEvaluation(int64_t local_step, const Evaluation& evaluation, double auc) {
   const bool any = evaluation.rows > 0;
   const net::ChannelStats since_done = local_step == 0 ? SinceDone() : net::ChannelStats();
@@ -351,7 +350,7 @@ bool Worker::TellEvaluation(int64_t local_step, const Evaluation& evaluation, do
   return answer->over();
 }
 
-// To every ps, ps 0 last: when it knows, all know.
+// Tells every ps, ps 0 last: when ps 0 knows, all know.
 void Worker::SayDone() {
   activity_.what = "wait";
   const bool judged = own_evaluation_ && own_evaluation_->classifies;
@@ -370,15 +369,15 @@ void Worker::SayDone() {
   }
 }
 
-// Headers and payloads that Done has not told of, those of the batches that it fed to others among them.
+// The headers and payloads since Done, those of the batches for other workers included.
 net::ChannelStats Worker::SinceDone() const {
   const net::ChannelStats all = Sum(channel_.stats(), data_.feeding_stats());
   return {all.bytes_sent - told_.bytes_sent, all.bytes_received - told_.bytes_received, 0};
 }
 
-// All workers are done.
+// Runs when all workers are done.
 void Worker::EvaluateFinalWeights() {
-  client_.Pull(model_.here());  // and with it the last global step
+  client_.Pull(model_.here());  // also gets the last global step
   Figures figures(model_.model().outputs(), config_.model.kind != ModelKind::kLinear,
                   ScoreTable::kMaxScoresInRun);
   const std::optional<Evaluation> evaluation = config_.eval.at_end ? Evaluate(&figures) : std::nullopt;
@@ -390,7 +389,7 @@ void Worker::EvaluateFinalWeights() {
   TellEvaluation(0, evaluation.value_or(Evaluation()), auc.value_or(kNoFigure));
 }
 
-// The others go on; what it had granted goes to them.
+// The other workers go on, and get the steps granted to this one.
 void Worker::Leave() {
   SayDone();
   RunSummary summary;

@@ -1,5 +1,5 @@
-// Worker: one worker of a run: reads batches, computes gradients, exchanges them for new weights, evaluates.
-// All workers are alike; ps 0 asks one of them, that has the rows, to evaluate.
+// Worker: one worker of a run: it reads batches, computes gradients and exchanges them for new weights. ps 0
+// may ask any worker that has the rows to evaluate.
 // Thread: the caller's; heartbeats have their own.
 #pragma once
 
@@ -36,21 +36,22 @@ WorkerFigures FiguresOf(const StepTimes& times, const Staleness& staleness);
 
 class Worker {
  public:
-  // `store`: where the parameters stay on a device of this process; null: they travel.
-  // `stop`: looked at by the heartbeats, which tell ps 0; between two steps by a worker that leaves alone.
-  // Null: nobody asks. `more_hooks`: called behind those that the config switches on.
+  // `store`: the device of this process on which the parameters stay; null: they travel. `stop`: read by the
+  // heartbeats, which tell ps 0, and between two steps by a worker that leaves alone; null: nobody asks.
+  // `more_hooks`: called after the hooks of the config.
   Worker(const Config& config, TaskId self, const Layout& layout, const DeviceChoice& devices,
          DeviceStore* store, net::Channel& channel, net::Transport& transport, const StopRequest* stop,
          ExitHooks& exit_hooks, Logger& log, HookList more_hooks = {});
 
-  // Worker 0, with data.split: feed: it serves the others their batches through `channel`, which is bound.
+  // Makes worker 0 serve batches to the other workers through `channel`, which is bound (data.split: feed).
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) {
     data_.FeedOthersThrough(std::move(channel));
   }
   // Called when ps 0 is given up.
   void set_on_lost(std::function<void(TaskId)> on_lost) { client_.set_on_lost(std::move(on_lost)); }
   void set_on_abort(std::function<void(ExitCode)> on_abort) { client_.set_on_abort(std::move(on_abort)); }
-  // From Hello to the end of the run, over all its rollbacks. Throws Failure; Abort() then tells the others.
+  // Runs from Hello to the end of the run, through all rollbacks. Throws Failure; Abort() then tells the
+  // others.
   RunSummary Run();
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
     client_.Abort(exit_code, text, summary);
@@ -94,21 +95,21 @@ class Worker {
   Exchanges& exchanges_;  // the client's
   WorkerData data_;
   WorkerModel model_;
-  std::unique_ptr<WorkerSummary> summary_;  // with summary.dir
+  std::unique_ptr<WorkerSummary> summary_;  // null without summary.dir
   HookList more_hooks_;
   HookList hooks_;
   StepTimes times_;
-  KnownCheckpoint newest_;    // of the run, as this worker knows it
-  bool ended_early_ = false;  // by a hook, or an evaluation, of this worker
+  KnownCheckpoint newest_;    // the newest checkpoint of the run that this worker knows
+  bool ended_early_ = false;  // a hook or an evaluation of this worker has ended the run
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
   int64_t local_step_ = 0;
-  net::ChannelStats told_;  // what ps 0 knows of the bytes, by Done
+  net::ChannelStats told_;  // the bytes that the last Done reported
   int64_t first_step_nanos_ = 0;
   int64_t last_step_nanos_ = 0;
   int64_t evaluated_step_ = 0;        // the latest local step whose evaluation ps 0 has
-  RecentLoss recent_loss_;            // of the steps of this incarnation
-  bool from_initial_values_ = false;  // its first step was of those
+  RecentLoss recent_loss_;            // of this incarnation's steps
+  bool from_initial_values_ = false;  // the first step was from initial values
 };
 
 }  // namespace dtrain

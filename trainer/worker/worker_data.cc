@@ -38,7 +38,7 @@ void WorkerData::Open(uint64_t run_id) {
     return;
   }
   loaded_ = LoadData(config_);
-  // Rows that are made here follow from settings, which all tasks have compared.
+  // Synthetic rows follow from settings that all tasks have compared.
   const bool read = config_.data.train.format != DataFormat::kSynthetic;
   if (read) fingerprint_ = FingerprintOf(*loaded_.train);
   if (worker_ == 0) {
@@ -80,7 +80,7 @@ std::optional<DataFacts> WorkerData::Facts() {
   return facts;
 }
 
-// Weights that were trained with a scale mean nothing to rows of another one.
+// Weights mean nothing to rows with a scale other than the one they were trained with.
 bool WorkerData::UseScale(const FittedScale& scale) {
   if (scale.shift.empty()) return false;
   if (loaded_.train == nullptr || scale == loaded_.form.scale) return false;
@@ -93,7 +93,7 @@ bool WorkerData::UseScale(const FittedScale& scale) {
   log_.Info("data.scale is that of the run; the rows here would give another one. Reading them again");
   const std::optional<int64_t> rows = loaded_.train->rows();
   source_.reset();
-  loaded_ = LoadedData();  // both at once may be more than there is memory for
+  loaded_ = LoadedData();  // there may be no memory for both
   loaded_ = LoadData(config_, &scale);
   if (loaded_.train->rows() != rows) {
     throw UserError("{}: has {} now, and had {} when this run began. Start again when nobody writes to it.",

@@ -1,5 +1,5 @@
-// WorkerData: where a worker's batches come from: its own part of the data, or worker 0, which has a server
-// for the others then (data.split: feed).
+// WorkerData: the source of a worker's batches: its own part of the data or, with data.split: feed, worker 0,
+// which then runs a server for the others.
 // Owner and thread: the worker.
 #pragma once
 
@@ -25,31 +25,31 @@ namespace dtrain {
 
 class WorkerData {
  public:
-  // `attend`: called now and then while this waits for worker 0, to look after the ps.
+  // `attend`: called now and then during a wait for worker 0, to serve the ps.
   WorkerData(const Config& config, int worker, net::Transport& transport, const Activity& activity,
              std::function<void()> attend, Logger& log);
 
-  // Worker 0, with data.split: feed: it serves the others through `channel`, which is bound.
+  // Makes worker 0 serve the other workers through `channel`, which is bound (data.split: feed).
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) { feed_channel_ = std::move(channel); }
-  // After every joining: what was loaded stays, and batches are dealt within one run.
+  // Call this after each joining. Loaded data stays; batches are dealt within one run.
   void Join(uint64_t run_id);
 
-  // After Join():
+  // Valid after Join().
   BatchSource& source() { return *source_; }
   const LoadedData& loaded() const { return loaded_; }
-  // What ps 0 has to hear of the data; unset: nothing, another worker feeds this one.
+  // What ps 0 must know about the data; unset: another worker feeds this one.
   std::optional<DataFacts> Facts();
-  // Of the largest batch of one device, of training or of an evaluation.
+  // The max number of rows in a batch of one device, in training or evaluation.
   int64_t MaxRows() const;
-  // The data goes on as ps 0 says: dealt as before, and scaled as the weights were trained with it. True:
-  // loaded() and source() are new.
+  // Takes up the data as ps 0 says: with the batches dealt as before, and the scale that the weights were
+  // trained with. True: loaded() and source() are new.
   bool TakeUp(const wire::Start& start);
 
-  // Of worker 0 that feeds the others; else nothing happens.
+  // Throws when the feeder of worker 0 has failed.
   void CheckFeeder() const {
     if (feeder_) feeder_->CheckAlive();
   }
-  // What has gone through the channels of its own.
+  // The bytes of the channels that only data uses.
   net::ChannelStats fed_stats() const { return fed_ != nullptr ? fed_->stats() : net::ChannelStats(); }
   net::ChannelStats feeding_stats() const { return feeder_ ? feeder_->stats() : net::ChannelStats(); }
 
@@ -69,8 +69,8 @@ class WorkerData {
   bool told_other_rows_ = false;
   bool told_too_long_ = false;
   std::unique_ptr<BatchSource> source_;
-  FeedSource* fed_ = nullptr;                   // source_, where worker 0 deals out the batches
-  std::unique_ptr<net::Channel> feed_channel_;  // of worker 0, where it does so
+  FeedSource* fed_ = nullptr;                   // source_, when worker 0 deals out the batches
+  std::unique_ptr<net::Channel> feed_channel_;  // of worker 0 until it makes the feeder
   std::unique_ptr<Feeder> feeder_;
 };
 

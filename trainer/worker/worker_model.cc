@@ -18,7 +18,7 @@ const net::LentBuffer& GradientBuffers::Free() {
     next_ = (next_ + 1) % buffers_.size();
     if (!buffers_[next_].lent()) return buffers_[next_];
   }
-  // A transport may hold on to bytes a moment after they were answered.
+  // A transport may keep bytes for a moment after they were answered.
   buffers_.emplace_back(bytes_);
   next_ = buffers_.size() - 1;
   return buffers_.back();
@@ -53,7 +53,7 @@ WorkerModel::DeviceGradient WorkerModel::MakeDeviceGradient() {
 void WorkerModel::Make(int64_t max_rows, const LoadedData& data, BatchSource& source, Logger& log) {
   model_ = MakeModelOn(devices_, config_, layout_, max_rows, store_);
   if (by_address()) {
-    // One more than may be open: the oldest has been applied before it is written again.
+    // One more than may be open: the oldest is applied before it is written again.
     for (int64_t i = 0; i < config_.train.in_flight + 1; ++i) gradients_.push_back(MakeDeviceGradient());
   }
   UseData(data, source, log);

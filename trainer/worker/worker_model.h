@@ -1,5 +1,6 @@
-// WorkerModel: the model that a worker trains, on the devices that were chosen for it, and the memory in
-// which its parameters and gradients lie. Owner and thread: the worker.
+// WorkerModel: the model that a worker trains, on the devices chosen for it, and the memory of its parameters
+// and gradients.
+// Owner and thread: the worker.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +22,13 @@
 
 namespace dtrain {
 
-// GradientBuffers: memory for gradients, one for each exchange that may be open and one to write into; each
-// is written only while nobody reads it.
+// GradientBuffers: memory for gradients: one for each exchange that may be open, and one to write into. A
+// buffer is written only while it is not lent.
 class GradientBuffers {
  public:
-  // Of `bytes` each.
+  // `bytes`: of each buffer.
   GradientBuffers(size_t bytes, int64_t max_open);
-  // One that is not lent. It stays where it is: an open exchange points to its gradient.
+  // A buffer that is not lent. It does not move: an open exchange points to its gradient.
   const net::LentBuffer& Free();
   size_t count() const { return buffers_.size(); }
 
@@ -39,36 +40,36 @@ class GradientBuffers {
 
 class WorkerModel {
  public:
-  // `store`: where the parameters stay on a device; null: they travel. All outlive this.
+  // `store`: the device on which the parameters stay; null: they travel. The arguments outlive this.
   WorkerModel(const Config& config, const Layout& layout, const DeviceChoice& devices, DeviceStore* store);
 
-  // For batches of up to so many rows for each device, of this data. Once.
+  // Makes the model for batches of up to `max_rows` rows on each device. Call it once.
   void Make(int64_t max_rows, const LoadedData& data, BatchSource& source, Logger& log);
-  // These in place of those before, of as many rows: after Make().
+  // Replaces the data; batches keep their max number of rows. Call it after Make().
   void UseData(const LoadedData& data, BatchSource& source, Logger& log);
   bool made() const { return model_ != nullptr; }
   Model& model() { return *model_; }
 
-  // Whether messages say where on a device values are, instead of carrying them.
+  // Whether messages carry device addresses instead of values.
   bool by_address() const { return store_ != nullptr; }
-  // What steps and evaluations take for parameters.
+  // The parameters of steps and evaluations.
   const float* parameters() const { return by_address() ? store_->weights() : here_.data(); }
-  // In this machine's memory: where weights that travel arrive.
+  // The parameters in host memory, where weights that travel arrive.
   float* here() { return here_.data(); }
-  // The same with the latest values, wherever those are.
+  // Copies the latest parameters to host memory if they are on a device, and returns them.
   const float* Fetch();
   void Arrived(const float* parameters, Range elements) { model_->Arrived(parameters, elements); }
 
-  // Begins a step. The gradient, or where it is, will be in what is returned: to be pushed.
+  // Begins a step. Returns the buffer to push: it gets the gradient, or holds the gradient's addresses.
   const net::LentBuffer& Begin(const Batch& batch, bool count_correct);
   StepResult End() { return model_->End(); }
-  // The latest step's, behind End(), in this machine's memory.
+  // The gradient of the latest step in host memory. Call it after End().
   float* FetchGradient();
 
  private:
-  // One on the device, and its blocks' addresses.
+  // A gradient on the device, and the addresses of its blocks.
   struct DeviceGradient {
-    float* values;  // the store's
+    float* values;  // owned by the store
     net::LentBuffer addresses;
   };
 
@@ -79,8 +80,8 @@ class WorkerModel {
   const Layout& layout_;
   const DeviceChoice& devices_;
   DeviceStore* const store_;
-  std::unique_ptr<gpu::cuda::Queue> queue_;  // in the store's stream
-  // What the model pins goes behind it.
+  std::unique_ptr<gpu::cuda::Queue> queue_;  // of the store's stream
+  // Declared before the model, which pins it and must be destroyed first.
   std::vector<float> here_;
   std::vector<float> gradient_here_;
   GradientBuffers buffers_;

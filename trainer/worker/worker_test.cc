@@ -18,7 +18,7 @@ using wire::Body;
 
 constexpr uint64_t kBytesOfMessage = 10;
 
-// Every ps of a run of two steps, which answers at once.
+// All ps of a run of two steps; they answer at once.
 class Cluster : public FakeChannel {
  public:
   explicit Cluster(const Layout& layout) : layout_(layout) {}
@@ -34,7 +34,7 @@ class Cluster : public FakeChannel {
   size_t PsOf(net::NodeId node) const {
     return static_cast<size_t>(std::find(nodes_.begin(), nodes_.end(), node) - nodes_.begin());
   }
-  // Where among all messages the first of that kind to that ps is.
+  // The index, among all messages, of the first of this kind to this ps.
   size_t Find(Body body, size_t ps) const {
     size_t at = 0;
     while (at < sent.size() && !(sent[at].envelope().body_type() == body && PsOf(sent[at].to) == ps)) ++at;
@@ -107,7 +107,7 @@ TEST_CASE("worker: every ps hears that it is done, ps 0 last, with what it has c
   CHECK(done.last_step_nanos() >= done.first_step_nanos());
   CHECK(std::isnan(done.accuracy()));
   CHECK(done.device()->str() == "cpu");
-  CHECK(done.first_loss() == doctest::Approx(done.loss()));  // of so few steps all are the first
+  CHECK(done.first_loss() == doctest::Approx(done.loss()));  // with so few steps all count as the first
   CHECK(done.bytes_sent() == kBytesOfMessage * last);
   WorkerFigures figures;
   REQUIRE(FiguresFromJson(done.figures()->str(), &figures));
