@@ -1,18 +1,31 @@
 #!/usr/bin/env bash
-# Everything: check.sh, every test, a build without CUDA, every test again under ASan, UBSan and TSan, and
-# CHAOS_MINUTES (10) of random disturbances.
+# Everything, or only the parts that are named: `scripts/check_all.sh tsan`. The parts, in their order:
+#   check              format, build, unit tests
+#   tests              every test
+#   no-cuda            a build without CUDA
+#   asan, ubsan, tsan  every test again with that sanitizer
+#   chaos              CHAOS_MINUTES (10) of random disturbances
+# What ThreadSanitizer passes over, and why: net/tsan_suppressions.cc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/check.sh
-scripts/test.sh
-echo "check_all: without CUDA"
-CUDA_HOME=/nonexistent bazel build //cmd:dtrain </dev/null
-for sanitizer in asan ubsan tsan; do
-  echo "check_all: $sanitizer"
-  scripts/test.sh "--config=$sanitizer"
+parts=("$@")
+((${#parts[@]})) || parts=(check tests no-cuda asan ubsan tsan chaos)
+for part in "${parts[@]}"; do
+  echo "check_all: $part"
+  case $part in
+    check) scripts/check.sh ;;
+    tests) scripts/test.sh ;;
+    no-cuda) CUDA_HOME=/nonexistent bazel build //cmd:dtrain </dev/null ;;
+    asan | ubsan | tsan) scripts/test.sh "--config=$part" ;;
+    chaos)
+      scripts/chaos.sh --minutes "${CHAOS_MINUTES:-10}"
+      bazel test //cmd/test:recovery_test --test_env=DTRAIN_RECOVERY_ROUNDS=30 </dev/null
+      ;;
+    *)
+      sed -n '2,7s/^# //p' "$0" >&2
+      exit 2
+      ;;
+  esac
 done
-echo "check_all: chaos"
-scripts/chaos.sh --minutes "${CHAOS_MINUTES:-10}"
-bazel test //cmd/test:recovery_test --test_env=DTRAIN_RECOVERY_ROUNDS=30 </dev/null
 echo "check_all: fine"

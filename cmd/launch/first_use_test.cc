@@ -56,7 +56,7 @@ constexpr char kRead[] =
 TEST_CASE("first use: trained over two machines, evaluated, exported, read by numpy") {
   const std::string& python = Python();
   if (python.empty()) return;
-  NetworkHosts network;
+  SshNetwork network;
   if (!network.running()) return;
   const std::string directory = NewDirectory();
   fs::create_directories(directory + "/bin");

@@ -11,12 +11,12 @@ namespace {
 
 const std::vector<std::string> kHosts = {"10.77.0.2", "10.77.0.3"};
 
-LaunchJob Job(const std::string& job, const NetworkHosts& network) {
+LaunchJob Job(const std::string& job, const SshNetwork& network) {
   return LaunchJob(job, network.client_config(), kHosts, "");
 }
 
 TEST_CASE("launch over machines: a run over two of them ends with 0 and the weights of local") {
-  NetworkHosts network;
+  SshNetwork network;
   if (!network.running()) return;
   const LaunchJob job = Job(LinearJob(300) + "log: {format: json}\n", network);
   const std::vector<std::string> sync = {"--set", "train.mode=sync"};
@@ -31,7 +31,7 @@ TEST_CASE("launch over machines: a run over two of them ends with 0 and the weig
 }
 
 TEST_CASE("launch over machines: where a link is cut nothing is left anywhere, and a run beside it goes on") {
-  NetworkHosts network;
+  SshNetwork network;
   if (!network.running()) return;
   // All of the second run is on the machine that stays.
   const LaunchJob job = Job(EndlessJob() + "failure: {worker_lost: fail}\n", network);
@@ -40,9 +40,9 @@ TEST_CASE("launch over machines: where a link is cut nothing is left anywhere, a
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 0 | epoch"));
   REQUIRE(other->WaitForLine("worker 0 | epoch"));
-  network.Cut(1);
+  network.hosts().Cut(1);
   const bool none_left = NoneCarries(job.mark, kGone);
-  network.Mend(1);
+  network.hosts().Mend(1);
   CHECK(none_left);
   CHECK(RunToEnd(*run) == 4);
   CHECK(ReadResult(job.result).at("status") == "peer_lost");
@@ -54,15 +54,15 @@ TEST_CASE("launch over machines: where a link is cut nothing is left anywhere, a
 }
 
 TEST_CASE("launch over machines: with failure.restarts a run whose link is cut and mended ends with 0") {
-  NetworkHosts network;
+  SshNetwork network;
   if (!network.running()) return;
   const LaunchJob job =
       Job(LongJob("mode: sync, steps: 3000") + "failure: {worker_lost: wait, restarts: 5}\n", network);
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 0 | epoch"));  // on the machine that is cut off
-  network.Cut(1);
+  network.hosts().Cut(1);
   const bool noticed = run->WaitForLine("the connection to 10.77.0.3 broke");
-  network.Mend(1);
+  network.hosts().Mend(1);
   const int code = RunToEnd(*run);
   CAPTURE(run->standard_error());
   REQUIRE(noticed);
@@ -76,7 +76,7 @@ TEST_CASE("launch over machines: with failure.restarts a run whose link is cut a
 }
 
 TEST_CASE("launch over machines: when the launcher is killed nothing is left on any of them") {
-  NetworkHosts network;
+  SshNetwork network;
   if (!network.running()) return;
   const LaunchJob job = Job(EndlessJob(), network);
   const auto run = job.Start();
@@ -86,13 +86,13 @@ TEST_CASE("launch over machines: when the launcher is killed nothing is left on 
 }
 
 TEST_CASE("launch over machines: a machine that is not there is named before anything runs") {
-  NetworkHosts network;
+  SshNetwork network;
   if (!network.running()) return;
-  network.Cut(1);
+  network.hosts().Cut(1);
   const LaunchJob job = Job(EndlessJob(), network);
   const auto run = job.Start();
   CHECK(RunToEnd(*run) == 2);
-  network.Mend(1);
+  network.hosts().Mend(1);
   CAPTURE(run->standard_error());
   CHECK(Contains(run->standard_error(),
                  "worker 0 | error: cannot be started on 10.77.0.3: ssh: connect to host "

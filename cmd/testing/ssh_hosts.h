@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cmd/testing/job.h"
+#include "cmd/testing/network_hosts.h"
 #include "cmd/testing/process.h"
 
 namespace dtrain::testing {
@@ -31,12 +32,6 @@ class SshKeys {
   std::string directory_ = NewDirectory();
 };
 
-// Starts sshd and waits until it listens; null, and the reason on standard output, where it cannot. `before`:
-// what sshd is run by, such as nsenter.
-std::unique_ptr<Process> StartSshd(const std::string& config, const std::vector<std::string>& before = {});
-// Ends it together with the sessions that it has, which a cut link may have left.
-void EndSshd(Process& sshd);
-
 // One sshd at 127.0.0.1, on a port of its own.
 class SshServer {
  public:
@@ -56,27 +51,18 @@ class SshServer {
   std::unique_ptr<Process> sshd_;
 };
 
-// Two network namespaces as machines, 10.77.0.2 and 10.77.0.3, each with sshd, behind a bridge with this
-// process at 10.77.0.1. The calling thread moves to a namespace of its own, for good.
-class NetworkHosts {
+// Two NetworkHosts as machines, 10.77.0.2 and 10.77.0.3, each with sshd.
+class SshNetwork {
  public:
-  NetworkHosts();
-  ~NetworkHosts();
-  bool running() const { return hosts_.size() == 2; }
+  SshNetwork();
+  bool running() const { return !client_config_.empty(); }
   const std::string& client_config() const { return client_config_; }
-  // 0 or 1.
-  void Cut(int host);
-  void Mend(int host);
+  const NetworkHosts& hosts() const { return hosts_; }
 
  private:
-  struct Host {
-    std::unique_ptr<Process> holder, sshd;
-  };
-  bool Add(int number);
-
   SshKeys keys_;
   std::string client_config_;
-  std::vector<Host> hosts_;
+  NetworkHosts hosts_{2};
 };
 
 }  // namespace dtrain::testing

@@ -60,7 +60,9 @@ std::vector<Restore::Candidate> Restore::ListDirectory() {
   return found;
 }
 
-// A damaged checkpoint was reported already. One that is not here at all is on another disk.
+// A damaged checkpoint was reported already. One that is not here at all is on another disk. The run ends with
+// a UserError, so that no supervisor starts it again: no task would know of a checkpoint then, and the run
+// would start from scratch.
 void Restore::CheckNoneIsMissing(const std::vector<ListedCheckpoint>& listed) const {
   const KnownCheckpoint& known = parts_.history.known;
   if (known.where.empty()) return;
@@ -69,9 +71,9 @@ void Restore::CheckNoneIsMissing(const std::vector<ListedCheckpoint>& listed) co
   const std::string& dir = parts_.config.checkpoint.dir;
   if (!dir.empty() && !IsGone(dir + "/" + known.name())) return;
   const size_t colon = std::min(known.where.find(':'), known.where.size() - 1);
-  throw IoError(
+  throw UserError(
       "{} knows of a newer checkpoint of this run than ps 0 has: {} of global step {}; {}. Nothing was begun "
-      "anew. Copy {} of {} to {} here, then start ps 0 again.",
+      "anew. Copy {} of {} to {} here, then start the run again.",
       parts_.history.known_by, known.name(), known.step,
       dir.empty()      ? "checkpoint.dir is not set for ps 0"
       : listed.empty() ? fmt::format("checkpoint.dir = {} here has none", dir)
@@ -84,9 +86,9 @@ void Restore::CheckNoneIsMissing(const std::vector<ListedCheckpoint>& listed) co
 // the run.
 void Restore::NothingToGoBackTo() const {
   const std::string& dir = parts_.config.checkpoint.dir;
-  throw IoError(
+  throw UserError(
       "{}: no checkpoint of this run is here to go back to, and nothing was begun anew. Fetch the run's "
-      "checkpoints back to checkpoint.dir of ps 0, then start ps 0 again.",
+      "checkpoints back to checkpoint.dir of ps 0, then start the run again.",
       dir.empty() ? "checkpoint.dir is not set for ps 0" : "checkpoint.dir = " + dir);
 }
 
@@ -96,7 +98,7 @@ void Restore::NoneIsComplete() const {
   throw IoError(
       "checkpoint.dir = {}: the run goes back to a checkpoint, and all that are here are damaged (see "
       "above). "
-      "Fetch a copy of one back, then start ps 0 again: the run goes on from it.",
+      "Fetch a copy of one back, then start the run again: it goes on from there.",
       dir);
 }
 

@@ -54,8 +54,8 @@ class Restore {
 
   // Chooses and orders. `again`: the run had begun, and goes on from its newest checkpoint whatever
   // checkpoint.resume says. `data`: a worker's facts about its data; unset: none. This call and those below
-  // throw UserError when the checkpoint is damaged or of another model, and IoError when a run that had begun
-  // has no checkpoint to go on from.
+  // throw UserError when the checkpoint is damaged or of another model, or when a run that had begun has none
+  // here; IoError when all that such a run has are damaged.
   void Begin(bool again, std::optional<DataFacts> data);
   // Takes the answer of a ps, ps 0 included, to an order.
   void OnOutcome(size_t ps, const FillOutcome& outcome);

@@ -218,7 +218,7 @@ TEST_CASE("restore: a run that had begun and finds no checkpoint never begins an
   for (const std::string& dir : {std::string(), testing::NewDirectory()}) {
     Leader f(Job(dir));
     CHECK_THROWS_WITH_AS(f.Begin(true), doctest::Contains("no checkpoint of this run is here to go back to"),
-                         IoError);
+                         UserError);
   }
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("restore: a newer checkpoint that a task knows of, and that is not her
     f.history.known_by = "worker 1";
     try {
       f.Begin(true);
-    } catch (const IoError& error) {
+    } catch (const UserError& error) {
       return std::string(error.what());
     }
     return std::string();
@@ -242,7 +242,7 @@ TEST_CASE("restore: a newer checkpoint that a task knows of, and that is not her
             dir +
             " here has none. Nothing was begun anew. Copy "
             "/disk/ckpt/step-000000400 of host-a to " +
-            dir + " here, then start ps 0 again.");
+            dir + " here, then start the run again.");
   Save(config, dir, 5);
   CHECK(said().find("the newest of checkpoint.dir = " + dir + " here is step-000000005 of global step 5") !=
         std::string::npos);

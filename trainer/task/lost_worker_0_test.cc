@@ -119,10 +119,10 @@ TEST_CASE(
   }
   const wire::Abort* abort = workers[1]->Expect<wire::Abort>();
   REQUIRE(abort != nullptr);
-  CHECK(abort->exit_code() == 1);
+  CHECK(abort->exit_code() == 2);
   CHECK(abort->text()->str().find("worker 1 knows of a newer checkpoint of this run than ps 0 has: "
                                   "step-000000400 of global step 400") != std::string::npos);
-  CHECK_THROWS_AS(ps.Wait(), IoError);
+  CHECK_THROWS_AS(ps.Wait(), UserError);
 }
 
 // Makes worker 0 fail in the middle of its steps.
