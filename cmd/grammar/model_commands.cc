@@ -41,7 +41,7 @@ constexpr char kEvalFooter[] =
 
 Loss; accuracy, AUC, precision, recall and F1 of each class and their confusion; of linear models RMSE, MAE and R2.
 Without --config the file is the config.yaml that was saved with the checkpoint. Evaluates on the set of eval.on as
-the chief does at the end of a run. docs/models.md has the rest.
+a run does at its end. docs/models.md has the rest.
 
 Exit codes:
   0 evaluated; with --follow the checkpoint of the run's last step

@@ -69,7 +69,7 @@ TEST_CASE("deploy: the configs in the ConfigMaps are good, and tasks have longer
   CHECK(grace(Manifest(kKubernetes, "StatefulSet").at("spec").at("template")) > 30);
   CHECK(grace(Manifest(kKubernetes, "Job").at("spec").at("template")) > 30);
   const Json job = Manifest(kTfJob, "TFJob");
-  for (const Json& replica : job.at("spec").at("tfReplicaSpecs")) {
+  for (const auto& [role, replica] : job.at("spec").at("tfReplicaSpecs").items()) {
     CHECK(grace(replica.at("template")) > 30);
   }
   CHECK(Contains(RunYaml(kTfJob), "peer_lost_exit: 138"));

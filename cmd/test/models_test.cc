@@ -247,7 +247,7 @@ TEST_CASE("predict: CSV in any order of columns, JSON lines with ids, and images
     const auto answer = Json::Parse(line);
     CHECK(answer.at("prediction") == name);
     std::string expected = name;
-    for (const auto& probability : answer.at("probabilities")) {
+    for (const auto& [name_of_class, probability] : answer.at("probabilities").items()) {
       expected += fmt::format(",{}", probability.get<float>());
     }
     CHECK(row == expected);

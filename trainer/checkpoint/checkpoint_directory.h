@@ -48,6 +48,7 @@ class CheckpointDirectory {
   void ClaimAgain(const std::string& who, uint64_t run_id);
 
   // The calls of a save, in this order; each throws IoError, mostly SaveError, with path and remedy.
+
   // Makes an empty directory for the shard files (ShardWriter) and returns its path. `token`: the end of its
   // name, for a save by several writers; empty: random.
   std::string BeginSave(int64_t step, const std::string& token = "");

@@ -1,7 +1,7 @@
 // FeedSource: the batches of a worker i > 0 with data.split: feed. It asks worker 0 for each batch by its
-// local step, a few ahead, so that the next one is usually here in time and memory stays bounded. A wait ends
-// with a batch, at failure.startup_timeout_s or net.timeout_ms, when worker 0 is lost (PeerLost names it), or
-// when `attend` throws.
+// local step, a few ahead: the next one is usually here in time, and memory stays flat. A wait ends with a
+// batch, at failure.startup_timeout_s or net.timeout_ms, when worker 0 is lost (PeerLost names it), or when
+// `attend` throws.
 // Owner and thread: the worker; heartbeats have their own thread.
 #pragma once
 

@@ -83,8 +83,7 @@ class CheckpointWriter {
   std::vector<bool> pulled_;                                 // by ps
   size_t pulling_ = 0;                                       // the ps whose part is pulled now
   std::unique_ptr<PulledPart> pull_;
-  // One of these at a time is in use. They are the last members: their destructors wait for the threads,
-  // which use the others.
+  // One at a time is in use. The last members: their destructors wait for threads that use the others.
   std::future<Outcome> beginning_;  // its path is the temporary directory
   std::future<Outcome> ending_;
 };

@@ -1,8 +1,8 @@
-// LocalLeader: the leader of a run, on ps 0. It leads the run through its phases: it waits for the tasks
-// (run_start.h), gives them their first weights (restore.h), grants steps and decides rounds (steps.h,
-// rounds.h), and makes the results (run_end.h). It has checkpoints written (checkpoints.h), decides what the
-// loss of a task means (recovery.h), and answers the requests that only ps 0 answers. A repeated request is
-// answered again from the state.
+// LocalLeader: the leader of a run, on ps 0. It waits for the tasks (run_start.h), gives them their first
+// weights (restore.h), grants steps and decides rounds (steps.h, rounds.h), and makes the results
+// (run_end.h). It has checkpoints written (checkpoints.h), decides what the loss of a task means
+// (recovery.h), and answers the requests that only ps 0 answers. A repeated request is answered again from
+// the state.
 // Owner: PsServer. Thread: the ps loop. Order of messages: docs/wire.md.
 #pragma once
 

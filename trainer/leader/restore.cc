@@ -60,9 +60,9 @@ std::vector<Restore::Candidate> Restore::ListDirectory() {
   return found;
 }
 
-// A damaged checkpoint was reported already. One that is not here at all is on another disk. The run ends with
-// a UserError, so that no supervisor starts it again: no task would know of a checkpoint then, and the run
-// would start from scratch.
+// A damaged checkpoint was reported already. One that is not here at all is on another disk. The run ends
+// with a UserError, so that no supervisor starts it again: no task would know of a checkpoint then, and the
+// run would start from scratch.
 void Restore::CheckNoneIsMissing(const std::vector<ListedCheckpoint>& listed) const {
   const KnownCheckpoint& known = parts_.history.known;
   if (known.where.empty()) return;

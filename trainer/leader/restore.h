@@ -52,14 +52,14 @@ class Restore {
   };
   explicit Restore(Parts parts);
 
-  // Chooses and orders. `again`: the run had begun, and goes on from its newest checkpoint whatever
+  // Chooses and gives the orders. `again`: the run had begun, and goes on from its newest checkpoint whatever
   // checkpoint.resume says. `data`: a worker's facts about its data; unset: none. This call and those below
   // throw UserError when the checkpoint is damaged or of another model, or when a run that had begun has none
   // here; IoError when all that such a run has are damaged.
   void Begin(bool again, std::optional<DataFacts> data);
   // Takes the answer of a ps, ps 0 included, to an order.
   void OnOutcome(size_t ps, const FillOutcome& outcome);
-  // Sends the piece that a ps asks for. Does not answer when it cannot be had: the ps asks again.
+  // Sends the piece that a ps asks for. No answer if it cannot be had: the ps asks again.
   void OnReadPiece(const Member& ps, const wire::ReadPiece& question);
   void Tick(TimePoint now);
 

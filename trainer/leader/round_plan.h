@@ -1,7 +1,7 @@
 // RoundPlan: decides the rounds of a synchronous run, on ps 0 alone, so that every ps applies the same
-// gradients. A round takes up the open exchanges of some workers. Its contributors are fresh gradients,
-// computed from the latest weights; their mean is applied. The others (a late gradient, a worker that begins)
-// contribute nothing and are answered with the weights after the round.
+// gradients. A round takes up the open exchanges of some workers. Its contributors are fresh gradients, of
+// the latest weights; their mean is applied. The others (a late gradient, a worker that begins) are only
+// answered with the weights after the round.
 //
 // A round is decided when min(aggregate, workers that can still contribute) fresh gradients are here; with
 // fewer than all workers these are the backup workers of Chen et al. (arXiv:1604.00981). When no worker can

@@ -19,9 +19,9 @@
 
 namespace dtrain {
 
-// RoundNorm: the factor that brings the norm of a round's mean gradient, over the whole model, down to
-// train.optimizer.clip_norm. Each ps measures the gradients that it is going to apply to its range; the exact
-// sums are added, so the result does not depend on the number of ps.
+// RoundNorm: the factor that brings the norm of a round's mean gradient, over the whole model, to
+// train.optimizer.clip_norm at most. Each ps measures the gradients that it is going to apply to its range;
+// the exact sums are added, so the result does not depend on the number of ps.
 class RoundNorm {
  public:
   RoundNorm(size_t ps, double clip_norm) : clip_norm_(clip_norm), here_(ps) {}

@@ -1,4 +1,4 @@
-// RunStop: ends a run on a signal: limits the time for saving, and makes the error that ends the run.
+// RunStop: ends a run on a signal: limits the time for saving, and throws the error that ends the run.
 // Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 

@@ -1,8 +1,7 @@
-// SlowWorkers: finds the workers that are slow themselves among those that only wait for a slow one. It
-// compares a worker's own time per step (data, compute and hooks, from its heartbeats), without waits and
-// network. A worker is slow when its time is more than 1.5 times the median of all workers; of an even number
-// the lower median counts, so that one of two workers can be slow. Two reports in a row must agree before the
-// verdict changes, so that a single pause does not count.
+// SlowWorkers: tells slow workers from those that only wait for them, by a worker's own time per step (data,
+// compute and hooks, not waits and network), which its heartbeats report. A worker is slow above 1.5 times
+// the median; of an even number of workers the lower median counts, so that one of two can be slow. The
+// verdict changes when two reports in a row agree, so that a single pause does not count.
 // Owner: LocalLeader. Thread: the ps loop. It reads no clock.
 #pragma once
 

@@ -18,7 +18,10 @@ void SnapshotKeeper::OnOrder(const wire::SnapshotOrder& order) {
   if (order.write() && parts_.leader->SeesDirectory()) {
     const auto step = static_cast<int64_t>(std::min<uint64_t>(order.step(), kMaxSteps));
     const CheckpointDirectory directory(parts_.config.checkpoint.dir);
-    Write(order.number(), directory.TemporaryPath(step, SaveToken(parts_.leader->run(), order.number())));
+    const std::string token = SaveToken(parts_.leader->run(), order.number());
+    if (Write(order.number(), directory.TemporaryPath(step, token))) {
+      parts_.log.Debug("writes its part of the checkpoint of global step {}", step);
+    }
   }
   Take(order.number(), order.round());
 }
@@ -33,10 +36,10 @@ void SnapshotKeeper::Take(uint64_t number, uint64_t round) {
   AfterMessage();
 }
 
-void SnapshotKeeper::Write(uint64_t number, const std::string& directory) {
-  if (!Kept(number) || saver_.Of(number) != nullptr || saver_.busy()) return;
-  parts_.log.Debug("writes its part of a checkpoint to {}", directory);
+bool SnapshotKeeper::Write(uint64_t number, const std::string& directory) {
+  if (!Kept(number) || saver_.Of(number) != nullptr || saver_.busy()) return false;
   saver_.Begin(number, snapshot_, directory);
+  return true;
 }
 
 void SnapshotKeeper::Drop(uint64_t number) {

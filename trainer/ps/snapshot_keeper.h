@@ -38,16 +38,17 @@ class SnapshotKeeper {
   // Carries out an order of the leader over the network: take, write or drop. A drop is not answered; if it
   // gets lost, the next checkpoint drops the snapshot.
   void OnOrder(const wire::SnapshotOrder& order);
-  // The three orders. `number` is at least 1. The leader repeats an order to write until it has ended; it has
-  // no effect while the snapshot is not taken or an earlier one is still being written.
+  // The three orders. `number` is at least 1. The leader repeats an order to write until it has ended;
+  // Write() returns whether the writing has begun with this call: not while the snapshot is not taken, or an
+  // earlier one is still being written.
   void Take(uint64_t number, uint64_t round);
-  void Write(uint64_t number, const std::string& directory);
+  bool Write(uint64_t number, const std::string& directory);
   void Drop(uint64_t number);
   // Sends a piece to the leader. No answer when there is none or the queue is full: the leader asks again.
   void OnReadPiece(net::NodeId from, const wire::ReadPiece& read);
 
-  // Takes the snapshot as soon as its round is finished. Call it after every message, as no round begins
-  // before.
+  // Takes the snapshot as soon as its round is finished. Call it after every message, so that no round begins
+  // in between.
   void AfterMessage() {
     if (due_) TakeWhenFinished();
   }

@@ -23,7 +23,7 @@ struct MachineMemory {
 // 1 or 2. `root`: the directory with proc/ and sys/.
 MachineMemory ReadMachineMemory(const std::string& root = "/");
 
-// At least three digits and a unit: "812 B", "7.7 GiB".
+// With one decimal place from KiB on: "812 B", "7.7 GiB".
 std::string BytesText(double bytes);
 
 // MemoryNeed: roughly the bytes that a task needs, from the config and the size of the data alone. Only large

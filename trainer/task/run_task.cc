@@ -10,9 +10,9 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/abort.h"
+#include "trainer/task/memory_need.h"
 #include "trainer/task/ps_run.h"
 #include "trainer/task/run_log.h"
-#include "trainer/task/memory_need.h"
 #include "trainer/worker/worker.h"
 
 namespace dtrain {
