@@ -10,7 +10,7 @@ namespace dtrain {
 uint32_t Crc32cExtend(uint32_t crc, const void* data, size_t size);
 
 // The checksum of A followed by B, from the two checksums and the length of B: each ps sums its own
-// ranges, and the chief combines them without seeing the bytes.
+// ranges, and the leader combines them without seeing the bytes.
 uint32_t Crc32cCombine(uint32_t crc_a, uint32_t crc_b, uint64_t size_b);
 
 }  // namespace dtrain

@@ -24,8 +24,8 @@ bazel build "$@" //... </dev/null || {
   echo "0 passed, 1 failed, 0 skipped"
   exit 1
 }
-# Tests wait more than they compute, so one and a half of them share a processor.
-bazel test --keep_going '--local_cpu_resources=HOST_CPUS*1.5' "$@" //... </dev/null
+# Tests wait more than they compute, so two of them share a processor.
+bazel test --keep_going '--local_cpu_resources=HOST_CPUS*2' "$@" //... </dev/null
 bazel_status=$?
 
 logs=$(bazel info "$@" bazel-testlogs 2>/dev/null </dev/null)

@@ -33,7 +33,7 @@ std::string SubjectOf(const std::string& path) {
   if (!whole.has_filename()) whole = whole.parent_path();
   std::string name = whole.filename().string();
   if (IsTemporary(name)) return "temporary";
-  name = name.substr(0, name.find(".tmp."));  // base/atomic_file writes there first
+  name = name.substr(0, name.find(".tmp."));  // base/file writes there first
   const bool in_temporary = IsTemporary(whole.parent_path().filename().string());
   if (in_temporary && (name == "probe" || BeginsWith(name, "ps-"))) return "probe";
   if (in_temporary && name == "config.yaml") return "config";

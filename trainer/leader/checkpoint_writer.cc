@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "trainer/config/dump.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/peer/peer_limits.h"
 #include "trainer/shard/shared_directory.h"
 
 namespace dtrain {

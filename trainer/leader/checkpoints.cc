@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/fault_point.h"
 #include "base/names.h"
-#include "trainer/peer/this_host.h"
 #include "trainer/shard/shared_directory.h"
 
 namespace dtrain {
@@ -113,7 +111,9 @@ void Checkpoints::OnSnapshotState(Member& ps, const wire::SnapshotState& state) 
     return GoOnWhenAllAreKept();
   }
   ShardSaver::Outcome part;
-  if (state.error() != nullptr) part.error = ShortText(state.error()->str());
+  if (state.error() != nullptr) {
+    part.error = state.error()->size() == 0 ? "it gives no reason" : ShortText(state.error()->str());
+  }
   if (state.checksums() != nullptr)
     part.checksums.assign(state.checksums()->begin(), state.checksums()->end());
   if (state.written() || state.error() != nullptr) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/names.h"
 #include "base/signals.h"
@@ -278,7 +279,9 @@ void LocalLeader::CloseWhenAllDone(TimePoint now) {
   if (phase_ != RunPhase::kRunning || all_done_ || !members_.AllDone() || MayGoOn()) return;
   if (checkpoints_) checkpoints_->Finish();
   all_done_ = true;
-  end_.Begin(*parts_.report(), now);
+  std::optional<ShardReport> own = parts_.report();
+  DT_CHECK(own.has_value());  // steps were taken, so there are weights
+  end_.Begin(std::move(*own), now);
   EndWhenComplete(now);
 }
 
@@ -432,7 +435,7 @@ void LocalLeader::EndEarly() {
   if (!sync()) return steps_.EndEarly(std::nullopt);
   rounds_.EndHere();
   steps_.EndEarly(rounds_.version());
-  rounds_.GoOn();
+  rounds_.Decide();
 }
 
 void LocalLeader::Tick(TimePoint now) {

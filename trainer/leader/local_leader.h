@@ -82,21 +82,21 @@ class LocalLeader : public Leader {
   void Leave(const std::string& why) override;
   void Abort(int exit_code, const std::string& text, const RunSummary* summary) override;
 
-  // What losing this task now means for the run.
-  Loss WhatIfLost(const Member& member) const;
-  // The run has had enough tasks and is not over: from now on a lost ps cannot be replaced.
-  bool begun() const { return phase_ == RunPhase::kInitialising || phase_ == RunPhase::kRunning; }
   // The run waits for tasks or for the first weights.
   bool starting() const { return phase_ == RunPhase::kJoining || phase_ == RunPhase::kInitialising; }
   // Every ps has its values: starts the run, or lets it go on.
   void Begin(const StartedFrom& from);
-  // Ends the run on a signal: saves it, then throws RunStopped. Later signals change nothing.
-  void Stop(int signal);
-  // Grants no more steps (sync: decides no more rounds).
-  void EndEarly();
 
  private:
   Restore::Parts RestoreParts();
+  // Grants no more steps (sync: decides no more rounds).
+  void EndEarly();
+  // Ends the run on a signal: saves it, then throws RunStopped. Later signals change nothing.
+  void Stop(int signal);
+  // The run has had enough tasks and is not over: from now on a lost ps cannot be replaced.
+  bool begun() const { return phase_ == RunPhase::kInitialising || phase_ == RunPhase::kRunning; }
+  // What losing this task now means for the run.
+  Loss WhatIfLost(const Member& member) const;
   bool OnWorkerRequest(Member& worker, const wire::Envelope& request, bool repeated);
   void OnReady(Member& member, uint64_t request, const wire::Ready& ready);
   void LearnOfReturning(const Member& member, const wire::Ready& ready);

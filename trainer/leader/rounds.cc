@@ -1,6 +1,7 @@
 #include "trainer/leader/rounds.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "trainer/optim/optimizer.h"
 

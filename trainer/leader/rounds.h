@@ -69,6 +69,8 @@ class Rounds {
   void GoOn();
   // Decides no more rounds with contributors. Workers that begin or return get the current weights.
   void EndHere() { plan_.EndHere(); }
+  // Decides what can be decided, unless rounds are held, and has the rule of ps 0 apply it.
+  void Decide();
   // The number of decided rounds with contributors: the global step when all are applied.
   int64_t version() const { return static_cast<int64_t>(plan_.version()); }
 
@@ -76,7 +78,6 @@ class Rounds {
   void Ask(Member& ps, const wire::WaitEnd& question);
 
  private:
-  void Decide();
   void Announce(const RoundDecision& round);
   bool AddNorm(Member& ps, const wire::WaitEnd& question);
   void Answer(const Member& ps);

@@ -232,6 +232,21 @@ TEST_CASE("rounds: one that leaves while rounds are held is not waited for after
   for (int ps = 0; ps < 2; ++ps) CHECK(run.version(ps) == 1);
 }
 
+TEST_CASE(
+    "rounds: ended while they are held, none is decided until they go on, and then without a gradient") {
+  TwoPs run(SyncCluster());
+  CHECK(run.rounds().Hold() == 1);
+  for (int ps = 0; ps < 2; ++ps) run.PushAll(ps, 0);
+  run.rounds().EndHere();
+  run.rounds().Decide();
+  run.Talk();
+  for (int ps = 0; ps < 2; ++ps) CHECK_FALSE(run.rule(ps).HasFinished(2));
+  run.rounds().GoOn();
+  run.Talk();
+  for (int ps = 0; ps < 2; ++ps) CHECK(run.rule(ps).HasFinished(2));
+  for (int ps = 0; ps < 2; ++ps) CHECK(run.version(ps) == 0);
+}
+
 TEST_CASE("rounds: begun at a checkpoint, gradients are of its version and local steps go on from it") {
   Config config = SyncCluster();
   config.failure.worker_lost = WorkerLost::kWait;

@@ -1,11 +1,10 @@
 #include "trainer/leader/run_stop.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <set>
-
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "base/error.h"
@@ -31,9 +30,9 @@ void RunStop::Ask(int signal, TimePoint now) {
 }
 
 std::string RunStop::Overdue(TimePoint now) const {
-  const double most = config_.failure.grace_s * kSavingShare;
-  if (!asked() || SecondsBetween(asked_at_, now) <= most) return std::string();
-  return fmt::format("it took longer than {:.1f} s (failure.grace_s)", most);
+  const double max_s = config_.failure.grace_s * kSavingShare;
+  if (!asked() || SecondsBetween(asked_at_, now) <= max_s) return std::string();
+  return fmt::format("it took longer than {:.1f} s (failure.grace_s)", max_s);
 }
 
 void RunStop::End(const Reached& reached, const std::string& unsaved) const {

@@ -85,7 +85,7 @@ class Leader {
   virtual void OnWelcome(Member& member, bool replaces) = 0;
   // The task is gone or starts its conversation anew: drops its requests and grants its open steps again.
   virtual void Left(Member& member) = 0;
-  // The task is overdue; `why` says for how long. The caller then drops its record.
+  // The task is overdue; `why` says for how long. The caller then forgets its connection.
   virtual void OnOverdue(Member& member, const std::string& why) = 0;
   virtual void OnAbort(Member& member, const wire::Abort& abort) = 0;
   virtual RunStatus OnHeartbeat(const Member& member, const wire::Heartbeat& beat) = 0;

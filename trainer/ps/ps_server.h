@@ -31,7 +31,9 @@
 
 namespace dtrain {
 
-// The parts that a leader acts on. PsServer owns them and outlives its leader.
+// The parts that a leader acts on. PsServer owns them. When it ends, the rule, the keeper of snapshots and
+// the filler go before the leader, so that no thread writes into a checkpoint that the leader then abandons;
+// the leader's destructor must not use them.
 struct LeaderParts {
   const PsTask& task;
   RunHistory& history;
@@ -48,7 +50,8 @@ using MakeLeader = std::function<std::unique_ptr<Leader>(const LeaderParts&)>;
 
 class PsServer {
  public:
-  // `summary`: of ps 0 with summary.dir; else null. Throws UserError when checkpoints cannot be written.
+  // `summary`: of ps 0 with summary.dir; else null. Throws UserError when checkpoints cannot be written, and
+  // PeerLost when another process has taken checkpoint.dir.
   PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory& history, PsSummary* summary);
 
   // Serves until the run is over. Throws Failure when the run has failed; call Abort() then. Throws

@@ -1,7 +1,5 @@
 #include "trainer/ps/registrar.h"
 
-#include <optional>
-
 #include "base/error.h"
 #include "base/fault_point.h"
 #include "trainer/peer/heartbeat.h"

@@ -1,6 +1,5 @@
 #include "trainer/ps/remote_leader.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 

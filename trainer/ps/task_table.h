@@ -64,7 +64,7 @@ struct Member {
   bool is_ready() const { return here() && ready; }
   bool is_worker() const { return task.role == Role::kWorker; }
   uint32_t& GrantOf(uint64_t request) { return granted[request % granted.size()]; }
-  // Drops the requests that wait; call it when the task has left.
+  // The task has left: it is not ready, takes no part, and what it asked is not answered.
   void Leave();
 };
 

@@ -255,7 +255,7 @@ class Verdict {
 std::string ReferenceCrc(RandomCase c) {
   c.config.cluster.ps.resize(1);
   c.config.placement.policy = PlacementPolicy::kBytes;
-  c.loss = Loss();
+  c.loss = LostTask();
   c.repeat_every = 0;
   const CaseOutcome outcome = Run(c);
   REQUIRE(outcome.summaries.size() == static_cast<size_t>(c.workers() + 1));

@@ -28,7 +28,7 @@ enum class LossKind {
   kTorn,   // after it has sent some blocks of a gradient to some ps
 };
 
-struct Loss {
+struct LostTask {
   LossKind kind = LossKind::kNone;
   int worker = 0;
   int64_t step = 0;    // while it takes this local step, from 1
@@ -39,7 +39,7 @@ struct Loss {
 struct RandomCase {
   uint64_t seed = 0;
   Config config;
-  Loss loss;
+  LostTask loss;
   int late_worker = -1;      // started only after the others; -1: none
   int64_t late_at = 0;       // at this local step of worker 0, or at its end
   int64_t repeat_every = 0;  // workers send every n-th request twice; 0: none
@@ -165,7 +165,7 @@ class CaseMaker {
     }
   }
   void DrawLoss() {
-    Loss& loss = case_.loss;
+    LostTask& loss = case_.loss;
     if (OneIn(2)) config_.failure.worker_lost = WorkerLost::kWait;
     const bool chief_may = case_.waits() && config_.data.split != Split::kFeed;
     if (!chief_may && case_.workers() == 1) return;

@@ -134,7 +134,7 @@ class WatchedCluster::Watch : public Hook {
     incarnation_.steps.push_back({view.local_step, view.rows, -1});
     if (case_.config.train.mode == TrainMode::kSsp) CheckBound(view.local_step);
     if (worker_ == 0 && view.local_step >= case_.late_at) MeetLate();
-    const Loss& loss = case_.loss;
+    const LostTask& loss = case_.loss;
     const bool now = first_ && loss.kind != LossKind::kNone && worker_ == loss.worker;
     if (now && view.local_step == loss.step) Lose();
   }
