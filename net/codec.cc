@@ -43,7 +43,8 @@ bool MakesSense(const wire::Envelope& envelope) {
   if (const wire::Hello* hello = envelope.body_as_Hello()) return IsRole(hello->role());
   if (const wire::Abort* abort = envelope.body_as_Abort()) return IsRole(abort->role());
   if (const wire::WaitEnd* wait = envelope.body_as_WaitEnd()) return IsAligned(wait->squares());
-  if (const wire::SnapshotState* state = envelope.body_as_SnapshotState()) return IsAligned(state->checksums());
+  if (const wire::SnapshotState* state = envelope.body_as_SnapshotState())
+    return IsAligned(state->checksums());
   if (const wire::ChecksumList* list = envelope.body_as_ChecksumList()) return IsAligned(*list);
   if (const wire::Round* round = envelope.body_as_Round()) {
     return IsAligned(round->contributors()) && IsAligned(round->answered());
