@@ -90,7 +90,7 @@ PatientOutput& StandardError() {
 }
 
 std::string MissingText(int64_t lines) {
-  return fmt::format("{} missing here: whoever reads standard error took nothing for {} s",
+  return fmt::format("{} missing here: the reader of standard error took nothing for {} s",
                      Plural(lines, "line is", "lines are"), kPatience.count() / 1000);
 }
 

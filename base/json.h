@@ -63,7 +63,7 @@ class Json {
   bool is_number_float() const { return Is<double>(); }
   bool is_number() const { return is_number_integer() || is_number_float(); }
 
-  // Of an array or an object, which may also be null: 0.
+  // How many elements an array or an object has; 0 for null.
   size_t size() const;
   bool empty() const { return size() == 0; }
 

@@ -269,8 +269,7 @@ int ParseNumber(const std::string& option, const std::string& text, int min, con
 }
 
 void AddSchedulerOptions(CLI::App* app, SchedulerTexts* texts, const char* ps) {
-  app->add_option("--from", texts->from,
-                  "Who says which task of which cluster this is: slurm, tf_config or mpi")
+  app->add_option("--from", texts->from, "Where the cluster and this task's place in it come from")
       ->type_name("slurm|tf_config|mpi");
   app->add_option("--ps", texts->ps, ps)->type_name("N");
   app->add_option("--base-port", texts->base_port,

@@ -49,7 +49,7 @@ std::string Options(const CommandText& command) {
   return roff;
 }
 
-// A footer of --help: paragraphs, of which those that open with "Examples:" or the like are blocks.
+// A footer of --help: paragraphs. Those that open with "Examples:" or the like are blocks.
 // `heading` makes a heading of that word.
 template <typename Heading>
 std::string Footer(const std::string& footer, Heading heading) {
@@ -122,7 +122,7 @@ std::string Variables() {
               "The GPUs that there are for this process, as CUDA understands it. Set to nothing: none.") +
          Item("LD_LIBRARY_PATH", "", "Where cuBLAS is looked for besides the system's own folders.") +
          Item("TF_CONFIG; SLURM_...; PMI_..., PMIX_..., OMPI_...", "",
-              "Which task of which cluster this process is, with --from alone.");
+              "With --from alone: the cluster, and the place of this process in it.");
 }
 
 std::string Places() {
@@ -225,7 +225,7 @@ _dtrain_keys='{}'
 
 // The line is split at blanks that no backslash precedes, because bash's own words end at = too.
 constexpr const char* kBashBody = R"sh(
-_dtrain_files() { # current, of which kind for compgen
+_dtrain_files() { # the current word, the kind of files for compgen
   compopt -o filenames
   mapfile -t COMPREPLY < <(compgen "$2" -- "$1")
 }

@@ -182,7 +182,7 @@ constexpr char kCheckFooter[] =
 
 Reads the file and all data. Exit code 0 when both are good, else 2: of the file every error is told, of
 the data the first. With --ps and --workers it is about the cluster that dtrain local makes with them; with --from
-it shows which task of which cluster this process would be.)";
+it shows the cluster, and the place that this process would have in it.)";
 
 class CheckGrammar : public CommandGrammar {
  public:

@@ -27,7 +27,7 @@ pid_t ProcessOf(const LaunchJob& job, const std::string& begin, const std::strin
   return -1;
 }
 
-// Of a task on its machine, which is this one: not its guard or ssh.
+// The process of a task on its machine, which is this one; not its guard, nor ssh.
 pid_t TaskProcess(const LaunchJob& job, const std::string& role, int index) {
   const pid_t pid = ProcessOf(job, "", fmt::format("--role {} --index {} --reports", role, index));
   REQUIRE(pid > 0);  // a signal to -1 would reach every process

@@ -65,6 +65,7 @@ Rounds::Rounds(const Config& config, TaskTable& members, Outbox& outbox, UpdateR
       outbox_(outbox),
       rule_(rule),
       alone_(config.cluster.ps.size() == 1),
+      wait_for_lost_(RoundsWaitForLost(config)),
       plan_(PlanFrom(config, members, 0)) {
   if (NormOfRounds(config.train)) norm_.emplace(config.cluster.ps.size(), *config.train.optimizer.clip_norm);
 }
@@ -86,7 +87,7 @@ void Rounds::ExpectTogether(const flatbuffers::Vector<uint32_t>& workers) {
 
 // Where rounds wait for a lost worker, a gradient of older weights is in a round already.
 void Rounds::Offer(RoundExchange exchange, std::optional<uint64_t> version) {
-  if (RoundsWaitForLost(config_) && version && *version < plan_.version()) return;
+  if (wait_for_lost_ && version && *version < plan_.version()) return;
   plan_.Offer(exchange, version);
   Decide();
 }
@@ -98,7 +99,7 @@ void Rounds::Leave(const Member& worker, bool comes_back) {
 
 std::optional<StartPoint> Rounds::Return(const Member& worker) {
   const std::optional<StartPoint> point = plan_.Return(worker.task.index);
-  return RoundsWaitForLost(config_) ? point : std::nullopt;
+  return wait_for_lost_ ? point : std::nullopt;
 }
 
 // Decides all rounds that it can before any of them is applied.

@@ -89,7 +89,8 @@ class Rounds {
   TaskTable& members_;
   Outbox& outbox_;
   UpdateRule& rule_;
-  const bool alone_;  // there is no other ps
+  const bool alone_;          // there is no other ps
+  const bool wait_for_lost_;  // rounds do
   RoundPlan plan_;
   uint64_t last_ = 0;                 // the number of the last decided round
   bool held_ = false;                 // between Hold() and GoOn()
