@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/checkpoint/checkpoint_test_util.h"
@@ -20,7 +21,7 @@ Config Saving() {
 
 // ps 1, which ps 0 lets in. `sees`: it sees the directory of ps 0.
 struct Ps1 : PsTaskFixture {
-  explicit Ps1(bool sees = true) : PsTaskFixture(Saving(), 1) {
+  explicit Ps1(bool sees = true, const Config& of = Saving()) : PsTaskFixture(of, 1) {
     const CheckpointDirectory directory(config.checkpoint.dir);
     if (sees) std::filesystem::create_directories(directory.TemporaryPath(0, SaveToken(kTestRun, 0)));
     if (!sees) config.checkpoint.dir += "/of-another-disk";
@@ -34,6 +35,26 @@ struct Ps1 : PsTaskFixture {
       if (sent.to == leader->node() && sent.envelope().body_type() == kind) return &sent.envelope();
     }
     return nullptr;
+  }
+  // The last question to ps 0 for what comes next.
+  const wire::Envelope& Question() const {
+    const FakeChannel::Sent* last = nullptr;
+    for (const FakeChannel::Sent& sent : channel.sent) {
+      if (sent.envelope().body_type() == wire::Body::WaitEnd) last = &sent;
+    }
+    REQUIRE(last != nullptr);
+    return last->envelope();
+  }
+  // `build(builder)` makes the answer to that request.
+  template <typename Build>
+  void Answer(uint64_t request, Build&& build) {
+    Receive(encoder.Finish(kTestRun.Envelope(request), build(encoder.Begin())));
+  }
+  void AnswerRound(uint64_t number) {
+    Answer(Question().request(), [&](auto& builder) {
+      const std::vector<wire::Exchange> one{wire::Exchange(5, 0)};
+      return wire::CreateRound(builder, number, builder.CreateVectorOfStructs(one));
+    });
   }
   // The last SnapshotState to ps 0.
   const wire::SnapshotState& State() const {
@@ -75,6 +96,33 @@ TEST_CASE("remote leader: an order is handed on, and what became of the snapshot
   CHECK_FALSE(ps.State().written());
   REQUIRE(ps.State().error() != nullptr);
   CHECK(ps.State().error()->str() == "the disk is full");
+}
+
+TEST_CASE("remote leader: with clip_norm a round is measured and scaled before the next one is asked for") {
+  Config config = Saving();
+  config.train.mode = TrainMode::kSync;
+  config.train.optimizer.clip_norm = 0.5;
+  Ps1 ps(true, config);
+  ps.Answer(ps.Told(wire::Body::Ready)->request(), [](auto& builder) { return wire::CreateStart(builder); });
+  CHECK(ps.Question().body_as_WaitEnd()->round() == 1);
+  ps.AnswerRound(2);  // it was not asked for
+  CHECK(ps.rule.rounds.empty());
+  CHECK(ps.Question().body_as_WaitEnd()->round() == 1);
+  ps.AnswerRound(1);
+  REQUIRE(ps.rule.rounds.size() == 1);
+  CHECK(ps.rule.rounds[0].contributors.size() == 1);
+  CHECK(ps.rule.advanced == 1);
+  CHECK(ps.Question().body_as_WaitEnd()->round() == 1);  // this ps owes its part of the norm
+  CHECK_FALSE(ps.leader->OnNorm(1, gpu::SquareSum()).has_value());
+  const uint64_t with_norm = ps.Question().request();
+  CHECK(ps.Question().body_as_WaitEnd()->round() == 2);
+  CHECK(ps.Question().body_as_WaitEnd()->squares() != nullptr);
+  for (int times = 0; times < 2; ++times) {  // an answer that comes again counts once
+    ps.Answer(with_norm, [](auto& builder) { return wire::CreateScale(builder, 1, 0.25); });
+  }
+  CHECK(ps.rule.scales == std::vector<std::pair<uint64_t, double>>{{1, 0.25}});
+  CHECK(ps.Question().body_as_WaitEnd()->round() == 2);
+  CHECK(ps.Question().body_as_WaitEnd()->squares() == nullptr);
 }
 
 TEST_CASE("remote leader: a question for a piece of the snapshot is answered to ps 0") {
