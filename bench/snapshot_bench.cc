@@ -1,10 +1,21 @@
-// What a checkpoint costs the ps loop: to take a snapshot of a range of 512 MiB, and to apply a gradient's
-// block before, while and after one is alive. Momentum: the range has as many bytes of slots again.
+// What a checkpoint costs the ps loop: to take a snapshot of a range of 512 MiB, to apply a gradient's block
+// before, while and after one is alive, and to send the range to ps 0, which writes it. Momentum: the range
+// has as many bytes of slots again.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "net/codec.h"
+#include "trainer/leader/pulled_part.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/shard/host_shard.h"
@@ -22,6 +33,7 @@ class Range512 {
     ApplyAll();
   }
   HostShard& shard() { return *shard_; }
+  const Layout& layout() const { return layout_; }
   void ApplyAll() {
     for (int64_t block = 0; block < shard_->block_count(); ++block) {
       shard_->Apply(block, {reinterpret_cast<const std::byte*>(gradient_.data()), shard_->bytes(block)});
@@ -75,6 +87,53 @@ void Apply(benchmark::State& state, Taken taken) {
   }
 }
 
+// The longest that a loop was kept by one call, in milliseconds.
+class LongestCall {
+ public:
+  template <typename Call>
+  auto Time(Call&& call) {
+    const TimePoint begin = Clock::now();
+    auto result = call();
+    milliseconds_ = std::max(milliseconds_, SecondsSince(begin) * 1000);
+    return result;
+  }
+  double milliseconds() const { return milliseconds_; }
+
+ private:
+  double milliseconds_ = 0;
+};
+
+// A part of 1 GiB goes from a ps to ps 0, which writes it. Between two pieces both loops take a push, so no
+// push waits longer than the longest of these calls.
+void SendPart(benchmark::State& state) {
+  Range512 range;
+  const std::string directory = std::filesystem::temp_directory_path() / "dtrain_snapshot_bench";
+  LongestCall sends, takes;
+  for (auto _ : state) {
+    std::filesystem::create_directories(directory);
+    const std::shared_ptr<Snapshot> snapshot = range.shard().TakeSnapshot();
+    std::vector<int64_t> asked;
+    PulledPart part(range.layout(), 0, 1, 1, directory, [&](int64_t piece) { asked.push_back(piece); });
+    net::Encoder encoder;
+    std::optional<ShardSaver::Outcome> outcome;
+    while (!outcome) {
+      for (const int64_t piece : std::exchange(asked, {})) {
+        net::Message message = sends.Time(
+            [&] { return encoder.Piece({}, 1, static_cast<uint64_t>(piece), 0, *snapshot->Lend(piece)); });
+        takes.Time([&] { return part.OnPiece(std::move(message)), 0; });
+      }
+      outcome = takes.Time([&] { return part.Tick(Clock::now()), part.Poll(); });
+      if (asked.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (!outcome->error.empty()) state.SkipWithError(outcome->error.c_str());
+    range.shard().DropSnapshot();
+    std::filesystem::remove_all(directory);
+  }
+  state.counters["longest_of_the_ps_ms"] = sends.milliseconds();
+  state.counters["longest_of_ps_0_ms"] = takes.milliseconds();
+}
+
+BENCHMARK(SendPart)->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK(TakeSnapshot)->Unit(benchmark::kMicrosecond)->Iterations(100);
 BENCHMARK_CAPTURE(Apply, without_a_snapshot, Taken::kNone)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Apply, first_after_the_first_snapshot, Taken::kFirst)

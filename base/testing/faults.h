@@ -29,9 +29,11 @@ constexpr const char* kFaultScopes[] = {
     "start.welcome",      // a task that says hello is let in
     "start.fill",         // a ps is told what its range begins with: initial values or a checkpoint
     "start.filled",       // its range has them
+    "start.piece",        // a ps that does not see the checkpoint gets a piece of it
     "start.begin",        // a task that is ready may begin
     "save.range_kept",    // a ps keeps its range as it is at the moment of the checkpoint
     "save.part_written",  // a ps has written its range
+    "save.piece",         // a ps that does not see the directory sends a piece of its range
     "end.report",         // a ps tells what its final weights are
     "end.evaluate",       // a worker is told to evaluate them
     "end.results",        // the results of the run

@@ -137,7 +137,7 @@ std::vector<Row> MeasureSaves(const Settings& settings, const std::string& name,
                               const Job& job, int rounds, const std::string& to_reach,
                               int64_t* peak = nullptr) {
   Row write = NewRow(name + "_write", label + ", written", "MiB/s", to_reach);
-  Row held = NewRow(name + "_held", "  steps held, the longest of a run", "ms", "50");
+  Row held = NewRow(name + "_held", "  steps held, the longest of a run", "ms", "20");
   Row slowest = NewRow(name + "_step", "  slowest step in a save, beyond the median", "ms", "");
   Row usual = NewRow(name + "_usual", "  slowest step without one, beyond the median", "ms", "");
   Row added = NewRow(name + "_added", "  what a save adds to all its steps", "ms", "");

@@ -19,9 +19,8 @@ namespace dtrain {
 // How far a run has come, as its tasks report.
 enum class RunStage { kStarting, kRunning, kDone };
 
-// RunResults: the result that children report to their parent. ps 0 and each worker report it: all have the
-// same at the end, and ps 0 may be killed when only the others have reported it. Owner: the Supervisor.
-// Thread: its owner's.
+// RunResults: the result that children report to their parent. Every task reports it: all have the same at
+// the end, and ps 0 may be killed when only another has it. Owner: the Supervisor. Thread: its owner's.
 class RunResults {
  public:
   // `task`: "ps 0"; word and text of its report (report.h).

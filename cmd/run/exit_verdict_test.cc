@@ -46,15 +46,15 @@ TEST_CASE("run results: a run starts, begins when ps 0 says so, and is done when
   CHECK(results.Summary().global_step == 7);
 }
 
-TEST_CASE("run results: where ps 0 has not left that the run is done, any worker's word is enough") {
+TEST_CASE("run results: where ps 0 has not left that the run is done, any other task's word is enough") {
   for (const char* status : {"done", "already_done"}) {
-    for (const int worker : {0, 1}) {
+    for (const char* task : {"worker 0", "worker 1", "ps 1"}) {
       RunResults results;
       Report(results, "ps 0", "stopped", 3);
-      Report(results, fmt::format("worker {}", 1 - worker), "peer_lost", 4);
+      Report(results, "worker 2", "peer_lost", 4);
       CHECK(results.Stage() == RunStage::kRunning);
       CHECK(results.Summary().global_step == 3);
-      Report(results, fmt::format("worker {}", worker), status, 5);
+      Report(results, task, status, 5);
       CHECK(results.Stage() == RunStage::kDone);
       CHECK(results.Summary().global_step == 5);
     }

@@ -115,6 +115,9 @@ void Supervisor::TakeReport(const std::string& name, const std::string& line) {
   const std::string word = report.substr(0, report.find(' '));
   const std::string text = word.size() < report.size() ? report.substr(word.size() + 1) : "";
   if (word == kLostWord) return TakeLost(text);
+  for (Task& task : tasks_) {
+    if (task.command.name == name && word == kBegunWord) task.begun = true;
+  }
   outcome_.results.Take(name, word, text);
 }
 
@@ -217,7 +220,7 @@ void Supervisor::StartAgain(Task& task) {
   Restart restart{*task.end, ++task.restarts, rules_.max};
   task.process = StartChild(task.command);
   task.started = Clock::now();
-  task.given_up = task.asked_late = false;
+  task.begun = task.given_up = task.asked_late = false;
   task.missed_stop = phase_ == Phase::kStopping;
   task.end.reset();
   task.start_at = TimePoint::max();
@@ -268,14 +271,22 @@ const Supervisor::Task* Supervisor::FirstPs() const {
 
 bool Supervisor::FirstPsIsOver() const { return FirstPs() != nullptr && FirstPs()->over; }
 
+// Whether ps 0 was started again and needs another ps, which has heard of the end of the run and is gone.
+bool Supervisor::WaitsInVain(const Task& first_ps) const {
+  return first_ps.restarts > 0 && !first_ps.begun &&
+         std::any_of(tasks_.begin(), tasks_.end(),
+                     [](const Task& task) { return task.over && task.command.name.rfind("ps", 0) == 0; });
+}
+
 // Whether it may look for tasks that are gone for good, until its own patience ends: when those end that make
 // the run it was started again, or ps 0 had been killed before it told all of the end.
 bool Supervisor::IsLate(const Task& task) const {
   if (task.end || task.asked_late) return false;
   if (phase_ == Phase::kStopping) return task.missed_stop && FirstPsIsOver();
   if (phase_ != Phase::kEnding || Stage() != RunStage::kDone) return false;
-  if (!FirstPsIsOver() && WorkersLeft()) return false;
   const Task* first = FirstPs();
+  const bool runs = first == nullptr || (!first->over && !WaitsInVain(*first));
+  if (runs && WorkersLeft()) return false;
   const bool first_lost = first != nullptr && (first->over ? Failed(*first->end) : first->restarts > 0);
   return task.restarts > 0 || first_lost;
 }

@@ -73,6 +73,7 @@ class Supervisor {
     ChildCommand command;
     std::unique_ptr<ChildProcess> process;
     TimePoint started;
+    bool begun = false;        // the present process has said that the run has begun, or goes on
     bool given_up = false;     // the present process, by the other tasks
     bool missed_stop = false;  // the present process came after the signal to all
     bool asked_late = false;   // the present process, to end
@@ -104,6 +105,7 @@ class Supervisor {
   const Task* FirstPs() const;  // null: none
   bool FirstPsIsOver() const;
   bool IsSettled() const;
+  bool WaitsInVain(const Task& first_ps) const;
   bool IsLate(const Task& task) const;
   void AskLate();
   void OnDeadline();

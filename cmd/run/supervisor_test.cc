@@ -189,6 +189,30 @@ TEST_CASE("supervisor: where ps 0 was lost when the run was done, those that wai
 }
 
 TEST_CASE(
+    "supervisor: where ps 0 came back and another ps alone had heard of the end, all are asked to end") {
+  for (const bool begun : {false, true}) {
+    const Folder folder;
+    ShutdownTimeouts timeouts;
+    timeouts.after_success = begun ? milliseconds(200) : std::chrono::hours(1);
+    timeouts.after_failure = timeouts.after_last = std::chrono::hours(1);
+    timeouts.late = milliseconds(0);
+    const std::string back = folder.Pipe("back");
+    const ChildCommand first =
+        Child(folder, "ps 0",
+              fmt::format("if ! $again; then kill -KILL $$; fi; echo {}; echo > '{}'; {}",
+                          begun ? kBegunWord : "@other", back, Waits(folder)));
+    const ChildCommand heard =
+        Child(folder, "ps 1", fmt::format("read x < '{}'; echo '{}'", back, DoneReport()));
+    const ChildCommand worker = Child(folder, "worker 0", Waits(folder));
+    const Outcome outcome = Runner(1, milliseconds(0), timeouts).Run({first, heard, worker});
+    CHECK(outcome.results.Stage() == RunStage::kDone);
+    CHECK(EndOf(outcome, "ps 0").ended_by_us);
+    CHECK(EndOf(outcome, "worker 0").ended_by_us);
+    CHECK(EndOf(outcome, "worker 0").late == !begun);
+  }
+}
+
+TEST_CASE(
     "supervisor: nobody is started again when a peer that was lost ends with what no restart can mend") {
   const Folder folder;
   const std::string ready = folder.Pipe("ready");

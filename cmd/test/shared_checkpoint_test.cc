@@ -272,6 +272,28 @@ TEST_CASE(
   CHECK(UnfinishedFiles(dir) == "");
 }
 
+TEST_CASE(
+    "shared checkpoint: where the disk of ps 0 is full, which another's part goes to, the run goes on") {
+  const std::string dir = NewDirectory();
+  const std::string job = LinearJob(kForEver) + "checkpoint: {every_secs: 0.05, dir: ";
+  const Cluster cluster(2, 1, job + dir + "}\n");
+  const std::string none = cluster.WriteConfig("none.yaml", job + "null}\n");
+  const auto ps0 = cluster.Start("ps", 0), ps1 = cluster.StartWith(none, "ps", 1);
+  const auto worker = cluster.Start("worker", 0);
+  REQUIRE(ps0->WaitForLine("| saved "));
+  FillDiskOf(ps0->pid());
+  REQUIRE(ps0->WaitForLine("could not be written: "));
+  CHECK(Contains(ps0->standard_error(), "-of-2: cannot be written: File too large (27). Free some space"));
+  const int64_t before = NewestStep(dir);
+  GiveRoomTo(ps0->pid());
+  const TimePoint deadline = Clock::now() + kPatience;
+  while (NewestStep(dir) <= before && Clock::now() < deadline) std::this_thread::yield();
+  CHECK(NewestStep(dir) > before);
+  ps0->Signal(SIGTERM);
+  for (Process* task : {ps0.get(), ps1.get(), worker.get()}) CHECK(RunToEnd(*task) == 143);
+  CHECK(UnfinishedFiles(dir) == "");
+}
+
 TEST_CASE("shared checkpoint: a last one that finds the disk of one ps full ends the run with exit code 1") {
   const std::string dir = NewDirectory();
   const LocalJob job(LinearJob(20000) + fmt::format("checkpoint: {{dir: {}}}\n", dir));

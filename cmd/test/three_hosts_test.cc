@@ -1,7 +1,8 @@
-// A run over three hosts without a shared disk, with the real binary: the host of ps 0 is restarted, with its
-// disk or with an empty one.
+// Runs over three hosts, with the real binary. Without a shared disk: the host of ps 0 is restarted, with its
+// disk or with an empty one. With one: a ps 0 that sleeps finds that another host has taken its place.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <regex>
@@ -161,6 +162,57 @@ TEST_CASE(
   CheckAllEnd(tasks, 0);
   CHECK(Result(hosts).at("model_crc") == UndisturbedCrc(kSteps));
   CheckAllOnPs0(hosts, 2, kSteps);
+}
+
+// Starts a task of a cluster of one ps at a host and one worker at another. The first process that comes to
+// rename its third manifest stops there, and leaves /srv/asleep.
+Process& StartOf(NetworkHosts& hosts, int ps, int worker, const std::string& role,
+                 const std::vector<std::string>& more) {
+  const auto at = [](int host) { return fmt::format("['{}:9001']", NetworkHosts::Address(host)); };
+  std::vector<std::string> words = {"/usr/bin/env",
+                                    "DTRAIN_FAULT=manifest.rename.before:3:stop:/srv/asleep",
+                                    fs::absolute("cmd/dtrain_faults").string(),
+                                    "--config",
+                                    "/srv/job.yaml",
+                                    "--role",
+                                    role,
+                                    "--index",
+                                    "0",
+                                    "--set",
+                                    "cluster.ps=" + at(ps),
+                                    "--set",
+                                    "cluster.worker=" + at(worker)};
+  words.insert(words.end(), more.begin(), more.end());
+  return hosts.Start(role == "ps" ? ps : worker, words);
+}
+
+TEST_CASE(
+    "three hosts: a ps 0 that sleeps in a save while one on another host takes the directory that they share "
+    "publishes nothing more, and exits 4") {
+  NetworkHosts hosts(kHosts);
+  if (!hosts.running()) return;
+  hosts.PowerOff(1);
+  REQUIRE(hosts.PowerOn(1, hosts.Disk(0)));
+  WriteJob(hosts, 1, kSteps);
+  Process& old = StartOf(hosts, 0, 2, "ps", {"--set", "train.steps=1000000000"});
+  Process& old_worker = StartOf(hosts, 0, 2, "worker", {"--set", "train.steps=1000000000"});
+  const TimePoint deadline = Clock::now() + kPatience;
+  const std::string asleep = hosts.Disk(0) + "/asleep";
+  while (!fs::exists(asleep) && Clock::now() < deadline && !old.WaitForEnd(milliseconds(10))) continue;
+  REQUIRE(fs::exists(asleep));
+  fs::remove(hosts.Disk(0) + "/ckpt/.in-use");  // as where the lock of a host that is frozen has lapsed
+
+  Process& next = StartOf(hosts, 1, 2, "ps", {"--result", "/srv/ps0.json"});
+  Process& next_worker = StartOf(hosts, 1, 2, "worker", {});
+  CHECK(next.WaitForLine("restored /srv/ckpt/step-000000100 "));
+  CheckAllEnd({&next, &next_worker}, 0);
+  old.Signal(SIGCONT);  // nsenter stops with its child, and wakes it
+  CheckAllEnd({&old, &old_worker}, 4);
+  CHECK(Contains(old.standard_error(), "Another ps 0 has taken its place; nothing more is saved here."));
+  CHECK(Result(hosts).at("model_crc") == UndisturbedCrc(kSteps));
+  const std::string directory = hosts.Disk(0) + "/ckpt";
+  for (const std::string& name : NamesIn(directory)) CHECK(name.rfind("step-", 0) == 0);
+  CHECK(Run({"inspect", directory}).code == 0);
 }
 
 }  // namespace

@@ -205,6 +205,7 @@ void Restore::OnReadPiece(const Member& ps, const wire::ReadPiece& question) {
     return TryNext();
   }
   const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(values.floats(), values.bytes()) : 0;
+  const FaultScope fault("start.piece");
   parts_.outbox.Piece(ps.node, question.number(), question.piece(), sum, values.Lend(0, values.bytes()));
 }
 

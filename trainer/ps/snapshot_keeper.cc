@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/fault_point.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/shard/shared_directory.h"
@@ -63,6 +64,7 @@ void SnapshotKeeper::OnReadPiece(net::NodeId from, const wire::ReadPiece& read) 
       snapshot_->Lend(static_cast<int64_t>(std::min(read.piece(), last)));
   if (!values) return;
   const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(values->data, values->size) : 0;
+  const FaultScope fault("save.piece");
   parts_.outbox.Piece(from, read.number(), read.piece(), sum, *values);
 }
 
