@@ -50,10 +50,6 @@ int TryRename(const std::string& from, const std::string& to) {
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
-void Rename(const std::string& from, const std::string& to) {
-  if (const int failed = TryRename(from, to)) throw SaveError(from, "renamed", failed);
-}
-
 struct TemporaryDirectory {
   ~TemporaryDirectory() {
     std::error_code ignored;  // the next Prepare() tries again
@@ -180,13 +176,19 @@ void CheckpointDirectory::Seal(const std::string& temporary, Manifest manifest, 
 std::string CheckpointDirectory::Publish(const std::string& temporary) {
   const auto save = saves_.find(temporary);
   DT_CHECK(save != saves_.end(), temporary);
-  if (const std::string holder = claim_.TakenBy(); !holder.empty()) ThrowTaken(holder);
   MakeRoom(save->second.name);
   const std::string path = PathOf(save->second.name);
-  Rename(temporary, path);
+  RenameWhileMine(temporary, path);
   saves_.erase(save);
   SyncDirectory(path_);
   return path;
+}
+
+// A process that has lost the directory publishes nothing: the look is directly before the system's call.
+void CheckpointDirectory::RenameWhileMine(const std::string& from, const std::string& to) const {
+  const FaultScope fault("rename", to.c_str());
+  if (const std::string holder = claim_.TakenBy(); !holder.empty()) ThrowTaken(holder);
+  if (rename(from.c_str(), to.c_str()) != 0) throw SaveError(from, "renamed", errno);
 }
 
 void CheckpointDirectory::MakeRoom(const std::string& name) const {
@@ -202,7 +204,7 @@ void CheckpointDirectory::MakeRoom(const std::string& name) const {
   while (fs::exists(fs::symlink_status(PathOf(ReplacedName(name, sequence)), ignored))) ++sequence;
   const std::string aside = ReplacedName(name, sequence);
   const bool was_best = ReadBest() == name;
-  Rename(path, PathOf(aside));
+  RenameWhileMine(path, PathOf(aside));
   if (was_best) WriteBest(aside);
 }
 
@@ -311,7 +313,7 @@ void CheckpointDirectory::WriteBest(const std::string& name) const {
   const TemporaryDirectory temporary{MakeTemporary(0, "", &lock)};
   const std::string path = temporary.path + "/" + kBest;
   WriteFileAtomically(path, name + "\n");
-  Rename(path, PathOf(kBest));
+  RenameWhileMine(path, PathOf(kBest));
   SyncDirectory(path_);
 }
 

@@ -94,6 +94,7 @@ class CheckpointDirectory {
   void ThrowTaken(const std::string& holder) const;
   std::string MakeTemporary(int64_t step, const std::string& token, WriterLock* lock) const;
   void RemoveLeftovers() const;
+  void RenameWhileMine(const std::string& from, const std::string& to) const;
   void MakeRoom(const std::string& name) const;
   void Remove(const std::string& name) const;
 

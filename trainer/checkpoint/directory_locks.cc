@@ -120,7 +120,8 @@ std::string DirectoryClaim::Take(const std::string& directory, const std::string
     }
   }
   content_ = fmt::format("{}\nrun {:016x}, claim {}\n", who.substr(0, kMaxName), run_id, RandomToken());
-  if (ftruncate(fd_, 0) == 0) WriteAll(fd_, content_);  // removes what a killed owner left
+  // Removes what a killed owner left. Where the disk is full, what is there now tells whether it is replaced.
+  if (ftruncate(fd_, 0) == 0 && WriteAll(fd_, content_) != 0) content_ = Content(fd_);
   return "";
 }
 
