@@ -75,7 +75,7 @@ std::string StartBarrier::Status() const {
     if (!member.here() || member.is_ready()) continue;
     unready += (unready.empty() ? "" : ", ") + TaskName(member.task);
   }
-  const std::string missing = members_.Missing();
+  const std::string missing = members_.Missing(MinWorkers(Clock::now()));
   return fmt::format("joined {} of {}{}{}{}{}", members_.joined() + 1, members_.all().size() + 1,
                      missing.empty() ? "" : "; missing: ", missing,
                      unready.empty() ? "" : "; still preparing: ", unready);
@@ -84,7 +84,7 @@ std::string StartBarrier::Status() const {
 void StartBarrier::Check(TimePoint now) {
   const char* const key = history_.begun ? "failure.wait_s" : "failure.startup_timeout_s";
   const double max_s = history_.begun ? config_.failure.wait_s : config_.failure.startup_timeout_s;
-  if (!members_.Missing().empty() && SecondsBetween(begun_, now) > max_s) {
+  if (!members_.Missing(MinWorkers(now)).empty() && SecondsBetween(begun_, now) > max_s) {
     const std::string& refused = members_.last_refusal();
     throw PeerLost("not all tasks came in {} s ({}); {}. Start them, or look at their logs.{}", max_s, key,
                    Status(), refused.empty() ? "" : " Refused: " + refused + ".");

@@ -111,6 +111,9 @@ TEST_CASE("start barrier: with worker_lost: wait a run goes on with no fewer tha
   barrier.history.here = {true, true, true};
   CHECK_FALSE(barrier.LookAfter(0).has_value());
   CHECK_FALSE(barrier.LookAfter(1000).has_value());
+  CHECK_NOTHROW(barrier.CheckAfter(config.failure.wait_s));
+  CHECK_THROWS_WITH_AS(barrier.CheckAfter(config.failure.wait_s + 0.1),
+                       doctest::Contains("missing: worker 2 ("), PeerLost);
   barrier.Ready({Role::kWorker, 2});
   CHECK(barrier.LookAfter(1000).has_value());
 }

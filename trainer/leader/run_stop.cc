@@ -101,7 +101,7 @@ class AbortNotice {
  private:
   bool IsWorthIt(Clock::duration passed) const {
     const bool failed = news_.summary == nullptr && news_.exit_code != static_cast<int>(ExitCode::kPeerLost);
-    if (failed && passed < kNewcomers && !members_.Missing().empty()) return true;
+    if (failed && passed < kNewcomers && !members_.Missing(members_.min_workers()).empty()) return true;
     return !waiting_.empty() && passed < kMaxAbortNotice;
   }
 

@@ -217,9 +217,9 @@ int64_t TaskTable::min_workers() const {
   return config_.cluster.min_workers.value_or(static_cast<int64_t>(config_.cluster.worker.size()));
 }
 
-std::string TaskTable::Missing() const {
+std::string TaskTable::Missing(int64_t workers) const {
   std::vector<std::string> names, others;  // missing workers of which only some are needed are in `others`
-  int64_t more = min_workers();
+  int64_t more = workers;
   for (const Member& member : members_) {
     const bool worker = member.task.role == Role::kWorker, needed = !worker || FeedsOthers(member);
     if (worker && (member.here() || needed)) --more;

@@ -106,9 +106,9 @@ class TaskTable {
   int workers() const;  // connected workers
   // cluster.min_workers, or all workers.
   int64_t min_workers() const;
-  // The missing tasks that the start needs: "ps 1 (10.0.0.2:9001), worker 2 (...)"; with fewer workers needed
-  // than missing: "1 of worker 1 (...), worker 2 (...)". Empty: none.
-  std::string Missing() const;
+  // The missing tasks where all ps and so many workers are needed: "ps 1 (10.0.0.2:9001), worker 2 (...)";
+  // with fewer workers needed than missing: "1 of worker 1 (...), worker 2 (...)". Empty: none.
+  std::string Missing(int64_t workers) const;
   // Whether it is worker 0 with data.split: feed, without which no other worker can do anything.
   bool FeedsOthers(const Member& member) const {
     return member.task.role == Role::kWorker && member.task.index == 0 && dtrain::FeedsOthers(config_);

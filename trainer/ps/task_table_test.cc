@@ -29,11 +29,11 @@ std::vector<Member*> Silence(TaskTable& members, TimePoint now, milliseconds tim
 TEST_CASE("task table: tasks that are not here are named with their addresses") {
   const Config config = LinearCluster(2, 2, 10);
   TaskTable members(config, {Role::kPs, 0});
-  CHECK(members.Missing() ==
+  CHECK(members.Missing(members.min_workers()) ==
         "ps 1 (127.0.0.1:10002), worker 0 (127.0.0.1:11001), worker 1 (127.0.0.1:11002)");
   CHECK(members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 1).get(), Open).welcome);
   CHECK(members.joined() == 1);
-  CHECK(members.Missing() == "ps 1 (127.0.0.1:10002), worker 0 (127.0.0.1:11001)");
+  CHECK(members.Missing(members.min_workers()) == "ps 1 (127.0.0.1:10002), worker 0 (127.0.0.1:11001)");
   CHECK(members.NameOf(*members.Find(kFirst)) == "worker 1 (127.0.0.1:11002; host, pid 7)");
 }
 
@@ -41,7 +41,7 @@ TEST_CASE("task table: a worker of dtrain local, whose address is no place, is n
   Config config = LinearCluster(1, 1, 10);
   config.cluster.worker = {"127.0.0.1:0"};
   TaskTable members(config, {Role::kPs, 0});
-  CHECK(members.Missing() == "worker 0");
+  CHECK(members.Missing(members.min_workers()) == "worker 0");
   REQUIRE(members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), Open).welcome);
   CHECK(members.NameOf(*members.Find(kFirst)) == "worker 0 (host, pid 7)");
 }
@@ -76,19 +76,20 @@ TEST_CASE("task table: only as many workers are missing as the start needs") {
   Config config = LinearCluster(1, 4, 10);
   config.cluster.min_workers = 3;
   TaskTable members(config, {Role::kPs, 0});
-  CHECK(members.Missing() ==
+  CHECK(members.Missing(members.min_workers()) ==
         "3 of worker 0 (127.0.0.1:11001), worker 1 (127.0.0.1:11002), worker 2 (127.0.0.1:11003), worker 3 "
         "(127.0.0.1:11004)");
   config.data.split = Split::kFeed;  // worker 0 has the data
-  CHECK(TaskTable(config, {Role::kPs, 0}).Missing() ==
+  CHECK(TaskTable(config, {Role::kPs, 0}).Missing(3) ==
         "worker 0 (127.0.0.1:11001), 2 of worker 1 (127.0.0.1:11002), worker 2 (127.0.0.1:11003), worker 3 "
         "(127.0.0.1:11004)");
   config.data.split = Split::kShard;
   members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), Open);
   members.Admit(kSecond, HelloMessage(config, wire::Role::Worker, 2).get(), Open);
-  CHECK(members.Missing() == "1 of worker 1 (127.0.0.1:11002), worker 3 (127.0.0.1:11004)");
+  CHECK(members.Missing(members.min_workers()) ==
+        "1 of worker 1 (127.0.0.1:11002), worker 3 (127.0.0.1:11004)");
   members.Admit(0x3000000000000000, HelloMessage(config, wire::Role::Worker, 3).get(), Open);
-  CHECK(members.Missing() == "");
+  CHECK(members.Missing(members.min_workers()) == "");
 }
 
 TEST_CASE("task table: the heartbeat connection belongs to the same member") {
