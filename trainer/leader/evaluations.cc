@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/names.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
@@ -22,8 +23,11 @@ void Evaluations::Begin(int64_t global_step) {
   if (config_.eval.keep_best) {
     best_saved_ = CheckpointDirectory(config_.checkpoint.dir).ReadBestLoss();
   }
-  if (every_steps_ > 0 && Evaluator() < 0) {
-    log_.Warning("no worker has the rows of eval.on: nothing is evaluated (eval.every_steps)");
+  const bool has_rows =
+      config_.eval.on == EvalOn::kValidation || config_.data.test.format != DataFormat::kNone;
+  if ((every_steps_ > 0 || (config_.eval.at_end && has_rows)) && Evaluator() < 0) {
+    log_.Warning("no worker has the rows of eval.on: nothing is evaluated (eval.{})",
+                 every_steps_ > 0 ? "every_steps" : "at_end");
   }
 }
 
@@ -38,13 +42,15 @@ int Evaluations::Evaluator() const {
 
 void Evaluations::AskFor(const Member& worker) {
   evaluator_ = Evaluator();
-  if (worker.task.index == evaluator_) due_ = worker.taken;
+  if (worker.task.index != evaluator_) return;
+  if (worker.task.index != taken_from_ || worker.taken != taken_) due_ = worker.taken;
 }
 
 Evaluations::Verdict Evaluations::Take(const Member& worker, const wire::Evaluated& said) {
   Verdict verdict;
   if (DueFor(worker) == 0 || DueFor(worker) != said.local_step()) return verdict;
-  due_ = 0;
+  taken_from_ = worker.task.index;
+  taken_ = std::exchange(due_, 0);
   if (said.rows() == 0) return verdict;
   if (config_.eval.keep_best && said.loss() < best_saved_) {
     best_saved_ = said.loss();

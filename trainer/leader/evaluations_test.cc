@@ -57,6 +57,15 @@ TEST_CASE("evaluations: a worker is asked with every answer until its figures ar
   CHECK(run.history.patience->in_vain() == 0);
 }
 
+TEST_CASE(
+    "evaluations: a worker that was lost behind its figures is not asked for them again, but for the next") {
+  Run run;
+  run.Steps(1, 2);
+  run.Take(1, 2, 0.5);
+  CHECK(run.Steps(1, 2) == 0);  // it was lost, came back, and has its last gradient answered again
+  CHECK(run.Steps(1, 4) == 4);
+}
+
 TEST_CASE("evaluations: another worker takes the place of one that is lost, unless the run waits for that") {
   for (const WorkerLost lost : {WorkerLost::kContinue, WorkerLost::kWait}) {
     Run run;
