@@ -31,9 +31,12 @@ constexpr const char* kFaultScopes[] = {
     "start.filled",       // its range has them
     "start.piece",        // a ps that does not see the checkpoint gets a piece of it
     "start.begin",        // a task that is ready may begin
+    "save.order",         // a ps is told to keep its range, or to write it
     "save.range_kept",    // a ps keeps its range as it is at the moment of the checkpoint
     "save.part_written",  // a ps has written its range
     "save.piece",         // a ps that does not see the directory sends a piece of its range
+    "evaluate.taken",     // the figures of an evaluation are here
+    "end.done",           // a worker that has no steps left may wait for the end
     "end.report",         // a ps tells what its final weights are
     "end.evaluate",       // a worker is told to evaluate them
     "end.results",        // the results of the run

@@ -147,12 +147,14 @@ TEST_CASE("faults: every point of the list is reached by a run") {
   }
 }
 
-void CheckKilledAt(const std::string& name, const Stage& stage) {
+void CheckKilledAt(const std::string& name, const Stage& stage, int occurrence = 1) {
   CAPTURE(name);
+  CAPTURE(occurrence);
   CAPTURE(stage.streamed);
   const std::string directory = NewDirectory(), marker = directory + "/met";
   CopyAll(stage.before, directory);
-  const Json result = Run(stage, directory, {fmt::format("DTRAIN_FAULT={}:1:kill:{}", name, marker)});
+  const Json result =
+      Run(stage, directory, {fmt::format("DTRAIN_FAULT={}:{}:kill:{}", name, occurrence, marker)});
   CHECK(std::filesystem::exists(marker));
   REQUIRE(result.is_object());
   CHECK(result.at("global_step") == stage.result.at("global_step"));
@@ -164,6 +166,13 @@ TEST_CASE(
     "faults: a process that is killed at any point is started again, and the bits are those of no loss") {
   for (const std::string& name : FaultNames()) {
     if (const Stage* const stage = StageThatReaches(name, false)) CheckKilledAt(name, *stage);
+  }
+}
+
+// Both workers and ps 1 are told.
+TEST_CASE("faults: a ps 0 that is killed when some have heard the results leaves a run that is done") {
+  for (const int told : {2, 3}) {
+    CheckKilledAt("end.results.after", *StageThatReaches("end.results.after", false), told);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fault_point.h"
 #include "base/names.h"
 #include "trainer/shard/shared_directory.h"
 
@@ -98,6 +99,7 @@ void Checkpoints::OrderOthers(TimePoint now) {
     const bool write = phase_ == Phase::kWriting;
     const bool wanted = write ? writer_.Wants(static_cast<size_t>(ps.task.index)) : !ps.kept;
     if (!wanted || !ps.here()) return;
+    const FaultScope fault("save.order");
     outbox_.Send(ps.node, 0, [&](auto& builder) {
       return wire::CreateSnapshotOrder(builder, number(), round_, false, static_cast<uint64_t>(step_), write);
     });

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/fault_point.h"
 #include "base/names.h"
 #include "base/signals.h"
 #include "trainer/peer/abort.h"
@@ -246,7 +247,10 @@ void LocalLeader::AfterStep() {
 }
 
 void LocalLeader::OnDone(Member& member, uint64_t request, const wire::Done& done) {
-  outbox_.Ack(member.node, request);
+  {
+    const FaultScope fault("end.done");
+    outbox_.Ack(member.node, request);
+  }
   steps_.GiveBack(member);
   steps_.ServeWaiting();
   if (member.done) return;
@@ -267,9 +271,12 @@ void LocalLeader::OnEvaluated(const Member& member, uint64_t request, const wire
       EndEarly();
     }
   }
-  outbox_.Send(member.node, request, [&](auto& builder) {
-    return wire::CreateGrant(builder, 0, evaluations_.ended(), static_cast<uint64_t>(global_step()));
-  });
+  {
+    const FaultScope fault("evaluate.taken");
+    outbox_.Send(member.node, request, [&](auto& builder) {
+      return wire::CreateGrant(builder, 0, evaluations_.ended(), static_cast<uint64_t>(global_step()));
+    });
+  }
   EndWhenComplete(Clock::now());
 }
 

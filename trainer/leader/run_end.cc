@@ -183,8 +183,11 @@ void RunEnd::Tell(const Reached& reached, TimePoint now) {
     summary_json_ = ToWireJson(summary_);
   }
   told_at_ = now;
-  for (const Member& member : members_.all()) {
-    if (member.end_request != 0) Send(member);
+  // Workers first: a ps 0 that is lost meanwhile and comes back can do without them sooner than without a ps.
+  for (const bool workers : {true, false}) {
+    for (const Member& member : members_.all()) {
+      if (member.is_worker() == workers && member.end_request != 0) Send(member);
+    }
   }
 }
 
