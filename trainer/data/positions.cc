@@ -176,6 +176,14 @@ bool FromValue(const Json& value, DataPlan* plan) {
   return true;
 }
 
+bool FromValue(const Json& value, CountedEvaluations* counted) {
+  const Json* const loss = value.is_object() ? value.Find("best_loss") : nullptr;
+  if (loss == nullptr || !loss->is_number()) return false;
+  counted->best_loss = loss->get<double>();
+  return Read(value, "best_step", 0, kMaxNumber, &counted->best_step) &&
+         Read(value, "in_vain", 0, kMaxNumber, &counted->in_vain);
+}
+
 bool FromValue(const Json& value, Positions* positions) {
   if (!Read(value, "local_steps", &positions->local_steps) ||
       !Read(value, "examples", &positions->examples) ||
@@ -191,7 +199,8 @@ bool FromValue(const Json& value, Positions* positions) {
     if (!text.is_string()) return false;
     positions->order.emplace_back(key, text.get<std::string>());
   }
-  return true;
+  const Json* const evaluations = value.Find("evaluations");
+  return evaluations == nullptr || FromValue(*evaluations, &positions->evaluations.emplace());
 }
 
 template <typename T>
@@ -254,6 +263,7 @@ Resumption Resume(const Positions& saved, const Config& config, std::optional<in
   const std::string other = PositionsDiffer(saved, now);
   if (other.empty() && Workers(saved) == Workers(now) && saved.devices == now.devices) return {saved, ""};
   KeepTotals(saved, &now);
+  now.evaluations = saved.evaluations;
   if (!other.empty()) return {now, other + ": the workers begin anew with the first epoch of the data"};
   std::string said;
   const int64_t batches = train_rows ? BatchesInAll(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
@@ -272,9 +282,13 @@ bool FromJson(const std::string& text, DataPlan* plan) { return FromText(text, p
 std::string ToJson(const Positions& positions) {
   Json order = Json::object();
   for (const auto& [key, text] : positions.order) order[key] = text;
-  const Json value = {{"local_steps", positions.local_steps},       {"examples", positions.examples},
-                      {"other_examples", positions.other_examples}, {"devices", positions.devices},
-                      {"dealt", ToValue(positions.plan)},           {"order", std::move(order)}};
+  Json value = {{"local_steps", positions.local_steps},       {"examples", positions.examples},
+                {"other_examples", positions.other_examples}, {"devices", positions.devices},
+                {"dealt", ToValue(positions.plan)},           {"order", std::move(order)}};
+  if (const std::optional<CountedEvaluations>& counted = positions.evaluations) {
+    value["evaluations"] = {
+        {"best_loss", counted->best_loss}, {"best_step", counted->best_step}, {"in_vain", counted->in_vain}};
+  }
   return value.dump();
 }
 bool FromJson(const std::string& text, Positions* positions) { return FromText(text, positions); }

@@ -14,6 +14,13 @@
 
 namespace dtrain {
 
+// What eval.patience has counted up to this moment.
+struct CountedEvaluations {
+  double best_loss = 0;   // finite
+  int64_t best_step = 0;  // global
+  int64_t in_vain = 0;    // evaluations since the best
+};
+
 struct Positions {
   std::vector<int64_t> local_steps;  // by worker of the spec: its gradients counted so far, its next step
   std::vector<int64_t> examples;     // by worker
@@ -23,6 +30,7 @@ struct Positions {
   // What else the data's order follows from: keys of the config, and the number of rows before the
   // hold-out. Values as in YAML.
   std::vector<std::pair<std::string, std::string>> order;
+  std::optional<CountedEvaluations> evaluations;  // unset: none, or none counts
 };
 
 // One line. FromJson is for text from anywhere: false, and `positions` untouched, where it is not such a

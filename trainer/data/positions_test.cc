@@ -169,6 +169,7 @@ Positions Rich() {
   positions.local_steps = {3, 0};
   positions = Resume(positions, Workers(4, Split::kShard, 2), 1000).positions;
   positions.local_steps = {3, 1, 4, 1};
+  positions.evaluations = CountedEvaluations{0.25, 40, 2};
   return positions;
 }
 
@@ -181,6 +182,9 @@ TEST_CASE("positions: as JSON and back they are the same") {
   CHECK(read.plan == positions.plan);
   CHECK(read.plan.taken.size() == 2);
   CHECK(read.order == positions.order);
+  CHECK(read.evaluations.value().best_loss == 0.25);
+  CHECK(read.evaluations->best_step == 40);
+  CHECK(read.evaluations->in_vain == 2);
   DataPlan plan;
   REQUIRE(FromJson(ToJson(positions.plan), &plan));
   CHECK(plan == positions.plan);

@@ -36,6 +36,7 @@ void CheckpointWriter::Begin(uint64_t number, SavedMoment moment, std::vector<bo
   moment_ = std::move(moment);
   pulled_ = std::move(pulled);
   pulling_ = 0;
+  given_up_.clear();
   std::fill(parts_.begin(), parts_.end(), std::nullopt);
   phase_ = Phase::kBeginning;
   beginning_ = std::async(std::launch::async, [this]() -> Outcome {
@@ -99,8 +100,9 @@ void CheckpointWriter::PublishWhenComplete() {
 // Runs on a thread.
 CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<std::vector<uint64_t>>& checksums) {
   Outcome outcome;
-  const double best_before = directory_.ReadBestLoss();
+  double best_before = 0;
   try {
+    best_before = directory_.ReadBestLoss();
     directory_.Seal(temporary_, RunManifest(config_, layout_, slots_, checksums, moment_),
                     DumpConfig(config_));
     outcome.path = directory_.Publish(temporary_);
@@ -134,6 +136,7 @@ std::optional<CheckpointWriter::Outcome> CheckpointWriter::Poll() {
     if (!begun.error.empty()) return End(std::move(begun));
     temporary_ = begun.path;
     phase_ = Phase::kWriting;
+    if (!given_up_.empty()) Fail(given_up_);
   }
   if (phase_ == Phase::kWriting && !parts_[0]) own_.Write(number_, temporary_);
   if (phase_ == Phase::kWriting) PullParts();

@@ -53,6 +53,7 @@ class CheckpointWriter {
   }
   // Abandons a checkpoint that is not complete. Poll() reports it when the disk has let go of it.
   void GiveUp(const std::string& error) {
+    if (phase_ == Phase::kBeginning) given_up_ = error;
     if (phase_ == Phase::kWriting) Fail(error);
   }
   // The outcome, once; unset until then. Throws PeerLost when another process has taken the directory.
@@ -79,6 +80,7 @@ class CheckpointWriter {
   uint64_t number_ = 0;
   SavedMoment moment_;
   std::string temporary_;
+  std::string given_up_;                                     // why, before the directory was made; else empty
   std::vector<std::optional<std::vector<uint64_t>>> parts_;  // by ps: checksums
   std::vector<bool> pulled_;                                 // by ps
   size_t pulling_ = 0;                                       // the ps whose part is pulled now

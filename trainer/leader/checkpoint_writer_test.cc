@@ -207,6 +207,16 @@ TEST_CASE("checkpoint writer: a ps that cannot write gives up the save by its na
   CHECK(f.Save(3, 13).path == f.PathOf("step-000000013"));
 }
 
+TEST_CASE(
+    "checkpoint writer: a save that is given up while a slow disk makes its directory is not completed") {
+  Saving f;
+  f.Begin(1, 12);
+  f.writer.GiveUp("too late");
+  CHECK(f.End().error == "too late");
+  CHECK(f.There().empty());
+  CHECK(f.Save(2, 13).error == "");
+}
+
 TEST_CASE("checkpoint writer: ps 0 that cannot write its own part, or make the directory, is named too") {
   Saving f;
   {

@@ -30,7 +30,7 @@ TEST_CASE(
   CheckpointsFixture f(Saving(TrainMode::kAsync));
   f.SetStep(7);
   f.members.Worker(0)->taken = 7;
-  const std::string positions = f.positions.Now();
+  const std::string positions = f.positions.Now(std::nullopt);
   f.checkpoints->Ask(false);
   CHECK_FALSE(f.checkpoints->idle());
   const wire::SnapshotOrder* order = f.LastOrder();

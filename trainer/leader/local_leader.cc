@@ -208,6 +208,10 @@ void LocalLeader::TakeStart(const StartedFrom& from) {
   history_.inputs = from.inputs;
   history_.scale = from.scale;
   if (data_ && data_->read) history_.data = {data_->rows.value_or(0), data_->labels};
+  // The run goes on, and this process of ps 0 is new.
+  if (history_.first_step < 0 && history_.peers_returned && from.positions.evaluations) {
+    history_.patience->GoOn(*from.positions.evaluations, from.step);
+  }
   if (history_.first_step < 0) {
     history_.first_step = positions_.first_step();
     history_.first_nanos = WallNanos();

@@ -2,6 +2,7 @@
 // Owner: PsRun. Thread: the ps loop.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/names.h"
 #include "trainer/config/config.h"
 #include "trainer/data/files/input_form.h"
+#include "trainer/data/positions.h"
 #include "trainer/data/source.h"
 #include "trainer/peer/run_id.h"
 
@@ -40,6 +42,16 @@ class Patience {
   // The run has gone back to this global step: forgets the evaluations after it.
   void GoBackTo(int64_t global_step) {
     while (!seen_.empty() && seen_.back().step > global_step) seen_.pop_back();
+  }
+
+  // The run goes on from a checkpoint of this global step, where so much was counted.
+  void GoOn(const CountedEvaluations& counted, int64_t global_step) {
+    seen_ = {{global_step, counted.best_loss, counted.best_step, counted.in_vain}};
+  }
+  // Unset: no loss counts so far, or any number of evaluations may pass.
+  std::optional<CountedEvaluations> counted() const {
+    if (max_ == 0 || !std::isfinite(best_loss())) return std::nullopt;
+    return CountedEvaluations{best_loss(), best_step(), in_vain()};
   }
 
   double best_loss() const { return last().best_loss; }

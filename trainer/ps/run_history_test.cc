@@ -45,5 +45,21 @@ TEST_CASE("patience: what was evaluated behind the step that a run goes back to 
   CHECK(patience.Exhausted(0.5, 30));
 }
 
+TEST_CASE("patience: what a checkpoint has counted goes on, and is not worth a word without an end") {
+  Patience before(2);
+  CHECK_FALSE(before.counted().has_value());
+  before.Exhausted(0.5, 10);
+  before.Exhausted(0.6, 20);
+  Patience after(2);
+  after.GoOn(before.counted().value(), 25);
+  after.GoBackTo(25);
+  CHECK(after.best_loss() == 0.5);
+  CHECK(after.best_step() == 10);
+  CHECK(after.Exhausted(0.55, 30));
+  Patience endless(0);
+  endless.Exhausted(0.5, 10);
+  CHECK_FALSE(endless.counted().has_value());
+}
+
 }  // namespace
 }  // namespace dtrain
