@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "net/tcp.h"
 #include "trainer/peer/heartbeat.h"
-#include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"
 #include "trainer/worker/ps_client.h"
 
