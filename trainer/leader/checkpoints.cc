@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/names.h"
+#include "trainer/ps/ps_task.h"
 #include "trainer/shard/shared_directory.h"
 
 namespace dtrain {

@@ -21,7 +21,10 @@
 #include "trainer/leader/rounds.h"
 #include "trainer/leader/run_start.h"
 #include "trainer/leader/steps.h"
-#include "trainer/ps/ps_server.h"
+#include "trainer/ps/leader.h"
+#include "trainer/ps/outbox.h"
+#include "trainer/ps/run_history.h"
+#include "trainer/ps/snapshot_keeper.h"
 
 namespace dtrain {
 

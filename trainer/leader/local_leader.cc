@@ -10,6 +10,9 @@
 #include "trainer/peer/abort.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/peer_limits.h"
+#include "trainer/ps/ps_task.h"
+#include "trainer/ps/run_history.h"
+#include "trainer/ps/snapshot_keeper.h"
 
 namespace dtrain {
 namespace {

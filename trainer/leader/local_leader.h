@@ -24,7 +24,6 @@
 #include "trainer/leader/steps.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/ps/leader.h"
-#include "trainer/ps/ps_server.h"
 
 namespace dtrain {
 

@@ -8,6 +8,11 @@
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/peer_limits.h"
+#include "trainer/ps/outbox.h"
+#include "trainer/ps/ps_task.h"
+#include "trainer/ps/run_history.h"
+#include "trainer/ps/snapshot_keeper.h"
+#include "trainer/ps/update_rule.h"
 
 namespace dtrain {
 namespace {

@@ -11,7 +11,6 @@
 #include "net/codec.h"
 #include "trainer/peer/conversations.h"
 #include "trainer/ps/leader.h"
-#include "trainer/ps/ps_server.h"
 #include "trainer/shard/shared_directory.h"
 
 namespace dtrain {
