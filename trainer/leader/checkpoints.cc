@@ -100,7 +100,9 @@ void Checkpoints::OrderOthers(TimePoint now) {
     const bool wanted = write ? writer_.Wants(static_cast<size_t>(ps.task.index)) : !ps.kept;
     if (!wanted || !ps.here()) return;
     outbox_.Send(ps.node, 0, [&](auto& builder) {
-      return wire::CreateSnapshotOrder(builder, number(), round_, false, static_cast<uint64_t>(step_), write);
+      const auto step = static_cast<uint64_t>(step_);
+      return wire::CreateOrder(builder, 0,
+                               wire::CreateSnapshotOrder(builder, number(), round_, false, step, write));
     });
   });
 }
@@ -181,8 +183,9 @@ void Checkpoints::GiveUp(TimePoint now) {
 void Checkpoints::DropSnapshots() {
   own_.Drop(number());
   ForOthers([&](const Member& ps) {
-    outbox_.Send(ps.node, 0,
-                 [&](auto& builder) { return wire::CreateSnapshotOrder(builder, number(), 0, true, 0); });
+    outbox_.Send(ps.node, 0, [&](auto& builder) {
+      return wire::CreateOrder(builder, 0, wire::CreateSnapshotOrder(builder, number(), 0, true, 0));
+    });
   });
 }
 

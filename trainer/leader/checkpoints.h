@@ -1,7 +1,7 @@
 // Checkpoints: decides when the leader takes a checkpoint, has every ps take its snapshot, and reports how
 // the checkpoint ended. One at a time. In mode sync no round is decided until every ps has its snapshot, so
 // all have one version; in the other modes each ps takes it when the order arrives. CheckpointWriter writes
-// the files. Messages: docs/wire.md, Checkpoints.
+// the files. Messages: docs/wire.md, Orders to a ps.
 // Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 

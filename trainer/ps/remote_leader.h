@@ -64,6 +64,7 @@ class RemoteLeader : public Leader {
   void SayReadyWhenDirectoryIsKnown();
   void AskForEnd();
   void TakeAnswer(const wire::Envelope& envelope);
+  void CarryOut(const wire::Order& order);
   void TakeRound(const wire::Round& round);
   void SendReport();
 

@@ -92,7 +92,8 @@ RunSummary Worker::Run() {
       return WaitForEnd();
     } catch (const RolledBack& why) {
       rolled_back = why;
-      if (KnownCheckpoint told = peers_.heartbeat().checkpoint(); !told.where.empty()) newest_ = std::move(told);
+      if (KnownCheckpoint told = peers_.heartbeat().checkpoint(); !told.where.empty())
+        newest_ = std::move(told);
     }
     log_.Warning("{}; joining again", rolled_back->why);
   }
@@ -273,8 +274,7 @@ void Worker::AfterStep(StepView& view) {
     view.global_step = exchanges_.global_step();
     view.workers_here = peers_.heartbeat().workers();
     for (const auto& hook : hooks_) hook->AfterStep(view, &requests);
-    if (requests.save) Save();
-    if (!requests.end_run.empty()) EndRunEarly(requests.end_run);
+    if (requests.save || !requests.end_run.empty()) Ask(requests);
     times_.Mark(StepPart::kHooks, Clock::now());
   }
   if (const int64_t step = exchanges_.TakeEvaluation()) {
@@ -286,19 +286,15 @@ void Worker::AfterStep(StepView& view) {
   activity_.steps.store(static_cast<uint64_t>(recent_loss_.count()), std::memory_order_relaxed);
 }
 
-// The request goes out between exchanges.
-void Worker::Save() {
+// Hands the wishes of the hooks to ps 0, between exchanges.
+void Worker::Ask(const HookRequests& requests) {
+  const bool ends = !requests.end_run.empty();
+  if (ends) log_.Info("the run ends early: {}", requests.end_run);
   while (exchanges_.open() > 0) client_.Collect();
-  client_.Call(0, false, "save", [](auto& builder) { return wire::CreateSave(builder); });
-}
-
-// The request goes out between exchanges, like Save().
-void Worker::EndRunEarly(const std::string& reason) {
-  log_.Info("the run ends early: {}", reason);
-  while (exchanges_.open() > 0) client_.Collect();
-  client_.Call(0, false, "stop",
-               [&](auto& builder) { return wire::CreateStop(builder, builder.CreateString(reason)); });
-  ended_early_ = true;
+  client_.Call(0, false, ends ? "stop" : "save", [&](auto& builder) {
+    return wire::CreateHookRequest(builder, requests.save, ends ? builder.CreateString(requests.end_run) : 0);
+  });
+  ended_early_ |= ends;
 }
 
 // Evaluates the current weights. Unset: there are no rows.
@@ -400,7 +396,7 @@ void Worker::Leave() {
 
 RunSummary Worker::WaitForEnd() {
   const wire::Envelope* answer = &client_.Call(0, true, "the end", kWaitEnd);
-  while (answer->body_type() == wire::Body::Evaluate) {
+  while (answer->body_type() == wire::Body::Grant && answer->body_as_Grant()->evaluate()) {
     EvaluateFinalWeights();
     answer = &client_.Call(0, true, "the end", kWaitEnd);
   }

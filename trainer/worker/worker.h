@@ -72,8 +72,7 @@ class Worker {
   void TakeResult(StepView& view);
   void CollectWeights();
   void AfterStep(StepView& view);
-  void Save();
-  void EndRunEarly(const std::string& reason);
+  void Ask(const HookRequests& requests);
   bool HaveStep();
   std::optional<Evaluation> Evaluate(Figures* figures = nullptr);
   void EvaluateBehind(int64_t local_step);
