@@ -162,7 +162,7 @@ void Worker::Train() {
   view.local_step = local_step_;
   view.global_step = exchanges_.global_step();
   for (const auto& hook : hooks_) hook->Begin(view);
-  if (const int64_t step = exchanges_.TakeEvaluation()) EvaluateBehind(step);
+  if (const int64_t step = exchanges_.TakeEvaluation()) EvaluateAfter(step);
   exchanges_.TakeHeld();  // those of the first weights are start-up
   times_.Begin(Clock::now());
   Batch batch;
@@ -278,7 +278,7 @@ void Worker::AfterStep(StepView& view) {
     times_.Mark(StepPart::kHooks, Clock::now());
   }
   if (const int64_t step = exchanges_.TakeEvaluation()) {
-    EvaluateBehind(step);
+    EvaluateAfter(step);
     times_.Mark(StepPart::kHooks, Clock::now());
   }
   times_.EndStep();
@@ -311,7 +311,7 @@ std::optional<Evaluation> Worker::Evaluate(Figures* figures) {
 
 // ps 0 asks with each answer until it has the figures. A restarted worker that has yet to reach this step is
 // asked again after it.
-void Worker::EvaluateBehind(int64_t local_step) {
+void Worker::EvaluateAfter(int64_t local_step) {
   if (local_step > local_step_ || local_step <= evaluated_step_) return;
   const std::optional<Evaluation> evaluation = Evaluate();
   if (evaluation) {
@@ -346,8 +346,8 @@ bool Worker::TellEvaluation(int64_t local_step, const Evaluation& evaluation, do
 // Tells every ps, ps 0 last: when ps 0 knows, all know.
 void Worker::SayDone() {
   activity_.what = "wait";
-  const bool judged = own_evaluation_ && own_evaluation_->classifies;
-  const double accuracy = judged ? own_evaluation_->accuracy() : kNoFigure;
+  const bool classifies = own_evaluation_ && own_evaluation_->classifies;
+  const double accuracy = classifies ? own_evaluation_->accuracy() : kNoFigure;
   const double first_loss =
       from_initial_values_ && recent_loss_.count() > 0 ? recent_loss_.FirstMean() : kNoFigure;
   const std::string figures = FiguresToJson(FiguresOf(times_, exchanges_.staleness()));

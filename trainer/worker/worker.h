@@ -75,7 +75,7 @@ class Worker {
   void Ask(const HookRequests& requests);
   bool HaveStep();
   std::optional<Evaluation> Evaluate(Figures* figures = nullptr);
-  void EvaluateBehind(int64_t local_step);
+  void EvaluateAfter(int64_t local_step);
   bool TellEvaluation(int64_t local_step, const Evaluation& evaluation, double auc);
   void EvaluateFinalWeights();
   void SayDone();
