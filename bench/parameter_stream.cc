@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "net/tcp.h"
 #include "trainer/peer/heartbeat.h"
-#include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"
 #include "trainer/worker/ps_client.h"
 
@@ -65,11 +64,13 @@ class StreamWorker {
         channel_(transport.NewChannel()),
         client_(config, {Role::kWorker, 0}, layout_, *channel_, transport, activity_, log),
         gradient_(static_cast<size_t>(layout_.size) * sizeof(float)),
-        parameters_(static_cast<size_t>(layout_.size)) {}
+        parameters_(static_cast<size_t>(layout_.size)) {
+    client_.exchanges().set_parameters(parameters_.data());
+  }
 
   void Begin();
   void Exchange();
-  void Pull() { client_.Pull(parameters_.data()); }
+  void Pull() { client_.Pull(); }
   void End();
   net::ChannelStats stats() const { return channel_->stats(); }
 
@@ -89,18 +90,18 @@ void StreamWorker::Begin() {
           .body_as_Start();
   if (start == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Ready with something else");
   client_.exchanges().AddSteps(start->steps());
-  client_.Started();
+  client_.peers().Started();
 }
 
 void StreamWorker::Exchange() {
   client_.exchanges().Push(gradient_, 1);
-  client_.Collect(parameters_.data());
+  client_.Collect();
 }
 
 void StreamWorker::End() {
   client_.Call(0, false, "done", [](auto& builder) { return wire::CreateDone(builder); });
   client_.Call(0, true, "the end", [](auto& builder) { return wire::CreateWaitEnd(builder); });
-  client_.SayBye();
+  client_.peers().SayBye();
 }
 
 void Measure(const Stream& stream, StreamWorker& worker) {

@@ -19,42 +19,39 @@
 namespace dtrain {
 namespace {
 
-int Dispatch(const ShowText& show, ErrorLines&) {
-  fmt::print("{}", show.text);
-  return 0;
-}
-int Dispatch(const ShowVersion&, ErrorLines&) {
-  fmt::print("{}", VersionText());
-  return 0;
-}
-int Dispatch(const TaskArguments& arguments, ErrorLines& errors) {
-  return RunTaskCommand(arguments, gpu::cuda::MakeRuntime, errors);
-}
-int Dispatch(const LocalArguments& arguments, ErrorLines& errors) {
-  return RunLocalCommand(arguments, gpu::cuda::MakeRuntime, errors);
-}
-int Dispatch(const LaunchArguments& arguments, ErrorLines& errors) {
-  return RunLaunchCommand(arguments, errors);
-}
-int Dispatch(const GuardArguments& arguments, ErrorLines&) { return RunGuardCommand(arguments); }
-int Dispatch(const CheckArguments& arguments, ErrorLines&) { return RunCheckCommand(arguments); }
-int Dispatch(const PlanArguments& arguments, ErrorLines&) { return RunPlanCommand(arguments); }
-int Dispatch(const InspectArguments& arguments, ErrorLines&) { return RunInspectCommand(arguments); }
-int Dispatch(const EvalArguments& arguments, ErrorLines& errors) {
-  return RunEvalCommand(arguments, gpu::cuda::MakeRuntime, errors);
-}
-int Dispatch(const PredictArguments& arguments, ErrorLines& errors) {
-  return RunPredictCommand(arguments, errors);
-}
-int Dispatch(const ExportArguments& arguments, ErrorLines& errors) {
-  return RunExportCommand(arguments, errors);
-}
-int Dispatch(const ImportArguments& arguments, ErrorLines& errors) {
-  return RunImportCommand(arguments, errors);
-}
-int Dispatch(const DevicesArguments& arguments, ErrorLines&) {
-  return RunDevicesCommand(arguments, gpu::cuda::MakeRuntime);
-}
+// The commands, by their arguments. Each call returns the exit code.
+struct Commands {
+  ErrorLines& errors;
+
+  int operator()(const ShowText& show) const {
+    fmt::print("{}", show.text);
+    return 0;
+  }
+  int operator()(const ShowVersion&) const {
+    fmt::print("{}", VersionText());
+    return 0;
+  }
+  int operator()(const TaskArguments& arguments) const {
+    return RunTaskCommand(arguments, gpu::cuda::MakeRuntime, errors);
+  }
+  int operator()(const LocalArguments& arguments) const {
+    return RunLocalCommand(arguments, gpu::cuda::MakeRuntime, errors);
+  }
+  int operator()(const LaunchArguments& arguments) const { return RunLaunchCommand(arguments, errors); }
+  int operator()(const GuardArguments& arguments) const { return RunGuardCommand(arguments); }
+  int operator()(const CheckArguments& arguments) const { return RunCheckCommand(arguments); }
+  int operator()(const PlanArguments& arguments) const { return RunPlanCommand(arguments); }
+  int operator()(const InspectArguments& arguments) const { return RunInspectCommand(arguments); }
+  int operator()(const EvalArguments& arguments) const {
+    return RunEvalCommand(arguments, gpu::cuda::MakeRuntime, errors);
+  }
+  int operator()(const PredictArguments& arguments) const { return RunPredictCommand(arguments, errors); }
+  int operator()(const ExportArguments& arguments) const { return RunExportCommand(arguments, errors); }
+  int operator()(const ImportArguments& arguments) const { return RunImportCommand(arguments, errors); }
+  int operator()(const DevicesArguments& arguments) const {
+    return RunDevicesCommand(arguments, gpu::cuda::MakeRuntime);
+  }
+};
 
 // Opens /dev/null for each standard file that this process was started without: otherwise the next file or
 // pipe gets its number, and output goes there. Using one fails as before, but for standard error: a run needs
@@ -66,7 +63,11 @@ void OpenMissingStandardFiles() {
   }
 }
 
-int Main(int argc, char** argv) {
+}  // namespace
+}  // namespace dtrain
+
+int main(int argc, char** argv) {
+  using namespace dtrain;
   OpenMissingStandardFiles();
   // A reader of our output that goes away must not end a run: `dtrain ... | head`.
   signal(SIGPIPE, SIG_IGN);
@@ -74,8 +75,7 @@ int Main(int argc, char** argv) {
   signal(SIGXFSZ, SIG_IGN);
   ErrorLines errors;
   try {
-    const int code = std::visit([&](const auto& arguments) { return Dispatch(arguments, errors); },
-                                ParseCommandLine(argc, argv));
+    const int code = std::visit(Commands{errors}, ParseCommandLine(argc, argv));
     if (std::fflush(stdout) != 0) throw IoError("standard output: {}", ErrnoText(errno));
     return code;
   } catch (const Failure& failure) {
@@ -86,8 +86,3 @@ int Main(int argc, char** argv) {
     return static_cast<int>(ExitCode::kInternal);
   }
 }
-
-}  // namespace
-}  // namespace dtrain
-
-int main(int argc, char** argv) { return dtrain::Main(argc, argv); }

@@ -9,7 +9,7 @@
 namespace dtrain::net {
 namespace {
 
-// A table per line of a list, inside a body, inside an envelope.
+// A table per line of a list, inside a report, inside a body, inside an envelope.
 constexpr flatbuffers::uoffset_t kMaxDepth = 8;
 constexpr flatbuffers::uoffset_t kMaxTables = 65536;
 
@@ -27,8 +27,11 @@ bool IsAligned(const wire::InputForm* form) {
   return form == nullptr || (IsAligned(form->shift()) && IsAligned(form->factor()));
 }
 
-bool IsAligned(const wire::ChecksumList& list) {
-  return std::all_of(list.parts()->begin(), list.parts()->end(), [](const wire::Part* part) {
+bool IsAligned(const wire::Report& report) {
+  if (report.snapshot() != nullptr && !IsAligned(report.snapshot()->checksums())) return false;
+  if (report.checksums() == nullptr) return true;
+  const auto& parts = *report.checksums()->parts();
+  return std::all_of(parts.begin(), parts.end(), [](const wire::Part* part) {
     return part->values() == nullptr || part->values()->size() == 0 ||
            reinterpret_cast<uintptr_t>(part->values()->Data()) % alignof(float) == 0;
   });
@@ -43,9 +46,7 @@ bool MakesSense(const wire::Envelope& envelope) {
   if (const wire::Hello* hello = envelope.body_as_Hello()) return IsRole(hello->role());
   if (const wire::Abort* abort = envelope.body_as_Abort()) return IsRole(abort->role());
   if (const wire::WaitEnd* wait = envelope.body_as_WaitEnd()) return IsAligned(wait->squares());
-  if (const wire::SnapshotState* state = envelope.body_as_SnapshotState())
-    return IsAligned(state->checksums());
-  if (const wire::ChecksumList* list = envelope.body_as_ChecksumList()) return IsAligned(*list);
+  if (const wire::Report* report = envelope.body_as_Report()) return IsAligned(*report);
   if (const wire::Round* round = envelope.body_as_Round()) {
     return IsAligned(round->contributors()) && IsAligned(round->answered());
   }

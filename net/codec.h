@@ -11,7 +11,7 @@
 namespace dtrain::net {
 
 // Raised by every change of the schema or of the order of messages that an older program would misread.
-constexpr uint32_t kProtocol = 9;
+constexpr uint32_t kProtocol = 10;
 
 // Tensors up to this many bytes travel inside the header frame: one frame costs less than two.
 constexpr size_t kInlineBytes = 2048;

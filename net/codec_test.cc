@@ -54,8 +54,8 @@ TEST_CASE("codec: texts, lists and numbers come back as they were") {
   CHECK(hello.settings()->Get(1)->key()->str() == "train.batch_size");
   CHECK(hello.settings()->Get(1)->value()->str() == "100");
 
-  const Message list_message = SampleChecksumList(encoder);
-  const wire::ChecksumList& list = *Decode(list_message)->body_as_ChecksumList();
+  const Message report_message = SampleReport(encoder);
+  const wire::ChecksumList& list = *Decode(report_message)->body_as_Report()->checksums();
   CHECK(list.parts()->Get(1)->name()->str() == "softmax/weight");
   CHECK(list.parts()->Get(1)->crc() == 0x1f22b870);
   CHECK(list.bytes_received() == 2000);
@@ -180,14 +180,18 @@ TEST_CASE("codec: an unknown kind, role or file identifier is refused") {
 
 TEST_CASE("codec: a message without its required texts and lists is refused") {
   using wire::Body;
-  for (const Body type :
-       {Body::Hello, Body::Refuse, Body::ChecksumList, Body::End, Body::Heartbeat, Body::Abort}) {
+  for (const Body type : {Body::Hello, Body::Refuse, Body::End, Body::Heartbeat, Body::Abort}) {
     CAPTURE(wire::EnumNameBody(type));
     flatbuffers::FlatBufferBuilder b;
     const flatbuffers::Offset<void> empty_table(b.EndTable(b.StartTable()));
     wire::FinishEnvelopeBuffer(b, wire::CreateEnvelope(b, 1, 1, 1, type, empty_table));
     CHECK(Decode({Frame::Copy(b.GetBufferPointer(), b.GetSize()), Frame()}) == nullptr);
   }
+  flatbuffers::FlatBufferBuilder b;
+  const flatbuffers::Offset<wire::ChecksumList> no_parts(b.EndTable(b.StartTable()));
+  const auto report = wire::CreateReport(b, 0, 0, no_parts);
+  wire::FinishEnvelopeBuffer(b, wire::CreateEnvelope(b, 1, 1, 1, Body::Report, report.Union()));
+  CHECK(Decode({Frame::Copy(b.GetBufferPointer(), b.GetSize()), Frame()}) == nullptr);
 }
 
 TEST_CASE("codec: a header above kMaxHeaderBytes is refused, whatever is in it") {

@@ -34,33 +34,37 @@ inline Message SampleHello(Encoder& encoder) {
                                                 "host-b, pid 123", "0.1.0", &settings));
 }
 
-inline Message SampleChecksumList(Encoder& encoder) {
+// A report with all that one may hold.
+inline Message SampleReport(Encoder& encoder) {
   auto& b = encoder.Begin();
+  const std::vector<uint64_t> checksums = {5, 6};
+  const auto filled = wire::CreateFilledDirect(b, 2, "no such file", true);
+  const auto state = wire::CreateSnapshotStateDirect(b, 3, true, "disk full", &checksums);
   const std::vector<float> values = {1, 2, 3};
   const std::vector<flatbuffers::Offset<wire::Part>> parts = {
       wire::CreatePartDirect(b, "softmax/bias", 0, 40, 0x9a41c07e, &values),
       wire::CreatePartDirect(b, "softmax/weight", 5, 15680, 0x1f22b870)};
-  return encoder.Finish(kSampleEnvelope, wire::CreateChecksumListDirect(b, &parts, 1000, 2000));
+  const auto list = wire::CreateChecksumListDirect(b, &parts, 1000, 2000);
+  return encoder.Finish(kSampleEnvelope, wire::CreateReport(b, filled, state, list));
 }
 
 inline Message SampleRound(Encoder& encoder) {
   const std::vector<wire::Exchange> contributors = {{71, 0}, {72, 2}}, answered = {{73, 1}};
   return encoder.Finish(kSampleEnvelope,
-                        wire::CreateRoundDirect(encoder.Begin(), 12, &contributors, &answered));
+                        wire::CreateRoundDirect(encoder.Begin(), 12, &contributors, &answered, 0.5));
 }
 
 // The last ones of the Body union.
-inline void AddCheckpointMessages(Encoder& encoder, std::vector<Message>* all) {
+inline void AddOrders(Encoder& encoder, std::vector<Message>* all) {
   const Envelope& e = kSampleEnvelope;
   const auto add = [all](Message message) { all->push_back(std::move(message)); };
-  add(encoder.Finish(e, wire::CreateFillDirect(encoder.Begin(), 2, "step-000001000", 1000, 99, true)));
-  add(encoder.Finish(e, wire::CreateFilledDirect(encoder.Begin(), 2, "no such file", true)));
-  add(encoder.Finish(e, wire::CreateSnapshotOrder(encoder.Begin(), 3, 12, true, 1000, true)));
-  const std::vector<uint64_t> checksums = {5, 6};
-  add(encoder.Finish(e, wire::CreateSnapshotStateDirect(encoder.Begin(), 3, true, "disk full", &checksums)));
+  flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
+  const auto fill = wire::CreateFillDirect(builder, 2, "step-000001000", 1000, 99, true);
+  const auto snapshot = wire::CreateSnapshotOrder(builder, 3, 12, true, 1000, true);
+  add(encoder.Finish(e, wire::CreateOrder(builder, fill, snapshot, true)));
+  add(SampleReport(encoder));
   add(encoder.Finish(e, wire::CreateReadPiece(encoder.Begin(), 3, 8)));
   add(encoder.Piece(e, 3, 8, 81, Lent(Ramp(9))));
-  add(encoder.Finish(e, wire::CreateSave(encoder.Begin())));
 }
 
 inline flatbuffers::Offset<wire::InputForm> SampleForm(flatbuffers::FlatBufferBuilder& builder) {
@@ -104,24 +108,20 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11))));
   add(encoder.Weights(e, 9, 17, 2, 78, Lent(Ramp(13))));
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
-  add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000)));
+  add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000, true)));
   add(encoder.Finish(e, wire::CreateDoneDirect(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9, "{}")));
-  add(encoder.Finish(e, wire::CreateEvaluate(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateEvaluated(encoder.Begin(), 500, 1500, 10000, 0.25, 0.9, 0.95, 70, 80)));
-  add(encoder.Finish(e, wire::CreateChecksums(encoder.Begin())));
-  add(SampleChecksumList(encoder));
   const std::vector<uint64_t> squares = {1, 2, 3};
   add(encoder.Finish(e, wire::CreateWaitEndDirect(encoder.Begin(), 7, &squares, true)));
+  add(SampleRound(encoder));
   add(encoder.Finish(e, wire::CreateEndDirect(encoder.Begin(), "{}")));
   add(encoder.Finish(e, wire::CreateBye(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateHeartbeatDirect(encoder.Begin(), "step", 31, "waiting for ps 1")));
   add(encoder.Finish(e, wire::CreateAbortDirect(encoder.Begin(), 4, wire::Role::Ps, 1, "ps 1: no reply")));
-  add(SampleRound(encoder));
-  add(encoder.Finish(e, wire::CreateScale(encoder.Begin(), 12, 0.5)));
   add(encoder.Finish(e, wire::CreateNeedBatch(encoder.Begin(), 2, 31, true)));
   add(encoder.DataBatch(e, {31, false, 3, true, 1, 2, 29, 5, 79}, Lent(Ramp(6))));
-  add(encoder.Finish(e, wire::CreateStopDirect(encoder.Begin(), "no better loss")));
-  AddCheckpointMessages(encoder, &all);
+  add(encoder.Finish(e, wire::CreateHookRequestDirect(encoder.Begin(), true, "no better loss")));
+  AddOrders(encoder, &all);
   return all;
 }
 
@@ -180,15 +180,34 @@ inline uint64_t Walk(const wire::InputForm* form) {
          static_cast<uint64_t>(form->label_column());
 }
 
-// The messages about checkpoints.
-inline uint64_t WalkCheckpoint(const Message& message, const wire::Envelope& e) {
+inline uint64_t Walk(const wire::Order& order) {
+  uint64_t sum = order.checksums();
+  if (const wire::Fill* fill = order.fill()) sum += Walk(fill->checkpoint()) + fill->manifest();
+  if (const wire::SnapshotOrder* snapshot = order.snapshot()) sum += snapshot->number() + snapshot->step();
+  return sum;
+}
+
+inline uint64_t Walk(const wire::Report& report) {
+  uint64_t sum = 0;
+  if (const wire::Filled* filled = report.filled()) sum += Walk(filled->error()) + filled->number();
+  if (const wire::SnapshotState* state = report.snapshot()) {
+    sum += Walk(state->error()) + Walk(state->checksums());
+  }
+  if (report.checksums() == nullptr) return sum;
+  for (const wire::Part* part : *report.checksums()->parts()) {
+    const bool any = part->values() != nullptr && part->values()->size() > 0;
+    sum += Walk(*part->name()) + part->crc() + (any && part->values()->Get(0) >= 0 ? 1 : 0);
+  }
+  return sum + Walk(report.checksums()->non_finite());
+}
+
+// The messages between ps 0 and another ps.
+inline uint64_t WalkOrder(const Message& message, const wire::Envelope& e) {
   switch (e.body_type()) {
-    case wire::Body::Fill:
-      return Walk(e.body_as_Fill()->checkpoint()) + e.body_as_Fill()->manifest();
-    case wire::Body::Filled:
-      return Walk(e.body_as_Filled()->error()) + e.body_as_Filled()->number();
-    case wire::Body::SnapshotState:
-      return Walk(e.body_as_SnapshotState()->error()) + Walk(e.body_as_SnapshotState()->checksums());
+    case wire::Body::Order:
+      return Walk(*e.body_as_Order());
+    case wire::Body::Report:
+      return Walk(*e.body_as_Report());
     case wire::Body::Piece:
       return Walk(Tensor(message, *e.body_as_Piece())) + e.body_as_Piece()->checksum();
     default:
@@ -232,12 +251,6 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
              (e.body_as_Done()->figures() == nullptr ? 0 : Walk(*e.body_as_Done()->figures()));
     case wire::Body::Evaluated:
       return sum + e.body_as_Evaluated()->global_step();
-    case wire::Body::ChecksumList:
-      for (const wire::Part* part : *e.body_as_ChecksumList()->parts())
-        sum +=
-            Walk(*part->name()) + part->crc() +
-            (part->values() == nullptr || part->values()->size() == 0 || part->values()->Get(0) < 0 ? 0 : 1);
-      return sum;
     case wire::Body::WaitEnd:
       return sum + e.body_as_WaitEnd()->round() + Walk(e.body_as_WaitEnd()->squares());
     case wire::Body::End:
@@ -248,17 +261,16 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
     case wire::Body::Abort:
       return sum + Walk(*e.body_as_Abort()->text()) + e.body_as_Abort()->index();
     case wire::Body::Round:
-      return sum + Walk(e.body_as_Round()->contributors()) + Walk(e.body_as_Round()->answered());
-    case wire::Body::Scale:
-      return sum + e.body_as_Scale()->round();
+      return sum + Walk(e.body_as_Round()->contributors()) + Walk(e.body_as_Round()->answered()) +
+             e.body_as_Round()->scale().has_value();
     case wire::Body::NeedBatch:
       return sum + e.body_as_NeedBatch()->worker() + e.body_as_NeedBatch()->local_step();
     case wire::Body::DataBatch:
       return sum + Walk(Tensor(message, *e.body_as_DataBatch())) + e.body_as_DataBatch()->rows();
-    case wire::Body::Stop:
-      return sum + Walk(*e.body_as_Stop()->reason());
+    case wire::Body::HookRequest:
+      return sum + Walk(e.body_as_HookRequest()->end_run());
     default:
-      return sum + WalkCheckpoint(message, e);
+      return sum + WalkOrder(message, e);
   }
 }
 

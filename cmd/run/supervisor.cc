@@ -46,7 +46,7 @@ ChildCommand ChildFor(const Config& spec, TaskId task) {
   const bool ps = task.role == Role::kPs;
   command.name = TaskName(task);
   command.can_return = !ps || RecoversPs(spec);
-  command.may_be_lost = !ps && IsExpendable(spec, task.index);
+  command.may_be_lost = !ps && WorkerMayBeLost(spec, task.index);
   return command;
 }
 

@@ -11,7 +11,6 @@
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/models.h"
 #include "cmd/run/process_end.h"
-#include "trainer/task/network_transport.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
@@ -45,28 +44,29 @@ bool Leaves(const FailureConfig& failure, TaskId task) {
   return failure.on_sigterm == OnSigterm::kLeave && task.role == Role::kWorker && task.index != 0;
 }
 
-// The run itself. A failure goes to the log, which carries role and index.
-int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime new_runtime,
-              const StopRequest& stop, ExitHooks& hooks, Logger& log, ResultFile& result, ProcessEnd& end) {
-  const bool computes = arguments.task->role == Role::kWorker;
-  const std::unique_ptr<gpu::cuda::Runtime> runtime = computes ? new_runtime() : nullptr;
-  const auto transport = NewNetworkTransport(config.net);
+// How the task runs in this process. What is given outlives the options.
+TaskOptions OptionsFor(const TaskArguments& arguments, const Config& config, const StopRequest& stop,
+                       ExitHooks& hooks, ResultFile& result, ProcessEnd& end) {
   TaskOptions options;
   options.listening_fd = arguments.listening_fd;
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
   options.on_begun = [&result] { result.NoteBegun(); };
   options.stop = &stop;
-  options.runtime = runtime.get();
   options.tells_end = !arguments.end_told;
-  options.judged = arguments.reports;  // by our parent
+  options.supervised = arguments.reports;  // by our parent
   options.on_lost = [&result](TaskId lost) { result.NoteLost(TaskName(lost)); };
-  options.on_abort = [&](ExitCode code) {
+  options.on_abort = [&config, &end](ExitCode code) {
     end.EndBy(ProcessExitCode(code, config.failure), kBusy, StatusOf(code));
   };
-  ExitCode code = ExitCode::kOk;
+  return options;
+}
+
+// The exit code of a run that has just thrown: call it where that is caught. Its log and its result get why.
+ExitCode ReportFailure(const StopRequest& stop, Logger& log, ResultFile& result) {
+  ExitCode code = ExitCode::kInternal;
   try {
-    result.Write(RunTask(config, *arguments.task, *transport, log, options));
+    throw;
   } catch (const RunStopped& stopped) {
     code = stopped.code();
     log.Error("{}", stopped.what());
@@ -77,13 +77,10 @@ int RunLogged(const TaskArguments& arguments, const Config& config, NewRuntime n
     code = failure.code();
     log.Error("{}", failure.what());
   } catch (const std::exception& error) {
-    code = ExitCode::kInternal;
     log.Error("{}", FailureText(error));
   }
-  if (code != ExitCode::kOk) result.WriteEnding(StatusOf(code, stop));
-  const int exit_code = ProcessExitCode(code, config.failure);
-  end.EndBy(exit_code, kTearDown);
-  return exit_code;
+  result.WriteEnding(StatusOf(code, stop));
+  return code;
 }
 
 // Standard output as a descriptor of the report alone: what else is written there goes to standard error.
@@ -91,32 +88,6 @@ int TakeOutput() {
   const int report = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (report < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) throw NoDescriptor("the report", errno);
   return report;
-}
-
-// The task that role and index name.
-int RunOneTask(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
-  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, {});
-  ResultFile result(arguments.result, errors, arguments.reports ? TakeOutput() : -1);
-  try {
-    LoadOptions options;
-    options.log_json = &errors.json;
-    const Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
-    CheckIndex(config.cluster, *arguments.task);
-    Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log));
-    Logger log(TaskName(*arguments.task), LogOptionsOf(config.log, console));
-    for (const std::string& note : arguments.notes) log.Info("{}", note);
-    PrepareProcess(config);
-    ExitHooks hooks;
-    StopRequest stop;
-    SignalPipe signals({SIGINT, SIGTERM, SIGHUP});
-    ProcessEnd end(signals, result,
-                   RunningTasks{stop, hooks, log, console, GraceOf(config.failure),
-                                Leaves(config.failure, *arguments.task)});
-    return RunLogged(arguments, config, new_runtime, stop, hooks, log, result, end);
-  } catch (const Failure& failure) {
-    result.WriteEnding(StatusOf(failure.code()));
-    throw;
-  }
 }
 
 // Where this process writes its result; empty: nowhere. All tasks have one command line, and `path` is for
@@ -160,7 +131,7 @@ TaskArguments Plain(const TaskArguments& arguments, const Scheduled& scheduled) 
   return plain;
 }
 
-// The task that a scheduler's environment says this process is.
+// Runs the task, or the evaluator, that a scheduler's environment says this process is.
 int RunScheduledTask(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
   LoadOptions options;
   options.log_json = &errors.json;
@@ -168,7 +139,7 @@ int RunScheduledTask(const TaskArguments& arguments, NewRuntime new_runtime, Err
   UseScheduler(arguments.from, arguments.config, &options, &scheduled);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
   const Config config = Load(arguments, options, scheduled, errors);
-  if (scheduled.assignment->task) return RunOneTask(Plain(arguments, scheduled), new_runtime, errors);
+  if (scheduled.assignment->task) return RunTaskCommand(Plain(arguments, scheduled), new_runtime, errors);
   EvalArguments evaluator;
   evaluator.path = config.checkpoint.dir;
   evaluator.config = WithCluster(arguments.config, scheduled.assignment->cluster);
@@ -185,8 +156,42 @@ int RunScheduledTask(const TaskArguments& arguments, NewRuntime new_runtime, Err
 }  // namespace
 
 int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
-  return arguments.from ? RunScheduledTask(arguments, new_runtime, errors)
-                        : RunOneTask(arguments, new_runtime, errors);
+  if (arguments.from) return RunScheduledTask(arguments, new_runtime, errors);
+  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, {});
+  ResultFile result(arguments.result, errors, arguments.reports ? TakeOutput() : -1);
+  try {
+    const TaskId task = *arguments.task;
+    LoadOptions load_options;
+    load_options.log_json = &errors.json;
+    const Config config = LoadConfig(arguments.config.path, arguments.config.sets, load_options);
+    CheckIndex(config.cluster, task);
+    Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log));
+    Logger log(TaskName(task), LogOptionsOf(config.log, console));
+    for (const std::string& note : arguments.notes) log.Info("{}", note);
+    PrepareProcess(config);
+    ExitHooks hooks;
+    StopRequest stop;
+    SignalPipe signals({SIGINT, SIGTERM, SIGHUP});
+    ProcessEnd end(
+        signals, result,
+        RunningTasks{stop, hooks, log, console, GraceOf(config.failure), Leaves(config.failure, task)});
+    const auto runtime = task.role == Role::kWorker ? new_runtime() : nullptr;  // a ps computes on no GPU
+    const auto transport = NewNetworkTransport(config.net);
+    TaskOptions options = OptionsFor(arguments, config, stop, hooks, result, end);
+    options.runtime = runtime.get();
+    ExitCode code = ExitCode::kOk;
+    try {
+      result.Write(RunTask(config, task, *transport, log, options));
+    } catch (const std::exception&) {
+      code = ReportFailure(stop, log, result);
+    }
+    const int exit_code = ProcessExitCode(code, config.failure);
+    end.EndBy(exit_code, kTearDown);
+    return exit_code;
+  } catch (const Failure& failure) {
+    result.WriteEnding(StatusOf(failure.code()));
+    throw;
+  }
 }
 
 }  // namespace dtrain

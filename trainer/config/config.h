@@ -265,8 +265,8 @@ struct TaskId {
 inline bool FeedsOthers(const Config& config) {
   return config.data.split == Split::kFeed && config.cluster.worker.size() > 1;
 }
-// Whether the run goes on without this worker.
-inline bool IsExpendable(const Config& config, int worker) {
+// Whether the run goes on without this worker when it is lost.
+inline bool WorkerMayBeLost(const Config& config, int worker) {
   const bool feeds = worker == 0 && FeedsOthers(config);
   return config.failure.worker_lost == WorkerLost::kContinue && config.cluster.worker.size() > 1 && !feeds;
 }

@@ -5,6 +5,7 @@
 
 #include "base/fault_point.h"
 #include "base/names.h"
+#include "trainer/ps/ps_task.h"
 #include "trainer/shard/shared_directory.h"
 
 namespace dtrain {
@@ -101,7 +102,9 @@ void Checkpoints::OrderOthers(TimePoint now) {
     if (!wanted || !ps.here()) return;
     const FaultScope fault("save.order");
     outbox_.Send(ps.node, 0, [&](auto& builder) {
-      return wire::CreateSnapshotOrder(builder, number(), round_, false, static_cast<uint64_t>(step_), write);
+      const auto step = static_cast<uint64_t>(step_);
+      return wire::CreateOrder(builder, 0,
+                               wire::CreateSnapshotOrder(builder, number(), round_, false, step, write));
     });
   });
 }
@@ -182,8 +185,9 @@ void Checkpoints::GiveUp(TimePoint now) {
 void Checkpoints::DropSnapshots() {
   own_.Drop(number());
   ForOthers([&](const Member& ps) {
-    outbox_.Send(ps.node, 0,
-                 [&](auto& builder) { return wire::CreateSnapshotOrder(builder, number(), 0, true, 0); });
+    outbox_.Send(ps.node, 0, [&](auto& builder) {
+      return wire::CreateOrder(builder, 0, wire::CreateSnapshotOrder(builder, number(), 0, true, 0));
+    });
   });
 }
 

@@ -1,7 +1,7 @@
 // Checkpoints: decides when the leader takes a checkpoint, has every ps take its snapshot, and reports how
 // the checkpoint ended. One at a time. In mode sync no round is decided until every ps has its snapshot, so
 // all have one version; in the other modes each ps takes it when the order arrives. CheckpointWriter writes
-// the files. Messages: docs/wire.md, Checkpoints.
+// the files. Messages: docs/wire.md, Orders to a ps.
 // Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
@@ -21,7 +21,10 @@
 #include "trainer/leader/rounds.h"
 #include "trainer/leader/run_start.h"
 #include "trainer/leader/steps.h"
-#include "trainer/ps/ps_server.h"
+#include "trainer/ps/leader.h"
+#include "trainer/ps/outbox.h"
+#include "trainer/ps/run_history.h"
+#include "trainer/ps/snapshot_keeper.h"
 
 namespace dtrain {
 

@@ -79,18 +79,21 @@ struct CheckpointsFixture : PsTaskFixture {
     keeper.Tick();
   }
   void Tell(const net::Message& state) {
-    checkpoints->OnSnapshotState(members.Ps(1), *net::Decode(state)->body_as_SnapshotState());
+    checkpoints->OnSnapshotState(members.Ps(1), *net::Decode(state)->body_as_Report()->snapshot());
   }
   // ps 1, if any, has its snapshot for checkpoint `number` at the current step.
   void Kept(uint64_t number) {
     if (ps1 == nullptr) return;
-    Tell(Make([&](auto& builder) { return wire::CreateSnapshotState(builder, number, false, 0, 0); }));
+    Tell(Make([&](auto& builder) {
+      return wire::CreateReport(builder, 0, wire::CreateSnapshotState(builder, number, false, 0, 0));
+    }));
   }
   // ps 1 is told to write its part, and fails.
   void FailsToWrite(uint64_t number, const std::string& why) {
     WaitForOrder();
     Tell(Make([&](auto& builder) {
-      return wire::CreateSnapshotState(builder, number, false, builder.CreateString(why), 0);
+      return wire::CreateReport(
+          builder, 0, wire::CreateSnapshotState(builder, number, false, builder.CreateString(why), 0));
     }));
     WaitForEnd();
   }
@@ -104,8 +107,8 @@ struct CheckpointsFixture : PsTaskFixture {
       PollUntil([&] { return saver.Poll(); });
       REQUIRE(saver.Of(number)->error == "");
       Tell(Make([&](auto& builder) {
-        return wire::CreateSnapshotState(builder, number, true, 0,
-                                         builder.CreateVector(saver.Of(number)->checksums));
+        const auto checksums = builder.CreateVector(saver.Of(number)->checksums);
+        return wire::CreateReport(builder, 0, wire::CreateSnapshotState(builder, number, true, 0, checksums));
       }));
     }
     WaitForEnd();
@@ -141,7 +144,8 @@ struct CheckpointsFixture : PsTaskFixture {
   // The last order to ps 1; null: none since the last call.
   const wire::SnapshotOrder* LastOrder() {
     told_ = Take(kPs1);
-    return told_.empty() ? nullptr : told_.back().envelope().body_as_SnapshotOrder();
+    const wire::Order* order = told_.empty() ? nullptr : told_.back().envelope().body_as_Order();
+    return order == nullptr ? nullptr : order->snapshot();
   }
   // How many pieces ps 1 was asked for since the last call. ps 1 was sent nothing else.
   size_t PiecesAsked() {

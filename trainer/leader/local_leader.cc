@@ -11,6 +11,9 @@
 #include "trainer/peer/abort.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/peer_limits.h"
+#include "trainer/ps/ps_task.h"
+#include "trainer/ps/run_history.h"
+#include "trainer/ps/snapshot_keeper.h"
 
 namespace dtrain {
 namespace {
@@ -86,16 +89,8 @@ bool LocalLeader::OnWorkerRequest(Member& worker, const wire::Envelope& request,
     case Body::Evaluated:
       OnEvaluated(worker, number, *request.body_as_Evaluated());
       return true;
-    case Body::Stop:
-      if (!repeated) {
-        log_.Info("{} ends the run early: {}", TaskName(worker.task),
-                  ShortText(request.body_as_Stop()->reason()->str()));
-        EndEarly();
-      }
-      outbox_.Ack(worker.node, number);
-      return true;
-    case Body::Save:
-      if (!repeated && checkpoints_) checkpoints_->AskUnlessLast();
+    case Body::HookRequest:
+      if (!repeated) OnHookRequest(worker, *request.body_as_HookRequest());
       outbox_.Ack(worker.node, number);
       return true;
     default:
@@ -105,27 +100,34 @@ bool LocalLeader::OnWorkerRequest(Member& worker, const wire::Envelope& request,
 
 bool LocalLeader::OnNotice(Member& ps, const wire::Envelope& envelope, net::Message& message) {
   switch (envelope.body_type()) {
-    case Body::SnapshotState:
-      if (checkpoints_) checkpoints_->OnSnapshotState(ps, *envelope.body_as_SnapshotState());
+    case Body::Report:
+      OnReport(ps, *envelope.body_as_Report());
       return true;
     case Body::Piece:
       if (checkpoints_) checkpoints_->OnPiece(ps, std::move(message));
       return true;
-    case Body::ChecksumList:
-      end_.OnChecksums(ps, *envelope.body_as_ChecksumList());
-      return true;
     case Body::ReadPiece:
       restore_.OnReadPiece(ps, *envelope.body_as_ReadPiece());
       return true;
-    case Body::Filled: {
-      const wire::Filled& filled = *envelope.body_as_Filled();
-      const std::string error = filled.error() == nullptr ? "" : ShortText(filled.error()->str());
-      restore_.OnOutcome(static_cast<size_t>(ps.task.index), {filled.number(), error, filled.kept()});
-      return true;
-    }
     default:
       return false;
   }
+}
+
+void LocalLeader::OnReport(Member& ps, const wire::Report& report) {
+  if (const wire::Filled* const filled = report.filled()) {
+    const std::string error = filled->error() == nullptr ? "" : ShortText(filled->error()->str());
+    restore_.OnOutcome(static_cast<size_t>(ps.task.index), {filled->number(), error, filled->kept()});
+  }
+  if (report.snapshot() != nullptr && checkpoints_) checkpoints_->OnSnapshotState(ps, *report.snapshot());
+  if (report.checksums() != nullptr) end_.OnChecksums(ps, *report.checksums());
+}
+
+void LocalLeader::OnHookRequest(const Member& worker, const wire::HookRequest& asked) {
+  if (asked.save() && checkpoints_) checkpoints_->AskUnlessLast();
+  if (asked.end_run() == nullptr) return;
+  log_.Info("{} ends the run early: {}", TaskName(worker.task), ShortText(asked.end_run()->str()));
+  EndEarly();
 }
 
 void LocalLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) {

@@ -24,7 +24,6 @@
 #include "trainer/leader/steps.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/ps/leader.h"
-#include "trainer/ps/ps_server.h"
 
 namespace dtrain {
 
@@ -108,6 +107,8 @@ class LocalLeader : public Leader {
   void AfterStep();
   void OnDone(Member& member, uint64_t request, const wire::Done& done);
   void OnEvaluated(const Member& member, uint64_t request, const wire::Evaluated& said);
+  void OnHookRequest(const Member& worker, const wire::HookRequest& asked);
+  void OnReport(Member& ps, const wire::Report& report);
   void CloseWhenAllDone(TimePoint now);
   bool MayGoOn() const;
   void OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question);

@@ -37,7 +37,7 @@ TEST_CASE("leader: when all are ready every ps is told to fill its range, and th
   LeaderFixture f(LinearCluster(2, 2, 10));
   f.AllReady();
   CHECK(f.local().starting());
-  CHECK(f.Sent(f.members.At(kPs1), wire::Body::Fill) == 1);
+  CHECK(f.Sent(f.members.At(kPs1), wire::Body::Order) == 1);
   CHECK(f.Sent(*f.members.Worker(0), wire::Body::Start) == 0);
   f.local().Begin(StartedFrom());
   CHECK_FALSE(f.local().starting());

@@ -157,8 +157,9 @@ void Restore::Order(size_t ps) {
   const FaultScope fault("start.fill");
   parts_.outbox.Send(member.node, 0, [&](auto& builder) {
     const auto checkpoint = order_.checkpoint.empty() ? 0 : builder.CreateString(order_.checkpoint);
-    return wire::CreateFill(builder, order_.number, checkpoint, static_cast<uint64_t>(order_.step),
-                            order_.manifest, order_.keep);
+    return wire::CreateOrder(
+        builder, wire::CreateFill(builder, order_.number, checkpoint, static_cast<uint64_t>(order_.step),
+                                  order_.manifest, order_.keep));
   });
 }
 

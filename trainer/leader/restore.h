@@ -1,7 +1,7 @@
 // Restore: chooses what a run starts from and has every ps fill its range with it: the checkpoint of
 // checkpoint.resume, the newest complete one, or initial values. When a ps finds the checkpoint damaged,
 // Restore takes the next older one. A ps that does not see the checkpoint gets its pieces from here.
-// Owner: LocalLeader. Thread: the ps loop. Messages: docs/wire.md, Fill, Filled, ReadPiece.
+// Owner: LocalLeader. Thread: the ps loop. Messages: docs/wire.md, Orders to a ps.
 #pragma once
 
 #include <cstddef>

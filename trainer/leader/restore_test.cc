@@ -66,7 +66,7 @@ struct Leader : PsTaskFixture {
     if (channel.sent.empty()) return nullptr;
     told = std::move(channel.sent);
     channel.sent.clear();
-    return told.back().envelope().body_as_Fill();
+    return told.back().envelope().body_as_Order()->fill();
   }
   const wire::Piece* Read(uint64_t number, uint64_t piece) {
     channel.sent.clear();

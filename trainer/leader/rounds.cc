@@ -165,7 +165,7 @@ void Rounds::SendScale(const Member& ps) {
   const std::optional<double> scale = norm_->Scale(round);
   if (!scale) return;
   outbox_.Send(ps.node, ps.end_request,
-               [&](auto& builder) { return wire::CreateScale(builder, round, *scale); });
+               [&](auto& builder) { return wire::CreateRound(builder, round, 0, 0, *scale); });
 }
 
 void Rounds::SendRound(const Member& ps, const RoundDecision& round) {

@@ -2,7 +2,7 @@
 // hands each to the rule of ps 0, and answers the other ps. Another ps asks for its next round and gets the
 // answer once the round is decided; with train.optimizer.clip_norm it first sends its part of the norm and
 // gets the round's scale. A repeated question is answered again from the state.
-// Owner: LocalLeader. Thread: the ps loop. docs/wire.md: WaitEnd, Round, Scale.
+// Owner: LocalLeader. Thread: the ps loop. docs/wire.md: WaitEnd, Round.
 #pragma once
 
 #include <cstdint>

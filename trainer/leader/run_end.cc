@@ -57,7 +57,7 @@ void RunEnd::AskPs() {
   for (size_t ps = 1; ps < reports_.size(); ++ps) {
     const Member& member = members_.Ps(ps);
     if (reports_[ps] || !member.here()) continue;
-    outbox_.Send(member.node, 0, [](auto& builder) { return wire::CreateChecksums(builder); });
+    outbox_.Send(member.node, 0, [](auto& builder) { return wire::CreateOrder(builder, 0, 0, true); });
   }
 }
 
@@ -109,7 +109,8 @@ void RunEnd::OnWorkerWaits(const Member& worker) {
   if (!begun_ || missing_reports_ > 0 || !evaluating_ || evaluations_.FinalEvaluator() != &worker) return;
   evaluator_ = worker.task.index;
   const FaultScope fault("end.evaluate");
-  outbox_.Send(worker.node, worker.end_request, [](auto& builder) { return wire::CreateEvaluate(builder); });
+  outbox_.Send(worker.node, worker.end_request,
+               [](auto& builder) { return wire::CreateGrant(builder, 0, true, 0, /*evaluate=*/true); });
 }
 
 void RunEnd::OnEvaluated(const Member& worker, const wire::Evaluated& said) {

@@ -1,7 +1,7 @@
 // RunEnd: ends a run for the leader. When every worker is done it asks each ps for its report
 // (shard_report.h) and one worker to evaluate the final weights. It makes the run's summary from their
 // answers and the workers' Done, sends it to each task that asks for the end, and stays until all have it.
-// Owner: LocalLeader. Thread: the ps loop. docs/wire.md: Checksums, Evaluate, End.
+// Owner: LocalLeader. Thread: the ps loop. docs/wire.md: Order, Report, Grant, End.
 #pragma once
 
 #include <cstdint>

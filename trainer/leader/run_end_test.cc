@@ -34,9 +34,10 @@ struct Ended : PsFixture {
       const auto values = builder.CreateVector(std::vector<float>{3});
       const auto part = wire::CreatePart(builder, builder.CreateString("b"), 0, 4, 12, values);
       const auto wrong = non_finite == nullptr ? 0 : builder.CreateString(non_finite);
-      return wire::CreateChecksumList(builder, builder.CreateVector({part}), 1000, 500, wrong);
+      const auto parts = builder.CreateVector({part});
+      return wire::CreateReport(builder, 0, 0, wire::CreateChecksumList(builder, parts, 1000, 500, wrong));
     });
-    end.OnChecksums(members.At({Role::kPs, 1}), *net::Decode(list)->body_as_ChecksumList());
+    end.OnChecksums(members.At({Role::kPs, 1}), *net::Decode(list)->body_as_Report()->checksums());
   }
   void Evaluated(const Member& worker, double accuracy) {
     const net::Message figures = Make([&](auto& builder) {
@@ -72,14 +73,14 @@ TEST_CASE(
   Ended run;
   const Member& worker = run.Waits(0);
   run.end.Begin(run.own, run.now);
-  CHECK(run.Asked(100, wire::Body::Checksums) == 1);
+  CHECK(run.Asked(100, wire::Body::Order) == 1);
   run.end.Tick(run.now + milliseconds(1000));
-  CHECK(run.Asked(100, wire::Body::Checksums) == 2);
+  CHECK(run.Asked(100, wire::Body::Order) == 2);
   run.OtherPsReports();
   run.OtherPsReports();  // a repeated report counts once
   run.end.Tick(run.now);
   CHECK_FALSE(run.end.Complete());
-  CHECK(run.Asked(worker.node, wire::Body::Evaluate) == 1);
+  CHECK(run.Asked(worker.node, wire::Body::Grant) == 1);
   run.Evaluated(worker, 0.875);
   REQUIRE(run.end.Complete());
   run.end.Tell({10, 0, 1, false}, run.now);
@@ -101,10 +102,10 @@ TEST_CASE("run end: a worker that is lost while it evaluates is replaced; withou
   run.end.Begin(run.own, run.now);
   run.OtherPsReports();
   run.end.Tick(run.now);
-  CHECK(run.Asked(first.node, wire::Body::Evaluate) == 1);
+  CHECK(run.Asked(first.node, wire::Body::Grant) == 1);
   run.members.Worker(1)->node = 0;
   run.end.Tick(run.now);
-  CHECK(run.Asked(second.node, wire::Body::Evaluate) == 1);
+  CHECK(run.Asked(second.node, wire::Body::Grant) == 1);
   CHECK_FALSE(run.end.Complete());
   run.members.Worker(2)->node = 0;
   run.end.Tick(run.now);

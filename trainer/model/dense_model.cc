@@ -58,20 +58,29 @@ DenseNet::DenseNet(const ModelConfig& config, const Layout& layout, int64_t max_
   }
 }
 
-void DenseNet::Gradient(const float* parameters, const NetBatch& batch, float* gradient,
-                        const NetResults& results, const std::function<void(size_t)>& on_layer) {
+void DenseNet::Compute(const float* parameters, const NetBatch& batch, const NetResults& results,
+                       float* gradient, const std::function<void(size_t)>& on_layer) {
+  DT_CHECK((kind_ == ModelKind::kLinear ? batch.targets != nullptr : batch.labels != nullptr) ||
+           batch.rows == 0);
   const gpu::MatrixView<float> outputs = Forward(parameters, batch);
+  if (results.outputs != nullptr) CopyOut(outputs, results.outputs);
   if (results.correct != nullptr) CountCorrect(batch, outputs, results.correct);
-  Loss(batch, outputs, results.loss);
-  Backward(parameters, batch, gradient, on_layer);
-}
-
-void DenseNet::Evaluate(const float* parameters, const NetBatch& batch, const NetResults& results,
-                        float* outputs) {
-  const gpu::MatrixView<float> computed = Forward(parameters, batch);
-  if (outputs != nullptr) CopyOut(computed, outputs);
-  if (results.correct != nullptr) CountCorrect(batch, computed, results.correct);
-  Loss(batch, computed, results.loss);
+  // From here on the outputs hold the loss's gradient with respect to them.
+  const gpu::Span<float> column(outputs.data, outputs.rows);
+  const gpu::Span<const int32_t> labels(batch.labels, batch.rows);
+  switch (kind_) {
+    case ModelKind::kLinear:
+      gpu::MeanSquaredError(stream_, column, {batch.targets, batch.rows}, column, results.loss);
+      break;
+    case ModelKind::kLogistic:
+      gpu::SigmoidXent(stream_, column, labels, column, results.loss);
+      break;
+    case ModelKind::kSoftmax:
+    case ModelKind::kMlp:
+      gpu::SoftmaxXent(stream_, outputs, labels, outputs, results.loss);
+      break;
+  }
+  if (gradient != nullptr) Backward(parameters, batch, gradient, on_layer);
 }
 
 void DenseNet::CopyOut(gpu::MatrixView<const float> from, float* to) {
@@ -127,24 +136,6 @@ void DenseNet::Backward(const float* parameters, const NetBatch& batch, float* g
   }
 }
 
-// Replaces the outputs by the loss's gradient with respect to them.
-void DenseNet::Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss) {
-  const gpu::Span<float> column(outputs.data, outputs.rows);
-  DT_CHECK((kind_ == ModelKind::kLinear ? batch.targets != nullptr : batch.labels != nullptr) ||
-           batch.rows == 0);
-  const gpu::Span<const int32_t> labels(batch.labels, batch.rows);
-  switch (kind_) {
-    case ModelKind::kLinear:
-      return gpu::MeanSquaredError(stream_, column, {batch.targets, batch.rows}, column, loss);
-    case ModelKind::kLogistic:
-      return gpu::SigmoidXent(stream_, column, labels, column, loss);
-    case ModelKind::kSoftmax:
-    case ModelKind::kMlp:
-      return gpu::SoftmaxXent(stream_, outputs, labels, outputs, loss);
-  }
-  DT_CHECK(false, static_cast<int>(kind_));
-}
-
 void DenseNet::CountCorrect(const NetBatch& batch, gpu::MatrixView<const float> outputs, int64_t* correct) {
   const gpu::Span<const int32_t> labels(batch.labels, batch.rows);
   if (kind_ == ModelKind::kLinear) return;
@@ -166,14 +157,14 @@ DenseModel::DenseModel(const ModelConfig& config, const Layout& layout, int64_t 
 
 void DenseModel::Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) {
   result_ = StepResult();
-  net_.Gradient(parameters, InputsOf(batch), gradient,
-                {&result_.loss, count_correct ? &result_.correct : nullptr});
+  net_.Compute(parameters, InputsOf(batch), {&result_.loss, count_correct ? &result_.correct : nullptr},
+               gradient);
 }
 
 Evaluation DenseModel::Evaluate(const float* parameters, const Batch& batch, float* outputs) {
   Evaluation evaluation;
   float loss = 0;
-  net_.Evaluate(parameters, InputsOf(batch), {&loss, &evaluation.correct}, outputs);
+  net_.Compute(parameters, InputsOf(batch), {&loss, &evaluation.correct, outputs});
   evaluation.rows = batch.rows;
   evaluation.classifies = net_.classifies();
   evaluation.loss_sum = static_cast<double>(loss) * static_cast<double>(batch.rows);

@@ -36,10 +36,11 @@ struct NetBatch {
   const float* targets = nullptr;   // [rows]; null for classes
 };
 
-// Where single results go; see gpu/ops.h.
+// Where the results of a batch go; see gpu/ops.h. Null: not wanted, but the loss always is.
 struct NetResults {
   float* loss = nullptr;
-  int64_t* correct = nullptr;  // null: not wanted
+  int64_t* correct = nullptr;  // stays as it is where the model does not classify
+  float* outputs = nullptr;    // [rows, outputs] of the last layer before the loss
 };
 
 class DenseNet {
@@ -49,14 +50,11 @@ class DenseNet {
            float* values);
   static int64_t FloatsNeeded(const ModelConfig& config, int64_t max_rows);
 
-  // The mean loss over the rows, and its gradient to all of `gradient`. `on_layer`, where it is not empty, is
-  // called with each layer's number when its part of the gradient is queued: the last layer's first.
-  void Gradient(const float* parameters, const NetBatch& batch, float* gradient, const NetResults& results,
-                const std::function<void(size_t)>& on_layer = {});
-  // The mean loss and the number of rows that are classified right, which stays as it is where the model does
-  // not classify. `outputs`: [rows, outputs] of the last layer before the loss; null: not wanted.
-  void Evaluate(const float* parameters, const NetBatch& batch, const NetResults& results,
-                float* outputs = nullptr);
+  // The mean loss over the rows, the other results that are wanted, and the loss's gradient to all of
+  // `gradient`; null: not wanted. `on_layer`, where it is not empty, is called with each layer's number when
+  // its part of the gradient is queued: the last layer's first.
+  void Compute(const float* parameters, const NetBatch& batch, const NetResults& results,
+               float* gradient = nullptr, const std::function<void(size_t)>& on_layer = {});
   // The outputs alone, without labels or targets; valid until the next call.
   gpu::MatrixView<const float> Outputs(const float* parameters, const NetBatch& batch) {
     return Forward(parameters, batch);
@@ -70,7 +68,6 @@ class DenseNet {
   void Backward(const float* parameters, const NetBatch& batch, float* gradient,
                 const std::function<void(size_t)>& on_layer);
   void CopyOut(gpu::MatrixView<const float> from, float* to);
-  void Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss);
   void CountCorrect(const NetBatch& batch, gpu::MatrixView<const float> outputs, int64_t* correct);
   gpu::MatrixView<float> OutputsOf(size_t layer, int64_t rows) const {
     return {outputs_[layer], rows, layers_[layer].outputs};

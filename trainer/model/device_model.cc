@@ -178,8 +178,8 @@ Evaluation DeviceModel::Evaluate(const float* parameters, const Batch& batch, fl
     outputs_ = PinnedBuffer<float>(device_.runtime(), values, "outputs that are downloaded");
   }
   QueueAlone([&] {
-    net_.Evaluate(weights, Read(evaluation_stage_, staged), {&results_[0].loss, &results_[0].correct},
-                  outputs != nullptr ? outputs_.data() : nullptr);
+    net_.Compute(weights, Read(evaluation_stage_, staged),
+                 {&results_[0].loss, &results_[0].correct, outputs != nullptr ? outputs_.data() : nullptr});
   });
   evaluation_stage_.Used(run_stream());
   done_.Record(run_stream());
@@ -273,14 +273,14 @@ void DeviceModel::QueueStep(const float* parameters, const DeviceBatch& batch, f
   Results& results = results_[0];
   const NetResults wanted{&results.loss, count_correct ? &results.correct : nullptr};
   if (shared()) {
-    net_.Gradient(parameters, Read(stage_, batch), gradient, wanted);
+    net_.Compute(parameters, Read(stage_, batch), wanted, gradient);
     if (check_finite_) {
       gpu::CheckFinite(stream_, {gradient, layout_.size}, &results.non_finite);
     }
     return;
   }
-  net_.Gradient(parameters, Read(stage_, batch), gradient_.data(), wanted,
-                [&](size_t layer) { DownloadLayer(layer, gradient); });
+  net_.Compute(parameters, Read(stage_, batch), wanted, gradient_.data(),
+               [&](size_t layer) { DownloadLayer(layer, gradient); });
   downloaded_.Record(downloads_.stream());
   downloaded_.HoldBack(compute_.stream());
 }

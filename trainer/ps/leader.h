@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,9 +18,17 @@
 #include "trainer/ps/task_table.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/shard/range_filler.h"
+#include "trainer/shard/shard_report.h"
 #include "trainer/shard/shard_saver.h"
 
 namespace dtrain {
+
+class Outbox;
+class SnapshotKeeper;
+class UpdateRule;
+struct Activity;
+struct PsTask;
+struct RunHistory;
 
 // sync: an exchange that a round takes up.
 struct RoundExchange {
@@ -122,5 +132,23 @@ class Leader {
   // This task has failed, or was stopped with `summary`: tells the others. Waits a few seconds at most.
   virtual void Abort(int exit_code, const std::string& text, const RunSummary* summary) = 0;
 };
+
+// The parts that a leader acts on. PsServer owns them. When it ends, the rule, the keeper of snapshots and
+// the filler go before the leader, so that no thread writes into a checkpoint that the leader then abandons;
+// the leader's destructor must not use them.
+struct LeaderParts {
+  const PsTask& task;
+  RunHistory& history;
+  const Activity& activity;
+  TaskTable& members;
+  Outbox& outbox;
+  UpdateRule& rule;
+  SnapshotKeeper& snapshots;
+  RangeFiller& filler;
+  // The report on the current weights; unset: there are none yet.
+  std::function<std::optional<ShardReport>()> report;
+};
+// Makes the leader of a PsServer, which owns it.
+using MakeLeader = std::function<std::unique_ptr<Leader>(const LeaderParts&)>;
 
 }  // namespace dtrain

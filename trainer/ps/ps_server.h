@@ -31,23 +31,6 @@
 
 namespace dtrain {
 
-// The parts that a leader acts on. PsServer owns them. When it ends, the rule, the keeper of snapshots and
-// the filler go before the leader, so that no thread writes into a checkpoint that the leader then abandons;
-// the leader's destructor must not use them.
-struct LeaderParts {
-  const PsTask& task;
-  RunHistory& history;
-  const Activity& activity;
-  TaskTable& members;
-  Outbox& outbox;
-  UpdateRule& rule;
-  SnapshotKeeper& snapshots;
-  RangeFiller& filler;
-  // The report on the current weights; unset: there are none yet.
-  std::function<std::optional<ShardReport>()> report;
-};
-using MakeLeader = std::function<std::unique_ptr<Leader>(const LeaderParts&)>;
-
 class PsServer {
  public:
   // `summary`: of ps 0 with summary.dir; else null. Throws UserError when checkpoints cannot be written, and

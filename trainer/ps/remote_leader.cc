@@ -8,6 +8,11 @@
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/peer_limits.h"
+#include "trainer/ps/outbox.h"
+#include "trainer/ps/ps_task.h"
+#include "trainer/ps/run_history.h"
+#include "trainer/ps/snapshot_keeper.h"
+#include "trainer/ps/update_rule.h"
 
 namespace dtrain {
 namespace {
@@ -89,29 +94,29 @@ void RemoteLeader::OnMessage(const wire::Envelope& envelope, net::Message& messa
     return;
   }
   switch (envelope.body_type()) {
-    case Body::SnapshotOrder:
-      return parts_.snapshots.OnOrder(*envelope.body_as_SnapshotOrder());
+    case Body::Order:
+      return CarryOut(*envelope.body_as_Order());
     case Body::ReadPiece:
       return parts_.snapshots.OnReadPiece(node(), *envelope.body_as_ReadPiece());
-    case Body::Checksums:
-      return SendReport();
-    case Body::Fill: {
-      const wire::Fill& fill = *envelope.body_as_Fill();
-      return parts_.filler.Take({fill.number(), fill.checkpoint() == nullptr ? "" : fill.checkpoint()->str(),
-                                 static_cast<int64_t>(fill.step() & kMaxSteps), fill.manifest(),
-                                 fill.keep()});
-    }
     case Body::Piece:
       return parts_.filler.OnPiece(*envelope.body_as_Piece(),
                                    net::Tensor(message, *envelope.body_as_Piece()));
     case Body::Start:
     case Body::Round:
-    case Body::Scale:
     case Body::End:
       return TakeAnswer(envelope);
     default:
       return;
   }
+}
+
+void RemoteLeader::CarryOut(const wire::Order& order) {
+  if (const wire::Fill* const fill = order.fill()) {
+    parts_.filler.Take({fill->number(), fill->checkpoint() == nullptr ? "" : fill->checkpoint()->str(),
+                        static_cast<int64_t>(fill->step() & kMaxSteps), fill->manifest(), fill->keep()});
+  }
+  if (order.snapshot() != nullptr) parts_.snapshots.OnOrder(*order.snapshot());
+  if (order.checksums()) SendReport();
 }
 
 void RemoteLeader::TakeAnswer(const wire::Envelope& envelope) {
@@ -128,16 +133,16 @@ void RemoteLeader::TakeAnswer(const wire::Envelope& envelope) {
     end_ = end->json()->str();
     return peers_.SayBye();
   }
-  if (const wire::Scale* const scale = envelope.body_as_Scale()) {
-    squares_.reset();
-    parts_.rule.OnScale(scale->round(), scale->scale());
-  } else {
-    TakeRound(*envelope.body_as_Round());
-  }
+  TakeRound(*envelope.body_as_Round());
   AskForEnd();
 }
 
+// A round, or the scale of the round before.
 void RemoteLeader::TakeRound(const wire::Round& round) {
+  if (round.scale()) {
+    squares_.reset();
+    return parts_.rule.OnScale(round.number(), *round.scale());
+  }
   if (round.number() != next_round_) return;
   ++next_round_;
   RoundDecision decision{round.number(), FromWire(round.contributors()), FromWire(round.answered())};
@@ -150,7 +155,7 @@ void RemoteLeader::OnFilled(const FillOutcome& outcome) {
   const FaultScope fault("start.filled");
   leader().Tell(run(), [&](auto& builder) {
     const auto error = outcome.error.empty() ? 0 : builder.CreateString(outcome.error);
-    return wire::CreateFilled(builder, outcome.number, error, outcome.kept);
+    return wire::CreateReport(builder, wire::CreateFilled(builder, outcome.number, error, outcome.kept));
   });
 }
 
@@ -161,7 +166,8 @@ void RemoteLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) 
   leader().Tell(run(), [&](auto& builder) {
     const auto error = failed ? builder.CreateString(part->error) : 0;
     const auto checksums = written ? builder.CreateVector(part->checksums) : 0;
-    return wire::CreateSnapshotState(builder, number, written, error, checksums);
+    return wire::CreateReport(builder, 0,
+                              wire::CreateSnapshotState(builder, number, written, error, checksums));
   });
 }
 
@@ -185,9 +191,10 @@ void RemoteLeader::SendReport() {
                                        static_cast<uint64_t>(part.sum.bytes), part.sum.crc, values));
     }
     const auto non_finite = report_->non_finite.empty() ? 0 : builder.CreateString(report_->non_finite);
-    return wire::CreateChecksumList(builder, builder.CreateVector(parts),
-                                    static_cast<uint64_t>(report_->bytes_sent),
-                                    static_cast<uint64_t>(report_->bytes_received), non_finite);
+    const auto list = wire::CreateChecksumList(builder, builder.CreateVector(parts),
+                                               static_cast<uint64_t>(report_->bytes_sent),
+                                               static_cast<uint64_t>(report_->bytes_received), non_finite);
+    return wire::CreateReport(builder, 0, 0, list);
   });
 }
 

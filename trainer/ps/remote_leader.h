@@ -11,7 +11,6 @@
 #include "net/codec.h"
 #include "trainer/peer/conversations.h"
 #include "trainer/ps/leader.h"
-#include "trainer/ps/ps_server.h"
 #include "trainer/shard/shared_directory.h"
 
 namespace dtrain {
@@ -65,6 +64,7 @@ class RemoteLeader : public Leader {
   void SayReadyWhenDirectoryIsKnown();
   void AskForEnd();
   void TakeAnswer(const wire::Envelope& envelope);
+  void CarryOut(const wire::Order& order);
   void TakeRound(const wire::Round& round);
   void SendReport();
 

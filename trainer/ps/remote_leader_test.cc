@@ -56,10 +56,12 @@ struct Ps1 : PsTaskFixture {
       return wire::CreateRound(builder, number, builder.CreateVectorOfStructs(one));
     });
   }
-  // The last SnapshotState to ps 0.
+  // The last report to ps 0, on a snapshot.
   const wire::SnapshotState& State() const {
-    REQUIRE(Last().envelope().body_as_SnapshotState() != nullptr);
-    return *Last().envelope().body_as_SnapshotState();
+    const wire::Report* const report = Last().envelope().body_as_Report();
+    REQUIRE(report != nullptr);
+    REQUIRE(report->snapshot() != nullptr);
+    return *report->snapshot();
   }
 };
 
@@ -78,8 +80,9 @@ TEST_CASE(
 
 TEST_CASE("remote leader: an order is handed on, and what became of the snapshot is told without a number") {
   Ps1 ps;
-  ps.Receive(
-      ps.Make([](auto& builder) { return wire::CreateSnapshotOrder(builder, 3, 0, false, 30, false); }));
+  ps.Receive(ps.Make([](auto& builder) {
+    return wire::CreateOrder(builder, 0, wire::CreateSnapshotOrder(builder, 3, 0, false, 30, false));
+  }));
   CHECK(ps.State().number() == 3);
   CHECK_FALSE(ps.State().written());
   CHECK(ps.State().error() == nullptr);
@@ -118,7 +121,7 @@ TEST_CASE("remote leader: with clip_norm a round is measured and scaled before t
   CHECK(ps.Question().body_as_WaitEnd()->round() == 2);
   CHECK(ps.Question().body_as_WaitEnd()->squares() != nullptr);
   for (int times = 0; times < 2; ++times) {  // an answer that comes again counts once
-    ps.Answer(with_norm, [](auto& builder) { return wire::CreateScale(builder, 1, 0.25); });
+    ps.Answer(with_norm, [](auto& builder) { return wire::CreateRound(builder, 1, 0, 0, 0.25); });
   }
   CHECK(ps.rule.scales == std::vector<std::pair<uint64_t, double>>{{1, 0.25}});
   CHECK(ps.Question().body_as_WaitEnd()->round() == 2);

@@ -1,7 +1,7 @@
 // SnapshotKeeper: a ps's part in a checkpoint. It takes a snapshot of the range after the round that the
 // leader names, or at once, and writes it if this ps sees the leader's checkpoint.dir; otherwise it sends the
 // pieces to the leader. A newer checkpoint (larger number) replaces an older one. Results go to
-// Leader::OnSnapshot(). Messages: docs/wire.md, Checkpoints.
+// Leader::OnSnapshot(). Messages: docs/wire.md, Orders to a ps.
 // Owner: PsServer. Thread: the ps loop; another thread may read the snapshot.
 #pragma once
 

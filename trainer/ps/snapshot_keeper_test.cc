@@ -20,9 +20,11 @@ constexpr net::NodeId kLeader = 6;
 struct Fixture : PsTaskFixture {
   explicit Fixture(const Config& of = LinearCluster(1, 1, 100), int ps = 0) : PsTaskFixture(of, ps) {}
   void Order(uint64_t number, uint64_t round, bool drop = false, bool write = false) {
-    const net::Message message = Make(
-        [&](auto& builder) { return wire::CreateSnapshotOrder(builder, number, round, drop, kStep, write); });
-    keeper.OnOrder(*net::Decode(message)->body_as_SnapshotOrder());
+    const net::Message message = Make([&](auto& builder) {
+      return wire::CreateOrder(builder, 0,
+                               wire::CreateSnapshotOrder(builder, number, round, drop, kStep, write));
+    });
+    keeper.OnOrder(*net::Decode(message)->body_as_Order()->snapshot());
   }
   void Finish(uint64_t round) {
     rule.finished = round;

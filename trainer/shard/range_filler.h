@@ -2,7 +2,7 @@
 // checkpoint. A ps that sees the checkpoint reads its part; any other gets the pieces from ps 0. The reader
 // of a byte verifies it, and all ps together read every byte. Restored values count only when ps 0 says that
 // every ps has its own. It works in turns of some milliseconds, so that the ps goes on answering.
-// Owner: PsServer. Thread: the ps loop. Messages: docs/wire.md, Fill, Filled, ReadPiece.
+// Owner: PsServer. Thread: the ps loop. Messages: docs/wire.md, Orders to a ps.
 #pragma once
 
 #include <cstdint>

@@ -265,7 +265,9 @@ TEST_CASE("stop: granted steps may still be taken, then there is none") {
   config.train.in_flight = 2;
   OneWorkerRun run(config);
   PullFirst(run.worker);
-  const auto stop = [](auto& builder) { return wire::CreateStop(builder, builder.CreateString("enough")); };
+  const auto stop = [](auto& builder) {
+    return wire::CreateHookRequest(builder, false, builder.CreateString("enough"));
+  };
   for (int i = 0; i < 2; ++i) {  // a repeat: the first answer was lost
     run.worker.Send(5, stop);
     CHECK(run.worker.Expect<wire::Ack>() != nullptr);

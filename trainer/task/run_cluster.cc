@@ -18,7 +18,7 @@ struct Outcome {
   std::mutex mutex;
   RunSummary summary;
   // A task that reports only a lost peer; one that the run could go on without; any other.
-  enum class Blame { kVictim, kExpendable, kCause };
+  enum class Blame { kVictim, kMayBeLost, kCause };
   std::exception_ptr cause;
   Blame blame = Blame::kVictim;
 
@@ -47,14 +47,14 @@ void RunOne(const Config& config, TaskId task, net::Transport& transport, const 
 
 // A divergence ends the run on whichever task it shows.
 Outcome::Blame BlameOf(const Config& config, TaskId task, const std::exception_ptr& error) {
-  const bool expendable = task.role == Role::kWorker && IsExpendable(config, task.index);
+  const bool may_be_lost = task.role == Role::kWorker && WorkerMayBeLost(config, task.index);
   try {
     std::rethrow_exception(error);
   } catch (const Failure& failure) {
     if (failure.code() == ExitCode::kDiverged) return Outcome::Blame::kCause;
   } catch (...) {
   }
-  return expendable ? Outcome::Blame::kExpendable : Outcome::Blame::kCause;
+  return may_be_lost ? Outcome::Blame::kMayBeLost : Outcome::Blame::kCause;
 }
 
 // Runs on a thread; exceptions end up in `outcome`.
@@ -97,7 +97,7 @@ RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, cons
   PrepareProcess(config);
   const std::unique_ptr<DeviceStore> store = StoreOnDevice(config, log, given);
   TaskOptions options = given;
-  options.judged = true;
+  options.supervised = true;
   if (store != nullptr) options.store = store.get();
   net::InprocTransport transport;
   Outcome outcome;

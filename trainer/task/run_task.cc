@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "gpu/ops.h"
 #include "net/address.h"
+#include "net/zmq_transport.h"
 #include "trainer/data/data_shape.h"
 #include "trainer/data/source.h"
 #include "trainer/device/choice.h"
@@ -17,6 +18,10 @@
 
 namespace dtrain {
 namespace {
+
+// The max number of messages in a queue of the network: twice the largest train.in_flight, for those requests
+// and their repeats. What a queue does not take waits in Conversation and Outbox.
+constexpr int kQueueMessages = 128;
 
 void Listen(const Config& config, TaskId task, const TaskOptions& options, net::Channel& channel,
             Logger& log) {
@@ -37,30 +42,30 @@ DeviceChoice DevicesOf(const Config& config, TaskId task, const TaskOptions& opt
   return ChooseDevices(config.device, *options.runtime);
 }
 
-// The exit code of a task whose run was ended by another one with `code`.
-ExitCode CodeOfHearing(const TaskOptions& options, ExitCode code) {
+// The exit code of a task whose run another task has ended with `code`.
+ExitCode CodeAfterAbort(const TaskOptions& options, ExitCode code) {
   const bool by_failure = code == ExitCode::kUser || code == ExitCode::kDiverged;
-  return options.judged && by_failure ? ExitCode::kPeerLost : code;
+  return options.supervised && by_failure ? ExitCode::kPeerLost : code;
 }
 
-// Runs `task`; on failure it tells the other tasks before it throws. The rest, destruction, has a deadline
-// too, since a thread may hang in a disk.
+// Call this where an exception of task.Run() is caught: tells the other tasks why this one ends, then throws
+// what it ends with. The rest, destruction, has a deadline too, since a thread may hang in a disk.
 template <typename Task>
-RunSummary RunOrAbort(Task& task, const TaskOptions& options) {
+[[noreturn]] void AbortAndThrow(Task& task, const TaskOptions& options) {
   const auto abort = [&](ExitCode code, const std::string& text, const RunSummary* summary) {
     task.Abort(static_cast<int>(code), text, summary);
     if (options.on_abort) options.on_abort(code);
   };
   try {
-    return task.Run();
+    throw;
   } catch (const RunStopped& stopped) {
     abort(stopped.code(), stopped.what(), &stopped.summary());
     throw;
   } catch (const RunEnded& ended) {
     task.Abort(static_cast<int>(ended.cause()), ended.what(), nullptr);
-    const ExitCode code = CodeOfHearing(options, ended.cause());
+    const ExitCode code = CodeAfterAbort(options, ended.cause());
     if (options.on_abort) options.on_abort(code);
-    if (options.judged || code == ExitCode::kPeerLost) throw;
+    if (options.supervised || code == ExitCode::kPeerLost) throw;
     throw Failure(code, ended.what());
   } catch (const Failure& failure) {
     abort(failure.code(), failure.what(), nullptr);
@@ -86,6 +91,13 @@ std::string ListenAddress(const Config& config, TaskId task) {
   return address;
 }
 
+std::unique_ptr<net::Transport> NewNetworkTransport(const NetConfig& config) {
+  net::ZmqOptions options;
+  options.max_message_bytes = config.max_message_mb << 20;
+  options.queue_messages = kQueueMessages;
+  return std::make_unique<net::ZmqTransport>(options);
+}
+
 void PrepareProcess(const Config& config) { gpu::SetThreads(static_cast<int>(config.device.threads)); }
 
 Layout MakeLayout(const Config& config, int ps_count) {
@@ -108,14 +120,18 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   ExitHooks unused;
   ExitHooks& hooks = options.exit_hooks != nullptr ? *options.exit_hooks : unused;
   const auto on_abort = [&options](ExitCode code) {
-    if (options.on_abort) options.on_abort(CodeOfHearing(options, code));
+    if (options.on_abort) options.on_abort(CodeAfterAbort(options, code));
   };
   RunSummary summary;
   if (task.role == Role::kPs) {
     Listen(config, task, options, *channel, log);
     PsRun run({config, task, layout, *channel, transport, hooks, log, options.on_lost, on_abort,
                options.on_begun, options.stop, options.store});
-    summary = RunOrAbort(run, options);
+    try {
+      summary = run.Run();
+    } catch (const std::exception&) {
+      AbortAndThrow(run, options);
+    }
   } else {
     HookList more_hooks = options.more_hooks ? options.more_hooks(task) : HookList();
     Worker worker(config, task, layout, devices, options.store, *channel, transport, options.stop, hooks, log,
@@ -127,7 +143,11 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
       Listen(config, task, options, *feed, log);
       worker.FeedOthersThrough(std::move(feed));
     }
-    summary = RunOrAbort(worker, options);
+    try {
+      summary = worker.Run();
+    } catch (const std::exception&) {
+      AbortAndThrow(worker, options);
+    }
   }
   summary.wall_s = SecondsSince(begun);
   if (options.started_nanos != 0 && summary.first_step_nanos != 0) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -28,14 +29,19 @@ struct TaskOptions {
   // Called, with this task's exit code, by another thread when ps 0 has ended the run, and by the task's own
   // when it has failed: the task then has a moment to end, whatever it is doing. May be empty.
   std::function<void(ExitCode)> on_abort;
-  // The caller has started all tasks and judges their exit codes together. A task that another one has ended
-  // then reports a lost peer, so the blame goes to the task that failed. Otherwise it takes the run's code.
-  bool judged = false;
+  // A supervisor, which has started all tasks, derives the run's exit code from theirs. A task whose run
+  // another task has ended then reports a lost peer, so the blame goes to the one that failed. Otherwise it
+  // ends with the run's code.
+  bool supervised = false;
   const StopRequest* stop = nullptr;      // read while the task runs; null: nobody asks it to stop
   gpu::cuda::Runtime* runtime = nullptr;  // finds a worker's GPUs; null: it computes on the processor
   bool tells_end = true;                  // by LogEnd(); false: the caller does that for all tasks
   DeviceStore* store = nullptr;           // the device with the parameters of all tasks; null: host memory
 };
+
+// The transport between processes: channels over TCP. The destructor waits for messages on their way, for a
+// bounded time whatever the peers do, except during a name look-up (net/zmq_transport.h).
+std::unique_ptr<net::Transport> NewNetworkTransport(const NetConfig& config);
 
 // Call this once per process, before its first task: limits matrix products to device.threads threads.
 void PrepareProcess(const Config& config);

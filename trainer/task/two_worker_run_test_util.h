@@ -41,9 +41,13 @@ struct TwoWorkerRun {
       const wire::Envelope* envelope = other_ps->Receive();
       REQUIRE(envelope != nullptr);
       if (envelope->body_as_Start() != nullptr) return;
-      REQUIRE(envelope->body_as_Fill() != nullptr);
-      const uint64_t number = envelope->body_as_Fill()->number();
-      other_ps->Send(0, [&](auto& builder) { return wire::CreateFilled(builder, number, 0, true); });
+      const wire::Order* order = envelope->body_as_Order();
+      REQUIRE(order != nullptr);
+      REQUIRE(order->fill() != nullptr);
+      const uint64_t number = order->fill()->number();
+      other_ps->Send(0, [&](auto& builder) {
+        return wire::CreateReport(builder, wire::CreateFilled(builder, number, 0, true));
+      });
     }
   }
   ~TwoWorkerRun() {  // the quickest way to end a ps

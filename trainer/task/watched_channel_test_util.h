@@ -60,7 +60,8 @@ class WatchedChannel : public net::Channel {
     if (result != net::ReceiveResult::kMessage) return result;
     const wire::Envelope* envelope = net::Decode(*message);
     if (envelope->body_as_Start() != nullptr && wire_.on_start) wire_.on_start();
-    if (envelope->body_as_Evaluate() != nullptr) wire_.all_done = true;
+    const wire::Grant* grant = envelope->body_as_Grant();
+    if (grant != nullptr && grant->evaluate()) wire_.all_done = true;
     const wire::Weights* weights = envelope->body_as_Weights();
     if (weights != nullptr && wire_.all_done) {
       wire_.final_versions[addresses_[*from]].push_back(weights->version());

@@ -79,7 +79,7 @@ class Exchanges {
   void set_on_weights(std::function<void(const float*, Range)> on_weights) {
     on_weights_ = std::move(on_weights);
   }
-  // Where weights are copied to: the whole flat vector.
+  // Where weights are copied to: the whole flat vector. Set it before the first exchange.
   void set_parameters(float* parameters) { parameters_ = parameters; }
 
   // Opens an exchange for the gradient in `buffer` (the whole flat vector), which is lent until it is sent.

@@ -50,7 +50,7 @@ void PsClient::Join() {
     while (!peers_.joined() && ReceiveOne(pause)) {
     }
   }
-  exchanges_.set_run(run());
+  exchanges_.set_run(peers_.run());
 }
 
 void PsClient::Rejoin() {
@@ -91,24 +91,22 @@ void PsClient::Wait(const char* what) {
   peers_.OnQuiet(Clock::now(), what);
 }
 
-void PsClient::Enter(float* parameters, const Exchanges::Entry& entry) {
+void PsClient::Enter(const Exchanges::Entry& entry) {
   exchanges_.Pull(entry);
-  Collect(parameters);
+  Collect();
 }
 
-void PsClient::Pull(float* parameters) {
+void PsClient::Pull() {
   exchanges_.Pull();
-  Collect(parameters);
+  Collect();
 }
 
 // Outside async an answer waits for other workers, for as long as they are alive.
-void PsClient::Collect(float* parameters) {
-  exchanges_.set_parameters(parameters);
+void PsClient::Collect() {
   while (!exchanges_.CloseOldest()) Wait(config_.train.mode == TrainMode::kAsync ? "an exchange" : nullptr);
 }
 
-void PsClient::CollectArrived(float* parameters) {
-  exchanges_.set_parameters(parameters);
+void PsClient::CollectArrived() {
   while (ReceiveOne(TimePoint())) {
   }
   while (exchanges_.CloseOldest()) {

@@ -60,15 +60,17 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
       channel_(channel),
       activity_(stop, config.failure.on_sigterm == OnSigterm::kLeave && self.index != 0),
       client_(config, self, layout, channel, transport, activity_, log),
+      peers_(client_.peers()),
       exchanges_(client_.exchanges()),
       data_(
           config, self.index, transport, activity_, [this] { client_.Attend(); }, log),
       model_(config, layout, devices, store),
       more_hooks_(std::move(more_hooks)) {
+  exchanges_.set_parameters(model_.here());
   if (store != nullptr) exchanges_.PushAddresses();
   if (devices.on_gpu() && store == nullptr) {
     exchanges_.set_on_weights(
-        [this](const float* weights, Range elements) { model_.Arrived(weights, elements); });
+        [this](const float* weights, Range elements) { model_.model().Arrived(weights, elements); });
   }
 }
 
@@ -77,32 +79,30 @@ RunSummary Worker::Run() {
   while (true) {
     try {
       rolled_back ? client_.Rejoin() : client_.Join();
-      return RunOnce();
+      Start();
+      if (!came_too_late_) {
+        Train();
+        if (activity_.leaving()) Leave();
+        if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) {
+          client_.Pull();
+          own_evaluation_ = Evaluate();
+        }
+        SayDone();
+      }
+      return WaitForEnd();
     } catch (const RolledBack& why) {
       rolled_back = why;
-      if (KnownCheckpoint told = client_.checkpoint(); !told.where.empty()) newest_ = std::move(told);
+      if (KnownCheckpoint told = peers_.heartbeat().checkpoint(); !told.where.empty())
+        newest_ = std::move(told);
     }
     log_.Warning("{}; joining again", rolled_back->why);
   }
 }
 
-RunSummary Worker::RunOnce() {
-  Start();
-  if (came_too_late_) return WaitForEnd();
-  Train();
-  if (activity_.leaving()) Leave();
-  if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) {
-    client_.Pull(model_.here());
-    own_evaluation_ = Evaluate();
-  }
-  SayDone();
-  return WaitForEnd();
-}
-
 // Runs after each joining. Loaded data stays; batches are dealt within one run.
 void Worker::Load() {
   activity_.what = "load";
-  data_.Join(client_.run().id);
+  data_.Join(peers_.run().id);
   if (model_.made()) return;
   model_.Make(data_.MaxRows(), data_.loaded(), data_.source(), log_);
   summary_ = WorkerSummary::Open(config_, self_.index, DeviceName(config_.device, devices_, 0), layout_,
@@ -115,14 +115,14 @@ void Worker::Start() {
   Load();
   activity_.what = "wait";
   const Exchanges::Entry entry = WaitForStart();
-  if (!came_too_late_) client_.Enter(model_.here(), entry);
-  client_.Started();
+  if (!came_too_late_) client_.Enter(entry);
+  peers_.Started();
   ended_early_ = false;
   evaluated_step_ = 0;
 }
 
 flatbuffers::Offset<wire::Ready> Worker::MakeReady(flatbuffers::FlatBufferBuilder& builder) {
-  const bool returning = client_.returning();
+  const bool returning = peers_.returning();
   const double quiet_s = returning ? times_.SecondsSinceMark() : 0;
   const std::optional<DataFacts> facts = data_.Facts();
   const auto data = facts ? EncodeFacts(*facts, builder) : 0;
@@ -151,7 +151,7 @@ Exchanges::Entry Worker::WaitForStart() {
   exchanges_.AddSteps(start->steps());
   local_step_ = static_cast<int64_t>(start->local_step());
   if (local_step_ > 0) log_.Info("goes on at local step {}", local_step_);
-  if (local_step_ > 0 || client_.returning()) data_.source().Seek(local_step_);
+  if (local_step_ > 0 || peers_.returning()) data_.source().Seek(local_step_);
   return entry;
 }
 
@@ -162,8 +162,14 @@ void Worker::Train() {
   view.local_step = local_step_;
   view.global_step = exchanges_.global_step();
   for (const auto& hook : hooks_) hook->Begin(view);
-  if (const int64_t step = exchanges_.TakeEvaluation()) EvaluateBehind(step);
-  TakeSteps(view);
+  if (const int64_t step = exchanges_.TakeEvaluation()) EvaluateAfter(step);
+  exchanges_.TakeHeld();  // those of the first weights are start-up
+  times_.Begin(Clock::now());
+  Batch batch;
+  while (!ended_early_ && !activity_.leaving() && HaveStep() && data_.source().Next(&batch)) {
+    Step(batch, view);
+  }
+  while (exchanges_.open() > 0) client_.Collect();
   last_step_nanos_ = WallNanos();
   view.local_step = local_step_;
   view.global_step = exchanges_.global_step();
@@ -174,22 +180,11 @@ void Worker::Train() {
   }
 }
 
-void Worker::TakeSteps(StepView& view) {
-  exchanges_.TakeHeld();  // those of the first weights are start-up
-  times_.Begin(Clock::now());
-  BatchSource& source = data_.source();
-  Batch batch;
-  while (!ended_early_ && !activity_.leaving() && HaveStep() && source.Next(&batch)) {
-    Step(batch, view);
-  }
-  while (exchanges_.open() > 0) client_.Collect(model_.here());
-}
-
 // Waits until ps 0 has granted a step. False: the run's last step is applied.
 bool Worker::HaveStep() {
   while (exchanges_.steps() == 0) {
     if (exchanges_.open() > 0) {
-      client_.Collect(model_.here());
+      client_.Collect();
       times_.MarkAnswer(Clock::now(), exchanges_.TakeHeld());
       continue;
     }
@@ -206,9 +201,20 @@ bool Worker::HaveStep() {
 
 // Reads the clock four times per step, between parts that are reported apart, so that a slow data source,
 // processor, worker or network shows as such. Hooks cost a fifth reading, since they may take any time.
+// Does not wait for a gradient that stays on a device: it is pushed and applied in the device's stream.
 void Worker::Step(const Batch& batch, StepView& view) {
   times_.MarkBatch(Clock::now(), data_.source().TakeWaitedNanos());
-  ComputeAndPush(batch, view);
+  const bool count_correct = BeforeStep(batch, view);
+  const net::LentBuffer& gradient = model_.NextGradient();
+  model_.model().Begin(model_.parameters(), batch, model_.gradient(), count_correct);
+  if (!model_.by_address()) {
+    if (devices_.on_gpu()) StageNext();
+    TakeResult(view);
+    if (const auto& max = config_.train.optimizer.clip_norm; max && !NormOfRounds(config_.train)) {
+      ClipToNorm(*max, {gradient.floats(), layout_.size});
+    }
+  }
+  exchanges_.Push(gradient, static_cast<uint32_t>(view.rows));
   times_.Mark(StepPart::kCompute, Clock::now());
   StageNext();  // while the gradient travels
   times_.Mark(StepPart::kData, Clock::now());
@@ -226,26 +232,18 @@ void Worker::StageNext() {
   if (const Batch* next = data_.source().ahead()) model_.model().Stage(*next);
 }
 
-// Does not wait for a gradient that stays on a device: it is pushed and applied in the device's stream.
-void Worker::ComputeAndPush(const Batch& batch, StepView& view) {
+// Returns whether a hook wants the batch's rows that are classified right to be counted.
+bool Worker::BeforeStep(const Batch& batch, StepView& view) {
   HookRequests requests;
   view.local_step = local_step_ + 1;
   view.rows = batch.rows;
   for (const auto& hook : hooks_) hook->BeforeStep(view, &requests);
-  const net::LentBuffer& gradient = model_.Begin(batch, requests.count_correct);
-  if (!model_.by_address()) {
-    if (devices_.on_gpu()) StageNext();
-    TakeResult(view);
-    if (const auto& most = config_.train.optimizer.clip_norm; most && !NormOfRounds(config_.train)) {
-      ClipToNorm(*most, {gradient.floats(), layout_.size});
-    }
-  }
-  exchanges_.Push(gradient, static_cast<uint32_t>(view.rows));
+  return requests.count_correct;
 }
 
 // Hooks see the values of a gradient on a device only when some are not finite.
 void Worker::TakeResult(StepView& view) {
-  const StepResult result = model_.End();
+  const StepResult result = model_.model().End();
   view.loss = result.loss;
   view.correct = result.correct;
   if (!model_.by_address()) {
@@ -259,11 +257,11 @@ void Worker::TakeResult(StepView& view) {
 
 void Worker::CollectWeights() {
   if (exchanges_.open() == config_.train.in_flight) {
-    client_.Collect(model_.here());
+    client_.Collect();
   } else {
-    client_.CollectArrived(model_.here());
+    client_.CollectArrived();
   }
-  while (exchanges_.torn()) client_.Enter(model_.here(), {});
+  while (exchanges_.torn()) client_.Enter({});
 }
 
 void Worker::AfterStep(StepView& view) {
@@ -274,14 +272,13 @@ void Worker::AfterStep(StepView& view) {
   if (!hooks_.empty()) {
     HookRequests requests;
     view.global_step = exchanges_.global_step();
-    view.workers_here = client_.workers_here();
+    view.workers_here = peers_.heartbeat().workers();
     for (const auto& hook : hooks_) hook->AfterStep(view, &requests);
-    if (requests.save) Save();
-    if (!requests.end_run.empty()) EndRunEarly(requests.end_run);
+    if (requests.save || !requests.end_run.empty()) Ask(requests);
     times_.Mark(StepPart::kHooks, Clock::now());
   }
   if (const int64_t step = exchanges_.TakeEvaluation()) {
-    EvaluateBehind(step);
+    EvaluateAfter(step);
     times_.Mark(StepPart::kHooks, Clock::now());
   }
   times_.EndStep();
@@ -289,19 +286,15 @@ void Worker::AfterStep(StepView& view) {
   activity_.steps.store(static_cast<uint64_t>(recent_loss_.count()), std::memory_order_relaxed);
 }
 
-// The request goes out between exchanges.
-void Worker::Save() {
-  while (exchanges_.open() > 0) client_.Collect(model_.here());
-  client_.Call(0, false, "save", [](auto& builder) { return wire::CreateSave(builder); });
-}
-
-// The request goes out between exchanges, like Save().
-void Worker::EndRunEarly(const std::string& reason) {
-  log_.Info("the run ends early: {}", reason);
-  while (exchanges_.open() > 0) client_.Collect(model_.here());
-  client_.Call(0, false, "stop",
-               [&](auto& builder) { return wire::CreateStop(builder, builder.CreateString(reason)); });
-  ended_early_ = true;
+// Hands the wishes of the hooks to ps 0, between exchanges.
+void Worker::Ask(const HookRequests& requests) {
+  const bool ends = !requests.end_run.empty();
+  if (ends) log_.Info("the run ends early: {}", requests.end_run);
+  while (exchanges_.open() > 0) client_.Collect();
+  client_.Call(0, false, ends ? "stop" : "save", [&](auto& builder) {
+    return wire::CreateHookRequest(builder, requests.save, ends ? builder.CreateString(requests.end_run) : 0);
+  });
+  ended_early_ |= ends;
 }
 
 // Evaluates the current weights. Unset: there are no rows.
@@ -318,14 +311,14 @@ std::optional<Evaluation> Worker::Evaluate(Figures* figures) {
 
 // ps 0 asks with each answer until it has the figures. A restarted worker that has yet to reach this step is
 // asked again after it.
-void Worker::EvaluateBehind(int64_t local_step) {
+void Worker::EvaluateAfter(int64_t local_step) {
   if (local_step > local_step_ || local_step <= evaluated_step_) return;
   const std::optional<Evaluation> evaluation = Evaluate();
   if (evaluation) {
     LogEvaluation(config_, exchanges_.global_step(), local_step_, *evaluation, log_);
     if (summary_) summary_->OnEvaluation(exchanges_.global_step(), *evaluation);
   }
-  while (exchanges_.open() > 0) client_.Collect(model_.here());
+  while (exchanges_.open() > 0) client_.Collect();
   if (TellEvaluation(local_step, evaluation.value_or(Evaluation()), kNoFigure)) ended_early_ = true;
   evaluated_step_ = local_step;
 }
@@ -353,12 +346,12 @@ bool Worker::TellEvaluation(int64_t local_step, const Evaluation& evaluation, do
 // Tells every ps, ps 0 last: when ps 0 knows, all know.
 void Worker::SayDone() {
   activity_.what = "wait";
-  const bool judged = own_evaluation_ && own_evaluation_->classifies;
-  const double accuracy = judged ? own_evaluation_->accuracy() : kNoFigure;
+  const bool classifies = own_evaluation_ && own_evaluation_->classifies;
+  const double accuracy = classifies ? own_evaluation_->accuracy() : kNoFigure;
   const double first_loss =
       from_initial_values_ && recent_loss_.count() > 0 ? recent_loss_.FirstMean() : kNoFigure;
   const std::string figures = FiguresToJson(FiguresOf(times_, exchanges_.staleness()));
-  for (size_t ps = client_.ps_count(); ps-- > 0;) {
+  for (size_t ps = peers_.size(); ps-- > 0;) {
     told_ = Sum(channel_.stats(), data_.fed_stats());
     client_.Call(ps, false, "done", [&](auto& builder) {
       return wire::CreateDone(builder, static_cast<uint64_t>(local_step_), recent_loss_.Mean(),
@@ -377,7 +370,7 @@ net::ChannelStats Worker::SinceDone() const {
 
 // Runs when all workers are done.
 void Worker::EvaluateFinalWeights() {
-  client_.Pull(model_.here());  // also gets the last global step
+  client_.Pull();  // also gets the last global step
   Figures figures(model_.model().outputs(), config_.model.kind != ModelKind::kLinear,
                   ScoreTable::kMaxScoresInRun);
   const std::optional<Evaluation> evaluation = config_.eval.at_end ? Evaluate(&figures) : std::nullopt;
@@ -403,7 +396,7 @@ void Worker::Leave() {
 
 RunSummary Worker::WaitForEnd() {
   const wire::Envelope* answer = &client_.Call(0, true, "the end", kWaitEnd);
-  while (answer->body_type() == wire::Body::Evaluate) {
+  while (answer->body_type() == wire::Body::Grant && answer->body_as_Grant()->evaluate()) {
     EvaluateFinalWeights();
     answer = &client_.Call(0, true, "the end", kWaitEnd);
   }
@@ -412,7 +405,7 @@ RunSummary Worker::WaitForEnd() {
   if (end == nullptr || !FromWireJson(end->json()->str(), &summary)) {
     throw Failure(ExitCode::kInternal, "ps 0 ended the run with a summary that cannot be read");
   }
-  client_.SayBye();
+  peers_.SayBye();
   return summary;
 }
 

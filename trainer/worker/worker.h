@@ -48,34 +48,34 @@ class Worker {
     data_.FeedOthersThrough(std::move(channel));
   }
   // Called when ps 0 is given up.
-  void set_on_lost(std::function<void(TaskId)> on_lost) { client_.set_on_lost(std::move(on_lost)); }
-  void set_on_abort(std::function<void(ExitCode)> on_abort) { client_.set_on_abort(std::move(on_abort)); }
+  void set_on_lost(std::function<void(TaskId)> on_lost) { peers_.set_on_lost(std::move(on_lost)); }
+  // Called by another thread when the run has failed or was stopped; may be empty. Set it before Run().
+  void set_on_abort(std::function<void(ExitCode)> on_abort) {
+    peers_.heartbeat().set_on_abort(std::move(on_abort));
+  }
   // Runs from Hello to the end of the run, through all rollbacks. Throws Failure; Abort() then tells the
   // others.
   RunSummary Run();
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
-    client_.Abort(exit_code, text, summary);
+    peers_.Abort(exit_code, text, summary);
   }
 
  private:
   void Load();
-  RunSummary RunOnce();
   void Start();
   Exchanges::Entry WaitForStart();
   flatbuffers::Offset<wire::Ready> MakeReady(flatbuffers::FlatBufferBuilder& builder);
   void Train();
-  void TakeSteps(StepView& view);
   void Step(const Batch& batch, StepView& view);
-  void ComputeAndPush(const Batch& batch, StepView& view);
+  bool BeforeStep(const Batch& batch, StepView& view);
   void StageNext();
   void TakeResult(StepView& view);
   void CollectWeights();
   void AfterStep(StepView& view);
-  void Save();
-  void EndRunEarly(const std::string& reason);
+  void Ask(const HookRequests& requests);
   bool HaveStep();
   std::optional<Evaluation> Evaluate(Figures* figures = nullptr);
-  void EvaluateBehind(int64_t local_step);
+  void EvaluateAfter(int64_t local_step);
   bool TellEvaluation(int64_t local_step, const Evaluation& evaluation, double auc);
   void EvaluateFinalWeights();
   void SayDone();
@@ -92,6 +92,7 @@ class Worker {
   net::Channel& channel_;
   Activity activity_;
   PsClient client_;
+  Conversations& peers_;  // the client's
   Exchanges& exchanges_;  // the client's
   WorkerData data_;
   WorkerModel model_;

@@ -85,18 +85,15 @@ const float* WorkerModel::Fetch() {
   return here_.data();
 }
 
-const net::LentBuffer& WorkerModel::Begin(const Batch& batch, bool count_correct) {
-  const net::LentBuffer* pushed = nullptr;
+const net::LentBuffer& WorkerModel::NextGradient() {
   if (by_address()) {
     next_gradient_ = (next_gradient_ + 1) % gradients_.size();
     gradient_ = gradients_[next_gradient_].values;
-    pushed = &gradients_[next_gradient_].addresses;
-  } else {
-    pushed = &buffers_.Free();
-    gradient_ = pushed->floats();
+    return gradients_[next_gradient_].addresses;
   }
-  model_->Begin(parameters(), batch, gradient_, count_correct);
-  return *pushed;
+  const net::LentBuffer& buffer = buffers_.Free();
+  gradient_ = buffer.floats();
+  return buffer;
 }
 
 float* WorkerModel::FetchGradient() {

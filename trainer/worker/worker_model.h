@@ -58,12 +58,13 @@ class WorkerModel {
   float* here() { return here_.data(); }
   // Copies the latest parameters to host memory if they are on a device, and returns them.
   const float* Fetch();
-  void Arrived(const float* parameters, Range elements) { model_->Arrived(parameters, elements); }
 
-  // Begins a step. Returns the buffer to push: it gets the gradient, or holds the gradient's addresses.
-  const net::LentBuffer& Begin(const Batch& batch, bool count_correct);
-  StepResult End() { return model_->End(); }
-  // The gradient of the latest step in host memory. Call it after End().
+  // Turns to the memory for the next step's gradient. Returns the buffer to push: it holds the gradient, or
+  // the addresses of its blocks.
+  const net::LentBuffer& NextGradient();
+  // Where the model writes that gradient.
+  float* gradient() { return gradient_; }
+  // The gradient of the latest step in host memory. Call it after Model::End().
   float* FetchGradient();
 
  private:
@@ -87,7 +88,7 @@ class WorkerModel {
   GradientBuffers buffers_;
   std::vector<DeviceGradient> gradients_;
   size_t next_gradient_ = 0;
-  float* gradient_ = nullptr;  // of the latest step
+  float* gradient_ = nullptr;  // of the latest step; see NextGradient()
   std::unique_ptr<Model> model_;
 };
 

@@ -63,7 +63,7 @@ class Cluster : public FakeChannel {
         evaluated_ = true;
         return encoder_.Finish(envelope, wire::CreateGrant(builder));
       case Body::WaitEnd:
-        if (!evaluated_) return encoder_.Finish(envelope, wire::CreateEvaluate(builder));
+        if (!evaluated_) return encoder_.Finish(envelope, wire::CreateGrant(builder, 0, true, 0, true));
         return encoder_.Finish(envelope, wire::CreateEnd(builder, builder.CreateString(ToWireJson({}))));
       default:
         return {};
