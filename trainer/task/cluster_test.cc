@@ -104,6 +104,22 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("sync: with backup workers a run of N steps ends at exactly N, clipped or not") {
+  for (const bool clipped : {false, true}) {
+    for (const int ps : {1, 3}) {
+      for (const int aggregate : {1, 2, 3}) {
+        Config config = LinearCluster(ps, 4, 100);
+        config.train.mode = TrainMode::kSync;
+        config.train.aggregate = aggregate;
+        const RunSummary summary = Run(clipped ? Clipping(config, 0.5) : config);
+        CHECK(summary.global_step == 100);
+        CHECK(summary.examples >= 100 * aggregate - 4);  // the last workers may be fewer
+        CHECK(summary.examples <= 400);
+      }
+    }
+  }
+}
+
 TEST_CASE("feed: sync ends with the bits of split: shard, for any number of ps") {
   for (const int ps : {1, 3}) {
     for (const LastBatch last : {LastBatch::kKeep, LastBatch::kDrop}) {
