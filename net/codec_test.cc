@@ -29,9 +29,8 @@ TEST_CASE("codec: every kind of message is decoded with its envelope") {
   REQUIRE(all.size() == static_cast<size_t>(wire::Body::MAX));
   for (size_t i = 0; i < all.size(); ++i) {
     CAPTURE(i);
-    const wire::Envelope* envelope = Decode(Copied(all[i]));
     const Message received = Copied(all[i]);
-    envelope = Decode(received);
+    const wire::Envelope* const envelope = Decode(received);
     REQUIRE(envelope != nullptr);
     CHECK(envelope->body_type() == static_cast<wire::Body>(i + 1));
     CHECK(envelope->run_id() == 0x1122334455667788);

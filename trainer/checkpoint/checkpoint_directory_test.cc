@@ -197,7 +197,7 @@ TEST_CASE("directory: a save that several write has the path that all of them kn
   const std::string temporary = first.BeginSave(3, "run-1");
   CHECK(temporary == dead);
   const auto theirs = WriteShard(second.TemporaryPath(3, "run-1"), of, 1);
-  CHECK_THROWS_AS(second.BeginSave(3, "run-1"), IoError);
+  CHECK_THROWS_WITH_AS(second.BeginSave(3, "run-1"), doctest::Contains("another process writes it"), IoError);
   first.Seal(temporary, ManifestOf(of, {WriteShard(temporary, of, 0), theirs}), "");
   CheckpointReader(first.Publish(temporary)).Verify();
 }

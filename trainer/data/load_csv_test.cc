@@ -362,26 +362,6 @@ TEST_CASE("csv errors: a test file with other columns or classes than the traini
         "test.csv:2:5: y = ok; must be a class of data.train: oak. Did you mean oak?");
 }
 
-TEST_CASE("csv errors: damaged gzip data") {
-  std::string content = "a,y\n";
-  for (int row = 0; row < 2000; ++row) content += fmt::format("{},{}\n", row * 7919 % 1000, row % 3);
-  const std::string zipped = ReadBack(WriteGzip("whole.gz", content));
-  const std::string error = Error(zipped.substr(0, zipped.size() / 2));
-  CHECK(error.substr(0, 42) == "train.csv: cannot be read after byte 0 of ");
-}
-
-TEST_CASE("csv errors: rows of a second gzip member are read, and never left out") {
-  std::string rows;
-  for (int row = 0; row < 70; ++row) rows += fmt::format("{},{}\n", row, row % 3);
-  const std::string first = ReadBack(WriteGzip("first.gz", "a,y\n" + rows.substr(0, 4 * 10)));
-  std::string second = ReadBack(WriteGzip("second.gz", rows.substr(4 * 10)));
-  const std::string rest = fmt::format("train.csv: byte {}: a gzip member ends here, and what", first.size());
-  CHECK(Error(first + second).empty());
-  CHECK(Error(first + std::string(512, '\0') + second).substr(0, rest.size()) == rest);
-  second[0] = '\x1e';
-  CHECK(Error(first + second).substr(0, rest.size()) == rest);
-}
-
 // Every mixture of the bytes that mean something is read or refused by name, and the same each time.
 TEST_CASE("csv errors: random bytes are read or refused, never worse") {
   const CounterRandom random(11);

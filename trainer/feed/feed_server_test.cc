@@ -2,77 +2,16 @@
 
 #include <doctest/doctest.h>
 
-#include <numeric>
 #include <string>
-#include "net/inproc_transport.h"
 
 #include "base/error.h"
+#include "net/inproc_transport.h"
 #include "trainer/data/load_data.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/feed/feed_test_util.h"
 
 namespace dtrain {
 namespace {
-
-std::vector<int64_t> Numbers() {
-  std::vector<int64_t> numbers(1000);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
-// Asks for a batch and checks that it is what `source` gives next; false: both are at their end.
-bool SameAs(BatchSource& source, ServerUnderTest& test, uint32_t worker, uint64_t local_step) {
-  test.Ask(worker, local_step);
-  test.ServeAll();
-  REQUIRE(test.channel.sent.size() == 1);
-  const net::Message message = std::move(test.channel.sent.back().message);
-  test.channel.sent.clear();
-  REQUIRE(net::Decode(message) != nullptr);
-  CHECK(net::Decode(message)->request() == test.requests);
-  const wire::DataBatch* fed = net::Decode(message)->body_as_DataBatch();
-  REQUIRE(fed != nullptr);
-  CHECK(fed->local_step() == local_step);
-  Batch expected;
-  if (!source.Next(&expected)) {
-    CHECK(fed->end());
-    return false;
-  }
-  REQUIRE_FALSE(fed->end());
-  const net::TensorView values = net::Tensor(message, *fed);
-  CHECK(WhyNotFedBatch(test.config, *fed, values) == "");
-  CHECK(Contents(ReadFedBatch(test.config, *fed, values, Numbers())) == Contents(expected));
-  CHECK(fed->epoch() == static_cast<uint64_t>(source.epoch()));
-  CHECK(fed->batch_in_epoch() == static_cast<uint64_t>(source.batch_in_epoch()));
-  CHECK(fed->batches_per_epoch() == static_cast<uint64_t>(source.batches_per_epoch()));
-  return true;
-}
-
-TEST_CASE("feed server: every worker's batches are those of split: shard, to the end of its epochs") {
-  ServerUnderTest test(FedDigits());
-  for (const uint32_t worker : {2, 1}) {
-    Config shard = test.config;
-    shard.data.split = Split::kShard;
-    const auto source = MakeBatchSource(shard, test.train, static_cast<int>(worker), 3);
-    uint64_t step = 0;
-    while (SameAs(*source, test, worker, step)) ++step;
-    CHECK(step == 14);
-  }
-}
-
-TEST_CASE("feed server: float rows without end are those of split: shard") {
-  ServerUnderTest test(FedFloats());
-  const auto source = MakeBatchSource(test.config, test.train, 2, 3);
-  for (uint64_t step = 0; step < 5; ++step) CHECK(SameAs(*source, test, 2, step));
-}
-
-TEST_CASE("feed server: any step may be asked for in any order, and again") {
-  ServerUnderTest test(FedDigits());
-  const auto source = MakeBatchSource(test.config, test.train, 1, 3);
-  for (const int64_t step : {9, 3, 3, 13, 0}) {
-    source->Seek(step);
-    CHECK(SameAs(*source, test, 1, static_cast<uint64_t>(step)));
-  }
-}
 
 TEST_CASE("feed server: another run, an index that is not fed and an absurd step are refused") {
   ServerUnderTest test(FedDigits());

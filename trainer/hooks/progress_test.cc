@@ -45,5 +45,72 @@ TEST_CASE("progress: a row at the end of every log_every_epochs-th epoch") {
   CHECK(rows[1].find("epoch    4  batch     10/10 ") != std::string::npos);
 }
 
+TEST_CASE("live progress: the line shows what is known and leaves out what is not") {
+  LiveFigures figures;
+  figures.global_step = 300;
+  figures.loss = 0.42134;
+  figures.examples_per_s = 61000.4;
+  figures.workers = 3;
+  CHECK(LiveText(figures) == "step 300  loss 0.4213  61000 examples/s");
+  figures.total = 1200;
+  figures.left_s = 64.2;
+  figures.workers_here = 2;
+  CHECK(LiveText(figures) == "step 300/1200 25%  loss 0.4213  61000 examples/s  ETA 1:05  2/3 workers");
+  figures.workers = figures.workers_here = 1;
+  CHECK(LiveText(figures).find("  1/1 worker") + 12 == LiveText(figures).size());
+  figures.left_s = 3 * 3600 + 61;
+  CHECK(LiveText(figures).find("ETA 3:01:01") != std::string::npos);
+}
+
+TEST_CASE("live progress: it never shows more than 100 %") {
+  LiveFigures figures;
+  figures.global_step = 1205;  // the workers' parts may differ by a batch
+  figures.total = 1200;
+  CHECK(LiveText(figures).find("1205/1200 100%") != std::string::npos);
+}
+
+TEST_CASE("live progress: loss is the mean since the last drawing; pace and ETA are all workers'") {
+  const TimePoint begun;
+  LiveProgress progress(2, 1000, 0, begun);
+  progress.OnStep(1, 10);
+  progress.OnStep(3, 10);
+  LiveFigures figures = progress.Figures(4, 2, begun + milliseconds(200));
+  CHECK(figures.loss == 2);
+  CHECK(figures.examples_per_s == doctest::Approx(200));  // 20 global steps a second with 10 rows each
+  CHECK(*figures.left_s == doctest::Approx(996.0 / 20));
+  progress.OnStep(5, 10);
+  figures = progress.Figures(8, 2, begun + milliseconds(400));
+  CHECK(figures.loss == 5);
+  CHECK(figures.workers_here == 2);
+}
+
+TEST_CASE("live progress: at first the pace is the mean of all steps so far") {
+  TimePoint now;
+  LiveProgress progress(1, 100000, 0, now);
+  progress.OnStep(1, 1);
+  progress.Figures(20, 1, now += milliseconds(200));  // a slow start
+  progress.OnStep(1, 1);
+  CHECK(progress.Figures(400, 1, now += milliseconds(200)).examples_per_s == doctest::Approx(1000));
+}
+
+TEST_CASE(
+    "live progress: a change of pace reaches the ETA within seconds, and no single drawing jumps to it") {
+  TimePoint now;
+  LiveProgress progress(1, 100000, 0, now);
+  int64_t step = 0;
+  for (int i = 0; i < 50; ++i) {
+    progress.OnStep(1, 1);
+    progress.Figures(step += 200, 1, now += milliseconds(200));  // 1000 steps a second
+  }
+  progress.OnStep(1, 1);
+  LiveFigures figures = progress.Figures(step += 20, 1, now += milliseconds(200));  // 100 steps a second
+  CHECK(figures.examples_per_s > 900);
+  for (int i = 0; i < 100; ++i) {
+    progress.OnStep(1, 1);
+    figures = progress.Figures(step += 20, 1, now += milliseconds(200));
+  }
+  CHECK(figures.examples_per_s < 130);
+}
+
 }  // namespace
 }  // namespace dtrain

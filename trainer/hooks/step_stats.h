@@ -47,12 +47,9 @@ class StepTimes {
     for (size_t part = 0; part < kStepParts; ++part) parts_[part].Add(step_[part]);
     own_nanos_ +=
         step_[Index(StepPart::kData)] + step_[Index(StepPart::kCompute)] + step_[Index(StepPart::kHooks)];
-    last_ = step_;
     step_.fill(0);
   }
 
-  // Of the last complete step.
-  int64_t last_nanos(StepPart part) const { return last_[Index(part)]; }
   double SecondsSinceMark() const { return SecondsSince(marked_); }
   // The time over all steps that this worker used itself, without waits and network.
   int64_t own_nanos() const { return own_nanos_; }
@@ -69,7 +66,6 @@ class StepTimes {
 
   TimePoint marked_;
   std::array<int64_t, kStepParts> step_{};  // of the current step
-  std::array<int64_t, kStepParts> last_{};
   int64_t own_nanos_ = 0;
   std::array<LogHistogram, kStepParts> parts_;
 };

@@ -55,7 +55,7 @@ struct Saving {
   void Begin(uint64_t number, const SavedMoment& moment) {
     begun = moment;
     ps0.keeper.Take(number, 0);
-    writer.Begin(number, begun, {false, pulled});
+    writer.Begin(number, begun, {false, false});
   }
   void Begin(uint64_t number, int64_t step) { Begin(number, SavedMoment{kRun.id, kRun.epoch, step, "{}"}); }
   void WaitUntilBegun() {
@@ -86,17 +86,6 @@ struct Saving {
   void Tell(const Checksums& checksums, const std::string& error = "") {
     writer.OnPart(1, "ps 1 on there", {checksums, error});
   }
-  void Asked(size_t ps, uint64_t number, int64_t piece) {
-    CHECK(ps == 1);
-    CHECK(number == 1);
-    asked.push_back(piece);
-  }
-  // ps 1 answers all questions for pieces.
-  void Answer() {
-    for (const int64_t piece : std::exchange(asked, {})) {
-      writer.OnPiece(1, ps1.encoder.Piece({}, 1, static_cast<uint64_t>(piece), 0, *snapshot->Lend(piece)));
-    }
-  }
   CheckpointWriter::Outcome End() {
     return *PollUntil([&] { return Poll(); });
   }
@@ -112,14 +101,9 @@ struct Saving {
   PsTaskFixture ps0{config, 0};
   PsFixture ps1{config, 1};
   CheckpointDirectory directory{config.checkpoint.dir};
-  CheckpointWriter writer{
-      ps0.config, ps0.layout,
-      directory,  "ps 0 on here",
-      ps0.keeper, [this](size_t ps, uint64_t number, int64_t piece) { Asked(ps, number, piece); },
-      ps0.log};
-  bool pulled = false;                 // the part of ps 1
-  std::vector<int64_t> asked;          // the pieces that ps 1 was asked for
-  std::shared_ptr<Snapshot> snapshot;  // of ps 1
+  CheckpointWriter writer{ps0.config,     ps0.layout, directory,
+                          "ps 0 on here", ps0.keeper, [](size_t, uint64_t, int64_t) {},
+                          ps0.log};
   SavedMoment begun;
 };
 
@@ -233,48 +217,6 @@ TEST_CASE("checkpoint writer: ps 0 that cannot write its own part, or make the d
   const CheckpointWriter::Outcome outcome = f.End();
   CHECK(Contains(outcome.error, "ps 0 on here: " + f.config.checkpoint.dir));
   CHECK(Contains(outcome.error, "No such file or directory"));
-}
-
-TEST_CASE(
-    "checkpoint writer: what others write, and what another one of the same name writes, is left alone") {
-  Saving f;
-  CheckpointDirectory others(f.config.checkpoint.dir);
-  const std::string of_other_run = others.BeginSave(12, SaveToken({kRun.id + 1, 2}, 1));
-  CHECK(f.Save(1, 12).error == "");
-  CHECK(std::filesystem::exists(of_other_run));
-  const std::string same = others.BeginSave(12, SaveToken(kRun, 2));
-  f.Begin(2, 12);
-  CHECK(Contains(f.End().error, same + ": another process writes it"));
-  CHECK(std::filesystem::exists(same));
-}
-
-TEST_CASE("checkpoint writer: what a dead writer left under its very path goes") {
-  Saving f;
-  const std::string left = f.directory.TemporaryPath(12, SaveToken(kRun, 1));
-  std::filesystem::create_directory(left);
-  testing::WriteShard(left, {}, 0);
-  CHECK(f.Save(1, 12).error == "");
-  CHECK(f.There() == Names{"step-000000012"});
-}
-
-TEST_CASE("checkpoint writer: the part of a ps that does not see the directory is pulled, and is the same") {
-  Saving f;
-  f.pulled = true;
-  f.snapshot = f.ps1.shard.TakeSnapshot();
-  f.BeginAndWait(1, 12);
-  CHECK_FALSE(f.writer.Wants(1));
-  f.Tell({1, 2});  // ps 1 was not told to write
-  const CheckpointWriter::Outcome outcome = *PollUntil([&] {
-    f.Answer();
-    return f.Poll();
-  });
-  CHECK(outcome.error == "");
-  Saving other;
-  REQUIRE(other.Save(1, 12).error == "");
-  for (const std::string& name : {ShardName(0, 2), ShardName(1, 2)}) {
-    CHECK(testing::FileContent(outcome.path + "/" + name) ==
-          testing::FileContent(other.PathOf("step-000000012") + "/" + name));
-  }
 }
 
 TEST_CASE("checkpoint writer: checkpoint.keep newest stay, and the best one, which is named") {

@@ -77,19 +77,6 @@ TEST_CASE("evaluations: another worker takes the place of one that is lost, unle
   }
 }
 
-TEST_CASE("evaluations: so many in a row without a smaller loss end the run") {
-  Run run;
-  double loss = 0.5;
-  for (const uint64_t step : {2, 4, 6}) {
-    CHECK_FALSE(run.evaluations.ended());
-    run.Steps(1, static_cast<int64_t>(step));
-    const Evaluations::Verdict verdict = run.Take(1, step, loss);
-    loss += 0.1;
-    CHECK(verdict.end.empty() == (step < 6));
-  }
-  CHECK(run.evaluations.ended());
-}
-
 TEST_CASE("evaluations: behind a rollback those of later steps have not happened") {
   Run run;
   run.Steps(1, 2);

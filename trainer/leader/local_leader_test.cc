@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "trainer/leader/leader_test_util.h"
+#include "trainer/ps/ps_task_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -17,6 +17,40 @@ constexpr TaskId kPs1{Role::kPs, 1};
 constexpr TaskId kWorker0{Role::kWorker, 0};
 constexpr TaskId kWorker1{Role::kWorker, 1};
 constexpr net::NodeId kNew = 0x2000;
+
+// The Registrar and the LocalLeader of ps 0; the test plays all other tasks.
+struct LeaderFixture : RegistrarFixture {
+  explicit LeaderFixture(const Config& of)
+      : RegistrarFixture(of, [](const LeaderParts& parts) { return std::make_unique<LocalLeader>(parts); }) {}
+  LocalLeader& local() { return static_cast<LocalLeader&>(*leader); }
+
+  // A request of `member`, taken for the first time.
+  template <typename Build>
+  void Ask(Member& member, Build&& build) {
+    const net::Message message = encoder.Finish({0, 0, ++request}, build(encoder.Begin()));
+    CHECK(leader->OnRequest(member, *net::Decode(message), /*repeated=*/false));
+  }
+  // Every task is here and ready.
+  void AllReady() {
+    AllJoin();
+    for (Member& member : members.all()) {
+      Ask(member, [](auto& builder) { return wire::CreateReady(builder); });
+    }
+  }
+  // Also gives every ps its first weights.
+  void Begin() {
+    AllReady();
+    local().Begin(StartedFrom());
+  }
+  // How many messages of this kind `member` was sent.
+  int64_t Sent(const Member& member, wire::Body kind) const {
+    return std::count_if(channel.sent.begin(), channel.sent.end(), [&](const FakeChannel::Sent& sent) {
+      return sent.to == member.node && sent.envelope().body_type() == kind;
+    });
+  }
+
+  uint64_t request = 0;
+};
 
 TEST_CASE("leader: until the start it tells in heartbeats who is missing, then how many workers there are") {
   LeaderFixture f(LinearCluster(2, 2, 10));
@@ -134,19 +168,46 @@ TEST_CASE("leader: a task that fails before the run begins ends it, a worker lat
   CHECK_FALSE(f.members.Worker(1)->here());
 }
 
-TEST_CASE("leader: where worker 0 fails the run goes on with the others, unless a lost worker ends it") {
-  for (const WorkerLost worker_lost : {WorkerLost::kContinue, WorkerLost::kFail}) {
+TEST_CASE(
+    "leader: where worker 0 fails the run goes on with the others, unless a lost worker ends it, or is not "
+    "back "
+    "in failure.wait_s") {
+  for (const WorkerLost worker_lost : {WorkerLost::kContinue, WorkerLost::kWait, WorkerLost::kFail}) {
     Config config = LinearCluster(1, 2, 10);
     config.failure.worker_lost = worker_lost;
+    config.failure.wait_s = 30;
     LeaderFixture f(config);
     f.Begin();
+    const auto named = doctest::Contains("worker 0 (127.0.0.1:11001");
     if (worker_lost == WorkerLost::kFail) {
-      CHECK_THROWS_AS(f.Abort(*f.members.Worker(0), ExitCode::kInternal), PeerLost);
-    } else {
-      f.Abort(*f.members.Worker(0), ExitCode::kInternal);
-      CHECK_FALSE(f.members.Worker(0)->here());
+      CHECK_THROWS_WITH_AS(f.Abort(*f.members.Worker(0), ExitCode::kInternal), named, RunEnded);
+      continue;
     }
+    f.Abort(*f.members.Worker(0), ExitCode::kInternal);
+    CHECK_FALSE(f.members.Worker(0)->here());
+    const TimePoint late = Clock::now() + std::chrono::seconds(31);
+    if (worker_lost == WorkerLost::kWait) CHECK_THROWS_WITH_AS(f.leader->Tick(late), named, PeerLost);
+    if (worker_lost == WorkerLost::kContinue) CHECK_NOTHROW(f.leader->Tick(late));
   }
+}
+
+TEST_CASE("leader: a worker that returns tells of the newest checkpoint that it knows") {
+  Config config = LinearCluster(1, 2, 10);
+  config.checkpoint.dir = testing::NewDirectory();
+  LeaderFixture f(config);
+  f.AllJoin();
+  const auto returns = [&](int index, const char* known, uint64_t step) {
+    flatbuffers::FlatBufferBuilder& builder = f.encoder.Begin();
+    const auto text = builder.CreateString(known);
+    const net::Message ready =
+        f.encoder.Finish({0, 0, 1}, wire::CreateReady(builder, true, 5, 0, 0, text, step));
+    f.leader->OnRequest(*f.members.Worker(index), *net::Decode(ready), /*repeated=*/false);
+  };
+  returns(0, "host-b:/ckpt/step-000000300", 300);
+  CHECK_THROWS_WITH_AS(returns(1, "host-a:/ckpt/step-000000400", 400),
+                       doctest::Contains("worker 1 knows of a newer checkpoint of this run than ps 0 has: "
+                                         "step-000000400 of global step 400"),
+                       UserError);
 }
 
 TEST_CASE("leader: a worker that was restarted before it was missed is lost where that ends the run") {

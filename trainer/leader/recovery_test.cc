@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <string>
 
 #include "base/testing/files.h"
@@ -10,90 +11,72 @@
 namespace dtrain {
 namespace {
 
-Config Cluster(WorkerLost worker_lost) {
-  Config config = LinearCluster(1, 3, 10);
-  config.failure.worker_lost = worker_lost;
-  return config;
-}
-
-LossCase AtItsSteps() {
-  LossCase lost;
-  lost.takes_part = true;
-  lost.others = true;
-  return lost;
-}
-
-TEST_CASE("loss: a worker that is needed, as failure.worker_lost says") {
-  CHECK(DecideLoss(Cluster(WorkerLost::kFail), AtItsSteps()) == Loss::kEnds);
-  CHECK(DecideLoss(Cluster(WorkerLost::kWait), AtItsSteps()) == Loss::kWaits);
-  CHECK(DecideLoss(Cluster(WorkerLost::kContinue), AtItsSteps()) == Loss::kGoesOn);
-}
-
-TEST_CASE("loss: a run that has not begun, or has ended, loses nothing") {
-  for (const RunPhase phase : {RunPhase::kJoining, RunPhase::kEnded}) {
-    for (const Role role : {Role::kPs, Role::kWorker}) {
-      LossCase lost = AtItsSteps();
-      lost.role = role;
-      lost.phase = phase;
-      CHECK(DecideLoss(Cluster(WorkerLost::kFail), lost) == Loss::kGoesOn);
-    }
-  }
-}
-
-TEST_CASE("loss: a worker that is done, or never took part, is not needed") {
-  const Config config = Cluster(WorkerLost::kFail);
-  LossCase lost = AtItsSteps();
-  lost.done = true;
-  CHECK(DecideLoss(config, lost) == Loss::kGoesOn);
-  lost = LossCase();
-  CHECK(DecideLoss(config, lost) == Loss::kGoesOn);
-}
-
-TEST_CASE("loss: one that is waited for is waited for again when it is lost once more") {
-  LossCase lost;
-  lost.awaited = true;
-  CHECK(DecideLoss(Cluster(WorkerLost::kWait), lost) == Loss::kWaits);
-}
-
-TEST_CASE("loss: the loss of the last worker ends a run that goes on without workers") {
-  LossCase lost = AtItsSteps();
-  lost.others = false;
-  CHECK(DecideLoss(Cluster(WorkerLost::kContinue), lost) == Loss::kEnds);
-}
-
-TEST_CASE("loss: while the ps fill their ranges a worker is lost as during the steps") {
-  LossCase lost = AtItsSteps();
-  lost.phase = RunPhase::kInitialising;
-  CHECK(DecideLoss(Cluster(WorkerLost::kContinue), lost) == Loss::kGoesOn);
-  CHECK(DecideLoss(Cluster(WorkerLost::kWait), lost) == Loss::kWaits);
-  lost.others = false;
-  CHECK(DecideLoss(Cluster(WorkerLost::kContinue), lost) == Loss::kEnds);
-}
-
-TEST_CASE("loss: a worker that feeds the others ends the run, whatever else is allowed") {
-  for (const WorkerLost worker_lost : {WorkerLost::kContinue, WorkerLost::kWait}) {
-    LossCase lost = AtItsSteps();
-    lost.feeds = lost.done = true;
-    CHECK(DecideLoss(Cluster(worker_lost), lost) == Loss::kEnds);
-  }
-}
-
-TEST_CASE("loss: a ps rolls the run back only where there are checkpoints and ps_lost allows it") {
+TEST_CASE("loss: a worker is needed as its case says") {
+  constexpr WorkerLost kContinue = WorkerLost::kContinue, kWait = WorkerLost::kWait,
+                       kFail = WorkerLost::kFail;
+  const auto lost = [](const std::function<void(LossCase&)>& change) {
+    LossCase of;
+    of.takes_part = of.others = true;
+    change(of);
+    return of;
+  };
+  const LossCase at_its_steps = lost([](LossCase&) {});
+  const LossCase last = lost([](LossCase& of) { of.others = false; });
+  const LossCase filling = lost([](LossCase& of) { of.phase = RunPhase::kInitialising; });
+  const LossCase last_filling =
+      lost([](LossCase& of) { of.phase = RunPhase::kInitialising, of.others = false; });
+  const LossCase done = lost([](LossCase& of) { of.done = true; });
+  const LossCase feeds = lost([](LossCase& of) { of.feeds = of.done = true; });
+  const LossCase awaited = lost([](LossCase& of) { of.takes_part = of.others = false, of.awaited = true; });
   const struct {
+    const char* what;
+    WorkerLost worker_lost;
+    LossCase lost;
+    Loss loss;
+  } cases[] = {
+      {"at its steps", kFail, at_its_steps, Loss::kEnds},
+      {"at its steps", kWait, at_its_steps, Loss::kWaits},
+      {"at its steps", kContinue, at_its_steps, Loss::kGoesOn},
+      {"before the run", kFail, lost([](LossCase& of) { of.phase = RunPhase::kJoining; }), Loss::kGoesOn},
+      {"after the run", kFail, lost([](LossCase& of) { of.phase = RunPhase::kEnded; }), Loss::kGoesOn},
+      {"it is done", kFail, done, Loss::kGoesOn},
+      {"it never took part", kFail, LossCase(), Loss::kGoesOn},
+      {"it is waited for already", kWait, awaited, Loss::kWaits},
+      {"it is the last one", kContinue, last, Loss::kEnds},
+      {"the ps fill their ranges", kContinue, filling, Loss::kGoesOn},
+      {"the ps fill their ranges", kWait, filling, Loss::kWaits},
+      {"the ps fill their ranges, the last one", kContinue, last_filling, Loss::kEnds},
+      {"it feeds the others", kContinue, feeds, Loss::kEnds},
+      {"it feeds the others", kWait, feeds, Loss::kEnds},
+  };
+  for (const auto& each : cases) {
+    CAPTURE(each.what);
+    Config config = LinearCluster(1, 3, 10);
+    config.failure.worker_lost = each.worker_lost;
+    CHECK(DecideLoss(config, each.lost) == each.loss);
+  }
+}
+
+TEST_CASE("loss: a ps rolls the run back only where it runs, there are checkpoints and ps_lost allows it") {
+  const struct {
+    RunPhase phase;
     std::string dir;
     PsLost ps_lost;
     Loss loss;
   } cases[] = {
-      {"", PsLost::kWait, Loss::kEnds},
-      {"ckpt", PsLost::kWait, Loss::kRollsBack},
-      {"ckpt", PsLost::kFail, Loss::kEnds},
+      {RunPhase::kRunning, "", PsLost::kWait, Loss::kEnds},
+      {RunPhase::kRunning, "ckpt", PsLost::kWait, Loss::kRollsBack},
+      {RunPhase::kRunning, "ckpt", PsLost::kFail, Loss::kEnds},
+      {RunPhase::kJoining, "", PsLost::kFail, Loss::kGoesOn},
+      {RunPhase::kEnded, "", PsLost::kFail, Loss::kGoesOn},
   };
   for (const auto& each : cases) {
-    Config config = Cluster(WorkerLost::kContinue);
+    Config config = LinearCluster(1, 3, 10);
     config.checkpoint.dir = each.dir;
     config.failure.ps_lost = each.ps_lost;
     LossCase lost;
     lost.role = Role::kPs;
+    lost.phase = each.phase;
     CHECK(DecideLoss(config, lost) == each.loss);
   }
 }

@@ -77,6 +77,19 @@ TEST_CASE("round norm: one value that is not finite, on whatever ps, leaves all 
   CHECK(norm.Scale(2) == 1.0);
 }
 
+TEST_CASE("round norm: a part that has another number of words is none") {
+  net::Encoder encoder;
+  const auto said = [&](size_t words) {
+    const std::vector<uint64_t> squares(words, 1);
+    const net::Message question =
+        encoder.Finish({}, wire::CreateWaitEndDirect(encoder.Begin(), 3, words == 0 ? nullptr : &squares));
+    return SquaresIn(*net::Decode(question)->body_as_WaitEnd()).has_value();
+  };
+  const size_t right = gpu::SquareSum().words.size();
+  CHECK(said(right));
+  for (const size_t wrong : {size_t{0}, size_t{3}, right - 1, right + 1}) CHECK_FALSE(said(wrong));
+}
+
 constexpr net::NodeId kPs1 = 100;
 
 Config SyncCluster() {
@@ -138,8 +151,14 @@ class TwoPs {
   UpdateRule& rule(int ps) { return *At(ps).sync; }
   uint64_t version(int ps) { return At(ps).range.version(0); }
   Member& worker(int ps, int index) { return *At(ps).members.Worker(index); }
-  void Push(int ps, int index, uint64_t version) {
-    const std::vector<float> gradient(At(ps).range.bytes(0) / sizeof(float), 1);
+  float weight(int ps) {
+    const net::LentBytes bytes = At(ps).range.Lend(0);
+    const float value = *static_cast<const float*>(bytes.data);
+    bytes.release(nullptr, bytes.context);
+    return value;
+  }
+  void Push(int ps, int index, uint64_t version, float value = 1) {
+    const std::vector<float> gradient(At(ps).range.bytes(0) / sizeof(float), value);
     net::Message message =
         encoder_.Push({0, 0, ++request_}, 0, 1, 0,
                       {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr}, version);
@@ -148,6 +167,15 @@ class TwoPs {
   }
   void PushAll(int ps, uint64_t version) {
     for (int index = 0; index < 2; ++index) Push(ps, index, version);
+  }
+  // A ps has lost the worker; `anew`: another process of it has joined.
+  void Lose(int ps, int index, bool anew) {
+    rule(ps).Left(worker(ps, index));
+    worker(ps, index).node = 0;
+    if (!anew) return;
+    worker(ps, index).node = 50;
+    ++worker(ps, index).incarnation;
+    Enter(ps, index);
   }
   // Passes messages between ps 1 and ps 0 until there are none.
   void Talk() {
@@ -245,6 +273,29 @@ TEST_CASE(
   run.Talk();
   for (int ps = 0; ps < 2; ++ps) CHECK(run.rule(ps).HasFinished(2));
   for (int ps = 0; ps < 2; ++ps) CHECK(run.version(ps) == 0);
+}
+
+TEST_CASE("rounds: a gradient that was measured is applied though its worker leaves, or begins anew") {
+  for (const bool anew : {false, true}) {
+    CAPTURE(anew);
+    Config config = SyncCluster();
+    config.train.optimizer.clip_norm = 100;  // nothing is clipped
+    config.train.optimizer.learning_rate = 1;
+    TwoPs run(config);
+    const float before = run.weight(0);
+    for (const int index : {0, 1}) run.Push(0, index, 0, index == 0 ? 1.0f : 3.0f);
+    for (int ps = 0; ps < 2; ++ps) run.Lose(ps, 1, anew);
+    run.Talk();
+    CHECK(run.version(0) == 0);  // it waits for the part of ps 1
+    run.Push(1, 0, 0);
+    for (int ps = 0; ps < 2; ++ps) CHECK(run.version(ps) == 1);
+    CHECK(run.weight(0) == before - 2);
+    for (int ps = 0; ps < 2; ++ps)
+      CHECK(run.rule(ps).Waits(run.worker(ps, 1), 0) == anew);  // in no round yet
+    for (int ps = 0; ps < 2; ++ps) run.Push(ps, 0, 1);
+    for (int ps = 0; ps < 2; ++ps) CHECK(run.version(ps) == 2);
+    for (int ps = 0; ps < 2; ++ps) CHECK_FALSE(run.rule(ps).Waits(run.worker(ps, 1), 0));
+  }
 }
 
 TEST_CASE("rounds: begun at a checkpoint, gradients are of its version and local steps go on from it") {

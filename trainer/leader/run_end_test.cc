@@ -117,7 +117,9 @@ TEST_CASE("run end: a worker that is lost while it evaluates is replaced; withou
 TEST_CASE("run end: a final weight that is not finite, on any ps, ends the run as diverged") {
   Ended run;
   run.end.Begin(run.own, run.now);
-  CHECK_THROWS_AS(run.OtherPsReports("weights/W1[0] is nan"), Failure);
+  CHECK_THROWS_WITH_AS(run.OtherPsReports("weights/W1[0] is nan"),
+                       doctest::Contains("at the end of the run weights/W1[0] is nan: the run has diverged"),
+                       Failure);
 }
 
 TEST_CASE("run end: who has started and is not done was lost, also before a rollback; others took no part") {

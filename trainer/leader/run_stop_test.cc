@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "trainer/ps/hello_test_util.h"
+#include "trainer/ps/ps_test_util.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/testing/fake_channel.h"
 #include "trainer/testing/small_config.h"
@@ -18,7 +18,8 @@ namespace {
 // A run that gets SIGTERM.
 class Stopped {
  public:
-  explicit Stopped(const std::string& dir) : config_(LinearCluster(1, 2, 10)) {
+  explicit Stopped(const std::string& dir, const RunHistory& history = {})
+      : history_(history), config_(LinearCluster(1, 2, 10)) {
     config_.checkpoint.dir = dir;
     config_.failure.grace_s = 10;
     members_.Worker(1)->taken = 4;
@@ -33,14 +34,13 @@ class Stopped {
     }
   }
 
-  RunHistory history;
-
  private:
+  const RunHistory history_;
   Config config_;
   const TimePoint now_ = Clock::now();
   TaskTable members_{config_, {Role::kPs, 0}};
   Logger log_{"ps 0", {}};
-  RunStop stop_{config_, members_, history, log_};
+  RunStop stop_{config_, members_, history_, log_};
 };
 
 TEST_CASE("run stop: saving has all but a tenth of failure.grace_s") {
@@ -49,52 +49,61 @@ TEST_CASE("run stop: saving has all but a tenth of failure.grace_s") {
   CHECK(run.OverdueAfter(10) == "it took longer than 9.0 s (failure.grace_s)");
 }
 
-TEST_CASE("run stop: a run that is saved ends with the signal's code and the checkpoint's step") {
-  Stopped run("ckpt");
-  run.history.checkpoint = "ckpt/step-7";
-  const RunStopped end = run.End({8, 7, false}, "");
-  CHECK(end.code() == static_cast<ExitCode>(128 + SIGTERM));
-  CHECK(std::string(end.what()) ==
-        "stopped by SIGTERM at global step 7; the newest checkpoint is ckpt/step-7");
-  CHECK(end.summary().status == "stopped");
-  CHECK(end.summary().global_step == 7);
-  CHECK(end.summary().local_steps == std::vector<int64_t>{0, 4});
-}
-
-TEST_CASE("run stop: one that is stopped while it goes back says what the loss has cost") {
-  Stopped run("ckpt");
-  run.history.begun = true;
-  run.history.checkpoint = "ckpt/step-7";
-  run.history.checkpoint_step = 7;
-  run.history.lost_step = 9;
-  const RunStopped end = run.End({0, -1, true}, "");
-  CHECK(end.code() == static_cast<ExitCode>(128 + SIGTERM));
-  CHECK(std::string(end.what()) ==
-        "stopped by SIGTERM at global step 7; the newest checkpoint is ckpt/step-7; 2 steps behind it are "
-        "lost");
-  CHECK(end.summary().global_step == 7);
-}
-
-TEST_CASE("run stop: a run that could not be saved fails, and says why and what there is") {
-  Stopped run("ckpt");
-  run.history.checkpoint = "ckpt/step-7";
-  const RunStopped end = run.End({8, 7, false}, "the disk is full");
-  CHECK(end.code() == ExitCode::kInternal);
-  CHECK(std::string(end.what()) ==
-        "stopped by SIGTERM at global step 8; nothing was saved: the disk is full; the newest checkpoint is "
-        "ckpt/step-7");
-}
-
-TEST_CASE("run stop: without checkpoint.dir nothing is saved") {
-  CHECK(std::string(Stopped("").End({3, -1, false}, "").what()) ==
-        "stopped by SIGTERM at global step 3; nothing was saved: there is no checkpoint.dir");
-}
-
-TEST_CASE("run stop: before its first step a run leaves the directory as it is") {
-  const RunStopped end = Stopped("ckpt").End({0, -1, true}, "");
-  CHECK(end.code() == static_cast<ExitCode>(128 + SIGTERM));
-  CHECK(std::string(end.what()) ==
-        "stopped by SIGTERM before a step was taken; what is in ckpt stays as it is");
+TEST_CASE("run stop: how it ends, and what it says") {
+  constexpr auto kSignal = static_cast<ExitCode>(128 + SIGTERM);
+  RunHistory saved, goes_back;
+  saved.checkpoint = goes_back.checkpoint = "ckpt/step-7";
+  goes_back.begun = true;
+  goes_back.checkpoint_step = 7;
+  goes_back.lost_step = 9;
+  const struct {
+    std::string dir;
+    RunHistory history;
+    RunStop::Reached reached;
+    std::string unsaved;
+    ExitCode code;
+    int64_t global_step;
+    std::string text;
+  } cases[] = {
+      {"ckpt",
+       saved,
+       {8, 7, false},
+       "",
+       kSignal,
+       7,
+       "at global step 7; the newest checkpoint is ckpt/step-7"},
+      {"ckpt",
+       goes_back,
+       {0, -1, true},
+       "",
+       kSignal,
+       7,
+       "at global step 7; the newest checkpoint is ckpt/step-7; 2 steps behind it are lost"},
+      {"ckpt",
+       saved,
+       {8, 7, false},
+       "the disk is full",
+       ExitCode::kInternal,
+       8,
+       "at global step 8; nothing was saved: the disk is full; the newest checkpoint is ckpt/step-7"},
+      {"",
+       {},
+       {3, -1, false},
+       "",
+       ExitCode::kInternal,
+       3,
+       "at global step 3; nothing was saved: there is no checkpoint.dir"},
+      {"ckpt", {}, {0, -1, true}, "", kSignal, 0, "before a step was taken; what is in ckpt stays as it is"},
+  };
+  for (const auto& each : cases) {
+    CAPTURE(each.text);
+    const RunStopped end = Stopped(each.dir, each.history).End(each.reached, each.unsaved);
+    CHECK(end.what() == "stopped by SIGTERM " + each.text);
+    CHECK(end.code() == each.code);
+    CHECK(end.summary().status == "stopped");
+    CHECK(end.summary().global_step == each.global_step);
+    CHECK(end.summary().local_steps == std::vector<int64_t>{0, 4});
+  }
 }
 
 constexpr net::NodeId kBusy = 2;

@@ -162,6 +162,9 @@ TEST_CASE("steps: in sync every worker is granted its next step until the rounds
   Run run(OfSteps(1, TrainMode::kSync));
   CHECK(run.steps.GrantNext(run.Worker(0)) == 1);
   CHECK(run.steps.GrantNext(run.Worker(1)) == 1);
+  run.steps.OnNeedStep(run.Worker(1), kRequest);  // which takes none from the run
+  CHECK(run.Granted().steps() == 1);
+  CHECK_FALSE(run.steps.over());
   run.steps.RoundApplied();
   CHECK(run.steps.applied() == 1);
   CHECK(run.steps.GrantNext(run.Worker(0)) == 0);

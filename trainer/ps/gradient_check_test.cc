@@ -76,7 +76,10 @@ TEST_CASE("gradient check: a value that is not finite ends the run, unless hooks
   const Pushed broken(2, std::numeric_limits<float>::infinity());
   Config config = LinearCluster(1, 1, 10);
   config.hooks.stop_on_nan = true;
-  CHECK_THROWS_AS(Ps(config).Judge(broken), Failure);
+  CHECK_THROWS_WITH_AS(Ps(config).Judge(broken),
+                       doctest::Contains("worker 0, local step 1, at version 0 of ps 0: in its gradient "
+                                         "weights/W1[0] is inf: the run has diverged"),
+                       Failure);
   config.hooks.stop_on_nan = false;
   CHECK(Ps(config).Judge(broken).empty());
 }

@@ -1,13 +1,17 @@
-// PsTaskFixture: the parts of a ps, its PsTask, and the parts that its leader acts on.
+// PsTaskFixture: the parts of a ps, its PsTask, and the parts that its leader acts on. RegistrarFixture:
+// these with a Registrar.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/testing/files.h"
 #include "net/inproc_transport.h"
+#include "trainer/peer/abort.h"
 #include "trainer/ps/ps_server.h"
 #include "trainer/ps/ps_test_util.h"
+#include "trainer/ps/registrar.h"
 
 namespace dtrain {
 
@@ -50,6 +54,57 @@ struct PsTaskFixture : PsFixture {
   PsTask task;
   SnapshotKeeper keeper;
   RangeFiller filler;
+};
+
+// The Registrar of ps 0; the test plays all other tasks.
+struct RegistrarFixture : PsTaskFixture {
+  // `make_leader`: makes the leader; empty: a FakeLeader.
+  explicit RegistrarFixture(const Config& of, const MakeLeader& make_leader = {}) : PsTaskFixture(of) {
+    outbox.set_run(kTestRun);
+    if (make_leader) leader = make_leader(Parts());
+    registrar.emplace(Registrar::Parts{task, shard, rule, members, outbox, *leader});
+  }
+  static net::NodeId NodeOf(TaskId task) {
+    return 0x100 * static_cast<net::NodeId>(task.role == Role::kPs ? 8 + task.index : 1 + task.index);
+  }
+  void Hello(net::NodeId from, TaskId task) {
+    const wire::Role role = task.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker;
+    registrar->OnHello(from, HelloMessage(config, role, static_cast<uint32_t>(task.index)).get());
+  }
+  // Every task of the spec but ps 0.
+  void AllJoin() {
+    for (const Member& member : members.all()) Hello(NodeOf(member.task), member.task);
+  }
+  void Beat(Member& member, int stop = 0) {
+    const net::Message beat = Make([&](auto& builder) {
+      return wire::CreateHeartbeat(builder, builder.CreateString("load"), 7, builder.CreateString(""), 0, 0,
+                                   0, stop);
+    });
+    registrar->OnHeartbeat(member, member.node | 1, *net::Decode(beat)->body_as_Heartbeat());
+  }
+  void Abort(Member& member, ExitCode code) {
+    const net::Message abort = Make(
+        [&](auto& builder) { return CreateAbort(builder, static_cast<int>(code), member.task, "it broke"); });
+    registrar->OnAbort(member, *net::Decode(abort)->body_as_Abort());
+  }
+  // Ticks of 200 ms for longer than failure.detect_s, in which the tasks of `alive` are heard. The heartbeats
+  // of `hung` do not change.
+  void Silence(const std::vector<Member*>& alive, Member* hung = nullptr) {
+    TimePoint now = Clock::now();
+    for (int tick = 0; tick < 14; ++tick) {
+      for (Member* member : alive) member->heard = true;
+      if (hung != nullptr && hung->here()) Beat(*hung);
+      registrar->Watch(now += milliseconds(200));
+    }
+  }
+  // The reason of the refusal that was sent last.
+  wire::Reason Refused() const {
+    const wire::Refuse* const refuse = Last().envelope().body_as_Refuse();
+    DT_CHECK(refuse != nullptr);
+    return refuse->reason();
+  }
+
+  std::optional<Registrar> registrar;
 };
 
 }  // namespace dtrain

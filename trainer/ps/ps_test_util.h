@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "net/codec.h"
+#include "trainer/config/dump.h"
 #include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/task_table.h"
@@ -18,6 +19,29 @@
 namespace dtrain {
 
 constexpr RunId kTestRun{77, 3};
+
+// The Hello of a task to a ps.
+class HelloMessage {
+ public:
+  HelloMessage(const Config& config, wire::Role role, uint32_t index, uint32_t ps_index = 0,
+               uint32_t protocol = net::kProtocol) {
+    flatbuffers::FlatBufferBuilder& b = encoder_.Begin();
+    std::vector<flatbuffers::Offset<wire::Setting>> settings;
+    for (const auto& [key, value] : RunSettings(config)) {
+      settings.push_back(wire::CreateSetting(b, b.CreateString(key), b.CreateString(value)));
+    }
+    const auto dir = config.checkpoint.dir.empty() ? 0 : b.CreateString(config.checkpoint.dir);
+    message_ = encoder_.Finish({}, wire::CreateHello(b, protocol, role, index, ps_index, b.CreateString("a"),
+                                                     b.CreateString("host, pid 7"), b.CreateString("1"),
+                                                     b.CreateVector(settings), 0, 0, 0, dir));
+  }
+  const wire::Hello& get() const { return *net::Decode(message_)->body_as_Hello(); }
+  net::Message Take() { return std::move(message_); }
+
+ private:
+  net::Encoder encoder_;
+  net::Message message_;
+};
 
 // A rule that records what the leader tells it. It applies nothing; the test finishes its rounds.
 class FakeRule : public UpdateRule {

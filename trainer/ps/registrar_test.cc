@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trainer/peer/heartbeat.h"
-#include "trainer/ps/registrar_test_util.h"
+#include "trainer/ps/ps_task_test_util.h"
 
 namespace dtrain {
 namespace {

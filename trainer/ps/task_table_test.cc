@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "trainer/ps/hello_test_util.h"
+#include "trainer/ps/ps_test_util.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
@@ -182,13 +182,34 @@ TEST_CASE("task table: a ps that slept itself blames nobody") {
   CHECK(members.Tick(now + milliseconds(60'000)).empty());
 }
 
-TEST_CASE("task table: a task that looks for another ps learns whom it has found") {
+TEST_CASE("task table: each reason to refuse a stranger has its own message") {
   const Config config = LinearCluster(2, 1, 10);
-  TaskTable members(config, {Role::kPs, 1});
-  const HelloMessage hello(config, wire::Role::Worker, 0, /*ps_index=*/0);
-  const TaskTable::Decision decision = members.Admit(kFirst, hello.get(), Open);
-  CHECK(decision.reason == wire::Reason::WrongTask);
-  CHECK(decision.text.find("this is ps 1, not ps 0") != std::string::npos);
+  Config different = config;
+  different.train.optimizer.learning_rate = 0.25;
+  using wire::Reason;
+  using wire::Role;
+  const struct {
+    HelloMessage hello;
+    Reason reason;
+    std::string text;
+  } cases[] = {
+      {{config, Role::Worker, 0, 1, net::kProtocol + 1},
+       Reason::Protocol,
+       "use the same dtrain on every machine"},
+      {{config, Role::Worker, 0, 0}, Reason::WrongTask, "this is ps 1, not ps 0"},
+      {{config, Role::Worker, 7, 1}, Reason::Index, "worker 7 is outside the spec, which has 1 of that role"},
+      {{different, Role::Worker, 0, 1},
+       Reason::Config,
+       "train.optimizer.learning_rate is 0.01 on ps 1 and 0.25 on worker 0"},
+  };
+  for (const auto& each : cases) {
+    TaskTable members(config, {dtrain::Role::kPs, 1});
+    const TaskTable::Decision decision = members.Admit(kFirst, each.hello.get(), Open);
+    CAPTURE(decision.text);
+    CHECK_FALSE(decision.welcome);
+    CHECK(decision.reason == each.reason);
+    CHECK(decision.text.find(each.text) != std::string::npos);
+  }
 }
 
 class Beat {

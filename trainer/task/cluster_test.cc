@@ -1,11 +1,14 @@
-// Whole clusters in one process: the promises of a run, over the in-process transport.
+// Whole clusters in one process: what a run promises beyond property_test.cc, over the in-process transport.
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "trainer/data/load_data.h"
+#include "trainer/data/source.h"
 #include "trainer/model/layout.h"
 #include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
@@ -13,40 +16,19 @@
 namespace dtrain {
 namespace {
 
-TEST_CASE("cluster: a run of N steps ends at exactly N, for any number of ps, workers and open exchanges") {
-  for (const int ps : {1, 2, 3}) {
-    for (const int workers : {1, 2, 5}) {
-      for (const int in_flight : {1, 4}) {
-        Config config = LinearCluster(ps, workers, 137);
-        config.train.in_flight = in_flight;
-        const RunSummary summary = Run(config);
-        CAPTURE(ps);
-        CAPTURE(workers);
-        CAPTURE(in_flight);
-        CHECK(summary.status == "done");
-        CHECK(summary.global_step == 137);
-        CHECK(Sum(summary.local_steps) == 137);
-        CHECK(summary.examples == 137);
-      }
-    }
-  }
-}
-
-TEST_CASE("cluster: fewer steps than workers still end everywhere") {
-  const RunSummary summary = Run(LinearCluster(2, 4, 1));
-  CHECK(summary.global_step == 1);
-}
-
-TEST_CASE("cluster: epochs end each worker after its own share") {
-  Config config = DigitsCluster(2, 3, 2);
-  config.data.train.rows = 1010;  // 21 batches of 50, the last one short: 7 per worker
-  const RunSummary summary = Run(config);
-  CHECK(summary.global_step == 42);
-  CHECK(summary.local_steps == std::vector<int64_t>{14, 14, 14});
-  CHECK(summary.examples == 2020);
+Config Clipping(Config config, double clip_norm) {
+  config.train.optimizer.clip_norm = clip_norm;
+  return config;
 }
 
 TEST_CASE("cluster: a batch far larger than the data takes memory for the rows there are") {
+  for (const Split split : {Split::kShard, Split::kFeed}) {
+    Config config = DigitsCluster(1, 2, 3);
+    config.data.split = split;
+    config.data.train.rows = 3999;
+    config.train.batch_size = 2000;
+    CHECK(Run(config).examples == 3 * 3999);
+  }
   Config config = DigitsCluster(1, 1, 3);
   config.train.batch_size = 1000000000;
   const RunSummary summary = Run(config);
@@ -54,202 +36,223 @@ TEST_CASE("cluster: a batch far larger than the data takes memory for the rows t
   CHECK(summary.examples == 3 * 4000);
 }
 
-TEST_CASE("cluster: linear regression finds y = 2x + 10") {
-  Config config = LinearCluster(1, 2, 30000);
-  config.train.optimizer.learning_rate = 0.002;
-  const RunSummary summary = Run(config);
-  REQUIRE(summary.weights.count("weights/W1") == 1);
-  CHECK(std::fabs(summary.weights.at("weights/W1")[0] - 2) < 0.1);
-  CHECK(std::fabs(summary.weights.at("biases/b1")[0] - 10) < 0.1);
-}
-
-TEST_CASE("cluster: softmax learns the digits under every split and placement, weights never torn") {
-  for (const Split split : {Split::kShard, Split::kFull}) {
-    for (const PlacementPolicy policy : {PlacementPolicy::kBytes, PlacementPolicy::kRoundRobin}) {
-      Config config = DigitsCluster(2, 2, split == Split::kShard ? 8 : 4);
-      config.data.split = split;
-      config.placement.policy = policy;
-      const RunSummary summary = Run(config);
-      REQUIRE(summary.test_accuracy.has_value());
-      CHECK(*summary.test_accuracy > 0.9);
-      CHECK(summary.model_crc->size() == 8);
-    }
-  }
-}
-
 TEST_CASE("cluster: one worker gives the same weights whatever the number of ps and their placement") {
-  std::string crc;
-  for (const int ps : {1, 2, 3, 5}) {
-    for (const PlacementPolicy policy : {PlacementPolicy::kBytes, PlacementPolicy::kRoundRobin}) {
-      Config config = DigitsCluster(ps, 1, 1);
-      config.model.init.kind = InitKind::kNormal;
-      config.placement.policy = policy;
-      const RunSummary summary = Run(config);
-      if (crc.empty()) crc = *summary.model_crc;
-      CHECK(*summary.model_crc == crc);
-    }
-  }
-}
-
-TEST_CASE("cluster: eval.by all gives every worker an accuracy of its own") {
-  Config config = DigitsCluster(1, 3, 2);
-  config.eval.by = EvalBy::kAll;
-  const RunSummary summary = Run(config);
-  REQUIRE(summary.worker_accuracy.size() == 3);
-  for (const auto& accuracy : summary.worker_accuracy) CHECK(accuracy.value_or(0) > 0.5);
-}
-
-TEST_CASE("cluster: bytes and times of all tasks are in the summary") {
-  const RunSummary summary = Run(DigitsCluster(2, 2, 1));
-  // Each of the 80 steps moves a gradient and the weights, 31,400 bytes each.
-  CHECK(summary.bytes_sent > 80 * 2 * 31400);
-  CHECK(summary.bytes_received > 80 * 2 * 31400);
-  CHECK(summary.train_s.value_or(0) > 0);
-  CHECK(summary.first_step_nanos > 0);
-}
-
-TEST_CASE("cluster: a worker whose data is bad ends the run for all, with its own error") {
-  Config config = DigitsCluster(1, 2, 1);
-  config.data.train.format = DataFormat::kIdx;
-  config.data.train.images = "/nowhere/images";
-  config.data.train.labels = "/nowhere/labels";
-  CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("/nowhere/"), UserError);
-}
-
-TEST_CASE("cluster: weights that overflow in the very last step end the run as diverged, by name") {
-  Config config = LinearCluster(1, 2, 1);
-  config.train.optimizer.learning_rate = 1e38;
-  CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("is inf: the run has diverged"), Failure);
-}
-
-TEST_CASE("cluster: a model of several blocks ends with the same bits for any number of ps") {
-  for (const int64_t inputs : {5 * kBlockValues / 2, 20 * kBlockValues}) {  // 20: more than the window
+  std::string plain;
+  for (const bool clipped : {false, true}) {
     std::string crc;
-    for (const int ps : {1, 2, 3}) {
-      for (const int in_flight : {1, 3}) {
-        Config config = LinearCluster(ps, 1, 4);
-        config.model.inputs = inputs;
-        config.train.optimizer.learning_rate = 1e-8;
-        config.train.in_flight = in_flight;
+    for (const int ps : {1, 2, 3, 5}) {
+      for (const PlacementPolicy policy : {PlacementPolicy::kBytes, PlacementPolicy::kRoundRobin}) {
+        Config config = DigitsCluster(ps, 1, 1);
+        if (clipped) config = Clipping(config, 0.3);
+        config.data.train.rows = 2000;
+        config.model.init.kind = InitKind::kNormal;
+        config.placement.policy = policy;
         const RunSummary summary = Run(config);
-        CHECK(summary.global_step == 4);
-        if (in_flight > 1) continue;  // gradients of other weights
         if (crc.empty()) crc = *summary.model_crc;
         CHECK(*summary.model_crc == crc);
       }
     }
+    CHECK(crc != plain);
+    plain = crc;
   }
 }
 
-TEST_CASE("cluster: several workers push more blocks than the window holds") {
-  Config config = LinearCluster(1, 3, 5);
-  config.model.inputs = 20 * kBlockValues;
-  config.train.optimizer.learning_rate = 1e-8;
-  config.train.in_flight = 2;
-  CHECK(Run(config).global_step == 5);
+TEST_CASE("cluster: a worker whose data is bad ends the run for all, with its own error") {
+  for (const Split split : {Split::kShard, Split::kFeed}) {
+    Config config = DigitsCluster(1, 3, 1);
+    config.data.split = split;
+    config.data.train.format = DataFormat::kIdx;
+    config.data.train.images = "/nowhere/images";
+    config.data.train.labels = "/nowhere/labels";
+    CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("/nowhere/"), UserError);
+  }
 }
 
-// Runs sync on digits, all workers on shards; returns the checksum of the weights.
-std::string SyncChecksum(Config config, int64_t expected_steps) {
-  config.train.mode = TrainMode::kSync;
-  config.model.init.kind = InitKind::kNormal;
-  const RunSummary summary = Run(config);
-  CHECK(summary.global_step == expected_steps);
-  CHECK(Sum(summary.local_steps) == expected_steps * static_cast<int64_t>(config.cluster.worker.size()));
-  return summary.model_crc.value_or("none");
-}
-
-TEST_CASE("sync: the same bits for any number of ps and any placement") {
-  for (const int workers : {2, 3}) {
+TEST_CASE(
+    "cluster: more blocks than the window holds end at the last step, with the same bits where all wait") {
+  const struct {
+    const char* name;
+    TrainMode mode;
+    int workers;
+    int64_t in_flight;
+    int64_t steps;
+    bool clips;
+    bool same_bits;
+  } cases[] = {
+      {"one worker", TrainMode::kAsync, 1, 1, 3, false, true},
+      {"open exchanges", TrainMode::kAsync, 3, 2, 5, false, false},
+      {"rounds", TrainMode::kSync, 3, 1, 3, false, true},
+      {"rounds, clipped", TrainMode::kSync, 3, 1, 2, true, true},
+      {"in lockstep", TrainMode::kSsp, 3, 1, 6, false, false},
+  };
+  for (const auto& each : cases) {
+    CAPTURE(each.name);
     std::string crc;
-    for (const int ps : {1, 2, 3, 5}) {
-      for (const PlacementPolicy policy : {PlacementPolicy::kBytes, PlacementPolicy::kRoundRobin}) {
-        Config config = DigitsCluster(ps, workers, 1);
-        config.data.train.rows = 600 * workers;
-        config.placement.policy = policy;
-        const std::string here = SyncChecksum(config, 12);
-        if (crc.empty()) crc = here;
-        CHECK(here == crc);
+    for (const int ps : {1, 2}) {
+      Config config = LinearCluster(ps, each.workers, each.steps);
+      config.model.inputs = 20 * kBlockValues;
+      config.failure.detect_s = 20;  // under a sanitizer a round of 20 MiB takes seconds
+      config.train.mode = each.mode;
+      config.train.in_flight = each.in_flight;
+      config.train.staleness = 0;
+      config.train.optimizer.learning_rate = 1e-8;
+      const RunSummary summary = Run(each.clips ? Clipping(config, 1) : config);
+      CHECK(summary.global_step == each.steps);
+      if (crc.empty()) crc = *summary.model_crc;
+      if (each.same_bits) CHECK(*summary.model_crc == crc);
+    }
+  }
+}
+
+TEST_CASE("sync: with backup workers a run of N steps ends at exactly N, clipped or not") {
+  for (const bool clipped : {false, true}) {
+    for (const int ps : {1, 3}) {
+      for (const int aggregate : {1, 2, 3}) {
+        Config config = LinearCluster(ps, 4, 100);
+        config.train.mode = TrainMode::kSync;
+        config.train.aggregate = aggregate;
+        const RunSummary summary = Run(clipped ? Clipping(config, 0.5) : config);
+        CHECK(summary.global_step == 100);
+        CHECK(summary.examples >= 100 * aggregate - 4);  // the last workers may be fewer
+        CHECK(summary.examples <= 400);
       }
     }
   }
 }
 
-TEST_CASE("sync: a model of more blocks than the window holds ends with the same bits for any number of ps") {
-  std::string crc;
-  for (const int ps : {1, 2, 3}) {
-    Config config = LinearCluster(ps, 3, 4);
-    config.model.inputs = 20 * kBlockValues;
-    config.failure.detect_s = 20;  // under a sanitizer a round of 20 MiB takes seconds
-    config.train.optimizer.learning_rate = 1e-8;
-    const std::string here = SyncChecksum(config, 4);
-    if (crc.empty()) crc = here;
-    CHECK(here == crc);
-  }
-}
-
-TEST_CASE("sync: uneven shards end everywhere; the rounds go on with who has data left") {
-  Config config = DigitsCluster(2, 3, 1);
-  config.train.mode = TrainMode::kSync;
-  config.data.train.rows = 400;  // 8 batches of 50: 3, 3 and 2
-  const RunSummary summary = Run(config);
-  CHECK(summary.local_steps == std::vector<int64_t>{3, 3, 2});
-  CHECK(summary.global_step == 3);
-  CHECK(summary.examples == 400);
-}
-
-TEST_CASE("sync: with backup workers a run of N steps ends at exactly N") {
+TEST_CASE("feed: sync ends with the bits of split: shard, for any number of ps") {
   for (const int ps : {1, 3}) {
-    for (const int aggregate : {1, 2, 3}) {
-      Config config = LinearCluster(ps, 4, 100);
+    for (const LastBatch last : {LastBatch::kKeep, LastBatch::kDrop}) {
+      Config config = DigitsCluster(ps, 3, 2);
       config.train.mode = TrainMode::kSync;
-      config.train.aggregate = aggregate;
-      const RunSummary summary = Run(config);
-      CHECK(summary.global_step == 100);
-      CHECK(summary.examples >= 100 * aggregate - 4);  // the last workers may be fewer
-      CHECK(summary.examples <= 400);
+      config.data.train.rows = 1030;  // 21 batches, the last one of 30
+      config.data.last_batch = last;
+      config.data.validation = 10;
+      config.model.init.kind = InitKind::kNormal;
+      const RunSummary shard = Run(config);
+      config.data.split = Split::kFeed;
+      const RunSummary feed = Run(config);
+      CHECK(feed.model_crc == shard.model_crc);
+      CHECK(feed.examples == shard.examples);
+      CHECK(feed.local_steps == shard.local_steps);
+      CHECK(feed.test_accuracy == shard.test_accuracy);
     }
   }
 }
 
-TEST_CASE("ssp: in lockstep every worker takes as many steps as the others") {
-  for (const int ps : {1, 3}) {
-    Config config = LinearCluster(ps, 3, 99);
-    config.train.mode = TrainMode::kSsp;
-    config.train.staleness = 0;
-    const RunSummary summary = Run(config);
-    CHECK(summary.global_step == 99);
-    CHECK(summary.local_steps == std::vector<int64_t>{33, 33, 33});
+TEST_CASE("feed: the batches count in the bytes") {
+  Config config = DigitsCluster(1, 3, 8);
+  const RunSummary shard = Run(config);
+  config.data.split = Split::kFeed;
+  const RunSummary feed = Run(config);
+  // Two of three batches of 50 rows of 784 bytes and a label, 640 in all; a few are requested for nothing.
+  const double bytes = 8 * 80 * 2 / 3 * 50 * (784 + 4);
+  for (const auto more : {feed.bytes_sent - shard.bytes_sent, feed.bytes_received - shard.bytes_received}) {
+    CHECK(static_cast<double>(more) > bytes * 0.95);
+    CHECK(static_cast<double>(more) < bytes * 1.15);
   }
 }
 
-TEST_CASE("ssp: nobody ends further ahead than the bound allows") {
-  for (const int staleness : {1, 3}) {
-    Config config = LinearCluster(2, 4, 400);
-    config.train.mode = TrainMode::kSsp;
-    config.train.staleness = staleness;
-    const RunSummary summary = Run(config);
-    CHECK(summary.global_step == 400);
-    const auto [least, most] = std::minmax_element(summary.local_steps.begin(), summary.local_steps.end());
-    CHECK(*most - *least <= staleness + 1);
+// One worker with `devices` devices, in rounds; `rows` rows of training data.
+RunSummary RunDevices(int64_t devices, int64_t batch_size, int64_t rows) {
+  Config config = DigitsCluster(2, 1, 2);
+  config.train.mode = TrainMode::kSync;
+  config.train.batch_size = batch_size;
+  config.data.train.rows = rows;
+  config.model.init.kind = InitKind::kNormal;
+  config.model.init.stddev = 0.1;
+  config.device.ids.clear();
+  for (int64_t i = 0; i < devices; ++i) config.device.ids.push_back(i);
+  return Run(config);
+}
+
+TEST_CASE("towers: one worker of d devices ends as one of one device with d times the batch does") {
+  for (const int64_t devices : {2, 3}) {
+    // The last step of an epoch: one device has a short batch, or all but the first have none.
+    for (const int64_t rows : {20 * 3 * 2 * 10, 20 * 3 * 2 * 10 + 27, 20 * 3 * 2 * 10 + 5}) {
+      CAPTURE(devices);
+      CAPTURE(rows);
+      const RunSummary a = RunDevices(devices, 20, rows), b = RunDevices(1, devices * 20, rows);
+      // Equal except for rounding: about 100 steps, each with a few errors of 2^-24 relative.
+      CHECK(a.global_step == b.global_step);
+      CHECK(a.examples == b.examples);
+      CHECK(a.test_accuracy.value() == doctest::Approx(*b.test_accuracy).epsilon(2e-3));
+      CHECK(a.test_loss.value() == doctest::Approx(*b.test_loss).epsilon(1e-5));
+      CHECK(a.final_loss.value() == doctest::Approx(*b.final_loss).epsilon(1e-5));
+    }
   }
 }
 
-TEST_CASE("ssp: uneven shards end everywhere") {
-  Config config = DigitsCluster(3, 3, 1);
-  config.train.mode = TrainMode::kSsp;
-  config.train.staleness = 0;
-  config.data.train.rows = 400;
-  CHECK(Run(config).local_steps == std::vector<int64_t>{3, 3, 2});
+// Weight and bias of a line, in double.
+using Line = std::array<double, 2>;
+
+// The gradient of the mean squared error of one batch.
+Line LineGradient(const Line& line, const Batch& batch) {
+  Line gradient = {0, 0};
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    const double x = static_cast<double>(batch.inputs[row]);
+    const double error = line[0] * x + line[1] - static_cast<double>(batch.targets[row]);
+    gradient[0] += 2 * error * x / static_cast<double>(batch.rows);
+    gradient[1] += 2 * error / static_cast<double>(batch.rows);
+  }
+  return gradient;
 }
 
-TEST_CASE("ssp: more blocks than the window holds, in lockstep") {
-  Config config = LinearCluster(2, 3, 6);
-  config.model.inputs = 40 * kBlockValues;
-  config.train.optimizer.learning_rate = 1e-8;
-  config.train.mode = TrainMode::kSsp;
-  config.train.staleness = 0;
-  CHECK(Run(config).global_step == 6);
+// The result of a synchronous run of `config`, or of an asynchronous one of one worker, by plain loops.
+// `clipped`: counts the steps that were clipped.
+Line PlainRun(const Config& config, int* clipped) {
+  const LoadedData data = LoadData(config);
+  const int workers = static_cast<int>(config.cluster.worker.size());
+  std::vector<std::unique_ptr<BatchSource>> sources;
+  for (int i = 0; i < workers; ++i) sources.push_back(MakeBatchSource(config, data.train, i, workers));
+  Line line = {0, 0};
+  for (int64_t step = 0; step < *config.train.steps; ++step) {
+    Line mean = {0, 0};
+    for (const auto& source : sources) {
+      Batch batch;
+      REQUIRE(source->Next(&batch));
+      const Line gradient = LineGradient(line, batch);
+      for (size_t i : {0, 1}) mean[i] += gradient[i] / workers;
+    }
+    const double norm = std::sqrt(mean[0] * mean[0] + mean[1] * mean[1]);
+    const double scale =
+        norm > *config.train.optimizer.clip_norm ? *config.train.optimizer.clip_norm / norm : 1;
+    *clipped += scale < 1 ? 1 : 0;
+    for (size_t i : {0, 1}) line[i] -= config.train.optimizer.learning_rate * scale * mean[i];
+  }
+  return line;
+}
+
+void CheckAgainstPlainRun(const Config& config) {
+  int clipped = 0;
+  const Line expected = PlainRun(config, &clipped);
+  CHECK(clipped > 0);
+  CHECK(clipped < *config.train.steps);
+  const RunSummary summary = Run(config);
+  CHECK(summary.weights.at("weights/W1")[0] == doctest::Approx(expected[0]).epsilon(1e-5));
+  CHECK(summary.weights.at("biases/b1")[0] == doctest::Approx(expected[1]).epsilon(1e-5));
+}
+
+TEST_CASE("clip norm: one worker's asynchronous run is a plain loop's") {
+  for (const int ps : {1, 2}) {
+    for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp}) {
+      Config config = Clipping(LinearCluster(ps, 1, 50), 20);
+      config.train.mode = mode;
+      config.train.batch_size = 4;
+      CheckAgainstPlainRun(config);
+    }
+  }
+}
+
+TEST_CASE("clip norm: a synchronous run clips the mean of each round, as a plain loop does") {
+  for (const int ps : {1, 2, 3}) {
+    for (const int workers : {1, 3}) {
+      Config config = Clipping(LinearCluster(ps, workers, 50), 20);
+      config.train.mode = TrainMode::kSync;
+      config.train.batch_size = 4;
+      CheckAgainstPlainRun(config);
+    }
+  }
 }
 
 }  // namespace

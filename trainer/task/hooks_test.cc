@@ -1,22 +1,19 @@
-// Hooks in whole clusters, and their effects on a ps: order of calls, slow workers, values that are not
-// finite, runs that end early.
+// Hooks in whole clusters: order of calls, slow workers, values that are not finite, runs that end early.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
-#include <mutex>
 #include <thread>
 
-#include "base/error.h"
 #include "base/testing/files.h"
-#include "trainer/task/raw_worker_test_util.h"
+#include "trainer/task/run_task.h"
+#include "trainer/testing/small_config.h"
 
 namespace dtrain {
 namespace {
 
 constexpr int64_t kForEver = 1000000000000;
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // A cluster in this process; each task logs to a file.
 struct LoggedRun {
@@ -115,25 +112,23 @@ class SlowHook : public Hook {
   }
 };
 
-// Three workers; worker 1 is slow.
-LoggedRun RunWithSlowWorker(Config config) {
-  return LoggedRun(config, [](TaskId task) {
+TEST_CASE("slow worker: in sync all take its pace, it is they who wait, and it alone is called slow") {
+  Config config = LinearCluster(2, 3, kForEver);
+  config.train.mode = TrainMode::kSync;
+  config.train.optimizer.learning_rate = 1e-4;
+  const LoggedRun run(config, [](TaskId task) {
     HookList hooks;
     if (task.index == 1) hooks.push_back(std::make_unique<SlowHook>());
     return hooks;
   });
-}
-
-Config ThreeWorkers(TrainMode mode) {
-  Config config = LinearCluster(2, 3, kForEver);
-  config.train.mode = mode;
-  config.train.optimizer.learning_rate = 1e-4;
-  config.train.staleness = 3;
-  return config;
-}
-
-// Worker 0 logs each worker's share of waiting, and only the slow worker is called slow.
-void CheckLogs(const LoggedRun& run) {
+  CHECK(run.summary.global_step == SlowHook::kSteps);
+  REQUIRE(run.summary.workers.size() == 3);
+  for (const size_t other : {0, 2}) {
+    CHECK(run.summary.workers[other].wait.total_s > run.summary.workers[1].wait.total_s);
+  }
+  // The 100 steps of 20 ms count as the time of that worker's hooks.
+  CHECK(run.summary.workers[1].hooks.total_s >= 2);
+  CHECK(run.summary.workers[1].hooks.p50_ms >= 20 * 0.984);
   const std::string chief = run.Log("worker-0"), ps = run.Log("ps-0");
   CAPTURE(ps);
   for (const char* worker : {"0", "1", "2"}) {
@@ -143,75 +138,6 @@ void CheckLogs(const LoggedRun& run) {
   CHECK(Count(ps, "is slow: ") == 1);
   CHECK(Count(ps.substr(0, ps.find("is slow: ")), "warning: worker 1 (") == 1);
   CHECK(Count(ps, "worker 1 ends the run early: enough") == 1);
-  REQUIRE(run.summary.workers.size() == 3);
-  // The 100 steps of 20 ms count as the time of that worker's hooks.
-  CHECK(run.summary.workers[1].hooks.total_s >= 2);
-  CHECK(run.summary.workers[1].hooks.p50_ms >= 20 * 0.984);
-}
-
-TEST_CASE("slow worker: in async the others go on at their own pace, and wait for nobody") {
-  const LoggedRun run = RunWithSlowWorker(ThreeWorkers(TrainMode::kAsync));
-  const std::vector<int64_t>& steps = run.summary.local_steps;
-  CHECK(steps[1] == SlowHook::kSteps);
-  for (const size_t other : {0, 2}) {
-    CHECK(steps[other] > 5 * steps[1]);
-    CHECK(run.summary.workers[other].wait.p95_ms == 0);
-  }
-  // The slow worker's gradients have missed the updates of the others in between.
-  REQUIRE(run.summary.workers[1].staleness.has_value());
-  CHECK(run.summary.workers[1].staleness->p50 > 5);
-  CHECK(Count(run.Log("worker-0"), "worker 1: staleness ") == 1);
-  CheckLogs(run);
-}
-
-TEST_CASE("slow worker: in sync with a backup worker the others go on") {
-  Config config = ThreeWorkers(TrainMode::kSync);
-  config.train.aggregate = 2;
-  const LoggedRun run = RunWithSlowWorker(config);
-  for (const size_t other : {0, 2}) CHECK(run.summary.local_steps[other] > 5 * run.summary.local_steps[1]);
-  CHECK(run.summary.global_step > 5 * SlowHook::kSteps);
-  CHECK_FALSE(run.summary.workers[0].staleness.has_value());
-  CheckLogs(run);
-}
-
-TEST_CASE("slow worker: in sync all take its pace, and it is they who wait") {
-  const LoggedRun run = RunWithSlowWorker(ThreeWorkers(TrainMode::kSync));
-  CHECK(run.summary.global_step == SlowHook::kSteps);
-  for (const size_t other : {0, 2}) {
-    CHECK(run.summary.workers[other].wait.total_s > run.summary.workers[1].wait.total_s);
-  }
-  CheckLogs(run);
-}
-
-TEST_CASE("slow worker: ssp keeps its bound, and the others wait") {
-  const LoggedRun run = RunWithSlowWorker(ThreeWorkers(TrainMode::kSsp));
-  for (const size_t other : {0, 2}) {
-    CHECK(run.summary.local_steps[other] - run.summary.local_steps[1] <= 3 + 1);
-    CHECK(run.summary.workers[other].wait.total_s > run.summary.workers[1].wait.total_s);
-  }
-  CheckLogs(run);
-}
-
-std::string WhyDiverged(const Config& config) {
-  try {
-    LoggedRun(config, {});
-  } catch (const Failure& failure) {
-    CHECK(failure.code() == ExitCode::kDiverged);
-    return failure.what();
-  }
-  return "";
-}
-
-TEST_CASE("stop on nan: a worker names itself, the local step and a tensor") {
-  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSync}) {
-    Config config = LinearCluster(1, 1, 1000);
-    config.train.mode = mode;
-    config.train.optimizer.learning_rate = 1e30;
-    const std::string why = WhyDiverged(config);
-    CAPTURE(why);
-    CHECK(why.find("worker 0, local step 2: the loss is inf, and of its weights ") == 0);
-    CHECK(why.find("s/") != std::string::npos);  // weights/W1 or biases/b1
-  }
 }
 
 TEST_CASE("stop on nan: switched off, the run goes on to its end") {
@@ -222,68 +148,6 @@ TEST_CASE("stop on nan: switched off, the run goes on to its end") {
   CHECK(run.summary.status == "done");
   CHECK(run.summary.global_step == 1000);
   CHECK(Count(run.Log("ps-0"), "warning: at the end of the run ") == 1);
-}
-
-void PullFirst(RawWorker& worker) {
-  worker.Send(4, [](auto& builder) {
-    return wire::CreatePull(builder, 0, true, builder.CreateVector(std::vector<uint32_t>{0}));
-  });
-  REQUIRE(worker.Expect<wire::Weights>() != nullptr);
-}
-
-TEST_CASE("stop on nan: a ps names worker, step, version and tensor, tells all and ends with 3") {
-  OneWorkerRun run;
-  PullFirst(run.worker);
-  run.worker.SendPush(5, {1, 2});
-  REQUIRE(run.worker.Expect<wire::Weights>() != nullptr);
-  run.worker.SendPush(6, {1, kNan});
-  const wire::Abort* abort = run.worker.Expect<wire::Abort>();
-  REQUIRE(abort != nullptr);
-  CHECK(abort->exit_code() == static_cast<int>(ExitCode::kDiverged));
-  CHECK(abort->text()->str().find(
-            "worker 0, local step 2, at version 1 of ps 0: in its gradient biases/b1[0] is "
-            "nan: the run has diverged") == 0);
-  run.worker.Send(7, [](auto& builder) { return wire::CreateBye(builder); });
-  CHECK_THROWS_AS(run.ps.Wait(), Failure);
-}
-
-TEST_CASE("stop on nan: switched off, a ps applies what it gets") {
-  Config config = OneWorker();
-  config.hooks.stop_on_nan = false;
-  OneWorkerRun run(config);
-  PullFirst(run.worker);
-  run.worker.SendPush(5, {1, kNan});
-  const wire::Weights* weights = run.worker.Expect<wire::Weights>();
-  REQUIRE(weights != nullptr);
-  CHECK(run.worker.Values(*weights)[0] == -1);
-  CHECK(run.worker.Values(*weights)[1] != run.worker.Values(*weights)[1]);
-  run.worker.End(6);
-}
-
-TEST_CASE("stop: granted steps may still be taken, then there is none") {
-  Config config = OneWorker();
-  config.train.in_flight = 2;
-  OneWorkerRun run(config);
-  PullFirst(run.worker);
-  const auto stop = [](auto& builder) {
-    return wire::CreateHookRequest(builder, false, builder.CreateString("enough"));
-  };
-  for (int i = 0; i < 2; ++i) {  // a repeat: the first answer was lost
-    run.worker.Send(5, stop);
-    CHECK(run.worker.Expect<wire::Ack>() != nullptr);
-  }
-  for (const uint64_t request : {6, 7}) {
-    run.worker.SendPush(request, {1, 1});
-    const wire::Weights* weights = run.worker.Expect<wire::Weights>();
-    REQUIRE(weights != nullptr);
-    CHECK(weights->steps() == 0);
-  }
-  run.worker.Send(8, [](auto& builder) { return wire::CreateNeedStep(builder); });
-  const wire::Grant* grant = run.worker.Expect<wire::Grant>();
-  REQUIRE(grant != nullptr);
-  CHECK(grant->over());
-  CHECK(grant->global_step() == 2);
-  run.worker.End(9);
 }
 
 // An endless run that does not learn: only the first evaluation is better than the one before.

@@ -1,5 +1,5 @@
-// A ps and a worker driven by hand, over the in-process transport: what an exchange promises when messages
-// are repeated, lost, wrong, or sent by a task that is not registered.
+// Workers driven by hand, over the in-process transport: what an exchange promises when messages are
+// repeated, lost or wrong, and when each mode applies and answers.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -58,16 +58,6 @@ TEST_CASE("exchange: a push behind a lost one waits until the lost one has come 
   run.ps.Wait();
 }
 
-TEST_CASE("exchange: a gradient of another size is refused and not applied") {
-  OneWorkerRun run;
-  RawWorker& worker = run.worker;
-  CheckRefused(worker, 4, {1, 2, 3}, 0);
-  worker.Send(4, [](auto& builder) { return wire::CreatePull(builder); });
-  CHECK(worker.Expect<wire::Weights>()->version() == 0);
-  worker.End(5);
-  CHECK(run.ps.Wait().global_step == 0);
-}
-
 TEST_CASE("exchange: a message of another run is refused") {
   OneWorkerRun run;
   RawWorker& worker = run.worker;
@@ -78,68 +68,6 @@ TEST_CASE("exchange: a message of another run is refused") {
   worker.set_run_id(run_id);
   worker.End(4);
   CHECK(run.ps.Wait().global_step == 0);
-}
-
-TEST_CASE("handshake: each reason to refuse has its own message") {
-  net::InprocTransport transport;
-  const Config config = OneWorker();
-  Ps ps(config, transport);
-
-  RawWorker unregistered(config, transport, 0);
-  unregistered.SendPush(1, {1, 2});
-  unregistered.Send(1, [](auto& builder) { return wire::CreatePull(builder); });
-  CHECK(unregistered.Expect<wire::Refuse>()->reason() == wire::Reason::Run);
-
-  RawWorker old(config, transport, 0);
-  old.SendHello(net::kProtocol + 1);
-  const wire::Refuse* refuse = old.Expect<wire::Refuse>();
-  CHECK(refuse->reason() == wire::Reason::Protocol);
-  CHECK(refuse->text()->str().find("wire protocol") != std::string::npos);
-
-  Config different = config;
-  different.train.optimizer.learning_rate = 0.25;
-  RawWorker other(config, transport, 0);
-  other.SendHello(net::kProtocol, &different);
-  refuse = other.Expect<wire::Refuse>();
-  CHECK(refuse->reason() == wire::Reason::Config);
-  CHECK(refuse->text()->str().find("train.optimizer.learning_rate is 1 on ps 0 and 0.25 on worker 0") !=
-        std::string::npos);
-
-  RawWorker outside(config, transport, 7);
-  outside.SendHello();
-  CHECK(outside.Expect<wire::Refuse>()->reason() == wire::Reason::Index);
-
-  RawWorker worker(config, transport, 0);
-  worker.Begin();
-  RawWorker twin(config, transport, 0);
-  twin.SendHello();
-  refuse = twin.Expect<wire::Refuse>();
-  CHECK(refuse->reason() == wire::Reason::Held);
-  worker.End(4);
-  ps.Wait();
-}
-
-TEST_CASE("handshake: a newcomer takes an index whose old connection is gone, and goes on at its step") {
-  net::InprocTransport transport;
-  const Config config = OneWorker();
-  Ps ps(config, transport);
-  {
-    RawWorker first(config, transport, 0);
-    first.Begin();
-    first.SendPush(4, {1, 2});
-    CHECK(first.Expect<wire::Weights>()->global_step() == 1);
-  }
-  RawWorker second(config, transport, 0);
-  second.Join();
-  second.Send(1, [](auto& builder) { return wire::CreateReady(builder); });
-  const wire::Start* start = second.Expect<wire::Start>();
-  REQUIRE(start != nullptr);
-  CHECK(start->local_step() == 1);
-  CHECK(start->steps() == 1);
-  second.SendPush(2, {1, 2});
-  CHECK(second.Expect<wire::Weights>()->global_step() == 2);
-  second.End(3);
-  CHECK(ps.Wait().global_step == 2);
 }
 
 TEST_CASE("handshake: a Hello as long as a frame may be is refused, and the ps lives on") {
@@ -171,26 +99,6 @@ TEST_CASE("handshake: a Hello as long as a frame may be is refused, and the ps l
   ps.Wait();
 }
 
-TEST_CASE("exchange: a finished worker that comes back when all are done has nothing to do") {
-  net::InprocTransport transport;
-  const Config config = OneWorker();
-  Ps ps(config, transport);
-  {
-    RawWorker first(config, transport, 0);
-    first.Begin();
-    first.SendPush(4, {1, 2});
-    CHECK(first.Expect<wire::Weights>()->global_step() == 1);
-    first.Send(5, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
-    REQUIRE(first.Expect<wire::Ack>() != nullptr);
-  }
-  RawWorker second(config, transport, 0);
-  second.Join();
-  second.Send(1, [](auto& builder) { return wire::CreateReady(builder); });
-  CHECK(second.Expect<wire::Start>()->over());
-  second.End(2);
-  CHECK(ps.Wait().global_step == 1);
-}
-
 // One worker and a model of one block and five values.
 Config TwoBlocks() {
   Config config = OneWorker();
@@ -198,28 +106,12 @@ Config TwoBlocks() {
   return config;
 }
 
-TEST_CASE("blocks: a gradient in two blocks is one step, counted with the second") {
-  OneWorkerRun run(TwoBlocks());
-  RawWorker& worker = run.worker;
-  const std::vector<float> first(kBlockValues, 1), second(5, 1);
-  worker.SendPush(4, first, 0);
-  const wire::Weights* weights = worker.Expect<wire::Weights>();
-  CHECK(weights->global_step() == 0);
-  CHECK(worker.Values(*weights) == std::vector<float>(kBlockValues, -1));
-  worker.SendPush(5, second, 1);
-  weights = worker.Expect<wire::Weights>();
-  CHECK(weights->global_step() == 1);
-  CHECK(worker.Values(*weights) == std::vector<float>(5, -1));
-  worker.SendPush(5, second, 1);  // repeated: answered, not applied
-  CHECK(worker.Expect<wire::Weights>()->version() == 1);
-  worker.End(6);
-  CHECK(run.ps.Wait().global_step == 1);
-}
-
-TEST_CASE("blocks: one out of turn, and one that is not there, are refused and not applied") {
+TEST_CASE(
+    "blocks: one of another size, out of turn, and one that is not there, are refused and not applied") {
   OneWorkerRun run(TwoBlocks());
   RawWorker& worker = run.worker;
   const std::vector<float> second(5, 1);
+  CheckRefused(worker, 4, {1, 2, 3}, 0);
   for (const uint32_t block : {1u, 2u, 0xffffffffu}) CheckRefused(worker, 4, second, block);
   worker.SendPush(5, second, 1);  // sent before the push before it was refused
   CHECK(worker.Receive(milliseconds(100)) == nullptr);
@@ -229,35 +121,132 @@ TEST_CASE("blocks: one out of turn, and one that is not there, are refused and n
   CHECK(run.ps.Wait().global_step == 0);
 }
 
-TEST_CASE("start-up: a worker that never comes ends the wait at the deadline, by name") {
-  net::InprocTransport transport;
-  Config config = LinearCluster(1, 2, 100);
-  config.failure.startup_timeout_s = 0.2;
-  Ps ps(config, transport);
-  RawWorker worker(config, transport, 0);
-  worker.Join();
-  CHECK_THROWS_WITH_AS(ps.Wait(), doctest::Contains("worker 1 (127.0.0.1:11002)"), PeerLost);
+TEST_CASE("sync: the workers begin together, and a round is the mean of their gradients, applied once") {
+  DrivenRun run(Driven(TrainMode::kSync), 2, /*enters=*/false);
+  run.Enter(0);
+  run.At(0).CheckNothing();
+  run.Enter(1);
+  run.At(0).CheckWeights(0, 0, {0, 0});
+  run.At(1).CheckWeights(0, 0, {0, 0});
+  run.At(1)->SendPush(5, {1, 2}, 0, 0);
+  run.At(1)->SendPush(5, {1, 2}, 0, 0);  // repeated: neither applied nor answered yet
+  run.At(1).CheckNothing();
+  run.At(0)->SendPush(5, {3, 4}, 0, 0);
+  run.At(0).CheckWeights(0, 1, {-2, -3});
+  run.At(1).CheckWeights(0, 1, {-2, -3});
+  run.At(1)->SendPush(5, {1, 2}, 0, 0);  // its answer was lost
+  run.At(1).CheckWeights(0, 1, {-2, -3});
 }
 
-TEST_CASE("start-up: a ps that is not there ends a worker's wait at the deadline, by name and reason") {
-  net::InprocTransport transport;
-  Config config = LinearCluster(1, 1, 100);
-  config.failure.startup_timeout_s = 0.2;
-  LogOptions options;
-  options.standard_error = false;
-  Logger log("worker 0", options);
-  CHECK_THROWS_WITH_AS(RunTask(config, {Role::kWorker, 0}, transport, log, {}),
-                       doctest::Contains("ps 0 (127.0.0.1:10001)"), PeerLost);
+TEST_CASE("sync: a gradient that is too late for its round is dropped and answered with the next") {
+  Config config = Driven(TrainMode::kSync);
+  config.train.aggregate = 1;
+  DrivenRun run(config);
+  run.At(0)->SendPush(5, {1, 1}, 0, 0);
+  run.At(0).CheckWeights(0, 1, {-1, -1});
+  run.At(1)->SendPush(5, {50, 50}, 0, 0);
+  run.At(1).CheckNothing();
+  run.At(0)->SendPush(6, {1, 1}, 0, 1);
+  run.At(0).CheckWeights(0, 2, {-2, -2});
+  run.At(1).CheckWeights(0, 2, {-2, -2});
+  run.At(1)->SendPush(6, {1, 1}, 0, 2);
+  run.At(1).CheckWeights(0, 3, {-3, -3});
 }
 
-TEST_CASE("failure: a worker that falls silent ends the run within detect_s, by name") {
-  net::InprocTransport transport;
-  Config config = OneWorker();
-  config.failure.detect_s = 0.2;
-  Ps ps(config, transport);
-  RawWorker worker(config, transport, 0);
-  worker.Begin();
-  CHECK_THROWS_WITH_AS(ps.Wait(), doctest::Contains("worker 0 (127.0.0.1:11001; test, pid 1)"), PeerLost);
+TEST_CASE("sync: a second gradient before the first is answered is refused, and the first still counts") {
+  DrivenRun run(Driven(TrainMode::kSync));
+  run.At(0)->SendPush(5, {1, 1}, 0, 0);
+  run.At(0)->SendPush(6, {9, 9}, 0, 0);
+  const wire::Refuse* refuse = run.At(0)->Expect<wire::Refuse>();
+  REQUIRE(refuse != nullptr);
+  CHECK(refuse->reason() == wire::Reason::BadRequest);
+  run.At(1)->SendPush(5, {3, 3}, 0, 0);
+  run.At(0).CheckWeights(0, 1, {-2, -2});
+}
+
+TEST_CASE("sync: a pull of a worker whose gradient waits is dropped") {
+  DrivenRun run(Driven(TrainMode::kSync));
+  run.At(0)->SendPush(5, {1, 1}, 0, 0);
+  run.At(0)->Send(6, [](auto& builder) { return wire::CreatePull(builder, 0, true); });
+  run.At(0).CheckNothing();
+  run.At(1)->SendPush(5, {3, 3}, 0, 0);
+  run.At(0).CheckWeights(0, 1, {-2, -2});
+}
+
+TEST_CASE("ssp: a worker counts from the start, also before its first pull") {
+  DrivenRun run(Driven(TrainMode::kSsp), 2, /*enters=*/false);
+  run.Enter(0);
+  run.At(0).CheckWeights(0, 0, {0, 0});
+  run.At(0)->SendPush(5, {1, 1});
+  run.At(0).CheckNothing();
+  run.Enter(1);
+  run.At(1).CheckWeights(0, 1, {-1, -1});
+  run.At(1)->SendPush(5, {1, 1});
+  run.At(0).CheckWeights(0, 2, {-2, -2});
+}
+
+TEST_CASE("async: an answer waits for nobody") {
+  DrivenRun run(Driven(TrainMode::kAsync));
+  for (uint64_t step = 1; step <= 5; ++step) {
+    run.At(0)->SendPush(4 + step, {1, 1});
+    const auto value = -static_cast<float>(step);
+    run.At(0).CheckWeights(0, step, {value, value});
+  }
+}
+
+TEST_CASE("async: where tasks are started again the end waits for one with steps left") {
+  Config config = Driven(TrainMode::kAsync);
+  config.failure.restarts = 1;
+  DrivenRun run(config);
+  run.At(1).Lose();
+  run.At(0)->Send(5, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
+  REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
+  run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitEnd(builder); });
+  run.At(0).CheckNothing();
+  Task& again = run.Again(1);
+  CHECK_FALSE(again.Start().over());
+  run.At(0).CheckNothing();
+  again->Send(2, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
+  REQUIRE(again->Expect<wire::Ack>() != nullptr);
+  CHECK(run.At(0)->Expect<wire::End>() != nullptr);
+}
+
+TEST_CASE("ssp: each ps keeps an answer back for itself, whatever the gradients that others have") {
+  Config config = Driven(TrainMode::kSsp, 2, 3);
+  config.train.staleness = 1;
+  DrivenRun run(config);
+  std::vector<std::vector<float>> gradient;  // two values on two ps
+  for (const Range& range : MakeLayout(config, 3).ps) gradient.emplace_back(range.size(), 1.0f);
+  for (const size_t ps : {0, 1, 2}) {
+    run.At(0).To(ps).SendPush(5, gradient[ps]);
+    REQUIRE(run.At(0).To(ps).Expect<wire::Weights>()->version() == 1);
+    run.At(0).To(ps).SendPush(6, gradient[ps]);
+  }
+  run.At(1).To(1).SendPush(5, gradient[1]);  // the connection to ps 1 is the faster one
+  REQUIRE(run.At(0).To(1).Expect<wire::Weights>()->version() == 3);
+  for (const size_t ps : {0, 2}) run.At(0).CheckNothing(ps);
+  for (const size_t ps : {0, 2}) {
+    run.At(1).To(ps).SendPush(5, gradient[ps]);
+    REQUIRE(run.At(0).To(ps).Expect<wire::Weights>()->version() == 3);
+  }
+}
+
+TEST_CASE("ssp: a newcomer counts from the slowest's count on, as soon as it is told so") {
+  Config config = Driven(TrainMode::kSsp);
+  config.cluster.min_workers = 1;
+  DrivenRun run(config, 1);
+  for (uint64_t step = 1; step <= 3; ++step) {
+    run.At(0)->SendPush(4 + step, {1, 1});
+    REQUIRE(run.At(0)->Expect<wire::Weights>()->version() == step);
+  }
+  Task& late = run.Again(1);
+  const wire::Start& start = late.Start();
+  CHECK(start.clock() == 3);
+  CHECK(start.local_step() == 0);
+  run.At(0)->SendPush(8, {1, 1});
+  run.At(0).CheckNothing();
+  late->SendPush(2, {1, 1});
+  run.At(0).CheckWeights(0, 5, {-5, -5});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A ps on a thread, and workers that a test drives message by message, over the in-process transport.
+// Every ps on a thread, and workers that a test drives message by message, over the in-process transport.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -7,8 +7,10 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "net/codec.h"
 #include "net/inproc_transport.h"
 #include "trainer/config/dump.h"
@@ -37,18 +39,11 @@ class Ps {
   std::future<RunSummary> done_;
 };
 
-// A connection of a worker, or of another ps, to ps 0, driven message by message.
+// A connection of a worker to one ps, driven message by message.
 class RawWorker {
  public:
-  // Connects task `index` to one ps.
-  RawWorker(const Config& config, net::Transport& transport, int index, int ps = 0,
-            wire::Role role = wire::Role::Worker)
-      : config_(config),
-        index_(index),
-        ps_(ps),
-        role_(role),
-        node_(net::NewNodeId()),
-        channel_(transport.NewChannel()) {
+  RawWorker(const Config& config, net::Transport& transport, int index, int ps = 0)
+      : config_(config), index_(index), ps_(ps), node_(net::NewNodeId()), channel_(transport.NewChannel()) {
     channel_->Connect(node_, config.cluster.ps[static_cast<size_t>(ps)]);
   }
 
@@ -68,14 +63,14 @@ class RawWorker {
                       {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr}, version);
     channel_->Send(node_, message);
   }
-  void SendHello(uint32_t protocol = net::kProtocol, const Config* other = nullptr) {
+  void SendHello() {
     Send(0, [&](flatbuffers::FlatBufferBuilder& builder) {
       std::vector<flatbuffers::Offset<wire::Setting>> settings;
-      for (const auto& [key, value] : RunSettings(other == nullptr ? config_ : *other)) {
+      for (const auto& [key, value] : RunSettings(config_)) {
         settings.push_back(
             wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
       }
-      return wire::CreateHello(builder, protocol, role_, static_cast<uint32_t>(index_),
+      return wire::CreateHello(builder, net::kProtocol, wire::Role::Worker, static_cast<uint32_t>(index_),
                                static_cast<uint32_t>(ps_), builder.CreateString("raw"),
                                builder.CreateString("test, pid 1"), builder.CreateString("0"),
                                builder.CreateVector(settings), incarnation_);
@@ -88,19 +83,6 @@ class RawWorker {
     while (channel_->Receive(deadline, &from, &message_) == net::ReceiveResult::kMessage) {
       const wire::Envelope* envelope = net::Decode(message_);
       if (envelope == nullptr || envelope->body_type() != wire::Body::Heartbeat) return envelope;
-    }
-    return nullptr;
-  }
-  // The answer to a heartbeat; null: none comes. Drops other messages.
-  const wire::Heartbeat* Beat() {
-    Send(0, [](auto& builder) {
-      return wire::CreateHeartbeat(builder, builder.CreateString("step"), 0, builder.CreateString(""));
-    });
-    const TimePoint deadline = Clock::now() + kPatience;
-    net::NodeId from = 0;
-    while (channel_->Receive(deadline, &from, &message_) == net::ReceiveResult::kMessage) {
-      const wire::Envelope* envelope = net::Decode(message_);
-      if (envelope != nullptr && envelope->body_as_Heartbeat()) return envelope->body_as_Heartbeat();
     }
     return nullptr;
   }
@@ -139,12 +121,6 @@ class RawWorker {
   }
   // The task's incarnation for every ps. Call this before Join().
   void set_incarnation(uint64_t incarnation) { incarnation_ = incarnation; }
-  // Closes the connection.
-  void Leave() {
-    channel_->Disconnect(node_);
-    left_ = true;
-  }
-  bool left() const { return left_; }
   void set_run_id(uint64_t run_id) { run_id_ = run_id; }
   uint64_t run_id() const { return run_id_; }
 
@@ -152,14 +128,12 @@ class RawWorker {
   const Config config_;
   const int index_;
   const int ps_;
-  const wire::Role role_;
   const net::NodeId node_;
   uint64_t incarnation_ = node_;
   const std::unique_ptr<net::Channel> channel_;
   net::Encoder encoder_;
   net::Message message_;
   uint64_t run_id_ = 0;
-  bool left_ = false;
 };
 
 inline Config OneWorker() {
@@ -179,6 +153,136 @@ struct OneWorkerRun {
   const Config config;
   Ps ps;
   RawWorker worker;
+};
+
+constexpr milliseconds kNothing{100};  // how long to wait for an answer that must not come
+
+inline const auto kReady = [](auto& builder) { return wire::CreateReady(builder); };
+
+inline Config Driven(TrainMode mode, int workers = 2, int ps = 1) {
+  Config config = LinearCluster(ps, workers, 100);
+  config.train.mode = mode;
+  config.train.staleness = 0;
+  config.train.optimizer.learning_rate = 1;
+  config.failure.detect_s = 60;  // no worker here sends heartbeats
+  return config;
+}
+
+// A worker with a connection to every ps.
+class Task {
+ public:
+  Task(const Config& config, net::Transport& transport, int index) : index_(static_cast<uint32_t>(index)) {
+    const uint64_t incarnation = net::NewNodeId();
+    for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
+      links_.push_back(std::make_unique<RawWorker>(config, transport, index, static_cast<int>(ps)));
+      links_.back()->set_incarnation(incarnation);
+    }
+  }
+  RawWorker& To(size_t ps) { return *links_[ps]; }
+  RawWorker& operator*() { return To(0); }
+  RawWorker* operator->() { return &To(0); }
+  void Join() {
+    for (const auto& link : links_) {
+      link->SendHello();
+      const wire::Envelope* answer = link->Receive();
+      // A ps i > 0 may not have joined ps 0 yet, or may still have to notice that an earlier worker is gone.
+      while (answer != nullptr && answer->body_as_Welcome() == nullptr) {
+        link->SendHello();
+        answer = link->Receive();
+      }
+      REQUIRE(answer != nullptr);
+      link->set_run_id(answer->run_id());
+    }
+  }
+  // Sends request 1, Ready, and returns its answer.
+  const wire::Start& Start() {
+    To(0).Send(1, kReady);
+    return WaitForStart();
+  }
+  const wire::Start& WaitForStart() {
+    const wire::Start* start = To(0).Expect<wire::Start>();
+    REQUIRE(start != nullptr);
+    return *start;
+  }
+  void Enter(uint64_t request, const std::vector<uint32_t>& together) {
+    for (const auto& link : links_) {
+      link->Send(request, [&](auto& builder) {
+        return wire::CreatePull(builder, 0, true, builder.CreateVector(together));
+      });
+    }
+  }
+  void Lose(int exit_code = 4) {
+    To(0).Send(0, [&](auto& builder) {
+      return wire::CreateAbort(builder, exit_code, wire::Role::Worker, index_, builder.CreateString("lost"));
+    });
+  }
+  void CheckWeights(size_t ps, uint64_t version, const std::vector<float>& values) {
+    const wire::Weights* weights = To(ps).Expect<wire::Weights>();
+    REQUIRE(weights != nullptr);
+    CHECK(weights->version() == version);
+    CHECK(To(ps).Values(*weights) == values);
+  }
+  void CheckNothing(size_t ps = 0) { CHECK(To(ps).Receive(kNothing) == nullptr); }
+
+ private:
+  const uint32_t index_;
+  std::vector<std::unique_ptr<RawWorker>> links_;
+};
+
+// A run in which all workers but those that come later have begun. A worker is lost by its own Abort, so no
+// time has to pass. Request 4 got their first weights, unless `enters` is false.
+struct DrivenRun {
+  explicit DrivenRun(const Config& of, int workers = 0, bool enters = true) : config(of) {
+    const auto count = workers > 0 ? workers : static_cast<int>(config.cluster.worker.size());
+    for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
+      ps.push_back(std::make_unique<Ps>(config, transport, static_cast<int>(i)));
+    }
+    for (int i = 0; i < count; ++i) tasks.push_back(std::make_unique<Task>(config, transport, i));
+    for (const auto& task : tasks) task->Join();
+    for (int i = count - 1; i >= 0; --i) At(i)->Send(3, kReady);
+    for (int i = 0; i < count; ++i) together.push_back(static_cast<uint32_t>(i));
+    for (int i = 0; i < count; ++i) At(i).WaitForStart();
+    if (!enters) return;
+    for (int i = 0; i < count; ++i) Enter(i);
+    for (const auto& task : tasks) {
+      for (size_t i = 0; i < ps.size(); ++i) REQUIRE(task->To(i).Expect<wire::Weights>()->version() == 0);
+    }
+  }
+  ~DrivenRun() {  // the quickest way to end the run
+    if (ps[0]->waited()) return;
+    // Exit code 3, diverged, with which any worker can end the run.
+    for (const auto& task : tasks) {
+      task->Lose(3);
+      if (Hears<wire::Abort>(**task)) break;
+    }
+    tasks.clear();
+  }
+  // Whether a message of this kind comes before the ps refuses the worker.
+  template <typename Table>
+  static bool Hears(RawWorker& worker) {
+    while (const wire::Envelope* envelope = worker.Receive()) {
+      if (envelope->template body_as<Table>() != nullptr) return true;
+      if (envelope->body_as_Refuse() != nullptr) return false;
+    }
+    return false;
+  }
+  void Enter(int worker) { At(worker).Enter(4, together); }
+  Task& At(int worker) { return *tasks[static_cast<size_t>(worker)]; }
+  // Another process of the worker, which joins; the connections of the earlier one are closed.
+  Task& Again(int worker) {
+    const auto index = static_cast<size_t>(worker);
+    if (index == tasks.size()) tasks.emplace_back();
+    tasks[index].reset();
+    tasks[index] = std::make_unique<Task>(config, transport, worker);
+    tasks[index]->Join();
+    return *tasks[index];
+  }
+
+  net::InprocTransport transport;
+  const Config config;
+  std::vector<uint32_t> together;  // the workers that start together
+  std::vector<std::unique_ptr<Ps>> ps;
+  std::vector<std::unique_ptr<Task>> tasks;
 };
 
 }  // namespace dtrain

@@ -1,16 +1,16 @@
 // Whole clusters that save, stop and go on: a run in two parts equals the run in one.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 #include <signal.h>
 
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <string>
 
-#include "base/check.h"
 #include "base/error.h"
 #include "base/testing/files.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
 
@@ -107,76 +107,6 @@ TEST_CASE("resume: a run that has all its steps is already done, and saves nothi
   CHECK(saved.Names() == names);
 }
 
-TEST_CASE("resume: never begins anew, and its checkpoints are the newer ones") {
-  Directory saved;
-  Config config = Rounds(1, 2, 20, saved.path());
-  const RunSummary first = Run(config);
-  config.checkpoint.resume = "never";
-  config.train.steps = 10;
-  CHECK(Run(config).global_step == 10);
-  CHECK(saved.Names().front() == "step-000000010");
-  config.checkpoint.resume = "auto";
-  config.train.steps = 20;
-  CHECK(Run(config).model_crc == first.model_crc);
-  config.checkpoint.resume = saved.path() + "/step-000000010";
-  CHECK(Run(config).model_crc == first.model_crc);
-}
-
-TEST_CASE("resume: a damaged checkpoint is passed over") {
-  Directory saved;
-  Config config = Rounds(2, 2, 30, saved.path());
-  config.checkpoint.every_steps = 10;
-  const RunSummary first = Run(config);
-  REQUIRE(saved.Names().size() >= 2);
-  std::fstream file(saved.path() + "/step-000000030/shard-1-of-2",
-                    std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(100);
-  file.put('x');
-  file.close();
-  const RunSummary again = Run(config);
-  CHECK(again.status == "done");  // from step 20
-  CHECK(again.model_crc == first.model_crc);
-}
-
-TEST_CASE(
-    "resume: where all checkpoints are damaged nothing begins anew and pushes them out, unless it is told "
-    "to") {
-  Directory saved;
-  Config config = Rounds(2, 2, 4, saved.path());
-  Run(config);
-  const std::vector<std::string> names = saved.Names();
-  REQUIRE(names.size() == 2);
-  for (const std::string& name : names) {
-    const std::string shard = saved.path() + "/" + name + "/shard-1-of-2";
-    std::filesystem::resize_file(shard, std::filesystem::file_size(shard) - 1);
-  }
-  config.train.steps = 6;
-  CHECK_THROWS_WITH_AS(
-      Run(config), doctest::Contains("none of its checkpoints is complete (see above). Fetch one back, or"),
-      UserError);
-  CHECK(saved.Names() == names);
-  config.checkpoint.resume = "never";
-  CHECK(Run(config).global_step == 6);
-}
-
-TEST_CASE("resume: every_steps takes the first at its step, and the newest are kept") {
-  Directory saved;
-  Config config = Rounds(2, 2, 45, saved.path());
-  config.checkpoint.every_steps = 40;
-  config.checkpoint.keep = 2;
-  Run(config);
-  CHECK(saved.Names() == std::vector<std::string>{"step-000000045", "step-000000040"});
-}
-
-TEST_CASE("resume: another model in the directory is refused by the first tensor that differs") {
-  Directory saved;
-  Config config = Rounds(1, 1, 10, saved.path());
-  Run(config);
-  config.model.kind = ModelKind::kMlp;
-  config.model.hidden = {5};
-  CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("biases/b1"), UserError);
-}
-
 TEST_CASE("resume: more workers, and fewer, deal the rest of the data anew") {
   Directory saved;
   Config config = Rounds(2, 2, 30, saved.path());
@@ -229,11 +159,94 @@ TEST_CASE("resume: a signal saves the run, and the rest of it ends with the same
   CHECK(Run(Rounds(1, 2, 3000, saved.path())).model_crc == expected.model_crc);
 }
 
-TEST_CASE("resume: without checkpoint.dir a signal says that nothing was saved") {
-  StopRequest stop;
-  const TaskOptions options = StoppedAfter(10, &stop);
-  CHECK_THROWS_WITH_AS(Run(Rounds(2, 2, 100000, ""), options), doctest::Contains("nothing was saved"),
-                       RunStopped);
+constexpr int kRows = 40;
+
+// Rows with two features of very different size; the label is whether the row is in the upper half.
+std::string Rows() {
+  std::string rows = "y,a,b\n";
+  for (int i = 0; i < kRows; ++i) rows += fmt::format("{},{},{}\n", i < kRows / 2 ? 0 : 1, i % 7, 100 * i);
+  return rows;
+}
+
+// A job on them. data.scale stays that of the checkpoint for every worker, since the weights mean nothing to
+// features with another scale.
+class Job {
+ public:
+  Job() { Write("train.csv", Rows()), Write("test.csv", Rows()); }
+  ~Job() { std::filesystem::remove_all(directory_); }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // Adds a row that changes mean and deviation of both features a lot.
+  void AppendFarRow() { Write("train.csv", Rows() + "1,70000,-9000000\n"); }
+
+  Config At(int64_t steps, double learning_rate, Split split) const {
+    Config config = LinearCluster(2, 2, steps);
+    config.model.kind = ModelKind::kLogistic;
+    config.model.inputs = 2;
+    config.data.train.format = config.data.test.format = DataFormat::kCsv;
+    config.data.train.path = directory_ + "/train.csv";
+    config.data.test.path = directory_ + "/test.csv";
+    config.data.train.label = config.data.test.label = "y";
+    config.data.scale = FeatureScale::kStandard;
+    config.data.split = split;
+    config.train.batch_size = 10;
+    config.train.mode = TrainMode::kSync;
+    config.train.optimizer.learning_rate = learning_rate;
+    config.failure.worker_lost = WorkerLost::kWait;
+    config.checkpoint.dir = directory_ + "/ckpt";
+    config.checkpoint.every_secs = 0;
+    config.eval.by = EvalBy::kAll;
+    return config;
+  }
+
+  FittedScale SavedScale() const {
+    const CheckpointDirectory saved(directory_ + "/ckpt");
+    const Manifest manifest = ReadManifest(saved.path() + "/" + saved.List().front().name);
+    REQUIRE(manifest.inputs.has_value());
+    REQUIRE(manifest.inputs->scale.shift.size() == 2);
+    return manifest.inputs->scale;
+  }
+
+ private:
+  void Write(const std::string& name, const std::string& content) const {
+    std::ofstream(directory_ + "/" + name) << content;
+  }
+
+  const std::string directory_ = testing::NewDirectory();
+};
+
+TEST_CASE("resume: every worker scales as the checkpoint has it, whatever the rows are now") {
+  Job job;
+  const RunSummary first = Run(job.At(200, 0.5, Split::kShard));
+  REQUIRE(first.test_loss.has_value());
+  CHECK(*first.test_accuracy > 0.9);
+  const FittedScale scale = job.SavedScale();
+  job.AppendFarRow();
+  // Steps that change nothing: test rows depend on the scale alone.
+  const RunSummary second = Run(job.At(202, 1e-30, Split::kShard));
+  CHECK(second.global_step == 202);
+  CHECK(*second.test_loss == doctest::Approx(*first.test_loss).epsilon(1e-6));
+  CHECK(second.worker_accuracy.size() == 2);
+  for (const auto& accuracy : second.worker_accuracy) {
+    REQUIRE(accuracy.has_value());
+    CHECK(*accuracy == *first.test_accuracy);
+  }
+  CHECK(job.SavedScale() == scale);
+}
+
+TEST_CASE("resume: batches that worker 0 deals out are scaled so too") {
+  std::string crc;
+  for (const Split split : {Split::kShard, Split::kFeed}) {
+    CAPTURE(static_cast<int>(split));
+    Job job;
+    Run(job.At(50, 0.5, split));
+    job.AppendFarRow();
+    const RunSummary second = Run(job.At(70, 0.5, split));
+    REQUIRE(second.model_crc.has_value());
+    if (crc.empty()) crc = *second.model_crc;
+    CHECK(*second.model_crc == crc);
+  }
 }
 
 }  // namespace

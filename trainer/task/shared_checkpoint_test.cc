@@ -1,4 +1,5 @@
-// Saves and restores over whole runs: any number of ps restores what several wrote, directly or by ps 0.
+// Saves and restores over whole runs: any number of ps restores what several wrote, directly or by ps 0. What
+// is told of damage and of other models: trainer/leader/restore_test.cc.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -38,53 +39,6 @@ void Damage(const std::string& path) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(1000);
   file.put('\x55');
-}
-
-TEST_CASE("shared checkpoint: what 2 ps wrote goes on with 1, 3 and 5 ps to the bits of an undisturbed run") {
-  for (const OptimizerKind optimizer : {OptimizerKind::kSgd, OptimizerKind::kAdam}) {
-    CAPTURE(static_cast<int>(optimizer));
-    const std::string undisturbed = *Run(SharedRun(2, optimizer, kSteps)).model_crc;
-    const std::string dir = testing::NewDirectory();
-    const RunSummary first = Run(SharedRun(2, optimizer, 5, dir));
-    CHECK(first.model_crc != undisturbed);
-    CHECK(first.checkpoint == dir + "/step-000000005");
-    CHECK(NamesIn(dir) == std::vector<std::string>{"step-000000000", "step-000000005"});
-    CHECK(std::filesystem::exists(dir + "/step-000000005/shard-1-of-2"));
-    for (const int ps : {1, 3, 5}) {
-      const std::string copy = testing::NewDirectory();
-      std::filesystem::copy(dir, copy, std::filesystem::copy_options::recursive);
-      const RunSummary rest = Run(SharedRun(ps, optimizer, kSteps, copy));
-      CHECK(rest.global_step == kSteps);
-      CHECK(rest.model_crc == undisturbed);
-      CHECK(NamesIn(copy).back() == "step-000000012");
-    }
-  }
-}
-
-TEST_CASE("shared checkpoint: a damaged one is passed over, and one that is named is restored") {
-  const std::string undisturbed = *Run(SharedRun(2, OptimizerKind::kAdam, kSteps)).model_crc;
-  const std::string dir = testing::NewDirectory();
-  Config config = SharedRun(2, OptimizerKind::kAdam, 8, dir);
-  config.checkpoint.every_steps = 4;
-  Run(config);
-  Damage(dir + "/step-000000008/shard-1-of-2");
-  const std::string elsewhere = testing::NewDirectory() + "/step-000000004";
-  std::filesystem::copy(dir + "/step-000000004", elsewhere);
-  CHECK(Run(SharedRun(3, OptimizerKind::kAdam, kSteps, dir)).model_crc == undisturbed);
-
-  Config named = SharedRun(1, OptimizerKind::kAdam, kSteps, testing::NewDirectory());
-  named.checkpoint.resume = elsewhere;
-  CHECK(Run(named).model_crc == undisturbed);
-  named.checkpoint.resume = dir + "/step-000000008";
-  CHECK_THROWS_WITH_AS(Run(named), doctest::Contains("shard-1-of-2 is damaged at byte"), UserError);
-}
-
-TEST_CASE("shared checkpoint: one of another model ends the run and names the tensor") {
-  const std::string dir = testing::NewDirectory();
-  Run(SharedRun(2, OptimizerKind::kSgd, 2, dir));
-  Config other = SharedRun(2, OptimizerKind::kSgd, 4, dir);
-  other.model.inputs = 10;
-  CHECK_THROWS_WITH_AS(Run(other), doctest::Contains("another model: "), UserError);
 }
 
 // Runs each task with its own config, as on machines without a shared disk; returns ps 0's summary.
@@ -163,18 +117,6 @@ TEST_CASE("shared checkpoint: a path that only ps 0 sees is restored by all") {
   CHECK(RunEach(SharedRun(3, OptimizerKind::kSgd, kSteps), own).model_crc == undisturbed);
 }
 
-TEST_CASE("shared checkpoint: checkpoint.dir that ps 0 does not have is refused with both values") {
-  const std::string dir = testing::NewDirectory();
-  Config config = SharedRun(1, OptimizerKind::kSgd, 4, dir);
-  config.failure.startup_timeout_s = 1;
-  const auto own = [](TaskId task, Config* own_config) {
-    if (task.role == Role::kPs) own_config->checkpoint.dir = "";
-  };
-  CHECK_THROWS_WITH_AS(
-      RunEach(config, own),
-      doctest::Contains(("checkpoint.dir is not set on ps 0 and " + dir + " on worker").c_str()), PeerLost);
-}
-
 // Makes worker 0 fail when the run has begun to save its second checkpoint.
 class FailingHook : public Hook {
  public:
@@ -184,11 +126,15 @@ class FailingHook : public Hook {
   }
 };
 
-TEST_CASE("shared checkpoint: worker 0 lost for good beside a save changes nothing for the save") {
+TEST_CASE(
+    "shared checkpoint: worker 0 lost for good beside a save changes nothing for the save, nor for the "
+    "evaluation") {
   for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSync, TrainMode::kSsp}) {
     const std::string dir = testing::NewDirectory();
     Config config = SharedRun(2, OptimizerKind::kSgd, 200, dir);
     config.train.mode = mode;
+    config.data.test = config.data.train;
+    config.data.test.rows = 4;
     TaskOptions options;
     options.more_hooks = [](TaskId task) {
       HookList hooks;
@@ -200,7 +146,9 @@ TEST_CASE("shared checkpoint: worker 0 lost for good beside a save changes nothi
     CHECK(summary.status == "done");
     CHECK(summary.global_step == 200);
     CHECK(summary.lost_workers == std::vector<int64_t>{0});
+    CHECK(summary.test_loss.has_value());
     CHECK(summary.checkpoint == dir + "/step-000000200");
+    CHECK(std::filesystem::exists(*summary.checkpoint + "/manifest"));
     CHECK(NamesIn(dir).size() == 3);
   }
 }

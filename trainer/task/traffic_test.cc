@@ -57,6 +57,8 @@ TEST_CASE("traffic: a run moves what was foretold, by what its result says was s
       const RunSummary summary = RunClusterInProcess(config, log, {});
       CAPTURE(ps);
       REQUIRE(summary.global_step == 160);
+      CHECK(summary.train_s.value_or(0) > 0);
+      CHECK(summary.first_step_nanos > 0);
       const double foretold = all.in + all.out;
       CHECK(static_cast<double>(summary.bytes_sent) == doctest::Approx(foretold).epsilon(kTolerance));
       CHECK(static_cast<double>(summary.bytes_received) == doctest::Approx(foretold).epsilon(kTolerance));
