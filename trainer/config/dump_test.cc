@@ -3,8 +3,8 @@
 #include "base/testing/files.h"
 #include "trainer/config/dump.h"
 #include "trainer/config/fields.h"
+#include "trainer/config/load_test_util.h"
 #include "trainer/config/reference.h"
-#include "trainer/config/testing.h"
 
 namespace dtrain {
 

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "base/testing/files.h"
-#include "trainer/config/testing.h"
+#include "trainer/config/load_test_util.h"
 
 namespace dtrain {
 namespace {
