@@ -2,7 +2,6 @@
 
 #include "trainer/env/assignment.h"
 #include "trainer/env/env_test_util.h"
-#include "trainer/env/slurm.h"
 
 namespace dtrain {
 
