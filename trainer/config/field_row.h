@@ -95,13 +95,18 @@ struct FieldRow : Field {
   }
 };
 
-template <typename Member>
-FieldRow Row(std::string key, MemberAt<Member> at, FieldType type, Scope scope, std::string help) {
+inline FieldRow RowOf(std::string key, FieldType type, Scope scope, std::string help) {
   FieldRow row;
   row.key = std::move(key);
   row.type = type;
   row.scope = scope;
   row.help = std::move(help);
+  return row;
+}
+
+template <typename Member>
+FieldRow Row(std::string key, MemberAt<Member> at, FieldType type, Scope scope, std::string help) {
+  FieldRow row = RowOf(std::move(key), type, scope, std::move(help));
   row.get = [at](const Config& config) { return ToValue(MemberIn(at, config)); };
   row.set = [at](const Value& value, Config* config) {
     if (IsNull(value)) {
@@ -132,11 +137,7 @@ FieldRow Number(std::string key, MemberAt<Member> at, Scope scope, Limits limits
 template <typename Member>
 FieldRow Choice(std::string key, MemberAt<Member> at, Scope scope,
                 std::vector<std::pair<std::string, MemberOf<Member>>> codes, std::string help) {
-  FieldRow row;
-  row.key = std::move(key);
-  row.type = FieldType::kChoice;
-  row.scope = scope;
-  row.help = std::move(help);
+  FieldRow row = RowOf(std::move(key), FieldType::kChoice, scope, std::move(help));
   for (const auto& [name, code] : codes) row.choices.push_back(name);
   row.get = [at, codes](const Config& config) {
     const std::optional<MemberOf<Member>> member = MemberIn(at, config);

@@ -151,8 +151,7 @@ class Reader {
     }
     std::vector<std::string> values;
     for (const YamlNode& item : list ? node.children : std::vector<YamlNode>{node}) {
-      const Parsed parsed = item.kind == YamlNode::Kind::kScalar ? ParseScalar(field, item.text, item.quoted)
-                                                                 : Parsed{Value(), RuleAndRemedy(field)};
+      const Parsed parsed = ParseScalar(field, item);
       if (!parsed.problem.empty()) {
         return Refuse(node.key_line, fmt::format("{} = {}; {}", key, Shown(item.text), parsed.problem));
       }

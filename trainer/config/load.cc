@@ -193,9 +193,7 @@ void Loader::ReadSection(const std::string& section, const YamlNode& node, const
     if (place.flag()) ResetSection(section);
     return;
   }
-  if (node.kind != YamlNode::Kind::kMap) {
-    return RefuseSection(section, node, place);
-  }
+  if (node.kind != YamlNode::Kind::kMap) return RefuseSection(section, node, place);
   std::set<std::string> seen;
   for (const YamlNode& child : node.children) {
     const Place here = At(place, child.key_line);
@@ -209,8 +207,8 @@ void Loader::ReadSection(const std::string& section, const YamlNode& node, const
     } else if (!NamesIn(key).empty()) {
       ReadSection(key, child, here);
     } else if (const char* successor = SuccessorOf(key)) {
-      if (here.flag() || !IsOfCheckpoint(draft_.path))
-        draft_.problems.Add(here, fmt::format("{} {}", key, successor));
+      const bool refused = here.flag() || !IsOfCheckpoint(draft_.path);
+      if (refused) draft_.problems.Add(here, fmt::format("{} {}", key, successor));
     } else {
       RefuseUnknown(section, child.key, here);
     }
@@ -233,10 +231,8 @@ void Loader::ReadKey(const Field& field, const YamlNode& node, const Place& plac
 }
 
 void Loader::ReadScalar(const Field& field, const YamlNode& node, const Place& place) {
-  if (IsList(field.type)) {
-    return RefuseKey(field, node, place, RuleAndRemedy(field));
-  }
-  Parsed parsed = ParseScalar(field, node.text, node.quoted);
+  if (IsList(field.type)) return RefuseKey(field, node, place, RuleAndRemedy(field));
+  Parsed parsed = ParseScalar(field, node);
   if (!parsed.problem.empty()) return RefuseKey(field, node, place, parsed.problem);
   if (field.type == FieldType::kInputPath || field.type == FieldType::kOutputPath) {
     const bool beside_file = field.type == FieldType::kInputPath && !place.flag();
@@ -253,12 +249,7 @@ void Loader::ReadList(const Field& field, const YamlNode& node, const Place& pla
   std::vector<Value> items;
   bool bad = false;
   for (const YamlNode& item : node.children) {
-    Parsed parsed;
-    if (item.kind == YamlNode::Kind::kScalar) {
-      parsed = ParseScalar(field, item.text, item.quoted);
-    } else {
-      parsed.problem = RuleAndRemedy(field);
-    }
+    Parsed parsed = ParseScalar(field, item);
     if (!parsed.problem.empty()) {
       draft_.problems.Add(At(place, item.line), fmt::format("{}[{}] = {}; {}", field.key, items.size(),
                                                             ShownValue(item), parsed.problem));

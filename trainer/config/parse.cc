@@ -131,7 +131,10 @@ std::string PinProblem(const std::string& text) {
 
 }  // namespace
 
-Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
+Parsed ParseScalar(const Field& field, const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::kScalar) return Refused(RuleAndRemedy(field));
+  const std::string& text = node.text;
+  const bool quoted = node.quoted;
   switch (field.type) {
     case FieldType::kBool:
       return ParseBool(text, quoted);

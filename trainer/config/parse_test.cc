@@ -8,7 +8,11 @@ namespace {
 Parsed Parse(const std::string& key, const std::string& text, bool quoted = false) {
   const Field* field = FindField(key);
   REQUIRE(field != nullptr);
-  return ParseScalar(*field, text, quoted);
+  YamlNode node;
+  node.kind = YamlNode::Kind::kScalar;
+  node.text = text;
+  node.quoted = quoted;
+  return ParseScalar(*field, node);
 }
 
 TEST_CASE("parse: whole numbers are plain decimal digits") {
