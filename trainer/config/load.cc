@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -130,6 +131,9 @@ class Loader {
   void SetCluster(const std::string& source, const ClusterConfig& cluster);
 
   Draft draft_;
+  // Keys whose two names say different things, by Field::Name(): the place and the report. What is given
+  // later settles it.
+  std::map<std::string, std::pair<Place, std::string>> contradictions_;
 };
 
 // The place of a node in the same source.
@@ -274,13 +278,14 @@ void Loader::ReadHosts(const Field& field, const YamlNode& node, const Place& pl
 }
 
 void Loader::Accept(const Field& field, const Value& value, const YamlNode& node, const Place& place) {
+  contradictions_.erase(field.Name());
   if (HasOtherName(field, value, place)) return;
   field.set(value, &draft_.config);
   draft_.given[field.Name()] = {field.key, ShownValue(node), place, false};
 }
 
-// Whether the key has its value by its proper name already, of which `field` is another. A flag and the file
-// may say different things by the two names: the flag beats the file. Two flags may not, nor the file itself.
+// Whether `field` is another name of a key that the same source has given by its proper name. The two names
+// must say the same in the file, and so in the flags; a flag beats the file, whichever name it has.
 bool Loader::HasOtherName(const Field& field, const Value& value, const Place& place) {
   const auto found = draft_.given.find(field.Name());
   if (found == draft_.given.end()) return false;
@@ -289,18 +294,18 @@ bool Loader::HasOtherName(const Field& field, const Value& value, const Place& p
   const bool is_alias = !field.alias_of.empty();
   const Value before = field.get(draft_.config);
   if (value != before) {
-    draft_.problems.Add(
+    contradictions_[field.Name()] = {
         is_alias ? place : other.place,
         fmt::format("{} = {}; is another name for {}, which is {}. Leave one of them.",
                     is_alias ? field.key : other.key, ValueText(field, is_alias ? value : before),
-                    field.Name(), ValueText(field, is_alias ? before : value)));
+                    field.Name(), ValueText(field, is_alias ? before : value))};
   }
   return is_alias;
 }
 
 // For what is reported already: it is not missing, and no rule is about it.
 void Loader::MarkBad(const Field& field, const std::string& shown, const Place& place) {
-  field.set(Value(), &draft_.config);
+  ResetKey(field);
   draft_.given[field.Name()] = {field.key, shown, place, true};
 }
 
@@ -336,6 +341,7 @@ void Loader::RefuseUnknown(const std::string& section, const std::string& name, 
 void Loader::ResetKey(const Field& field) {
   field.set(Value(), &draft_.config);
   draft_.given.erase(field.Name());
+  contradictions_.erase(field.Name());
 }
 
 void Loader::ResetSection(const std::string& section) {
@@ -355,6 +361,7 @@ void Loader::SetCluster(const std::string& source, const ClusterConfig& cluster)
 
 Config Loader::Finish(const LoadOptions& options) {
   if (options.new_cluster) SetCluster(options.cluster_source, options.new_cluster(draft_.config.cluster));
+  for (const auto& [key, report] : contradictions_) draft_.problems.Add(report.first, report.second);
   CheckRules(options, &draft_);
   if (options.log_json != nullptr) *options.log_json = draft_.config.log.json;
   draft_.problems.ThrowIfAny();

@@ -66,6 +66,10 @@ TEST_CASE("load: hooks.stop_at_step is train.steps by another name") {
   CHECK(Load(kSmall, {"hooks.stop_at_step=7"}).train.steps == 7);
   CHECK(Load(kSmall, {"train.steps=7"}).train.steps == 7);
   CHECK(Load(kSmall, {"train.steps=7", "hooks.stop_at_step=7"}).train.steps == 7);
+  const std::string both = WriteTestFile("both.yaml", testing::FileContent(kSmall) + "train: {steps: 51}\n");
+  CHECK(LoadError(both) != "");
+  CHECK(Load(both, {"train.steps=7"}).train.steps == 7);  // a flag beats the file by either name
+  CHECK(Load(both, {"hooks.stop_at_step=7"}).train.steps == 7);
   CHECK(LoadError(kSmall, {"train.steps=7", "hooks.stop_at_step=8"}) ==
         "--set hooks.stop_at_step=8: hooks.stop_at_step = 8; is another name for train.steps, which is 7. "
         "Leave one of them.");
