@@ -133,8 +133,10 @@ std::string PinProblem(const std::string& text) {
 
 Parsed ParseScalar(const Field& field, const YamlNode& node) {
   if (node.kind != YamlNode::Kind::kScalar) return Refused(RuleAndRemedy(field));
-  const std::string& text = node.text;
-  const bool quoted = node.quoted;
+  return ParseScalar(field, node.text, node.quoted);
+}
+
+Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
   switch (field.type) {
     case FieldType::kBool:
       return ParseBool(text, quoted);

@@ -13,7 +13,10 @@ struct Parsed {
   std::string problem;  // "must be >= 1 (examples per step). Try 64."; empty: the value is good
 };
 
-// The value of a key that is no list, or one item of a list; a list or map is refused. Paths stay as written.
+// The value of a key that is no list, or one item of a list. `quoted`: the text stood in quotes. Paths stay
+// as written.
+Parsed ParseScalar(const Field& field, const std::string& text, bool quoted);
+// The same of a node; a list or map is refused.
 Parsed ParseScalar(const Field& field, const YamlNode& node);
 
 // "must be a whole number >= 1 (examples per step)", without a remedy.

@@ -8,11 +8,7 @@ namespace {
 Parsed Parse(const std::string& key, const std::string& text, bool quoted = false) {
   const Field* field = FindField(key);
   REQUIRE(field != nullptr);
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.text = text;
-  node.quoted = quoted;
-  return ParseScalar(*field, node);
+  return ParseScalar(*field, text, quoted);
 }
 
 TEST_CASE("parse: whole numbers are plain decimal digits") {
