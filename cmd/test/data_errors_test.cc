@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "cmd/testing/job.h"
-#include "trainer/data/files/testing.h"
+#include "trainer/data/files/data_test_util.h"
 
 namespace dtrain::testing {
 namespace {

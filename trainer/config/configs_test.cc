@@ -5,7 +5,7 @@
 #include <map>
 
 #include "trainer/config/dump.h"
-#include "trainer/config/testing.h"
+#include "trainer/config/load_test_util.h"
 
 namespace dtrain {
 namespace {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "trainer/config/fields.h"
+#include "trainer/config/user_text.h"
 
 namespace dtrain {
 namespace {
@@ -56,6 +57,90 @@ std::optional<SettingDifference> FirstDifference(const Settings& ours, const Set
     if (our_values.count(key) == 0) return SettingDifference{key, kMissingSetting, value};
   }
   return std::nullopt;
+}
+
+namespace {
+
+constexpr const char* kIntroduction = R"(# The keys of the config file
+
+This file is made from the table of keys in trainer/config: `bazel run //trainer/config:write_reference`.
+
+One YAML file describes the whole run; every task reads the same file.
+
+- **Required** are `cluster` (not for `dtrain local`, which makes its own), `model.kind`, `data.train`, and
+  `train.epochs` or `train.steps`. All other keys have defaults; `null` stands for the default too.
+- **Strict.** An unknown key, a wrong type and a value out of range are errors. All of them are listed at once,
+  each as `file:line: key = value; rule. remedy`, and nothing starts. true and false are written so; whole
+  numbers are plain digits (1000000, not 1e6 or 1_000_000).
+- **`--set key.path=value`** overrides one key; it may be repeated, and a later one beats an earlier. The value is
+  YAML: `--set train.steps=500`, `--set 'cluster.ps=[a:1, b:2]'`,
+  `--set 'train.optimizer={kind: sgd, learning_rate: 0.5}'` (a map sets the keys that it names).
+  `--set train.epochs=null` puts the default back. A flag beats the file, the file beats the default.
+- **Paths.** Input paths in the file are relative to the file. Output paths, and all paths in `--set`, are relative
+  to the working directory.
+- **Addresses** are `host:port`; IPv6 in brackets and quotes: `"[::1]:9001"`.
+- **Scope.** `run`: must be equal in every task; a task that joins with another value is refused, with the key and
+  both values. `task`: each task may have its own.
+- `--dump-config` prints all keys with the values in effect; the output is a config file.
+)";
+
+const char* TypeName(FieldType type) {
+  switch (type) {
+    case FieldType::kBool:
+      return "true or false";
+    case FieldType::kInt:
+      return "whole number";
+    case FieldType::kDouble:
+      return "number";
+    case FieldType::kChoice:
+      return "choice";
+    case FieldType::kAddress:
+      return "address";
+    case FieldType::kAddresses:
+      return "list of addresses";
+    case FieldType::kInts:
+      return "list of whole numbers";
+    case FieldType::kPins:
+      return "list of VARIABLE=PS";
+    case FieldType::kInputPath:
+      return "input path";
+    case FieldType::kOutputPath:
+      return "output path";
+    case FieldType::kText:
+      return "text";
+    case FieldType::kHosts:
+      return "map of machines";
+  }
+  return "";
+}
+
+std::string DefaultText(const Field& field, const Config& defaults) {
+  if (field.required) return "required";
+  const Value value = field.get(defaults);
+  return IsNull(value) ? fmt::format("null ({})", field.unset) : ValueText(field, value);
+}
+
+std::string Meaning(const Field& field) {
+  if (field.only_key.empty()) return field.help;
+  return fmt::format("Only with `{}: {}`. {}", field.only_key, ListText(field.only_values, "or"), field.help);
+}
+
+}  // namespace
+
+std::string ConfigReference() {
+  const Config defaults;
+  std::string text = kIntroduction;
+  for (const std::string& section : NamesIn("")) {
+    text += fmt::format(
+        "\n## {}\n\n| key | type | default | range | scope | meaning |\n|---|---|---|---|---|---|\n",
+        section);
+    for (const Field* field : FieldsIn(section)) {
+      text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", field->key, TypeName(field->type),
+                          DefaultText(*field, defaults), LimitsText(*field),
+                          field->scope == Scope::kRun ? "run" : "task", Meaning(*field));
+    }
+  }
+  return text;
 }
 
 }  // namespace dtrain

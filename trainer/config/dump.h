@@ -1,5 +1,5 @@
-// A Config as text: the effective YAML of --dump-config, and the run-scope settings that joining tasks
-// compare.
+// Config as text: the effective YAML of --dump-config, the run-scope settings that joining tasks compare, and
+// the documentation of all keys.
 #pragma once
 
 #include <optional>
@@ -29,5 +29,8 @@ constexpr const char* kMissingSetting = "(no such key)";
 // The first key, in our order, that differs; then those that only they have. `theirs` comes from a peer: any
 // content is fine.
 std::optional<SettingDifference> FirstDifference(const Settings& ours, const Settings& theirs);
+
+// docs/config.md, in Markdown.
+std::string ConfigReference();
 
 }  // namespace dtrain

@@ -2,6 +2,7 @@
 // Value. Only the two files with the rows include this.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -70,63 +71,88 @@ void FromValue(const Value& value, std::optional<T>* member) {
   FromValue(value, &member->emplace());
 }
 
-template <typename Member>
-Field Row(std::string key, MemberAt<Member> at, FieldType type, Scope scope, std::string help) {
-  Field field;
-  field.key = std::move(key);
-  field.type = type;
-  field.scope = scope;
-  field.help = std::move(help);
-  field.get = [at](const Config& config) { return ToValue(MemberIn(at, config)); };
-  field.set = [at](const Value& value, Config* config) { FromValue(value, &at(*config)); };
-  return field;
+// A row of the table, with what a key has beside its name, type, scope and help.
+struct FieldRow : Field {
+  FieldRow Unit(std::string text) const { return With(&Field::unit, std::move(text)); }
+  FieldRow Try(std::string text) const { return With(&Field::example, std::move(text)); }
+  FieldRow Unset(std::string meaning) const { return With(&Field::unset, std::move(meaning)); }
+  FieldRow AliasOf(std::string other_key) const { return With(&Field::alias_of, std::move(other_key)); }
+  FieldRow Required() const { return With(&Field::required, true); }
+  FieldRow Within(Limits allowed) const { return With(&Field::limits, allowed); }
+  FieldRow OtherNames(std::map<std::string, std::string> names) const {
+    return With(&Field::other_names, std::move(names));
+  }
+  FieldRow OnlyWith(std::string other_key, std::vector<std::string> values) const {
+    return With(&Field::only_key, std::move(other_key)).With(&Field::only_values, std::move(values));
+  }
+
+ private:
+  template <typename T>
+  FieldRow With(T Field::*member, T value) const {
+    FieldRow row = *this;
+    row.*member = std::move(value);
+    return row;
+  }
+};
+
+inline FieldRow RowOf(std::string key, FieldType type, Scope scope, std::string help) {
+  FieldRow row;
+  row.key = std::move(key);
+  row.type = type;
+  row.scope = scope;
+  row.help = std::move(help);
+  return row;
 }
 
 template <typename Member>
-Field Flag(std::string key, MemberAt<Member> at, Scope scope, std::string help) {
+FieldRow Row(std::string key, MemberAt<Member> at, FieldType type, Scope scope, std::string help) {
+  FieldRow row = RowOf(std::move(key), type, scope, std::move(help));
+  row.get = [at](const Config& config) { return ToValue(MemberIn(at, config)); };
+  row.set = [at](const Value& value, Config* config) {
+    if (IsNull(value)) {
+      at(*config) = MemberIn(at, Config{});
+    } else {
+      FromValue(value, &at(*config));
+    }
+  };
+  return row;
+}
+
+template <typename Member>
+FieldRow Flag(std::string key, MemberAt<Member> at, Scope scope, std::string help) {
   return Row(std::move(key), at, FieldType::kBool, scope, std::move(help));
 }
 
+// Of a number, or of a list of them.
 template <typename Member>
-Field Number(std::string key, MemberAt<Member> at, Scope scope, Limits limits, std::string help) {
-  constexpr bool kWhole = std::is_integral_v<MemberOf<Member>>;
-  Field field =
-      Row(std::move(key), at, kWhole ? FieldType::kInt : FieldType::kDouble, scope, std::move(help));
-  field.limits = limits;
-  return field;
-}
-
-template <typename Member>
-Field Numbers(std::string key, MemberAt<Member> at, Scope scope, Limits limits, std::string help) {
-  Field field = Row(std::move(key), at, FieldType::kInts, scope, std::move(help));
-  field.limits = limits;
-  return field;
+FieldRow Number(std::string key, MemberAt<Member> at, Scope scope, Limits limits, std::string help) {
+  using Type = MemberOf<Member>;
+  constexpr FieldType kType = std::is_same_v<Type, double> ? FieldType::kDouble
+                              : std::is_integral_v<Type>   ? FieldType::kInt
+                                                           : FieldType::kInts;
+  return Row(std::move(key), at, kType, scope, std::move(help)).Within(limits);
 }
 
 // `codes`: each name with the member's value (an enum, or a number). A member with another value is unset.
 template <typename Member>
-Field Choice(std::string key, MemberAt<Member> at, Scope scope,
-             std::vector<std::pair<std::string, MemberOf<Member>>> codes, std::string help) {
-  using Code = MemberOf<Member>;
-  Field field;
-  field.key = std::move(key);
-  field.type = FieldType::kChoice;
-  field.scope = scope;
-  field.help = std::move(help);
-  for (const auto& [name, code] : codes) field.choices.push_back(name);
-  field.get = [at, codes](const Config& config) {
-    const std::optional<Code> member = MemberIn(at, config);
+FieldRow Choice(std::string key, MemberAt<Member> at, Scope scope,
+                std::vector<std::pair<std::string, MemberOf<Member>>> codes, std::string help) {
+  FieldRow row = RowOf(std::move(key), FieldType::kChoice, scope, std::move(help));
+  for (const auto& [name, code] : codes) row.choices.push_back(name);
+  row.get = [at, codes](const Config& config) {
+    const std::optional<MemberOf<Member>> member = MemberIn(at, config);
     for (const auto& [name, code] : codes) {
       if (member == code) return Value(name);
     }
     return Value();
   };
-  field.set = [at, codes](const Value& value, Config* config) {
+  row.set = [at, codes](const Value& value, Config* config) {
+    if (IsNull(value)) at(*config) = MemberIn(at, Config{});
     for (const auto& [name, code] : codes) {
       if (value == Value(name)) at(*config) = code;
     }
   };
-  return field;
+  return row;
 }
 
 inline std::vector<Field> Joined(const std::vector<std::vector<Field>>& parts) {

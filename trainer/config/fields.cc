@@ -10,46 +10,6 @@
 
 namespace dtrain {
 
-Field Field::Unit(std::string text) const {
-  Field field = *this;
-  field.unit = std::move(text);
-  return field;
-}
-Field Field::Try(std::string text) const {
-  Field field = *this;
-  field.example = std::move(text);
-  return field;
-}
-Field Field::OtherNames(std::map<std::string, std::string> names) const {
-  Field field = *this;
-  field.other_names = std::move(names);
-  return field;
-}
-Field Field::Unset(std::string meaning) const {
-  Field field = *this;
-  field.unset = std::move(meaning);
-  return field;
-}
-Field Field::Required() const {
-  Field field = *this;
-  field.required = true;
-  return field;
-}
-Field Field::OnlyWith(std::string other_key, std::string value) const {
-  return OnlyWithAny(std::move(other_key), {std::move(value)});
-}
-Field Field::OnlyWithAny(std::string other_key, std::vector<std::string> values) const {
-  Field field = *this;
-  field.only_key = std::move(other_key);
-  field.only_values = std::move(values);
-  return field;
-}
-Field Field::AliasOf(std::string other_key) const {
-  Field field = *this;
-  field.alias_of = std::move(other_key);
-  return field;
-}
-
 namespace {
 
 std::string TextListText(const std::vector<std::string>& texts) {
@@ -101,15 +61,21 @@ const Field* FindField(const std::string& key) {
   return nullptr;
 }
 
-bool IsSection(const std::string& name) { return !NamesIn(name).empty(); }
+std::vector<const Field*> FieldsIn(const std::string& name) {
+  std::vector<const Field*> found;
+  for (const Field& field : Fields()) {
+    const bool inside = name.empty() || field.key.compare(0, name.size() + 1, name + ".") == 0;
+    if (inside || field.key == name) found.push_back(&field);
+  }
+  return found;
+}
 
 std::vector<std::string> NamesIn(const std::string& section) {
-  const std::string prefix = section.empty() ? "" : section + ".";
+  const size_t begin = section.empty() ? 0 : section.size() + 1;
   std::vector<std::string> names;
-  for (const Field& field : Fields()) {
-    if (field.key.compare(0, prefix.size(), prefix) != 0) continue;
-    const std::string rest = field.key.substr(prefix.size());
-    const std::string name = rest.substr(0, rest.find('.'));
+  for (const Field* field : FieldsIn(section)) {
+    if (field->key == section) return {};
+    const std::string name = field->key.substr(begin, field->key.find('.', begin) - begin);
     if (names.empty() || names.back() != name) names.push_back(name);
   }
   return names;
@@ -134,6 +100,55 @@ std::optional<std::string> OtherMeaning(const Config& saved, const Config& confi
     return fmt::format("{} = {}; must be {}", key, ValueText(field, now), ValueText(field, then));
   }
   return std::nullopt;
+}
+
+namespace {
+
+constexpr size_t kMaxElsewhere = 2;  // more keys of one name say nothing
+
+// "optimizer" and "train.optimizer.kind" of every key "train.optimizer.kind": keys and sections.
+std::vector<std::string> AllNames() {
+  std::vector<std::string> names;
+  for (const Field& field : Fields()) {
+    for (size_t dot = field.key.find('.'); dot != std::string::npos; dot = field.key.find('.', dot + 1)) {
+      names.push_back(field.key.substr(0, dot));
+    }
+    names.push_back(field.key);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::string LastPart(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
+// Full names whose last part is `name`, but for `slips`.
+std::vector<std::string> NamesElsewhere(const std::string& name, int slips) {
+  std::vector<std::string> found;
+  for (const std::string& full : AllNames()) {
+    if (EditDistance(name, LastPart(full)) <= slips) found.push_back(full);
+  }
+  return found;
+}
+
+}  // namespace
+
+Meant DidYouMean(const std::string& section, const std::string& written) {
+  if (written.size() > kMaxNameBytes) return {};
+  const std::string name = LowerCase(written);
+  const std::string here = ClosestName(name, NamesIn(section));
+  if (!here.empty()) return {{JoinKey(section, here)}, fmt::format("did you mean \"{}\"?", here)};
+  if (FindField(name) != nullptr) {
+    const size_t dot = name.rfind('.');
+    return {{name},
+            fmt::format("did you mean \"{}\" in the map \"{}\"?", name.substr(dot + 1), name.substr(0, dot))};
+  }
+  std::vector<std::string> elsewhere = NamesElsewhere(name, 0);
+  if (elsewhere.empty() && name.size() >= 6) elsewhere = NamesElsewhere(name, 1);
+  if (elsewhere.empty() || elsewhere.size() > kMaxElsewhere) return {};
+  std::vector<std::string> quoted;
+  for (const std::string& full : elsewhere) quoted.push_back("\"" + full + "\"");
+  return {elsewhere, fmt::format("did you mean {}?", ListText(quoted, "or"))};
 }
 
 std::string ValueText(const Field& field, const Value& value) {

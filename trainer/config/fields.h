@@ -70,17 +70,11 @@ struct Field {
   std::string alias_of;  // another name of this key; not dumped
   std::string help;
   std::function<Value(const Config&)> get;
-  std::function<void(const Value&, Config*)> set;  // not null, of the field's type, within its limits
+  std::function<void(const Value&, Config*)>
+      set;  // of the field's type, within its limits; null: the default
 
-  // For the rows of the table.
-  Field Unit(std::string text) const;
-  Field Try(std::string text) const;
-  Field OtherNames(std::map<std::string, std::string> names) const;
-  Field Unset(std::string meaning) const;
-  Field Required() const;
-  Field OnlyWith(std::string other_key, std::string value) const;
-  Field OnlyWithAny(std::string other_key, std::vector<std::string> values) const;
-  Field AliasOf(std::string other_key) const;
+  // The key that an alias stands for; of any other field its own.
+  const std::string& Name() const { return alias_of.empty() ? key : alias_of; }
 };
 
 // In the order of the documentation; the keys of a section are neighbours.
@@ -92,10 +86,10 @@ std::vector<Field> TaskFields();
 // Null when there is no such key.
 const Field* FindField(const std::string& key);
 
-// "train.optimizer" holds keys. The empty name is the whole file.
-bool IsSection(const std::string& name);
+// The row of a key, or all rows of a section; none where there is neither. The empty name is the whole file.
+std::vector<const Field*> FieldsIn(const std::string& name);
 
-// The names directly under a section: "mode", "batch_size", ..., "optimizer".
+// The names directly under a section: "mode", "batch_size", ..., "optimizer"; none where it is no section.
 std::vector<std::string> NamesIn(const std::string& section);
 
 // "train" + "mode" = "train.mode"; "" + "train" = "train".
@@ -107,6 +101,14 @@ bool Applies(const Field& field, const Config& config);
 // The first key of which `config` has another value than `saved`, the config of the run that has trained the
 // weights, although they are of no use with another: "model.activation = tanh; must be relu". Unset: none.
 std::optional<std::string> OtherMeaning(const Config& saved, const Config& config);
+
+// What an unknown name may mean.
+struct Meant {
+  std::vector<std::string> names;  // of keys and sections, in full; empty: nothing is close
+  std::string question;            // `did you mean "learning_rate"?`, or empty
+};
+// What `name` in `section` may mean, whatever its case: looks in the section first, then everywhere.
+Meant DidYouMean(const std::string& section, const std::string& name);
 
 // As YAML: 0.01, "text" (quoted; choices are not), null, ["a:1", "b:2"], [300, 100].
 std::string ValueText(const Field& field, const Value& value);

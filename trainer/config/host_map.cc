@@ -37,10 +37,11 @@ class Reader {
       if (child.kind == YamlNode::Kind::kNull) {
         hosts_.erase(child.key);
       } else if (child.key.empty() || !TextProblem(child.key).empty()) {
-        Refuse(child.key_line,
-               fmt::format("{}; \"{}\" is no name of a machine. Write the name that stands in "
-                           "the cluster's addresses.",
-                           key, Shown(child.key)));
+        Refuse(
+            child.key_line,
+            fmt::format(
+                "{}; \"{}\" is no name of a machine. Write the name that stands in the cluster's addresses.",
+                key, Shown(child.key)));
       } else if (IsMap(host_key, child, "user: ann")) {
         ReadHost(host_key, child, &hosts_[child.key]);
       }
@@ -87,25 +88,24 @@ class Reader {
     });
   }
 
-  void ReadText(const std::string& key, const YamlNode& node, std::string* text) {
-    if (node.kind == YamlNode::Kind::kNull) return text->clear();
-    const bool scalar = node.kind == YamlNode::Kind::kScalar;
-    if (!scalar || node.text.empty())
-      return Refuse(node.key_line, key + "; must be text. Write null for the default.");
-    const std::string problem = TextProblem(node.text);
-    if (!problem.empty())
+  void Take(const std::string& key, const YamlNode& node, const std::string& problem, std::string* text) {
+    if (!problem.empty()) {
       return Refuse(node.key_line, fmt::format("{} = {}; {}", key, Shown(node.text), problem));
+    }
     *text = node.text;
   }
 
-  void ReadDirectory(const std::string& key, const YamlNode& node, std::string* directory) {
-    if (node.kind == YamlNode::Kind::kScalar && !node.text.empty() && node.text[0] != '/') {
-      return Refuse(node.key_line,
-                    fmt::format("{} = {}; must begin with /. Write the whole path, as it is on "
-                                "that machine.",
-                                key, Shown(node.text)));
+  void ReadText(const std::string& key, const YamlNode& node, std::string* text) {
+    if (node.kind == YamlNode::Kind::kNull) return text->clear();
+    if (node.kind != YamlNode::Kind::kScalar || node.text.empty()) {
+      return Refuse(node.key_line, key + "; must be text. Write null for the default.");
     }
-    ReadText(key, node, directory);
+    Take(key, node, TextProblem(node.text), text);
+  }
+
+  void ReadDirectory(const std::string& key, const YamlNode& node, std::string* directory) {
+    if (node.text.empty() || node.text[0] == '/') return ReadText(key, node, directory);
+    Take(key, node, "must begin with /. Write the whole path, as it is on that machine.", directory);
   }
 
   void ReadVariables(const std::string& key, const YamlNode& node,
@@ -121,10 +121,8 @@ class Reader {
         variables->erase(child.key);
       } else if (child.kind != YamlNode::Kind::kScalar) {
         Refuse(child.key_line, fmt::format("{}; must be text. Put it in quotes.", full));
-      } else if (const std::string problem = TextProblem(child.text); !problem.empty()) {
-        Refuse(child.key_line, fmt::format("{} = {}; {}", full, Shown(child.text), problem));
       } else {
-        (*variables)[child.key] = child.text;
+        Take(full, child, TextProblem(child.text), &(*variables)[child.key]);
       }
     });
   }
@@ -149,13 +147,11 @@ class Reader {
   void ReadDeviceKey(const std::string& key, const Field& field, const YamlNode& node, std::string* text) {
     const bool list = node.kind == YamlNode::Kind::kList;
     if (list != IsList(field.type) || node.kind == YamlNode::Kind::kMap || (list && node.children.empty())) {
-      return Refuse(node.key_line, fmt::format("{}; {}.{}", key, RuleText(field), RemedyText(field)));
+      return Refuse(node.key_line, fmt::format("{}; {}", key, RuleAndRemedy(field)));
     }
     std::vector<std::string> values;
     for (const YamlNode& item : list ? node.children : std::vector<YamlNode>{node}) {
-      const Parsed parsed = item.kind == YamlNode::Kind::kScalar
-                                ? ParseScalar(field, item.text, item.quoted)
-                                : Parsed{Value(), RuleText(field) + "." + RemedyText(field)};
+      const Parsed parsed = ParseScalar(field, item);
       if (!parsed.problem.empty()) {
         return Refuse(node.key_line, fmt::format("{} = {}; {}", key, Shown(item.text), parsed.problem));
       }

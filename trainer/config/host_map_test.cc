@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "trainer/config/dump.h"
-#include "trainer/config/testing.h"
+#include "trainer/config/load_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -78,8 +78,9 @@ TEST_CASE("host map: where the tasks run as the file says, a machine without a t
   placed.placed = true;
   CHECK(LoadError(kSmall, {"launch.hosts={localhost: {user: ann}}"}, placed) == "");
   const std::string error = LoadError(kSmall, {"launch.hosts={localhst: {user: ann}}"}, placed);
-  CHECK(error.find("launch.hosts.localhst; no address of the cluster is on that machine. Did you mean "
-                   "localhost?") != std::string::npos);
+  CHECK(error.find(
+            "launch.hosts.localhst; no address of the cluster is on that machine. Did you mean localhost?") !=
+        std::string::npos);
   // The children of `dtrain local` have other addresses.
   CHECK(LoadError(kSmall, {"launch.hosts={localhst: {user: ann}}"}) == "");
 }

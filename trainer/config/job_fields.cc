@@ -23,10 +23,9 @@ std::vector<Field> ClusterFields() {
           "worker's name: its port is not opened, save worker 0's with data.split: feed.")
           .Try("[\"localhost:9002\"]")
           .Required(),
-      Number(
-          DT_KEY(cluster.min_workers), kRun, kFromOne,
-          "The run starts when every ps, worker 0 and so many workers in all are there; the others may join "
-          "at any time.")
+      Number(DT_KEY(cluster.min_workers), kRun, kFromOne,
+             "The run starts when every ps, worker 0 and so many workers in all are there; the others may "
+             "join at any time.")
           .Unit("workers")
           .Unset("all of cluster.worker"),
   };
@@ -43,51 +42,51 @@ template <DataSourceConfig DataConfig::*source>
 std::vector<Field> SourceFields(const std::string& section) {
   const std::string format = section + ".format";
   const bool train = section == "data.train";
-  const Field kind = Choice(
-      format, &SourceMember<source, &DataSourceConfig::format>, kRun,
-      {{"idx", DataFormat::kIdx}, {"csv", DataFormat::kCsv}, {"synthetic", DataFormat::kSynthetic}},
-      train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; csv: numbers and a "
-              "label, separated by commas; synthetic: made here."
-            : "What is evaluated on; as for data.train.");
+  const FieldRow kind =
+      Choice(format, &SourceMember<source, &DataSourceConfig::format>, kRun,
+             {{"idx", DataFormat::kIdx}, {"csv", DataFormat::kCsv}, {"synthetic", DataFormat::kSynthetic}},
+             train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; csv: numbers and "
+                     "a label, separated by commas; synthetic: made here."
+                   : "What is evaluated on; as for data.train.");
   return {
       train ? kind.Required() : kind.Unset("no test set"),
       Row(section + ".path", &SourceMember<source, &DataSourceConfig::path>, FieldType::kInputPath, kTask,
           "The CSV file, plain or gzip.")
           .Try("table.csv")
           .Required()
-          .OnlyWith(format, "csv"),
+          .OnlyWith(format, {"csv"}),
       Row(section + ".label", &SourceMember<source, &DataSourceConfig::label>, FieldType::kText, kRun,
           "The column of labels: its name in the header, or its number; the first is 0. All others are "
           "features. Labels are numbers, or for classes names: these count from 0 in their sorted order.")
           .Unit("a column's name, or its number")
           .Try("0")
           .Required()
-          .OnlyWith(format, "csv"),
+          .OnlyWith(format, {"csv"}),
       Flag(section + ".header", &SourceMember<source, &DataSourceConfig::header>, kRun,
            "Whether the first line names the columns.")
-          .OnlyWith(format, "csv"),
+          .OnlyWith(format, {"csv"}),
       Row(section + ".images", &SourceMember<source, &DataSourceConfig::images>, FieldType::kInputPath, kTask,
           "The IDX file of images.")
           .Try("train-images-idx3-ubyte.gz")
           .Required()
-          .OnlyWith(format, "idx"),
+          .OnlyWith(format, {"idx"}),
       Row(section + ".labels", &SourceMember<source, &DataSourceConfig::labels>, FieldType::kInputPath, kTask,
           "The IDX file of labels.")
           .Try("train-labels-idx1-ubyte.gz")
           .Required()
-          .OnlyWith(format, "idx"),
+          .OnlyWith(format, {"idx"}),
       Choice(section + ".name", &SourceMember<source, &DataSourceConfig::name>, kRun,
              {{"linear", SyntheticName::kLinear}, {"digits", SyntheticName::kDigits}},
              "linear: y = 2 x + 10 and noise; digits: drawn digits of 28 x 28 pixels with noise, 10 classes.")
           .Required()
-          .OnlyWith(format, "synthetic"),
+          .OnlyWith(format, {"synthetic"}),
       Number(section + ".rows", &SourceMember<source, &DataSourceConfig::rows>, kRun, {1, 1e12},
              "How many rows are made.")
           .Unit("rows")
           .Try("10000")
           .Unset(train ? "linear: without end; digits: the drawing's own number"
                        : "digits: the drawing's own number")
-          .OnlyWith(format, "synthetic"),
+          .OnlyWith(format, {"synthetic"}),
   };
 }
 
@@ -96,11 +95,10 @@ std::vector<Field> CommonDataFields() {
       Number(DT_KEY(data.validation), kRun, kFromZero, "The first N training rows are held out.")
           .Unit("rows held out: their number, no fraction")
           .Try("100"),
-      Choice(
-          DT_KEY(data.split), kRun,
-          {{"shard", Split::kShard}, {"full", Split::kFull}, {"feed", Split::kFeed}},
-          "shard: each worker trains on its own 1/n of the rows; full: each on all of them; feed: as shard, "
-          "but worker 0 alone reads data and sends the others their batches."),
+      Choice(DT_KEY(data.split), kRun,
+             {{"shard", Split::kShard}, {"full", Split::kFull}, {"feed", Split::kFeed}},
+             "shard: each worker trains on its own 1/n of the rows; full: each on all of them; feed: as "
+             "shard, but worker 0 alone reads data and sends the others their batches."),
       Flag(DT_KEY(data.shuffle), kRun, "Another order of the rows in each epoch."),
       Number(DT_KEY(data.seed), kRun, kFromZero, "Seed of the order and of synthetic data."),
       Choice(DT_KEY(data.last_batch), kRun, {{"keep", LastBatch::kKeep}, {"drop", LastBatch::kDrop}},
@@ -111,7 +109,7 @@ std::vector<Field> CommonDataFields() {
               {"standard", FeatureScale::kStandard}},
              "How features are scaled, fitted on the training rows without those held out. unit: least to "
              "greatest become 0 to 1; standard: mean 0, standard deviation 1.")
-          .OnlyWith("data.train.format", "csv"),
+          .OnlyWith("data.train.format", {"csv"}),
       Choice(DT_KEY(data.cache), kTask, {{"memory", DataCache::kMemory}, {"device", DataCache::kDevice}},
              "Where a worker keeps its training rows. device: in the memory of its GPU too, if they fit; a "
              "step then sends the numbers of its rows and not the rows. Without a GPU it is memory."),
@@ -137,15 +135,15 @@ std::vector<Field> ModelFields() {
           .Unit("outputs")
           .Try("10")
           .Unset("1; 10 for softmax and mlp"),
-      Numbers(DT_KEY(model.hidden), kRun, {1, 1e6}, "Units of each hidden layer, from the inputs on.")
+      Number(DT_KEY(model.hidden), kRun, {1, 1e6}, "Units of each hidden layer, from the inputs on.")
           .Unit("units")
           .Try("[100]")
           .Required()
-          .OnlyWith("model.kind", "mlp"),
+          .OnlyWith("model.kind", {"mlp"}),
       Choice(DT_KEY(model.activation), kRun,
              {{"sigmoid", Activation::kSigmoid}, {"tanh", Activation::kTanh}, {"relu", Activation::kRelu}},
              "What hidden layers apply to their outputs.")
-          .OnlyWith("model.kind", "mlp"),
+          .OnlyWith("model.kind", {"mlp"}),
       Choice(DT_KEY(model.init.kind), kRun,
              {{"zeros", InitKind::kZeros},
               {"constant", InitKind::kConstant},
@@ -156,9 +154,9 @@ std::vector<Field> ModelFields() {
       Number(DT_KEY(model.init.value), kRun, {-1e30, 1e30}, "The initial weight of constant.")
           .Try("0.5")
           .Required()
-          .OnlyWith("model.init.kind", "constant"),
+          .OnlyWith("model.init.kind", {"constant"}),
       Number(DT_KEY(model.init.stddev), kRun, {0, 1e30, true}, "Standard deviation of normal.")
-          .OnlyWith("model.init.kind", "normal"),
+          .OnlyWith("model.init.kind", {"normal"}),
       Number(DT_KEY(model.init.seed), kRun, kFromZero,
              "Seed of the initial weights: the same seed gives the same weights, however they are placed."),
       Choice(DT_KEY(model.init.bias), kRun, {{"same", BiasInit::kSame}, {"zeros", BiasInit::kZeros}},
@@ -185,22 +183,22 @@ std::vector<Field> RuleFields() {
       Number(DT_KEY(train.optimizer.learning_rate), kRun, {0, 1e30, true},
              "Learning rate; 0.001 where it is left out with adam."),
       Number(DT_KEY(train.optimizer.momentum), kRun, kFraction, "Share of the velocity that stays.")
-          .OnlyWith(kind, "momentum"),
+          .OnlyWith(kind, {"momentum"}),
       Flag(DT_KEY(train.optimizer.nesterov), kRun, "Look ahead by one step of the velocity.")
-          .OnlyWith(kind, "momentum"),
+          .OnlyWith(kind, {"momentum"}),
       Number(DT_KEY(train.optimizer.beta1), kRun, kFraction, "Share of the mean of gradients that stays.")
-          .OnlyWith(kind, "adam"),
+          .OnlyWith(kind, {"adam"}),
       Number(DT_KEY(train.optimizer.beta2), kRun, kFraction, "Share of the mean of squares that stays.")
-          .OnlyWith(kind, "adam"),
+          .OnlyWith(kind, {"adam"}),
       Number(DT_KEY(train.optimizer.rho), kRun, kFraction, "Share of the mean of squares that stays.")
-          .OnlyWith(kind, "rmsprop"),
+          .OnlyWith(kind, {"rmsprop"}),
       Number(DT_KEY(train.optimizer.epsilon), kRun, {1e-30, 1e30},
              "Added to the root that divides, against division by nothing.")
-          .OnlyWithAny(kind, {"adagrad", "rmsprop", "adam"}),
+          .OnlyWith(kind, {"adagrad", "rmsprop", "adam"}),
       Number(DT_KEY(train.optimizer.initial_accumulator), kRun, {0, 1e30}, "Where the sum of squares starts.")
-          .OnlyWithAny(kind, {"adagrad", "ftrl"}),
+          .OnlyWith(kind, {"adagrad", "ftrl"}),
       Number(DT_KEY(train.optimizer.beta), kRun, {0, 1e30}, "Added to the root of the sum of squares.")
-          .OnlyWith(kind, "ftrl"),
+          .OnlyWith(kind, {"ftrl"}),
       Number(DT_KEY(train.optimizer.l1), kRun, {0, 1e30},
              "l1 * sign(weight) is added to the gradient; with ftrl the l1 of its paper: exact zeros."),
       Number(DT_KEY(train.optimizer.l2), kRun, {0, 1e30},
@@ -235,15 +233,15 @@ std::vector<Field> ScheduleFields() {
           .Unit("updates")
           .Try("10000")
           .Required()
-          .OnlyWithAny(kind, {"step", "exponential", "inverse_time", "cosine"}),
+          .OnlyWith(kind, {"step", "exponential", "inverse_time", "cosine"}),
       Number(DT_KEY(train.optimizer.schedule.decay_rate), kRun, {0, 1e30, true},
              "What becomes of the learning rate in decay_steps.")
           .Try("0.5")
           .Required()
-          .OnlyWithAny(kind, {"step", "exponential", "inverse_time"}),
+          .OnlyWith(kind, {"step", "exponential", "inverse_time"}),
       Number(DT_KEY(train.optimizer.schedule.end_learning_rate), kRun, {0, 1e30},
              "The learning rate from the end of the wave on.")
-          .OnlyWith(kind, "cosine"),
+          .OnlyWith(kind, {"cosine"}),
       Number(DT_KEY(train.optimizer.schedule.warmup_steps), kRun, {0, 1e15},
              "In the first so many updates the learning rate grows linearly up to its full value; the "
              "schedule begins after them.")
@@ -257,20 +255,19 @@ std::vector<Field> LoopFields() {
           DT_KEY(train.mode), kRun,
           {{"async", TrainMode::kAsync}, {"sync", TrainMode::kSync}, {"ssp", TrainMode::kSsp}},
           "async: a gradient is applied when it arrives; sync: the mean of a round of gradients is applied "
-          "at once; ssp: as async, but nobody gets further ahead of the slowest worker than "
-          "train.staleness.")
+          "at once; ssp: as async, but nobody gets further ahead of the slowest worker than train.staleness.")
           .OtherNames({{"synchronous", "sync"}, {"asynchronous", "async"}}),
       Number(DT_KEY(train.staleness), kRun, {0, 1e6},
              "How many steps the fastest worker may be ahead of the slowest; 0: lockstep.")
           .Unit("steps")
-          .OnlyWith("train.mode", "ssp"),
+          .OnlyWith("train.mode", {"ssp"}),
       Number(DT_KEY(train.aggregate), kRun, {1, 1e6},
              "Gradients that a round waits for. Below the number of workers the others are backups: what "
              "comes too late for its round is dropped.")
           .Unit("gradients per update")
           .Try("2")
           .Unset("the number of workers")
-          .OnlyWith("train.mode", "sync"),
+          .OnlyWith("train.mode", {"sync"}),
       Number(DT_KEY(train.batch_size), kRun, {1, 1e9},
              "Examples in one step of a worker, on each of its devices.")
           .Unit("examples per step")

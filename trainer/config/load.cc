@@ -1,22 +1,23 @@
 #include "trainer/config/load.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/config/fields.h"
 #include "trainer/config/host_map.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/rules.h"
-#include "trainer/config/suggest.h"
 #include "trainer/config/user_text.h"
 #include "trainer/config/yaml.h"
 
@@ -27,34 +28,19 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
 
-std::string ReadAll(int file, const std::string& path) {
-  std::string text;
-  char buffer[4096];
-  while (true) {
-    const ssize_t got = read(file, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw UserError("{}: cannot be read: {}. Give a YAML file.", path, ErrnoText(errno));
-    if (got == 0) return text;
-    text.append(buffer, static_cast<size_t>(got));
-    if (text.size() > kMaxConfigBytes) {
-      throw UserError("{}: more than {} bytes; that is no config. Give a YAML file.", path, kMaxConfigBytes);
-    }
-  }
-}
-
 // The bytes of the file. Throws UserError naming the path: missing, a directory, unreadable, too large for a
 // config, or no UTF-8 text.
 std::string ReadConfigText(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw UserError("{}: cannot be opened: {}. Check the path.", path, ErrnoText(errno));
-  std::string text;
-  try {
-    text = ReadAll(file, path);
-  } catch (...) {
-    close(file);
-    throw;
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
+  if (file == nullptr) throw UserError("{}: cannot be opened: {}. Check the path.", path, ErrnoText(errno));
+  std::string text(kMaxConfigBytes + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()) != 0) {
+    throw UserError("{}: cannot be read: {}. Give a YAML file.", path, ErrnoText(errno));
   }
-  close(file);
+  if (text.size() > kMaxConfigBytes) {
+    throw UserError("{}: more than {} bytes; that is no config. Give a YAML file.", path, kMaxConfigBytes);
+  }
   const size_t bad = FirstNonText(text);
   if (bad != std::string::npos) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(bad), '\n');
@@ -106,23 +92,11 @@ Value ListValue(const std::vector<Value>& items) {
   return texts;
 }
 
-// Keys that have ended, and what takes their place.
-struct EndedKey {
-  const char* key;
-  const char* successor;
-};
-constexpr EndedKey kEndedKeys[] = {
-    {"checkpoint.writer",
-     "is no key any more: every ps writes its part of a checkpoint into checkpoint.dir of ps 0, and one that "
-     "does "
-     "not see that directory sends its part to ps 0. Leave it out."},
-};
-
+// What takes the place of a key that has ended; null for any other.
 const char* SuccessorOf(const std::string& key) {
-  for (const EndedKey& ended : kEndedKeys) {
-    if (key == ended.key) return ended.successor;
-  }
-  return nullptr;
+  if (key != "checkpoint.writer") return nullptr;
+  return "is no key any more: every ps writes its part of a checkpoint into checkpoint.dir of ps 0, and one "
+         "that does not see that directory sends its part to ps 0. Leave it out.";
 }
 
 // Whether the file was saved with a checkpoint, by this version or an older one.
@@ -134,7 +108,7 @@ bool IsOfCheckpoint(const std::string& path) {
 
 class Loader {
  public:
-  explicit Loader(const std::string& path) : path_(path) {}
+  explicit Loader(const std::string& path) { draft_.path = path; }
 
   void ReadFile();
   void ReadSet(int number, const std::string& text);
@@ -146,18 +120,20 @@ class Loader {
   void ReadScalar(const Field& field, const YamlNode& node, const Place& place);
   void ReadList(const Field& field, const YamlNode& node, const Place& place);
   void ReadHosts(const Field& field, const YamlNode& node, const Place& place);
+  void Accept(const Field& field, const Value& value, const YamlNode& node, const Place& place);
+  bool HasOtherName(const Field& field, const Value& value, const Place& place);
+  void MarkBad(const Field& field, const std::string& shown, const Place& place);
   void RefuseKey(const Field& field, const YamlNode& node, const Place& place, const std::string& rule);
   void RefuseSection(const std::string& section, const YamlNode& node, const Place& place);
   void RefuseUnknown(const std::string& section, const std::string& name, const Place& place);
-  void TakeMeantForGiven();
-  void ForgetAllNames(const Field& field);
-  void Forget(const std::string& prefix);
-  void ReplaceCluster(const LoadOptions& options);
+  void ResetKey(const Field& field);
+  void ResetSection(const std::string& section);
+  void SetCluster(const std::string& source, const ClusterConfig& cluster);
 
-  const std::string path_;
-  Problems problems_;
-  GivenKeys given_;
-  std::vector<std::string> meant_;  // keys and sections that unknown ones were probably meant to be
+  Draft draft_;
+  // Keys whose two names say different things, by Field::Name(): the place and the report. What is given
+  // later settles it.
+  std::map<std::string, std::pair<Place, std::string>> contradictions_;
 };
 
 // The place of a node in the same source.
@@ -167,39 +143,40 @@ Place At(Place place, int line) {
 }
 
 void Loader::ReadFile() {
-  const std::string text = ReadConfigText(path_);
+  const std::string text = ReadConfigText(draft_.path);
   YamlNode root;
   try {
     root = ParseYaml(text);
   } catch (const YamlError& error) {
-    throw UserError("{}:{}:{}: not valid YAML: {}.", path_, error.line, error.column, error.what());
+    throw UserError("{}:{}:{}: not valid YAML: {}.", draft_.path, error.line, error.column, error.what());
   }
   if (root.kind == YamlNode::Kind::kNull) {
-    throw UserError("{}: is empty. Give a YAML file with cluster, model, data and train.", path_);
+    throw UserError("{}: is empty. Give a YAML file with cluster, model, data and train.", draft_.path);
   }
-  ReadSection("", root, {0, root.line, path_});
+  ReadSection("", root, {0, root.line, draft_.path});
 }
 
 void Loader::ReadSet(int number, const std::string& text) {
   const Place place = {number, 0, "--set " + Shown(text)};
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    return problems_.Add(place, "must be key.path=value. Try --set train.batch_size=64.");
+    return draft_.problems.Add(place, "must be key.path=value. Try --set train.batch_size=64.");
   }
   if (FirstNonText(text) != std::string::npos) {
-    return problems_.Add(place, "is not UTF-8 text. Check the terminal's encoding.");
+    return draft_.problems.Add(place, "is not UTF-8 text. Check the terminal's encoding.");
   }
   YamlNode node;
   try {
     node = ParseYaml(text.substr(equals + 1));
   } catch (const YamlError& error) {
-    return problems_.Add(place,
-                         fmt::format("the value is not valid YAML: {}. Quote it for YAML and for the shell: "
-                                     "--set '{}=\"...\"'.",
-                                     error.what(), Shown(text.substr(0, equals))));
+    return draft_.problems.Add(
+        place,
+        fmt::format(
+            "the value is not valid YAML: {}. Quote it for YAML and for the shell: --set '{}=\"...\"'.",
+            error.what(), Shown(text.substr(0, equals))));
   }
   if (node.kind == YamlNode::Kind::kNull && !SaysNull(text.substr(equals + 1))) {
-    return problems_.Add(place, "has no value. Write null for the default.");
+    return draft_.problems.Add(place, "has no value. Write null for the default.");
   }
   // As the file would have it: a.b=c is {a: {b: c}}.
   for (size_t end = equals; end != std::string::npos;) {
@@ -217,26 +194,25 @@ void Loader::ReadSet(int number, const std::string& text) {
 
 void Loader::ReadSection(const std::string& section, const YamlNode& node, const Place& place) {
   if (node.kind == YamlNode::Kind::kNull) {
-    if (place.flag()) Forget(section);
+    if (place.flag()) ResetSection(section);
     return;
   }
-  if (node.kind != YamlNode::Kind::kMap) {
-    return RefuseSection(section, node, place);
-  }
+  if (node.kind != YamlNode::Kind::kMap) return RefuseSection(section, node, place);
   std::set<std::string> seen;
   for (const YamlNode& child : node.children) {
     const Place here = At(place, child.key_line);
     const std::string key = JoinKey(section, child.key);
     if (!seen.insert(child.key).second) {
-      problems_.Add(here, fmt::format("{} is given twice in one map. Leave one.", key));
+      draft_.problems.Add(here, fmt::format("{} is given twice in one map. Leave one.", key));
     } else if (child.key.find('.') != std::string::npos || child.key.empty()) {
       RefuseUnknown(section, child.key, here);
     } else if (const Field* field = FindField(key)) {
       ReadKey(*field, child, here);
-    } else if (IsSection(key)) {
+    } else if (!NamesIn(key).empty()) {
       ReadSection(key, child, here);
     } else if (const char* successor = SuccessorOf(key)) {
-      if (here.flag() || !IsOfCheckpoint(path_)) problems_.Add(here, fmt::format("{} {}", key, successor));
+      const bool refused = here.flag() || !IsOfCheckpoint(draft_.path);
+      if (refused) draft_.problems.Add(here, fmt::format("{} {}", key, successor));
     } else {
       RefuseUnknown(section, child.key, here);
     }
@@ -246,7 +222,7 @@ void Loader::ReadSection(const std::string& section, const YamlNode& node, const
 void Loader::ReadKey(const Field& field, const YamlNode& node, const Place& place) {
   switch (node.kind) {
     case YamlNode::Kind::kNull:
-      if (place.flag()) ForgetAllNames(field);
+      if (place.flag()) ResetKey(field);
       return;
     case YamlNode::Kind::kScalar:
       return ReadScalar(field, node, place);
@@ -259,17 +235,15 @@ void Loader::ReadKey(const Field& field, const YamlNode& node, const Place& plac
 }
 
 void Loader::ReadScalar(const Field& field, const YamlNode& node, const Place& place) {
-  if (IsList(field.type)) {
-    return RefuseKey(field, node, place, fmt::format("{}.{}", RuleText(field), RemedyText(field)));
-  }
-  Parsed parsed = ParseScalar(field, node.text, node.quoted);
+  if (IsList(field.type)) return RefuseKey(field, node, place, RuleAndRemedy(field));
+  Parsed parsed = ParseScalar(field, node);
   if (!parsed.problem.empty()) return RefuseKey(field, node, place, parsed.problem);
   if (field.type == FieldType::kInputPath || field.type == FieldType::kOutputPath) {
     const bool beside_file = field.type == FieldType::kInputPath && !place.flag();
-    const fs::path base = beside_file ? fs::path(path_).parent_path() : fs::path();
+    const fs::path base = beside_file ? fs::path(draft_.path).parent_path() : fs::path();
     parsed.value = AbsolutePath(base, node.text);
   }
-  given_[field.key] = {std::move(parsed.value), ShownValue(node), place, false};
+  Accept(field, parsed.value, node, place);
 }
 
 void Loader::ReadList(const Field& field, const YamlNode& node, const Place& place) {
@@ -279,15 +253,10 @@ void Loader::ReadList(const Field& field, const YamlNode& node, const Place& pla
   std::vector<Value> items;
   bool bad = false;
   for (const YamlNode& item : node.children) {
-    Parsed parsed;
-    if (item.kind == YamlNode::Kind::kScalar) {
-      parsed = ParseScalar(field, item.text, item.quoted);
-    } else {
-      parsed.problem = fmt::format("{}.{}", RuleText(field), RemedyText(field));
-    }
+    Parsed parsed = ParseScalar(field, item);
     if (!parsed.problem.empty()) {
-      problems_.Add(At(place, item.line), fmt::format("{}[{}] = {}; {}", field.key, items.size(),
-                                                      ShownValue(item), parsed.problem));
+      draft_.problems.Add(At(place, item.line), fmt::format("{}[{}] = {}; {}", field.key, items.size(),
+                                                            ShownValue(item), parsed.problem));
       bad = true;
     }
     items.push_back(std::move(parsed.value));
@@ -295,85 +264,108 @@ void Loader::ReadList(const Field& field, const YamlNode& node, const Place& pla
   if (items.empty()) {
     return RefuseKey(field, node, place, fmt::format("must not be empty.{}", RemedyText(field)));
   }
-  given_[field.key] = {bad ? Value() : ListValue(items), ShownValue(node), place, bad};
+  if (bad) return MarkBad(field, ShownValue(node), place);
+  Accept(field, ListValue(items), node, place);
 }
 
 // A flag changes the machines and keys that it names.
 void Loader::ReadHosts(const Field& field, const YamlNode& node, const Place& place) {
-  const auto before = given_.find(field.key);
-  const bool add = before != given_.end() && !before->second.bad;
-  LaunchHosts hosts = add ? std::get<LaunchHosts>(before->second.value) : LaunchHosts();
+  LaunchHosts hosts = draft_.config.launch.hosts;
   const std::vector<HostProblem> wrong = ReadHostMap(field.key, node, &hosts);
-  for (const HostProblem& problem : wrong) problems_.Add(At(place, problem.line), problem.text);
-  given_[field.key] = {std::move(hosts), "{...}", place, !wrong.empty()};
-  if (!wrong.empty()) given_[field.key].value = Value();
+  for (const HostProblem& problem : wrong) draft_.problems.Add(At(place, problem.line), problem.text);
+  if (!wrong.empty()) return MarkBad(field, ShownValue(node), place);
+  Accept(field, hosts, node, place);
+}
+
+void Loader::Accept(const Field& field, const Value& value, const YamlNode& node, const Place& place) {
+  contradictions_.erase(field.Name());
+  if (HasOtherName(field, value, place)) return;
+  field.set(value, &draft_.config);
+  draft_.given[field.Name()] = {field.key, ShownValue(node), place, false};
+}
+
+// Whether `field` is another name of a key that the same source has given by its proper name. The two names
+// must say the same in the file, and so in the flags; a flag beats the file, whichever name it has.
+bool Loader::HasOtherName(const Field& field, const Value& value, const Place& place) {
+  const auto found = draft_.given.find(field.Name());
+  if (found == draft_.given.end()) return false;
+  const Given& other = found->second;
+  if (other.bad || other.key == field.key || other.place.flag() != place.flag()) return false;
+  const bool is_alias = !field.alias_of.empty();
+  const Value before = field.get(draft_.config);
+  if (value != before) {
+    contradictions_[field.Name()] = {
+        is_alias ? place : other.place,
+        fmt::format("{} = {}; is another name for {}, which is {}. Leave one of them.",
+                    is_alias ? field.key : other.key, ValueText(field, is_alias ? value : before),
+                    field.Name(), ValueText(field, is_alias ? before : value))};
+  }
+  return is_alias;
+}
+
+// For what is reported already: it is not missing, and no rule is about it.
+void Loader::MarkBad(const Field& field, const std::string& shown, const Place& place) {
+  ResetKey(field);
+  draft_.given[field.Name()] = {field.key, shown, place, true};
 }
 
 void Loader::RefuseKey(const Field& field, const YamlNode& node, const Place& place,
                        const std::string& rule) {
-  problems_.Add(place, fmt::format("{} = {}; {}", field.key, ShownValue(node), rule));
-  given_[field.key] = {Value(), ShownValue(node), place, true};
+  draft_.problems.Add(place, fmt::format("{} = {}; {}", field.key, ShownValue(node), rule));
+  MarkBad(field, ShownValue(node), place);
 }
 
 void Loader::RefuseSection(const std::string& section, const YamlNode& node, const Place& place) {
   const std::string what = section.empty() ? "the file" : section;
   const std::vector<std::string> names = NamesIn(section);
-  problems_.Add(place, fmt::format("{} = {}; must be a map with {}. Write \"{}: ...\" under it.", what,
-                                   ShownValue(node), ListText(names, "and"), names.front()));
-  for (const Field& field : Fields()) {
-    const bool inside = section.empty() || field.key.compare(0, section.size() + 1, section + ".") == 0;
-    if (inside) given_[field.key] = {Value(), "", place, true};  // not missing
-  }
-}
-
-void Loader::RefuseUnknown(const std::string& section, const std::string& name, const Place& place) {
-  const Meant meant = DidYouMean(section, name);
-  meant_.insert(meant_.end(), meant.names.begin(), meant.names.end());
-  std::string remedy = meant.question;
-  if (remedy.empty()) remedy = fmt::format("this version knows {}.", ListText(NamesIn(section), "and"));
-  const std::string in = section.empty() ? "" : " in " + section;
-  problems_.Add(place, fmt::format("unknown key \"{}\"{}; {}", Shown(name), in, remedy));
+  draft_.problems.Add(place, fmt::format("{} = {}; must be a map with {}. Write \"{}: ...\" under it.", what,
+                                         ShownValue(node), ListText(names, "and"), names.front()));
+  for (const Field* field : FieldsIn(section)) MarkBad(*field, "", place);
 }
 
 // What only a slip of the fingers has made missing is no problem of its own.
-void Loader::TakeMeantForGiven() {
-  for (const std::string& name : meant_) {
-    for (const Field& field : Fields()) {
-      const bool inside = field.key == name || field.key.compare(0, name.size() + 1, name + ".") == 0;
-      if (inside) given_.emplace(field.key, GivenKey{Value(), "", {0, 0, path_}, true});
+void Loader::RefuseUnknown(const std::string& section, const std::string& name, const Place& place) {
+  const Meant meant = DidYouMean(section, name);
+  for (const std::string& full : meant.names) {
+    for (const Field* field : FieldsIn(full)) {
+      if (draft_.given.count(field->Name()) == 0) MarkBad(*field, "", {0, 0, draft_.path});
     }
   }
+  std::string remedy = meant.question;
+  if (remedy.empty()) remedy = fmt::format("this version knows {}.", ListText(NamesIn(section), "and"));
+  const std::string in = section.empty() ? "" : " in " + section;
+  draft_.problems.Add(place, fmt::format("unknown key \"{}\"{}; {}", Shown(name), in, remedy));
 }
 
-void Loader::ForgetAllNames(const Field& field) {
-  const std::string name = field.alias_of.empty() ? field.key : field.alias_of;
-  for (const Field& other : Fields()) {
-    if (other.key == name || other.alias_of == name) Forget(other.key);
+// Back to the default, whatever the name that the key was given by.
+void Loader::ResetKey(const Field& field) {
+  field.set(Value(), &draft_.config);
+  draft_.given.erase(field.Name());
+  contradictions_.erase(field.Name());
+}
+
+void Loader::ResetSection(const std::string& section) {
+  for (const Field* field : FieldsIn(section)) {
+    const auto found = draft_.given.find(field->Name());
+    if (found != draft_.given.end() && found->second.key == field->key) ResetKey(*field);
   }
 }
 
-// Back to the defaults: a key, or all keys of a section.
-void Loader::Forget(const std::string& prefix) {
-  for (auto it = given_.begin(); it != given_.end();) {
-    const bool inside = it->first == prefix || it->first.compare(0, prefix.size() + 1, prefix + ".") == 0;
-    it = inside ? given_.erase(it) : std::next(it);
+void Loader::SetCluster(const std::string& source, const ClusterConfig& cluster) {
+  draft_.config.cluster.ps = cluster.ps;
+  draft_.config.cluster.worker = cluster.worker;
+  for (const char* key : {"cluster.ps", "cluster.worker"}) {
+    draft_.given[key] = {key, "[...]", {1, 0, source}, false};
   }
-}
-
-void Loader::ReplaceCluster(const LoadOptions& options) {
-  const ClusterConfig cluster = options.new_cluster(ConfigOf(given_).cluster);
-  const Place place = {1, 0, options.cluster_source};
-  given_["cluster.ps"] = {cluster.ps, "[...]", place, false};
-  given_["cluster.worker"] = {cluster.worker, "[...]", place, false};
 }
 
 Config Loader::Finish(const LoadOptions& options) {
-  if (options.new_cluster) ReplaceCluster(options);
-  TakeMeantForGiven();
-  const Config config = Resolve(path_, options, &given_, &problems_);
-  if (options.log_json != nullptr) *options.log_json = config.log.json;
-  problems_.ThrowIfAny();
-  return config;
+  if (options.new_cluster) SetCluster(options.cluster_source, options.new_cluster(draft_.config.cluster));
+  for (const auto& [key, report] : contradictions_) draft_.problems.Add(report.first, report.second);
+  CheckRules(options, &draft_);
+  if (options.log_json != nullptr) *options.log_json = draft_.config.log.json;
+  draft_.problems.ThrowIfAny();
+  return draft_.config;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "base/testing/files.h"
-#include "trainer/config/testing.h"
+#include "trainer/config/load_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -66,10 +66,13 @@ TEST_CASE("load: hooks.stop_at_step is train.steps by another name") {
   CHECK(Load(kSmall, {"hooks.stop_at_step=7"}).train.steps == 7);
   CHECK(Load(kSmall, {"train.steps=7"}).train.steps == 7);
   CHECK(Load(kSmall, {"train.steps=7", "hooks.stop_at_step=7"}).train.steps == 7);
+  const std::string both = WriteTestFile("both.yaml", testing::FileContent(kSmall) + "train: {steps: 51}\n");
+  CHECK(LoadError(both) != "");
+  CHECK(Load(both, {"train.steps=7"}).train.steps == 7);  // a flag beats the file by either name
+  CHECK(Load(both, {"hooks.stop_at_step=7"}).train.steps == 7);
   CHECK(LoadError(kSmall, {"train.steps=7", "hooks.stop_at_step=8"}) ==
         "--set hooks.stop_at_step=8: hooks.stop_at_step = 8; is another name for train.steps, which is 7. "
-        "Leave one "
-        "of them.");
+        "Leave one of them.");
 }
 
 TEST_CASE("set: beats the file, and a later one an earlier") {
@@ -102,8 +105,7 @@ TEST_CASE("set: a flag that chooses another kind makes the file's settings of th
   CHECK(config.model.init.kind == InitKind::kZeros);
   CHECK(LoadError(kSmall, {"model.init.kind=zeros", "model.init.stddev=2"}) ==
         "--set model.init.stddev=2: model.init.stddev = 2; has no effect with model.init.kind = zeros. Leave "
-        "it out, "
-        "or set model.init.kind to normal.");
+        "it out, or set model.init.kind to normal.");
 }
 
 TEST_CASE("set: mistakes are reported with the flag as their place") {
@@ -124,8 +126,7 @@ TEST_CASE(
     "load: a key that has ended is refused with its successor, but in the config.yaml of a checkpoint") {
   const std::string ended =
       "checkpoint.writer is no key any more: every ps writes its part of a checkpoint into checkpoint.dir of "
-      "ps 0, "
-      "and one that does not see that directory sends its part to ps 0. Leave it out.";
+      "ps 0, and one that does not see that directory sends its part to ps 0. Leave it out.";
   const std::string set = "checkpoint.writer=ps";
   CHECK(LoadError(kSmall, {set}) == "--set " + set + ": " + ended);
   const std::string directory = testing::NewDirectory(), path = directory + "/config.yaml";
@@ -154,12 +155,10 @@ TEST_CASE("set: a value that YAML reads otherwise is refused with the way to quo
 TEST_CASE("load: mistakes of the file and of several flags are listed together, the file's first") {
   CHECK(LoadError("trainer/config/testdata/bad/classes.yaml", {"train.epochs=0", "x=1"}) ==
         "trainer/config/testdata/bad/classes.yaml:2: model.kind = linear; needs real targets, and data.train "
-        "has "
-        "classes. Try softmax.\n"
+        "has classes. Try softmax.\n"
         "--set train.epochs=0: train.epochs = 0; must be >= 1 (passes over the data). Try 5.\n"
         "--set x=1: unknown key \"x\"; this version knows cluster, model, data, train, placement, device, "
-        "eval, "
-        "hooks, failure, checkpoint, summary, net, log, security and launch.");
+        "eval, hooks, failure, checkpoint, summary, net, log, security and launch.");
 }
 
 TEST_CASE("load: dtrain local needs no cluster, and checks the one that is there") {
@@ -250,13 +249,12 @@ TEST_CASE("load: rules on the number of workers are about those of a file, else 
   CHECK(LoadError(with, {}, options) == "");
   CHECK(LoadError(without, {}, options) ==
         without +
-            ":3: train.aggregate = 3; must be at most the number of workers (2, those of dtrain local "
-            "where cluster.worker is not set). Try 2.");
+            ":3: train.aggregate = 3; must be at most the number of workers (2, those of dtrain local where "
+            "cluster.worker is not set). Try 2.");
   options.workers = 1;
-  CHECK(LoadError(with, {}, options) ==
-        with +
-            ":3: train.aggregate = 3; must be at most the number of workers (1, by --workers). Try 1, or "
-            "--workers 3.");
+  CHECK(LoadError(with, {}, options) == with +
+                                            ":3: train.aggregate = 3; must be at most the number of workers "
+                                            "(1, by --workers). Try 1, or --workers 3.");
   options.workers = 4;
   CHECK(LoadError(with, {}, options) == "");
 }

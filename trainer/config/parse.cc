@@ -68,8 +68,7 @@ Parsed ParseInt(const Field& field, const std::string& text, bool quoted) {
   if (quoted || !IsPlainInteger(text)) {
     const auto meant = NumberMeant(text);
     const bool whole = meant && std::abs(*meant) <= kMaxExact && std::floor(*meant) == *meant;
-    if (!whole || !LimitProblem(field, *meant).empty())
-      return Refused(RuleText(field) + "." + RemedyText(field));
+    if (!whole || !LimitProblem(field, *meant).empty()) return Refused(RuleAndRemedy(field));
     return Refused(fmt::format("must be a whole number in plain digits{}. Write {}.",
                                quoted ? ", without quotes" : "", static_cast<int64_t>(*meant)));
   }
@@ -89,8 +88,7 @@ Parsed ParseDouble(const Field& field, const std::string& text, bool quoted) {
     std::string comma = text;
     std::replace(comma.begin(), comma.end(), ',', '.');
     const auto meant = DecimalNumber(comma);
-    if (!meant || !LimitProblem(field, *meant).empty())
-      return Refused(RuleText(field) + "." + RemedyText(field));
+    if (!meant || !LimitProblem(field, *meant).empty()) return Refused(RuleAndRemedy(field));
     return Refused(fmt::format("must be a number{}. Write {}.", quoted ? ", without quotes" : "", comma));
   }
   return {*number, LimitProblem(field, *number)};
@@ -113,7 +111,7 @@ Parsed ParseChoice(const Field& field, const std::string& text) {
   const std::string closest =
       known != field.other_names.end() ? known->second : ClosestName(text, field.choices);
   if (!closest.empty()) return Refused(fmt::format("{}. Did you mean {}?", RuleText(field), closest));
-  return Refused(fmt::format("{}.{}", RuleText(field), RemedyText(field)));
+  return Refused(RuleAndRemedy(field));
 }
 
 Parsed ParsePath(const std::string& text, bool quoted) {
@@ -132,6 +130,11 @@ std::string PinProblem(const std::string& text) {
 }
 
 }  // namespace
+
+Parsed ParseScalar(const Field& field, const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::kScalar) return Refused(RuleAndRemedy(field));
+  return ParseScalar(field, node.text, node.quoted);
+}
 
 Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
   switch (field.type) {
@@ -153,9 +156,9 @@ Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
     case FieldType::kOutputPath:
       return ParsePath(text, quoted);
     case FieldType::kHosts:
-      return Refused(fmt::format("{}.{}", RuleText(field), RemedyText(field)));
+      return Refused(RuleAndRemedy(field));
     case FieldType::kText:
-      return {text, text.empty() ? fmt::format("{}.{}", RuleText(field), RemedyText(field)) : ""};
+      return {text, text.empty() ? RuleAndRemedy(field) : ""};
   }
   return Refused("has an unknown type");
 }
@@ -194,5 +197,7 @@ std::string RemedyText(const Field& field) {
   const Value standard = field.get(Config{});
   return IsNull(standard) ? "" : fmt::format(" Try {}.", ValueText(field, standard));
 }
+
+std::string RuleAndRemedy(const Field& field) { return RuleText(field) + "." + RemedyText(field); }
 
 }  // namespace dtrain

@@ -25,116 +25,86 @@ constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's
 
 class Rules {
  public:
-  Rules(const std::string& path, GivenKeys* given, Problems* problems)
-      : path_(path), given_(*given), problems_(*problems) {}
+  explicit Rules(Draft* draft) : draft_(*draft), config_(draft->config) {}
 
-  Config Run(const LoadOptions& options);
+  void Run(const LoadOptions& options);
 
  private:
-  void JoinAliases();
-  void JoinAlias(const Field& alias);
   void DropOverridden();
   void SetDefaults();
   void CheckEffect(const Field& field);
   void CheckRequired(const Field& field);
-  void CheckEnd();
+  void CheckTraining();
   void CheckExitCode();
   void CheckWorkers(const LoadOptions& options);
-  void CheckMode();
   void CheckDevices();
   void CheckAddresses();
   void CheckHosts();
-  void CheckFeed();
   void CheckRows();
   void CheckEvaluation();
-  void CheckCheckpoint();
   void CheckOutputs();
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
   void CheckCsv();
   void CheckLabelColumn(const std::string& section, const DataSourceConfig& source);
 
-  const GivenKey* Given(const std::string& key) const {
-    const auto found = given_.find(key);
-    return found == given_.end() ? nullptr : &found->second;
+  const Given* Find(const std::string& key) const {
+    const auto found = draft_.given.find(key);
+    return found == draft_.given.end() ? nullptr : &found->second;
   }
-  bool Bad(const std::string& key) const { return Given(key) != nullptr && Given(key)->bad; }
+  bool IsBad(const std::string& key) const { return Find(key) != nullptr && Find(key)->bad; }
+  bool IsGood(const std::string& key) const { return Find(key) != nullptr && !Find(key)->bad; }
   Place PlaceOf(const std::string& key) const {
-    return Given(key) != nullptr ? Given(key)->place : Place{0, 0, path_};
+    return Find(key) != nullptr ? Find(key)->place : Place{0, 0, draft_.path};
   }
-  // "place: key = value; rule", of a key that was given.
+  void Add(const Place& place, const std::string& text) { draft_.problems.Add(place, text); }
+  // "place: key = value; rule", of a key that was given; nothing where its value was refused already.
   void Refuse(const std::string& key, const std::string& rule) {
-    problems_.Add(PlaceOf(key), fmt::format("{} = {}; {}", key, Given(key)->shown, rule));
-  }
-  // The values of data.train come one by one without end.
-  bool Endless() const {
-    const DataSourceConfig& train = config_.data.train;
-    return train.format == DataFormat::kSynthetic && train.name == SyntheticName::kLinear && !train.rows;
+    if (!IsBad(key)) Add(PlaceOf(key), fmt::format("{} = {}; {}", key, Find(key)->shown, rule));
   }
 
-  const std::string path_;
-  GivenKeys& given_;
-  Problems& problems_;
-  Config config_;
+  void RefuseIf(bool broken, const std::string& key, const std::string& rule) {
+    if (broken) Refuse(key, rule);
+  }
+
+  Draft& draft_;
+  Config& config_;
 };
 
-Config Rules::Run(const LoadOptions& options) {
-  JoinAliases();
-  config_ = ConfigOf(given_);
+// Linear values that are made have no end unless their number is given.
+bool IsEndless(const DataSourceConfig& source) {
+  return source.format == DataFormat::kSynthetic && source.name == SyntheticName::kLinear && !source.rows;
+}
+
+void Rules::Run(const LoadOptions& options) {
   DropOverridden();
-  config_ = ConfigOf(given_);
   SetDefaults();
   for (const Field& field : Fields()) {
     CheckEffect(field);
     if (!options.cluster_optional || field.key.compare(0, 8, "cluster.") != 0) CheckRequired(field);
   }
-  CheckEnd();
+  CheckTraining();
   CheckExitCode();
   CheckWorkers(options);
-  CheckMode();
   CheckDevices();
   CheckAddresses();
-  CheckFeed();
   CheckRows();
   CheckEvaluation();
-  CheckCheckpoint();
   CheckOutputs();
   CheckTargets("data.train", config_.data.train);
   CheckTargets("data.test", config_.data.test);
   CheckCsv();
   if (options.placed) CheckHosts();
-  return config_;
-}
-
-void Rules::JoinAliases() {
-  for (const Field& field : Fields()) {
-    if (!field.alias_of.empty() && Given(field.key) != nullptr) JoinAlias(field);
-  }
-}
-
-// Leaves at most one of the two names.
-void Rules::JoinAlias(const Field& alias) {
-  const GivenKey second = *Given(alias.key);
-  const GivenKey* first = Given(alias.alias_of);
-  given_.erase(alias.key);
-  const bool beaten = first != nullptr && first->place.flag() && !second.place.flag();
-  if (beaten) return;
-  const bool same_rank = first != nullptr && first->place.flag() == second.place.flag();
-  if (same_rank && !first->bad && !second.bad && first->value != second.value) {
-    problems_.Add(
-        second.place,
-        fmt::format("{} = {}; is another name for {}, which is {}. Leave one of them.", alias.key,
-                    ValueText(alias, second.value), alias.alias_of, ValueText(alias, first->value)));
-  }
-  if (!same_rank) given_[alias.alias_of] = second;
 }
 
 // A flag that chooses another kind makes the file's settings of the old kind meaningless, not wrong.
 void Rules::DropOverridden() {
   for (const Field& field : Fields()) {
-    const GivenKey* entry = Given(field.key);
-    if (entry == nullptr || entry->place.flag() || Applies(field, config_)) continue;
-    const GivenKey* chooser = Given(field.only_key);
-    if (chooser != nullptr && chooser->place.flag()) given_.erase(field.key);
+    const Given* const given = Find(field.key);
+    const Given* const chooser = Find(field.only_key);
+    if (given == nullptr || given->place.flag() || chooser == nullptr || !chooser->place.flag()) continue;
+    if (Applies(field, config_)) continue;
+    field.set(Value(), &config_);
+    draft_.given.erase(field.key);
   }
 }
 
@@ -142,11 +112,11 @@ void Rules::DropOverridden() {
 void Rules::SetDefaults() {
   OptimizerConfig& optimizer = config_.train.optimizer;
   const bool adam = optimizer.kind == OptimizerKind::kAdam;
-  if (adam && Given("train.optimizer.learning_rate") == nullptr) optimizer.learning_rate = kAdamLearningRate;
+  if (adam && Find("train.optimizer.learning_rate") == nullptr) optimizer.learning_rate = kAdamLearningRate;
 }
 
 void Rules::CheckEffect(const Field& field) {
-  if (Given(field.key) == nullptr || Bad(field.key) || Applies(field, config_) || Bad(field.only_key)) return;
+  if (!IsGood(field.key) || Applies(field, config_) || IsBad(field.only_key)) return;
   const Field& chooser = *FindField(field.only_key);
   Refuse(field.key, fmt::format("has no effect with {} = {}. Leave it out, or set {} to {}.", chooser.key,
                                 ValueText(chooser, chooser.get(config_)), chooser.key,
@@ -154,7 +124,7 @@ void Rules::CheckEffect(const Field& field) {
 }
 
 void Rules::CheckRequired(const Field& field) {
-  if (!field.required || Given(field.key) != nullptr || !Applies(field, config_)) return;
+  if (!field.required || Find(field.key) != nullptr || !Applies(field, config_)) return;
   const size_t dot = field.key.rfind('.');
   const std::string example = field.example.empty() ? field.choices.front() : field.example;
   const Field* const chooser = FindField(field.only_key);
@@ -162,21 +132,21 @@ void Rules::CheckRequired(const Field& field) {
                                              : fmt::format("{} = {} needs it", chooser->key,
                                                            ValueText(*chooser, chooser->get(config_)));
   const Place place = field.only_key.empty() ? PlaceOf(field.key) : PlaceOf(field.only_key);
-  problems_.Add(place, fmt::format("{} is missing; {}. Write \"{}: {}\" under {}.", field.key, why,
-                                   field.key.substr(dot + 1), example, field.key.substr(0, dot)));
+  Add(place, fmt::format("{} is missing; {}. Write \"{}: {}\" under {}.", field.key, why,
+                         field.key.substr(dot + 1), example, field.key.substr(0, dot)));
 }
 
-void Rules::CheckEnd() {
-  if (Given("train.steps") != nullptr || Bad("train.epochs")) return;
-  if (Given("train.epochs") == nullptr) {
-    problems_.Add(
-        {0, 0, path_},
-        "train.epochs or train.steps is missing; one of them ends the run. Write \"epochs: 5\" under "
-        "train.");
-  } else if (Endless() && !Bad("data.train.rows") && !Bad("data.train.name")) {
+void Rules::CheckTraining() {
+  const TrainConfig& train = config_.train;
+  RefuseIf(train.in_flight > 1 && train.mode != TrainMode::kAsync, "train.in_flight",
+           "must be 1 unless train.mode is async: others wait for each gradient. Try 1.");
+  if (Find("train.steps") != nullptr) return;
+  if (Find("train.epochs") == nullptr) {
+    Add({0, 0, draft_.path},
+        "train.epochs or train.steps is missing; one of them ends the run. Write \"epochs: 5\" under train.");
+  } else if (IsEndless(config_.data.train) && !IsBad("data.train.rows") && !IsBad("data.train.name")) {
     Refuse("train.epochs",
-           "data.train has no end (synthetic linear without rows). Set train.steps or "
-           "data.train.rows.");
+           "data.train has no end (synthetic linear without rows). Set train.steps or data.train.rows.");
   }
 }
 
@@ -195,24 +165,15 @@ void Rules::CheckWorkers(const LoadOptions& options) {
                              : named > 0     ? ""
                                              : ", those of dtrain local where cluster.worker is not set";
   for (const char* key : {"cluster.min_workers", "train.aggregate"}) {
-    const GivenKey* const entry = Given(key);
-    if (workers == 0 || entry == nullptr || entry->bad) continue;
-    const int64_t given = std::get<int64_t>(entry->value);
+    if (workers == 0 || !IsGood(key)) continue;
+    const int64_t given = std::get<int64_t>(FindField(key)->get(config_));
     if (given <= workers) continue;
     Refuse(key, fmt::format("must be at most the number of workers ({}{}). Try {}{}.", workers, source,
                             workers, options.workers ? fmt::format(", or --workers {}", given) : ""));
   }
 }
 
-void Rules::CheckMode() {
-  const TrainConfig& train = config_.train;
-  if (train.in_flight > 1 && train.mode != TrainMode::kAsync && !Bad("train.in_flight")) {
-    Refuse("train.in_flight", "must be 1 unless train.mode is async: others wait for each gradient. Try 1.");
-  }
-}
-
 void Rules::CheckDevices() {
-  if (Bad("device.ids")) return;
   const DeviceConfig& device = config_.device;
   const std::set<int64_t> different(device.ids.begin(), device.ids.end());
   if (different.size() < device.ids.size()) {
@@ -223,11 +184,9 @@ void Rules::CheckDevices() {
     Refuse("device.ids",
            fmt::format("must be at most {} devices for one worker. Use more workers.", kMaxTowers));
   }
-  if (device.towers() > 1 && device.threads > 1 && !Bad("device.threads")) {
-    Refuse("device.threads",
+  RefuseIf(device.towers() > 1 && device.threads > 1, "device.threads",
            "must be 1 with several device.ids: products of several threads wait for each other. Try 1, and "
            "more device.ids.");
-  }
 }
 
 void Rules::CheckAddresses() {
@@ -238,18 +197,16 @@ void Rules::CheckAddresses() {
     for (size_t i = 0; i < addresses.size(); ++i) {
       const bool listens = role == "ps" || (i == 0 && FeedsOthers(config_));
       if (listens && !CanConnect(addresses[i])) {
-        problems_.Add(PlaceOf(key),
-                      fmt::format("{}[{}] = {}; must be where the other machines reach this {}. "
-                                  "Name its host here; net.bind says where it listens.",
-                                  key, i, addresses[i], role));
+        Add(PlaceOf(key), fmt::format("{}[{}] = {}; must be where the other machines reach this {}. Name its "
+                                      "host here; net.bind says where it listens.",
+                                      key, i, addresses[i], role));
       }
       const std::string identity = AddressIdentity(addresses[i]);
       if (identity.empty()) continue;
       const auto [owner, is_new] = owners.emplace(identity, fmt::format("{} {}", role, i));
       if (is_new) continue;
-      problems_.Add(PlaceOf(key),
-                    fmt::format("{}[{}] = {}; is the address of {} too. Give each task its own.", key, i,
-                                addresses[i], owner->second));
+      Add(PlaceOf(key), fmt::format("{}[{}] = {}; is the address of {} too. Give each task its own.", key, i,
+                                    addresses[i], owner->second));
     }
   }
 }
@@ -263,88 +220,63 @@ void Rules::CheckHosts() {
   for (const auto& [name, host] : config_.launch.hosts) {
     if (std::find(machines.begin(), machines.end(), name) != machines.end()) continue;
     const std::string close = ClosestName(name, machines);
-    problems_.Add(
-        PlaceOf("launch.hosts"),
+    Add(PlaceOf("launch.hosts"),
         fmt::format("launch.hosts.{}; no address of the cluster is on that machine. {}", name,
                     close.empty() ? "Leave it out, or write its name as cluster.ps or cluster.worker has it."
                                   : fmt::format("Did you mean {}?", close)));
   }
 }
 
-void Rules::CheckFeed() {
-  if (config_.data.split != Split::kFeed) return;
-  if (config_.eval.by == EvalBy::kAll) {
-    Refuse("eval.by",
-           "with data.split = feed only worker 0 has data. Try chief, or set data.split to shard or full.");
-  }
-  if (config_.data.cache == DataCache::kDevice) {
-    Refuse("data.cache",
-           "with data.split = feed only worker 0 has data, and sends rows. Try memory, or set data.split to "
-           "shard or full.");
-  }
-}
-
 void Rules::CheckRows() {
   const DataConfig& data = config_.data;
-  if (config_.eval.on == EvalOn::kValidation && data.validation == 0 && !Bad("data.validation")) {
-    Refuse("eval.on", "no rows are held out (data.validation = 0). Set data.validation, or eval.on to test.");
-  }
+  RefuseIf(data.split == Split::kFeed && data.cache == DataCache::kDevice, "data.cache",
+           "with data.split = feed only worker 0 has data, and sends rows. Try memory, or set data.split to "
+           "shard or full.");
   if (data.train.rows && data.validation >= *data.train.rows && data.train.format == DataFormat::kSynthetic) {
     Refuse("data.validation",
            fmt::format("must be < data.train.rows ({}): no row would be left to train on. Try 0.",
                        *data.train.rows));
   }
-  const bool endless_test = data.test.format == DataFormat::kSynthetic &&
-                            data.test.name == SyntheticName::kLinear && !data.test.rows;
-  if (endless_test && Given("data.test.name") != nullptr && !Bad("data.test.name") &&
-      !Bad("data.test.rows")) {
-    Refuse("data.test.name", "a test set needs an end. Write \"rows: 10000\" under data.test.");
-  }
+  RefuseIf(IsEndless(data.test) && IsGood("data.test.name") && !IsBad("data.test.rows"), "data.test.name",
+           "a test set needs an end. Write \"rows: 10000\" under data.test.");
 }
 
 void Rules::CheckEvaluation() {
   const EvalConfig& eval = config_.eval;
-  const bool known = !Bad("eval.every_steps") && !Bad("eval.on") && !Bad("data.test.format");
-  if (known && eval.every_steps > 0 && eval.on == EvalOn::kTest &&
-      config_.data.test.format == DataFormat::kNone) {
-    Refuse("eval.every_steps",
+  const DataConfig& data = config_.data;
+  RefuseIf(eval.by == EvalBy::kAll && data.split == Split::kFeed, "eval.by",
+           "with data.split = feed only worker 0 has data. Try chief, or set data.split to shard or full.");
+  const bool none_held_out = data.validation == 0 && !IsBad("data.validation");
+  RefuseIf(eval.on == EvalOn::kValidation && none_held_out, "eval.on",
+           "no rows are held out (data.validation = 0). Set data.validation, or eval.on to test.");
+  const bool on_test = eval.on == EvalOn::kTest && !IsBad("eval.on");
+  const bool no_test = data.test.format == DataFormat::kNone && !IsBad("data.test.format");
+  RefuseIf(eval.every_steps > 0 && on_test && no_test, "eval.every_steps",
            "there is nothing to evaluate on (no data.test). Set data.test, or eval.on to validation and "
            "data.validation.");
-  }
-  if (eval.patience > 0 && eval.every_steps == 0 && !Bad("eval.every_steps") && !Bad("eval.patience")) {
-    Refuse("eval.patience",
+  const bool never = eval.every_steps == 0 && !IsBad("eval.every_steps");
+  RefuseIf(eval.patience > 0 && never, "eval.patience",
            "counts the evaluations of eval.every_steps, which is 0. Try eval.every_steps: 100.");
-  }
-}
-
-void Rules::CheckCheckpoint() {
-  if (!config_.eval.keep_best) return;
-  if (config_.eval.every_steps == 0 && !Bad("eval.every_steps")) {
-    Refuse("eval.keep_best",
+  RefuseIf(eval.keep_best && never, "eval.keep_best",
            "is about the evaluations of eval.every_steps, which is 0. Try eval.every_steps: 100.");
-  }
-  if (config_.checkpoint.dir.empty() && !Bad("checkpoint.dir")) {
-    Refuse("eval.keep_best", "needs checkpoint.dir. Try checkpoint.dir: run/ckpt.");
-  }
+  RefuseIf(eval.keep_best && config_.checkpoint.dir.empty() && !IsBad("checkpoint.dir"), "eval.keep_best",
+           "needs checkpoint.dir. Try checkpoint.dir: run/ckpt.");
 }
 
 void Rules::CheckOutputs() {
-  if (!config_.model.outputs || Given("model.kind") == nullptr || Bad("model.kind")) return;
+  if (!config_.model.outputs || !IsGood("model.kind")) return;
   const bool per_class = HasOutputPerClass(config_.model.kind);
-  if (per_class && *config_.model.outputs < 2) {
-    Refuse("model.outputs", "must be >= 2 (classes) for softmax and mlp. Try 10.");
-  }
-  if (!per_class && *config_.model.outputs > 1) {
-    Refuse("model.outputs", "must be 1 for linear and logistic. Leave it out.");
-  }
+  RefuseIf(per_class && *config_.model.outputs < 2, "model.outputs",
+           "must be >= 2 (classes) for softmax and mlp. Try 10.");
+  RefuseIf(!per_class && *config_.model.outputs > 1, "model.outputs",
+           "must be 1 for linear and logistic. Leave it out.");
 }
 
 void Rules::CheckTargets(const std::string& section, const DataSourceConfig& source) {
   const bool synthetic = source.format == DataFormat::kSynthetic;
-  const bool named = !synthetic || (Given(section + ".name") != nullptr && !Bad(section + ".name"));
-  const bool kind_known = Given("model.kind") != nullptr && !Bad("model.kind");
+  const bool named = !synthetic || IsGood(section + ".name");
   const bool labels_tell = source.format == DataFormat::kNone || source.format == DataFormat::kCsv;
-  if (labels_tell || !named || !kind_known) return;
+  if (labels_tell || !named || !IsGood("model.kind")) return;
   const bool real_targets = synthetic && source.name == SyntheticName::kLinear;
   const ModelKind kind = config_.model.kind;
   if (kind == ModelKind::kLinear && !real_targets) {
@@ -373,36 +305,25 @@ void Rules::CheckCsv() {
            fmt::format("does not go with data.train.format = {}: csv is tested on csv. Use one for both.",
                        ValueText(format, format.get(config_))));
   }
-  const bool classes = Given("model.kind") != nullptr && !Bad("model.kind") &&
-                       config_.model.kind != ModelKind::kLinear && config_.model.kind != ModelKind::kLogistic;
-  if (train_csv && classes && Given("model.outputs") == nullptr) {
-    problems_.Add(PlaceOf("model.kind"),
-                  "model.outputs is missing; data.train.format = csv needs it, the number of classes. Write "
-                  "\"outputs: 3\" under model.");
+  const bool classes = IsGood("model.kind") && HasOutputPerClass(config_.model.kind);
+  if (train_csv && classes && Find("model.outputs") == nullptr) {
+    Add(PlaceOf("model.kind"),
+        "model.outputs is missing; data.train.format = csv needs it, the number of classes. Write \"outputs: "
+        "3\" under model.");
   }
 }
 
 void Rules::CheckLabelColumn(const std::string& section, const DataSourceConfig& source) {
   const std::string key = section + ".label";
-  if (source.format != DataFormat::kCsv || source.header || Given(key) == nullptr || Bad(key)) return;
-  if (ColumnNumber(source.label).has_value()) return;
+  if (source.format != DataFormat::kCsv || source.header || !IsGood(key) || ColumnNumber(source.label))
+    return;
   Refuse(key,
          fmt::format("must be a column's number (the first is 0) with {}.header = false. Try 0.", section));
 }
 
 }  // namespace
 
-Config ConfigOf(const GivenKeys& given) {
-  Config config;
-  for (const auto& [key, entry] : given) {
-    if (!entry.bad) FindField(key)->set(entry.value, &config);
-  }
-  return config;
-}
-
-Config Resolve(const std::string& path, const LoadOptions& options, GivenKeys* given, Problems* problems) {
-  return Rules(path, given, problems).Run(options);
-}
+void CheckRules(const LoadOptions& options, Draft* draft) { Rules(draft).Run(options); }
 
 void Problems::Add(const Place& place, const std::string& text) { lines_.push_back({place, text}); }
 

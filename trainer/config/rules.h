@@ -1,6 +1,6 @@
-// Rules: from the keys that the user gave, with value and place, to a Config, and what no key alone can tell:
-// missing keys, keys without effect, keys that contradict one another. What needs the data itself is checked
-// where the data is read. Owner: the loader. Thread: any.
+// Draft: a config that is being loaded, with what its user wrote of each key and where; and the rules that no
+// key alone can tell: missing keys, keys without effect, keys that contradict one another. What needs the
+// data itself is checked where the data is read. Owner: the loader. Thread: any.
 #pragma once
 
 #include <map>
@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "trainer/config/config.h"
-#include "trainer/config/fields.h"
-#include "trainer/config/load_options.h"
+#include "trainer/config/load.h"
 
 namespace dtrain {
 
@@ -20,18 +19,6 @@ struct Place {
   std::string name;  // "configs/mnist.yaml" or "--set train.steps=5"
   bool flag() const { return source > 0; }
 };
-
-struct GivenKey {
-  Value value;        // null where it is bad
-  std::string shown;  // as the user wrote it
-  Place place;
-  bool bad = false;  // reported already
-};
-
-// Given keys by name. A key whose default was asked for (null) is not in here.
-using GivenKeys = std::map<std::string, GivenKey>;
-// The defaults, and over them what was given and is not bad.
-Config ConfigOf(const GivenKeys& given);
 
 class Problems {
  public:
@@ -49,8 +36,23 @@ class Problems {
   std::vector<Line> lines_;
 };
 
-// `path`: the file, named where something is missing. Keys that a flag has made meaningless leave `given`.
-// The result is meant to be used only when no problem was added.
-Config Resolve(const std::string& path, const LoadOptions& options, GivenKeys* given, Problems* problems);
+// How a key was given.
+struct Given {
+  std::string key;    // or its alias, as the user named it
+  std::string shown;  // the value, as the user wrote it
+  Place place;
+  bool bad = false;  // reported already; the config has the default
+};
+
+struct Draft {
+  std::string path;                    // the file, named where something is missing
+  Config config;                       // the defaults, and over them what was given
+  std::map<std::string, Given> given;  // by Field::Name(); without keys whose default was asked for (null)
+  Problems problems;
+};
+
+// Sets the defaults that depend on other keys, puts the defaults back of keys that a flag has made
+// meaningless, and adds what breaks a rule to the problems.
+void CheckRules(const LoadOptions& options, Draft* draft);
 
 }  // namespace dtrain

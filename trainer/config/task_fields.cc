@@ -15,19 +15,18 @@ constexpr double kLargestDevice = 1023;
 
 std::vector<Field> PlacementFields() {
   return {
-      Choice(
-          DT_KEY(placement.policy), kRun,
-          {{"bytes", PlacementPolicy::kBytes},
-           {"round_robin", PlacementPolicy::kRoundRobin},
-           {"pin", PlacementPolicy::kPin}},
-          "bytes: split so that every ps holds nearly the same; round_robin: whole variables in turn; pin: "
-          "whole variables where placement.pin says."),
+      Choice(DT_KEY(placement.policy), kRun,
+             {{"bytes", PlacementPolicy::kBytes},
+              {"round_robin", PlacementPolicy::kRoundRobin},
+              {"pin", PlacementPolicy::kPin}},
+             "bytes: split so that every ps holds nearly the same; round_robin: whole variables in turn; "
+             "pin: whole variables where placement.pin says."),
       Row(DT_KEY(placement.pin), FieldType::kPins, kRun,
           "Which ps holds a variable: \"weights/W1=0\"; \"biases/*=1\" stands for all names that begin so. "
           "The first that fits counts; the rest go to the ps with the fewest bytes.")
           .Try("[\"weights/W1=0\"]")
           .Required()
-          .OnlyWith("placement.policy", "pin"),
+          .OnlyWith("placement.policy", {"pin"}),
       Flag(DT_KEY(placement.log), kTask,
            "Print at the start which ps holds what, and what of a step runs where."),
   };
@@ -40,17 +39,17 @@ std::vector<Field> DeviceFields() {
              "What a worker computes on. auto: the GPUs of device.ids where all of them are there and cuBLAS "
              "is, else the processor; cuda: these GPUs. A ps in a process of its own never touches a GPU.")
           .OtherNames({{"gpu", "cuda"}}),
-      Numbers(DT_KEY(device.ids), kTask, {0, kLargestDevice},
-              "The devices of a worker: GPUs as CUDA numbers those that CUDA_VISIBLE_DEVICES leaves (dtrain "
-              "devices lists them), or groups of threads of the processor. With several, each takes a batch "
-              "of train.batch_size in every step, and the gradient is the mean over all their rows (towers, "
-              "docs/training.md). Give all workers the same number.")
+      Number(DT_KEY(device.ids), kTask, {0, kLargestDevice},
+             "The devices of a worker: GPUs as CUDA numbers those that CUDA_VISIBLE_DEVICES leaves (dtrain "
+             "devices lists them), or groups of threads of the processor. With several, each takes a batch "
+             "of train.batch_size in every step, and the gradient is the mean over all their rows (towers, "
+             "docs/training.md). Give all workers the same number.")
           .Unit("ids")
           .Try("[0, 1]"),
       Flag(DT_KEY(device.soft_placement), kTask,
            "Where device.kind is cuda and a GPU or cuBLAS is missing: true warns and takes the processor; "
            "false ends with exit code 2. auto never needs a GPU.")
-          .OnlyWith("device.kind", "cuda"),
+          .OnlyWith("device.kind", {"cuda"}),
       Number(DT_KEY(device.memory_fraction), kTask, {0, 1, true},
              "The share of each GPU's memory that one worker may take at most; with --in-process all tasks "
              "together. cuBLAS and the CUDA runtime take some more.")
@@ -59,7 +58,7 @@ std::vector<Field> DeviceFields() {
       Flag(DT_KEY(device.tf32), kTask,
            "Products by the tensor cores of a GPU with 10 bits of mantissa: faster, and results agree with "
            "those of a processor to 3 digits only.")
-          .OnlyWithAny("device.kind", {"auto", "cuda"}),
+          .OnlyWith("device.kind", {"auto", "cuda"}),
       Number(DT_KEY(device.threads), kTask, {1, 1024},
              "Threads of one task's arithmetic on its processor; 1 where device.ids has several.")
           .Unit("threads"),
@@ -70,16 +69,14 @@ std::vector<Field> RunningFields() {
   return {
       Choice(DT_KEY(eval.on), kRun, {{"test", EvalOn::kTest}, {"validation", EvalOn::kValidation}},
              "test: data.test; validation: the rows held out by data.validation."),
-      Number(
-          DT_KEY(eval.every_steps), kRun, kFromZero,
-          "The worker of the lowest index that has the rows evaluates the weights that it has every N of its "
-          "local steps; 0: not before the end.")
+      Number(DT_KEY(eval.every_steps), kRun, kFromZero,
+             "The worker of the lowest index that has the rows evaluates the weights that it has every N of "
+             "its local steps; 0: not before the end.")
           .Unit("local steps"),
       Flag(DT_KEY(eval.at_end), kRun, "Evaluate when training is over."),
       Choice(DT_KEY(eval.by), kRun, {{"chief", EvalBy::kChief}, {"all", EvalBy::kAll}},
              "Who evaluates at the end: chief: the worker of the lowest index that has the rows; all: every "
-             "worker "
-             "besides, with the weights that it has."),
+             "worker besides, with the weights that it has."),
       Number(DT_KEY(eval.patience), kRun, kFromZero,
              "After so many evaluations of eval.every_steps in a row without a smaller loss the run ends "
              "early; 0: never.")
@@ -88,8 +85,8 @@ std::vector<Field> RunningFields() {
            "Write a checkpoint after each evaluation of eval.every_steps with the smallest loss so far, and "
            "keep the last of those beside checkpoint.keep."),
       Flag(DT_KEY(hooks.stop_on_nan), kRun,
-           "Check every loss and every gradient, at the worker and at the ps, and end the run with "
-           "exit code 3 where one is not finite."),
+           "Check every loss and every gradient, at the worker and at the ps, and end the run with exit code "
+           "3 where one is not finite."),
       Number(DT_KEY(hooks.log_every_steps), kTask, kFromZero, "A line every N local steps; 0: none.")
           .Unit("local steps"),
       Number(DT_KEY(hooks.log_every_epochs), kTask, kFromZero, "A line every N epochs; 0: none.")
@@ -108,12 +105,11 @@ std::vector<Field> RunningFields() {
       Number(DT_KEY(failure.startup_timeout_s), kRun, {0, kMaxSeconds, true},
              "How many seconds the tasks wait for one another at the start.")
           .Unit("seconds"),
-      Choice(
-          DT_KEY(failure.worker_lost), kRun,
-          {{"continue", WorkerLost::kContinue}, {"wait", WorkerLost::kWait}, {"fail", WorkerLost::kFail}},
-          "When a worker is lost during the run. continue: it goes on without it; wait: it does not end, and "
-          "sync has no round, until it is back; fail: the run ends with exit code 4. With data.split: feed "
-          "the loss of worker 0 ends the run, and so does that of the last worker."),
+      Choice(DT_KEY(failure.worker_lost), kRun,
+             {{"continue", WorkerLost::kContinue}, {"wait", WorkerLost::kWait}, {"fail", WorkerLost::kFail}},
+             "When a worker is lost during the run. continue: it goes on without it; wait: it does not end, "
+             "and sync has no round, until it is back; fail: the run ends with exit code 4. With data.split: "
+             "feed the loss of worker 0 ends the run, and so does that of the last worker."),
       Choice(DT_KEY(failure.ps_lost), kRun, {{"wait", PsLost::kWait}, {"fail", PsLost::kFail}},
              "When a ps is lost during the run. wait: until it is back; then all go on from the newest "
              "checkpoint, which needs checkpoint.dir; fail: the run ends with exit code 4."),
@@ -132,10 +128,9 @@ std::vector<Field> RunningFields() {
       Number(DT_KEY(failure.grace_s), kRun, {0, kMaxSeconds, true},
              "How many seconds a run has to save and end after SIGTERM, SIGHUP or SIGINT.")
           .Unit("seconds"),
-      Number(
-          DT_KEY(failure.peer_lost_exit), kTask, {1, 255},
-          "The exit code for a lost peer or a deadline: another than 4 where a scheduler wants it. Those of "
-          "other endings (1, 2, 3, 127, 128, 130, 137, 139, 143) are refused.")
+      Number(DT_KEY(failure.peer_lost_exit), kTask, {1, 255},
+             "The exit code for a lost peer or a deadline: another than 4 where a scheduler wants it. Those "
+             "of other endings (1, 2, 3, 127, 128, 130, 137, 139, 143) are refused.")
           .Try("138"),
   };
 }
@@ -144,8 +139,7 @@ std::vector<Field> CheckpointFields() {
   return {
       Row(DT_KEY(checkpoint.dir), FieldType::kOutputPath, kTask,
           "A directory for checkpoints (docs/checkpoint.md), of ps 0; another ps that sees it writes its "
-          "part "
-          "there itself. Without it a lost ps ends the run, and so does a signal, with nothing saved.")
+          "part there itself. Without it a lost ps ends the run, and so does a signal, with nothing saved.")
           .Try("run/ckpt")
           .Unset("none are written"),
       Number(DT_KEY(checkpoint.every_secs), kRun, {0, kMaxSeconds},
@@ -214,15 +208,13 @@ std::vector<Field> LaunchFields() {
   return {
       Row(DT_KEY(launch.hosts), FieldType::kHosts, kTask,
           "For `dtrain launch`: by the name or number that stands in the cluster's addresses, how the tasks "
-          "of "
-          "that machine start (docs/launch.md). user and address: of ssh; directory: where they work; "
+          "of that machine start (docs/launch.md). user and address: of ssh; directory: where they work; "
           "program: dtrain there; environment: variables; device: keys of `device` that differ there.")
           .Try("{node1: {user: ann, directory: /data/job}}")
           .Unset("as here"),
-      Flag(
-          DT_KEY(launch.copy), kTask,
-          "`dtrain launch` copies dtrain, the libraries beside it and the config to each machine's directory "
-          "first, unless they are there already, and runs that copy."),
+      Flag(DT_KEY(launch.copy), kTask,
+           "`dtrain launch` copies dtrain, the libraries beside it and the config to each machine's "
+           "directory first, unless they are there already, and runs that copy."),
       Row(DT_KEY(launch.ssh_config), FieldType::kInputPath, kTask,
           "A configuration file for ssh (ssh -F): ports, keys, jump hosts.")
           .Try("cluster.ssh")

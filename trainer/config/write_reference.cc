@@ -1,7 +1,7 @@
 // Prints docs/config.md: bazel run //trainer/config:write_reference > docs/config.md
 #include <cstdio>
 
-#include "trainer/config/reference.h"
+#include "trainer/config/dump.h"
 
 int main() {
   std::fputs(dtrain::ConfigReference().c_str(), stdout);

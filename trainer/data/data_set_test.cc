@@ -7,8 +7,8 @@
 
 #include "trainer/data/data_set.h"
 #include "trainer/data/digits.h"
+#include "trainer/data/files/data_test_util.h"
 #include "trainer/data/files/idx.h"
-#include "trainer/data/files/testing.h"
 
 namespace dtrain {
 namespace {

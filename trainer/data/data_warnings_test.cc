@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 
 #include "trainer/data/data_warnings.h"
-#include "trainer/data/files/testing.h"
+#include "trainer/data/files/data_test_util.h"
 #include "trainer/data/load_data.h"
 
 namespace dtrain {

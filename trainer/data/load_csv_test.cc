@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "trainer/data/data_shape.h"
 #include "trainer/data/files/csv_reader.h"
-#include "trainer/data/files/testing.h"
+#include "trainer/data/files/data_test_util.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "trainer/data/files/testing.h"
+#include "trainer/data/files/data_test_util.h"
 
 namespace dtrain {
 namespace {

@@ -63,6 +63,15 @@ Assignment AssignFromTfConfig(const Environment& environment);
 Assignment AssignFromSlurm(const Environment& environment, const SchedulerOptions& options,
                            const ClusterConfig& file);
 
+// Slurm's short forms: "node[006,011-013],login" for hosts and "2(x3),1" for a number of each.
+
+// The hosts in their order. Numbers keep their leading zeros; a name may have several brackets, of which the
+// last one runs fastest. Throws UserError, which names `variable`.
+std::vector<std::string> ExpandHostList(const std::string& variable, const std::string& text);
+
+// {2, 2, 2, 1}. Throws UserError, which names `variable`.
+std::vector<int> ExpandCounts(const std::string& variable, const std::string& text);
+
 // --from mpi: one task of the cluster in each process that mpirun has started
 // (`mpirun -np 3 dtrain --from mpi --ps 1 ...`). MPI itself is not used, only the numbers of the ranks that
 // Open MPI, Hydra (MPICH, Intel MPI) and PMIx leave in the environment. The file's cluster has the addresses

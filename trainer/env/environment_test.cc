@@ -1,8 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "trainer/env/assignment.h"
-#include "trainer/env/slurm.h"
-#include "trainer/env/testing.h"
+#include "trainer/env/env_test_util.h"
 
 namespace dtrain {
 

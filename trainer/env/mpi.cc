@@ -42,10 +42,8 @@ const Family& FamilyOf(const Environment& environment) {
   }
   throw UserError(
       "OMPI_COMM_WORLD_RANK, PMI_RANK and PMIX_RANK are not set: --from mpi takes this process's rank from "
-      "what "
-      "mpirun sets. Start it with mpirun: mpirun -np 3 dtrain --from mpi --ps 1 --config x.yaml. Or give "
-      "--role "
-      "and --index.");
+      "what mpirun sets. Start it with mpirun: mpirun -np 3 dtrain --from mpi --ps 1 --config x.yaml. Or "
+      "give --role and --index.");
 }
 
 // PMIx tells a process its rank alone; then the file's cluster has the number.
@@ -55,8 +53,7 @@ int SizeOf(const Environment& environment, const Family& family, const ClusterCo
   if (in_file > 0) return static_cast<int>(in_file);
   throw UserError(
       "{} is set, but nothing says how many ranks there are. Write cluster.ps and cluster.worker into the "
-      "file, an "
-      "address for each rank; under Slurm --from slurm needs neither.",
+      "file, an address for each rank; under Slurm --from slurm needs neither.",
       family.rank);
 }
 
@@ -67,15 +64,13 @@ std::vector<std::string> FileAddresses(const SchedulerOptions& options, const Cl
   if (options.base_port) {
     throw UserError(
         "--base-port {}: has no effect, for the file's cluster has the address of each rank. Leave it out, "
-        "or take "
-        "loopback addresses: --set cluster=null.",
+        "or take loopback addresses: --set cluster=null.",
         *options.base_port);
   }
   if (static_cast<int>(file.ps.size()) != ps || static_cast<int>(in_file) != size) {
     throw UserError(
         "mpirun has started {} of which {} {} ps, and the file's cluster has {} ps and {}. Start {} with "
-        "--ps {}, or, "
-        "with all of them on this machine, leave the cluster out: --set cluster=null.",
+        "--ps {}, or, with all of them on this machine, leave the cluster out: --set cluster=null.",
         Plural(size, "rank"), ps, ps == 1 ? "is" : "are", file.ps.size(),
         Plural(static_cast<int64_t>(file.worker.size()), "worker"), in_file, file.ps.size());
   }

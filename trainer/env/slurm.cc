@@ -1,4 +1,4 @@
-#include "trainer/env/slurm.h"
+#include "trainer/env/assignment.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "trainer/config/user_text.h"
-#include "trainer/env/assignment.h"
 
 namespace dtrain {
 namespace {
@@ -240,8 +239,7 @@ void CheckSeat(const Environment& environment, int rank, const Seat& seat, const
   if (node.value_or(seat.node) != seat.node || local_rank.value_or(seat.local_rank) != seat.local_rank) {
     throw UserError(
         "rank {} is process {} of node {} (SLURM_LOCALID, SLURM_NODEID), and with the distribution of this "
-        "step it "
-        "would be process {} of node {}: the other ranks' hosts cannot be told. Use srun "
+        "step it would be process {} of node {}: the other ranks' hosts cannot be told. Use srun "
         "--distribution=block.",
         rank, local_rank.value_or(seat.local_rank), node.value_or(seat.node), seat.local_rank, seat.node);
   }

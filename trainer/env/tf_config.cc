@@ -28,8 +28,7 @@ Json ParseText(const Environment& environment) {
     throw UserError(
         "TF_CONFIG is not set: --from tf_config reads the cluster and this process's task from it. A TFJob "
         "sets it where it has replicas of PS and of Worker; by hand: export TF_CONFIG='{}'. Or give --role "
-        "and "
-        "--index.",
+        "and --index.",
         kExample);
   }
   Json::Problem problem;

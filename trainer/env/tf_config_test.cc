@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "trainer/env/testing.h"
+#include "trainer/env/env_test_util.h"
 
 namespace dtrain {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/testing.h"
+#include "trainer/config/load_test_util.h"
 #include "trainer/optim/optimizer.h"
 
 namespace dtrain {

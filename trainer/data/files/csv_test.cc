@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/csv_table.h"
-#include "trainer/data/files/testing.h"
+#include "trainer/data/files/data_test_util.h"
 
 namespace dtrain {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "trainer/data/files/testing.h"
+#include "trainer/data/files/data_test_util.h"
 
 namespace dtrain {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "trainer/data/files/testing.h"
+#include "trainer/data/files/data_test_util.h"
 
 namespace dtrain {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <string>
 
-#include "trainer/data/files/testing.h"
+#include "trainer/data/files/data_test_util.h"
 #include "trainer/data/rows/open_rows.h"
 #include "trainer/data/rows/row_formats.h"
 #include "trainer/data/rows/row_reader.h"

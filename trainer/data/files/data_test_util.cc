@@ -1,4 +1,4 @@
-#include "trainer/data/files/testing.h"
+#include "trainer/data/files/data_test_util.h"
 
 #include <zlib.h>
 

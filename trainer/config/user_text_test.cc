@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "trainer/config/suggest.h"
+#include "trainer/config/fields.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -38,30 +38,14 @@ TEST_CASE("closest name: another word is left alone") {
   CHECK(ClosestName(std::string(1000000, 'x'), names) == "");
 }
 
-TEST_CASE("did you mean: looks in the section first") {
-  CHECK(DidYouMean("train.optimizer", "learning_rat").question == "did you mean \"learning_rate\"?");
-  CHECK(DidYouMean("", "trian").question == "did you mean \"train\"?");
-}
-
-TEST_CASE("did you mean: names keys and sections of other places in full") {
-  CHECK(DidYouMean("", "batch_size").question == "did you mean \"train.batch_size\"?");
-  CHECK(DidYouMean("", "batchsize").question == "did you mean \"train.batch_size\"?");
-  CHECK(DidYouMean("", "optimizer").question == "did you mean \"train.optimizer\"?");
-  CHECK(DidYouMean("", "seed").question == "did you mean \"data.seed\" or \"model.init.seed\"?");
-}
-
 TEST_CASE("did you mean: has the full names") {
   CHECK(DidYouMean("", "trian").names == std::vector<std::string>{"train"});
   CHECK(DidYouMean("train.optimizer", "learning_rat").names ==
         std::vector<std::string>{"train.optimizer.learning_rate"});
   CHECK(DidYouMean("", "seed").names == std::vector<std::string>{"data.seed", "model.init.seed"});
+  CHECK(DidYouMean("", "batchsize").names == std::vector<std::string>{"train.batch_size"});
   CHECK(DidYouMean("", "train.steps").names == std::vector<std::string>{"train.steps"});
   CHECK(DidYouMean("", "metrics").names.empty());
-}
-
-TEST_CASE("did you mean: a dotted name is led to its map") {
-  CHECK(DidYouMean("", "train.optimizer.kind").question ==
-        "did you mean \"kind\" in the map \"train.optimizer\"?");
 }
 
 TEST_CASE("did you mean: has nothing to say of keys that later versions may have") {
