@@ -59,7 +59,8 @@ TEST_CASE("result file: a place that cannot be written is refused at once, and l
   for (const std::string& path :
        {PathOf("directory"), std::string("/dev/null"), std::string("/proc/x/r.json")}) {
     CAPTURE(path);
-    CHECK_THROWS_AS(ResultFile(path, kErrors), UserError);
+    CHECK_THROWS_WITH_AS(ResultFile(path, kErrors), doctest::Contains(("--result " + path).c_str()),
+                         UserError);
   }
   CHECK(std::filesystem::is_directory(PathOf("directory")));
   CHECK(std::filesystem::is_character_file("/dev/null"));

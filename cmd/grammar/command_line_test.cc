@@ -107,19 +107,8 @@ TEST_CASE("command line: numbers that are none, too small or too large are refus
         "--ps 0: must be a whole number >= 1. Try --ps 1.");
 }
 
-TEST_CASE("command line: what a task needs is asked for by name") {
-  CHECK(ErrorOf({"--role", "ps", "--index", "0"}).find("--config is missing") == 0);
-  CHECK(ErrorOf({"--config", "a", "--index", "0"}).find("--role is missing") == 0);
-  CHECK(ErrorOf({"--config", "a", "--role", "ps"}).find("--index is missing") == 0);
-}
-
 TEST_CASE("command line: an option twice is refused, not silently the last one") {
   CHECK(ErrorOf({"check", "--config", "a", "--config", "b"}).find("--config") != std::string::npos);
-}
-
-TEST_CASE("command line: options before a command are refused with the right order") {
-  CHECK(ErrorOf({"--config", "a", "local"}) ==
-        "--config: stands before \"local\". Write dtrain local --config ...");
 }
 
 TEST_CASE("command line: a scheduler takes the place of role and index") {

@@ -33,9 +33,7 @@ TEST_CASE("launch.copy: sends dtrain and the config, and again what is damaged t
   std::string made;  // what the runs have said of it
   const auto run_once = [&] {
     const auto run = job.Start({"--set", "launch.copy=true", "--set", BothIn(there)}, program);
-    const int code = RunToEnd(*run);
-    CAPTURE(run->standard_error());
-    CHECK(code == 0);
+    CheckEnd(*run);
     std::istringstream lines(run->standard_error());
     for (std::string line; std::getline(lines, line);) {
       if (Contains(line, " launch | ")) made += line.substr(line.find(" launch | ")) + "\n";

@@ -15,21 +15,6 @@ LaunchJob Job(const std::string& job, const SshNetwork& network) {
   return LaunchJob(job, network.client_config(), kHosts, "");
 }
 
-TEST_CASE("launch over machines: a run over two of them ends with 0 and the weights of local") {
-  SshNetwork network;
-  if (!network.running()) return;
-  const LaunchJob job = Job(LinearJob(300) + "log: {format: json}\n", network);
-  const std::vector<std::string> sync = {"--set", "train.mode=sync"};
-  const auto run = job.Start(sync);
-  const int code = RunToEnd(*run);
-  CAPTURE(run->standard_error());
-  REQUIRE(code == 0);
-  const Json local = RunLocal(job.config, sync);
-  REQUIRE(local.is_object());
-  CHECK(ReadResult(job.result).at("model_crc") == local.at("model_crc"));
-  CHECK(ReadResult(job.result).at("deterministic") == true);
-}
-
 TEST_CASE("launch over machines: where a link is cut nothing is left anywhere, and a run beside it goes on") {
   SshNetwork network;
   if (!network.running()) return;
@@ -73,30 +58,6 @@ TEST_CASE("launch over machines: with failure.restarts a run whose link is cut a
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == 3000);
   CHECK(result.at("model_crc") == local.at("model_crc"));
-}
-
-TEST_CASE("launch over machines: when the launcher is killed nothing is left on any of them") {
-  SshNetwork network;
-  if (!network.running()) return;
-  const LaunchJob job = Job(EndlessJob(), network);
-  const auto run = job.Start();
-  REQUIRE(run->WaitForLine("worker 0 | epoch"));
-  run->Signal(SIGKILL);
-  CHECK(NoneCarries(job.mark, kGone));
-}
-
-TEST_CASE("launch over machines: a machine that is not there is named before anything runs") {
-  SshNetwork network;
-  if (!network.running()) return;
-  network.hosts().Cut(1);
-  const LaunchJob job = Job(EndlessJob(), network);
-  const auto run = job.Start();
-  CHECK(RunToEnd(*run) == 2);
-  network.hosts().Mend(1);
-  CAPTURE(run->standard_error());
-  CHECK(Contains(run->standard_error(),
-                 "worker 0 | error: cannot be started on 10.77.0.3: ssh: connect to host "
-                 "10.77.0.3 port 22: "));
 }
 
 }  // namespace

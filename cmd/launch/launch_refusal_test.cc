@@ -10,27 +10,13 @@
 namespace dtrain::testing {
 namespace {
 
-TEST_CASE("launch: a login that hangs is given up, and named") {
-  const SshServer server("ForceCommand exec cat >/dev/null\n");
-  if (!server.running()) return;
-  const LaunchJob job = Job(EndlessJob(), server);
-  const auto run = job.Start({"--set", "failure.startup_timeout_s=2"});
-  CHECK(RunToEnd(*run) == 2);
-  CAPTURE(run->standard_error());
-  const std::string last = LastLine(run->standard_error());
-  CHECK(Contains(last, "cannot be started on 127.0.0."));
-  CHECK(Contains(last, "it has not started in 2 s (failure.startup_timeout_s)"));
-}
-
 TEST_CASE("launch: a machine that turns connections away is asked again, by copies and by tasks") {
   const SshServer server("MaxStartups 1:100:1\n");
   if (!server.running()) return;
   const LaunchJob job =
       Job(LinearJob(100), server, ", program: " + std::filesystem::canonical("cmd/dtrain").string());
   const auto run = job.Start({"--set", "launch.copy=true"});
-  const int code = RunToEnd(*run);
-  CAPTURE(run->standard_error());
-  CHECK(code == 0);
+  CheckEnd(*run);
   CHECK(ReadResult(job.result).at("global_step") == 100);
 }
 
@@ -59,37 +45,14 @@ TEST_CASE("launch: a machine whose key is not the known one is refused, and noth
   CHECK(RunToEnd(known) == 0);
 }
 
-TEST_CASE("launch: where no sshd is, the task, the machine and the remedy are named") {
+TEST_CASE("launch: where the directory is missing there, that is what is said") {
   const SshServer server;
   if (!server.running()) return;
-  const ReservedPort nobody;
-  const std::string port = nobody.address().substr(nobody.address().rfind(':') + 1);
-  const LaunchJob job(EndlessJob(),
-                      server.keys().ClientConfig("nobody", "127.0.0.1", port, server.keys().MachineKey()),
-                      kHosts, kOverSsh);
-  const auto run = job.Start();
-  CHECK(RunToEnd(*run) == 2);
-  const std::string last = LastLine(run->standard_error());
-  CAPTURE(run->standard_error());
-  CHECK(Contains(last, "Connection refused. Does sshd run there?"));
-}
-
-TEST_CASE("launch: where dtrain or the directory is missing there, that is what is said") {
-  const SshServer server;
-  if (!server.running()) return;
-  const LaunchJob no_program = Job(EndlessJob(), server, ", program: /nowhere/dtrain");
-  const auto first = no_program.Start();
-  CHECK(RunToEnd(*first) == 2);
-  CAPTURE(first->standard_error());
-  CHECK(Contains(LastLine(first->standard_error()), "No such file or directory. Install dtrain there"));
   const LaunchJob job = Job(EndlessJob(), server);
-  const auto second = job.Start({"--set",
-                                 "launch.hosts={127.0.0.2: {directory: /nowhere}, 127.0.0.3: {directory: "
-                                 "/nowhere}}"});
-  CHECK(RunToEnd(*second) == 2);
-  CAPTURE(second->standard_error());
-  CHECK(
-      Contains(LastLine(second->standard_error()), "/nowhere: cannot work there: No such file or directory"));
+  const auto run = job.Start(
+      {"--set", "launch.hosts={127.0.0.2: {directory: /nowhere}, 127.0.0.3: {directory: /nowhere}}"});
+  CheckEnd(*run, 2);
+  CHECK(Contains(LastLine(run->standard_error()), "/nowhere: cannot work there: No such file or directory"));
 }
 
 TEST_CASE("launch: a program that cannot be run on this machine, ssh among them, is named") {
@@ -125,22 +88,6 @@ TEST_CASE("launch: a config that is missing there is told with the machine and h
   CHECK(Contains(last, fmt::format("dtrain: {}/job.yaml: the config cannot be read there: No such file or "
                                    "directory (2). Put it there, or set launch.copy: true.",
                                    there)));
-}
-
-TEST_CASE("launch: a line break in a value is refused") {
-  const LaunchJob job(EndlessJob(), "/dev/null", kHosts, "");
-  const auto run = job.Start({"--set", "summary.dir=\"a\n\n  b\""});
-  CHECK(RunToEnd(*run) == 2);
-  CHECK(Contains(run->standard_error(), "dtrain: --set summary.dir: has a line break"));
-}
-
-TEST_CASE("launch: errors of launch.hosts are those of the config") {
-  const LaunchJob job(EndlessJob(), "/dev/null", kHosts, "");
-  const auto run = job.Start({"--set", "launch.hosts={127.0.0.22: {user: ann}}"});
-  CHECK(RunToEnd(*run) == 2);
-  CHECK(Contains(
-      run->standard_error(),
-      "launch.hosts.127.0.0.22; no address of the cluster is on that machine. Did you mean 127.0.0.2?"));
 }
 
 TEST_CASE("launch: what no machine could do is told here, before anything starts") {

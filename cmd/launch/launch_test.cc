@@ -64,15 +64,6 @@ TEST_CASE(
   CHECK(std::distance(std::filesystem::directory_iterator(logs), std::filesystem::directory_iterator()) == 3);
 }
 
-TEST_CASE("launch: tasks at addresses of this machine need no ssh") {
-  const LaunchJob job(LinearJob(100), "/dev/null", kHosts, "");
-  const auto run = job.Start();
-  const int code = RunToEnd(*run);
-  CAPTURE(run->standard_error());
-  CHECK(code == 0);
-  CHECK(ReadResult(job.result).at("global_step") == 100);
-}
-
 TEST_CASE("launch: a log file that cannot be written is said, and the run goes on") {
   const LaunchJob job(LinearJob(100), "/dev/null", kHosts, "");
   const std::string logs = NewDirectory();
@@ -83,6 +74,7 @@ TEST_CASE("launch: a log file that cannot be written is said, and the run goes o
   CAPTURE(said);
   CHECK(Contains(said, "\ndtrain: " + logs + "/worker-0.log: cannot be written: No space left on device"));
   CHECK(Contains(FileContent(logs + "/worker-1.log"), "worker 1 | "));
+  CHECK(ReadResult(job.result).at("global_step") == 100);
 }
 
 TEST_CASE("launch: Ctrl-C saves the run and ends it with 130, the end of the terminal with 143") {
@@ -93,9 +85,7 @@ TEST_CASE("launch: Ctrl-C saves the run and ends it with 130, the end of the ter
     const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/ckpt"});
     REQUIRE(run->WaitForLine("worker 0 | epoch"));
     run->Signal(signal);
-    const int code = RunToEnd(*run);
-    CAPTURE(run->standard_error());
-    CHECK(code == expected);
+    CheckEnd(*run, expected);
     CHECK(ReadResult(job.result).at("status") == "stopped");
     for (const std::string said : {"ps 0 | warning: {}: ", "dtrain: stopped by {} at global step "}) {
       CHECK(Contains(run->standard_error(), fmt::format(fmt::runtime(said), name)));
@@ -116,9 +106,7 @@ TEST_CASE("launch: when the launcher is killed nothing is left anywhere, and a r
   CHECK(NoneCarries(job.mark, kGone));
   CHECK_FALSE(NoneCarries(beside.mark, milliseconds(0)));
   other->Signal(SIGINT);
-  const int code = RunToEnd(*other);
-  CAPTURE(other->standard_error());
-  CHECK(code == 130);
+  CheckEnd(*other, 130);
 }
 
 // The newest checkpoint that is whole, by name; empty: none.
@@ -142,49 +130,26 @@ TEST_CASE("launch: when the launcher is killed ps 0 saves the run, also on the l
   CHECK(NewestIn(checkpoints) > "step-000000000");
 }
 
-TEST_CASE(
-    "launch: a task that is killed on its machine ends the run, and the last line names it and its signal") {
+TEST_CASE("launch: with failure.restarts a run goes on where a worker is killed, or its connection breaks") {
   const SshServer server;
   if (!server.running()) return;
-  const LaunchJob job = Job(EndlessJob() + "failure: {worker_lost: fail}\n", server);
-  const auto run = job.Start();
-  REQUIRE(run->WaitForLine("worker 1 | epoch"));
-  kill(TaskProcess(job, "worker", 1), SIGKILL);
-  CHECK(RunToEnd(*run) == 4);
-  CAPTURE(run->standard_error());
-  CHECK(LastLine(run->standard_error()) ==
-        "dtrain: worker 1 was killed by SIGKILL. If nobody did that, memory ran out: see dmesg.\n");
-  CHECK(ReadResult(job.result).at("status") == "peer_lost");
-}
-
-TEST_CASE("launch: with failure.restarts it is started again over a new connection") {
-  const SshServer server;
-  if (!server.running()) return;
-  const LaunchJob job = Job(LongJob("steps: 600") + "failure: {worker_lost: wait, restarts: 1}\n", server);
-  const auto run = job.Start();
-  REQUIRE(run->WaitForLine("worker 1 | epoch"));
-  kill(TaskProcess(job, "worker", 1), SIGKILL);
-  const int code = RunToEnd(*run);
-  CAPTURE(run->standard_error());
-  CHECK(code == 0);
-  CHECK(Contains(run->standard_error(), "worker 1 was killed by SIGKILL; started again (restart 1 of 1)"));
-  CHECK(ReadResult(job.result).at("global_step") == 600);
-}
-
-TEST_CASE("launch: with failure.restarts a run goes on where a worker's connection breaks") {
-  const SshServer server;
-  if (!server.running()) return;
-  const LaunchJob job = Job(LongJob("steps: 4000") + "failure: {worker_lost: wait, restarts: 1}\n", server);
-  const auto run = job.Start();
-  REQUIRE(run->WaitForLine("worker 1 | epoch"));
-  const pid_t client = ProcessOf(job, "ssh ", "--role worker --index 1");
-  REQUIRE(client > 0);
-  kill(client, SIGKILL);
-  const int code = RunToEnd(*run);
-  CAPTURE(run->standard_error());
-  CHECK(code == 0);
-  CHECK(Contains(run->standard_error(), "worker 1 | error: the connection to 127.0.0.2 broke"));
-  CHECK(ReadResult(job.result).at("global_step") == 4000);
+  for (const bool connection : {false, true}) {
+    CAPTURE(connection);
+    const int64_t steps = connection ? 4000 : 600;
+    const LaunchJob job =
+        Job(LongJob(fmt::format("steps: {}", steps)) + "failure: {worker_lost: wait, restarts: 1}\n", server);
+    const auto run = job.Start();
+    REQUIRE(run->WaitForLine("worker 1 | epoch"));
+    const pid_t victim =
+        connection ? ProcessOf(job, "ssh ", "--role worker --index 1") : TaskProcess(job, "worker", 1);
+    REQUIRE(victim > 0);
+    kill(victim, SIGKILL);
+    CheckEnd(*run);
+    CHECK(Contains(run->standard_error(),
+                   connection ? "worker 1 | error: the connection to 127.0.0.2 broke"
+                              : "worker 1 was killed by SIGKILL; started again (restart 1 of 1)"));
+    CHECK(ReadResult(job.result).at("global_step") == steps);
+  }
 }
 
 TEST_CASE("launch: the tasks of a launcher that is stopped for longer than launch.silence_s go on") {
@@ -198,9 +163,7 @@ TEST_CASE("launch: the tasks of a launcher that is stopped for longer than launc
   std::this_thread::sleep_for(milliseconds(6000));
   run->Signal(SIGCONT);
   run->Signal(SIGINT);
-  const int code = RunToEnd(*run);
-  CAPTURE(run->standard_error());
-  CHECK(code == 130);
+  CheckEnd(*run, 130);
   CHECK_FALSE(Contains(run->standard_error(), "broke"));
 }
 
@@ -223,9 +186,7 @@ TEST_CASE("launch: a login that prints text without a line's end hides nothing")
   if (!server.running()) return;
   const LaunchJob job = Job(LinearJob(100), server);
   const auto run = job.Start({"--set", "failure.startup_timeout_s=30"});
-  const int code = RunToEnd(*run);
-  CAPTURE(run->standard_error());
-  CHECK(code == 0);
+  CheckEnd(*run);
   CHECK(ReadResult(job.result).at("global_step") == 100);
 }
 
@@ -302,31 +263,24 @@ std::unique_ptr<Process> StartScript(const LaunchJob& job, const SshServer& serv
       script);
 }
 
-TEST_CASE("launch_ssh.sh: runs the same tasks, each line with its machine, and Ctrl-C ends them all") {
+TEST_CASE(
+    "launch_ssh.sh: runs the same tasks, each line with its machine, and Ctrl-C or SIGKILL ends them all") {
   const SshServer server;
   if (!server.running()) return;
-  const LaunchJob job = Job(LinearJob(100), server), endless = Job(EndlessJob(), server);
-  const auto run = StartScript(job, server), stopped = StartScript(endless, server);
-  const int code = RunToEnd(*run);
-  CAPTURE(run->standard_error());
-  CHECK(code == 0);
+  const LaunchJob job = Job(LinearJob(100), server);
+  const auto run = StartScript(job, server);
+  CheckEnd(*run);
   CHECK(Contains(run->standard_error(), "[127.0.0.3] "));
   CHECK(Contains(run->standard_error(), "worker 1 | done"));
   CHECK(std::filesystem::exists(job.directory + "/a b$(x)"));
-  REQUIRE(stopped->WaitForLine("worker 1 | epoch"));
-  stopped->Signal(SIGINT);
-  CHECK(NoneCarries(endless.mark, kPatience));
-  CHECK(RunToEnd(*stopped) > 0);
-}
-
-TEST_CASE("launch_ssh.sh: when it is killed its tasks end too") {
-  const SshServer server;
-  if (!server.running()) return;
-  const LaunchJob job = Job(EndlessJob(), server);
-  const auto run = StartScript(job, server);
-  REQUIRE(run->WaitForLine("worker 1 | epoch"));
-  run->Signal(SIGKILL);
-  CHECK(NoneCarries(job.mark, kPatience));
+  for (const int signal : {SIGINT, SIGKILL}) {
+    const LaunchJob endless = Job(EndlessJob(), server);
+    const auto stopped = StartScript(endless, server);
+    REQUIRE(stopped->WaitForLine("worker 1 | epoch"));
+    stopped->Signal(signal);
+    CHECK(NoneCarries(endless.mark, kPatience));
+    CHECK(RunToEnd(*stopped) > 0);
+  }
 }
 
 }  // namespace

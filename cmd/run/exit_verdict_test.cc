@@ -115,13 +115,10 @@ TEST_CASE("exit verdict: the report shows who, how, the last lines and every log
         "worker 1 was killed by SIGSEGV. Look at its last lines above.\n");
 }
 
-TEST_CASE("exit verdict: one line is its last line") {
+TEST_CASE("exit verdict: one line is its last line; without lines and logs the report says so") {
   ChildEnd cause = Ended("ps 0", 1);
   cause.last_lines = {"one\n"};
   CHECK(FailureReport(cause, {}, "").find("the last line of ps 0:\n    one\n") != std::string::npos);
-}
-
-TEST_CASE("exit verdict: without lines and logs the report says so") {
   CHECK(FailureReport(Ended("ps 0", 1), {}, "") ==
         "ps 0 had said nothing\n"
         "no logs were kept. Set log.dir to keep one for each task.\n"

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <vector>
 
 #include "base/check.h"
 #include "base/testing/files.h"
@@ -22,36 +23,52 @@ struct Ending {
   std::string hook;    // and what a hook has written
 };
 
-// A process whose task takes no notice of the request, and that gets `signals` one by one, each when the one
-// before has been taken; an end of its own is exit code 77.
-[[noreturn]] void RunTask(const std::string& folder, milliseconds grace, const std::vector<int>& signals) {
-  ErrorLines errors;
-  ResultFile result(folder + "/result.json", errors);
-  ExitHooks hooks;
-  const ExitHooks::Hook hook(hooks, [&] { std::ofstream(folder + "/hook") << "written"; });
-  Console console(LiveLine::kNone);
-  Logger log("worker 0", LogOptions());
-  StopRequest stop;
-  SignalPipe pipe({SIGINT, SIGTERM});
-  const ProcessEnd end(pipe, result, RunningTasks{stop, hooks, log, console, grace, /*leaves=*/false});
-  for (const int signal : signals) {
-    raise(signal);
-    while (stop.signal() == 0) std::this_thread::yield();
-  }
-  if (stop.signal() == 0) _exit(77);
-  while (true) pause();
-}
-
-Ending EndOf(milliseconds grace, const std::vector<int>& signals) {
+// How a process ends whose tasks run and take no notice of a request, and that does `act` meanwhile; an end
+// of its own is exit code 77.
+template <typename Act>
+Ending EndWhile(const Act& act, milliseconds grace = std::chrono::hours(1)) {
   const std::string folder = testing::NewDirectory();
   const pid_t pid = fork();
-  if (pid == 0) RunTask(folder, grace, signals);
+  if (pid == 0) {
+    ErrorLines errors;
+    ResultFile result(folder + "/result.json", errors);
+    ExitHooks hooks;
+    const ExitHooks::Hook hook(hooks, [&] { std::ofstream(folder + "/hook") << "written"; });
+    Console console(LiveLine::kNone);
+    Logger log("worker 0", LogOptions());
+    StopRequest stop;
+    SignalPipe pipe({SIGINT, SIGTERM});
+    const RunningTasks tasks{stop, hooks, log, console, grace, /*leaves=*/false};
+    act(pipe, result, tasks);
+    _exit(77);
+  }
   int status = 0;
   DT_CHECK(waitpid(pid, &status, 0) == pid);
   const Ending ending{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
                       testing::FileContent(folder + "/result.json"), testing::FileContent(folder + "/hook")};
   std::filesystem::remove_all(folder);
   return ending;
+}
+
+[[noreturn]] void WaitForEver() {
+  while (true) pause();
+}
+
+// Signals come one by one, each when the one before has been taken.
+void Raise(const RunningTasks& tasks, const std::vector<int>& signals) {
+  for (const int signal : signals) {
+    raise(signal);
+    while (tasks.stop.signal() == 0) std::this_thread::yield();
+  }
+}
+
+Ending EndOf(milliseconds grace, const std::vector<int>& signals) {
+  const auto act = [&](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
+    const ProcessEnd end(pipe, result, tasks);
+    Raise(tasks, signals);
+    if (!signals.empty()) WaitForEver();
+  };
+  return EndWhile(act, grace);
 }
 
 void CheckStopped(const Ending& ending) {
@@ -74,35 +91,6 @@ TEST_CASE("process end: without a signal nothing happens") {
   const Ending ending = EndOf(milliseconds(0), {});
   CHECK(ending.exit_code == 77);
   CHECK(ending.result.empty());
-}
-
-// How a process ends whose tasks run, and that does `act` meanwhile; an end of its own is exit code 77.
-template <typename Act>
-Ending EndWhile(const Act& act) {
-  const std::string folder = testing::NewDirectory();
-  const pid_t pid = fork();
-  if (pid == 0) {
-    ErrorLines errors;
-    ResultFile result(folder + "/result.json", errors);
-    ExitHooks hooks;
-    Console console(LiveLine::kNone);
-    Logger log("worker 0", LogOptions());
-    StopRequest stop;
-    SignalPipe pipe({SIGINT, SIGTERM});
-    const RunningTasks tasks{stop, hooks, log, console, std::chrono::hours(1), /*leaves=*/false};
-    act(pipe, result, tasks);
-    _exit(77);
-  }
-  int status = 0;
-  DT_CHECK(waitpid(pid, &status, 0) == pid);
-  const Ending ending{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-                      testing::FileContent(folder + "/result.json"), ""};
-  std::filesystem::remove_all(folder);
-  return ending;
-}
-
-[[noreturn]] void WaitForEver() {
-  while (true) pause();
 }
 
 TEST_CASE("process end: of several deadlines the earliest ends the process, with its code and its status") {
@@ -129,9 +117,7 @@ TEST_CASE("process end: a hook that hangs keeps the process no longer than a few
   const Ending ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
     const ExitHooks::Hook hangs(tasks.hooks, [] { WaitForEver(); });
     const ProcessEnd end(pipe, result, tasks);
-    raise(SIGTERM);
-    while (tasks.stop.signal() == 0) std::this_thread::yield();
-    raise(SIGINT);
+    Raise(tasks, {SIGTERM, SIGINT});
     WaitForEver();
   });
   CHECK(ending.exit_code == 1);
@@ -145,9 +131,7 @@ TEST_CASE("process end: a deadline that is due while the thread hangs is kept al
       end.EndBy(6, milliseconds(10));
       WaitForEver();
     });
-    raise(SIGTERM);
-    while (tasks.stop.signal() == 0) std::this_thread::yield();
-    raise(SIGINT);
+    Raise(tasks, {SIGTERM, SIGINT});
     WaitForEver();
   });
   CHECK(ending.exit_code == 6);

@@ -1,9 +1,10 @@
-// CLI goldens: each file in testdata/ holds a command, its exit code and everything it prints.
-//   $ dtrain --rol ps
-//   exit 2
+// CLI goldens: each file *.golden in testdata/ holds a command, its exit code and everything it prints.
+//   $ dtrain local --help
+//   exit 0
 //   -- stdout
+//   Run the whole cluster on this machine
 //   -- stderr
-//   dtrain: --rol: unknown option. ...
+// refusals.txt has commands that end with 2 and one line on standard error, which follows them.
 // Words are split at spaces; 'quotes' keep them together. The working directory is the root of the tree.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -72,7 +73,7 @@ TEST_CASE("command line: every golden prints what its file says and ends with it
     if (entry.path().extension() == ".golden") paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  REQUIRE(paths.size() >= 15);
+  REQUIRE(paths.size() >= 8);
   for (const auto& path : paths) {
     CAPTURE(path.string());
     const Golden golden = ReadGolden(path);
@@ -81,6 +82,19 @@ TEST_CASE("command line: every golden prints what its file says and ends with it
     CHECK(process.standard_output() == golden.standard_output);
     CHECK(process.standard_error() == golden.standard_error);
   }
+}
+
+TEST_CASE("command line: every refusal is exit 2 and one line on standard error") {
+  std::ifstream file("cmd/test/testdata/refusals.txt");
+  int refusals = 0;
+  for (std::string command, line; std::getline(file, command) && std::getline(file, line); ++refusals) {
+    CAPTURE(command);
+    const Done done = Run(SplitWords(command.substr(std::string("$ dtrain").size())));
+    CHECK(done.code == 2);
+    CHECK(done.output == "");
+    CHECK(done.error == line + "\n");
+  }
+  CHECK(refusals >= 25);
 }
 
 TEST_CASE("command line: --version names the version, the commit, the libraries, CUDA and the processor") {

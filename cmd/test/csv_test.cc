@@ -32,18 +32,6 @@ struct CsvJob {
   }
 };
 
-// `dtrain check` and `dtrain local` both end with 2 and say `line`.
-void CheckRefused(const CsvJob& job, const std::string& line) {
-  Process check({"check", "--config", job.config});
-  Process local({"local", "--config", job.config});
-  for (Process* process : {&check, &local}) {
-    CHECK(RunToEnd(*process) == 2);
-    const std::string said = process->standard_error();
-    CAPTURE(said);
-    CHECK(Contains(said, line));
-  }
-}
-
 TEST_CASE("csv: check tells rows, classes and the number of steps") {
   const CsvJob job(kGood);
   Process check({"check", "--config", job.config});
@@ -59,38 +47,14 @@ TEST_CASE("csv: check tells rows, classes and the number of steps") {
 
 TEST_CASE("csv: outputs above the largest label are a warning, in check and once in a run") {
   const CsvJob job(kGood);
-  const std::vector<std::string> wrong = {"--config",           job.config, "--set",
-                                          "model.kind=softmax", "--set",    "model.outputs=12"};
   for (const char* command : {"check", "local"}) {
-    std::vector<std::string> arguments = {command};
-    arguments.insert(arguments.end(), wrong.begin(), wrong.end());
-    Process process(arguments);
-    CHECK(RunToEnd(process) == 0);
-    const std::string said = process.standard_error();
-    CAPTURE(said);
+    const Done done =
+        Run({command, "--config", job.config, "--set", "model.kind=softmax", "--set", "model.outputs=12"});
+    CAPTURE(done.error);
+    CHECK(done.code == 0);
     const std::string line = "model.outputs = 12, and the data has 2 names of classes: outputs 2 to 11 are";
-    REQUIRE(Contains(said, line));
-    CHECK(said.find(line) == said.rfind(line));
-  }
-}
-
-TEST_CASE(
-    "csv: held-out rows of a class that training never sees, and values that become equal, are warnings") {
-  const CsvJob job(
-      "time,kind,width\n1700000001,oak,2\n1700000002,elm,1\n1700000003,elm,2.5\n1700000004,elm,0.5\n");
-  for (const char* command : {"check", "local"}) {
-    Process process(
-        {command, "--config", job.config, "--set", "data.validation=1", "--set", "data.test=null"});
-    CHECK(RunToEnd(process) == 0);
-    const std::string said = process.standard_error();
-    CAPTURE(said);
-    for (const std::string line :
-         {"warning: class oak is in 1 of the 1 held-out rows (data.validation) and in no row that is trained "
-          "on",
-          "warning: feature time: the 4 values that differ in the first 4 rows of "}) {
-      REQUIRE(Contains(said, line));
-      CHECK(said.find(line) == said.rfind(line));
-    }
+    REQUIRE(Contains(done.error, line));
+    CHECK(done.error.find(line) == done.error.rfind(line));
   }
 }
 
@@ -98,32 +62,21 @@ TEST_CASE("csv: a run learns, evaluates on the test file and logs the classes") 
   const CsvJob job(kGood);
   const std::string result = job.directory + "/result.json";
   Process local({"local", "--config", job.config, "--result", result});
-  const int code = RunToEnd(local);
-  CAPTURE(local.standard_error());
-  REQUIRE(code == 0);
+  CheckEnd(local);
   CHECK(Contains(local.standard_error(), "2 classes: 0 = elm and 1 = oak"));
   CHECK(ReadResult(result).at("global_step") == 80);
   CHECK(ReadResult(result).at("test_accuracy") == 1.0);
 }
 
-TEST_CASE("csv: a ps needs no file where model.inputs is given") {
-  const CsvJob job(kGood);
-  const Cluster cluster(1, 1, JobOn(job.train, ""));
-  const auto ps = cluster.Start("ps", 0, {"--set", "data.train.path=/not/there.csv"});
-  const auto worker = cluster.Start("worker", 0);
-  CHECK(RunToEnd(*worker) == 0);
-  CHECK(RunToEnd(*ps) == 0);
-}
-
-TEST_CASE("csv: a worker that reads another file than the chief says so, once") {
+TEST_CASE("csv: a worker that reads another file than the chief says so, once; a ps needs none") {
   const std::string train = NewDirectory() + "/train.csv", half = train + ".half";
   WriteFile(train, kGood);
   WriteFile(half, "height,kind,width\n1,oak,2\n2,elm,1\n");
   const Cluster cluster(1, 2, JobOn(train, ""));
-  const auto ps = cluster.Start("ps", 0);
+  const auto ps = cluster.Start("ps", 0, {"--set", "data.train.path=/not/there.csv"});
   const auto chief = cluster.Start("worker", 0);
   const auto other = cluster.Start("worker", 1, {"--set", "data.train.path=" + half});
-  for (Process* task : {ps.get(), chief.get(), other.get()}) CHECK(RunToEnd(*task) == 0);
+  CheckEnds(std::vector<Process*>{ps.get(), chief.get(), other.get()});
   const std::string said = other->standard_error();
   CAPTURE(said);
   const std::string warning = "warning: data.train: 2 rows here and 4 at the chief. ";
@@ -132,28 +85,14 @@ TEST_CASE("csv: a worker that reads another file than the chief says so, once") 
   CHECK_FALSE(Contains(chief->standard_error(), "at the chief"));
 }
 
-TEST_CASE("csv: bad files are exit 2 with file, line and column") {
-  const CsvJob nan("height,kind,width\n1,0,2\n2,1,nan\n");
-  CheckRefused(nan, nan.train + ":3:5: width = nan; must be a finite number.");
-  const CsvJob text("height,kind,width\n1,0,2\ntall,1,3\n");
-  CheckRefused(text, text.train + ":3:1: height = tall; must be a number.");
-  const CsvJob ragged("height,kind,width\n1,0\n");
-  CheckRefused(ragged, ragged.train + ":2:4: 2 fields; must be 3");
-  const CsvJob label("height,kinds,width\n1,0,2\n");
-  CheckRefused(label,
-               label.train +
-                   ":1:1: no column \"kind\" (data.train.label); the columns are \"height\", \"kinds\" "
-                   "and \"width\". Did you mean \"kinds\"?");
-  const CsvJob test(kGood, "height,kind,width\n1,yew,2\n");
-  CheckRefused(test, test.test + ":2:3: kind = yew; must be a class of data.train: elm or oak.");
-}
-
-TEST_CASE("csv: check refuses to hold out all rows") {
-  const CsvJob job(kGood);
-  Process check({"check", "--config", job.config, "--set", "data.validation=4"});
-  CHECK(RunToEnd(check) == 2);
-  CHECK(Contains(check.standard_error(),
-                 "data.validation = 4; must be below the number of training rows, 4. Hold out fewer."));
+TEST_CASE("csv: a bad file is exit 2 with file, line and column, of check and of a run") {
+  const CsvJob job("height,kind,width\n1,0,2\n2,1,nan\n");
+  for (const char* command : {"check", "local"}) {
+    const Done done = Run({command, "--config", job.config});
+    CAPTURE(done.error);
+    CHECK(done.code == 2);
+    CHECK(Contains(done.error, job.train + ":3:5: width = nan; must be a finite number."));
+  }
 }
 
 TEST_CASE("csv: check names missing files with their keys") {
@@ -164,11 +103,6 @@ TEST_CASE("csv: check names missing files with their keys") {
   CHECK(RunToEnd(check) == 2);
   CHECK(Contains(check.standard_error(), "Set data.train.path to where the file is."));
   CHECK(Contains(check.standard_error(), "Set data.test.path to where the file is."));
-}
-
-TEST_CASE("csv: a worker that meets a bad row ends the run; the ps ends with 4 and names it") {
-  const CsvJob job("height,kind,width\n1,0,2\n2,1,nan\n");
-  CheckWorkerRefusesData(JobOn(job.train, ""), ":3:5: width = nan");
 }
 
 }  // namespace

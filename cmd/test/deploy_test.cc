@@ -127,27 +127,20 @@ struct Pods {
   }
 };
 
-TEST_CASE("deploy: the commands of the pods train, and a ps whose run is done stays until it is deleted") {
+TEST_CASE("deploy: the commands of the pods train, and a ps whose run is done, or has diverged, stays") {
   if (Python().empty()) return;
-  const Pods pods(LinearJob(50));
-  const auto ps = pods.StartPs();
-  const auto worker = pods.StartWorker();
-  CHECK(RunToEnd(*worker) == 0);
-  REQUIRE(ps->WaitForLine("ended with 0; this pod waits to be deleted"));
-  ps->Signal(SIGTERM);
-  CHECK(RunToEnd(*ps) == 0);
-}
-
-TEST_CASE("deploy: a ps whose run has diverged stays too, since no new start is of use") {
-  if (Python().empty()) return;
-  const Pods pods(
-      Replaced(LinearJob(1000), "steps: 1000", "steps: 1000, optimizer: {learning_rate: 1.0e+30}"));
-  const auto ps = pods.StartPs();
-  const auto worker = pods.StartWorker();
-  CHECK(RunToEnd(*worker) == 3);  // which podFailurePolicy answers with FailJob
-  REQUIRE(ps->WaitForLine("ended with 3; this pod waits to be deleted"));
-  ps->Signal(SIGTERM);
-  CHECK(RunToEnd(*ps) == 0);
+  // 3 is what podFailurePolicy answers with FailJob; no new start is of use then.
+  for (const auto& [code, job] :
+       {std::pair(0, LinearJob(50)),
+        {3, Replaced(LinearJob(1000), "steps: 1000", "steps: 1000, optimizer: {learning_rate: 1.0e+30}")}}) {
+    const Pods pods(job);
+    const auto ps = pods.StartPs();
+    const auto worker = pods.StartWorker();
+    CheckEnd(*worker, code);
+    REQUIRE(ps->WaitForLine(fmt::format("ended with {}; this pod waits to be deleted", code)));
+    ps->Signal(SIGTERM);
+    CheckEnd(*ps);
+  }
 }
 
 TEST_CASE("deploy: a ps pod that is deleted in mid-run has the run saved and ended") {

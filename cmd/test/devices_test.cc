@@ -17,9 +17,9 @@ int Count(const std::string& text, const std::string& part) {
 }
 
 Json DevicesOf(const Program& program) {
-  Process process({"devices", "--json"}, program);
-  CHECK(RunToEnd(process) == 0);
-  return Json::Parse(process.standard_output());
+  const Done done = Run({"devices", "--json"}, program);
+  CHECK(done.code == 0);
+  return Json::Parse(done.output);
 }
 
 TEST_CASE("devices: the table has the processor first, then each GPU with its memory") {
@@ -49,18 +49,15 @@ TEST_CASE("devices: --json says the same, and CUDA_VISIBLE_DEVICES decides the n
   CHECK(one.at("gpus")[0].at("name") == "Fake GPU B");
 }
 
-TEST_CASE("devices: without a GPU it says why, and that is no error") {
-  Process process({"devices"}, kHidden);
-  CHECK(RunToEnd(process) == 0);
-  CHECK(Contains(process.standard_output(), "\nno GPU: CUDA_VISIBLE_DEVICES is \"\"\n"));
-  const Json none = DevicesOf(kHidden);
+TEST_CASE(
+    "devices: without a GPU it says why, and that is no error; so does the program itself, with CUDA or "
+    "without") {
+  const Done hidden = Run({"devices"}, kHidden);
+  CHECK(hidden.code == 0);
+  CHECK(Contains(hidden.output, "\nno GPU: CUDA_VISIBLE_DEVICES is \"\"\n"));
+  const Json none = DevicesOf(kHidden), here = DevicesOf({});
   CHECK(none.at("gpus").empty());
   CHECK(none.at("why_no_gpu") == "CUDA_VISIBLE_DEVICES is \"\"");
-}
-
-TEST_CASE("devices: the program itself lists what there is, with or without CUDA") {
-  const Json here = DevicesOf({});
-  REQUIRE(here.is_object());
   CHECK_FALSE(here.at("cpu").at("name").get<std::string>().empty());
   CHECK(here.at("gpus").empty() == here.at("why_no_gpu").is_string());
 }

@@ -10,11 +10,8 @@
 namespace dtrain::testing {
 namespace {
 
-constexpr double kDetect = 2;
-constexpr double kMargin = 5;
-
 std::string FailingJob() {
-  return EndlessJob() + fmt::format("failure: {{detect_s: {}, worker_lost: fail}}\n", kDetect);
+  return EndlessJob() + fmt::format("failure: {{detect_s: {}, worker_lost: fail}}\n", kDetect.count());
 }
 
 // A cluster in the middle of its training.
@@ -36,103 +33,30 @@ struct Running {
   }
 };
 
-// The survivor ends with 4 in time, and says who is lost.
-void CheckSurvivor(Process& survivor, const std::string& lost, const std::string& result) {
-  const bool ended = survivor.WaitForEnd(milliseconds(static_cast<int64_t>((kDetect + kMargin) * 1000)));
-  const std::string said = survivor.standard_error();
-  const std::string last = said.substr(said.size() > 3000 ? said.size() - 3000 : 0);
-  CAPTURE(last);
-  CAPTURE(lost);
-  REQUIRE(ended);
-  CHECK(survivor.exit_code() == 4);
-  CHECK(Contains(said, lost));
-  const Json written = ReadResult(result);
-  REQUIRE(written.is_object());
-  CHECK(written.at("status") == "peer_lost");
-}
-
-TEST_CASE("failure: a ps that never comes is exit 4 after failure.startup_timeout_s, with its address") {
-  const Cluster cluster(2, 1, LinearJob(20) + "failure: {startup_timeout_s: 1}\n");
-  const auto ps = cluster.Start("ps", 0);
-  const auto worker = cluster.Start("worker", 0);
-  for (Process* task : {ps.get(), worker.get()}) {
-    CHECK(RunToEnd(*task) == 4);
-    CAPTURE(task->standard_error());
-    CHECK(Contains(task->standard_error(), "ps 1 (" + cluster.address("ps", 1)));
-    CHECK(task->seconds() >= 1);
-    CHECK(task->seconds() < 1 + kMargin);
-  }
-}
-
-TEST_CASE("failure: a worker alone ends with 4 and names ps 0") {
-  const Cluster cluster(1, 1, LinearJob(20) + "failure: {startup_timeout_s: 1}\n");
-  const auto worker = cluster.Start("worker", 0);
-  CHECK(RunToEnd(*worker) == 4);
-  CAPTURE(worker->standard_error());
-  CHECK(Contains(worker->standard_error(), "ps 0 (" + cluster.address("ps", 0)));
-  CHECK(worker->seconds() < 1 + kMargin);
-}
-
-TEST_CASE("failure: a worker that never comes is exit 4 after failure.startup_timeout_s, with its address") {
-  const Cluster cluster(1, 2, LinearJob(20) + "failure: {startup_timeout_s: 1}\n");
-  const auto ps = cluster.Start("ps", 0);
-  const auto worker = cluster.Start("worker", 0);
-  for (Process* task : {ps.get(), worker.get()}) {
-    CHECK(RunToEnd(*task) == 4);
-    CAPTURE(task->standard_error());
-    CHECK(Contains(task->standard_error(), "worker 1 (" + cluster.address("worker", 1)));
-    CHECK(task->seconds() < 1 + kMargin);
-  }
-}
-
-TEST_CASE("failure: with worker_lost fail a worker killed in the middle ends the run with 4 everywhere") {
-  Running run(2, 2);
-  run.workers[1]->Signal(SIGKILL);
-  for (int i : {0, 1}) CheckSurvivor(*run.ps[i], "worker 1 (", run.Result("ps", i));
-  CheckSurvivor(*run.workers[0], "worker 1 (", run.Result("worker", 0));
-}
-
-TEST_CASE("failure: with worker_lost fail the chief killed in the middle ends the run with 4 everywhere") {
-  Running run(1, 2);
-  run.workers[0]->Signal(SIGKILL);
-  CheckSurvivor(*run.ps[0], "worker 0 (", run.Result("ps", 0));
-  CheckSurvivor(*run.workers[1], "worker 0 (", run.Result("worker", 1));
-}
-
-TEST_CASE("failure: ps 0 killed in the middle ends the run with 4 everywhere") {
-  Running run(2, 2);
-  run.ps[0]->Signal(SIGKILL);
-  CheckSurvivor(*run.ps[1], "ps 0 (", run.Result("ps", 1));
-  for (int i : {0, 1}) CheckSurvivor(*run.workers[i], "ps 0 (", run.Result("worker", i));
-}
-
-TEST_CASE("failure: another ps killed in the middle ends the run with 4 everywhere") {
-  Running run(2, 2);
-  run.ps[1]->Signal(SIGKILL);
-  CheckSurvivor(*run.ps[0], "ps 1 (", run.Result("ps", 0));
-  for (int i : {0, 1}) CheckSurvivor(*run.workers[i], "ps 1 (", run.Result("worker", i));
-}
-
-TEST_CASE("failure: a ps that is stopped, not dead, ends the run with 4 everywhere") {
-  Running run(2, 2);
-  run.ps[1]->Signal(SIGSTOP);
-  CheckSurvivor(*run.ps[0], "ps 1 (", run.Result("ps", 0));
-  for (int i : {0, 1}) CheckSurvivor(*run.workers[i], "ps 1 (", run.Result("worker", i));
-  // When it wakes it finds that it was given up.
-  run.ps[1]->Signal(SIGCONT);
-  REQUIRE(run.ps[1]->WaitForEnd());
-  CHECK(run.ps[1]->exit_code() == 4);
-}
-
 TEST_CASE(
-    "failure: with worker_lost fail a worker that is stopped, not dead, ends the run with 4 everywhere") {
-  Running run(1, 2);
-  run.workers[1]->Signal(SIGSTOP);
-  CheckSurvivor(*run.ps[0], "worker 1 (", run.Result("ps", 0));
-  CheckSurvivor(*run.workers[0], "worker 1 (", run.Result("worker", 0));
-  run.workers[1]->Signal(SIGCONT);
-  REQUIRE(run.workers[1]->WaitForEnd());
-  CHECK(run.workers[1]->exit_code() == 4);
+    "failure: with worker_lost fail a task that is killed, or stopped, ends the run with 4 everywhere") {
+  const struct {
+    const char* role;
+    int index;
+    int signal;
+  } cases[] = {{"worker", 1, SIGKILL}, {"ps", 0, SIGKILL}, {"ps", 1, SIGSTOP}, {"worker", 0, SIGSTOP}};
+  for (const auto& [role, index, signal] : cases) {
+    CAPTURE(role);
+    CAPTURE(index);
+    Running run(2, 2);
+    auto& tasks = *role == 'p' ? run.ps : run.workers;
+    const std::unique_ptr<Process> lost = std::move(tasks[static_cast<size_t>(index)]);
+    lost->Signal(signal);
+    for (const int i : {0, 1}) {
+      const std::string name = fmt::format("{} {} (", role, index);
+      if (run.ps[i] != nullptr) CheckSurvivor(*run.ps[i], name, run.Result("ps", i));
+      if (run.workers[i] != nullptr) CheckSurvivor(*run.workers[i], name, run.Result("worker", i));
+    }
+    if (signal == SIGKILL) continue;
+    // When it wakes it finds that it was given up.
+    lost->Signal(SIGCONT);
+    CheckEnd(*lost, 4);
+  }
 }
 
 TEST_CASE(
@@ -142,7 +66,7 @@ TEST_CASE(
   const std::vector<std::string> diverges = {"--set", "train.optimizer.learning_rate=1e30"};
   const auto ps = cluster.Start("ps", 0, diverges), worker = cluster.Start("worker", 0, diverges);
   const auto ps1 = cluster.Start("ps", 1, {diverges[0], diverges[1], "--result", result});
-  CHECK(RunToEnd(*worker) == 3);
+  CheckEnd(*worker, 3);
   CHECK(Contains(worker->standard_error(), "train.optimizer.learning_rate"));
   // The loss overflows before anything else does; which weight is the largest is the data's choice.
   const std::string found = "worker 0, local step 2: the loss is inf, and of its weights ";
@@ -151,7 +75,7 @@ TEST_CASE(
   };
   CHECK(names_tensor(worker->standard_error()));
   for (Process* other : {ps.get(), ps1.get()}) {
-    CHECK(RunToEnd(*other) == 3);
+    CheckEnd(*other, 3);
     CHECK(Contains(other->standard_error(), "worker 0 (" + cluster.address("worker", 0)));
     CHECK(Contains(other->standard_error(), "ended the run with exit code 3"));
     CHECK(names_tensor(other->standard_error()));
@@ -176,25 +100,11 @@ TEST_CASE(
   const auto late = cluster.Start("worker", 0, {"--set", "data.train.path=" + good});
   CHECK(RunToEnd(*reader) == 2);
   for (Process* other : {ps.get(), late.get()}) {
-    CHECK(RunToEnd(*other) == 2);
-    CAPTURE(other->standard_error());
+    CheckEnd(*other, 2);
     CHECK(Contains(other->standard_error(), "gone.csv: cannot be opened"));
     CHECK(other->seconds() < 30);
   }
   CHECK(Contains(late->standard_error(), "worker 1 (" + cluster.address("worker", 1)));
-}
-
-TEST_CASE("failure: a second signal ends a task at once with 1, and its result says stopped") {
-  Running run(1, 2);
-  // Who sleeps neither saves nor ends.
-  run.ps[0]->Signal(SIGSTOP);
-  run.workers[1]->Signal(SIGTERM);
-  REQUIRE(run.workers[1]->WaitForLine("SIGTERM: asks the run to save and end"));
-  run.workers[1]->Signal(SIGINT);
-  CHECK(RunToEnd(*run.workers[1]) == 1);
-  CHECK(Contains(run.workers[1]->standard_error(),
-                 "ended at once by a second SIGINT; nothing was saved since the last checkpoint"));
-  CHECK(ReadResult(run.Result("worker", 1)).at("status") == "stopped");
 }
 
 }  // namespace

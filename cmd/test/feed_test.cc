@@ -11,9 +11,6 @@
 namespace dtrain::testing {
 namespace {
 
-constexpr double kDetect = 2;
-constexpr double kMargin = 5;
-
 // y = 2a - b + 3, without noise.
 std::string WriteTable(const std::string& directory) {
   std::string text = "a,b,y\n";
@@ -25,7 +22,7 @@ std::string WriteTable(const std::string& directory) {
   return directory + "/table.csv";
 }
 
-std::string TableJob(const std::string& train, double detect_s = kDetect, int batch_size = 16) {
+std::string TableJob(const std::string& train, int64_t detect_s = kDetect.count(), int batch_size = 16) {
   return "model: {kind: linear, inputs: 2}\n"
          "data: {train: {format: csv, path: table.csv, label: y}, split: feed, scale: unit}\n"
          "train: {" +
@@ -41,7 +38,7 @@ struct FedCluster {
   std::vector<std::unique_ptr<Process>> ps;
   std::vector<std::unique_ptr<Process>> workers;
 
-  FedCluster(int ps_count, int worker_count, const std::string& train, double detect_s = kDetect,
+  FedCluster(int ps_count, int worker_count, const std::string& train, int64_t detect_s = kDetect.count(),
              int batch_size = 16)
       : cluster(ps_count, worker_count, TableJob(train, detect_s, batch_size)),
         table(WriteTable(NewDirectory())),
@@ -69,25 +66,9 @@ struct FedCluster {
   const int worker_count_;
 };
 
-void CheckDone(Process& task) {
-  const int code = RunToEnd(task);
-  CAPTURE(task.standard_error());
-  CHECK(code == 0);
-}
-
 void CheckDone(const FedCluster& run) {
-  for (const auto& task : run.workers) CheckDone(*task);
-  for (const auto& task : run.ps) CheckDone(*task);
-}
-
-// Ends with 4 in time, and names worker 0 with its address.
-void CheckSurvivor(Process& survivor, const std::string& address) {
-  const bool ended = survivor.WaitForEnd(milliseconds(static_cast<int64_t>((kDetect + kMargin) * 1000)));
-  const std::string said = survivor.standard_error();
-  CAPTURE(said);
-  REQUIRE(ended);
-  CHECK(survivor.exit_code() == 4);
-  CHECK(Contains(said, "worker 0 (" + address));
+  CheckEnds(run.workers);
+  CheckEnds(run.ps);
 }
 
 TEST_CASE("feed: workers without data files learn what worker 0 reads") {
@@ -103,48 +84,13 @@ TEST_CASE("feed: workers without data files learn what worker 0 reads") {
   CHECK(Contains(run.workers[2]->standard_error(), "all batches come from worker 0 (" + run.port.address()));
 }
 
-TEST_CASE("feed: sync as processes ends with the bits of split: shard, and so do threads") {
-  const std::string directory = NewDirectory();
-  WriteTable(directory);
-  WriteFile(directory + "/job.yaml", TableJob("mode: sync, steps: 60"));
-  const auto crc = [&](const std::vector<std::string>& more) {
-    return RunLocal(directory + "/job.yaml", more).at("model_crc").get<std::string>();
-  };
-  const std::string shard = crc({"--workers", "3", "--set", "data.split=shard"});
-  CHECK(crc({"--workers", "3"}) == shard);
-  CHECK(crc({"--workers", "3", "--ps", "3"}) == shard);
-  CHECK(crc({"--workers", "3", "--in-process"}) == shard);
-}
-
 TEST_CASE("feed: worker 0 killed in the middle ends the run with 4 everywhere") {
   FedCluster run(1, 3, "steps: 1000000000000");
   for (const auto& worker : run.workers) REQUIRE(worker->WaitForLine("global step"));
   run.workers[0]->Signal(SIGKILL);
-  CheckSurvivor(*run.ps[0], run.port.address());
-  for (int i : {1, 2}) CheckSurvivor(*run.workers[i], run.port.address());
-}
-
-TEST_CASE("feed: worker 0 stopped in the middle, not dead, ends the run with 4 everywhere") {
-  FedCluster run(1, 2, "steps: 1000000000000");
-  for (const auto& worker : run.workers) REQUIRE(worker->WaitForLine("global step"));
-  run.workers[0]->Signal(SIGSTOP);
-  CheckSurvivor(*run.ps[0], run.port.address());
-  CheckSurvivor(*run.workers[1], run.port.address());
-  run.workers[0]->Signal(SIGKILL);
-}
-
-TEST_CASE("feed: a fed worker that is killed and comes back goes on at its step, to the end") {
-  FedCluster run(1, 2, "mode: sync, steps: 5000", 20);
-  REQUIRE(run.workers[1]->WaitForLine("local step"));
-  run.workers[1]->Signal(SIGKILL);
-  REQUIRE(run.workers[1]->WaitForEnd());
-  const auto again = run.Start("worker", 1);
-  CheckDone(*again);
-  CHECK(Contains(again->standard_error(), "goes on at local step"));
-  CheckDone(*run.workers[0]);
-  CheckDone(*run.ps[0]);
-  const Json result = ReadResult(run.Result("worker", 0));
-  CHECK(result.at("global_step") == 5000);
+  const std::string lost = "worker 0 (" + run.port.address();
+  CheckSurvivor(*run.ps[0], lost, run.Result("ps", 0));
+  for (int i : {1, 2}) CheckSurvivor(*run.workers[i], lost, run.Result("worker", i));
 }
 
 TEST_CASE("feed: worker 0 that is killed and comes back at once feeds on") {
@@ -153,9 +99,7 @@ TEST_CASE("feed: worker 0 that is killed and comes back at once feeds on") {
   run.workers[0]->Signal(SIGKILL);
   REQUIRE(run.workers[0]->WaitForEnd());
   const auto again = run.Start("worker", 0);
-  CheckDone(*again);
-  CheckDone(*run.workers[1]);
-  CheckDone(*run.ps[0]);
+  CheckEnds(std::vector<Process*>{again.get(), run.workers[1].get(), run.ps[0].get()});
   CHECK(ReadResult(run.Result("worker", 1)).at("global_step") == 5000);
 }
 
@@ -172,7 +116,7 @@ int64_t ResidentKiB(const Process& process) {
 
 TEST_CASE("feed: memory stays flat at worker 0 and at those that it feeds") {
   // A batch is 2.4 KB: what leaks one a step has grown by 13 MB at the end.
-  FedCluster run(1, 3, "steps: 1000000000000", kDetect, /*batch_size=*/200);
+  FedCluster run(1, 3, "steps: 1000000000000", kDetect.count(), /*batch_size=*/200);
   for (const auto& worker : run.workers) REQUIRE(worker->WaitForLine("local step       300"));
   std::vector<int64_t> early;
   for (const auto& worker : run.workers) early.push_back(ResidentKiB(*worker));
@@ -184,24 +128,6 @@ TEST_CASE("feed: memory stays flat at worker 0 and at those that it feeds") {
   }
 }
 #endif
-
-TEST_CASE("feed: worker 0's port in use is exit 2 with its address") {
-  FedCluster run(1, 2, "steps: 1000000000000");
-  REQUIRE(run.workers[0]->WaitForLine("listening at"));
-  const auto twin = run.Start("worker", 0);
-  CHECK(RunToEnd(*twin) == 2);
-  CHECK(Contains(twin->standard_error(), run.port.address() + ": cannot listen: Address already in use"));
-}
-
-TEST_CASE("feed: worker 0 listens beyond this machine only with security.insecure") {
-  const FedCluster run(1, 1, "steps: 10");
-  CheckDone(run);
-  const std::vector<std::string> wide = {"--set", "cluster.worker=[\"192.0.2.1:9721\", \"localhost:1\"]",
-                                         "--set", "net.bind=\"0.0.0.0:0\""};
-  const auto refused = run.Start("worker", 0, wide);
-  CHECK(RunToEnd(*refused) == 2);
-  CHECK(Contains(refused->standard_error(), "0.0.0.0:0: listening beyond this machine without keys"));
-}
 
 TEST_CASE("feed: a worker without data and without model.inputs is told what to write") {
   const FedCluster run(1, 1, "steps: 10");

@@ -34,46 +34,18 @@ class UnreadLog {
   int fd_ = -1;
 };
 
-std::string Job(const std::string& lost) {
-  return LinearJob(20000) + fmt::format("failure: {{detect_s: 1, worker_lost: {}, wait_s: 50}}\n", lost);
-}
-
-constexpr char kSaid[] = "is alive but has done nothing for";
-
 TEST_CASE("hung: the run goes on without a worker that does nothing, whose process ends with 4") {
-  const Cluster cluster(1, 2, Job("continue"));
+  const Cluster cluster(1, 2, LinearJob(20000) + "failure: {detect_s: 1}\n");
   const UnreadLog log(cluster.directory() + "/unread", "worker-1");
   const auto ps = cluster.Start("ps", 0), first = cluster.Start("worker", 0);
   const auto hung = cluster.Start("worker", 1, log.Arguments());
-  CHECK(RunToEnd(*hung) == 4);
-  CHECK(RunToEnd(*first) == 0);
-  CHECK(RunToEnd(*ps) == 0);
+  CheckEnd(*hung, 4);
+  CheckEnd(*first);
+  CheckEnd(*ps);
   CAPTURE(ps->standard_error());
   CHECK(Contains(ps->standard_error(), "worker 1 (" + cluster.address("worker", 1)));
-  CHECK(Contains(ps->standard_error(), kSaid));
+  CHECK(Contains(ps->standard_error(), "is alive but has done nothing for"));
   CHECK(Contains(ps->standard_error(), "it was in 'step'"));
-}
-
-TEST_CASE("hung: where the run waits for it, it goes on with one that is started in its place") {
-  const Cluster cluster(2, 2, Job("wait"));
-  const UnreadLog log(cluster.directory() + "/unread", "worker-1");
-  const auto ps = cluster.Start("ps", 0), other = cluster.Start("ps", 1), first = cluster.Start("worker", 0);
-  const auto hung = cluster.Start("worker", 1, log.Arguments());
-  CHECK(RunToEnd(*hung) == 4);
-  const auto again = cluster.Start("worker", 1);
-  for (Process* task : {again.get(), first.get(), other.get(), ps.get()}) CHECK(RunToEnd(*task) == 0);
-  CAPTURE(ps->standard_error());
-  CHECK(Contains(ps->standard_error(), kSaid));
-}
-
-TEST_CASE("hung: a worker that does nothing ends a run that has no other") {
-  const Cluster cluster(2, 1, Job("continue"));
-  const UnreadLog log(cluster.directory() + "/unread", "worker-0");
-  const auto ps = cluster.Start("ps", 0), other = cluster.Start("ps", 1);
-  const auto hung = cluster.Start("worker", 0, log.Arguments());
-  for (Process* task : {hung.get(), other.get(), ps.get()}) CHECK(RunToEnd(*task) == 4);
-  CAPTURE(ps->standard_error());
-  CHECK(Contains(ps->standard_error(), "no other worker is left to go on"));
 }
 
 }  // namespace

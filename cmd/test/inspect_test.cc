@@ -34,8 +34,8 @@ void Flip(const std::string& path, size_t at) {
 
 TEST_CASE("inspect: a directory is listed, the newest first, and that one is shown in full") {
   const std::string root = ThreeCheckpoints();
-  Process inspect({"inspect", root + "/"});
-  CHECK(RunToEnd(inspect) == 0);
+  const Done inspect = Run({"inspect", root + "/"});
+  CHECK(inspect.code == 0);
   const std::string expected = fmt::format(
       R"({0}: 3 checkpoints
 sequence          step  saved                             bytes              name
@@ -45,9 +45,8 @@ sequence          step  saved                             bytes              nam
 {0}/step-000000003: good
 )",
       root, Saved());
-  const std::string said = inspect.standard_output();
-  CHECK(said.substr(0, expected.size()) == expected);
-  CHECK(inspect.standard_error() == "");
+  CHECK(inspect.output.substr(0, expected.size()) == expected);
+  CHECK(inspect.error == "");
 }
 
 TEST_CASE("inspect: one checkpoint is shown with what is known of the run, its files and its values") {
@@ -70,8 +69,8 @@ TEST_CASE("inspect: one checkpoint is shown with what is known of the run, its f
   manifest.optimizer = "momentum";
   directory.Seal(temporary, manifest, "a: b\n");
   const std::string path = directory.Publish(temporary);
-  Process inspect({"inspect", path});
-  CHECK(RunToEnd(inspect) == 0);
+  const Done inspect = Run({"inspect", path});
+  CHECK(inspect.code == 0);
   const std::string expected = fmt::format(
       R"({0}: good
   step 7, sequence 1, saved {1}
@@ -89,41 +88,36 @@ TEST_CASE("inspect: one checkpoint is shown with what is known of the run, its f
                                         velocity                1            1            1            0            1           2
 )",
       path, Saved());
-  CHECK(inspect.standard_output() == expected);
+  CHECK(inspect.output == expected);
 }
 
 TEST_CASE(
-    "inspect: a damaged one in a directory is told, the newest good one shown, and the exit code is 2") {
+    "inspect: what is damaged, or not there, is told and exit code 2; of a directory the good ones too") {
   const std::string root = ThreeCheckpoints();
-  Flip(root + "/step-000000003/shard-1-of-2", 70);
+  const std::string path = root + "/step-000000003";
+  Flip(path + "/shard-1-of-2", 70);
   std::filesystem::remove(root + "/step-000000001/manifest");
-  Process inspect({"inspect", root});
-  CHECK(RunToEnd(inspect) == 2);
-  const std::string said = inspect.standard_output();
-  CAPTURE(said);
-  CHECK(Contains(said, "  step-000000003: shard-1-of-2 is damaged at byte 64: the checksum of the 64 bytes"));
-  CHECK(Contains(said, "\nstep-000000001: manifest is missing\n"));
-  CHECK(Contains(said, root + "/step-000000002: good\n"));
-  CHECK(inspect.standard_error() ==
+  const Done all = Run({"inspect", root});
+  CAPTURE(all.output);
+  CHECK(all.code == 2);
+  CHECK(Contains(all.output,
+                 "  step-000000003: shard-1-of-2 is damaged at byte 64: the checksum of the 64 bytes"));
+  CHECK(Contains(all.output, "\nstep-000000001: manifest is missing\n"));
+  CHECK(Contains(all.output, root + "/step-000000002: good\n"));
+  CHECK(all.error ==
         fmt::format(
             "dtrain: {}: 2 of 3 checkpoints cannot be restored (see above). Remove what is of no use; a "
             "run takes the newest good one.\n",
             root));
-}
-
-TEST_CASE(
-    "inspect: a damaged one by name is exit code 2 and what is wrong, and so is one that is not there") {
-  const std::string root = ThreeCheckpoints();
-  const std::string path = root + "/step-000000003";
   Flip(path + "/config.yaml", 3);
-  Process damaged({"inspect", path});
-  CHECK(RunToEnd(damaged) == 2);
-  CHECK(damaged.standard_output() == "");
-  CHECK(Contains(damaged.standard_error(),
+  const Done damaged = Run({"inspect", path});
+  CHECK(damaged.code == 2);
+  CHECK(damaged.output == "");
+  CHECK(Contains(damaged.error,
                  "dtrain: " + path + ": config.yaml is damaged: the checksum of its 18 bytes is "));
-  Process missing({"inspect", root + "/step-000000009"});
-  CHECK(RunToEnd(missing) == 2);
-  CHECK(Contains(missing.standard_error(), "step-000000009: there is no such directory. "));
+  const Done missing = Run({"inspect", root + "/step-000000009"});
+  CHECK(missing.code == 2);
+  CHECK(Contains(missing.error, "step-000000009: there is no such directory. "));
 }
 
 TEST_CASE("inspect: a directory in which a run saves and prunes meanwhile is good") {
@@ -138,10 +132,10 @@ TEST_CASE("inspect: a directory in which a run saves and prunes meanwhile is goo
     }
   });
   for (int i = 0; i < 20; ++i) {
-    Process inspect({"inspect", directory.path()});
-    CHECK(RunToEnd(inspect) == 0);
-    CHECK(inspect.standard_error() == "");
-    CHECK(Contains(inspect.standard_output(), "\n  weights/W1 "));
+    const Done inspect = Run({"inspect", directory.path()});
+    CHECK(inspect.code == 0);
+    CHECK(inspect.error == "");
+    CHECK(Contains(inspect.output, "\n  weights/W1 "));
   }
   over = true;
   run.join();

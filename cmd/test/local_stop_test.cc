@@ -18,24 +18,26 @@ namespace dtrain::testing {
 namespace {
 
 const std::vector<std::string> kNothing;
-const std::vector<std::string> kShortGrace = {"--set", "failure.grace_s=1"};
+const std::vector<std::string> kThreads = {"--in-process"};
 
 TEST_CASE("local: Ctrl-C and SIGTERM end a run that saves nothing with 1, every task gone and a result") {
   AdoptOrphans();
   for (const int signal : {SIGINT, SIGTERM}) {
-    const LocalJob job(EndlessJob());
-    const auto run = job.Start(kShortGrace);
+    const bool in_process = signal == SIGTERM;
+    const LocalJob job(EndlessJob() + "failure: {grace_s: 1}\n");
+    const auto run = job.Start(in_process ? kThreads : kNothing);
     REQUIRE(run->WaitForLine("worker 0 | epoch"));
     run->Signal(signal);
-    CHECK(RunToEnd(*run) == 1);
-    const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
+    CheckEnd(*run, 1);
+    const std::string name = SignalName(signal);
     for (const char* task : {"ps 0", "worker 0", "worker 1"}) {
       CAPTURE(task);
-      CHECK(
-          Contains(run->standard_error(), task + (" | warning: " + name + ": asks the run to save and end")));
+      const std::string asked = task + (" | warning: " + name + ": asks the run to save and end");
+      CHECK(Contains(run->standard_error(), asked) == !in_process);
     }
-    CHECK(Contains(run->standard_error(),
-                   "dtrain: stopped by " + name + "; nothing was saved: there is no checkpoint.dir\n"));
+    const std::string told =
+        "dtrain: stopped by " + name + "; nothing was saved: there is no checkpoint.dir\n";
+    if (!in_process) CHECK(Contains(run->standard_error(), told));
     CHECK(ReadResult(job.result).at("status") == "stopped");
     CHECK(NamesIn(job.directory) == std::vector<std::string>{"job.yaml", "result.json"});
     CHECK(NoneLeft());
@@ -48,7 +50,7 @@ TEST_CASE("local: a second signal ends the run at once with 1, as processes and 
     CAPTURE(in_process);
     // A task that sleeps neither saves nor ends.
     const LocalJob job(EndlessJob());
-    const auto run = job.Start(in_process ? std::vector<std::string>{"--in-process"} : kNothing);
+    const auto run = job.Start(in_process ? kThreads : kNothing);
     REQUIRE(run->WaitForLine("worker 0 | epoch"));
     if (!in_process) kill(ChildOf(*run, "ps", 0), SIGSTOP);
     run->Signal(SIGTERM);
@@ -74,73 +76,50 @@ void ReadUntil(int fd, const std::string& text) {
 
 TEST_CASE("local: where nobody takes what it says any more, SIGTERM saves and ends it all the same") {
   AdoptOrphans();
-  for (const char* kind : {"", "--in-process"}) {
-    CAPTURE(kind);
-    const LocalJob job(EndlessJob());
-    const std::string said = job.directory + "/said";
-    REQUIRE(mkfifo(said.c_str(), 0600) == 0);
-    const std::string command =
-        fmt::format("exec cmd/dtrain local {0} --config {1} --result {2} --set checkpoint.dir={3}/ckpt 2>{4}",
-                    kind, job.config, job.result, job.directory, said);
-    Process run({"-c", command}, Program{"/bin/sh", {}});
-    const int reader = open(said.c_str(), O_RDONLY | O_CLOEXEC);
-    REQUIRE(reader >= 0);
-    REQUIRE(fcntl(reader, F_SETPIPE_SZ, 4096) > 0);  // room for no more than a line or two
-    ReadUntil(reader, " | epoch");
-    run.Signal(SIGTERM);
-    CHECK(RunToEnd(run) == 143);
-    close(reader);
-    CHECK(ReadResult(job.result).at("status") == "stopped");
-    CHECK(NamesIn(job.directory + "/ckpt").size() > 1);  // not only that of global step 0
-    CHECK(NoneLeft());
-  }
-}
-
-TEST_CASE("local: timeout(1), which signals twice, saves the run and ends it with 143") {
-  AdoptOrphans();
   const LocalJob job(EndlessJob());
-  const std::string command = fmt::format(
-      "exec timeout --preserve-status 2 cmd/dtrain local --config {0} --result {1} --set "
-      "checkpoint.dir={2}/ckpt",
-      job.config, job.result, job.directory);
+  const std::string said = job.directory + "/said";
+  REQUIRE(mkfifo(said.c_str(), 0600) == 0);
+  const std::string command =
+      fmt::format("exec cmd/dtrain local --config {0} --result {1} --set checkpoint.dir={2}/ckpt 2>{3}",
+                  job.config, job.result, job.directory, said);
   Process run({"-c", command}, Program{"/bin/sh", {}});
-  const int code = RunToEnd(run);
-  CAPTURE(run.standard_error());
-  CHECK(code == 143);
-  CHECK(ReadResult(job.result).at("checkpoint").is_string());
+  const int reader = open(said.c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(reader >= 0);
+  REQUIRE(fcntl(reader, F_SETPIPE_SZ, 4096) > 0);  // room for no more than a line or two
+  ReadUntil(reader, " | epoch");
+  run.Signal(SIGTERM);
+  CheckEnd(run, 143);
+  close(reader);
+  CHECK(ReadResult(job.result).at("status") == "stopped");
+  CHECK(NamesIn(job.directory + "/ckpt").size() > 1);  // not only that of global step 0
   CHECK(NoneLeft());
 }
 
 TEST_CASE(
     "local: a signal saves the run and ends it with 143, SIGINT with 130, as processes and as threads") {
   AdoptOrphans();
-  for (const bool in_process : {false, true}) {
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
-      CAPTURE(in_process);
-      CAPTURE(signal);
-      const LocalJob job(EndlessJob());
-      std::vector<std::string> more = {"--set", "checkpoint.dir=" + job.directory + "/checkpoints"};
-      if (in_process) more.push_back("--in-process");
-      const auto run = job.Start(more);
-      REQUIRE(run->WaitForLine("worker 0 | epoch"));
-      run->Signal(signal);
-      const int code = RunToEnd(*run);
-      const std::string said = run->standard_error();
-      CAPTURE(said.substr(said.size() > 3000 ? said.size() - 3000 : 0));
-      CHECK(code == (signal == SIGINT ? 130 : 143));
-      const Json result = ReadResult(job.result);
-      REQUIRE(result.is_object());
-      CHECK(result.at("status") == "stopped");
-      const int64_t step = result.at("global_step");
-      CHECK(step >= 100);
-      const std::string path = fmt::format("{}/checkpoints/step-{:09}", job.directory, step);
-      CHECK(result.at("checkpoint") == path);
-      CHECK(std::filesystem::exists(path + "/manifest"));
-      CHECK(said.substr(said.rfind("stopped by ")) ==
-            fmt::format("stopped by {} at global step {}; the newest checkpoint is {}\n", SignalName(signal),
-                        step, path));
-      CHECK(NoneLeft());
-    }
+  for (const auto& [signal, in_process] :
+       {std::pair(SIGINT, false), {SIGHUP, false}, {SIGTERM, true}, {SIGINT, true}}) {
+    CAPTURE(in_process);
+    CAPTURE(signal);
+    const LocalJob job(EndlessJob() + fmt::format("checkpoint: {{dir: {}}}\n", NewDirectory() + "/ckpt"));
+    const auto run = job.Start(in_process ? kThreads : kNothing);
+    REQUIRE(run->WaitForLine("worker 0 | epoch"));
+    run->Signal(signal);
+    CheckEnd(*run, signal == SIGINT ? 130 : 143);
+    const std::string said = run->standard_error();
+    const Json result = ReadResult(job.result);
+    REQUIRE(result.is_object());
+    CHECK(result.at("status") == "stopped");
+    const int64_t step = result.at("global_step");
+    CHECK(step >= 100);
+    const std::string path = result.at("checkpoint");
+    CHECK(std::filesystem::path(path).filename() == fmt::format("step-{:09}", step));
+    CHECK(std::filesystem::exists(path + "/manifest"));
+    CHECK(said.substr(said.rfind("stopped by ")) ==
+          fmt::format("stopped by {} at global step {}; the newest checkpoint is {}\n", SignalName(signal),
+                      step, path));
+    CHECK(NoneLeft());
   }
 }
 
@@ -182,33 +161,6 @@ TEST_CASE(
     CHECK(run.standard_error() == kNothingLost);
     CHECK(ReadResult(job.result).at("status") == "stopped");
   }
-}
-
-TEST_CASE("local: SIGTERM while the tasks load their data says that nothing was lost") {
-  AdoptOrphans();
-  const LocalJob job(
-      "model: {kind: softmax}\n"
-      "data: {train: {format: synthetic, name: digits, rows: 100000}}\n"
-      "train: {batch_size: 100, steps: 1000000000}\n");
-  const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/checkpoints"});
-  REQUIRE(run->WaitForLine("ps 0 | listening"));
-  run->Signal(SIGTERM);
-  const int code = RunToEnd(*run);
-  const std::string said = run->standard_error();
-  CAPTURE(said);
-  CHECK(code == 143);
-  CHECK(said.substr(said.rfind("dtrain: ")) == kNothingLost);
-  CHECK(ReadResult(job.result).at("status") == "stopped");
-  CHECK(NoneLeft());
-}
-
-TEST_CASE("local: Ctrl-C ends a run of threads too") {
-  const LocalJob job(EndlessJob());
-  const auto run = job.Start({"--in-process", "--set", "failure.grace_s=1"});
-  REQUIRE(run->WaitForLine("worker 0 | epoch"));
-  run->Signal(SIGINT);
-  CHECK(RunToEnd(*run) == 1);
-  CHECK(ReadResult(job.result).at("status") == "stopped");
 }
 
 TEST_CASE("local: children die with a parent that is killed") {

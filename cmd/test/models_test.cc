@@ -74,7 +74,10 @@ struct Model {
           Run({"export", checkpoints, "--to", format, "--out", Path(std::string("model.") + format)});
       CAPTURE(done.error);
       REQUIRE(done.code == 0);
-      CHECK(Contains(done.error, "are of scaled features") == (scaled && format == std::string("npz")));
+      const bool npz = format == std::string("npz");
+      CHECK(Contains(done.error, "are of scaled features") == (scaled && npz));
+      CHECK(Contains(done.error, "these are of bytes divided by 255") ==
+            (Contains(job, "format: idx") && npz));
     }
     WriteFile(Path("rows.csv"), rows);
     const Done done = Run({"predict", checkpoints, "--data", Path("rows.csv"), "--format", "jsonl", "--out",
@@ -183,6 +186,52 @@ TEST_CASE("import: a run goes on from the weights, with the optimizer at its beg
   CHECK(result.at("test_loss").get<double>() < before.at("loss").get<double>());
 }
 
+TEST_CASE("import: the scale is that of the file, whatever rows the config has") {
+  // What is 1 above the middle is "up".
+  const auto rows = [](double factor, double shift) {
+    std::string text = "a,b,y\n";
+    for (int i = 0; i < 40; ++i) {
+      text +=
+          fmt::format("{},{},{}\n", i * factor + shift, i * 7 % 40 * factor + shift, i < 20 ? "down" : "up");
+    }
+    return text;
+  };
+  const Model model("kind: mlp, hidden: [4], outputs: 2, activation: tanh", rows(1, 0));
+  const std::string again = model.Path("again");
+  for (const char* name : {"model.safetensors", "model.npz"}) {
+    REQUIRE(Run({"export", model.checkpoints, "--out", model.Path(name)}).code == 0);
+  }
+  const auto import = [&](const char* name, const std::string& set) {
+    std::filesystem::remove_all(again);
+    const Done done =
+        Run({"import", model.Path(name), "--config", model.config, "--out", again, "--set", set});
+    CAPTURE(done.error);
+    REQUIRE(done.code == 0);
+    return done;
+  };
+  const auto loss = [&](const std::string& checkpoints) {
+    const Done done = Run({"eval", checkpoints, "--data", model.Path("train.csv"), "--json"});
+    return Json::Parse(done.output).at("loss").dump();
+  };
+  const Done same = import("model.safetensors", "data.scale=standard");
+  CHECK(same.error == "");
+  CHECK_FALSE(Contains(same.output, "data.scale"));
+  const std::string expected = loss(model.checkpoints);
+  CHECK(loss(again) == expected);
+  WriteFile(model.Path("other.csv"), rows(3, 100));
+  const std::string other = "data.train.path=" + model.Path("other.csv");
+  const Done told = import("model.safetensors", other);
+  CHECK(Contains(told.output,
+                 "data.scale: that of the file, not of data.train: a becomes (x - 19.5) * 0.0866"));
+  CHECK(Contains(told.output, " and not (x - 158.5) * 0.0288"));
+  CHECK(loss(again) == expected);
+  // An npz file cannot say it: the rows count, and that is said.
+  const Done npz = import("model.npz", other);
+  CHECK(Contains(npz.error, "warning: " + model.Path("model.npz") + " does not say how its features were"));
+  CHECK(loss(again) != expected);
+  CHECK(import("model.npz", "data.scale=none").error == "");
+}
+
 TEST_CASE("import: where nothing can be written --out is named, and not a key of a run") {
   const Model model("kind: softmax, outputs: 3", Rows("a,b,y\n", 200, kThreeNames));
   const std::string file = model.Path("model.safetensors"), out = model.Path("other");
@@ -190,15 +239,13 @@ TEST_CASE("import: where nothing can be written --out is named, and not a key of
   const Done below_file = Run({"import", file, "--config", model.config, "--out", file + "/ckpt"});
   CHECK(below_file.code == 2);
   CHECK(Contains(below_file.error, "--out = " + file + "/ckpt: "));
-  Program shell;
-  shell.path = "/bin/bash";
-  Process full({"-c", fmt::format("ulimit -f 0; exec cmd/dtrain import {} --config {} --out {}", file,
-                                  model.config, out)},
-               shell);
-  CHECK(RunToEnd(full) == 1);
-  CAPTURE(full.standard_error());
-  CHECK(Contains(full.standard_error(), "dtrain: --out " + out + ": "));
-  CHECK(Contains(full.standard_error(), "Free some space, or name another directory."));
+  const Done full = Run({"-c", fmt::format("ulimit -f 0; exec cmd/dtrain import {} --config {} --out {}",
+                                           file, model.config, out)},
+                        Program{"/bin/bash", {}});
+  CAPTURE(full.error);
+  CHECK(full.code == 1);
+  CHECK(Contains(full.error, "dtrain: --out " + out + ": "));
+  CHECK(Contains(full.error, "Free some space, or name another directory."));
 }
 
 TEST_CASE("import: another model and a damaged file are exit code 2, and leave nothing") {
@@ -211,6 +258,10 @@ TEST_CASE("import: another model and a damaged file are exit code 2, and leave n
   CHECK(Contains(other.error, "weights/W1 is 2 x 3 in the file and 2 x 4 in the model."));
   CHECK(Contains(other.error, "biases/b1 is 3 in the file and 4 x 1 in the model."));
   CHECK(Contains(other.error, "no tensor weights/W2 (4 x 3 in the model)"));
+  const Done scale =
+      Run({"import", file, "--config", model.config, "--out", out, "--set", "data.scale=unit"});
+  CHECK(scale.code == 2);
+  CHECK(Contains(scale.error, "model.safetensors: another model: data.scale = unit; must be standard"));
   std::fstream bias(file, std::ios::in | std::ios::out | std::ios::binary);
   bias.seekp(-4, std::ios::end);
   bias.write("\0\0\xc0\x7f", 4);
@@ -292,20 +343,6 @@ TEST_CASE("predict: in a pipe each row is answered before the next one comes") {
       "{} cmd/test/testdata/pipe_rows.py cmd/dtrain predict {} --data -", Python(), model.checkpoints));
   CHECK(output.find("prediction,probability_0,probability_1\n") == 0);
   CHECK(std::count(output.begin(), output.end(), '\n') == 4);
-}
-
-TEST_CASE("predict: a byte order mark before standard input is skipped, as that of a file") {
-  const Model model("kind: linear", Rows("a,b,y\n", 100, kTarget));
-  for (const char* rows : {"a,b\n100,0\n", "{\"features\": [100, 0]}\n"}) {
-    CAPTURE(rows);
-    WriteFile(model.Path("plain"), rows);
-    WriteFile(model.Path("marked"), std::string("\xef\xbb\xbf") + rows);
-    const auto answer = [&](const std::string& file) {
-      return OutputOf(fmt::format("cmd/dtrain predict {} --data - <{}", model.checkpoints, model.Path(file)));
-    };
-    CHECK(answer("plain") != "");
-    CHECK(answer("marked") == answer("plain"));
-  }
 }
 
 TEST_CASE("predict: without the training file a checkpoint is all that is needed") {

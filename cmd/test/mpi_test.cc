@@ -7,7 +7,6 @@
 
 #include "base/json.h"
 #include "cmd/testing/job.h"
-#include "cmd/testing/slurm.h"
 
 namespace dtrain::testing {
 namespace {
@@ -56,22 +55,6 @@ TEST_CASE("mpi: ranks on one machine end with the model of dtrain local") {
   REQUIRE(ended.is_object());
   CHECK(ended.at("status") == "done");
   CHECK(ended.at("model_crc") == local.at("model_crc"));
-}
-
-TEST_CASE("mpi: the file's cluster gives each rank its address") {
-  if (NoMpirun()) return;
-  const Cluster cluster(1, 2, LinearJob(50));
-  const auto run = Mpirun(3, cluster.config(), {"--ps", "1"});
-  CHECK(RunToEnd(*run) == 0);
-  CHECK(Contains(run->standard_error(), "listening at " + cluster.address("ps", 0)));
-}
-
-TEST_CASE("mpi: a number of ranks that the file does not have ends every rank with 2") {
-  if (NoMpirun()) return;
-  const Cluster cluster(1, 2, LinearJob(50));
-  const auto run = Mpirun(2, cluster.config(), {"--ps", "1"});
-  CHECK(RunToEnd(*run) == 2);
-  CHECK(Contains(run->standard_error(), "mpirun has started 2 ranks of which 1 is ps"));
 }
 
 }  // namespace

@@ -52,12 +52,6 @@ class Screen {
   int max_live_ = 0;
 };
 
-struct Job {
-  std::string directory = NewDirectory();
-  std::string config = directory + "/job.yaml";
-  explicit Job(const std::string& text) { WriteFile(config, text); }
-};
-
 // How often the live line's text changed.
 size_t Drawings(const std::string& output) {
   std::set<std::string> texts;
@@ -83,7 +77,7 @@ void CheckRows(const Screen& screen) {
 TEST_CASE("terminal: one live line below the rows, five drawings a second, and none of it left at the end") {
   for (const bool in_process : {false, true}) {
     CAPTURE(in_process);
-    const Job job(LinearJob(30000) + "hooks: {log_every_steps: 2000}\n");
+    const LocalJob job(LinearJob(30000) + "hooks: {log_every_steps: 2000}\n");
     std::vector<std::string> arguments = {"local", "--config", job.config};
     if (in_process) arguments.push_back("--in-process");
     Process run(arguments, kColumns);
@@ -101,24 +95,10 @@ TEST_CASE("terminal: one live line below the rows, five drawings a second, and n
   }
 }
 
-TEST_CASE("terminal: the live line has step, loss, pace, ETA and the workers that are here") {
-  const Job job(LinearJob(kForEver));
-  Process run({"local", "--config", job.config}, kColumns);
-  REQUIRE(run.WaitForLine("2/2 workers"));
-  const std::string output = run.standard_error();
-  const size_t live = output.rfind("\x1b[Kstep ", output.find("2/2 workers"));
-  REQUIRE(live != std::string::npos);
-  const std::string line = output.substr(live, output.find("2/2 workers") - live);
-  for (const char* part : {"/1000000000000 0%  loss ", " examples/s  ETA "}) {
-    CAPTURE(line);
-    CHECK(line.find(part) != std::string::npos);
-  }
-}
-
 TEST_CASE("terminal: the live line goes when the run is stopped, whoever draws it") {
   for (const char* mode : {"", "--in-process"}) {
     CAPTURE(mode);
-    const Job job(LinearJob(kForEver));
+    const LocalJob job(LinearJob(kForEver));
     std::vector<std::string> arguments = {"local", "--config", job.config, "--set", "failure.grace_s=1"};
     if (*mode != '\0') arguments.push_back(mode);
     Process run(arguments, kColumns);
@@ -150,7 +130,7 @@ TEST_CASE("terminal: only the chief of a cluster draws, and a narrow terminal cu
 }
 
 TEST_CASE("output: without a terminal there are no control characters") {
-  const Job job(LinearJob(2000));
+  const LocalJob job(LinearJob(2000));
   Process run({"local", "--config", job.config});
   REQUIRE(RunToEnd(run) == 0);
   CHECK(run.standard_error().find_first_of("\r\x1b") == std::string::npos);
@@ -173,49 +153,42 @@ std::vector<Json> Objects(const std::string& log) {
 // The text of the last line.
 std::string LastText(const std::string& log) { return Objects(log).back().at("text"); }
 
-TEST_CASE("output: log.format json is one object a line when the run fails, and the last says why") {
-  const Job job(LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n");
-  for (const char* mode : {"log.level=info", "--in-process"}) {
-    std::vector<std::string> arguments = {"local", "--config", job.config, "--set", "log.format=json"};
-    if (mode[0] != '-') arguments.push_back("--set");
-    arguments.push_back(mode);
-    arguments.insert(arguments.end(), {"--set", "train.optimizer.learning_rate=1e30"});
-    Process run(arguments);
-    CHECK(RunToEnd(run) == 3);
-    CHECK(Contains(LastText(run.standard_error()), "train.optimizer.learning_rate"));
+TEST_CASE("output: log.format json is one object a line however the run ends, and the last says why") {
+  const LocalJob job(LinearJob(kForEver) + "hooks: {log_every_steps: 100}\nlog: {format: json}\n");
+  const struct {
+    std::vector<std::string> more;
+    int code;
+    std::string said;
+  } refused[] = {
+      {{"--set", "train.optimizer.learning_rate=1e30"}, 3, "train.optimizer.learning_rate"},
+      {{"--set", "train.optimizer.learning_rate=1e30", "--in-process"}, 3, "train.optimizer.learning_rate"},
+      {{"--set", "log.dir=/proc/nowhere"}, 2, "Set log.dir"},
+      {{"--set", "train.batch_size=0"}, 2, "train.batch_size = 0"},
+  };
+  for (const auto& [more, code, said] : refused) {
+    CAPTURE(said);
+    const auto run = job.Start(more);
+    CheckEnd(*run, code);
+    CHECK(Contains(LastText(run->standard_error()), said));
   }
-}
-
-TEST_CASE("output: log.format json is one object a line when a task is killed or the run is stopped") {
-  const Job job(LinearJob(kForEver) + "hooks: {log_every_steps: 100}\nlog: {format: json}\n");
-  Process lost({"local", "--config", job.config, "--set", "failure.worker_lost=fail"});
-  REQUIRE(lost.WaitForLine("epoch"));
-  kill(lost.Children().back(), SIGKILL);
-  CHECK(RunToEnd(lost) == 4);
-  CHECK(Contains(LastText(lost.standard_error()), "was killed by SIGKILL"));
-  Process stopped({"local", "--config", job.config, "--set", "failure.grace_s=1"});
-  REQUIRE(stopped.WaitForLine("epoch"));
-  stopped.Signal(SIGTERM);
-  CHECK(RunToEnd(stopped) == 1);
-  CHECK(LastText(stopped.standard_error()) ==
+  const auto wrong_index = Cluster(1, 1, LinearJob(10) + "log: {format: json}\n").Start("worker", 7);
+  CheckEnd(*wrong_index, 2);
+  CHECK(Contains(LastText(wrong_index->standard_error()), "Use --index 0."));
+  const auto lost = job.Start({"--set", "failure.worker_lost=fail"});
+  REQUIRE(lost->WaitForLine("epoch"));
+  kill(lost->Children().back(), SIGKILL);
+  CheckEnd(*lost, 4);
+  CHECK(Contains(LastText(lost->standard_error()), "was killed by SIGKILL"));
+  const auto stopped = job.Start({"--set", "failure.grace_s=1"});
+  REQUIRE(stopped->WaitForLine("epoch"));
+  stopped->Signal(SIGTERM);
+  CheckEnd(*stopped, 1);
+  CHECK(LastText(stopped->standard_error()) ==
         "stopped by SIGTERM; nothing was saved: there is no checkpoint.dir");
 }
 
-TEST_CASE("output: log.format json is one object a line for errors of the config, the index and the log") {
-  const Cluster cluster(1, 1, LinearJob(10) + "log: {format: json}\n");
-  const auto wrong_index = cluster.Start("worker", 7);
-  CHECK(RunToEnd(*wrong_index) == 2);
-  CHECK(Contains(LastText(wrong_index->standard_error()), "Use --index 0."));
-  const auto no_log = cluster.Start("worker", 0, {"--set", "log.dir=/proc/nowhere"});
-  CHECK(RunToEnd(*no_log) == 2);
-  CHECK(Contains(LastText(no_log->standard_error()), "Set log.dir"));
-  Process wrong_value({"local", "--config", cluster.config(), "--set", "train.batch_size=0"});
-  CHECK(RunToEnd(wrong_value) == 2);
-  CHECK(Contains(LastText(wrong_value.standard_error()), "train.batch_size = 0"));
-}
-
 TEST_CASE("output: log.format json is one object a line, at a terminal too; rows have their figures") {
-  const Job job(LinearJob(2000));
+  const LocalJob job(LinearJob(2000));
   Process run(
       {"local", "--config", job.config, "--set", "log.format=json", "--set", "hooks.log_every_steps=100"},
       kColumns);
@@ -242,7 +215,7 @@ std::unique_ptr<Process> StartWithout(const std::string& closed, const std::stri
 }
 
 TEST_CASE("output: a run whose standard files are closed is done as any other") {
-  const Job job(LinearJob(200));
+  const LocalJob job(LinearJob(200));
   const std::string directory = NewDirectory(), result = directory + "/result.json";
   for (const char* closed : {" >&- 2>&-", " <&- >&- 2>&-", " <&-"}) {
     CAPTURE(closed);
@@ -255,25 +228,10 @@ TEST_CASE("output: a run whose standard files are closed is done as any other") 
 }
 
 TEST_CASE("output: what a command prints does not vanish where standard output is closed") {
-  const Job job(LinearJob(200));
+  const LocalJob job(LinearJob(200));
   const auto run = StartWithout(" >&-", "check --config " + job.config);
   CHECK(RunToEnd(*run) == 1);
   CHECK(Contains(run->standard_error(), "dtrain: standard output: Bad file descriptor"));
-}
-
-TEST_CASE("output: a log file that cannot be written is said once, and the run goes on") {
-  const Job job(LinearJob(200));
-  const std::string log = job.directory + "/worker-0.log";
-  std::filesystem::create_symlink("/dev/full", log);
-  for (const char* format : {"text", "json"}) {
-    Process run({"local", "--config", job.config, "--set", "log.level=debug", "--set",
-                 std::string("log.format=") + format, "--set", "log.dir=" + job.directory});
-    CHECK(RunToEnd(run) == 0);
-    const std::string said = run.standard_error();
-    const std::string failure = log + ": cannot be written: No space left on device";
-    CHECK(Contains(said, failure));
-    CHECK(said.find(failure) == said.rfind(failure));
-  }
 }
 
 }  // namespace

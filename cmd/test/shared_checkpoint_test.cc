@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <random>
 #include <thread>
 
 #include "base/json.h"
@@ -18,30 +17,6 @@ namespace {
 
 constexpr int64_t kForEver = 1000000000;
 
-// Saves to `dir`, or nowhere.
-std::string SmallJob(const std::string& dir) {
-  return LinearJob(10) + (dir.empty() ? "" : fmt::format("checkpoint: {{dir: {}}}\n", dir));
-}
-
-TEST_CASE(
-    "shared checkpoint: checkpoint.dir of a worker alone, or of another ps alone, ends it with 2 when it "
-    "joins") {
-  for (const bool of_worker : {true, false}) {
-    const std::string dir = NewDirectory(), role = of_worker ? "worker" : "ps";
-    const Cluster cluster(2, 1, SmallJob(""));
-    const std::string other = cluster.WriteConfig("other.yaml", SmallJob(dir));
-    const auto ps0 = cluster.Start("ps", 0), ps1 = of_worker ? cluster.Start("ps", 1) : nullptr;
-    const auto task = cluster.StartWith(other, role, of_worker ? 0 : 1);
-    CHECK(RunToEnd(*task) == 2);
-    const std::string said = task->standard_error();
-    CAPTURE(said);
-    CHECK(Contains(said, fmt::format("checkpoint.dir is not set on ps 0 and {} on {} {}", dir, role,
-                                     of_worker ? 0 : 1)));
-    CHECK(Contains(said, "Set it for ps 0, or for no task"));
-    CHECK(ps0->WaitForLine("refused a task"));
-  }
-}
-
 // With `more`, of which a checkpoint is some megabytes.
 std::string LargeJob(const std::string& dir, int64_t steps, const std::string& more) {
   return fmt::format(
@@ -53,27 +28,6 @@ std::string LargeJob(const std::string& dir, int64_t steps, const std::string& m
       steps, dir, more);
 }
 
-TEST_CASE(
-    "shared checkpoint: a ps that is killed while it writes costs that checkpoint, and the run goes on") {
-  std::string crc;
-  for (const bool disturbed : {false, true}) {
-    const LocalJob job(LargeJob(NewDirectory(), 30, "failure: {worker_lost: wait, restarts: 1}\n"));
-    const auto run = job.Start({"--ps", "2"});
-    if (disturbed) {
-      REQUIRE(run->WaitForLine("ps 1 | writes its part of the checkpoint of global step 10"));
-      kill(ChildOf(*run, "ps", 1), SIGKILL);
-      REQUIRE(run->WaitForLine("ps 0 | restored "));
-    }
-    CHECK(RunToEnd(*run) == 0);
-    const Json result = ReadResult(job.result);
-    REQUIRE(result.is_object());
-    CHECK(result.at("global_step") == 30);
-    if (crc.empty()) crc = result.at("model_crc");
-    CHECK(result.at("model_crc") == crc);
-    CHECK(Contains(result.at("checkpoint"), "step-000000030"));
-  }
-}
-
 // The largest global step that has a checkpoint; -1: none has.
 int64_t NewestStep(const std::string& dir) {
   int64_t newest = -1;
@@ -82,13 +36,6 @@ int64_t NewestStep(const std::string& dir) {
     if (name.find("step-") == 0) newest = std::max<int64_t>(newest, std::stoll(name.substr(5)));
   }
   return newest;
-}
-
-int Inspect(const std::string& path, std::string* said) {
-  Process inspect({"inspect", path});
-  const int code = RunToEnd(inspect);
-  *said = inspect.standard_output() + inspect.standard_error();
-  return code;
 }
 
 // The directory of a save that has begun a shard file in `dir`, and has no manifest; empty: none now.
@@ -104,41 +51,37 @@ std::string PartOf(const std::string& dir) {
 
 TEST_CASE(
     "shared checkpoint: without a shared disk a ps is killed in a save, and another number of ps goes on") {
-  std::string crc;
   const std::string more = "failure: {worker_lost: wait, detect_s: 2}\n";
-  for (const bool disturbed : {false, true}) {
-    const std::string dir = NewDirectory(), elsewhere = NewDirectory();
-    const Cluster first(2, 1, LargeJob(dir, 15, more));
-    const std::string own = first.WriteConfig("own.yaml", LargeJob(elsewhere, 15, more));
-    const auto ps0 = first.Start("ps", 0), worker = first.Start("worker", 0);
-    auto ps1 = first.StartWith(own, "ps", 1);
-    REQUIRE(ps1->WaitForLine("sends its part of checkpoints to ps 0: " + elsewhere));
-    if (disturbed) {
-      REQUIRE(ps0->WaitForLine("writes the part of ps 1 of the checkpoint of global step 10"));
-      ps1->Signal(SIGKILL);
-      RunToEnd(*ps1);
-      ps1 = first.StartWith(own, "ps", 1);
-      REQUIRE(ps0->WaitForLine("restored "));
-    }
-    for (Process* task : {ps0.get(), ps1.get(), worker.get()}) CHECK(RunToEnd(*task) == 0);
-    CHECK(UnfinishedFiles(dir) == "");
-    CHECK(std::filesystem::is_empty(elsewhere));
+  const std::string dir = NewDirectory(), elsewhere = NewDirectory();
+  const Cluster first(2, 1, LargeJob(dir, 15, more));
+  const std::string own = first.WriteConfig("own.yaml", LargeJob(elsewhere, 15, more));
+  const auto ps0 = first.Start("ps", 0), worker = first.Start("worker", 0);
+  auto ps1 = first.StartWith(own, "ps", 1);
+  REQUIRE(ps1->WaitForLine("sends its part of checkpoints to ps 0: " + elsewhere));
+  REQUIRE(ps0->WaitForLine("writes the part of ps 1 of the checkpoint of global step 10"));
+  ps1->Signal(SIGKILL);
+  RunToEnd(*ps1);
+  ps1 = first.StartWith(own, "ps", 1);
+  REQUIRE(ps0->WaitForLine("restored "));
+  CheckEnds(std::vector<Process*>{ps0.get(), ps1.get(), worker.get()});
+  CHECK(UnfinishedFiles(dir) == "");
+  CHECK(std::filesystem::is_empty(elsewhere));
 
-    const Cluster second(3, 1, LargeJob(dir, 25, more));
-    const std::string none = second.WriteConfig("none.yaml", LargeJob("null", 25, more));
-    std::vector<std::unique_ptr<Process>> tasks;
-    const std::string to = second.directory() + "/result.json";
-    tasks.push_back(second.Start("ps", 0, {"--result", to}));
-    for (const int ps : {1, 2}) tasks.push_back(second.StartWith(none, "ps", ps));
-    tasks.push_back(second.Start("worker", 0));
-    for (const auto& task : tasks) CHECK(RunToEnd(*task) == 0);
-    const Json result = ReadResult(to);
-    REQUIRE(result.is_object());
-    CHECK(result.at("global_step") == 25);
-    CHECK(Contains(result.at("checkpoint"), dir + "/step-000000025"));
-    if (crc.empty()) crc = result.at("model_crc");
-    CHECK(result.at("model_crc") == crc);
-  }
+  const Cluster second(3, 1, LargeJob(dir, 25, more));
+  const std::string none = second.WriteConfig("none.yaml", LargeJob("null", 25, more));
+  std::vector<std::unique_ptr<Process>> tasks;
+  const std::string to = second.directory() + "/result.json";
+  tasks.push_back(second.Start("ps", 0, {"--result", to}));
+  for (const int ps : {1, 2}) tasks.push_back(second.StartWith(none, "ps", ps));
+  tasks.push_back(second.Start("worker", 0));
+  CheckEnds(tasks);
+  const Json result = ReadResult(to);
+  REQUIRE(result.is_object());
+  CHECK(result.at("global_step") == 25);
+  CHECK(Contains(result.at("checkpoint"), dir + "/step-000000025"));
+  // A run on 1 ps that nothing disturbs.
+  const LocalJob whole(LargeJob("null", 25, more));
+  CHECK(result.at("model_crc") == RunLocal(whole.config, {"--ps", "1", "--workers", "1"}).at("model_crc"));
 }
 
 TEST_CASE(
@@ -164,78 +107,15 @@ TEST_CASE(
   const auto next = second.Start("ps", 0), other = second.Start("worker", 0);
   REQUIRE(next->WaitForLine("restored "));
   old->Signal(SIGCONT);
-  CHECK(RunToEnd(*old) == 4);
+  CheckEnd(*old, 4);
   CHECK(Contains(old->standard_error(), "Another ps 0 has taken its place; nothing more is saved here."));
-  CHECK(RunToEnd(*worker) == 4);
-  CHECK(RunToEnd(*next) == 0);
-  CHECK(RunToEnd(*other) == 0);
+  CheckEnd(*worker, 4);
+  CheckEnd(*next);
+  CheckEnd(*other);
   CHECK_FALSE(std::filesystem::exists(unfinished));
   CHECK(NewestStep(dir) == before + 15);
   CHECK(UnfinishedFiles(dir) == "");
-  std::string said;
-  CHECK(Inspect(dir, &said) == 0);
-}
-
-// The bytes of the part of a save that goes on in `dir`; -1: no save has one.
-int64_t PartBytes(const std::string& dir, int ps) {
-  std::error_code gone;  // it may get its name at any time
-  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
-    const auto part = entry.path() / fmt::format("shard-{}-of-2", ps);
-    if (entry.path().filename().string()[0] != '.') continue;
-    const auto bytes = std::filesystem::file_size(part, gone);
-    if (!gone) return static_cast<int64_t>(bytes);
-  }
-  return -1;
-}
-
-// Kills the ps when its part of a save has so many bytes, or that save has ended.
-void KillAt(const Process& run, const std::string& dir, int ps, int64_t bytes) {
-  const pid_t pid = ChildOf(run, "ps", ps);
-  REQUIRE(pid > 0);
-  const TimePoint deadline = Clock::now() + kPatience;
-  int64_t before = -1;
-  while (Clock::now() < deadline) {
-    const int64_t now = PartBytes(dir, ps);
-    if (now >= bytes || now < before) break;
-    before = now;
-    std::this_thread::yield();
-  }
-  kill(pid, SIGKILL);
-}
-
-TEST_CASE(
-    "shared checkpoint: whenever a ps is killed in its part, all that has a name is good, and nothing "
-    "stays") {
-  constexpr int kMoments = 5;
-  constexpr int64_t kPartBytes = 3 * sizeof(float) * 1000000;
-  const std::string dir = NewDirectory();
-  const uint32_t seed = std::random_device()();
-  fmt::print("seed {}\n", seed);
-  std::minstd_rand random(seed);
-  for (int moment = 0; moment < kMoments; ++moment) {
-    const int ps = static_cast<int>(random() % 2);
-    const auto bytes = static_cast<int64_t>(random() % kPartBytes);
-    const std::string what = fmt::format("moment {}: ps {} at {} bytes, seed {}", moment, ps, bytes, seed);
-    CAPTURE(what);
-    const LocalJob job(LargeJob(dir, kForEver, "failure: {ps_lost: fail}\n"));
-    const auto run = job.Start({"--ps", "2"});
-    REQUIRE(run->WaitForLine("ps 0 | saved "));
-    KillAt(*run, dir, ps, bytes);
-    CHECK(RunToEnd(*run) == 4);
-    std::string said;
-    CHECK(Inspect(dir, &said) == 0);
-    CAPTURE(said);
-    CHECK(Contains(said, "good"));
-  }
-  const LocalJob job(LargeJob(dir, kForEver, ""));
-  const auto run = job.Start({"--ps", "2"});
-  REQUIRE(run->WaitForLine("ps 0 | restored "));
-  REQUIRE(run->WaitForLine("ps 0 | saved "));
-  run->Signal(SIGTERM);
-  CHECK(RunToEnd(*run) == 143);
-  CHECK(UnfinishedFiles(dir) == "");
-  std::string said;
-  CHECK(Inspect(dir, &said) == 0);
+  CHECK(Run({"inspect", dir}).code == 0);
 }
 
 // Waits for a save that fails, and checks what is said of it; the global step that it was of.
@@ -307,8 +187,7 @@ TEST_CASE("shared checkpoint: a last one that finds the disk of one ps full ends
   CHECK(Contains(said, "File too large"));
   CHECK(ReadResult(job.result).at("status") == "failed");
   CHECK(UnfinishedFiles(dir) == "");
-  std::string inspected;
-  CHECK(Inspect(dir, &inspected) == 0);
+  CHECK(Run({"inspect", dir}).code == 0);
 }
 
 }  // namespace

@@ -45,18 +45,13 @@ class Run {
 
   // All that were started end with this code and "stopped", and ps 0 says so; its last words.
   std::string CheckStopped(int code) {
-    std::string words;
     for (const auto& [name, task] : tasks_) {
-      const int ended = RunToEnd(*task);
-      const std::string said = task->standard_error();
-      const std::string last = said.substr(said.size() > 3000 ? said.size() - 3000 : 0);
       CAPTURE(name);
-      CAPTURE(last);
-      CHECK(ended == code);
+      CheckEnd(*task, code);
       CHECK(ReadResult(ResultPath(name)).at("status") == "stopped");
-      if (name == "ps 0") words = said.substr(said.rfind("stopped by "));
     }
-    return words;
+    const std::string said = At("ps 0").standard_error();
+    return said.substr(said.rfind("stopped by "));
   }
   // The same, and the checkpoint holds the step that is told. That step.
   int64_t CheckSaved(int signal) {
@@ -77,10 +72,7 @@ class Run {
   // Goes on from `step` for 300 more.
   void CheckGoesOn(int64_t step) {
     StartAll({"--set", fmt::format("train.steps={}", step + 300)});
-    for (const auto& [name, task] : tasks_) {
-      CAPTURE(task->standard_error());
-      CHECK(RunToEnd(*task) == 0);
-    }
+    for (const auto& [name, task] : tasks_) CheckEnd(*task);
     const Json result = ReadResult(ResultPath("worker 0"));
     CHECK(result.at("status") == "done");
     CHECK(result.at("global_step") == step + 300);
@@ -99,49 +91,24 @@ class Run {
   std::map<std::string, std::unique_ptr<Process>> tasks_;
 };
 
-// SIGTERM and SIGINT take turns.
-int SignalFor(size_t task) { return task % 2 == 0 ? SIGTERM : SIGINT; }
-
 TEST_CASE("signals: in training, one to any task saves the run, ends it everywhere, and it can go on") {
-  for (size_t i = 0; i < kTasks.size(); ++i) {
-    CAPTURE(kTasks[i]);
+  const struct {
+    const char* task;
+    int signal;
+    std::vector<std::string> more;
+  } cases[] = {{"ps 0", SIGTERM, {}},
+               {"ps 1", SIGINT, {"--set", "train.mode=sync"}},
+               {"worker 0", SIGTERM, {"--set", "failure.on_sigterm=leave"}},  // the chief ends the run
+               {"worker 1", SIGHUP, {}}};
+  for (const auto& [task, signal, more] : cases) {
+    CAPTURE(task);
     Run run(EndlessJob(), /*saves=*/true);
-    run.StartAll();
+    run.StartAll(more);
     run.WaitForStep();
-    run.At(kTasks[i]).Signal(SignalFor(i));
-    const int64_t step = run.CheckSaved(SignalFor(i));
+    run.At(task).Signal(signal);
+    const int64_t step = run.CheckSaved(signal);
     CHECK(step >= 100);
-    run.CheckGoesOn(step);
-  }
-}
-
-TEST_CASE("signals: in sync too") {
-  Run run(EndlessJob(), /*saves=*/true);
-  run.StartAll({"--set", "train.mode=sync"});
-  run.WaitForStep();
-  run.At("worker 1").Signal(SIGTERM);
-  CHECK(run.CheckSaved(SIGTERM) >= 100);
-}
-
-TEST_CASE("signals: SIGHUP is as SIGTERM, and is told by its name") {
-  Run run(EndlessJob(), /*saves=*/true);
-  run.StartAll();
-  run.WaitForStep();
-  run.At("worker 1").Signal(SIGHUP);
-  run.CheckSaved(SIGHUP);
-}
-
-TEST_CASE("signals: without checkpoint.dir all tasks end with 1 and say that nothing was saved") {
-  for (size_t i = 0; i < kTasks.size(); ++i) {
-    CAPTURE(kTasks[i]);
-    Run run(EndlessJob(), /*saves=*/false);
-    run.StartAll();
-    run.WaitForStep();
-    run.At(kTasks[i]).Signal(SignalFor(i));
-    run.CheckStopped(1);
-    for (const std::string& task : kTasks) {
-      CHECK(Contains(run.At(task).standard_error(), "nothing was saved: there is no checkpoint.dir"));
-    }
+    if (more.empty()) run.CheckGoesOn(step);
   }
 }
 
@@ -155,69 +122,55 @@ TEST_CASE("signals: before ps 0 is there the task that is asked ends by itself")
     for (Run* run : {&saving, &other}) {
       REQUIRE(run->At(task).WaitForLine("waiting for ps 0"));
       run->At(task).Signal(SIGTERM);
-      const int code = RunToEnd(run->At(task));
-      CAPTURE(run->At(task).standard_error());
-      CHECK(code == (run == &saving ? 143 : 1));
+      CheckEnd(run->At(task), run == &saving ? 143 : 1);
       CHECK(ReadResult(run->ResultPath(task)).at("status") == "stopped");
     }
   }
 }
 
 TEST_CASE("signals: while a task is missing, one to any of the others ends them all") {
-  const std::vector<std::string> here = {"ps 0", "ps 1", "worker 0"};
-  std::vector<std::unique_ptr<Run>> runs;
-  for (size_t i = 0; i < 2 * here.size(); ++i) {
-    runs.push_back(std::make_unique<Run>(EndlessJob(), /*saves=*/i < here.size()));
-    for (const std::string& task : here) runs.back()->Start(task);
-  }
-  for (size_t i = 0; i < runs.size(); ++i) {
-    CAPTURE(i);
-    REQUIRE(runs[i]->At("ps 0").WaitForLine("waiting: joined 3 of 4"));
-    runs[i]->At(here[i % here.size()]).Signal(SIGINT);
-    runs[i]->CheckStopped(i < here.size() ? 130 : 1);
+  for (const auto& [task, saves] : {std::pair("ps 0", true), {"ps 1", false}, {"worker 0", true}}) {
+    CAPTURE(task);
+    Run run(EndlessJob(), saves);
+    for (const char* here : {"ps 0", "ps 1", "worker 0"}) run.Start(here);
+    REQUIRE(run.At("ps 0").WaitForLine("waiting: joined 3 of 4"));
+    run.At(task).Signal(SIGINT);
+    run.CheckStopped(saves ? 130 : 1);
   }
 }
 
-TEST_CASE("signals: while the chief evaluates, one to any task saves the run and ends it") {
-  for (size_t i = 0; i < kTasks.size(); ++i) {
-    CAPTURE(kTasks[i]);
-    Run run(EndlessDigits("eval: {every_steps: 1}\n"), /*saves=*/true);
-    run.StartAll();
+TEST_CASE("signals: while the chief evaluates, or a checkpoint is written, one saves the run and ends it") {
+  const struct {
+    const char *more, *task, *mode;
+    int signal;
+  } cases[] = {{"eval: {every_steps: 1}\n", "ps 1", "async", SIGINT},
+               {"eval: {every_steps: 1}\n", "worker 0", "async", SIGTERM},
+               {"checkpoint: {every_steps: 1}\n", "ps 0", "async", SIGTERM},
+               {"checkpoint: {every_steps: 1}\n", "worker 1", "sync", SIGINT}};
+  for (const auto& [more, task, mode, signal] : cases) {
+    CAPTURE(more);
+    CAPTURE(task);
+    Run run(EndlessDigits(more), /*saves=*/true);
+    run.StartAll({"--set", fmt::format("train.mode={}", mode)});
     run.WaitForStep();
-    run.At(kTasks[i]).Signal(SignalFor(i));
-    run.CheckSaved(SignalFor(i));
-  }
-}
-
-TEST_CASE("signals: while a checkpoint is written, one to any task saves the run and ends it") {
-  for (size_t i = 0; i < kTasks.size(); ++i) {
-    CAPTURE(kTasks[i]);
-    Run run(EndlessDigits("checkpoint: {every_steps: 1}\n"), /*saves=*/true);
-    run.StartAll({"--set", i < 2 ? "train.mode=async" : "train.mode=sync"});
-    run.WaitForStep();
-    run.At(kTasks[i]).Signal(SignalFor(i));
-    run.CheckSaved(SignalFor(i));
+    run.At(task).Signal(signal);
+    run.CheckSaved(signal);
   }
 }
 
 TEST_CASE("signals: where the disk of the checkpoints is full the run ends with 1 and says so") {
-  for (const std::string task : {"ps 0", "worker 1"}) {
-    CAPTURE(task);
-    Run run(EndlessJob(), /*saves=*/true);
-    run.StartAll();
-    run.WaitForStep();
-    FillDiskOf(run.At("ps 0").pid());
-    run.At(task).Signal(SIGTERM);
-    for (const std::string& one : kTasks) {
-      const int code = RunToEnd(run.At(one));
-      const std::string said = run.At(one).standard_error();
-      CAPTURE(one);
-      CAPTURE(said.substr(said.size() > 3000 ? said.size() - 3000 : 0));
-      CHECK(code == 1);
-      CHECK(Contains(said, "nothing was saved"));
-      CHECK(Contains(said, "File too large"));
-      CHECK(Contains(said, "the newest checkpoint is " + run.checkpoints() + "/step-000000000"));
-    }
+  Run run(EndlessJob(), /*saves=*/true);
+  run.StartAll();
+  run.WaitForStep();
+  FillDiskOf(run.At("ps 0").pid());
+  run.At("worker 1").Signal(SIGTERM);
+  for (const std::string& one : kTasks) {
+    CAPTURE(one);
+    CheckEnd(run.At(one), 1);
+    const std::string said = run.At(one).standard_error();
+    CHECK(Contains(said, "nothing was saved"));
+    CHECK(Contains(said, "File too large"));
+    CHECK(Contains(said, "the newest checkpoint is " + run.checkpoints() + "/step-000000000"));
   }
 }
 
@@ -226,24 +179,13 @@ TEST_CASE("signals: with failure.on_sigterm leave a worker goes alone with 143, 
   run.StartAll({"--set", "failure.on_sigterm=leave"});
   REQUIRE(run.At("worker 1").WaitForLine("worker 1 | epoch"));
   run.At("worker 1").Signal(SIGTERM);
-  CHECK(RunToEnd(run.At("worker 1")) == 143);
+  CheckEnd(run.At("worker 1"), 143);
   CHECK(Contains(run.At("worker 1").standard_error(), "SIGTERM: this worker leaves the run"));
   CHECK(ReadResult(run.ResultPath("worker 1")).at("status") == "stopped");
-  for (const std::string task : {"ps 0", "ps 1", "worker 0"}) {
-    CAPTURE(run.At(task).standard_error());
-    CHECK(RunToEnd(run.At(task)) == 0);
-  }
+  for (const char* task : {"ps 0", "ps 1", "worker 0"}) CheckEnd(run.At(task));
   const Json result = ReadResult(run.ResultPath("worker 0"));
   CHECK(result.at("global_step") == 20000);
   CHECK(result.at("local_steps")[1].get<int64_t>() >= 100);
-}
-
-TEST_CASE("signals: with failure.on_sigterm leave one to the chief still ends the run") {
-  Run run(EndlessJob(), /*saves=*/true);
-  run.StartAll({"--set", "failure.on_sigterm=leave"});
-  run.WaitForStep();
-  run.At("worker 0").Signal(SIGTERM);
-  run.CheckSaved(SIGTERM);
 }
 
 }  // namespace

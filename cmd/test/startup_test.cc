@@ -48,36 +48,6 @@ TEST_CASE("startup: a ps without a name, without a listener and without an answe
   }
 }
 
-TEST_CASE("startup: a worker whose addresses of two ps changed places ends with 2 and says so") {
-  const Cluster cluster(2, 1, LinearJob(20));
-  const auto first = cluster.Start("ps", 0), second = cluster.Start("ps", 1);
-  REQUIRE(first->WaitForLine("listening at"));
-  REQUIRE(second->WaitForLine("listening at"));
-  const std::string swapped =
-      fmt::format("cluster.ps=[\"{}\", \"{}\"]", cluster.address("ps", 1), cluster.address("ps", 0));
-  const auto worker = cluster.Start("worker", 0, {"--set", swapped});
-  CHECK(RunToEnd(*worker) == 2);
-  const std::string said = worker->standard_error();
-  CAPTURE(said);
-  CHECK(Contains(said, "ps 0"));
-  CHECK(Contains(said, "ps 1"));
-  // And the right one is let in.
-  const auto right = cluster.Start("worker", 0);
-  for (Process* task : {right.get(), first.get(), second.get()}) CHECK(RunToEnd(*task) == 0);
-}
-
-TEST_CASE("startup: a worker of another cluster ends with 2, and the ps waits on") {
-  const Cluster cluster(1, 1, LinearJob(20));
-  const auto ps = cluster.Start("ps", 0);
-  REQUIRE(ps->WaitForLine("listening at"));
-  const auto stranger = cluster.Start("worker", 0, {"--set", "cluster.worker=[\"a:1\", \"b:2\", \"c:3\"]"});
-  CHECK(RunToEnd(*stranger) == 2);
-  CAPTURE(stranger->standard_error());
-  CHECK(Contains(stranger->standard_error(), "cluster.worker"));
-  const auto right = cluster.Start("worker", 0);
-  for (Process* task : {right.get(), ps.get()}) CHECK(RunToEnd(*task) == 0);
-}
-
 constexpr int kNotPossible = 77;
 
 // /etc/hosts is this file, for this process and those that it starts. False where the system does not allow

@@ -32,12 +32,6 @@ struct TfCluster {
   }
 };
 
-std::string ErrorOf(const std::vector<std::string>& words, const std::vector<std::string>& environment = {}) {
-  Process process(words, Program{"cmd/dtrain", environment});
-  CHECK(RunToEnd(process) == 2);
-  return process.standard_error();
-}
-
 TEST_CASE("tf_config: chief, ps and worker of one command line end with the model of dtrain local") {
   const TfCluster cluster(
       DigitsJob("kind: softmax, inputs: 784", 600, 200, "mode: sync, batch_size: 50, epochs: 2"));
@@ -47,7 +41,7 @@ TEST_CASE("tf_config: chief, ps and worker of one command line end with the mode
   std::vector<std::unique_ptr<Process>> tasks;
   for (const char* type : {"ps", "worker", "chief"})
     tasks.push_back(cluster.Start(type, 0, {"--result", result}));
-  for (const auto& task : tasks) CHECK(RunToEnd(*task) == 0);
+  CheckEnds(tasks);
   CHECK(Contains(tasks[1]->standard_error(), "worker 1 "));
   CHECK(Contains(tasks[1]->standard_error(), "worker 0 of TF_CONFIG"));
   CHECK(Contains(tasks[2]->standard_error(), "chief 0 of TF_CONFIG"));
@@ -56,50 +50,53 @@ TEST_CASE("tf_config: chief, ps and worker of one command line end with the mode
   CHECK(ended.at("model_crc") == local.at("model_crc"));
 }
 
-TEST_CASE("tf_config: its cluster beats the file's, and check shows which task this is") {
-  const TfCluster cluster("cluster: {ps: [\"a:1\", \"b:1\"], worker: [\"c:1\"]}\n" + LinearJob(20));
-  Process check({"check", "--config", cluster.config, "--from", "tf_config"}, cluster.As("worker", 0));
-  CHECK(RunToEnd(check) == 0);
-  const std::string said = check.standard_output();
+TEST_CASE("tf_config: its cluster beats the file's, and check and --dump-config show what they see") {
+  const TfCluster cluster(
+      "cluster: {ps: [\"a:1\", \"b:1\"], worker: [\"c:1\"]}\ncheckpoint: {dir: run/ckpt}\n" + LinearJob(20));
+  const auto check = [&](const char* type, int index) {
+    const Done done =
+        Run({"check", "--config", cluster.config, "--from", "tf_config"}, cluster.As(type, index));
+    CHECK(done.code == 0);
+    return done.output;
+  };
+  const std::string said = check("worker", 0);
   CAPTURE(said);
   CHECK(Contains(said, "this process: worker 1, worker 0 of TF_CONFIG\n"));
   CHECK(Contains(said, "the cluster is that of TF_CONFIG, 1 ps and 2 workers; the one in"));
   CHECK(Contains(said, cluster.ps.address()));
   CHECK_FALSE(Contains(said, "c:1\n"));
-}
-
-TEST_CASE("tf_config: --dump-config has the cluster of the environment") {
-  const TfCluster cluster(LinearJob(20));
-  Process dump({"--config", cluster.config, "--from", "tf_config", "--dump-config"}, cluster.As("ps", 0));
-  CHECK(RunToEnd(dump) == 0);
-  CHECK(Contains(dump.standard_output(), cluster.ps.address()));
+  CHECK(Contains(check("evaluator", 3),
+                 "this process: evaluator 3 of TF_CONFIG, which evaluates each new checkpoint of /"));
+  const Done dump =
+      Run({"--config", cluster.config, "--from", "tf_config", "--dump-config"}, cluster.As("ps", 0));
+  CHECK(dump.code == 0);
+  CHECK(Contains(dump.output, cluster.ps.address()));
 }
 
 TEST_CASE("from: variables that are missing are exit code 2, and --result says so") {
   const TfCluster cluster(LinearJob(20));
   const std::string result = cluster.directory + "/result.json";
-  const auto error = [&](const char* from) {
-    return ErrorOf({"--config", cluster.config, "--from", from, "--result", result},
-                   {"TF_CONFIG=", "SLURM_PROCID=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "PMIX_RANK="});
-  };
-  CHECK(Contains(error("tf_config"), "TF_CONFIG is not set"));
-  CHECK(ReadResult(result).at("status") == "failed");
-  CHECK(Contains(error("slurm"), "SLURM_PROCID is not set"));
-  CHECK(Contains(error("mpi"), "OMPI_COMM_WORLD_RANK, PMI_RANK and PMIX_RANK are not set"));
-}
-
-TEST_CASE("from: an address that two tasks share is told with its source") {
-  const TfCluster cluster(LinearJob(20));
-  const std::string twice =
-      R"({"cluster": {"ps": ["a:1"], "worker": ["a:1"]}, "task": {"type": "ps", "index": 0}})";
-  CHECK(Contains(ErrorOf({"--config", cluster.config, "--from", "tf_config"}, {"TF_CONFIG=" + twice}),
-                 "TF_CONFIG: cluster.worker[0] = a:1; is the address of ps 0 too"));
+  const Program bare = {"cmd/dtrain",
+                        {"TF_CONFIG=", "SLURM_PROCID=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "PMIX_RANK="}};
+  const std::pair<std::string, std::string> cases[] = {
+      {"tf_config", "TF_CONFIG is not set"},
+      {"slurm", "SLURM_PROCID is not set"},
+      {"mpi", "OMPI_COMM_WORLD_RANK, PMI_RANK and PMIX_RANK are not set"}};
+  for (const auto& [from, said] : cases) {
+    CAPTURE(said);
+    std::filesystem::remove(result);
+    const Done done = Run({"--config", cluster.config, "--from", from, "--result", result}, bare);
+    CHECK(done.code == 2);
+    CHECK(Contains(done.error, said));
+    CHECK(ReadResult(result).at("status") == "failed");
+  }
 }
 
 TEST_CASE("from: a cluster typed beside it is refused") {
   const TfCluster cluster(LinearJob(20));
-  CHECK(Contains(ErrorOf({"--config", cluster.config, "--from", "tf_config", "--set", "cluster.ps=[a:1]"}),
-                 "--set cluster.ps=[a:1]: the cluster is given by TF_CONFIG"));
+  const Done done = Run({"--config", cluster.config, "--from", "tf_config", "--set", "cluster.ps=[a:1]"});
+  CHECK(done.code == 2);
+  CHECK(Contains(done.error, "--set cluster.ps=[a:1]: the cluster is given by TF_CONFIG"));
 }
 
 TEST_CASE(
@@ -113,7 +110,7 @@ TEST_CASE(
   const auto evaluator = cluster.Start("evaluator", 0, same);
   std::vector<std::unique_ptr<Process>> tasks;
   for (const char* type : {"ps", "worker", "chief"}) tasks.push_back(cluster.Start(type, 0, same));
-  for (const auto& task : tasks) CHECK(RunToEnd(*task) == 0);
+  CheckEnds(tasks);
   CHECK(RunToEnd(*evaluator) == 0);
   const Json run = ReadResult(result), last = ReadResult(result + ".evaluator");
   REQUIRE(run.is_object());
@@ -129,41 +126,28 @@ TEST_CASE("tf_config: an evaluator that nothing comes to ends with failure.peer_
       cluster.Start("evaluator", 0,
                     {"--set", "checkpoint.dir=" + cluster.directory + "/ckpt", "--set",
                      "failure.startup_timeout_s=0.2", "--set", "failure.peer_lost_exit=138"});
-  CHECK(RunToEnd(*evaluator) == 138);
-}
-
-TEST_CASE("tf_config: check shows what an evaluator would evaluate") {
-  const TfCluster cluster("checkpoint: {dir: run/ckpt}\n" + LinearJob(20));
-  Process check({"check", "--config", cluster.config, "--from", "tf_config"}, cluster.As("evaluator", 3));
-  CHECK(RunToEnd(check) == 0);
-  CHECK(Contains(check.standard_output(),
-                 "this process: evaluator 3 of TF_CONFIG, which evaluates each new checkpoint of /"));
+  CheckEnd(*evaluator, 138);
 }
 
 TEST_CASE("tf_config: an evaluator that cannot begin leaves FILE.evaluator, and worker 0's FILE as it is") {
   const TfCluster cluster(LinearJob(20));
   const std::string result = cluster.directory + "/result.json";
   WriteFile(result, R"({"status": "done"})");
-  // The second one has no checkpoint.dir.
-  for (const char* set : {"train.batch_size=0", "train.batch_size=1"}) {
+  for (const auto& [set, said] :
+       {std::pair("train.batch_size=0", "train.batch_size = 0"),
+        {"train.batch_size=1", "evaluator 0 of TF_CONFIG: evaluates new checkpoints, and checkpoint.dir"}}) {
     CAPTURE(set);
     const auto evaluator = cluster.Start("evaluator", 0, {"--result", result, "--set", set});
-    CHECK(RunToEnd(*evaluator) == 2);
+    CheckEnd(*evaluator, 2);
+    CHECK(Contains(evaluator->standard_error(), said));
     CHECK(ReadResult(result).at("status") == "done");
     CHECK(ReadResult(result + ".evaluator").at("status") == "failed");
     std::filesystem::remove(result + ".evaluator");
   }
-}
-
-TEST_CASE("tf_config: an evaluator without checkpoint.dir is refused") {
-  const TfCluster cluster(LinearJob(20));
-  const auto evaluator = cluster.Start("evaluator", 0);
-  CHECK(RunToEnd(*evaluator) == 2);
-  Process check({"check", "--config", cluster.config, "--from", "tf_config"}, cluster.As("evaluator", 0));
-  CHECK(RunToEnd(check) == 2);
-  CHECK(check.standard_output() == "");
-  CHECK(Contains(evaluator->standard_error(),
-                 "evaluator 0 of TF_CONFIG: evaluates new checkpoints, and checkpoint.dir"));
+  const Done check =
+      Run({"check", "--config", cluster.config, "--from", "tf_config"}, cluster.As("evaluator", 0));
+  CHECK(check.code == 2);
+  CHECK(check.output == "");
 }
 
 }  // namespace

@@ -29,6 +29,26 @@ class ReservedPort {
   std::string address_;
 };
 
+// PortBlock: ports that follow each other, kept from others while dtrain may listen at them.
+class PortBlock {
+ public:
+  // `count` ports from one of first, first + step, ... on, at every one of `hosts`, which are 127.x.y.z.
+  // `tries`: how many of these blocks there are.
+  PortBlock(const std::vector<std::string>& hosts, int count, int first, int step, int tries);
+  ~PortBlock();
+  PortBlock(const PortBlock&) = delete;
+  PortBlock& operator=(const PortBlock&) = delete;
+
+  int first() const { return first_; }
+
+ private:
+  bool Take(const std::vector<std::string>& hosts, int count);
+  void Free();
+
+  int first_ = 0;
+  std::vector<int> sockets_;  // bound, not listening, with SO_REUSEADDR as dtrain's
+};
+
 void WriteFile(const std::string& path, const std::string& content);
 // What `--result` wrote; null when there is no file, or not JSON.
 Json ReadResult(const std::string& path);
@@ -47,9 +67,10 @@ std::string LongJob(const std::string& train);
 // One on drawn digits. `model` and `train`: of the sections; rows for training and for testing.
 std::string DigitsJob(const std::string& model, int64_t rows, int64_t test_rows, const std::string& train);
 
-// That `job` on 1 ps ends as its worker meets data that are wrong: the worker says so in these words and ends
-// with 2, and the ps ends with 4 and names it.
-void CheckWorkerRefusesData(const std::string& job, const std::string& words);
+// Of failure.detect_s, in jobs that lose a task.
+constexpr std::chrono::seconds kDetect{2};
+// One of its tasks ends with 4 in time, says `lost`, and so does its --result.
+void CheckSurvivor(Process& survivor, const std::string& lost, const std::string& result);
 
 // A cluster on ports of its own whose tasks are started one by one, each in a process.
 class Cluster {

@@ -176,6 +176,14 @@ std::vector<pid_t> Process::Children() const { return ChildrenOf(pid_); }
 
 int RunToEnd(Process& process) { return process.WaitForEnd() ? process.exit_code() : -1; }
 
+void CheckEnd(Process& process, int code) {
+  const int ended = RunToEnd(process);
+  const std::string said = process.standard_error();
+  const std::string last = said.substr(said.size() > 3000 ? said.size() - 3000 : 0);
+  CAPTURE(last);
+  CHECK(ended == code);
+}
+
 std::string CommandLine(pid_t pid) {
   std::string text = FileContent(fmt::format("/proc/{}/cmdline", pid));
   std::replace(text.begin(), text.end(), '\0', ' ');

@@ -80,6 +80,13 @@ inline bool Contains(const std::string& text, const std::string& part) {
 
 // Runs to the end and returns the exit code; -1 when it hangs.
 int RunToEnd(Process& process);
+// Checks that it ends with `code`; a failure shows the end of what it said.
+void CheckEnd(Process& process, int code = 0);
+// The same of each; `tasks` are pointers.
+template <typename Tasks>
+void CheckEnds(const Tasks& tasks, int code = 0) {
+  for (const auto& task : tasks) CheckEnd(*task, code);
+}
 
 // A command that has ended: for tests of what commands say, which wait for nothing else.
 struct Done {

@@ -52,8 +52,8 @@ void Use(OptimizerKind kind, Config* config) {
 }
 
 TEST_CASE("resume: 100 steps are 50 and 50 more, for each optimizer and any number of ps") {
-  for (const OptimizerKind kind :
-       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam, OptimizerKind::kFtrl}) {
+  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdagrad,
+                                   OptimizerKind::kRmsprop, OptimizerKind::kAdam, OptimizerKind::kFtrl}) {
     Config whole = Rounds(1, 2, 100, "");
     Use(kind, &whole);
     const RunSummary expected = Run(whole);

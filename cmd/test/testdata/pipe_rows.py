@@ -5,7 +5,7 @@ import select
 import subprocess
 import sys
 
-rows = ["1,2\n", "3,4\n", "0.5,-1\n"]
+rows = ["\ufeff1,2\n", "3,4\n", "0.5,-1\n"]  # with a byte order mark, as files may begin
 child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 
 
