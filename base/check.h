@@ -1,5 +1,6 @@
-// DT_CHECK: an invariant of ours. Prints file, line, condition and values, then aborts.
-// Never on input from a file, a flag or a peer: those get an error of their own.
+// DT_CHECK: a check of an invariant of our own code. When it fails, it prints file, line, condition and
+// values, and aborts. Input from a file, a flag or a peer is never checked this way: it gets an error of its
+// own.
 #pragma once
 
 #include <initializer_list>
@@ -8,7 +9,8 @@
 
 namespace dtrain {
 
-// One value of a DT_CHECK, as it is printed; valid until the check is done.
+// CheckValue: one value of a DT_CHECK, as it is printed. It refers to the caller's value and is valid until
+// the check is done.
 struct CheckValue {
   CheckValue(bool value) : kind(kBool), whole(value) {}
   CheckValue(int value) : kind(kSigned), whole(value) {}
@@ -31,7 +33,7 @@ struct CheckValue {
   };
 };
 
-// Cold, so that the values of a check that holds cost its function nothing.
+// Marked cold, so that a check that holds costs its function nothing for the values.
 [[noreturn, gnu::cold]] void CheckFailed(const char* file, int line, const char* condition,
                                          std::initializer_list<CheckValue> values);
 

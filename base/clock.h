@@ -17,17 +17,17 @@ inline double SecondsBetween(TimePoint from, TimePoint to) {
 }
 inline double SecondsSince(TimePoint from) { return SecondsBetween(from, Clock::now()); }
 
-// Nanoseconds since the Unix epoch.
+// Returns the wall time in nanoseconds since the Unix epoch.
 int64_t WallNanos();
 
-// "2026-01-31 23:59:59.123", local time.
+// Returns a wall time as local time, "2026-01-31 23:59:59.123".
 std::string WallText(int64_t wall_nanos);
 
-// When this process was executed, in nanoseconds since the Unix epoch; to the kernel's tick (10 ms).
+// Returns when this process was started, in nanoseconds since the Unix epoch, to the kernel's tick (10 ms).
 int64_t ProcessStartWallNanos();
 
-// PacedTimer: tells when a period has passed, for a loop that is too fast to read the clock in every round.
-// It asks for the clock about eight times in a period and adapts the number of rounds between to the loop's
+// PacedTimer: tells a loop that a period has passed, without reading the clock in every round. It reads the
+// clock about eight times in a period and adapts the number of rounds between two readings to the loop's
 // pace. Thread: the owner's.
 class PacedTimer {
  public:
@@ -36,13 +36,14 @@ class PacedTimer {
   // Counts a round. Returns true about once in a period.
   bool Due() { return Tick() && Passed(Clock::now()); }
 
-  // The first half of Due(): counts a round; true when it is time to read the clock.
+  // The first half of Due(): counts a round. Returns true when it is time to read the clock.
   bool Tick() { return --rounds_left_ <= 0; }
-  // The second half: the clock says `now`. True when a period has passed; the next one begins then.
+  // The second half of Due(): takes the time. Returns true when a period has passed; the next period begins
+  // at `now`.
   bool Passed(TimePoint now) {
     const int64_t elapsed = std::max<int64_t>((now - looked_).count(), 1);
     const int64_t at_this_pace = rounds_ * (period_.count() / 8) / elapsed;
-    // At most twice as far as this time: one quick round does not say that all are.
+    // Grows by a factor of two at most, because one quick round does not mean that all are quick.
     rounds_ = std::clamp<int64_t>(at_this_pace, 1, std::min(2 * rounds_, kMaxRounds));
     rounds_left_ = rounds_;
     looked_ = now;
@@ -57,7 +58,7 @@ class PacedTimer {
   const Clock::duration period_;
   TimePoint began_;
   TimePoint looked_;
-  int64_t rounds_ = 1;  // between two looks
+  int64_t rounds_ = 1;  // between two readings of the clock
   int64_t rounds_left_ = 1;
 };
 

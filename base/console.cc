@@ -16,47 +16,48 @@
 namespace dtrain {
 namespace {
 
-constexpr milliseconds kPatience{3000};
-// How long poll() is not believed where a terminal has taken nothing in spite of it.
+constexpr milliseconds kWriteTimeout{3000};
+// How long poll() is not asked again after a terminal has reported room and taken nothing.
 constexpr milliseconds kPause{10};
 
-// A terminal says that it has room and then waits in the middle of a line, unless it is opened anew so that
-// it does not wait. The flags of `fd` itself are not changed: others share what is behind it.
-int WithoutWaiting(int fd) {
+// Opens the file of `fd` again with O_NONBLOCK. A terminal reports room and then blocks in the middle of a
+// line unless it is opened this way. The flags of `fd` itself stay as they are, because other processes share
+// them.
+int OpenNonBlocking(int fd) {
   if (isatty(fd) == 0) return fd;
   const std::string path = fmt::format("/proc/self/fd/{}", fd);
   const int opened = open(path.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-  return opened >= 0 ? opened : fd;  // one that is another user's, as after su
+  return opened >= 0 ? opened : fd;  // a terminal of another user, as after su, cannot be opened
 }
 
 }  // namespace
 
-PatientOutput::PatientOutput(int fd, milliseconds patience)
-    : given_(fd), fd_(WithoutWaiting(fd)), patience_(patience) {}
+TimedOutput::TimedOutput(int fd, milliseconds timeout)
+    : given_(fd), fd_(OpenNonBlocking(fd)), timeout_(timeout) {}
 
-PatientOutput::~PatientOutput() {
+TimedOutput::~TimedOutput() {
   if (fd_ != given_) close(fd_);
 }
 
-void PatientOutput::Write(std::string_view text) {
+void TimedOutput::Write(std::string_view text) {
   std::lock_guard<std::mutex> hold(mutex_);
-  const milliseconds patience = std::exchange(stalled_, false) ? milliseconds(0) : patience_;
-  if (cut_ && WritePart("\n", patience) == 1) cut_ = false;
-  const size_t wrote = stalled_ ? 0 : WritePart(text, patience);
+  const milliseconds timeout = std::exchange(stalled_, false) ? milliseconds(0) : timeout_;
+  if (cut_ && WritePart("\n", timeout) == 1) cut_ = false;
+  const size_t wrote = stalled_ ? 0 : WritePart(text, timeout);
   if (!stalled_) return;
   cut_ = cut_ || wrote > 0;
   missing_ += std::count(text.begin() + static_cast<std::ptrdiff_t>(wrote), text.end(), '\n');
 }
 
-int64_t PatientOutput::TakeMissing() {
+int64_t TimedOutput::TakeMissing() {
   std::lock_guard<std::mutex> hold(mutex_);
   if (missing_ == 0 || !HasRoom(milliseconds(0))) return 0;
   return std::exchange(missing_, 0);
 }
 
-// Where poll() tells of room, a pipe takes PIPE_BUF without waiting.
-size_t PatientOutput::WritePart(std::string_view text, milliseconds patience) {
-  const TimePoint deadline = Clock::now() + patience;
+// When poll() reports room, a pipe takes PIPE_BUF bytes without blocking.
+size_t TimedOutput::WritePart(std::string_view text, milliseconds timeout) {
+  const TimePoint deadline = Clock::now() + timeout;
   size_t wrote = 0;
   while (wrote < text.size()) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
@@ -73,48 +74,48 @@ size_t PatientOutput::WritePart(std::string_view text, milliseconds patience) {
   return wrote;
 }
 
-bool PatientOutput::HasRoom(milliseconds patience) const {
-  const TimePoint deadline = Clock::now() + patience;
+bool TimedOutput::HasRoom(milliseconds timeout) const {
+  const TimePoint deadline = Clock::now() + timeout;
   pollfd room{fd_, POLLOUT, 0};
   while (true) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
     const int ready = poll(&room, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
-    if (ready > 0) return true;  // an error too: the write finds it
+    if (ready > 0) return true;  // on an error too: the write reports it
     if (ready == 0 || errno != EINTR) return false;
   }
 }
 
-PatientOutput& StandardError() {
-  static PatientOutput& output = *new PatientOutput(STDERR_FILENO, kPatience);  // outlives every thread
+TimedOutput& StandardError() {
+  static TimedOutput& output = *new TimedOutput(STDERR_FILENO, kWriteTimeout);  // outlives every thread
   return output;
 }
 
 std::string MissingText(int64_t lines) {
   return fmt::format("{} missing here: the reader of standard error took nothing for {} s",
-                     Plural(lines, "line is", "lines are"), kPatience.count() / 1000);
+                     Plural(lines, "line is", "lines are"), kWriteTimeout.count() / 1000);
 }
 
 namespace {
 
 constexpr size_t kUsualColumns = 80;
-// Back to the first column, and what stands there is erased.
+// Moves to the first column and erases the line.
 constexpr char kErase[] = "\r\x1b[K";
 
-// Read at each drawing: the window may have been resized.
+// Read at each drawing, because the window may have been resized.
 size_t Columns() {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualColumns;
   return size.ws_col;
 }
 
-// Output that nobody takes must neither end a run nor hold it up.
+// Failed output must neither end a run nor delay it.
 void Show(std::string_view text) { StandardError().Write(text); }
 
 }  // namespace
 
 bool Console::IsTerminal() { return isatty(STDERR_FILENO) == 1; }
 
-// In the last column a terminal would go to the next line.
+// The last column stays free: a terminal would go to the next line there.
 std::string Console::Drawing() const { return kErase + text_.substr(0, Columns() - 1); }
 
 void Console::SetLive(std::string_view text) {

@@ -1,5 +1,4 @@
-// Console: standard error of this process, as whole lines with one live line below them; and PatientOutput,
-// through which it writes.
+// Console and TimedOutput: standard error of this process, as whole lines with one live line below them.
 #pragma once
 
 #include <cstdint>
@@ -11,56 +10,56 @@
 
 namespace dtrain {
 
-// PatientOutput: a descriptor that people read, as standard error. Its reader may stop reading (a pager, a
-// terminal after Ctrl-S, a program that hangs), and the run must not stop with it: a write waits for room up
-// to `patience`; then lines are dropped and counted until there is room again. Owner: standard error is the
-// process's (StandardError()). Thread: any.
-class PatientOutput {
+// TimedOutput: writes to a descriptor that people read, such as standard error. The reader may stop reading
+// (a pager, a terminal after Ctrl-S, a program that hangs); the run goes on all the same. A write waits up to
+// `timeout` for room. After that, lines are dropped and counted until there is room again. Owner: the
+// process (StandardError()). Thread: any.
+class TimedOutput {
  public:
-  // `fd` stays the caller's.
-  PatientOutput(int fd, milliseconds patience);
-  ~PatientOutput();
-  PatientOutput(const PatientOutput&) = delete;
-  PatientOutput& operator=(const PatientOutput&) = delete;
+  // `fd` stays the caller's and outlives this object.
+  TimedOutput(int fd, milliseconds timeout);
+  ~TimedOutput();
+  TimedOutput(const TimedOutput&) = delete;
+  TimedOutput& operator=(const TimedOutput&) = delete;
 
-  // Writes `text`, whole lines. Returns after `patience` at the latest. The first line that is dropped may
-  // have been written in part: the next one begins on a line of its own. Where the reader is gone for good,
-  // lines are dropped without being counted.
+  // Writes `text`, which is whole lines. Returns after `timeout` at the latest. The first line that is
+  // dropped may have been written in part; the next one then begins on a line of its own. When the reader has
+  // closed its end, lines are dropped without being counted.
   void Write(std::string_view text);
 
-  // The number of lines that were dropped since the last call; 0 as long as there is no room.
+  // Returns the number of lines dropped since the last call; 0 as long as there is no room.
   int64_t TakeMissing();
 
  private:
-  bool HasRoom(milliseconds patience) const;
-  // Returns how much of it is written.
-  size_t WritePart(std::string_view text, milliseconds patience);
+  bool HasRoom(milliseconds timeout) const;
+  // Returns the number of bytes written.
+  size_t WritePart(std::string_view text, milliseconds timeout);
 
   const int given_;
-  const int fd_;  // of the same file
-  const milliseconds patience_;
+  const int fd_;  // the same file, opened so that writes do not wait
+  const milliseconds timeout_;
   std::mutex mutex_;
   bool stalled_ = false;
-  bool cut_ = false;  // what was written last has no line end
+  bool cut_ = false;  // the last write did not end with a line end
   int64_t missing_ = 0;
 };
 
-// Standard error of this process. It waits up to 3 s, less than the peers wait for a task that says nothing.
-PatientOutput& StandardError();
+// Returns standard error of this process. It waits up to 3 s, which is less than peers wait for a silent
+// task.
+TimedOutput& StandardError();
 
-// The line that stands where lines were dropped: "3 lines are missing here: ...".
+// Returns the line that is written in place of dropped ones: "3 lines are missing here: ...".
 std::string MissingText(int64_t lines);
 
-// How the live line reaches people.
+// How the live line is shown.
 enum class LiveLine {
-  kNone,     // not shown: nobody would see it move
+  kNone,     // not shown
   kDrawn,    // standard error is a terminal
-  kRelayed,  // sent as a line of its own kind to the parent, whose console draws it (Console::PassOn)
+  kRelayed,  // sent as a marked line to the parent, whose console draws it (Console::PassOn)
 };
 
-// Console: standard error of this process: whole lines, and below them one live line that is drawn over and
-// over. Each change is one write of a PatientOutput. Owner: the command; tasks that run as threads share one.
-// Thread: any.
+// Console: whole lines on standard error, and below them one live line that is redrawn in place. Each change
+// is one write of a TimedOutput. Owner: the command; tasks that run as threads share one. Thread: any.
 class Console {
  public:
   explicit Console(LiveLine live) : live_(live) {}
@@ -71,17 +70,17 @@ class Console {
   static bool IsTerminal();
 
   bool live() const { return live_ != LiveLine::kNone; }
-  // Replaces the live line; an empty text removes it. `text` is ASCII without control characters; what is
-  // wider than the terminal is cut off.
+  // Replaces the live line; an empty text removes it. `text` is ASCII without control characters. It is cut
+  // off at the width of the terminal.
   void SetLive(std::string_view text);
-  // `line` ends with its newline.
+  // Writes `line`, which ends with its newline.
   void WriteLine(std::string_view line);
-  // Writes a line of a child. The child's live line becomes this console's.
+  // Writes a line of a child process. A live line of the child becomes this console's live line.
   void PassOn(std::string_view line);
-  // Removes the live line for good.
+  // Removes the live line. Later calls of SetLive() have no effect.
   void End();
 
-  // Whether a child's line is a live line in disguise.
+  // Whether a line of a child process is its live line.
   static bool IsRelayed(std::string_view line) { return !line.empty() && line.front() == '\r'; }
 
  private:
@@ -89,7 +88,7 @@ class Console {
 
   const LiveLine live_;
   std::mutex mutex_;
-  std::string text_;  // drawn at the moment
+  std::string text_;  // the live line as drawn now
   bool ended_ = false;
 };
 

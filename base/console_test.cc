@@ -109,7 +109,7 @@ TEST_CASE(
     "patient output: what nobody takes is dropped and counted, and lines come whole again when somebody "
     "does") {
   Pipe pipe;
-  PatientOutput output(pipe.fd(), milliseconds(10));
+  TimedOutput output(pipe.fd(), milliseconds(10));
   output.Write("first\n");
   CHECK(output.TakeMissing() == 0);
   const std::string line = std::string(999, 'x') + "\n";
@@ -137,7 +137,7 @@ TEST_CASE("patient output: a terminal that nobody reads keeps nobody waiting") {
   const int terminal = open(ptsname(screen), O_RDWR | O_NOCTTY | O_CLOEXEC);
   REQUIRE(terminal >= 0);
   {
-    PatientOutput output(terminal, milliseconds(10));
+    TimedOutput output(terminal, milliseconds(10));
     for (const size_t length : {20, 333, 999}) {
       for (int i = 0; i < 300; ++i) output.Write(std::string(length, 'x') + "\n");
     }
@@ -150,7 +150,7 @@ TEST_CASE("patient output: a terminal that nobody reads keeps nobody waiting") {
 TEST_CASE("patient output: nothing is missing where the reader is gone for good") {
   Pipe pipe;
   signal(SIGPIPE, SIG_IGN);
-  PatientOutput output(pipe.fd(), milliseconds(10));
+  TimedOutput output(pipe.fd(), milliseconds(10));
   pipe.CloseReader();
   output.Write("a\nb\n");
   CHECK(output.TakeMissing() == 0);

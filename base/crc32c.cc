@@ -25,7 +25,7 @@ BitMatrix Squared(const BitMatrix& matrix) {
   return square;
 }
 
-// What one zero bit does to the register.
+// The map of one zero bit that is shifted in.
 BitMatrix OneZeroBit() {
   BitMatrix matrix{};
   matrix[0] = 0x82f63b78u;

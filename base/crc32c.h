@@ -6,11 +6,11 @@
 
 namespace dtrain {
 
-// The checksum of `size` bytes appended to data whose checksum is `crc` (0 for none).
+// Returns the checksum of data followed by `size` more bytes. `crc` is the checksum of the data, 0 for none.
 uint32_t Crc32cExtend(uint32_t crc, const void* data, size_t size);
 
-// The checksum of A followed by B, from the two checksums and the length of B: each ps sums its own
-// ranges, and the leader combines them without seeing the bytes.
+// Returns the checksum of A followed by B, computed from the two checksums and the length of B. The leader
+// combines the checksums of the shards this way without seeing their bytes.
 uint32_t Crc32cCombine(uint32_t crc_a, uint32_t crc_b, uint64_t size_b);
 
 }  // namespace dtrain

@@ -1,6 +1,6 @@
-// Failures that end a task, with the exit code that a shell or an orchestrator acts on.
-// Thrown where a task cannot go on; what a healthy run meets (a timeout, a late peer, a bad frame) is a
-// returned enum instead. Only the task runner and cmd/main.cc catch these.
+// Failure: an exception that ends a task, with the exit code for the shell or the orchestrator. It is thrown
+// when a task cannot go on. What a healthy run meets (a timeout, a late peer, a bad frame) is a returned enum
+// instead. Only the task runner and cmd/main.cc catch it.
 #pragma once
 
 #include <fmt/core.h>
@@ -11,15 +11,16 @@
 
 namespace dtrain {
 
-// The process exit codes. docs/operations: part of the contract with scripts, never renumbered.
+// The exit codes of the process. They are part of the contract with scripts (docs/operations.md) and are
+// never renumbered.
 enum class ExitCode : int {
   kOk = 0,
   kInternal = 1,       // our own fault, or local I/O such as a full disk
   kUser = 2,           // usage, config, data: the user can fix it
   kDiverged = 3,       // non-finite loss or gradient
   kPeerLost = 4,       // a peer is gone or a deadline passed
-  kInterrupted = 130,  // SIGINT, and what there was is saved
-  kTerminated = 143,   // SIGTERM, the same
+  kInterrupted = 130,  // SIGINT; the state was saved if there was any
+  kTerminated = 143,   // SIGTERM; the same
 };
 
 class Failure : public std::runtime_error {
@@ -31,7 +32,7 @@ class Failure : public std::runtime_error {
   ExitCode code_;
 };
 
-// The message names place, value, rule and remedy: the user can fix it.
+// UserError: the user can fix it. The message names place, value, rule and remedy.
 class UserError : public Failure {
  public:
   explicit UserError(const std::string& text) : Failure(ExitCode::kUser, text) {}
@@ -40,7 +41,7 @@ class UserError : public Failure {
       : Failure(ExitCode::kUser, fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
-// Local I/O failed (disk full, unwritable directory).
+// IoError: local input or output failed (disk full, unwritable directory).
 class IoError : public Failure {
  public:
   template <typename... Args>
@@ -48,7 +49,7 @@ class IoError : public Failure {
       : Failure(ExitCode::kInternal, fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
-// A peer is gone or a deadline passed; the message names role, index, address and remedy.
+// PeerLost: a peer is gone or a deadline passed. The message names role, index, address and remedy.
 class PeerLost : public Failure {
  public:
   template <typename... Args>
@@ -56,13 +57,15 @@ class PeerLost : public Failure {
       : Failure(ExitCode::kPeerLost, fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
-// What is said of what ended a task: a Failure's own text; that memory ran out; "internal error: ...".
+// Returns the message for what ended a task: a Failure's own text, a sentence about memory, or "internal
+// error: ...".
 std::string FailureText(const std::exception& error);
 
-// "No such file or directory (2)" for an errno value; thread-safe.
+// Returns "No such file or directory (2)" for an errno value. Thread: any.
 std::string ErrnoText(int error_number);
 
-// "what: why.", of a file, pipe or socket that could not be opened; with the remedy where there are too many.
+// Returns the failure of a file, pipe or socket that could not be opened: "what: why.", with the remedy when
+// too many are open.
 Failure NoDescriptor(const std::string& what, int error_number);
 
 }  // namespace dtrain

@@ -2,7 +2,7 @@
 
 namespace dtrain {
 
-// Weak: base/testing/faults.cc takes its place in the programs that it is linked into.
+// Weak: base/testing/faults.cc replaces it in the programs that link it.
 __attribute__((weak)) void FaultPoint(const char*, const char*, const char*) {}
 
 }  // namespace dtrain

@@ -1,19 +1,21 @@
-// Fault points: named moments at which a test lets this process die, stop or exit. They stand around every
-// fsync and rename, and around every answer that a ps gives while a run starts, restores or saves; not on the
-// path of a step. //cmd:dtrain_faults acts at them (base/testing/faults.h has the names); in any other
-// program FaultPoint() is empty. Thread: any.
+// Fault points: named moments at which a test kills, stops or ends this process. They stand around every
+// fsync and rename, and around every answer that a ps gives while a run starts, restores or saves; there are
+// none on the path of a step. //cmd:dtrain_faults acts at them (the names are in base/testing/faults.h). In
+// every other program FaultPoint() is empty. Thread: any.
 #pragma once
 
 namespace dtrain {
 
-// `path`: the file of an operation; null: `what` is an answer.
+// Reaches the point `moment` ("before" or "after") of `what`. `path` is the file of the operation; null when
+// `what` is an answer.
 void FaultPoint(const char* what, const char* path, const char* moment);
 
-// The points "before" and "after" what is done in its scope.
+// FaultScope: reaches the point "before" when it is made and the point "after" when it ends.
 class FaultScope {
  public:
-  // An answer and the part of a run that it belongs to, such as "save.range_kept"; or, with the file or
-  // directory, "fsync" or "rename" (its new name). Both texts outlive this object.
+  // `what` is an answer, with the part of the run that it belongs to, such as "save.range_kept"; or "fsync"
+  // or "rename", with the file or directory (for a rename, its new name) in `path`. Both texts outlive this
+  // object.
   explicit FaultScope(const char* what, const char* path = nullptr) : what_(what), path_(path) {
     FaultPoint(what_, path_, "before");
   }

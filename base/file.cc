@@ -16,7 +16,7 @@ int WriteAll(int fd, std::string_view bytes) {
     const ssize_t wrote = write(fd, bytes.data(), bytes.size());
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) return errno;
-    if (wrote == 0) return EIO;  // a device that takes nothing would be asked for ever
+    if (wrote == 0) return EIO;  // a device that takes nothing would be tried for ever
     bytes.remove_prefix(static_cast<size_t>(wrote));
   }
   return 0;
@@ -38,7 +38,7 @@ class FileDescriptor {
   int fd_;
 };
 
-// These return 0 or the errno of the first step that failed.
+// These functions return 0 or the errno of the first step that failed.
 int Sync(int fd, const std::string& path) {
   const FaultScope fault("fsync", path.c_str());
   return fsync(fd) == 0 ? 0 : errno;
@@ -61,7 +61,7 @@ int WriteAndSync(const std::string& path, std::string_view content) {
 void WriteFileAtomically(const std::string& path, std::string_view content) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();
-  std::error_code ignored;  // a directory that could not be made shows when the file is opened
+  std::error_code ignored;  // if the directory could not be made, opening the file fails below
   std::filesystem::create_directories(directory, ignored);
   const std::string temporary = fmt::format("{}.tmp.{}", path, getpid());
   unlink(temporary.c_str());

@@ -13,12 +13,12 @@ using Library = nlohmann::ordered_json;
 
 }  // namespace
 
-// Between texts and values.
+// JsonText: the conversions between texts and values.
 struct JsonText {
-  // Takes the library's events; `root` is the value that they make.
+  // Reader: receives the library's parse events and builds `root` from them.
   class Reader : public nlohmann::json_sax<nlohmann::json> {
    public:
-    // `problem`: null where a name may be there twice.
+    // `problem` is null when repeated names are allowed.
     Reader(Json* root, size_t max_depth, Json::Problem* problem)
         : root_(root), max_depth_(max_depth), problem_(problem) {}
 
@@ -28,7 +28,7 @@ struct JsonText {
     bool number_unsigned(uint64_t value) override { return Add(Json(value)); }
     bool number_float(double value, const std::string&) override { return Add(Json(value)); }
     bool string(std::string& value) override { return Add(Json(std::move(value))); }
-    bool binary(nlohmann::json::binary_t&) override { return false; }  // never in a text
+    bool binary(nlohmann::json::binary_t&) override { return false; }  // JSON text has no binary values
     bool start_object(size_t) override { return Open(Json::object()); }
     bool start_array(size_t) override { return Open(Json::array()); }
     bool key(std::string& name) override {
@@ -83,10 +83,10 @@ struct JsonText {
     Json* const root_;
     const size_t max_depth_;
     Json::Problem* const problem_;
-    std::vector<Json*> open_;  // each is an element of the one before, and stays where it is meanwhile
-    std::vector<std::set<std::string>> names_;  // of each that is open
-    std::string name_;                          // of the member that comes next
-    bool repeated_ = false;                     // it is there already
+    std::vector<Json*> open_;  // each is an element of the one before; addresses are stable while it is open
+    std::vector<std::set<std::string>> names_;  // the names seen in each open object
+    std::string name_;                          // the name of the next member
+    bool repeated_ = false;                     // name_ occurred before in this object
   };
 
   static Library ToLibrary(const Json& json) {

@@ -1,7 +1,7 @@
-// Json: a value of JSON, read and written by nlohmann's library, whose header takes seconds to compile and is
-// seen by json.cc alone. Members of an object keep their order. Numbers stay what they were written as:
-// whole, negative or unsigned, or real. To read a value as a type that it has not, or an element that is not
-// there, is a mistake of the caller: std::logic_error. Thread: any, as for a std::vector.
+// Json: a JSON value. It is read and written by nlohmann's library, whose header is slow to compile and is
+// included by json.cc alone. Members of an object keep their order. A number keeps the kind it was written
+// as: signed, unsigned or real. Reading a value as another type, or an element that is not there, throws
+// std::logic_error. Thread: as for a std::vector.
 #pragma once
 
 #include <cstddef>
@@ -33,24 +33,27 @@ class Json {
   Json(T number) : value_(Number(number)) {}
   template <typename T>
   Json(const std::vector<T>& values) : value_(Array(values.begin(), values.end())) {}
-  // An object where each element is a list of a text and a value, else an array. Not for one element, which
-  // in parentheses is that element: a vector makes such a list.
+  // An object if each element is a list of a text and a value; otherwise an array. For an array of one
+  // element, use a std::vector: one element in parentheses is that element itself.
   Json(std::initializer_list<Json> elements);
 
   static Json array() { return FromValue(Array()); }
   static Json object() { return FromValue(Object()); }
-  // Why a text was not taken.
+  // Why a text was refused.
   struct Problem {
     enum Kind { kNone, kSyntax, kRepeated, kDepth };
     Kind kind = kNone;
     std::string
         text;  // kSyntax: "parse error at line 1, column 2: ..."; kRepeated: the name; else a sentence
   };
-  // Values are copied and freed by functions that call themselves: what is nested deeper is not read.
+  // The default limit of nesting for Parse(). Values are copied and freed by recursive functions, so deeper
+  // ones are not read.
   static constexpr size_t kMaxDepth = 1000;
-  // Null where the text is not JSON, or has anything behind it. Of two members of one name the later counts.
+  // Returns the value of `text`; null if `text` is not JSON or has anything behind the value. Of two members
+  // with the same name the later one counts.
   static Json Parse(std::string_view text);
-  // Null also where an object has a name twice, or anything is nested more than `max_depth` deep.
+  // As Parse(), but also returns null if an object has a name twice or if values are nested more than
+  // `max_depth` deep. Sets `problem`.
   static Json ParseStrictly(std::string_view text, size_t max_depth, Problem* problem);
 
   bool is_null() const { return Is<std::monostate>(); }
@@ -63,11 +66,11 @@ class Json {
   bool is_number_float() const { return Is<double>(); }
   bool is_number() const { return is_number_integer() || is_number_float(); }
 
-  // How many elements an array or an object has; 0 for null.
+  // Returns the number of elements of an array or members of an object; 0 for null.
   size_t size() const;
   bool empty() const { return size() == 0; }
 
-  // The elements of an array; none of null.
+  // The elements of an array. Null has none.
   const Json* begin() const;
   const Json* end() const;
   const Json& operator[](size_t index) const { return at(index); }
@@ -76,23 +79,23 @@ class Json {
   const Json& operator[](int index) { return at(index); }
   const Json& at(int index) const { return at(static_cast<size_t>(index)); }
   const Json& back() const { return at(size() - 1); }
-  // Null becomes an array.
+  // Appends to an array. Null becomes an array first.
   void push_back(Json element);
 
-  // The members of an object; none of null.
+  // The members of an object. Null has none.
   const Object& items() const;
-  // Null where the object has no such member, or this is none.
+  // Returns the member; null if there is none or this is not an object.
   const Json* Find(std::string_view name) const;
   bool contains(std::string_view name) const { return Find(name) != nullptr; }
-  const Json& at(std::string_view name) const;  // it is there
+  const Json& at(std::string_view name) const;  // it must be there
   const Json& at(const char* name) const { return at(std::string_view(name)); }
   const Json& operator[](const char* name) const { return at(std::string_view(name)); }
   const Json& operator[](const std::string& name) const { return at(std::string_view(name)); }
-  // The member of this name, made where there is none. Null becomes an object.
+  // Returns the member, which is added if it is missing. Null becomes an object first.
   Json& operator[](const char* name) { return Make(name); }
   Json& operator[](const std::string& name) { return Make(name); }
 
-  // A number as T, a text or a truth value as it is, an array as a vector of them.
+  // Returns a number as T, a text or a boolean as it is, an array as a vector of T's elements.
   template <typename T>
   T get() const {
     if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, bool>) {
@@ -114,10 +117,10 @@ class Json {
     return get<T>();
   }
 
-  // On one line; with `indent` on many. What is no UTF-8 is U+FFFD there.
+  // Returns the JSON text: on one line, or indented by `indent`. Bytes that are not UTF-8 become U+FFFD.
   std::string dump(int indent = -1) const;
 
-  // Numbers by what they are worth; objects whatever the order of their members.
+  // Compares numbers by value, and objects without regard to the order of their members.
   friend bool operator==(const Json& a, const Json& b);
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   friend bool operator==(const Json& a, T b) {

@@ -52,13 +52,13 @@ std::string TextLine(const std::string& time, const std::string& task, LogLevel 
 
 }  // namespace
 
-// Where the lines go.
+// The destinations of the lines.
 struct Logger::Sinks {
   Console own_console{LiveLine::kNone};
   Console& console;
   const bool standard_error;
   std::optional<LogFile> file;
-  std::mutex mutex;  // keeps lines that reach both sinks in one order
+  std::mutex mutex;  // keeps lines in the same order in both sinks
 
   explicit Sinks(const LogOptions& options)
       : console(options.console != nullptr ? *options.console : own_console),

@@ -1,6 +1,6 @@
-// Logger: levelled lines of one task, "2026-01-31 12:00:00.123 worker 1 | text", on standard error and, with
-// log.dir, in a file of the task's own; or one JSON object a line, where a record's fields stand beside the
-// text. Owner: the task. Thread: any; each line is written whole.
+// Logger: the log of one task, with levels: "2026-01-31 12:00:00.123 worker 1 | text". Lines go to standard
+// error and, with log.dir, to a file of the task. With log.format json each line is one JSON object, which
+// holds the fields of a record beside the text. Owner: the task. Thread: any; each line is written whole.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,10 +22,11 @@ struct LogOptions {
   bool json = false;
   std::string directory;  // empty: no file
   bool standard_error = true;
-  Console* console = nullptr;  // shared with other loggers; null: one of its own, without a live line
+  Console* console = nullptr;  // shared with other loggers; null: the logger makes one without a live line
 };
 
-// One figure of a record, by its name in JSON: a whole number, a number, or null where it does not apply.
+// LogField: one figure of a record and its name in JSON: an integer, a real number, or null when it does not
+// apply.
 struct LogField {
   struct Value {
     Value() = default;
@@ -41,18 +42,18 @@ struct LogField {
 
 class Logger {
  public:
-  // `task` is "worker 1" in lines and becomes "worker-1.log" in `directory`, which is created.
-  // Throws UserError where the file cannot be opened.
+  // `task` is "worker 1" in lines and becomes "worker-1.log" in `directory`, which is created. Throws
+  // UserError if the file cannot be opened.
   Logger(std::string task, const LogOptions& options);
   ~Logger();
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
   void Write(LogLevel level, std::string_view text) { Record(level, text, {}); }
-  // `fields` say in JSON what `text` says to people.
+  // Writes a record. `fields` hold for programs what `text` says to people; they appear in JSON only.
   void Record(LogLevel level, std::string_view text, std::initializer_list<LogField> fields);
   bool Enabled(LogLevel level) const { return level >= level_; }
-  // The line that Record() writes, with its newline.
+  // Returns the line that Record() writes, with its newline.
   std::string Line(LogLevel level, std::string_view text, std::initializer_list<LogField> fields = {}) const;
 
   template <typename... Args>
@@ -78,7 +79,7 @@ class Logger {
   void SetLive(std::string_view text);
 
   const std::string& task() const { return task_; }
-  std::string path() const;  // of the file; empty without one
+  std::string path() const;  // of the log file; empty without one
 
  private:
   struct Sinks;
@@ -91,21 +92,20 @@ class Logger {
   const std::unique_ptr<Sinks> sinks_;  // behind a pointer, because nearly every file includes this header
 };
 
-// LogFile: the file of one task's log, appended to. A file that cannot be written does not end the run; it is
-// reported once, so that its readers know that lines are missing.
-// Owner: the task's Logger; or `dtrain launch`, which writes there what it hears of a task.
-// Thread: one at a time.
+// LogFile: appends to the log file of one task. If the file cannot be written, the run goes on and the
+// failure is reported once, so that readers know that lines are missing. Owner: the task's Logger; or `dtrain
+// launch`, which writes the lines of a remote task. Thread: one at a time.
 class LogFile {
  public:
-  // "worker-1.log" of "worker 1" in `directory`, which is created. Throws UserError where it cannot be
-  // opened.
+  // Opens "worker-1.log" for "worker 1" in `directory`, which is created. Throws UserError if the file cannot
+  // be opened.
   LogFile(const std::string& task, const std::string& directory);
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  // `line` ends with its newline. Returns the text to show to people after the first failure; otherwise an
-  // empty one.
+  // Appends `line`, which ends with its newline. Returns a message for the user at the first failure,
+  // otherwise an empty text.
   std::string Append(std::string_view line);
   const std::string& path() const { return path_; }
 

@@ -11,12 +11,12 @@ void LogHistogram::Clear() {
   count_ = sum_ = max_ = 0;
 }
 
-double LogHistogram::MiddleOf(size_t bucket) {
+double LogHistogram::Midpoint(size_t bucket) {
   const auto index = static_cast<int64_t>(bucket);
   if (index < 2 * kPerOctave) return static_cast<double>(index);
   const int64_t octave = index / kPerOctave - 1;
-  const int64_t least = (index - octave * kPerOctave) << octave;
-  return static_cast<double>(least) + static_cast<double>((int64_t{1} << octave) - 1) / 2;
+  const int64_t lower = (index - octave * kPerOctave) << octave;
+  return static_cast<double>(lower) + static_cast<double>((int64_t{1} << octave) - 1) / 2;
 }
 
 double LogHistogram::Quantile(double share) const {
@@ -25,9 +25,9 @@ double LogHistogram::Quantile(double share) const {
   int64_t seen = 0;
   for (size_t bucket = first_; bucket < last_; ++bucket) {
     seen += static_cast<int64_t>(counts_[bucket]);
-    if (seen >= rank) return MiddleOf(bucket);
+    if (seen >= rank) return Midpoint(bucket);
   }
-  return std::min(MiddleOf(last_), static_cast<double>(max_));
+  return std::min(Midpoint(last_), static_cast<double>(max_));
 }
 
 HistogramFigures LogHistogram::Figures() const {

@@ -1,6 +1,6 @@
-// LogHistogram: how often values occurred, in buckets that grow with the value: one value wide up to 63, and
-// then 32 for each power of two, so that a quantile is right to 1.6 %. Fixed in size: adding allocates
-// nothing. Thread: the owner's.
+// LogHistogram: counts of values in buckets that grow with the value. Buckets are one value wide up to 63;
+// above, each power of two has 32. A quantile is therefore right to 1.6 %. The size is fixed: adding
+// allocates nothing. Thread: the owner's.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ struct HistogramFigures {
 
 class LogHistogram {
  public:
-  // Negative values count as 0, those beyond kLargest as that (in nanoseconds: 18 minutes).
+  // Adds one value. Negative values count as 0, values beyond kLargest (18 minutes in nanoseconds) as
+  // kLargest.
   void Add(int64_t value) {
     value = std::max<int64_t>(value, 0);
     const size_t bucket = BucketOf(std::min(value, kLargest));
@@ -32,12 +33,12 @@ class LogHistogram {
     sum_ += value;
     max_ = std::max(max_, value);
   }
-  // As if nothing had been added; costs what lies between the least and the greatest.
+  // Removes all values. The cost grows with the distance between the smallest and the largest value.
   void Clear();
 
   int64_t count() const { return count_; }
-  int64_t sum() const { return sum_; }  // exact, as the greatest value is
-  // The value at or below which `share` (0 to 1) of all lie; 0 without any.
+  int64_t sum() const { return sum_; }  // exact, as is the maximum
+  // Returns the value at or below which `share` (0 to 1) of all values lie; 0 if there are none.
   double Quantile(double share) const;
   HistogramFigures Figures() const;
 
@@ -53,10 +54,10 @@ class LogHistogram {
     const int octave = 63 - __builtin_clzll(static_cast<uint64_t>(value)) - kBits;
     return static_cast<size_t>(octave * kPerOctave + (value >> octave));
   }
-  static double MiddleOf(size_t bucket);
+  static double Midpoint(size_t bucket);
 
   std::array<uint64_t, kBuckets> counts_{};
-  size_t first_ = kBuckets;  // of the buckets that are not empty
+  size_t first_ = kBuckets;  // first_ and last_: the outermost buckets that are not empty
   size_t last_ = 0;
   int64_t count_ = 0;
   int64_t sum_ = 0;

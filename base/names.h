@@ -1,4 +1,4 @@
-// Names and counts as people read them: of this machine, and of things that are counted.
+// Names and counts as people read them.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,13 @@
 
 namespace dtrain {
 
-// This machine's name; "localhost" where it has none.
+// Returns this machine's host name; "localhost" if it has none.
 std::string HostName();
 
-// This machine's host name and the addresses of its interfaces.
+// Returns this machine's host name and the addresses of its interfaces.
 std::set<std::string> OwnNames();
 
-// "1 row", "2 rows". `one` is the word for one; `many` the word for any other number where an s behind `one`
-// does not make it.
+// Returns "1 row" or "2 rows". `one` is the singular; `many` is the plural if it is not `one` with an s.
 std::string Plural(int64_t count, std::string_view one, std::string_view many = "");
 
 }  // namespace dtrain

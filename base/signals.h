@@ -1,4 +1,4 @@
-// Signals: their names, the request to stop that a task looks at, and what is written before one ends the
+// Signals: their names, the request to stop that a task checks, and hooks that run before a signal ends the
 // process.
 #pragma once
 
@@ -14,42 +14,42 @@
 
 namespace dtrain {
 
-// The signal's name, "SIGKILL"; "signal 35" where there is none.
+// Returns the signal's name, "SIGKILL"; "signal 35" if it has none.
 std::string SignalName(int signal);
 
-// Whether this signal asks the process to end: SIGINT, SIGTERM, or SIGHUP, which says that the terminal or
-// the connection that the command was started from is gone.
+// Whether this signal asks the process to end: SIGINT, SIGTERM or SIGHUP. SIGHUP means that the terminal or
+// the connection is gone from which the command was started.
 inline bool AsksToStop(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP; }
 
-// The exit code of a run that was saved and ended by such a signal: SIGHUP is as SIGTERM.
+// Returns the exit code of a run that was ended by such a signal. SIGHUP counts as SIGTERM.
 inline ExitCode StopExitCode(int signal) {
   return signal == SIGINT ? ExitCode::kInterrupted : ExitCode::kTerminated;
 }
 
-// StopRequest: the signal that asked the process to end, for a task that looks at it between two other
-// things. Owner: the command. Thread: any.
+// StopRequest: the signal that asked the process to end. A task checks it between two steps. Owner: the
+// command. Thread: any.
 class StopRequest {
  public:
-  // The first signal counts.
+  // Sets the signal. Only the first call counts.
   void Ask(int signal) {
     int none = 0;
     signal_.compare_exchange_strong(none, signal);
   }
-  // The signal; 0 while nobody has asked.
+  // Returns the signal; 0 if there was none.
   int signal() const { return signal_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<int> signal_{0};
 };
 
-// ExitHooks: functions that write what must not be lost when a signal ends the process at once, while other
-// threads are in the middle of their work. Owner: the command. Thread: any.
+// ExitHooks: functions that save what must not be lost when a signal ends the process while other threads are
+// still working. Owner: the command. Thread: any.
 class ExitHooks {
  public:
-  // A registration: ends with this object, whose destructor waits for a running Run().
+  // Hook: one registration. Its destructor ends it and waits for a Run() in progress.
   class Hook {
    public:
-    // `run` is called by another thread, at any time until this object is gone.
+    // `run` may be called by another thread at any time until this object is gone.
     Hook(ExitHooks& hooks, std::function<void()> run);
     ~Hook();
     Hook(const Hook&) = delete;
@@ -64,8 +64,8 @@ class ExitHooks {
   ExitHooks(const ExitHooks&) = delete;
   ExitHooks& operator=(const ExitHooks&) = delete;
 
-  // Calls all that are registered, in their order. The process ends next, without destructors: a hook may
-  // keep what it locks.
+  // Calls all registered hooks in the order of registration. The process ends next, without destructors, so a
+  // hook may leave its locks held.
   void Run();
 
  private:

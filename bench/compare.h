@@ -9,12 +9,13 @@
 
 namespace dtrain::bench {
 
-// What is timed, once a call.
+// Timed: what is timed, once per call.
 using Timed = std::function<void()>;
-// Makes the data of a Timed and the Timed itself: when it is measured, not before, since some are large.
+// Prepare: makes the data of a Timed and the Timed itself. It runs when the case is measured and not before,
+// because some data is large.
 using Prepare = std::function<Timed()>;
 
-// `bytes`: read and written by one call, to be shown per second; 0: not shown.
+// Registers one function. `bytes` read and written by one call are shown per second; 0: not shown.
 inline void RegisterTimed(const std::string& name, const Prepare& prepare, int64_t bytes = 0) {
   benchmark::RegisterBenchmark(name.c_str(), [prepare, bytes](benchmark::State& state) {
     const Timed timed = prepare();

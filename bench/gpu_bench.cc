@@ -1,7 +1,7 @@
-// Measures what dtrain does on a GPU beside its limits; prints a table, writes JSON. docs/gpu.md says what is
-// to be reached, docs/performance.md how to read the table. scripts/gpu_check.sh runs it.
+// Measures dtrain on a GPU beside its limits; prints a table and writes JSON. docs/gpu.md says what is to be
+// reached, docs/performance.md how to read the table. scripts/gpu_check.sh runs it.
 //   gpu_bench [--rounds 9] [--only NAME]... [--json FILE] [--bin DIR --data DIR] [--smoke]
-// Whole runs start DIR/cmd/dtrain, in the repository's root.
+// Whole runs start DIR/cmd/dtrain in the repository's root.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
-// The operations of gpu/ops.h and gpu/optimizer_ops.h at the shapes of the jobs, each beside its limit in the
-// same run: OpenBLAS at the same shape for products, the C library's exponential for losses, a copy of as
-// many bytes for optimizers with slots, one plain pass over the same memory for all else.
+// Measures the operations of gpu/ops.h and gpu/optimizer_ops.h at the shapes of the jobs, each beside its
+// limit in the same run: OpenBLAS at the same shape for products, the C library's exponential for losses, a
+// copy of as many bytes for optimizers with slots, and one plain pass over the same memory for all others.
 #include <cblas.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ Prepare Product(Shape s, CBLAS_TRANSPOSE left = CblasNoTrans) {
   };
 }
 
-// The product that LinearGradient makes of a layer of shape `s`.
+// Returns the product that LinearGradient computes for a layer of shape `s`.
 Prepare TransposedProduct(Shape s) { return Product({s.inner, s.rows, s.cols}, CblasTrans); }
 
 Prepare SoftmaxXent(int64_t rows, int64_t classes) {
@@ -119,7 +119,7 @@ Prepare Exponentials(int64_t count) {
   };
 }
 
-// One update of `count` weights, out of place, as while the version before is on its way to a worker.
+// One update of `count` weights, out of place, as when the last version is still being sent to a worker.
 struct UpdateData {
   explicit UpdateData(int64_t count)
       : from(RandomFloats(count)),
@@ -164,7 +164,7 @@ Prepare Step(StepFunction step, int64_t count) {
   return [=]() -> Timed { return [step, data = UpdateData(count)]() mutable { step(data); }; };
 }
 
-// Reads and writes as many bytes together as an update of `count` weights with `slots` does.
+// Returns the bytes that an update of `count` weights with `slots` reads and writes.
 int64_t UpdateBytes(int64_t count, int64_t slots) {
   return count * (3 + 2 * slots) * static_cast<int64_t>(sizeof(float));
 }
@@ -178,7 +178,7 @@ Prepare Copy(int64_t bytes) {
   };
 }
 
-// An optimizer beside a copy of as many bytes.
+// Measures an optimizer beside a copy of as many bytes.
 void CompareStep(const std::string& name, StepFunction step, int64_t slots) {
   for (const auto& [size, count] :
        {std::pair("79510", int64_t{79510}), std::pair("16Mi", int64_t{16 << 20})}) {
@@ -222,7 +222,7 @@ Prepare Read(int64_t count) {
   };
 }
 
-// A table of images and, batch by batch, the rows of one shuffled epoch.
+// A table of images, and the rows of one shuffled epoch in batches.
 struct Images {
   std::vector<uint8_t> table;
   std::vector<int64_t> order;

@@ -1,5 +1,6 @@
-// A gradient's message without a network: encoded and decoded again, and exchanged for weights with another
-// thread over the in-process channel. Inline for the linear job, a payload frame for the other two.
+// Measures a gradient's message without a network: encoding and decoding it, and exchanging it for weights
+// with another thread over the in-process channel. Inline for the linear job, a payload frame for the other
+// two.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -31,7 +32,7 @@ Prepare Encode(size_t bytes) {
   };
 }
 
-// Answers every message with weights of the same size until it is gone.
+// Echo: answers every message with weights of the same size until it is destroyed.
 class Echo {
  public:
   Echo(net::Transport& transport, size_t bytes) : channel_(transport.NewChannel()), weights_(bytes) {
@@ -62,7 +63,7 @@ class Echo {
   std::thread thread_;
 };
 
-// The asking side of an exchange, with all that it needs.
+// Exchange: the client's side of an exchange.
 class Exchange {
  public:
   explicit Exchange(size_t bytes)

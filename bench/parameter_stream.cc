@@ -1,5 +1,5 @@
-// How fast dtrain moves many parameters: a real ps in a process of its own and a real PsClient in this one,
-// over TCP loopback, without a model's arithmetic. Prints one JSON object.
+// Measures how fast dtrain moves many parameters: a real ps in a process of its own and a real PsClient in
+// this one, over TCP loopback, without a model's arithmetic. Prints one JSON object.
 //   parameter_stream push|pull PARAMETERS TIMES        push: gradients there, weights back; pull: weights
 #include <fmt/core.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 namespace dtrain::bench {
 namespace {
 
-constexpr int64_t kWarmUp = 2;  // the first ones meet memory that was never touched
+constexpr int64_t kWarmUp = 2;  // the first exchanges touch memory for the first time
 
 struct Stream {
   bool push = true;
@@ -29,7 +29,7 @@ struct Stream {
   int64_t times = 0;
 };
 
-// One layer of as many weights as are wanted, and a bias.
+// Returns a config with one layer of that many weights, and a bias.
 Config StreamConfig(const Stream& stream, const std::string& address) {
   Config config;
   config.cluster.ps = {address};
@@ -56,7 +56,7 @@ int RunPs(const Config& config, int listening_fd) {
   return 0;
 }
 
-// A worker's conversation without its steps.
+// StreamWorker: a worker's conversation without its steps.
 class StreamWorker {
  public:
   StreamWorker(const Config& config, net::Transport& transport, Logger& log)

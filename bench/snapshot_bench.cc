@@ -1,6 +1,6 @@
-// What a checkpoint costs the ps loop: to take a snapshot of a range of 512 MiB, to apply a gradient's block
-// before, while and after one is alive, and to send the range to ps 0, which writes it. Momentum: the range
-// has as many bytes of slots again.
+// Measures what a checkpoint costs the ps loop: taking a snapshot of a range of 512 MiB, applying a block of
+// a gradient before, during and after one, and sending the range to ps 0, which writes it. With momentum the
+// range has as many bytes of slots again.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -68,9 +68,9 @@ void TakeSnapshot(benchmark::State& state) {
   }
 }
 
-// A gradient of the whole range while nothing of its snapshot was read yet. kFirst: the first one after the
-// first snapshot of a run, whose buffers are made; kNext: after a later one; kLater: the others; kNone:
-// without any.
+// When a gradient of the whole range is applied, with nothing of its snapshot read yet. kFirst: the first
+// gradient after the first snapshot of a run, which allocates buffers; kNext: the first after a later
+// snapshot; kLater: other gradients; kNone: without any snapshot.
 enum class Taken { kNone, kFirst, kNext, kLater };
 void Apply(benchmark::State& state, Taken taken) {
   auto range = std::make_unique<Range512>();

@@ -15,7 +15,7 @@
 //                                what it writes after
 //
 // Sync() and the shuffles are called by all threads of the block or of the warp, or by none. A body that
-// calls neither says so: `static constexpr bool kTogether = false;`, the others say true.
+// calls neither says so: `static constexpr bool kSynchronizes = false;`, the others say true.
 #pragma once
 
 #ifdef __CUDACC__
@@ -24,8 +24,8 @@
 #define DT_KERNEL_BODY
 #endif
 
-// Unrolls the loop that follows, so many turns at once (all where nothing is given), for loads that do not
-// wait for each other. g++, which compiles a .cu file too, does not know the pragma.
+// Unrolls the loop that follows by `times` (completely if none is given), for loads that do not wait for each
+// other. g++, which compiles a .cu file too, does not know the pragma.
 #ifdef __CUDA_ARCH__
 #define DT_UNROLL(times) _Pragma(DT_UNROLL_TEXT(unroll times))
 #define DT_UNROLL_TEXT(text) #text

@@ -1,11 +1,11 @@
-// The operations of training, one header for every backend: cpu/ and cuda/. ref/ref.h has the same operations
-// as plain loops in double, the oracle of the tests.
-// Shapes must agree (checked, a mistake of ours). Outputs may hold anything before and are overwritten;
-// they alias no input unless an operation says so. 0 rows are allowed everywhere: losses are then 0.
-// On a device everything lies in its memory, and an operation is queued: what it writes is there when its
-// queue has come so far. Single results (a loss, a count) may lie in pinned memory too; each is written by
-// one store. No allocation, but for a stream's scratch when a shape comes first. Thread: any, one at a time
-// per Stream.
+// The operations of training, one header for all backends: cpu/ and cuda/. ref/ref.h has the same operations
+// as plain loops in double; the tests compare with it.
+// Shapes must agree; DT_CHECK tests them. Outputs are overwritten and alias no input unless an operation says
+// so. 0 rows are allowed everywhere; losses are then 0.
+// On a device all operands lie in its memory and operations are queued: an output is valid when its queue has
+// reached that point. Single results (a loss, a count) may also lie in pinned memory; each is written by one
+// store. Nothing is allocated, except a stream's scratch memory when a new shape appears. Thread: any, one at
+// a time per Stream.
 #pragma once
 
 #include <cstddef>
@@ -25,14 +25,15 @@ enum class Backend { kCpu, kCuda };
 
 enum class Activation { kSigmoid, kTanh, kRelu };
 
-// Where operations run, and in which order relative to each other.
+// Stream: where operations run, and in which order.
 class Stream {
  public:
-  Stream() = default;                                      // this processor: done when they return
-  explicit Stream(cuda::Queue& queue) : queue_(&queue) {}  // a device; not longer than the queue
+  Stream() = default;  // this processor: an operation is done when it returns
+  explicit Stream(cuda::Queue& queue) : queue_(&queue) {}  // a device; `queue` must outlive this
   Backend backend() const { return queue_ == nullptr ? Backend::kCpu : Backend::kCuda; }
   cuda::Queue& queue() const { return *queue_; }
-  // `size` floats for the inside of one operation; the next one may overwrite them.
+  // Returns scratch memory of `size` floats for use inside one operation. The next operation may overwrite
+  // it.
   float* Scratch(int64_t size) {
     if (static_cast<size_t>(size) > scratch_.size()) scratch_.resize(static_cast<size_t>(size));
     return scratch_.data();
@@ -43,9 +44,9 @@ class Stream {
   std::vector<float> scratch_;
 };
 
-// How many threads one matrix product may use, in the whole process; 1 or more. Call it first thing in
-// every process, also in one that computes nothing: OpenBLAS starts a thread per core when it is loaded,
-// and each spins for about 0.1 s unless it is stopped here.
+// Sets how many threads one matrix product may use, for the whole process; at least 1. Call it first in every
+// process, even in one that computes nothing: OpenBLAS starts a thread per core when it is loaded, and each
+// spins for about 0.1 s unless it is stopped here.
 void SetThreads(int threads);
 
 // A dense layer.
@@ -64,13 +65,13 @@ void LinearForward(Stream& stream, MatrixView<const float> x, MatrixView<const f
 void LinearGradient(Stream& stream, MatrixView<const float> x, MatrixView<const float> dout,
                     MatrixView<float> dw, Span<float> db);
 
-// The two above for rows of bytes, which are read as they lie, without a copy as floats. For layers of few
-// outputs; for others gather the rows first.
-//   x   values [n, k] as ByteRows says, row numbers not checked; all else as above. Up to 16 outputs
+// LinearForward and LinearGradient for rows of bytes, which are read in place, without a copy as floats. For
+// layers with few outputs; for others, gather the rows first.
+//   x   values [n, k] as in ByteRows, row numbers not checked; all else as above. At most 16 outputs
 //       (checked). Agrees with ref as above, plus 2^-24 relative.
 constexpr int64_t kMaxByteOutputs = 16;
-// Whether these are faster than GatherBytes and the two above.
-bool BytesPay(const Stream& stream, int64_t rows, int64_t outputs);
+// Whether these two are faster than GatherBytes with the two above.
+bool BytesAreFaster(const Stream& stream, int64_t rows, int64_t outputs);
 void LinearForward(Stream& stream, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out, std::optional<Activation> activation = {});
 void LinearGradient(Stream& stream, const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw,
@@ -120,7 +121,7 @@ void SigmoidXent(Stream& stream, Span<const float> logits, Span<const int32_t> l
 void SoftmaxXent(Stream& stream, MatrixView<const float> logits, Span<const int32_t> labels,
                  MatrixView<float> dlogits, float* loss);
 
-// Rows whose largest score is at their label; of equal scores the first counts.
+// Counts the rows whose largest score is at their label; of equal scores the first counts.
 //   scores  [n, classes] f32, read     labels [n] i32
 //   correct OVERWRITTEN
 void CountArgmaxCorrect(Stream& stream, MatrixView<const float> scores, Span<const int32_t> labels,
@@ -151,12 +152,12 @@ void WeightedSum(Stream& stream, Span<const float* const> inputs, Span<const flo
 //   values [n] f32: replaced by factor * values
 void Scale(Stream& stream, float factor, Span<float> values);
 
-// Whether one of `count` f32 at `values` (any address; a float's on a device) is infinite or not a number.
-// Waits for the answer.
+// Whether one of `count` f32 at `values` (any address; that of a float on a device) is infinite or NaN. Waits
+// for the answer.
 bool AnyNonFinite(Stream& stream, const std::byte* values, int64_t count);
 
-// The same without a wait, for whole floats.
-//   non_finite OVERWRITTEN: above 0 where one of `values` is infinite or not a number, else 0
+// The same for aligned floats, without waiting.
+//   non_finite OVERWRITTEN: above 0 if one of `values` is infinite or NaN, else 0
 void CheckFinite(Stream& stream, Span<const float> values, int64_t* non_finite);
 
 // Rows of bytes as floats in [0, 1].
@@ -164,18 +165,19 @@ void CheckFinite(Stream& stream, Span<const float> values, int64_t* non_finite);
 //   out [n, k] f32, OVERWRITTEN: the values of x, correctly rounded
 void GatherBytes(Stream& stream, const ByteRows& x, MatrixView<float> out);
 
-// Rows of a table of floats, as they are.
+// Copies rows of a table of floats.
 //   table [rows, k], read      rows [n], each in [0, rows), not checked
 //   out   [n, k] f32, OVERWRITTEN
 void GatherFloats(Stream& stream, MatrixView<const float> table, Span<const int64_t> rows,
                   MatrixView<float> out);
 
-// Numbers of 16 bits: IEEE 754 binary16, and bfloat16, the upper half of a float.
+// The formats of 16 bits: IEEE 754 binary16, and bfloat16, which is the upper half of a float.
 enum class Half { kFloat16, kBfloat16 };
-// Rounded to the nearest, ties to even; too large ones become infinite, what is not a number stays none.
+// Converts from f32: rounds to nearest, ties to even. Numbers that are too large become infinite; NaN stays
+// NaN.
 //   in [n] f32, read      out [n], OVERWRITTEN
 void ToHalf(Stream& stream, Half format, Span<const float> in, Span<uint16_t> out);
-// Exact.
+// Converts to f32, exactly.
 void FromHalf(Stream& stream, Half format, Span<const uint16_t> in, Span<float> out);
 
 }  // namespace dtrain::gpu

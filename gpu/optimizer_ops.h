@@ -1,8 +1,8 @@
-// One update of weights by each optimizer: the operations of a ps. Beside gpu/ops.h, whose rules hold here
-// too. All are element-wise and make one pass over memory: element i of what is written depends on element i
-// of what is read alone, and every step of the arithmetic is rounded once, so that the bits are the same
-// wherever a range starts or is cut and whatever vectors the processor has. ref/optimizer_ref.h is the
-// oracle. Formulas with their sources: docs/optimizers.md.
+// Optimizer steps: one update of weights by each optimizer, as a ps makes it. The rules of gpu/ops.h hold
+// here too. All are element-wise and make one pass over memory: an output element depends only on the input
+// elements with its index, and each step of the arithmetic is rounded once. So the bits do not depend on
+// where a range starts or is cut, nor on the processor's vectors. The tests compare with ref/optimizer_ref.h.
+// Formulas and their sources: docs/optimizers.md.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@
 
 namespace dtrain::gpu {
 
-// What every update reads and writes, and how the gradient becomes the slope g of the formulas below:
+// Update: what every step reads and writes, and how the gradient becomes the slope g of the formulas below:
 //   g = scale * gradient, cut to [-clip_value, clip_value], plus l1 * sign(weight) + l2 * weight
-// What is not a number stays so.
+// NaN stays NaN.
 struct Update {
   Span<const float> weights;            // [n], read
   const std::byte* gradient = nullptr;  // [n] f32, read, at any address (a float's on a device): it may lie
@@ -73,10 +73,11 @@ struct AdamRule {
 void AdamStep(Stream& stream, const Update& update, const AdamRule& rule, Span<float> m, Span<float> v);
 
 struct FtrlRule {
-  float inverse_rate = 1;         // 1 / learning_rate
-  float inverse_rate_before = 0;  // that of the update before; 0 at the first: z then starts from the weights
+  float inverse_rate = 1;  // 1 / learning_rate
+  // 1 / the learning rate of the update before; 0 at the first update, where z starts from the weights.
+  float inverse_rate_before = 0;
   float beta = 0;
-  float l1 = 0;  // of FTRL itself: update.l1 and .l2 are parts of the slope, here as anywhere
+  float l1 = 0;  // FTRL's own; update.l1 and update.l2 are part of the slope, as everywhere
   float l2 = 0;
 };
 // With d = inverse_rate * (beta + sqrt(n)):
@@ -85,24 +86,24 @@ struct FtrlRule {
 // updated = 0 where |z| <= l1, else (l1 * sign(z) - z) / (d after + l2)
 void FtrlStep(Stream& stream, const Update& update, const FtrlRule& rule, Span<float> z, Span<float> n);
 
-// SquareSum: an exact sum of squares, for the norm of a gradient whose parts lie on several ps. Being exact
-// it is the same for every cut into parts and every order of adding them, and so is the norm that is rounded
-// from it. Thread: any; plain data.
+// SquareSum: an exact sum of squares, for the norm of a gradient that is spread over several ps. Because it
+// is exact, the sum does not depend on how the gradient is cut or in which order parts are added, and neither
+// does the norm. Thread: any; plain data.
 struct SquareSum {
-  // The sum in units of 2^-298, the smallest square of a float, as one whole number; least significant word
-  // first. Good for 2^62 floats of any size.
+  // The sum in units of 2^-298, the square of the smallest float, as one integer with the least significant
+  // word first. It has room for 2^62 floats of any size.
   std::array<uint64_t, 10> words{};
-  bool finite = true;  // no value was infinite or not a number
+  bool finite = true;  // no value was infinite or NaN
 };
 
-// Adds the squares of `count` f32 at `values` (any address). On this processor only (checked): norms are
-// taken where the ps is.
+// Adds the squares of `count` f32 at `values` (any address). On this processor only (checked), because norms
+// are computed on the ps.
 void AddSquares(Stream& stream, const std::byte* values, int64_t count, SquareSum* sum);
 
 // Adds the sum of another part.
 void AddSum(const SquareSum& part, SquareSum* sum);
 
-// The sum, rounded once; infinite where it is not finite.
+// Returns the sum, rounded once; infinity if it is not finite.
 double Total(const SquareSum& sum);
 
 }  // namespace dtrain::gpu

@@ -1,5 +1,5 @@
-// Views of memory that somebody else owns: a span of elements and a row-major matrix without gaps.
-// Cheap to copy; valid as long as the memory is.
+// Views: a span of elements and a row-major matrix without gaps, in memory that the view does not own. Cheap
+// to copy; valid as long as the memory is.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ struct MatrixView {
   T* row(int64_t index) const { return data + index * cols; }
 };
 
-// Rows of a table of bytes as a matrix of floats in [0, 1]: element (i, j) is table[rows[i]][j] / 255. The
-// form of images in memory, a quarter of the floats' size.
+// ByteRows: rows of a table of bytes, read as a matrix of floats in [0, 1]: element (i, j) is
+// table[rows[i]][j] / 255. Images are kept in memory this way, in a quarter of the floats' size.
 struct ByteRows {
   MatrixView<const uint8_t> table;
   Span<const int64_t> rows;  // each in [0, table.rows)

@@ -21,7 +21,7 @@ bool IsIpv4(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), &unused) == 1;
 }
 
-// "fe80::1%eth0" names a link as well.
+// "fe80::1%eth0", with the name of a link, is an IPv6 address too.
 bool IsIpv6(const std::string& host) {
   const size_t percent = host.find('%');
   in6_addr unused;
@@ -32,8 +32,8 @@ bool IsIpv6(const std::string& host) {
          std::all_of(link.begin(), link.end(), [](unsigned char c) { return std::isalnum(c); });
 }
 
-// Letters, digits, '-', '_' and '.'; Docker and Windows have names with '_'. Of digits and dots only: a
-// mistyped IPv4 address, which getaddrinfo would take for something else.
+// Letters, digits, '-', '_' and '.'; names of Docker and Windows may have '_'. A text of digits and dots only
+// is a mistyped IPv4 address, and getaddrinfo would read it as another address.
 bool IsName(std::string_view host) {
   if (host.empty() || host.size() > kMaxNameBytes) return false;
   if (!std::isalnum(static_cast<unsigned char>(host.front()))) return false;

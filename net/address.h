@@ -14,18 +14,19 @@ struct Address {
   bool is_name = false;  // host has to be looked up
 };
 
-// Throws UserError naming the text, the rule and a remedy. Port 0 is accepted: it is for listening.
+// Parses a user's text. Throws UserError with the text, the rule and a remedy. Port 0 is accepted, for
+// listening.
 Address ParseAddress(std::string_view text);
 
-// As users write it: parsing the result gives the same address.
+// Returns the address as users write it. Parsing it gives the same address.
 std::string AddressText(const Address& address);
 
-// For zmq_connect: "tcp://10.0.0.1:9001".
+// Returns the endpoint for zmq_connect: "tcp://10.0.0.1:9001".
 std::string ZmqEndpoint(const Address& address);
 
-// Whether `host` (as in Address::host) can be reached from this machine only: 127.0.0.0/8, ::1, localhost.
+// Whether `host` (as in Address::host) names this machine only: 127.0.0.0/8, ::1 or localhost.
 bool IsLoopback(std::string_view host);
-// Whether it means every address of a machine, 0.0.0.0 or ::, to listen at and not to connect to.
+// Whether `host` is 0.0.0.0 or ::, which means every address of a machine: one can listen there, not connect.
 bool IsWildcard(std::string_view host);
 
 }  // namespace dtrain::net

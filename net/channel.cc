@@ -17,11 +17,11 @@ namespace {
 
 zmq_msg_t* Native(Frame& frame) { return static_cast<zmq_msg_t*>(frame.native()); }
 
-// zmq_msg_copy and the getters take a non-const message. They change reference counts only.
+// zmq_msg_copy and the getters take a non-const message, but change only its reference count.
 zmq_msg_t* Native(const Frame& frame) { return static_cast<zmq_msg_t*>(const_cast<void*>(frame.native())); }
 
-// ThreadSanitizer does not see how libzmq passes a message from one thread to another: under it a loan says
-// itself that what its lender did happened before its release.
+// ThreadSanitizer does not see how libzmq passes a message to another thread. Under it, a loan itself records
+// that the lender's writes happened before the release.
 #ifdef __SANITIZE_THREAD__
 struct Loan {
   ReleaseFn release;

@@ -11,15 +11,16 @@
 
 namespace dtrain::net {
 
-// Headers that a channel hands out start at a multiple of this, so that numbers in them can be read in place.
-// Payloads are wherever they happened to arrive, or where their lender put them.
+// The headers that a channel delivers are aligned to this, so that numbers in them can be read in place.
+// Payloads have no alignment.
 constexpr size_t kHeaderAlignment = 8;
 
-// Runs exactly once, when the transport no longer reads the bytes; on any thread, so it must not block.
-// libzmq's own kind of function, so that lending allocates nothing beside its message.
+// ReleaseFn: called exactly once, when the transport no longer reads the bytes. It runs on any thread and
+// must not block. The type is libzmq's, so that lending allocates nothing beside the message.
 using ReleaseFn = void (*)(void* data, void* context);
 
-// Bytes that stay the sender's until `release` has run. A null `release`: nobody waits for it.
+// LentBytes: bytes that belong to the sender and must not change until `release` has run. `release` may be
+// null.
 struct LentBytes {
   const void* data = nullptr;
   size_t size = 0;
@@ -27,15 +28,15 @@ struct LentBytes {
   void* context = nullptr;
 };
 
-// Bytes of a tensor in a received message; valid as long as the message.
+// TensorView: the bytes of a tensor in a received message. Valid as long as the message.
 struct TensorView {
   const std::byte* data = nullptr;
   size_t size = 0;
 };
 
-// Frame: one run of bytes on its way through a transport: owned, lent by its sender, or received.
-// A lent frame is not copied: its bytes must not change until the lender's release function has run, which
-// may be on a thread of the transport. Thread: one at a time.
+// Frame: a run of bytes that a transport carries: owned, lent by its sender, or received. A lent frame is not
+// copied: its bytes must not change until its release function has run, which may be on a thread of the
+// transport. Thread: one at a time.
 class Frame {
  public:
   Frame();  // empty
@@ -45,9 +46,10 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  static Frame Copy(const void* data, size_t size);  // owns a copy
+  static Frame Copy(const void* data, size_t size);  // owns the copy
   static Frame Lend(const void* data, size_t size, ReleaseFn release, void* context);
-  // A second handle to the same bytes; nothing is copied. Release runs after the last handle is gone.
+  // Returns a second handle to the same bytes; nothing is copied. The release function runs after the last
+  // handle.
   Frame Share() const;
 
   const std::byte* data() const;
@@ -55,7 +57,7 @@ class Frame {
   bool empty() const { return size() == 0; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data()), size()}; }
 
-  // The transport's own message object (zmq_msg_t), for implementations of Channel only.
+  // The transport's message object (zmq_msg_t); for implementations of Channel only.
   void* native() { return storage_; }
   const void* native() const { return storage_; }
 
@@ -63,17 +65,17 @@ class Frame {
   alignas(8) unsigned char storage_[64];
 };
 
-// Channel: one task's end of its conversations. It moves verified-later messages between named peers and
-// knows nothing of what they say. Implementations: zmq_transport.h (ROUTER where it binds, a DEALER for each
-// connection), inproc_transport.h (threads of one process).
-// Thread: the one that uses it; only the release functions of lent frames run elsewhere.
-// Docs: docs/wire.md.
+// Channel: sends and receives messages for one task. It knows its peers by NodeId and does not read what it
+// carries: the receiver verifies each message (codec.h). Implementations: zmq_transport.h (a ROUTER where it
+// binds, a DEALER for each connection) and inproc_transport.h (threads of one process). Wire format:
+// docs/wire.md.
+// Thread: one, except the release functions of lent frames, which run on any.
 
-// A conversation's name, chosen at random by the side that connects and the same at both ends.
-// Its bytes are the ZeroMQ routing id, big-endian; the first is never 0 (libzmq keeps those).
+// NodeId: the name of a conversation. The connecting side chooses it at random, and both ends use it. Its
+// bytes, big-endian, are the ZeroMQ routing id; the first one is never 0, because libzmq reserves such ids.
 using NodeId = uint64_t;
 
-// A fresh random id.
+// Returns a new random id.
 NodeId NewNodeId();
 
 struct Message {
@@ -83,17 +85,17 @@ struct Message {
 
 enum class SendResult {
   kSent,  // handed to the transport
-  kFull,  // the peer is not connected yet or has too much unread: try again after Receive()
+  kFull,  // the peer is not connected yet or has too much unread: retry after Receive()
   kGone,  // no such peer, or its connection is closed
 };
 
 enum class ReceiveResult { kMessage, kTimeout };
 
-// Bytes and messages that went through a channel: headers and payloads, as counted by `--result`.
+// ChannelStats: counts of a channel: bytes of headers and payloads, as in `--result`, and dropped frames.
 struct ChannelStats {
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
-  uint64_t frames_dropped = 0;  // of the wrong shape: not from a dtrain
+  uint64_t frames_dropped = 0;  // malformed, hence not sent by a dtrain
 };
 
 class Channel {
@@ -103,28 +105,28 @@ class Channel {
   // Accepts connections at `address` ("host:port", "[::1]:port"; port 0 lets the system choose). Returns
   // the address bound. Throws UserError with address, errno text and remedy when that fails.
   virtual std::string Bind(const std::string& address) = 0;
-  // Accepts connections on a TCP socket that already listens; the channel takes the descriptor over.
+  // Accepts connections on a TCP socket that already listens. The channel takes ownership of the descriptor.
   virtual std::string BindDescriptor(int listening_fd) = 0;
-  // Begins to connect; from now on `id` names this conversation here and at the other end. Never waits:
-  // the name is resolved and the connection retried in the background until Close() or destruction.
+  // Begins to connect. From now on `id` names this conversation at both ends. Never waits: the name is
+  // resolved and the connection retried in the background until Disconnect() or the end of the channel.
   virtual void Connect(NodeId id, const std::string& address) = 0;
-  // Ends one conversation made by Connect().
+  // Ends a conversation made by Connect().
   virtual void Disconnect(NodeId id) = 0;
 
-  // Hands `message` to `peer`'s queue; never waits. On kSent the message is taken; otherwise it is kept
-  // by the caller unchanged. Lent bytes stay untouched until their release function has run.
+  // Hands `message` to `peer`'s queue; never waits. On kSent the message is taken; otherwise it stays the
+  // caller's, unchanged. Lent bytes must not change until their release function has run.
   virtual SendResult Send(NodeId peer, Message& message) = 0;
-  // Waits until a message from any peer is here or `deadline` has passed. A deadline in the past polls.
+  // Waits for a message from any peer, until `deadline`. A deadline in the past polls.
   virtual ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) = 0;
 
   virtual ChannelStats stats() const = 0;
-  // How often the connection of a conversation made by Connect() has come about, as far as Receive() has
-  // seen: when it grows beyond 1, what was under way before may be lost. Receive() comes back early, with
-  // kTimeout, when it does. 0 where connections never break, and of others.
+  // Returns how often a conversation made by Connect() has been connected, as far as Receive() has noticed.
+  // When the number grows beyond 1, messages in flight may have been lost. Receive() returns kTimeout early
+  // at such a moment. Always 0 for other conversations and where connections never break.
   virtual uint64_t Connections(NodeId) const { return 0; }
 };
 
-// Makes channels of one kind. Owner: the command; it outlives its channels. Thread: any.
+// Transport: makes channels of one kind. Owner: the command; it outlives its channels. Thread: any.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -1,4 +1,4 @@
-// What the tests of channels share. Nothing here waits longer than kPatience.
+// Helpers for the tests of channels. No wait here is longer than kPatience.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ inline Message TextMessage(const std::string& header, const std::string& payload
   return message;
 }
 
-// Sends as soon as it can be sent; nothing may arrive meanwhile.
+// Sends, and retries until the message is taken. No message may arrive meanwhile.
 inline SendResult SendSoon(Channel& channel, NodeId peer, Message message) {
   const TimePoint deadline = Clock::now() + kPatience;
   while (true) {
@@ -51,14 +51,14 @@ inline Received ReceiveSoon(Channel& channel) {
   Received received;
   const TimePoint deadline = Clock::now() + kPatience;
   ReceiveResult result = ReceiveResult::kTimeout;
-  while (result != ReceiveResult::kMessage && Clock::now() < deadline) {  // it may come back early
+  while (result != ReceiveResult::kMessage && Clock::now() < deadline) {  // Receive() may return early
     result = channel.Receive(deadline, &received.from, &received.message);
   }
   REQUIRE(result == ReceiveResult::kMessage);
   return received;
 }
 
-// Bytes that are overwritten when they are given back, as a sender's next gradient would.
+// Loaned: bytes that are overwritten when they are released, as the next gradient of a sender would do.
 class Loaned {
  public:
   explicit Loaned(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -76,8 +76,8 @@ class Loaned {
   std::atomic<int> releases_{0};
 };
 
-// An address that is taken, but where nobody listens before Bind(); Bind() may be called again after the
-// channel is gone.
+// An address that is reserved but has no listener before Bind(). Bind() may be called again after its channel
+// has ended.
 struct ZmqKind {
   static std::unique_ptr<Transport> NewTransport() { return std::make_unique<ZmqTransport>(); }
 
@@ -115,7 +115,7 @@ struct InprocKind {
   };
 };
 
-// A bound channel and one that is connected to it; each has heard the other.
+// Pair: a bound channel and a channel connected to it. Each has received a message of the other.
 template <typename Kind>
 struct Pair {
   std::unique_ptr<Transport> transport = Kind::NewTransport();

@@ -9,14 +9,13 @@
 namespace dtrain::net {
 namespace {
 
-// A table per line of a list, inside a report, inside a body, inside an envelope.
+// The deepest message: an envelope, its body, a report in it, a table in a list of that; and some room.
 constexpr flatbuffers::uoffset_t kMaxDepth = 8;
 constexpr flatbuffers::uoffset_t kMaxTables = 65536;
 
 bool IsRole(wire::Role role) { return role <= wire::Role::MAX; }
 
-// FlatBuffers verifies that a list begins where its length may stand, which is less than numbers of 8 bytes
-// need.
+// FlatBuffers verifies only the alignment of a list's length. Numbers of 8 bytes need more.
 template <typename Number>
 bool IsAligned(const flatbuffers::Vector<Number>* numbers) {
   return numbers == nullptr || numbers->size() == 0 ||
@@ -37,10 +36,9 @@ bool IsAligned(const wire::Report& report) {
   });
 }
 
-// Whether there is a body of a known kind, a known role where one is named, and lists that can be read.
-// FlatBuffers verifies the bounds of all things and the presence of required ones, and leaves the rest to the
-// reader.
-bool MakesSense(const wire::Envelope& envelope) {
+// Whether the body is of a known kind, a role is a known one and the lists can be read. FlatBuffers verifies
+// all bounds and the presence of required fields, and nothing else.
+bool IsReadable(const wire::Envelope& envelope) {
   const wire::Body type = envelope.body_type();
   if (envelope.body() == nullptr || type == wire::Body::NONE || type > wire::Body::MAX) return false;
   if (const wire::Hello* hello = envelope.body_as_Hello()) return IsRole(hello->role());
@@ -73,7 +71,7 @@ TensorView TensorOf(const Message& message, const Table& table) {
   return {reinterpret_cast<const std::byte*>(table.values()->data()), table.values()->size()};
 }
 
-// The tensor inside the header, or an offset of 0 where it travels in a frame of its own.
+// Returns the tensor for the header, or an offset of 0 if it travels in a frame of its own.
 flatbuffers::Offset<flatbuffers::Vector<uint8_t>> Inline(flatbuffers::FlatBufferBuilder& builder,
                                                          const LentBytes& tensor) {
   if (tensor.size == 0 || tensor.size > kInlineBytes) return 0;
@@ -88,7 +86,7 @@ Frame Payload(const LentBytes& tensor) {
   return Frame();
 }
 
-// `create(builder, values)` returns the offset of the table that has the tensor, or 0, as its values.
+// `create(builder, values)` returns the offset of a table whose tensor is `values`, which may be 0.
 template <typename Create>
 Message WithTensor(Encoder& encoder, const Envelope& envelope, const LentBytes& tensor, Create&& create) {
   flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
@@ -139,8 +137,8 @@ Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuff
       wire::CreateEnvelope(builder_, envelope.run_id, envelope.run_epoch, envelope.request, type, body);
   wire::FinishEnvelopeBuffer(builder_, root);
   Message message = {Frame::Copy(builder_.GetBufferPointer(), builder_.GetSize()), Frame()};
-  // What the other end would drop without a word is our own mistake, so it is found here. Tensor messages are
-  // complete by construction, and frequent.
+  // The receiver would drop an invalid message silently, so it is found here: it is a mistake of ours. Tensor
+  // messages are valid by construction, and frequent.
   const bool is_tensor = type == wire::Body::Push || type == wire::Body::Weights ||
                          type == wire::Body::DataBatch || type == wire::Body::Piece;
   DT_CHECK(is_tensor || Decode(message) != nullptr, wire::EnumNameBody(type), message.header.size());
@@ -155,7 +153,7 @@ const wire::Envelope* Decode(const Message& message) {
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(data), size, kMaxDepth, kMaxTables);
   if (!wire::VerifyEnvelopeBuffer(verifier)) return nullptr;
   const wire::Envelope* const envelope = wire::GetEnvelope(data);
-  return MakesSense(*envelope) && PayloadFits(*envelope, message.payload) ? envelope : nullptr;
+  return IsReadable(*envelope) && PayloadFits(*envelope, message.payload) ? envelope : nullptr;
 }
 
 TensorView Tensor(const Message& message, const wire::Push& push) { return TensorOf(message, push); }

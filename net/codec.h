@@ -1,5 +1,6 @@
-// Codec: bytes to verified views and back. The schema is messages.fbs; docs/wire.md explains it.
-// A decoded view points into its message and lives as long as that. Thread: an Encoder belongs to one.
+// Codec: encodes messages, and decodes bytes to verified views. The schema is messages.fbs; docs/wire.md
+// explains it. A decoded view points into its message and is valid as long as the message. Thread: one per
+// Encoder.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +11,14 @@
 
 namespace dtrain::net {
 
-// Raised by every change of the schema or of the order of messages that an older program would misread.
+// The version of the protocol. It is raised by each change of the schema, or of the order of messages, that
+// an older program would misread.
 constexpr uint32_t kProtocol = 10;
 
-// Tensors up to this many bytes travel inside the header frame: one frame costs less than two.
+// The largest tensor that travels inside the header frame. One frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
 
-// A header frame is never larger than this; what may be large is a tensor and travels as payload.
+// The largest header frame. Only tensors may be larger, and they travel as payload.
 constexpr size_t kMaxHeaderBytes = 1 << 20;
 
 // The fields that every message carries.
@@ -26,7 +28,7 @@ struct Envelope {
   uint64_t request = 0;
 };
 
-// What a DataBatch says of its values.
+// BatchHead: the description of the values in a DataBatch.
 struct BatchHead {
   uint64_t local_step = 0;
   bool end = false;
@@ -43,18 +45,20 @@ struct BatchHead {
 class Encoder {
  public:
   // Usage: auto& b = encoder.Begin(); Message m = encoder.Finish(envelope, wire::CreatePull(b));
-  // Every string and list that the schema requires must be set; an empty one will do.
+  // Every string and list that the schema requires must be set, if only to an empty one.
   flatbuffers::FlatBufferBuilder& Begin();
   template <typename Table>
   Message Finish(const Envelope& envelope, flatbuffers::Offset<Table> body) {
     return FinishUnion(envelope, wire::BodyTraits<Table>::enum_value, body.Union());
   }
 
-  // Tensor messages. Up to kInlineBytes are copied into the header and released before the return.
-  // `version`: in sync, that of the weights the gradient was computed from.
+  // These four make the messages with a tensor. A tensor of up to kInlineBytes is copied into the header and
+  // released before the call returns. `version`: in sync, the version of the weights that the gradient was
+  // computed from.
   Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                LentBytes gradient, uint64_t version = 0);
-  // `held_us`: how long the answer was kept back. `evaluate`: the local step to evaluate behind; 0: none.
+  // `held_us`: how long the answer was held back. `evaluate`: the local step after which to evaluate; 0:
+  // none.
   Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
                   uint64_t checksum, LentBytes weights, uint32_t held_us = 0, uint64_t evaluate = 0);
   Message DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes values);
@@ -67,19 +71,19 @@ class Encoder {
   flatbuffers::FlatBufferBuilder builder_{1024};
 };
 
-// The verified envelope, or null for anything that is not one: truncated, flipped, of another identifier,
-// without a body, with both an inline tensor and a payload frame, or with a payload that no tensor message
-// announces. Never throws, never reads out of bounds. In a decoded message every string and list that the
-// schema requires is there and a Role is one of the schema's; all other values are as the peer sent them.
+// Returns the verified envelope. Returns null for a message that is truncated, damaged, of another identifier
+// or without a body; that has both an inline tensor and a payload frame; or whose payload no tensor message
+// announces. Never throws and never reads out of bounds. In a decoded message every string and list that the
+// schema requires is present and a Role is one of the schema's. All other values are as the peer sent them.
 const wire::Envelope* Decode(const Message& message);
 
-// The tensor bytes of a decoded message, wherever they travelled: at any address.
+// Returns the tensor of a decoded message, from the header or the payload. It has no alignment.
 TensorView Tensor(const Message& message, const wire::Push& push);
 TensorView Tensor(const Message& message, const wire::Weights& weights);
 TensorView Tensor(const Message& message, const wire::DataBatch& batch);
 TensorView Tensor(const Message& message, const wire::Piece& piece);
 
-// xxh3-64 of the bytes; what net.checksum puts into tensor messages. Never 0.
+// Returns the xxh3-64 of the bytes, which net.checksum puts into tensor messages. Never 0.
 uint64_t PayloadChecksum(const void* data, size_t size);
 
 }  // namespace dtrain::net

@@ -1,4 +1,4 @@
-// One message of every kind, and a reader that looks at everything in a decoded one.
+// One sample of every message kind, and a reader that reads every field of a decoded message.
 #pragma once
 
 #include <cstring>
@@ -91,7 +91,7 @@ inline Message SampleStart(Encoder& encoder) {
                                                60, 7, "host-a:/run/ckpt/step-7", 7));
 }
 
-// In the order of the Body union, from its first kind to its last.
+// Returns the samples in the order of the Body union.
 inline std::vector<Message> SampleMessages() {
   Encoder encoder;
   const Envelope& e = kSampleEnvelope;
@@ -139,7 +139,7 @@ inline uint64_t Walk(const TensorView& tensor) {
   return sum;
 }
 
-// Numbers lie where a processor that minds could read them.
+// Checks that numbers are aligned for processors that require it.
 template <typename Number>
 void RequireAligned(const flatbuffers::Vector<Number>* values) {
   if (values == nullptr || values->size() == 0) return;

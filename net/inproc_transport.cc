@@ -20,12 +20,12 @@ namespace dtrain::net {
 
 struct InprocInbox;
 
-// One conversation. Shared: either end may go while the other still holds it, or messages of it.
+// InprocLink: one conversation. Either end may go while the other end still holds the link or messages of it.
 struct InprocLink {
   NodeId id = 0;
   std::shared_ptr<InprocInbox> connector;
   std::shared_ptr<InprocInbox> binder;
-  size_t waiting_at_connector = 0;  // messages in its inbox; under that inbox's mutex
+  size_t waiting_at_connector = 0;  // messages in the connector's inbox; guarded by that inbox's mutex
   size_t waiting_at_binder = 0;
   std::atomic<bool> closed{false};
 };
@@ -36,7 +36,8 @@ struct InprocEntry {
   Message message;
 };
 
-// First in, first out, in storage that grows to the largest number ever waiting and is then reused.
+// InprocQueue: a first-in-first-out queue whose storage grows to the largest length reached and is then
+// reused.
 class InprocQueue {
  public:
   bool empty() const { return count_ == 0; }
@@ -49,25 +50,25 @@ class InprocQueue {
   size_t count_ = 0;
 };
 
-// What waits for one channel. Shared by the channel and its links.
+// InprocInbox: the messages that wait for one channel. Owner: the channel and its links, shared.
 struct InprocInbox {
-  std::mutex mutex;  // for all of it
+  std::mutex mutex;  // guards all members
   std::condition_variable arrived;
   bool owner_waits = false;
   bool closed = false;
   InprocQueue queue;
-  std::unordered_map<NodeId, std::shared_ptr<InprocLink>> peers;  // where the channel is bound: who connected
+  std::unordered_map<NodeId, std::shared_ptr<InprocLink>> peers;  // if bound: its conversations
 };
 
-// InprocHub: the names that are listened at, and the queues between the channels of one InprocTransport.
-// Thread: any. Locks: the hub's before an inbox's; never two inboxes at once.
+// InprocHub: the bound names of one InprocTransport and the inboxes behind them. Thread: any. Lock order: the
+// hub's mutex before an inbox's; never two inboxes at once.
 class InprocHub {
  public:
   // Returns the name, with a free number in place of port 0. Throws UserError when the name is taken.
   std::string Bind(const std::string& address, std::shared_ptr<InprocInbox> inbox);
   void Unbind(const std::string& name);
-  // A new conversation with whoever is bound to `name`; null when nobody is. Replaces an older one of that
-  // id.
+  // Begins a conversation with the channel bound to `name` and replaces an older one with the same id.
+  // Returns null if no channel is bound there.
   std::shared_ptr<InprocLink> Join(const std::string& name, NodeId id,
                                    std::shared_ptr<InprocInbox> connector);
 
@@ -137,19 +138,19 @@ std::shared_ptr<InprocLink> InprocHub::Join(const std::string& name, NodeId id,
   return link;
 }
 
-// InprocChannel: a Channel between threads of one process; see inproc_transport.h.
-// Signals do not end Receive() early: a caller that looks at flags passes near deadlines.
-// Owner: whoever called InprocTransport::NewChannel. Thread: the one that uses it.
+// InprocChannel: a Channel between threads of one process; see inproc_transport.h. A signal does not end
+// Receive() early, so a caller that checks flags uses short deadlines. Owner: the caller of
+// InprocTransport::NewChannel(). Thread: one.
 class InprocChannel final : public Channel {
  public:
   explicit InprocChannel(InprocHub& hub);
-  // What was sent can still be received at the other ends; what was not received here is released.
+  // Messages already sent can still be received by their peers; messages not received here are released.
   ~InprocChannel() override;
   InprocChannel(const InprocChannel&) = delete;
   InprocChannel& operator=(const InprocChannel&) = delete;
 
   std::string Bind(const std::string& address) override;
-  // Never: there are no descriptors here.
+  // Must not be called: there are no descriptors here.
   std::string BindDescriptor(int listening_fd) override;
   void Connect(NodeId id, const std::string& address) override;
   void Disconnect(NodeId id) override;
@@ -161,7 +162,7 @@ class InprocChannel final : public Channel {
   struct Conversation {
     NodeId id = 0;
     std::string address;
-    std::shared_ptr<InprocLink> link;  // null until somebody is bound there
+    std::shared_ptr<InprocLink> link;  // null until a channel is bound there
   };
 
   Conversation* FindConversation(NodeId id);
@@ -179,7 +180,7 @@ class InprocChannel final : public Channel {
 
 namespace {
 
-constexpr size_t kQueueMessages = 64;  // of one conversation, in one direction
+constexpr size_t kQueueMessages = 64;  // per conversation and direction
 
 SendResult Deliver(const std::shared_ptr<InprocLink>& link, InprocInbox& to, size_t* waiting,
                    Message& message) {
@@ -203,7 +204,7 @@ InprocChannel::InprocChannel(InprocHub& hub) : hub_(hub), inbox_(std::make_share
 InprocChannel::~InprocChannel() {
   if (!bound_name_.empty()) hub_.Unbind(bound_name_);
   for (Conversation& conversation : conversations_) CloseLink(conversation);
-  InprocQueue unread;  // ends without the lock: releasing lent bytes runs their owners' code
+  InprocQueue unread;  // destroyed without the lock: release functions run their owners' code
   std::unordered_map<NodeId, std::shared_ptr<InprocLink>> peers;
   const std::lock_guard<std::mutex> lock(inbox_->mutex);
   inbox_->closed = true;
@@ -265,7 +266,7 @@ SendResult InprocChannel::Send(NodeId peer, Message& message) {
   return result;
 }
 
-// A binder that is gone may come back under its name, so it is not connected rather than gone.
+// A binder that has gone may come back under its name, so the answer is kFull, not kGone.
 SendResult InprocChannel::SendToBinder(Conversation& conversation, Message& message) {
   std::shared_ptr<InprocLink>& link = conversation.link;
   if (link == nullptr || link->closed) link = hub_.Join(conversation.address, conversation.id, inbox_);
@@ -290,7 +291,7 @@ ReceiveResult InprocChannel::Receive(TimePoint deadline, NodeId* from, Message* 
   do {
     if (!Take(deadline, &entry)) return ReceiveResult::kTimeout;
     *from = entry.link->id;
-    // What waited here when Disconnect() was called is nobody's any more.
+    // A message that waited here when Disconnect() was called is dropped.
   } while (entry.link->connector == inbox_ && FindConversation(*from) == nullptr);
   *message = std::move(entry.message);
   stats_.bytes_received += message->header.size() + message->payload.size();

@@ -15,7 +15,7 @@ constexpr std::align_val_t kAlignment{kAlign};
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = 2 << 20;
 
-// The memory of a block whose neighbours are alive goes back to the system, as far as it is whole pages.
+// Returns the whole pages of a block to the system while its neighbours live on.
 void GiveBack(std::byte* begin, size_t bytes) {
   const auto first = (reinterpret_cast<uintptr_t>(begin) + kPage - 1) / kPage * kPage;
   const auto end = (reinterpret_cast<uintptr_t>(begin) + bytes) / kPage * kPage;
@@ -23,10 +23,10 @@ void GiveBack(std::byte* begin, size_t bytes) {
 }
 }  // namespace
 
-// At the beginning of the memory of several.
+// Slab: the head of the memory that several blocks share.
 struct alignas(kAlign) LentBuffer::Slab {
   Slab(size_t count, std::align_val_t aligned) : blocks(count), alignment(aligned) {}
-  std::atomic<size_t> blocks;  // that are alive
+  std::atomic<size_t> blocks;  // still alive
   const std::align_val_t alignment;
 };
 
@@ -44,7 +44,7 @@ LentBuffer::LentBuffer(size_t bytes) {
   std::memset(block_->data(), 0, bytes);
 }
 
-std::vector<LentBuffer> LentBuffer::Several(size_t count, size_t bytes) {
+std::vector<LentBuffer> LentBuffer::AllocateMany(size_t count, size_t bytes) {
   const size_t each = sizeof(Block) + (bytes + kAlign - 1) / kAlign * kAlign;
   const size_t size = sizeof(Slab) + count * each;
   std::vector<LentBuffer> buffers;
@@ -52,7 +52,7 @@ std::vector<LentBuffer> LentBuffer::Several(size_t count, size_t bytes) {
   if (count == 0) return buffers;
   const std::align_val_t alignment{size < kHugePage ? kAlign : kHugePage};
   auto* const memory = static_cast<std::byte*>(::operator new(size, alignment));
-  if (size >= kHugePage) madvise(memory, size, MADV_HUGEPAGE);  // where it fails small pages will do
+  if (size >= kHugePage) madvise(memory, size, MADV_HUGEPAGE);  // if it fails, small pages are used
   Slab* const slab = new (memory) Slab(count, alignment);
   for (size_t i = 0; i < count; ++i) {
     buffers.push_back(LentBuffer(new (memory + sizeof(Slab) + i * each) Block(bytes, slab)));
@@ -73,7 +73,7 @@ float* LentBuffer::floats() const { return reinterpret_cast<float*>(block_->data
 
 size_t LentBuffer::bytes() const { return block_->bytes; }
 
-// Acquire: what the last reader did with the bytes happened before the owner writes again.
+// Acquire: the last reader's accesses happen before the owner's next write.
 bool LentBuffer::lent() const { return block_->references.load(std::memory_order_acquire) > 1; }
 
 LentBytes LentBuffer::Lend(size_t offset, size_t size) const {
@@ -81,7 +81,7 @@ LentBytes LentBuffer::Lend(size_t offset, size_t size) const {
   return {block_->data() + offset, size, &LentBuffer::Release, KeepLent().release()};
 }
 
-// Release: what the owner wrote happened before the transport lets go, and frees.
+// Release: the owner's writes happen before the transport releases the bytes and frees them.
 LentBuffer::Hold LentBuffer::KeepLent() const {
   block_->references.fetch_add(1, std::memory_order_release);
   return Hold(block_);

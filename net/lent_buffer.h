@@ -1,7 +1,7 @@
-// LentBuffer: tensor memory that can be lent to a transport while its owner goes on living, or ends.
-// The owner writes only while lent() is false; the memory goes when the owner and the last lender's frame
-// are both gone, so a frame that still lingers in a closing transport reads valid bytes.
-// Thread: owner's calls from one thread; releases from any.
+// LentBuffer: memory for a tensor that can be lent to a transport. The owner writes only while lent() is
+// false. The memory is freed when the owner and the last frame that borrows it are gone, so a frame that
+// remains in a closing transport still reads valid bytes. Thread: one for the owner's calls; any for
+// releases.
 #pragma once
 
 #include <atomic>
@@ -23,11 +23,11 @@ class LentBuffer {
  public:
   using Hold = std::unique_ptr<Block, Releaser>;
 
-  // 64-byte aligned, zeroed.
+  // Allocates zeroed memory, aligned to 64 bytes.
   explicit LentBuffer(size_t bytes);
-  // `count` of them in one piece of memory, which goes with the last of them: in huge pages where the system
-  // has them, so that touching it for the first time costs a fraction. Not zeroed.
-  static std::vector<LentBuffer> Several(size_t count, size_t bytes);
+  // Allocates `count` buffers in one piece of memory, which is freed with the last of them. It is in huge
+  // pages if the system has them, so that the first touch costs a fraction. Not zeroed.
+  static std::vector<LentBuffer> AllocateMany(size_t count, size_t bytes);
   ~LentBuffer();
   LentBuffer(LentBuffer&& other) noexcept : block_(other.block_) { other.block_ = nullptr; }
   LentBuffer& operator=(LentBuffer&& other) noexcept;
@@ -38,12 +38,12 @@ class LentBuffer {
   size_t bytes() const;
   // Whether a transport may still read the bytes.
   bool lent() const;
-  // Bytes [offset, offset + size), to be put into a frame exactly once.
+  // Returns the bytes [offset, offset + size). They must be put into a frame exactly once.
   LentBytes Lend(size_t offset, size_t size) const;
-  // Another owner of the same bytes, which reads and lends them on any one thread: while it lives, lent() is
-  // true for both.
+  // Returns another owner of the same bytes, which may read and lend them on one thread of its own. While it
+  // lives, lent() is true for both.
   LentBuffer Share() const { return LentBuffer(KeepLent().release()); }
-  // Keeps lent() true while it lives, for a sender that has not sent all yet.
+  // Keeps lent() true as long as the result lives, for a sender that has not sent everything yet.
   Hold KeepLent() const;
 
  private:

@@ -60,7 +60,7 @@ TEST_CASE("lent buffer: one that is shared is lent until the other owner has end
 
 TEST_CASE("lent buffer: several of them are apart and aligned, and each may be the last one") {
   for (const size_t count : {1, 3, 5}) {
-    std::vector<LentBuffer> buffers = LentBuffer::Several(count, 1000000);
+    std::vector<LentBuffer> buffers = LentBuffer::AllocateMany(count, 1000000);
     REQUIRE(buffers.size() == count);
     for (size_t i = 0; i < count; ++i) {
       CHECK(buffers[i].bytes() == 1000000);
@@ -77,7 +77,7 @@ TEST_CASE("lent buffer: several of them are apart and aligned, and each may be t
     buffers.clear();
     CHECK(reinterpret_cast<const float*>(frame.data())[1] == static_cast<float>(count - 1));
   }
-  CHECK(LentBuffer::Several(0, 8).empty());
+  CHECK(LentBuffer::AllocateMany(0, 8).empty());
 }
 
 }  // namespace dtrain::net

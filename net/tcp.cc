@@ -53,7 +53,7 @@ std::string SocketAddressText(const SocketAddress& address) {
 
 namespace {
 
-constexpr int kBacklog = 1024;  // a whole cluster may connect at once; the kernel may hold it lower
+constexpr int kBacklog = 1024;  // a whole cluster may connect at once; the kernel may lower it
 
 const char* Remedy(int error_number) {
   switch (error_number) {
@@ -70,7 +70,7 @@ const char* Remedy(int error_number) {
   }
 }
 
-// The descriptor, or -1 with errno.
+// Returns the descriptor, or -1 with errno set.
 int ListenOne(const SocketAddress& address) {
   const int descriptor = socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (descriptor < 0) return -1;
@@ -103,7 +103,7 @@ int Listen(const std::string& address) {
   for (const SocketAddress& candidate : resolved.addresses) {
     const int descriptor = ListenOne(candidate);
     if (descriptor >= 0) return descriptor;
-    if (error_number == 0) error_number = errno;  // of the first, which is the one that people mean
+    if (error_number == 0) error_number = errno;  // of the first address, which is the one that people mean
   }
   throw UserError("{}: cannot listen: {}. {}", address, ErrnoText(error_number), Remedy(error_number));
 }
@@ -129,7 +129,7 @@ std::string ListeningAddress(int descriptor) {
 
 namespace {
 
-// 0, or the errno of the connection that was begun on `descriptor`.
+// Returns 0, or the errno of the connection begun on `descriptor`.
 int WaitForConnection(int descriptor, TimePoint deadline) {
   while (true) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();

@@ -1,6 +1,6 @@
-// ThreadSanitizer's default suppressions for every program that has this library in it.
-// Debian's libzmq is not instrumented, so the checker does not see how libzmq's threads hand messages over.
-// What libzmq itself calls (memcpy, send, recv, free) is therefore left out; our own code stays checked.
+// The default suppressions of ThreadSanitizer for every program that links this library. Debian's libzmq is
+// not instrumented, so ThreadSanitizer does not see how its threads pass messages to each other. Calls from
+// libzmq (memcpy, send, recv, free) are suppressed; our own code stays checked.
 
 #ifdef __SANITIZE_THREAD__
 

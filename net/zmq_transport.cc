@@ -22,21 +22,21 @@
 
 namespace dtrain::net {
 
-// ZmqChannel: a Channel over ZeroMQ. Where it binds, one ROUTER serves all peers; each conversation that it
-// begins is a DEALER of its own, whose routing id is the NodeId. docs/wire.md describes the frames.
-// Owner: whoever called ZmqTransport::NewChannel. Thread: the one that uses it.
+// ZmqChannel: a Channel over ZeroMQ. Where it binds, one ROUTER serves all peers. Each conversation made by
+// Connect() is a DEALER of its own, whose routing id is the NodeId. docs/wire.md describes the frames. Owner:
+// the caller of ZmqTransport::NewChannel(). Thread: one.
 class ZmqChannel final : public Channel {
  public:
   ZmqChannel(void* zmq_context, const ZmqOptions& options);
 
   std::string Bind(const std::string& address) override;
   std::string BindDescriptor(int listening_fd) override;
-  // Throws UserError for a malformed address and for port 0. A name is looked up as an IPv4 name; where that
-  // leads to nobody, now and then as an IPv6 name.
+  // Throws UserError for a malformed address and for port 0. A name is looked up in IPv4; while that gives no
+  // connection, it is tried in IPv6 from time to time.
   void Connect(NodeId id, const std::string& address) override;
   void Disconnect(NodeId id) override;
   SendResult Send(NodeId peer, Message& message) override;
-  // Comes back early, with kTimeout, when a signal handler has run: the caller can look at its flags.
+  // Returns kTimeout early when a signal handler has run, so that the caller can check its flags.
   ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) override;
   ChannelStats stats() const override { return stats_; }
   uint64_t Connections(NodeId id) const override;
@@ -44,16 +44,16 @@ class ZmqChannel final : public Channel {
  private:
   using Socket = std::unique_ptr<void, int (*)(void*)>;
 
-  // One ZeroMQ socket: the ROUTER, or the DEALER of a conversation.
+  // Port: one ZeroMQ socket, the ROUTER or the DEALER of a conversation.
   struct Port {
     Socket socket{nullptr, zmq_close};
     int signal_fd = -1;  // readable when libzmq has news for the socket
     int receive_timeout_ms = -1;
     bool drained = false;  // nothing to receive until signal_fd is readable
     bool is_router = false;
-    NodeId id = 0;  // of a DEALER, with the rest of the fields
+    NodeId id = 0;  // this and the fields below: of a DEALER
     Address address;
-    bool as_ipv6 = false;  // how the name is looked up at present
+    bool as_ipv6 = false;  // how the name is looked up now
     bool connected_once = false;
     uint64_t connections = 0;
     TimePoint opened;
@@ -68,7 +68,7 @@ class ZmqChannel final : public Channel {
   SendResult SendFrames(Port& port, NodeId peer, Message& message);
   Taken Take(Port& port, int flags, NodeId* from, Message* message);
   Taken TakeFromAny(NodeId* from, Message* message);
-  static bool ComesBack(Taken taken);
+  static bool EndsReceive(Taken taken);
   ReceiveResult ReceiveFromOne(Port& port, TimePoint deadline, NodeId* from, Message* message);
   ReceiveResult ReceiveFromAny(TimePoint deadline, NodeId* from, Message* message);
   bool WaitForSignal(int timeout_ms);
@@ -76,9 +76,9 @@ class ZmqChannel final : public Channel {
   void* const context_;
   const ZmqOptions options_;
   std::vector<Port> ports_;
-  size_t next_port_ = 0;  // who is looked at first, so that nobody waits behind a busy one
+  size_t next_port_ = 0;  // where the next look begins, so that a busy port does not starve the others
   std::vector<pollfd> poll_items_;
-  Frame routing_id_;  // of the message being received; kept for its storage
+  Frame routing_id_;  // of the message that is being received; a member to reuse its storage
   ChannelStats stats_;
 };
 
@@ -86,16 +86,16 @@ namespace {
 
 constexpr int kReconnectMs = 20;  // doubles at each attempt
 constexpr int kReconnectMaxMs = 1000;
-constexpr int kHandshakeMs = 10'000;  // a connection that says nothing for so long is closed
-// A host that loses power says no goodbye. The kernel asks after idle connections and gives up those that
-// acknowledge nothing, so that the next attempt looks the name up again.
+constexpr int kHandshakeMs = 10'000;  // a connection that is silent this long is closed
+// A host that loses power closes no connection. The kernel probes idle connections and ends those that
+// acknowledge nothing; the next attempt looks the name up again.
 constexpr int kKeepaliveIdleS = 10;
 constexpr int kKeepaliveIntervalS = 5;
 constexpr int kKeepaliveCount = 4;
 constexpr int kUnacknowledgedMs = 30'000;
-// How long a name that leads to nobody is tried as an IPv4 name and as an IPv6 name.
-constexpr milliseconds kIpv4Patience{4000};
-constexpr milliseconds kIpv6Patience{1000};
+// How long a name that gives no connection is tried in IPv4, and then in IPv6.
+constexpr milliseconds kIpv4Timeout{4000};
+constexpr milliseconds kIpv6Timeout{1000};
 constexpr int kMaxWaitMs = 3'600'000;
 
 zmq_msg_t* Native(Frame& frame) { return static_cast<zmq_msg_t*>(frame.native()); }
@@ -120,7 +120,7 @@ NodeId FromRoutingId(const Frame& frame) {
   return be64toh(big_endian);
 }
 
-// 0 when `deadline` has passed; never less than the time left.
+// Returns 0 if `deadline` has passed; otherwise the time left, rounded up.
 int RemainingMs(TimePoint deadline) {
   const TimePoint now = Clock::now();
   if (deadline <= now) return 0;
@@ -128,7 +128,7 @@ int RemainingMs(TimePoint deadline) {
   return static_cast<int>(std::min<int64_t>(left, kMaxWaitMs));
 }
 
-// A signal may interrupt any call to libzmq; a message that was begun must be finished all the same.
+// A signal may interrupt any call to libzmq, but a message that was begun must be sent completely.
 bool SendFrame(void* socket, Frame& frame, int flags) {
   while (zmq_msg_send(Native(frame), socket, flags | ZMQ_DONTWAIT) < 0) {
     if (errno != EINTR) return false;
@@ -147,7 +147,7 @@ void ReceiveRest(void* socket, Frame& frame) {
   while (zmq_msg_recv(Native(frame), socket, 0) < 0) DT_CHECK(errno == EINTR, errno);
 }
 
-// libzmq's decoder leaves frames of up to 8 KB inside its receive buffer, wherever they happened to arrive.
+// libzmq's decoder leaves frames of up to 8 KB inside its receive buffer, at any address.
 void Align(Frame& frame) {
   if (reinterpret_cast<uintptr_t>(frame.data()) % kHeaderAlignment != 0) {
     frame = Frame::Copy(frame.data(), frame.size());
@@ -192,8 +192,8 @@ std::string ZmqChannel::BindDescriptor(int listening_fd) {
   Set(socket, ZMQ_ROUTER_MANDATORY, 1);
   Set(socket, ZMQ_ROUTER_HANDOVER, 1);
   Set(socket, ZMQ_PROBE_ROUTER, 1);  // each connection begins with an empty frame, see Take()
-  // A domain without a handler changes one thing: ZMTP 1 and 2 are refused, whose greeting any byte of a
-  // stranger is and which libzmq aborts on where the socket closes meanwhile.
+  // A domain without a handler has one effect: libzmq refuses ZMTP 1 and 2. Any first byte of a stranger is a
+  // valid greeting of theirs, and libzmq aborts on it if the socket closes at that moment.
   DT_CHECK(zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, "dtrain", 6) == 0, errno);
   Set(socket, ZMQ_IPV6, 1);
   Set(socket, ZMQ_USE_FD, listening_fd);
@@ -234,10 +234,10 @@ void ZmqChannel::OpenDealer(Port& port, bool as_ipv6) {
   port.receive_timeout_ms = -1;
 }
 
-// libzmq looks a name up in one family only, so a name that leads to nobody is tried in the other.
+// libzmq looks a name up in one family only. A name that gives no connection is tried in the other one.
 void ZmqChannel::TryOtherFamily(Port& port) {
   if (!port.address.is_name || port.connected_once) return;
-  if (Clock::now() - port.opened > (port.as_ipv6 ? kIpv6Patience : kIpv4Patience))
+  if (Clock::now() - port.opened > (port.as_ipv6 ? kIpv6Timeout : kIpv4Timeout))
     OpenDealer(port, !port.as_ipv6);
 }
 
@@ -271,7 +271,7 @@ SendResult ZmqChannel::Send(NodeId peer, Message& message) {
   DT_CHECK(!message.header.empty());
   const uint64_t bytes = message.header.size() + message.payload.size();
   const SendResult result = SendFrames(*port, peer, message);
-  port->drained = false;  // libzmq may have taken note of arrivals on the way, without a further signal
+  port->drained = false;  // libzmq may have noticed arrivals meanwhile, without another signal
   if (result == SendResult::kSent) {
     stats_.bytes_sent += bytes;
     port->connected_once = true;
@@ -292,8 +292,8 @@ SendResult ZmqChannel::SendFrames(Port& port, NodeId peer, Message& message) {
     DT_CHECK(errno == EAGAIN && !port.is_router, errno);
     return SendResult::kFull;
   }
-  // Once the first frame is accepted so are the others; only a connection that breaks here and now takes the
-  // message with it, as it takes any message under way.
+  // libzmq accepts the other frames after the first. Only a connection that breaks at this moment loses the
+  // message, as it loses any message in flight.
   if (more != 0 && !SendFrame(socket, message.payload, 0)) DT_CHECK(errno == EAGAIN, errno);
   message.payload = Frame();
   return SendResult::kSent;
@@ -304,7 +304,7 @@ ReceiveResult ZmqChannel::Receive(TimePoint deadline, NodeId* from, Message* mes
   return one ? ReceiveFromOne(ports_[0], deadline, from, message) : ReceiveFromAny(deadline, from, message);
 }
 
-// libzmq looks into its queue before it waits, so a busy channel makes no system call here.
+// libzmq checks its queue before it waits, so a busy channel makes no system call here.
 ReceiveResult ZmqChannel::ReceiveFromOne(Port& port, TimePoint deadline, NodeId* from, Message* message) {
   while (true) {
     const int wait_ms = RemainingMs(deadline);
@@ -314,7 +314,7 @@ ReceiveResult ZmqChannel::ReceiveFromOne(Port& port, TimePoint deadline, NodeId*
     }
     const Taken taken = Take(port, wait_ms == 0 ? ZMQ_DONTWAIT : 0, from, message);
     if (taken == Taken::kMessage) return ReceiveResult::kMessage;
-    if (ComesBack(taken) || wait_ms == 0) return ReceiveResult::kTimeout;
+    if (EndsReceive(taken) || wait_ms == 0) return ReceiveResult::kTimeout;
   }
 }
 
@@ -322,7 +322,7 @@ ReceiveResult ZmqChannel::ReceiveFromAny(TimePoint deadline, NodeId* from, Messa
   while (true) {
     const Taken taken = TakeFromAny(from, message);
     if (taken == Taken::kMessage) return ReceiveResult::kMessage;
-    if (ComesBack(taken)) return ReceiveResult::kTimeout;
+    if (EndsReceive(taken)) return ReceiveResult::kTimeout;
     const int wait_ms = RemainingMs(deadline);
     if (taken == Taken::kDropped && wait_ms != 0) continue;
     if (!WaitForSignal(wait_ms)) return ReceiveResult::kTimeout;
@@ -339,13 +339,13 @@ ZmqChannel::Taken ZmqChannel::TakeFromAny(NodeId* from, Message* message) {
     const Taken taken = Take(port, ZMQ_DONTWAIT, from, message);
     port.drained = taken == Taken::kNothing;
     if (taken == Taken::kMessage) next_port_ = index + 1;
-    if (taken == Taken::kMessage || ComesBack(taken)) return taken;
+    if (taken == Taken::kMessage || EndsReceive(taken)) return taken;
     if (taken == Taken::kDropped) result = taken;
   }
   return result;
 }
 
-// False when the time has passed or a signal handler has run.
+// Returns false when the time has passed or a signal handler has run.
 bool ZmqChannel::WaitForSignal(int timeout_ms) {
   poll_items_.resize(ports_.size());
   for (size_t i = 0; i < ports_.size(); ++i) poll_items_[i] = {ports_[i].signal_fd, POLLIN, 0};
@@ -356,11 +356,13 @@ bool ZmqChannel::WaitForSignal(int timeout_ms) {
   return true;
 }
 
-// What the caller of Receive() has to see to, though it is no message.
-bool ZmqChannel::ComesBack(Taken taken) { return taken == Taken::kInterrupted || taken == Taken::kConnected; }
+// Whether Receive() must return early although there is no message.
+bool ZmqChannel::EndsReceive(Taken taken) {
+  return taken == Taken::kInterrupted || taken == Taken::kConnected;
+}
 
-// Reads one whole message. What is not [routing id of 8 bytes,] header [, payload] is dropped and counted,
-// save the empty frame that says that a connection has come about.
+// Reads one message. Anything other than [routing id of 8 bytes,] header [, payload] is dropped and counted,
+// except the empty frame that announces a new connection.
 ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message* message) {
   Frame excess;
   Frame* const slots[] = {&routing_id_, &message->header, &message->payload, &excess};

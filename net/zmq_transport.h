@@ -1,5 +1,5 @@
-// ZmqTransport: channels over TCP, by ZeroMQ. Owns the ZeroMQ context with its I/O threads.
-// Owner: the command; it outlives its channels. Thread: any.
+// ZmqTransport: channels over TCP, by ZeroMQ. It owns the ZeroMQ context and its I/O threads. Owner: the
+// command; it outlives its channels. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@ namespace dtrain::net {
 
 struct ZmqOptions {
   int io_threads = 1;
-  // A peer that sends a longer frame is cut off. Send does not check: whoever cuts tensors into messages
-  // does.
+  // A peer that sends a longer frame is disconnected. Send() does not check: the code that cuts tensors into
+  // messages does.
   int64_t max_message_bytes = int64_t{1} << 30;
-  // Messages of one peer that may wait here for the wire, and as many again for Receive().
+  // The number of messages of one peer that may wait here to be sent, and as many again to be received.
   int queue_messages = 64;
-  // How long a closed channel may go on sending in the background.
+  // How long a closed channel may continue to send in the background.
   int linger_ms = 1000;
 };
 
 class ZmqTransport final : public Transport {
  public:
   explicit ZmqTransport(const ZmqOptions& options = {});
-  // Waits until what closed channels have sent is on the wire, at most linger_ms, whatever the peers do. Only
-  // a name look-up under way can make it longer, as long as the system's resolver takes: an exit that must
-  // not wait for that ends with _exit().
+  // Waits until the messages of closed channels are sent, at most linger_ms, whatever the peers do. A name
+  // look-up in progress can make it longer, as long as the system's resolver takes; a process that cannot
+  // wait for that ends with _exit().
   ~ZmqTransport() override;
   ZmqTransport(const ZmqTransport&) = delete;
   ZmqTransport& operator=(const ZmqTransport&) = delete;

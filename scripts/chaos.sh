@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Real runs to which random things happen; see scripts/chaos/chaos.py.
+# Real runs with random disturbances; see scripts/chaos/chaos.py.
 # scripts/chaos.sh [--seed S] [--minutes M] [--steps N] [--binary PATH]; without --binary it builds one.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Everything, or only the parts that are named: `scripts/check_all.sh tsan`. The parts, in their order:
+# Runs all checks, or only the named parts: `scripts/check_all.sh tsan`. The parts, in order:
 #   check              format, build, unit tests
 #   tests              every test
 #   no-cuda            a build without CUDA
 #   asan, ubsan, tsan  every test again with that sanitizer
 #   chaos              CHAOS_MINUTES (10) of random disturbances
-# What ThreadSanitizer passes over, and why: net/tsan_suppressions.cc.
+# ThreadSanitizer's suppressions and their reasons: net/tsan_suppressions.cc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

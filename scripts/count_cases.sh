@@ -2,7 +2,7 @@
 # Counts the test cases in the logs of Bazel's tests: `count_cases.sh LOGS <TARGETS`, LOGS being bazel-testlogs.
 # Prints each skipped case with its reason, and at the end `N passed, N failed, N skipped`. A skipped case is a line
 # that begins with SKIPPED:. A target without a result counts as one failure.
-# Exits non-zero when a case failed or none passed.
+# Exits non-zero if a case failed or none passed.
 set -uo pipefail
 
 logs=$1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds what scripts/gpu_check.sh runs on a machine that has a GPU and no Bazel, and packs it, with the
-# libraries that it needs and MNIST where that is here, into DIR/bundle.tar.xz.
-#   scripts/gpu_bundle.sh [DIR]        DIR: gpu-bundle of the repository, which git ignores
+# Builds the programs that scripts/gpu_check.sh runs on a machine with a GPU and without Bazel, and packs them
+# into DIR/bundle.tar.xz, with their libraries and, if it is here, MNIST.
+#   scripts/gpu_bundle.sh [DIR]        default: gpu-bundle in the repository, which git ignores
 # Needs the CUDA toolkit, no GPU. The other machine needs x86-64, glibc and libstdc++ no older than this
 # one's, a driver, cuBLAS and python3.
 set -euo pipefail
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 mkdir -p "$target"
 most_mib=60
 
-# What is built, and where it lies in the bundle.
+# The targets, and their paths in the bundle.
 programs=(
   "cmd/dtrain cmd/dtrain"
   "bench/gpu_bench bench/gpu_bench"
@@ -18,7 +18,7 @@ programs=(
   "gpu/cuda/runtime_test tests/runtime_test"
   "trainer/model/device_steps_on_device tests/device_steps_test"
 )
-# Of the system, and its versions belong together; a newer one does as well.
+# Libraries of the system, whose versions belong together; newer ones work too.
 system='/(ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libresolv|libgcc_s|libstdc\+\+)\.so'
 
 labels=()
@@ -53,7 +53,7 @@ chmod -R u+w "$stage"
   echo
 } >"$stage/about"
 
-# Nothing of this machine is left to be found, but for what belongs to the system.
+# The programs must not refer to files of this machine, except to those of the system.
 for program in "${programs[@]}"; do
   read -r _ name <<<"$program"
   if env -i LD_LIBRARY_PATH="$stage/lib" ldd "$stage/$name" | grep -Ev "$system|$stage/lib|linux-vdso"; then
@@ -62,7 +62,7 @@ for program in "${programs[@]}"; do
   fi
 done
 
-# The programs share most of their bytes, megabytes apart: one window over all of them.
+# The programs share most of their bytes, megabytes apart, so the window spans all of them.
 tar -C "$stage" --sort=name --owner=0 --group=0 -cf - . |
   xz --threads=1 --lzma2=preset=4,dict=128MiB >"$target/bundle.tar.xz"
 size=$(($(stat -c %s "$target/bundle.tar.xz") / 1048576))

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Checks dtrain on the GPU of this machine, without Bazel: every operation against the oracle, the same under
-# compute-sanitizer, training jobs beside the processor's, and speeds beside their limits. docs/gpu.md says
-# what is checked. Needs a bundle of scripts/gpu_bundle.sh, python3 and cuBLAS.
+# compute-sanitizer, training jobs against the processor, and speeds beside their limits. docs/gpu.md has the
+# details. Needs a bundle of scripts/gpu_bundle.sh, python3 and cuBLAS.
 #   scripts/gpu_check.sh [BUNDLE] [--only ops|sanitizer|jobs|bench]... [--out DIR] [--minutes 9.5]
-# In the repository's root: BUNDLE: gpu-bundle. DIR: run/gpu-check; gpu_check.json, gpu_check.txt and logs.tar.gz are written there. Ends with
-# `N passed, N failed, N skipped`; exits non-zero where something failed, or where there is no GPU.
+# Run it in the repository's root. BUNDLE is gpu-bundle by default. DIR is run/gpu-check by default;
+# gpu_check.json, gpu_check.txt and logs.tar.gz are written there. Ends with `N passed, N failed, N skipped`;
+# exits non-zero if something failed or if there is no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

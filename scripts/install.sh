@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Installs what building needs and this machine lacks, from Debian's own packages; with --tests also what the
-# tests need.
-# Uses sudo only where it is not root. Says nothing but one line when nothing is missing.
+# Installs the Debian packages that building needs and this machine lacks; with --tests also those of the tests.
+# Uses sudo unless it is root. Prints a single line if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -36,7 +35,7 @@ if [ "$(id -u)" -ne 0 ]; then
   }
   as_root=(sudo)
 fi
-# Debian starts the services that it installs. The sshd, Slurm and munge of the tests are for the tests alone.
+# Debian starts the services that it installs. sshd, Slurm and munge are here for the tests only.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null

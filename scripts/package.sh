@@ -3,14 +3,14 @@
 #
 # Makes DIR/dtrain-VERSION-linux-x86_64.tar.zst, which runs on any x86-64-v2 Linux with glibc 2.36 or later, wherever
 # it is unpacked:
-#   bin/dtrain    stripped, with the commit that `dtrain --version` tells
+#   bin/dtrain    stripped, with the commit that `dtrain --version` prints
 #   lib/          every shared library that it needs besides glibc's own, found through $ORIGIN
 #   configs/ docs/ deploy/ README.md share/ (man page, completions for bash and zsh) licenses/
-# cuBLAS is not in it: it is opened at run time where a GPU is used, and is larger than all of this.
+# cuBLAS is not in it: it is loaded at run time when a GPU is used, and is larger than everything else together.
 #
 # The same commit gives the same bytes: sorted names, root as the owner, the time of the commit (SOURCE_DATE_EPOCH).
-# --out: where to put it; default dist. --built: where Bazel's outputs lie, in place of building now. --commit: of a
-# tree that is no git checkout.
+# --out: the destination, by default dist. --built: the directory of Bazel's outputs; nothing is built then. --commit: for
+# a tree that is not a git checkout.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -53,15 +53,15 @@ mkdir -p "$root"/{bin,lib,docs,configs/data,share/man/man1} \
   "$root"/share/{bash-completion/completions,zsh/site-functions}
 
 strip -o "$root/bin/dtrain" "$program"
-# The section has 64 bytes, and the program reads up to the first that is zero.
+# The section has 64 bytes; the program reads up to the first zero.
 printf '%s' "$commit" >"$work/commit"
 truncate -s 64 "$work/commit"
 objcopy --update-section ".dtrain_commit=$work/commit" "$root/bin/dtrain"
 
-# Of each library that was found on this machine its licence too, as Debian's package has it.
+# Adds the licence of each bundled library from its Debian package.
 copy_licence() { # a file of the package
   local package
-  # With and without /usr: a package may name it either way, and the other is not found.
+  # Tries the path with and without /usr, because a package lists only one of them.
   package=$(dpkg-query -S "$1" "${1#/usr}" 2>/dev/null | head -n 1 | cut -d: -f1) || true
   [ -n "$package" ] || fail "$1: no Debian package has it, so its licence is not known"
   local terms=/usr/share/doc/$package/copyright
@@ -80,11 +80,11 @@ while read -r library _ path _; do
   chmod u+w "$root/lib/$library"
   copy_licence "$(realpath "$path")"
 done < <(ldd "$program")
-# Compiled in.
+# The libraries that are compiled in.
 for header in flatbuffers/base.h CLI/CLI.hpp nlohmann/json.hpp xxhash.h; do
   copy_licence "/usr/include/$header"
 done
-# The texts that these name in place of having them.
+# The texts to which these licences only refer.
 mkdir "$root/licenses/common-licenses"
 for text in /usr/share/common-licenses/*; do
   grep -rqF --include=copyright "$text" "$root/licenses" || continue

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install.sh
-# Not on standard input: whoever pipes this script somewhere keeps the rest of it.
+# Without standard input, from which a shell may be reading this script.
 bazel build //cmd:dtrain </dev/null
 mkdir -p run
 bazel-bin/cmd/dtrain local --config configs/quickstart_digits.yaml --result run/quickstart.json

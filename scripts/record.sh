@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Holds two binaries against each other in runs that are disturbed; see scripts/record/record.py.
+# Compares two binaries in disturbed runs; see scripts/record/record.py.
 # scripts/record.sh OLD_BINARY NEW_BINARY [--quick] [--only PATTERN] [--jobs N] [--keep]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -7,13 +7,13 @@ cd "$(dirname "$0")/.." || exit 1
 
 scripts/install.sh --tests || exit 1
 
-# Tests on MNIST run where the data lies beside the checkout; elsewhere they say why they are skipped.
+# Tests on MNIST run if the data is beside the checkout; otherwise they report why they are skipped.
 if [ -d ../shared/data ]; then
   DTRAIN_SHARED_DATA=$(cd ../shared/data && pwd)
   export DTRAIN_SHARED_DATA
 fi
 
-# Kept from run to run; a test that does not find it installs its own.
+# Kept between runs; a test that does not find it installs its own.
 if [ -n "${HOME:-}" ]; then
   DTRAIN_TEST_PYTHON=${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/test_python
   scripts/test_python.sh "$DTRAIN_TEST_PYTHON" && export DTRAIN_TEST_PYTHON

@@ -24,16 +24,16 @@ namespace {
 
 bool BeginsWith(const std::string& text, const std::string& prefix) { return text.rfind(prefix, 0) == 0; }
 
-// A checkpoint that is not complete yet, or not any more.
+// Whether this is a directory of a checkpoint that is being written or removed.
 bool IsTemporary(const std::string& name) { return name[0] == '.' && name.find(".tmp-") != name.npos; }
 
-// What the file at `path` is for, by its name.
+// Returns what the file at `path` is, judged by its name.
 std::string SubjectOf(const std::string& path) {
   std::filesystem::path whole(path);
   if (!whole.has_filename()) whole = whole.parent_path();
   std::string name = whole.filename().string();
   if (IsTemporary(name)) return "temporary";
-  name = name.substr(0, name.find(".tmp."));  // base/file writes there first
+  name = name.substr(0, name.find(".tmp."));  // base/file writes to this name first
   const bool in_temporary = IsTemporary(whole.parent_path().filename().string());
   if (in_temporary && (name == "probe" || BeginsWith(name, "ps-"))) return "probe";
   if (in_temporary && name == "config.yaml") return "config";
@@ -110,7 +110,7 @@ class Faults {
 
   const Order order_ = ReadOrder();
   std::mutex mutex_;
-  int reached_ = 0;  // the point of the order
+  int reached_ = 0;  // how often the point of order_ was reached
 };
 
 }  // namespace

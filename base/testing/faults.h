@@ -1,14 +1,13 @@
-// Faults: what a program that is linked with this does at fault points (base/fault_point.h).
+// Faults: what a program that links this library does at fault points (base/fault_point.h).
 //
 //   DTRAIN_FAULT=NAME:OCCURRENCE:ACTION[:MARKER]    as in manifest.rename.before:1:kill:/tmp/t/done
-//     When this process reaches the point for the OCCURRENCE-th time, from 1, it sends itself SIGKILL (kill)
-//     or SIGSTOP (stop), or ends with exit code 1 at once (exit). With MARKER only the first process that
-//     comes to do so does: it makes that file, and a process that finds it there goes on.
-//   DTRAIN_FAULT_TRACE=FILE    appends the name of each point that is reached, a line each
+//     When the process reaches point NAME for the OCCURRENCE-th time (from 1), it sends itself SIGKILL (kill)
+//     or SIGSTOP (stop), or exits with code 1 (exit). With MARKER only the first process that reaches the
+//     point acts: it creates the file MARKER, and a process that finds the file continues.
+//   DTRAIN_FAULT_TRACE=FILE    appends the name of each point that is reached, one per line
 //
-// A point that is not in the list of names ends the program, as does a DTRAIN_FAULT that cannot be read.
-//
-// The names are here in one place: "any moment" of a start, a save and a restore is this list.
+// A point whose name is not listed below aborts the program, and so does a malformed DTRAIN_FAULT. The list
+// defines "any moment" of a start, a save and a restore for the chaos tests.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,31 +17,31 @@
 
 namespace dtrain::testing {
 
-// What stands between two points. Of files: what it is that is synced or gets its name; "temporary" is the
-// directory of a checkpoint that is being written or removed, "probe" the proof that a directory can be
-// written, "file" any file of another purpose, such as that of --result.
+// What stands between the two points of a scope. For files, the first word says what is synced or renamed:
+// "temporary" is the directory of a checkpoint that is being written or removed, "probe" is the file that
+// proves that a directory can be written, "file" is any other file, such as that of --result.
 constexpr const char* kFaultScopes[] = {
     "shard.fsync",       "config.fsync",    "config.rename",    "manifest.fsync",
     "manifest.rename",   "temporary.fsync", "temporary.rename", "checkpoint.rename",
     "replaced.rename",   "best.fsync",      "best.rename",      "probe.fsync",
     "probe.rename",      "directory.fsync", "file.fsync",       "file.rename",
-    "start.welcome",      // a task that says hello is let in
-    "start.fill",         // a ps is told what its range begins with: initial values or a checkpoint
-    "start.filled",       // its range has them
+    "start.welcome",      // a task that says hello is admitted
+    "start.fill",         // a ps is told to initialise its range or to restore it from a checkpoint
+    "start.filled",       // a ps has done so
     "start.piece",        // a ps that does not see the checkpoint gets a piece of it
-    "start.begin",        // a task that is ready may begin
-    "save.order",         // a ps is told to keep its range, or to write it
-    "save.range_kept",    // a ps keeps its range as it is at the moment of the checkpoint
+    "start.begin",        // a task that is ready is told to begin
+    "save.order",         // a ps is told to take a snapshot of its range, or to write it
+    "save.range_kept",    // a ps has taken a snapshot of its range for the checkpoint
     "save.part_written",  // a ps has written its range
     "save.piece",         // a ps that does not see the directory sends a piece of its range
-    "evaluate.taken",     // the figures of an evaluation are here
+    "evaluate.taken",     // the figures of an evaluation have arrived
     "end.done",           // a worker that has no steps left may wait for the end
-    "end.report",         // a ps tells what its final weights are
-    "end.evaluate",       // a worker is told to evaluate them
-    "end.results",        // the results of the run
+    "end.report",         // a ps reports its final weights
+    "end.evaluate",       // a worker is told to evaluate the final weights
+    "end.results",        // the results of the run are reported
 };
 
-// Each scope with ".before" and with ".after".
+// Returns each scope with ".before" and with ".after".
 inline std::vector<std::string> FaultNames() {
   std::vector<std::string> names;
   for (const char* scope : kFaultScopes) {

@@ -1,4 +1,4 @@
-// Files of tests. Thread: any.
+// Files for tests. Thread: any.
 #pragma once
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 namespace dtrain::testing {
 
-// A new empty directory where Bazel wants a test's files (TEST_TMPDIR), or under /tmp.
+// Creates an empty directory under TEST_TMPDIR, which Bazel sets, or under /tmp. Returns its path.
 inline std::string NewDirectory() {
   const char* const root = std::getenv("TEST_TMPDIR");
   std::string path = std::string(root != nullptr ? root : "/tmp") + "/dtrain.XXXXXX";
@@ -18,7 +18,7 @@ inline std::string NewDirectory() {
   return path;
 }
 
-// All of a file; empty where it cannot be opened.
+// Returns the content of a file; empty if it cannot be opened.
 inline std::string FileContent(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(file), {});

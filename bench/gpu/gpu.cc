@@ -14,7 +14,7 @@ namespace {
 using gpu::cuda::Buffer;
 using gpu::cuda::DeviceInfo;
 
-// Drawn on this machine; the rest is copies on the device.
+// This many values are drawn on this machine; the rest are copies on the device.
 constexpr int64_t kDrawn = 1 << 20;
 
 DeviceInfo FirstOf(gpu::cuda::Runtime& runtime) {
@@ -33,7 +33,7 @@ std::vector<T> Drawn(int64_t count, const Draw& draw) {
   return values;
 }
 
-// Two moments of a stream.
+// Stopwatch: the time between two events of a stream.
 class Stopwatch {
  public:
   Stopwatch(gpu::cuda::Runtime& runtime, int device)

@@ -1,5 +1,5 @@
-// An operation beside a copy of as many bytes. A call moves several times what the caches hold, so that each
-// one finds them full of other things.
+// Memory-bound operations beside a copy of as many bytes. A call moves several times the size of the caches,
+// so that each call finds them full of other data.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ double GigabytesPerSecond(int64_t bytes, double milliseconds) {
   return static_cast<double>(bytes) / kBytesOfGigabyte / (milliseconds / 1000);
 }
 
-// Reads half of the bytes and writes the other half.
+// Returns a copy that reads half of the bytes and writes the other half.
 std::function<void()> Copy(Gpu& gpu, int64_t bytes) {
   struct Data {
     gpu::cuda::Buffer<float> from, to;
@@ -50,7 +50,7 @@ Case MemoryCase(const GpuSettings& settings, Gpu& gpu, const MemoryOperation& op
   return {{operation.name}, [&settings, &gpu, operation] { return Measure(settings, gpu, operation); }};
 }
 
-// Operations of gpu/ops.h that are bound by memory. Sizes: some hundred megabytes a call.
+// The memory-bound operations of gpu/ops.h, with some hundred megabytes per call.
 namespace {
 
 using gpu::cuda::Buffer;
@@ -59,7 +59,7 @@ using Work = std::function<void()>;
 constexpr int64_t kColumns = 4096;
 constexpr int64_t kPixels = 784;
 
-// What the operations here are given: as much of it as one needs.
+// Data: the operands of the operations here, allocated as needed.
 struct Data {
   Buffer<float> in, out, third, fourth;
   Buffer<uint16_t> halves;
@@ -101,7 +101,7 @@ class Operations {
     };
     cases_.push_back(MemoryCase(settings_, gpu_, {"memory_" + name, what, bytes, prepare}));
   }
-  // Of all floats, with so many bytes of each.
+  // Adds an operation on all floats that moves `bytes` bytes for each.
   void AddEach(const std::string& name, const std::string& what, int64_t bytes, const Fill& fill,
                const Operation& operation) {
     Add(name, fmt::format("{}, {} bytes each", what, bytes), bytes * floats_, fill, operation);
@@ -173,7 +173,7 @@ class Operations {
     }
   }
 
-  // Layers without inputs: what is left beside the product.
+  // Adds layers without inputs: what remains beside the product.
   void Layers() {
     const int64_t rows = floats_ / kColumns;
     const auto biases = [&gpu = gpu_, n = floats_](Data& data) {
@@ -266,7 +266,7 @@ std::vector<Case> GpuMemoryCases(const GpuSettings& settings, Gpu& gpu) {
   return Operations(settings, gpu).All();
 }
 
-// Every optimizer's update of a range of weights: 12 bytes for each weight and 8 for each of its slots.
+// The update of a range of weights by every optimizer: 12 bytes for each weight and 8 for each of its slots.
 namespace {
 
 using gpu::cuda::Buffer;
@@ -326,7 +326,8 @@ std::function<void()> Prepare(Gpu& gpu, const Optimizer& optimizer, int64_t coun
   data->slopes = gpu.Floats(count);
   for (int i = 0; i < optimizer.slots; ++i) {
     data->slots[i] = gpu.Floats(count);
-    gpu::Activate(gpu.stream(), gpu::Activation::kSigmoid, data->slots[i].span());  // no roots of less than 0
+    gpu::Activate(gpu.stream(), gpu::Activation::kSigmoid,
+                  data->slots[i].span());  // values above 0, for square roots
   }
   return [&gpu, data, step = optimizer.step] { step(gpu.stream(), *data); };
 }

@@ -1,5 +1,5 @@
-// Steps of models that lie on the device as a whole: a large one, which is its products and what comes beside
-// them, and a small one, which is what a step costs whatever it computes.
+// Steps of models that are entirely on the device: a large one, whose time is that of its products and a
+// little more, and a small one, whose time is the fixed cost of a step.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -21,7 +21,7 @@ namespace {
 using gpu::cuda::Product;
 
 constexpr float kRate = 1e-4f;
-constexpr float kFirstWeights = 0.02f;  // times what Gpu::Floats draws
+constexpr float kFirstWeights = 0.02f;  // factor of the values of Gpu::Floats
 
 std::vector<uint8_t> Images(int64_t bytes) {
   std::mt19937 random(5);
@@ -30,7 +30,7 @@ std::vector<uint8_t> Images(int64_t bytes) {
   return images;
 }
 
-// Those of all layers, the first ones first.
+// Returns the sizes of all layers, the inputs first.
 std::vector<int64_t> Sizes(const ModelConfig& config) {
   std::vector<int64_t> sizes = {*config.inputs};
   sizes.insert(sizes.end(), config.hidden.begin(), config.hidden.end());
@@ -39,18 +39,18 @@ std::vector<int64_t> Sizes(const ModelConfig& config) {
 }
 
 // Trained: a model with its parameters, its data and their updates on one device, as in a run whose ps and
-// worker are threads of one process (trainer/device/device_store.h), but without any messages.
-// Owner and thread: one case.
+// workers are threads of one process (trainer/device/device_store.h), but without messages. Owner and thread:
+// one case.
 class Trained {
  public:
-  // On `images` random rows of bytes. The batch takes the next rows in a shuffled order.
+  // Trains on `images` random rows of bytes. A batch is the next rows in a shuffled order.
   Trained(Gpu& gpu, const ModelConfig& model, int64_t images, int64_t batch);
 
-  // One step: the gradient of a batch, its loss on this machine, the update of sgd.
+  // Runs one step: the gradient of a batch, its loss on this machine, and sgd's update.
   void Step();
-  // In which all of a step's ends are.
+  // The stream in which a step ends.
   gpu::cuda::StreamHandle stream() const { return updates_.stream(); }
-  // The products of a step, in places of their own.
+  // Returns the products of a step, with operands of their own.
   std::vector<gpu::cuda::Product> Products();
 
  private:
@@ -70,10 +70,10 @@ class Trained {
   Batch staged_;
   uint64_t number_ = 0;
   int64_t next_ = 0;
-  std::vector<gpu::cuda::Buffer<float>> places_;  // of Products()
+  std::vector<gpu::cuda::Buffer<float>> places_;  // for Products()
 };
 
-// With a small first weight everywhere and relu between layers.
+// Returns a network with small initial weights and relu between its layers.
 ModelConfig NetOf(int64_t inputs, const std::vector<int64_t>& hidden, int64_t outputs);
 
 ModelConfig NetOf(int64_t inputs, const std::vector<int64_t>& hidden, int64_t outputs) {
@@ -157,7 +157,7 @@ std::vector<Product> Trained::Products() {
   return products;
 }
 
-constexpr int kWarmSteps = 8;  // each slot as it is, captured, and as a graph
+constexpr int kWarmSteps = 8;  // each slot is run directly, captured, and run as a graph
 constexpr int kLargeSteps = 4;
 constexpr int kSmallSteps = 3000;
 
@@ -167,7 +167,7 @@ double StepsPerSecond(int steps, const std::function<void()>& step) {
   return steps / std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// A step beside the products that it contains.
+// Measures a step beside the products that it contains.
 std::vector<Row> MeasureLarge(const GpuSettings& settings, Gpu& gpu, PlainProducts& plain, Row row) {
   const int64_t size = settings.size(4096, 20), batch = settings.size(8192, 8);
   Trained trained(gpu, NetOf(size, {size, size}, 10), 2 * batch, batch);
@@ -183,7 +183,7 @@ std::vector<Row> MeasureLarge(const GpuSettings& settings, Gpu& gpu, PlainProduc
   return {row};
 }
 
-// A step beside one kernel whose answer this machine waits for by looking at it.
+// Measures a step beside one kernel whose result this machine polls.
 std::vector<Row> MeasureSmall(const GpuSettings& settings, Gpu& gpu, Row row) {
   Trained trained(gpu, NetOf(settings.size(784, 30), {}, 10), settings.size(55000, 50),
                   settings.size(100, 10));

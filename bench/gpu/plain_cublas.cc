@@ -24,7 +24,7 @@ void Check(cublasStatus_t status, const char* call) {
   }
 }
 
-// That which the program's runtime has loaded.
+// Returns the library that the program's runtime has loaded.
 void* LoadedLibrary() {
   for (const char* const name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so"}) {
     void* const library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);

@@ -1,4 +1,4 @@
-// Where devices are played: the runtime's own products, so that every case can be run.
+// PlainProducts with fake devices: the products of the runtime itself, so that every case can be run.
 #include "bench/gpu/gpu.h"
 
 namespace dtrain::bench {

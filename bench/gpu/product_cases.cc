@@ -1,4 +1,4 @@
-// The products of dense layers as the operations ask for them (Queue::Multiply) beside plain calls.
+// The products of dense layers as operations make them (Queue::Multiply), beside direct calls.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,10 +12,10 @@ namespace {
 using gpu::cuda::Buffer;
 using gpu::cuda::Product;
 
-constexpr double kMicros = 1000;  // in a millisecond
+constexpr double kMicros = 1000;  // per millisecond
 constexpr double kTurnMs = 20;
 
-// A layer on a batch.
+// A layer applied to a batch.
 struct Layer {
   int64_t rows, inputs, outputs;
 };
@@ -26,8 +26,8 @@ struct Named {
   Product (*of)(const Layer& layer, const float* inputs, const float* weights, float* outputs, float* slopes);
 };
 
-// Which matrix is which: x [rows, inputs], w [inputs, outputs], y [rows, outputs]; the result goes to the one
-// that the operation makes.
+// The three products of x [rows, inputs], w [inputs, outputs] and y [rows, outputs]; each computes one of
+// them from the other two.
 constexpr Named kProducts[] = {
     {"forward", "x w",
      [](const Layer& l, const float* x, const float* w, float* y, float*) {

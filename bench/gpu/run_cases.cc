@@ -1,4 +1,4 @@
-// Whole runs of mnist_softmax.yaml with ps and workers as threads: on the GPU beside this machine's
+// Whole runs of mnist_softmax.yaml with ps and workers as threads: on the GPU, beside this machine's
 // processor.
 #include <fmt/core.h>
 

@@ -35,7 +35,7 @@ class LimitClient {
   std::unique_ptr<LimitStep> step_;
   std::vector<char> header_;
   std::vector<float> parameters_;
-  // One for each exchange that may be open, and the one that is written meanwhile.
+  // One for each exchange that may be open, and one that is being written.
   std::vector<std::vector<float>> gradients_;
   int64_t open_ = 0;
   int64_t collected_ = 0;
@@ -80,7 +80,7 @@ bool LimitClient::Collect(bool wait) {
   RawFrame weights;
   socket_.Receive(&weights, true);
   if (!plan_.passes) return true;
-  // Replies come in the order of the requests.
+  // Replies arrive in the order of the requests.
   std::memcpy(parameters_.data() + block * plan_.block, weights.data(), weights.size());
   return true;
 }
@@ -107,13 +107,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Replies that may be on their way, and the version that is made meanwhile. Of many blocks, one that is asked
-// for again was received long ago.
+// Returns how many versions of a block are needed: one for each reply that may be in flight, and one that is
+// being computed. With many blocks, a block that is requested again was received long ago.
 size_t VersionCount(const LimitPlan& plan) {
   return plan.blocks() > 1 ? 2 : static_cast<size_t>(plan.clients * plan.open + 1);
 }
 
-// Null: a request without one.
+// Returns null if the request has no gradient.
 const AnyFloat* GradientIn(const RawFrame& frame) {
   return frame.size() == 0 ? nullptr : static_cast<const AnyFloat*>(frame.data());
 }
@@ -218,8 +218,8 @@ namespace {
 constexpr ssize_t kEndpointBytes = 256;
 using Endpoint = std::array<char, kEndpointBytes>;
 
-// The endpoint comes through a pipe: clients are forked before there is a context, since threads do not
-// survive a fork.
+// The clients learn the endpoint through a pipe: they are forked before there is a ZeroMQ context, because
+// its threads do not survive a fork.
 void StartClients(const LimitPlan& plan, const int (&pipe)[2]) {
   for (int64_t i = 0; i < plan.clients; ++i) {
     if (fork() != 0) continue;

@@ -1,6 +1,6 @@
-// The limit that dtrain's exchanges are held against: one ROUTER and some DEALERs in processes of their own
-// over TCP loopback, with frames, open exchanges, matrix products and passes over memory as the flags say.
-// It shares no code with net/, trainer/ or gpu/. Prints one JSON object. See docs/performance.md.
+// The limit that dtrain's exchanges are compared with: one ROUTER and some DEALERs in processes of their own
+// over TCP loopback, with the frames, open exchanges, matrix products and passes over memory that the flags
+// give. It shares no code with net/, trainer/ or gpu/. Prints one JSON object. See docs/performance.md.
 #include <cblas.h>
 #include <fmt/core.h>
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-// One clone for each instruction set, chosen when the program starts. Sanitizers cannot stand code that runs
-// that early.
+// One clone for each instruction set, chosen at program start. Sanitizers do not support code that runs so
+// early.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FOR_EVERY_PROCESSOR
 #else

@@ -8,7 +8,7 @@
 namespace dtrain::bench {
 namespace {
 
-// A peer that is gone must not leave this one waiting for ever.
+// A process whose peer has died must not wait for ever.
 constexpr int kPatienceMs = 60'000;
 
 }  // namespace

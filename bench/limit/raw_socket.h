@@ -1,5 +1,5 @@
-// RawSocket: one ZeroMQ socket with a context of its own, for the limits only: it shares no code with net/,
-// so that a limit does not contain what it is held against. Thread: one. Errors end the process.
+// RawSocket: one ZeroMQ socket with a context of its own, for limits only. It shares no code with net/, so
+// that a limit does not contain what is measured against it. Thread: one. Errors end the process.
 #pragma once
 
 #include <zmq.h>
@@ -9,10 +9,10 @@
 
 namespace dtrain::bench {
 
-// Says what failed and why on standard error, and exits with 1.
+// Prints what failed and why on standard error, and exits with 1.
 [[noreturn]] void FailRaw(const char* what);
 
-// A received frame.
+// RawFrame: a received frame.
 class RawFrame {
  public:
   RawFrame() { zmq_msg_init(&message_); }
@@ -36,16 +36,16 @@ class RawSocket {
   RawSocket(const RawSocket&) = delete;
   RawSocket& operator=(const RawSocket&) = delete;
 
-  // At a free port of the loopback interface; returns the endpoint.
+  // Binds to a free port of the loopback interface; returns the endpoint.
   std::string Bind();
   void Connect(const std::string& endpoint);
 
   void SendCopy(const void* data, size_t size, bool more);
-  // The bytes stay as they are until the other end has them.
+  // The bytes must not change until the other end has them.
   void SendLent(const void* data, size_t size, bool more);
-  // A frame that was received goes out again.
+  // Sends a received frame on.
   void SendBack(RawFrame& frame, bool more);
-  // Waits for a frame; false where none is there and it may not wait.
+  // Waits for a frame. Returns false if there is none and `wait` is false.
   bool Receive(RawFrame* frame, bool wait);
 
  private:

@@ -1,6 +1,6 @@
-// LimitStep: the matrix products of one training step of a dense network; nothing else: no bias, activation
-// or loss, and every step's batch is the same floats. Products are OpenBLAS's, with one thread. Owner and
-// thread: a client of a limit.
+// LimitStep: the matrix products of one training step of a dense network, and nothing else: no bias,
+// activation or loss, and the same batch in every step. The products are OpenBLAS's, with one thread. Owner
+// and thread: a client of a limit.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace dtrain::bench {
 
-// The slope of the loss at each output of the last layer, in place of a loss.
+// The gradient of the loss for each output of the last layer; there is no loss.
 inline constexpr float kSlope = 0.001f;
 
-// A batch for the plan's step, each number from 0 to 1.
+// Returns a batch for the plan's step with values from 0 to 1.
 std::vector<float> RandomBatch(const LimitPlan& plan);
 
 class LimitStep {
@@ -21,18 +21,18 @@ class LimitStep {
   // `batch`: [rows, inputs].
   LimitStep(const LimitPlan& plan, std::vector<float> batch);
 
-  // `parameters` and `gradient`: for each layer its weights [inputs, outputs], then its biases, which are
-  // neither read nor written.
+  // `parameters` and `gradient` hold, for each layer, its weights [inputs, outputs] and then its biases,
+  // which are neither read nor written.
   void Run(const float* parameters, float* gradient);
-  // What the last layer made of the batch: [rows, outputs].
+  // The outputs of the last layer: [rows, outputs].
   const std::vector<float>& outputs() const { return values_.back(); }
 
  private:
   const std::vector<int64_t> sizes_;
   const int64_t batch_;
-  std::vector<int64_t> offsets_;            // by layer: of its weights
-  std::vector<std::vector<float>> values_;  // by layer boundary: [batch, size]
-  std::vector<std::vector<float>> slopes_;  // the loss's gradient with respect to values_
+  std::vector<int64_t> offsets_;            // of each layer's weights
+  std::vector<std::vector<float>> values_;  // of each layer boundary: [batch, size]
+  std::vector<std::vector<float>> slopes_;  // the gradients of the loss for values_
 };
 
 }  // namespace dtrain::bench

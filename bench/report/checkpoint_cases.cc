@@ -1,5 +1,5 @@
-// What it costs to save 1 GiB of parameters while they are trained: how fast they are written, beside dd with
-// fsync in the same directory, what the steps lose, and what ps 0 needs where it writes the part of another.
+// The cost of saving 1 GiB of parameters during training: the speed of writing beside dd with fsync in the
+// same directory, the delay of the steps, and the memory of ps 0 when it writes the part of another ps.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -22,7 +22,8 @@ constexpr int64_t kMib = 1 << 20;
 // 784 * 15991 + 15991 * 15991 + 15991 * 10 weights and the biases: 1 GiB and 21 KiB.
 constexpr int64_t kModelMib = 1024;
 constexpr int64_t kSteps = 18;
-constexpr int64_t kEvery = 5;  // steps: of 3 saves while the job trains, the first and the last not counted
+constexpr int64_t kEvery =
+    5;  // steps between saves: 3 saves during training; the first and the last one are not counted
 constexpr int64_t kWarmUp = 2;
 
 constexpr char kConfig[] = R"(model: {{kind: mlp, hidden: [15991, 15991], activation: relu}}
@@ -44,15 +45,15 @@ log: {{format: json}}
 
 struct Job {
   std::string optimizer = "sgd";
-  bool streamed = false;  // ps 1 does not see the directory: it sends its part to ps 0
+  bool streamed = false;  // ps 1 does not see the directory and sends its part to ps 0
 };
 
-// What one run of a job showed. All of its saves are of kModelMib, or a multiple.
+// Outcome: the measurements of one run. Each save has kModelMib, or a multiple.
 struct Outcome {
-  std::vector<double> mib_per_s;  // by save
+  std::vector<double> mib_per_s;  // of each save
   std::vector<double> held_ms;
   StepCost cost;
-  int64_t ps0_bytes = 0;  // its peak
+  int64_t ps0_bytes = 0;  // peak memory
 };
 
 void WriteConfig(const Job& job, const std::string& directory) {
@@ -62,7 +63,7 @@ void WriteConfig(const Job& job, const std::string& directory) {
       fmt::arg("every", kEvery));
 }
 
-// The bytes of all shard files.
+// Returns the bytes of all shard files.
 int64_t ShardBytes(const std::string& directory) {
   int64_t bytes = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
@@ -73,7 +74,7 @@ int64_t ShardBytes(const std::string& directory) {
   return bytes;
 }
 
-// Those that were written while the job trained.
+// Reads the saves that were written during training.
 Outcome Read(const std::string& directory) {
   const double mib = static_cast<double>(ShardBytes(directory + "/ckpt")) / kMib;
   std::vector<LoggedSave> saves = SavesIn(ReadFile(directory + "/ps-0.err"));
@@ -115,10 +116,10 @@ Outcome RunJob(const Settings& settings, const Job& job) {
   return outcome;
 }
 
-// MiB/s of a file of so many, to the disk.
+// Returns the MiB/s of writing a file of `mib` MiB with dd.
 double RunDd(const Settings& settings, int64_t mib) {
   const std::string file = settings.scratch + "/dd.out";
-  sync();  // what was written before is none of its business
+  sync();  // earlier writes must not count
   const auto begin = std::chrono::steady_clock::now();
   OutputOf({"/bin/dd", "if=/dev/zero", "of=" + file, "bs=1M", fmt::format("count={}", mib), "conv=fsync"},
            settings.scratch + "/dd");
@@ -132,7 +133,8 @@ Row NewRow(const std::string& name, const std::string& what, const std::string& 
   return {name, what, unit, to_reach, unit != "MiB/s", {}, {}, {}, {}};
 }
 
-// The saves of `job` beside dd. `label`: how the rows call it. `peak`: the memory of ps 0 in the last run.
+// Measures the saves of `job` beside dd. `label` is its name in the rows. `peak` receives the memory of ps 0
+// in the last run.
 std::vector<Row> MeasureSaves(const Settings& settings, const std::string& name, const std::string& label,
                               const Job& job, int rounds, const std::string& to_reach,
                               int64_t* peak = nullptr) {

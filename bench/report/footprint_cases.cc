@@ -1,4 +1,4 @@
-// How soon a job steps and how much memory its tasks take.
+// How soon a job takes its first step, and how much memory its tasks use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::unique_ptr<Process> StartTask(const Settings& settings, const Job& job, con
   return std::make_unique<Process>(command, fmt::format("{}/{}-{}", settings.scratch, role, index));
 }
 
-// Started one by one, not by `dtrain local`, so that the kernel tells each one's peak.
+// Starts the tasks one by one and not by `dtrain local`, so that the kernel reports each one's peak.
 void RunTasks(const Settings& settings, const Job& job, Row* ps_row, Row* worker_row) {
   const std::string cluster = fmt::format("cluster.ps=[\"127.0.0.1:{}\"]", FreePort());
   const std::unique_ptr<Process> ps = StartTask(settings, job, cluster, "ps", 0);

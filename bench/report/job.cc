@@ -19,7 +19,7 @@ void Set(std::vector<std::string>* flags, const std::string& key_and_value) {
 
 std::string ConfigPath(const Job& job) { return fmt::format("configs/{}.yaml", job.config); }
 
-// MNIST from where it lies, or drawn digits of the same number and size.
+// Adds MNIST if it is there, or drawn digits of the same number and size.
 void AddImages(const Settings& settings, std::vector<std::string>* flags) {
   for (const auto& [set, files, rows] :
        {std::tuple("train", "train", 60000), std::tuple("test", "t10k", 10000)}) {

@@ -1,5 +1,5 @@
-// What the report runs: jobs of configs/, by `dtrain local` and by a limit of the same shape, and the
-// programs that only exchange tensors.
+// The runs of the report: jobs of configs/ by `dtrain local` and by a limit of the same shape, and the
+// programs that only exchange tensors. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace dtrain::bench {
 
 struct Job {
   std::string name;
-  std::string config;  // of configs/, without .yaml
+  std::string config;  // a file of configs/, without .yaml
   int64_t workers = 1;
-  std::vector<int64_t> layers;  // sizes of a dense network on images; empty: nothing to compute
+  std::vector<int64_t> layers;  // of a dense network on images; empty: no computation
   int64_t in_flight = 1;
-  double steps_per_s = 1000;  // about, for the length of the first run
+  double steps_per_s = 1000;  // estimate, for the length of the first run
   std::string to_reach;
-  bool rounds = false;  // sync: a global step is a gradient of every worker
+  bool rounds = false;  // sync: a global step takes a gradient of every worker
 
   std::string what() const;
-  // Floats that travel as a payload frame; 0 where they fit into the header.
+  // Returns the floats of a payload frame; 0 if they fit into the header.
   int64_t block() const;
 };
 
@@ -35,24 +35,24 @@ struct JobResult {
   double global_step = 0;
 };
 
-// The flags that say what is trained on what for how long, for `dtrain local` and for single tasks.
+// Returns the flags for data and length, for `dtrain local` and for single tasks.
 std::vector<std::string> JobFlags(const Settings& settings, const Job& job, int64_t steps);
 
-// Runs the job to its end by `dtrain local`, without summaries and evaluation. `flags`: more of them.
+// Runs the job to its end by `dtrain local`, without summaries and evaluation, with additional `flags`.
 JobResult RunJob(const Settings& settings, const Job& job, int64_t steps,
                  const std::vector<std::string>& flags);
 
-// The programs that exchange tensors and print what they did as one JSON object: the limit, and dtrain's own
+// The programs that exchange tensors and print their results as one JSON object: the limit, and dtrain's own
 // client and ps without a model.
 inline constexpr char kLimitProgram[] = "bench/limit/limit_exchange";
 inline constexpr char kStreamProgram[] = "bench/parameter_stream";
 
 struct Exchanged {
   double per_s = 0;
-  double bytes = 0;  // of one exchange, headers and payloads, both ways
+  double bytes = 0;  // of one exchange: headers and payloads, both ways
 };
 
-// Throws std::runtime_error where it fails.
+// Throws std::runtime_error if the program fails.
 Exchanged RunExchange(const Settings& settings, const std::string& program,
                       const std::vector<std::string>& flags);
 

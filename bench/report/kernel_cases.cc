@@ -1,4 +1,4 @@
-// Operations and messages, as the programs under Google Benchmark measure them.
+// Operations and messages, measured by the programs that use Google Benchmark.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace dtrain::bench {
 namespace {
 
 constexpr double kNanosPerMicro = 1000;
-constexpr double kKernelShare = 0.125;  // of the length of a job's turn
+constexpr double kKernelShare = 0.125;  // of the seconds of a job's turn
 
 std::string Output(const Settings& settings, const std::string& program,
                    const std::vector<std::string>& flags) {
@@ -21,7 +21,7 @@ std::string Output(const Settings& settings, const std::string& program,
   return OutputOf(command, settings.scratch + "/" + program);
 }
 
-// The NAMEs of the program's lines NAME/dtrain and NAME/limit, each once, in order.
+// Returns the NAMEs of the program's lines NAME/dtrain and NAME/limit, each once, in order.
 std::vector<std::string> BenchmarkNames(const Settings& settings, const std::string& program) {
   std::istringstream lines(Output(settings, program, {"--benchmark_list_tests=true"}));
   std::vector<std::string> names;
@@ -32,7 +32,7 @@ std::vector<std::string> BenchmarkNames(const Settings& settings, const std::str
   return names;
 }
 
-// The values of NAME/dtrain and NAME/limit by repetition; they were measured in a random order.
+// Adds the values of each repetition of NAME/dtrain and NAME/limit, which were measured in a random order.
 void AddRun(const nlohmann::json& run, Row* row) {
   if (run.at("run_type") != "iteration") return;
   const bool is_limit = run.at("name").get<std::string>().find("/limit") != std::string::npos;
@@ -42,7 +42,7 @@ void AddRun(const nlohmann::json& run, Row* row) {
   values[repetition] = run.at("cpu_time").get<double>() / kNanosPerMicro;
 }
 
-// Both sides in a run of their own, so that their repetitions lie next to each other.
+// Measures both sides in one run of the program, so that their repetitions are close in time.
 std::vector<Row> MeasureBenchmark(const Settings& settings, const std::string& program, Row row) {
   const auto report = nlohmann::json::parse(
       Output(settings, program,

@@ -1,4 +1,4 @@
-// What runs programs to measure them: processes, ports and a directory for them, and the machine in one line.
+// Running programs to measure them: processes, ports, a scratch directory, and a description of the machine.
 // Thread: one.
 #pragma once
 
@@ -16,15 +16,15 @@ namespace dtrain::bench {
 // Process: a program that is measured. Owner: the case.
 class Process {
  public:
-  // Standard output and standard error go to `path`.out and `path`.err. Throws std::runtime_error where the
+  // Writes standard output and standard error to `path`.out and `path`.err. Throws std::runtime_error if the
   // program cannot be started.
   Process(const std::vector<std::string>& command, const std::string& path);
-  ~Process();  // kills and reaps what still runs
+  ~Process();  // kills and reaps a program that still runs
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Waits for its end. Returns the most memory that it ever had resident, in bytes, as the kernel counts it
-  // at the end. Throws std::runtime_error with its last words where it failed.
+  // Waits for the end. Returns the peak of resident memory in bytes, as the kernel counts it. Throws
+  // std::runtime_error with the last output if the program failed.
   int64_t Wait();
 
  private:
@@ -33,17 +33,17 @@ class Process {
   pid_t pid_ = -1;
 };
 
-// Runs `command` to its end and returns its standard output; throws as Process does.
+// Runs `command` to its end and returns its standard output. Throws as Process does.
 std::string OutputOf(const std::vector<std::string>& command, const std::string& path);
 
-// The contents of a file. Throws std::runtime_error where it cannot be read.
+// Returns the content of a file. Throws std::runtime_error if it cannot be read.
 std::string ReadFile(const std::string& path);
 
-// A port of 127.0.0.1 that was free a moment ago, for a task that is started with a fixed address. Throws
-// std::runtime_error where there is none.
+// Returns a port of 127.0.0.1 that was free just now, for a task with a fixed address. Throws
+// std::runtime_error if there is none.
 int FreePort();
 
-// Scratch: a directory of its own for each report, gone when that is. Owner: the program.
+// Scratch: a directory of its own for each report, removed at the end. Owner: the program.
 class Scratch {
  public:
   Scratch() : path_(std::filesystem::temp_directory_path() / "dtrain-bench-XXXXXX") {
@@ -58,10 +58,10 @@ class Scratch {
   std::string path_;
 };
 
-// The machine in one line: "2 cores of AMD EPYC, AVX2, Linux 6.1.0, 8 GiB, load 0.10". The load is the
-// caller's: it was read before anything that loads the machine was started.
+// Describes the machine in one line: "2 cores of AMD EPYC, AVX2, Linux 6.1.0, 8 GiB, load 0.10". The caller
+// reads `load` before it starts any work.
 std::string DescribeMachine(double load);
-// The load of the last minute.
+// Returns the load of the last minute.
 double Load();
 
 }  // namespace dtrain::bench

@@ -1,5 +1,5 @@
-// The report of bench/run.sh: runs dtrain and its limits in turns, prints a table, writes JSON.
-// See docs/performance.md for what each row is.
+// The report of bench/run.sh: runs dtrain and its limits by turns, prints a table and writes JSON.
+// docs/performance.md explains each row.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@ namespace {
 
 struct Arguments {
   Settings settings;
-  std::vector<std::string> only;  // what the names of rows begin with; empty: all
+  std::vector<std::string> only;  // prefixes of row names; empty: all rows
   std::string json;
   std::string directory;
   double load = Load();
@@ -36,7 +36,7 @@ void AddFlags(CLI::App& app, Arguments* arguments) {
   app.add_option("--data", settings.data, "the directory with mnist/; left out: digits are drawn instead");
 }
 
-// Bazel's, in which this program is bench/report/report.
+// Returns Bazel's directory of binaries, in which this program is bench/report/report.
 std::string BinaryDirectory() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path().parent_path();
 }

@@ -76,10 +76,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Both sides count the bytes themselves; more than this apart and the row compares different things.
+// Both sides count their bytes. If they differ by more than this, the row compares different things.
 constexpr double kBytesApart = 0.03;
 
-// Three digits at least, and no more after the point than they need.
+// Formats with at least three digits, and no more decimals than that needs.
 std::string Number(double value) {
   if (value >= 100) return fmt::format("{:.0f}", value);
   return value >= 10 ? fmt::format("{:.1f}", value) : fmt::format("{:.3f}", value);
@@ -91,14 +91,14 @@ std::string MedianText(const std::vector<double>& values) {
 
 std::string Spread(const std::vector<double>& values) {
   if (values.empty()) return "";
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  return fmt::format("{:.2f} to {:.2f}", *least, *most);
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  return fmt::format("{:.2f} to {:.2f}", *min, *max);
 }
 
 Json SeriesJson(const std::vector<double>& values) {
   if (values.empty()) return nullptr;
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  return {{"median", Median(values)}, {"min", *least}, {"max", *most}, {"rounds", values}};
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  return {{"median", Median(values)}, {"min", *min}, {"max", *max}, {"rounds", values}};
 }
 
 Json OptionalJson(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }

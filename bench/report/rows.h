@@ -1,5 +1,5 @@
-// Rows of a report: what dtrain did in each round beside its limit in the same rounds; the cases that measure
-// them, the choice of cases, the turns, and the table. docs/performance.md explains the columns. Thread: one.
+// Rows of a report: the values of dtrain and of its limit in the same rounds; the cases that measure them,
+// the choice of cases, the turns, and the table. docs/performance.md explains the columns. Thread: one.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace dtrain::bench {
 
-// The median of an odd or even number of values, at least one.
+// Returns the median of at least one value.
 double Median(std::vector<double> values);
 
 struct Row {
@@ -20,30 +20,30 @@ struct Row {
   bool smaller_is_better = false;
   std::vector<double> dtrain;  // by round
   std::vector<double> limit;   // by round; empty: there is none
-  // Headers and payloads of one exchange, both ways: shows that both sides moved the same.
+  // Headers and payloads of one exchange, both ways, to show that both sides moved the same bytes.
   std::optional<double> dtrain_bytes;
   std::optional<double> limit_bytes;
 
-  // dtrain by limit in each round, so that what slows a round down cancels out. 1 is the limit, less is
-  // slower.
+  // Returns dtrain / limit for each round, which cancels what slows a whole round down. 1 is as fast as the
+  // limit; less is slower.
   std::vector<double> Ratios() const;
 };
 
-// Rows that are measured together. `measure` makes all of them.
+// Case: rows that are measured together. `measure` makes all of them.
 struct Case {
   std::vector<std::string> rows;  // their names
   std::function<std::vector<Row>()> measure;
 };
 
-// What the report measures. Each case runs dtrain and its limit in turns, round by round. Many short turns:
-// with few long ones, a machine that others use too is another one in the second half of a round. Cases keep
-// a reference to the settings. They throw std::runtime_error where something cannot be run.
+// Settings: what the report measures with. Each case runs dtrain and its limit by turns, in many short
+// rounds: with few long ones, a shared machine may change within a round. Cases keep a reference to the
+// settings. They throw std::runtime_error if something cannot be run.
 struct Settings {
   int rounds = 15;
-  double seconds = 1.2;  // how long one side of a round is to take
+  double seconds = 1.2;  // the length of one side of a round
   std::string bin;       // Bazel's directory of binaries
-  std::string data;      // the directory with mnist/; empty: digits are drawn instead
-  std::string scratch;   // a directory for what is written meanwhile
+  std::string data;      // the directory with mnist/; empty: drawn digits are used
+  std::string scratch;   // a directory for temporary files
 
   std::string Program(const std::string& label) const { return bin + "/" + label; }
 };
@@ -54,32 +54,32 @@ std::vector<Case> FootprintCases(const Settings& settings);   // start-up time a
 std::vector<Case> CheckpointCases(const Settings& settings);  // 1 GiB of parameters saved while they train
 std::vector<Case> KernelCases(const Settings& settings);      // operations and messages
 
-// Whether --only chooses this row: `name` begins with one of `only`; every name does where there are none.
+// Whether --only chooses this row: `name` begins with one of `only`, or `only` is empty.
 bool IsChosen(const std::string& name, const std::vector<std::string>& only);
 
-// The cases that have a row to show. Throws std::runtime_error with all names where one of `only` chooses
+// Returns the cases with a row to show. Throws std::runtime_error with all names if one of `only` matches
 // nothing.
 std::vector<Case> Choose(const std::vector<Case>& cases, const std::vector<std::string>& only);
 
-// Measures both sides of a row, each side once a round, A B B A A B: next to each other, so that what slows
-// the machine down for a while meets both, and each first in turn, so that what grows or fades all the time
-// favours neither.
+// Measures both sides of a row, each side once per round, in the order A B B A A B: close in time, so that a
+// slow phase of the machine affects both, and each first in turn, so that a steady drift favours neither.
 void TakeTurns(int rounds, const std::function<void()>& dtrain, const std::function<void()>& limit);
 
-// What MeasureAll() found.
+// Measured: the result of MeasureAll().
 struct Measured {
   std::vector<Row> rows;
   int failed = 0;  // cases that could not be run; standard error says why
 };
 
-// Measures the cases one after the other, and prints those of their rows that `only` chooses as they come.
+// Measures the cases one after the other. Prints the rows that `only` chooses as they are done.
 Measured MeasureAll(const std::vector<Case>& cases, const std::vector<std::string>& only);
 
-// The report as a Markdown table and as JSON. See docs/performance.md for what the columns mean.
+// Print the report as a Markdown table. docs/performance.md explains the columns.
 void PrintTableHead();
 void PrintRow(const Row& row);
 
-// One object: the machine, the rounds and every row with the values of each round.
+// Returns the report as one JSON object: the machine, the rounds, and every row with the values of each
+// round.
 std::string ReportJson(const std::string& machine, int rounds, const std::vector<Row>& rows);
 
 }  // namespace dtrain::bench

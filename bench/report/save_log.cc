@@ -13,7 +13,7 @@
 namespace dtrain::bench {
 namespace {
 
-// "2026-11-22 04:18:23.399".
+// Reads "2026-11-22 04:18:23.399".
 double Seconds(const std::string& time) {
   tm parts{};
   const char* const rest = strptime(time.c_str(), "%Y-%m-%d %H:%M:%S", &parts);

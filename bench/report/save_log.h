@@ -1,5 +1,5 @@
-// What the logs of a run (log.format: json) tell of its checkpoints: how long each was written, and what the
-// steps took meanwhile.
+// Reads from the logs of a run (log.format: json) how long each checkpoint was written, and how long the
+// steps took meanwhile. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace dtrain::bench {
 
 struct LoggedSave {
   int64_t step = 0;
-  double begin = 0;  // seconds of one clock, as all here
+  double begin = 0;  // in seconds of one clock, as all times here
   double end = 0;
   double held_ms = 0;
 };
@@ -21,20 +21,20 @@ struct LoggedStep {
   double end = 0;
 };
 
-// From the log of ps 0.
+// Returns the saves in the log of ps 0.
 std::vector<LoggedSave> SavesIn(const std::string& log);
-// From the log of a worker with hooks.log_every_steps: 1.
+// Returns the steps in the log of a worker with hooks.log_every_steps: 1.
 std::vector<LoggedStep> StepsIn(const std::string& log);
 
-// What saves do to the steps of one worker, in milliseconds.
+// StepCost: the effect of saves on the steps of one worker, in milliseconds.
 struct StepCost {
-  double usual = 0;             // the median of those without a save
-  double slowest_usual = 0;     // how much longer than that the slowest one without a save was
-  std::vector<double> slowest;  // the same of those that a save meets, by save
-  std::vector<double> added;    // of all steps that a save meets together, by save
+  double usual = 0;             // the median of the steps without a save
+  double slowest_usual = 0;     // the slowest step without a save, minus that median
+  std::vector<double> slowest;  // the same for the slowest step during each save
+  std::vector<double> added;    // the total delay of all steps during each save
 };
 
-// Each save has to meet a step, and there has to be a step without one.
+// Each save must overlap a step, and there must be a step without a save.
 StepCost CostOf(const std::vector<LoggedSave>& saves, const std::vector<LoggedStep>& steps);
 
 }  // namespace dtrain::bench

@@ -1,5 +1,5 @@
-// 64 MiB of parameters through a real ps, beside raw ZeroMQ that moves them in chunks of the same size, as
-// many of them open.
+// 64 MiB of parameters through a real ps, beside raw ZeroMQ that moves them in chunks of the same size, with
+// as many of them open.
 #include <cmath>
 
 #include "bench/report/job.h"
@@ -18,8 +18,8 @@ struct StreamCase {
   std::string name;
   std::string what;
   std::string mode;                      // of parameter_stream
-  std::vector<std::string> limit_flags;  // beside what all have
-  double exchanges_per_s = 10;           // about
+  std::vector<std::string> limit_flags;  // besides those that all cases have
+  double exchanges_per_s = 10;           // estimate
   std::string to_reach;
 };
 

@@ -1,4 +1,4 @@
-// Global steps per second of whole jobs, beside their limits and beside threads in place of processes.
+// Global steps per second of whole jobs, beside their limits, and of threads beside processes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,16 +12,16 @@ namespace {
 
 constexpr int64_t kBatch = 100;  // of the configs
 
-// Exchanges that make one global step.
+// Returns how many exchanges make one global step.
 int64_t ExchangesPerStep(const Job& job) { return job.rounds ? job.workers : 1; }
 
-// What the first runs of a job tell: how long later ones should be and what one exchange moves.
+// Measured: from the first runs of a job: the length of later runs, and the bytes of one exchange.
 struct Measured {
   int64_t steps = 0;
   double bytes_per_exchange = 0;
 };
 
-// The difference of two runs, so that what is said once in a run does not count.
+// Computed from the difference of two runs, so that messages sent once in a run do not count.
 Measured Measure(const Settings& settings, const Job& job) {
   const auto few = std::max<int64_t>(1, std::llround(job.steps_per_s * settings.seconds / 16));
   const JobResult first = RunJob(settings, job, few, {});
@@ -80,7 +80,7 @@ std::vector<Row> MeasureJob(const Settings& settings, const Job& job) {
 
 std::string InProcessName(const Job& job) { return "in_process_" + job.name; }
 
-// The limit of threads are processes: threads ought not to be slower.
+// Measures threads with processes as their limit: threads should not be slower.
 std::vector<Row> MeasureInProcess(const Settings& settings, const Job& job) {
   Row row = {InProcessName(job),
              job.config + ".yaml: --in-process, beside processes",

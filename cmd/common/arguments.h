@@ -1,5 +1,5 @@
-// What the command line says, one struct for each command. cmd/grammar fills them and checks no value against
-// the config; main() hands each to its command.
+// Arguments: the parsed command line, one struct for each command. cmd/grammar fills them without looking at
+// the config; main() passes each to its command.
 #pragma once
 
 #include <memory>
@@ -17,16 +17,16 @@ class Runtime;
 
 namespace dtrain {
 
-// How main() hands the runtime of GPUs to the commands that compute. A command makes it when it begins to
-// compute and its end has a deadline; a ps never does.
+// NewRuntime: makes the runtime for GPUs. main() passes it to the commands that compute. A command calls it
+// when it begins to compute, under a deadline; a ps never calls it.
 using NewRuntime = std::unique_ptr<gpu::cuda::Runtime> (*)();
 
-// Text to print, and nothing else to do: --help.
+// ShowText: prints a text and does nothing else; for --help.
 struct ShowText {
   std::string text;
 };
 
-// --version
+// ShowVersion: --version
 struct ShowVersion {};
 
 struct ConfigArguments {
@@ -41,27 +41,27 @@ struct SchedulerArguments {
   SchedulerOptions options;
 };
 
-// dtrain --config F --role R --index I, or --from S in place of role and index
+// TaskArguments: dtrain --config F --role R --index I, or --from S in place of role and index
 struct TaskArguments {
   ConfigArguments config;
   std::optional<SchedulerArguments> from;
   std::optional<TaskId> task;      // unset only with `from` and with config.dump
-  std::vector<std::string> notes;  // lines for the log's beginning
+  std::vector<std::string> notes;  // the first lines of the log
   std::string result;              // --result; empty: none
-  // From a parent of tasks to its children only.
+  // These are set by a parent of tasks only.
   int listening_fd = -1;    // an open descriptor
-  bool reports = false;     // standard output is the report to the parent (report.h)
+  bool reports = false;     // standard output carries the report to the parent (report.h)
   bool relay_live = false;  // the parent draws this task's live line
-  bool end_told = false;    // the parent tells how the run ended, once for all
+  bool end_told = false;    // the parent tells how the run ended, once for all tasks
 };
 
-// --ps and --workers: the cluster that dtrain local makes, whatever the file says of it.
+// ClusterSize: --ps and --workers. They override the cluster of the file.
 struct ClusterSize {
   std::optional<int> ps;
   std::optional<int> workers;
 };
 
-// dtrain local
+// LocalArguments: dtrain local
 struct LocalArguments {
   ConfigArguments config;
   ClusterSize size;
@@ -69,69 +69,69 @@ struct LocalArguments {
   std::string result;
 };
 
-// dtrain launch
+// LaunchArguments: dtrain launch
 struct LaunchArguments {
   ConfigArguments config;
   std::string result;
   bool dry_run = false;
 };
 
-// dtrain guard: from `dtrain launch` to a task's machine only
+// GuardArguments: dtrain guard, which only `dtrain launch` runs, on a task's machine
 struct GuardArguments {
   std::string directory;
-  std::string config;  // the path of the task's
+  std::string config;  // the path of the task's config
   double silence_s = 5;
-  bool kept_alive = false;        // lines say that somebody is there: their absence counts from the start
-  bool saves = false;             // ps 0: it has the run saved when nobody is there any more
-  std::vector<std::string> task;  // its other arguments
+  bool kept_alive = false;        // a launcher sends alive lines, so silence counts from the start
+  bool saves = false;             // ps 0: when the launcher is gone, the run is saved first
+  std::vector<std::string> task;  // the other arguments of the task
 };
 
-// dtrain check
+// CheckArguments: dtrain check
 struct CheckArguments {
   ConfigArguments config;
   ClusterSize size;  // not together with `from`
   std::optional<SchedulerArguments> from;
 };
 
-// dtrain plan
+// PlanArguments: dtrain plan
 struct PlanArguments {
   ConfigArguments config;
   ClusterSize size;
 };
 
-// dtrain inspect
+// InspectArguments: dtrain inspect
 struct InspectArguments {
   std::string path;  // a checkpoint, or a directory of them
 };
 
-// dtrain eval
+// EvalArguments: dtrain eval
 struct EvalArguments {
   std::string path;        // a checkpoint, or a directory of them
-  ConfigArguments config;  // without a path: the file that was saved with the checkpoint
+  ConfigArguments config;  // without a path: the config that was saved with the checkpoint
   std::string data;        // a path, a glob or "-"; empty: the set of eval.on
   std::string result;
   bool json = false;    // one JSON document in place of the tables
   bool follow = false;  // evaluates each new checkpoint until the run has ended
 };
 
-// dtrain predict
+// PredictArguments: dtrain predict
 struct PredictArguments {
   std::string path;  // a checkpoint, or a directory of them
   ConfigArguments config;
   std::string data;    // a path, a glob or "-"
   std::string out;     // empty: standard output
-  std::string format;  // csv or jsonl; empty: as the input
+  std::string format;  // csv or jsonl; empty: the format of the input
 };
 
-// dtrain export
+// ExportArguments: dtrain export
 struct ExportArguments {
   std::string path;  // a checkpoint, or a directory of them
   ConfigArguments config;
-  std::string to;  // safetensors, npz or onnx; empty: as `out` ends
+  std::string to;  // safetensors, npz or onnx; empty: by the ending of `out`
   std::string out;
 };
 
-// dtrain import
+// ImportArguments: dtrain import
 struct ImportArguments {
   std::string path;  // the tensor file
   ConfigArguments config;
@@ -140,7 +140,7 @@ struct ImportArguments {
   bool transpose = false;         // all matrices of the file are [outputs, inputs]
 };
 
-// dtrain devices
+// DevicesArguments: dtrain devices
 struct DevicesArguments {
   bool json = false;
 };

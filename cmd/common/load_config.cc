@@ -25,7 +25,7 @@ std::string SourceOf(Scheduler scheduler) {
 
 bool Same(const ClusterConfig& a, const ClusterConfig& b) { return a.ps == b.ps && a.worker == b.worker; }
 
-// A cluster that somebody has typed beside --from would silently lose to it.
+// --from would silently override a cluster that the user gave by --set.
 void RefuseSets(Scheduler scheduler, const std::vector<std::string>& sets) {
   if (scheduler == Scheduler::kMpi) return;
   for (const std::string& set : sets) {
@@ -54,7 +54,7 @@ milliseconds GraceOf(const FailureConfig& failure) {
 void RequireRegularFile(const std::string& path) {
   struct stat found {};
   if (stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode))
-    return;  // what is not there is told elsewhere
+    return;  // a missing file is reported when it is loaded
   throw UserError("--config {}: is no regular file, and each task reads it anew. Save it to a file.", path);
 }
 

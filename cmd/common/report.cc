@@ -37,7 +37,7 @@ ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int re
   if (stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
     throw UserError("--result {}: is not a regular file. Name a file.", path_);
   }
-  // Written once for the proof, then removed.
+  // Writes a file to prove that it can, and removes it.
   try {
     WriteFileAtomically(path_, "");
   } catch (const IoError& error) {

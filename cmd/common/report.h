@@ -1,5 +1,5 @@
-// How a command reports: ErrorLines are its lines on standard error, ResultFile is the JSON document of
-// --result, and what a task tells the process that has started it.
+// Reports of a command: ErrorLines are its lines on standard error, ResultFile is the JSON document of
+// --result. A child task reports to its parent on standard output.
 #pragma once
 
 #include <mutex>
@@ -12,59 +12,58 @@
 
 namespace dtrain {
 
-// A task that was started with --reports tells its parent on standard output, in lines that begin so.
-constexpr char kBegunWord[] = "@begun";    // the run
-constexpr char kResultWord[] = "@result";  // and wire JSON
-constexpr char kLostWord[] = "@lost";      // and the name of a task that this one has given up, "ps 1"
+// The first words of a report line that a task started with --reports writes to standard output.
+constexpr char kBegunWord[] = "@begun";    // the run has begun
+constexpr char kResultWord[] = "@result";  // followed by the summary as wire JSON
+constexpr char kLostWord[] = "@lost";      // followed by a task that this one has given up, "ps 1"
 
-// ErrorLines: what a command says on standard error in its own name rather than in a task's log: lines that
-// begin with "dtrain: " or, where a task or `dtrain local` has read log.format: json, one object for each.
-// Owner: main. Thread: any, once `json` is set.
+// ErrorLines: messages on standard error in the name of the command, not of a task's log. Lines begin with
+// "dtrain: "; if the config of a task or of `dtrain local` has log.format json, each is a JSON object. Owner:
+// main. Thread: any, once `json` is set.
 struct ErrorLines {
-  bool json = false;  // set as soon as the config has told
+  bool json = false;  // set when the config has been read
 
-  // `text`: one line or several.
+  // Prints `text`, one line or several.
   void Print(const std::string& text) const;
 };
 
-// ResultFile: the destination of --result: JSON, whole or absent, written once whatever the ending.
-// Owner: the command. Thread: any; ProcessEnd's thread may write while the run ends.
+// ResultFile: writes the JSON document of --result, atomically and at most once, however the run ends. Owner:
+// the command. Thread: any; ProcessEnd's thread may write while the run ends.
 class ResultFile {
  public:
-  // `path`, empty for none: an older file there is removed, so that a file found there later is this run's.
-  // Throws UserError at once, not after hours, where no file can be written.
-  // `errors` gets what WriteEnding() cannot write.
-  // `report_fd`: where the parent reads; -1: there is none.
+  // `path` is empty for no result. Removes an older file there, so that a file found later is this run's.
+  // Throws UserError now, not after hours, if no file can be written. `errors` reports failures of
+  // WriteEnding(). `report_fd` is the pipe to the parent; -1: there is none.
   ResultFile(const std::string& path, const ErrorLines& errors, int report_fd = -1);
 
-  // Tell the parent, where there is one. A report that fails shows when the result itself is written.
+  // Report to the parent, if there is one. A failure shows when the result itself is written.
   void NoteBegun();
   void NoteLost(const std::string& task) { Report(kLostWord, task); }
-  // The first call writes, later ones do nothing. Throws IoError when the disk has failed meanwhile.
+  // Writes the result. Only the first call writes. Throws IoError if the disk fails.
   void Write(const RunSummary& summary);
-  // The same for a run that is not done. A write that fails is reported, not thrown: how the run ended
-  // matters more, and its exit code stays.
+  // Writes the result of a run that is not complete. A failure is printed and not thrown, because the cause
+  // of the end and its exit code matter more.
   void WriteEnding(const RunSummary& summary);
   // The same for a run that has no summary yet.
   void WriteEnding(const std::string& status);
 
  private:
-  // Returns the errno of a failure, or 0.
+  // Returns 0 or the errno of the failure.
   int Report(const char* word, const std::string& text);
 
   std::mutex mutex_;
   bool written_ = false;
-  std::mutex report_mutex_;  // lines are not mixed
+  std::mutex report_mutex_;  // keeps lines whole
   const std::string path_;
   const ErrorLines& errors_;
   const int report_fd_;
 };
 
-// Since this process was executed.
+// Returns the time since this process was started.
 double SecondsSinceStart();
 
-// The `status` of a task that ends with this code. `stop`: an end that was asked for, and could not be saved,
-// is no failure.
+// Returns the `status` of a task that ends with `code`. An end that was asked for (`stop`) is no failure,
+// even if nothing could be saved.
 std::string StatusOf(ExitCode code, const StopRequest& stop = {});
 
 }  // namespace dtrain

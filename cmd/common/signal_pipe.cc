@@ -14,11 +14,11 @@
 namespace dtrain {
 namespace {
 
-// Handlers have no argument of ours: the write end has to be found from a static place.
+// A handler has no argument of ours, so it finds the write end here.
 std::atomic<int> g_write_fd{-1};
 
 struct Record {
-  int64_t nanos;  // when it came, whenever it is read
+  int64_t nanos;  // when the signal arrived
   int signal;
 };
 
@@ -27,7 +27,7 @@ extern "C" void WriteSignal(int signal) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   const Record record = {now.tv_sec * 1000000000 + now.tv_nsec, signal};
-  // So few bytes are written whole. A full pipe already holds this signal.
+  // A record is small enough to be written atomically. If the pipe is full, it already holds this signal.
   [[maybe_unused]] const ssize_t wrote = write(g_write_fd.load(), &record, sizeof record);
   errno = saved;
 }

@@ -1,7 +1,7 @@
-// CommandGrammar: one command as the parser library knows it: its options, its help, and the arguments that
-// they become. For this room alone: the library's header takes seconds to compile. Commands are in
-// run_commands.cc and model_commands.cc, what they share is in command_line.cc. Owner: Grammar
-// (command_line.cc), which owns the library's app as well. Thread: one.
+// CommandGrammar: one command for the parser library (CLI11): its options, its help, and its conversion to
+// Arguments. Included only in this folder, because CLI11's header is slow to compile. The commands are in
+// run_commands.cc and model_commands.cc; what they share is in command_line.cc. Owner: Grammar
+// (command_line.cc), which also owns the CLI::App. Thread: one.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -21,20 +21,20 @@ class CommandGrammar {
   CommandGrammar(const CommandGrammar&) = delete;
   CommandGrammar& operator=(const CommandGrammar&) = delete;
 
-  // What the library has filled, once it has parsed. Throws UserError with the remedy.
+  // Returns the arguments after the library has parsed. Throws UserError with the remedy.
   virtual Arguments ToArguments() const = 0;
   CLI::App* app() const { return app_; }
-  // Where the words after "--" go, as they are, before the library sees any; null: it sees them all.
+  // Returns where to put the words after "--", which the library then does not see; null: it sees them all.
   virtual std::vector<std::string>* rest() { return nullptr; }
 
  private:
   CLI::App* const app_;
 };
 
-// The form without a command: one task of a cluster. Its options are those of `root` itself.
+// Makes the form without a command, which runs one task of a cluster. Its options are those of `root` itself.
 std::unique_ptr<CommandGrammar> NewTaskGrammar(CLI::App* root);
 
-// Each adds its command to `root`.
+// Each function adds its command to `root`.
 std::unique_ptr<CommandGrammar> NewLocalGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewLaunchGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewGuardGrammar(CLI::App* root);  // not in --help
@@ -47,11 +47,11 @@ std::unique_ptr<CommandGrammar> NewExportGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewImportGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewDevicesGrammar(CLI::App* root);
 
-// Options that several commands have. Options keep numbers as text, so that messages are ours.
+// Options that several commands share. Numbers stay text here, so that the messages about them are ours.
 
-// --config, --set and --dump-config.
+// Adds --config, --set and --dump-config.
 void AddConfigOptions(CLI::App* app, ConfigArguments* config);
-// Throws UserError where no --config was given.
+// Throws UserError if there is no --config.
 void RequireConfig(const ConfigArguments& config);
 
 void AddResultOption(CLI::App* app, std::string* path,
@@ -60,28 +60,29 @@ void AddResultOption(CLI::App* app, std::string* path,
 struct SizeTexts {
   std::string ps, workers;
 };
-// --ps and --workers, or --workers alone.
+// Adds --ps and --workers, or --workers alone.
 void AddSizeOptions(CLI::App* app, SizeTexts* texts);
 void AddWorkersOption(CLI::App* app, std::string* text);
 // Throws UserError for a bad number.
 ClusterSize ParseSize(const SizeTexts& texts);
 
-// --from, --ps and --base-port: for the form for one task, and for check.
+// SchedulerTexts: --from, --ps and --base-port, for the form for one task and for check.
 struct SchedulerTexts {
   std::string from, ps, base_port;
 };
-// `ps`: what --ps says.
+// `ps` is the help of --ps.
 void AddSchedulerOptions(CLI::App* app, SchedulerTexts* texts,
                          const char* ps = "With --from slurm or mpi: so many of the first ranks are ps");
-// Unset without --from. Throws UserError for an unknown one, a bad number, or one that has no effect.
+// Returns nothing without --from. Throws UserError for an unknown scheduler, a bad number or an option
+// without effect.
 std::optional<SchedulerArguments> ParseSchedulerOptions(const SchedulerTexts& texts);
 
-// The first argument, "path".
+// Adds the positional argument "path".
 void AddCheckpointArgument(CLI::App* app, std::string* path);
-// Throws UserError where no checkpoint was named. Returns the path.
+// Returns the path. Throws UserError if no checkpoint was named.
 const std::string& RequireCheckpoint(const char* command, const std::string& path);
 
-// A whole number of at least `min`; `option` and `example` are for the message.
+// Returns an integer of at least `min`. Throws UserError, with `option` and `example` in the message.
 int ParseNumber(const std::string& option, const std::string& text, int min, const char* example);
 
 }  // namespace dtrain

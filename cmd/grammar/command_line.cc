@@ -72,14 +72,15 @@ constexpr char kAbout[] =
     "dtrain trains models with parameter servers (ps) and workers, as one YAML file describes them.\n"
     "This form runs one task of the cluster; the same file goes to every machine.";
 
-// Every argument without an option is required; each command refuses its absence in words of its own.
+// Usage: help texts in which every positional argument is shown as required, although the library is not
+// told so: each command reports a missing one in its own words.
 class Usage : public CLI::Formatter {
   std::string make_option_usage(const CLI::Option* option) const override {
     return make_option_name(option, /*is_positional=*/true);
   }
 };
 
-// `dtrain local x.yaml`: of a command that has --config, and did not get it.
+// Whether `word` is a config without --config, as in `dtrain local x.yaml`.
 bool IsMeantAsConfig(const std::string& word, const CLI::App& command) {
   const CLI::Option* const config = command.get_option_no_throw("--config");
   if (config == nullptr || config->count() > 0) return false;
@@ -87,7 +88,7 @@ bool IsMeantAsConfig(const std::string& word, const CLI::App& command) {
   return (ending == ".yaml" || ending == ".yml") && word.front() != '-';
 }
 
-// Grammar: all of dtrain's command line, as the parser library knows it.
+// Grammar: the whole command line of dtrain, built with the parser library.
 class Grammar {
  public:
   Grammar();
@@ -97,10 +98,10 @@ class Grammar {
   CommandLineText Describe() const;
 
  private:
-  // Those for people, in the order of --help.
+  // Returns the commands in --help, in its order.
   std::vector<const CommandGrammar*> ShownCommands() const;
   const CommandGrammar* Parsed() const;  // null: the form without a command
-  // How many words the library is to see.
+  // Moves the words after "--" aside. Returns how many words the library is to parse.
   int TakeRest(int argc, const char* const* argv);
   Arguments ToArguments() const;
   void RefuseExtras() const;
@@ -114,7 +115,7 @@ class Grammar {
 
 Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
   root_.allow_extras();
-  root_.formatter(std::make_shared<Usage>());  // before the commands, which take it over
+  root_.formatter(std::make_shared<Usage>());  // before the commands are added: they inherit it
   root_.require_subcommand(0, 1);
   root_.add_flag("--version", version_, "Print version, commit and libraries, and end");
   for (auto* const new_command : {NewLocalGrammar, NewLaunchGrammar, NewGuardGrammar, NewCheckGrammar,
@@ -193,7 +194,7 @@ void Grammar::RefuseExtras() const {
                   command == &root_ ? "dtrain" : "dtrain " + command->get_name());
 }
 
-// `dtrain --config F local` would silently lose F.
+// Without this, `dtrain --config F local` would silently drop F.
 void Grammar::RefuseMisplaced() const {
   if (Parsed() == nullptr) return;
   const std::string command = Parsed()->app()->get_name();
@@ -215,7 +216,7 @@ CommandLineText Grammar::Describe() const {
 void AddConfigOptions(CLI::App* app, ConfigArguments* config) {
   app->add_option("--config", config->path, "The YAML file that describes model, data and cluster")
       ->type_name("FILE");
-  // One at a time: the help of an option with a list would promise several behind one flag.
+  // One value per flag: the help of a list option would promise several.
   app->add_option_function<std::string>(
          "--set", [config](const std::string& set) { config->sets.push_back(set); },
          "Beats the file's value; repeatable. VALUE is YAML")

@@ -1,5 +1,4 @@
-// The command line of dtrain: ParseCommandLine() makes Arguments of it, DescribeCommandLine() tells what it
-// may have. Thread: any.
+// The command line of dtrain: ParseCommandLine() reads it, DescribeCommandLine() describes it. Thread: any.
 #pragma once
 
 #include <string>
@@ -9,10 +8,10 @@
 
 namespace dtrain {
 
-// Throws UserError with the remedy where the line cannot be understood. No arguments at all ask for help.
+// Parses the command line. Throws UserError with the remedy. Without arguments it returns the help text.
 Arguments ParseCommandLine(int argc, const char* const* argv);
 
-// What may stand behind an option, told by the name that the grammar gives its type.
+// ValueKind: what kind of value an option takes, for completions.
 enum class ValueKind {
   kNone,       // a flag
   kFile,       // FILE
@@ -23,8 +22,8 @@ enum class ValueKind {
 };
 
 struct OptionText {
-  std::string name;   // "--config"; an argument's is "path"
-  std::string names;  // all that it has: "-h,--help"
+  std::string name;   // "--config"; "path" for a positional argument
+  std::string names;  // all names: "-h,--help"
   bool is_argument = false;
   std::string type;  // "FILE"
   std::string text;
@@ -35,14 +34,14 @@ struct OptionText {
 struct CommandText {
   std::string name;  // "local"
   std::string text;
-  std::string footer;               // paragraphs behind the options in --help
-  std::vector<OptionText> options;  // those that --help shows, in its order
+  std::string footer;               // paragraphs after the options in --help
+  std::vector<OptionText> options;  // the options in --help, in its order
 };
 
-// For the man page and the completions.
+// CommandLineText: the description for the man page and the completions.
 struct CommandLineText {
   CommandText root;                   // the form without a command
-  std::vector<CommandText> commands;  // those for people, in the order of --help
+  std::vector<CommandText> commands;  // the commands in --help, in its order
 };
 CommandLineText DescribeCommandLine();
 

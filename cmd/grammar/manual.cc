@@ -14,14 +14,14 @@
 namespace dtrain {
 namespace {
 
-// A text as roff: nothing in it is a request, and a minus stays one that can be copied.
+// Escapes a text for roff: no line is a request, and a minus stays a minus that can be copied.
 std::string Roff(const std::string& text) {
   std::string roff;
   bool line_begins = true;
   for (const char c : text) {
     if (line_begins && (c == '.' || c == '\'')) roff += "\\&";
     line_begins = c == '\n';
-    if (c == '`') continue;  // Markdown's
+    if (c == '`') continue;  // Markdown's mark for code
     if (c == '\\') {
       roff += "\\e";
     } else if (c == '-') {
@@ -35,7 +35,7 @@ std::string Roff(const std::string& text) {
 
 std::string Paragraph(const std::string& text) { return ".PP\n" + Roff(text) + "\n"; }
 
-// As it stands, line by line.
+// Formats a text line by line, unfilled.
 std::string Block(const std::string& text) { return ".PP\n.nf\n.RS 2\n" + Roff(text) + "\n.RE\n.fi\n"; }
 
 std::string Item(const std::string& name, const std::string& type, const std::string& text) {
@@ -49,8 +49,8 @@ std::string Options(const CommandText& command) {
   return roff;
 }
 
-// A footer of --help: paragraphs. Those that open with "Examples:" or the like are blocks.
-// `heading` makes a heading of that word.
+// Formats a footer of --help. Paragraphs that begin with "Examples:" or a similar word become a heading, made
+// by `heading`, and an unfilled block.
 template <typename Heading>
 std::string Footer(const std::string& footer, Heading heading) {
   std::string roff;
@@ -92,7 +92,7 @@ std::string Commands(const std::vector<CommandText>& commands) {
   return roff;
 }
 
-// ">= 1; default: 100".
+// Returns ">= 1; default: 100".
 std::string ValueOf(const Field& field) {
   static const Config defaults;
   const Value value = field.get(defaults);
@@ -178,17 +178,17 @@ std::string ActionFor(const Field& field, const std::string& files) {
   }
 }
 
-// All keys, each with a = behind it, with spaces between.
+// Returns all keys, each followed by "=", separated by spaces.
 std::string KeyWords() {
   std::string words;
   for (const Field& field : Fields()) words += (words.empty() ? "" : " ") + field.key + "=";
   return words;
 }
 
-// The body of a shell's case over the key: where it is a choice, `echo` of its values; where it is a path,
-// `files`.
+// Returns the body of a shell's case over keys: `echo` of the values for a key with choices, `files` for a
+// key with a path.
 std::string KeyCases(const std::string& files) {
-  std::map<std::string, std::vector<std::string>> keys_of;  // by what is done for them
+  std::map<std::string, std::vector<std::string>> keys_of;  // by the command that completes them
   for (const Field& field : Fields()) {
     const std::string action = ActionFor(field, files);
     if (!action.empty()) keys_of[action].push_back(field.key);
@@ -223,7 +223,7 @@ _dtrain_commands='{}'
 _dtrain_keys='{}'
 )sh";
 
-// The line is split at blanks that no backslash precedes, because bash's own words end at = too.
+// The line is split at blanks without a backslash before them, because bash's own words end at "=" too.
 constexpr const char* kBashBody = R"sh(
 _dtrain_files() { # the current word, the kind of files for compgen
   compopt -o filenames
@@ -295,7 +295,7 @@ std::string OptionWords(const CommandText& command) {
   return words;
 }
 
-// What may stand behind the option, as _dtrain_behind tells it.
+// Returns what kind of value completes the option, in the words of _dtrain_behind.
 std::string CompletionKind(const OptionText& option) {
   switch (option.kind) {
     case ValueKind::kNone:
@@ -367,7 +367,7 @@ _dtrain() {{
 _dtrain "$@"
 )";
 
-// In single quotes; `special` are the signs that mean something there.
+// Escapes `special` characters, for a text in single quotes.
 std::string Escaped(const std::string& text, const char* special) {
   std::string escaped;
   for (const char c : text) {
@@ -396,7 +396,7 @@ std::string ZshAction(const OptionText& option) {
   }
 }
 
-// For _arguments.
+// Returns the option specifications for zsh's _arguments.
 std::string ZshSpecs(const CommandText& command, const std::string& margin) {
   std::string specs;
   for (const OptionText& option : command.options) {

@@ -31,9 +31,9 @@ extern "C" int AddLoaded(dl_phdr_info* info, size_t, void* names) {
   return 0;
 }
 
-// The libraries that a packaged dtrain brings along: bin/dtrain finds them in lib/ beside bin/ ($ORIGIN).
-// Paths of those that this process has loaded from there, `program` being its file. None where it was
-// installed into the system, or built here.
+// Returns the bundled libraries of a packaged dtrain, whose bin/dtrain finds them in lib/ beside bin/
+// ($ORIGIN): those that this process has loaded from there. `program` is its file. Empty if dtrain was
+// installed into the system or built here.
 std::vector<std::string> BundledLibraries(const std::string& program) {
   const fs::path root = fs::path(program).parent_path().parent_path();
   if (root == "/" || root == "/usr") return {};
@@ -58,8 +58,9 @@ std::vector<CopiedFile> FilesOf(const PlannedTask& task, const std::string& conf
   return files;
 }
 
-// Standard input to `part`; ends the shell where not all has come. The second process of it looks whether the
-// first gets on, and ends soon after it. It has nothing of ssh's open, which would wait for it.
+// Copies standard input to `part` and ends the shell if it is incomplete. A second process watches the
+// progress and ends soon after the first. It holds none of ssh's descriptors open, because ssh would wait for
+// it.
 std::string WatchedInput(const std::string& part, std::chrono::seconds timeout) {
   return fmt::format(
       "exec 3<&0; cat <&3 > {0} & receiver=$!; "
@@ -73,32 +74,32 @@ std::string WatchedInput(const std::string& part, std::chrono::seconds timeout) 
       part, timeout.count());
 }
 
-// By the path here.
+// Checksums by the path on this machine.
 using Sums = std::map<std::string, std::string>;
 
 constexpr int kSshFailed = 255;
 
 std::string Trouble(const Machine& machine, const CommandResult& ran, const LaunchConfig& launch) {
   const std::string why = ran.exit_code == kSshFailed
-                              ? WithRemedy(ran.last_words, machine.name, LoginThere(machine, launch))
-                              : AsSentence(ran.last_words);
+                              ? WithRemedy(ran.last_error, machine.name, SshLogin(machine, launch))
+                              : AsSentence(ran.last_error);
   return fmt::format("{}:{}: cannot copy there: {}", machine.name, machine.how.directory, why);
 }
 
-// Tries again where the machine turns us away.
+// Runs the script; retries if the machine refuses the connection.
 CommandResult RunScript(const Machine& machine, const std::string& script, const LaunchConfig& launch,
                         int input) {
   for (Retry retry;;) {
     lseek(input, 0, SEEK_SET);
-    CommandResult ran = RunCommand(machine.name, ShellThere(machine, script, launch), input);
-    if (ran.exit_code != kSshFailed || !IsTransient(ran.last_words)) return ran;
+    CommandResult ran = RunCommand(machine.name, RemoteShell(machine, script, launch), input);
+    if (ran.exit_code != kSshFailed || !IsTransient(ran.last_error)) return ran;
     const std::optional<TimePoint> next = retry.Next();
     if (!next) return ran;
     std::this_thread::sleep_until(*next);
   }
 }
 
-// What SumsScript() has told.
+// The parsed output of SumsScript().
 struct Found {
   std::vector<std::string> sums;
   bool missing = false;
@@ -114,10 +115,10 @@ Found FoundIn(const std::string& output) {
   return found;
 }
 
-// How it went with one machine.
+// The outcome for one machine.
 struct Copied {
-  std::string trouble;  // empty: all is there now
-  bool made = false;    // the directory
+  std::string trouble;  // empty: all files are there now
+  bool made = false;    // whether the directory was made
 };
 
 Copied CopyTo(const MachineFiles& copy, const Sums& sums_here, const LaunchConfig& launch) {
@@ -127,7 +128,7 @@ Copied CopyTo(const MachineFiles& copy, const Sums& sums_here, const LaunchConfi
       RunScript(machine, SumsScript(machine.how.directory, copy.files), launch, nothing.fd());
   if (asked.exit_code != 0) return {Trouble(machine, asked, launch)};
   const Found found = FoundIn(asked.output);
-  // Machines may share the directory, and so may users.
+  // Several machines, and several users, may share the directory.
   const std::string writer = fmt::format("{}-{}-{}", machine.name, HostName(), getpid());
   const auto timeout = std::chrono::duration_cast<std::chrono::seconds>(kNoAnswer);
   for (size_t i = 0; i < copy.files.size(); ++i) {
@@ -142,7 +143,7 @@ Copied CopyTo(const MachineFiles& copy, const Sums& sums_here, const LaunchConfi
   return {"", found.missing};
 }
 
-Copied CopyOrTrouble(const MachineFiles& copy, const Sums& sums, const LaunchConfig& launch) {
+Copied TryCopy(const MachineFiles& copy, const Sums& sums, const LaunchConfig& launch) {
   try {
     return CopyTo(copy, sums, launch);
   } catch (const std::exception& error) {
@@ -150,7 +151,7 @@ Copied CopyOrTrouble(const MachineFiles& copy, const Sums& sums, const LaunchCon
   }
 }
 
-Sums SumsHere(const std::vector<MachineFiles>& copies) {
+Sums LocalSums(const std::vector<MachineFiles>& copies) {
   Sums sums;
   for (const MachineFiles& copy : copies) {
     for (const CopiedFile& file : copy.files) {
@@ -161,7 +162,7 @@ Sums SumsHere(const std::vector<MachineFiles>& copies) {
   return sums;
 }
 
-// Threads that are waited for, whatever happens.
+// Threads that are joined in every case.
 struct Threads {
   std::vector<std::thread> all;
   ~Threads() {
@@ -218,7 +219,7 @@ std::string DataText(const std::vector<PlannedTask>& tasks, const DataConfig& da
 std::string SumsScript(const std::string& directory, const std::vector<CopiedFile>& files) {
   std::string looks;
   for (const CopiedFile& file : files) {
-    const bool runs = (file.mode[0] & 1) != 0;  // by its owner
+    const bool runs = (file.mode[0] & 1) != 0;  // by the owner
     looks += fmt::format("; look {} {}", ShellQuoted("./" + file.to), runs ? "-x" : "-r");
   }
   return fmt::format(
@@ -235,8 +236,8 @@ std::string ReceiveScript(const std::string& directory, const CopiedFile& file, 
                           const std::string& writer, std::chrono::seconds timeout) {
   const std::string to = "./" + file.to;
   const std::string part = ShellQuoted(fmt::format("{}.tmp-{}", to, writer));
-  // Where ssh has gone nobody reads what the shell says, which must not end it before it has removed the
-  // part.
+  // If ssh has died, nobody reads the shell's output; writing to it must not end the shell before it has
+  // removed the part.
   const std::string begin =
       fmt::format("trap '' PIPE; umask 022; mkdir -p {0} && cd {0} && mkdir -p {1} || exit 1; ",
                   ShellQuoted(directory), ShellQuoted(to.substr(0, to.rfind('/'))));
@@ -250,12 +251,12 @@ std::string ReceiveScript(const std::string& directory, const CopiedFile& file, 
 }
 
 void CopyToMachines(const std::vector<MachineFiles>& copies, const LaunchConfig& launch, Logger& log) {
-  const Sums sums = SumsHere(copies);
+  const Sums sums = LocalSums(copies);
   std::vector<Copied> copied(copies.size());
   {
     Threads threads;
     for (size_t i = 0; i < copies.size(); ++i) {
-      threads.all.emplace_back([&, i] { copied[i] = CopyOrTrouble(copies[i], sums, launch); });
+      threads.all.emplace_back([&, i] { copied[i] = TryCopy(copies[i], sums, launch); });
     }
   }
   std::string all;

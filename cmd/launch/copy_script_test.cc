@@ -66,7 +66,7 @@ TEST_CASE("copy script: what comes in whole becomes the file, with its mode") {
   Receiver there;
   there.CloseInput();
   const CommandResult ran = there.Receive(SumOfContent());
-  CAPTURE(ran.last_words);
+  CAPTURE(ran.last_error);
   CHECK(ran.exit_code == 0);
   CHECK(there.Left() == "it's\n");
   const std::string path = there.directory + "/below/it's";
@@ -79,7 +79,7 @@ TEST_CASE("copy script: what comes in damaged is removed") {
   there.CloseInput();
   const CommandResult ran = there.Receive("another");
   CHECK(ran.exit_code == 1);
-  CHECK(ran.last_words == "the copy has another checksum. Is the disk there full?");
+  CHECK(ran.last_error == "the copy has another checksum. Is the disk there full?");
   CHECK(there.Left() == "");
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("copy script: a directory in the file's place is told, and nothing is 
   std::filesystem::create_directories(there.directory + "/below/it's");
   const CommandResult ran = there.Receive(SumOfContent());
   CHECK(ran.exit_code == 1);
-  CHECK(ran.last_words == "a directory has the name of ./below/it's. Remove it.");
+  CHECK(ran.last_error == "a directory has the name of ./below/it's. Remove it.");
   CHECK(there.Left() == "it's\n");
   CHECK(std::filesystem::is_empty(there.directory + "/below/it's"));
 }
@@ -123,7 +123,7 @@ TEST_CASE("copy script: where nothing more comes, as of a link that was cut, it 
   const Receiver there;
   const CommandResult ran = there.Receive(SumOfContent());
   CHECK(ran.exit_code == 1);
-  CHECK(ran.last_words == "nothing has come for 1 s.");
+  CHECK(ran.last_error == "nothing has come for 1 s.");
   CHECK(there.Left() == "");
 }
 

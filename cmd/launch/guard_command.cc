@@ -18,12 +18,12 @@
 namespace dtrain {
 namespace {
 
-// How long a task that nobody waits for goes on: ps 0 has this time to save.
+// How long ps 0 may continue, to save, after the launcher is gone.
 constexpr milliseconds kSaveTime{2000};
-// Until there is room for the last line of the report.
+// How long to wait for room for the last line of the report.
 constexpr int kReportMs = 2000;
 
-// The task's report goes the same way, by the task itself.
+// Writes one line. The task writes its own report to the same output.
 void Report(const std::string& line) { WriteAll(STDOUT_FILENO, line + "\n"); }
 
 ChildCommand TaskCommand(const GuardArguments& arguments) {
@@ -43,27 +43,27 @@ class Guard {
         saves_(arguments.saves),
         signals_({SIGINT, SIGTERM, SIGHUP, SIGCHLD}),
         task_(TaskCommand(arguments)),
-        kept_alive_(arguments.kept_alive) {
+        gets_alive_lines_(arguments.kept_alive) {
     Report(std::string("\n") + kStartedWord);  // a login shell may have begun a line
   }
 
   void Run() {
     while (!task_.HasEnded()) {
       pollfd waiting[] = {{signals_.fd(), POLLIN, 0},
-                          {orders_.fd(), POLLIN, 0}};  // one below 0 is passed over
+                          {orders_.fd(), POLLIN, 0}};  // poll() ignores a negative descriptor
       poll(waiting, 2, PollTimeout(NextDeadline()));
       orders_.Read([this](const std::string& line) { Take(line); });
       while (const int signal = signals_.Take()) {
         if (signal != SIGCHLD) task_.Signal(signal);
       }
-      if (!abandoned_ && (orders_.fd() < 0 || Clock::now() >= NextDeadline())) Abandon();
-      if (abandoned_ && Clock::now() >= NextDeadline()) Obey(SIGKILL);
+      if (!launcher_gone_ && (orders_.fd() < 0 || Clock::now() >= NextDeadline())) OnLauncherGone();
+      if (launcher_gone_ && Clock::now() >= NextDeadline()) Deliver(SIGKILL);
     }
-    // Nobody may read any more, so that there is no room.
+    // If nobody reads any more, there never is room.
     pollfd room{STDOUT_FILENO, POLLOUT, 0};
     if (poll(&room, 1, kReportMs) <= 0) return;
     const ProcessExit& exit = task_.exit();
-    // A task that was killed may have begun a line.
+    // A task that was killed may have left a line unfinished.
     Report(exit.signal != 0 ? fmt::format("\n{} {}", kSignalWord, exit.signal)
                             : fmt::format("\n{} {}", kExitWord, exit.code));
   }
@@ -71,30 +71,31 @@ class Guard {
  private:
   TimePoint NextDeadline() const {
     if (killed_) return TimePoint::max();
-    if (abandoned_) return kill_at_;
-    return kept_alive_ ? heard_ + silence_ : TimePoint::max();
+    if (launcher_gone_) return kill_at_;
+    return gets_alive_lines_ ? last_heard_ + silence_ : TimePoint::max();
   }
 
-  // A line; whatever it says, somebody is there.
+  // Handles a line. Any line shows that the launcher is alive.
   void Take(const std::string& line) {
-    heard_ = Clock::now();
+    last_heard_ = Clock::now();
     const std::string said = line.substr(0, line.find('\n'));
-    if (said == kAliveLine) kept_alive_ = true;
+    if (said == kAliveLine) gets_alive_lines_ = true;
     for (const Order& order : kOrders) {
-      if (said == order.line) Obey(order.signal);
+      if (said == order.line) Deliver(order.signal);
     }
   }
 
-  void Obey(int signal) {
+  void Deliver(int signal) {
     if (signal != SIGKILL) return task_.Signal(signal);
     killed_ = true;
     task_.KillGroup();
   }
 
-  // Nobody is there any more. Perhaps only the connection broke, which is this task's loss and not the run's:
-  // a signal would tell the others to end too. Where the launcher itself is gone, ps 0 tells them.
-  void Abandon() {
-    abandoned_ = true;
+  // Called when the launcher has been silent too long. Perhaps only the connection broke; then only this task
+  // is lost, so it is killed and not signalled: a signal would end the whole run. If the launcher itself
+  // died, ps 0 ends the other tasks.
+  void OnLauncherGone() {
+    launcher_gone_ = true;
     kill_at_ = Clock::now() + kSaveTime;
     if (saves_) task_.Signal(SIGTERM);
   }
@@ -104,14 +105,14 @@ class Guard {
   SignalPipe signals_;
   PipeLines orders_{STDIN_FILENO};
   ChildProcess task_;
-  TimePoint heard_ = Clock::now();
-  TimePoint kill_at_;  // once it is abandoned
-  bool kept_alive_;    // a person need not say that he is there
-  bool abandoned_ = false;
+  TimePoint last_heard_ = Clock::now();
+  TimePoint kill_at_;      // set when the launcher is gone
+  bool gets_alive_lines_;  // false for a person, who need not send alive lines
+  bool launcher_gone_ = false;
   bool killed_ = false;
 };
 
-// The task would say that too, but not of which machine, and as if the path were wrong.
+// The task would report a missing directory too, but without the machine, and as if the path were wrong.
 void EnterDirectory(const std::string& directory, const std::string& config) {
   if (chdir(directory.c_str()) != 0) {
     throw UserError("{}: cannot work there: {}. Make the directory, or set launch.hosts.NAME.directory.",
@@ -128,8 +129,8 @@ void EnterDirectory(const std::string& directory, const std::string& config) {
 int RunGuardCommand(const GuardArguments& arguments) {
   if (arguments.task.empty()) throw UserError("dtrain guard is for dtrain launch only. See docs/launch.md.");
   EnterDirectory(arguments.directory, arguments.config);
-  // From here on the end of standard input tells that a launcher on this machine has died. The signal that it
-  // started us with would come first, and take from ps 0 the time to save.
+  // From here on the end of standard input shows that a launcher on this machine has died. The death signal
+  // that it started us with would come first and leave ps 0 no time to save.
   prctl(PR_SET_PDEATHSIG, 0);
   Guard(arguments).Run();
   return 0;

@@ -1,5 +1,5 @@
-// The command that runs a cluster over ssh, and the one that it gives itself: a guard on the task's machine
-// stands between it and each task. docs/architecture.md explains how they end together.
+// `dtrain launch`, which runs a cluster over ssh, and `dtrain guard`, which it runs on each task's machine as
+// the parent of the task. docs/architecture.md explains how they end together.
 #pragma once
 
 #include "cmd/common/arguments.h"
@@ -7,14 +7,14 @@
 
 namespace dtrain {
 
-// dtrain launch: every task of the spec where its address says, over ssh; for the user what `dtrain local`
-// is. Runs the cluster and returns the exit code; the last line on standard error says why it is not 0.
-// Throws Failure where nothing could be started.
+// dtrain launch: starts every task of the config on its machine, over ssh, and runs the cluster to its end,
+// as `dtrain local` does on one machine. Returns the exit code; if it is not 0, the last line on standard
+// error says why. Throws Failure if nothing could be started.
 int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors);
 
-// dtrain guard: one task of `dtrain launch` on its machine. It starts the task, reports to the other end of
-// its standard input and output, and ends the task when nobody is there any more. Returns 0 when the task has
-// ended, however: that is in the report (remote_task.h). Throws Failure where the task cannot be started.
+// dtrain guard: starts one task of `dtrain launch` on its machine, reports to the launcher over standard
+// input and output, and ends the task when the launcher is gone. Returns 0 when the task has ended in any
+// way; the report (remote_task.h) says how. Throws Failure if the task cannot be started.
 int RunGuardCommand(const GuardArguments& arguments);
 
 }  // namespace dtrain

@@ -25,10 +25,10 @@
 namespace dtrain {
 namespace {
 
-// All have to end soon after a link was cut, which took its time to be noticed.
+// How long the other tasks may take to end after a failure; a cut link takes time to be noticed.
 constexpr milliseconds kAfterFailure{1500};
-// Until a task whose connection broke has surely ended there, and its address is free again.
-constexpr milliseconds kEndsThere{3500};
+// How long until a task whose connection broke has ended on its machine and its address is free again.
+constexpr milliseconds kRemoteEnd{3500};
 
 Config LoadLaunched(const LaunchArguments& arguments, bool* log_json) {
   LoadOptions options;
@@ -39,7 +39,7 @@ Config LoadLaunched(const LaunchArguments& arguments, bool* log_json) {
   return config;
 }
 
-// What would fail on every machine is told here, once, before anything is copied or started.
+// Checks, before anything is copied or started, what would fail on every machine.
 void CheckHere(const Config& config) {
   for (size_t i = 0; i < config.cluster.ps.size(); ++i)
     ListenAddress(config, {Role::kPs, static_cast<int>(i)});
@@ -55,7 +55,7 @@ Outcome RunTasks(const std::vector<PlannedTask>& tasks, const Config& config, Si
                  Console& console) {
   ShutdownTimeouts timeouts = TimeoutsOf(config.failure);
   timeouts.after_failure = kAfterFailure;
-  timeouts.before_restart = kEndsThere;
+  timeouts.before_restart = kRemoteEnd;
   const KeepAlive keep_alive(tasks.size());
   std::deque<LogFile> logs;
   Supervisor supervisor(timeouts, RestartRulesOf(config.failure), signals, console, config.log.json);

@@ -1,4 +1,4 @@
-// LaunchJob: a job of `dtrain launch` for tests, in a directory of its own.
+// LaunchJob: a job of `dtrain launch` for tests, in a directory of its own. Owner: the test. Thread: one.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -16,22 +16,23 @@
 
 namespace dtrain::testing {
 
-// What "no process is left" may take; a sanitizer makes everything slower.
+// How long to wait until no process is left; a sanitizer makes everything slower.
 #ifdef __SANITIZE_THREAD__
 constexpr milliseconds kGone{60000};
 #else
 constexpr milliseconds kGone{10000};
 #endif
 
-// The program without its symbols at `path`: a small part of it to be copied.
+// Writes this program without its symbols to `path`, so that copying takes less time.
 inline void StripProgram(const std::string& path) {
   Process strip({"-o", path, "cmd/dtrain"}, Program{"/usr/bin/strip", {}});
   REQUIRE(RunToEnd(strip) == 0);
 }
 
 struct LaunchJob {
-  // `job`: the YAML without cluster and launch. `hosts`: the machines, by number; ps 0 and worker 1 are on
-  // the first, worker 0 on the second. `host_keys`: of each, beside directory and mark.
+  // `job` is the YAML without cluster and launch. `hosts` are the machines: ps 0 and worker 1 run on the
+  // first, worker 0 on the second. `host_keys` are further launch.hosts keys for each, beside directory and
+  // mark.
   LaunchJob(const std::string& job, const std::string& client_config, const std::vector<std::string>& hosts,
             const std::string& host_keys) {
     const std::string ps_port = port.address().substr(port.address().rfind(':') + 1);
@@ -57,7 +58,7 @@ struct LaunchJob {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return std::make_unique<Process>(arguments, Program{program, {}});
   }
-  // "NAME: VALUE", for the environment of tasks there, which sshd does not hand on.
+  // Returns "NAME: VALUE", an environment variable for the tasks, since sshd does not pass on ours.
   std::string MarkEntry() const {
     const size_t equals = mark.find('=');
     return mark.substr(0, equals) + ": '" + mark.substr(equals + 1) + "'";
@@ -70,10 +71,10 @@ struct LaunchJob {
   const std::string result = directory + "/result.json";
 };
 
-// Over a real sshd at 127.0.0.1.
+// Runs over a real sshd at 127.0.0.1.
 
 const std::vector<std::string> kHosts = {"127.0.0.2", "127.0.0.3"};
-// An address for ssh makes a machine one that is reached over ssh, although it is this one.
+// A machine with an address for ssh is reached over ssh even if it is this one.
 constexpr char kOverSsh[] = ", address: there";
 
 inline LaunchJob Job(const std::string& job, const SshServer& server, const std::string& more_keys = "") {

@@ -20,14 +20,14 @@ namespace {
 
 constexpr int kConnectSeconds = 10;
 
-// A program with a slash lies below the directory; without, PATH of that machine has it.
+// A program with a slash is relative to the directory; one without is found in PATH on that machine.
 std::string ProgramPath(const LaunchHost& how) {
   const bool in_path = how.program.find('/') == std::string::npos && how.program[0] != '-';
   return in_path || how.program[0] == '/' ? how.program : how.directory + "/" + how.program;
 }
 
-// Whatever the user's own file says: no questions, no connection shared with other programs, which would
-// outlive this one, and a link that is cut is found out.
+// Options that override the user's ssh config: no questions, no shared connection (it would outlive this
+// program), and a cut link is noticed.
 std::vector<std::string> SshWords(const Machine& machine, const LaunchConfig& launch) {
   std::vector<std::string> words = {"ssh", "-T", "-a", "-x"};
   const int silences = std::max(1, static_cast<int>(std::floor(launch.silence_s)) - 1);
@@ -54,8 +54,8 @@ void RefuseLineBreak(const std::string& what, const std::string& text) {
       what);
 }
 
-// Where the file lies on the machines: a copy cannot lie outside of their directory.
-std::string PathThere(const std::string& path, bool copied) {
+// Returns where the file lies on the machines. A copy is always within their directory.
+std::string RemotePath(const std::string& path, bool copied) {
   const fs::path given(path);
   bool inside = given.is_relative();
   for (const fs::path& part : given) inside = inside && part != "..";
@@ -76,7 +76,7 @@ std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vecto
   add({"--"});
   for (const std::string& set : sets) add({"--set=" + set});
   for (const auto& [name, value] : how.device) add({fmt::format("--set=device.{}={}", name, value)});
-  add({"--set=log.dir=null"});  // `dtrain launch` keeps the logs, on its own machine
+  add({"--set=log.dir=null"});  // `dtrain launch` keeps the logs on its own machine
   if (who.tells_end) add({"--end-told"});
   add(TaskWords(planned.task));
   if (who.live && planned.task.role == Role::kWorker && planned.task.index == 0) add({"--relay-live"});
@@ -104,7 +104,7 @@ std::vector<std::string> ProgramWords(const Machine& machine) {
   if (!machine.how.environment.empty()) words.push_back("env");
   for (const auto& [name, value] : machine.how.environment) words.push_back(name + "=" + value);
   const std::string program = ProgramPath(machine.how);
-  // env would take such a path for one more variable.
+  // env would take such a path for another variable.
   if (!words.empty() && program.find('=') != std::string::npos) {
     words.insert(words.end(), {"/bin/sh", "-c", "exec \"$0\" \"$@\""});
   }
@@ -112,15 +112,15 @@ std::vector<std::string> ProgramWords(const Machine& machine) {
   return words;
 }
 
-std::vector<std::string> WordsThere(const Machine& machine, const std::vector<std::string>& words,
-                                    const LaunchConfig& launch) {
+std::vector<std::string> RemoteWords(const Machine& machine, const std::vector<std::string>& words,
+                                     const LaunchConfig& launch) {
   if (machine.here) return words;
   std::vector<std::string> all = SshWords(machine, launch);
   all.push_back("exec " + ShellLine(words));
   return all;
 }
 
-std::string LoginThere(const Machine& machine, const LaunchConfig& launch) {
+std::string SshLogin(const Machine& machine, const LaunchConfig& launch) {
   if (machine.here) return "";
   std::vector<std::string> words;
   if (!launch.ssh_config.empty()) words.insert(words.end(), {"-F", launch.ssh_config});
@@ -131,9 +131,9 @@ std::string LoginThere(const Machine& machine, const LaunchConfig& launch) {
   return ShellLine(words);
 }
 
-std::vector<std::string> ShellThere(const Machine& machine, const std::string& line,
-                                    const LaunchConfig& launch) {
-  return WordsThere(machine, {"/bin/sh", "-c", line}, launch);
+std::vector<std::string> RemoteShell(const Machine& machine, const std::string& line,
+                                     const LaunchConfig& launch) {
+  return RemoteWords(machine, {"/bin/sh", "-c", line}, launch);
 }
 
 std::string OwnProgram() { return fs::read_symlink("/proc/self/exe").string(); }
@@ -160,11 +160,11 @@ std::vector<PlannedTask> PlanLaunch(const ConfigArguments& arguments, const Conf
     LaunchHost& how = planned.machine.how;
     const bool is_here = planned.machine.here && how.directory == defaults.directory;
     planned.gets_copy = config.launch.copy && !is_here;
-    planned.config = PathThere(arguments.path, planned.gets_copy);
+    planned.config = RemotePath(arguments.path, planned.gets_copy);
     planned.gets_program = planned.gets_copy && how.program.empty();
     if (planned.gets_program && copied.empty()) copied = CopiedProgram();
     if (how.program.empty()) how.program = planned.gets_program ? copied : OwnProgram();
-    planned.command = WordsThere(
+    planned.command = RemoteWords(
         planned.machine, GuardWords(planned, arguments.sets, config.launch.silence_s, who), config.launch);
     tasks.push_back(std::move(planned));
   }

@@ -77,7 +77,7 @@ TEST_CASE("machine: ssh asks nothing, shares nothing, checks keys, and cannot ta
   LaunchConfig launch;
   launch.ssh_config = "/tmp/a b";
   const std::vector<std::string> words =
-      WordsThere(MachineOf("node1", {{"node1", host}}, {}, Here()), {"a", "b c"}, launch);
+      RemoteWords(MachineOf("node1", {{"node1", host}}, {}, Here()), {"a", "b c"}, launch);
   CHECK(Holds(words, "BatchMode=yes"));
   CHECK(Holds(words, "ControlPath=none"));
   REQUIRE(words.size() > 5);
@@ -91,7 +91,7 @@ TEST_CASE("machine: a person gets where launch does by its file, user and addres
   LaunchConfig launch;
   LaunchHost host;
   const auto login = [&](const std::string& name) {
-    return LoginThere(MachineOf(name, {{"node1", host}}, {}, Here()), launch);
+    return SshLogin(MachineOf(name, {{"node1", host}}, {}, Here()), launch);
   };
   CHECK(login("127.0.0.1").empty());
   CHECK(login("node1") == "node1");

@@ -17,13 +17,15 @@ namespace dtrain {
 namespace {
 
 constexpr int kAliveEveryMs = 1000;
-// After the task's end, or after it was asked to die: until the connection itself is ended.
-constexpr milliseconds kHurry{2000};
+// How long the connection may last after the task's end, or after it was told to die.
+constexpr milliseconds kCloseTimeout{2000};
 
-// Never waits: what a full pipe holds is no longer read.
-void Say(const Pipe& orders, const char* line) { WriteAll(orders.write_fd(), std::string(line) + "\n"); }
+// Never waits. If the pipe is full, nobody reads it any more.
+void SendOrder(const Pipe& orders, const char* line) {
+  WriteAll(orders.write_fd(), std::string(line) + "\n");
+}
 
-// Orders of the connection before are not for the next task.
+// Orders for the connection before must not reach the next task.
 ChildCommand WithNewInput(const ChildCommand& command) {
   int old = 0;
   ioctl(command.input, FIONREAD, &old);
@@ -32,8 +34,8 @@ ChildCommand WithNewInput(const ChildCommand& command) {
   return command;
 }
 
-// Whether a line is one of a task's log, or its live line: in any format it has a mark that ssh's own lines
-// have not.
+// Whether a line is from a task's log, or is its live line. Both have a mark, in every log format, that ssh's
+// own lines do not have.
 bool IsTaskLine(const std::string& line) {
   return line.find(" | ") != std::string::npos || line.front() == '{' || Console::IsRelayed(line);
 }
@@ -57,7 +59,7 @@ KeepAlive::KeepAlive(size_t tasks) {
   command.passes = true;
   command.run = [this] {
     while (true) {
-      for (const Pipe& pipe : pipes_) Say(pipe, kAliveLine);
+      for (const Pipe& pipe : pipes_) SendOrder(pipe, kAliveLine);
       poll(nullptr, 0, kAliveEveryMs);
     }
   };
@@ -71,7 +73,7 @@ RemoteTask::RemoteTask(const ChildCommand& command, const ChildSinks& sinks, con
       config_(config),
       orders_(orders),
       results_(results),
-      login_(LoginThere(machine, config.launch)),
+      login_(SshLogin(machine, config.launch)),
       log_(command.name, OptionsOf(config.log)),
       start_by_(Clock::now() + milliseconds(static_cast<int64_t>(config.failure.startup_timeout_s * 1000))) {}
 
@@ -88,7 +90,7 @@ bool RemoteTask::HasEnded() {
   if (retry_at_ && fatal_signal_ == 0) {
     if (now < *retry_at_) return false;
     retry_at_.reset();
-    last_words_.clear();
+    last_error_.clear();
     WithNewInput(command_);
     Start();
     return false;
@@ -111,19 +113,20 @@ void RemoteTask::Signal(int signal) {
   if (over_) return;
   if (fatal_signal_ == SIGKILL && signal == SIGKILL) return ChildProcess::Signal(SIGKILL);
   const bool kills = signal == SIGKILL || !started_;
-  // The guard may be there already without its report, and would keep its task for a while after ssh.
+  // The guard may have started although its report has not arrived; without an order it would keep its task
+  // for a while after ssh has died.
   for (const Order& order : kOrders) {
-    if (order.signal == (kills ? SIGKILL : signal)) Say(orders_, order.line);
+    if (order.signal == (kills ? SIGKILL : signal)) SendOrder(orders_, order.line);
   }
   if (!kills) return;
   fatal_signal_ = signal;
-  deadline_ = std::min(deadline_, Clock::now() + kHurry);
+  deadline_ = std::min(deadline_, Clock::now() + kCloseTimeout);
 }
 
 void RemoteTask::TakeLine(const std::string& line) {
-  // bash's second line on a program that it cannot run says nothing.
+  // When bash cannot run a program, its second line has no information.
   const bool empty = line.find(": Success") != std::string::npos;
-  if (!IsTaskLine(line) && !empty) last_words_ = line.substr(0, line.find_first_of("\r\n"));
+  if (!IsTaskLine(line) && !empty) last_error_ = line.substr(0, line.find_first_of("\r\n"));
   ChildProcess::TakeLine(line);
 }
 
@@ -132,7 +135,7 @@ void RemoteTask::TakeReport(const std::string& line) {
   const auto number = [&] { return atoi(line.c_str() + word.size()); };
   if (word == kStartedWord) {
     started_ = true;
-    last_words_.clear();
+    last_error_.clear();
   } else if (word == kExitWord) {
     reported_ = ProcessExit{number(), 0};
   } else if (word == kSignalWord) {
@@ -140,30 +143,30 @@ void RemoteTask::TakeReport(const std::string& line) {
   } else {
     return ChildProcess::TakeReport(line);
   }
-  if (reported_) deadline_ = std::min(deadline_, Clock::now() + kHurry);
+  if (reported_) deadline_ = std::min(deadline_, Clock::now() + kCloseTimeout);
 }
 
 bool RemoteTask::WaitsToRetry() {
-  if (fatal_signal_ != 0 || started_ || too_late_ || !IsTransient(last_words_)) return false;
+  if (fatal_signal_ != 0 || started_ || too_late_ || !IsTransient(last_error_)) return false;
   const std::optional<TimePoint> next = retry_.Next();
   if (next) retry_at_ = std::min(*next, start_by_);
   return next.has_value();
 }
 
 ProcessExit RemoteTask::End() {
-  // So early that the task was killed for it.
+  // It failed so early because the task was killed.
   if (fatal_signal_ != 0 && fatal_signal_ != SIGKILL) return {0, fatal_signal_};
   if (reported_) return *reported_;
   if (fatal_signal_ != 0) return {0, fatal_signal_};
   const int lost = static_cast<int>(config_.failure.peer_lost_exit);
   if (started_) {
     return Failed(lost, fmt::format("the connection to {} broke: {} The task there ends by itself.",
-                                    machine_.name, AsSentence(last_words_)));
+                                    machine_.name, AsSentence(last_error_)));
   }
   const bool begun = results_.Stage() != RunStage::kStarting;
   return Failed(begun ? lost : static_cast<int>(ExitCode::kUser),
                 fmt::format("cannot be started on {}: {}", machine_.name,
-                            too_late_ ? NoStart() : WithRemedy(last_words_, machine_.name, login_)));
+                            too_late_ ? StartFailureText() : WithRemedy(last_error_, machine_.name, login_)));
 }
 
 ProcessExit RemoteTask::Failed(int exit_code, const std::string& why) {
@@ -171,11 +174,11 @@ ProcessExit RemoteTask::Failed(int exit_code, const std::string& why) {
   return {exit_code, 0};
 }
 
-std::string RemoteTask::NoStart() const {
+std::string RemoteTask::StartFailureText() const {
   return fmt::format(
       "it has not started in {} s (failure.startup_timeout_s){}. Does its login there end, and its disk "
       "answer?{}",
-      config_.failure.startup_timeout_s, last_words_.empty() ? "" : "; heard last: " + last_words_,
+      config_.failure.startup_timeout_s, last_error_.empty() ? "" : "; heard last: " + last_error_,
       login_.empty() ? "" : fmt::format(" Try: ssh {} true", login_));
 }
 

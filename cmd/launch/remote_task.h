@@ -1,12 +1,13 @@
-// RemoteTask: a task of `dtrain launch` as a child of the launcher, whose Supervisor sees in it the task
-// itself. The process here is ssh; there, and without ssh here, a guard is the task's parent
-// (guard_command.cc). KeepAlive: the pipes that lead to the guards, and who says there that the launcher is
-// alive. Owner: the launch command. Thread: its own.
+// RemoteTask: a task of `dtrain launch` as a child of the launcher; its Supervisor treats it like the task
+// itself. The child process here is ssh. On the other machine a guard (guard_command.cc) is the parent of the
+// task; on this machine the guard is the child itself.
+// KeepAlive: pipes to the guards, and a process that tells them that the launcher is alive.
+// Owner: the launch command. Thread: one.
 //
-// The two ends talk in lines of text, so that any shell, ssh or person can stand between them. To the guard,
-// on its standard input, come the orders below and now and then kAliveLine. From it, on its standard output,
-// come its words below and the report of the task (cmd/common/report.h). What a login shell prints before
-// them is passed over.
+// The protocol is lines of text, so that any shell, ssh or a person can stand between. The guard reads on
+// standard input the orders below and, once a second, kAliveLine. It writes on standard output the words
+// below and the report of the task (cmd/common/report.h). The launcher ignores what a login shell prints
+// before them.
 #pragma once
 
 #include <signal.h>
@@ -28,18 +29,18 @@ namespace dtrain {
 constexpr char kAliveLine[] = "alive";
 
 struct Order {
-  int signal;  // that the guard sends to the task
+  int signal;  // for the guard to send to the task
   const char* line;
 };
 constexpr Order kOrders[] = {{SIGINT, "INT"}, {SIGTERM, "TERM"}, {SIGHUP, "HUP"}, {SIGKILL, "KILL"}};
 
-constexpr char kStartedWord[] = "@started";  // the task is
-constexpr char kExitWord[] = "@exit";        // and the task's exit code; the last line
-constexpr char kSignalWord[] = "@signal";    // and the signal that killed the task; the last line
+constexpr char kStartedWord[] = "@started";  // the task has started
+constexpr char kExitWord[] = "@exit";        // followed by the task's exit code; the last line
+constexpr char kSignalWord[] = "@signal";    // followed by the signal that killed the task; the last line
 
-// KeepAlive: a pipe to the standard input of each task, for all its connections, and one process that writes
-// kAliveLine into all of them every second. A process of its own, so that a launcher that is stopped (Ctrl-Z)
-// or waits for a disk loses no task. It dies with the launcher.
+// KeepAlive: a pipe to the standard input of each guard, which serves all its connections, and a process that
+// writes kAliveLine into all pipes every second. It is a separate process, so that a launcher that is stopped
+// (Ctrl-Z) or waits for a disk loses no task. It dies with the launcher.
 class KeepAlive {
  public:
   explicit KeepAlive(size_t tasks);  // throws IoError
@@ -52,44 +53,44 @@ class KeepAlive {
 
 class RemoteTask : public ChildProcess {
  public:
-  // `command` leads to the guard on `machine`; its input is the read end of `orders`. `results` tell whether
+  // `command` runs the guard on `machine` with the read end of `orders` as its input. `results` tell whether
   // the run has begun. Throws IoError.
   RemoteTask(const ChildCommand& command, const ChildSinks& sinks, const Machine& machine,
              const Config& config, const Pipe& orders, const RunResults& results);
 
   TimePoint Await(std::vector<pollfd>* waiting) const override;
-  // Connects again where the machine has turned us away. The exit is that of the task. Where it could not be
-  // started it is 2, and that of a lost peer where the connection broke, or the run had begun; a line of the
-  // task's log says why.
+  // Retries the connection if the machine refused it. The exit is that of the task. If the task could not be
+  // started it is 2; if the connection broke, or the run had begun already, it is that of a lost peer. A line
+  // in the task's log says why.
   bool HasEnded() override;
-  // To the task there. SIGKILL that is repeated, or without an effect for 2 s, ends the connection; so does
-  // any signal to a task that has not started.
+  // Sends the signal to the remote task. A repeated SIGKILL, one without effect for 2 s, or any signal to a
+  // task that has not started ends the connection.
   void Signal(int signal) override;
 
  private:
   void TakeLine(const std::string& line) override;
   void TakeReport(const std::string& line) override;
-  // Whether the next connection is to come.
+  // Whether it is waiting to connect again.
   bool WaitsToRetry();
   ProcessExit End();
   ProcessExit Failed(int exit_code, const std::string& why);
-  std::string NoStart() const;
+  std::string StartFailureText() const;
 
   const Machine& machine_;
   const Config& config_;
   const Pipe& orders_;
   const RunResults& results_;
-  const std::string login_;  // what a person has to write behind ssh
+  const std::string login_;  // what a person types after `ssh` to log in
   Logger log_;
   const TimePoint start_by_;
   Retry retry_;
   std::optional<TimePoint> retry_at_;
   bool started_ = false;
-  bool too_late_ = false;                  // it has not started by then
-  std::string last_words_;                 // of ssh or the shell there, not of the task
+  bool too_late_ = false;                  // it has not started before start_by_
+  std::string last_error_;                 // of ssh or the remote shell, not of the task
   std::optional<ProcessExit> reported_;    // by the guard
-  int fatal_signal_ = 0;                   // that the task is taken to die of where nothing is heard of it
-  TimePoint deadline_ = TimePoint::max();  // of the connection
+  int fatal_signal_ = 0;                   // what the task is assumed to have died of if no report comes
+  TimePoint deadline_ = TimePoint::max();  // for the end of the connection
   bool over_ = false;
 };
 

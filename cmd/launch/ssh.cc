@@ -19,14 +19,14 @@
 namespace dtrain {
 namespace {
 
-// Nothing tells this thread of a child's end but the end of its output. That may come a moment before, or not
-// at all where what the child has started goes on.
+// This thread learns of a child's end only by the end of its output, which may come a moment before, or never
+// if a process that the child started goes on.
 constexpr milliseconds kUntilReaped{5};
-constexpr milliseconds kLookAgain{500};
+constexpr milliseconds kPollInterval{500};
 
 struct KnownFailure {
-  const char* words;   // what ssh, a shell or an older dtrain says
-  const char* remedy;  // {} is the machine, [] how ssh gets there; a command stands last, to be copied
+  const char* words;   // a part of the message of ssh, a shell or an older dtrain
+  const char* remedy;  // {} is the machine, [] the ssh arguments; a command comes last, to be copied
   bool of_dtrain = false;
 };
 
@@ -66,7 +66,7 @@ std::string Replaced(std::string text, const std::string& mark, const std::strin
   return text;
 }
 
-// Empty where the words have it themselves.
+// Returns an empty text if the message itself contains the remedy.
 std::string Remedy(const std::string& said, const std::string& machine, const std::string& login) {
   const bool own = said.rfind("dtrain: ", 0) == 0;
   for (const KnownFailure& known : KnownFailures()) {
@@ -83,11 +83,11 @@ std::string ShellQuoted(const std::string& word) {
   const bool plain = std::all_of(word.begin(), word.end(), [&](unsigned char c) {
     return (c < 0x80 && std::isalnum(c)) || kPlain.find(static_cast<char>(c)) != std::string_view::npos;
   });
-  // What begins with "=" is a program's path for zsh, and with "%" a job for others.
+  // zsh takes a word with "=" in front for a program's path, and other shells take "%" for a job.
   if (plain && !word.empty() && word[0] != '=' && word[0] != '%') return word;
   std::string quoted = "'";
   for (const char c : word) {
-    // Within quotes fish knows the backslash, and csh the "!", so that each stands outside of them.
+    // fish interprets a backslash within quotes, and csh a "!", so these stand outside of them.
     const bool outside = c == '\'' || c == '\\' || c == '!';
     quoted += outside ? std::string("'\\") + c + "'" : std::string(1, c);
   }
@@ -110,7 +110,7 @@ CommandResult RunCommand(const std::string& name, const std::vector<std::string>
   CommandResult result;
   int64_t said = 0, progress = 0;
   const auto take_line = [&](const std::string& line) {
-    result.last_words = line.substr(0, line.find_first_of("\r\n"));
+    result.last_error = line.substr(0, line.find_first_of("\r\n"));
     said += static_cast<int64_t>(line.size());
   };
   ChildProcess process(child, {take_line, [&](const std::string& line) { result.output += line; }});
@@ -119,10 +119,10 @@ CommandResult RunCommand(const std::string& name, const std::vector<std::string>
   while (!process.HasEnded()) {
     std::vector<pollfd> waiting;
     process.Await(&waiting);
-    const TimePoint look_at = Clock::now() + (waiting.empty() ? kUntilReaped : kLookAgain);
+    const TimePoint look_at = Clock::now() + (waiting.empty() ? kUntilReaped : kPollInterval);
     poll(waiting.data(), waiting.size(), PollTimeout(killed ? look_at : std::min(look_at, give_up_at)));
     process.Read();
-    // The offset in a file is one for all that have it open.
+    // The file offset is shared by all processes that have the file open.
     const int64_t so_far = said + static_cast<int64_t>(result.output.size()) + lseek(input, 0, SEEK_CUR);
     if (std::exchange(progress, so_far) != so_far) give_up_at = Clock::now() + timeout;
     if (killed || Clock::now() < give_up_at) continue;
@@ -130,7 +130,7 @@ CommandResult RunCommand(const std::string& name, const std::vector<std::string>
     process.KillGroup();
   }
   if (killed) {
-    result.last_words = fmt::format("no answer for {} s.", static_cast<double>(timeout.count()) / 1e3);
+    result.last_error = fmt::format("no answer for {} s.", static_cast<double>(timeout.count()) / 1e3);
   }
   result.exit_code = process.exit().signal != 0 ? 128 + process.exit().signal : process.exit().code;
   return result;
@@ -143,11 +143,11 @@ OpenFile::OpenFile(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | 
 OpenFile::~OpenFile() { close(fd_); }
 
 std::string ChecksumLine(const std::string& path) {
-  constexpr int kNotThere = 127;
+  constexpr int kNotFound = 127;
   const OpenFile file(path);
   const CommandResult ran = RunCommand("sha256sum", {"sha256sum"}, file.fd());
-  if (ran.exit_code == kNotThere) throw UserError("launch.copy: no sha256sum here. Install coreutils.");
-  if (ran.exit_code != 0) throw UserError("{}: cannot be read to be copied: {}", path, ran.last_words);
+  if (ran.exit_code == kNotFound) throw UserError("launch.copy: no sha256sum here. Install coreutils.");
+  if (ran.exit_code != 0) throw UserError("{}: cannot be read to be copied: {}", path, ran.last_error);
   return ran.output.substr(0, ran.output.find('\n'));
 }
 
@@ -171,7 +171,8 @@ std::string WithRemedy(const std::string& said, const std::string& machine, cons
 }
 
 bool IsTransient(const std::string& said) {
-  // A machine that is slow to let us in, unlike one that cannot be reached ("connect to host ... timed out").
+  // The machine is slow to accept us; if it cannot be reached, the message is "connect to host ... timed
+  // out".
   if (said.find("Connection to ") != std::string::npos && said.find("timed out") != std::string::npos) {
     return true;
   }

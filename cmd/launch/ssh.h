@@ -1,5 +1,5 @@
-// Commands of ours, here or over ssh: how their words are quoted, run, tried again, and what a failure means
-// for the user. Thread: any; a call that runs a command waits for its end.
+// Commands on this or another machine: quoting, running and retrying them, and explaining their failures to
+// the user. Thread: any; a call that runs a command waits for its end.
 #pragma once
 
 #include <optional>
@@ -11,22 +11,22 @@
 
 namespace dtrain {
 
-// `word` so that a POSIX shell takes it as it is, whatever is in it; it has no line break.
+// Quotes `word` for a POSIX shell, whatever it contains except a line break.
 std::string ShellQuoted(const std::string& word);
-// All of them, with spaces between.
+// Quotes all words and puts spaces between them.
 std::string ShellLine(const std::vector<std::string>& words);
 
 struct CommandResult {
   int exit_code = 0;       // 128 + the signal that killed it
-  std::string output;      // all of standard output
-  std::string last_words;  // the last line of standard error, without its end; or that it gave no answer
+  std::string output;      // standard output
+  std::string last_error;  // the last line of standard error, without its end, or "no answer" in words
 };
 
-// For a login script or a disk there that hangs.
+// For a login script or a disk that hangs on the other machine.
 constexpr milliseconds kNoAnswer{60000};
 
-// Runs `command` with `input` as standard input, until it ends. One that for `timeout` neither says anything
-// nor reads on in `input` is killed. Throws IoError where no process can be made.
+// Runs `command` with `input` as standard input, until it ends. Kills it if it neither writes nor reads for
+// `timeout`. Throws IoError if no process can be made.
 CommandResult RunCommand(const std::string& name, const std::vector<std::string>& command, int input,
                          milliseconds timeout = kNoAnswer);
 
@@ -43,16 +43,16 @@ class OpenFile {
   const int fd_;
 };
 
-// SHA-256 by the program that every machine has, so that both sides have the same text: as `sha256sum` prints
-// it of its standard input, without the line's end: 64 digits, and "  -". Throws UserError where the file
+// Returns the SHA-256 of a file as `sha256sum` prints it for standard input: 64 digits and "  -", without the
+// line's end. The same program runs on all machines, so the texts are equal. Throws UserError if the file
 // cannot be read or the program is missing.
 std::string ChecksumLine(const std::string& path);
 
-// Retry: when to connect again to a machine that has turned us away, as sshd does with some of many that come
-// at once. Each comes again at another time, later and later.
+// Retry: when to connect again to a machine that refused a connection, as sshd does when many come at once.
+// The pauses are random and grow.
 class Retry {
  public:
-  // Nothing once it was tried for long enough.
+  // Returns the time of the next attempt; nothing after enough attempts.
   std::optional<TimePoint> Next();
 
  private:
@@ -61,14 +61,14 @@ class Retry {
   std::mt19937 random_{std::random_device{}()};
 };
 
-// What a connection that failed means for the user, from what ssh or the other machine's shell said last.
+// Explanations of a failed connection, from the last message of ssh or the remote shell.
 
-// The last words as a sentence: "Broken pipe."
+// Returns the message as a sentence: "Broken pipe."
 std::string AsSentence(const std::string& said);
-// The last words and what to do about them: "Host key verification failed. ... connect once by hand: ssh
-// node1 true". `machine` as the config names it; `login` is LoginThere().
+// Returns the message and what to do about it: "Host key verification failed. ... connect once by hand: ssh
+// node1 true". `machine` is the name in the config; `login` is SshLogin().
 std::string WithRemedy(const std::string& said, const std::string& machine, const std::string& login);
-// Whether another try is worth it: a machine that is asked by many at once turns some away.
+// Whether a retry may succeed: a machine that is asked by many at once refuses some.
 bool IsTransient(const std::string& said);
 
 }  // namespace dtrain

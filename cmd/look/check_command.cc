@@ -36,14 +36,15 @@
 namespace dtrain {
 namespace {
 
-// Whether ps 0, which chooses the checkpoint, is on this machine.
+// Whether ps 0, which chooses the checkpoint, runs on this machine.
 bool IsReadHere(const Config& config) {
   if (config.cluster.ps.empty()) return true;
   const std::string host = HostOf(config.cluster.ps.front());
   return IsLoopbackHost(host) || OwnNames().count(host) > 0;
 }
 
-// The checkpoint that the run would choose; nothing where it begins anew. Says which are damaged.
+// Returns the checkpoint that the run would resume from; nothing if it starts from step 0. Prints which ones
+// are damaged.
 std::optional<std::string> Choose(const CheckpointConfig& checkpoint, const ErrorLines& errors) {
   if (checkpoint.resume != "auto") return checkpoint.resume;
   std::vector<std::string> skipped;
@@ -60,7 +61,7 @@ std::string StartLine(const Config& config, const Layout& layout, const InputFor
   const std::optional<std::string> path = Choose(config.checkpoint, errors);
   if (!path) return fmt::format("start: anew, since {} has no checkpoint", config.checkpoint.dir);
   CheckpointReader checkpoint(*path);
-  if (config.checkpoint.resume != "auto") checkpoint.Verify();  // FindNewest() does it
+  if (config.checkpoint.resume != "auto") checkpoint.Verify();  // FindNewest() verifies otherwise
   checkpoint.CheckFits(layout, SlotNames(config));
   CheckMeaning(*path, checkpoint.manifest(), config, form);
   const std::optional<InputForm>& saved = checkpoint.manifest().inputs;
@@ -69,11 +70,10 @@ std::string StartLine(const Config& config, const Layout& layout, const InputFor
                      other_scale ? ", with its data.scale: that of these rows is another one" : "");
 }
 
-// Where a run would begin: the checkpoint that checkpoint.resume names, or finds. Reads all of it, verifies
-// every byte, and compares it with the model and the run's data (`form`). What is wrong is a UserError, in
-// the run's words, where ps 0 is on this machine; else a warning, since it may be good where that is. Returns
-// a line for the user, which begins with "start: "; empty where only other machines know, or no checkpoint is
-// asked for.
+// Checks the checkpoint that the run would resume from: reads all of it, verifies every byte, and compares it
+// with the model and the run's data (`form`). If ps 0 runs on this machine, a problem is a UserError in the
+// run's words; otherwise a warning, because the files may be good on ps 0's machine. Returns a line for the
+// user that begins with "start: "; empty if only other machines know, or if no checkpoint is asked for.
 std::string CheckResume(const Config& config, const Layout& layout, const InputForm& form,
                         const ErrorLines& errors) {
   const CheckpointConfig& checkpoint = config.checkpoint;
@@ -91,7 +91,7 @@ std::string CheckResume(const Config& config, const Layout& layout, const InputF
   }
 }
 
-// Names all files that are missing, not only the first.
+// Reports all missing files at once.
 void CheckFilesExist(const DataConfig& data) {
   std::string missing;
   const char* where =
@@ -104,7 +104,7 @@ void CheckFilesExist(const DataConfig& data) {
   if (!missing.empty()) throw UserError("{}", missing);
 }
 
-// `local`: as dtrain local makes them, without addresses to show.
+// `local`: the tasks of `dtrain local`, which have no addresses to show.
 void PrintTasks(const ClusterConfig& cluster, bool local) {
   if (local) {
     fmt::print("tasks: {} ps and {}, of dtrain local\n", cluster.ps.size(),
@@ -118,7 +118,7 @@ void PrintTasks(const ClusterConfig& cluster, bool local) {
   }
 }
 
-// What --from has made of the environment.
+// Prints what --from found in the environment.
 void PrintAssignment(const Config& config, const Scheduled& scheduled) {
   const Assignment& assignment = *scheduled.assignment;
   if (assignment.task) {
@@ -172,7 +172,7 @@ void PrintLength(const Config& config, const DataShape& shape) {
              TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size())).value_or(0));
 }
 
-// What each task would find out by itself: whether its ps may listen, whether its worker has data.
+// Checks what each task would check at its start: whether a ps may listen, whether a worker has data.
 void CheckTasks(const Config& config, const LoadedData& loaded) {
   for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
     ListenAddress(config, {Role::kPs, static_cast<int>(i)});

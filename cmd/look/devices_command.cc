@@ -22,7 +22,7 @@ constexpr int64_t kMiB = 1024 * 1024;
 
 struct Gpu {
   DeviceInfo info;
-  std::optional<int64_t> free_bytes;  // unset: it cannot be used
+  std::optional<int64_t> free_bytes;  // unset: the device cannot be used
   std::string why_not;
 };
 
@@ -69,7 +69,7 @@ void PrintTable(const Found& found) {
   }
 }
 
-// What a user may have to mend.
+// Prints the problems that a user may want to fix.
 void PrintProblems(const Found& found) {
   if (found.gpus.empty()) fmt::print("no GPU: {}\n", found.why_none);
   for (const Gpu& gpu : found.gpus) {

@@ -24,7 +24,7 @@ namespace {
 
 int64_t BytesOf(const Range& range) { return range.size() * static_cast<int64_t>(sizeof(float)); }
 
-// A line of the table: one ps, or all.
+// Prints a row of the table, for one ps or for all.
 void PrintRow(const std::string& who, int64_t bytes, double share, const Traffic& step,
               const std::optional<Traffic>& run) {
   fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}", who, bytes,
@@ -69,7 +69,7 @@ void PrintTable(const Config& config, const Layout& layout, int workers,
   PrintRow("all", layout.size * static_cast<int64_t>(sizeof(float)), 1, all_step, all_run);
 }
 
-// What worker 0 deals out, of about the largest batch.
+// Prints the traffic of the batches that worker 0 feeds to the others, for about the largest batch.
 void PrintFeed(const Config& config, int workers, const std::optional<int64_t>& gradients) {
   if (config.data.split != Split::kFeed || workers < 2) return;
   const DataSize data = EstimateDataSize(config);
@@ -85,8 +85,8 @@ void PrintFeed(const Config& config, int workers, const std::optional<int64_t>& 
   fmt::print(".\n");
 }
 
-// How many gradients all workers send: in sync each one of a round. Unset where the epochs' end depends on
-// rows that nobody has counted.
+// Returns how many gradients all workers send; in sync, each worker sends one per round. Unset if the end of
+// the epochs depends on rows that were not counted.
 std::optional<int64_t> KnownGradients(const Config& config, const DataShape& shape, int workers) {
   const bool uncounted = !shape.rows && config.data.train.format != DataFormat::kSynthetic;
   if (uncounted && config.train.epochs) return std::nullopt;
@@ -107,7 +107,7 @@ void WarnOfMemory(const Config& config, const Layout& layout) {
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
     if (warn(PsNeed(config, layout, static_cast<int>(ps)))) break;
   }
-  warn(WorkerNeed(config, layout, EstimateDataSize(config), 0));  // no other needs more
+  warn(WorkerNeed(config, layout, EstimateDataSize(config), 0));  // no other worker needs more
 }
 
 int RunPlanCommand(const PlanArguments& arguments) {

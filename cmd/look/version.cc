@@ -26,8 +26,8 @@
 namespace dtrain {
 namespace {
 
-// scripts/package.sh writes the commit into this section of the finished program, so that no build compiles
-// or links again because of a commit. Volatile: what it holds is not known before.
+// scripts/package.sh writes the commit into this section of the finished program, so that a new commit causes
+// no compilation or linking. Volatile, because the compiler must not assume its content.
 __attribute__((section(".dtrain_commit"), used)) const volatile char kCommit[64] = {0};
 
 std::string Commit() {
@@ -42,7 +42,7 @@ std::string ZmqVersion() {
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
-// The version of the library that is loaded: its text begins with "OpenBLAS 0.3.21 ...".
+// Returns the version of the loaded library, whose text begins with "OpenBLAS 0.3.21 ...".
 std::string OpenBlasVersion() {
   const std::string_view text = openblas_get_config();
   const size_t begin = text.find(' ');
@@ -50,7 +50,7 @@ std::string OpenBlasVersion() {
   return std::string(text.substr(begin + 1, text.find(' ', begin + 1) - begin - 1));
 }
 
-// The version is not in the headers, but in the name of the loaded file: "libyaml-cpp.so.0.7".
+// The version is not in the headers but in the name of the loaded file: "libyaml-cpp.so.0.7".
 std::string YamlVersion() {
   Dl_info info{};
   const auto symbol = static_cast<YAML::Node (*)(const std::string&)>(&YAML::Load);
@@ -62,7 +62,7 @@ std::string YamlVersion() {
 
 std::string ProtobufVersion() { return google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION); }
 
-// The libraries whose code was compiled in.
+// Returns the versions of the libraries that are compiled in.
 std::string HeaderVersions() {
   return fmt::format(
       "fmt {}.{}.{}\n"
@@ -77,7 +77,7 @@ std::string HeaderVersions() {
       XXH_VERSION_MAJOR, XXH_VERSION_MINOR, XXH_VERSION_RELEASE);
 }
 
-// The version of the runtime that is linked in.
+// Returns the version of the linked CUDA runtime.
 std::string CudaText() {
 #if DTRAIN_HAVE_CUDA
   return fmt::format("with CUDA {}.{}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);

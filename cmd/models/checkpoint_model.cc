@@ -31,7 +31,7 @@
 namespace dtrain {
 namespace {
 
-constexpr int kMaxGone = 10;  // each needs a save of the run in the moment between finding and reading
+constexpr int kMaxRetries = 10;  // each retry needs a save by the run between finding and reading
 
 const StoredTensor* FindTensor(const Manifest& manifest, const std::string& name) {
   for (const StoredTensor& tensor : manifest.tensors) {
@@ -40,7 +40,7 @@ const StoredTensor* FindTensor(const Manifest& manifest, const std::string& name
   return nullptr;
 }
 
-// Where the tensors are others than these, LayoutFor() says so.
+// If the tensors have other shapes than these, LayoutFor() reports it.
 void TakeShape(const Manifest& manifest, ModelConfig* model) {
   const StoredTensor* const first = FindTensor(manifest, "weights/W1");
   if (!model->inputs) model->inputs = first != nullptr ? first->rows : 1;
@@ -59,7 +59,7 @@ LoadOptions ConfigOptions() {
   return options;
 }
 
-// The path of the file that was saved with it, verified.
+// Returns the path of the config that was saved with the checkpoint, verified.
 std::string SavedConfig(const CheckpointReader& checkpoint) {
   checkpoint.Config();
   return checkpoint.path() + "/" + kConfigName;
@@ -69,8 +69,8 @@ std::string PathFor(const CheckpointReader& checkpoint, const ConfigArguments& a
   return arguments.path.empty() ? SavedConfig(checkpoint) : arguments.path;
 }
 
-// The keys that say what the weights compute, but for shapes, which LayoutFor() compares: by another
-// activation, or of features with another scale, they would answer, and wrong.
+// Compares the keys that say what the weights compute, except shapes, which LayoutFor() compares. With
+// another activation or scale the model would give wrong answers.
 void CheckTrainedWith(const CheckpointReader& checkpoint, const Config& config) {
   const Config run = LoadConfig(SavedConfig(checkpoint), {}, ConfigOptions());
   const std::optional<std::string> other = OtherMeaning(run, config);
@@ -96,7 +96,8 @@ InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
       checkpoint.path(), train.path);
 }
 
-// Rows and answers are made by it without another look. What a manifest says of itself no flag mends.
+// Rows and answers rely on the form without further checks. A defect of the manifest cannot be mended by a
+// flag.
 void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, const InputForm& form) {
   const auto refuse = [&](size_t there, const char* what, const std::string& model_has) {
     const bool in_it = checkpoint.manifest().inputs.has_value();
@@ -156,7 +157,7 @@ std::string FindCheckpoint(const std::string& path, const ErrorLines& errors) {
 void OpenCheckpoint(const std::string& path, const ErrorLines& errors,
                     const std::function<void(const std::string&)>& open) {
   const bool one = IsOneCheckpoint(WithoutSlashes(path));
-  for (int left = one ? 0 : kMaxGone;; --left) {
+  for (int left = one ? 0 : kMaxRetries;; --left) {
     const std::string found = FindCheckpoint(path, errors);
     try {
       return open(found);
@@ -170,7 +171,7 @@ Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& argu
   Config config = LoadConfig(PathFor(checkpoint, arguments), arguments.sets, ConfigOptions());
   if (!arguments.path.empty() || !arguments.sets.empty()) CheckTrainedWith(checkpoint, config);
   TakeShape(checkpoint.manifest(), &config.model);
-  config.placement = PlacementConfig();  // all in one place
+  config.placement = PlacementConfig();  // all variables on one ps
   return config;
 }
 
@@ -191,7 +192,7 @@ int WithModel(const std::string& path, const ConfigArguments& arguments, const E
 
 Layout LayoutFor(const CheckpointReader& checkpoint, const Config& config) {
   Layout layout = MakeLayout(config, 1);
-  checkpoint.CheckFits(layout, checkpoint.manifest().slots);  // whatever the optimizer
+  checkpoint.CheckFits(layout, checkpoint.manifest().slots);  // for any optimizer
   return layout;
 }
 

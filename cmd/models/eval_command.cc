@@ -36,14 +36,14 @@
 namespace dtrain {
 namespace {
 
-constexpr milliseconds kLookEvery{500};
+constexpr milliseconds kPollInterval{500};
 
-// A signal has come in the middle of an evaluation.
+// Thrown when a signal arrives during an evaluation.
 struct Signalled {};
 
 milliseconds Ms(double seconds) { return milliseconds(static_cast<int64_t>(seconds * 1000)); }
 
-// What is to be known before there is a checkpoint.
+// Returns the settings that are known before there is a checkpoint.
 Config FirstConfig(const ConfigArguments& arguments) {
   if (arguments.path.empty()) {
     for (const std::string& set : arguments.sets) {
@@ -60,17 +60,17 @@ Config FirstConfig(const ConfigArguments& arguments) {
   return LoadConfig(arguments.path, arguments.sets, options);
 }
 
-// Evaluator: evaluates checkpoints as the arguments of dtrain eval say, all on the same devices.
+// Evaluator: evaluates checkpoints as the arguments of dtrain eval ask, on the same devices each time.
 class Evaluator {
  public:
   Evaluator(const EvalArguments& arguments, NewRuntime new_runtime, const ErrorLines& errors)
       : arguments_(arguments), new_runtime_(new_runtime), errors_(errors) {}
 
   Config ConfigOf(const CheckpointReader& checkpoint) const;
-  // Evaluates and prints the figures; `line`: on one line. `between_batches` may throw.
+  // Evaluates and prints the figures; with `line`, on one line. `between_batches` may throw.
   EvaluationOutcome Evaluate(const Config& config, CheckpointReader* checkpoint, bool line,
                              const std::function<void()>& between_batches);
-  // For --result.
+  // Returns the summary for --result.
   RunSummary SummaryOf(const EvaluationOutcome& outcome) const;
 
  private:
@@ -114,20 +114,20 @@ RunSummary Evaluator::SummaryOf(const EvaluationOutcome& outcome) const {
   return summary;
 }
 
-// CheckpointFollower: the checkpoints of a directory one after the other, as they come. It looks at names
-// twice a second: notices of changes do not cross a network's file system.
+// CheckpointFollower: returns the checkpoints of a directory one after the other, as a run writes them. It
+// polls names twice a second, because notifications of changes do not cross network file systems.
 class CheckpointFollower {
  public:
   CheckpointFollower(const std::string& directory, SignalPipe& signals, const ErrorLines& errors)
       : directory_(directory), signals_(signals), errors_(errors) {}
 
-  // Counts the checkpoints that are there now as another run's. Returns how many there are.
-  int64_t PassOver();
-  // The path of the oldest checkpoint that is newer than the one before, or that a new run has written in an
-  // emptied directory; waits for it. Unset: `timeout` has passed, or a signal has come. Warns of each that
-  // cannot be read, and leaves out checkpoints that have made room for another.
+  // Treats the present checkpoints as another run's. Returns their number.
+  int64_t SkipExisting();
+  // Waits for the oldest checkpoint that is newer than the last one, or that a new run has written into an
+  // emptied directory. Returns its path; nothing if `timeout` has passed or a signal has arrived. Warns of
+  // each checkpoint that cannot be read, and skips those that were removed to make room.
   std::optional<std::string> Next(milliseconds timeout);
-  // The signal that has come; 0: none.
+  // Returns the signal that has arrived; 0 if none has.
   int signal();
 
  private:
@@ -138,9 +138,9 @@ class CheckpointFollower {
   SignalPipe& signals_;
   const ErrorLines& errors_;
   int signal_ = 0;
-  int64_t last_ = 0;                // sequence of the one before
-  std::vector<std::string> names_;  // that were there when nothing new was
-  std::set<std::string> told_;      // warnings
+  int64_t last_ = 0;                // sequence number of the last one
+  std::vector<std::string> names_;  // the names when there was nothing new
+  std::set<std::string> warned_;    // the warnings printed so far
 };
 
 int CheckpointFollower::signal() {
@@ -148,7 +148,7 @@ int CheckpointFollower::signal() {
   return signal_;
 }
 
-int64_t CheckpointFollower::PassOver() {
+int64_t CheckpointFollower::SkipExisting() {
   const std::vector<ListedCheckpoint> listed = List();
   if (!listed.empty()) last_ = listed.front().sequence;
   return static_cast<int64_t>(listed.size());
@@ -164,7 +164,7 @@ std::optional<std::string> CheckpointFollower::Next(milliseconds timeout) {
     const TimePoint now = Clock::now();
     if (now >= deadline) break;
     pollfd wake{signals_.fd(), POLLIN, 0};
-    poll(&wake, 1, PollTimeout(std::min(deadline, now + kLookEvery)));
+    poll(&wake, 1, PollTimeout(std::min(deadline, now + kPollInterval)));
   }
   return std::nullopt;
 }
@@ -173,7 +173,7 @@ std::optional<ListedCheckpoint> CheckpointFollower::OldestNew() {
   std::vector<std::string> names = directory_.Names();
   if (names == names_) return std::nullopt;
   std::optional<ListedCheckpoint> oldest;
-  for (const ListedCheckpoint& each : List()) {  // the newest first
+  for (const ListedCheckpoint& each : List()) {  // newest first
     if (each.sequence > last_ && !IsReplacedName(each.name)) oldest = each;
   }
   if (!oldest) names_ = std::move(names);
@@ -185,21 +185,22 @@ std::vector<ListedCheckpoint> CheckpointFollower::List() {
   std::vector<ListedCheckpoint> listed = directory_.List(&unreadable);
   for (const std::string& line : unreadable) {
     const std::string warning = fmt::format("warning: {}/{}; skipped", directory_.path(), line);
-    if (told_.insert(warning).second) errors_.Print(warning);
+    if (warned_.insert(warning).second) errors_.Print(warning);
   }
-  // The newest is never removed alone: then all were, and a new run counts from 1.
+  // The newest checkpoint is never removed alone. So all were removed, and a new run counts from 1.
   if (unreadable.empty() && !listed.empty() && listed.front().sequence < last_) last_ = 0;
   return listed;
 }
 
-// FollowRun: dtrain eval --follow: each checkpoint of a run evaluated as it comes, until the run's last one.
+// FollowRun: dtrain eval --follow: evaluates each checkpoint of a run as it is written, until the run's last
+// one.
 class FollowRun {
  public:
-  // Throws UserError where the path is one checkpoint, or the arguments do not go with waiting for more.
+  // Throws UserError if the path is a single checkpoint, or if the arguments do not make sense with --follow.
   FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
             ResultFile* result);
 
-  // Returns the exit code: 0, or that of a signal. Throws PeerLost where nothing new comes.
+  // Returns the exit code: 0, or that of a signal. Throws PeerLost if no new checkpoint arrives in time.
   int Run();
 
  private:
@@ -216,13 +217,13 @@ class FollowRun {
   ResultFile& result_;
   SignalPipe signals_;
   CheckpointFollower follower_;
-  const Config first_;     // as it is known before there is a checkpoint
-  FailureConfig failure_;  // the last checkpoint's
+  const Config first_;     // the settings known before there is a checkpoint
+  FailureConfig failure_;  // of the last checkpoint
   std::optional<EvaluationCurves> curves_;
-  std::optional<RunSummary> summary_;  // the last evaluated checkpoint's; unset: none was
+  std::optional<RunSummary> summary_;  // of the last evaluated checkpoint; unset: there was none
   milliseconds saved_{0};
   milliseconds longest_gap_{0};  // between two checkpoints
-  bool over_ = false;            // it was the run's last one
+  bool over_ = false;            // the last checkpoint was the run's last
 };
 
 FollowRun::FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
@@ -249,13 +250,13 @@ int FollowRun::Run() {
   errors_.Print(fmt::format("follows {}: waits up to {:g} s for the first checkpoint", directory_,
                             failure_.startup_timeout_s));
   if (first_.checkpoint.resume == "never") {
-    if (const int64_t others = follower_.PassOver()) {
+    if (const int64_t others = follower_.SkipExisting()) {
       errors_.Print(fmt::format("checkpoint.resume is never: {} here already, not evaluated",
                                 Plural(others, "checkpoint")));
     }
   }
   while (true) {
-    // The last one of a run that has gone on since then is not the last.
+    // The last checkpoint of a run that was resumed since is not its last one.
     const std::optional<std::string> path = follower_.Next(over_ ? milliseconds(0) : timeout);
     if (follower_.signal() != 0) return Stop();
     if (!path && over_) break;
@@ -273,7 +274,7 @@ int FollowRun::Run() {
   return 0;
 }
 
-// One that is not there any more was too many for checkpoint.keep.
+// A checkpoint that is gone was removed because of checkpoint.keep.
 void FollowRun::Skip(const std::string& path, const UserError& error) const {
   if (IsGone(path)) return;
   if (dynamic_cast<const BadCheckpoint*>(&error) == nullptr) throw;
@@ -293,7 +294,7 @@ void FollowRun::Evaluate(const std::string& path) {
   if (curves_) curves_->Add(outcome.global_step, outcome.evaluation, outcome.auc);
 }
 
-// When the next one is due, and whether there will be one.
+// Notes when the next checkpoint is due, and whether there will be one.
 void FollowRun::Note(const Config& config, const Manifest& manifest) {
   const milliseconds saved(manifest.saved_unix_ms);
   longest_gap_ = std::max(longest_gap_, Ms(config.checkpoint.every_secs));

@@ -32,7 +32,7 @@ std::string LabelsBeside(const std::string& images) {
       images);
 }
 
-// The rows of files that eval.on names.
+// The rows of the files that eval.on names.
 struct RowSet {
   const DataSourceConfig& source;
   std::string key;
@@ -76,15 +76,15 @@ void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, Evaluat
 
 bool IsFiles(DataFormat format) { return format == DataFormat::kIdx || format == DataFormat::kCsv; }
 
-// At least as many as a file has. A field of CSV has a byte, and one behind it.
+// Returns an upper bound of the number of rows. A field of CSV has at least one byte and a separator.
 int64_t MaxRowsOf(const std::string& file, const RowSet& set, int64_t inputs) {
   if (set.source.format == DataFormat::kIdx) return PeekIdxImages(file, set.key).count;
   const InputBytes bytes(file, set.key);
-  const auto size = static_cast<int64_t>(bytes.file_size());  // 0 of standard input
+  const auto size = static_cast<int64_t>(bytes.file_size());  // 0 for standard input
   return bytes.compressed() || size == 0 ? INT64_MAX : size / inputs / 2 + 1;
 }
 
-// The rows of the largest batch of one device: memory is taken for so many.
+// Returns the rows of the largest batch of one device, for which memory is allocated.
 int64_t MaxRowsOfBatch(const RowSet& set, const Config& config) {
   if (!IsFiles(set.source.format)) {
     return std::min({config.train.batch_size, set.max, set.source.rows.value_or(INT64_MAX)});
@@ -151,7 +151,7 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
   if (IsFiles(set.source.format)) {
     const InputForm form = FormFor(*checkpoint, config);
     outcome.class_names = form.classes;
-    // A file that has grown meanwhile has more than that.
+    // A file that has grown since has more rows than that.
     const bool all = max_rows < config.train.batch_size;
     const int64_t batch_rows = all ? max_rows : config.train.batch_size * config.device.towers();
     AddRows(set, LabelledSpec(config, form, set), batch_rows, &sum, between_batches);

@@ -1,4 +1,4 @@
-// EvaluateCheckpoint(): one checkpoint, evaluated on a set. Owner: RunEvalCommand. Thread: one.
+// The evaluation of one checkpoint on one set. Owner: RunEvalCommand. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ struct EvaluationOutcome {
   std::string checkpoint;  // path
   int64_t global_step = 0;
   std::string model_crc;
-  std::string set;  // what it was evaluated on: "test", "validation"
+  std::string set;  // the name of the set: "test", "validation"
   Evaluation evaluation;
   Figures figures;
   std::optional<double> auc;
-  std::vector<std::string> class_names;  // by number; empty: classes are numbers
+  std::vector<std::string> class_names;  // by class number; empty: classes have no names
 };
 
-// `--data`: the config evaluates on this in place of eval.on. For IDX it names the images; the labels are the
-// file of the same name with "labels-idx1" for "images-idx3".
+// Makes the config evaluate on `data` (--data) in place of eval.on. For IDX it names the images; the labels
+// are in the file with "labels-idx1" in place of "images-idx3".
 void EvaluateOn(const std::string& data, Config* config);
 
-// Rows of files are read a batch at a time. `between_batches` may throw.
+// Evaluates a checkpoint. Rows of files are read a batch at a time. `between_batches` may throw.
 EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& devices,
                                      CheckpointReader* checkpoint,
                                      const std::function<void()>& between_batches);

@@ -17,11 +17,11 @@ namespace {
 using Write = void (*)(const ExportedModel& model, OutputFile* file);
 
 struct Format {
-  std::string name;  // and the ending of its files
+  std::string name;  // also the ending of its files
   Write write;
 };
 
-// Null: there is none of that name.
+// Returns null if there is no format with this name.
 const Format* FindFormat(const std::string& name) {
   static const Format formats[] = {{"safetensors", WriteSafetensors}, {"npz", WriteNpz}, {"onnx", WriteOnnx}};
   for (const Format& format : formats) {
@@ -30,8 +30,7 @@ const Format* FindFormat(const std::string& name) {
   return nullptr;
 }
 
-// Where --to and the ending of --out say different things one of them is a slip, and programs go by the
-// ending.
+// If --to and the ending of --out disagree, one of them is a slip, and other programs go by the ending.
 const Format& FormatOf(const ExportArguments& arguments) {
   std::filesystem::path out = arguments.out;
   const std::string ending = out.extension().string();

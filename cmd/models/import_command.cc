@@ -31,9 +31,9 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kLocalWorkers = 2;  // what dtrain local starts, where the file names none
+constexpr size_t kLocalWorkers = 2;  // as many as dtrain local starts if the file names none
 
-// What is known of the training data.
+// What is known about the training data.
 struct Data {
   InputForm form;
   std::optional<int64_t> rows;
@@ -51,7 +51,7 @@ Config LoadJob(const ConfigArguments& arguments) {
   return config;
 }
 
-// A CSV file is read, so that the checkpoint knows names and scale as one of a run does.
+// Reads a CSV file, so that the checkpoint has names and scale like one that a run writes.
 Data DataOf(const Config& config) {
   Data data;
   if (config.data.train.format == DataFormat::kCsv) {
@@ -63,8 +63,8 @@ Data DataOf(const Config& config) {
   return data;
 }
 
-// A line on the first feature that the two scale differently.
-std::string OtherScale(const InputForm& form, const FittedScale& file) {
+// Returns a line about the first feature that the two scale differently.
+std::string ScaleDifference(const InputForm& form, const FittedScale& file) {
   const FittedScale& data = form.scale;
   size_t i = 0;
   while (file.shift[i] == data.shift[i] && file.factor[i] == data.factor[i]) ++i;
@@ -74,10 +74,10 @@ std::string OtherScale(const InputForm& form, const FittedScale& file) {
       feature, file.shift[i], file.factor[i], data.shift[i], data.factor[i]);
 }
 
-// The weights are for features that are scaled as those were that they were trained on: what the file tells
-// of it goes before what data.train gives. Returns what there is to say of it, for people.
-std::string TakeMeaning(const TensorFile& file, const std::string& path, const Config& config,
-                        InputForm* form, const ErrorLines& errors) {
+// Takes the scale of the features from the file if it has one: the weights are for features scaled as in
+// their training, so it has precedence over data.train. Returns a note for the user.
+std::string TakeScale(const TensorFile& file, const std::string& path, const Config& config, InputForm* form,
+                      const ErrorLines& errors) {
   const std::optional<FileMeaning> told = MeaningOf(file, path);
   const bool scaled = !form->scale.shift.empty();
   if (!told) {
@@ -91,14 +91,14 @@ std::string TakeMeaning(const TensorFile& file, const std::string& path, const C
   }
   CheckMeaning(path, *told, config, *form);
   if (!scaled || told->form.scale == form->scale) return "";
-  std::string line = OtherScale(*form, told->form.scale);
+  std::string line = ScaleDifference(*form, told->form.scale);
   form->scale = told->form.scale;
   return line;
 }
 
-// As a ps has them before its first update: each the same number everywhere.
+// Returns the slots before a first update: one value for each slot, the same for all elements.
 std::vector<float> FirstSlots(const Config& config) {
-  const std::unique_ptr<Optimizer> optimizer = MakeOptimizer(config, 1);  // owns what the slots point to
+  const std::unique_ptr<Optimizer> optimizer = MakeOptimizer(config, 1);  // owns the values of the slots
   std::vector<float> values;
   for (const Slot& slot : optimizer->Slots()) values.push_back(slot.values[0]);
   return values;
@@ -146,7 +146,7 @@ std::string Save(const std::string& path, const Config& config, const Layout& la
   return directory.Publish(temporary);
 }
 
-// As Save(), with the remedy of this command.
+// Calls Save(), with the remedy of this command in its errors.
 std::string SaveAt(const std::string& path, const Config& config, const Layout& layout,
                    const std::vector<float>& weights, const Data& data) {
   try {
@@ -171,8 +171,8 @@ int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors)
     throw UserError("{}: {}; weights must be finite, or every gradient is not. Is it the right file?",
                     arguments.path, *wrong);
   }
-  Data data = DataOf(config);  // before there is a directory: it may be missing
-  const std::string scale = TakeMeaning(*file, arguments.path, config, &data.form, errors);
+  Data data = DataOf(config);  // before a directory is made: a file may be missing
+  const std::string scale = TakeScale(*file, arguments.path, config, &data.form, errors);
   const std::string path = SaveAt(WithoutSlashes(arguments.out), config, layout, taken.values, data);
   fmt::print("{}: {} ({}) from {}\n", path, Plural(static_cast<int64_t>(layout.variables.size()), "tensor"),
              Plural(layout.size, "value"), arguments.path);

@@ -36,7 +36,7 @@ std::string FigureText(double figure) {
   return std::isnan(figure) ? "not measured" : fmt::format("{:.6g}", figure);
 }
 
-// Any text of a file, for a terminal.
+// Makes any text of a file safe to print on a terminal.
 std::string Printable(std::string text) {
   const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
   std::replace_if(text.begin(), text.end(), control, ' ');
@@ -100,26 +100,26 @@ void PrintCheckpoint(const std::string& path) {
   PrintTensors(&reader);
 }
 
-struct Seen {
+struct Inspected {
   Manifest manifest;
   std::string state;  // "good", or what is wrong
 };
 
-// Unset: a run has removed it since it was listed.
-std::optional<Seen> Look(const std::string& path) {
-  Seen seen;
+// Returns nothing if a run has removed it since it was listed.
+std::optional<Inspected> Inspect(const std::string& path) {
+  Inspected inspected;
   try {
-    seen.manifest = ReadManifest(path);
+    inspected.manifest = ReadManifest(path);
     CheckpointReader(path).Verify();
-    seen.state = "good";
+    inspected.state = "good";
   } catch (const BadCheckpoint& bad) {
     if (IsGone(path)) return std::nullopt;
-    seen.state = bad.problem();
+    inspected.state = bad.problem();
   }
-  return seen;
+  return inspected;
 }
 
-// Returns the newest good one, and counts the others.
+// Prints the list. Returns the path of the newest good checkpoint and counts the damaged ones.
 std::optional<std::string> PrintList(const CheckpointDirectory& directory,
                                      const std::vector<ListedCheckpoint>& listed, int64_t* damaged) {
   const std::optional<std::string> best = directory.ReadBest();
@@ -127,7 +127,7 @@ std::optional<std::string> PrintList(const CheckpointDirectory& directory,
   fmt::print("{:>8}  {:>12}  {:<23}  {:>14}  {:>10}  name\n", "sequence", "step", "saved", "bytes", "");
   for (const ListedCheckpoint& each : listed) {
     const std::string path = directory.PathOf(each.name);
-    const std::optional<Seen> seen = Look(path);
+    const std::optional<Inspected> seen = Inspect(path);
     if (!seen) {
       fmt::print("{:>8}  {:>12}  {:<23}  {:>26}  {}: removed meanwhile\n", each.sequence, each.step, "", "",
                  each.name);
@@ -145,10 +145,10 @@ std::optional<std::string> PrintList(const CheckpointDirectory& directory,
   return newest;
 }
 
-// `newest`, or where that is removed meanwhile, or all that were listed are, the newest of then.
+// Prints `newest`; if it was removed meanwhile, or all that were listed were, the newest one now.
 void PrintNewest(const CheckpointDirectory& directory, std::optional<std::string> newest) {
-  std::vector<std::string> told;  // in the list
-  for (int left = 10; newest || (newest = directory.FindNewest(&told)); newest.reset(), --left) {
+  std::vector<std::string> warned;  // already printed in the list
+  for (int left = 10; newest || (newest = directory.FindNewest(&warned)); newest.reset(), --left) {
     try {
       return PrintCheckpoint(*newest);
     } catch (const BadCheckpoint&) {

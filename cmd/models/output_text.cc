@@ -22,7 +22,7 @@ std::string ClassName(const EvaluationOutcome& outcome, size_t number) {
 
 std::string Share(std::optional<double> figure) { return figure ? fmt::format("{:.4f}", *figure) : "-"; }
 
-// The means over the classes that have the figure.
+// Means over the classes that have a figure.
 struct Means {
   std::optional<double> precision, recall, f1;
 };
@@ -133,7 +133,7 @@ Json ConfusionJson(const Confusion& confusion) {
   return rows;
 }
 
-// RFC 4180.
+// Quotes a field as RFC 4180 says.
 std::string CsvField(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos && !text.empty() && text.front() != ' ' &&
       text.back() != ' ') {
@@ -146,7 +146,7 @@ std::string CsvField(const std::string& text) {
 
 std::string JsonText(const std::string& text) { return Json(text).dump(); }
 
-// JSON knows no other numbers.
+// JSON has no infinity and no NaN.
 std::string JsonNumber(float value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
 }  // namespace

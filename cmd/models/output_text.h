@@ -1,4 +1,4 @@
-// What dtrain eval and dtrain predict print: tables and JSON of an evaluation, a row for each prediction.
+// The output of dtrain eval and dtrain predict: tables and JSON for an evaluation, a row for each prediction.
 // Owner: the command. Thread: one.
 #pragma once
 
@@ -12,27 +12,27 @@
 
 namespace dtrain {
 
-// The figures and, of a model that classifies, a table of the classes and their confusion.
+// Returns the figures and, for a classifier, a table of the classes and their confusion.
 std::string EvaluationText(const EvaluationOutcome& outcome);
-// The figures on one line: with --follow.
+// Returns the figures on one line, for --follow.
 std::string EvaluationLine(const EvaluationOutcome& outcome);
-// All of it as one line of JSON.
+// Returns everything as one line of JSON.
 std::string EvaluationJson(const EvaluationOutcome& outcome);
-// For --result.
+// Returns the summary for --result.
 RunSummary EvaluationSummary(const EvaluationOutcome& outcome);
 
 enum class PredictionFormat { kCsv, kJsonLines };
 
-// PredictionText: predictions as rows of CSV or as JSON lines. Numbers are the shortest text that reads back
-// as the same float32.
+// PredictionText: formats predictions as rows of CSV or as JSON lines. Numbers are the shortest text that
+// reads back as the same float32.
 class PredictionText {
  public:
-  // `class_names`: by number; empty: classes are numbers.
+  // `class_names`: by class number; empty: classes have no names.
   PredictionText(PredictionFormat format, const ModelConfig& model, std::vector<std::string> class_names);
 
-  // The first line of CSV; JSON lines have none.
+  // Returns the first line of CSV; empty for JSON lines.
   std::string Header() const;
-  // One row, with its end. `outputs` are the model's. `id`: as JSON, empty for none.
+  // Returns one row with its end. `outputs` are the model's. `id` is JSON text, empty for none.
   std::string Row(const float* outputs, const std::string& id);
 
  private:
@@ -43,8 +43,8 @@ class PredictionText {
   const PredictionFormat format_;
   const bool linear_;
   const int64_t outputs_;
-  std::vector<std::string> texts_;    // the classes' names, as the format has them
-  std::vector<std::string> columns_;  // the names of their probabilities
+  std::vector<std::string> texts_;    // the class names, escaped for the format
+  std::vector<std::string> columns_;  // the names of the probabilities
   std::vector<float> probabilities_;
 };
 

@@ -21,19 +21,20 @@
 namespace dtrain {
 namespace {
 
-// Rows that are computed together where they need not be waited for.
+// The most rows that are computed together, if they are there already.
 constexpr int64_t kMaxRows = 256;
-// Inputs that are held: rows of very many features are computed one by one.
+// The most values that are held: rows with very many features are computed one by one.
 constexpr int64_t kMaxValues = 1 << 22;
 
-// Where predictions go: a file that is there when it is complete, or standard output at once.
+// Output: the destination of predictions: a file that appears when it is complete, or standard output, row by
+// row.
 class Output {
  public:
   explicit Output(const std::string& path) {
     if (!path.empty()) {
       file_.emplace(path);
     } else {
-      // Whoever reads has had enough (`| head`): what is left to answer is for nobody.
+      // The reader has closed the pipe (`| head`), so the rest need not be computed.
       signal(SIGPIPE, SIG_DFL);
     }
   }
@@ -65,14 +66,14 @@ class Predictor {
     for (const std::string& path : files) {
       const std::unique_ptr<RowReader> rows = OpenRows(path, spec_);
       if (!text_) Begin(format, rows->format(), output);
-      while (Answer(rows.get(), output)) continue;
+      while (PredictNext(rows.get(), output)) continue;
     }
   }
 
-  // What is no error and yet likely a mistake; empty: nothing.
+  // Returns a warning about what is likely a mistake; empty if there is none.
   std::string Warning() const {
     constexpr float kOne = 1.0f / 255;
-    if (!spec_.pixels || brightest_ <= 0 || brightest_ > kOne) return "";
+    if (!spec_.pixels || max_feature_ <= 0 || max_feature_ > kOne) return "";
     return "no value was above 1, and the model was trained on images of bytes, 0 to 255: multiply values of "
            "0 "
            "to 1 by 255";
@@ -86,9 +87,9 @@ class Predictor {
     if (const std::string header = text_->Header(); !header.empty()) output->Write(header);
   }
 
-  // The next rows: as many as are there, but at least one. False at the end. Those before a row that
-  // cannot be read are answered.
-  bool Answer(RowReader* rows, Output* output) {
+  // Predicts the next rows: all that are there, but at least one. Returns false at the end. If a row cannot
+  // be read, the rows before it are answered.
+  bool PredictNext(RowReader* rows, Output* output) {
     block_.Clear();
     bool more = true;
     try {
@@ -107,8 +108,8 @@ class Predictor {
   void WriteRows(Output* output) {
     if (block_.rows == 0) return;
     if (spec_.pixels) {
-      for (const float value : block_.floats) brightest_ = std::max(brightest_, value);
-      if (!block_.bytes.empty()) brightest_ = 1;  // as images have them
+      for (const float value : block_.floats) max_feature_ = std::max(max_feature_, value);
+      if (!block_.bytes.empty()) max_feature_ = 1;  // images have values in [0, 1]
     }
     const gpu::MatrixView<const float> outputs = model_.Outputs(weights_.data(), block_.AsBatch());
     std::string answer;
@@ -125,14 +126,14 @@ class Predictor {
   DenseModel model_;
   RowBlock block_;
   std::optional<PredictionText> text_;
-  float brightest_ = 0;  // the largest feature of an image so far, as the model takes it
+  float max_feature_ = 0;  // the largest feature of an image so far, as scaled for the model
 };
 
-// Refuses to put the answers in the place of their own rows, by whatever name.
+// Refuses an output that would overwrite one of the input files, under any name.
 void CheckOut(const std::vector<std::string>& files, const std::string& out) {
   if (out.empty()) return;
   for (const std::string& file : files) {
-    std::error_code ignored;  // what is not there is not the same
+    std::error_code ignored;  // a file that does not exist is another file
     if (!std::filesystem::equivalent(file == "-" ? "/dev/stdin" : file, out, ignored)) continue;
     throw UserError("--out {}: is the same file as --data {}, and would replace it. Name another file.", out,
                     file);

@@ -17,20 +17,20 @@
 namespace dtrain {
 namespace {
 
-// A result may have a value for each row, worker or label.
+// The longest report line. A result may have a value for each row, worker or label.
 constexpr size_t kMaxReportBytes = 16 << 20;
 
-// No signal reaches the calling thread while this lives; a child inherits that, also over an exec.
-class SignalsHeld {
+// Blocks all signals for the calling thread while it lives. A child inherits this, also over exec.
+class SignalBlock {
  public:
-  SignalsHeld() {
+  SignalBlock() {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
-  ~SignalsHeld() { Release(); }
-  SignalsHeld(const SignalsHeld&) = delete;
-  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  ~SignalBlock() { Release(); }
+  SignalBlock(const SignalBlock&) = delete;
+  SignalBlock& operator=(const SignalBlock&) = delete;
   void Release() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
  private:
@@ -44,17 +44,17 @@ void RestoreHangUp() {
   if (now.sa_handler != SIG_IGN) signal(SIGHUP, SIG_DFL);
 }
 
-// In a shell's words. Between fork and exec: only async-signal-safe calls.
-void SayCannotRun(const char* program) {
+// Prints the message as a shell would. Runs between fork and exec: only async-signal-safe calls.
+void PrintCannotRun(const char* program) {
   const char* reason = strerrordesc_np(errno);
   for (const char* part : {program, ": ", reason, "\n"}) {
     if (write(STDERR_FILENO, part, strlen(part)) < 0) return;
   }
 }
 
-// Runs between fork and exec: only async-signal-safe calls, but for `command.run`.
+// Runs between fork and exec: only async-signal-safe calls, except in `command.run`.
 [[noreturn]] void BecomeChild(const ChildCommand& command, char* const* argv, int output, int error,
-                              pid_t parent, const SignalsHeld& held) {
+                              pid_t parent, const SignalBlock& held) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // the parent died before the line above
   setpgid(0, 0);
@@ -72,7 +72,7 @@ void SayCannotRun(const char* program) {
   }
   for (const int fd : command.inherited) fcntl(fd, F_SETFD, 0);
   execvp(command.program.c_str(), argv);
-  SayCannotRun(command.program.c_str());
+  PrintCannotRun(command.program.c_str());
   _exit(127);
 }
 
@@ -109,7 +109,7 @@ void PipeLines::Close() {
 }
 
 void PipeLines::Read(const std::function<void(const std::string&)>& sink) {
-  // At most what a pipe holds at once: one talkative child must not keep the others waiting.
+  // One pipe's capacity at most: a child that writes much must not delay the others.
   std::vector<char> buffer(64 * 1024);
   ssize_t got = 0;
   for (int round = 0; round < 2 && fd_ >= 0; ++round) {
@@ -148,8 +148,8 @@ void ChildProcess::Start() {
   const pid_t parent = getpid();
   int failed = 0;
   {
-    // One to the child must not find our handlers there, which would tell it to us.
-    const SignalsHeld held;
+    // A signal to the child must not find our handlers there, which would report it to us.
+    const SignalBlock held;
     pid_ = fork();
     failed = errno;
     if (pid_ == 0) {
@@ -157,7 +157,7 @@ void ChildProcess::Start() {
                   parent, held);
     }
   }
-  if (pid_ > 0) setpgid(pid_, pid_);  // the child does the same: one of the two comes first
+  if (pid_ > 0) setpgid(pid_, pid_);  // the child does the same, so it is done whoever comes first
   exit_.reset();
   output_.emplace(output ? output->TakeReadEnd() : -1, kMaxReportBytes);
   error_.emplace(error ? error->TakeReadEnd() : -1);
@@ -214,7 +214,7 @@ void ChildProcess::Signal(int signal) {
 
 void ChildProcess::KillGroup() {
   if (exit_) return;
-  if (kill(-pid_, SIGKILL) != 0) kill(pid_, SIGKILL);  // a group is not everywhere allowed
+  if (kill(-pid_, SIGKILL) != 0) kill(pid_, SIGKILL);  // not every system allows to signal the group
 }
 
 void ChildProcess::TakeLine(const std::string& line) {

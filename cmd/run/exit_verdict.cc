@@ -37,13 +37,13 @@ void WriteOwnEnd(const Config& config, TaskId task, const RunSummary& summary) {
 
 bool Failed(const ChildEnd& end) { return !end.ended_by_us && (end.signal != 0 || end.exit_code != 0); }
 
-std::string HowItEnded(const ChildEnd& end) {
+std::string EndText(const ChildEnd& end) {
   if (end.given_up) return "was given up by the others and killed";
   if (end.signal != 0) return fmt::format("was killed by {}", SignalName(end.signal));
   return fmt::format("ended with exit code {}", end.exit_code);
 }
 
-// "worker-1.log": as the log names it.
+// Returns "worker-1.log", the file name of the task's log.
 std::string LogPath(const std::string& directory, std::string name) {
   std::replace(name.begin(), name.end(), ' ', '-');
   return fmt::format("{}/{}.log", directory, name);
@@ -56,12 +56,12 @@ std::string LogsText(const std::vector<ChildEnd>& ends, const std::string& direc
   return text;
 }
 
-// The text of an error in a task's log, in either format; empty for other lines.
+// Returns the text of an error line in a task's log of either format; empty for other lines.
 std::string ErrorOf(const std::string& line) {
   constexpr std::string_view kMark = " | error: ";
   const size_t mark = line.find(kMark);
   if (mark != std::string::npos) return line.substr(mark + kMark.size());
-  constexpr std::string_view kCommand = "dtrain: ";  // a task that has not got as far as its log
+  constexpr std::string_view kCommand = "dtrain: ";  // the prefix of a task that has no log yet
   if (line.rfind(kCommand, 0) == 0) return line.substr(kCommand.size());
   const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto text_of = [&](const char* key) {
@@ -72,8 +72,8 @@ std::string ErrorOf(const std::string& line) {
   return text_of("level") == "error" ? text_of("text") : std::string();
 }
 
-// ": the reason that the child itself gave last", or what a signal means.
-std::string WhyItEnded(const ChildEnd& end, bool logged) {
+// Returns ": " and the last reason that the child itself gave, or the meaning of a signal.
+std::string EndReason(const ChildEnd& end, bool logged) {
   if (end.given_up)
     return ": not heard for failure.detect_s. Was it stopped, or short of memory or processors?";
   if (end.signal == SIGKILL) return ". If nobody did that, memory ran out: see dmesg.";
@@ -85,8 +85,9 @@ std::string WhyItEnded(const ChildEnd& end, bool logged) {
   return logged ? ". Look at its log." : " without a word. Set log.dir and run again.";
 }
 
-// The ends that decide how the run ended. Of a run that is done, those are not that it went on without.
-std::vector<ChildEnd> EndsThatCount(const std::vector<ChildEnd>& ends, bool done) {
+// Returns the ends that decide the outcome. If the run is done, children that it went on without do not
+// count.
+std::vector<ChildEnd> RelevantEnds(const std::vector<ChildEnd>& ends, bool done) {
   std::vector<ChildEnd> counted;
   for (const ChildEnd& end : ends) {
     if (!done || !(end.may_be_lost || end.late)) counted.push_back(end);
@@ -94,17 +95,17 @@ std::vector<ChildEnd> EndsThatCount(const std::vector<ChildEnd>& ends, bool done
   return counted;
 }
 
-// What a run that is done went through, a line each.
-void ReportDisturbances(const Outcome& outcome, const ErrorLines& errors) {
+// Prints the losses and restarts of a run that is done, one per line.
+void ReportLossesAndRestarts(const Outcome& outcome, const ErrorLines& errors) {
   for (const Restart& restart : outcome.restarts) errors.Print("while it ran, " + RestartReport(restart));
   for (const ChildEnd& end : outcome.ends) {
     if (end.signal == 0 && end.exit_code == 0) continue;
-    // One that had come too late is no loss.
+    // A task that was started too late is no loss.
     if (end.late ? !end.ended_by_us : end.may_be_lost) errors.Print(LossReport(end));
   }
 }
 
-// What a run that a signal has stopped has saved.
+// Returns what a run that a signal stopped has saved.
 std::string StopReport(const Config& config, const Outcome& outcome, ExitCode code,
                        const RunSummary& summary) {
   const std::string signal = SignalName(outcome.stop_signal);
@@ -124,7 +125,7 @@ std::string StopReport(const Config& config, const Outcome& outcome, ExitCode co
       config.checkpoint.dir);
 }
 
-// Why a ps that was killed did not come back although restarts are left; empty: that is not so.
+// Returns why a killed ps was not restarted although restarts are left; empty if that is not the case.
 std::string WhyNotRestarted(const Config& config, const ChildEnd& cause, RunStage stage) {
   const bool ps = cause.name.rfind("ps", 0) == 0;
   const bool could = config.failure.restarts > 0 && cause.signal != 0 && stage == RunStage::kRunning;
@@ -132,15 +133,15 @@ std::string WhyNotRestarted(const Config& config, const ChildEnd& cause, RunStag
   return " It was not started again, since its parameters are in no checkpoint. Set checkpoint.dir.";
 }
 
-// How the run ended; says on standard error why not well.
-ExitCode Judge(const Config& config, const Outcome& outcome, const RunSummary& summary,
-               const ErrorLines& errors) {
+// Returns the exit code of the run, and prints on standard error why it failed.
+ExitCode RunExitCode(const Config& config, const Outcome& outcome, const RunSummary& summary,
+                     const ErrorLines& errors) {
   const RunStage stage = outcome.results.Stage();
   const bool done = stage == RunStage::kDone;
-  if (done) ReportDisturbances(outcome, errors);
-  const std::vector<ChildEnd> ends = EndsThatCount(outcome.ends, done);
+  if (done) ReportLossesAndRestarts(outcome, errors);
+  const std::vector<ChildEnd> ends = RelevantEnds(outcome.ends, done);
   const std::optional<size_t> cause = FindCause(ends);
-  // A failure before the signal counts more, unless the run had gone on.
+  // A failure before the signal has precedence, unless the run had gone on.
   if (outcome.stop_signal != 0 && !done && (!cause || ends[*cause].run_went_on)) {
     const ExitCode code = StopCode(outcome, stage != RunStage::kStarting);
     errors.Print(StopReport(config, outcome, code, summary));
@@ -165,7 +166,7 @@ void RunResults::Take(const std::string& task, const std::string& word, const st
   const bool first = task == "ps 0";
   RunSummary summary;
   if (word == kResultWord) {
-    FromWireJson(text, &summary);  // empty where it was cut off
+    FromWireJson(text, &summary);  // stays empty if the text was cut off
   } else if (word != kBegunWord) {
     return;
   }
@@ -193,7 +194,7 @@ void LogClosingLines(const Config& config, const RunSummary& summary, Logger& lo
     try {
       WriteOwnEnd(config, task, summary);
     } catch (const Failure& failure) {
-      log.Warning("{}", failure.what());  // no reason to call the run a failure
+      log.Warning("{}", failure.what());  // the run itself is no failure because of this
     }
   }
 }
@@ -222,12 +223,12 @@ std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends) {
 }
 
 std::string LossReport(const ChildEnd& end) {
-  return fmt::format("{} {}; {}", end.name, end.ended_by_us ? "did not end and was killed" : HowItEnded(end),
+  return fmt::format("{} {}; {}", end.name, end.ended_by_us ? "did not end and was killed" : EndText(end),
                      end.late ? "the run was done by then" : "the run went on without it");
 }
 
 std::string RestartReport(const Restart& restart) {
-  return fmt::format("{} {}; started again (restart {} of {})", restart.end.name, HowItEnded(restart.end),
+  return fmt::format("{} {}; started again (restart {} of {})", restart.end.name, EndText(restart.end),
                      restart.number, restart.max);
 }
 
@@ -235,7 +236,7 @@ ExitCode StopCode(const Outcome& outcome, bool begun) {
   const auto first = std::find_if(outcome.ends.begin(), outcome.ends.end(),
                                   [](const ChildEnd& end) { return end.name == "ps 0"; });
   if (first == outcome.ends.end()) return ExitCode::kInternal;
-  // It had no handler yet.
+  // The task had no handler yet.
   if (!begun && !outcome.ended_at_once && AsksToStop(first->signal)) {
     return StopExitCode(outcome.stop_signal);
   }
@@ -262,7 +263,7 @@ std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const s
       report += fmt::format("{} did not end and was killed\n", end.name);
   }
   return report + LogsText(outcome.ends, log_directory) + "\n" +
-         fmt::format("{} {}{}{}\n", cause.name, HowItEnded(cause), WhyItEnded(cause, !log_directory.empty()),
+         fmt::format("{} {}{}{}\n", cause.name, EndText(cause), EndReason(cause, !log_directory.empty()),
                      advice);
 }
 
@@ -274,7 +275,7 @@ int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const E
     summary.startup_s = static_cast<double>(summary.first_step_nanos - ProcessStartWallNanos()) * 1e-9;
   }
   LogClosingLines(config, summary, log);
-  const ExitCode code = Judge(config, outcome, summary, errors);
+  const ExitCode code = RunExitCode(config, outcome, summary, errors);
   const bool stopped = outcome.stop_signal != 0 && code == ExitCode::kInternal;
   if (code == ExitCode::kOk) {
     result.Write(summary);

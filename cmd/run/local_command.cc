@@ -32,7 +32,8 @@
 namespace dtrain {
 namespace {
 
-// A TCP socket that listens at 127.0.0.1, on a port that the system chose. Movable; closes itself.
+// ListeningSocket: a TCP socket that listens at 127.0.0.1, on a port that the system chose. Movable; closes
+// itself.
 class ListeningSocket {
  public:
   ListeningSocket();  // throws IoError
@@ -48,7 +49,8 @@ class ListeningSocket {
   std::string address_;
 };
 
-// What the children of one cluster share with the parent; the owner keeps it open as long as children start.
+// SharedWithChildren: descriptors that children inherit. The owner keeps them open as long as children are
+// started.
 struct SharedWithChildren {
   std::vector<ListeningSocket> ps;
   std::optional<ListeningSocket> feed;  // where worker 0 feeds the others; unset: it does not
@@ -76,7 +78,7 @@ ListeningSocket::~ListeningSocket() {
 ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
 
-// What every child is told: the file, the flags, and the addresses of this cluster.
+// Returns the arguments of every child: the file, the flags, and the addresses of this cluster.
 std::vector<std::string> CommonArguments(const ConfigArguments& config, const Config& spec,
                                          const SharedWithChildren& shared) {
   std::vector<std::string> names = LocalNames(static_cast<int>(spec.cluster.worker.size()));
@@ -95,7 +97,7 @@ std::vector<std::string> CommonArguments(const ConfigArguments& config, const Co
   return common;
 }
 
-// The flags of one child for each ps and worker of `spec`; with `live` worker 0 sends its live line to this
+// Returns a command for each ps and worker of `spec`. With `live`, worker 0 sends its live line to this
 // process.
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
                                         const SharedWithChildren& shared, bool live) {
@@ -123,14 +125,14 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
   return commands;
 }
 
-// Renames all for a cluster of threads, where each needs a name of its own; no port is opened.
+// Names the tasks of a cluster of threads, each of which needs a name of its own; no port is opened.
 void NameForThreads(ClusterConfig* cluster) {
   int port = 0;
   for (std::string& name : cluster->ps) name = fmt::format("127.0.0.1:{}", ++port);
   for (std::string& name : cluster->worker) name = fmt::format("127.0.0.1:{}", ++port);
 }
 
-// Loaded here first: errors are then told once, not by every child.
+// Loads the config in the parent first, so that its errors are printed once and not by every child.
 Config LoadLocal(const LocalArguments& arguments, bool* log_json) {
   LoadOptions options = SizedOptions(arguments.size);
   options.log_json = log_json;
@@ -141,7 +143,7 @@ Config LoadLocal(const LocalArguments& arguments, bool* log_json) {
   return config;
 }
 
-// All tasks run on this machine, so that here the sum must fit.
+// All tasks run on this machine, so their sum must fit in its memory.
 void CheckMemory(const Config& given) {
   Config config = given;
   ResolveModelShape(PeekShape(config), &config);
@@ -192,7 +194,7 @@ Outcome RunChildren(const LocalArguments& arguments, const Config& config, Signa
   shared->ps = std::vector<ListeningSocket>(config.cluster.ps.size());
   if (FeedsOthers(config)) shared->feed.emplace();
   supervisor.Start(LocalCommands(arguments.config, config, *shared, console.live()));
-  // The port of a dead ps must not look alive, unless another takes its place.
+  // The port of a dead ps must refuse connections, unless a new process takes over its socket.
   if (config.failure.restarts == 0) shared.reset();
   return supervisor.Run();
 }

@@ -14,12 +14,12 @@
 namespace dtrain {
 namespace {
 
-// For writing what is left to write when the process ends at once.
-constexpr milliseconds kLastWrites{3000};
-// Two of different kinds so close together are not a person's but a parent's.
-constexpr int kTogetherMs = 20;
+// The time to write results when the process ends at once.
+constexpr milliseconds kWriteTimeout{3000};
+// Two different signals so close together come from a parent, not from a person.
+constexpr int kPairWindowMs = 20;
 
-// What the timer ends the process with; -1: it does not.
+// The exit code for the timer; -1: it is not set.
 std::atomic<int> g_exit_code{-1};
 
 // Only async-signal-safe calls.
@@ -29,7 +29,7 @@ extern "C" void EndNow(int) {
 }
 
 void SetTimer(milliseconds until) {
-  const int64_t ms = std::max<int64_t>(until.count(), 1);  // 0 would be never
+  const int64_t ms = std::max<int64_t>(until.count(), 1);  // 0 would disarm the timer
   itimerval timer{};
   timer.it_value.tv_sec = ms / 1000;
   timer.it_value.tv_usec = ms % 1000 * 1000;
@@ -66,25 +66,25 @@ ProcessEnd::~ProcessEnd() {
   g_exit_code = -1;
 }
 
-void ProcessEnd::EndBy(int exit_code, milliseconds patience, const std::string& status) {
+void ProcessEnd::EndBy(int exit_code, milliseconds timeout, const std::string& status) {
   {
     const std::lock_guard<std::mutex> hold(mutex_);
-    const TimePoint at = Clock::now() + patience;
+    const TimePoint at = Clock::now() + timeout;
     if (!deadline_ || at < deadline_->at) deadline_ = {at, exit_code, status};
-    LimitTo(exit_code, status.empty() ? patience : patience + kLastWrites);
+    LimitTo(exit_code, status.empty() ? timeout : timeout + kWriteTimeout);
   }
   eventfd_write(wake_fd_, 1);
 }
 
-void ProcessEnd::LimitTo(int exit_code, milliseconds patience) {
-  const TimePoint limit = Clock::now() + patience;
+void ProcessEnd::LimitTo(int exit_code, milliseconds timeout) {
+  const TimePoint limit = Clock::now() + timeout;
   if (limit >= limit_) return;
   limit_ = limit;
   g_exit_code = exit_code;
   struct sigaction action {};
   action.sa_handler = EndNow;
   sigaction(SIGALRM, &action, nullptr);
-  SetTimer(patience);
+  SetTimer(timeout);
 }
 
 std::optional<ProcessEnd::Deadline> ProcessEnd::NextDeadline() {
@@ -105,28 +105,28 @@ void ProcessEnd::Watch() {
     if (waiting[1].revents != 0) {
       eventfd_t ignored = 0;
       eventfd_read(wake_fd_, &ignored);
-      continue;  // whatever has changed goes before signals
+      continue;  // a change has precedence over signals
     }
     if (const int signal = signals_.Take(); AsksToStop(signal)) OnSignal(signal);
     if (Clock::now() >= grace_ends_) {
-      EndUnsaved(fmt::format("{}: the run has not ended in failure.grace_s, which is {} s",
-                             SignalName(tasks_->stop.signal()),
-                             static_cast<double>(tasks_->grace.count()) / 1000));
+      EndWithoutSave(fmt::format("{}: the run has not ended in failure.grace_s, which is {} s",
+                                 SignalName(tasks_->stop.signal()),
+                                 static_cast<double>(tasks_->grace.count()) / 1000));
     }
   }
 }
 
 void ProcessEnd::OnSignal(int signal) {
   if (!tasks_) EndLoading(signal);
-  if (tasks_->stop.signal() != 0) EndUnsaved("ended at once by a second " + SignalName(signal));
+  if (tasks_->stop.signal() != 0) EndWithoutSave("ended at once by a second " + SignalName(signal));
   pollfd other = {signals_.fd(), POLLIN, 0};
-  if (poll(&other, 1, kTogetherMs) > 0 && signals_.Take() != 0) {
+  if (poll(&other, 1, kPairWindowMs) > 0 && signals_.Take() != 0) {
     EndAtOnce(LogLevel::kInfo, "ended by the command that has started it: the run has failed or is over");
   }
   grace_ends_ = Clock::now() + tasks_->grace;
   tasks_->stop.Ask(signal);
   const bool leaves = tasks_->leaves && signal != SIGINT;
-  // Last: a log may keep it waiting.
+  // The last thing to do, because the log may block.
   tasks_->log.Warning("{}: {}", SignalName(signal),
                       leaves ? "this worker leaves the run" : "asks the run to save and end");
 }
@@ -134,26 +134,26 @@ void ProcessEnd::OnSignal(int signal) {
 void ProcessEnd::EndLoading(int signal) {
   errors_->Print(StoppedBeforeStep(signal));
   result_.WriteEnding("stopped");
-  // The main thread is in the middle of things: nothing that it holds is torn down.
+  // The main thread is still working, so nothing that it uses is destroyed.
   _exit(static_cast<int>(StopExitCode(signal)));
 }
 
-void ProcessEnd::EndUnsaved(const std::string& why) {
+void ProcessEnd::EndWithoutSave(const std::string& why) {
   EndAtOnce(LogLevel::kError, fmt::format("{}; {}", why, kNothingSaved));
 }
 
 void ProcessEnd::EndAtOnce(LogLevel level, const std::string& why) {
   constexpr int kCode = static_cast<int>(ExitCode::kInternal);
   {
-    // A disk that hangs must not keep the process.
+    // A disk that hangs must not keep the process alive.
     const std::lock_guard<std::mutex> hold(mutex_);
-    LimitTo(kCode, kLastWrites);
+    LimitTo(kCode, kWriteTimeout);
   }
   tasks_->console.End();
   tasks_->log.Write(level, why);
   result_.WriteEnding("stopped");
   tasks_->hooks.Run();
-  // Other threads are in the middle of things: nothing of theirs is torn down.
+  // Other threads are still working, so nothing that they use is destroyed.
   _exit(kCode);
 }
 

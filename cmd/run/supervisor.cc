@@ -12,12 +12,12 @@
 namespace dtrain {
 namespace {
 
-// A task whose failure.grace_s has passed has still to write its result.
+// A task whose failure.grace_s has passed still has to write its result.
 constexpr milliseconds kAfterGrace{5000};
 
-// Before the next start of a task that was started again so often: at once, then 0.5 s, 1 s, 2 s, ...
+// Returns the pause before restart number `restarts` + 1: none, then 0.5 s, 1 s, 2 s, ...
 milliseconds PauseAfter(int64_t restarts, milliseconds max) {
-  constexpr int64_t kMaxDoublings = 30;  // within the number's range
+  constexpr int64_t kMaxDoublings = 30;  // avoids overflow
   if (restarts == 0) return milliseconds(0);
   return std::min<milliseconds>(milliseconds(500) * (1LL << std::min(restarts - 1, kMaxDoublings)), max);
 }
@@ -82,7 +82,7 @@ Outcome Supervisor::Run() {
     TakeSignals();
     ReapChildren();
     StartDue();
-    if (Clock::now() >= ask_late_at_) AskLate();
+    if (Clock::now() >= stop_late_at_) StopLateTasks();
     if (Clock::now() >= deadline_) OnDeadline();
   }
   return std::move(outcome_);
@@ -90,7 +90,7 @@ Outcome Supervisor::Run() {
 
 void Supervisor::WaitForEvents() {
   std::vector<pollfd> waiting = {{signals_.fd(), POLLIN, 0}};
-  TimePoint next = std::min(deadline_, ask_late_at_);
+  TimePoint next = std::min(deadline_, stop_late_at_);
   for (const Task& task : tasks_) {
     next = std::min({next, task.start_at, task.process->Await(&waiting)});
   }
@@ -124,7 +124,7 @@ void Supervisor::TakeReport(const std::string& name, const std::string& line) {
 void Supervisor::TakeSignals() {
   while (const int signal = signals_.Take()) {
     if (signal == SIGCHLD) continue;
-    // The second one means: now.
+    // A second signal means: at once.
     const bool again = outcome_.stop_signal != 0;
     outcome_.ended_at_once = again;
     outcome_.stop_signal = signal;
@@ -134,7 +134,7 @@ void Supervisor::TakeSignals() {
     } else if (phase_ == Phase::kRunning) {
       Enter(Phase::kStopping, timeouts_.after_stop);
     } else {
-      Enter(Phase::kAsked, timeouts_.after_sigterm);  // the run was ending: there is nothing to be saved
+      Enter(Phase::kAsked, timeouts_.after_sigterm);  // the run is ending: nothing to save
     }
   }
 }
@@ -142,9 +142,9 @@ void Supervisor::TakeSignals() {
 void Supervisor::TakeLost(const std::string& name) {
   for (Task& task : tasks_) {
     if (task.command.name != name || phase_ != Phase::kRunning || task.end) continue;
-    // Several tell of one loss, and the process may be a new one already.
+    // Several tasks report one loss, and the process may already be a new one.
     if (Clock::now() - task.started < rules_.never_lost_before) continue;
-    // The run is over for it, and one that sleeps would find that out only when it wakes.
+    // The run goes on without this process. If it hangs, it would learn that only when it wakes.
     if (!task.command.may_be_lost && !IsStartedAgain(task)) continue;
     task.given_up = true;
     task.process->Signal(SIGKILL);
@@ -157,10 +157,10 @@ void Supervisor::ReapChildren() {
     if (!task.end && task.process->HasEnded()) ended.push_back(&task);
   }
   if (ended.empty()) return;
-  console_.SetLive("");  // left by a child that could not remove it
-  ReadAll();             // the others may have reported before that how far the run is
+  console_.SetLive("");  // a child that was killed could not remove it
+  ReadAll();             // other children may have reported more progress by now
   for (Task* task : ended) task->end = EndOf(*task);
-  // Those first that are not worth a restart: they may end the run, and then nobody is started again.
+  // First the children that are not worth a restart: they may end the run, and then no child is restarted.
   std::stable_partition(ended.begin(), ended.end(),
                         [this](const Task* task) { return !IsWorthStart(*task->end); });
   for (Task* task : ended) StartAgainOrFinish(*task);
@@ -183,14 +183,15 @@ ChildEnd Supervisor::EndOf(const Task& task) const {
   end.exit_code = child.exit().code;
   end.lost_peer = end.exit_code == rules_.peer_lost_exit;
   end.given_up = task.given_up && end.signal == SIGKILL;
-  end.ended_by_us = phase_ >= Phase::kStopping || task.asked_late;
+  end.ended_by_us = phase_ >= Phase::kStopping || task.told_to_end;
   end.last_lines.assign(child.last_lines().begin(), child.last_lines().end());
   end.may_be_lost = task.command.may_be_lost;
   end.run_went_on = Failed(end) && task.command.may_be_lost && Stage() != RunStage::kStarting;
   return end;
 }
 
-// When a signal has asked all to save and end, a task that has a handler ends with an exit code.
+// After a signal has asked all to save and end, a task with a handler exits with a code, so only a death by
+// signal is worth a restart.
 bool Supervisor::IsWorthStart(const ChildEnd& end) const {
   return phase_ == Phase::kStopping ? end.signal != 0 : IsWorthRestart(end);
 }
@@ -199,7 +200,7 @@ bool Supervisor::IsStartedAgain(const Task& task) const {
   if (task.restarts >= rules_.max) return false;
   const RunStage stage = Stage();
   const bool returns = stage == RunStage::kRunning && task.command.can_return;
-  // The run may need it to save.
+  // The run may need the task in order to save.
   if (phase_ == Phase::kStopping) return returns && OthersRun(task) && !FirstPsIsOver();
   return phase_ == Phase::kRunning && (returns || stage == RunStage::kStarting);
 }
@@ -208,7 +209,7 @@ void Supervisor::StartDue() {
   for (Task& task : tasks_) {
     if (!task.end || task.over) continue;
     if (!IsStartedAgain(task)) {
-      task.end->run_went_on = true;  // it would have been started again
+      task.end->run_went_on = true;  // it would have been restarted
       Finish(task);
     } else if (phase_ == Phase::kStopping || Clock::now() >= task.start_at) {
       StartAgain(task);
@@ -220,7 +221,7 @@ void Supervisor::StartAgain(Task& task) {
   Restart restart{*task.end, ++task.restarts, rules_.max};
   task.process = StartChild(task.command);
   task.started = Clock::now();
-  task.begun = task.given_up = task.asked_late = false;
+  task.begun = task.given_up = task.told_to_end = false;
   task.missed_stop = phase_ == Phase::kStopping;
   task.end.reset();
   task.start_at = TimePoint::max();
@@ -232,26 +233,26 @@ void Supervisor::Finish(Task& task) {
   task.over = true;
   task.start_at = TimePoint::max();
   task.end->late = Stage() == RunStage::kDone &&
-                   (task.asked_late || (rules_.max > 0 && (task.restarts > 0 || IsWorthRestart(*task.end))));
+                   (task.told_to_end || (rules_.max > 0 && (task.restarts > 0 || IsWorthRestart(*task.end))));
   outcome_.ends.push_back(*task.end);
-  if (task.end->run_went_on && WorkersLeft()) return;  // the others know what to do
+  if (task.end->run_went_on && WorkersLeft()) return;  // the other tasks continue without it
   const milliseconds timeout = Failed(*task.end) ? (IsSettled() ? timeouts_.settled : timeouts_.after_failure)
                                : OnlyOptionalLeft() ? timeouts_.after_last
                                                     : timeouts_.after_success;
   if (phase_ == Phase::kRunning) Enter(Phase::kEnding, timeout);
   if (phase_ == Phase::kEnding) deadline_ = std::min(deadline_, Clock::now() + timeout);
   if (std::any_of(tasks_.begin(), tasks_.end(), [this](const Task& other) { return IsLate(other); })) {
-    ask_late_at_ = std::min(ask_late_at_, Clock::now() + timeouts_.late);
+    stop_late_at_ = std::min(stop_late_at_, Clock::now() + timeouts_.late);
   }
 }
 
-// The cause of the failure has ended, and so has ps 0, without which nobody can do anything.
+// Whether the cause of the failure has ended, and so has ps 0, without which the run cannot go on.
 bool Supervisor::IsSettled() const {
   const std::optional<size_t> cause = FindCause(outcome_.ends);
   return cause && !outcome_.ends[*cause].lost_peer && FirstPsIsOver() && Stage() != RunStage::kDone;
 }
 
-// Without any nobody ends the run.
+// Without workers, the run does not end by itself.
 bool Supervisor::WorkersLeft() const {
   return std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
     return !task.over && task.command.name.rfind("worker", 0) == 0;
@@ -271,41 +272,41 @@ const Supervisor::Task* Supervisor::FirstPs() const {
 
 bool Supervisor::FirstPsIsOver() const { return FirstPs() != nullptr && FirstPs()->over; }
 
-// Whether ps 0 was started again and needs another ps, which has heard of the end of the run and is gone.
-bool Supervisor::WaitsInVain(const Task& first_ps) const {
+// Whether ps 0 was restarted and needs another ps that has heard of the end of the run and has ended.
+bool Supervisor::WaitsForGonePs(const Task& first_ps) const {
   return first_ps.restarts > 0 && !first_ps.begun &&
          std::any_of(tasks_.begin(), tasks_.end(),
                      [](const Task& task) { return task.over && task.command.name.rfind("ps", 0) == 0; });
 }
 
-// Whether it may look for tasks that are gone for good, until its own patience ends: when those end that make
-// the run it was started again, or ps 0 had been killed before it told all of the end.
+// Whether the task may be waiting, until its own timeout, for tasks that are gone for good: it was restarted
+// while the tasks of the run ended, or ps 0 was killed before it had told all tasks the end.
 bool Supervisor::IsLate(const Task& task) const {
-  if (task.end || task.asked_late) return false;
+  if (task.end || task.told_to_end) return false;
   if (phase_ == Phase::kStopping) return task.missed_stop && FirstPsIsOver();
   if (phase_ != Phase::kEnding || Stage() != RunStage::kDone) return false;
   const Task* first = FirstPs();
-  const bool runs = first == nullptr || (!first->over && !WaitsInVain(*first));
+  const bool runs = first == nullptr || (!first->over && !WaitsForGonePs(*first));
   if (runs && WorkersLeft()) return false;
   const bool first_lost = first != nullptr && (first->over ? Failed(*first->end) : first->restarts > 0);
   return task.restarts > 0 || first_lost;
 }
 
-void Supervisor::AskLate() {
-  ask_late_at_ = TimePoint::max();
+void Supervisor::StopLateTasks() {
+  stop_late_at_ = TimePoint::max();
   for (Task& task : tasks_) {
     if (!IsLate(task)) continue;
-    task.asked_late = true;
+    task.told_to_end = true;
     task.process->Signal(outcome_.stop_signal != 0 ? outcome_.stop_signal : SIGTERM);
   }
   if (OnlyOptionalLeft()) deadline_ = std::min(deadline_, Clock::now() + timeouts_.after_last);
 }
 
-// Tasks that nobody waits for: the ps have let them go before they ended, or they were started again
-// too late to be part of the run.
+// Whether only tasks are left that the run does not need: the ps no longer wait for them, or they were
+// restarted too late to be part of the run.
 bool Supervisor::OnlyOptionalLeft() const {
   return std::all_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
-    return task.over || task.asked_late || task.command.may_be_lost;
+    return task.over || task.told_to_end || task.command.may_be_lost;
   });
 }
 
@@ -315,13 +316,13 @@ void Supervisor::OnDeadline() {
       return;
     case Phase::kEnding:
       for (const Task& task : tasks_) {
-        if (task.asked_late) task.process->Signal(SIGKILL);
+        if (task.told_to_end) task.process->Signal(SIGKILL);
       }
-      // Two end a task at once. Of two kinds: two of one may arrive as one.
+      // Two signals end a task at once; two of the same kind may be merged into one.
       SignalAll(SIGTERM);
       SignalAll(SIGINT);
       return Enter(Phase::kAsked, timeouts_.after_sigterm);
-    case Phase::kStopping:  // each has ended itself at failure.grace_s
+    case Phase::kStopping:  // each task has ended itself at failure.grace_s
     case Phase::kAsked:
     case Phase::kKilled:
       SignalAll(SIGKILL);

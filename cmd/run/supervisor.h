@@ -1,7 +1,7 @@
-// Supervisor: runs the children of `dtrain local` and of `dtrain launch` until all have ended: passes their
-// lines on, takes their reports, starts again those that die or hang, ends the rest when one fails for good
-// that they need, forwards SIGINT, SIGTERM and SIGHUP. One event loop; it waits only for events and
-// deadlines. Owner: the command. Thread: the main thread only (see child_process.h).
+// Supervisor: runs the children of `dtrain local` and `dtrain launch` until all have ended. It passes on
+// their lines, takes their reports, restarts children that die or hang, ends the others when a child that
+// they need fails for good, and forwards SIGINT, SIGTERM and SIGHUP. It is one event loop that waits only for
+// events and deadlines. Owner: the command. Thread: the main thread only (see child_process.h).
 #pragma once
 
 #include <memory>
@@ -18,69 +18,69 @@
 
 namespace dtrain {
 
-// How long the parent waits for its children before it ends them.
+// ShutdownTimeouts: how long the parent waits for its children before it ends them.
 struct ShutdownTimeouts {
-  milliseconds after_failure{3000};   // the others may notice and end by themselves
-  milliseconds settled{300};          // the same, where the cause has ended, and ps 0 too
-  milliseconds after_success{30000};  // a task ends with success only when the run is over everywhere
-  milliseconds after_last{5000};      // the same, where only children are left that nobody waits for
-  milliseconds late{1000};            // the same, until tasks that were started too late are asked to end
-  milliseconds after_stop{35000};     // a signal to us: the tasks save and end
+  milliseconds after_failure{3000};   // the others may notice the failure and end by themselves
+  milliseconds settled{300};          // the same, if the cause has ended, and ps 0 too
+  milliseconds after_success{30000};  // a task succeeds only when the run is over everywhere
+  milliseconds after_last{5000};      // the same, if only optional children are left
+  milliseconds late{1000};            // the same, before tasks that were started too late are told to end
+  milliseconds after_stop{35000};     // after a signal to us: the tasks save and end
   milliseconds after_sigterm{5000};
-  // Before a task that lost a peer is started again for the first time: the peer may be about to end with an
-  // error that no restart can mend.
+  // The pause before the first restart of a task that lost a peer: the peer may be about to end with an error
+  // that no restart can mend.
   milliseconds before_restart{500};
 };
 
 struct RestartRules {
-  int64_t max = 0;                    // for each child
+  int64_t max = 0;                    // restarts of each child
   int peer_lost_exit = 4;             // the exit code of a child that lost a peer
-  milliseconds max_pause{16000};      // before a start; it grows from 0.5 s
-  milliseconds never_lost_before{0};  // so soon after its start no child can have been lost
+  milliseconds max_pause{16000};      // before a restart; pauses grow from 0.5 s
+  milliseconds never_lost_before{0};  // a child cannot have been lost so soon after its start
 };
 
-// Those of a config.
+// Returns the rules of a config.
 RestartRules RestartRulesOf(const FailureConfig& failure);
 ShutdownTimeouts TimeoutsOf(const FailureConfig& failure);
 
-// The child that is this task, wherever it runs: its name, and whether it can return or be lost; no arguments
-// yet.
+// Returns the command for a task without its arguments: its name, whether a new process can replace it, and
+// whether the run can go on without it.
 ChildCommand ChildFor(const Config& spec, TaskId task);
 // "--role worker --index 1"
 std::vector<std::string> TaskWords(TaskId task);
 
 class Supervisor {
  public:
-  // The children's lines go to `console`; with `json` those that are no objects, such as of a crash, as the
-  // text of one. `signals`: SIGINT, SIGTERM, SIGHUP and SIGCHLD.
+  // Lines of children go to `console`. With `json`, a line that is not an object, such as a crash message,
+  // becomes the text of one. `signals` must deliver SIGINT, SIGTERM, SIGHUP and SIGCHLD.
   Supervisor(ShutdownTimeouts timeouts, RestartRules rules, SignalPipe& signals, Console& console, bool json);
-  // Starts every child. Throws IoError; destruction kills those that run.
+  // Starts every child. Throws IoError; the destructor kills the children that run.
   void Start(const std::vector<ChildCommand>& commands);
-  // What they have reported so far.
+  // What the children have reported so far.
   const RunResults& results() const { return outcome_.results; }
-  // A line that the child of that name reports.
+  // Takes a line that the child `name` reports.
   void TakeReport(const std::string& name, const std::string& line);
-  // Returns when all have ended, for good.
+  // Runs the children. Returns when all have ended for good.
   Outcome Run();
 
  private:
   // kEnding: the others may end by themselves. kStopping: a signal has asked them to save and end. kAsked:
-  // they had to end at once.
+  // they were told to end at once.
   enum class Phase { kRunning, kEnding, kStopping, kAsked, kKilled };
 
-  // One task, as one process after another.
+  // One task, which may be several processes, one after another.
   struct Task {
     ChildCommand command;
     std::unique_ptr<ChildProcess> process;
     TimePoint started;
-    bool begun = false;        // the present process has said that the run has begun, or goes on
-    bool given_up = false;     // the present process, by the other tasks
-    bool missed_stop = false;  // the present process came after the signal to all
-    bool asked_late = false;   // the present process, to end
+    bool begun = false;        // the current process has reported that the run has begun, or goes on
+    bool given_up = false;     // other tasks have given up the current process
+    bool missed_stop = false;  // the current process was started after the signal to all
+    bool told_to_end = false;  // the current process was told to end because it is late
     int64_t restarts = 0;
-    std::optional<ChildEnd> end;            // the latest process's, once it has ended
-    TimePoint start_at = TimePoint::max();  // when the next one starts
-    bool over = false;                      // there will be no next one
+    std::optional<ChildEnd> end;            // of the latest process, once it has ended
+    TimePoint start_at = TimePoint::max();  // when the next process starts
+    bool over = false;                      // there will be no next process
   };
 
   void WaitForEvents();
@@ -88,7 +88,7 @@ class Supervisor {
   void ReadAll();
   void PassOn(const std::string& name, const std::string& line);
   void TakeSignals();
-  // The other tasks have given it up.
+  // Called when other tasks have given up the task.
   void TakeLost(const std::string& name);
   void ReapChildren();
   void StartAgainOrFinish(Task& task);
@@ -97,20 +97,20 @@ class Supervisor {
   bool IsStartedAgain(const Task& task) const;
   void StartDue();
   void StartAgain(Task& task);
-  // The task's end is that of its latest process.
+  // Makes the end of the latest process the end of the task.
   void Finish(Task& task);
   bool OnlyOptionalLeft() const;
   bool WorkersLeft() const;
   bool OthersRun(const Task& task) const;
-  const Task* FirstPs() const;  // null: none
+  const Task* FirstPs() const;  // null: there is none
   bool FirstPsIsOver() const;
   bool IsSettled() const;
-  bool WaitsInVain(const Task& first_ps) const;
+  bool WaitsForGonePs(const Task& first_ps) const;
   bool IsLate(const Task& task) const;
-  void AskLate();
+  void StopLateTasks();
   void OnDeadline();
   void SignalAll(int signal);
-  // Moves on when the new phase is later than the present one.
+  // Moves to `phase` if it is later than the current one.
   void Enter(Phase phase, milliseconds timeout);
   void Say(const std::string& text);
   RunStage Stage() const { return outcome_.results.Stage(); }
@@ -124,7 +124,7 @@ class Supervisor {
   std::vector<Task> tasks_;
   Phase phase_ = Phase::kRunning;
   TimePoint deadline_ = TimePoint::max();
-  TimePoint ask_late_at_ = TimePoint::max();
+  TimePoint stop_late_at_ = TimePoint::max();
   Outcome outcome_;
 };
 

@@ -16,12 +16,12 @@
 namespace dtrain {
 namespace {
 
-// Everything ends within 5 s of the run's end; this is for tearing down alone.
-constexpr milliseconds kTearDown{3000};
-// How long a task may go on with what it is doing when the run has failed or was stopped: loading, a step.
+// The time for destructors; all other work ends within 5 s of the run's end.
+constexpr milliseconds kTeardownTimeout{3000};
+// How long a task may continue with a step or with loading after the run has failed or was stopped.
 constexpr milliseconds kBusy{4000};
 
-// "Use --index 0.", "Use --index 0, 1 or 2.", "Use --index 0 to 7."
+// Returns "Use --index 0.", "Use --index 0, 1 or 2." or "Use --index 0 to 7."
 std::string IndexRemedy(int count) {
   if (count == 1) return "Use --index 0.";
   if (count == 2) return "Use --index 0 or 1.";
@@ -39,8 +39,8 @@ void CheckIndex(const ClusterConfig& cluster, TaskId task) {
   throw UserError("{}: the spec has {} (cluster.{}). {}", TaskName(task), has, role, IndexRemedy(count));
 }
 
-// Whether SIGTERM and SIGHUP take this task alone out of the run.
-bool Leaves(const FailureConfig& failure, TaskId task) {
+// Whether SIGTERM and SIGHUP make only this task leave the run.
+bool LeavesAlone(const FailureConfig& failure, TaskId task) {
   return failure.on_sigterm == OnSigterm::kLeave && task.role == Role::kWorker && task.index != 0;
 }
 
@@ -54,7 +54,7 @@ TaskOptions OptionsFor(const TaskArguments& arguments, const Config& config, con
   options.on_begun = [&result] { result.NoteBegun(); };
   options.stop = &stop;
   options.tells_end = !arguments.end_told;
-  options.supervised = arguments.reports;  // by our parent
+  options.supervised = arguments.reports;
   options.on_lost = [&result](TaskId lost) { result.NoteLost(TaskName(lost)); };
   options.on_abort = [&config, &end](ExitCode code) {
     end.EndBy(ProcessExitCode(code, config.failure), kBusy, StatusOf(code));
@@ -83,15 +83,15 @@ ExitCode ReportFailure(const StopRequest& stop, Logger& log, ResultFile& result)
   return code;
 }
 
-// Standard output as a descriptor of the report alone: what else is written there goes to standard error.
-int TakeOutput() {
+// Returns standard output as a descriptor for the report alone. Other output to it goes to standard error.
+int ReserveOutput() {
   const int report = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (report < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) throw NoDescriptor("the report", errno);
   return report;
 }
 
-// Where this process writes its result; empty: nowhere. All tasks have one command line, and `path` is for
-// worker 0, or for a process that fails before it knows which task it is.
+// Returns where this process writes its result; empty: nowhere. All tasks have the same command line, and
+// `path` is for worker 0, or for a process that fails before it knows which task it is.
 std::string ResultOf(const std::string& path, const Scheduled& scheduled) {
   if (path.empty() || !scheduled.assignment) return path;
   if (!scheduled.assignment->task) return path + ".evaluator";
@@ -103,7 +103,8 @@ Config Load(const TaskArguments& arguments, const LoadOptions& options, const Sc
             const ErrorLines& errors) {
   try {
     Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
-    if (!scheduled.assignment->task) EvaluatedDirectory(config, scheduled);  // there must be one
+    // An evaluator needs a checkpoint directory.
+    if (!scheduled.assignment->task) EvaluatedDirectory(config, scheduled);
     return config;
   } catch (const Failure& failure) {
     ResultFile(ResultOf(arguments.result, scheduled), errors).WriteEnding(StatusOf(failure.code()));
@@ -111,14 +112,14 @@ Config Load(const TaskArguments& arguments, const LoadOptions& options, const Sc
   }
 }
 
-// The same config with the cluster spelled out.
+// Returns the config with the cluster as --set options.
 ConfigArguments WithCluster(ConfigArguments config, const ClusterConfig& cluster) {
   config.sets.push_back(SetAddresses("cluster.ps", cluster.ps));
   config.sets.push_back(SetAddresses("cluster.worker", cluster.worker));
   return config;
 }
 
-// The same task with role, index and cluster spelled out.
+// Returns the same task with role, index and cluster spelled out.
 TaskArguments Plain(const TaskArguments& arguments, const Scheduled& scheduled) {
   const Assignment& assignment = *scheduled.assignment;
   TaskArguments plain = arguments;
@@ -158,7 +159,7 @@ int RunScheduledTask(const TaskArguments& arguments, NewRuntime new_runtime, Err
 int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
   if (arguments.from) return RunScheduledTask(arguments, new_runtime, errors);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, {});
-  ResultFile result(arguments.result, errors, arguments.reports ? TakeOutput() : -1);
+  ResultFile result(arguments.result, errors, arguments.reports ? ReserveOutput() : -1);
   try {
     const TaskId task = *arguments.task;
     LoadOptions load_options;
@@ -174,7 +175,7 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     SignalPipe signals({SIGINT, SIGTERM, SIGHUP});
     ProcessEnd end(
         signals, result,
-        RunningTasks{stop, hooks, log, console, GraceOf(config.failure), Leaves(config.failure, task)});
+        RunningTasks{stop, hooks, log, console, GraceOf(config.failure), LeavesAlone(config.failure, task)});
     const auto runtime = task.role == Role::kWorker ? new_runtime() : nullptr;  // a ps computes on no GPU
     const auto transport = NewNetworkTransport(config.net);
     TaskOptions options = OptionsFor(arguments, config, stop, hooks, result, end);
@@ -186,7 +187,7 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
       code = ReportFailure(stop, log, result);
     }
     const int exit_code = ProcessExitCode(code, config.failure);
-    end.EndBy(exit_code, kTearDown);
+    end.EndBy(exit_code, kTeardownTimeout);
     return exit_code;
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));

@@ -1,5 +1,5 @@
-// Activations and their slopes, vectorised for the processor at hand. The last vector of a range is computed
-// as all others are, so that a value does not depend on where its range starts.
+// Activations and their slopes, vectorised for this processor. The last vector of a range is computed as all
+// others are, so that a value does not depend on where its range starts.
 #include <algorithm>
 
 #include "gpu/cpu/ops.h"
@@ -33,7 +33,7 @@ HWY_INLINE Vector Relu(Vector x) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(kFloats)), hn::Zero(kFloats), x);
 }
 
-// Highway's functions make numbers of what is not one, and a run that diverged would go unnoticed.
+// Highway's functions turn NaN into numbers, which would hide a run that diverged.
 HWY_INLINE Vector KeepNan(Vector x, Vector y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
 HWY_INLINE Vector SigmoidSlope(Vector y) { return hn::Mul(y, hn::Sub(hn::Set(kFloats, 1.0f), y)); }

@@ -9,14 +9,14 @@
 namespace dtrain::gpu::cpu {
 namespace {
 
-// The bits of a float at any address, as they lie in a frame.
+// The bits of a float at any address, as in a network frame.
 typedef uint32_t UnalignedBits __attribute__((aligned(1), may_alias));
 
 void BytesToFloat(const uint8_t* __restrict bytes, int64_t count, float* __restrict out) {
   for (int64_t i = 0; i < count; ++i) out[i] = ByteAsFloat(bytes[i]);
 }
 
-// A shuffled row lies anywhere in a large table: the processor cannot guess the next one, but we know it.
+// The rows of a shuffled batch lie anywhere in a large table, so the processor cannot predict the next one.
 void Prefetch(const uint8_t* bytes, int64_t count) {
   constexpr int64_t kCacheLine = 64;
   for (int64_t i = 0; i < count; i += kCacheLine) __builtin_prefetch(bytes + i);
@@ -31,7 +31,7 @@ void Scale(float factor, Span<float> values) {
 }
 
 bool AnyNonFinite(const std::byte* values, int64_t count) {
-  constexpr uint32_t kExponent = 0x7f800000u;  // all ones: infinite or not a number
+  constexpr uint32_t kExponent = 0x7f800000u;  // all ones: infinite or NaN
   constexpr int64_t kBlock = 1024;             // no branch inside, so that it vectorises
   const UnalignedBits* bits = reinterpret_cast<const UnalignedBits*>(values);
   for (int64_t start = 0; start < count; start += kBlock) {
@@ -60,7 +60,6 @@ void GatherFloats(MatrixView<const float> table, Span<const int64_t> rows, Matri
   }
 }
 
-// Written for the compiler's vectoriser.
 namespace {
 
 template <Half format>
@@ -89,17 +88,17 @@ void FromHalf(Half format, Span<const uint16_t> in, Span<float> out) {
 // the same bits wherever a range starts or is cut.
 namespace {
 
-// float at any address, as it lies in a frame.
+// A float at any address, as in a network frame.
 typedef float UnalignedFloat __attribute__((aligned(1), may_alias));
 
 const UnalignedFloat* Floats(const std::byte* bytes) {
   return reinterpret_cast<const UnalignedFloat*>(bytes);
 }
 
-// Elements that stay in the nearest cache while all inputs are added to them.
+// As many elements as stay in the first-level cache while all inputs are added to them.
 constexpr int64_t kPiece = 2048;
 
-// No iteration reads what another one writes, also where out is in.
+// Iterations are independent, also when `out` is `in`.
 void Scale(const float* in, float weight, int64_t size, float* out) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < size; ++i) out[i] = weight * in[i];

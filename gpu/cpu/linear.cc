@@ -1,6 +1,6 @@
-// Dense layers: own kernels where the layer has few outputs, OpenBLAS elsewhere, plain loops for the tiny
-// shapes of one-example batches, which a call to OpenBLAS (30 to 100 ns) would dominate. The limits are where
-// they were measured to cross.
+// Dense layers: own kernels for layers with few outputs, OpenBLAS for others, and plain loops for the tiny
+// shapes of one-example batches, where the call to OpenBLAS (30 to 100 ns) would dominate. The limits are the
+// measured crossings.
 #include <cblas.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 #include "gpu/cpu/narrow.h"
 #include "gpu/cpu/ops.h"
 
-// Stops OpenBLAS's threads; they come back when a product asks for more than one. Not in its headers, and
-// absent from its serial variant.
+// Stops OpenBLAS's threads; they start again when a product asks for more than one. It is not in OpenBLAS's
+// headers, and absent from the serial variant.
 extern "C" int blas_thread_shutdown_() __attribute__((weak));
 
 namespace dtrain::gpu::cpu {
@@ -30,15 +30,15 @@ int BlasSize(int64_t size) {
   return static_cast<int>(size);
 }
 
-bool GemvPays(MatrixView<const float> x, int64_t outputs) {
+bool GemvIsFaster(MatrixView<const float> x, int64_t outputs) {
   return outputs == 1 && x.size() >= kSmallestGemvSize;
 }
 
-bool GemmPays(MatrixView<const float> x, int64_t outputs) {
+bool GemmIsFaster(MatrixView<const float> x, int64_t outputs) {
   return x.rows >= kSmallestGemmRows && x.size() * outputs >= kSmallestGemmSize;
 }
 
-bool NarrowPays(MatrixView<const float> x, int64_t outputs) {
+bool NarrowIsFaster(MatrixView<const float> x, int64_t outputs) {
   return outputs > 1 && outputs <= kMaxNarrowColumns && x.rows >= kSmallestNarrowRows &&
          x.cols >= kSmallestNarrowInputs;
 }
@@ -80,10 +80,10 @@ void WideForward(MatrixView<const float> x, MatrixView<const float> w, Span<cons
                  MatrixView<float> out) {
   for (int64_t i = 0; i < out.rows; ++i) std::copy(b.begin(), b.end(), out.row(i));
   const int m = BlasSize(w.cols);
-  if (GemvPays(x, w.cols)) {
+  if (GemvIsFaster(x, w.cols)) {
     cblas_sgemv(CblasRowMajor, CblasNoTrans, BlasSize(x.rows), BlasSize(x.cols), 1, x.data, BlasSize(x.cols),
                 w.data, 1, 1, out.data, 1);
-  } else if (GemmPays(x, w.cols)) {
+  } else if (GemmIsFaster(x, w.cols)) {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, BlasSize(x.rows), m, BlasSize(x.cols), 1, x.data,
                 BlasSize(x.cols), w.data, m, 1, out.data, m);
   } else {
@@ -100,7 +100,7 @@ void SetThreads(int threads) {
 
 void LinearForward(Stream& scratch, MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out, std::optional<Activation> activation) {
-  if (NarrowPays(x, w.cols)) {
+  if (NarrowIsFaster(x, w.cols)) {
     NarrowForward(x, w, b, scratch.Scratch(NarrowScratch(w.rows, w.cols)), out);
   } else {
     WideForward(x, w, b, out);
@@ -111,15 +111,15 @@ void LinearForward(Stream& scratch, MatrixView<const float> x, MatrixView<const 
 void LinearGradient(MatrixView<const float> x, MatrixView<const float> dout, MatrixView<float> dw,
                     Span<float> db) {
   ColumnSums(dout, db);
-  if (NarrowPays(x, dout.cols)) return NarrowGradient(x, dout, dw);
-  if (GemmPays(x, dout.cols) && dout.cols > 1) {
+  if (NarrowIsFaster(x, dout.cols)) return NarrowGradient(x, dout, dw);
+  if (GemmIsFaster(x, dout.cols) && dout.cols > 1) {
     const int m = BlasSize(dout.cols);
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, BlasSize(x.cols), m, BlasSize(x.rows), 1, x.data,
                 BlasSize(x.cols), dout.data, m, 0, dw.data, m);
     return;
   }
   std::fill(dw.data, dw.data + dw.size(), 0.0f);
-  if (GemvPays(x, dout.cols)) {
+  if (GemvIsFaster(x, dout.cols)) {
     cblas_sgemv(CblasRowMajor, CblasTrans, BlasSize(x.rows), BlasSize(x.cols), 1, x.data, BlasSize(x.cols),
                 dout.data, 1, 1, dw.data, 1);
   } else {
@@ -127,7 +127,7 @@ void LinearGradient(MatrixView<const float> x, MatrixView<const float> dout, Mat
   }
 }
 
-bool BytesPay(int64_t rows, int64_t outputs) { return outputs > 1 || rows >= kSmallestByteColumnRows; }
+bool BytesAreFaster(int64_t rows, int64_t outputs) { return outputs > 1 || rows >= kSmallestByteColumnRows; }
 
 void LinearForward(Stream& scratch, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out, std::optional<Activation> activation) {

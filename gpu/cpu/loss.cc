@@ -1,4 +1,4 @@
-// Losses and counts over the rows of a batch: small shapes, so plain loops.
+// Losses and counts over the rows of a batch. The shapes are small, so these are plain loops.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace {
 // Writes the gradient of one row, not yet divided by the number of rows, and returns the row's loss.
 double SoftmaxXentRow(const float* logits, int64_t classes, int32_t label, float scale, float* dlogits) {
   const float largest = *std::max_element(logits, logits + classes);
-  const float at_label = logits[label] - largest;  // read before dlogits, which may be logits, is written
+  const float at_label = logits[label] - largest;  // read before dlogits, which may alias logits, is written
   float sum = 0;
   for (int64_t j = 0; j < classes; ++j) {
     dlogits[j] = std::exp(logits[j] - largest);
@@ -45,10 +45,11 @@ void SigmoidXent(Span<const float> logits, Span<const int32_t> labels, Span<floa
   for (int64_t i = 0; i < logits.size; ++i) {
     const float z = logits[i];
     const float small = std::exp(-std::abs(z));
-    // Towards the label the loss is log1p(small) alone; away from it |z| is added. No large terms cancel.
+    // If the sign agrees with the label, the loss is log1p(small); otherwise |z| is added. No large terms
+    // cancel.
     const bool wrong_side = (z > 0) != (labels[i] == 1);
     sum += std::log1p(small) + (wrong_side ? std::abs(z) : 0.0f);
-    // sigmoid(z) - label has the magnitude of the probability of the other class.
+    // The magnitude of sigmoid(z) - label is the probability of the other class.
     const float towards = small / (1 + small);
     const float miss = wrong_side ? 1 / (1 + small) : towards;
     dlogits[i] = scale * (labels[i] == 1 ? -miss : miss);

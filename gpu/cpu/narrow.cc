@@ -23,8 +23,8 @@ using Vector = hn::Vec<FloatTag>;
 constexpr FloatTag kFloats;
 constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(kFloats));
 
-// Where the rows of a batch lie, how vectors of their elements are read, and what their products are
-// multiplied by at the end.
+// FloatRows and its like: where the rows of a batch lie, how vectors of their elements are read, and the
+// factor of their products.
 struct FloatRows {
   static constexpr float kScale = 1;
   const MatrixView<const float> x;
@@ -33,7 +33,7 @@ struct FloatRows {
   int64_t cols() const { return x.cols; }
   const float* row(int64_t i) const { return x.row(i); }
   static HWY_INLINE Vector Load(const float* at) { return hn::LoadU(kFloats, at); }
-  static HWY_INLINE void Prefetch(const float*, int64_t) {}  // read in order: the processor does it
+  static HWY_INLINE void Prefetch(const float*, int64_t) {}  // rows in order need none
 };
 
 struct TableRows {
@@ -48,14 +48,14 @@ struct TableRows {
     const hn::Rebind<int32_t, FloatTag> ints;
     return hn::ConvertTo(kFloats, hn::PromoteTo(ints, hn::LoadU(bytes, at)));
   }
-  // A shuffled row lies anywhere in a large table: the processor cannot guess the next one, but we know it.
+  // The rows of a shuffled batch lie anywhere in a large table, so the processor cannot predict the next one.
   static HWY_INLINE void Prefetch(const uint8_t* row, int64_t count) {
     constexpr int64_t kCacheLine = 64;
     for (int64_t i = 0; i < count; i += kCacheLine) __builtin_prefetch(row + i);
   }
 };
 
-// The last, partial vector of a row, with zeros behind it.
+// Loads the last, partial vector of a row, filled up with zeros.
 template <typename Rows, typename T>
 HWY_INLINE Vector LoadTail(const T* at, int64_t count) {
   T padded[kWidth] = {};
@@ -65,7 +65,7 @@ HWY_INLINE Vector LoadTail(const T* at, int64_t count) {
 
 int64_t PaddedTo(int64_t size, int64_t unit) { return (size + unit - 1) / unit * unit; }
 
-// columns[j * stride + p] = w[p][j], zeros behind the last p.
+// columns[j * stride + p] = w[p][j], filled up with zeros.
 void Transpose(MatrixView<const float> w, int64_t stride, float* columns) {
   for (int64_t j = 0; j < w.cols; ++j) {
     float* column = columns + j * stride;
@@ -74,7 +74,7 @@ void Transpose(MatrixView<const float> w, int64_t stride, float* columns) {
   }
 }
 
-// Rows [i, i + R) times columns [j, j + C): R * C sums stay in registers.
+// Multiplies rows [i, i + R) with columns [j, j + C). The R * C sums stay in registers.
 template <int R, int C, typename Rows>
 HWY_INLINE void ForwardBlock(const Rows& x, int64_t i, const float* columns, int64_t stride, const float* b,
                              float* out, int64_t out_stride) {
@@ -108,7 +108,7 @@ HWY_INLINE void ForwardBlock(const Rows& x, int64_t i, const float* columns, int
 
 constexpr int kMaxColumnsAtOnce = 5;
 
-// Calls block<C>(j) for blocks of at most kMaxColumnsAtOnce columns and of nearly equal size.
+// Calls block<C>(j) for blocks of nearly equal size, each of at most kMaxColumnsAtOnce columns.
 template <typename Block>
 HWY_INLINE void ForColumnBlocks(int64_t columns, Block&& block) {
   const int64_t blocks = (columns + kMaxColumnsAtOnce - 1) / kMaxColumnsAtOnce;
@@ -122,7 +122,7 @@ HWY_INLINE void ForColumnBlocks(int64_t columns, Block&& block) {
   }
 }
 
-// A block of columns fits the first-level cache and stays there while all rows pass by.
+// A block of columns stays in the first-level cache while all rows are multiplied with it.
 template <typename Rows>
 void Forward(const Rows& x, MatrixView<const float> w, Span<const float> b, float* scratch,
              MatrixView<float> out) {
@@ -144,10 +144,11 @@ void Forward(const Rows& x, MatrixView<const float> w, Span<const float> b, floa
   });
 }
 
-constexpr int kVectors = 2;  // of inputs at once in the gradient
+constexpr int kVectors = 2;  // of inputs at once, in the gradient
 constexpr int64_t kStrip = kVectors * kWidth;
 
-// Sums over the batch for inputs [p, p + kStrip) and outputs [j, j + C), scaled, to tile[c * kStrip + input].
+// Writes the scaled sums over the batch for inputs [p, p + kStrip) and outputs [j, j + C) to tile[c * kStrip
+// + input].
 template <int C, bool kWhole, typename Rows>
 HWY_INLINE void GradientBlock(const Rows& x, int64_t p, const float* dout, int64_t dout_stride, float* tile) {
   Vector sums[kVectors][C];

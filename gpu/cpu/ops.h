@@ -1,5 +1,5 @@
-// The operations of gpu/ops.h and gpu/optimizer_ops.h on this processor, done when they return. Shapes are
-// checked in gpu/dispatch/ops.cc. Thread: any.
+// The operations of gpu/ops.h and gpu/optimizer_ops.h on this processor. They are done when they return.
+// gpu/dispatch/ops.cc checks shapes. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace dtrain::gpu::cpu {
 
 void SetThreads(int threads);
 
-// `scratch`: of the stream.
+// `scratch` provides the scratch memory.
 void LinearForward(Stream& scratch, MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out, std::optional<Activation> activation);
 void LinearForward(Stream& scratch, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
@@ -21,7 +21,7 @@ void LinearGradient(MatrixView<const float> x, MatrixView<const float> dout, Mat
                     Span<float> db);
 void LinearGradient(const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw, Span<float> db);
 void LinearInputGradient(MatrixView<const float> dout, MatrixView<const float> w, MatrixView<float> dx);
-bool BytesPay(int64_t rows, int64_t outputs);
+bool BytesAreFaster(int64_t rows, int64_t outputs);
 
 void Activate(Activation kind, Span<float> values);
 void ActivationGradient(Activation kind, Span<const float> outputs, Span<float> gradient);

@@ -1,5 +1,5 @@
-// Updates of weights, in vectors of the processor's width, chosen at run time. No fused multiply-add, and
-// square roots and quotients are those of IEEE 754: the bits depend neither on the vectors nor on the tail.
+// Updates of weights, in vectors whose width is chosen at run time. There is no fused multiply-add, and
+// square roots and quotients follow IEEE 754, so the bits depend neither on the vector width nor on the tail.
 #include <algorithm>
 #include <cstring>
 
@@ -25,12 +25,12 @@ constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(kFloats));
 constexpr int kMaxSlots = 2;
 
 HWY_INLINE Vector Set(float value) { return hn::Set(kFloats, value); }
-// Three roundings.
+// Rounds three times.
 HWY_INLINE Vector SumOfProducts(Vector a, Vector b, Vector c, Vector d) {
   return hn::Add(hn::Mul(a, b), hn::Mul(c, d));
 }
 
-// The gradient as it is.
+// PlainSlope: the gradient unchanged.
 struct PlainSlope {
   explicit PlainSlope(const Update&) {}
   HWY_INLINE Vector operator()(Vector, Vector gradient) const { return gradient; }
@@ -41,7 +41,7 @@ struct ShapedSlope {
       : scale(Set(update.scale)), clip(Set(update.clip_value)), l1(Set(update.l1)), l2(Set(update.l2)) {}
   HWY_INLINE Vector operator()(Vector weight, Vector gradient) const {
     const Vector scaled = hn::Mul(scale, gradient);
-    // No minimum and maximum: they would make a number of what is none.
+    // Min and max would turn NaN into a number.
     const Vector cut = hn::IfThenElse(hn::Gt(hn::Abs(scaled), clip), hn::CopySign(clip, scaled), scaled);
     const Vector towards_zero =
         hn::IfThenElseZero(hn::Ne(weight, hn::Zero(kFloats)), hn::CopySign(l1, weight));
@@ -50,7 +50,7 @@ struct ShapedSlope {
   Vector scale, clip, l1, l2;
 };
 
-// A kernel: new weights from weights w and slopes g; slots are read and written.
+// The kernels below compute new weights from weights w and slopes g; they read and write the slots.
 struct Sgd {
   static constexpr int kSlots = 0;
   explicit Sgd(float learning_rate) : rate(Set(learning_rate)) {}
@@ -133,7 +133,7 @@ struct Ftrl {
   Vector inverse_rate, inverse_rate_before, beta, l1, l2;
 };
 
-// One vector of elements; the slots' own vectors are kWidth elements each.
+// Computes one vector of elements. The slots of one optimizer are kWidth elements apart.
 template <typename Kernel, typename Slope>
 HWY_INLINE void OneVector(const Kernel& kernel, const Slope& slope, const float* weights,
                           const float* gradient, float* const* slots, float* updated) {
@@ -145,7 +145,7 @@ HWY_INLINE void OneVector(const Kernel& kernel, const Slope& slope, const float*
   hn::StoreU(to, kFloats, updated);
 }
 
-// The last, partial vector, by way of a copy with zeros behind it.
+// Computes the last, partial vector, in a copy that is filled up with zeros.
 template <typename Kernel, typename Slope>
 HWY_INLINE void LastVector(const Kernel& kernel, const Slope& slope, const Update& update, int64_t from,
                            float* const* slots) {
@@ -162,10 +162,10 @@ HWY_INLINE void LastVector(const Kernel& kernel, const Slope& slope, const Updat
 
 template <typename Kernel, typename Slope>
 void Pass(const Kernel& kernel, const Slope& slope, const Update& update, float* const* slots) {
-  constexpr int kUnrolled = 4;  // counting is then no part of the time
-  // Kept here: what is written could be one of them, as far as the compiler knows.
+  constexpr int kUnrolled = 4;  // the loop's overhead then no longer counts
+  // Copied, because the compiler must assume that the writes below change them.
   const float* const weights = update.weights.data;
-  const auto* const gradient = reinterpret_cast<const float*>(update.gradient);  // read by LoadU alone
+  const auto* const gradient = reinterpret_cast<const float*>(update.gradient);  // read by LoadU only
   float* const updated = update.updated.data;
   float* from[kMaxSlots];
   for (int s = 0; s < Kernel::kSlots; ++s) from[s] = slots[s];

@@ -1,5 +1,5 @@
-// A float is m * 2^(e - 150) with m below 2^24, so that m^2 fits into a word many times over: the squares are
-// counted by exponent, and each count is shifted into its place at the end.
+// A float is m * 2^(e - 150) with m below 2^24, so a word holds the sum of many m^2. The squares are summed
+// by exponent, and each of these sums is shifted into its place at the end.
 #include "gpu/optimizer_ops.h"
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace dtrain::gpu {
 namespace {
 
 constexpr int kExponents = 256;
-constexpr int kNotFinite = 255;  // the exponent of infinities and of what is not a number
+constexpr int kNotFinite = 255;  // the exponent of infinities and NaN
 constexpr int kUnitExponent = -298;
 constexpr int kWordBits = 64;
-// Neighbours have the same exponent often; a count of its own lets each go on without the one before.
+// Neighbours often have the same exponent; with a sum for each lane they need not wait for each other.
 constexpr int kLanes = 4;
-constexpr int64_t kMaxAdded = 1 << 16;  // to one count: 2^16 * (2^24)^2 is 2^64
+constexpr int64_t kMaxAdded = 1 << 16;  // to one sum: 2^16 * (2^24)^2 is 2^64
 
 using Counts = uint64_t[kLanes][kExponents];
 
@@ -31,7 +31,7 @@ void Count(const std::byte* value, uint64_t* counts) {
   counts[exponent] += mantissa * mantissa;
 }
 
-// sum += value * 2^shift units.
+// Adds value * 2^shift to the sum, in its units.
 void AddShifted(uint64_t value, int shift, SquareSum* sum) {
   size_t word = static_cast<size_t>(shift / kWordBits);
   unsigned __int128 carry = static_cast<unsigned __int128>(value) << (shift % kWordBits);
@@ -87,7 +87,7 @@ double Total(const SquareSum& sum) {
   size_t word = sum.words.size();
   while (word > 0 && sum.words[word - 1] == 0) --word;
   if (word == 0) return 0;
-  // The 64 bits from the first that is set; one more set bit anywhere below them decides a tie.
+  // Takes the 64 bits from the first set one; any set bit below them decides a tie.
   --word;
   const int empty = __builtin_clzll(sum.words[word]);
   uint64_t top = sum.words[word] << empty;

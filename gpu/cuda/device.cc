@@ -3,7 +3,7 @@
 namespace dtrain::gpu::cuda {
 namespace {
 
-// Rounded up for what is needed, down for what there is.
+// The first rounds up, for sizes that are needed; the second rounds down, for sizes that are available.
 int64_t MiBUp(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
 int64_t MiBDown(int64_t bytes) { return bytes >> 20; }
 
@@ -19,7 +19,7 @@ Device::Device(Runtime& runtime, const DeviceInfo& info, double memory_fraction,
       tf32_(tf32) {}
 
 void* Device::Allocate(StreamHandle stream, int64_t bytes, const char* what) {
-  // Taken before it is asked for, so that two threads cannot pass the limit together.
+  // Counted before the allocation, so that two threads cannot pass the limit together.
   const int64_t used = used_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   try {
     if (bytes > limit_bytes_ - used) {

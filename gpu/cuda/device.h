@@ -1,5 +1,5 @@
-// Device: one GPU that this process uses: how much of its memory it may take, and has taken.
-// Owner: the models and the store that compute there, longer than its queues and buffers. Thread: any.
+// Device: one GPU that this process uses, with a limit on the memory that it may allocate there. Owner: the
+// models and the store that compute on it; it outlives its queues and buffers. Thread: any.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,8 @@ namespace dtrain::gpu::cuda {
 
 class Device {
  public:
-  // `memory_fraction`: of the device's memory, at most; 0 to 1. `tf32`: of its products.
+  // `memory_fraction`: the most that may be allocated, as a fraction of the device's memory, 0 to 1. `tf32`:
+  // products use TF32.
   Device(Runtime& runtime, const DeviceInfo& info, double memory_fraction, bool tf32);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -24,8 +25,8 @@ class Device {
   int64_t limit_bytes() const { return limit_bytes_; }
   int64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
 
-  // `bytes` for what is queued in `stream` from now on. `what` ("the weights") for the UserError where that
-  // is more than is left of the limit or of the device, which names both and the key to change.
+  // Allocates `bytes`, for use by what is queued in `stream` from now on. Throws UserError if the limit or
+  // the device has less left; the message names `what` ("the weights"), both numbers and the key to change.
   void* Allocate(StreamHandle stream, int64_t bytes, const char* what);
   void Free(StreamHandle stream, void* memory, int64_t bytes);
 
@@ -38,7 +39,7 @@ class Device {
   std::atomic<int64_t> used_bytes_{0};
 };
 
-// Event: a moment in a stream that others wait for. Owner: whoever computes; not longer than the device.
+// Event: a point in a stream that others can wait for. Owner: its user; the device outlives it.
 class Event {
  public:
   Event() = default;
@@ -55,8 +56,8 @@ class Event {
   }
 
   void Record(StreamHandle stream) { runtime_->Record(handle_, stream); }
-  // What `stream` is given from now on begins behind the last Record().
-  void HoldBack(StreamHandle stream) const { runtime_->WaitFor(stream, handle_); }
+  // Work that is queued in `stream` from now on begins after the last Record().
+  void DelayStream(StreamHandle stream) const { runtime_->WaitFor(stream, handle_); }
   void Wait() const { runtime_->Wait(handle_); }
   bool Done() const { return runtime_->Done(handle_); }
 

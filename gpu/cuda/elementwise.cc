@@ -4,15 +4,15 @@
 namespace dtrain::gpu::cuda {
 namespace {
 
-// Launches a function of one range to another, or to itself.
+// Launches a function that reads one range and writes another, or the same one.
 template <typename Function>
 void LaunchOne(Queue& queue, const Function& function, const typename Function::In* in,
                typename Function::Out* out, int64_t size) {
   LaunchEach(queue, function, &in, &out, size);
 }
 
-// `input(s)` is the s-th one. The sum so far is the first input of the launches behind the first, with a
-// weight of 1: the same bits as in one.
+// `input(s)` is the s-th input. Each launch after the first takes the sum so far as its first input, with
+// weight 1, which gives the same bits as a single launch.
 template <bool weighted, typename Input>
 void LaunchSums(Queue& queue, int64_t inputs, const Input& input, const float* weights, Span<float> sum) {
   using Kernel = SumKernel<weighted>;
@@ -27,7 +27,7 @@ void LaunchSums(Queue& queue, int64_t inputs, const Input& input, const float* w
     }
     kernel.packing = PackingOf<4>(sum.size, sum.data);
     for (int s = 0; s < kernel.count; ++s) {
-      if (!OfWholePacks(kernel.packing.head, kernel.inputs[s])) kernel.packing.head = sum.size;
+      if (!HasWholePacks(kernel.packing.head, kernel.inputs[s])) kernel.packing.head = sum.size;
     }
     Launch(queue, GridFor(queue, CeilDiv(sum.size, kernel.packing.head == sum.size ? 1 : 4)), kernel);
   }
@@ -99,7 +99,7 @@ void LaunchGather(Queue& queue, MatrixView<const T> table, Span<const int64_t> r
   if (out.size() == 0) return;
   const bool packs = table.cols % kWidth == 0 &&
                      reinterpret_cast<uintptr_t>(table.data) % sizeof(Pack<T, kWidth>) == 0 &&
-                     OfWholePacks(0, out.data);
+                     HasWholePacks(0, out.data);
   if (packs) {
     Launch(queue, GridFor(queue, out.size() / kWidth),
            GatherKernel<T, kWidth>{table.data, rows.data, out.data, out.rows, out.cols / kWidth});

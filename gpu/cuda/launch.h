@@ -1,5 +1,5 @@
-// Launch of a kernel by its type, how many blocks it has, and what is common to launches. Apart from queue.h
-// because whoever includes this reads the bodies of all kernels.
+// Launching a kernel by its type, and choosing the number of blocks. Separate from queue.h, because this
+// header includes the bodies of all kernels.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace dtrain::gpu::cuda {
 
-// One of kernels/list.h; nothing happens for 0 blocks.
+// Launches a kernel of kernels/list.h; does nothing for 0 blocks.
 template <typename Body>
 void Launch(Queue& queue, const Grid& grid, const Body& body) {
   queue.Launch(grid, KernelOf<Body>(), &body);
@@ -25,17 +25,19 @@ void Launch(Queue& queue, const Grid& grid, const Body& body) {
 
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// For so many threads that stand alone; what is more than fills the device many times goes round.
+// Returns a grid for `threads` independent threads. It is limited to a few times what the device holds;
+// threads loop over the rest.
 inline Grid GridFor(const Queue& queue, int64_t threads) {
   constexpr int kThreads = 256;
   constexpr int64_t kBlocksOfMultiprocessor =
-      32;  // four times what it holds: the last ones to end wait for little
-  const int64_t most = kBlocksOfMultiprocessor * queue.device().info().multiprocessors;
-  return {std::min(CeilDiv(threads, kThreads), most), kThreads};
+      32;  // four times what it holds: the tail at the end is then short
+  const int64_t max_blocks = kBlocksOfMultiprocessor * queue.device().info().multiprocessors;
+  return {std::min(CeilDiv(threads, kThreads), max_blocks), kThreads};
 }
 
-// For so many threads whose sum is taken: one block, of up to 1024, as long as it goes round only a few
-// times, because blocks that wait for each other cost more; then no more than the device holds at once.
+// Returns a grid for `threads` threads whose values are summed. One block of up to 1024 threads, as long as
+// it loops only a few times, because blocks that wait for each other cost more; then at most as many as the
+// device holds at once.
 inline Grid GridForSum(const Queue& queue, int64_t threads, int max_threads = 1024) {
   constexpr int64_t kMaxOfOneBlock = 4096;
   constexpr int kThreads = 256;
@@ -51,7 +53,7 @@ GridSum<T> GridSumFor(Queue& queue, const Grid& grid) {
   return {static_cast<T*>(queue.Scratch(grid.blocks * static_cast<int64_t>(sizeof(T)))), queue.Ticket()};
 }
 
-// Launches a Function of kernels/each.h over `size` elements. `in` and `out`: kIn and kOut pointers.
+// Launches a Function of kernels/each.h over `size` elements. `in` and `out` are kIn and kOut pointers.
 template <typename Function>
 void LaunchEach(Queue& queue, const Function& function, const typename Function::In* const* in,
                 typename Function::Out* const* out, int64_t size) {
@@ -74,13 +76,13 @@ void LaunchEach(Queue& queue, const Function& function, const typename Function:
   Launch(queue, GridFor(queue, CeilDiv(size, width * Kernel::kUnroll)), kernel);
 }
 
-// The floats of a range that is given by bytes: on a device they lie where floats do.
+// Returns a range of bytes as floats. On a device such ranges are aligned for floats.
 inline const float* FloatsAt(const std::byte* bytes) {
   DT_CHECK(reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0);
   return reinterpret_cast<const float*>(bytes);
 }
 
-// call(Kind()).
+// Calls call(Kind()) with the type for `kind`.
 template <typename Call>
 void WithActivation(Activation kind, const Call& call) {
   switch (kind) {

@@ -1,12 +1,12 @@
-// Dense layers: of floats with products by cuBLAS and biases by kernels of our own, of rows of bytes by
-// kernels alone.
+// Dense layers. For floats: products by cuBLAS, biases by our own kernels. For rows of bytes: our own kernels
+// only.
 #include "gpu/cuda/launch.h"
 #include "gpu/cuda/ops.h"
 
 namespace dtrain::gpu::cuda {
 namespace {
 
-// c = a * b; zeros where the sums have no terms.
+// c = a * b; zeros if there is nothing to sum.
 void MultiplyOrZero(Queue& queue, const Product& product) {
   if (product.m == 0 || product.n == 0) return;
   if (product.k == 0) return queue.Fill(product.c, 0, product.m * product.n * int64_t{sizeof(float)});
@@ -17,7 +17,7 @@ template <typename Kind>
 void LaunchBias(Queue& queue, Kind, Span<const float> b, MatrixView<float> out) {
   constexpr int kWidth = 4;
   if (out.size() == 0) return;
-  if (out.cols % kWidth == 0 && OfWholePacks(0, b.data, out.data)) {
+  if (out.cols % kWidth == 0 && HasWholePacks(0, b.data, out.data)) {
     Launch(queue, GridFor(queue, out.size() / kWidth),
            BiasKernel<Kind, kWidth>{out.data, b.data, out.rows, out.cols / kWidth});
   } else {
@@ -25,12 +25,13 @@ void LaunchBias(Queue& queue, Kind, Span<const float> b, MatrixView<float> out) 
   }
 }
 
-// The sums of the first columns to `sums`, those of the others to `behind`: together as many as the matrix
-// has. One launch, in up to `max_parts` parts of the rows; of one it needs no scratch memory.
+// Writes the sums of the first columns to `sums` and those of the others to `behind`; together they have the
+// matrix's columns. One launch, in up to `max_parts` parts of the rows. A single part needs no scratch
+// memory.
 void LaunchColumnSums(Queue& queue, MatrixView<const float> matrix, Span<float> sums, Span<float> behind,
                       int64_t max_parts) {
-  constexpr int64_t kRowsOfThread = 16;           // below, a part costs more than it saves
-  constexpr int64_t kBlocksOfMultiprocessor = 4;  // enough to hide what the memory takes
+  constexpr int64_t kRowsOfThread = 16;           // with fewer, a part costs more than it saves
+  constexpr int64_t kBlocksOfMultiprocessor = 4;  // enough to hide the memory's latency
   ColumnSumsKernel kernel{};
   kernel.matrix = matrix.data;
   kernel.rows = matrix.rows;
@@ -67,7 +68,7 @@ Epilogue EpilogueOf(std::optional<Activation> activation) {
   return Epilogue::kNone;
 }
 
-// call(the least most outputs of a kernel for so many).
+// Calls `call` with the smallest kernel size that covers `outputs`.
 template <typename Call>
 void WithOutputs(int64_t outputs, const Call& call) {
   if (outputs <= 1) return call(std::integral_constant<int, 1>());
@@ -82,10 +83,10 @@ void LaunchForward(Queue& queue, const ByteRows& x, MatrixView<const float> w, S
   using Kernel = ByteForwardKernel<kOutputs, kRows>;
   constexpr int64_t kBlocksOfMultiprocessor = 8;
   const bool byte_packs = x.table.cols % 4 == 0 && reinterpret_cast<uintptr_t>(x.table.data) % 4 == 0;
-  const bool weight_packs = w.cols == kOutputs && OfWholePacks(0, w.data);
-  const int64_t most = kBlocksOfMultiprocessor * queue.device().info().multiprocessors;
+  const bool weight_packs = w.cols == kOutputs && HasWholePacks(0, w.data);
+  const int64_t max_blocks = kBlocksOfMultiprocessor * queue.device().info().multiprocessors;
   const int64_t threads = std::clamp<int64_t>(CeilDiv(x.table.cols, 4 * 32) * 32, 32, Kernel::kMaxThreads);
-  Launch(queue, {std::min(CeilDiv(out.rows, kRows), most), static_cast<int>(threads)},
+  Launch(queue, {std::min(CeilDiv(out.rows, kRows), max_blocks), static_cast<int>(threads)},
          Kernel{TableOf(x), w.data, b.data, out.data, static_cast<int>(w.cols), byte_packs, weight_packs,
                 epilogue});
 }
@@ -112,7 +113,7 @@ void LinearInputGradient(Queue& queue, MatrixView<const float> dout, MatrixView<
 
 void LinearForward(Queue& queue, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out, std::optional<Activation> activation) {
-  constexpr int64_t kRowsOfMultiprocessor = 16;  // from here on blocks of four rows fill the device too
+  constexpr int64_t kRowsOfMultiprocessor = 16;  // above this, blocks of four rows fill the device too
   const bool many = out.rows >= kRowsOfMultiprocessor * queue.device().info().multiprocessors;
   WithOutputs(w.cols, [&](auto outputs) {
     if (many) {

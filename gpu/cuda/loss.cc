@@ -1,4 +1,4 @@
-// Losses on a device: which kernel for which shape.
+// Losses on a device: the choice of a kernel for each shape.
 #include "gpu/cuda/launch.h"
 #include "gpu/cuda/ops.h"
 
@@ -46,13 +46,14 @@ void CountSignCorrect(Queue& queue, Span<const float> logits, Span<const int32_t
          CountSignKernel{logits.data, labels.data, logits.size, GridSumFor<int64_t>(queue, grid), correct});
 }
 
-// Which kernel for how many classes.
+// The choice of a softmax kernel by the number of classes.
 namespace {
 
-bool AtPacks(const SoftmaxXentRows& rows) { return OfWholePacks(0, rows.logits, rows.dlogits); }
+bool AtPacks(const SoftmaxXentRows& rows) { return HasWholePacks(0, rows.logits, rows.dlogits); }
 
-// For so many rows, `group` threads for each: one block, as long as there is little to do, because blocks
-// that wait for each other cost more; then blocks so small that every multiprocessor has some.
+// Returns a grid with `group` threads for each row. One block as long as there is little to do, because
+// blocks that wait for each other cost more; above that, blocks small enough that every multiprocessor gets
+// some.
 Grid GridForRows(const Queue& queue, const SoftmaxXentRows& rows, int group, int max_threads,
                  int blocks_of_multiprocessor) {
   constexpr int64_t kMaxOfOneBlock = 4096;  // logits
@@ -104,11 +105,11 @@ void LaunchFew(Queue& queue, const SoftmaxXentRows& rows) {
   return rows.classes % 4 == 0 ? LaunchFew<32, 4, false>(queue, rows) : LaunchFew<32, 1, false>(queue, rows);
 }
 
-// A row for a block of Kernel::kMaxThreads.
+// One block of Kernel::kMaxThreads for each row.
 template <typename Kernel>
 void LaunchBlocks(Queue& queue, const SoftmaxXentRows& rows) {
-  const int64_t most = int64_t{Kernel::kBlocksOfMultiprocessor} * queue.device().info().multiprocessors;
-  LaunchRows(queue, {std::clamp<int64_t>(rows.rows, 1, most), Kernel::kMaxThreads}, Kernel{rows});
+  const int64_t max_blocks = int64_t{Kernel::kBlocksOfMultiprocessor} * queue.device().info().multiprocessors;
+  LaunchRows(queue, {std::clamp<int64_t>(rows.rows, 1, max_blocks), Kernel::kMaxThreads}, Kernel{rows});
 }
 
 template <int group, int each, int width>

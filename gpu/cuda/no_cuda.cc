@@ -1,4 +1,4 @@
-// The runtime of a build without the CUDA toolkit: no devices, so nobody asks for more.
+// The runtime of a build without the CUDA toolkit. It has no devices, so no other call is made.
 #include <cstdlib>
 
 #include "base/check.h"

@@ -1,6 +1,6 @@
-// The operations of gpu/ops.h and gpu/optimizer_ops.h on a device: what each launches. Shapes are checked in
-// gpu/dispatch/ops.cc. Lists of pointers lie on this machine and are read before the call returns.
-// Thread: the queue's.
+// The operations of gpu/ops.h and gpu/optimizer_ops.h on a device, with what each one launches.
+// gpu/dispatch/ops.cc checks shapes. Lists of pointers are in this machine's memory and are read before the
+// call returns. Thread: the queue's.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace dtrain::gpu::cuda {
 
-// A product (a fill where there are no inputs), then biases and activation.
+// A product (a fill if there are no inputs), then biases and activation.
 void LinearForward(Queue& queue, MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out, std::optional<Activation> activation);
 // One launch.
@@ -21,14 +21,14 @@ void LinearForward(Queue& queue, const ByteRows& x, MatrixView<const float> w, S
 // A product, then sums of columns.
 void LinearGradient(Queue& queue, MatrixView<const float> x, MatrixView<const float> dout,
                     MatrixView<float> dw, Span<float> db);
-// One launch; a second one adds what the parts of more than 256 rows gave.
+// One launch; for more than 256 rows a second one adds up the parts.
 void LinearGradient(Queue& queue, const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw,
                     Span<float> db);
 // A product.
 void LinearInputGradient(Queue& queue, MatrixView<const float> dout, MatrixView<const float> w,
                          MatrixView<float> dx);
 
-// One launch each; sums of more than 16 inputs take one for every 15 of them.
+// Each of these is one launch; sums of more than 16 inputs take one for every 15 of them.
 void Activate(Queue& queue, Activation kind, Span<float> values);
 void ActivationGradient(Queue& queue, Activation kind, Span<const float> outputs, Span<float> gradient);
 void MeanSquaredError(Queue& queue, Span<const float> y, Span<const float> t, Span<float> dy, float* loss);

@@ -28,7 +28,7 @@ void Queue::Multiply(const Product& product) {
 bool Queue::Grow(std::vector<Memory>* places, int64_t bytes, const char* what) {
   const int64_t have = places->empty() ? 0 : places->back().bytes;
   if (bytes <= have) return false;
-  // Twofold, so that all the places that were left are smaller than this one together.
+  // At least doubled, so that all old places together are smaller than the new one.
   const int64_t wanted = std::max(bytes, 2 * have);
   places->reserve(places->size() + 1);
   places->push_back({device().Allocate(stream(), wanted, what), wanted});

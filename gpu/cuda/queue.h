@@ -1,7 +1,7 @@
-// Queue: where operations on one device are queued, one after the other: a stream, a cuBLAS handle with its
-// workspace, scratch memory, and pinned words for results. Two queues may share one stream, each used by a
-// thread of its own: all they are given is done in the order in which it was given. Owner: whoever computes.
-// Thread: one at a time.
+// Queue: an ordered sequence of operations on one device: a stream, a cuBLAS handle with its workspace,
+// scratch memory, and a pinned word for results. Two queues may share one stream, each used by a thread of
+// its own; their operations run in the order in which they were queued. Owner: the model, store or shard that
+// computes. Thread: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@
 
 namespace dtrain::gpu::cuda {
 
-// Shared, because the queues of several threads may have the same one and any of them may end first.
+// SharedStream: a stream of one device. It is reference-counted because the queues of several threads may
+// share it and any of them may end first.
 class SharedStream {
  public:
   explicit SharedStream(Device& device);
@@ -28,8 +29,8 @@ class SharedStream {
   SharedStream& operator=(const SharedStream&) = delete;
   Device& device() const { return device_; }
   StreamHandle handle() const { return handle_; }
-  // Held by who queues several pieces between which nothing else may come, and by who queues one that must
-  // not come there.
+  // Locked by a caller that queues several operations with nothing between them, and by one whose operation
+  // must not come between.
   std::mutex& order() { return order_; }
 
  private:
@@ -40,7 +41,7 @@ class SharedStream {
 
 class Queue {
  public:
-  explicit Queue(Device& device);  // a stream of its own
+  explicit Queue(Device& device);  // with a stream of its own
   explicit Queue(std::shared_ptr<SharedStream> stream);
   ~Queue();
   Queue(const Queue&) = delete;
@@ -51,7 +52,7 @@ class Queue {
   StreamHandle stream() const { return stream_->handle(); }
   const std::shared_ptr<SharedStream>& shared_stream() const { return stream_; }
 
-  // `body` is copied; nothing happens for 0 blocks. launch.h has the kernels by their types.
+  // Queues a kernel; `body` is copied. Does nothing for 0 blocks. launch.h launches kernels by their types.
   void Launch(const Grid& grid, Kernel kernel, const void* body) {
     if (grid.blocks > 0) runtime().Launch(stream(), grid, kernel, body);
   }
@@ -64,14 +65,14 @@ class Queue {
   }
   void Wait() { runtime().Wait(stream()); }
 
-  // Device memory for the inside of one operation; the next one may overwrite it. It grows (not while
-  // capturing: run each shape once before) and stays at the same place otherwise; a place that it leaves is
-  // kept for the graphs that know it.
+  // Returns device memory for use inside one operation; the next operation may overwrite it. It grows when
+  // needed, and not during a capture, so run each shape once before. Otherwise its address is stable. Old
+  // memory is kept for the graphs that refer to it.
   void* Scratch(int64_t bytes);
-  // `count` counters in device memory that are 0 between operations: for the blocks that end last. They stay
-  // and grow as scratch memory does.
+  // Returns `count` counters in device memory that are 0 between operations, with which the last block of a
+  // launch is found. They are kept and grow as scratch memory does.
   uint32_t* Ticket(int64_t count = 1);
-  // A pinned word for the result of an operation that waits.
+  // Returns a pinned word for the result of an operation that waits.
   int64_t* Result();
 
  private:
@@ -80,28 +81,28 @@ class Queue {
     int64_t bytes;
   };
 
-  // The last of `places`, of `bytes` at least. True: it is new.
+  // Makes the last of `places` at least `bytes` large. Returns true if it is newly allocated.
   bool Grow(std::vector<Memory>* places, int64_t bytes, const char* what);
 
   const std::shared_ptr<SharedStream> stream_;
   BlasHandle blas_{};              // made by the first product
-  std::vector<Memory> scratches_;  // the last is in use
+  std::vector<Memory> scratches_;  // the last one is in use
   std::vector<Memory> tickets_;    // likewise
   int64_t* result_ = nullptr;
 };
 
-// Buffer and PinnedBuffer: arrays in a device's memory, and in memory of this machine that devices reach.
-// Owner: the model or the optimizer that computes; not longer than the device. Thread: one at a time.
+// Buffer and PinnedBuffer: arrays in a device's memory, and in memory of this machine that devices can
+// access. Owner: the model or the optimizer that computes; the device outlives them. Thread: one at a time.
 
-// Runtime::AllocatePinned(); UserError where the system has too little memory.
+// Calls Runtime::AllocatePinned(); throws UserError if the system has too little memory.
 void* AllocatePinned(Runtime& runtime, int64_t bytes, const char* what);
 
-// Elements of a plain type, uninitialised. They go, in the order of the stream, with the buffer.
+// Buffer: uninitialised elements of a plain type. They are freed in the order of the stream.
 template <typename T>
 class Buffer {
  public:
   Buffer() = default;
-  // `what` for the error where there is too little memory: "the weights".
+  // `what` names the buffer in the error about too little memory: "the weights".
   Buffer(const Queue& queue, int64_t size, const char* what)
       : stream_(queue.shared_stream()),
         data_(static_cast<T*>(queue.device().Allocate(queue.stream(), size * kBytes, what))),
@@ -129,7 +130,7 @@ class Buffer {
   int64_t size_ = 0;
 };
 
-// Zeroed.
+// PinnedBuffer: elements that are zero at first.
 template <typename T>
 class PinnedBuffer {
  public:
@@ -159,8 +160,8 @@ class PinnedBuffer {
   int64_t size_ = 0;
 };
 
-// PinnedRanges: memory of this process that devices copy from and to by themselves, pinned when it is first
-// seen. The memory must not go before this does. Owner: the models that use the memory, together. Thread:
+// PinnedRanges: memory of this process that devices copy from and to directly. It is pinned when it is first
+// passed to Pin(), and must outlive this object. Owner: the models that use the memory, together. Thread:
 // any.
 class PinnedRanges {
  public:
@@ -173,7 +174,7 @@ class PinnedRanges {
   PinnedRanges(const PinnedRanges&) = delete;
   PinnedRanges& operator=(const PinnedRanges&) = delete;
 
-  // Whether that memory is pinned. The same memory comes with the same size.
+  // Returns whether the memory is pinned now. The same address must come with the same size.
   bool Pin(const void* memory, size_t bytes) {
     const std::lock_guard lock(mutex_);
     auto [at, is_new] = ranges_.try_emplace(const_cast<void*>(memory), false);

@@ -79,8 +79,8 @@ void LinearInputGradient(Stream& stream, MatrixView<const float> dout, MatrixVie
   cpu::LinearInputGradient(dout, w, dx);
 }
 
-bool BytesPay(const Stream& stream, int64_t rows, int64_t outputs) {
-  return outputs <= kMaxByteOutputs && (OnDevice(stream) || cpu::BytesPay(rows, outputs));
+bool BytesAreFaster(const Stream& stream, int64_t rows, int64_t outputs) {
+  return outputs <= kMaxByteOutputs && (OnDevice(stream) || cpu::BytesAreFaster(rows, outputs));
 }
 
 void Activate(Stream& stream, Activation kind, Span<float> values) {

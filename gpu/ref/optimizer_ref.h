@@ -1,5 +1,4 @@
-// The operations of gpu/optimizer_ops.h in the plainest loops and in double, as ref.h has the others. For
-// tests only.
+// The operations of gpu/optimizer_ops.h as plain loops in double, as ref.h has the others. For tests only.
 #pragma once
 
 #include "gpu/optimizer_ops.h"
@@ -7,7 +6,7 @@
 
 namespace dtrain::gpu::ref {
 
-// Where gpu::Update has floats. `shaping`: its spans are not looked at, its numbers are.
+// Update: gpu::Update with doubles. Of `shaping` only the numbers are used, not the spans.
 struct Update {
   Span<const double> weights;
   Span<const double> gradient;

@@ -160,7 +160,8 @@ double FromHalf(Half format, uint16_t half) {
   return sign * std::ldexp(whole, std::max(exponent, 1) - bias - mantissa_bits);
 }
 
-// The last one that is not above |value|, or the one after it: the nearer, and of equally near ones the even.
+// Returns the nearer of two neighbours: the last number that is not above |value| and the one after it. At
+// equal distance it returns the even one.
 uint16_t ToHalf(Half format, double value) {
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0,
                  infinite = format == Half::kFloat16 ? 0x7c00 : 0x7f80;
@@ -171,7 +172,7 @@ uint16_t ToHalf(Half format, double value) {
     if (below + bit <= infinite && FromHalf(format, static_cast<uint16_t>(below + bit)) <= size) below += bit;
   }
   if (below == infinite) return sign | infinite;
-  // One past the largest finite one, where infinity lies.
+  // The number after the largest finite one is infinity; its distance is that of the numbers before.
   const double ulp = FromHalf(format, below + 1 == infinite ? below : below + 1) -
                      FromHalf(format, below + 1 == infinite ? below - 1 : below);
   const double rest = (size - FromHalf(format, below)) / ulp;

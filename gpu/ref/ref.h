@@ -1,5 +1,5 @@
-// The operations of gpu/ops.h in the plainest loops and in double: the oracle that every backend is
-// compared with. Shapes and meanings are those of ops.h. For tests only.
+// The operations of gpu/ops.h as plain loops in double: the reference for every backend. Shapes and meanings
+// are those of ops.h. For tests only.
 #pragma once
 
 #include <cstdint>

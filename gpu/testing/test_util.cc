@@ -12,14 +12,14 @@ cuda::DeviceInfo FirstDevice(cuda::Runtime& runtime) {
   const std::vector<cuda::DeviceInfo> devices = runtime.Devices(&why);
   DT_CHECK(!devices.empty(), why);
   cuda::DeviceInfo first = devices[0];
-  // It only shapes launches: with those of a played device a grid goes round as often as it does there, in
-  // tests as small.
+  // This number only shapes launches. With the fake device's number a grid loops as often as it does there,
+  // in tests of the same size.
   first.multiprocessors = 4;
   return first;
 }
 
-// With cuBLAS: what it does at the process's end comes before what was made before it goes, and no sooner
-// than what is made after. So it is loaded before the device is made.
+// Loads cuBLAS before the device is made: what the library registers for the end of the process then runs
+// after what is made later.
 std::unique_ptr<cuda::Runtime> LoadedRuntime() {
   std::unique_ptr<cuda::Runtime> runtime = cuda::MakeRuntime();
   runtime->WhyNoBlas();

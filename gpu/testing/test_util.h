@@ -1,6 +1,6 @@
-// Help for the tests of operations: random inputs, the comparison with ref, and the places where the tests
-// run: this processor, and the first device of the program's runtime (cuda/runtime.h: MakeRuntime), a played
-// one or a real one. Arrays lie there, between guard words.
+// Helpers for the tests of operations: random inputs, comparison with ref, and the places where tests run:
+// this processor and the first device of the program's runtime (MakeRuntime in cuda/runtime.h), fake or real.
+// Arrays lie in a place's memory, between guard words.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@
 
 namespace dtrain::gpu::test {
 
-// Rows, inputs and outputs of layers and tables: none, one, round a vector's width, round BLAS's limits.
+// Sizes of rows, inputs and outputs: none, one, around a vector's width, around the limits for BLAS.
 constexpr int64_t kOddSizes[] = {0, 1, 2, 3, 4, 7, 31, 33, 100};
-// Elements for more than one turn of each block of a device that this processor plays.
+// Enough elements that each block of the fake device loops more than once.
 constexpr int64_t kManyBlocks = 300007;
 
 inline std::vector<float> Normals(int64_t count, std::string_view stream, double stddev = 1) {
@@ -42,7 +42,7 @@ inline std::vector<double> Doubles(const std::vector<float>& values) {
   return std::vector<double>(values.begin(), values.end());
 }
 
-// The largest |a - b| / (|b| + floor) of two equally long ranges; infinite where one is not a number.
+// Returns the largest |a - b| / (|b| + floor) of two ranges of equal length; infinity if only one is NaN.
 template <typename A, typename B>
 double LargestError(const A& values, const B& expected, double floor) {
   double largest = 0;
@@ -55,7 +55,7 @@ double LargestError(const A& values, const B& expected, double floor) {
   return largest;
 }
 
-// This processor, or a device.
+// Place: this processor, or a device.
 class Place {
  public:
   Place() = default;  // this processor
@@ -72,12 +72,12 @@ class Place {
   Stream stream_;
 };
 
-// This processor, and the device.
+// Returns this processor and the device.
 const std::vector<Place*>& Places();
 
-// Elements in a place's memory. Guards, and elements that nobody gave, are bytes of 0xff (a float: not a
-// number), so that an element that an operation forgets or adds to shows. `shift`: so many elements behind an
-// address for packs.
+// Array: elements in a place's memory. Guards and unset elements are bytes of 0xff (as a float NaN), so that
+// an element that an operation skips or adds to is noticed. `shift`: the array begins this many elements
+// behind an address that is aligned for packs.
 template <typename T>
 class Array {
  public:
@@ -96,7 +96,7 @@ class Array {
   Span<T> span() { return {data(), size_}; }
   MatrixView<T> matrix(int64_t rows, int64_t cols) { return {data(), rows, cols}; }
 
-  // Once all that was queued is done.
+  // Returns the elements, after all queued work is done.
   std::vector<T> Read() {
     Fetch();
     return {memory_.begin() + first_, memory_.begin() + first_ + size_};
@@ -124,7 +124,7 @@ class Array {
 
   Place& place_;
   const int64_t first_, size_;
-  std::vector<T> memory_;  // what is there, or, of a device, what was when it was last looked at
+  std::vector<T> memory_;  // the elements; for a device, as last read from it
   cuda::Buffer<T> buffer_;
 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs of real processes to which random things happen, compared with a run that is left alone.
+"""Runs of real processes with random disturbances, compared with an undisturbed run.
 
 In sync the weights must be the same bits; in async the steps exact and the accuracy near. Ends with 0 when all
 is well; otherwise keeps the logs and says where. Ends only processes that it started.
@@ -57,7 +57,7 @@ class Chaos:
         return self.random.choice([task for task in self.cluster.tasks if task.name.startswith(role)])
 
     def settle(self):
-        """What was begun ends now: nobody sleeps, nothing is held back, the disk has room."""
+        """Ends all disturbances: stopped tasks continue, held traffic flows, the disk has room."""
         for _, action in self.actions:
             action()
         self.actions = []
@@ -69,7 +69,7 @@ class Chaos:
         return not any(task.alive() for task in self.cluster.tasks)
 
     def note_full(self, seconds):
-        # An end that was ordered meanwhile comes later.
+        # The end of a disturbance may have been scheduled for later meanwhile.
         self.full_until = time.monotonic() + seconds + 10
 
     def allow(self, code):
@@ -125,7 +125,7 @@ class Chaos:
             shutil.rmtree(checkpoints, ignore_errors=True)
 
     def disturb(self, until):
-        """Until the run is done. After `until` it is left alone."""
+        """Runs until the run is done. There are no disturbances after `until`."""
         limit = time.monotonic() + ROUND_LIMIT_S
         next_deed = time.monotonic() + self.random.uniform(0.3, 3)
         ending = None
@@ -143,15 +143,15 @@ class Chaos:
                 ending = ending or now
                 self.settle()
                 if now > ending + 10:
-                    self.finish_anew()
+                    self.restart_all()
                     ending = None
             elif now >= next_deed and now < until:
                 self.random.choices([deed for deed, _ in deeds.ALL], [share for _, share in deeds.ALL])[0](self)
                 next_deed = time.monotonic() + self.random.uniform(0.2, 4)
             time.sleep(0.01)
 
-    def finish_anew(self):
-        """Somebody was killed when the others were done: those do not come back for it by themselves."""
+    def restart_all(self):
+        """Restarts the whole run: a task was killed when the others were done, and these do not come back for it."""
         self.tell("ended with %s; everything starts again" % [task.code() for task in self.cluster.tasks])
         self.cluster.end_all()
         self.cluster.start()
@@ -173,13 +173,13 @@ def brief(result):
 
 
 def recoveries(run):
-    """Seconds from each loss of a ps to the next step."""
+    """Returns the seconds from each loss of a ps to the next step."""
     with open(os.path.join(run, "ps-0.log"), errors="replace") as file:
         return [float(seconds) for seconds in re.findall(r"stepping again ([0-9.]+) s", file.read())]
 
 
 def mount_small(path):
-    """A file system of 4 MiB that only this process and its children see, where the system allows it."""
+    """Mounts a file system of 4 MiB that only this process and its children see, if the system allows it."""
     if os.environ.get("CHAOS_OWN_NAMESPACE") != "1":
         return False
     return subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "chaos", path],
@@ -187,7 +187,7 @@ def mount_small(path):
 
 
 def enter_namespace():
-    """Runs this program again where it may mount."""
+    """Runs this program again in a namespace in which it may mount."""
     if "CHAOS_OWN_NAMESPACE" in os.environ:
         return
     unshare = ["unshare", "--user", "--map-root-user", "--mount"]

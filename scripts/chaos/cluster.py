@@ -1,4 +1,4 @@
-"""The tasks of a run as processes started by hand, and an outer loop that starts again what died."""
+"""The tasks of a run as processes started by hand, and an outer loop that restarts tasks that died."""
 import ctypes
 import json
 import os
@@ -15,11 +15,11 @@ libc = ctypes.CDLL(None)
 
 
 class Failed(Exception):
-    """What must not happen did."""
+    """A promise of dtrain was broken."""
 
 
 def reserve_port():
-    """Bound but not listening: kept from others, while dtrain may listen at it."""
+    """Reserves a port: bound but not listening, so that only dtrain, which may listen at it, gets it."""
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind(("127.0.0.1", 0))
@@ -27,7 +27,7 @@ def reserve_port():
 
 
 class Task:
-    """One task of the spec, as one process after another."""
+    """One task of the config, as one process after another."""
 
     def __init__(self, name, command, log):
         self.name, self.command, self.log = name, command, log
@@ -43,7 +43,7 @@ class Task:
                 preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
 
     def code(self):
-        """None while it runs; minus the signal that killed it."""
+        """Returns the exit code; None while it runs; minus the signal that killed it."""
         return self.process.poll() if self.process else None
 
     def alive(self):
@@ -55,7 +55,7 @@ class Task:
 
 
 class Cluster:
-    """`sets`: the job, as --set arguments. Everything it writes lies in `folder`."""
+    """`sets` are the job, as --set arguments. All files are written into `folder`."""
 
     def __init__(self, binary, config, folder, ps, workers, sets, allow):
         self.result = os.path.join(folder, "result.json")
@@ -86,7 +86,7 @@ class Cluster:
         return all(task.code() == 0 for task in self.tasks)
 
     def tend(self):
-        """Starts again what died, as systemd's Restart=on-failure does. Fails on a code that is not allowed."""
+        """Restarts tasks that died, as systemd's Restart=on-failure does. Fails on an exit code that is not allowed."""
         for task in self.tasks:
             code = task.code()
             if code is None or code == 0:

@@ -1,4 +1,4 @@
-"""What chaos does to a run. Each deed is a function of (Chaos state); it tells what it did."""
+"""The disturbances of a run. Each is a function of the Chaos state and returns what it did."""
 import os
 import signal
 
@@ -19,7 +19,7 @@ def kill_two(state):
 
 
 def sleep(state):
-    """SIGSTOP for longer than anybody waits, then SIGCONT."""
+    """SIGSTOP for longer than any task waits, then SIGCONT."""
     task, length = state.pick(), state.random.uniform(1.2, 3) * DETECT_S
     state.tell("SIGSTOP to %s for %.1f s" % (task.name, length))
     task.signal(signal.SIGSTOP)
@@ -27,7 +27,7 @@ def sleep(state):
 
 
 def nap(state):
-    """SIGSTOP for less than anybody notices."""
+    """SIGSTOP for a time too short to be noticed."""
     task, length = state.pick(), state.random.uniform(0.1, 0.6) * DETECT_S
     state.tell("SIGSTOP to %s for %.1f s" % (task.name, length))
     task.signal(signal.SIGSTOP)
@@ -42,7 +42,7 @@ def terminate(state):
     state.settle()
     task.signal(number)
     if not state.wait_all_ended(state.grace_s):
-        # Who has not joined the run yet ends alone, and nobody tells those who look for a run that is over.
+        # A task that has not joined yet ends alone, and a task that looks for a run that is over is told nothing.
         living = [one for one in state.cluster.tasks if one.alive()]
         state.tell("%s to %s too" % (name, ", ".join(one.name for one in living)))
         for one in living:

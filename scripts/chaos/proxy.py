@@ -1,10 +1,10 @@
-"""A network between tasks: forwards TCP connections, and cuts them or holds their bytes back on request."""
+"""A network between tasks: forwards TCP connections, and cuts or delays them on request."""
 import socket
 import threading
 
 
 class Proxy:
-    """Listens at `address` for connections to `target`. Threads of its own; all calls may come from any."""
+    """Listens at `address` for connections to `target`. Has threads of its own; any thread may call it."""
 
     def __init__(self, target):
         self.target = target
@@ -17,13 +17,13 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self):
-        """Ends all connections in the middle of whatever they carry."""
+        """Cuts all connections at once, in the middle of their data."""
         with self.lock:
             for end in self.open:
                 _shut(end)
 
     def hold(self, on):
-        """While on, nothing is forwarded and connections stay."""
+        """While on, connections stay open and nothing is forwarded."""
         self.flows.clear() if on else self.flows.set()
 
     def close(self):
@@ -65,7 +65,7 @@ class Proxy:
                 sink.sendall(data)
         except OSError:
             pass
-        # One direction never outlives the other.
+        # When one direction ends, so does the other.
         for end in (source, sink):
             _shut(end)
 

@@ -11,7 +11,7 @@ TORCH_SECONDS = 60
 
 
 def judge(results, row):
-    """`to_reach` is a ratio, or a speed."""
+    """One row; `to_reach` is a ratio or a speed."""
     ratio = row["ratio"]["median"] if row["ratio"] else None
     seen = "%.4g %s, limit %.4g, ratio %.2f; to reach %s" % (
         row["dtrain"]["median"], row["unit"], row["limit"]["median"], ratio, row["to_reach"])
@@ -47,7 +47,7 @@ def speeds(bundle, results):
 
 
 def torch(results):
-    """By this python, without the bundle's libraries. No promise depends on it."""
+    """Runs PyTorch in this Python, without the bundle's libraries. It is for comparison only."""
     command = [sys.executable, "bench/torch_softmax.py"] + (["--steps", "20"] if results.smoke else [])
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TORCH_SECONDS)

@@ -6,16 +6,16 @@ import sys
 import tarfile
 
 TOOLKIT_FOLDERS = ["lib64", "targets/x86_64-linux/lib"]
-# Where a container's driver may lie outside of the loader's cache.
+# Directories of a container's driver that may be missing in the loader's cache.
 DRIVER_FOLDER = "/usr/local/nvidia/lib64"
 
 
 class Unusable(Exception):
-    """Why nothing can be checked here, for people."""
+    """Nothing can be checked here; the text says why."""
 
 
 def cublas_folder():
-    """The folder of a libcublas of CUDA 13 or 12 that the loader would not find by itself; empty: none."""
+    """Returns the directory of a libcublas of CUDA 13 or 12 that the loader would not find; empty: none."""
     homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
     folders = [os.path.join(home, folder) for home in homes if home for folder in TOOLKIT_FOLDERS]
     for path in sys.path:
@@ -28,7 +28,7 @@ def cublas_folder():
 
 
 class Bundle:
-    """`folder` as it was packed, or unpacked; `scratch` for what is unpacked."""
+    """A bundle in `folder`, packed or unpacked; it is unpacked into `scratch`."""
 
     def __init__(self, folder, scratch):
         self.folder = os.path.abspath(folder)
@@ -50,7 +50,7 @@ class Bundle:
             return file.read().strip().replace("\n", "; ")
 
     def data(self):
-        """The directory with mnist/; empty: there is none."""
+        """Returns the directory with mnist/; empty if there is none."""
         for folder in [self.path("data"), os.environ.get("DTRAIN_SHARED_DATA", ""), "../shared/data"]:
             if folder and os.path.isdir(os.path.join(folder, "mnist")):
                 return os.path.abspath(folder)
@@ -63,7 +63,7 @@ class Bundle:
         return ":".join(folder for folder in folders if folder)
 
     def run(self, command, seconds, **options):
-        """A program of the bundle, by its path in it, or one of the machine by an absolute path. Raises
+        """Runs a program of the bundle, by its path in it, or one of the machine by an absolute path. Raises
         subprocess.TimeoutExpired."""
         command = [self.path(command[0]) if not os.path.isabs(command[0]) else command[0]] + command[1:]
         environment = dict(os.environ, LD_LIBRARY_PATH=self.library_path())
@@ -71,7 +71,7 @@ class Bundle:
                               stdin=subprocess.DEVNULL, **options)
 
     def output(self, command, seconds):
-        """Standard output; raises Unusable where the program fails."""
+        """Returns standard output; raises Unusable if the program fails."""
         try:
             done = self.run(command, seconds, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -15,7 +15,7 @@ import sanitizer
 from bundle import Bundle, Unusable
 from results import Results
 
-# In this order: what is wrong shows before what is slow. Seconds: how long each may take at most.
+# In this order, so that errors show before slowness. Seconds: the limit of each part.
 PARTS = {"ops": (ops.check, 100), "jobs": (jobs.check, 150), "bench": (bench.check, 150),
          "sanitizer": (sanitizer.check, 170)}
 
@@ -31,7 +31,7 @@ def arguments():
 
 
 def driver():
-    """What nvidia-smi says of the driver, where it is there."""
+    """Returns what nvidia-smi reports of the driver, if it is installed."""
     try:
         command = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem",
                    "--format=csv,noheader"]
@@ -41,7 +41,7 @@ def driver():
 
 
 def describe(bundle):
-    """The machine's facts; raises Unusable where dtrain finds no GPU to compute on."""
+    """Returns facts about the machine; raises Unusable if dtrain finds no GPU."""
     found = json.loads(bundle.output(["cmd/dtrain", "devices", "--json"], 60))
     if not found["gpus"]:
         raise Unusable("no GPU: %s" % found["why_no_gpu"])

@@ -26,7 +26,7 @@ def flags(settings):
 
 
 def images(bundle, short):
-    """MNIST, or digits that are drawn: of the same number, or `short`, for which they always are, a few."""
+    """Returns flags for MNIST, or for as many drawn digits if it is missing; with `short`, for a few drawn digits."""
     data, settings = "" if short else bundle.data(), ["train.batch_size=10"] if short else []
     for name, files, rows in [("train", "train", 600 if short else 60000), ("test", "t10k", 100 if short else 10000)]:
         for key, kind in [("images", "images-idx3"), ("labels", "labels-idx1")]:
@@ -39,7 +39,7 @@ def images(bundle, short):
 
 
 def train(bundle, results, name, config, settings, in_process=True):
-    """The result of a run; raises Failed."""
+    """Returns the result of a run; raises Failed."""
     result = results.path(name + ".result.json")
     if os.path.exists(result):
         os.remove(result)
@@ -93,8 +93,8 @@ def job(bundle, results, name, config, settings, compare, in_process=True):
 
 
 def weights_of(folder):
-    """The floats of the newest checkpoint. One ps and sgd: weights alone, with zeros between tensors, which
-    change no norm; two runs of one model have them at the same places."""
+    """Returns the floats of the newest checkpoint. With one ps and sgd these are the weights, with zeros between
+    tensors that change no norm; two runs of one model have them at the same places."""
     shards = sorted(glob.glob(os.path.join(folder, "step-*", "shard-0-of-1")))
     if not shards:
         raise Failed("there is no checkpoint in %s" % folder)
@@ -121,7 +121,7 @@ def sync_weights(bundle, results, folder, name, settings, in_process=True):
 
 
 def compare_weights(bundle, results, folder, start):
-    """From first weights that are drawn, or 0: beside those that grew from 0 errors show better."""
+    """Compares the weights, from random initial ones or from 0; against small weights errors show better."""
     steps = 20 if results.smoke else 1000
     shared = images(bundle, results.smoke) + ["train.mode=sync", "train.epochs=null", "train.steps=%d" % steps,
                                "eval.at_end=false"]

@@ -9,7 +9,7 @@ PROGRAMS = ["tests/ops_test", "tests/device_steps_test", "tests/runtime_test"]
 
 
 def read_cases(path):
-    """(name, seconds, what is wrong) of each test case of doctest's report."""
+    """Yields (name, seconds, failure) of each test case in doctest's report."""
     cases = []
     for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
         wrong = [found.get("message") or (found.text or "").strip()
@@ -19,7 +19,7 @@ def read_cases(path):
 
 
 def run_cases(bundle, results, program):
-    """Runs all test cases of a program; None where it came to no report, which is then a failed check."""
+    """Runs all test cases of a program. Returns None if it made no report, which counts as a failed check."""
     report = results.path(os.path.basename(program) + ".xml")
     if os.path.exists(report):
         os.remove(report)

@@ -1,4 +1,4 @@
-"""What was checked: lines as they come, and three files: gpu_check.json, gpu_check.txt, logs.tar.gz."""
+"""The results: lines as they are known, and three files: gpu_check.json, gpu_check.txt, logs.tar.gz."""
 import json
 import os
 import tarfile
@@ -27,15 +27,15 @@ class Results:
         self.tell("\n== %s" % part)
 
     def seconds_left(self):
-        """Of this part; never 0, so that a command is begun, and ended, rather than forgotten."""
+        """Returns the seconds left for this part; never 0, so that every command is started, and ended."""
         return max(1.0, self.part_deadline - time.monotonic())
 
     def path(self, name):
-        """Of a log, or of what a program writes."""
+        """Returns the path of a log, or of a file that a program writes."""
         return os.path.join(self.logs, name)
 
     def add(self, name, status, detail=""):
-        """status: passed, failed or skipped; `detail` says what was seen, or why it was skipped."""
+        """Adds a check. `status` is passed, failed or skipped; `detail` has the outcome, or the reason."""
         self.items.append({"part": self.part, "name": name, "status": status, "detail": detail})
         self.tell("%-7s %s%s" % (status, name, ": " + detail if detail else ""))
 
@@ -44,7 +44,7 @@ class Results:
         return good
 
     def table(self, name, value):
-        """Figures for the file."""
+        """Adds figures to the file."""
         self.tables[name] = value
 
     def counts(self):
@@ -52,7 +52,7 @@ class Results:
                 for status in ("passed", "failed", "skipped")}
 
     def write(self):
-        """All so far: whoever is stopped in the middle leaves that."""
+        """Writes the files with all results so far, in case the check is stopped in the middle."""
         with open(os.path.join(self.folder, "gpu_check.json"), "w") as file:
             json.dump({"about": self.facts, "smoke": self.smoke, "counts": self.counts(), "checks": self.items,
                        "figures": self.tables}, file, indent=1)

@@ -10,7 +10,7 @@ from bundle import last_words
 from ops import run_cases
 
 ERROR_EXIT = 97
-# A case takes about so many times as long as without it. Of `seconds` for all cases together.
+# How many times longer a case takes under the sanitizer.
 SLOWDOWN = 40
 TOOLS = {"memcheck": 60, "racecheck": 60}
 PROGRAM = "tests/ops_test"
@@ -25,7 +25,7 @@ def find():
 
 
 def choose(cases, seconds):
-    """The quickest ones, which come to `seconds` together."""
+    """Returns the quickest cases that take `seconds` together."""
     chosen, total = [], 0.0
     for name, taken, _ in sorted(cases, key=lambda case: case[1]):
         total += SLOWDOWN * max(taken, 0.001)
@@ -36,7 +36,7 @@ def choose(cases, seconds):
 
 
 def pattern(names):
-    """Of doctest, where a comma stands between names: any character does for one in a name."""
+    """Returns a filter for doctest, in which commas separate names: a comma in a name becomes a wildcard."""
     return ",".join(name.replace(",", "?").replace("\\", "?") for name in names)
 
 

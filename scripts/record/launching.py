@@ -52,7 +52,7 @@ def name_of(scenario):
 
 
 class Sshd:
-    """One that every name leads to. Its process and the sessions that it has end with close()."""
+    """An sshd to which every name leads. close() ends its process and its sessions."""
 
     def __init__(self, folder):
         self.port = reserve_port()
@@ -80,7 +80,7 @@ class Sshd:
             time.sleep(moments.POLL_S)
 
     def sessions(self, machine_mark):
-        """All processes of the sessions in which something runs that has the mark: sshd's own and the rest."""
+        """Returns all processes of the sessions with a marked process, sshd's own included."""
         parents = {pid: parent_of(pid) for pid in pids()}
         found = set()
         for pid in marked(machine_mark):
@@ -135,7 +135,7 @@ def ancestors(pid):
 
 
 def marked(mark):
-    """Living processes with this in their environment."""
+    """Returns the running processes with this in their environment."""
     return [pid for pid in pids() if mark.encode() in proc(pid, "environ")]
 
 
@@ -152,7 +152,7 @@ def ssh_clients(mark, machine):
 
 
 class Launch:
-    """The launcher and all that it starts. `tasks` and `ended` are what moments ask of a run."""
+    """The launcher and everything that it starts. Moments use `tasks` and `ended`."""
 
     def __init__(self, binary, folder, mode):
         self.folder, self.mark = folder, "record-" + uuid.uuid4().hex
@@ -186,7 +186,7 @@ def wait_until(condition, seconds):
 
 
 def disturb(launch, sshd, scenario):
-    """Returns what is to be woken later."""
+    """Disturbs the run. Returns the processes to be continued later."""
     if scenario.way == "launcher killed":
         launch.launcher.signal(signal.SIGKILL)
         return []
@@ -206,7 +206,7 @@ def disturb(launch, sshd, scenario):
 
 
 def watch(launch, frozen):
-    """Until the run has ended, by the disturbance or because it is asked to. Returns whether it went on."""
+    """Waits until the run has ended, by the disturbance or on request. Returns whether it went on."""
     begun = time.monotonic()
     ended = wait_until(launch.ended, FROZEN_S if frozen else GOES_ON_S)
     if frozen:
@@ -220,7 +220,7 @@ def watch(launch, frozen):
 
 
 def play(binary, scenario, folder):
-    """The outcome of one launch, by facet."""
+    """Returns the outcome of one launch, by facet."""
     os.makedirs(folder)
     sshd, launch = Sshd(folder), None
     try:

@@ -1,4 +1,4 @@
-"""Moments of a run, told by what any user sees: its files. Nothing here reads a log."""
+"""Moments of a run, recognised by its files as any user sees them. No log is read."""
 import ctypes
 import os
 import select
@@ -12,7 +12,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Watch:
-    """Names that are opened or made in a directory, as the kernel tells them: no moment is too short."""
+    """Names that are opened or made in a directory, as the kernel reports them, so that no moment is missed."""
 
     def __init__(self, directory, mask):
         self.fd = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -34,7 +34,7 @@ class Watch:
 
 
 def steps_in(checkpoints):
-    """The steps of the checkpoints that have their name."""
+    """Returns the steps of the complete checkpoints."""
     try:
         names = os.listdir(checkpoints)
     except OSError:
@@ -43,7 +43,7 @@ def steps_in(checkpoints):
 
 
 def until(condition, run, seconds):
-    """False where the run ends, or the time, before the condition holds."""
+    """Waits for the condition. Returns False if the run ends or time is up before."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline or run.ended():
@@ -53,7 +53,7 @@ def until(condition, run, seconds):
 
 
 def until_named(directory, mask, wanted, run, seconds):
-    """Until a name comes for which `wanted` holds."""
+    """Waits for a name for which `wanted` is true."""
     watch, deadline = Watch(directory, mask), time.monotonic() + seconds
     try:
         while time.monotonic() < deadline and not run.ended():
@@ -65,7 +65,7 @@ def until_named(directory, mask, wanted, run, seconds):
 
 
 class LaterSave:
-    """A save that is not the first one: it begins when a name of a step beyond 0 has been there."""
+    """A save after the first one: it begins when a name with a step above 0 appears."""
 
     def __init__(self):
         self.stepped = False
@@ -78,7 +78,7 @@ class LaterSave:
 
 
 def wait_for_start(run, seconds):
-    """One worker is missing, so the others wait for it whatever the time."""
+    """The start: one worker is missing, so the others wait for it."""
     del seconds
     time.sleep(0.6)
     return not run.ended()
@@ -93,20 +93,20 @@ def wait_for_save(run, seconds):
 
 
 def wait_for_restore(run, seconds):
-    """Somebody opens the values of the checkpoint that the run begins with."""
+    """A task opens the values of the checkpoint that the run resumes from."""
     newest = "step-%09d" % steps_in(run.checkpoints)[-1]
     return until_named(os.path.join(run.checkpoints, newest), IN_OPEN, lambda name: name.startswith("shard-"), run,
                        seconds)
 
 
 def wait_for_evaluate(run, seconds):
-    """The last step is taken and saved; the model and the test rows make this long."""
+    """The last step is taken and saved; a large model and many test rows make this moment long."""
     last = "step-%09d" % run.steps
     return until_named(run.checkpoints, IN_MOVED_TO, lambda name: name == last, run, seconds)
 
 
 def wait_for_end(run, seconds):
-    """Some task has written its result."""
+    """A task has written its result."""
     return until(lambda: any(run.read_result(task.name) for task in run.tasks), run, seconds)
 
 

@@ -1,15 +1,15 @@
-"""What is held against each other: what two binaries may not differ in, with everything masked that time decides."""
+"""Outcomes: what two binaries must not differ in, with everything masked that depends on timing."""
 import collections
 import json
 import os
 import re
 import socket
 
-# Numbers that name a task or an exit code stay, all others are of this run.
+# Numbers of tasks and exit codes are compared; all others belong to this run.
 NUMBER = re.compile(r"(?<!ps )(?<!worker )(?<!code )(?<![A-Za-z_])\d+(\.\d+)?(e[-+]?\d+)?\b")
 HEX = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,}\b")
 TEMPORARY = re.compile(r"\.step-\d+\.tmp-[0-9a-f]+")
-# Facets where what the new binary shows again and again must be what the old one has shown.
+# Facets in which the frequent values of the new binary must be values of the old one.
 STRICT = ("codes of ", "status of ", "moment", "left behind")
 
 
@@ -51,8 +51,8 @@ def result_facets(task, result):
 
 
 def files(folder):
-    """Kinds of files, beside logs and results, which have facets of their own. How many checkpoints there are, and what
-    a killed writer left unfinished, is for time to say."""
+    """Returns the kinds of files except logs and results, which have facets of their own. The number of checkpoints, and
+    the unfinished files of a killed writer, depend on timing and are left out."""
     found = set()
     for path, _, names in os.walk(folder):
         relative = os.path.relpath(path, folder)
@@ -66,15 +66,15 @@ def files(folder):
 
 
 def add(seen, facets):
-    """Notes another outcome: `seen` has, by facet, how often each value was seen."""
+    """Adds an outcome. `seen` counts each value by facet."""
     for key, value in facets.items():
         seen.setdefault(key, collections.Counter())[str(value)] += 1
 
 
 def differences(old, new):
-    """The facets in which the outcomes that were seen do not agree: they have no value in common, or the new binary has
-    shown one twice that the old one never has. Once may be the machine's doing, and strays() has it. What stands in a
-    result is compared where both have shown one; whether there is one is a facet of its own."""
+    """Returns the facets in which the binaries disagree: they have no value in common, or the new one has twice shown a
+    value that the old one never has. A single time may be chance, and strays() reports it. The content of a result is
+    compared if both have one; whether there is a result is a facet of its own."""
     return [key for key in sorted(set(old) & set(new)) if differs(key, old[key], new[key])]
 
 
@@ -86,5 +86,5 @@ def differs(key, old, new):
 
 
 def strays(old, new):
-    """What is no difference, and only the new binary has shown."""
+    """Returns the values that only the new binary has shown and that do not count as a difference."""
     return [key for key in sorted(set(old) & set(new)) if key.startswith(STRICT) and set(new[key]) - set(old[key])]

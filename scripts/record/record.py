@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs an old and a new binary through the same disturbances and holds against each other what a user sees:
+"""Runs an old and a new binary through the same disturbances and compares what a user sees:
 exit codes, the last line of each log, results, weights that are deterministic, and files. Ends with 0 when nothing
 differs; ends only processes that it started."""
 import argparse
@@ -38,7 +38,7 @@ def name_of(scenario):
 
 
 def compare(scenario, binaries, root, tries):
-    """Plays both until they agree, `tries` times at most. Returns (scenario, outcomes, differences after each try)."""
+    """Runs both until they agree, at most `tries` times. Returns (scenario, outcomes, differences after each try)."""
     seen, different = ({}, {}), []
     folder = tempfile.mkdtemp(prefix=re.sub(r"[^a-z0-9]+", "-", name_of(scenario)) + "-", dir=root)
     try:
@@ -60,7 +60,7 @@ def brief(values):
 
 
 def codes(seen):
-    """All exit codes, task after task."""
+    """Returns all exit codes, by task."""
     found = [brief(values) for key, values in sorted(seen.items()) if key.startswith("codes of ")]
     return " / ".join(found) if found else "none"
 
@@ -75,7 +75,7 @@ def tell(scenario, seen, different):
 
 
 def tell_noise(tries):
-    """How often a facet differed at first and not in the end."""
+    """Returns how often a facet differed at first but not in the end."""
     noise = collections.Counter(key for different in tries if not different[-1] for key in set(sum(different, [])))
     for key, times in noise.most_common():
         print("record: %d times another %s at first" % (times, key))
@@ -90,13 +90,13 @@ def chosen(arguments):
 
 
 def end_with_parent():
-    """What a worker process has started ends with it (cluster.Task), and it ends with this program."""
+    """Makes this process of the pool die with the program. The tasks that it starts die with it (cluster.Task)."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def played(wanted, binaries, root, arguments):
-    """The scenarios that mostly wait have processes of their own, beside those that compute."""
+    """Runs the scenarios; those that mostly wait have processes of their own beside those that compute."""
     def pool(jobs):
         return concurrent.futures.ProcessPoolExecutor(jobs, initializer=end_with_parent)
 

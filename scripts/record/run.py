@@ -23,7 +23,7 @@ cluster: {ps: %(ps)s, worker: ["localhost:1", "localhost:2"]}
 
 
 class Run:
-    """Owns the processes. Everything that they write lies in `folder`, the checkpoints in `checkpoints`."""
+    """Owns the processes. They write into `folder`, and checkpoints into `checkpoints`."""
 
     def __init__(self, binary, folder, settings):
         self.folder, self.steps = folder, settings["steps"]
@@ -59,7 +59,7 @@ class Run:
         return not any(task.alive() for task in started)
 
     def note_ends(self):
-        """Each end of a task is noted once."""
+        """Records each end of a task once."""
         for task in self.tasks:
             if task.process and task.code() is not None:
                 self.codes[task.name].append(task.code())
@@ -69,12 +69,12 @@ class Run:
         return any(code in (0, 143) for codes in self.codes.values() for code in codes)
 
     def may_come_back(self, task):
-        """A signal or a lost peer has ended it."""
+        """Whether a signal or a lost peer has ended it."""
         codes = self.codes[task.name]
         return not task.process and 0 < len(codes) < MAX_LIVES and codes[-1] in (4, -signal.SIGKILL)
 
     def start_again(self):
-        """What an outer loop does, as systemd's Restart=on-failure. True while there is something left to start."""
+        """Restarts tasks as systemd's Restart=on-failure does. Returns True while there is something left to start."""
         waiting = [task for task in self.tasks if not self.is_over() and self.may_come_back(task)]
         for task in waiting:
             life = (task.name, len(self.codes[task.name]))
@@ -83,7 +83,7 @@ class Run:
         return bool(waiting)
 
     def wait_for_end(self, seconds, restarts, actions):
-        """`actions`: pairs of a time and what is done then. False where tasks are left that have to be killed."""
+        """Waits for the end. `actions` are pairs of a time and a function. Returns False if tasks are left to be killed."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for action in [one for one in actions if one[0] <= time.monotonic()]:

@@ -1,4 +1,4 @@
-"""The scenarios: what is done to which task in which moment of a run of which mode."""
+"""The scenarios: a disturbance of a task, at a moment of a run, in a mode."""
 import collections
 import os
 import shutil
@@ -12,8 +12,8 @@ Scenario = collections.namedtuple("Scenario", "mode deed task moment")
 MODES = ("async", "sync", "ssp")
 MOMENTS = ("start", "step", "save", "restore", "evaluate", "end")
 TASKS = ("ps 0", "ps 1", "worker 0", "worker 1")
-# A user's outer loop starts again what died, but not after `lose`. SIGTERM and SIGSTOP go to one task after another
-# from moment to moment.
+# An outer loop restarts tasks that died, but not after `lose`. SIGTERM and SIGSTOP go to another task at each
+# moment.
 DEEDS = ("kill", "lose", "term", "stop")
 DETECT_S = 2  # a machine that is busy may silence a task for a second
 STOP_S = 15.0
@@ -32,7 +32,7 @@ def all_scenarios():
 
 
 def quick_scenarios():
-    """One in each mode and moment, each deed and each task among them."""
+    """Returns one scenario for each mode and moment; every deed and every task occurs."""
     chosen = []
     for which, mode in enumerate(MODES):
         for number, moment in enumerate(MOMENTS):
@@ -48,7 +48,7 @@ def name_of(scenario):
 def settings_of(scenario):
     waits = {"kill": ("wait", 20, 30), "stop": ("wait", 40, 30), "lose": ("continue", 2, 5)}
     lost, wait, startup = waits.get(scenario.deed, ("continue", 10, 20))
-    # In evaluate the model is large and the steps are few: what it does then is to evaluate.
+    # For evaluate the model is large and the steps are few, so that the run mostly evaluates.
     large = scenario.moment == "evaluate"
     steps = 20 if large else 1000
     return {"mode": scenario.mode, "steps": steps if scenario.mode == "sync" else 2 * steps, "lost": lost, "wait": wait,
@@ -57,7 +57,7 @@ def settings_of(scenario):
 
 
 def prepare(binary, scenario, folder):
-    """A checkpoint from the middle of such a run, which `restore` begins with."""
+    """Makes a checkpoint in the middle of such a run, from which `restore` begins."""
     settings = dict(settings_of(Scenario(scenario.mode, "leave", "all", "start")), steps=200)
     run = Run(binary, folder, settings)
     try:
@@ -71,7 +71,7 @@ def prepare(binary, scenario, folder):
 
 
 def do(run, scenario, actions):
-    """False where the task had ended by then."""
+    """Disturbs the task. Returns False if it had ended before."""
     task = run.task(scenario.task)
     in_time = task.alive()
     number = {"kill": signal.SIGKILL, "lose": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}
@@ -82,7 +82,7 @@ def do(run, scenario, actions):
 
 
 def play(binary, scenario, folder):
-    """The outcome of one run, by facet."""
+    """Returns the outcome of one run, by facet."""
     for attempt in range(1, MOMENT_TRIES + 1):
         found = play_once(binary, scenario, "%s-%d" % (folder, attempt))
         if found["moment"] == "reached":
@@ -98,7 +98,7 @@ def play_once(binary, scenario, folder):
         shutil.rmtree(os.path.join(folder, "before"))
     run = Run(binary, folder, settings_of(scenario))
     actions, reached = [], True
-    # The run cannot begin before this one is there.
+    # The run cannot begin without this one.
     late = "worker 0" if scenario.task == "worker 1" else "worker 1"
     try:
         for task in run.tasks:

@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-// Gaps and turns of workers that are looked at, in all epochs together: 256 MiB, and about a second.
+// The limit of gaps and turns of workers that are examined, over all epochs: 256 MiB and about a second.
 constexpr int64_t kMaxWork = int64_t{1} << 24;
 
 bool IsEmpty(const TakenSteps& steps) {
@@ -19,21 +19,21 @@ void DropEmpty(std::vector<TakenSteps>* taken) {
   taken->erase(std::remove_if(taken->begin(), taken->end(), IsEmpty), taken->end());
 }
 
-int64_t Turns(const std::vector<TakenSteps>& taken) {
+int64_t CountTurns(const std::vector<TakenSteps>& taken) {
   return std::accumulate(taken.begin(), taken.end(), int64_t{1}, [](int64_t sum, const TakenSteps& steps) {
     return sum + static_cast<int64_t>(steps.local_steps.size());
   });
 }
 
-// The batches that are left of an epoch; `taken` afterwards is what was taken of later ones.
+// Returns the batches left in an epoch. Afterwards `taken` is what was taken from later epochs.
 RemainingBatches TakeEpoch(std::vector<TakenSteps>* taken, int64_t batches) {
   RemainingBatches left(batches);
   for (TakenSteps& steps : *taken) left.Take(&steps);
   return left;
 }
 
-// Skips the epochs that all workers have completed, where there was one numbering: it takes the same of each
-// whole epoch.
+// Skips the epochs that all workers have completed. Only with a single numbering, which takes the same steps
+// from each whole epoch.
 void SkipComplete(DataPlan* plan, int64_t batches) {
   if (plan->taken.size() != 1) return;
   TakenSteps& steps = plan->taken[0];
@@ -41,7 +41,7 @@ void SkipComplete(DataPlan* plan, int64_t batches) {
   std::vector<int64_t> per_epoch;  // steps, by worker
   int64_t epochs = std::numeric_limits<int64_t>::max();
   for (int64_t worker = 0; worker < workers; ++worker) {
-    per_epoch.push_back(DivideUp(ShareOf(batches, worker, workers), steps.devices));
+    per_epoch.push_back(CeilDiv(ShareOf(batches, worker, workers), steps.devices));
     if (per_epoch.back() == 0) return;
     epochs = std::min(epochs, steps.local_steps[static_cast<size_t>(worker)] / per_epoch.back());
   }
@@ -63,7 +63,7 @@ bool operator==(const DataPlan& a, const DataPlan& b) {
 std::optional<DataPlan> Replan(const DataPlan& before, const TakenSteps& last, int64_t batches) {
   DataPlan plan = before;
   plan.taken.push_back(last);
-  for (int64_t work = 0; work <= kMaxWork; work += Turns(plan.taken)) {
+  for (int64_t work = 0; work <= kMaxWork; work += CountTurns(plan.taken)) {
     DropEmpty(&plan.taken);
     SkipComplete(&plan, batches);
     DropEmpty(&plan.taken);
@@ -102,11 +102,11 @@ void RemainingBatches::Take(TakenSteps* steps) {
   for (int64_t worker = 0; worker < workers; ++worker) {
     int64_t& local_steps = steps->local_steps[static_cast<size_t>(worker)];
     const int64_t share = ShareOf(count_, worker, workers);
-    const int64_t of_epoch = std::min(local_steps, DivideUp(share, steps->devices));
+    const int64_t of_epoch = std::min(local_steps, CeilDiv(share, steps->devices));
     taken.push_back(std::min(share, of_epoch * steps->devices));
     local_steps -= of_epoch;
   }
-  // Before `mixed` all are taken, from `whole` on none.
+  // All batches before `mixed` are taken, and none from `whole` on.
   const int64_t mixed = *std::min_element(taken.begin(), taken.end()) * workers;
   const int64_t whole = *std::max_element(taken.begin(), taken.end()) * workers;
   RemainingBatches left(0);
@@ -127,7 +127,7 @@ void RemainingBatches::Take(TakenSteps* steps) {
 std::shared_ptr<const RemainingData> RemainingData::Of(const DataPlan& plan, int64_t batches) {
   const std::shared_ptr<RemainingData> remaining(new RemainingData(plan));
   std::vector<TakenSteps> taken = plan.taken;
-  for (int64_t work = 0;; work += Turns(taken) + remaining->begun_.back().gaps()) {
+  for (int64_t work = 0;; work += CountTurns(taken) + remaining->begun_.back().gaps()) {
     DropEmpty(&taken);
     if (taken.empty()) return remaining;
     if (work > kMaxWork) return nullptr;

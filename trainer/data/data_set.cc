@@ -60,7 +60,7 @@ SyntheticLinear::SyntheticLinear(uint64_t seed, std::string_view part, int64_t i
 void SyntheticLinear::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t*,
                              float* targets) const {
   for (int64_t i = 0; i < count; ++i) {
-    // inputs_ + 1 numbers per row: the inputs, then the noise.
+    // A row takes inputs_ + 1 numbers: the inputs, then the noise.
     const uint64_t first = static_cast<uint64_t>(rows[i]) * static_cast<uint64_t>(inputs_ + 1);
     double sum = 0;
     for (int64_t j = 0; j < inputs_; ++j) {

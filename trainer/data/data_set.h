@@ -1,6 +1,5 @@
-// The data sets that are not read from a file row by row: bytes of images and floats of CSV in memory, and
-// the generator of the linear task. Each is a DataSet (source.h). Owner: LoadedData, shared. Thread: any,
-// immutable.
+// The data sets in memory: bytes of images and floats of CSV, and the generator of the linear task. Each is a
+// DataSet (source.h). Owner: LoadedData, shared. Thread: any; immutable.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@ class ByteSet : public DataSet {
   gpu::MatrixView<const uint8_t> bytes() const override { return {bytes_.data(), *rows(), inputs_}; }
 
  private:
-  std::vector<uint8_t> bytes_;  // not const, or a move would copy them
+  std::vector<uint8_t> bytes_;  // not const, so that it can be moved
   std::vector<uint8_t> labels_;
   const int64_t inputs_;
   const int64_t classes_;
@@ -36,8 +35,8 @@ class ByteSet : public DataSet {
 // FloatSet: rows of float32 features in memory, with classes or real targets.
 class FloatSet : public DataSet {
  public:
-  // `features` is [rows, inputs] row-major. Where `classes` is set, `labels` holds one for each row, in
-  // [0, classes), and `targets` nothing; else the reverse.
+  // `features` is [rows, inputs] row-major. If `classes` is set, `labels` holds one label in [0, classes) for
+  // each row and `targets` is empty; otherwise the reverse.
   FloatSet(std::vector<float> features, int64_t inputs, std::optional<int64_t> classes,
            std::vector<int32_t> labels, std::vector<float> targets);
 
@@ -58,10 +57,10 @@ class FloatSet : public DataSet {
   const std::vector<float> targets_;
 };
 
-constexpr int64_t kLinearInputs = 1;  // of SyntheticLinear, where the config does not say
+constexpr int64_t kLinearInputs = 1;  // of SyntheticLinear, if the config does not say
 
-// SyntheticLinear: the regression task y = 2 * sum(x) + 10 + 0.33 e with x and e ~ N(0, 1), row by row a
-// function of (seed, row). Without end unless `rows` is given.
+// SyntheticLinear: the regression task y = 2 * sum(x) + 10 + 0.33 e with x and e ~ N(0, 1). Each row is a
+// function of (seed, part, row). Without end unless `rows` is given.
 class SyntheticLinear : public DataSet {
  public:
   // `part`: "train" and "test" are different rows of one seed.

@@ -23,7 +23,7 @@ bool Missing(const std::string& path) {
   return stat(path.c_str(), &about) != 0 && errno == ENOENT;
 }
 
-// Whether the config has to tell the features of a row, because `path` is not here.
+// Whether the config has to give the number of features, because `path` is not on this machine.
 bool GivenByConfig(const Config& config, const std::string& path, const char* key) {
   if (!Missing(path)) return false;
   if (config.model.inputs.has_value()) return true;
@@ -47,7 +47,7 @@ DataShape PeekIdx(const Config& config) {
   return shape;
 }
 
-// The number of rows would take reading all of them.
+// Leaves the number of rows unset: counting them means reading the whole file.
 DataShape PeekCsvShape(const Config& config) {
   const DataSourceConfig& train = config.data.train;
   DataShape shape;
@@ -71,7 +71,7 @@ DataShape PeekSynthetic(const Config& config) {
   return shape;
 }
 
-// Outputs of a model of this kind for this data.
+// Returns the number of outputs of such a model for this data.
 int64_t OutputsFor(const DataShape& shape, const ModelConfig& model) {
   if (HasOutputPerClass(model.kind)) return model.outputs.value_or(shape.classes.value_or(0));
   return 1;
@@ -101,13 +101,13 @@ struct SetSize {
   double bytes = 0;
 };
 
-// 0 where there is none.
+// Returns 0 if there is no such file.
 int64_t FileBytes(const std::string& path) {
   struct stat about {};
   return stat(path.c_str(), &about) == 0 ? about.st_size : 0;
 }
 
-// A file of the test set is taken for a plain one: what is wrong with its header is said when it is read.
+// Assumes that a file of the test set is not compressed; errors in its header are reported when it is read.
 SetSize IdxSize(const DataSourceConfig& source, const std::string& section, int64_t inputs) {
   const int64_t bytes = FileBytes(source.images);
   if (bytes == 0) return {};
@@ -116,7 +116,8 @@ SetSize IdxSize(const DataSourceConfig& source, const std::string& section, int6
   return {rows, static_cast<double>(rows) * static_cast<double>(inputs + 1)};
 }
 
-// As many rows as the lines of the first MiB tell: numbers take from two bytes to more than twenty as text.
+// Estimates the rows from the lines of the first MiB, because a number takes from two to more than twenty
+// bytes.
 SetSize CsvSize(const DataSourceConfig& source, const std::string& section, int64_t inputs) {
   if (FileBytes(source.path) == 0) return {};
   InputBytes file(source.path, section + ".path");

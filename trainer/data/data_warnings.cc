@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 4096;
 
-// How often each class occurs in the rows from `first` to before `end`.
+// Returns how often each class occurs in rows [first, end).
 std::vector<int64_t> CountsOf(const DataSet& set, int64_t first, int64_t end) {
   std::vector<int64_t> counts;
   std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
@@ -63,7 +63,7 @@ std::string ShuffleRemedy(const DataSourceConfig& train) {
   }
 }
 
-// "20 of the 20 held-out rows (data.validation)", with no word of a part that has none of the classes.
+// Returns "20 of the 20 held-out rows (data.validation)", leaving out parts that have none.
 std::string WhereText(int64_t held_out, int64_t test, const LabelCounts& counts) {
   std::vector<std::string> places;
   if (held_out > 0) {
@@ -74,7 +74,7 @@ std::string WhereText(int64_t held_out, int64_t test, const LabelCounts& counts)
   return ListText(places, "and");
 }
 
-// The warning about classes that are in no row that is trained on.
+// Returns the warning about classes that are in no row that is trained on.
 std::string UnseenText(const DataConfig& data, const InputForm& form, const LabelCounts& counts) {
   std::vector<std::string> unseen;
   int64_t held_out = 0, test = 0;
@@ -96,10 +96,10 @@ std::string UnseenText(const DataConfig& data, const InputForm& form, const Labe
 
 constexpr double kFewSteps = 1000;
 constexpr size_t kMaxRows = 1000;         // that are read again
-constexpr size_t kMaxValues = 1'000'000;  // of them; of two rows all
-constexpr double kNoiseOfDouble = 1e-12;  // against the value: what a sum in double may leave behind
+constexpr size_t kMaxValues = 1'000'000;  // of these rows; at least two rows are read
+constexpr double kNoiseOfDouble = 1e-12;  // relative to the value: possible rounding noise of a sum in double
 
-// From `value` to the next number of float32.
+// Returns the distance from `value` to the next float32.
 double StepAt(double value) {
   const float magnitude = std::fabs(static_cast<float>(value));
   return std::nextafter(magnitude, std::numeric_limits<float>::infinity()) - magnitude;
@@ -136,7 +136,7 @@ std::vector<int64_t> NarrowByRange(gpu::MatrixView<const float> rows) {
   return narrow;
 }
 
-// The number that `text` is; LoadData() has taken it for one.
+// Converts `text`, which LoadData() has accepted as a number.
 double ExactNumber(std::string_view text) {
   double number = 0;
   const size_t plus = text.substr(0, 1) == "+" ? 1 : 0;
@@ -144,8 +144,8 @@ double ExactNumber(std::string_view text) {
   return number;
 }
 
-// The values of each of `features` in the file's first rows, as long as these have the fields that were
-// loaded: somebody may write to the file meanwhile.
+// Returns the values of each of `features` in the file's first rows. Stops at a row without the loaded number
+// of fields, because the file may be changing.
 std::vector<std::vector<double>> FirstValues(const DataSourceConfig& source, int64_t fields,
                                              const std::vector<int64_t>& features) {
   CsvReader reader(source.path, "data.train.path");
@@ -172,7 +172,7 @@ Distinct CountDistinct(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   Distinct distinct{1, 1};
-  double before = values.front();  // the last that counted
+  double before = values.front();  // the last value that was counted
   for (const double value : values) {
     if (value - before <= kNoiseOfDouble * std::fabs(value)) continue;
     ++distinct.exact;
@@ -182,7 +182,7 @@ Distinct CountDistinct(std::vector<double> values) {
   return distinct;
 }
 
-// The warning, with the numbers of the first feature and the names of the others.
+// Returns the warning, with the numbers of the first feature and the names of the others.
 std::string Text(const InputForm& form, const std::string& path, const std::vector<double>& values,
                  const std::vector<int64_t>& told) {
   const Distinct distinct = CountDistinct(values);
@@ -204,7 +204,7 @@ LabelCounts CountLabels(const LoadedData& data, int64_t validation) {
   LabelCounts counts;
   if (HasLabels(data.train.get())) {
     const int64_t rows = *data.train->rows();
-    const int64_t held_out = std::min(validation, rows);  // to hold out all is refused where batches are made
+    const int64_t held_out = std::min(validation, rows);  // all: refused when batches are made
     counts.held_out = CountsOf(*data.train, 0, held_out);
     counts.trained = CountsOf(*data.train, held_out, rows);
   }
@@ -254,7 +254,7 @@ std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded
   if (narrow.empty()) return "";
   const std::vector<std::vector<double>> values = FirstValues(data.train, loaded.train->inputs() + 1, narrow);
   std::vector<int64_t> told;
-  size_t first = 0;  // of `narrow`, that is told
+  size_t first = 0;  // index into `narrow` of the first that is reported
   for (size_t i = 0; i < narrow.size(); ++i) {
     const Distinct distinct = CountDistinct(values[i]);
     if (distinct.exact == distinct.rounded) continue;

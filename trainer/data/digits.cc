@@ -10,16 +10,17 @@
 namespace dtrain {
 namespace {
 
-// Glyph: the shape of a digit as the distance to its nearest stroke, on a grid. Drawn once from lines and
-// arcs of our own, then sampled for every image, turned and scaled as the image wants. Units: the digit's
-// height is 1, its centre (0, 0); x to the right, y down.
+// Glyph: the shape of a digit as the distance to its nearest stroke, on a grid. It is computed once from
+// lines and arcs and then sampled for every image, rotated and scaled. Units: the digit's height is 1, its
+// centre is (0, 0), x points right and y down.
 struct Glyph {
   static constexpr int kGrid = 64;           // points on each side
   static constexpr float kHalfWidth = 0.9f;  // the grid spans [-kHalfWidth, kHalfWidth] in x and y
   int digit = 0;
   std::vector<float> distances;  // [kGrid, kGrid] row-major
 
-  // Distance to the nearest stroke, interpolated between grid points; outside the grid that of its edge.
+  // Returns the distance to the nearest stroke, interpolated between grid points; outside the grid, that of
+  // the edge.
   float DistanceAt(float x, float y) const;
 };
 
@@ -45,10 +46,10 @@ constexpr float kAspect = 0.62f;  // width of a digit over its height
 struct Point {
   float x, y;
 };
-// A line of straight pieces; coordinates in a box of 1 x 1 with y down, as one would sketch it.
+// A polyline, with coordinates in a box of 1 x 1 and y down.
 using Polyline = std::vector<Point>;
 
-// Part of an ellipse, in degrees: 0 is right, 90 down, 180 left, 270 up.
+// A part of an ellipse, in degrees: 0 is right, 90 down, 180 left, 270 up.
 Polyline Arc(float cx, float cy, float rx, float ry, float from, float to) {
   constexpr int kPieces = 16;
   constexpr float kRadians = 3.14159265f / 180;
@@ -90,7 +91,7 @@ Glyph Draw(int digit, const std::vector<Polyline>& strokes) {
   return glyph;
 }
 
-// The digits 0 to 9, some of them in two ways of writing; every digit at least once.
+// Returns the glyphs of the digits 0 to 9; some digits have two.
 std::vector<Glyph> DrawGlyphs() {
   return {
       Draw(0, {Arc(.5f, .5f, .45f, .5f, 0, 360)}),
@@ -110,21 +111,21 @@ std::vector<Glyph> DrawGlyphs() {
 }
 
 constexpr int kSide = 28;
-// How much the images differ; lengths in pixels, angles in radians, light in 1 = white.
-constexpr float kSmallest = 16, kLargest = 20;      // height of a digit
-constexpr float kNarrowest = 0.8f, kWidest = 1.2f;  // its width over that of the glyph
+// The ranges in which images vary. Lengths in pixels, angles in radians, light with white = 1.
+constexpr float kMinHeight = 16, kMaxHeight = 20;    // height of a digit
+constexpr float kMinWidth = 0.8f, kMaxWidth = 1.2f;  // its width over that of the glyph
 constexpr float kTurn = 0.15f;
 constexpr float kSlant = 0.2f;
 constexpr float kShift = 1.7f;
-constexpr float kThinnest = 0.9f, kThickest = 1.8f;  // half of the pen's width
-constexpr float kFaintest = 0.5f;                    // of the ink; 1 at most
-constexpr float kDarkness = 0.3f;                    // background where the light is strongest
+constexpr float kMinPen = 0.9f, kMaxPen = 1.8f;  // half of the pen's width
+constexpr float kMinInk = 0.5f;                  // of the ink; the maximum is 1
+constexpr float kDarkness = 0.3f;                // the background at the strongest light
 constexpr float kNoise = 0.2f;
 
-// Uniform values of one image, drawn one after the other.
-class Dice {
+// Uniform random values for one image, in a fixed sequence.
+class ImageRandom {
  public:
-  explicit Dice(const CounterRandom& random) : random_(random) {}
+  explicit ImageRandom(const CounterRandom& random) : random_(random) {}
   float Between(float low, float high) {
     return low + (high - low) * static_cast<float>(random_.Uniform(next_++));
   }
@@ -136,7 +137,7 @@ class Dice {
   uint64_t next_ = 0;
 };
 
-// How one image is drawn.
+// Pose: how one image is drawn.
 struct Pose {
   float xx, xy, yx, yy;      // pixels relative to the centre -> the glyph's units
   float centre_x, centre_y;  // pixels
@@ -146,34 +147,34 @@ struct Pose {
   float light, light_x, light_y;  // background = light + light_x * x + light_y * y
 };
 
-Pose DrawPose(Dice* dice) {
+Pose DrawPose(ImageRandom* dice) {
   Pose pose{};
-  pose.height = dice->Between(kSmallest, kLargest);
-  const float width = dice->Between(kNarrowest, kWidest);
+  pose.height = dice->Between(kMinHeight, kMaxHeight);
+  const float width = dice->Between(kMinWidth, kMaxWidth);
   const float turn = dice->Between(-kTurn, kTurn);
   const float slant = dice->Between(-kSlant, kSlant);
   const float cosine = std::cos(turn) / pose.height, sine = std::sin(turn) / pose.height;
-  // Turned back, then upright again (x + slant * y), then to the glyph's width.
+  // Rotates back, then removes the slant (x + slant * y), then scales to the glyph's width.
   pose.yx = -sine;
   pose.yy = cosine;
   pose.xx = (cosine + slant * pose.yx) / width;
   pose.xy = (sine + slant * pose.yy) / width;
   pose.centre_x = (kSide - 1) * 0.5f + dice->Between(-kShift, kShift);
   pose.centre_y = (kSide - 1) * 0.5f + dice->Between(-kShift, kShift);
-  pose.pen = dice->Between(kThinnest, kThickest);
-  pose.ink = dice->Between(kFaintest, 1);
+  pose.pen = dice->Between(kMinPen, kMaxPen);
+  pose.ink = dice->Between(kMinInk, 1);
   pose.light = dice->Between(0, kDarkness);
   pose.light_x = dice->Between(-kDarkness, kDarkness) / kSide;
   pose.light_y = dice->Between(-kDarkness, kDarkness) / kSide;
   return pose;
 }
 
-// Noise of one pixel from 16 random bits: the sum of two uniform bytes, in [-1, 1].
+// Returns the noise of one pixel from 16 random bits: the sum of two uniform bytes, scaled to [-1, 1].
 float PixelNoise(uint64_t bits) {
   return (static_cast<float>(bits & 0xff) + static_cast<float>(bits >> 8 & 0xff) - 255.0f) * (1.0f / 255.0f);
 }
 
-void DrawImage(const Glyph& glyph, const Pose& pose, Dice* dice, uint8_t* pixels) {
+void DrawImage(const Glyph& glyph, const Pose& pose, ImageRandom* dice, uint8_t* pixels) {
   uint64_t noise = 0;
   for (int row = 0; row < kSide; ++row) {
     for (int column = 0; column < kSide; ++column) {
@@ -194,14 +195,14 @@ void DrawImage(const Glyph& glyph, const Pose& pose, Dice* dice, uint8_t* pixels
 
 ByteSet DrawDigits(uint64_t seed, std::string_view part, int64_t rows) {
   const std::vector<Glyph> glyphs = DrawGlyphs();
-  std::vector<std::vector<const Glyph*>> ways(kDigitClasses);  // of writing each digit
+  std::vector<std::vector<const Glyph*>> ways(kDigitClasses);  // the glyphs of each digit
   for (const Glyph& glyph : glyphs) ways[glyph.digit].push_back(&glyph);
   const CounterRandom random = CounterRandom(seed).Stream("digits").Stream(part);
 
   std::vector<uint8_t> pixels(rows * kDigitInputs);
   std::vector<uint8_t> labels(rows);
   for (int64_t row = 0; row < rows; ++row) {
-    Dice dice(random.Stream(static_cast<uint64_t>(row)));
+    ImageRandom dice(random.Stream(static_cast<uint64_t>(row)));
     labels[row] = static_cast<uint8_t>(dice.Below(kDigitClasses));
     const auto& choices = ways[labels[row]];
     const Glyph& glyph = *choices[dice.Below(choices.size())];

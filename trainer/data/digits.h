@@ -1,8 +1,7 @@
-// Drawn digits: grey images of 28 x 28 pixels, the ten classes in equal shares on average, each image
-// shifted, scaled, turned, slanted, with its own pen, light and noise. Row by row a function of
-// (seed, part, row); about 16 us a row.
-// The difficulty is set so that the nearest class mean is right for under 0.85 of the test rows and
-// softmax regression for over 0.95 (digits_test.cc).
+// Drawn digits: grey images of 28 x 28 pixels, ten classes in equal shares on average. Each image is shifted,
+// scaled, rotated and slanted, with its own pen, light and noise. A row is a function of (seed, part, row)
+// and takes about 16 us. The difficulty is chosen so that the nearest class mean is right for under 0.85 of
+// the test rows and softmax regression for over 0.95 (digits_test.cc).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace dtrain {
 
 constexpr int64_t kDigitInputs = 28 * 28;
 constexpr int64_t kDigitClasses = 10;
-constexpr int64_t kDigitTrainRows = 20000;  // where the config does not say
+constexpr int64_t kDigitTrainRows = 20000;  // if the config does not say
 constexpr int64_t kDigitTestRows = 4000;
 constexpr int64_t kMaxDigitRows = 10000000;  // 7.8 GB
 

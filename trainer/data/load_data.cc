@@ -44,16 +44,16 @@ std::shared_ptr<const DataSet> ToSet(CsvTable table, std::optional<int64_t> clas
                                     std::move(table.labels.classes()), std::move(table.labels.targets()));
 }
 
-// The training rows that are not held out.
+// Returns the training rows without those held out, on which the scale is fitted.
 gpu::MatrixView<const float> FittedRows(CsvTable* train, int64_t validation) {
   const gpu::MatrixView<float> all = train->Rows();
   const int64_t held_out =
-      std::min(validation, all.rows);  // to hold out all is refused where batches are made
+      std::min(validation, all.rows);  // holding out all rows is refused when batches are made
   return gpu::MatrixView<float>(all.row(held_out), all.rows - held_out, all.cols);
 }
 
-// data.train and data.test, where both that exist are CSV; data.scale is applied: `scale` as LoadData() has
-// it.
+// Loads data.train and data.test, those that exist, from CSV, and applies data.scale; `scale` as for
+// LoadData().
 LoadedData LoadCsv(const Config& config, const LabelRules& labels, const FittedScale* scale) {
   const DataConfig& data = config.data;
   CsvTable train = ReadCsvTable(data.train, "data.train", labels, nullptr, "");

@@ -1,5 +1,5 @@
-// LoadData: the data sets that a config names, from files or generators.
-// Errors of the files are UserErrors that name file, place, value and rule. Thread: any.
+// LoadData: loads the data sets that a config names, from files or generators. Errors of the files are
+// UserErrors with file, place, value and rule. Thread: any.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace dtrain {
 
-// The training and test sets that the config names, loaded and checked (counts, magic, label range
-// 0..outputs-1). `test` is null without data.test.
+// LoadedData: the training and test sets, loaded and checked (counts, magic, label range 0..outputs-1).
+// `test` is null without data.test.
 struct LoadedData {
   std::shared_ptr<const DataSet> train;
   std::shared_ptr<const DataSet> test;
   InputForm form;
 };
-// `scale`: what features are scaled by where data.scale is set, of as many features; null: what the training
-// rows give.
+// Loads the data of a config. `scale` is applied to the features if data.scale is set, and has as many; null:
+// the scale is fitted on the training rows.
 LoadedData LoadData(const Config& config, const FittedScale* scale = nullptr);
 
 }  // namespace dtrain

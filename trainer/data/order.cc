@@ -12,28 +12,30 @@
 namespace dtrain {
 namespace {
 
-// Steps of all workers in one epoch. Where the shares are not equal, the first workers have one batch more.
-int64_t StepsInAll(int64_t batches, Split split, int64_t workers, int64_t devices) {
-  if (split == Split::kFull) return workers * DivideUp(batches, devices);
+// Returns the steps of all workers in one epoch. If the shares are unequal, the first workers have one batch
+// more.
+int64_t StepsPerEpoch(int64_t batches, Split split, int64_t workers, int64_t devices) {
+  if (split == Split::kFull) return workers * CeilDiv(batches, devices);
   const int64_t of_each = batches / workers;
   const int64_t with_more = batches % workers;
-  return with_more * DivideUp(of_each + 1, devices) + (workers - with_more) * DivideUp(of_each, devices);
+  return with_more * CeilDiv(of_each + 1, devices) + (workers - with_more) * CeilDiv(of_each, devices);
 }
 
-// Steps of all workers in epochs before `epochs` that are not whole, and those taken before they were dealt.
-int64_t StepsBeside(const RemainingData& remaining, const OrderSpec& spec, int64_t epochs) {
+// Returns the steps of all workers in epochs before `epochs` that are not whole, plus the steps taken before
+// these were dealt.
+int64_t PartialSteps(const RemainingData& remaining, const OrderSpec& spec, int64_t epochs) {
   int64_t steps = remaining.plan().earlier_steps;
   for (int64_t epoch = remaining.plan().epoch; epoch < std::min(epochs, remaining.first_whole()); ++epoch) {
-    steps += StepsInAll(remaining.OfEpoch(epoch)->count(), spec.split, spec.workers, spec.devices);
+    steps += StepsPerEpoch(remaining.OfEpoch(epoch)->count(), spec.split, spec.workers, spec.devices);
   }
   return steps;
 }
 
-// The largest row of a set without end: far from what a row number can hold.
+// The largest row of data without end, far below the limit of a row number.
 constexpr int64_t kMaxRow = std::numeric_limits<int64_t>::max() / 4;
 
-// "3 workers of 2 devices need"
-std::string WhoNeeds(const OrderSpec& spec) {
+// Returns "3 workers of 2 devices need".
+std::string NeedText(const OrderSpec& spec) {
   const std::string devices = spec.devices == 1 ? "" : fmt::format(" of {} devices", spec.devices);
   return spec.workers == 1 ? fmt::format("1 worker{} needs", devices)
                            : fmt::format("{} workers{} need", spec.workers, devices);
@@ -49,13 +51,13 @@ void CheckEnough(const Config& config, const OrderSpec& spec) {
     throw UserError("data.train has {} rows; a shuffled set may have at most {}. Set data.shuffle: false.",
                     spec.rows, UINT32_MAX);
   }
-  const int64_t batches = BatchesInAll(spec);
+  const int64_t batches = BatchesPerEpoch(spec);
   const int64_t needed = (spec.split == Split::kFull ? 1 : spec.workers) * spec.devices;
   if (batches < needed) {
     throw UserError(
         "train.batch_size = {}; makes {} of {}, and {} at least {}. Use a smaller batch or fewer {}.",
         spec.batch_size, Plural(batches, "batch", "batches"), Plural(spec.rows, "training row"),
-        WhoNeeds(spec), needed, spec.devices == 1 ? "workers" : "device.ids");
+        NeedText(spec), needed, spec.devices == 1 ? "workers" : "device.ids");
   }
 }
 
@@ -76,7 +78,7 @@ OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int worker
   return spec;
 }
 
-int64_t BatchesInAll(const OrderSpec& spec) {
+int64_t BatchesPerEpoch(const OrderSpec& spec) {
   const int64_t whole = spec.rows / spec.batch_size;
   return whole + (!spec.drop_short && spec.rows % spec.batch_size != 0 ? 1 : 0);
 }
@@ -86,18 +88,18 @@ std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> r
   std::optional<int64_t> total = config.train.steps;
   if (!config.train.epochs.has_value() || !rows.has_value()) return total;
   const OrderSpec spec = OrderSpecOf(config, *rows + config.data.validation, 0, workers);
-  // In sync one of all workers: of the one that has the most.
+  // In sync, one step of all workers: as many as the worker with the most has.
   const int64_t together = config.train.mode == TrainMode::kSync ? workers : 1;
   const auto rounds = [&](int64_t steps) { return steps / together + (steps % together == 0 ? 0 : 1); };
-  const int64_t of_epoch = rounds(StepsInAll(BatchesInAll(spec), spec.split, workers, spec.devices));
-  const std::shared_ptr<const RemainingData> remaining = RemainingData::Of(plan, BatchesInAll(spec));
-  if (remaining == nullptr) return total;  // refused where it is to be read
+  const int64_t of_epoch = rounds(StepsPerEpoch(BatchesPerEpoch(spec), spec.split, workers, spec.devices));
+  const std::shared_ptr<const RemainingData> remaining = RemainingData::Of(plan, BatchesPerEpoch(spec));
+  if (remaining == nullptr) return total;  // an error of the plan is reported where it is read
   const int64_t epochs = *config.train.epochs;
-  const int64_t beside = rounds(StepsBeside(*remaining, spec, epochs));
+  const int64_t beside = rounds(PartialSteps(*remaining, spec, epochs));
   int64_t of_whole = 0, all = 0;
   if (__builtin_mul_overflow(of_epoch, std::max<int64_t>(0, epochs - remaining->first_whole()), &of_whole) ||
       __builtin_add_overflow(of_whole, beside, &all)) {
-    all = std::numeric_limits<int64_t>::max();  // 10^9 epochs of 10^12 batches
+    all = std::numeric_limits<int64_t>::max();  // overflow: 10^9 epochs of 10^12 batches
   }
   return std::min(total.value_or(all), all);
 }
@@ -112,16 +114,16 @@ Permutations::Rows Permutations::Of(const OrderSpec& spec, int64_t epoch) {
   return rows;
 }
 
-// Fisher and Yates, from the identity: the order depends on no earlier epoch.
+// Fisher-Yates from the identity, so that the order does not depend on earlier epochs.
 std::vector<uint32_t> Permutations::Make(const OrderSpec& spec, int64_t epoch) const {
-  constexpr uint64_t kBreath = uint64_t{1} << 20;  // tens of milliseconds
+  constexpr uint64_t kPauseEvery = uint64_t{1} << 20;  // tens of milliseconds
   CounterRandom random = CounterRandom(spec.seed).Stream("order").Stream(static_cast<uint64_t>(epoch));
   if (spec.split == Split::kFull) random = random.Stream(static_cast<uint64_t>(spec.worker));
   std::vector<uint32_t> rows(static_cast<size_t>(spec.rows));
   std::iota(rows.begin(), rows.end(), 0u);
   for (uint64_t left = rows.size(); left > 1; --left) {
     std::swap(rows[left - 1], rows[random.Below(left, left)]);
-    if (left % kBreath == 0 && breather_) breather_();
+    if (left % kPauseEvery == 0 && pause_) pause_();
   }
   return rows;
 }
@@ -129,7 +131,7 @@ std::vector<uint32_t> Permutations::Make(const OrderSpec& spec, int64_t epoch) c
 BatchOrder::BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> permutations)
     : spec_(spec),
       permutations_(permutations != nullptr ? std::move(permutations) : std::make_shared<Permutations>()),
-      steps_(DivideUp(ShareOfEpoch(nullptr), spec.devices)) {
+      steps_(CeilDiv(ShareOfEpoch(nullptr), spec.devices)) {
   DT_CHECK(spec.worker >= 0 && spec.worker < spec.workers, spec.worker, spec.workers);
   DT_CHECK(!spec.shuffle || spec.rows <= UINT32_MAX, spec.rows);
 }
@@ -142,7 +144,7 @@ void BatchOrder::Follow(std::shared_ptr<const RemainingData> remaining) {
   if (remaining_ == nullptr) return;
   for (const RemainingBatches& left : remaining_->begun()) {
     begun_.push_back(whole_from_);
-    whole_from_ += DivideUp(ShareOfEpoch(&left), spec_.devices);
+    whole_from_ += CeilDiv(ShareOfEpoch(&left), spec_.devices);
   }
 }
 
@@ -151,25 +153,25 @@ StepPlace BatchOrder::PlaceOf(int64_t local_step) const {
     const int64_t step = local_step - whole_from_;
     return {first_whole_ + step / steps_, step % steps_, steps_};
   }
-  // The last that begins there: one of which this worker has nothing begins where the next one does.
+  // The last epoch that begins there: an epoch in which this worker has nothing begins with the next one.
   const auto behind = std::upper_bound(begun_.begin(), begun_.end(), local_step);
   const int64_t begin = *std::prev(behind);
   const int64_t end = behind == begun_.end() ? whole_from_ : *behind;
   return {remaining_->plan().epoch + (behind - begun_.begin()) - 1, local_step - begin, end - begin};
 }
 
-// This worker's batches of one device, of an epoch of which so many are left; null: it is whole.
+// Returns how many batches of one device this worker has in an epoch with `left`; null: it is whole.
 int64_t BatchOrder::ShareOfEpoch(const RemainingBatches* left) const {
-  const int64_t batches = left == nullptr ? BatchesInAll(spec_) : left->count();
+  const int64_t batches = left == nullptr ? BatchesPerEpoch(spec_) : left->count();
   return spec_.split == Split::kFull ? batches : ShareOf(batches, spec_.worker, spec_.workers);
 }
 
 gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
   const RemainingBatches* const left = remaining_ == nullptr ? nullptr : remaining_->OfEpoch(epoch);
   const int64_t batches = ShareOfEpoch(left);
-  DT_CHECK(index >= 0 && index < DivideUp(batches, spec_.devices), index, batches);
+  DT_CHECK(index >= 0 && index < CeilDiv(batches, spec_.devices), index, batches);
   if (spec_.shuffle && epoch != epoch_) {
-    permutation_ = nullptr;  // its memory is free for the next
+    permutation_ = nullptr;  // frees its memory before the next is computed
     permutation_ = permutations_->Of(spec_, epoch);
     epoch_ = epoch;
   }
@@ -179,7 +181,7 @@ gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
   return batch_rows_;
 }
 
-// Adds the rows of this worker's batch number `batch`, of one device.
+// Appends the rows of this worker's batch number `batch`, of one device.
 void BatchOrder::Append(const RemainingBatches* left, int64_t batch) {
   int64_t of_all = spec_.split != Split::kFull ? batch * spec_.workers + spec_.worker : batch;
   if (left != nullptr) of_all = left->At(of_all);
@@ -209,8 +211,8 @@ void StepRows::Follow(std::shared_ptr<const RemainingData> remaining) {
 }
 
 std::shared_ptr<const RemainingData> StepRows::RemainingOf(const DataPlan& plan) const {
-  // A set without end has no epochs to be left in the middle.
-  const int64_t batches = order_.has_value() ? BatchesInAll(spec_) : 0;
+  // Data without end has no epochs that could be incomplete.
+  const int64_t batches = order_.has_value() ? BatchesPerEpoch(spec_) : 0;
   std::shared_ptr<const RemainingData> remaining = RemainingData::Of(plan, batches);
   if (remaining != nullptr && plan.first_batch <= kMaxRow / spec_.batch_size) return remaining;
   throw Failure(ExitCode::kInternal,
@@ -224,8 +226,8 @@ bool StepRows::Read(int64_t local_step, gpu::Span<const int64_t>* rows) {
     *rows = order_->Rows(place.epoch, place.batch);
     return true;
   }
-  // The worker's batch b is batch b * workers + worker of the row numbers: nobody reads a row twice. Each
-  // device takes one.
+  // The worker's batch b is batch b * workers + worker of the row numbers, so no row is read twice. Each
+  // device takes one batch.
   const int64_t size = spec_.batch_size;
   rows_.resize(static_cast<size_t>(spec_.devices * size));
   for (int64_t device = 0; device < spec_.devices; ++device) {

@@ -21,7 +21,7 @@ constexpr const char* kRows = "rows of data.train";
 
 int64_t Workers(const Positions& positions) { return static_cast<int64_t>(positions.local_steps.size()); }
 
-// "3 workers of 2 devices"
+// Returns "3 workers of 2 devices".
 std::string Size(const Positions& positions, bool with_devices) {
   const std::string devices = with_devices ? " of " + Plural(positions.devices, "device") : "";
   return Plural(Workers(positions), "worker") + devices;
@@ -37,7 +37,7 @@ int64_t StepsOf(const Positions& positions) {
   return std::accumulate(positions.local_steps.begin(), positions.local_steps.end(), int64_t{0});
 }
 
-// What was done remains done, whoever counts it from now on. All begin at local step 0.
+// Keeps the totals of what was done; all workers begin at local step 0.
 void KeepTotals(const Positions& saved, Positions* now) {
   now->plan.earlier_steps = saved.plan.earlier_steps + StepsOf(saved);
   now->other_examples = saved.other_examples;
@@ -47,10 +47,11 @@ void KeepTotals(const Positions& saved, Positions* now) {
   }
 }
 
-// Each worker of `full` has an order of its own. A worker that was there goes on, with other devices at the
-// batch where its step began; a new one begins with the earliest epoch that some worker is in.
-std::string GoOnFull(const Positions& saved, int64_t batches, Positions* now) {
-  const int64_t steps_before = DivideUp(batches, saved.devices), steps_now = DivideUp(batches, now->devices);
+// Continues split full, where each worker has an order of its own. A worker that existed continues; if its
+// devices changed, at the batch where its step began. A new worker begins at the earliest epoch of any
+// worker.
+std::string ResumeFull(const Positions& saved, int64_t batches, Positions* now) {
+  const int64_t steps_before = CeilDiv(batches, saved.devices), steps_now = CeilDiv(batches, now->devices);
   const int64_t earliest =
       *std::min_element(saved.local_steps.begin(), saved.local_steps.end()) / steps_before;
   for (size_t worker = 0; worker < now->local_steps.size(); ++worker) {
@@ -67,8 +68,8 @@ std::string GoOnFull(const Positions& saved, int64_t batches, Positions* now) {
   return said;
 }
 
-// A gap that a slow worker left is not filled: there is no end of rows.
-std::string GoOnWithoutEnd(const Positions& saved, Positions* now) {
+// Continues data without end. A gap that a slow worker left is not filled.
+std::string ResumeEndless(const Positions& saved, Positions* now) {
   int64_t next = saved.plan.first_batch;
   for (int64_t worker = 0; worker < Workers(saved); ++worker) {
     const int64_t steps = saved.local_steps[static_cast<size_t>(worker)];
@@ -77,7 +78,7 @@ std::string GoOnWithoutEnd(const Positions& saved, Positions* now) {
     if (__builtin_mul_overflow(steps, saved.devices, &rounds) ||
         __builtin_mul_overflow(rounds - 1, Workers(saved), &last) ||
         __builtin_add_overflow(last, saved.plan.first_batch + worker + 1, &last)) {
-      last = std::numeric_limits<int64_t>::max();  // refused where they are read
+      last = std::numeric_limits<int64_t>::max();  // overflow; refused when they are read
     }
     next = std::max(next, last);
   }
@@ -85,19 +86,19 @@ std::string GoOnWithoutEnd(const Positions& saved, Positions* now) {
   return fmt::format("{}: the data go on with batch {}", Sizes(saved, *now), next + 1);
 }
 
-// "epoch 3", "epochs 3 to 5"
+// Returns "epoch 3" or "epochs 3 to 5".
 std::string EpochsText(const RemainingData& remaining) {
   const int64_t first = remaining.plan().epoch + 1, last = remaining.first_whole();
   return first == last ? fmt::format("epoch {}", first) : fmt::format("epochs {} to {}", first, last);
 }
 
-std::string GoOnInShares(const Positions& saved, int64_t batches, Positions* now) {
+std::string ResumeShares(const Positions& saved, int64_t batches, Positions* now) {
   const TakenSteps last{saved.devices, saved.local_steps};
   const std::optional<DataPlan> plan = Replan(saved.plan, last, batches);
   if (!plan) {
     // As many epochs as the fastest worker has begun.
     const int64_t steps = *std::max_element(saved.local_steps.begin(), saved.local_steps.end());
-    now->plan.epoch = saved.plan.epoch + DivideUp(steps, DivideUp(batches, Workers(saved) * saved.devices));
+    now->plan.epoch = saved.plan.epoch + CeilDiv(steps, CeilDiv(batches, Workers(saved) * saved.devices));
     return fmt::format(
         "{}: too many epochs were left in the middle to deal them anew; the data go on with epoch {}",
         Sizes(saved, *now), now->plan.epoch + 1);
@@ -114,7 +115,7 @@ std::string GoOnInShares(const Positions& saved, int64_t batches, Positions* now
                      Plural(left, "batch", "batches"), EpochsText(*remaining), left == 1 ? "is" : "are");
 }
 
-// feed deals out what shard would.
+// feed deals the same batches as shard.
 std::string Meaning(const std::pair<std::string, std::string>& entry) {
   return entry.first == "data.split" && entry.second == "feed" ? "shard" : entry.second;
 }
@@ -123,7 +124,7 @@ constexpr size_t kMaxText = 1 << 22;
 constexpr int64_t kMaxNumber = int64_t{1} << 53;  // exact in every reader of JSON
 constexpr int64_t kMaxDevices = 1 << 16;
 
-// The members' names are those of the checkpoints that exist.
+// The member names are those of existing checkpoints.
 Json ToValue(const DataPlan& plan) {
   Json taken = Json::array();
   for (const TakenSteps& steps : plan.taken) {
@@ -135,7 +136,7 @@ Json ToValue(const DataPlan& plan) {
           {"other_steps", plan.earlier_steps}};
 }
 
-// A whole number of [min, max] in `object`, which may be anything.
+// Reads an integer in [min, max] from `object`, which may be any value.
 bool Read(const Json& object, const char* key, int64_t min, int64_t max, int64_t* out) {
   if (!object.is_object()) return false;
   const Json* const found = object.Find(key);
@@ -145,7 +146,7 @@ bool Read(const Json& object, const char* key, int64_t min, int64_t max, int64_t
   return *out >= min && *out <= max;
 }
 
-// A list of numbers that are 0 or more, one at least.
+// Reads a list of at least one number, each 0 or more.
 bool Read(const Json& object, const char* key, std::vector<int64_t>* out) {
   if (!object.is_object()) return false;
   const Json* const found = object.Find(key);
@@ -241,7 +242,7 @@ bool AllEpochsTaken(const Positions& saved, const Config& config) {
     spec.devices = saved.devices;
     BatchOrder order(spec);
     if (order.batches_per_epoch() == 0) continue;
-    order.Follow(RemainingData::Of(saved.plan, BatchesInAll(spec)));
+    order.Follow(RemainingData::Of(saved.plan, BatchesPerEpoch(spec)));
     if (order.PlaceOf(saved.local_steps[worker]).epoch < *config.train.epochs) return false;
   }
   return true;
@@ -266,12 +267,12 @@ Resumption Resume(const Positions& saved, const Config& config, std::optional<in
   now.evaluations = saved.evaluations;
   if (!other.empty()) return {now, other + ": the workers begin anew with the first epoch of the data"};
   std::string said;
-  const int64_t batches = train_rows ? BatchesInAll(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
+  const int64_t batches = train_rows ? BatchesPerEpoch(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
   if (!train_rows) {
-    said = GoOnWithoutEnd(saved, &now);
-  } else if (batches > 0) {  // no worker has a batch otherwise, which is said elsewhere
-    said = config.data.split == Split::kFull ? GoOnFull(saved, batches, &now)
-                                             : GoOnInShares(saved, batches, &now);
+    said = ResumeEndless(saved, &now);
+  } else if (batches > 0) {  // if no worker has a batch, that is reported elsewhere
+    said = config.data.split == Split::kFull ? ResumeFull(saved, batches, &now)
+                                             : ResumeShares(saved, batches, &now);
   }
   return {now, said};
 }

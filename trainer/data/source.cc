@@ -16,14 +16,15 @@
 namespace dtrain {
 namespace {
 
-// The memory of one batch, taken when the first is read: a source that is made to be checked needs none.
+// BatchBuffer: the memory of one batch, allocated at the first read: a source that is only checked needs
+// none.
 class BatchBuffer {
  public:
-  // `numbered`: its batches can be told apart by Batch::number.
+  // `numbered`: batches are identified by Batch::number.
   BatchBuffer(std::shared_ptr<const DataSet> set, bool numbered)
       : set_(std::move(set)), numbered_(numbered) {}
 
-  // Batches need no copy of what lies in memory.
+  // From now on batches need no copy of data in memory.
   void LeaveOutInputs() {
     without_inputs_ = set_->floats().data != nullptr;
     if (without_inputs_) std::vector<float>().swap(inputs_);
@@ -58,13 +59,13 @@ class BatchBuffer {
   const std::shared_ptr<const DataSet> set_;
   const bool numbered_;
   bool without_inputs_ = false;
-  size_t rows_ = 0;  // that there is memory for
+  size_t rows_ = 0;  // for which there is memory
   std::vector<float> inputs_;
   std::vector<int32_t> labels_;
   std::vector<float> targets_;
 };
 
-// Batches by local step, one ahead where it was asked for.
+// StepSource: batches by local step, with one read ahead on request.
 class StepSource : public BatchSource {
  public:
   StepSource(std::shared_ptr<const DataSet> set, StepRows rows, bool numbered)
@@ -109,9 +110,9 @@ class StepSource : public BatchSource {
   DataPlan plan_;
   BatchBuffer buffer_;
   Batch next_batch_;
-  bool is_read_ = false;  // next_batch_ is that of next_
+  bool is_read_ = false;  // next_batch_ holds local step next_
   int64_t next_ = 0;      // local step
-  int64_t current_ = 0;   // local step of the batch last returned
+  int64_t current_ = 0;   // local step of the last batch returned
 };
 
 }  // namespace

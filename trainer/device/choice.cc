@@ -15,14 +15,14 @@ namespace {
 using gpu::cuda::DeviceInfo;
 
 // Why the GPUs of device.ids cannot be used, and what to do about it.
-struct Obstacle {
+struct Problem {
   std::string what;  // empty: they can
   std::string key;   // whose value is in the way; empty: device.kind
   std::string remedy;
   bool gpu_there = false;
 };
 
-// "0 (NVIDIA L4) and 1 (NVIDIA L4)"
+// Returns "0 (NVIDIA L4) and 1 (NVIDIA L4)".
 std::string ListText(const std::vector<DeviceInfo>& devices) {
   std::string text;
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -32,8 +32,8 @@ std::string ListText(const std::vector<DeviceInfo>& devices) {
   return text;
 }
 
-// Fills `gpus` with those of device.ids that are there.
-Obstacle Look(const DeviceConfig& config, gpu::cuda::Runtime& runtime, std::vector<DeviceInfo>* gpus) {
+// Sets `gpus` to those of device.ids that are present.
+Problem Look(const DeviceConfig& config, gpu::cuda::Runtime& runtime, std::vector<DeviceInfo>* gpus) {
   std::string why;
   const std::vector<DeviceInfo> there = runtime.Devices(&why);
   if (there.empty()) {
@@ -69,22 +69,22 @@ DeviceChoice ChooseDevices(const DeviceConfig& config, gpu::cuda::Runtime& runti
   DeviceChoice choice;
   if (config.kind == DeviceKind::kCpu) return choice;
   std::vector<DeviceInfo> gpus;
-  const Obstacle obstacle = Look(config, runtime, &gpus);
-  if (obstacle.what.empty()) {
+  const Problem problem = Look(config, runtime, &gpus);
+  if (problem.what.empty()) {
     choice.runtime = &runtime;
     choice.gpus = std::move(gpus);
     return choice;
   }
   const bool asked = config.kind == DeviceKind::kCuda;
-  const std::string key = obstacle.key.empty() && asked ? "device.kind = cuda" : obstacle.key;
-  const std::string what = key.empty() ? obstacle.what : key + "; " + obstacle.what;
+  const std::string key = problem.key.empty() && asked ? "device.kind = cuda" : problem.key;
+  const std::string what = key.empty() ? problem.what : key + "; " + problem.what;
   if (asked && !config.soft_placement) {
     throw UserError("{}. {} device.soft_placement: true would compute on the processor instead.", what,
-                    obstacle.remedy);
+                    problem.remedy);
   }
-  choice.warn = asked || obstacle.gpu_there;
+  choice.warn = asked || problem.gpu_there;
   choice.why_cpu =
-      choice.warn ? fmt::format("{}; computes on the processor. {}", what, obstacle.remedy) : what;
+      choice.warn ? fmt::format("{}; computes on the processor. {}", what, problem.remedy) : what;
   return choice;
 }
 
@@ -99,7 +99,7 @@ std::string DevicesName(const DeviceChoice& choice) {
   return fmt::format("cuda:{}", fmt::join(ids, ","));
 }
 
-// The processor's own name (CPUID leaves 0x80000002 to 4).
+// Reads the processor's own name (CPUID leaves 0x80000002 to 4).
 std::string ProcessorName() {
   unsigned words[12] = {};
   for (unsigned leaf = 0; leaf < 3; ++leaf) {

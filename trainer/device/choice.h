@@ -1,5 +1,5 @@
-// DeviceChoice: what one task computes on, as device.kind, device.ids and this machine decide.
-// Made at the start of a task that computes. A ps does not ask, and so makes no CUDA context.
+// DeviceChoice: what one task computes on, by device.kind, device.ids and this machine. It is made at the
+// start of a task that computes; a ps makes none, and so no CUDA context. Thread: any; plain data.
 #pragma once
 
 #include <cstddef>
@@ -12,29 +12,29 @@
 namespace dtrain {
 
 struct DeviceChoice {
-  // Not owned; null without GPUs.
+  // Not owned. Null without GPUs.
   gpu::cuda::Runtime* runtime = nullptr;
-  // One for each of device.ids, in their order. None: the processor.
+  // One for each of device.ids, in their order. Empty: this processor.
   std::vector<gpu::cuda::DeviceInfo> gpus;
-  // Why it is the processor though a GPU was looked for; empty otherwise.
+  // Why it is the processor although a GPU was looked for; otherwise empty.
   std::string why_cpu;
-  bool warn = false;  // why_cpu is a warning: a GPU was asked for, or one is there and not used
+  bool warn = false;  // why_cpu is a warning: a GPU was asked for, or one is present and not used
 
   bool on_gpu() const { return !gpus.empty(); }
 };
 
-// Asks `runtime` nothing where device.kind is cpu. Makes no CUDA context. UserError where device.kind is cuda
-// without device.soft_placement, and one of these GPUs or cuBLAS is missing.
+// Chooses the devices. Makes no call to `runtime` if device.kind is cpu, and never a CUDA context. Throws
+// UserError if device.kind is cuda without device.soft_placement and a GPU or cuBLAS is missing.
 DeviceChoice ChooseDevices(const DeviceConfig& config, gpu::cuda::Runtime& runtime);
 
-// The device of tower `tower`, as in placement lines: "gpu:0", "cpu:3".
+// Returns the device of tower `tower` as in placement lines: "gpu:0", "cpu:3".
 std::string DeviceName(const DeviceConfig& config, const DeviceChoice& choice, size_t tower);
-// The devices of all towers, as in results: "cuda:0", "cuda:0,1", "cpu".
+// Returns the devices of all towers as in results: "cuda:0", "cuda:0,1", "cpu".
 std::string DevicesName(const DeviceChoice& choice);
 
-// The name of the processor that this process runs on: "Intel(R) Xeon(R) Platinum 8481C".
+// Returns the name of this processor: "Intel(R) Xeon(R) Platinum 8481C".
 std::string ProcessorName();
-// Its best instruction set that the kernels have a form for: "AVX-512".
+// Returns the best instruction set of this processor that the kernels use: "AVX-512".
 const char* InstructionSet();
 
 }  // namespace dtrain

@@ -33,8 +33,8 @@ std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& co
 
 namespace {
 
-// The memory of all tasks together: checked before any of them starts, so that none waits for one that
-// cannot.
+// Returns the memory of all tasks together. It is checked before any task starts, so that no task waits for
+// one that failed for lack of memory.
 int64_t BytesNeeded(const Config& config, int64_t size) {
   const auto slots = static_cast<int64_t>(SlotNames(config).size());
   const auto workers = static_cast<int64_t>(config.cluster.worker.size());
@@ -44,7 +44,7 @@ int64_t BytesNeeded(const Config& config, int64_t size) {
 
 }  // namespace
 
-std::string WhyParametersTravel(const Config& config, const DeviceChoice& devices) {
+std::string WhyParametersAreSent(const Config& config, const DeviceChoice& devices) {
   if (!devices.on_gpu()) return std::string();
   if (devices.gpus.size() > 1) return "device.ids: towers on several GPUs share them";
   if (config.net.checksum) return "net.checksum: true reads every value";

@@ -1,5 +1,5 @@
-// What is made on the devices that were chosen: the model of a task, and the memory in which the parameters
-// of a run stay on a GPU.
+// Making the model of a task on its chosen devices, and the GPU memory for the parameters of a run. Thread:
+// any.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@
 
 namespace dtrain {
 
-// The model of a task: with several devices a tower for each. `max_rows`: of the largest batch that one of
-// them is given. `store`: where the parameters stay on the device, which outlives the model; null: in this
-// machine's memory. Throws UserError where a device has too little memory.
+// Returns the model of a task; with several devices, one tower for each. `max_rows` is the size of the
+// largest batch of one device. `store`, which outlives the model, holds the parameters on the device; null:
+// they are in this machine's memory. Throws UserError if a device has too little memory.
 std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& config, const Layout& layout,
                                    int64_t max_rows, DeviceStore* store);
 
-// Where ps and workers are threads of one process, the parameters stay on the workers' GPU if they can, so
-// that no step copies them. Returns the key because of which they cannot though there is a GPU, with the
-// reason; empty: they stay there, or there is no GPU.
-std::string WhyParametersTravel(const Config& config, const DeviceChoice& devices);
+// If ps and workers are threads of one process, the parameters stay on the workers' GPU, so that no step
+// copies them. Returns the key that prevents this although there is a GPU, with the reason; empty if they
+// stay there, or if there is no GPU.
+std::string WhyParametersAreSent(const Config& config, const DeviceChoice& devices);
 
-// The memory for `size` parameters of workers that compute on devices.gpus[0]. Throws UserError where it has
-// too little memory.
+// Returns the memory for `size` parameters of workers that compute on devices.gpus[0]. Throws UserError if
+// the GPU has too little memory.
 std::unique_ptr<DeviceStore> MakeDeviceStore(const Config& config, const DeviceChoice& devices, int64_t size);
 
 }  // namespace dtrain

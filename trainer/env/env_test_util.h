@@ -1,4 +1,4 @@
-// What the tests of schedulers share.
+// Helpers for the tests of schedulers.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// The UserError that `assign` ends with; empty where it has none.
+// Returns the text of the UserError that `assign` throws; empty if it throws none.
 template <typename Function>
 std::string ErrorOf(const Function& assign) {
   try {

@@ -8,8 +8,8 @@ namespace {
 
 struct Family {
   const char* rank;
-  const char* size;        // empty: it does not tell
-  const char* local_size;  // how many of them are on this machine; empty: it does not tell
+  const char* size;        // empty: this family has none
+  const char* local_size;  // ranks on this machine; empty: this family has none
 };
 constexpr Family kFamilies[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},  // Open MPI
@@ -17,8 +17,8 @@ constexpr Family kFamilies[] = {
     {"PMIX_RANK", "", ""},
 };
 
-// An mpirun of one kind that was started within another's passes the other's variables on. Under Slurm they
-// may be those of mpirun's own daemons, which srun has started.
+// An mpirun that was started within another one of a different kind passes on the other's variables. Under
+// Slurm they may be those of mpirun's own daemons, which srun started.
 void CheckOthers(const Environment& environment, const Family& family) {
   if (FindVariable(environment, {"SLURM_PROCID"}) != nullptr) return;
   const auto check = [&](const char* own, const char* others) {
@@ -46,7 +46,7 @@ const Family& FamilyOf(const Environment& environment) {
       "give --role and --index.");
 }
 
-// PMIx tells a process its rank alone; then the file's cluster has the number.
+// PMIx gives a process only its rank; the number of ranks is then that of the file's cluster.
 int SizeOf(const Environment& environment, const Family& family, const ClusterConfig& file) {
   if (const std::optional<int> size = FindNumber(environment, {family.size})) return *size;
   const size_t in_file = file.ps.size() + file.worker.size();
@@ -57,7 +57,7 @@ int SizeOf(const Environment& environment, const Family& family, const ClusterCo
       family.rank);
 }
 
-// The file's addresses, in the order of the ranks.
+// Returns the file's addresses in the order of the ranks.
 std::vector<std::string> FileAddresses(const SchedulerOptions& options, const ClusterConfig& file, int ps,
                                        int size) {
   const size_t in_file = file.ps.size() + file.worker.size();

@@ -12,9 +12,9 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kMaxHosts = 65536;  // what a typing error may come to
+constexpr size_t kMaxHosts = 65536;  // so that a typing error does not make millions
 
-// One text in the short form, with its variable for messages.
+// Reader: one text in the short form, with its variable for messages.
 class Reader {
  public:
   Reader(const std::string& variable, const std::string& text) : variable_(variable), text_(text) {}
@@ -22,14 +22,14 @@ class Reader {
   [[noreturn]] void Refuse(const std::string& rule) const {
     throw UserError("{} = {}; {}. The scheduler sets it: leave it as it is.", variable_, Shown(text_), rule);
   }
-  // Split at commas outside of brackets. Nothing is empty.
+  // Splits at commas outside of brackets. No group is empty.
   std::vector<std::string_view> Groups() const;
-  // "nodes[006,011]b" -> "nodes006b", "nodes011b", each behind each of `names`.
+  // Returns "nodes006b" and "nodes011b" for "nodes[006,011]b".
   std::vector<std::string> Hosts(std::string_view group) const;
   int64_t Number(std::string_view digits) const;
 
  private:
-  // "006,011-013" -> "006", "011", "012", "013".
+  // Returns "006", "011", "012", "013" for "006,011-013".
   std::vector<std::string> Numbers(std::string_view list) const;
   void AddRange(std::string_view range, std::vector<std::string>* numbers) const;
 
@@ -72,7 +72,7 @@ std::vector<std::string> Reader::Hosts(std::string_view group) const {
     const std::string plain(group.substr(0, open));
     for (std::string& host : hosts) host += plain;
     if (open == std::string_view::npos) break;
-    const size_t close = group.find(']');  // behind it: Groups() has looked
+    const size_t close = group.find(']');  // found: Groups() has checked it
     std::vector<std::string> longer;
     const std::vector<std::string> numbers = Numbers(group.substr(open + 1, close - open - 1));
     if (numbers.size() * hosts.size() > kMaxHosts) Refuse("is of too many hosts");
@@ -150,8 +150,8 @@ namespace {
 const std::vector<std::string> kNodeLists = {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"};
 const std::vector<std::string> kTasksPerNode = {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"};
 
-// Where one rank runs.
-struct Seat {
+// The place of one rank.
+struct RankPlace {
   int node;
   int local_rank;
 };
@@ -169,7 +169,7 @@ int NeedNumber(const Environment& environment, const std::vector<std::string>& n
   return *number;
 }
 
-// The batch script has SLURM_PROCID=0 as well, and would wait for others that nobody has started.
+// The batch script has SLURM_PROCID=0 too, and would wait for tasks that were never started.
 void RefuseBatchScript(const Environment& environment, int size) {
   const bool batch = environment.count("ENVIRONMENT") != 0 && environment.at("ENVIRONMENT") == "BATCH";
   const bool step =
@@ -199,9 +199,10 @@ std::vector<int> TasksPerNode(const Environment& environment, size_t nodes, int 
   return counts;
 }
 
-// block fills one node after the other; cyclic deals the ranks out to the nodes in turn.
-std::vector<Seat> Seats(const std::vector<int>& tasks_per_node, bool cyclic) {
-  std::vector<Seat> seats;
+// Returns the places of all ranks. block fills one node after the other; cyclic deals ranks to the nodes in
+// turn.
+std::vector<RankPlace> RankPlaces(const std::vector<int>& tasks_per_node, bool cyclic) {
+  std::vector<RankPlace> seats;
   const int max_tasks = *std::max_element(tasks_per_node.begin(), tasks_per_node.end());
   const auto nodes = static_cast<int>(tasks_per_node.size());
   if (cyclic) {
@@ -219,7 +220,7 @@ std::vector<Seat> Seats(const std::vector<int>& tasks_per_node, bool cyclic) {
   return seats;
 }
 
-// "block", "cyclic:block", "block,NoPack": what follows is about processors inside a node.
+// Reads "block", "cyclic:block" or "block,NoPack": the parts behind are about processors inside a node.
 bool IsCyclic(const Environment& environment) {
   const Environment::value_type* const variable = FindVariable(environment, {"SLURM_DISTRIBUTION"});
   if (variable == nullptr) return false;
@@ -232,8 +233,8 @@ bool IsCyclic(const Environment& environment) {
       variable->first, Shown(variable->second));
 }
 
-// What Slurm says of this very process must fit what has been worked out for all.
-void CheckSeat(const Environment& environment, int rank, const Seat& seat, const std::string& host) {
+// Slurm's variables about this process must agree with its computed place.
+void CheckPlace(const Environment& environment, int rank, const RankPlace& seat, const std::string& host) {
   const std::optional<int> node = FindNumber(environment, {"SLURM_NODEID"});
   const std::optional<int> local_rank = FindNumber(environment, {"SLURM_LOCALID"});
   if (node.value_or(seat.node) != seat.node || local_rank.value_or(seat.local_rank) != seat.local_rank) {
@@ -252,11 +253,11 @@ void CheckSeat(const Environment& environment, int rank, const Seat& seat, const
   }
 }
 
-// The address of each rank.
+// Returns the address of each rank.
 std::vector<std::string> Addresses(const SchedulerOptions& options, const std::vector<std::string>& hosts,
-                                   const std::vector<Seat>& seats) {
+                                   const std::vector<RankPlace>& seats) {
   std::vector<std::string> addresses;
-  for (const Seat& seat : seats) {
+  for (const RankPlace& seat : seats) {
     addresses.push_back(AddressOfRank(options, hosts[static_cast<size_t>(seat.node)], seat.local_rank));
   }
   return addresses;
@@ -276,9 +277,10 @@ Assignment AssignFromSlurm(const Environment& environment, const SchedulerOption
   }
   RefuseBatchScript(environment, size);
   const std::vector<std::string> hosts = ExpandHostList(list->first, list->second);
-  const std::vector<Seat> seats = Seats(TasksPerNode(environment, hosts.size(), size), IsCyclic(environment));
-  const Seat& seat = seats[static_cast<size_t>(rank)];
-  CheckSeat(environment, rank, seat, hosts[static_cast<size_t>(seat.node)]);
+  const std::vector<RankPlace> seats =
+      RankPlaces(TasksPerNode(environment, hosts.size(), size), IsCyclic(environment));
+  const RankPlace& seat = seats[static_cast<size_t>(rank)];
+  CheckPlace(environment, rank, seat, hosts[static_cast<size_t>(seat.node)]);
   const int ps = PsOfRanks(options, file, size, "Slurm step");
   Assignment assignment = AssignByRank(rank, ps, Addresses(options, hosts, seats));
   const Environment::value_type* const job = FindVariable(environment, {"SLURM_JOB_ID", "SLURM_JOBID"});

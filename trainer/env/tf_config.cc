@@ -16,7 +16,7 @@ constexpr const char* kExample =
     R"({"cluster": {"ps": ["a:2222"], "worker": ["b:2222"]}, "task": {"type": "worker", "index": 0}})";
 const std::vector<std::string> kJobs = {"chief", "master", "worker", "ps", "evaluator"};
 
-// Where something stands: `TF_CONFIG: cluster.ps[0] = "a"; `.
+// Returns where a value is: `TF_CONFIG: cluster.ps[0] = "a"; `.
 std::string At(const std::string& key, const Json& value) {
   const std::string text = value.is_array() ? "[...]" : value.is_object() ? "{...}" : value.dump();
   return fmt::format("TF_CONFIG: {} = {}; ", key, Shown(text));
@@ -54,7 +54,7 @@ const Json& Member(const Json& parent, const char* key) {
   return *found;
 }
 
-// `said`: where it stands, with "; " behind it.
+// `said` is the place with "; " behind it.
 void CheckJob(const std::string& said, const std::string& job) {
   if (std::find(kJobs.begin(), kJobs.end(), job) != kJobs.end()) return;
   const std::string close = ClosestName(job, kJobs);
@@ -62,7 +62,7 @@ void CheckJob(const std::string& said, const std::string& job) {
                   close.empty() ? "" : fmt::format(" Did you mean {}?", close));
 }
 
-// The addresses of one job; empty where there is no such job.
+// Returns the addresses of one job; empty if there is no such job.
 std::vector<std::string> Addresses(const Json& cluster, const std::string& job) {
   std::vector<std::string> addresses;
   const Json* const found = cluster.Find(job);
@@ -81,7 +81,7 @@ std::vector<std::string> Addresses(const Json& cluster, const std::string& job) 
   return addresses;
 }
 
-// All jobs of the cluster, each with its addresses.
+// Returns all jobs of the cluster with their addresses.
 std::map<std::string, std::vector<std::string>> Jobs(const Json& cluster) {
   std::map<std::string, std::vector<std::string>> jobs;
   std::set<std::string> names;
@@ -122,7 +122,7 @@ ClusterConfig ClusterOf(const std::map<std::string, std::vector<std::string>>& j
   return cluster;
 }
 
-// Some write it as a text.
+// Some programs write the index as a text.
 int IndexOf(const Json& task) {
   const Json* const found = task.Find("index");
   const Json value = found == nullptr ? Json() : *found;
@@ -151,7 +151,7 @@ Assignment AssignFromTfConfig(const Environment& environment) {
   const int index = IndexOf(task);
   assignment.name = fmt::format("{} {} of TF_CONFIG", job, index);
   const auto count = static_cast<int>(jobs.at(job).size());
-  // TensorFlow leaves evaluators out of the cluster: they take no part in the training.
+  // TensorFlow leaves evaluators out of the cluster, because they take no part in training.
   if (job == "evaluator" && count == 0) return assignment;
   if (index >= count) {
     throw UserError("{}cluster.{} has {} of them, from 0. Correct task.index, or add the address.",

@@ -1,4 +1,4 @@
-// Files of tensors as tests write and read them.
+// Files of tensors for tests: writing and reading them.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ inline std::string ErrorOf(const std::function<void()>& action) {
   return "";
 }
 
-// Everything that a reader does.
+// Opens the file and takes all tensors, as a reader does.
 inline TakenTensors TakeAll(const std::string& path, const TakeOptions& options = {}) {
   return TakeTensors(OpenTensorFile(path).get(), path, SmallLayout(1), options);
 }

@@ -20,8 +20,8 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kMaxDepth = 2;   // of what we write
-constexpr double kDivisor = 255;  // of pixels
+constexpr size_t kMaxDepth = 2;   // of the JSON that we write
+constexpr double kDivisor = 255;  // for pixels
 
 constexpr MeaningWords kWords = {
     "file", "take the weights alone, as an npz file, where they are to mean another thing"};
@@ -43,7 +43,7 @@ class Reader {
   FileMeaning Read() {
     TakeKey("model.kind");
     if (meaning_.config.model.kind == ModelKind::kMlp) TakeKey("model.activation");
-    meaning_.config.data.train.format = DataFormat::kCsv;  // where data.scale applies
+    meaning_.config.data.train.format = DataFormat::kCsv;  // the format for which data.scale applies
     meaning_.form.features = Names("features");
     meaning_.form.classes = Names("classes");
     if (const std::string* text = Find("label_column")) TakeLabelColumn(*text);
@@ -72,7 +72,7 @@ class Reader {
     field.set(parsed.value, &meaning_.config);
   }
 
-  // Not more deeply nested than what we write: whatever the file has costs no more than its length.
+  // Limits the nesting to that of our own texts, so that a foreign text costs no more than its length.
   Json ParseText(const std::string& text) const {
     Json::Problem problem;
     return Json::ParseStrictly(text, kMaxDepth, &problem);
@@ -130,8 +130,8 @@ class Reader {
   FileMeaning meaning_;
 };
 
-// Names as a file can tell them.
-std::vector<std::string> AsTold(const std::vector<std::string>& names) {
+// Returns names as JSON can hold them.
+std::vector<std::string> ReadableNames(const std::vector<std::string>& names) {
   return Json::Parse(NamesText(names)).get<std::vector<std::string>>();
 }
 
@@ -171,7 +171,7 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
   }
   if (!form.classes.empty()) all.emplace_back("classes", NamesText(form.classes));
   if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));
-  // Where columns have no names it says which are features.
+  // For columns without names, it tells which columns are features.
   if (form.features.empty() && form.label_column >= 0) {
     all.emplace_back("label_column", fmt::format("{}", form.label_column));
   }
@@ -206,8 +206,8 @@ void CheckMeaning(const std::string& path, const FileMeaning& saved, const Confi
                   "Give the data that it was trained with", kWords);
   }
   InputForm here = form;
-  here.features = AsTold(form.features);
-  here.classes = AsTold(form.classes);
+  here.features = ReadableNames(form.features);
+  here.classes = ReadableNames(form.classes);
   CheckForm(path, saved.form, here, kWords);
 }
 

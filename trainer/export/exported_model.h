@@ -1,5 +1,5 @@
-// ExportedModel: what all formats are written from: a checkpoint's tensors, read some at a time, and what
-// else there is to say of the model. Owner: the command. Thread: one.
+// ExportedModel: the common source of all formats: a checkpoint's tensors, read a block at a time, and the
+// metadata of the model. Owner: the command. Thread: one.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,10 @@
 
 namespace dtrain {
 
-// What the metadata's producer begins with, before the version.
+// The prefix of the metadata's producer, before the version.
 constexpr char kProducer[] = "dtrain ";
 
-// As a list of JSON; what is no UTF-8 is U+FFFD there.
+// Returns names as a JSON list; bytes that are not UTF-8 become U+FFFD.
 std::string NamesText(const std::vector<std::string>& names);
 
 struct ExportedModel {
@@ -31,20 +31,20 @@ struct ExportedModel {
   CheckpointReader& checkpoint;
   std::vector<Variable> variables;  // weights and biases of each layer in turn
 
-  // The shape as other programs have it: a vector has one side.
+  // Returns the shape for other programs, in which a vector has one dimension.
   static std::vector<int64_t> ShapeOf(const Variable& variable);
   int64_t bytes() const;
-  // Calls `take(values, count)` with all elements of a variable, a block at a time.
+  // Calls `take(values, count)` for all elements of a variable, a block at a time.
   template <typename Take>
   void ForEachBlock(const Variable& variable, Take take) const;
-  // Names with texts that say what the model is, for formats with room for them. Lists are JSON.
-  // file_meaning.h reads them.
+  // Returns the metadata as names and texts, for formats with room for it. Lists are JSON. MeaningOf() reads
+  // it.
   std::vector<std::pair<std::string, std::string>> Metadata() const;
 };
 
 template <typename Take>
 void ExportedModel::ForEachBlock(const Variable& variable, Take take) const {
-  constexpr int64_t kBlock = 1 << 18;  // 1 MiB, as pieces of checkpoints
+  constexpr int64_t kBlock = 1 << 18;  // 1 MiB, as the pieces of checkpoints
   std::vector<float> values(static_cast<size_t>(std::min(kBlock, variable.size())));
   for (int64_t first = 0; first < variable.size(); first += kBlock) {
     const int64_t count = std::min(kBlock, variable.size() - first);
@@ -53,8 +53,8 @@ void ExportedModel::ForEachBlock(const Variable& variable, Take take) const {
   }
 }
 
-// The formats that a model is exported to. Each is written to `file`, which the caller finishes, in bounded
-// memory but for ONNX. docs/models.md describes what is in them.
+// The formats of dtrain export. Each function writes to `file`, which the caller finishes. Memory is bounded,
+// except for ONNX. docs/models.md describes the content.
 
 // https://huggingface.co/docs/safetensors: 8 bytes with the length of a JSON header, the header, the tensors.
 void WriteSafetensors(const ExportedModel& model, OutputFile* file);
@@ -62,26 +62,25 @@ void WriteSafetensors(const ExportedModel& model, OutputFile* file);
 // numpy.savez: a zip archive of .npy files, stored and not compressed.
 void WriteNpz(const ExportedModel& model, OutputFile* file);
 
-// One message (onnx.proto) from raw inputs to predictions, made in memory. UserError for a model of more than
-// 2 GiB, the most that a protobuf message can be.
+// Writes one message (onnx.proto) from raw inputs to predictions, built in memory. Throws UserError for a
+// model of more than 2 GiB, the limit of a protobuf message.
 void WriteOnnx(const ExportedModel& model, OutputFile* file);
 
-// What the metadata of a file that `dtrain export` wrote says of the model whose weights it has
-// (ExportedModel::Metadata). Thread: any; free functions.
+// FileMeaning: what the metadata of a file that `dtrain export` wrote says about the model whose weights it
+// holds (ExportedModel::Metadata). Thread: any; free functions.
 struct FileMeaning {
-  Config config;  // model.kind, model.activation, data.train.format and data.scale; the rest is not known
+  Config config;  // model.kind, model.activation, data.train.format and data.scale; the rest is unknown
   InputForm form;
-  // An older export has the scale, and not which of the two kinds it is: config has one of them.
+  // An older export has the scale but not its kind; config then has either kind.
   bool any_scale = false;
 };
 
-// Unset: the file is of another program, or has no metadata. UserError where ours cannot be read. `path`: of
-// the file.
+// Returns the metadata; nothing if the file is from another program or has none. Throws UserError if ours
+// cannot be read. `path` is that of the file.
 std::optional<FileMeaning> MeaningOf(const TensorFile& file, const std::string& path);
 
-// UserError naming the first key, feature or class of `config` and its data, `form`, that is another than the
-// weights were trained with; as CheckMeaning() of a checkpoint does. The weights must be of the config's
-// shapes.
+// Throws UserError with the first key, feature or class in which `config` and its data (`form`) differ from
+// the weights' training, as CheckMeaning() for checkpoints does. The weights must have the config's shapes.
 void CheckMeaning(const std::string& path, const FileMeaning& saved, const Config& config,
                   const InputForm& form);
 

@@ -22,7 +22,7 @@ std::string Zip(const std::vector<std::pair<std::string, std::string>>& members)
     zip::Local local;
     zip::Central central;
     local.crc = central.crc = crc;
-    local.size = local.packed = central.size = central.packed = size;
+    local.size = local.compressed = central.size = central.compressed = size;
     local.name = central.name = static_cast<uint16_t>(name.size());
     central.offset = at;
     Append(local, &bytes);

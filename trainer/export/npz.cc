@@ -1,5 +1,5 @@
-// Npz: what numpy.savez and numpy.savez_compressed write: a zip archive of .npy files. Ours are stored and
-// not compressed, with zip64 sizes.
+// Npz: the files of numpy.savez and numpy.savez_compressed: a zip archive of .npy files. Those that we write
+// are stored, not compressed, with zip64 sizes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <zlib.h>
@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::string_view kSuffix = ".npy";
 constexpr size_t kMaxHeader = 1 << 20;
-constexpr size_t kMaxSides = 32;  // as numpy
+constexpr size_t kMaxDims = 32;  // numpy's limit
 
-// What follows 'key': in the header's Python literal; empty where it is not there.
+// Returns what follows 'key': in the header's Python literal; empty if the key is missing.
 std::string_view ValueOf(std::string_view header, const char* key) {
   const std::string quoted = std::string("'") + key + "':";
   const size_t at = header.find(quoted);
@@ -31,14 +31,14 @@ std::string_view ValueOf(std::string_view header, const char* key) {
   return begin == std::string_view::npos ? std::string_view() : header.substr(begin);
 }
 
-// "(784, 10)", "(10,)", "()".
+// Reads "(784, 10)", "(10,)" or "()".
 bool ParseShape(std::string_view text, std::vector<int64_t>* shape) {
   const size_t close = text.find(')');
   if (text.empty() || text.front() != '(' || close == std::string_view::npos) return false;
   text = text.substr(1, close - 1);
   while (true) {
     const size_t begin = text.find_first_not_of(" ,");
-    if (begin == std::string_view::npos) return shape->size() <= kMaxSides;
+    if (begin == std::string_view::npos) return shape->size() <= kMaxDims;
     text.remove_prefix(begin);
     int64_t side = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), side);
@@ -48,7 +48,7 @@ bool ParseShape(std::string_view text, std::vector<int64_t>* shape) {
   }
 }
 
-// NpzFile: the reader. Owner: OpenTensorFile's caller. Thread: one.
+// NpzFile: the reader. Owner: the caller of OpenTensorFile(). Thread: one.
 class NpzFile : public TensorFile {
  public:
   explicit NpzFile(std::unique_ptr<SourceFile> file);
@@ -58,12 +58,12 @@ class NpzFile : public TensorFile {
   void AddArray(const std::string& name, const ZipMember& member);
 
   struct Array {
-    ElementType type = ElementType::kFloat32;  // of one that can be read
+    ElementType type = ElementType::kFloat32;  // of a readable array
     std::string unreadable;
-    bool by_columns = false;  // Fortran's order
+    bool by_columns = false;  // in Fortran's order
     std::vector<int64_t> shape;
   };
-  // The header in front of the values.
+  // Reads the header in front of the values.
   Array ReadHeader(const ZipMember& member, ZipStream* stream) const;
 
   const std::unique_ptr<SourceFile> file_;
@@ -133,10 +133,10 @@ NpzFile::Array NpzFile::ReadHeader(const ZipMember& member, ZipStream* stream) c
 
 void NpzFile::Read(size_t index, float* out) {
   ZipStream stream(*file_, members_[index]);
-  ReadHeader(members_[index], &stream);  // the values begin behind it
-  const Array& array = arrays_[index];   // which was held against the file
+  ReadHeader(members_[index], &stream);  // skips it: the values follow
+  const Array& array = arrays_[index];   // already checked against the file
   const int64_t size = tensors_[index].size();
-  // Sides of 1 change no order, and of three others nothing of ours is.
+  // Dimensions of 1 do not affect the order, and our tensors have at most two others.
   const std::vector<int64_t> sides = Squeezed(array.shape);
   const bool turned = array.by_columns && sides.size() == 2;
   std::vector<float> columns(turned ? static_cast<size_t>(size) : 0);
@@ -159,7 +159,7 @@ struct Entry {
   uint64_t offset = 0;  // of its local header
 };
 
-// .npy 1.0: magic, length of the header, a Python literal padded so that the values are aligned to 64.
+// Returns a .npy 1.0 header: magic, length, and a Python literal padded so that the values are aligned to 64.
 std::string NpyHeader(const Variable& variable) {
   const std::vector<int64_t> shape = ExportedModel::ShapeOf(variable);
   const std::string sides = fmt::format("{}{}", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
@@ -173,7 +173,7 @@ std::string NpyHeader(const Variable& variable) {
   return header + text;
 }
 
-// The checksum is known when all is written: the local header is then written once more.
+// The checksum is known at the end; then the local header is written again.
 Entry WriteEntry(const ExportedModel& model, const Variable& variable, OutputFile* file) {
   const std::string header = NpyHeader(variable);
   Entry entry{variable.name + ".npy", 0, 0, static_cast<uint64_t>(file->size())};
@@ -182,7 +182,7 @@ Entry WriteEntry(const ExportedModel& model, const Variable& variable, OutputFil
   local.name = static_cast<uint16_t>(entry.name.size());
   local.extra = sizeof(zip::Extra64);
   zip::Extra64 extra;
-  extra.size = extra.packed = entry.size;
+  extra.size = extra.compressed = entry.size;
   file->Write(&local, sizeof local);
   file->Write(entry.name);
   file->Write(&extra, sizeof extra);
@@ -204,7 +204,7 @@ void WriteCentral(const Entry& entry, OutputFile* file) {
   central.name = static_cast<uint16_t>(entry.name.size());
   central.extra = sizeof(zip::CentralExtra64);
   zip::CentralExtra64 extra;
-  extra.size = extra.packed = entry.size;
+  extra.size = extra.compressed = entry.size;
   extra.offset = entry.offset;
   file->Write(&central, sizeof central);
   file->Write(entry.name);
@@ -217,7 +217,7 @@ std::unique_ptr<TensorFile> OpenNpz(std::unique_ptr<SourceFile> file) {
   return std::make_unique<NpzFile>(std::move(file));
 }
 
-// Sizes always have 8 bytes (zip64), so that large models are no other path than small ones.
+// Sizes always have 8 bytes (zip64), so that large models need no path of their own.
 void WriteNpz(const ExportedModel& model, OutputFile* file) {
   std::vector<Entry> entries;
   for (const Variable& variable : model.variables) entries.push_back(WriteEntry(model, variable, file));

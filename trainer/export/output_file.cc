@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What a link points to in the end, which need not be there yet.
+// Returns the final target of a link, which may not exist yet.
 std::string Resolved(fs::path path) {
   std::error_code failed;
   for (int links = 0; links < 40 && fs::is_symlink(path, failed); ++links) {
@@ -32,7 +32,7 @@ std::string DirectoryOf(const std::string& path) {
   return parent.empty() ? "." : parent.string();
 }
 
-// A process id would not do: of two containers on one disk each has a process 1.
+// A process id is not enough: in two containers with a shared disk, each may have a process 1.
 std::string Token() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
@@ -40,7 +40,7 @@ std::string Token() {
 
 std::string ByDescriptor(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
-// -1 where the file system has none, or no /proc is there to name it by later.
+// Returns -1 if the file system has no such files, or if there is no /proc for naming it later.
 int OpenNameless(const std::string& directory) {
   const int fd = open(directory.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0644);
   if (fd < 0 || access(ByDescriptor(fd).c_str(), F_OK) == 0) return fd;
@@ -52,7 +52,7 @@ int OpenNameless(const std::string& directory) {
 
 OutputFile::OutputFile(const std::string& path)
     : path_(path), target_(Resolved(path)), temporary_(fmt::format("{}.tmp.{}", target_, Token())) {
-  std::error_code ignored;  // a directory that could not be made shows when the file is opened
+  std::error_code ignored;  // if the directory could not be made, opening the file fails below
   if (fs::is_directory(path, ignored)) throw UserError("{}: is a directory. Name a file.", path);
   if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
     throw UserError("{}: is a device or a pipe, and a file would take its place. Name a file.", path);
@@ -98,7 +98,7 @@ void OutputFile::WriteAt(int64_t offset, const void* data, size_t bytes) {
 
 void OutputFile::Finish() {
   Sync();
-  // A link cannot take the place of a file, and a rename can.
+  // A link cannot replace a file, but a rename can.
   if (!has_name_ &&
       linkat(AT_FDCWD, ByDescriptor(fd_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
     Fail(errno);
@@ -108,7 +108,7 @@ void OutputFile::Finish() {
   close(fd_);
   fd_ = -1;
   const int directory = open(DirectoryOf(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return;  // its new name, where that can be synced
+  if (directory < 0) return;  // syncs the new name, if possible
   fsync(directory);
   close(directory);
 }

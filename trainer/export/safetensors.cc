@@ -11,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-constexpr uint64_t kMaxHeader = 100'000'000;  // as the format's own reader
+constexpr uint64_t kMaxHeader = 100'000'000;  // as in the format's own reader
 constexpr size_t kMaxDepth = 16;              // two are needed
 
 bool IsSizes(const Json& list) {
@@ -20,7 +20,7 @@ bool IsSizes(const Json& list) {
          });
 }
 
-// Where the size of an element is known.
+// Checks the size if the type is known.
 bool FitsShape(const std::string& dtype, const std::vector<int64_t>& shape, uint64_t bytes) {
   const std::optional<ElementType> type = FromSafetensors(dtype);
   const std::optional<int64_t> element = type ? BytesOf(*type) : BytesOfForeign(dtype);
@@ -29,7 +29,7 @@ bool FitsShape(const std::string& dtype, const std::vector<int64_t>& shape, uint
   return expected && bytes == static_cast<uint64_t>(*expected);
 }
 
-// SafetensorsFile: the reader. Owner: OpenTensorFile's caller. Thread: one.
+// SafetensorsFile: the reader. Owner: the caller of OpenTensorFile(). Thread: one.
 class SafetensorsFile : public TensorFile {
  public:
   explicit SafetensorsFile(std::unique_ptr<SourceFile> file);
@@ -37,8 +37,8 @@ class SafetensorsFile : public TensorFile {
 
  private:
   struct Place {
-    ElementType type = ElementType::kFloat32;  // of one that can be read
-    uint64_t begin = 0;                        // byte of the file
+    ElementType type = ElementType::kFloat32;  // of a readable tensor
+    uint64_t begin = 0;                        // offset in the file
     uint64_t bytes = 0;
   };
   void ReadHeader();
@@ -72,7 +72,7 @@ void SafetensorsFile::ReadHeader() {
   AddTensors(ParseHeader(header));
 }
 
-// A name that is there twice would hide the first one's values.
+// A repeated name would hide the values of the first one.
 Json SafetensorsFile::ParseHeader(const std::string& header) const {
   Json::Problem problem;
   Json json = Json::ParseStrictly(header, kMaxDepth, &problem);
@@ -89,7 +89,7 @@ Json SafetensorsFile::ParseHeader(const std::string& header) const {
 }
 
 void SafetensorsFile::AddTensors(const Json& header) {
-  std::map<std::string, const Json*> entries;  // in the order of their names, as other readers have them
+  std::map<std::string, const Json*> entries;  // in the order of names, as other readers do
   for (const auto& [name, entry] : header.items()) entries.emplace(name, &entry);
   for (const auto& [name, entry] : entries) {
     if (name != "__metadata__") {
@@ -128,7 +128,7 @@ void SafetensorsFile::AddTensor(const std::string& name, const Json& entry) {
   tensors_.push_back(std::move(tensor));
 }
 
-// The format has no byte that is in no tensor: a header of another length would move all values.
+// Every byte belongs to a tensor in this format: a header of another length would shift all values.
 void SafetensorsFile::CheckPlaces() const {
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
   for (const Place& place : places_) ranges.emplace_back(place.begin, place.begin + place.bytes);
@@ -155,7 +155,7 @@ void SafetensorsFile::Read(size_t index, float* out) {
   if (beyond) file_->Refuse(beyond->Text(tensors_[index].ElementText(beyond->element)));
 }
 
-// Behind the header the tensors are aligned so, hence all of them for float32.
+// The tensors begin at this alignment behind the header, so each is aligned for float32.
 constexpr size_t kAlignment = 64;
 
 std::string Header(const ExportedModel& model) {
@@ -181,7 +181,7 @@ std::unique_ptr<TensorFile> OpenSafetensors(std::unique_ptr<SourceFile> file) {
 
 void WriteSafetensors(const ExportedModel& model, OutputFile* file) {
   const std::string header = Header(model);
-  const uint64_t size = header.size();  // little-endian, as this machine is
+  const uint64_t size = header.size();  // little-endian, like this machine
   file->Write(&size, sizeof size);
   file->Write(header);
   for (const Variable& variable : model.variables) {

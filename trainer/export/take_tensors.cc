@@ -16,9 +16,9 @@ std::string ShapeText(const Variable& variable) {
   return fmt::format("{} x {}", variable.rows, variable.cols);
 }
 
-class Taker {
+class TensorTaker {
  public:
-  Taker(TensorFile* file, const std::string& path, const Layout& layout, const TakeOptions& options)
+  TensorTaker(TensorFile* file, const std::string& path, const Layout& layout, const TakeOptions& options)
       : file_(*file), path_(path), layout_(layout), options_(options) {
     for (size_t i = 0; i < file_.tensors().size(); ++i) place_[file_.tensors()[i].name] = i;
     for (const std::string& map : options.maps) TakeMap(map);
@@ -42,19 +42,19 @@ class Taker {
   }
 
  private:
-  std::vector<std::string> Theirs() const {
+  std::vector<std::string> FileNames() const {
     std::vector<std::string> names;
     for (const FileTensor& tensor : file_.tensors()) names.push_back(tensor.name);
     return names;
   }
 
-  std::vector<std::string> Ours() const {
+  std::vector<std::string> ModelNames() const {
     std::vector<std::string> names;
     for (const Variable& variable : layout_.variables) names.push_back(variable.name);
     return names;
   }
 
-  static std::string Meant(const std::string& name, const std::vector<std::string>& names) {
+  static std::string SuggestName(const std::string& name, const std::vector<std::string>& names) {
     const std::string closest = ClosestName(name, names);
     return closest.empty() ? "" : fmt::format(" Did you mean {}?", Shown(closest));
   }
@@ -78,12 +78,12 @@ class Taker {
     const std::string theirs = map.substr(0, equals), ours = map.substr(equals + 1);
     if (place_.count(theirs) == 0) {
       problems_.push_back(fmt::format("--map {}: {} has no tensor {}; it has {}.{}", map, path_,
-                                      Shown(theirs), List(Theirs()), Meant(theirs, Theirs())));
+                                      Shown(theirs), List(FileNames()), SuggestName(theirs, FileNames())));
     }
-    const std::vector<std::string> names = Ours();
+    const std::vector<std::string> names = ModelNames();
     if (std::count(names.begin(), names.end(), ours) == 0) {
       problems_.push_back(fmt::format("--map {}: the model has no tensor {}; it has {}.{}", map, Shown(ours),
-                                      List(names), Meant(ours, names)));
+                                      List(names), SuggestName(ours, names)));
     }
     const auto [mapped, is_new] = theirs_.emplace(ours, theirs);
     if (is_new) return;
@@ -97,9 +97,10 @@ class Taker {
     const auto place = place_.find(name);
     if (place == place_.end()) {
       if (mapped == theirs_.end()) {
-        problems_.push_back(fmt::format(
-            "{}: no tensor {} ({} in the model); it has {}.{} Rename it: --map THEIRS={}.", path_,
-            variable.name, ShapeText(variable), List(Theirs()), Meant(name, Theirs()), variable.name));
+        problems_.push_back(
+            fmt::format("{}: no tensor {} ({} in the model); it has {}.{} Rename it: --map THEIRS={}.", path_,
+                        variable.name, ShapeText(variable), List(FileNames()), SuggestName(name, FileNames()),
+                        variable.name));
       }
       return std::nullopt;
     }
@@ -137,8 +138,8 @@ class Taker {
   const std::string& path_;
   const Layout& layout_;
   const TakeOptions& options_;
-  std::map<std::string, size_t> place_;        // of each of their tensors
-  std::map<std::string, std::string> theirs_;  // by our name
+  std::map<std::string, size_t> place_;        // index of each tensor in the file
+  std::map<std::string, std::string> theirs_;  // the file's name by our name
   std::vector<std::string> problems_;
 };
 
@@ -146,7 +147,7 @@ class Taker {
 
 TakenTensors TakeTensors(TensorFile* file, const std::string& path, const Layout& layout,
                          const TakeOptions& options) {
-  return Taker(file, path, layout, options).Take();
+  return TensorTaker(file, path, layout, options).Take();
 }
 
 }  // namespace dtrain

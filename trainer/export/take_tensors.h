@@ -1,5 +1,5 @@
-// Starting weights from a file of tensors: whose names and shapes are the model's, said of all that are not.
-// Thread: any.
+// TakeTensors: initial weights from a file of tensors with the model's names and shapes. It reports all that
+// do not match. Thread: any.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 namespace dtrain {
 
 struct TakeOptions {
-  std::vector<std::string> maps;  // "theirs=ours"; other names are ours
-  bool transpose = false;         // matrices of the file are [outputs, inputs], as those of PyTorch's Linear
+  std::vector<std::string> maps;  // "theirs=ours"; other tensors have our names
+  bool transpose = false;         // matrices in the file are [outputs, inputs], as in PyTorch's Linear
 };
 
 struct TakenTensors {
-  std::vector<float> values;        // the flat vector of the layout
-  std::vector<std::string> unused;  // what else is in the file
+  std::vector<float> values;        // the layout's flat vector
+  std::vector<std::string> unused;  // the other tensors of the file
 };
 
-// UserError with a line for each tensor of the model that is missing or has another shape.
+// Throws UserError with a line for each tensor of the model that is missing or has another shape.
 TakenTensors TakeTensors(TensorFile* file, const std::string& path, const Layout& layout,
                          const TakeOptions& options);
 

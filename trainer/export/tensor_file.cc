@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kBlock = 1 << 17;  // elements
 
-std::optional<BeyondFloat32> RoundAll(const char* bytes, int64_t count, float* out) {
+std::optional<BeyondFloat32> ConvertAll(const char* bytes, int64_t count, float* out) {
   for (int64_t i = 0; i < count; ++i) {
     double value = 0;
     std::memcpy(&value, bytes + i * static_cast<int64_t>(sizeof value), sizeof value);
@@ -40,7 +40,7 @@ std::optional<BeyondFloat32> Convert(ElementType type, const char* bytes, int64_
       std::memcpy(out, bytes, static_cast<size_t>(count) * sizeof(float));
       break;
     case ElementType::kFloat64:
-      return RoundAll(bytes, count, out);
+      return ConvertAll(bytes, count, out);
     case ElementType::kFloat16:
       gpu::FromHalf(stream, gpu::Half::kFloat16, {halves, count}, {out, count});
       break;
@@ -151,13 +151,14 @@ std::unique_ptr<TensorFile> OpenTensorFile(const std::string& path) {
   char magic[9] = {};
   if (file->size() < 9) file->Refuse("too short for a .safetensors or .npz file.");
   file->ReadAt(0, sizeof magic, magic);
-  // The length of a header may begin with the letters of an archive, whose ninth byte is no brace.
+  // A safetensors header may have a length with the bytes of an archive's magic; a brace as the ninth byte
+  // tells them apart.
   if (magic[8] == '{') return OpenSafetensors(std::move(file));
   if (std::memcmp(magic, "PK\3\4", 4) == 0) return OpenNpz(std::move(file));
   file->Refuse("neither a .safetensors nor a .npz file. Convert it: numpy.savez(\"model.npz\", **weights).");
 }
 
-// A pipe in the place of a file would make open() wait.
+// Does not wait: open() would, if the file is a pipe.
 SourceFile::SourceFile(const std::string& path)
     : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (fd_ < 0) Refuse(fmt::format("cannot be opened: {}. Is the path right?", ErrnoText(errno)));

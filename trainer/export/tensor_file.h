@@ -1,5 +1,4 @@
-// Tensors in files of other programs, and the numbers that they hold.
-// Owner: the command. Thread: one.
+// Tensors in files of other programs, and their element types. Owner: the command. Thread: one.
 #pragma once
 
 #include <cstddef>
@@ -15,52 +14,51 @@
 
 namespace dtrain {
 
-// The numbers that files of tensors hold, and how they become float32.
+// ElementType: a type of numbers in files of tensors that can be converted to float32.
 enum class ElementType { kFloat32, kFloat64, kFloat16, kBfloat16 };
 
 int64_t BytesOf(ElementType type);
-// "F32" of safetensors; unset: not one of these.
+// Returns the type for a name of safetensors, such as "F32"; unset if it is not one of these.
 std::optional<ElementType> FromSafetensors(const std::string& name);
-// The bytes of an element of a type that safetensors has and we do not read ("I64"); unset: not known.
+// Returns the bytes per element of a safetensors type that we do not read ("I64"); unset if it is unknown.
 std::optional<int64_t> BytesOfForeign(const std::string& name);
-// "<f4" of numpy, little-endian; unset: not one of these.
+// Returns the type for a name of numpy, such as "<f4" (little-endian); unset if it is not one of these.
 std::optional<ElementType> FromNumpy(const std::string& descr);
 
-// A finite float64 whose float32 is not.
+// BeyondFloat32: a finite float64 that float32 cannot hold.
 struct BeyondFloat32 {
   int64_t element = 0;
   double value = 0;
-  // "weights/W1[0, 1] is 1e+299 in the file, ..."
+  // Returns "weights/W1[0, 1] is 1e+299 in the file, ..."
   std::string Text(const std::string& element_text) const;
 };
 
-// `count` elements as `read(bytes, to)` gives them, one piece after the other, rounded to the nearest
-// float32. The first that is beyond it ends the reading; unset: there is none.
+// Converts `count` elements to the nearest float32; `read(bytes, to)` provides them piece by piece. Stops at
+// the first that float32 cannot hold and returns it; unset: there is none.
 std::optional<BeyondFloat32> ReadElements(ElementType type, int64_t count,
                                           const std::function<void(uint64_t bytes, void* to)>& read,
                                           float* out);
 
-// [rows, cols] row by row into [cols, rows] row by row.
+// Transposes a [rows, cols] matrix into [cols, rows], both row-major.
 void Transpose(int64_t rows, int64_t cols, const float* from, float* to);
 
-// Without the sides of 1: a column, a row and a vector are the same values in the same order.
+// Removes dimensions of 1: a column, a row and a vector have the same values in the same order.
 std::vector<int64_t> Squeezed(std::vector<int64_t> shape);
 
-// The product of the sides times the bytes of an element; unset where that is no 62-bit number.
+// Returns the product of the dimensions times the bytes of an element; unset if it exceeds 62 bits.
 std::optional<int64_t> BytesOfShape(const std::vector<int64_t>& shape, int64_t element_bytes);
 
-// TensorFile: tensors of a .safetensors or .npz file by name, as float32, whatever they are stored as. The
-// file may come from anywhere: every length and offset in it is held against the file's size before it is
-// used, and no memory is taken on its word. Errors are UserErrors that begin with the path. Owner: the
-// command. Thread: one.
+// TensorFile: the tensors of a .safetensors or .npz file by name, converted to float32. The file is
+// untrusted: every length and offset is checked against the file's size before use, and no memory is
+// allocated on its word. Errors are UserErrors that begin with the path. Owner: the command. Thread: one.
 struct FileTensor {
   std::string name;
   std::vector<int64_t> shape;
-  std::string unreadable = {};  // why Read() cannot be asked for it; empty: it can
-  int64_t size() const;         // elements
-  // "100 x 10"; "scalar".
+  std::string unreadable = {};  // why it cannot be read; empty: it can
+  int64_t size() const;         // number of elements
+  // Returns "100 x 10" or "scalar".
   std::string ShapeText() const;
-  // "weights/W1[3, 5]": an element by its place in the order of rows.
+  // Returns the name of an element in row-major order: "weights/W1[3, 5]".
   std::string ElementText(int64_t element) const;
 };
 
@@ -68,11 +66,11 @@ class TensorFile {
  public:
   virtual ~TensorFile() = default;
   const std::vector<FileTensor>& tensors() const { return tensors_; }
-  // Names of what is in the file and no tensor.
+  // The names of entries that are not tensors.
   const std::vector<std::string>& others() const { return others_; }
-  // What a safetensors file says of itself: texts by name, values that are no text as JSON.
+  // The metadata of a safetensors file: texts by name; values that are not texts as JSON.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  // All elements of tensors()[index], row by row, to out[size()].
+  // Reads all elements of tensors()[index], row by row, into out[size()].
   virtual void Read(size_t index, float* out) = 0;
 
  protected:
@@ -81,13 +79,13 @@ class TensorFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// Its first bytes tell which of the two it is.
+// Opens a file; its first bytes tell the format.
 std::unique_ptr<TensorFile> OpenTensorFile(const std::string& path);
 
-// SourceFile: a file that is read at given places. Owner: a TensorFile. Thread: one.
+// SourceFile: a file that is read at given offsets. Owner: a TensorFile. Thread: one.
 class SourceFile {
  public:
-  // Throws UserError where it cannot be read.
+  // Throws UserError if the file cannot be read.
   explicit SourceFile(const std::string& path);
   ~SourceFile();
   SourceFile(const SourceFile&) = delete;
@@ -95,11 +93,11 @@ class SourceFile {
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
-  // UserError where the file ends before.
+  // Throws UserError if the file ends before.
   void ReadAt(uint64_t offset, uint64_t bytes, void* out) const;
-  // Whether `bytes` bytes from `offset` are in the file.
+  // Whether [offset, offset + bytes) lies within the file.
   bool Holds(uint64_t offset, uint64_t bytes) const { return offset <= size_ && bytes <= size_ - offset; }
-  // A UserError that begins with the path.
+  // Throws a UserError that begins with the path.
   [[noreturn]] void Refuse(const std::string& text) const { throw UserError("{}: {}", path_, text); }
 
  private:
@@ -108,7 +106,7 @@ class SourceFile {
   uint64_t size_ = 0;
 };
 
-// One of a format, which the first bytes have told (OpenTensorFile).
+// Open a file of a known format; for OpenTensorFile().
 std::unique_ptr<TensorFile> OpenSafetensors(std::unique_ptr<SourceFile> file);
 std::unique_ptr<TensorFile> OpenNpz(std::unique_ptr<SourceFile> file);
 

@@ -11,20 +11,20 @@
 namespace dtrain {
 namespace {
 
-// OnnxGraph: a graph of ONNX, node by node: each node's output is the next one's input unless said otherwise.
+// OnnxGraph: builds an ONNX graph node by node. By default each node's output is the input of the next.
 class OnnxGraph {
  public:
   explicit OnnxGraph(onnx::Graph* graph) : graph_(*graph) {}
 
-  // [batch, columns], or [batch] where `columns` is 0; float32 or int64.
+  // Adds an input: [batch, columns], or [batch] if `columns` is 0; float32 or int64.
   void Input(const std::string& name, int64_t columns);
   void Output(const std::string& name, onnx::DataType type, int64_t columns);
 
-  // Adds a node and returns its output's name, `op` and a number where none is given.
+  // Adds a node and returns its output's name; if none is given, it is `op` and a number.
   std::string Add(const char* op, const std::vector<std::string>& inputs,
                   const std::vector<std::pair<const char*, int64_t>>& attributes = {},
                   std::string output = "");
-  // An empty constant tensor, to be filled by its raw data. Returns its name.
+  // Adds an empty constant tensor, to be filled by its raw data.
   onnx::Tensor* Constant(const std::string& name, onnx::DataType type, const std::vector<int64_t>& shape);
   template <typename T>
   std::string Constant(const std::string& name, onnx::DataType type, const std::vector<T>& values) {
@@ -85,7 +85,7 @@ onnx::Tensor* OnnxGraph::Constant(const std::string& name, onnx::DataType type,
   return tensor;
 }
 
-// What onnxruntime and others of 2021 and later take; Gemm, Softmax and Cast are as here since then.
+// The version of onnxruntime and others from 2021 on; Gemm, Softmax and Cast have not changed since.
 constexpr int kOpset = 13;
 constexpr int kIrVersion = 7;
 constexpr int64_t kMaxBytes = (int64_t{1} << 31) - (int64_t{1} << 22);  // with room for all but the tensors
@@ -102,8 +102,8 @@ const char* OperatorOf(Activation activation) {
   return "Relu";
 }
 
-// Raw inputs as the first layer reads them, with the same roundings as dtrain: pixels in float32, scales in
-// double.
+// Adds the conversion of raw inputs for the first layer, with the same roundings as dtrain: pixels in
+// float32, scales in double.
 std::string AddScale(const ExportedModel& model, std::string inputs, OnnxGraph* graph) {
   if (model.pixels) {
     graph->Constant<float>("scale/factor", onnx::FLOAT, std::vector<float>{1.0f / 255});
@@ -141,7 +141,7 @@ void AddLayers(const ExportedModel& model, std::string inputs, OnnxGraph* graph,
   *logits = inputs;
 }
 
-// The class is 1 where the logit is above 0: exactly the class that dtrain predict gives.
+// The class is 1 if the logit is above 0: exactly the class that dtrain predict gives.
 void AddLogistic(const std::string& logits, OnnxGraph* graph) {
   const std::string ours = graph->Add("Sigmoid", {logits});
   const std::string others = graph->Add("Sigmoid", {graph->Add("Neg", {logits})});
@@ -197,7 +197,7 @@ void WriteOnnx(const ExportedModel& model, OutputFile* file) {
   AddLayers(model, AddScale(model, "features", &graph), &graph, &logits);
   AddPrediction(model, logits, &graph);
   std::string bytes;
-  if (!onnx.SerializeToString(&bytes)) RefuseSize(model);  // names and scale count, too
+  if (!onnx.SerializeToString(&bytes)) RefuseSize(model);  // names and scale count too
   file->Write(bytes);
 }
 

@@ -25,7 +25,7 @@ T Record(const SourceFile& file, uint64_t offset) {
   return record;
 }
 
-// Its last record, behind which only a comment may stand.
+// Returns the offset of the last record, behind which only a comment may stand.
 uint64_t FindEnd(const SourceFile& file) {
   const uint64_t tail = std::min<uint64_t>(file.size(), sizeof(zip::End) + kMaxComment);
   std::string bytes(tail, '\0');
@@ -54,7 +54,7 @@ Directory FindDirectory(const SourceFile& file) {
   return directory;
 }
 
-// The sizes and the place that do not fit into 4 bytes follow in this order, those that do are left out.
+// Sizes and offset that do not fit into 4 bytes follow in this order; those that fit are left out.
 void TakeExtra(const char* extra, size_t bytes, ZipMember* member) {
   while (bytes >= 4) {
     uint16_t id = 0, size = 0;
@@ -65,8 +65,8 @@ void TakeExtra(const char* extra, size_t bytes, ZipMember* member) {
     if (size > bytes) return;
     if (id == zip::kZip64) {
       size_t at = 0;
-      for (uint64_t* value : {&member->size, &member->packed, &member->header}) {
-        if (*value != zip::kIn64 || at + 8 > size) continue;
+      for (uint64_t* value : {&member->size, &member->compressed, &member->header}) {
+        if (*value != zip::kInZip64 || at + 8 > size) continue;
         std::memcpy(value, extra + at, 8);
         at += 8;
       }
@@ -84,20 +84,21 @@ void CheckMember(const SourceFile& file, const zip::Central& central, const ZipM
     file.Refuse(fmt::format("{} is compressed by method {}; must be stored or deflated, as by numpy.", title,
                             central.method));
   }
-  // Nothing deflates to less than a 1032nd (zlib's "Technical Details").
-  const bool fits = member.deflated ? member.size / 1032 <= member.packed : member.size == member.packed;
+  // Deflate compresses at most 1032-fold (zlib's "Technical Details").
+  const bool fits =
+      member.deflated ? member.size / 1032 <= member.compressed : member.size == member.compressed;
   if (fits && file.Holds(member.header, sizeof(zip::Local)) &&
-      file.Holds(member.header + sizeof(zip::Local), member.packed)) {
+      file.Holds(member.header + sizeof(zip::Local), member.compressed)) {
     return;
   }
-  file.Refuse(fmt::format("{} of {} bytes at byte {} is not in it. {}", title, member.packed, member.header,
-                          kDamaged));
+  file.Refuse(fmt::format("{} of {} bytes at byte {} is not in it. {}", title, member.compressed,
+                          member.header, kDamaged));
 }
 
 void CheckOverlaps(const SourceFile& file, const std::vector<ZipMember>& members) {
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
   for (const ZipMember& member : members) {
-    ranges.emplace_back(member.header, member.header + sizeof(zip::Local) + member.packed);
+    ranges.emplace_back(member.header, member.header + sizeof(zip::Local) + member.compressed);
   }
   std::sort(ranges.begin(), ranges.end());
   for (size_t i = 1; i < ranges.size(); ++i) {
@@ -123,7 +124,7 @@ std::vector<ZipMember> ReadZipDirectory(const SourceFile& file) {
     ZipMember member{bytes.substr(name_at, central.name),
                      central.method == zip::kDeflated,
                      central.crc,
-                     central.packed,
+                     central.compressed,
                      central.size,
                      central.offset};
     TakeExtra(bytes.data() + extra_at, central.extra, &member);
@@ -135,10 +136,10 @@ std::vector<ZipMember> ReadZipDirectory(const SourceFile& file) {
 }
 
 ZipStream::ZipStream(const SourceFile& file, const ZipMember& member)
-    : file_(file), member_(member), packed_left_(member.packed) {
+    : file_(file), member_(member), compressed_left_(member.compressed) {
   const auto local = Record<zip::Local>(file, member.header);
   at_ = member.header + sizeof local + local.name + local.extra;
-  if (local.signature != zip::kLocal || !file.Holds(at_, member.packed)) Refuse(kDamaged);
+  if (local.signature != zip::kLocal || !file.Holds(at_, member.compressed)) Refuse(kDamaged);
   if (member.deflated && inflateInit2(&inflate_, -MAX_WBITS) != Z_OK) Refuse("zlib has no memory for it.");
 }
 
@@ -160,14 +161,14 @@ void ZipStream::Read(void* out, uint64_t bytes) {
 
 void ZipStream::Inflate(char* out, uint64_t bytes) {
   constexpr uint64_t kPiece = 1 << 16;
-  packed_.resize(kPiece);
+  compressed_.resize(kPiece);
   while (bytes > 0) {
     if (inflate_.avail_in == 0) {
-      const uint64_t piece = std::min(kPiece, packed_left_);
-      file_.ReadAt(at_, piece, packed_.data());
+      const uint64_t piece = std::min(kPiece, compressed_left_);
+      file_.ReadAt(at_, piece, compressed_.data());
       at_ += piece;
-      packed_left_ -= piece;
-      inflate_.next_in = packed_.data();
+      compressed_left_ -= piece;
+      inflate_.next_in = compressed_.data();
       inflate_.avail_in = static_cast<uInt>(piece);
     }
     const auto room = static_cast<uInt>(std::min<uint64_t>(bytes, 1 << 30));
@@ -177,7 +178,7 @@ void ZipStream::Inflate(char* out, uint64_t bytes) {
     const uint64_t got = room - inflate_.avail_out;
     out += got;
     bytes -= got;
-    if (bytes > 0 && (code != Z_OK || (got == 0 && packed_left_ == 0 && inflate_.avail_in == 0))) {
+    if (bytes > 0 && (code != Z_OK || (got == 0 && compressed_left_ == 0 && inflate_.avail_in == 0))) {
       Refuse(fmt::format("it cannot be unpacked after {} bytes. {}", read_, kDamaged));
     }
   }

@@ -1,7 +1,7 @@
-// Zip archives (PKWARE's APPNOTE.TXT): their records as they are stored, and a reader for members, stored or
-// deflated, by name; those of more than 4 GiB too (zip64). By hand: libzip reads and writes through libcrypto
-// and libbz2, which each process would load, and cannot write with sizes of 8 bytes only. Owner: the file of
-// arrays that reads it. Thread: one.
+// Zip archives (PKWARE's APPNOTE.TXT): the records as they are stored, and a reader for members by name,
+// stored or deflated, also above 4 GiB (zip64). Implemented here because libzip needs libcrypto and libbz2,
+// which each process would load, and cannot write 8-byte sizes only. Owner: the reader of the archive.
+// Thread: one.
 #pragma once
 
 #include <zlib.h>
@@ -18,32 +18,32 @@ namespace dtrain::zip {
 
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50;
 constexpr uint32_t kEnd64 = 0x06064b50, kEnd64Locator = 0x07064b50;
-constexpr uint16_t kZip64 = 1;  // the extra field with sizes of 8 bytes
+constexpr uint16_t kZip64 = 1;  // the extra field with 8-byte sizes
 constexpr uint16_t kStored = 0, kDeflated = 8;
 constexpr uint16_t kEncrypted = 1;  // flag
-constexpr uint32_t kIn64 = 0xffffffff;
+constexpr uint32_t kInZip64 = 0xffffffff;
 
 #pragma pack(push, 1)
 struct Local {
   uint32_t signature = kLocal;
   uint16_t version = 45, flags = 0, method = kStored, time = 0, date = 0x21;  // 1980-01-01
-  uint32_t crc = 0, packed = kIn64, size = kIn64;
+  uint32_t crc = 0, compressed = kInZip64, size = kInZip64;
   uint16_t name = 0, extra = 0;
 };
 struct Extra64 {
   uint16_t id = kZip64, bytes = 16;
-  uint64_t size = 0, packed = 0;
+  uint64_t size = 0, compressed = 0;
 };
 struct Central {
   uint32_t signature = kCentral;
   uint16_t made_by = 45, version = 45, flags = 0, method = kStored, time = 0, date = 0x21;
-  uint32_t crc = 0, packed = kIn64, size = kIn64;
+  uint32_t crc = 0, compressed = kInZip64, size = kInZip64;
   uint16_t name = 0, extra = 0, comment = 0, disk = 0, internal = 0;
-  uint32_t external = 0, offset = kIn64;
+  uint32_t external = 0, offset = kInZip64;
 };
 struct CentralExtra64 {
   uint16_t id = kZip64, bytes = 24;
-  uint64_t size = 0, packed = 0, offset = 0;
+  uint64_t size = 0, compressed = 0, offset = 0;
 };
 struct End64 {
   uint32_t signature = kEnd64;
@@ -60,7 +60,7 @@ struct End64Locator {
 struct End {
   uint32_t signature = kEnd;
   uint16_t disk = 0, directory_disk = 0, entries_here = 0xffff, entries = 0xffff;
-  uint32_t directory_bytes = kIn64, directory = kIn64;
+  uint32_t directory_bytes = kInZip64, directory = kInZip64;
   uint16_t comment = 0;
 };
 #pragma pack(pop)
@@ -73,15 +73,15 @@ struct ZipMember {
   std::string name;
   bool deflated = false;
   uint32_t crc = 0;
-  uint64_t packed = 0;  // bytes in the file
-  uint64_t size = 0;    // bytes of content
-  uint64_t header = 0;  // where its local header is
+  uint64_t compressed = 0;  // bytes in the file
+  uint64_t size = 0;        // bytes of content
+  uint64_t header = 0;      // where its local header is
 };
 
-// The members that the archive's directory names. UserError where they are not in the file, or overlap.
+// Returns the members in the archive's directory. Throws UserError if they are not in the file, or overlap.
 std::vector<ZipMember> ReadZipDirectory(const SourceFile& file);
 
-// The content of one member, from front to back.
+// ZipStream: reads the content of one member from front to back.
 class ZipStream {
  public:
   ZipStream(const SourceFile& file, const ZipMember& member);
@@ -89,9 +89,9 @@ class ZipStream {
   ZipStream(const ZipStream&) = delete;
   ZipStream& operator=(const ZipStream&) = delete;
 
-  // The next bytes. UserError where there are not so many, or they cannot be unpacked.
+  // Reads the next bytes. Throws UserError if there are too few, or if they cannot be unpacked.
   void Read(void* out, uint64_t bytes);
-  // After the last: UserError where more follow, or the checksum is another one.
+  // Call it after the last byte. Throws UserError if more bytes follow or the checksum differs.
   void Finish();
   uint64_t left() const { return member_.size - read_; }
 
@@ -101,12 +101,12 @@ class ZipStream {
 
   const SourceFile& file_;
   const ZipMember member_;
-  uint64_t at_ = 0;  // of the file
-  uint64_t packed_left_;
+  uint64_t at_ = 0;  // in the file
+  uint64_t compressed_left_;
   uint64_t read_ = 0;
   uLong crc_ = 0;
   z_stream inflate_{};
-  std::vector<unsigned char> packed_;
+  std::vector<unsigned char> compressed_;
 };
 
 }  // namespace dtrain

@@ -36,28 +36,28 @@ ScoreTable::ScoreTable(int64_t outputs, int64_t max_scores)
 void ScoreTable::Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels) {
   if (*why_none_ != '\0') return;
   if (static_cast<int64_t>(labels_.size() + static_cast<size_t>(labels.size)) * outputs.cols > max_scores_) {
-    return KeepNone("too many rows");
+    return Drop("too many rows");
   }
   for (int64_t row = 0; row < outputs.rows; ++row) {
-    // A model that has diverged ranks nothing, and of two infinite logits the difference is no number.
+    // A diverged model ranks nothing, and the difference of two infinite logits is NaN.
     const float* const logits = outputs.row(row);
     if (!std::all_of(logits, logits + outputs.cols, [](float z) { return std::isfinite(z); })) {
-      return KeepNone("an output is not finite");
+      return Drop("an output is not finite");
     }
     KeepRow(logits);
   }
   labels_.insert(labels_.end(), labels.begin(), labels.end());
 }
 
-void ScoreTable::KeepNone(const char* why) {
+void ScoreTable::Drop(const char* why) {
   why_none_ = why;
   scores_ = {};
   labels_ = {};
 }
 
-// The log-odds of each class, its logit less the log-sum-exp of the others: ranks rows as the class's
-// probability does, which has no more digits near 0 and 1. Sums are taken in the order of the logits, so that
-// rows with the same ones tie, whichever class has which.
+// Keeps the log-odds of each class: its logit minus the log-sum-exp of the others. They rank rows as the
+// class's probability does, which loses its digits near 0 and 1. Sums are made in the order of the logits'
+// sizes, so that rows with the same logits in any order tie.
 void ScoreTable::KeepRow(const float* logits) {
   if (outputs_ == 1) {
     scores_[0].push_back(logits[0]);
@@ -67,12 +67,12 @@ void ScoreTable::KeepRow(const float* logits) {
   std::iota(order.begin(), order.begin() + outputs_, 0);
   std::sort(order.begin(), order.begin() + outputs_,
             [&](size_t a, size_t b) { return logits[a] < logits[b]; });
-  const size_t best = outputs_ - 1;  // in that order
+  const size_t best = outputs_ - 1;  // in the order of size
   const double max = logits[order[best]], second = logits[order[best - 1]];
-  std::array<double, kMaxClasses> above{};  // sums of exp(logit - max) of those behind, without the best
+  std::array<double, kMaxClasses> above{};  // sums of exp(logit - max), of larger ones but the best
   for (size_t i = best - 1; i > 0; --i) above[i - 1] = above[i] + std::exp(logits[order[i]] - max);
-  double below = 0;         // and of those before
-  double below_second = 0;  // the same, relative to the second, where nothing of it is lost
+  double below = 0;         // of the smaller logits
+  double below_second = 0;  // the same relative to the second largest, which loses no digits
   for (size_t i = 0; i < outputs_; ++i) {
     const double logit = logits[order[i]];
     const double odds =
@@ -84,13 +84,13 @@ void ScoreTable::KeepRow(const float* logits) {
   }
 }
 
-std::optional<double> ScoreTable::Area(const std::function<void()>& breather) const {
+std::optional<double> ScoreTable::Area(const std::function<void()>& before_class) const {
   if (*why_none_ != '\0') return std::nullopt;
   if (outputs_ == 1) return AreaUnderCurve(scores_[0], labels_, 1);
   double sum = 0;
   int classes = 0;
   for (size_t k = 0; k < outputs_; ++k) {
-    breather();
+    before_class();
     const std::optional<double> area = AreaUnderCurve(scores_[k], labels_, static_cast<int32_t>(k));
     if (!area) continue;
     sum += *area;

@@ -1,6 +1,6 @@
-// Metrics: what an evaluation tells of a model on a set, from the outputs of its rows. Figures has all of it:
+// Metrics: the figures of an evaluation, from the outputs of a model on each row. Figures has all of them:
 // the area under the curve, the confusion of classes, the errors of a regression. A figure that the rows do
-// not define is unset. Owner: whoever evaluates. Thread: one.
+// not define is unset. Owner: the evaluator. Thread: one.
 #pragma once
 
 #include <cmath>
@@ -14,35 +14,34 @@
 
 namespace dtrain {
 
-// The class that a model of classes takes a row for. `outputs` is 1 (the logit of class 1: the row is of it
-// where the logit is above 0) or the number of classes (the first of the largest logits).
+// Returns the class that the model predicts for a row. `outputs` is 1 (the logit of class 1, which is
+// predicted if it is above 0) or the number of classes (the first of the largest logits is predicted).
 int32_t PredictedClass(const float* logits, int64_t outputs);
 
-// The number of classes that a model with so many outputs tells apart.
+// Returns the number of classes of a model with `outputs` outputs.
 inline int64_t ClassCount(int64_t outputs) { return outputs == 1 ? 2 : outputs; }
 
-// The probabilities of the classes, float32 from sums in double: a sigmoid's where there is one output, else
-// a softmax's.
+// Computes the probabilities of the classes, in float32 from sums in double: a sigmoid for one output, else a
+// softmax.
 void Probabilities(const float* logits, int64_t outputs, float* probabilities);
 
-// The area under the ROC curve, exactly: among all pairs of a row of the class and a row of another one, the
-// part in which the first has the larger score; a tie counts half (Mann and Whitney's U over its maximum;
-// Hanley and McNeil, "The meaning and use of the area under a ROC curve", Radiology 143, 1982).
-// There is one score for each row; rows with the label `positive` are of the class. Unset where all rows are
-// of one kind. No score is NaN, and there are at most ScoreTable::kMaxScores. Sorts: O(n log n).
+// Returns the exact area under the ROC curve: of all pairs of a row of the class and a row of another class,
+// the fraction in which the first has the larger score; a tie counts half (Mann and Whitney's U over its
+// maximum; Hanley and McNeil, "The meaning and use of the area under a ROC curve", Radiology 143, 1982).
+// `scores` has one score for each row; rows with label `positive` are of the class. Unset if all rows are of
+// one kind. No score may be NaN, and there are at most ScoreTable::kMaxScores. Sorts: O(n log n).
 std::optional<double> AreaUnderCurve(gpu::Span<const float> scores, gpu::Span<const int32_t> labels,
                                      int32_t positive);
 
-// ScoreTable: the scores of all rows of a set, kept until its end, 4 bytes for each class of each row, and
-// the area under the curve that follows from them. With several classes that is the mean of each class
-// against all others (Provost and Domingos, 2000), over the classes that some rows have and some have not.
-// With more than kMaxClasses classes, or more scores than the owner allows, nothing is kept and there is no
-// area.
+// ScoreTable: the scores of all rows of a set, 4 bytes for each class of each row, and the area under the
+// curve computed from them at the end. With several classes it is the mean of the areas of each class against
+// all others (Provost and Domingos, 2000), over the classes that some rows have and some have not. With more
+// than kMaxClasses classes, or more scores than `max_scores`, it keeps nothing and there is no area.
 class ScoreTable {
  public:
   static constexpr int64_t kMaxClasses = 64;
   static constexpr int64_t kMaxScores = int64_t{1} << 27;  // 512 MiB
-  // In a run all others wait for them to be sorted: about a second.
+  // The limit during a run, where all tasks wait while they are sorted: about a second.
   static constexpr int64_t kMaxScoresInRun = int64_t{1} << 22;
 
   // `outputs` of the model: 1 is the logit of class 1, more are logits of a softmax. `max_scores`: at most
@@ -50,29 +49,30 @@ class ScoreTable {
   explicit ScoreTable(int64_t outputs, int64_t max_scores = kMaxScores);
 
   void Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels);
-  // `breather` is called before each class of several is sorted; it may throw.
-  std::optional<double> Area(const std::function<void()>& breather = [] {}) const;
-  // Why there is none though there are rows; empty where there is.
+  // Returns the area. `before_class` is called before the scores of each of several classes are sorted; it
+  // may throw.
+  std::optional<double> Area(const std::function<void()>& before_class = [] {}) const;
+  // Returns why there is no area although there are rows; empty if there is one.
   const char* why_none() const { return why_none_; }
 
  private:
   void KeepRow(const float* logits);
-  void KeepNone(const char* why);
+  void Drop(const char* why);
 
   const size_t outputs_;
   const int64_t max_scores_;
   const char* why_none_ = "";
-  std::vector<std::vector<float>> scores_;  // by class: what ranks rows as the class's probability does
+  std::vector<std::vector<float>> scores_;  // by class; ranks rows as the probability of the class does
   std::vector<int32_t> labels_;
 };
 
-// Confusion: how often rows of each class were taken for each class, and the figures that follow from that
-// (van Rijsbergen, "Information Retrieval", 1979, chapter 7): precision, the part of what was taken for a
-// class that is of it; recall, the part of a class that was taken for it; F1, the harmonic mean of both. A
-// figure whose denominator is 0 is unset.
+// Confusion: how often rows of each class were predicted as each class, and the figures that follow (van
+// Rijsbergen, "Information Retrieval", 1979, chapter 7): precision, the fraction of rows predicted as a class
+// that are of it; recall, the fraction of rows of a class that are predicted as it; F1, the harmonic mean of
+// both. A figure whose denominator is 0 is unset.
 struct ClassFigures {
   int64_t support = 0;    // rows of the class
-  int64_t predicted = 0;  // rows taken for it
+  int64_t predicted = 0;  // rows predicted as the class
   int64_t correct = 0;    // both
   std::optional<double> precision() const { return Part(correct, predicted); }
   std::optional<double> recall() const { return Part(correct, support); }
@@ -87,14 +87,14 @@ struct ClassFigures {
 
 class Confusion {
  public:
-  // With more classes only the sums are kept.
+  // With more classes only the sums per class are kept.
   static constexpr int64_t kMaxInMatrix = 1000;
 
   explicit Confusion(int64_t classes)
       : figures_(static_cast<size_t>(classes)),
         matrix_(classes <= kMaxInMatrix ? static_cast<size_t>(classes * classes) : 0) {}
 
-  // Each in [0, classes).
+  // Adds a row. Both numbers must be in [0, classes).
   void Add(int32_t label, int32_t predicted) {
     ++figures_[static_cast<size_t>(label)].support;
     ++figures_[static_cast<size_t>(predicted)].predicted;
@@ -117,7 +117,7 @@ class Confusion {
 
 // Regression: root mean squared error, mean absolute error and R squared = 1 - residuals / variation about
 // the mean (Draper and Smith, "Applied Regression Analysis", 1998, chapter 1). The variation is summed about
-// a running mean (Welford, Technometrics 4, 1962), since the difference of two large sums would lose all
+// a running mean (Welford, Technometrics 4, 1962), because the difference of two large sums would lose all
 // digits.
 class Regression {
  public:
@@ -133,7 +133,7 @@ class Regression {
 
   double rmse() const { return rows_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(rows_)); }
   double mae() const { return rows_ == 0 ? 0 : absolutes_ / static_cast<double>(rows_); }
-  // Unset where all targets are equal.
+  // Unset if all targets are equal.
   std::optional<double> r_squared() const {
     if (variation_ == 0) return std::nullopt;
     return 1 - squares_ / variation_;
@@ -144,19 +144,19 @@ class Regression {
   double squares_ = 0;
   double absolutes_ = 0;
   double mean_ = 0;       // of the targets
-  double variation_ = 0;  // of the targets about it
+  double variation_ = 0;  // of the targets about their mean
 };
 
-// Figures: all that an evaluation tells of a model on a set, from the outputs of its rows.
+// Figures: all figures of an evaluation.
 struct Figures {
-  // For a model with so many outputs, which is linear unless it classifies. `max_scores`: see ScoreTable.
+  // For a model with these outputs, which is linear unless it classifies. `max_scores`: see ScoreTable.
   Figures(int64_t model_outputs, bool model_classifies, int64_t max_scores = ScoreTable::kMaxScores)
       : outputs(model_outputs),
         classifies(model_classifies),
         scores(model_outputs, max_scores),
         confusion(model_classifies ? ClassCount(model_outputs) : 0) {}
 
-  // `values`: [batch.rows, outputs], as Model::Evaluate() gives them.
+  // Adds a batch. `values` [batch.rows, outputs] are those of Model::Evaluate().
   void Add(const Batch& batch, const float* values) {
     if (classifies) scores.Add({values, batch.rows, outputs}, {batch.labels, batch.rows});
     for (int64_t row = 0; row < batch.rows; ++row) {
@@ -169,8 +169,8 @@ struct Figures {
   const int64_t outputs;
   const bool classifies;
   ScoreTable scores;
-  Confusion confusion;    // of classes
-  Regression regression;  // of linear
+  Confusion confusion;    // if the model classifies
+  Regression regression;  // if it is linear
 };
 
 }  // namespace dtrain

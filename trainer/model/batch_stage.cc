@@ -15,7 +15,7 @@ using gpu::cuda::Event;
 using gpu::cuda::PinnedBuffer;
 
 constexpr int64_t kAlign = 256;
-// The copy of a batch of this size costs about as much as the calls that would let it overlap.
+// Below this size, a copy costs about as much as the calls that would overlap it.
 constexpr int64_t kSmallBytes = 16 << 10;
 constexpr const char* kWhat = "batches on their way";
 
@@ -45,7 +45,7 @@ BatchStage::BatchStage(gpu::cuda::Queue& uploads, int64_t max_rows)
 
 bool BatchStage::Keeps(const Batch& batch) const { return data_ != nullptr && data_->Has(TableOf(batch)); }
 
-// Memory for the largest batch, when the first one of its kind tells of what its rows consist.
+// Allocates memory for the largest batch, when the first batch shows what its rows consist of.
 void BatchStage::Prepare(const Batch& batch) {
   const bool as_bytes = batch.bytes.table.data != nullptr && batch.inputs == nullptr;
   const int64_t row_bytes = Keeps(batch) ? static_cast<int64_t>(sizeof(int64_t))
@@ -84,7 +84,7 @@ const DeviceBatch& BatchStage::Use(const Batch& batch, gpu::cuda::StreamHandle c
   in_use_ = latest_;
   compute_ = compute;
   was_used_ = true;
-  if (!small_) slots_[in_use_].uploaded.HoldBack(compute);
+  if (!small_) slots_[in_use_].uploaded.DelayStream(compute);
   return slots_[in_use_].batch;
 }
 
@@ -99,8 +99,8 @@ void BatchStage::Used(gpu::cuda::StreamHandle compute) {
 
 void BatchStage::Fill(Slot* slot, const Batch& batch) {
   if (!small_) {
-    slot->uploaded.Wait();                   // the pinned memory has been read
-    slot->used.HoldBack(uploads_.stream());  // and the device's will have been
+    slot->uploaded.Wait();                      // the pinned memory has been read
+    slot->used.DelayStream(uploads_.stream());  // and so has the device's
   }
   slot->batch = DeviceBatch();
   slot->batch.slot = static_cast<int>(slot - slots_);
@@ -126,7 +126,7 @@ void BatchStage::FillHead(Slot* slot, const Batch& batch) const {
   }
 }
 
-// Returns the bytes of a row.
+// Returns the bytes of one row.
 int64_t BatchStage::FillRows(Slot* slot, const Batch& batch) const {
   std::byte* const pinned = slot->pinned.data() + head_bytes_;
   std::byte* const memory = slot->memory.data() + head_bytes_;

@@ -1,5 +1,5 @@
-// Batches on a device: BatchStage brings them there, DeviceData keeps a whole data set there.
-// Owner: the model; not longer than the device. Thread: one at a time.
+// Batches on a device: BatchStage copies them there, DeviceData keeps a whole data set there. Owner: the
+// model; the device outlives them. Thread: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace dtrain {
 
-// DeviceData: a data set's features in a device's memory (data.cache: device), so that a batch is its row
+// DeviceData: a data set's features in a device's memory (data.cache: device). A batch then consists of row
 // numbers and labels.
 class DeviceData {
  public:
-  // One of the two is not empty; it is recognised by its address and stays where it is. Throws UserError
-  // where it does not fit. Waits until it is there.
+  // One of the two views is not empty. The set is identified by its address, so it must not move. Throws
+  // UserError if it does not fit. Waits until the copy is done.
   DeviceData(gpu::cuda::Queue& uploads, gpu::MatrixView<const uint8_t> bytes,
              gpu::MatrixView<const float> floats);
 
@@ -35,40 +35,41 @@ class DeviceData {
   gpu::cuda::Buffer<float> floats_;
 };
 
-// One batch in a device's memory.
+// DeviceBatch: one batch in a device's memory.
 struct DeviceBatch {
-  int slot = 0;  // the same slot: the same addresses
+  int slot = 0;  // batches in the same slot have the same addresses
   int64_t rows = 0;
   gpu::ByteRows bytes;                  // either these
-  gpu::MatrixView<const float> floats;  // or these: the rows, or with `row_numbers` a table that they are of
+  gpu::MatrixView<const float> floats;  // or these: the rows, or the table that `row_numbers` refers to
   gpu::Span<const int64_t> row_numbers;
   const int32_t* labels = nullptr;
   const float* targets = nullptr;
 };
 
-// BatchStage: batches on their way into a device's memory. Each is copied into pinned memory at once. A large
-// batch is uploaded by a stream of its own, so that it travels while the step before is computed; a small one
-// is copied by the step itself, which saves the calls. Where the device keeps the data set (DeviceData), only
-// labels and row numbers travel. When a batch is uploaded all steps but the last two are done.
+// BatchStage: copies batches into a device's memory. Each is first copied into pinned memory. A large batch
+// is uploaded in a stream of its own, while the step before is computed; a small one is copied by the step
+// itself, which saves calls. If the device keeps the data set (DeviceData), only labels and row numbers are
+// copied. A batch may be uploaded once all steps but the last two are done.
 class BatchStage {
  public:
-  // `uploads`: its stream carries what is uploaded; it outlives this.
+  // Uploads go through the stream of `uploads`, which outlives this.
   BatchStage(gpu::cuda::Queue& uploads, int64_t max_rows);
-  // What the device keeps, as long as this lives; before the first batch.
+  // Sets what the device keeps; it outlives this. Call it before the first batch.
   void set_data(const DeviceData* data) { data_ = data; }
 
-  // Begins the upload of a batch that is wanted later.
+  // Begins the upload of a batch that will be used later.
   void Upload(const Batch& batch);
-  // The batch: what `compute` is given from now on, behind CopySmall(), finds it in the device's memory.
-  // Uploaded now unless it was before.
+  // Returns the batch, for work that is queued in `compute` after CopySmall(). Uploads it now unless that was
+  // done before.
   const DeviceBatch& Use(const Batch& batch, gpu::cuda::StreamHandle compute);
-  // The first of a step's work, once for each time that the step is queued or captured.
+  // Queues the copy of a small batch. Call it first in a step's work, each time the step is queued or
+  // captured.
   void CopySmall(gpu::cuda::Queue& compute);
-  // `compute` has been given all that reads the batch last used.
+  // Call it when `compute` has been given all work that reads the last used batch.
   void Used(gpu::cuda::StreamHandle compute);
 
  private:
-  // A slot holds labels or targets, then row numbers or features: all of it goes in one copy.
+  // Slot: holds labels or targets, then row numbers or features, in one piece that one copy transfers.
   struct Slot {
     gpu::cuda::PinnedBuffer<std::byte> pinned;
     gpu::cuda::Buffer<std::byte> memory;
@@ -76,10 +77,10 @@ class BatchStage {
     gpu::cuda::Event used;
     DeviceBatch batch;
     int64_t bytes = 0;             // of the batch
-    const void* source = nullptr;  // of the batch that it holds; null: of none that can be told
+    const void* source = nullptr;  // of the batch in the slot; null: it has no identity
     uint64_t number = 0;
   };
-  // A small batch's slot has no events: it waits for a third turn.
+  // The slot of a small batch has no events; three slots keep it unchanged long enough.
   static constexpr int kSlots = 3;
 
   void Prepare(const Batch& batch);
@@ -97,13 +98,13 @@ class BatchStage {
   const int64_t head_bytes_;  // of labels or targets
   const DeviceData* data_ = nullptr;
   Slot slots_[kSlots];
-  bool small_ = false;                 // all batches are
-  int latest_ = 0;                     // the slot last filled
-  int in_use_ = 0;                     // the slot last used
-  int64_t row_bytes_ = 0;              // of what travels of a row, at most
-  gpu::cuda::StreamHandle compute_{};  // that has used the slots, where one has
+  bool small_ = false;                 // all batches are small
+  int latest_ = 0;                     // the slot filled last
+  int in_use_ = 0;                     // the slot used last
+  int64_t row_bytes_ = 0;              // the most bytes that are copied per row
+  gpu::cuda::StreamHandle compute_{};  // the stream that has used the slots, if any
   bool was_used_ = false;
-  gpu::cuda::Buffer<int64_t> in_order_;  // 0, 1, 2, ...: the row numbers of bytes that lie in order
+  gpu::cuda::Buffer<int64_t> in_order_;  // 0, 1, 2, ...: the row numbers of bytes in order
 };
 
 }  // namespace dtrain

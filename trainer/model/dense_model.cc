@@ -111,7 +111,7 @@ gpu::MatrixView<float> DenseNet::Forward(const float* parameters, const NetBatch
   return OutputsOf(layers_.size() - 1, batch.rows);
 }
 
-// The last layer's outputs hold the loss's gradient with respect to them.
+// On entry the last layer's outputs hold the gradient of the loss for them.
 void DenseNet::Backward(const float* parameters, const NetBatch& batch, float* gradient,
                         const std::function<void(size_t)>& on_layer) {
   gpu::MatrixView<float> slopes = OutputsOf(layers_.size() - 1, batch.rows);
@@ -171,7 +171,7 @@ Evaluation DenseModel::Evaluate(const float* parameters, const Batch& batch, flo
   return evaluation;
 }
 
-// The batch's rows as the first layer reads them: bytes where that is faster, else floats.
+// Returns the batch's rows for the first layer: bytes if that is faster, else floats.
 NetBatch DenseModel::InputsOf(const Batch& batch) {
   const DenseLayer& first = net_.layers().front();
   DT_CHECK(batch.rows <= max_rows_ && batch.columns == first.inputs, batch.rows, max_rows_, batch.columns,
@@ -182,7 +182,7 @@ NetBatch DenseModel::InputsOf(const Batch& batch) {
   inputs.targets = batch.targets;
   if (batch.inputs != nullptr || batch.rows == 0) {
     inputs.floats = {batch.inputs, batch.rows, batch.columns};
-  } else if (gpu::BytesPay(stream_, batch.rows, first.outputs)) {
+  } else if (gpu::BytesAreFaster(stream_, batch.rows, first.outputs)) {
     inputs.as_bytes = true;
     inputs.bytes = batch.bytes;
   } else {

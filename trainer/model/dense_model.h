@@ -1,5 +1,5 @@
 // Dense models on this processor, and the arithmetic of dense layers that they share with those on a device.
-// Owner: the worker, or whoever evaluates. Thread: one at a time.
+// Owner: the worker, or an evaluator. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace dtrain {
 
-// DenseNet: the arithmetic of dense layers, an activation after each but the last, and a loss on the last
-// one's outputs, in one stream: on this processor or on a device. It knows where nothing comes from. All
-// pointers are those of the stream's memory; what is given must stay until the stream has come so far. Owner:
-// a model. Thread: one at a time, because of the outputs kept inside.
+// DenseNet: the arithmetic of dense layers in one stream, on this processor or a device: an activation after
+// each layer but the last, and a loss on the outputs of the last. All pointers are into the stream's memory
+// and must stay valid until the stream has done the work. Owner: a model. Thread: one at a time, because it
+// keeps outputs.
 
-// Where a layer's weights [inputs, outputs] and biases [outputs] lie in the flat vector.
+// DenseLayer: where a layer's weights [inputs, outputs] and biases [outputs] are in the flat vector.
 struct DenseLayer {
   int64_t inputs = 0;
   int64_t outputs = 0;
@@ -26,17 +26,17 @@ struct DenseLayer {
   int64_t biases = 0;   // offset
 };
 
-// A batch as the first layer reads it and the loss compares it.
+// NetBatch: a batch for the first layer and the loss.
 struct NetBatch {
   int64_t rows = 0;
-  bool as_bytes = false;  // `bytes` are read as they lie, else `floats`
+  bool as_bytes = false;  // `bytes` are read in place; else `floats`
   gpu::ByteRows bytes;
   gpu::MatrixView<const float> floats;
   const int32_t* labels = nullptr;  // [rows]; null for linear
   const float* targets = nullptr;   // [rows]; null for classes
 };
 
-// Where the results of a batch go; see gpu/ops.h. Null: not wanted, but the loss always is.
+// NetResults: where the results of a batch are written; see gpu/ops.h. Null: not wanted; the loss always is.
 struct NetResults {
   float* loss = nullptr;
   int64_t* correct = nullptr;  // stays as it is where the model does not classify
@@ -50,12 +50,12 @@ class DenseNet {
            float* values);
   static int64_t FloatsNeeded(const ModelConfig& config, int64_t max_rows);
 
-  // The mean loss over the rows, the other results that are wanted, and the loss's gradient to all of
-  // `gradient`; null: not wanted. `on_layer`, where it is not empty, is called with each layer's number when
-  // its part of the gradient is queued: the last layer's first.
+  // Computes the mean loss over the rows and the other results that are wanted, and writes the loss's
+  // gradient to all of `gradient`; null: not wanted. Calls `on_layer`, unless empty, with a layer's number
+  // when its part of the gradient is queued, beginning with the last layer.
   void Compute(const float* parameters, const NetBatch& batch, const NetResults& results,
                float* gradient = nullptr, const std::function<void(size_t)>& on_layer = {});
-  // The outputs alone, without labels or targets; valid until the next call.
+  // Computes only the outputs, without labels or targets; valid until the next call.
   gpu::MatrixView<const float> Outputs(const float* parameters, const NetBatch& batch) {
     return Forward(parameters, batch);
   }
@@ -78,11 +78,11 @@ class DenseNet {
   const std::vector<DenseLayer> layers_;
   gpu::Stream& stream_;
   std::vector<float*> outputs_;  // of each layer, [max_rows, outputs]
-  std::vector<float*> slopes_;   // of each hidden layer: the loss's gradient for its outputs
+  std::vector<float*> slopes_;   // of each hidden layer: the gradient of the loss for its outputs
 };
 
-// DenseModel: linear, logistic, softmax and mlp models on dense rows, on this processor.
-// Owner: the worker, or who evaluates. Thread: one at a time, because of the outputs kept inside.
+// DenseModel: linear, logistic, softmax and mlp models on this processor. Owner: the worker, or an evaluator.
+// Thread: one at a time, because it keeps outputs.
 class DenseModel : public Model {
  public:
   DenseModel(const ModelConfig& config, const Layout& layout, int64_t max_rows);
@@ -94,7 +94,8 @@ class DenseModel : public Model {
   using Model::Evaluate;
   Evaluation Evaluate(const float* parameters, const Batch& batch, float* outputs) override;
 
-  // [rows, outputs] of the last layer for rows without labels or targets; valid until the next call.
+  // Computes the outputs [rows, outputs] of the last layer, without labels or targets; valid until the next
+  // call.
   gpu::MatrixView<const float> Outputs(const float* parameters, const Batch& batch) {
     return net_.Outputs(parameters, InputsOf(batch));
   }
@@ -105,9 +106,9 @@ class DenseModel : public Model {
   const Layout layout_;
   const int64_t max_rows_;
   gpu::Stream stream_;
-  std::vector<float> values_;  // of the net
+  std::vector<float> values_;  // for net_
   DenseNet net_;
-  std::vector<float> inputs_;  // [max_rows, inputs], where bytes are read as floats
+  std::vector<float> inputs_;  // [max_rows, inputs], for bytes that are read as floats
   StepResult result_;
 };
 

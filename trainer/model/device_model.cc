@@ -11,11 +11,11 @@
 namespace dtrain {
 namespace {
 
-// A run has some for each slot and each gradient buffer, of which there are as many as train.in_flight says.
-// With more, shapes do not repeat.
+// A run has a few kinds for each slot and each gradient buffer; train.in_flight sets the number of buffers.
+// With more kinds, shapes do not repeat.
 constexpr size_t kMaxKinds = 1024;
 
-// What spoilt a capture may have been another thread's.
+// Another thread may have spoilt a capture, so it is tried again.
 constexpr int kMaxFailures = 3;
 
 }  // namespace
@@ -35,7 +35,7 @@ bool StepGraphs::Launch(const Kind& kind, gpu::cuda::StreamHandle run, const std
   return true;
 }
 
-// Nothing of `work` is done where it fails. A device that has failed says so again when it is queued.
+// If it fails, none of `work` is done. A failed device reports its error again when the work is queued.
 bool StepGraphs::Capture(const std::function<void()>& work, gpu::cuda::GraphHandle* graph) {
   gpu::cuda::Runtime& runtime = queue_.runtime();
   try {
@@ -53,7 +53,7 @@ bool StepGraphs::Capture(const std::function<void()>& work, gpu::cuda::GraphHand
   }
 }
 
-// A graph that still runs is kept by the runtime until it is done.
+// The runtime keeps a graph that still runs until it is done.
 void StepGraphs::Clear() {
   for (const auto& [kind, entry] : graphs_) {
     if (entry.captured) queue_.runtime().Delete(entry.graph);
@@ -68,20 +68,19 @@ using gpu::cuda::Event;
 using gpu::cuda::PinnedBuffer;
 using gpu::cuda::StreamHandle;
 
-// What no operation writes: a NaN of a payload of our own, and numbers below 0.
+// Values that no operation writes: a NaN with a payload of our own, and a negative number.
 constexpr uint32_t kPendingLoss = 0x7fc0d7a1;
 constexpr int64_t kPendingCount = -1;
-// For so long a result is awaited by looking at it, which costs a core but no call; then the step's end is.
-constexpr std::chrono::microseconds kLookFor{200};
+// How long a result is polled, which costs a core but no call; after that, the step's end is awaited.
+constexpr std::chrono::microseconds kPollTime{200};
 
-// Less has its pages together with others, and is copied in no time.
+// A smaller gradient shares its pages with other data, and is copied quickly.
 constexpr int64_t kMinToPin = 1 << 20;
 
 int64_t InputsOf(const ModelConfig& config) { return *config.inputs; }
 
-// The device writes meanwhile, by design; the fake one of tests does so in another thread, where
-// ThreadSanitizer would see a race. Whoever reads judges each value alone and takes half of none: they are
-// of 4 or 8 bytes.
+// The device writes at the same time, by design; the fake device of tests does so in another thread, which
+// ThreadSanitizer would report as a race. Each value of 4 or 8 bytes is read whole and judged alone.
 template <typename T>
 __attribute__((no_sanitize_thread)) T ReadOnce(const T& value) {
   return *static_cast<const volatile T*>(&value);
@@ -124,7 +123,7 @@ DeviceModel::DeviceModel(const ModelConfig& config, const Layout& layout, int64_
   compute_.Wait();  // other streams use the memory from now on
 }
 
-// What is queued reads and writes memory of this.
+// Waits, because queued work reads and writes this object's memory.
 DeviceModel::~DeviceModel() {
   try {
     device_.runtime().Wait(run_stream());
@@ -132,7 +131,7 @@ DeviceModel::~DeviceModel() {
       device_.runtime().Wait(queue->stream());
     }
   } catch (const gpu::cuda::DeviceError&) {
-    // Of a device that has failed, which the run has ended with: nothing is under way there.
+    // The device has failed and the run has ended with its error, so no work is left.
   }
 }
 
@@ -146,7 +145,7 @@ int64_t DeviceModel::Keep(gpu::MatrixView<const uint8_t> bytes, gpu::MatrixView<
 }
 
 void DeviceModel::Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) {
-  // A step that nobody ended, because the run went back to a checkpoint meanwhile.
+  // The last step was not ended, because the run went back to a checkpoint.
   if (std::exchange(begun_, true)) device_.runtime().Wait(run_stream());
   const float* const weights = ParametersOnDevice(parameters);
   float* const target = shared() ? gradient : DownloadTo(gradient);
@@ -156,7 +155,7 @@ void DeviceModel::Begin(const float* parameters, const Batch& batch, float* grad
   const auto work = [&] { QueueStep(weights, staged, target, count_correct); };
   const StepGraphs::Kind kind{staged.rows, staged.slot, staged.bytes.table.data != nullptr,
                               weights,     target,      count_correct};
-  // By reference: no allocation for what a graph makes needless.
+  // By reference, because a launched graph needs no copy of it, and copying allocates.
   if (!graphs_.Launch(kind, run, std::cref(work))) QueueAlone(std::cref(work));
   stage_.Used(run);
   done_.Record(run);
@@ -165,7 +164,7 @@ void DeviceModel::Begin(const float* parameters, const Batch& batch, float* grad
 StepResult DeviceModel::End() {
   begun_ = false;
   shared() ? AwaitResults() : done_.Wait();
-  if (wanted_ != nullptr) std::memcpy(wanted_, bounce_.data(), static_cast<size_t>(weights_.bytes()));
+  if (wanted_ != nullptr) std::memcpy(wanted_, staging_.data(), static_cast<size_t>(weights_.bytes()));
   return TakeResults();
 }
 
@@ -204,43 +203,43 @@ const float* DeviceModel::Freeze(const float* parameters) {
 
 void DeviceModel::Arrived(const float* parameters, Range elements) {
   announced_ = parameters;
-  if (mirrored_ != parameters || shared()) return;  // the next step uploads all
+  if (mirrored_ != parameters || shared()) return;  // the next step uploads everything
   uploads_.Copy(weights_.data() + elements.begin, parameters + elements.begin,
                 elements.size() * static_cast<int64_t>(sizeof(float)));
 }
 
-// Memory that the device writes by itself: the gradient's own, or where that cannot be pinned, or is so small
-// that it has its pages together with others, some of this, from which End() copies it.
+// Returns the memory to which the device writes the gradient: its destination; or, if that cannot be pinned
+// or is too small, staging_, from which End() copies it.
 float* DeviceModel::DownloadTo(float* gradient) {
   wanted_ = nullptr;
   if (weights_.bytes() >= kMinToPin && pinned_->Pin(gradient, static_cast<size_t>(weights_.bytes()))) {
     return gradient;
   }
-  if (bounce_.data() == nullptr) {
-    bounce_ = PinnedBuffer<float>(device_.runtime(), layout_.size, "a gradient that is downloaded");
+  if (staging_.data() == nullptr) {
+    staging_ = PinnedBuffer<float>(device_.runtime(), layout_.size, "a gradient that is downloaded");
   }
   wanted_ = gradient;
-  return bounce_.data();
+  return staging_.data();
 }
 
-// Where the step finds the weights when it has come so far.
+// Returns where the step will find the weights when its turn comes.
 const float* DeviceModel::ParametersOnDevice(const float* parameters) {
   if (shared()) return parameters;
   if (mirrored_ != parameters || announced_ != parameters) UploadAll(parameters);
   uploaded_.Record(uploads_.stream());
-  uploaded_.HoldBack(compute_.stream());
+  uploaded_.DelayStream(compute_.stream());
   return weights_.data();
 }
 
 void DeviceModel::UploadAll(const float* parameters) {
-  // Others may go at any time.
+  // Those of other callers may be freed at any time.
   if (announced_ == parameters && weights_.bytes() >= kMinToPin)
     pinned_->Pin(parameters, static_cast<size_t>(weights_.bytes()));
   uploads_.Copy(weights_.data(), parameters, weights_.bytes());
   mirrored_ = parameters;
 }
 
-// The first of a step's work: the rows as the first layer reads them.
+// The first part of a step's work: provides the rows for the first layer.
 NetBatch DeviceModel::Read(BatchStage& stage, const DeviceBatch& batch) {
   stage.CopySmall(compute_);
   NetBatch read;
@@ -252,7 +251,7 @@ NetBatch DeviceModel::Read(BatchStage& stage, const DeviceBatch& batch) {
   if (batch.rows == 0) {
     read.floats = gathered;
   } else if (batch.bytes.table.data != nullptr &&
-             gpu::BytesPay(stream_, batch.rows, net_.layers().front().outputs)) {
+             gpu::BytesAreFaster(stream_, batch.rows, net_.layers().front().outputs)) {
     read.as_bytes = true;
     read.bytes = batch.bytes;
   } else if (batch.bytes.table.data != nullptr) {
@@ -267,7 +266,7 @@ NetBatch DeviceModel::Read(BatchStage& stage, const DeviceBatch& batch) {
   return read;
 }
 
-// All of a step, in compute_ and what is joined to it.
+// Queues the whole step, in compute_ and streams joined to it.
 void DeviceModel::QueueStep(const float* parameters, const DeviceBatch& batch, float* gradient,
                             bool count_correct) {
   Results& results = results_[0];
@@ -282,12 +281,12 @@ void DeviceModel::QueueStep(const float* parameters, const DeviceBatch& batch, f
   net_.Compute(parameters, Read(stage_, batch), wanted, gradient_.data(),
                [&](size_t layer) { DownloadLayer(layer, gradient); });
   downloaded_.Record(downloads_.stream());
-  downloaded_.HoldBack(compute_.stream());
+  downloaded_.DelayStream(compute_.stream());
 }
 
 void DeviceModel::DownloadLayer(size_t layer, float* gradient) {
   layer_done_[layer].Record(compute_.stream());
-  layer_done_[layer].HoldBack(downloads_.stream());
+  layer_done_[layer].DelayStream(downloads_.stream());
   const DenseLayer& parts = net_.layers()[layer];
   const auto download = [&](int64_t offset, int64_t size) {
     downloads_.Copy(gradient + offset, gradient_.data() + offset, size * static_cast<int64_t>(sizeof(float)));
@@ -296,8 +295,8 @@ void DeviceModel::DownloadLayer(size_t layer, float* gradient) {
   download(parts.biases, parts.outputs);
 }
 
-// Work outside of a graph: in compute_, behind all that the run's stream was given and before what it will
-// be.
+// Runs work outside a graph: in compute_, after everything that is queued in the run's stream and before
+// everything that will be.
 void DeviceModel::QueueAlone(const std::function<void()>& work) {
   if (!shared()) return work();
   const std::lock_guard order(run_->order());  // no update of the weights in between
@@ -308,7 +307,7 @@ void DeviceModel::QueueAlone(const std::function<void()>& work) {
 
 void DeviceModel::Join(StreamHandle before, StreamHandle after) {
   joined_.Record(before);
-  joined_.HoldBack(after);
+  joined_.DelayStream(after);
 }
 
 void DeviceModel::ResetResults(bool count_correct) {
@@ -318,14 +317,14 @@ void DeviceModel::ResetResults(bool count_correct) {
   results.non_finite = shared() && check_finite_ ? kPendingCount : 0;
 }
 
-// The gradient itself is not waited for: whoever reads it does so in the same stream.
+// Does not wait for the gradient itself: its readers work in the same stream.
 void DeviceModel::AwaitResults() {
   const Results& results = results_[0];
   const auto pending = [&] {
     return Bits(ReadOnce(results.loss)) == kPendingLoss || ReadOnce(results.correct) == kPendingCount ||
            ReadOnce(results.non_finite) == kPendingCount;
   };
-  const TimePoint until = Clock::now() + kLookFor;
+  const TimePoint until = Clock::now() + kPollTime;
   while (pending()) {
     if (Clock::now() >= until) return done_.Wait();
     device_.runtime().Relax();

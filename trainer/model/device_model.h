@@ -19,12 +19,12 @@
 
 namespace dtrain {
 
-// StepGraphs: the steps of a model on a device as CUDA graphs, one for each set of shapes and addresses. The
-// first step of a kind is queued as it is, which also makes all that it needs; the second is captured; from
-// then on one call does for all of it. Owner and thread: the model.
+// StepGraphs: the steps of a model on a device as CUDA graphs, one for each kind, which is a set of shapes
+// and addresses. The first step of a kind is queued directly, which also allocates what it needs; the second
+// is captured; from then on one call launches it. Owner and thread: the model's.
 class StepGraphs {
  public:
-  // Everything that a step's launches depend on.
+  // Kind: everything that a step's launches depend on.
   struct Kind {
     int64_t rows = 0;
     int slot = 0;
@@ -43,9 +43,9 @@ class StepGraphs {
   StepGraphs(const StepGraphs&) = delete;
   StepGraphs& operator=(const StepGraphs&) = delete;
 
-  // Launches the graph of this kind in `run`; where there is none, and it is not the kind's first step,
-  // captures `work`, which the queue is given. False: `work` is to be queued by the caller: it is the kind's
-  // first step, or capturing fails, which is tried a few times.
+  // Launches the graph of this kind in `run`. If there is none yet, and this is not the kind's first step,
+  // captures `work` first. Returns false if the caller must queue `work` itself: at the kind's first step, or
+  // if capturing fails, which is tried a few times.
   bool Launch(const Kind& kind, gpu::cuda::StreamHandle run, const std::function<void()>& work);
   size_t count() const { return graphs_.size(); }
 
@@ -64,19 +64,20 @@ class StepGraphs {
 
 // DeviceModel: a dense model on one GPU. Batches are uploaded ahead (batch_stage.h), weights as they arrive,
 // and each layer's gradient is downloaded while the layer below is computed. A step whose shapes and
-// addresses come again is one CUDA graph. Parameters and gradients lie in this machine's memory, which is
-// pinned where the system lets us; or, where `Placement::shared` is given, in the device's: then nothing is
-// copied, and a step is done in the order of that stream, also behind End(), which waits for the result
-// alone. Owner: the worker. Thread: one at a time.
+// addresses repeat is one CUDA graph.
+// Parameters and gradients are in this machine's memory, which is pinned if the system allows it. With
+// `Placement::shared` they are in the device's memory instead: nothing is copied, and a step runs in the
+// order of that stream; End() then waits only for the step's result.
+// Owner: the worker. Thread: one at a time.
 class DeviceModel : public Model {
  public:
   struct Placement {
-    std::shared_ptr<gpu::cuda::Device> device;  // shared with who else computes there
-    // Shared with models that are given the same memory. Null with `shared`.
+    std::shared_ptr<gpu::cuda::Device> device;  // shared with the other users of the device
+    // Shared with models that use the same memory. Null with `shared`.
     std::shared_ptr<gpu::cuda::PinnedRanges> pinned;
-    // The stream in which whoever updates the parameters works; null: parameters are not on the device.
+    // The stream in which the parameters are updated; null: they are not on the device.
     std::shared_ptr<gpu::cuda::SharedStream> shared{};
-    bool check_finite = false;  // with `shared`: of each gradient
+    bool check_finite = false;  // with `shared`: checks each gradient
   };
 
   DeviceModel(const ModelConfig& config, const Layout& layout, int64_t max_rows, const Placement& placement);
@@ -123,23 +124,23 @@ class DeviceModel : public Model {
   const bool check_finite_;
   gpu::cuda::Queue compute_, uploads_, downloads_;
   gpu::Stream stream_;
-  gpu::cuda::Buffer<float> values_;  // of the net
+  gpu::cuda::Buffer<float> values_;  // for the net
   DenseNet net_;
-  gpu::cuda::Buffer<float> weights_;   // a copy: of those in this machine's memory, or of those frozen
+  gpu::cuda::Buffer<float> weights_;   // a copy of the caller's or of the frozen weights
   gpu::cuda::Buffer<float> gradient_;  // to be downloaded
-  gpu::cuda::Buffer<float> inputs_;    // [max_rows, inputs], where rows are gathered
+  gpu::cuda::Buffer<float> inputs_;    // [max_rows, inputs], for gathered rows
   gpu::cuda::PinnedBuffer<Results> results_;
   gpu::cuda::PinnedBuffer<float> outputs_;  // of an evaluation that wants them
-  gpu::cuda::PinnedBuffer<float> bounce_;   // a gradient that is not downloaded to where it is wanted
-  float* wanted_ = nullptr;                 // where the step's gradient is; null: it is downloaded to there
+  gpu::cuda::PinnedBuffer<float> staging_;  // receives a gradient whose destination cannot be pinned
+  float* wanted_ = nullptr;  // where the caller wants the step's gradient; null: it is downloaded directly
   std::unique_ptr<DeviceData> data_;
   BatchStage stage_, evaluation_stage_;
   const std::shared_ptr<gpu::cuda::PinnedRanges> pinned_;
   StepGraphs graphs_;
   std::vector<gpu::cuda::Event> layer_done_;
   gpu::cuda::Event uploaded_, downloaded_, joined_, done_;
-  const float* announced_ = nullptr;  // whose changes are said
-  bool begun_ = false;                // a step that is not ended
+  const float* announced_ = nullptr;  // the parameters whose changes are reported
+  bool begun_ = false;                // a step has begun and not ended
   const float* mirrored_ = nullptr;   // what weights_ is a copy of
 };
 

@@ -11,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-// Element `index` of the flat vector, as people look for it.
+// Returns element `index` of the flat vector with the variable's name and indices.
 std::string ValueText(const Layout& layout, int64_t index, float value) {
   const auto holds = [index](const Variable& variable) {
     return index >= variable.offset && index < variable.offset + variable.size();
@@ -23,7 +23,7 @@ std::string ValueText(const Layout& layout, int64_t index, float value) {
   const int64_t i = index - variable.offset;
   const std::string place =
       variable.cols == 1 ? fmt::format("{}", i) : fmt::format("{}, {}", i / variable.cols, i % variable.cols);
-  // The sign of what is not a number says nothing.
+  // The sign of a NaN has no meaning.
   const std::string text = std::isnan(value) ? "nan" : fmt::format("{:.6g}", value);
   return fmt::format("{}[{}] is {}", variable.name, place, text);
 }

@@ -1,4 +1,5 @@
-// Whether values of a model are all finite, which of them is not, and the failure that ends a run then.
+// Checks whether all values of a model are finite, and the failure of a run in which they are not. Thread:
+// any.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +11,17 @@
 
 namespace dtrain {
 
-// The first value that is not finite, as "weights/W1[3, 5] is nan"; unset when all are finite.
-// `values`: elements [range.begin, range.end) of the flat vector, at any address. One pass over memory.
+// Returns the first value that is not finite, as "weights/W1[3, 5] is nan"; unset if all are finite. `values`
+// are elements [range.begin, range.end) of the flat vector, at any address. One pass over memory.
 std::optional<std::string> FirstNonFinite(const Layout& layout, Range range, const std::byte* values);
-// The same of all layout.size entries.
+// The same for all layout.size elements.
 std::optional<std::string> FirstNonFinite(const Layout& layout, const float* values);
 
-// The value of the largest magnitude, as "weights/W1[3, 5] is -1.5e+30". `values` has layout.size entries, at
-// least one, all finite.
+// Returns the value of the largest magnitude, as "weights/W1[3, 5] is -1.5e+30". `values` has layout.size
+// elements, at least one, all finite.
 std::string LargestValue(const Layout& layout, const float* values);
 
-// Ends the run with exit code 3. `what` says which task found which value, and when.
+// Returns the failure that ends the run with exit code 3. `what` says which task found which value, and when.
 Failure Diverged(const std::string& what);
 
 }  // namespace dtrain

@@ -14,9 +14,9 @@
 namespace dtrain {
 namespace {
 
-constexpr int kNobody = -1;
+constexpr int kUnplaced = -1;
 
-// One entry of placement.pin, which the config has found to be well formed.
+// One entry of placement.pin, which the config has validated.
 struct Pin {
   explicit Pin(const std::string& entry)
       : text(entry), name(entry.substr(0, entry.rfind('='))), ps(std::stoi(entry.substr(name.size() + 1))) {}
@@ -53,11 +53,11 @@ std::vector<Pin> CheckedPins(const std::vector<Variable>& variables, int ps_coun
   return pins;
 }
 
-// The ps of each variable under placement.policy: pin, in their order.
+// Returns the ps of each variable under policy pin, in the order of the variables.
 std::vector<int> PinnedOwners(const std::vector<Variable>& variables, int ps_count,
                               const std::vector<std::string>& entries) {
   const std::vector<Pin> pins = CheckedPins(variables, ps_count, entries);
-  std::vector<int> owners(variables.size(), kNobody);
+  std::vector<int> owners(variables.size(), kUnplaced);
   std::vector<int64_t> held(static_cast<size_t>(ps_count));
   for (size_t i = 0; i < variables.size(); ++i) {
     const auto pin =
@@ -71,7 +71,7 @@ std::vector<int> PinnedOwners(const std::vector<Variable>& variables, int ps_cou
   std::stable_sort(by_size.begin(), by_size.end(),
                    [&](size_t a, size_t b) { return variables[a].size() > variables[b].size(); });
   for (const size_t i : by_size) {
-    if (owners[i] != kNobody) continue;
+    if (owners[i] != kUnplaced) continue;
     const auto emptiest = std::min_element(held.begin(), held.end());
     owners[i] = static_cast<int>(emptiest - held.begin());
     *emptiest += variables[i].size();
@@ -79,7 +79,7 @@ std::vector<int> PinnedOwners(const std::vector<Variable>& variables, int ps_cou
   return owners;
 }
 
-// The row boundary nearest to element `target`; the flat vector's ends are boundaries too.
+// Returns the row boundary nearest to element `target`; the ends of the flat vector are boundaries too.
 int64_t NearestRow(const std::vector<Variable>& variables, int64_t target) {
   for (const Variable& variable : variables) {
     if (target >= variable.offset + variable.size()) continue;
@@ -108,7 +108,7 @@ void CutByBytes(int ps_count, Layout* layout) {
   }
 }
 
-// Variable i lies on ps owners[i]; the variables of a ps keep their order.
+// Places variable i on ps owners[i]; the variables of a ps keep their order.
 void PlaceWhole(const std::vector<int>& owners, int ps_count, Layout* layout) {
   std::vector<Variable> given;
   given.swap(layout->variables);
@@ -126,7 +126,7 @@ void PlaceWhole(const std::vector<int>& owners, int ps_count, Layout* layout) {
   }
 }
 
-std::vector<int> InTurn(size_t variables, int ps_count) {
+std::vector<int> RoundRobin(size_t variables, int ps_count) {
   std::vector<int> owners(variables);
   for (size_t i = 0; i < variables; ++i) owners[i] = static_cast<int>(i % static_cast<size_t>(ps_count));
   return owners;
@@ -143,7 +143,7 @@ Layout PlaceVariables(std::vector<Variable> variables, int ps_count, const Place
       CutByBytes(ps_count, &layout);
       break;
     case PlacementPolicy::kRoundRobin:
-      PlaceWhole(InTurn(layout.variables.size(), ps_count), ps_count, &layout);
+      PlaceWhole(RoundRobin(layout.variables.size(), ps_count), ps_count, &layout);
       break;
     case PlacementPolicy::kPin:
       PlaceWhole(PinnedOwners(layout.variables, ps_count, placement.pin), ps_count, &layout);

@@ -1,6 +1,6 @@
-// Layout: where each variable of a model lies in one flat vector of float32, and which contiguous range of
-// that vector each ps owns. The order of variables is the placement's choice, so that every ps has one
-// contiguous range under every policy: one payload, one copy.
+// Layout: where each variable of a model lies in one flat vector of float32, and which contiguous range of it
+// each ps owns. The placement chooses the order of the variables, so that every ps has one contiguous range
+// under every policy: one payload, one copy. Thread: any; plain values and free functions.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-// A [rows, cols] row-major variable; vectors have cols 1.
+// Variable: a [rows, cols] row-major tensor; vectors have cols 1.
 struct Variable {
   std::string name;  // "weights/W1", "biases/b1"
   int64_t rows = 0;
@@ -30,7 +30,7 @@ struct Range {
   int64_t size() const { return end - begin; }
 };
 
-// Rows [first_row, first_row + rows) of one variable, at `offset` of the flat vector.
+// Segment: rows [first_row, first_row + rows) of one variable, at `offset` of the flat vector.
 struct Segment {
   int variable = 0;  // index into Layout::variables
   int64_t first_row = 0;
@@ -44,39 +44,40 @@ struct Layout {
   std::vector<Range> ps;  // ps i owns [begin, end); in order, without gaps
 
   std::vector<Segment> SegmentsOf(int ps_index) const;
-  // "weights/W1 [0:392)".
+  // Returns "weights/W1 [0:392)".
   std::string RowsText(const Segment& segment) const;
   const Variable& Find(const std::string& name) const;
 };
 
-// bytes: the flat vector is cut at row boundaries into ranges of nearly equal size.
-// round_robin: whole variables in turn, variable i on ps i mod n.
-// pin: whole variables, each on the ps that the first fitting entry of `pins` names ("weights/W1=0",
-// "biases/*=1"); the others, largest first, on the ps with the fewest bytes. UserError where an entry fits no
-// variable or names no ps.
+// Places the variables on the ps:
+//   bytes: the flat vector is cut at row boundaries into ranges of nearly equal size.
+//   round_robin: whole variables in turn, variable i on ps i mod n.
+//   pin: whole variables, each on the ps of the first entry of `pins` that matches ("weights/W1=0",
+//      "biases/*=1"); the others, largest first, on the ps with the fewest bytes. Throws UserError if an
+//      entry matches no variable or names no ps.
 // Every task computes the same layout from the same config.
 Layout PlaceVariables(std::vector<Variable> variables, int ps_count, const PlacementConfig& placement);
 
-// Blocks: the pieces in which a ps's range travels and is updated. A range of up to kBlockValues is one
-// block; a larger one is cut from its beginning, so that a large tensor is sent, applied and answered piece
-// by piece, several at a time, and neither side ever holds a second copy of all of it.
+// Blocks: the pieces in which a ps's range is sent and updated. A range of up to kBlockValues is one block; a
+// larger one is cut from its beginning. So a large tensor is sent, applied and answered block by block,
+// several at a time, and neither side holds a second copy of it.
 
 constexpr int64_t kBlockValues = 1 << 18;  // 1 MiB of float32
 
-// At least 1: an empty range has one empty block.
+// Returns at least 1: an empty range has one empty block.
 inline int64_t BlockCount(Range range) {
   return std::max<int64_t>(1, (range.size() + kBlockValues - 1) / kBlockValues);
 }
 
-// Block `index` of `range`, as a range of the flat vector.
+// Returns block `index` of `range`, as a range of the flat vector.
 inline Range BlockOf(Range range, int64_t index) {
   const int64_t begin = range.begin + index * kBlockValues;
   return {begin, std::min(range.end, begin + kBlockValues)};
 }
 
-// RangePiece: all that a ps keeps of its range (the weights, then each slot of the optimizer) as numbered
-// pieces of at most one block: the weights of the first block, each slot of it, then the next block. A reader
-// that takes them in order is done with a block early, and updates need not copy it any more.
+// RangePiece: a part of what a ps keeps for its range (the weights, then each slot of the optimizer), at most
+// one block large. Pieces are numbered: the weights of the first block, each slot of it, then the next block.
+// A reader that takes them in order is done with a block early, so that updates need not copy it any more.
 struct RangePiece {
   int64_t slot = 0;  // 0: the weights
   Range elements;    // of the ps's range, whose first element is 0
@@ -89,9 +90,9 @@ inline RangePiece RangePieceAt(Range range, int64_t slots, int64_t piece) {
   return {piece % (1 + slots), {block.begin - range.begin, block.end - range.begin}};
 }
 
-// model_crc: one checksum for the weights of a whole model, whatever parts they lie in.
+// model_crc: one checksum for the weights of a whole model, independent of the parts that it is stored in.
 
-// Consecutive rows of one variable.
+// ModelPart: consecutive rows of one variable.
 struct ModelPart {
   std::string name;
   int64_t first_row = 0;
@@ -99,7 +100,7 @@ struct ModelPart {
   uint32_t crc = 0;  // CRC-32C of the little-endian float32 values
 };
 
-// CRC-32C over all weights, variables by name in byte order, rows in order; 8 hex digits.
+// Returns the CRC-32C over all weights, variables by name in byte order, rows in order, as 8 hex digits.
 std::string ModelChecksum(std::vector<ModelPart> parts);
 
 }  // namespace dtrain

@@ -57,11 +57,11 @@ namespace {
 
 InitKind KindFor(const ModelConfig& config, const Variable& variable) {
   if (variable.bias && config.init.bias == BiasInit::kZeros) return InitKind::kZeros;
-  // Models of one layer start from zero as well as from noise; equal hidden units would stay equal.
+  // A model of one layer may start from zero. With hidden layers, equal units would stay equal.
   return config.init.kind.value_or(config.kind == ModelKind::kMlp ? InitKind::kGlorot : InitKind::kZeros);
 }
 
-// Elements [begin, end) of one variable.
+// Fills elements [begin, end) of one variable.
 void FillVariable(const ModelConfig& model, const Variable& variable, int64_t begin, int64_t end,
                   float* values) {
   const InitConfig& config = model.init;

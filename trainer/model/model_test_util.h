@@ -1,4 +1,4 @@
-// Help for the tests of models: a model, rows for it and weights, all random, and its steps.
+// Helpers for the tests of models: a model, rows for it and weights, all random, and its steps.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-// Features as bytes or as floats, in a table; batches are rows of it, in any order.
+// Features as bytes or as floats in a table; batches are rows of it, in any order.
 struct DeviceProblem {
   DeviceProblem(ModelKind kind, int64_t inputs, std::vector<int64_t> hidden, int64_t outputs,
                 int64_t row_count)
@@ -47,7 +47,7 @@ struct DeviceProblem {
     return values;
   }
 
-  // `count` rows from the batch's row `first` on, as a source gives its `number`th one.
+  // Returns `count` rows from row `first` of the batch, as batch `number` of a source.
   Batch Bytes(int64_t first, int64_t count, uint64_t number = 0) const {
     Batch batch = Labelled(first, count, number);
     batch.bytes = {{bytes.data(), rows, columns}, {numbers.data() + first, count}};
@@ -58,14 +58,14 @@ struct DeviceProblem {
     batch.inputs = floats.data() + first * columns;
     return batch;
   }
-  // Floats that stay in the table.
+  // The same as floats that stay in the table.
   Batch Table(int64_t first, int64_t count, uint64_t number = 0) const {
     Batch batch = Labelled(first, count, number);
     batch.table = {floats.data(), rows, columns};
     batch.table_rows = {numbers.data() + first, count};
     return batch;
   }
-  // The same rows as Table(), copied, for a model that needs that.
+  // Returns the rows of Table(), copied to `memory`, for a model that needs that.
   Batch Gathered(const Batch& table, std::vector<float>* memory) const {
     memory->clear();
     for (const int64_t row : table.table_rows) {
@@ -97,10 +97,10 @@ struct DeviceProblem {
   }
 };
 
-// Sums in another order: some hundred terms of float32.
+// For sums in another order: some hundred terms of float32.
 constexpr double kTolerance = 1e-5;
 
-// The largest difference of two gradients, relative to the largest value; infinite where one is not a number.
+// Returns the largest difference of two gradients, relative to the largest value; infinity if one is NaN.
 inline double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
   double largest = 0, scale = 1e-30;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -112,7 +112,7 @@ inline double LargestDifference(const std::vector<float>& a, const std::vector<f
   return largest / scale;
 }
 
-// One problem for every kind of model.
+// Returns one problem for each kind of model.
 inline std::vector<DeviceProblem> DeviceProblems() {
   std::vector<DeviceProblem> problems;
   problems.emplace_back(ModelKind::kLinear, 5, std::vector<int64_t>(), 1, 40);
@@ -122,7 +122,7 @@ inline std::vector<DeviceProblem> DeviceProblems() {
   return problems;
 }
 
-// Begin() and End(). Returns the loss; counts the rows that are classified right where `correct` is not null.
+// Calls Begin() and End(). Returns the loss; sets `correct`, if not null, to the rows classified right.
 inline float Gradient(Model& model, const float* parameters, const Batch& batch, float* gradient,
                       int64_t* correct = nullptr) {
   model.Begin(parameters, batch, gradient, correct != nullptr);
@@ -131,14 +131,14 @@ inline float Gradient(Model& model, const float* parameters, const Batch& batch,
   return result.loss;
 }
 
-// What a step gave.
+// Step: the outcome of one step.
 struct Step {
   float loss = 0;
   int64_t correct = 0;
   std::vector<float> gradient;
 };
 
-// Memory for gradients must stay as long as a model that has seen it.
+// Runs one step. The memory of a gradient must stay as long as a model that has seen it.
 inline Step StepOf(Model& model, const std::vector<float>& parameters, const Batch& batch,
                    std::vector<float>* memory = nullptr) {
   Step step;

@@ -82,10 +82,10 @@ void ThreadTeam::RunOne(int64_t member) {
 
 namespace {
 
-// Sums of fewer values are made by one thread: a hand-over costs more.
+// Sums of fewer values are made by one thread, because a hand-over costs more.
 constexpr int64_t kMinToShare = 1 << 18;
 
-// Rows [first, first + count) of `batch`.
+// Returns rows [first, first + count) of `batch`.
 Batch Part(const Batch& batch, int64_t first, int64_t count) {
   Batch part = batch;
   part.rows = count;
@@ -124,7 +124,7 @@ Batch TowerModel::PartOf(const Batch& batch, int64_t tower) const {
 }
 
 // Gives each tower its rows. Returns how many towers have any.
-int64_t TowerModel::Deal(const Batch& batch) {
+int64_t TowerModel::SplitRows(const Batch& batch) {
   const int64_t towers = TowersWithRows(batch);
   for (int64_t i = 0; i < towers; ++i) towers_[static_cast<size_t>(i)].batch = PartOf(batch, i);
   return towers;
@@ -139,7 +139,7 @@ void TowerModel::Arrived(const float* parameters, Range elements) {
   for (Tower& tower : towers_) tower.model->Arrived(parameters, elements);
 }
 
-// On all of them, or on none.
+// Keeps the set on all devices or on none.
 int64_t TowerModel::Keep(gpu::MatrixView<const uint8_t> bytes, gpu::MatrixView<const float> floats) {
   int64_t kept = 0;
   try {
@@ -151,7 +151,7 @@ int64_t TowerModel::Keep(gpu::MatrixView<const uint8_t> bytes, gpu::MatrixView<c
   return kept;
 }
 
-// job(tower, number) by the first so many towers.
+// Runs job(tower, number) on the first `towers` towers.
 template <typename Job>
 void TowerModel::RunFirst(int64_t towers, Job job) {
   if (towers == 1) return job(towers_[0], 0);
@@ -161,7 +161,7 @@ void TowerModel::RunFirst(int64_t towers, Job job) {
 }
 
 void TowerModel::Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) {
-  begun_towers_ = Deal(batch);
+  begun_towers_ = SplitRows(batch);
   begun_rows_ = batch.rows;
   sum_ = gradient;
   RunFirst(begun_towers_, [&](Tower& tower, int64_t number) {
@@ -184,7 +184,7 @@ StepResult TowerModel::End() {
   return all;
 }
 
-// `gradient` holds the first tower's before, and the mean after.
+// On entry `gradient` holds the first tower's, and on return the mean.
 void TowerModel::SumGradients(int64_t towers, int64_t rows, float* gradient) {
   shares_.clear();
   for (int64_t i = 0; i < towers; ++i) {
@@ -198,7 +198,7 @@ void TowerModel::SumGradients(int64_t towers, int64_t rows, float* gradient) {
   });
 }
 
-// By the tower `by`: values [range.begin, range.end) of all gradients.
+// Sums values [range.begin, range.end) of all gradients, on tower `by`.
 void TowerModel::SumRange(int64_t towers, Range range, float* gradient, Tower* by) {
   by->inputs.assign(1, gradient + range.begin);
   for (int64_t i = 1; i < towers; ++i) {
@@ -208,7 +208,7 @@ void TowerModel::SumRange(int64_t towers, Range range, float* gradient, Tower* b
 }
 
 Evaluation TowerModel::Evaluate(const float* parameters, const Batch& batch, float* outputs) {
-  const int64_t towers = Deal(batch);
+  const int64_t towers = SplitRows(batch);
   RunFirst(towers, [&](Tower& tower, int64_t index) {
     float* const own = outputs == nullptr ? nullptr : outputs + index * rows_each_ * this->outputs();
     tower.evaluation = tower.model->Evaluate(parameters, tower.batch, own);

@@ -1,5 +1,4 @@
-// A model on several devices, and the threads that they work in.
-// Owner: the worker. Thread: one at a time.
+// A model on several devices, and the threads that run it. Owner: the worker. Thread: one at a time.
 #pragma once
 
 #include <condition_variable>
@@ -15,22 +14,21 @@
 
 namespace dtrain {
 
-// ThreadTeam: threads that run the same job side by side, again and again: OpenMP's teams, for our own loops.
-// They live as long as the team, so that a job costs a hand-over and no thread's start: 7 us for two members,
-// 18 us for four. A member that waits sleeps and does not spin: where processors are shared with a ps or
-// other workers, spinning for a moment first made it 70 us. The caller is member 0. Owner: a TowerModel.
-// Thread: one caller at a time.
+// ThreadTeam: threads that run the same job in parallel, again and again, as OpenMP's teams do. They live as
+// long as the team, so that a job costs a hand-over and not a thread's start: 7 us for two members, 18 us for
+// four. A waiting member sleeps and does not spin: on processors shared with a ps or other workers, a short
+// spin first made it 70 us. The caller is member 0. Owner: a TowerModel. Thread: one caller at a time.
 class ThreadTeam {
  public:
-  // Members in all; 1 or more. UserError where the system gives no thread.
+  // `members` in all, at least 1. Throws UserError if the system gives no thread.
   explicit ThreadTeam(int64_t members);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-  // job(i) by every member i; returns when all are through. What a member throws is thrown here, that of the
-  // lowest member where there are several. No allocation. What a job wrote is seen by the caller, and by all
-  // members in the next job.
+  // Runs job(i) on every member i and returns when all are done. Rethrows the exception of the lowest member
+  // that threw. Allocates nothing. The writes of a job are visible to the caller, and to all members in the
+  // next job.
   template <typename Job>
   void Run(const Job& job) {
     RunAll([](const void* run, int64_t member) { (*static_cast<const Job*>(run))(member); }, &job);
@@ -46,22 +44,23 @@ class ThreadTeam {
   std::mutex mutex_;
   std::condition_variable begun_;
   std::condition_variable ended_;
-  int64_t round_ = 0;  // jobs begun; as all below, of the mutex, and the job itself is only read in a round
-  int64_t busy_ = 0;   // threads that are not through with it
+  int64_t round_ = 0;  // jobs begun; mutex_ guards this and the members below
+  int64_t busy_ = 0;   // threads that are not done with the job
   bool over_ = false;
   Call call_ = nullptr;
   const void* job_ = nullptr;
-  std::vector<std::exception_ptr> failures_;  // by member; each is written by that one
+  std::vector<std::exception_ptr> failures_;  // by member; each member writes its own
   std::vector<std::thread> threads_;          // of members 1, 2, ...
 };
 
-// TowerModel: one model on several devices, each a tower with memory and a thread of its own. A batch is
-// dealt out by rows: the first `rows_each` to the first tower, and so on; the gradient is the mean over all
-// rows. Sums are made in the order of the towers, so that the bits do not depend on which one was faster.
-// Owner: the worker. Thread: one at a time, which works as the first tower.
+// TowerModel: one model on several devices, each of which is a tower with its own memory and thread. A batch
+// is divided by rows: the first `rows_each` to the first tower, and so on; the gradient is the mean over all
+// rows. Sums are made in the order of the towers, so that the bits do not depend on which one is faster.
+// Owner: the worker. Thread: one at a time; it works as the first tower.
 class TowerModel : public Model {
  public:
-  // One tower for each of `models`, all of one layout; the largest batch is of rows_each rows for each.
+  // One tower for each of `models`, which have the same layout. The largest batch has rows_each rows for each
+  // tower.
   TowerModel(std::vector<std::unique_ptr<Model>> models, int64_t rows_each);
 
   const Layout& layout() const override { return towers_[0].model->layout(); }
@@ -77,18 +76,18 @@ class TowerModel : public Model {
  private:
   struct Tower {
     std::unique_ptr<Model> model;
-    float* gradient = nullptr;  // of its own; the first tower writes where the sum will be
-    Batch batch;                // its part of the batch at hand; so are the results
+    float* gradient = nullptr;  // its own; the first tower writes to the sum
+    Batch batch;                // its part of the current batch, as are the results
     Evaluation evaluation;
     // For sums.
     gpu::Stream stream;
     std::vector<const float*> inputs;
   };
 
-  // The rows of one tower; of all towers that have any the first has some, at least.
+  // Returns the rows of one tower. If any tower has rows, the first one does.
   Batch PartOf(const Batch& batch, int64_t tower) const;
   int64_t TowersWithRows(const Batch& batch) const;
-  int64_t Deal(const Batch& batch);
+  int64_t SplitRows(const Batch& batch);
   template <typename Job>
   void RunFirst(int64_t towers, Job job);
   void SumGradients(int64_t towers, int64_t rows, float* gradient);
@@ -96,18 +95,18 @@ class TowerModel : public Model {
 
   const int64_t rows_each_;
   std::vector<std::vector<float>>
-      gradients_;  // of the towers; goes behind the models, which may have pinned it
+      gradients_;  // of the towers; destroyed after the models, which may have pinned it
   std::vector<Tower> towers_;
   std::vector<float> shares_;  // of the batch's rows, by tower
-  // The step begun last.
+  // Of the last step begun:
   int64_t begun_towers_ = 0;
   int64_t begun_rows_ = 0;
   float* sum_ = nullptr;
   ThreadTeam team_;
 };
 
-// The model of a worker with so many groups of processors. `max_rows`: of the largest batch that one of them
-// is given.
+// Returns the model of a worker with `towers` groups of processors. `max_rows` is the size of the largest
+// batch of one group.
 std::unique_ptr<Model> MakeTowers(const ModelConfig& config, const Layout& layout, int64_t max_rows,
                                   int64_t devices);
 

@@ -13,13 +13,13 @@
 namespace dtrain {
 namespace {
 
-// An array of float32 in this machine's memory, or in that of a queue's device.
+// Floats: an array of float32, in this machine's memory or in that of a queue's device.
 class Floats {
  public:
-  // `size` times `value`, here.
+  // Makes `size` times `value` in this machine's memory.
   Floats(int64_t size, float value) : here_(static_cast<size_t>(size), value) {}
-  // The same in the memory of the queue's device. Throws UserError where there is too little; `what` names
-  // it.
+  // Makes the same in the memory of the queue's device. Throws UserError if there is too little; `what` names
+  // the array.
   Floats(gpu::cuda::Queue& queue, int64_t size, float value, const char* what);
 
   gpu::Span<float> span() { return there_.data() == nullptr ? gpu::Span<float>(here_) : there_.span(); }
@@ -29,7 +29,7 @@ class Floats {
   gpu::cuda::Buffer<float> there_;
 };
 
-// By pieces: a copy of all of it here could be more than this machine has.
+// Fills in pieces, because this machine may lack memory for a whole copy.
 Floats::Floats(gpu::cuda::Queue& queue, int64_t size, float value, const char* what)
     : there_(queue, size, what) {
   constexpr int64_t kPiece = 1 << 20;
@@ -43,7 +43,8 @@ Floats::Floats(gpu::cuda::Queue& queue, int64_t size, float value, const char* w
 
 float Rounded(double value) { return static_cast<float>(value); }
 
-// What all have in common: the slots, and the config as an operation's arguments.
+// SlottedOptimizer: the common part of all optimizers: the slots, and the config as arguments of an
+// operation.
 class SlottedOptimizer : public Optimizer {
  public:
   void Apply(const UpdateStep& step, int64_t first, const float* weights, float* updated,
@@ -55,7 +56,7 @@ class SlottedOptimizer : public Optimizer {
     update.updated = {updated, size};
     update.scale = step.scale;
     if (config_.clip_value) update.clip_value = Rounded(*config_.clip_value);
-    if (config_.kind != OptimizerKind::kFtrl) {  // which has its own
+    if (config_.kind != OptimizerKind::kFtrl) {  // FTRL has its own l1 and l2
       update.l1 = Rounded(config_.l1);
       update.l2 = Rounded(config_.l2);
     }
@@ -69,7 +70,7 @@ class SlottedOptimizer : public Optimizer {
   }
 
  protected:
-  // Slots by name and initial value.
+  // `slots`: their names and initial values.
   SlottedOptimizer(const OptimizerConfig& config, int64_t size, gpu::cuda::Queue* queue,
                    std::initializer_list<std::pair<const char*, double>> slots)
       : config_(config), size_(size) {
@@ -82,7 +83,7 @@ class SlottedOptimizer : public Optimizer {
 
   virtual void Step(int64_t number, int64_t first, const gpu::Update& update) = 0;
 
-  // The elements of a slot that belong to `update`, which begins at element `first`.
+  // Returns the elements of a slot for `update`, which begins at element `first`.
   gpu::Span<float> Part(size_t slot, int64_t first, const gpu::Update& update) {
     return {slots_[slot].second.span().data + first, update.updated.size};
   }
@@ -181,7 +182,7 @@ class Ftrl : public SlottedOptimizer {
     rule.l2 = Rounded(config_.l2);
     gpu::FtrlStep(stream_, update, rule, Part(0, first, update), Part(1, first, update));
   }
-  // A schedule may end at 0, of which there is no inverse: at this rate nothing moves either.
+  // A schedule may end at 0, which has no inverse; at 1e-20 the weights do not move either.
   float InverseRate(int64_t number) const { return Rounded(1 / std::max(Rate(number), 1e-20)); }
 };
 
@@ -216,9 +217,10 @@ std::vector<std::string> SlotNames(const Config& config) {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr double kMaxRate = 1e30;  // a float, and its products with usual gradients
+constexpr double kMaxRate = 1e30;  // finite as a float, as are its products with usual gradients
 
-// What is left of the learning rate after `updates` updates; `share` of decay_steps has passed.
+// Returns the part of the learning rate that is left after `updates` updates; `share` of decay_steps has
+// passed.
 double Decay(const ScheduleConfig& schedule, int64_t updates, double share) {
   switch (schedule.kind) {
     case ScheduleKind::kStep:

@@ -1,7 +1,6 @@
-// Optimizer: turns gradients into new weights for one range of the flat vector, on the ps that owns it.
-// What an optimizer remembers between gradients (its slots) lives in here, per element of the range: 4 bytes
-// times the number of slots. Formulas and their sources: docs/optimizers.md.
-// Owner: ParameterShard. Thread: the ps loop only.
+// Optimizer: turns gradients into new weights for one range of the flat vector, on the ps that owns it. Its
+// slots hold what it remembers between gradients, for each element of the range: 4 bytes times the number of
+// slots. Formulas and their sources: docs/optimizers.md. Owner: ParameterShard. Thread: the ps loop only.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +20,13 @@ class Queue;
 
 namespace dtrain {
 
-// Which update of its range a gradient makes.
+// UpdateStep: which update of the range this is, and how its gradient is scaled.
 struct UpdateStep {
-  int64_t number = 1;  // how many this range has had, with this one: learning rates and biases follow from it
-  float scale = 1;     // the gradient is multiplied by this first: 1 / contributors where it is a sum
+  int64_t number = 1;  // of this update in the range, from 1; sets learning rate and bias correction
+  float scale = 1;     // factor of the gradient: 1 / contributors if it is a sum
 };
 
-// One number for each element of the range, under its name: "velocity".
+// Slot: one number for each element of the range, with a name: "velocity".
 struct Slot {
   std::string name;
   gpu::Span<float> values;
@@ -36,41 +35,41 @@ struct Slot {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Applies one gradient to elements [first, first + size) of the range: `size` float32 at any address, as
-  // they lie in a frame. `weights` points to element `first`.
-  // Writes the new weights to `updated`, which is `weights` itself or overlaps neither input.
-  // Element i of the result and of the slots depends on element i of the inputs and on `step` alone: the same
-  // bits however the flat vector is cut into ranges.
+  // Applies one gradient to elements [first, first + size) of the range. `gradient` is `size` float32 at any
+  // address, as in a network frame. `weights` points to element `first`. Writes the new weights to `updated`,
+  // which is `weights` itself or overlaps neither input. An element of the result and of the slots depends
+  // only on that element of the inputs and on `step`, so the bits do not depend on how the flat vector is cut
+  // into ranges.
   virtual void Apply(const UpdateStep& step, int64_t first, const float* weights, float* updated,
                      const std::byte* gradient, int64_t size) = 0;
-  // All that Apply() remembers: with the weights and the number of updates the whole state, to be saved and,
-  // by writing to the spans, restored. In a fixed order; the spans stay valid as long as the optimizer. With
-  // a queue they are in its device's memory.
+  // Returns the slots in a fixed order. With the weights and the number of updates they are the whole state:
+  // it is saved by reading them and restored by writing to them. The spans are valid as long as the
+  // optimizer. With a queue they are in its device's memory.
   virtual std::vector<Slot> Slots() = 0;
 };
 
-// The optimizer that train.optimizer names, for a range of `size` elements. With a queue, which outlives it,
-// everything lies in that device's memory, and Apply() is queued there.
+// Returns the optimizer that train.optimizer names, for a range of `size` elements. With a queue, which
+// outlives it, everything is in that device's memory and Apply() is queued there.
 std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size,
                                          gpu::cuda::Queue* queue = nullptr);
-// The names of the optimizer's slots, in the order of Slots().
+// Returns the names of the optimizer's slots, in the order of Slots().
 std::vector<std::string> SlotNames(const Config& config);
 
-// The learning rate of update `number`, from 1 on (train.optimizer.schedule): 0 to 1e30. During the warm-up
-// number / warmup_steps of the full rate. Thread: any, as for all functions below.
+// Returns the learning rate of update `number`, from 1 (train.optimizer.schedule): 0 to 1e30. During the
+// warm-up it is number / warmup_steps of the full rate. Thread: any, as for all functions below.
 double LearningRate(const OptimizerConfig& optimizer, int64_t number);
 
-// base^exponent, exponent >= 0, by multiplications: unlike the C library's power the same on every processor.
+// Returns base^exponent, exponent >= 0, by multiplications; unlike the C library's pow() it is the same on
+// every processor.
 double WholePower(double base, int64_t exponent);
 
-// The factor by which train.optimizer.clip_norm scales a gradient with this sum of squares over the whole
-// model: clip_norm / norm where the norm is larger, otherwise 1 (Pascanu, Mikolov, Bengio 2013). Also 1 where
-// a value is infinite or not a number: clipping would turn the others into zeros or the infinite ones into
-// nan, and the fault would show somewhere else. Sums are exact (gpu/optimizer_ops.h), so that neither the
-// layout of the model nor the number of ps changes a bit.
+// Returns the factor by which train.optimizer.clip_norm scales a gradient with this sum of squares over the
+// whole model: clip_norm / norm if the norm is larger, else 1 (Pascanu, Mikolov, Bengio 2013). Also 1 if a
+// value is infinite or NaN, because clipping would spread the fault to other values and hide its origin. The
+// sum is exact (gpu/optimizer_ops.h), so the result does not depend on the layout or the number of ps.
 double ClipScale(const gpu::SquareSum& squares, double clip_norm);
 
-// Scales `gradient`, a whole one, by that factor in place.
+// Scales `gradient`, which is that of the whole model, by that factor in place.
 void ClipToNorm(double clip_norm, gpu::Span<float> gradient);
 
 }  // namespace dtrain

@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-// The keys of `--result` in the order in which they are printed: the one list for writing and reading.
+// The keys of `--result` in the order in which they are printed. Writing and reading both use this list.
 template <typename Summary, typename Visitor>
 void VisitKeys(Summary& summary, Visitor& visit) {
   visit("status", summary.status);
@@ -47,7 +47,7 @@ void VisitFigures(Figures& figures, Visitor& visit) {
   visit("staleness", figures.staleness);
 }
 
-// What only travels between tasks.
+// The fields that are only sent between tasks.
 template <typename Summary, typename Visitor>
 void VisitWireKeys(Summary& summary, Visitor& visit) {
   VisitKeys(summary, visit);
@@ -69,7 +69,7 @@ Json ToValue(int64_t value) { return value; }
 Json ToValue(bool value) { return value; }
 Json ToValue(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-// The shortest decimal that reads back as the same float: 0.1, not 0.10000000149011612.
+// Converts to the shortest decimal that reads back as the same float: 0.1, not 0.10000000149011612.
 Json ToValue(float value) {
   if (!std::isfinite(value)) return nullptr;
   char text[32];
@@ -133,7 +133,7 @@ bool FromValue(const Json& value, bool* out) {
   return true;
 }
 
-// JSON has no number for what is not finite: it was written as null.
+// Values that are not finite were written as null, because JSON has no number for them.
 template <typename Real>
 bool RealFromValue(const Json& value, Real* out) {
   if (value.is_null()) {
@@ -220,7 +220,7 @@ bool FiguresFromJson(const std::string& text, WorkerFigures* figures) {
 std::string ToJson(const RunSummary& summary) {
   Writer writer;
   VisitKeys(summary, writer);
-  // Ended before the workers' counts came together: unknown, not zero.
+  // The run ended before the workers' counts were collected: unknown, not zero.
   if (summary.local_steps.empty() || (summary.status == "stopped" && summary.workers.empty())) {
     for (const char* key : {"examples", "bytes_sent", "bytes_received", "workers"}) {
       writer.document[key] = nullptr;
@@ -228,7 +228,7 @@ std::string ToJson(const RunSummary& summary) {
   }
   if (summary.local_steps.empty()) {
     for (const char* key : {"local_steps", "lost_workers"}) writer.document[key] = nullptr;
-    // Of an evaluation the step is known, and nothing was counted.
+    // For an evaluation the step is known, though nothing was counted.
     if (summary.status != "done" && !summary.test_loss) writer.document["global_step"] = nullptr;
   }
   return writer.document.dump(2) + "\n";

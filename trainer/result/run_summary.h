@@ -1,5 +1,6 @@
-// RunSummary: what a run has come to, as `--result` reports it. ps 0 and the chief fill it together at the
-// end; it travels to every task as JSON inside the End message, so that each task's result is the run's.
+// RunSummary: the result of a run, as `--result` reports it. The leader fills it at the end from the reports
+// of the ps and the workers, and sends it to every task as JSON in the End message, so that every task
+// reports the same result. Thread: any; plain data.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +14,21 @@
 
 namespace dtrain {
 
-// One part of a worker's steps.
+// TimeSpread: the times of one part of a worker's steps.
 struct TimeSpread {
   double total_s = 0;
-  double p50_ms = 0;  // of a step
+  double p50_ms = 0;  // per step
   double p95_ms = 0;
 };
-// How many other updates the weights of a gradient had missed when it was applied.
+// StalenessSpread: how many other updates the weights of a gradient had missed when it was applied.
 struct StalenessSpread {
   double mean = 0;
   double p50 = 0;
   double p95 = 0;
   double max = 0;
 };
-// Where the time of one worker's steps went: the batch; the gradient; its hooks; answers that were held back
-// for other workers; the rest of the exchange. Of its last start.
+// WorkerFigures: where the time of one worker's steps went, since its last start: the batch, the gradient,
+// its hooks, answers held back for other workers, and the rest of the exchange.
 struct WorkerFigures {
   int64_t steps = 0;
   TimeSpread data, compute, hooks, wait, network;
@@ -38,7 +39,7 @@ struct WorkerFigures {
   }
 };
 std::string FiguresToJson(const WorkerFigures& figures);
-// False, and `figures` as it was, when the text is not that.
+// Reads `figures` from JSON. Returns false and leaves `figures` unchanged if the text is not valid.
 bool FiguresFromJson(const std::string& text, WorkerFigures* figures);
 
 struct RunSummary {
@@ -47,7 +48,7 @@ struct RunSummary {
   std::vector<int64_t> local_steps;  // per worker
   int64_t examples = 0;
   double wall_s = 0;
-  std::optional<double> train_s;  // first step begun to last applied
+  std::optional<double> train_s;  // from the begin of the first step to the last applied one
   std::optional<double> steps_per_s;
   std::optional<double> examples_per_s;
   std::optional<double> final_loss;  // mean over the workers' last 100 steps
@@ -57,23 +58,23 @@ struct RunSummary {
   std::optional<std::string> model_crc;  // 8 hex digits
   bool deterministic = false;
   std::optional<std::string> checkpoint;
-  // All tasks, payload and headers, until the chief's report; without the workers' side of heartbeats.
+  // Payload and headers of all tasks, until they report; without heartbeats sent by workers.
   int64_t bytes_sent = 0;
   int64_t bytes_received = 0;
   std::optional<double> startup_s;                    // exec to first step
   std::map<std::string, std::vector<float>> weights;  // small models only; empty: null
   std::vector<WorkerFigures> workers;                 // by worker
-  std::optional<std::string> device;                  // of the chief: "cpu", "cuda:0", "cuda:0,1"
-  std::vector<int64_t> lost_workers;                  // took part and were not there at the end
-  // Not printed as keys of their own, but needed by those who print or complete the result.
+  std::optional<std::string> device;                  // of the first worker: "cpu", "cuda:0", "cuda:0,1"
+  std::vector<int64_t> lost_workers;                  // took part and were gone at the end
+  // These are not keys of the result, but needed to print or complete it.
   int64_t first_step_nanos = 0;                        // wall clock; 0: no step was begun
   std::vector<std::optional<double>> worker_accuracy;  // by each worker that evaluated itself
-  std::optional<double> first_loss;     // of the chief's first steps, where they were of initial values
-  std::vector<int64_t> absent_workers;  // never took part
+  std::optional<double> first_loss;                    // of the first worker, from initial values
+  std::vector<int64_t> absent_workers;                 // never took part
 };
 
-// A run that was asked to end before it was done, and what it had come to. The exit code is that of the
-// signal where that is saved, otherwise 1.
+// RunStopped: a run that was asked to end before it was done, with its summary so far. The exit code is that
+// of the signal if the run was saved, otherwise 1.
 class RunStopped : public Failure {
  public:
   RunStopped(ExitCode code, const std::string& text, RunSummary summary)
@@ -84,14 +85,14 @@ class RunStopped : public Failure {
   RunSummary summary_;
 };
 
-// Of such a run that has nowhere to save.
+// The message of such a run without a place to save.
 constexpr char kNothingKept[] = "nothing was saved: there is no checkpoint.dir";
 
-// The JSON document of `--result`, indented, with a final newline. What does not apply is null.
+// Returns the JSON document of `--result`, indented, with a final newline. Keys that do not apply are null.
 std::string ToJson(const RunSummary& summary);
-// The same and the fields that are not keys, on one line: what End and Report carry.
+// Returns the same with the fields that are not keys, on one line, for the End and Report messages.
 std::string ToWireJson(const RunSummary& summary);
-// Reads ToWireJson's text. False when it is not that.
+// Reads the text of ToWireJson(). Returns false if the text is not valid.
 bool FromWireJson(const std::string& text, RunSummary* summary);
 
 }  // namespace dtrain

@@ -13,7 +13,7 @@ constexpr size_t kAtATime = 32;
 
 net::LentBuffer SnapshotBuffers::Take() {
   const std::lock_guard lock(mutex_);
-  if (buffers_.empty()) buffers_ = net::LentBuffer::Several(std::min(kAtATime, max_), bytes_);
+  if (buffers_.empty()) buffers_ = net::LentBuffer::AllocateMany(std::min(kAtATime, max_), bytes_);
   net::LentBuffer taken = std::move(buffers_.back());
   buffers_.pop_back();
   return taken;

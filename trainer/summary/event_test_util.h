@@ -1,4 +1,4 @@
-// Event files read back by plain loops, without checking their checksums: TensorBoard does that
+// Reads event files in plain loops, without verifying checksums: TensorBoard does that
 // (cmd/test/summary_test.cc).
 #pragma once
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kFileVersion[] = "brain.Event:2";
 constexpr milliseconds kFlushEvery{1000};
-// Before the second is over: memory is for the model.
+// Flushes early at this size, to bound the memory.
 constexpr size_t kMaxWaitingBytes = 1 << 20;
 
 }  // namespace
@@ -45,7 +45,7 @@ void EventWriter::CreateFile(const std::string& directory) {
   const std::string common = fmt::format("{}/events.out.tfevents.{:010}.{}.{}", directory,
                                          static_cast<int64_t>(began_wall_s_), HostName(), getpid());
   int error = EEXIST;
-  // A task that was started again in a container may have its predecessor's number within one second.
+  // A task that is restarted in a container may have the same process id within the same second.
   for (int number = 0; error == EEXIST; ++number) {
     path_ = fmt::format("{}.{}", common, number);
     error = file_.Create(path_);
@@ -88,8 +88,8 @@ void EventWriter::Flush() {
   FlushLocked();
 }
 
-// The lock is never given back: who has another point to write waits for the end of the process, so that
-// nothing is reported whose point is missing.
+// Keeps the lock for good: a thread with another point waits for the end of the process, so that no step is
+// reported whose point is missing.
 void EventWriter::FlushForGood() {
   mutex_.lock();
   FlushLocked();
@@ -108,7 +108,7 @@ void AppendLittleEndian(uint64_t value, int bytes, std::string* out) {
   for (int i = 0; i < bytes; ++i) out->push_back(static_cast<char>(value >> (8 * i) & 0xff));
 }
 
-// Masked as the format asks: a checksum over data that holds checksums would be weak.
+// Masked as the format requires: a checksum over data that contains checksums would be weak.
 void AppendMaskedCrc(std::string_view data, std::string* out) {
   const uint32_t crc = Crc32cExtend(0, data.data(), data.size());
   AppendLittleEndian(((crc >> 15) | (crc << 17)) + 0xa282ead8u, 4, out);

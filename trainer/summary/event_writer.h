@@ -1,7 +1,7 @@
 // RecordFile: a file of framed records that grows at its end (TFRecord). Each record is
 //   length u64le, masked CRC-32C of those 8 bytes u32le, the record, masked CRC-32C of the record u32le
-// so that a reader finds where a file that was cut off ends.
-// Records are gathered in memory; only Flush() writes. Owner: EventWriter. Thread: the owner's.
+// so that a reader finds where a truncated file ends. Records are buffered in memory; only Flush() writes.
+// Owner: EventWriter. Thread: the owner's.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +24,12 @@ class RecordFile {
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
-  // Makes a new file; one that is there already is left alone (EEXIST). Returns 0 or errno.
+  // Makes a new file; fails with EEXIST if there is one already. Returns 0 or errno.
   int Create(const std::string& path);
 
   void Append(std::string_view record);
   size_t waiting_bytes() const { return waiting_.size(); }
-  // Writes what waits. Returns 0 or errno; after a failure nothing more is written.
+  // Writes the buffered records. Returns 0 or errno; after a failure nothing more is written.
   int Flush();
 
  private:
@@ -37,29 +37,28 @@ class RecordFile {
   std::string waiting_;
 };
 
-// EventWriter: one TensorBoard event file, new at each start. Events are gathered and written about once a
-// second and at the end: what was written stays readable when the task is killed.
-// A disk that fails during the run costs the summaries, not the run: one warning, and no more is written.
-// Owner: a summary (summary.h). Thread: the owner's; an exit hook writes what waits from
-// another, hence the lock.
+// EventWriter: one TensorBoard event file, new at each start. Events are buffered and written about once a
+// second and at the end; written events stay readable when the task is killed. If the disk fails during the
+// run, the run continues: the summary stops after one warning. Owner: a summary (summary.h). Thread: the
+// owner's; an exit hook writes the buffer from another thread, hence the lock.
 namespace event {
 class Event;
 }
 
 class EventWriter {
  public:
-  // Makes `directory` where it is missing, and a file in it. Throws UserError where that cannot be, IoError
-  // where the disk takes nothing.
+  // Makes `directory` if it is missing, and a file in it. Throws UserError if that fails, IoError if the disk
+  // takes nothing.
   EventWriter(const std::string& directory, ExitHooks& hooks, Logger& log);
-  ~EventWriter();  // writes what waits
+  ~EventWriter();  // writes the buffer
   EventWriter(const EventWriter&) = delete;
   EventWriter& operator=(const EventWriter&) = delete;
 
   // `graph`: a serialised GraphDef.
   void WriteGraph(const std::string& graph);
-  // One point of the curve `tag`, for the next WriteScalars().
+  // Adds one point of the curve `tag` to the next WriteScalars().
   void Add(std::string_view tag, double value);
-  // One event at `now` with the points that were added; `step` is the x axis.
+  // Writes one event at `now` with the added points; `step` is the x axis.
   void WriteScalars(int64_t step, TimePoint now);
   void Flush();
 
@@ -75,12 +74,12 @@ class EventWriter {
   const TimePoint began_;
   const double began_wall_s_;
   std::string path_;
-  std::unique_ptr<event::Event> event_;  // kept: its memory is used again
+  std::unique_ptr<event::Event> event_;  // kept to reuse its memory
   std::string bytes_;
-  std::mutex mutex_;  // of the two below
+  std::mutex mutex_;  // guards the next two
   RecordFile file_;
   TimePoint next_flush_;
-  const ExitHooks::Hook hook_;  // the last member: the first to go
+  const ExitHooks::Hook hook_;  // the last member, so destroyed first
 };
 
 }  // namespace dtrain

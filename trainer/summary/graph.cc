@@ -16,7 +16,7 @@ namespace {
 
 using Shape = std::vector<int64_t>;  // -1: any
 
-// GraphBuilder: a GraphDef node by node. A node's attributes are only what the Graphs tab shows.
+// GraphBuilder: builds a GraphDef node by node. Nodes have only the attributes that the Graphs tab shows.
 class GraphBuilder {
  public:
   struct Output {
@@ -26,16 +26,16 @@ class GraphBuilder {
 
   GraphBuilder();
 
-  // The device of nodes that are added from now on: "/job:ps/task:0/cpu:0".
+  // Sets the device of nodes that are added from now on: "/job:ps/task:0/cpu:0".
   void OnDevice(std::string device) { device_ = std::move(device); }
 
-  // Each returns the new node's name, for the inputs of others.
+  // Each of these adds a node and returns its name, for use as an input.
   std::string Add(const std::string& name, const std::string& op, const std::vector<std::string>& inputs,
                   const Output& output);
   std::string Placeholder(const std::string& name, const Output& output);
   std::string Variable(const std::string& name, const Output& output);
   std::string Constant(const std::string& name, float value);
-  // a times b; either may be transposed.
+  // Multiplies a and b; either may be transposed.
   std::string MatMul(const std::string& name, const std::string& a, bool transpose_a, const std::string& b,
                      bool transpose_b, const Shape& shape);
 
@@ -49,7 +49,7 @@ class GraphBuilder {
   std::string device_;
 };
 
-// The version of the format in which all kinds of nodes used here are known.
+// The first version of the format with all the operations used here.
 constexpr int kProducer = 22;
 
 void SetShape(const Shape& sizes, event::TensorShape* shape) {
@@ -133,7 +133,7 @@ const char* UpdateOp(OptimizerKind kind) {
   return "ApplyGradientDescent";
 }
 
-// The operation that hidden layers apply to their sums.
+// Returns the operation of hidden layers.
 const char* ActivationOp(Activation activation) {
   switch (activation) {
     case Activation::kSigmoid:
@@ -146,9 +146,9 @@ const char* ActivationOp(Activation activation) {
   return "Relu";
 }
 
-// Rows of a variable on one ps.
+// VariablePart: the rows of a variable on one ps.
 struct VariablePart {
-  std::string name;  // the variable's own where it is whole
+  std::string name;  // the variable's own name if it is whole
   int ps = 0;
   Shape shape;
 };
@@ -156,7 +156,7 @@ struct VariablePart {
 struct VariableNodes {
   const Variable* variable = nullptr;
   std::vector<VariablePart> parts;
-  std::string read;  // the node that has all rows
+  std::string read;  // the node that reads all rows
 };
 
 struct LayerNodes {
@@ -193,7 +193,7 @@ class TrainingStep {
 
   const Config& config_;
   const Layout& layout_;
-  const std::string worker_;  // what computes there
+  const std::string worker_;  // the worker's device
   GraphBuilder graph_;
   std::vector<VariableNodes> variables_;
   std::vector<LayerNodes> layers_;

@@ -1,4 +1,5 @@
-// The model's graph for TensorBoard's Graphs tab: which operation runs on which task, and what it reads.
+// The model's graph for TensorBoard's Graphs tab: which operation runs on which task, and its inputs. Thread:
+// any.
 #pragma once
 
 #include <string>
@@ -8,9 +9,10 @@
 
 namespace dtrain {
 
-// A serialised GraphDef of one training step of the chief: inputs, layers, cost, gradients, accuracy on the
-// worker; each variable and its update on the ps that owns it, in parts where several do. The layers follow
-// from the layout's variables weights/W1, biases/b1, weights/W2, ... `device`: of the worker, "gpu:0".
+// Returns a serialised GraphDef of one training step of the first worker: inputs, layers, cost, gradients and
+// accuracy on the worker; each variable and its update on the ps that owns it, in parts if several do. The
+// layers follow from the layout's variables weights/W1, biases/b1, weights/W2, ... `device` is that of the
+// worker, "gpu:0".
 std::string ModelGraph(const Config& config, const Layout& layout, const std::string& device);
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
-// Summaries: the curves that TensorBoard draws of a run, as a worker, ps 0 and dtrain eval --follow leave
-// them. docs/summaries.md explains the tags.
+// Summaries: the curves of a run for TensorBoard, written by workers, ps 0 and dtrain eval --follow.
+// docs/summaries.md explains the tags.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace dtrain {
 
-// Schedule: at which steps of a task its summaries get a point: summary.every_steps and summary.every_secs.
+// Schedule: at which steps of a task the curves get a point, by summary.every_steps and summary.every_secs.
 // Thread: the owner's.
 class Schedule {
  public:
@@ -28,7 +28,7 @@ class Schedule {
     timer_.emplace(std::chrono::duration_cast<Clock::duration>(seconds), Clock::now());
   }
 
-  // Whether this step gets a point. Called once for each step, in order.
+  // Whether this step gets a point. Call it once for each step, in order.
   bool Due(int64_t step) {
     const bool by_time = timer_ && timer_->Due();
     return by_time || (every_steps_ > 0 && step % every_steps_ == 0);
@@ -39,37 +39,37 @@ class Schedule {
   std::optional<PacedTimer> timer_;
 };
 
-// One local step, as its gradient was computed.
+// StepFigures: the figures of one local step, when its gradient was computed.
 struct StepFigures {
   int64_t global_step = 0;
   float loss = 0;
-  int64_t correct = 0;  // of `rows`, where the model classifies
+  int64_t correct = 0;  // of `rows`, if the model classifies
   int64_t rows = 0;
-  std::optional<HistogramFigures> staleness;  // since the point before; unset: no gradient was answered since
+  std::optional<HistogramFigures> staleness;  // since the last point; unset: no gradient was answered since
 };
 
-// WorkerSummary: what a worker leaves in summary.dir: curves of its training; the chief also the model's
-// graph and the final evaluation. Owner and thread: the worker.
+// WorkerSummary: the curves of a worker's training in summary.dir; for the first worker also the model's
+// graph and the final evaluation. Owner and thread: the worker's.
 class WorkerSummary {
  public:
-  // Null without summary.dir. `device`: what the worker computes on, "gpu:0". Throws UserError or IoError
-  // where the directory cannot be written.
+  // Returns null without summary.dir. `device` is what the worker computes on, "gpu:0". Throws UserError or
+  // IoError if the directory cannot be written.
   static std::unique_ptr<WorkerSummary> Open(const Config& config, int index, const std::string& device,
                                              const Layout& layout, ExitHooks& hooks, Logger& log);
 
-  // Training begins: the time until here was start-up.
+  // Begins training: the time before counts as start-up.
   void Begin(int64_t global_step);
-  // Before the gradient of a local step: whether its figures are to be gathered for OnStep().
+  // Whether figures are to be gathered for OnStep(). Call it before the gradient of each local step.
   bool Due(int64_t local_step) {
     due_ = schedule_.Due(local_step) || due_;
     return due_;
   }
-  // Whether a point may be written: with open exchanges a step can end before any answer has moved the global
-  // step on, and a curve has one point for each. What is due waits for the next step.
+  // Whether a point may be written. With several open exchanges a step can end before any answer has advanced
+  // the global step, and a curve has one point per global step; the point then waits for the next step.
   bool Moved(int64_t global_step) const { return global_step > point_step_; }
-  // Counts the rows of every step.
+  // Counts the rows of a step. Call it for every step.
   void CountExamples(int64_t rows) { examples_ += rows; }
-  // Only where Due() and Moved().
+  // Writes a point. Only if Due() and Moved() are true.
   void OnStep(const StepFigures& step);
   void OnEvaluation(int64_t global_step, const Evaluation& evaluation);
   void Flush() { writer_.Flush(); }
@@ -82,19 +82,19 @@ class WorkerSummary {
   EventWriter writer_;
   Schedule schedule_;
   bool due_ = false;
-  TimePoint point_at_;  // of the point before
+  TimePoint point_at_;  // of the last point
   int64_t point_step_ = 0;
-  int64_t examples_ = 0;  // since then
+  int64_t examples_ = 0;  // since the last point
 };
 
-// PsSummary: what ps 0 leaves in summary.dir/ps-0: the pace of the whole run and how many workers take part.
+// PsSummary: the curves of ps 0 in summary.dir/ps-0: the pace of the whole run and the number of workers.
 // Owner: PsServer. Thread: the ps loop.
 class PsSummary {
  public:
-  // Null without summary.dir. Throws UserError or IoError where the directory cannot be written.
+  // Returns null without summary.dir. Throws UserError or IoError if the directory cannot be written.
   static std::unique_ptr<PsSummary> Open(const Config& config, ExitHooks& hooks, Logger& log);
 
-  // The update that made `global_step` was applied: whether OnUpdate() is to be told.
+  // Whether OnUpdate() is to be called, after the update that made `global_step`.
   bool Due(int64_t global_step) {
     if (point_step_ == 0) Begin(global_step);
     return schedule_.Due(global_step);
@@ -103,19 +103,19 @@ class PsSummary {
 
  private:
   PsSummary(const Config& config, ExitHooks& hooks, Logger& log);
-  void Begin(int64_t global_step);  // the pace counts from here
+  void Begin(int64_t global_step);  // the pace is counted from here
 
   EventWriter writer_;
   Schedule schedule_;
-  TimePoint point_at_;      // of the point before
-  int64_t point_step_ = 0;  // 0: none
+  TimePoint point_at_;      // of the last point
+  int64_t point_step_ = 0;  // 0: no point yet
 };
 
-// EvaluationCurves: what dtrain eval --follow leaves of the checkpoints that it evaluates, in a folder of its
-// own. Owner: the command. Thread: one.
+// EvaluationCurves: the curves of dtrain eval --follow, in a directory of their own. Owner: the command.
+// Thread: one.
 class EvaluationCurves {
  public:
-  // Throws UserError or IoError where the directory cannot be written.
+  // Throws UserError or IoError if the directory cannot be written.
   explicit EvaluationCurves(const std::string& directory)
       : log_("evaluator", LogOptions()), writer_(directory, hooks_, log_) {}
 

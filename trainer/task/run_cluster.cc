@@ -78,7 +78,7 @@ std::unique_ptr<DeviceStore> StoreOnDevice(const Config& given, const LogOptions
   LogOptions own_options = log_options;
   own_options.directory.clear();
   Logger log("local", own_options);
-  const std::string why_not = WhyParametersTravel(given, devices);
+  const std::string why_not = WhyParametersAreSent(given, devices);
   if (!why_not.empty()) {
     log.Info("the parameters lie in this machine's memory: {}", why_not);
     return nullptr;

@@ -1,4 +1,5 @@
-// FakeChannel: a Channel of a test's own hands: what is sent is kept, what is received was put there.
+// FakeChannel: a Channel under a test's control: it keeps what is sent, and delivers what the test has put
+// in. Owner and thread: the test's.
 #pragma once
 
 #include <deque>

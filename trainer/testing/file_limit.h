@@ -1,5 +1,5 @@
-// FileLimit: for as long as it lives no file of this process, and of those that it starts, grows beyond so
-// many bytes, as on a full disk.
+// FileLimit: while it lives, no file of this process and its children grows beyond the limit, as on a full
+// disk. Owner: the test.
 #pragma once
 
 #include <signal.h>

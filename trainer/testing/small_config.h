@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// Linear regression on endless synthetic data; `steps` global steps, batch 1.
+// Returns linear regression on endless synthetic data: `steps` global steps, batch 1.
 inline Config LinearCluster(int ps, int workers, int64_t steps) {
   Config config;
   for (int i = 0; i < ps; ++i) config.cluster.ps.push_back("127.0.0.1:" + std::to_string(10001 + i));
@@ -27,7 +27,7 @@ inline Config LinearCluster(int ps, int workers, int64_t steps) {
   return config;
 }
 
-// Softmax on the drawn digits; `epochs` per worker.
+// Returns softmax on the drawn digits: `epochs` per worker.
 inline Config DigitsCluster(int ps, int workers, int64_t epochs) {
   Config config = LinearCluster(ps, workers, 0);
   config.model.kind = ModelKind::kSoftmax;

@@ -1,6 +1,6 @@
-// SteppedChannel: a FakeChannel that another thread sends through, and that takes a message only when the
-// test says so. While a message waits to be taken the test may look at all of it, and put in what is received
-// next.
+// SteppedChannel: a FakeChannel through which another thread sends. It takes a message only when the test
+// allows it. While a message waits, the test may inspect everything and put in what is received next. Owner:
+// the test.
 #pragma once
 
 #include <condition_variable>
@@ -20,14 +20,14 @@ class SteppedChannel : public FakeChannel {
     changed_.wait(hold, [&] { return open_ || asking_ <= allowed_; });
     return FakeChannel::Send(peer, message);
   }
-  // Until so many more were taken, and the next one waits.
+  // Lets `count` messages be taken, and returns when the next one waits.
   void Take(int count) {
     std::unique_lock<std::mutex> hold(mutex_);
     allowed_ += count;
     changed_.notify_all();
     changed_.wait(hold, [&] { return asking_ > allowed_; });
   }
-  // Takes all from now on, so that the thread can end.
+  // Lets all messages be taken from now on, so that the thread can end.
   void Open() {
     const std::lock_guard<std::mutex> hold(mutex_);
     open_ = true;
@@ -42,7 +42,7 @@ class SteppedChannel : public FakeChannel {
   bool open_ = false;
 };
 
-// Of one channel.
+// SteppedTransport: a transport with one SteppedChannel.
 class SteppedTransport : public net::Transport {
  public:
   std::unique_ptr<net::Channel> NewChannel() override {

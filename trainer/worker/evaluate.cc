@@ -8,12 +8,12 @@
 namespace dtrain {
 
 Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& source,
-                       const std::function<void()>& breather, Figures* figures) {
+                       const std::function<void()>& between_batches, Figures* figures) {
   EvaluationSum sum(model, parameters, figures);
   Batch batch;
   while (source.Next(&batch)) {
     sum.Add(batch);
-    breather();
+    between_batches();
   }
   return sum.sum();
 }

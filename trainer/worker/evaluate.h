@@ -15,10 +15,10 @@
 
 namespace dtrain {
 
-// Loss and accuracy over all rows of `source`. Calls `breather` between batches; it may throw. `figures`, if
-// not null, gets the outputs of all rows.
+// Loss and accuracy over all rows of `source`. Calls `between_batches` between batches; it may throw.
+// `figures`, if not null, gets the outputs of all rows.
 Evaluation EvaluateAll(Model& model, const float* parameters, BatchSource& source,
-                       const std::function<void()>& breather, Figures* figures = nullptr);
+                       const std::function<void()>& between_batches, Figures* figures = nullptr);
 
 // EvaluationSum: adds up the batches of one evaluation, from a source or from files.
 class EvaluationSum {

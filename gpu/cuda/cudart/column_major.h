@@ -1,5 +1,5 @@
-// A product of row-major matrices in the words of BLAS, whose matrices are column-major: a row-major matrix
-// is the transposed one there, and c = a b is c^T = b^T a^T, so the operands change places.
+// A product of row-major matrices in the terms of BLAS, whose matrices are column-major. A row-major matrix
+// is transposed there, and c = a b is c^T = b^T a^T, so the operands change places.
 #pragma once
 
 #include "gpu/cuda/runtime.h"

@@ -10,14 +10,14 @@
 namespace dtrain::gpu::cuda {
 namespace {
 
-// The versions with 64-bit sizes; the last one for whoever has only NVIDIA's developer package.
+// The versions with 64-bit sizes. The last name is that of NVIDIA's developer package.
 constexpr std::array<const char*, 3> kNames = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
-// Where the loader looks, then where the toolkit is by default.
-constexpr std::array<const char*, 2> kFolders = {"", "/usr/local/cuda/lib64/"};
+// The loader's own path, then the default folder of the toolkit.
+constexpr std::array<const char*, 2> kDirectories = {"", "/usr/local/cuda/lib64/"};
 
-// Null, and why: what the loader says of the first name.
+// Returns null and sets `why` to the loader's message for the first name.
 void* Open(std::string* why) {
-  for (const char* const folder : kFolders) {
+  for (const char* const folder : kDirectories) {
     for (const char* const name : kNames) {
       void* const library = dlopen((std::string(folder) + name).c_str(), RTLD_NOW | RTLD_LOCAL);
       if (library != nullptr) return library;
@@ -40,7 +40,7 @@ std::string Cublas::WhyNot() {
   return why_not_;
 }
 
-// It stays loaded: libraries of this kind do not like to go.
+// The library stays loaded: such libraries do not unload cleanly.
 void Cublas::Load() {
   std::string why;
   void* const library = Open(&why);
@@ -77,9 +77,9 @@ cublasHandle_t Cublas::NewHandle(cudaStream_t stream, void* workspace, size_t wo
   Check(create_(&handle), "cublasCreate");
   try {
     Check(set_stream_(handle, stream), "cublasSetStream");
-    // After the stream, which takes the workspace away again.
+    // Set after the stream, because setting the stream resets the workspace.
     Check(set_workspace_(handle, workspace, workspace_bytes), "cublasSetWorkspace");
-    // The default computes and adds with no fewer bits than a float has.
+    // The default computes and sums with at least the precision of a float.
     Check(set_math_mode_(handle, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
           "cublasSetMathMode");
   } catch (...) {

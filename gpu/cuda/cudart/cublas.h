@@ -1,6 +1,5 @@
-// Cublas: NVIDIA's libcublas, loaded when it is first needed: it is 600 MB with what it loads, and many tasks
-// compute nothing on a device.
-// Owner: CudartRuntime. Thread: any; a handle: one at a time.
+// Cublas: NVIDIA's libcublas, loaded at the first use, because it takes 600 MB with its dependencies and many
+// tasks compute nothing on a device. Owner: CudartRuntime. Thread: any; a handle: one at a time.
 #pragma once
 
 #include <cublas_v2.h>
@@ -18,12 +17,13 @@ class Cublas {
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;
 
-  // Why it cannot be had; empty: it is loaded.
+  // Returns why it cannot be loaded; empty if it is.
   std::string WhyNot();
-  // "13.1"; empty: it cannot be had.
+  // Returns "13.1"; empty if it cannot be loaded.
   std::string Version();
 
-  // Below: on the current device; DeviceError where it refuses or cannot be had.
+  // The calls below use the current device and throw DeviceError if they fail or the library cannot be
+  // loaded.
   cublasHandle_t NewHandle(cudaStream_t stream, void* workspace, size_t workspace_bytes, bool tf32);
   void Delete(cublasHandle_t handle);  // never throws
   void Multiply(cublasHandle_t handle, const Product& product);

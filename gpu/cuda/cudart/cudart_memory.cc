@@ -1,4 +1,4 @@
-// The part of CudartRuntime that gives and copies memory.
+// The part of CudartRuntime that allocates and copies memory.
 #include <algorithm>
 #include <cstring>
 
@@ -13,12 +13,12 @@ cudaPointerAttributes AttributesOf(const void* memory, int device) {
   return attributes;
 }
 
-// Neither pinned nor a device's.
+// Whether the memory is neither pinned nor a device's.
 bool IsPlain(const cudaPointerAttributes& attributes) {
   return attributes.type == cudaMemoryTypeUnregistered;
 }
 
-// CUDA would make such an allocation a part of the graph, for which the rest of us is not prepared.
+// CUDA would make such an allocation part of the graph, which the rest of our code does not expect.
 void RefuseInCapture(cudaStream_t stream, int device) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   Check(cudaStreamIsCapturing(stream, &status), device, "cudaStreamIsCapturing");
@@ -36,7 +36,7 @@ cudaMemPool_t NewPool(int device) {
   properties.location.id = device;
   cudaMemPool_t pool = nullptr;
   Check(cudaMemPoolCreate(&pool, &properties), device, "cudaMemPoolCreate");
-  // What was freed stays ours, so that a loop of allocations asks the driver once.
+  // Freed memory stays in our pool, so that a loop of allocations asks the driver once.
   uint64_t keep = UINT64_MAX;
   Check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), device,
         "cudaMemPoolSetAttribute");
@@ -49,7 +49,7 @@ uint64_t AttributeOf(cudaMemPool_t pool, cudaMemPoolAttr attribute, int device) 
   return value;
 }
 
-// Whether devices reach pinned memory of this process at its own address.
+// Whether devices access pinned memory of this process at its own address.
 bool SameAddress(int device) {
   int same = 0;
   Check(cudaDeviceGetAttribute(&same, cudaDevAttrCanUseHostPointerForRegisteredMem, device), device,
@@ -59,7 +59,7 @@ bool SameAddress(int device) {
 
 }  // namespace
 
-// The device is current.
+// The device must be current.
 cudaMemPool_t CudartRuntime::PoolOf(int device) {
   const std::lock_guard lock(mutex_);
   if (device >= static_cast<int>(pools_.size())) pools_.resize(static_cast<size_t>(device) + 1);
@@ -133,8 +133,8 @@ bool CudartRuntime::Pin(void* memory, size_t bytes) {
   const cudaError_t error =
       cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
   switch (error) {
-    case cudaErrorMemoryAllocation:             // the limit of locked memory, too
-    case cudaErrorHostMemoryAlreadyRegistered:  // a page of it, with its neighbour's memory
+    case cudaErrorMemoryAllocation:             // includes the limit of locked memory
+    case cudaErrorHostMemoryAlreadyRegistered:  // the range shares a page with one that is registered
     case cudaErrorInvalidValue:
     case cudaErrorNotSupported:
     case cudaErrorNotPermitted:
@@ -158,13 +158,13 @@ void CudartRuntime::Copy(StreamHandle handle, void* to, const void* from, size_t
   const cudaPointerAttributes source = AttributesOf(from, stream.device);
   const bool devices = target.type == cudaMemoryTypeDevice && source.type == cudaMemoryTypeDevice;
   if (devices && target.device != source.device) {
-    // By name: cudaMemcpyDefault was seen to fail between the pools of devices that do not reach each other.
+    // The copy names both devices: cudaMemcpyDefault failed between the pools of devices without peer access.
     Check(cudaMemcpyPeerAsync(to, target.device, from, source.device, bytes, stream.stream), stream.device,
           "cudaMemcpyPeerAsync");
     return;
   }
   Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.stream), stream.device, "cudaMemcpyAsync");
-  // CUDA waits by itself for most such copies, but promises it for none.
+  // CUDA waits by itself in most such copies, but does not promise it.
   if (IsPlain(target) || IsPlain(source)) Wait(handle);
 }
 

@@ -10,8 +10,8 @@
 namespace dtrain::gpu::cuda {
 namespace {
 
-// The one that cudaSetDevice() was last told in this thread. Nobody else calls it in this process (cuBLAS
-// puts back what it changes), so the many calls of a step need not: each would take a lock of the runtime's.
+// The device that cudaSetDevice() last set in this thread. Only this file sets it (cuBLAS restores what it
+// changes), so most calls can skip it; each would take a lock of the runtime.
 thread_local int current_device = -1;
 
 std::string NameOf(int device) {
@@ -46,13 +46,13 @@ void MakeCurrent(int device) {
   current_device = device;
 }
 
-// CudartRuntime: its devices, streams and events. cudart_memory.cc and cudart_work.cc have the rest.
+// CudartRuntime: its devices, streams and events. The rest is in cudart_memory.cc and cudart_work.cc.
 
 namespace {
 
 std::string VersionText(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-// The version of the driver that is installed; 0: none is.
+// Returns the version of the installed driver; 0 if there is none.
 int DriverVersion() {
   int version = 0;
   Forget(cudaDriverGetVersion(&version));
@@ -65,7 +65,7 @@ int RuntimeVersion() {
   return version;
 }
 
-// Why there are no devices, from what cudaGetDeviceCount() says.
+// Returns why there are no devices, from the answer of cudaGetDeviceCount().
 std::string WhyNone(cudaError_t error) {
   const int driver = DriverVersion();
   if (driver == 0) return "no driver";
@@ -79,7 +79,7 @@ std::string WhyNone(cudaError_t error) {
                             : fmt::format("CUDA_VISIBLE_DEVICES is \"{}\"", visible);
 }
 
-// The runtime answers this without a context.
+// The runtime answers this without making a context.
 DeviceInfo InfoOf(int device) {
   cudaDeviceProp properties;
   Check(cudaGetDeviceProperties(&properties, device), device, "cudaGetDeviceProperties");
@@ -154,7 +154,7 @@ void CudartRuntime::Wait(StreamHandle handle) {
   Check(cudaStreamSynchronize(stream.stream), stream.device, "cudaStreamSynchronize");
 }
 
-// With the time: a record costs a device no more than the store of it.
+// With timing: it costs a device no more than the store of the record.
 EventHandle CudartRuntime::NewEvent(int device) {
   MakeCurrent(device);
   auto event = std::make_unique<Event>(Event{device, nullptr});
@@ -203,7 +203,7 @@ double CudartRuntime::Milliseconds(EventHandle begin, EventHandle end) {
   return milliseconds;
 }
 
-// Not a spin: the threads that move messages may be waiting for this core.
+// Yields instead of spinning, because the threads that move messages may need this core.
 void CudartRuntime::Relax() { std::this_thread::yield(); }
 
 std::unique_ptr<Runtime> MakeRuntime() { return std::make_unique<CudartRuntime>(); }

@@ -1,4 +1,4 @@
-// The CUDA runtime behind runtime.h, and its errors as DeviceError. Thread: any.
+// CudartRuntime: the Runtime on the CUDA runtime library. Thread: any.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,23 +13,22 @@
 
 namespace dtrain::gpu::cuda {
 
-// What the CUDA runtime answers, as DeviceError; and which device is current.
+// The errors of the CUDA runtime as DeviceError, and the current device.
 
-// DeviceError "cuda 0 (NVIDIA H100 80GB HBM3): cudaFoo: what is wrong" where it is wrong.
+// Throws DeviceError "cuda 0 (NVIDIA H100 80GB HBM3): cudaFoo: what is wrong" if `error` is one.
 void Check(cudaError_t error, int device, const char* call);
 
-// For calls whose failure is nobody's concern: takes their error from this thread.
+// For calls whose failure does not matter: clears their error in this thread.
 void Forget(cudaError_t error);
 
-// Makes it the current one of this thread, with a context.
+// Makes `device` the current one of this thread, with a context.
 void MakeCurrent(int device);
-// The same, false where it cannot.
+// The same, but returns false if it fails.
 bool TryMakeCurrent(int device);
 
-// CudartRuntime: the Runtime of NVIDIA's devices, by the CUDA runtime library and cuBLAS.
-// A handle is the address of an object of ours that knows its device. Each call makes that device the current
-// one of its thread first.
-// Owner: the task. Thread: any.
+// CudartRuntime: the Runtime of NVIDIA's devices, by the CUDA runtime library and cuBLAS. A handle is the
+// address of an object that knows its device; each call first makes that device the current one of its
+// thread. Owner: the task. Thread: any.
 class CudartRuntime final : public Runtime {
  public:
   ~CudartRuntime() override;
@@ -72,7 +71,7 @@ class CudartRuntime final : public Runtime {
     int device;
     cudaStream_t stream;
     cudaMemPool_t pool;
-    std::unique_lock<std::recursive_mutex> capture{};  // while one is under way
+    std::unique_lock<std::recursive_mutex> capture{};  // locked while a capture is active
   };
   struct Event {
     int device;
@@ -89,22 +88,23 @@ class CudartRuntime final : public Runtime {
     void* workspace;
   };
 
-  // The object of a handle, its device current.
+  // Returns the object of a handle and makes its device current.
   static Stream& Use(StreamHandle handle);
   static Event& Use(EventHandle handle);
   static Graph& Use(GraphHandle handle);
   static Blas& Use(BlasHandle handle);
 
-  // The pool of the device's memory, made when it is first asked for.
+  // Returns the pool of the device's memory, made at the first use.
   cudaMemPool_t PoolOf(int device);
-  // A device that has a context, or the first: this machine's memory is pinned in one, for all.
+  // Returns a device that has a context, or the first one. Pinned memory is allocated in the context of one
+  // device, for all of them.
   int AnyDevice();
 
-  // Held by a capture from its beginning to its end, and by calls that wait for the whole device inside the
-  // library: those would spoil a capture of another thread.
+  // Locked during a capture, and by calls that wait for the whole device inside the library: these would
+  // spoil a capture of another thread.
   std::recursive_mutex capture_;
   std::mutex mutex_;
-  std::vector<cudaMemPool_t> pools_;  // by device; null: not made
+  std::vector<cudaMemPool_t> pools_;  // by device; null: not made yet
   Cublas cublas_;
 };
 

@@ -5,8 +5,8 @@
 namespace dtrain::gpu::cuda {
 namespace {
 
-// What NVIDIA advises for Hopper, the largest of its figures. Of our own, so that products can be captured,
-// and so that how one is computed does not depend on what else runs.
+// The largest size that NVIDIA recommends for Hopper. A workspace of our own lets products be captured and
+// makes their results independent of what else runs.
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
 }  // namespace
@@ -72,7 +72,7 @@ GraphHandle CudartRuntime::EndCapture(StreamHandle handle) {
   Forget(cudaGraphDestroy(captured));
   Check(error, stream.device, "cudaGraphInstantiate");
   const GraphHandle made{reinterpret_cast<uintptr_t>(graph.release())};
-  // Now rather than at the first launch.
+  // Uploaded now and not at the first launch.
   const cudaError_t uploaded = cudaGraphUpload(reinterpret_cast<Graph*>(made)->graph, stream.stream);
   if (uploaded != cudaSuccess) Delete(made);
   Check(uploaded, stream.device, "cudaGraphUpload");

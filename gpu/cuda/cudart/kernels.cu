@@ -1,7 +1,7 @@
-// Every kernel of kernels/list.h for devices.
-// Compiled with --fmad=false: a product and a sum are rounded each, as on this processor, so that what ops.h
-// promises bit by bit (sums, optimizers, conversions) is the same on both. The kernels wait for memory and
-// not for arithmetic; products of matrices are cuBLAS's.
+// Every kernel of kernels/list.h, for devices. Compiled with --fmad=false: products and sums are rounded one
+// by one, as on this processor, so that the results that ops.h promises bit by bit (sums, optimizers,
+// conversions) are the same on both. This costs little: the kernels wait for memory, not for arithmetic, and
+// products of matrices are cuBLAS's.
 #include "gpu/cuda/cudart/kernels.h"
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace dtrain::gpu::cuda {
 namespace {
 
-// DeviceThread: what the body of a kernel asks of its thread (gpu/kernel_thread.h), on a device.
+// DeviceThread: the thread of a kernel on a device (gpu/kernel_thread.h).
 class DeviceThread {
  public:
   __device__ int64_t block() const { return blockIdx.x; }
@@ -31,7 +31,7 @@ class DeviceThread {
   __device__ T ShuffleXor(T value, int mask) {
     return __shfl_xor_sync(kAllLanes, value, mask);
   }
-  // One array for each T and kSize of a kernel, however often this is inlined.
+  // One array for each T and kSize of a kernel, even if this is inlined several times.
   template <typename T, int kSize>
   __device__ T* Shared() {
     __shared__ T memory[kSize];
@@ -41,19 +41,18 @@ class DeviceThread {
   __device__ T AtomicAdd(T* at, T value) {
     return atomicAdd(at, value);
   }
-  // On this device, which is enough: only other blocks of the launch look at what is published (parts and
-  // tickets). What others than this device read is either a single store, a result in pinned memory, or read
-  // once the kernel has ended.
+  // Visible on this device, which is enough: only other blocks of the launch read what is published (parts
+  // and tickets). Anything read from outside is either a single store to pinned memory or read after the
+  // kernel has ended.
   __device__ void Publish() { __threadfence(); }
 
  private:
   static constexpr unsigned kAllLanes = 0xffffffffu;
 };
 
-// The bounds: with 1024 threads on a multiprocessor each has 64 registers, with fewer more, and what does not
-// fit in them is slow.
-// __grid_constant__: a body that indexes its arguments reads them where they are, not from a copy of each
-// thread.
+// The launch bounds limit the registers: with 1024 threads on a multiprocessor each thread has 64, with fewer
+// threads more. Values that do not fit are spilled to slow memory. __grid_constant__: a body that indexes its
+// arguments reads them in place and not from a copy for each thread.
 template <typename Body>
 __global__ void __launch_bounds__(MaxThreadsOf<Body>(), MinBlocksOf<Body>())
     Run(const __grid_constant__ Body body) {

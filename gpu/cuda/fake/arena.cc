@@ -74,7 +74,7 @@ void Arena::Release(const void* block) {
   std::memset(memory_ + offset, kPoison, freed.room);
   blocks_.erase(at);
   free_bytes_ += freed.room;
-  // One gap with its neighbours.
+  // Merges the gap with its neighbours.
   auto next = free_.lower_bound(offset);
   size_t bytes = freed.room;
   if (next != free_.end() && next->first == offset + bytes) {

@@ -1,6 +1,6 @@
-// Arena: the memory of a device that the fake plays. This process can touch it only between Open() and
-// Close(). What was freed is 0xff; behind each block lies a guard that must stay as it is. Owner:
-// FakeRuntime. Thread: one at a time.
+// Arena: the memory of a fake device. This process can access it only between Open() and Close(). Freed
+// memory is filled with 0xff, and behind each block lies a guard that must not change. Owner: FakeRuntime.
+// Thread: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -22,18 +22,19 @@ class Arena {
   void Open();
   void Close();
 
-  // Uninitialised. Null where there is no room.
+  // Returns uninitialised memory; null if there is no room.
   char* Allocate(size_t bytes);
-  // No longer for what is queued from now on; what is queued already may use it. Ends the process where it is
-  // no block, or none any more.
+  // Frees `block` for what is queued from now on; work that is queued already may still use it. Aborts if it
+  // is not a block or is retired already.
   void Retire(const void* block);
-  // Open. Back to what is free; Retire() was before.
+  // Makes a retired block free memory. Must be open.
   void Release(const void* block);
-  // Open. Ends the process where somebody wrote behind a block.
+  // Aborts if anything was written behind a block. Must be open.
   void CheckGuards() const;
 
   bool Contains(const void* at) const;
-  // Whether `bytes` from `at` are within one block that is not retired, or, with `retired`, not released.
+  // Whether [at, at + bytes) lies within one block that is not retired; with `retired`, within one that is
+  // not released.
   bool Holds(const void* at, size_t bytes, bool retired = false) const;
   size_t size() const { return size_; }
   size_t free_bytes() const { return free_bytes_; }
@@ -41,8 +42,8 @@ class Arena {
 
  private:
   struct Block {
-    size_t bytes;  // that were asked for
-    size_t room;   // that it takes, with the guard
+    size_t bytes;  // as requested
+    size_t room;   // as taken, with the guard
     bool retired;
   };
 
@@ -51,7 +52,7 @@ class Arena {
   const size_t size_;
   char* const memory_;
   bool open_ = false;
-  size_t used_end_ = 0;  // what lies behind was never used
+  size_t used_end_ = 0;  // memory beyond this was never used
   size_t free_bytes_;
   std::map<size_t, Block> blocks_;  // by offset
   std::map<size_t, size_t> free_;   // offset: bytes

@@ -1,5 +1,5 @@
-// BlockRunner: the threads of one block as fibers: who runs, who waits for whom, and what they share.
-// Owner: GridRunner. Thread: one at a time.
+// BlockRunner: runs the threads of one block as fibers: it schedules them, makes them wait for each other and
+// keeps their shared memory. Owner: GridRunner. Thread: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ class BlockRunner {
  public:
   enum class State { kRunning, kSync, kShuffle, kEnded };
 
-  // `thread` runs once with each index below `threads`, a multiple of 32.
+  // Runs `thread` once for each index below `threads`, which is a multiple of 32.
   void Run(int threads, const std::function<void(int)>& thread);
 
-  // For a thread that runs. `line`: where in the body it is.
+  // Makes the calling thread of the block wait. `line` is its place in the body.
   void Wait(int index, State why, int line);
   uint64_t Exchange(int index, int from_lane, uint64_t value, int line);
-  // The memory of `key`, 0xff when it is asked for first in a block.
+  // Returns the shared memory of `key`; it is filled with 0xff at its first use in a block.
   void* Shared(const void* key, size_t bytes, size_t alignment);
 
  private:
@@ -32,7 +32,7 @@ class BlockRunner {
     Fiber fiber;
     State state = State::kEnded;
     int line = 0;
-    // A fast lane may give its next value before a slow one has read the last: two places, used in turn.
+    // Two values, used in turn: a fast lane may give its next value before a slow one has read the last.
     uint64_t given[2] = {};
     int turn = 0;
   };
@@ -43,12 +43,12 @@ class BlockRunner {
 
   static void Enter(void* thread);
   void RunWarp(int first);
-  // That threads [first, first + count) are all where the first is.
+  // Checks that threads [first, first + count) all wait at the same place as the first.
   void CheckTogether(int first, int count) const;
   void Release(int first, int count);
 
   const std::function<void(int)>* body_ = nullptr;
-  std::vector<std::unique_ptr<Thread>> threads_;  // grows, is kept
+  std::vector<std::unique_ptr<Thread>> threads_;  // grows and is reused
   bool forward_ = false;
   std::vector<SharedMemory> shared_;
   std::unique_ptr<char[]> shared_bytes_;

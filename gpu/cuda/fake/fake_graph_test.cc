@@ -156,7 +156,7 @@ TEST_CASE("fake graph: an aborted capture leaves nothing") {
 }
 
 TEST_CASE("fake graph: a block that a graph names and that is freed ends the process at the launch") {
-  CHECK(Says(Dies([] {
+  CHECK(Says(DeathMessage([] {
                Rig b;
                b.runtime.BeginCapture(b.stream);
                b.ToOut(b.stream);

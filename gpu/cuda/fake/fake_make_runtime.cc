@@ -1,4 +1,4 @@
-// The runtime of a test's binary: its devices are played by this processor.
+// The runtime of a test's binary: this processor plays its devices.
 #include <cstdio>
 
 #include "gpu/cuda/fake/fake_runtime.h"
@@ -7,7 +7,7 @@ namespace dtrain::gpu::cuda {
 
 std::unique_ptr<Runtime> MakeRuntime() {
   FakeOptions options;
-  // For tests that say which tasks make a context.
+  // For tests that check which tasks make a context.
   options.on_context = [](int device) { std::fprintf(stderr, "fake cuda: context on device %d\n", device); };
   return std::make_unique<FakeRuntime>(std::move(options));
 }

@@ -1,4 +1,4 @@
-// The part of FakeRuntime that keeps memory: the devices', and this machine's that they reach.
+// The part of FakeRuntime that keeps memory: that of the devices, and pinned memory of this machine.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -49,13 +49,14 @@ void* FakeRuntime::AllocateBlock(StreamHandle stream, size_t bytes) {
   FakeDevice& device = DeviceOf(stream);
   char* memory = device.arena->Allocate(bytes);
   if (memory == nullptr) {
-    // What is freed already, but in queues.
+    // Frees what is retired and still used by queued work.
     const Running running(*this);
     queues_.RunAll();
     memory = device.arena->Allocate(bytes);
   }
   if (memory == nullptr) return nullptr;
-  // In its turn: another stream that uses the memory without waiting for this one finds its work spoilt.
+  // Done in the stream's order: another stream that uses the memory without waiting for this one reads
+  // poison.
   queues_.AddPlain(stream, [this, id = device.info.id, memory, bytes] {
     Open(id);
     std::memset(memory, 0xff, bytes);
@@ -65,7 +66,7 @@ void* FakeRuntime::AllocateBlock(StreamHandle stream, size_t bytes) {
 
 void FakeRuntime::Free(StreamHandle stream, void* memory) {
   const std::lock_guard lock(mutex_);
-  queues_.SpoilCapture(stream, "cudaFreeAsync");
+  queues_.InvalidateCapture(stream, "cudaFreeAsync");
   FreeBlock(stream, memory);
 }
 
@@ -81,7 +82,7 @@ void FakeRuntime::FreeBlock(StreamHandle stream, void* memory) {
 void* FakeRuntime::AllocatePinned(size_t bytes) {
   const std::lock_guard lock(mutex_);
   queues_.RefuseInCapture("cudaHostAlloc");
-  // As a real one: in a context that there is, else in that of the first device.
+  // As the real runtime does: in an existing context, else in that of the first device.
   const bool any = std::any_of(devices_.begin(), devices_.end(),
                                [](const FakeDevice& device) { return device.arena != nullptr; });
   if (!any) MakeContext(0);
@@ -96,7 +97,7 @@ void* FakeRuntime::AllocatePinned(size_t bytes) {
 
 void FakeRuntime::FreePinned(void* memory) {
   const std::lock_guard lock(mutex_);
-  queues_.SpoilCapture("cudaFreeHost");
+  queues_.InvalidateCapture("cudaFreeHost");
   const auto at = pinned_.find(reinterpret_cast<uintptr_t>(memory));
   DT_CHECK(at != pinned_.end() && at->second.ours, "freed: what is no pinned memory, or none any more");
   pinned_.erase(at);
@@ -114,7 +115,7 @@ bool FakeRuntime::Pin(void* memory, size_t bytes) {
 
 void FakeRuntime::Unpin(void* memory) {
   const std::lock_guard lock(mutex_);
-  queues_.SpoilCapture("cudaHostUnregister");
+  queues_.InvalidateCapture("cudaHostUnregister");
   const auto at = pinned_.find(reinterpret_cast<uintptr_t>(memory));
   DT_CHECK(at != pinned_.end() && !at->second.ours, "unpinned: what is not pinned, or not any more");
   pinned_.erase(at);

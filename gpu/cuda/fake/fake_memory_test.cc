@@ -68,7 +68,7 @@ TEST_CASE("fake memory: memory of the process can be pinned, and is plain again 
 // What the process says that does this with a Rig.
 template <typename Act>
 std::string DiesOf(const Act& act) {
-  return Dies([&] {
+  return DeathMessage([&] {
     Rig bench;
     act(bench);
   });
@@ -156,7 +156,7 @@ TEST_CASE("fake memory: what is never given back is named, and ends the process 
     runtime.Delete(stream);
     CHECK(runtime.Leaks().empty());
   }
-  CHECK(Says(Dies([] {
+  CHECK(Says(DeathMessage([] {
                FakeRuntime runtime;
                runtime.NewEvent(0);
                runtime.AllocatePinned(1);

@@ -42,7 +42,7 @@ FakeRuntime::~FakeRuntime() {
   for (const FakeDevice& device : devices_) {
     if (device.arena != nullptr) device.arena->CheckGuards();
   }
-  // After an exception whoever would have given it back may not have come so far.
+  // An exception may have skipped the code that deletes the handles.
   if (std::uncaught_exceptions() == 0) DT_CHECK(LeaksLocked().empty(), LeaksLocked());
   for (const auto& [memory, pinned] : pinned_) {
     if (pinned.ours) std::free(reinterpret_cast<void*>(memory));
@@ -220,7 +220,7 @@ void FakeRuntime::Delete(GraphHandle graph) {
 
 namespace {
 
-// -1: `word` is no number of a device.
+// Returns -1 if `word` is not a device number.
 int NumberOf(const std::string& word) {
   const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
   if (word.empty() || word.size() > 4 || !std::all_of(word.begin(), word.end(), is_digit)) return -1;

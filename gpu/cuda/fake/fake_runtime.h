@@ -1,14 +1,11 @@
-// FakeRuntime: a Runtime for tests in which this processor plays the devices, as strictly as it can:
-//   - What is queued is done only when somebody waits for it or asks (Done() and Relax(): one piece each), or
-//   at
-//     the end. Between streams only events make an order. So what was not waited for is poison, or old.
-//   - Device memory can be touched only by what is queued (as long as little is used: arena.h). It is 0xff
-//   when it is allocated and once it is freed.
-//   - A mistake of ours (a copy that leaves its block, a block freed twice, a write behind a block, a grid
-//   that
-//     is too large, a handle that is gone, anything never given back) ends the process by a DT_CHECK.
-//   - What CUDA answers with an error while a graph is captured throws DeviceError, and the capture is
-//   spoilt.
+// FakeRuntime: a Runtime for tests. This processor plays the devices, as strictly as it can:
+//   - Queued work is done only when a caller waits for it or asks (one piece for each Done() and Relax()), or
+//     at the end. Streams are ordered by events only. Without a wait a test reads poison, or old values.
+//   - Only queued work can access device memory (as long as little is used: arena.h). Memory is filled with
+//     0xff when it is allocated and when it is freed.
+//   - A mistake of ours fails a DT_CHECK: a copy beyond its block, a block freed twice, a write behind a
+//     block, a grid that is too large, a deleted handle, a handle that is never deleted.
+//   - A call that CUDA refuses during a capture throws DeviceError and spoils the capture.
 // Owner: a test. Thread: any.
 #pragma once
 
@@ -29,18 +26,18 @@
 namespace dtrain::gpu::cuda {
 
 struct FakeOptions {
-  // Of the machine; CUDA_VISIBLE_DEVICES leaves some of them or none, as NVIDIA's runtime does, but for
-  // UUIDs.
+  // The devices of the machine. CUDA_VISIBLE_DEVICES selects from them as with NVIDIA's runtime, except that
+  // UUIDs are not supported.
   std::vector<std::string> names = {"Fake GPU A", "Fake GPU B"};
-  int64_t bytes = int64_t{1} << 30;  // of each
-  int major = 9;                     // compute capability of each
-  std::string why_no_blas;           // what WhyNoBlas() answers
-  // How long Relax() may be called while nothing is queued and nothing new comes: it ends the process then.
+  int64_t bytes = int64_t{1} << 30;  // of each device
+  int major = 9;                     // compute capability of each device
+  std::string why_no_blas;           // the answer of WhyNoBlas()
+  // How long Relax() may be called with nothing queued and nothing new, before it aborts.
   std::chrono::milliseconds idle = std::chrono::seconds(60);
-  std::function<void(int device)> on_context;  // called when a device gets one, under the lock
+  std::function<void(int device)> on_context;  // called under the lock when a device gets a context
 };
 
-// Calls that can be made to fail.
+// FakeCall: the calls that can be made to fail.
 enum class FakeCall {
   kNewStream,
   kWait,            // for a stream or an event
@@ -58,11 +55,11 @@ enum class FakeCall {
 };
 
 struct FakeCounts {
-  std::vector<int> contexts;  // made, by device
+  std::vector<int> contexts;  // contexts made, by device
   int64_t allocations = 0;    // of device memory
-  int64_t launches = 0;       // calls, those that were captured too
+  int64_t launches = 0;       // calls, including captured ones
   int64_t graph_launches = 0;
-  int64_t kernels = 0;          // that ran, those of graphs too
+  int64_t kernels = 0;          // kernels run, including those of graphs
   int64_t products = 0;         // likewise
   int64_t bytes_to_device = 0;  // copied, likewise
   int64_t bytes_from_device = 0;
@@ -74,11 +71,11 @@ class FakeRuntime final : public Runtime {
   explicit FakeRuntime(FakeOptions options = {});
   ~FakeRuntime() override;
 
-  // The next call of this kind, after `after` that do not, fails.
+  // Makes the next call of this kind fail, after `after` calls that do not.
   void FailNext(FakeCall call, int after = 0);
   FakeCounts counts() const;
-  size_t queued() const;  // pieces of work that nobody has asked for
-  // "1 stream, 2 events" that nobody gave back; empty: none. The end checks it.
+  size_t queued() const;  // pieces of work that are not done yet
+  // Returns "1 stream, 2 events" that were never deleted; empty if there are none. The destructor checks it.
   std::string Leaks() const;
 
   std::vector<DeviceInfo> Devices(std::string* why) override;
@@ -123,13 +120,13 @@ class FakeRuntime final : public Runtime {
   };
   struct Pinned {
     size_t bytes;
-    bool ours;  // from AllocatePinned()
+    bool ours;  // made by AllocatePinned()
   };
   struct Blas {
     StreamHandle stream;
     void* workspace;
   };
-  // While it lives what is queued may be done.
+  // Running: while it lives, queued work may run.
   class Running {
    public:
     explicit Running(FakeRuntime& runtime) : runtime_(runtime) {
@@ -143,12 +140,12 @@ class FakeRuntime final : public Runtime {
     FakeRuntime& runtime_;
   };
 
-  // All below: with the lock.
+  // The functions below are called with the lock held.
   FakeDevice& DeviceOf(StreamHandle stream);
   Arena& MakeContext(int device);
   bool Fails(FakeCall call);
   void ThrowIfFails(FakeCall call, StreamHandle stream);
-  // Where memory is that a call names; with `queued`, that what is queued names.
+  // Returns where the memory lies that a call names; with `queued`, that queued work names.
   Place PlaceOf(const void* memory, size_t bytes, bool queued = false) const;
   void CheckOnDevice(int device, const void* memory, size_t bytes, bool queued) const;
   void* AllocateBlock(StreamHandle stream, size_t bytes);
@@ -156,7 +153,8 @@ class FakeRuntime final : public Runtime {
   void RunCopy(void* to, Place to_place, const void* from, Place from_place, size_t bytes);
   void RunProduct(int device, const Product& product);
   void CheckProduct(int device, const Product& product, bool queued) const;
-  // What of the devices' memory this process can touch: one's for what runs there, all for a copy.
+  // Makes the memory of devices accessible to this process: that of one for its kernels, that of all for a
+  // copy.
   void Open(int device);
   void OpenAll();
   void CloseAll();
@@ -165,21 +163,20 @@ class FakeRuntime final : public Runtime {
   const FakeOptions options_;
   mutable std::mutex mutex_;
   std::vector<FakeDevice> devices_;
-  std::string why_;  // there are no devices
+  std::string why_;  // why there are no devices
   WorkQueues queues_;
   GridRunner grid_runner_;
   std::map<uintptr_t, Pinned> pinned_;
   std::map<uint64_t, Blas> blas_;
   uint64_t last_blas_ = 0;
   FakeCounts counts_;
-  std::array<int, static_cast<size_t>(FakeCall::kCount)> fail_after_;  // negative: does not
+  std::array<int, static_cast<size_t>(FakeCall::kCount)> fail_after_;  // negative: does not fail
   std::chrono::steady_clock::time_point last_work_;
 };
 
-// What CUDA_VISIBLE_DEVICES leaves of a machine's devices: the numbers of the visible ones of `count`, in
-// their order. `setting` is the variable's value, null where it is not set: numbers with commas between them,
-// and the first one that is none, or no device's, ends the list. One that is named twice leaves nothing, as
-// with NVIDIA's runtime.
+// Returns the devices that CUDA_VISIBLE_DEVICES selects from `count`, in its order. `setting` is the
+// variable's value: numbers separated by commas; null if it is not set. The list ends at the first entry that
+// is not the number of a device. If a device is named twice, nothing is selected, as with NVIDIA's runtime.
 std::vector<int> VisibleDevices(const char* setting, int count);
 
 }  // namespace dtrain::gpu::cuda

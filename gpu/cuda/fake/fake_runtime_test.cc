@@ -194,7 +194,7 @@ TEST_CASE("fake: several threads may queue and wait in one stream") {
 }
 
 TEST_CASE("fake: a loop that waits for what nobody queued ends the process") {
-  CHECK(Says(Dies([] {
+  CHECK(Says(DeathMessage([] {
                FakeOptions options;
                options.idle = std::chrono::milliseconds(0);
                FakeRuntime runtime(options);

@@ -1,4 +1,4 @@
-// Help for the tests of FakeRuntime.
+// Helpers for the tests of FakeRuntime.
 #pragma once
 
 #include <sys/wait.h>
@@ -22,7 +22,8 @@ constexpr size_t kBytes = kFloats * sizeof(float);
 
 using Floats = std::vector<float>;
 
-// A runtime, two streams of the first device, an array of floats there, and two in pinned memory.
+// Rig: a runtime, two streams of its first device, an array of floats on that device and two in pinned
+// memory.
 struct Rig {
   FakeRuntime runtime;
   StreamHandle stream = runtime.NewStream(0);
@@ -62,16 +63,14 @@ inline bool IsPoison(const Floats& values) {
   return std::memcmp(values.data(), poison.data(), poison.size()) == 0;
 }
 
-// Dies(): for tests of what ends the process.
-
-// What a copy of this process writes to stderr until a signal ends it in `function`; "" where none does.
-inline std::string Dies(const std::function<void()>& function) {
+// Runs `function` in a copy of this process. Returns what it wrote to stderr if a signal ended it, else "".
+inline std::string DeathMessage(const std::function<void()>& function) {
   int pipe_ends[2];
   if (pipe(pipe_ends) != 0) return "";
   const pid_t child = fork();
   if (child == 0) {
     dup2(pipe_ends[1], STDERR_FILENO);
-    // Not doctest's or a sanitizer's, which would report a failed test.
+    // The default handlers: those of doctest and the sanitizers would report a failed test.
     for (const int number : {SIGABRT, SIGSEGV}) std::signal(number, SIG_DFL);
     function();
     _exit(0);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kWorkspaceBytes = 4096;
 
-// A word by one store, as a device does it: somebody may be looking at it.
+// Copies a word by one store, as a device does: another thread may be polling it.
 void CopyBytes(void* to, const void* from, size_t bytes) {
   const bool aligned = reinterpret_cast<uintptr_t>(to) % bytes == 0;
   if (bytes == sizeof(uint64_t) && aligned) {
@@ -43,7 +43,7 @@ void FakeRuntime::Copy(StreamHandle stream, void* to, const void* from, size_t b
     queues_.RefuseInCapture(stream, "cudaMemcpyAsync of pageable memory");
   }
   if (from_place == Place::kPlain) {
-    // Read at once. Written when its turn comes.
+    // Reads now and writes in the stream's order.
     queues_.Add(stream, [this, to, to_place, copy = std::vector<char>(source, source + bytes)] {
       RunCopy(to, to_place, copy.data(), Place::kPlain, copy.size());
     });

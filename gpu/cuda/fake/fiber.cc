@@ -14,9 +14,8 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// Pushes what a called function must keep, leaves the stack pointer in *leave, and goes on with the stack
-// `enter`. swapcontext() would do, but asks the system twice each time, and a kernel switches for every
-// thread.
+// Pushes the callee-saved registers, stores the stack pointer in *leave, and continues on the stack `enter`.
+// swapcontext() would do, but makes two system calls each time, and a kernel switches once per thread.
 extern "C" void DtrainSwitchStack(void** leave, void* enter);
 extern "C" void DtrainFiberEntry();
 extern "C" void DtrainFiberMain(void* fiber);
@@ -56,7 +55,7 @@ namespace dtrain::gpu::cuda {
 namespace {
 
 constexpr size_t kStackBytes = size_t{128} << 10;
-constexpr size_t kGuardBytes = 4096;  // no access: a stack that is too small is a fault, not a riddle
+constexpr size_t kGuardBytes = 4096;  // no access, so that a stack overflow faults
 
 char* NewStack() {
   void* const memory = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
@@ -69,8 +68,8 @@ char* NewStack() {
 }  // namespace
 
 Fiber::Fiber() : stack_(NewStack()) {
-  // As DtrainSwitchStack() leaves a stack: six registers, rbx the fifth, and where to return to. The entry
-  // calls with the stack pointer at a multiple of 16, as the calling convention wants it.
+  // A stack as DtrainSwitchStack() leaves it: six registers, rbx the fifth, and the return address. The entry
+  // calls with the stack pointer at a multiple of 16, as the calling convention requires.
   auto** top = reinterpret_cast<void**>(stack_ + kStackBytes) - 9;
   for (int i = 0; i < 9; ++i) top[i] = nullptr;
   top[4] = this;

@@ -1,6 +1,6 @@
-// Fiber: a function with a stack of its own that can stop in its middle and go on later. For the threads of a
-// block (grid.h), which wait for each other. Fibers last and are given one function after the other.
-// Owner: BlockRunner. Thread: one at a time, not always the same.
+// Fiber: a function with a stack of its own that can pause and be resumed. The threads of a block (grid.h)
+// are fibers, because they wait for each other. A fiber is reused for one function after the other. Owner:
+// BlockRunner. Thread: one at a time, not always the same.
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,26 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // The next Resume() begins function(argument). Only where the last function has ended.
+  // The next Resume() begins function(argument). The last function must have ended.
   void Start(void (*function)(void*), void* argument);
-  // Runs it until it calls Pause() or ends. False: it has ended.
+  // Runs the function until it calls Pause() or ends. Returns false if it has ended.
   bool Resume();
-  // Called by the function: goes on after the last Resume().
+  // Called by the function: returns control to Resume().
   void Pause();
 
-  // What the fiber does from its beginning: one function after the other.
+  // Runs one function after the other, from the fiber's beginning.
   [[noreturn]] void Main();
 
  private:
   void SwitchIn();
 
   char* const stack_;
-  void* at_;                 // the stack pointer of the fiber while it is stopped
-  void* outside_ = nullptr;  // and that of who resumed it while it runs
+  void* at_;                 // the fiber's stack pointer while it is paused
+  void* outside_ = nullptr;  // the resumer's stack pointer while the fiber runs
   void (*function_)(void*) = nullptr;
   void* argument_ = nullptr;
 
-  // What the sanitizers want to know, unused without them.
+  // State for the sanitizers; unused without them.
   void* tsan_fiber_ = nullptr;
   void* tsan_outside_ = nullptr;
   void* asan_stack_ = nullptr;

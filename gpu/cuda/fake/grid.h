@@ -1,8 +1,8 @@
-// GridRunner: runs the body of a kernel on this processor, one thread of the device after the other.
-// In blocks whose threads work together each is a fiber. A body that waits where others of its block or warp
-// do not is a mistake of ours and ends the process. The order of blocks, warps and lanes changes from one
-// wait and one launch to the next, so that what depends on it shows. Owner: FakeRuntime, or a test. Thread:
-// one at a time.
+// GridRunner: runs the body of a kernel on this processor, one thread of the device after the other. Threads
+// that work together in a block are fibers. A body that waits where other threads of its block or warp do not
+// is a mistake of ours and aborts. The order of blocks, warps and lanes changes between waits and between
+// launches, so that dependence on the order becomes visible. Owner: FakeRuntime, or a test. Thread: one at a
+// time.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace dtrain::gpu::cuda {
 
-// Where a thread is; the part of gpu/kernel_thread.h that every body may use.
+// GridThread: the position of a thread; the part of gpu/kernel_thread.h that every body may use.
 class GridThread {
  public:
   GridThread(const Grid& grid, int64_t block, int index) : grid_(grid), block_(block), index_(index) {}
@@ -45,7 +45,7 @@ class GridThread {
   const int index_;
 };
 
-// A thread that may wait for others. The lines of the waits tell places in a body apart.
+// BlockThread: a thread that may wait for others. Source lines identify the places where it waits.
 class BlockThread : public GridThread {
  public:
   BlockThread(BlockRunner& runner, const Grid& grid, int64_t block, int index)
@@ -71,7 +71,7 @@ class BlockThread : public GridThread {
   template <typename T, int kSize>
   T* Shared() {
     static_assert(std::is_trivially_copyable_v<T>);
-    static char key;  // of this T and kSize
+    static char key;  // one for each T and kSize
     return static_cast<T*>(runner_.Shared(&key, sizeof(T) * kSize, alignof(T)));
   }
 
@@ -88,13 +88,13 @@ class GridRunner {
     for (int64_t i = 0; i < grid.blocks; ++i) RunBlock(grid, forward_ ? i : grid.blocks - 1 - i, body);
   }
 
-  // What a device refuses.
+  // Checks what a device would refuse.
   static void CheckGrid(const Grid& grid, int max_threads = 1024);
 
  private:
   template <typename Body>
   void RunBlock(const Grid& grid, int64_t block, const Body& body) {
-    if constexpr (Body::kTogether) {
+    if constexpr (Body::kSynchronizes) {
       runner_.Run(grid.threads, [&](int index) {
         BlockThread thread(runner_, grid, block, index);
         body(thread);
@@ -111,7 +111,7 @@ class GridRunner {
   BlockRunner runner_;
 };
 
-// How the fake runs each kernel of kernels/list.h, by its number. Thread: any.
+// FakeKernel: how the fake runs one kernel of kernels/list.h. Thread: any.
 struct FakeKernel {
   void (*run)(GridRunner& runner, const Grid& grid, const void* body);
   size_t bytes;  // of the body

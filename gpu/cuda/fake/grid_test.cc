@@ -14,7 +14,7 @@ namespace {
 
 // Each thread notes itself.
 struct NoteKernel {
-  static constexpr bool kTogether = false;
+  static constexpr bool kSynchronizes = false;
   int64_t* seen;
   template <typename Thread>
   DT_KERNEL_BODY void operator()(Thread& thread) const {
@@ -35,7 +35,7 @@ TEST_CASE("grid: each thread of each block runs once and knows its place") {
 
 // The sum of a block's values by the textbook's tree: shuffles in a warp, shared memory between warps.
 struct BlockSumKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   const float* values;
   float* sums;
   template <typename Thread>
@@ -72,7 +72,7 @@ TEST_CASE("grid: shuffles, shared memory and Sync() make the sum of a block") {
 
 // Each lane reads the next one's, twice in a row.
 struct RotateKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   double* out;
   template <typename Thread>
   DT_KERNEL_BODY void operator()(Thread& thread) const {
@@ -91,7 +91,7 @@ TEST_CASE("grid: a shuffle's value is that of its own round, and of its own warp
 
 // What is left of a shared word that the last block wrote, and of two arrays of one type.
 struct SharedKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   uint32_t* found;
   template <typename Thread>
   DT_KERNEL_BODY void operator()(Thread& thread) const {
@@ -113,7 +113,7 @@ TEST_CASE("grid: shared memory is poison at the beginning of each block, and eac
 
 // Who was last, by a counter.
 struct TicketKernel {
-  static constexpr bool kTogether = false;
+  static constexpr bool kSynchronizes = false;
   uint32_t* ticket;
   int64_t* last;
   template <typename Thread>
@@ -138,7 +138,7 @@ TEST_CASE("grid: AtomicAdd() counts, and it is not always the same block that is
 
 // Reads what its neighbour wrote, with no Sync() where `together` is false.
 struct NeighbourKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   bool sync;
   int* wrong;
   template <typename Thread>
@@ -174,7 +174,7 @@ enum class Mistake {
 };
 
 struct MistakenKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   Mistake mistake;
   template <typename Thread>
   DT_KERNEL_BODY void operator()(Thread& thread) const {
@@ -199,7 +199,7 @@ struct MistakenKernel {
 
 TEST_CASE("grid: threads that do not wait together end the process and say who and where") {
   const auto dies = [](Mistake mistake) {
-    return Dies([mistake] { GridRunner().Run({1, 64}, MistakenKernel{mistake}); });
+    return DeathMessage([mistake] { GridRunner().Run({1, 64}, MistakenKernel{mistake}); });
   };
   CHECK(dies(Mistake::kNone).empty());
   CHECK(Says(dies(Mistake::kSyncOfSome),
@@ -215,7 +215,7 @@ TEST_CASE("grid: threads that do not wait together end the process and say who a
 TEST_CASE("grid: a shape that a device refuses ends the process") {
   int64_t seen = 0;
   for (const Grid& grid : {Grid{0, 32}, Grid{int64_t{1} << 31, 32}, Grid{1, 0}, Grid{1, 33}, Grid{1, 1056}}) {
-    CHECK(Says(Dies([&] { GridRunner().Run(grid, NoteKernel{&seen}); }), "ended by signal"));
+    CHECK(Says(DeathMessage([&] { GridRunner().Run(grid, NoteKernel{&seen}); }), "ended by signal"));
   }
 }
 
@@ -226,8 +226,11 @@ struct NarrowKernel : NoteKernel {
 TEST_CASE("grid: a block of more threads than its kernel is made for ends the process") {
   std::vector<int64_t> seen(96, 0);
   CHECK(MaxThreadsOf<NoteKernel>() == 1024);
-  CHECK(Dies([&] { GridRunner().Run({1, 64}, NarrowKernel{{seen.data()}}); }).empty());
-  CHECK(Says(Dies([&] { GridRunner().Run({1, 96}, NarrowKernel{{seen.data()}}); }), "ended by signal"));
+  CHECK(DeathMessage([&] { GridRunner().Run({1, 64}, NarrowKernel{{seen.data()}}); }).empty());
+  CHECK(Says(DeathMessage([&] {
+               GridRunner().Run({1, 96}, NarrowKernel{{seen.data()}});
+             }),
+             "ended by signal"));
 }
 
 }  // namespace

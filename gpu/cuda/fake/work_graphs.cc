@@ -8,18 +8,19 @@
 namespace dtrain::gpu::cuda {
 
 void WorkQueues::Refuse(Capture* capture, const char* call, const char* why) {
-  if (capture != nullptr && capture->spoilt.empty()) capture->spoilt = call;
+  if (capture != nullptr && capture->invalidated_by.empty()) capture->invalidated_by = call;
   throw DeviceError(fmt::format("fake: {}: {}", call, why));
 }
 
-void WorkQueues::SpoilCapture(StreamHandle stream, const char* call) {
+void WorkQueues::InvalidateCapture(StreamHandle stream, const char* call) {
   const Stream& at = At(stream);
-  if (at.capture != nullptr && at.capture->spoilt.empty()) at.capture->spoilt = call;
+  if (at.capture != nullptr && at.capture->invalidated_by.empty()) at.capture->invalidated_by = call;
 }
 
-void WorkQueues::SpoilCapture(const char* call) {
+void WorkQueues::InvalidateCapture(const char* call) {
   for (const auto& capture : captures_) {
-    if (capture->thread == std::this_thread::get_id() && capture->spoilt.empty()) capture->spoilt = call;
+    if (capture->thread == std::this_thread::get_id() && capture->invalidated_by.empty())
+      capture->invalidated_by = call;
   }
 }
 
@@ -58,9 +59,9 @@ GraphHandle WorkQueues::EndCapture(StreamHandle stream) {
   }
   const bool joined = Joined(*capture);
   EndCapture(*capture);
-  if (!capture->spoilt.empty()) {
+  if (!capture->invalidated_by.empty()) {
     throw DeviceError(
-        fmt::format("fake: cudaStreamEndCapture: the capture was spoilt by {}", capture->spoilt));
+        fmt::format("fake: cudaStreamEndCapture: the capture was spoilt by {}", capture->invalidated_by));
   }
   if (!joined) {
     throw DeviceError("fake: cudaStreamEndCapture: a stream of the capture was not joined again");
@@ -83,7 +84,7 @@ void WorkQueues::EndCapture(Capture& capture) {
                                [&](const auto& other) { return other.get() == &capture; }));
 }
 
-// Whether all that any of its streams did last comes before the end of the first one.
+// Whether all work of its streams comes before the end of the first stream.
 bool WorkQueues::Joined(const Capture& capture) {
   std::set<int> before;
   std::vector<int> next(capture.origin->after.begin(), capture.origin->after.end());
@@ -104,8 +105,8 @@ void WorkQueues::Launch(StreamHandle stream, GraphHandle graph) {
   AddPlain(stream, [nodes = at->second] { RunNodes(*nodes); });
 }
 
-// In an order that the edges allow and that is as far from the order of the capture as can be: of the nodes
-// that may run the last one.
+// Runs the nodes in an order that the edges allow and that differs most from the order of the capture: of the
+// nodes that are ready, the last one first.
 void WorkQueues::RunNodes(const Nodes& nodes) {
   std::vector<size_t> waits_for(nodes.size());
   std::vector<std::vector<size_t>> then(nodes.size());

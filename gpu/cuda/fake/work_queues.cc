@@ -84,7 +84,7 @@ void WorkQueues::WaitFor(StreamHandle stream, EventHandle event) {
   const Event& at = At(event);
   Stream& where = At(stream);
   if (at.capture != nullptr) {
-    // An event of a capture: the stream joins the capture, or is part of it already.
+    // The event belongs to a capture, so the stream joins it, or is part of it already.
     const bool under_way = std::find(captures_.begin(), captures_.end(), at.capture) != captures_.end();
     if (!under_way)
       Refuse(where.capture.get(), "cudaStreamWaitEvent",
@@ -155,10 +155,10 @@ bool WorkQueues::Step() {
   return false;
 }
 
-// One piece of the stream, or of the one that it waits for.
+// Does one piece of work of the stream, or of the stream that it waits for.
 void WorkQueues::RunOne(Stream& first) {
   Stream* stream = &first;
-  // Each wait is for what was queued before it, so this comes to an end.
+  // A wait is always for work that was queued before it, so this terminates.
   while (!stream->pieces.empty() && stream->pieces.front().wait != nullptr &&
          !stream->pieces.front().wait->reached) {
     stream = stream->pieces.front().wait->stream.get();

@@ -1,6 +1,6 @@
-// WorkQueues: the streams, events and graphs of the fake. What is queued is done when somebody asks for it
-// and not before, so that a wait which is missing shows: the order between streams is only what events make
-// it. Owner: FakeRuntime, which calls it under its lock. Thread: one at a time.
+// WorkQueues: the streams, events and graphs of the fake. Queued work is done only when a caller waits for
+// it, and streams are ordered by events only, so that a missing wait becomes visible. Owner: FakeRuntime,
+// which calls it under its lock. Thread: one at a time.
 #pragma once
 
 #include <chrono>
@@ -24,27 +24,28 @@ class WorkQueues {
 
   StreamHandle NewStream(int device);
   EventHandle NewEvent(int device);
-  void Delete(StreamHandle stream);  // what is queued there is still done
+  void Delete(StreamHandle stream);  // queued work is still done
   void Delete(EventHandle event);
   void Delete(GraphHandle graph);
 
   int DeviceOf(StreamHandle stream) const;
 
-  // To the end of the stream, or of the capture under way there.
+  // Appends to the stream, or to its capture if one is active.
   void Add(StreamHandle stream, Work work);
-  // To the end of the stream in any case.
+  // Appends to the stream even during a capture.
   void AddPlain(StreamHandle stream, Work work);
   void Record(EventHandle event, StreamHandle stream);
   void WaitFor(StreamHandle stream, EventHandle event);
   bool Done(EventHandle event) const;
   double Milliseconds(EventHandle begin, EventHandle end) const;
 
-  // Until all that is queued there now is done.
+  // Runs until all work now queued in the stream is done.
   void Run(StreamHandle stream);
-  // Until the event is reached.
+  // Runs until the event is reached.
   void Run(EventHandle event);
   void RunAll();
-  // One piece: on the way to the event, or of any stream. False: there is none.
+  // Does one piece of work: one that the event waits for, or one of any stream. Returns false if there is
+  // none.
   bool Step(EventHandle event);
   bool Step();
 
@@ -52,15 +53,15 @@ class WorkQueues {
   GraphHandle EndCapture(StreamHandle stream);
   void AbortCapture(StreamHandle stream);
   void Launch(StreamHandle stream, GraphHandle graph);
-  // DeviceError, and the capture is spoilt, where the stream, or this thread, captures.
+  // Throws DeviceError and invalidates the capture, if the stream or this thread is capturing.
   void RefuseInCapture(StreamHandle stream, const char* call);
   void RefuseInCapture(const char* call);
   // The same without the error, for a call that must not throw.
-  void SpoilCapture(StreamHandle stream, const char* call);
-  void SpoilCapture(const char* call);
+  void InvalidateCapture(StreamHandle stream, const char* call);
+  void InvalidateCapture(const char* call);
 
-  size_t queued() const;      // pieces
-  std::string Leaks() const;  // "1 stream, 2 events" that nobody deleted; empty: none
+  size_t queued() const;      // pieces of work
+  std::string Leaks() const;  // "1 stream, 2 events" that were never deleted; empty: none
 
  private:
   struct Stream;
@@ -74,9 +75,9 @@ class WorkQueues {
     std::thread::id thread;
     Nodes nodes;
     std::vector<Stream*> streams;
-    std::string spoilt;  // by which call
+    std::string invalidated_by;  // by which call; empty: it is valid
   };
-  // One Record().
+  // Mark: one Record() of an event.
   struct Mark {
     std::shared_ptr<Stream> stream;
     bool reached = false;
@@ -85,12 +86,12 @@ class WorkQueues {
   struct Event {
     int device;
     std::shared_ptr<Mark> mark;        // null: never recorded
-    std::shared_ptr<Capture> capture;  // recorded in this one, after these nodes
+    std::shared_ptr<Capture> capture;  // if recorded during a capture: after these nodes
     std::set<int> after;
   };
   struct Piece {
     Work work;
-    std::shared_ptr<Mark> wait;  // or this
+    std::shared_ptr<Mark> wait;  // instead of work: wait for this mark
   };
   struct Stream {
     uint64_t number;
@@ -112,10 +113,10 @@ class WorkQueues {
   static void RunNodes(const Nodes& nodes);
 
   uint64_t last_number_ = 0;
-  std::map<uint64_t, std::shared_ptr<Stream>> streams_;  // a deleted one until it is empty
+  std::map<uint64_t, std::shared_ptr<Stream>> streams_;  // a deleted one stays until it is empty
   std::map<uint64_t, std::unique_ptr<Event>> events_;
   std::map<uint64_t, std::shared_ptr<const Nodes>> graphs_;
-  std::vector<std::shared_ptr<Capture>> captures_;  // under way
+  std::vector<std::shared_ptr<Capture>> captures_;  // active captures
   uint64_t last_turn_ = 0;                          // the stream that Step() served last
 };
 

@@ -1,5 +1,5 @@
-// Activations and their slopes, by the formulas of cpu/activation.cc, with CUDA's expf and tanhf (2 ulp at
-// most): what is not a number stays so. Cost per value: 8 bytes (Activate), 12 (ActivationGradient); some 20
+// Activations and their slopes, by the formulas of cpu/activation.cc, with CUDA's expf and tanhf (at most 2
+// ulp). NaN stays NaN. Cost per value: 8 bytes (Activate), 12 bytes (ActivationGradient); some 20
 // instructions.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Layers of few outputs on rows of bytes, which are read as they lie. Sums are f32, of bytes times floats
-// with one rounding each (fmaf), and multiplied by 1/255 at the end.
+// Layers with few outputs on rows of bytes, which are read in place. Sums are f32, of bytes times floats with
+// one rounding each (fmaf), and are multiplied by 1/255 at the end.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ struct ByteTable {
   DT_KERNEL_BODY int64_t Start(int64_t row) const { return numbers[row] * columns; }
 };
 
-// Which activation follows, if any, where a branch is nothing beside the rest.
+// Epilogue: the activation that follows, for kernels in which a branch costs nothing in comparison.
 enum class Epilogue : int { kNone, kSigmoid, kTanh, kRelu };
 DT_KERNEL_BODY inline float Finished(Epilogue epilogue, float value) {
   if (epilogue == Epilogue::kSigmoid) return Sigmoid::Of(value);
@@ -29,14 +29,15 @@ DT_KERNEL_BODY inline float Finished(Epilogue epilogue, float value) {
   return epilogue == Epilogue::kRelu ? Relu::Of(value) : value;
 }
 
-// out = activation(x * w + b), for up to kOutputs outputs. A block takes kRows rows at a time; each thread
-// has four neighbouring inputs, then those four blocks of threads on, and sums of all rows and outputs in
-// registers; the sums are added over the warp by shuffles and over the warps through shared memory. Cost: a
-// byte and 2 * outputs flops per input and row. The weights come from the caches once for kRows rows: a batch
-// of 100 has a row for each block, to fill the machine; a long one four.
+// out = activation(x * w + b), for up to kOutputs outputs. A block takes kRows rows at a time. Each thread
+// takes four neighbouring inputs and then advances by four times the block's threads; it keeps sums for all
+// rows and outputs in registers. The sums are added over the warp by shuffles and over the warps through
+// shared memory. Cost: a byte and 2 * outputs flops per input and row. The weights are read from the caches
+// once for kRows rows. Batches of about 100 rows take one row per block, to fill the machine; large ones take
+// four.
 template <int kOutputs, int kRows>
 struct ByteForwardKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   static constexpr int kMaxThreads = 256;
   static constexpr int kMaxWarps = kMaxThreads / 32;
   ByteTable x;
@@ -44,8 +45,8 @@ struct ByteForwardKernel {
   const float* biases;
   float* out;  // [rows, outputs]
   int outputs;
-  bool byte_packs;    // four bytes of a row lie at addresses for packs
-  bool weight_packs;  // so do the weights of four inputs, of kOutputs each
+  bool byte_packs;    // four bytes of a row are aligned for packs
+  bool weight_packs;  // so are the weights of four inputs, kOutputs each
   Epilogue epilogue;
 
   template <typename Thread>
@@ -62,10 +63,10 @@ struct ByteForwardKernel {
 
   template <typename Thread>
   DT_KERNEL_BODY void Multiply(Thread& thread, int64_t first, Sums& sums) const {
-    int64_t rows[kRows];  // where they start
+    int64_t rows[kRows];  // where the rows start
     DT_UNROLL()
     for (int r = 0; r < kRows; ++r) {
-      rows[r] = x.Start(first + r < x.rows ? first + r : x.rows - 1);  // one too many is not stored
+      rows[r] = x.Start(first + r < x.rows ? first + r : x.rows - 1);  // the surplus row is not stored
     }
     const int64_t step = 4 * thread.threads();
     int64_t i = 4 * thread.index();
@@ -81,7 +82,7 @@ struct ByteForwardKernel {
       }
     }
     DT_UNROLL(1)
-    for (; i < x.columns; ++i) {  // the last, fewer than four
+    for (; i < x.columns; ++i) {  // the last inputs, fewer than four
       DT_UNROLL()
       for (int r = 0; r < kRows; ++r) {
         const auto byte = static_cast<float>(x.bytes[rows[r] + i]);
@@ -97,7 +98,7 @@ struct ByteForwardKernel {
     if (byte_packs) return *reinterpret_cast<const Pack<uint8_t, 4>*>(from);
     return {{from[0], from[1], from[2], from[3]}};
   }
-  // The weights of four inputs, all outputs of the first input first.
+  // Weights: those of four inputs, all outputs of the first input first.
   struct Weights {
     float at[4 * kOutputs];
   };
@@ -138,7 +139,7 @@ struct ByteForwardKernel {
   DT_KERNEL_BODY void Reduce(Thread& thread, int64_t first, Sums& sums) const {
     constexpr int kSums = kRows * kOutputs;
     float* const warps = thread.template Shared<float, kMaxWarps * kSums>();
-    thread.Sync();  // the last rows' are read
+    thread.Sync();  // until the sums of the last rows are read
     DT_UNROLL()
     for (int e = 0; e < kSums; ++e) {
       const float sum = GroupSum<32>(thread, sums[e / kOutputs][e % kOutputs]);
@@ -157,27 +158,27 @@ struct ByteForwardKernel {
   }
 };
 
-// dw = x^T * dout and db = column sums of dout, for up to kOutputs outputs, or those of each of `chunks`
-// parts of the rows. A block has 32 neighbouring inputs, one for each lane, so that a warp reads a sector of
-// a row; its warps take rows in turn, with the sums of all outputs in registers, and are added through shared
-// memory, in order. Rows' numbers and dout are staged there, kPiece rows at a time. Cost: a byte and 2 *
-// outputs flops per input and row, and dout once for each 32 inputs. 784 inputs are 25 blocks of 16 warps:
-// 100 rows are 6 or 7 for each warp, one stage; of more rows come more blocks and a second stage
-// (column_sums.h), 4 * chunks bytes per weight.
+// dw = x^T * dout and db = column sums of dout, for up to kOutputs outputs, or these sums for each of
+// `chunks` parts of the rows. A block has 32 neighbouring inputs, one for each lane, so that a warp reads one
+// sector of a row. Its warps take rows in turn with the sums of all outputs in registers; the warps' sums are
+// added through shared memory, in order. Row numbers and dout are staged there, kPiece rows at a time. Cost:
+// a byte and 2 * outputs flops per input and row, and dout once for each 32 inputs.
+// 784 inputs make 25 blocks of 16 warps; 100 rows are then 6 or 7 for each warp, in one stage. More rows take
+// more blocks and a second stage (column_sums.h), which costs 4 * chunks bytes per weight.
 template <int kOutputs>
 struct ByteGradientKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   static constexpr int kWarps = 16;
   static constexpr int kThreads = 32 * kWarps;
   static constexpr int kMaxThreads = kThreads;
-  static constexpr int kBlocksOfMultiprocessor = kOutputs > 10 ? 1 : 0;  // else registers go to memory
+  static constexpr int kBlocksOfMultiprocessor = kOutputs > 10 ? 1 : 0;  // otherwise registers are spilled
   static constexpr int kInputs = 32;
   static constexpr int kPiece = 128;
   ByteTable x;
   const float* dout;  // [rows, outputs]
   int outputs;
   int64_t chunks;  // blocks: chunks times the tiles of 32 inputs
-  float* dw;       // [columns, outputs]; of a chunk `stride` floats behind that of the one before
+  float* dw;       // [columns, outputs]; each chunk `stride` floats behind the one before
   float* db;       // [outputs]; likewise
   int64_t stride;
 
@@ -188,7 +189,7 @@ struct ByteGradientKernel {
     const int64_t input = (thread.block() - chunk * tiles) * kInputs;
     const int64_t end = x.rows * (chunk + 1) / chunks;
     float sums[kOutputs] = {};
-    float bias = 0;  // of output lane()
+    float bias = 0;  // of the output with the number lane()
     for (int64_t first = x.rows * chunk / chunks; first < end; first += kPiece) {
       const int rows = static_cast<int>(end - first < kPiece ? end - first : kPiece);
       AddPiece(thread, input + thread.lane(), first, rows, sums, &bias);
@@ -198,7 +199,7 @@ struct ByteGradientKernel {
 
  private:
   using Sums = float[kOutputs];
-  // The outputs of one row, as they are read from shared memory.
+  // How many outputs of a row are read from shared memory at once.
   static constexpr int kWidth = kOutputs % 4 == 0 ? 4 : kOutputs % 2 == 0 ? 2 : 1;
   using Slopes = Pack<float, kWidth>;
   static constexpr int kSlopesOfRow = kOutputs / kWidth;
@@ -209,7 +210,7 @@ struct ByteGradientKernel {
     int64_t* const starts = thread.template Shared<int64_t, kPiece>();
     Slopes* const packs = thread.template Shared<Slopes, kPiece * kSlopesOfRow>();
     float* const slopes = packs->at;
-    thread.Sync();  // the last piece is read
+    thread.Sync();  // until the last piece is read
     for (int i = thread.index(); i < rows; i += kThreads) starts[i] = x.Start(first + i);
     for (int e = thread.index(); e < rows * kOutputs; e += kThreads) {
       const int j = e % kOutputs;

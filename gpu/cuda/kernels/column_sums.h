@@ -1,4 +1,4 @@
-// Sums of the columns of a matrix: the gradient of biases, and what several blocks found of the same sums.
+// Sums of the columns of a matrix: the gradient of biases, and the total of partial sums of several blocks.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 namespace dtrain::gpu::cuda {
 
 // A block has a tile of `width` columns (its warps read neighbouring addresses) and one of `chunks` parts of
-// the rows; each thread adds rows of one column, the threads of a column are added as a tree, and the block
-// of a tile that comes last adds its parts in the same way. 4 bytes per value, f32.
+// the rows. Each thread adds rows of one column; the threads of a column are added as a tree; the last block
+// of a tile adds up the tile's parts in the same way. 4 bytes per value, f32.
 struct ColumnSumsKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   static constexpr int kThreads = 256;
   static constexpr int kMaxThreads = kThreads;
   static constexpr int kMaxWidth = 32;
@@ -19,10 +19,10 @@ struct ColumnSumsKernel {
   int64_t rows, columns;
   int width;           // a power of two
   int64_t chunks;      // blocks: chunks times the tiles
-  float* parts;        // [chunks, columns], where there are several
+  float* parts;        // [chunks, columns]; used if there are several chunks
   uint32_t* tickets;   // [tiles], likewise
   float* sums;         // of columns [0, split)
-  float* sums_behind;  // of the others
+  float* sums_behind;  // of the other columns
   int64_t split;
 
   template <typename Thread>
@@ -49,7 +49,7 @@ struct ColumnSumsKernel {
     (column < split ? sums + column : sums_behind + (column - split))[0] = sum;
   }
 
-  // The sum of one column of `values`, in the first `width` threads.
+  // Returns the sum of one column of `values`, in the first `width` threads.
   template <typename Thread, typename Value>
   DT_KERNEL_BODY float SumOf(Thread& thread, Value* values, int64_t column, int64_t begin,
                              int64_t end) const {

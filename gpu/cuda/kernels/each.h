@@ -1,7 +1,7 @@
-// Loops over elements that stand alone, by 16 bytes where the addresses allow it.
-// Cost: what is read and written, once, is all that counts: the arithmetic hides behind it. A thread has 16
-// bytes of each input under way (32 of few inputs), and an SM 1024 threads or more: more than the 15 KiB that
-// a second of 3 TB times a latency of 0.6 us asks of each SM of an H100.
+// Loops over independent elements, 16 bytes at a time if the addresses allow it.
+// Cost: memory traffic, each input read and each output written once; the arithmetic hides behind it. A
+// thread has 16 bytes of each input in flight (32 if there are few inputs), and an SM runs 1024 threads or
+// more. That is more than the 15 KiB in flight per SM that an H100 needs for 3 TB/s at a latency of 0.6 us.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace dtrain::gpu::cuda {
 
-// Values that are loaded and stored by one instruction, or by several of 16 bytes.
+// Pack: values that are loaded and stored by one instruction, or by several of 16 bytes each.
 template <typename T, int count>
 struct alignas(sizeof(T) * count < 16 ? sizeof(T) * count : 16) Pack {
   T at[count];
 };
 
-// By whole stores: of several in a row nvcc takes all but the first apart.
+// Stores a whole pack at once; nvcc splits all but the first of several stores in a row.
 template <typename T, int count>
 DT_KERNEL_BODY void StorePack(const Pack<T, count>& pack, T* at) {
 #ifdef __CUDA_ARCH__
@@ -33,29 +33,29 @@ DT_KERNEL_BODY void StorePack(const Pack<T, count>& pack, T* at) {
   *reinterpret_cast<Pack<T, count>*>(at) = pack;
 }
 
-// Where the packs of a range lie.
+// Packing: where the packs of a range lie.
 struct Packing {
-  int64_t head;  // elements before the first pack; all, where one of the addresses is not like the others
+  int64_t head;  // elements before the first pack; all of them if the addresses are not aligned alike
   int64_t size;
 };
 
-DT_KERNEL_BODY inline bool OfWholePacks(int64_t) { return true; }
+DT_KERNEL_BODY inline bool HasWholePacks(int64_t) { return true; }
 template <typename T, typename... Rest>
-DT_KERNEL_BODY bool OfWholePacks(int64_t head, const T* first, const Rest*... rest) {
-  return reinterpret_cast<uintptr_t>(first + head) % 16 == 0 && OfWholePacks(head, rest...);
+DT_KERNEL_BODY bool HasWholePacks(int64_t head, const T* first, const Rest*... rest) {
+  return reinterpret_cast<uintptr_t>(first + head) % 16 == 0 && HasWholePacks(head, rest...);
 }
 
-// Of packs of `width` elements of each of `ranges`, 16 bytes or a multiple of them.
+// Returns the packing for packs of `width` elements of each of `ranges`, 16 bytes or a multiple.
 template <int width, typename... T>
 DT_KERNEL_BODY Packing PackingOf(int64_t size, const T*... ranges) {
   for (int64_t head = 0; head < width && head < size; ++head) {
-    if (OfWholePacks(head, ranges...)) return {head, size};
+    if (HasWholePacks(head, ranges...)) return {head, size};
   }
   return {size, size};
 }
 
-// Calls body.Do<width, unroll>(i, step) for elements [i, i + width) and `unroll` - 1 more packs, each `step`
-// elements on: every element once.
+// Calls body.Do<width, unroll>(i, step) for elements [i, i + width) and `unroll` - 1 more packs, `step`
+// elements apart, so that every element is covered once.
 template <int width, int unroll, typename Thread, typename Body>
 DT_KERNEL_BODY void ForEach(Thread& thread, const Packing& packing, Body& body) {
   const int64_t first = thread.block() * thread.threads() + thread.index();
@@ -70,18 +70,18 @@ DT_KERNEL_BODY void ForEach(Thread& thread, const Packing& packing, Body& body) 
   for (i = packing.head + packs * width + first; i < packing.size; i += step) body.template Do<1, 1>(i, 0);
 }
 
-// function(in, out) for each element: in[s] is that of input s, out[s] becomes that of output s. An output
-// may be an input. Function: kIn, kOut (how many), In, Out (of what).
+// Applies function(in, out) to each element: in[s] is the element of input s, out[s] that of output s. An
+// output may be an input. Function declares kIn and kOut, their numbers, and In and Out, their types.
 template <typename Function>
 struct Each {
   using In = typename Function::In;
   using Out = typename Function::Out;
-  static constexpr bool kTogether = false;
+  static constexpr bool kSynchronizes = false;
   static constexpr int kMaxThreads = 256;
-  static constexpr int kBlocksOfMultiprocessor = 3;  // up to 80 registers: none go to memory
+  static constexpr int kBlocksOfMultiprocessor = 3;  // up to 80 registers, so that none are spilled
   static constexpr int kIn = Function::kIn, kOut = Function::kOut;
-  // The larger type's packs are 16 bytes, so that those of neighbouring lanes touch in both: twice 16 bytes
-  // of a lane would fill half of what each access fetches.
+  // A pack of the larger type is 16 bytes, so that the packs of neighbouring lanes are adjacent for both
+  // types. With twice 16 bytes per lane, half of each memory access would be wasted.
   static constexpr int kWidth = 16 / (sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out));
   static constexpr int kUnroll = kIn > 2 ? 1 : 32 / (kWidth * sizeof(In));
   Function function;

@@ -1,4 +1,4 @@
-// Kernels in which every element stands alone, and the search for one that is no finite number.
+// Kernels over independent elements, and the search for infinite and NaN values.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace dtrain::gpu::cuda {
 
 // values = factor * values; 8 bytes and one rounding per value.
 struct ScaleKernel {
-  static constexpr bool kTogether = false;
+  static constexpr bool kSynchronizes = false;
   float factor;
   float* values;
   int64_t size;
@@ -33,7 +33,7 @@ struct ScaleKernel {
   }
 };
 
-// 6 bytes and about 10 integer instructions per value.
+// Converts to 16 bits: 6 bytes and about 10 integer instructions per value.
 template <Half format>
 struct ToHalfFunction {
   using In = float;
@@ -52,11 +52,11 @@ struct FromHalfFunction {
   DT_KERNEL_BODY void operator()(const uint16_t* in, float* out) const { out[0] = HalfOf<format>::To(in[0]); }
 };
 
-// (inputs[0] + inputs[1]) + ..., or the same of weights[s] * inputs[s], in this order: 4 (inputs + 1) bytes
+// (inputs[0] + inputs[1]) + ..., or the same of weights[s] * inputs[s], in this order. 4 (inputs + 1) bytes
 // per value.
 template <bool weighted>
 struct SumKernel {
-  static constexpr bool kTogether = false;
+  static constexpr bool kSynchronizes = false;
   static constexpr int kMaxInputs = 16;
   const float* inputs[kMaxInputs];
   float weights[kMaxInputs];
@@ -93,9 +93,9 @@ struct SumKernel {
   }
 };
 
-// How many of the values are infinite or not a number: 4 bytes per value.
+// Counts the values that are infinite or NaN: 4 bytes per value.
 struct NonFiniteKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   const float* values;
   int64_t size;
   GridSum<int64_t> sum;

@@ -1,21 +1,21 @@
-// Kernel: which of our kernels a launch means, and the shape of a launch.
-// A kernel is a struct of plain arguments with `template <typename Thread> void operator()(Thread& thread)
-// const`, its body, run once by each thread of each block: on a device by cudart/kernels.cu, on this
-// processor by fake/grid.h. gpu/kernel_thread.h says what a body may ask of its thread. All are listed in
-// kernels/list.h.
+// Kernel: identifies a kernel for a launch; Grid: the shape of a launch.
+// A kernel is a struct of plain arguments whose body is `template <typename Thread> void operator()(Thread&
+// thread) const`. The body runs once for each thread of each block: on a device by cudart/kernels.cu, on this
+// processor by fake/grid.h. gpu/kernel_thread.h lists what a body may call on its thread. All kernels are
+// listed in kernels/list.h.
 #pragma once
 
 #include <cstdint>
 
 namespace dtrain::gpu::cuda {
 
-// One dimension: kernels make of it what they need, with 64-bit indices.
+// Grid: one dimension of blocks; kernels derive other shapes from it, with 64-bit indices.
 struct Grid {
   int64_t blocks = 0;  // below 2^31
-  int threads = 0;     // of a block: a multiple of 32, at most 1024
+  int threads = 0;     // per block: a multiple of 32, at most 1024
 };
 
-// The place of its body in kernels/list.h.
+// The number of a kernel: its place in kernels/list.h.
 enum class Kernel : int {};
 
 namespace internal {
@@ -41,14 +41,14 @@ constexpr int MinBlocks(long) {
 }
 }  // namespace internal
 
-// The threads of its blocks, at most: the body's kMaxThreads or kThreads where it has one.
+// Returns the most threads that a block of this kernel may have: its kMaxThreads or kThreads, if declared.
 template <typename Body>
 constexpr int MaxThreadsOf() {
   return internal::MaxThreads<Body>(0, 0);
 }
 
-// How many such blocks a multiprocessor has room for, at least: the body's kBlocksOfMultiprocessor where it
-// has one, which with MaxThreadsOf() bounds the registers of a thread; else 0, and the compiler weighs them.
+// Returns how many blocks a multiprocessor must have room for: the body's kBlocksOfMultiprocessor, if
+// declared. Together with MaxThreadsOf() it bounds the registers of a thread. 0: the compiler decides.
 template <typename Body>
 constexpr int MinBlocksOf() {
   return internal::MinBlocks<Body>(0);

@@ -1,4 +1,4 @@
-// Every kernel, once. A kernel's number is its place here; both runtimes make their tables of it.
+// The list of all kernels. A kernel's number is its place here; both runtimes build their tables from it.
 #pragma once
 
 #include "gpu/cuda/kernels/activation.h"
@@ -36,7 +36,7 @@ using ElementwiseKernels =
                Each<ToHalfFunction<Half::kFloat16>>, Each<ToHalfFunction<Half::kBfloat16>>,
                Each<FromHalfFunction<Half::kFloat16>>, Each<FromHalfFunction<Half::kBfloat16>>>;
 
-// With the gradient as it is, and with one that is shaped.
+// Each rule with the plain gradient and with the shaped one.
 template <typename... Rules>
 using StepKernels =
     KernelList<Each<StepFunction<Rules, PlainSlope>>..., Each<StepFunction<Rules, ShapedSlope>>...>;
@@ -51,8 +51,8 @@ using RowKernels = KernelList<BiasKernel<Identity, 1>, BiasKernel<Identity, 4>, 
 using LossKernels = KernelList<MeanLossKernel<SquaredError>, MeanLossKernel<LogisticLoss>, CountSignKernel,
                                CountArgmaxKernel<16>, CountArgmaxKernel<32>>;
 
-// Kernels for 2, 4, 8, 10, 16 and 32 classes, and for the numbers between, in packs of four classes where it
-// can be.
+// Kernels for 2, 4, 8, 10, 16 and 32 classes and for the numbers between, in packs of four classes if
+// possible.
 using SoftmaxFewKernels = KernelList<SoftmaxXentFewKernel<2, 2, true>, SoftmaxXentFewKernel<4, 4, true>,
                                      SoftmaxXentFewKernel<8, 4, true>, SoftmaxXentFewKernel<10, 2, true>,
                                      SoftmaxXentFewKernel<16, 4, true>, SoftmaxXentFewKernel<32, 4, true>,
@@ -69,7 +69,7 @@ using SoftmaxManyKernels =
 using SoftmaxKernels =
     decltype(Joined(SoftmaxFewKernels(), SoftmaxManyKernels<1>(), SoftmaxManyKernels<4>()));
 
-// By the most outputs; 10 for the ten digits and the like.
+// By the largest number of outputs; 10 is for digits and similar data.
 template <int... kOutputs>
 using ByteKernels = KernelList<ByteForwardKernel<kOutputs, 1>..., ByteForwardKernel<kOutputs, 4>...,
                                ByteGradientKernel<kOutputs>...>;

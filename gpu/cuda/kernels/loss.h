@@ -1,5 +1,5 @@
-// Losses of one output per row, with their gradients, and counts of right answers. What the threads found is
-// summed in a fixed order, losses in double (reduce.h), and written by one store.
+// Losses with one output per row, with their gradients, and counts of correct answers. The threads' results
+// are summed in a fixed order, losses in double (reduce.h), and written by one store.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace dtrain::gpu::cuda {
 
-// The gradient of one row and, returned, its loss; by the formulas of cpu/loss.cc.
+// Writes the gradient of one row and returns its loss, by the formulas of cpu/loss.cc.
 struct SquaredError {
   using Target = float;
   DT_KERNEL_BODY static double Of(float y, float target, float scale, float* gradient) {
@@ -31,10 +31,10 @@ struct LogisticLoss {
   }
 };
 
-// The mean of a loss over all rows: 12 bytes per row.
+// The mean of a loss over all rows. 12 bytes per row.
 template <typename Loss>
 struct MeanLossKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   const float* outputs;
   const typename Loss::Target* targets;
   float* gradient;  // may be `outputs`
@@ -58,9 +58,9 @@ struct MeanLossKernel {
   }
 };
 
-// 8 bytes per row.
+// Counts the rows whose sign is right. 8 bytes per row.
 struct CountSignKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   const float* logits;
   const int32_t* labels;
   int64_t rows;
@@ -78,10 +78,11 @@ struct CountSignKernel {
   }
 };
 
-// A row is looked at by `group` lanes, each at every group-th class: 4 bytes per score.
+// Counts the rows whose largest score is at the label. `group` lanes share a row, each with every group-th
+// class. 4 bytes per score.
 template <int group>
 struct CountArgmaxKernel {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   const float* scores;
   const int32_t* labels;
   int64_t rows, classes;
@@ -92,7 +93,7 @@ struct CountArgmaxKernel {
   DT_KERNEL_BODY void operator()(Thread& thread) const {
     const int64_t groups = thread.threads() / group;
     int64_t own = 0, total = 0;
-    // All groups go the same number of times: they shuffle together.
+    // All groups loop equally often, because they shuffle together.
     for (int64_t first = thread.block() * groups; first < rows; first += thread.blocks() * groups) {
       const int64_t row = first + thread.index() / group;
       const int64_t best = BestOf(thread, row);
@@ -102,8 +103,8 @@ struct CountArgmaxKernel {
   }
 
  private:
-  // The first of the largest; as on the CPU a first score that is not a number is never exceeded, others
-  // never win.
+  // Finds the first of the largest scores. As on the CPU, a first score that is NaN is never exceeded, and
+  // other NaN scores never win.
   template <typename Thread>
   DT_KERNEL_BODY int64_t BestOf(Thread& thread, int64_t row) const {
     float best = -INFINITY;

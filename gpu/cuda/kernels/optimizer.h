@@ -1,7 +1,7 @@
-// Updates of weights: the arithmetic of cpu/optimizer_steps.cc step by step, each rounded once (no fused
-// multiply-add: nvcc --fmad=false; square roots and quotients are IEEE 754's), so that the bits are the same.
-// Cost per weight: 4 bytes for each of weight, gradient and new weight, and 8 for each slot; sgd 12,
-// momentum, adagrad and rmsprop 20, adam and ftrl 28.
+// Updates of weights: the arithmetic of cpu/optimizer_steps.cc step by step, each step rounded once (nvcc
+// --fmad=false; IEEE 754 square roots and quotients), so that the bits are the same. Cost per weight: 4 bytes
+// each for weight, gradient and new weight, and 8 for each slot: sgd 12, momentum, adagrad and rmsprop 20,
+// adam and ftrl 28.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace dtrain::gpu::cuda {
 
-// The gradient as it is.
+// PlainSlope: the gradient unchanged.
 struct PlainSlope {
   DT_KERNEL_BODY float operator()(float, float gradient) const { return gradient; }
 };
@@ -20,14 +20,14 @@ struct ShapedSlope {
   float scale, clip, l1, l2;
   DT_KERNEL_BODY float operator()(float weight, float gradient) const {
     const float scaled = scale * gradient;
-    // No minimum and maximum: they would make a number of what is none.
+    // Min and max would turn NaN into a number.
     const float cut = fabsf(scaled) > clip ? copysignf(clip, scaled) : scaled;
     const float towards_zero = weight != 0 ? copysignf(l1, weight) : 0.0f;
     return cut + towards_zero + l2 * weight;
   }
 };
 
-// New weight from weight w and slope g; slots are read and written.
+// The rules below compute a new weight from weight w and slope g; they read and write the slots.
 struct SgdRule {
   static constexpr int kSlots = 0;
   float learning_rate;

@@ -1,5 +1,5 @@
-// Sums over warps, blocks and a whole launch, in an order that depends on the launch's shape alone: the same
-// bits every time.
+// Sums over warps, blocks and whole launches, in an order that depends only on the launch's shape, so the
+// bits are the same every time.
 #pragma once
 
 #include <cmath>
@@ -9,9 +9,9 @@
 
 namespace dtrain::gpu::cuda {
 
-constexpr int kMaxWarps = 32;  // of a block; as many as lanes
+constexpr int kMaxWarps = 32;  // of a block; as many as a warp has lanes
 
-// The sum over `group` lanes next to each other, a power of two; the same bits in each of them.
+// Returns the sum over `group` neighbouring lanes, a power of two; every lane gets the same bits.
 template <int group, typename Thread, typename T>
 DT_KERNEL_BODY T GroupSum(Thread& thread, T value) {
   DT_UNROLL()
@@ -19,7 +19,7 @@ DT_KERNEL_BODY T GroupSum(Thread& thread, T value) {
   return value;
 }
 
-// What is not a number is passed over.
+// The maximum over `group` lanes. NaN is ignored.
 template <int group, typename Thread>
 DT_KERNEL_BODY float GroupMax(Thread& thread, float value) {
   DT_UNROLL()
@@ -27,13 +27,13 @@ DT_KERNEL_BODY float GroupMax(Thread& thread, float value) {
   return value;
 }
 
-// In all threads of the block: each warp adds what the warps found, a value in each lane, so that nobody
-// waits for one that does it for all.
+// Returns the sum in all threads of the block. Every warp adds up the sums of all warps, one in each lane, so
+// that no thread waits for another one to do it.
 template <typename Thread, typename T>
 DT_KERNEL_BODY T BlockSum(Thread& thread, T value) {
   const T own = GroupSum<32>(thread, value);
   T* const warps = thread.template Shared<T, kMaxWarps>();
-  thread.Sync();  // the last call's are read
+  thread.Sync();  // until the values of the last call are read
   if (thread.lane() == 0) warps[thread.warp()] = own;
   thread.Sync();
   return GroupSum<kMaxWarps>(thread, thread.lane() < thread.warps() ? warps[thread.lane()] : T{0});
@@ -49,14 +49,14 @@ DT_KERNEL_BODY float BlockMax(Thread& thread, float value) {
   return GroupMax<kMaxWarps>(thread, thread.lane() < thread.warps() ? warps[thread.lane()] : -INFINITY);
 }
 
-// Whether this block is the last of the `blocks` that come here with this ticket: it then sees all that they
+// Whether this block is the last of the `blocks` that use this ticket. The last one sees all that the others
 // wrote before (read it as volatile), and the ticket (Queue::Ticket) is 0 again.
 template <typename Thread>
 DT_KERNEL_BODY bool LastBlock(Thread& thread, uint32_t* ticket, int64_t blocks) {
   int32_t* const last = thread.template Shared<int32_t, 1>();
   thread.Sync();
   if (thread.index() == 0) {
-    thread.Publish();  // what the whole block wrote: this thread saw it at Sync()
+    thread.Publish();  // publishes the writes of the whole block, which this thread saw at Sync()
     *last = static_cast<int64_t>(thread.AtomicAdd(ticket, uint32_t{1})) + 1 == blocks;
     if (*last) *ticket = 0;
     thread.Publish();
@@ -65,13 +65,13 @@ DT_KERNEL_BODY bool LastBlock(Thread& thread, uint32_t* ticket, int64_t blocks) 
   return *last != 0;
 }
 
-// The sum over all threads of a launch, and where it keeps those of the blocks.
+// GridSum: the sum over all threads of a launch, and the memory for the sums of its blocks.
 template <typename T>
 struct GridSum {
-  T* blocks;  // one for each; of one block none
+  T* blocks;  // one sum per block; unused with one block
   uint32_t* ticket;
 
-  // Called once by all threads. True in the one thread that is given the total.
+  // Called once by all threads. Returns true in the one thread that gets the total.
   template <typename Thread>
   DT_KERNEL_BODY bool Add(Thread& thread, T value, T* total) const {
     *total = BlockSum(thread, value);

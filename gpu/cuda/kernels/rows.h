@@ -9,8 +9,8 @@
 
 namespace dtrain::gpu::cuda {
 
-// Where a thread is on its way through all packs of a matrix, row after row: one division at the start, and
-// none on the way.
+// RowWalk: a thread's position on its way through all packs of a matrix, row after row. It divides once at
+// the start and never again.
 class RowWalk {
  public:
   template <typename Thread>
@@ -40,7 +40,7 @@ class RowWalk {
 // the caches.
 template <typename Kind, int width>
 struct BiasKernel {
-  static constexpr bool kTogether = false;
+  static constexpr bool kSynchronizes = false;
   float* values;
   const float* biases;
   int64_t rows, packs_of_row;
@@ -62,11 +62,11 @@ struct BiasKernel {
 DT_KERNEL_BODY inline float AsFloat(uint8_t byte) { return ByteAsFloat(byte); }
 DT_KERNEL_BODY inline float AsFloat(float value) { return value; }
 
-// Rows of a table as floats: 5 bytes per value of bytes, 8 per float; the number of a row is read once for
-// each of its packs, from the cache.
+// Copies rows of a table to floats: 5 bytes per value from bytes, 8 from floats. The number of a row is read
+// for each of its packs, from the cache.
 template <typename T, int width>
 struct GatherKernel {
-  static constexpr bool kTogether = false;
+  static constexpr bool kSynchronizes = false;
   const T* table;
   const int64_t* numbers;
   float* out;

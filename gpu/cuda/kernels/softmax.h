@@ -1,8 +1,7 @@
-// Mean softmax cross-entropy and its gradient: each logit is read once, each gradient written once, 8 bytes
-// per logit; the labels and the loss are nothing beside them. Here a row is held in registers by several
-// threads; rows of few classes: softmax_few.h, of very many: softmax_long.h. Rows are summed in f32 by trees,
-// over rows of the launch in double. Loss: reduce.h. As on the CPU a row with a logit that is not a number
-// has a loss that is none.
+// Mean softmax cross-entropy and its gradient. Each logit is read once and each gradient written once: 8
+// bytes per logit; the labels and the loss are negligible. This first kernel holds a row in the registers of
+// several threads; others below are for rows with few and with very many classes. Sums over a row are f32
+// trees; sums over rows are double (reduce.h). As on the CPU, a row with a NaN logit has a NaN loss.
 #pragma once
 
 #include <cmath>
@@ -32,25 +31,24 @@ struct SoftmaxXentRows {
 
 constexpr int kSoftmaxBlockThreads = 512;
 
-// A row by `group` neighbouring threads, lanes of one warp or a whole block, `each` classes in each: up to
-// group * each. A thread has packs of `width` classes, the next ones `group` packs on, so that a warp's reads
-// are of neighbouring addresses. Of width 4: whole packs, at addresses for them. A class costs about 20
-// instructions, a row of a group some 60 more: a group is so small that most of its threads have most of
-// their classes, else those 60 are what the row waits for.
+// One row for each `group` neighbouring threads, which are lanes of one warp or a whole block. Each thread
+// has `each` classes, so a row has up to group * each. A thread's packs of `width` classes are `group` packs
+// apart, so that a warp reads neighbouring addresses; with a width of 4 there are only whole packs, at
+// aligned addresses. A class costs about 20 instructions and a row some 60 more per thread, so groups are
+// small: most of a group's threads should have most of their classes.
 template <int group, int each, int width>
 struct SoftmaxXentKernel : SoftmaxXentRows {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   static constexpr bool kOfBlock = group > 32;
   static constexpr int kMaxThreads = kOfBlock ? group : 256;
-  // With so many that one computes while another waits for memory: 40 registers for each of 8 values, 64
-  // for 32.
+  // Enough threads to compute while others wait for memory: 40 registers each for 8 values, 64 for 32.
   static constexpr int kBlocksOfMultiprocessor = (each > 8 ? 1024 : 1536) / kMaxThreads;
 
   template <typename Thread>
   DT_KERNEL_BODY void operator()(Thread& thread) const {
     const int groups = thread.threads() / group;
     double own = 0;
-    // All groups go the same number of times: they shuffle together.
+    // All groups loop equally often, because they shuffle together.
     for (int64_t first = thread.block() * groups; first < rows; first += thread.blocks() * groups) {
       own += LossOf(thread, first + thread.index() / group);
     }
@@ -61,10 +59,10 @@ struct SoftmaxXentKernel : SoftmaxXentRows {
   using Values = float[each];
   using Classes = Pack<float, width>;
   static_assert(each % width == 0);
-  // Of a pack, from the thread's first one.
+  // The first class of a pack, counted from the thread's first one.
   DT_KERNEL_BODY static constexpr int Place(int pack) { return pack * group * width; }
 
-  // Not 0 in the thread of the label only.
+  // Returns the row's loss in the thread that has the label, and 0 in all others.
   template <typename Thread>
   DT_KERNEL_BODY double LossOf(Thread& thread, int64_t row) const {
     const int first = thread.index() % group * width;
@@ -80,7 +78,7 @@ struct SoftmaxXentKernel : SoftmaxXentRows {
     for (int c = 0; c < each; ++c) {
       const float below = values[c] - largest;
       if (Place(c / width) + c % width == label) at_label = below, mine = true;
-      values[c] = expf(below);  // 0 behind the end
+      values[c] = expf(below);  // 0 beyond the end
       own += values[c];
     }
     const float total = Sum(thread, own);
@@ -88,7 +86,7 @@ struct SoftmaxXentKernel : SoftmaxXentRows {
     return mine ? static_cast<double>(logf(total) - at_label) : 0.0;
   }
 
-  // The largest.
+  // Loads the values and returns the largest.
   DT_KERNEL_BODY static float Load(const float* from, int end, Values& values) {
     DT_UNROLL()
     for (int p = 0; p < each / width; ++p) {
@@ -129,22 +127,22 @@ struct SoftmaxXentKernel : SoftmaxXentRows {
   }
 };
 
-// Mean softmax cross-entropy and its gradient (softmax.h) of rows of up to 32 classes. A row is so short
-// that whatever several threads did together for it would cost more than its bytes: one thread has a row.
-// The rows of a block lie next to each other; they go through shared memory, so that what is read from and
-// written to the device's is whole lines. 8 bytes per logit, once. Some 20 instructions per class, and 60 per
-// row: of 10 classes less than half of what an H100 does while it moves the row's 80 bytes.
+// Mean softmax cross-entropy and its gradient for rows of up to 32 classes, one thread for each row: work
+// shared by several threads would cost more than reading such a short row. The rows of a block are adjacent
+// and go through shared memory, so that device memory is read and written in whole lines. 8 bytes per logit.
+// Some 20 instructions per class and 60 per row: for 10 classes less than half of what an H100 executes while
+// it moves the row's 80 bytes.
 
-// `exact`: of kMax classes; else up to so many, multiples of `width`. A thread reads its row in packs of
-// `width`: odd distances of packs between rows, where it can be, so that the banks of shared memory are used
-// evenly.
+// `exact`: rows have kMax classes; otherwise at most kMax, a multiple of `width`. A thread reads its row in
+// packs of `width`. Rows lie an odd number of packs apart if possible, so that the banks of shared memory are
+// used evenly.
 template <int kMax, int width, bool exact>
 struct SoftmaxXentFewKernel : SoftmaxXentRows {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   static constexpr int kMaxThreads = kMax > 16 ? 128 : 256;
-  // 64 registers for each thread of rows of 32, 48 for the others.
+  // 64 registers per thread for rows of 32 classes, 48 for others.
   static constexpr int kBlocksOfMultiprocessor = (kMax > 16 ? 1024 : 1280) / kMaxThreads;
-  bool packs;  // both matrices begin at addresses for packs
+  bool packs;  // both matrices are aligned for packs
 
   template <typename Thread>
   DT_KERNEL_BODY void operator()(Thread& thread) const {
@@ -158,7 +156,7 @@ struct SoftmaxXentFewKernel : SoftmaxXentRows {
       const bool ours = thread.index() < here;
       const int label = ours ? labels[first + thread.index()] : 0;
       const int64_t at = first * Count();
-      thread.Sync();  // the last rows are stored
+      thread.Sync();  // until the last rows are stored
       packs ? Fetch<4>(thread, logits + at, here, tile) : Fetch<1>(thread, logits + at, here, tile);
       thread.Sync();
       if (ours) own += LossOf(tile + thread.index() * (exact ? kStride : Count()), label);
@@ -169,33 +167,33 @@ struct SoftmaxXentFewKernel : SoftmaxXentRows {
   }
 
  private:
-  // Rows of 8, 16 and 32 classes lie a pack further apart.
+  // Rows of 8, 16 and 32 classes get one pack of padding.
   static constexpr bool kApart = exact && kMax % 8 == 0;
   static constexpr int kStride = kApart ? kMax + 4 : kMax;
   using Classes = Pack<float, width>;
   static_assert(kMax % width == 0);
 
   DT_KERNEL_BODY int Count() const { return exact ? kMax : static_cast<int>(classes); }
-  // Where element i of a block's rows lies.
+  // Returns where element i of a block's rows lies.
   DT_KERNEL_BODY static int Place(int i) { return kApart ? i + i / kMax * (kStride - kMax) : i; }
 
-  // In packs of `wide`, four of a thread under way at once, and elements behind the last whole one. Of single
-  // elements one: a rare case, which must not cost the others registers.
+  // Copies in packs of `wide`, with four per thread in flight, and then the elements behind the last whole
+  // pack. With a width of 1 only one is in flight: the case is rare and must not cost the others registers.
   template <int wide, typename Thread>
   DT_KERNEL_BODY void Fetch(Thread& thread, const float* from, int here, float* tile) const {
-    constexpr int kAtOnce = wide;
+    constexpr int kInFlight = wide;
     using Some = Pack<float, wide>;
     const int size = here * Count(), whole = size / wide, step = thread.threads();
     DT_UNROLL(1)
-    for (int first = thread.index(); first < whole; first += kAtOnce * step) {
-      Some some[kAtOnce];
+    for (int first = thread.index(); first < whole; first += kInFlight * step) {
+      Some some[kInFlight];
       DT_UNROLL()
-      for (int t = 0; t < kAtOnce; ++t) {
+      for (int t = 0; t < kInFlight; ++t) {
         const int p = first + t * step;
         if (p < whole) some[t] = *reinterpret_cast<const Some*>(from + p * wide);
       }
       DT_UNROLL()
-      for (int t = 0; t < kAtOnce; ++t) {
+      for (int t = 0; t < kInFlight; ++t) {
         const int p = first + t * step;
         if (p < whole) *reinterpret_cast<Some*>(tile + Place(p * wide)) = some[t];
       }
@@ -216,7 +214,8 @@ struct SoftmaxXentFewKernel : SoftmaxXentRows {
     if (rest < size) to[rest] = tile[Place(rest)];
   }
 
-  // Over the row's packs three times: held in registers they would need more than a full multiprocessor has.
+  // Passes over the row three times: a row in registers would need more than a multiprocessor has when it is
+  // full.
   DT_KERNEL_BODY double LossOf(float* row, int label) const {
     auto* const packs_of_row = reinterpret_cast<Classes*>(row);
     const int count = Count() / width;
@@ -255,15 +254,15 @@ struct SoftmaxXentFewKernel : SoftmaxXentRows {
   }
 };
 
-// Mean softmax cross-entropy and its gradient (softmax.h) of rows of any size: the largest logit and the sum
-// relative to it in one pass, the gradient in another. 12 bytes per logit, but one block of a multiprocessor
-// has one row, so that the rows under way (17 MB of 132 rows of 32000 classes) stay in the second-level
-// cache: 8 of the device's memory, where that is large enough.
+// Mean softmax cross-entropy and its gradient for rows of any size. One pass finds the largest logit and the
+// sum relative to it, a second one writes the gradient. 12 bytes per logit; but each multiprocessor has one
+// row at a time, so the rows in work (17 MB for 132 rows of 32000 classes) stay in the second-level cache if
+// it is large enough, and device memory sees 8.
 
-// With a width of 4 the rows are whole packs, at addresses for packs.
+// With a width of 4 the rows are whole packs at aligned addresses.
 template <int width>
 struct SoftmaxXentLongKernel : SoftmaxXentRows {
-  static constexpr bool kTogether = true;
+  static constexpr bool kSynchronizes = true;
   static constexpr int kMaxThreads = 1024;
   static constexpr int kBlocksOfMultiprocessor = 1;
 
@@ -275,25 +274,25 @@ struct SoftmaxXentLongKernel : SoftmaxXentRows {
   }
 
  private:
-  static constexpr int kPacks = width == 1 ? 8 : 4;  // under way at once: 64 bytes of a thread
-  static constexpr int kAtOnce = kPacks * width;
+  static constexpr int kPacks = width == 1 ? 8 : 4;  // in flight: 64 bytes of a thread
+  static constexpr int kInFlight = kPacks * width;
   using Classes = Pack<float, width>;
-  using Values = float[kAtOnce];
+  using Values = float[kInFlight];
 
-  // Turns are added as trees: of a thread's f32 sum a term has as many roundings as there are turns, 2 for
-  // 32000 classes, and those of its tree.
+  // The values of a turn are added as a tree. A term of a thread's f32 sum is then rounded once per turn (2
+  // turns for 32000 classes) and once per level of its tree.
   struct Running {
     float largest = -INFINITY;
     float sum = 0;
     DT_KERNEL_BODY void Add(Values& values) {
       float above = largest;
       DT_UNROLL()
-      for (int c = 0; c < kAtOnce; ++c) above = fmaxf(above, values[c]);
-      const float base = above == -INFINITY ? 0.0f : above;  // no difference of infinities
+      for (int c = 0; c < kInFlight; ++c) above = fmaxf(above, values[c]);
+      const float base = above == -INFINITY ? 0.0f : above;  // avoids the difference of two infinities
       DT_UNROLL()
-      for (int c = 0; c < kAtOnce; ++c) values[c] = expf(values[c] - base);
+      for (int c = 0; c < kInFlight; ++c) values[c] = expf(values[c] - base);
       DT_UNROLL()
-      for (int half = kAtOnce / 2; half > 0; half /= 2) {
+      for (int half = kInFlight / 2; half > 0; half /= 2) {
         DT_UNROLL()
         for (int c = 0; c < half; ++c) values[c] += values[c + half];
       }
@@ -302,7 +301,7 @@ struct SoftmaxXentLongKernel : SoftmaxXentRows {
     }
   };
 
-  // values[c] is class first + c % width + c / width * (a block's width); behind the end -INFINITY.
+  // values[c] is class first + c % width + c / width * step, and -INFINITY beyond the end.
   DT_KERNEL_BODY void Load(const float* from, int64_t first, int64_t step, Values& values) const {
     DT_UNROLL()
     for (int p = 0; p < kPacks; ++p) {
@@ -332,10 +331,10 @@ struct SoftmaxXentLongKernel : SoftmaxXentRows {
     const float* const from = logits + row * classes;
     float* const to = dlogits + row * classes;
     const int64_t label = labels[row];
-    const float logit = from[label];  // before it may be overwritten: there are waits in between
+    const float logit = from[label];  // read before it may be overwritten: there are waits in between
     const int64_t begin = thread.index() * width, step = thread.threads() * width;
     Running running;
-    float values[kAtOnce];
+    float values[kInFlight];
     DT_UNROLL(1)
     for (int64_t first = begin; first < classes; first += kPacks * step) {
       Load(from, first, step, values);
@@ -348,10 +347,10 @@ struct SoftmaxXentLongKernel : SoftmaxXentRows {
     for (int64_t first = begin; first < classes; first += kPacks * step) {
       Load(from, first, step, values);
       DT_UNROLL()
-      for (int c = 0; c < kAtOnce; ++c) values[c] = expf(values[c] - largest) * factor;
+      for (int c = 0; c < kInFlight; ++c) values[c] = expf(values[c] - largest) * factor;
       Store(values, first, step, to);
     }
-    // By the thread that has stored the label's already.
+    // Done by the thread that stored the label's gradient.
     if (label / width % thread.threads() == thread.index()) {
       to[label] = expf(logit - largest) * factor - scale;
     }

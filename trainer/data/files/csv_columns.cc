@@ -31,8 +31,8 @@ bool IsGood(const CsvField& field, float* number) {
   return ParseNumber(field.text, number) == NumberText::kGood;
 }
 
-// The column of a label that is told by number, where the first row has text in it: a header's name or a
-// class's. -1: it has none there.
+// Returns the column of a label given by number, if its text in the first row is a name of a header or of a
+// class; else -1.
 int64_t TextLabel(const CsvReader& reader, const std::string& label) {
   const std::optional<int64_t> column = ColumnNumber(label);
   if (!column || *column >= static_cast<int64_t>(reader.fields().size())) return -1;
@@ -40,8 +40,8 @@ int64_t TextLabel(const CsvReader& reader, const std::string& label) {
   return IsGood(reader.fields()[static_cast<size_t>(*column)], &ignored) ? -1 : *column;
 }
 
-// Refuses a first row of numbers, which would be lost as a header. Names that are numbers count on: 0, 1, 2;
-// beside a label that is text they do so from 0 or 1, and may count it or leave it out.
+// Throws if the first row is all numbers, which would be lost as a header. Headers of numbers count on: 0, 1,
+// 2. Beside a label with a text name they count from 0 or 1 and may count or skip the label.
 void CheckHeader(const CsvReader& reader, const DataSourceConfig& source, const std::string& section) {
   const int64_t label = TextLabel(reader, source.label);
   float before = -1;
@@ -161,7 +161,7 @@ namespace {
 
 bool IsName(const CsvField& field) {
   float number = 0;
-  return ParseNumber(field.text, &number) == NumberText::kNoNumber;
+  return ParseNumber(field.text, &number) == NumberText::kNotANumber;
 }
 
 }  // namespace
@@ -228,7 +228,7 @@ void CsvLabels::AddName(const CsvField& field) {
   names_.emplace_back(field.text);
 }
 
-// For a name among numbers, or a number among names.
+// Returns the rule for a name among numbers, or a number among names.
 std::string CsvLabels::KindRule(const char* kind) const {
   const std::string others =
       is_test_ ? "the labels of data.train are" : fmt::format("the first label, {}, is", Shown(first_));
@@ -255,7 +255,7 @@ void CsvLabels::RefuseNewName(const CsvField& field) const {
 void CsvLabels::Finish() {
   if (is_test_ || names_.empty()) return;
   std::sort(names_.begin(), names_.end());
-  std::vector<int32_t> sorted(names_.size());  // number by that of appearance
+  std::vector<int32_t> sorted(names_.size());  // new number by old number
   for (size_t i = 0; i < names_.size(); ++i) {
     sorted[static_cast<size_t>(number_[names_[i]])] = static_cast<int32_t>(i);
   }

@@ -1,5 +1,5 @@
-// CsvColumns: the columns of a CSV file, how many there are, their names where a header tells, and which is
-// the label. In training data all others are features, in their order. Thread: any; plain values and free
+// CsvColumns: the columns of a CSV file: their number, their names from the header if there is one, and which
+// is the label. In training data all others are features, in their order. Thread: any; plain values and free
 // functions. Errors are UserErrors with file, line and column.
 #pragma once
 
@@ -17,58 +17,58 @@ namespace dtrain {
 struct CsvColumns {
   std::vector<std::string> names;  // empty without a header
   int64_t count = 0;
-  int64_t label = 0;  // its number, from 0; -1: there is none
+  int64_t label = 0;  // column of the label, from 0; -1: there is none
 
   int64_t features() const { return count - 1; }
 };
 
-// The columns of a data source, from the first record, which becomes the reader's. `section` is "data.train"
-// or "data.test".
+// Returns the columns of a data source. Reads the first record, which stays the reader's current one.
+// `section` is "data.train" or "data.test".
 CsvColumns ReadColumns(const DataSourceConfig& source, const std::string& section, CsvReader* reader);
 
-// ReadColumns() of source.path, and no more of the file.
+// Calls ReadColumns() for source.path and reads no more of the file.
 CsvColumns PeekCsv(const DataSourceConfig& source, const std::string& section);
 
-// The names in the header that the reader stands at. Refuses one that is not UTF-8.
+// Returns the names in the header that the reader is at. Throws if one is not UTF-8.
 std::vector<std::string> HeaderNames(const CsvReader& reader);
 
-// The names of all columns but the label; none without a header.
+// Returns the names of all columns but the label; empty without a header.
 std::vector<std::string> FeatureNames(const CsvColumns& columns);
 
-// Refuses a test file, whose header `reader` stands at, that does not have the training file's features in
-// the training file's order. Names are compared where both files have them.
+// Throws if a test file, at whose header `reader` is, does not have the features of the training file in the
+// same order. Names are compared if both files have them.
 void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const CsvColumns& train,
                        const std::string& train_path);
 
-// As a message calls column number `column`: "width", or where it has no name "the label", or its place in a
-// row, from 1 as all places in messages: "column 4" of number 3.
+// Returns how a message names a column: "width"; without a name "the label", or the place in a row, counted
+// from 1: "column 4" for number 3.
 std::string ColumnTitle(const CsvColumns& columns, int64_t column);
 
-// What to do about a file that lacks the columns that are needed and whose first record is the reader's: to
-// save it with commas where something else separates its fields, else `otherwise`.
+// Returns the remedy for a file that lacks columns and whose first record is the reader's: saving it with
+// commas if another character separates its fields, else `otherwise`.
 std::string ColumnsRemedy(const CsvReader& reader, const std::string& otherwise);
 
 // CsvLabels: the label column of one CSV file, row by row: real targets, classes by number, or classes by
-// name. The rule of classes: in every row of both files a whole number in 0..classes-1 (label_rules.h), or in
-// every row a name, which is any text that is no number. The first label of the training file tells which.
-// Names get the numbers of their sorted order (by bytes), so that every reader of the file comes to the same;
-// the test file takes them over.
+// name. Classes are either an integer in 0..classes-1 (label_rules.h) in every row of both files, or a name
+// in every row, which is any text that is not a number. The first label of the training file decides which.
+// Names are numbered in sorted order (by bytes), so that every reader of the file gets the same numbers; the
+// test file uses those of the training file.
 // Owner: a CsvTable, or a CsvRowReader. Thread: one. Errors are UserErrors with file, line and column.
 class CsvLabels {
  public:
   // For a training file.
   CsvLabels(const LabelRules& rules, std::string path, std::string title);
-  // For a test file; `train_names` are the training file's, empty where it has numbers.
+  // For a test file. `train_names` are the training file's names, empty if it has numbers.
   CsvLabels(const LabelRules& rules, std::string path, std::string title,
             const std::vector<std::string>& train_names);
 
-  // Takes memory for so many labels.
+  // Reserves memory for `rows` labels.
   void Reserve(size_t rows);
   void Add(const CsvField& field);
-  // After the last row: the names get their numbers.
+  // Call it after the last row: it numbers the names.
   void Finish();
 
-  // After Finish(). Of the two, the one that the rules ask for.
+  // The labels, after Finish(): the one that the rules ask for.
   std::vector<int32_t>& classes() { return classes_; }
   std::vector<float>& targets() { return targets_; }
   const std::vector<std::string>& names() const { return names_; }  // by number; empty: labels are numbers
@@ -87,10 +87,10 @@ class CsvLabels {
   const std::string path_;
   const std::string title_;
   const bool is_test_ = false;
-  std::string first_;  // label of a training file
+  std::string first_;  // the first label of a training file
   Kind kind_ = Kind::kUnknown;
-  std::vector<std::string> names_;                      // until Finish() in the order of appearance
-  std::map<std::string, int32_t, std::less<>> number_;  // of each name
+  std::vector<std::string> names_;                      // in order of appearance until Finish()
+  std::map<std::string, int32_t, std::less<>> number_;  // the number of each name
   std::vector<int32_t> classes_;
   std::vector<float> targets_;
 };

@@ -58,7 +58,7 @@ CsvReader::CsvReader(std::unique_ptr<InputBytes> file)
 
 bool CsvReader::Next() {
   if (!SkipEmptyLines()) return false;
-  while (!ReadRecord()) FillToLineEnd();
+  while (!ReadRecord()) FillLine();
   return true;
 }
 
@@ -78,10 +78,10 @@ bool CsvReader::SkipEmptyLines() {
   throw CsvError(path(), {first, 1}, "an empty line; only the end of the file may have them. Remove it.");
 }
 
-// False: the buffer ends first.
+// Returns false if the buffer ends first.
 bool CsvReader::ReadRecord() {
   fields_.clear();
-  undoubled_.clear();
+  unescaped_.clear();
   Cursor at = begin_;
   After after = After::kField;
   while (after == After::kField) after = ReadField(&at);
@@ -128,7 +128,7 @@ CsvReader::After CsvReader::ReadQuoted(Cursor* at) {
     }
   }
   const std::string_view text(begin, static_cast<size_t>(at->next - begin));
-  fields_.push_back({doubled ? WithoutDoubling(text) : text, place, true});
+  fields_.push_back({doubled ? UnescapeQuotes(text) : text, place, true});
   at->next = SkipBlanks(at->next + 1);
   if (at->next == end_ || *at->next == ',' || *at->next == '\n' || *at->next == '\r') return EndField(at);
   throw CsvError(
@@ -150,7 +150,7 @@ CsvReader::After CsvReader::EndField(Cursor* at) {
   return After::kRecord;
 }
 
-// Steps over LF, CR LF or CR. False: it cannot be told yet which.
+// Steps over LF, CR LF or CR. Returns false if more bytes are needed to tell which.
 bool CsvReader::EndLine(Cursor* at) const {
   const bool at_last = at->next + 1 == end_;
   const bool carriage = *at->next == '\r';
@@ -161,7 +161,7 @@ bool CsvReader::EndLine(Cursor* at) const {
   return true;
 }
 
-// Reads on: the record that has begun moves to the front of the buffer, which grows where it is full.
+// Reads more: moves the begun record to the front of the buffer, which grows if it is full.
 void CsvReader::Fill() {
   const int64_t kept = end_ - begin_.next;
   if (kept >= kMaxRecordBytes) {
@@ -179,10 +179,11 @@ void CsvReader::Fill() {
   begin_.next = begin_.line_begin = buffer_.data();
 }
 
-// A record is read from its begin, hence not with every few bytes that a pipe brings.
-void CsvReader::FillToLineEnd() {
+// Reads up to a line's end, because a record is parsed from its begin each time and a pipe may deliver few
+// bytes at once.
+void CsvReader::FillLine() {
   const auto is_line_end = [](char c) { return c == '\n' || c == '\r'; };
-  const bool after_return = end_ > begin_.next && end_[-1] == '\r';  // any byte tells whether it is CR LF
+  const bool after_return = end_ > begin_.next && end_[-1] == '\r';  // perhaps CR LF
   const char* fresh = nullptr;
   do {
     const int64_t kept = end_ - begin_.next;
@@ -192,12 +193,13 @@ void CsvReader::FillToLineEnd() {
 }
 
 bool CsvReader::HasWholeLine() const {
-  const char* text = begin_.next;  // Next() waits for what comes behind an empty line
+  const char* text = begin_.next;  // Next() waits for what follows an empty line
   while (text < end_ && (*text == '\n' || *text == '\r')) ++text;
   return std::memchr(text, '\n', static_cast<size_t>(end_ - text)) != nullptr;
 }
 
-// No text but a mark begins with these bytes: what is typed in is not waited for in vain.
+// Waits for no more bytes than needed to decide: no text but a mark begins with these bytes, and the input
+// may be typed.
 void CsvReader::SkipByteOrderMark() {
   const auto may_be_mark = [&] {
     return end_ > begin_.next && static_cast<unsigned char>(*begin_.next) >= 0xef;
@@ -210,8 +212,8 @@ void CsvReader::SkipByteOrderMark() {
   if (start == "\xef\xbb\xbf") begin_.next = begin_.line_begin = begin_.next + 3;
 }
 
-std::string_view CsvReader::WithoutDoubling(std::string_view quoted) {
-  std::string& text = undoubled_.emplace_back();
+std::string_view CsvReader::UnescapeQuotes(std::string_view quoted) {
+  std::string& text = unescaped_.emplace_back();
   for (size_t i = 0; i < quoted.size(); ++i) {
     text += quoted[i];
     if (quoted[i] == '"') ++i;
@@ -221,14 +223,14 @@ std::string_view CsvReader::WithoutDoubling(std::string_view quoted) {
 
 namespace {
 
-// Whether the first digit that is not 0 stands behind the point, once the exponent has moved it. `number` is
-// one that is not 0.
+// Whether `number`, which is not 0, is below 1: whether its first nonzero digit is behind the point, after
+// moving the point by the exponent.
 bool IsBelowOne(std::string_view number) {
   const size_t e = std::min(number.find_first_of("eE"), number.size());
   const std::string_view digits = number.substr(0, e);
   const size_t first = digits.find_first_of("123456789");
   const size_t point = std::min(digits.find('.'), digits.size());
-  // Its power of ten: 0 just before the point, -1 just behind it.
+  // The power of ten of that digit: 0 just before the point, -1 just behind it.
   const auto power = static_cast<int64_t>(point) - static_cast<int64_t>(first) - (first < point ? 1 : 0);
   if (e == number.size()) return power < 0;
   const bool plus = number[e + 1] == '+';
@@ -239,7 +241,8 @@ bool IsBelowOne(std::string_view number) {
   return exponent < -power;
 }
 
-// from_chars calls too small what it calls too large. Where double can hold it, it tells the nearest float32.
+// from_chars reports too small and too large numbers alike. If double can hold the number, it gives the
+// nearest float32.
 NumberText OutOfFloat(std::string_view text, float* number) {
   if (!IsBelowOne(text)) return NumberText::kTooLarge;
   double exact = 0;
@@ -249,14 +252,14 @@ NumberText OutOfFloat(std::string_view text, float* number) {
   return NumberText::kGood;
 }
 
-// The common case, digits with a point or without: where digits and power of ten are both exact in float32,
-// one division rounds once (Clinger, "How to read floating point numbers accurately", 1990).
+// The common case, digits with or without a point: if digits and power of ten are both exact in float32, one
+// division rounds once (Clinger, "How to read floating point numbers accurately", 1990).
 bool ParseShort(std::string_view text, float* number) {
   constexpr size_t kMaxExactDigits = 7;
   constexpr float kPowers[] = {1, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f, 1e6f, 1e7f};
   const bool minus = text.front() == '-';
   uint32_t digits = 0;
-  size_t count = 0, whole = kMaxExactDigits + 1;  // digits, and those before the point
+  size_t count = 0, whole = kMaxExactDigits + 1;  // all digits, and those before the point
   for (const char c : text.substr(minus ? 1 : 0)) {
     if (c == '.' && whole > kMaxExactDigits) {
       whole = count;
@@ -281,7 +284,7 @@ NumberText ParseNumber(std::string_view text, float* number) {
   const char* const begin = text.data() + (plus ? 1 : 0);
   const char* const end = text.data() + text.size();
   const auto result = std::from_chars(begin, end, *number);
-  if (result.ptr != end || result.ec == std::errc::invalid_argument) return NumberText::kNoNumber;
+  if (result.ptr != end || result.ec == std::errc::invalid_argument) return NumberText::kNotANumber;
   if (result.ec == std::errc::result_out_of_range) {
     return OutOfFloat({begin, static_cast<size_t>(end - begin)}, number);
   }

@@ -37,7 +37,7 @@ bool CsvRows::Next() {
   return true;
 }
 
-// Refuses a record with too few or too many fields, at the first that is missing or too much.
+// Throws for a record with too few or too many fields, at the first one missing or superfluous.
 void CsvRows::CheckWhole() const {
   const int64_t fields = static_cast<int64_t>(reader_.fields().size()), count = layout_.columns.count;
   if (fields == count) return;
@@ -64,7 +64,7 @@ void CsvRows::ReadFeatures(size_t begin, size_t end, std::vector<float>* out) co
 }
 
 void CsvRows::Refuse(size_t feature, NumberText state) const {
-  const bool first = row_ == 0 && state == NumberText::kNoNumber;
+  const bool first = row_ == 0 && state == NumberText::kNotANumber;
   throw FieldError(reader_.path(), ColumnTitle(layout_.columns, layout_.features[feature]), FieldOf(feature),
                    fmt::format("{}. {}", state == NumberText::kGood ? kPixelRule : NumberRule(state),
                                first ? first_row_remedy_ : "Correct it, or remove the row."));
@@ -75,7 +75,7 @@ namespace {
 constexpr char kTextColumn[] =
     "If all of the column is text, remove it from the file: every column but the label is a feature.";
 
-// What to do about a text in the first row: it may be what all of its column is, or the line may be a header.
+// Returns the remedy for a text in the first row: the column may be text, or the line may be a header.
 std::string FirstRowRemedy(const CsvColumns& columns, const std::string& section) {
   if (columns.names.empty())
     return fmt::format("If this line is a header, set {}.header to true. {}", section, kTextColumn);
@@ -87,7 +87,7 @@ void Reserve(int64_t rows, CsvTable* table) {
   table->labels.Reserve(static_cast<size_t>(rows));
 }
 
-// Reads all rows of `reader`, which stands at the first record. Returns how many there are.
+// Reads all rows of `reader`, which is at the first record. Returns their number.
 int64_t ReadRows(CsvReader* reader, bool header, const std::string& section, CsvTable* table) {
   const CsvColumns& columns = table->columns;
   CsvRows csv(reader, {columns, FeatureColumns(columns), !header}, FirstRowRemedy(columns, section));
@@ -138,10 +138,10 @@ int64_t CsvReserve::NextRows(int64_t rows, int64_t row_bytes, int64_t content_by
   }
   rows_ = rows;
   row_bytes_ = row_bytes;
-  // A 64th more: rows that grow shorter towards the end must not cost a copy of all.
+  // A 64th more, so that slightly shorter rows at the end do not cause a copy of the table.
   const double expected = static_cast<double>(rows) + left * (1 + 1.0 / 64);
   const double max_rows = static_cast<double>(rows) * kMaxGrowth;
-  // The last step is the largest there may be: what it copies is then an eighth of all, not nearly all.
+  // If the estimate exceeds the limit, one larger step remains: it copies an eighth and not nearly all.
   const double next = expected <= max_rows ? expected : std::min(expected / kMaxGrowth, max_rows);
   return std::max(min_rows, static_cast<int64_t>(next) + 1);
 }

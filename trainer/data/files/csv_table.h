@@ -1,5 +1,4 @@
-// A CSV file as numbers: all of it as a table, or row by row.
-// Errors are UserErrors with file, line and column.
+// A CSV file as numbers: as a table, or row by row. Errors are UserErrors with file, line and column.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +13,35 @@
 namespace dtrain {
 
 // CsvRows: the rows of a CSV file as numbers, one by one: features as float32, in the model's order, and the
-// label where there is one. What reads rows chooses the columns, and what it does with the rows:
-// ReadCsvTable() keeps all of them, CsvRowReader hands them on in blocks. Owner: whoever reads the file.
-// Thread: one. Errors are UserErrors with file, line and column; of several in one row the leftmost is told,
-// labels behind the features where `features` are in another order than the columns.
+// label if there is one. The caller chooses the columns: ReadCsvTable() keeps all rows, CsvRowReader delivers
+// them in blocks. Owner: the reader of the file. Thread: one. Errors are UserErrors with file, line and
+// column. Of several errors in a row the leftmost is reported; if features are not in column order, those of
+// features before those of labels.
 
-// Which columns are read, and as what.
+// CsvLayout: which columns are read, and as what.
 struct CsvLayout {
-  CsvColumns columns;             // their names are what messages call them
+  CsvColumns columns;             // their names are used in messages
   std::vector<int64_t> features;  // the column of each feature
-  bool first_is_row = false;      // the reader's record is a row already, not a header
-  bool pixels = false;            // features are 0 to 255
+  bool first_is_row = false;      // the reader's current record is a row and not a header
+  bool pixels = false;            // features are in 0 to 255
 };
 
-// All columns but the label, in the order of the file.
+// Returns all columns but the label, in the order of the file.
 std::vector<int64_t> FeatureColumns(const CsvColumns& columns);
 
 class CsvRows {
  public:
-  // `reader` stands at the first record and must outlive this. `first_row_remedy`: what to do about a text
-  // where a number should be in the first row.
+  // `reader` is at the first record and must outlive this. `first_row_remedy` is the remedy for a text in
+  // place of a number in the first row.
   CsvRows(CsvReader* reader, CsvLayout layout, std::string first_row_remedy);
 
-  // Goes to the next row; false at the end of the file. UserError where it has too few or too many fields.
+  // Goes to the next row. Returns false at the end of the file. Throws UserError for too few or too many
+  // fields.
   bool Next();
-  // Appends the row to `features` and `labels`; null: its label is not read.
+  // Appends the row to `features` and `labels`; null: the label is not read.
   void Read(std::vector<float>* features, CsvLabels* labels) const;
 
-  // Whether Next() need not wait for more of the file, as far as can be told.
+  // Whether Next() can return without waiting for more of the file, as far as is known.
   bool HasMore() const { return next_is_read_ || reader_.HasWholeLine(); }
 
   const CsvLayout& layout() const { return layout_; }
@@ -57,14 +57,14 @@ class CsvRows {
   CsvReader& reader_;
   const CsvLayout layout_;
   const std::string first_row_remedy_;
-  size_t before_label_ = 0;    // features that stand before the label
-  bool next_is_read_ = false;  // the reader's record is the next row
+  size_t before_label_ = 0;    // features before the label
+  bool next_is_read_ = false;  // the reader's current record is the next row
   int64_t row_ = -1;           // from 0
 };
 
-// CsvTable: a CSV file of training or test data, all of it in memory: features as float32 and a label column.
-// Every field of a feature must be a finite number. Errors are UserErrors: "file:line:column: name = value;
-// rule. remedy".
+// CsvTable: a CSV file of training or test data in memory: features as float32, and the label column. Every
+// feature must be a finite number. Errors are UserErrors: "file:line:column: name = value; rule. remedy".
+// Thread: any; plain data.
 struct CsvTable {
   CsvColumns columns;
   std::vector<float> features;  // [rows, columns.features()]
@@ -76,26 +76,27 @@ struct CsvTable {
   }
 };
 
-// Reads data.train or data.test, as `section` says. `train`: the training file's table, whose columns and
-// classes a test file must have, and `train_path` its path; null: the file is the training file.
+// Reads data.train or data.test, as `section` says. For a test file, `train` is the training file's table,
+// whose columns and classes it must have, and `train_path` that file's path. For the training file `train` is
+// null.
 CsvTable ReadCsvTable(const DataSourceConfig& source, const std::string& section, const LabelRules& rules,
                       const CsvTable* train, const std::string& train_path);
 
-// CsvReserve: for how many rows to take memory while a file of unknown length is read. What is left of the
-// file is estimated from the rows since the last answer, so that one misleading row at the front does no
-// harm. Owner: ReadCsvTable(). Thread: one.
+// CsvReserve: chooses for how many rows to reserve memory while a file of unknown length is read. It
+// estimates the rest of the file from the rows since the last call, so that misleading rows at the front do
+// no harm. Owner: ReadCsvTable(). Thread: one.
 class CsvReserve {
  public:
-  // Asked when there is memory for `rows` rows and all is used; they had `row_bytes` bytes together, of a
-  // content of about `content_bytes`. Returns more than `rows`: as many as the file is thought to hold, but
-  // at most kMaxGrowth times as many, and at least an eighth more, so that memory is neither taken in vain
-  // on the word of a few rows nor copied over and over.
+  // Call it when the memory for `rows` rows is used up; these took `row_bytes` bytes of about
+  // `content_bytes`. Returns the estimated total, but at least an eighth more than `rows` and at most
+  // kMaxGrowth times as many. So a few rows cannot cause a huge reservation, and the table is not copied over
+  // and over.
   int64_t NextRows(int64_t rows, int64_t row_bytes, int64_t content_bytes);
 
   static constexpr int64_t kMaxGrowth = 8;
 
  private:
-  int64_t rows_ = 0;  // when it was last asked
+  int64_t rows_ = 0;  // at the last call
   int64_t row_bytes_ = 0;
 };
 

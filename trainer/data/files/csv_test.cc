@@ -210,14 +210,14 @@ TEST_CASE("csv number: the whole text must be one finite number") {
   for (const char* text :
        {"abc", "1x", "1 2", "1.2.3", "0x10", "-", "+", ".", "e5", "1e", "+-1", "--1", "1,5"}) {
     CAPTURE(text);
-    CHECK(State(text) == NumberText::kNoNumber);
+    CHECK(State(text) == NumberText::kNotANumber);
   }
   for (const char* text : {"nan", "NaN", "-nan", "inf", "-INF", "infinity"}) {
     CAPTURE(text);
     CHECK(State(text) == NumberText::kNotFinite);
   }
   CHECK(State("") == NumberText::kEmpty);
-  CHECK(State(std::string("1\0", 2)) == NumberText::kNoNumber);
+  CHECK(State(std::string("1\0", 2)) == NumberText::kNotANumber);
 }
 
 struct Reading {

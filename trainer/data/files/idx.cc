@@ -11,10 +11,10 @@ namespace dtrain {
 namespace {
 
 struct IdxKind {
-  const char* one;   // what a record is
-  const char* name;  // what the records are
+  const char* one;   // the word for one record
+  const char* name;  // the word for several
   uint32_t magic;
-  int sizes;  // in the header, after the magic
+  int sizes;  // in the header, behind the magic
   int64_t header_bytes() const { return 4 + 4 * sizes; }
 };
 constexpr IdxKind kImages{"image", "images", 0x00000803, 3};
@@ -39,7 +39,7 @@ void CheckMagic(const InputBytes& file, const IdxKind& kind, uint32_t magic) {
                   file.compressed() ? " of its content" : "", needed);
 }
 
-// Refuses sizes of nothing, and sizes beyond what the file can hold.
+// Throws for sizes of 0 and for sizes that the file cannot hold.
 void CheckSizes(const InputBytes& file, const IdxKind& kind, uint64_t count, uint64_t row_bytes) {
   if (count == 0) {
     throw UserError("{}: byte 4: number of {} = 0; must be >= 1. Fetch the file anew.", file.path(),
@@ -132,7 +132,7 @@ IdxBytes ReadIdxLabels(const std::string& path, const std::string& key) {
 
 IdxSet ReadIdxSet(const std::string& images, const std::string& labels, const std::string& section,
                   const LabelRules& rules) {
-  // The short file first: what is wrong with it is said before the long one is unpacked.
+  // Reads the short file first, so that its errors are reported before the long one is unpacked.
   std::vector<uint8_t> label_bytes = ReadIdxLabelsOf(labels, section + ".labels", rules);
   const auto label_count = static_cast<int64_t>(label_bytes.size());
   const int64_t images_count = PeekIdxImages(images, section + ".images").count;

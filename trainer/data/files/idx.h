@@ -1,8 +1,8 @@
-// IDX files, the form of MNIST: a big-endian header (magic, sizes), then unsigned bytes. Plain or gzip.
+// IDX files, the format of MNIST: a big-endian header (magic, sizes), then unsigned bytes. Plain or gzip.
 //   images  magic 0x00000803, count, rows, columns, then count * rows * columns bytes
 //   labels  magic 0x00000801, count, then count bytes
-// A header is believed only as far as the file's size allows. What is wrong is a UserError: file, byte
-// offset in the (uncompressed) content, value, rule, remedy. `key` is the config key that named the file.
+// A header is checked against the file's size. Errors are UserErrors: file, byte offset in the (uncompressed)
+// content, value, rule, remedy. `key` is the config key that named the file.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct IdxShape {
   int64_t row_bytes = 1;  // pixels of one image
 };
 
-// The header alone, checked.
+// Reads and checks the header only.
 IdxShape PeekIdxImages(const std::string& path, const std::string& key);
 
-// The header of images, checked; the pixels follow.
+// Reads and checks the header of images; the pixels follow.
 IdxShape ReadIdxHeader(InputBytes* file);
 
 struct IdxBytes {
@@ -32,16 +32,16 @@ struct IdxBytes {
 IdxBytes ReadIdxImages(const std::string& path, const std::string& key);
 IdxBytes ReadIdxLabels(const std::string& path, const std::string& key);
 
-// Labels, each in [0, classes). `rules.classes` is set.
+// Reads labels, each in [0, classes). `rules.classes` must be set.
 std::vector<uint8_t> ReadIdxLabelsOf(const std::string& path, const std::string& key,
                                      const LabelRules& rules);
 
-// Images and labels of one set: equal counts, labels in [0, classes).
+// IdxSet: images and labels of one set, with equal counts and labels in [0, classes).
 struct IdxSet {
   IdxBytes images;
   std::vector<uint8_t> labels;
 };
-// `section` is "data.train" or "data.test". `rules.classes` is set.
+// `section` is "data.train" or "data.test". `rules.classes` must be set.
 IdxSet ReadIdxSet(const std::string& images, const std::string& labels, const std::string& section,
                   const LabelRules& rules);
 

@@ -18,7 +18,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kInputBytes = 1 << 17;
-constexpr int kGzipOnly = 16;  // added to the bits of the window
+constexpr int kGzipOnly = 16;  // added to the window bits
 
 }  // namespace
 
@@ -37,7 +37,7 @@ GzipFile::GzipFile(std::string path, Source source)
 GzipFile::~GzipFile() { inflateEnd(&stream_); }
 
 int64_t GzipFile::Read(char* out, int64_t size) {
-  DT_CHECK(size <= UINT32_MAX, size);  // zlib's lengths
+  DT_CHECK(size <= UINT32_MAX, size);  // limit of zlib
   stream_.next_out = reinterpret_cast<Bytef*>(out);
   stream_.avail_out = static_cast<uInt>(size);
   while (stream_.avail_out > 0 && (in_member_ || BeginMember())) Inflate();
@@ -46,7 +46,7 @@ int64_t GzipFile::Read(char* out, int64_t size) {
   return done;
 }
 
-// False at the file's end, padding included.
+// Returns false at the file's end, padding included.
 bool GzipFile::BeginMember() {
   if (!HasInput(1)) return false;
   HasInput(2);
@@ -55,14 +55,14 @@ bool GzipFile::BeginMember() {
     SkipPadding();
     return false;
   }
-  // A first byte alone is a member that is cut off, as Inflate says.
-  if (!IsGzip(input) && input != "\x1f") ThrowRest(offset());
+  // A single first byte is a truncated member, which Inflate() reports.
+  if (!IsGzip(input) && input != "\x1f") ThrowTrailing(offset());
   DT_CHECK(inflateReset(&stream_) == Z_OK, path_);
   in_member_ = true;
   return true;
 }
 
-// At least one byte of content can be taken.
+// Makes at least one byte of content available.
 void GzipFile::Inflate() {
   if (!HasInput(1)) throw UnreadableError(path_, content_, "unexpected end of file");
   const int code = inflate(&stream_, Z_NO_FLUSH);
@@ -76,20 +76,20 @@ void GzipFile::Inflate() {
 void GzipFile::SkipPadding() {
   const int64_t begin = offset();
   while (HasInput(1)) {
-    if (Input().find_first_not_of('\0') != std::string_view::npos) ThrowRest(begin);
+    if (Input().find_first_not_of('\0') != std::string_view::npos) ThrowTrailing(begin);
     stream_.avail_in = 0;
   }
 }
 
-void GzipFile::ThrowRest(int64_t member_end) const {
+void GzipFile::ThrowTrailing(int64_t member_end) const {
   throw UserError(
       "{}: byte {}: a gzip member ends here, and what follows is neither another one nor zeros up to the "
       "file's end. Fetch the file anew, or cut off what follows if it is no data: head -c {}.",
       path_, member_end, member_end);
 }
 
-// Takes more of the file where there are fewer, at most 2; what there is moves to the front. False at the
-// file's end.
+// Reads more if fewer than `count` bytes (at most 2) are left, after moving these to the front. Returns false
+// at the file's end.
 bool GzipFile::HasInput(size_t count) {
   while (stream_.avail_in < count) {
     const size_t left = stream_.avail_in;
@@ -110,7 +110,7 @@ std::string_view GzipFile::Input() const {
 namespace {
 
 constexpr uint64_t kLargestGzipRatio = 1032;  // zlib's "Technical Details": the limit of deflate
-constexpr int64_t kPieceBytes = 1 << 20;      // damage is told to lie in one of these
+constexpr int64_t kPieceBytes = 1 << 20;      // damage is reported to within one of these
 constexpr size_t kMaxBlanks = 1 << 12;
 
 uint64_t SizeOf(const std::string& path, const std::string& key) {
@@ -132,7 +132,7 @@ bool BeginsAsGzip(int fd) {
   return pread(fd, bytes.data(), bytes.size(), 0) == 2 && GzipFile::IsGzip({bytes.data(), bytes.size()});
 }
 
-// read(2), again where a signal came between.
+// Calls read(2), again after a signal.
 ssize_t ReadAgain(int fd, char* out, int64_t size) {
   ssize_t got = -1;
   do {
@@ -198,7 +198,7 @@ size_t InputBytes::CountBlanks(std::string_view blanks) {
   return count;
 }
 
-bool InputBytes::GoesOnWith(std::string_view text, size_t behind) {
+bool InputBytes::ContinuesWith(std::string_view text, size_t behind) {
   for (size_t i = behind; i < behind + text.size(); ++i) {
     if (!HasPeeked(i + 1) || peeked_[i] != text[i - behind]) return false;
   }

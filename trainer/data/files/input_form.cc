@@ -40,7 +40,7 @@ std::vector<double> MeanOf(gpu::MatrixView<const float> rows) {
   return mean;
 }
 
-// About `mean`, in a second pass: the difference of two large sums would lose all digits.
+// Uses a second pass with deviations from `mean`: the difference of two large sums would lose all digits.
 std::vector<double> DeviationOf(gpu::MatrixView<const float> rows, const std::vector<double>& mean) {
   std::vector<double> deviation(mean.size());
   for (int64_t r = 0; r < rows.rows; ++r) {
@@ -69,7 +69,7 @@ FittedScale FitScale(FeatureScale kind, gpu::MatrixView<const float> rows) {
   scale.factor.resize(scale.shift.size());
   for (size_t c = 0; c < scale.factor.size(); ++c) {
     const double width = unit ? range.max[c] - range.min[c] : scale.factor[c];
-    // By the range: the rounded mean of equal values may leave a deviation beside 0.
+    // Decided by the range: the rounded mean of equal values may leave a deviation that is not 0.
     scale.factor[c] = range.max[c] > range.min[c] ? 1 / width : 0;
   }
   return scale;

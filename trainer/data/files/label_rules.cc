@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kDigits = "0123456789";
 
-// Those before the point of a whole number, which may have a plus sign; empty where `text` is none.
+// Returns the digits before the point of an integer, which may have a plus sign; empty if `text` is not one.
 std::string_view WholeDigits(std::string_view text) {
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
   const size_t whole = std::min(text.find_first_not_of(kDigits), text.size());
@@ -48,7 +48,7 @@ std::string LabelRangeRule(const LabelRules& rules, std::string_view label) {
       range, rules.remedy);
 }
 
-// By its digits and not by its value as float32, which would round 0.99999999 to a class.
+// Compares digits and not float32 values, which would round 0.99999999 to a class.
 std::optional<int32_t> ClassNumber(std::string_view text, int64_t classes) {
   const std::string_view digits = WholeDigits(text);
   if (digits.empty()) return std::nullopt;

@@ -18,10 +18,10 @@ namespace {
 bool IsNumber(const CsvField& field) {
   float number = 0;
   const NumberText state = ParseNumber(field.text, &number);
-  return state != NumberText::kNoNumber && state != NumberText::kEmpty;
+  return state != NumberText::kNotANumber && state != NumberText::kEmpty;
 }
 
-// Which columns of a file the model's features and the label are, from the file's first record.
+// ColumnFinder: finds the columns of the model's features and of the label, from the file's first record.
 class ColumnFinder {
  public:
   ColumnFinder(const RowSpec& spec, const CsvReader& reader) : spec_(spec), reader_(reader) {}
@@ -56,8 +56,8 @@ CsvLayout ColumnFinder::Find() {
   return std::move(layout_);
 }
 
-// Whether the record but its column `label`, -1: all of it, is the names of the features in the model's
-// order. Two of one name are told apart by it.
+// Whether the record without column `label` (-1: the whole record) is the names of the features in the
+// model's order. Features of one name are then told apart by their order.
 bool ColumnFinder::HasFeaturesInOrder(int64_t label) const {
   const std::vector<CsvField>& fields = reader_.fields();
   const std::vector<std::string>& names = spec_.form.features;
@@ -68,8 +68,8 @@ bool ColumnFinder::HasFeaturesInOrder(int64_t label) const {
   return true;
 }
 
-// A row that is taken for a header is lost, hence a header has the label's name, or those of all features, or
-// nothing that is a number. Names that are numbers are told from a row only by their order.
+// A row that is treated as a header is lost. So a header must have the label's name, or the names of all
+// features, or no number. Names that are numbers differ from a row only by their order.
 bool ColumnFinder::LooksLikeHeader() const {
   const std::vector<CsvField>& fields = reader_.fields();
   const std::vector<std::string>& names = spec_.form.features;
@@ -87,12 +87,12 @@ bool ColumnFinder::LooksLikeHeader() const {
   return std::all_of(names.begin(), names.end(), is_there);
 }
 
-// Images have no column of labels. In a CSV file of such it is called so.
+// Training data of images has no label column; in a CSV file of images it is called "label".
 bool ColumnFinder::IsLabelName(const std::string& name) const {
   return spec_.label.empty() ? strcasecmp(name.c_str(), "label") == 0 : name == spec_.label;
 }
 
-// -1: none.
+// Returns -1 if there is none.
 int64_t ColumnFinder::LabelColumn() const {
   if (const std::optional<int64_t> number = ColumnNumber(spec_.label)) {
     return layout_.columns.count > spec_.inputs && *number < layout_.columns.count ? *number : -1;
@@ -133,8 +133,8 @@ void ColumnFinder::FindByName() {
   }
 }
 
-// The label's column in a row that has one column more than the model has features, and no name for it. To
-// take a wrong one would be to answer with wrong numbers and no word.
+// Returns the label's column in a row with one column more than the model has features and without a name for
+// it. A wrong choice would give wrong answers silently.
 int64_t ColumnFinder::LabelPosition() const {
   const int64_t trained = spec_.form.label_column;
   if (trained >= 0 && trained < layout_.columns.count) return trained;
@@ -156,7 +156,8 @@ int64_t ColumnFinder::LabelPosition() const {
                   named ? "Give a first line with the columns' names" : "Call it label in a first line"));
 }
 
-// A column that is not the label's, as a row's number before all others, would shift the features.
+// Throws if the extra column is not the label's: a row number in front, for example, would shift the
+// features.
 void ColumnFinder::CheckLabel() const {
   const CsvField& field = reader_.fields()[static_cast<size_t>(layout_.columns.label)];
   const std::vector<std::string>& classes = spec_.form.classes;
@@ -188,7 +189,7 @@ void ColumnFinder::FindByPosition() {
   if (layout_.first_is_row && !spec_.form.features.empty()) NameColumns();
 }
 
-// Messages call the columns of a file without a header what the model calls its features.
+// Messages name the columns of a file without a header as the model names its features.
 void ColumnFinder::NameColumns() {
   layout_.columns.names.resize(static_cast<size_t>(layout_.columns.count));
   for (size_t i = 0; i < layout_.features.size(); ++i) {
@@ -210,7 +211,7 @@ class CsvRowReader : public RowReader {
   const RowSpec spec_;
   CsvReader reader_;
   std::optional<CsvRows> rows_;      // unset: the file has no rows
-  std::optional<CsvLabels> labels_;  // of the row that is read
+  std::optional<CsvLabels> labels_;  // of the current row
 };
 
 CsvRowReader::CsvRowReader(std::unique_ptr<InputBytes> file, const RowSpec& spec)

@@ -16,19 +16,18 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Nothing that is read is nested so deeply; the parser's values are copied and freed by functions that call
-// themselves.
+// Rows are never nested deeper. The parser copies and frees its values recursively, so the depth is limited.
 constexpr int kMaxDepth = 64;
 constexpr char kList[] = "features";
 constexpr size_t kPieceBytes = 1 << 16;
 constexpr size_t kMaxLine = 64 << 20;
 
-// Finds a name that an object has twice, for one text: the parser would keep the later one without a word.
+// RepeatedMember: finds a name that occurs twice in an object, which the parser would silently replace.
 class RepeatedMember {
  public:
-  // For every event of nlohmann::json's parser, with what it hands over. The name where it is a key that its
-  // object has already; else null. Valid as long as `parsed`.
-  const std::string* See(nlohmann::json::parse_event_t event, const nlohmann::json& parsed) {
+  // Call it for every event of nlohmann::json's parser with the event's value. Returns the name if it is a
+  // key that its object already has; else null. Valid as long as `parsed`.
+  const std::string* OnEvent(nlohmann::json::parse_event_t event, const nlohmann::json& parsed) {
     using Event = nlohmann::json::parse_event_t;
     if (event == Event::object_start) {
       names_.emplace_back();
@@ -45,20 +44,20 @@ class RepeatedMember {
   std::vector<std::set<std::string>> names_;  // of each open object
 };
 
-// The lines of a file, or of standard input as they come.
+// LineReader: the lines of a file, or of standard input as they arrive.
 class LineReader {
  public:
   explicit LineReader(std::unique_ptr<InputBytes> file) : file_(std::move(file)) {}
 
-  // The next line without its end, until the next call; false at the end of the file. UserError for a line of
-  // more than 64 MiB.
+  // Returns the next line without its end, valid until the next call; false at the end of the file. Throws
+  // UserError for a line of more than 64 MiB.
   bool Next(std::string_view* line);
-  // Whether a line that is not blank is there to its end.
+  // Whether a complete line that is not blank has arrived.
   bool HasWholeLine() const {
     const size_t text = buffer_.find_first_not_of(" \t\r\n", begin_);
     return text != std::string::npos && buffer_.find('\n', text) != std::string::npos;
   }
-  int64_t line() const { return line_; }  // of the last one, from 1
+  int64_t line() const { return line_; }  // number of the last line, from 1
   const std::string& path() const { return file_->path(); }
 
  private:
@@ -110,16 +109,16 @@ class JsonRows : public RowReader {
   void AddByName(const Json& row, RowBlock* block) const;
   float Value(const Json& value, int64_t feature) const;
   std::string Title(int64_t feature) const;
-  // The row of this line.
+  // Throws a UserError about the row on this line.
   [[noreturn]] void Refuse(const std::string& text) const;
 
   const RowSpec spec_;
-  bool has_feature_features_ = false;  // one of the model's has this name
-  std::string repeated_;               // a name that two of them have
+  bool has_feature_features_ = false;  // the model has a feature named "features"
+  std::string repeated_;               // a name that two features have
   LineReader lines_;
 };
 
-// The feature's name in the training data; empty where it has none.
+// Returns the feature's name in the training data; empty if it has none.
 std::string FeatureName(const RowSpec& spec, int64_t feature) {
   const std::vector<std::string>& names = spec.form.features;
   return names.empty() ? "" : Shown(names[static_cast<size_t>(feature)]);
@@ -142,7 +141,7 @@ bool JsonRows::Next(RowBlock* block) {
   RepeatedMember repeated;
   const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
     if (depth > kMaxDepth) Refuse(fmt::format("nested more than {} deep. Correct it.", kMaxDepth));
-    if (const std::string* name = repeated.See(event, parsed)) {
+    if (const std::string* name = repeated.OnEvent(event, parsed)) {
       Refuse(fmt::format("{} stands twice in one object. Leave one.", Quoted(Shown(*name))));
     }
     return true;
@@ -244,7 +243,7 @@ size_t EndOfString(std::string_view text, size_t quote) {
   return at + 1;
 }
 
-// The comma or brace behind the value that begins at `at`.
+// Returns the position of the comma or brace behind the value that begins at `at`.
 size_t EndOfValue(std::string_view text, size_t at) {
   for (int depth = 0; depth > 0 || std::string_view(",}").find(text[at]) == std::string_view::npos;) {
     if (text[at] == '"') {
@@ -258,7 +257,7 @@ size_t EndOfValue(std::string_view text, size_t at) {
   return at;
 }
 
-// `key` with its quotes; it may have escapes in it.
+// `key` is in quotes and may contain escapes.
 bool IsName(std::string_view key, std::string_view name) {
   if (key.find('\\') == std::string_view::npos) return key.substr(1, key.size() - 2) == name;
   return nlohmann::json::parse(key).get<std::string>() == name;

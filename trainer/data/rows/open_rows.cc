@@ -16,22 +16,24 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Whether a header begins behind so many blanks, or a row of JSON: both may with a bracket.
+// Whether, behind `blanks` blanks, the name of a column begins and not a JSON row: both may begin with a
+// bracket.
 bool BeginsWithColumn(InputBytes* file, size_t blanks, const RowSpec& spec) {
   std::vector<std::string> names = spec.form.features;
   names.push_back(spec.label);
   for (const std::string& name : names) {
-    if (name.empty() || !file->GoesOnWith(name, blanks)) continue;
+    if (name.empty() || !file->ContinuesWith(name, blanks)) continue;
     for (const char* end : {",", "\n", "\r", " ", "\t"}) {
-      if (file->GoesOnWith(name + end, blanks)) return true;
+      if (file->ContinuesWith(name + end, blanks)) return true;
     }
   }
   return false;
 }
 
-// No CSV file begins so: quotes stand around whole fields.
+// Throws for text that looks like JSON: in CSV, quotes stand around whole fields, so no CSV file begins this
+// way.
 void RefuseJson(InputBytes* file, const std::string& key) {
-  if (!file->GoesOnWith("{\"")) return;
+  if (!file->ContinuesWith("{\"")) return;
   throw UserError(
       "{}: is JSON lines ({}); rows with labels are read of CSV and IDX files only. Save it as CSV, or use "
       "dtrain predict.",
@@ -41,9 +43,9 @@ void RefuseJson(InputBytes* file, const std::string& key) {
 RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
   if (spec.format == RowFormat::kCsv) RefuseJson(file, spec.key);
   if (spec.format) return *spec.format;
-  if (file->GoesOnWith(std::string_view("\0", 1))) return RowFormat::kIdx;
+  if (file->ContinuesWith(std::string_view("\0", 1))) return RowFormat::kIdx;
   const size_t blanks = file->CountBlanks(" \t\r\n");
-  const bool bracket = file->GoesOnWith("{", blanks) || file->GoesOnWith("[", blanks);
+  const bool bracket = file->ContinuesWith("{", blanks) || file->ContinuesWith("[", blanks);
   const bool json = bracket && !BeginsWithColumn(file, blanks, spec);
   return json ? RowFormat::kJsonLines : RowFormat::kCsv;
 }
@@ -124,7 +126,7 @@ std::unique_ptr<RowReader> OpenRows(const std::string& path, const RowSpec& spec
                                     const std::string& idx_labels) {
   auto file = std::make_unique<InputBytes>(path, spec.key);
   std::array<char, kByteOrderMark.size()> mark{};
-  if (file->GoesOnWith(kByteOrderMark)) file->Read(mark.data(), kByteOrderMark.size());
+  if (file->ContinuesWith(kByteOrderMark)) file->Read(mark.data(), kByteOrderMark.size());
   switch (FormatOf(file.get(), spec)) {
     case RowFormat::kIdx:
       return OpenIdxRows(std::move(file), spec, idx_labels, path == "-");

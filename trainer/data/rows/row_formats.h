@@ -1,5 +1,5 @@
-// What the implementations of RowReader share: CSV and JSON in files of their own, IDX in row_reader.cc. Only
-// they and row_reader.cc include this.
+// The openers of each row format, for row_reader.cc and open_rows.cc only. CSV and JSON are in files of their
+// own, IDX is in row_reader.cc.
 #pragma once
 
 #include <memory>
@@ -11,26 +11,27 @@
 
 namespace dtrain {
 
-// Rows of a CSV file. With a header columns are found by the model's names; others are not read. Without one,
-// or for a model without names, they are the model's features in order, with or without the label's column
-// between them, which stands where it stood in the training data, or is called label where these were images.
+// Opens rows of a CSV file. With a header, columns are found by the model's names and others are ignored.
+// Without one, or for a model without names, the columns are the model's features in order. The label's
+// column may stand among them: at its place in the training data, or, for a model of images, under the name
+// "label".
 std::unique_ptr<RowReader> OpenCsvRows(std::unique_ptr<InputBytes> file, const RowSpec& spec);
 
-// One row a line, as {"features": [1, 2]}, {"width": 1, "height": 2} or [1, 2]; "id" is passed on, and what
-// the model does not know is not read. Empty lines do not count. Labels cannot be asked for.
+// Opens JSON lines, one row per line: {"features": [1, 2]}, {"width": 1, "height": 2} or [1, 2]. "id" is
+// passed on; members that the model does not know and empty lines are ignored. Labels are not supported.
 std::unique_ptr<RowReader> OpenJsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec);
 
-// Images of an IDX file, with their labels from the file `labels` where the spec asks for them.
-// `piped`: the file is standard input, of which only Next() knows whether there is more.
+// Opens images of an IDX file, with their labels from the file `labels` if the spec asks for them. `piped`:
+// the file is standard input, so only Next() knows whether there is more.
 std::unique_ptr<RowReader> OpenIdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec,
                                        const std::string& labels, bool piped);
 
-// The text of a member of a JSON object, as it was written: what is passed on unread keeps every digit.
-// `object`: the text of one, which a parser has taken. Of members of one name the last, as parsers do; empty
-// where there is none.
+// Returns a member of a JSON object as text, unchanged, so that what is passed on keeps every digit. `object`
+// is the text of a valid object. Of members with the same name the last is returned, as parsers do; empty if
+// there is none.
 std::string_view MemberText(std::string_view object, std::string_view name);
 
-// A feature's value as the model takes it.
+// Returns a feature's value as scaled for the model.
 inline float Scaled(const RowSpec& spec, int64_t feature, float value) {
   constexpr float kPixel = 1.0f / 255;
   if (spec.pixels) return value * kPixel;

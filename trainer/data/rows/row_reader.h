@@ -1,8 +1,7 @@
-// RowReader: the rows of CSV files, JSON lines or IDX images, one after the other and in bounded memory, as
-// the model takes them: features in the model's order by their names, scaled. Implementations:
-// csv_row_reader.cc, json_rows.cc, idx_rows.cc. Errors are UserErrors with file, line and column, as in
-// trainer/data/files.
-// Owner: the command. Thread: one.
+// RowReader: reads the rows of CSV files, JSON lines or IDX images, one after the other and in bounded
+// memory, as the model needs them: features in the model's order, found by name, and scaled. Implementations:
+// csv_row_reader.cc, json_rows.cc, row_reader.cc (IDX). Errors are UserErrors with file, line and column, as
+// in trainer/data/files. Owner: the command. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -19,40 +18,40 @@ namespace dtrain {
 
 enum class RowFormat { kCsv, kJsonLines, kIdx };
 
-// What rows are read for.
+// RowSpec: what rows are read for.
 struct RowSpec {
   int64_t inputs = 0;
   InputForm form;
-  bool pixels = false;              // features are bytes of images: values of 0 to 255, which become 0 to 1
-  std::optional<RowFormat> format;  // unset: the first bytes of each file tell
-  std::optional<bool> header;       // whether a CSV file has one; unset: its first line tells
-  // The label's column, by name or number: it is no feature. Empty: none is known.
+  bool pixels = false;              // features are bytes of images: 0 to 255, which become 0 to 1
+  std::optional<RowFormat> format;  // unset: decided by the first bytes of each file
+  std::optional<bool> header;       // whether a CSV file has one; unset: decided by its first line
+  // The label's column, by name or number; it is not a feature. Empty: unknown.
   std::string label;
-  // Labels are read, too; a row without one is an error. Unset: a label is left out where there is one.
+  // If set, labels are read too and a row without one is an error. Unset: a label is ignored.
   std::optional<LabelRules> labels;
   std::string key = "--data";  // for messages
 };
 
-// RowBlock: some rows of a file as a model takes them, with what else was read of each.
-// Owner: the command. Thread: one.
+// RowBlock: some rows of a file as the model needs them, with their labels and ids. Owner: the command.
+// Thread: one.
 struct RowBlock {
   explicit RowBlock(int64_t inputs_of_each) : inputs(inputs_of_each) {}
 
   void Clear();
-  // Drops what was read of a row that could not be read to its end.
+  // Removes the parts of a row that could not be read to its end.
   void DropUnfinished();
-  // All rows; points into this, until it changes.
+  // Returns all rows; points into this object and is valid until it changes.
   Batch AsBatch();
 
   const int64_t inputs;
   int64_t rows = 0;
-  // [rows, inputs], one of the two: scaled values, or bytes, each a feature times 255.
+  // [rows, inputs], one of the two: scaled values, or bytes, which are features times 255.
   std::vector<float> floats;
   std::vector<uint8_t> bytes;
-  // Where labels were asked for, one of the two.
+  // One of the two, if labels are read.
   std::vector<int32_t> labels;
   std::vector<float> targets;
-  std::vector<std::string> ids;  // as they were written, in JSON; empty where a row has none
+  std::vector<std::string> ids;  // as written, in JSON; empty if a row has none
 
  private:
   std::vector<int64_t> numbers_;  // 0, 1, ...
@@ -62,9 +61,9 @@ class RowReader {
  public:
   virtual ~RowReader() = default;
   virtual RowFormat format() const = 0;
-  // Appends the next row; false at the end.
+  // Appends the next row. Returns false at the end.
   virtual bool Next(RowBlock* block) = 0;
-  // Whether Next() need not wait for somebody who types, or for a pipe.
+  // Whether Next() can return without waiting for more input.
   virtual bool HasMore() const = 0;
 };
 
