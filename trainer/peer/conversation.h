@@ -28,9 +28,11 @@ namespace dtrain {
 // to bound the queues.
 constexpr int64_t kOpenBlocks = 16;
 // The max number of blocks that a worker has open with a ps whose range has `blocks`. With clip_norm at least
-// all of them, since none is answered before the last has come.
+// all of them, since none is answered before the last has come. In ssp at least those of all its gradients:
+// the answers may wait for a worker that waits for a step, and the run's last steps may be this worker's.
 inline int64_t MaxOpenBlocks(const TrainConfig& train, int64_t blocks) {
   const int64_t open = std::max(train.in_flight, kOpenBlocks);
+  if (train.mode == TrainMode::kSsp) return std::max(open, train.in_flight * blocks);
   return NormOfRounds(train) ? std::max(open, blocks) : open;
 }
 // The max number of requests that a task has open with one ps: tensors, one question, and one more.

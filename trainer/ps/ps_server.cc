@@ -37,7 +37,7 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
       log_(task.log),
       shard_owner_(MakeShard(task)),
       shard_(*shard_owner_),
-      members_(config_, task.self),
+      members_(config_, task.self, shard_.block_count()),
       outbox_(channel_),
       activity_(task.stop),
       rule_(MakeUpdateRule({config_, shard_, members_, outbox_, leader_})),

@@ -34,14 +34,15 @@ Settings SettingsOf(const wire::Hello& hello) {
 
 }  // namespace
 
-TaskTable::TaskTable(const Config& config, TaskId self)
+TaskTable::TaskTable(const Config& config, TaskId self, int64_t blocks)
     : config_(config),
       self_(self),
       detect_(static_cast<int64_t>(config.failure.detect_s * 1000)),
       last_tick_(Clock::now()) {
   // More blocks of a round may be open, but only the last has a grant, and no request follows before its
   // answer.
-  const size_t recent = MaxOpenRequests(MaxOpenBlocks(config.train, 1));
+  const bool rounds = config.train.mode == TrainMode::kSync;
+  const size_t recent = MaxOpenRequests(MaxOpenBlocks(config.train, rounds ? 1 : blocks));
   const auto add = [&](Role role, size_t count) {
     for (size_t i = 0; i < count; ++i) {
       Member member;

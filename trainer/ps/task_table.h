@@ -73,7 +73,8 @@ class TaskTable {
   // A task that waits moves its progress less often than the shortest failure.detect_s.
   static constexpr milliseconds kMinStuck{1000};
 
-  TaskTable(const Config& config, TaskId self);
+  // `blocks`: of the range of this ps.
+  TaskTable(const Config& config, TaskId self, int64_t blocks = 1);
 
   struct Decision {
     bool welcome = false;

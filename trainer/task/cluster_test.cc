@@ -84,6 +84,8 @@ TEST_CASE(
       {"rounds", TrainMode::kSync, 3, 1, 3, false, true},
       {"rounds, clipped", TrainMode::kSync, 3, 1, 2, true, true},
       {"in lockstep", TrainMode::kSsp, 3, 1, 6, false, false},
+      {"in lockstep, the last step is one worker's", TrainMode::kSsp, 3, 1, 4, false, false},
+      {"in lockstep, the last ones are two workers'", TrainMode::kSsp, 3, 2, 5, false, false},
   };
   for (const auto& each : cases) {
     CAPTURE(each.name);
