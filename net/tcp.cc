@@ -61,8 +61,7 @@ const char* Remedy(int error_number) {
       return "Another program has this port; stop it or name another port in cluster.ps.";
     case EADDRNOTAVAIL:
       return "This host does not have that address; run this task on its own host, or name an address of "
-             "this "
-             "host in net.bind.";
+             "this host in net.bind.";
     case EACCES:
       return "Ports below 1024 are reserved; name another port in cluster.ps.";
     default:
@@ -95,8 +94,7 @@ int Listen(const std::string& address) {
   if (resolved.addresses.empty()) {
     throw UserError(
         "{}: cannot listen: {}. The name of this host is not known here; correct cluster.ps, or name an "
-        "address "
-        "of this host in net.bind.",
+        "address of this host in net.bind.",
         address, resolved.error);
   }
   int error_number = 0;

@@ -49,8 +49,7 @@ TEST_CASE("listener: an address of another host is an error that names net.bind"
   // RFC 5737 keeps 192.0.2.0/24 for documents.
   CHECK(ListenError("192.0.2.1:9001") ==
         "192.0.2.1:9001: cannot listen: Cannot assign requested address (99). This host does not have that "
-        "address; "
-        "run this task on its own host, or name an address of this host in net.bind.");
+        "address; run this task on its own host, or name an address of this host in net.bind.");
 }
 
 TEST_CASE("listener: a name that nobody knows is an error that says so") {

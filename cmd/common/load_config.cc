@@ -136,8 +136,7 @@ void UseScheduler(const std::optional<SchedulerArguments>& from, const ConfigArg
 const std::string& EvaluatedDirectory(const Config& config, const Scheduled& scheduled) {
   if (!config.checkpoint.dir.empty()) return config.checkpoint.dir;
   throw UserError(
-      "{}: evaluates new checkpoints, and checkpoint.dir is not set. Set it to a directory that ps 0 "
-      "and "
+      "{}: evaluates new checkpoints, and checkpoint.dir is not set. Set it to a directory that ps 0 and "
       "this evaluator share, or leave the evaluator out.",
       scheduled.assignment->name);
 }

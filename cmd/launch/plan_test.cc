@@ -117,8 +117,7 @@ TEST_CASE("plan: a task's command has its variables, directory, flags and device
   CHECK(tasks[1].command.back() ==
         "exec env 'A=$(x)' /opt/dtrain guard '--directory=/data/a b' --config=job.yaml --silence-s=5 "
         "--kept-alive -- --set=train.steps=5 '--set=device.ids=[0, 1]' --set=log.dir=null --role worker "
-        "--index 0 "
-        "--relay-live");
+        "--index 0 --relay-live");
 }
 
 TEST_CASE("plan: a program with a slash lies below the directory; without, PATH has it") {
@@ -235,8 +234,7 @@ TEST_CASE("ssh trouble: each has its remedy, and dtrain's own words need none") 
   says("ssh: connect to host node1 port 22: Connection timed out", "Is it up");
   says(
       "/opt/dtrain: error while loading shared libraries: libzmq.so.5: cannot open shared object file: No "
-      "such "
-      "file or directory",
+      "such file or directory",
       "Install the libraries");
   says("env: '/opt/dtrain': No such file or directory", "launch.copy: true");
   says("dtrain: guard: unknown command or argument. See dtrain --help.", "An older dtrain is there");

@@ -90,9 +90,8 @@ InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
   if (config.data.scale == FeatureScale::kNone) return InputForm();
   throw UserError(
       "{}: how its features are scaled is not in it (of an older dtrain, or of too many columns), and "
-      "data.train.path = {} is not here to fit the scale again. Put the training file there, "
-      "or "
-      "name it with --set data.train.path=FILE.",
+      "data.train.path = {} is not here to fit the scale again. Put the training file there, or name it with "
+      "--set data.train.path=FILE.",
       checkpoint.path(), train.path);
 }
 

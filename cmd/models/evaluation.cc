@@ -19,8 +19,7 @@ namespace {
 
 constexpr char kNoSet[] =
     "there is nothing to evaluate on (no data.test). Set data.test, name a file with --data, or set eval.on "
-    "to "
-    "validation and data.validation.";
+    "to validation and data.validation.";
 
 std::string LabelsBeside(const std::string& images) {
   const std::string there = "images-idx3", here = "labels-idx1";

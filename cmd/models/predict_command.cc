@@ -75,8 +75,7 @@ class Predictor {
     constexpr float kOne = 1.0f / 255;
     if (!spec_.pixels || max_feature_ <= 0 || max_feature_ > kOne) return "";
     return "no value was above 1, and the model was trained on images of bytes, 0 to 255: multiply values of "
-           "0 "
-           "to 1 by 255";
+           "0 to 1 by 255";
   }
 
  private:

@@ -53,8 +53,7 @@ const std::string kOptimizers[] = {
     "{kind: sgd, learning_rate: 0.2, l1: 0.0001, l2: 0.0001, clip_value: 0.5}",
     "{kind: momentum, learning_rate: 0.02}",
     "{kind: momentum, learning_rate: 0.02, nesterov: true, schedule: {kind: step, decay_steps: 200, "
-    "decay_rate: "
-    "0.5}}",
+    "decay_rate: 0.5}}",
     "{kind: adagrad, learning_rate: 0.1, schedule: {kind: exponential, decay_steps: 1000, decay_rate: 0.5}}",
     "{kind: rmsprop, learning_rate: 0.003, rho: 0.95}",
     "{kind: adam, learning_rate: 0.005, schedule: {kind: cosine, decay_steps: 380, warmup_steps: 20}}",

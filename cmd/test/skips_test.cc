@@ -39,8 +39,7 @@ TEST_CASE("skips: a case says once that it is skipped, with its name, at the beg
   CHECK(printed ==
         "an unfinished line\n"
         "SKIPPED: skips: a case says once that it is skipped, with its name, at the beginning of a line: "
-        "there is "
-        "no sshd\n");
+        "there is no sshd\n");
 }
 
 TEST_CASE("skips: the closing line counts them, from any working directory") {

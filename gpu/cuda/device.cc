@@ -25,8 +25,7 @@ void* Device::Allocate(StreamHandle stream, int64_t bytes, const char* what) {
     if (bytes > limit_bytes_ - used) {
       throw UserError(
           "{}: {} MiB for {}, but of the {} MiB that device.memory_fraction = {} allows {} MiB are in use. "
-          "Raise it, "
-          "or use a smaller model or batch.",
+          "Raise it, or use a smaller model or batch.",
           NameOf(info_), MiBUp(bytes), what, MiBDown(limit_bytes_), memory_fraction_, MiBUp(used));
     }
     void* const memory = runtime_.Allocate(stream, static_cast<size_t>(bytes));

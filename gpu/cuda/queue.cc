@@ -58,8 +58,7 @@ void* AllocatePinned(Runtime& runtime, int64_t bytes, const char* what) {
   if (memory != nullptr) return memory;
   throw UserError(
       "{} MiB of memory that the GPU can reach for {}: the system has too little. Use a smaller model or "
-      "batch, or "
-      "raise the limit of locked memory (ulimit -l).",
+      "batch, or raise the limit of locked memory (ulimit -l).",
       (bytes + (1 << 20) - 1) >> 20, what);
 }
 

@@ -44,8 +44,7 @@ TEST_CASE("device: what is allocated counts until it is freed, and no more than 
     CHECK(device.used_bytes() == 20 << 20);
     CHECK(UserErrorOf([&] { Buffer<float>(queue, 4 << 20, "the slots"); }) ==
           "cuda 0 (Fake GPU A): 16 MiB for the slots, but of the 32 MiB that device.memory_fraction = 0.5 "
-          "allows 20 "
-          "MiB are in use. Raise it, or use a smaller model or batch.");
+          "allows 20 MiB are in use. Raise it, or use a smaller model or batch.");
     CHECK(device.used_bytes() == 20 << 20);
   }
   CHECK(device.used_bytes() == 0);
@@ -62,9 +61,8 @@ TEST_CASE("device: a device that has less than the fraction left is named with w
   Buffer<char> theirs(others, 40 << 20, "theirs");
   CHECK(UserErrorOf([&] { Buffer<char>(queue, 30 << 20, "ours"); }) ==
         "cuda 1 (Fake GPU B): 30 MiB for ours, but of its 64 MiB only 23 MiB are free, and this task uses 0 "
-        "MiB. End "
-        "what else uses the device, or use a smaller model or batch; device.memory_fraction = 1 would allow "
-        "more.");
+        "MiB. End what else uses the device, or use a smaller model or batch; device.memory_fraction = 1 "
+        "would allow more.");
   CHECK(device.used_bytes() == 0);
 }
 

@@ -107,8 +107,7 @@ void CheckpointDirectory::Prepare() {
 void CheckpointDirectory::ThrowTaken(const std::string& holder) const {
   throw PeerLost(
       "checkpoint.dir = {}: this process had it for its run, and now it belongs to {}. Another ps 0 has "
-      "taken "
-      "its place; nothing more is saved here.",
+      "taken its place; nothing more is saved here.",
       path_, holder);
 }
 

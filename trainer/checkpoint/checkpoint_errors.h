@@ -28,8 +28,7 @@ class BadCheckpoint : public UserError {
 inline UserError NoneComplete(const std::string& directory) {
   return UserError(
       "checkpoint.dir = {}: none of its checkpoints is complete (see above). Fetch one back, or begin anew "
-      "with "
-      "checkpoint.resume: never.",
+      "with checkpoint.resume: never.",
       directory);
 }
 

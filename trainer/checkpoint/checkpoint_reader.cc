@@ -215,15 +215,13 @@ void CheckpointReader::CheckFits(const Layout& layout, const std::vector<std::st
     if (shapes.here == shapes.there) continue;
     throw UserError(
         "{}: another model: {} is {} in the checkpoint and {} in this run. Use the file that it was written "
-        "with "
-        "({}/config.yaml), or another checkpoint.dir.",
+        "with ({}/config.yaml), or another checkpoint.dir.",
         path_, name, shapes.here, shapes.there, path_);
   }
   if (manifest_.slots == slots) return;
   throw UserError(
       "{}: another optimizer: the checkpoint is of {} ({}), and train.optimizer of this run has {}. Use the "
-      "file "
-      "that it was written with ({}/config.yaml), or another checkpoint.dir.",
+      "file that it was written with ({}/config.yaml), or another checkpoint.dir.",
       path_, manifest_.optimizer, SlotsText(manifest_.slots), SlotsText(slots), path_);
 }
 

@@ -191,8 +191,7 @@ std::string Text(const InputForm& form, const std::string& path, const std::vect
   return fmt::format(
       "feature {}: the {} that differ in the first {} of {} are {} in float32, whose steps are {:g} there. "
       "Subtract a constant from the column, here and wherever it is predicted from: data.scale comes too "
-      "late "
-      "for that.{}",
+      "late for that.{}",
       Shown(FeatureTitle(form, told[0])), Plural(distinct.exact, "value"),
       Plural(static_cast<int64_t>(values.size()), "row"), path, distinct.rounded, StepAt(values[0]),
       others.empty() ? "" : fmt::format(" The same holds for {}.", ListNames(others, "and")));
@@ -240,8 +239,7 @@ std::string UnseenClassesText(const DataConfig& data, const InputForm& form, con
   if (ClassesIn(counts.held_out) != 1 || others == 1) return "";
   return fmt::format(
       "data.validation = {}, and the rows held out are all of class {}, the others of {} classes: a measure "
-      "of "
-      "one class alone. {}, or set a larger data.validation.",
+      "of one class alone. {}, or set a larger data.validation.",
       data.validation, ListNames({ClassText(form, counts.held_out.size() - 1)}, "and"), others,
       ShuffleRemedy(data.train));
 }

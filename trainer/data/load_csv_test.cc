@@ -312,8 +312,7 @@ TEST_CASE("csv errors: a file without rows or columns") {
         "train.csv:1:1: no rows; data.train.path must name a file with data. Fetch it anew.");
   CHECK(Error("a,b,y\n") ==
         "train.csv:1:6: no rows after the header; data.train.path must name a file with data. If the first "
-        "line "
-        "is data, set data.train.header to false.");
+        "line is data, set data.train.header to false.");
   CHECK(Error("y\n1\n") ==
         "train.csv:1:1: 1 column; a label and at least one feature are needed. Is it the right file?");
   for (const char* content : {"a;b;y\n1;2;0\n", "a\tb\ty\n1\t2\t0\n", "a b y\n1 2 0\n"}) {
@@ -389,8 +388,7 @@ TEST_CASE("csv errors: random bytes are read or refused, never worse") {
 std::string Refusal(const std::string& place, const std::string& name) {
   return place + ": the name " + name +
          " is not UTF-8; names of columns and classes must be. Save the file as CSV UTF-8, or convert it: "
-         "iconv "
-         "-f latin1 -t utf-8 a.csv > b.csv.";
+         "iconv -f latin1 -t utf-8 a.csv > b.csv.";
 }
 
 // From the file's name on.

@@ -63,8 +63,7 @@ std::unique_ptr<DeviceStore> MakeDeviceStore(const Config& config, const DeviceC
   if (bytes > device->limit_bytes()) {
     throw UserError(
         "cuda {} ({}): the weights, the optimizer's slots and {} need {} MiB, and device.memory_fraction = "
-        "{} "
-        "allows {} MiB. Raise it, or start without --in-process.",
+        "{} allows {} MiB. Raise it, or start without --in-process.",
         gpu.id, gpu.name, Plural(static_cast<int64_t>(config.cluster.worker.size()), "worker"),
         (bytes >> 20) + 1, config.device.memory_fraction, device->limit_bytes() >> 20);
   }

@@ -124,8 +124,7 @@ void FeedSource::OnBatch(const wire::Envelope& envelope, const wire::DataBatch& 
   if (batch.devices() != config_.device.towers()) {
     throw UserError(
         "device.ids lists {} here and {} at {}; with data.split: feed the numbers must be equal, since a "
-        "step's "
-        "batches are dealt out there. Give every worker as many.",
+        "step's batches are dealt out there. Give every worker as many.",
         config_.device.towers(), batch.devices(), feeder_.name());
   }
   const std::string wrong = WhyNotFedBatch(config_, batch, net::Tensor(message, batch));

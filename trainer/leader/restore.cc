@@ -97,8 +97,7 @@ void Restore::NoneIsComplete() const {
   if (!again_) throw NoneComplete(dir);
   throw IoError(
       "checkpoint.dir = {}: the run goes back to a checkpoint, and all that are here are damaged (see "
-      "above). "
-      "Fetch a copy of one back, then start the run again: it goes on from there.",
+      "above). Fetch a copy of one back, then start the run again: it goes on from there.",
       dir);
 }
 

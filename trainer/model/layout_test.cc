@@ -124,10 +124,7 @@ TEST_CASE("layout: a pin to nowhere or of nothing is a user error that says what
 uint32_t Crc(const std::string& text) { return Crc32cExtend(0, text.data(), text.size()); }
 
 TEST_CASE("model checksum: it is over names in byte order and rows in order, however it is cut") {
-  const uint32_t whole =
-      Crc("biases"
-          "first rows"
-          "later rows");
+  const uint32_t whole = Crc("biasesfirst rowslater rows");
   const std::vector<ModelPart> parts = {{"weights/W1", 10, 10, Crc("later rows")},
                                         {"biases/b1", 0, 6, Crc("biases")},
                                         {"weights/W1", 0, 10, Crc("first rows")}};

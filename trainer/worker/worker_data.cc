@@ -73,8 +73,7 @@ std::optional<DataFacts> WorkerData::Facts() {
   } else if (!std::exchange(told_too_long_, true)) {
     log_.Warning(
         "names and scales of the data's columns are {} bytes, more than {}: checkpoints will not have them, "
-        "and "
-        "dtrain eval and predict will read data.train{}",
+        "and dtrain eval and predict will read data.train{}",
         bytes, kMaxFormBytes, loaded_.form.scale.shift.empty() ? "" : "; each worker scales by its own rows");
   }
   return facts;

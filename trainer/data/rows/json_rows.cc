@@ -153,8 +153,7 @@ bool JsonRows::Next(RowBlock* block) {
   } catch (const Json::parse_error& error) {
     throw UserError(
         "{}:{}:{}: not JSON from here; a line must be one row, such as {{\"features\": [1, 2]}}. Correct it, "
-        "or "
-        "remove the line.",
+        "or remove the line.",
         lines_.path(), lines_.line(), error.byte);
   }
   return true;

@@ -169,8 +169,7 @@ TEST_CASE("rows: what cannot be read of a CSV file is told with its place") {
         "bad.csv:3:2: 1 field; must be 2, as in the first line. Correct the row, or remove it.");
   CHECK(ErrorOf("widht,height\n3,1\n", Named()) ==
         "bad.csv:1:1: no column \"width\"; the model has this feature. Is it \"widht\"? Name the columns as "
-        "the "
-        "training data has them.");
+        "the training data has them.");
   CHECK(ErrorOf("1,2,3,4\n", Named()) ==
         "bad.csv:1:1: 4 columns; the model has 2 features, and a row may have a label besides. Is it the "
         "right file?");
