@@ -43,6 +43,7 @@ uint64_t ManifestChecksum(const Manifest& manifest);
 
 // The max number of pieces, of 1 MiB each, that a task has asked for and not received: its memory for them.
 constexpr int64_t kOpenPieces = 8;
+static_assert(kOpenPieces * kBlockValues * sizeof(float) <= 64 << 20, "what a part costs ps 0 at most");
 // How soon a missing piece is asked for again.
 constexpr milliseconds kAskForPieceAgain{500};
 
