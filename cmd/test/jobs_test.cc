@@ -74,6 +74,22 @@ TEST_CASE("jobs: 400 updates of each optimizer, two workers' together, tell nine
   }
 }
 
+TEST_CASE("jobs: sync with clip_norm has the same bits on 1 ps as threads and on 3 as processes") {
+  const std::vector<std::string> flags = {
+      "--workers", "3",
+      "--set",     "train.steps=40",
+      "--set",     "train.mode=sync",
+      "--set",     "train.optimizer={kind: sgd, learning_rate: 0.2, clip_norm: 0.5}"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = flags;
+    all.insert(all.end(), more.begin(), more.end());
+    const Json result = RunLocal("configs/quickstart_digits.yaml", all);
+    CHECK(result.at("deterministic") == true);
+    return result.at("model_crc");
+  };
+  CHECK(run({"--ps", "3"}) == run({"--ps", "1", "--in-process"}));
+}
+
 TEST_CASE("jobs: linear_regression.yaml ends at exactly a million steps beside w = 2 and b = 10") {
   const Json result =
       RunLocal("configs/linear_regression.yaml",

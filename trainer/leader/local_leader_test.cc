@@ -131,6 +131,24 @@ TEST_CASE("leader: a task that beats and does nothing is ended through its heart
   CHECK(std::count_if(f.channel.sent.begin(), f.channel.sent.end(), ended) == 1);
 }
 
+TEST_CASE("leader: a worker that no other can stand in for ends the run, silent or hung, and why is said") {
+  for (const bool feeds : {false, true}) {
+    for (const bool hangs : {false, true}) {
+      Config config = LinearCluster(1, feeds ? 2 : 1, 10);
+      if (feeds) config.data.split = Split::kFeed;
+      LeaderFixture f(config);
+      f.Begin();
+      Member* const lost = f.members.Worker(0);
+      std::vector<Member*> alive;
+      if (feeds) alive.push_back(f.members.Worker(1));
+      if (hangs) alive.push_back(lost);
+      const auto why = doctest::Contains(feeds ? "; it feeds all others (data.split: feed). Look at its log."
+                                               : "; no other worker is left to go on. Look at its log.");
+      CHECK_THROWS_WITH_AS(f.Silence(alive, hangs ? lost : nullptr), why, PeerLost);
+    }
+  }
+}
+
 TEST_CASE("leader: a ps that is restarted during the run ends it, or takes it back to its checkpoint") {
   for (const bool recovers : {false, true}) {
     Config config = LinearCluster(2, 2, 10);

@@ -120,9 +120,11 @@ TEST_CASE("conversations: a reason that may pass is kept, others end the task wi
   CHECK(task.SaysAtDeadline().find(
             "(failure.startup_timeout_s) have passed; waiting for ps 0 (127.0.0.1:10001): "
             "index in use by another. Start what is missing") != std::string::npos);
-  CHECK_THROWS_WITH_AS(task.Refuse(0, Reason::Config, "train.steps is 1 there"),
-                       doctest::Contains("ps 0 (127.0.0.1:10001) refuses worker 0: train.steps is 1 there"),
-                       UserError);
+  for (const Reason reason : {Reason::Config, Reason::WrongTask, Reason::Index, Reason::Duplicate}) {
+    CHECK_THROWS_WITH_AS(task.Refuse(0, reason, "train.steps is 1 there"),
+                         doctest::Contains("ps 0 (127.0.0.1:10001) refuses worker 0: train.steps is 1 there"),
+                         UserError);
+  }
 }
 
 TEST_CASE("conversations: a task that was in the run waits where a ps of another config refuses it") {

@@ -116,7 +116,10 @@ TEST_CASE("task table: an index in use is held, then refused naming both when th
   }
   const TaskTable::Decision decision = members.Admit(kSecond, hello.get(), Open);
   CHECK(decision.reason == wire::Reason::Duplicate);
-  CHECK(decision.text.find("worker 0 (127.0.0.1:11001; host, pid 7)") != std::string::npos);
+  CHECK(
+      decision.text ==
+      "index in use by worker 0 (127.0.0.1:11001; host, pid 7); the newcomer is host, pid 7. Give each task "
+      "an index of its own");
   CHECK(members.Find(kFirst) != nullptr);
 }
 

@@ -1,12 +1,17 @@
 // Whole clusters in one process: what a run promises beyond property_test.cc, over the in-process transport.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cmath>
+#include <fstream>
+#include <future>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/testing/files.h"
+#include "net/inproc_transport.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 #include "trainer/model/layout.h"
@@ -65,6 +70,51 @@ TEST_CASE("cluster: a worker whose data is bad ends the run for all, with its ow
     config.data.train.images = "/nowhere/images";
     config.data.train.labels = "/nowhere/labels";
     CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("/nowhere/"), UserError);
+  }
+}
+
+// One epoch of two workers, each with a table of its own, of so many batches.
+RunSummary RunTables(TrainMode mode, const std::array<int, 2>& batches) {
+  const std::string directory = testing::NewDirectory();
+  Config config = LinearCluster(2, 2, 0);
+  config.data.train = DataSourceConfig();
+  config.data.train.format = DataFormat::kCsv;
+  config.data.train.label = "y";
+  config.data.split = Split::kFull;
+  config.train.mode = mode;
+  config.train.steps.reset();
+  config.train.epochs = 1;
+  config.train.batch_size = 4;
+  net::InprocTransport transport;
+  std::vector<std::future<RunSummary>> tasks;
+  const auto start = [&](TaskId task) {
+    tasks.push_back(std::async(std::launch::async, [&transport, config, task] {
+      Logger log(TaskName(task), LogOptions{LogLevel::kError, true, "", false});
+      return RunTask(config, task, transport, log, {});
+    }));
+  };
+  for (const int ps : {0, 1}) start({Role::kPs, ps});
+  for (const int worker : {0, 1}) {
+    config.data.train.path = fmt::format("{}/{}.csv", directory, worker);
+    std::ofstream table(config.data.train.path);
+    table << "x,y\n";
+    for (int row = 0; row < 4 * batches[static_cast<size_t>(worker)]; ++row) {
+      table << fmt::format("{},{}\n", row % 7, 2 * (row % 7) + 10);
+    }
+    table.close();
+    start({Role::kWorker, worker});
+  }
+  for (size_t task = 1; task < tasks.size(); ++task) CHECK(tasks[task].get().status == "done");
+  return tasks.front().get();
+}
+
+TEST_CASE("cluster: a worker with 10 batches and one with 1000 both take all of theirs, in every mode") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp, TrainMode::kSync}) {
+    CAPTURE(mode);
+    const RunSummary summary = RunTables(mode, {10, 1000});
+    CHECK(summary.status == "done");
+    CHECK(summary.local_steps == std::vector<int64_t>{10, 1000});
+    CHECK(summary.global_step == (mode == TrainMode::kSync ? 1000 : 1010));  // ten rounds are of both
   }
 }
 

@@ -225,6 +225,17 @@ TEST_CASE("closing lines: done, and which workers were lost on the way") {
   CHECK(DoneLine(summary) == "done, but workers 0, 2 and 3 were lost");
 }
 
+TEST_CASE("closing lines: a worker that was lost is told with its steps, and one that never came") {
+  RunSummary summary = DoneRun();
+  summary.lost_workers = {1};
+  summary.absent_workers = {2};
+  const std::string text = Logged([&](Logger& log) { LogRunEnd(Config(), summary, log); });
+  CHECK(text.find("\nwarning: worker 1 was lost after 8 local steps and did not come back\n") !=
+        std::string::npos);
+  CHECK(text.find("\nworker 2 took no part\n") != std::string::npos);
+  CHECK(text.find("\ndone, but worker 1 was lost\n") != std::string::npos);
+}
+
 TEST_CASE("closing lines: the first worker that was here to the end tells for all") {
   RunSummary summary;
   CHECK(TellsForAll({Role::kWorker, 0}, summary));
