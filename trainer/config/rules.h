@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trainer/config/config.h"
-#include "trainer/config/load.h"
+#include "trainer/config/load_options.h"
 
 namespace dtrain {
 
