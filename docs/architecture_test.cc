@@ -1,8 +1,12 @@
-// docs/architecture.md names paths, classes and functions. Each of them exists in the sources.
+// docs/architecture.md names paths, classes and functions: each of them exists in the sources. And it says
+// that includes point one way: between folders, and between the units of each.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -24,18 +28,61 @@ std::string Read(const fs::path& path) {
 // The checkout: the test's copy of the page is a link into it.
 fs::path Root() { return fs::canonical("docs/architecture.md").parent_path().parent_path(); }
 
-std::vector<std::string> Sources() {
-  std::vector<std::string> texts;
+// The sources without tests and what only they use, by path.
+std::map<std::string, std::string> Sources() {
+  std::map<std::string, std::string> sources;
   for (const char* room : {"base", "bench", "cmd", "gpu", "net", "trainer"}) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(Root() / room)) {
       const fs::path extension = entry.path().extension();
-      const bool test = entry.path().stem().string().find("_test") != std::string::npos;
+      const std::string name = fs::relative(entry.path(), Root()).string();
+      const bool test = name.find("_test") != std::string::npos || name.find("/test") != std::string::npos;
       if (!test && (extension == ".h" || extension == ".cc" || extension == ".cu")) {
-        texts.push_back(Read(entry.path()));
+        sources[name] = Read(entry.path());
       }
     }
   }
-  return texts;
+  return sources;
+}
+
+using Graph = std::map<std::string, std::set<std::string>>;
+
+// What the sources include, each as `node` calls it.
+template <typename Node>
+Graph Includes(const std::map<std::string, std::string>& sources, Node&& node) {
+  Graph graph;
+  const std::regex include("#include \"([^\"]+)\"");
+  for (const auto& [name, text] : sources) {
+    for (std::sregex_iterator it(text.begin(), text.end(), include), end; it != end; ++it) {
+      const std::string from = node(name), to = node((*it)[1]);
+      if (sources.count((*it)[1]) == 1 && from != to) graph[from].insert(to);
+    }
+  }
+  return graph;
+}
+
+// Nodes that include each other, directly or over others; empty: none.
+std::string Circle(const Graph& graph) {
+  std::set<std::string> done;
+  std::vector<std::string> path;
+  std::string found;
+  const std::function<void(const std::string&)> visit = [&](const std::string& node) {
+    if (!found.empty() || done.count(node) == 1) return;
+    const auto before = std::find(path.begin(), path.end(), node);
+    if (before != path.end()) {
+      for (auto each = before; each != path.end(); ++each) found += *each + " > ";
+      found += node;
+      return;
+    }
+    path.push_back(node);
+    if (const auto to = graph.find(node); to != graph.end()) {
+      for (const std::string& next : to->second) visit(next);
+    }
+    if (!found.empty()) return;
+    path.pop_back();
+    done.insert(node);
+  };
+  for (const auto& [node, to] : graph) visit(node);
+  return found;
 }
 
 // What stands between backticks, outside of blocks of code; `A > B > C` are three names.
@@ -66,10 +113,11 @@ bool PathExists(std::string path) {
 }
 
 // Whether one file has both the type `scope` and the word `name`; without a scope, the word.
-bool IsInSources(const std::vector<std::string>& sources, const std::string& scope, const std::string& name) {
+bool IsInSources(const std::map<std::string, std::string>& sources, const std::string& scope,
+                 const std::string& name) {
   const std::regex word("\\b" + name + "\\b");
   const std::regex type("\\b(class|struct|namespace) ([A-Z_]+ )?" + scope + "\\b|\\b" + scope + "::");
-  for (const std::string& text : sources) {
+  for (const auto& [path, text] : sources) {
     if (text.find(name) == std::string::npos || text.find(scope) == std::string::npos) continue;
     if (std::regex_search(text, word) && (scope.empty() || std::regex_search(text, type))) return true;
   }
@@ -77,7 +125,7 @@ bool IsInSources(const std::vector<std::string>& sources, const std::string& sco
 }
 
 TEST_CASE("architecture.md: every path, class and function that it names exists") {
-  const std::vector<std::string> sources = Sources();
+  const std::map<std::string, std::string> sources = Sources();
   const std::regex path("[a-z0-9_.*-]+(/[A-Za-z0-9_.*-]*)+"), camel("[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*"),
       scoped("([A-Za-z]+)::([A-Za-z]+)");
   int checked = 0;
@@ -96,6 +144,19 @@ TEST_CASE("architecture.md: every path, class and function that it names exists"
     ++checked;
   }
   CHECK(checked > 30);
+}
+
+TEST_CASE("architecture: includes point one way, between folders and between units") {
+  const std::map<std::string, std::string> sources = Sources();
+  const Graph folders =
+      Includes(sources, [](const std::string& file) { return file.substr(0, file.rfind('/')); });
+  const Graph units =
+      Includes(sources, [](const std::string& file) { return file.substr(0, file.rfind('.')); });
+  CHECK(folders.size() > 20);
+  CHECK(units.size() > 200);
+  CHECK(Circle(folders) == "");
+  CHECK(Circle(units) == "");
+  CHECK(Circle({{"a", {"b"}}, {"b", {"c"}}, {"c", {"b"}}}) == "b > c > b");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/limit/limit.h"
+#include "bench/limit/plan.h"
 
 namespace dtrain::bench {
 
