@@ -84,6 +84,7 @@ RunSummary PsServer::Run() {
       if (channel_.Receive(next_tick, &from, &message) != net::ReceiveResult::kMessage) break;
       Handle(from, message);
       snapshots_.AfterMessage();
+      if (filler_.busy()) break;  // every task waits for the values
     }
     snapshots_.AfterMessage();
     now = Clock::now();
