@@ -157,7 +157,7 @@ void ChildProcess::Start() {
                   parent, held);
     }
   }
-  if (pid_ > 0) setpgid(pid_, pid_);  // the child does the same, so it is done whoever comes first
+  if (pid_ > 0) setpgid(pid_, pid_);  // both processes do this: it holds whichever is first
   exit_.reset();
   output_.emplace(output ? output->TakeReadEnd() : -1, kMaxReportBytes);
   error_.emplace(error ? error->TakeReadEnd() : -1);

@@ -125,7 +125,7 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
   return commands;
 }
 
-// Names the tasks of a cluster of threads, each of which needs a name of its own; no port is opened.
+// Gives each task of a cluster of threads its own name; no port is opened.
 void NameForThreads(ClusterConfig* cluster) {
   int port = 0;
   for (std::string& name : cluster->ps) name = fmt::format("127.0.0.1:{}", ++port);

@@ -67,7 +67,7 @@ std::string LongJob(const std::string& train);
 // One on drawn digits. `model` and `train`: of the sections; rows for training and for testing.
 std::string DigitsJob(const std::string& model, int64_t rows, int64_t test_rows, const std::string& train);
 
-// Of failure.detect_s, in jobs that lose a task.
+// The failure.detect_s of jobs that lose a task.
 constexpr std::chrono::seconds kDetect{2};
 // One of its tasks ends with 4 in time, says `lost`, and so does its --result.
 void CheckSurvivor(Process& survivor, const std::string& lost, const std::string& result);

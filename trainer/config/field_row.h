@@ -123,7 +123,7 @@ FieldRow Flag(std::string key, MemberAt<Member> at, Scope scope, std::string hel
   return Row(std::move(key), at, FieldType::kBool, scope, std::move(help));
 }
 
-// Of a number, or of a list of them.
+// A row whose value is a number or a list of numbers.
 template <typename Member>
 FieldRow Number(std::string key, MemberAt<Member> at, Scope scope, Limits limits, std::string help) {
   using Type = MemberOf<Member>;

@@ -65,8 +65,8 @@ class Evaluations {
   const int64_t every_steps_;
   int evaluator_ = -1;
   int64_t due_ = 0;  // the local step that the evaluator has to evaluate; 0: none
-  // Whose figures are here, and of which local step: a worker that was lost then and comes back is not asked
-  // for them again.
+  // The worker and the local step of the latest figures: a worker that was lost after it sent them and comes
+  // back is not asked for them again.
   int taken_from_ = -1;
   int64_t taken_ = 0;
   double best_saved_ = std::numeric_limits<double>::infinity();  // the loss of the best checkpoint

@@ -53,8 +53,8 @@ class ThreadTeam {
   std::vector<std::thread> threads_;          // of members 1, 2, ...
 };
 
-// TowerModel: one model on several devices, each of which is a tower with its own memory and thread. A batch
-// is divided by rows: the first `rows_each` to the first tower, and so on; the gradient is the mean over all
+// TowerModel: one model on several devices. Each device is a tower with its own memory and thread. A batch is
+// divided by rows: the first `rows_each` to the first tower, and so on; the gradient is the mean over all
 // rows. Sums are made in the order of the towers, so that the bits do not depend on which one is faster.
 // Owner: the worker. Thread: one at a time; it works as the first tower.
 class TowerModel : public Model {
@@ -98,7 +98,7 @@ class TowerModel : public Model {
       gradients_;  // of the towers; destroyed after the models, which may have pinned it
   std::vector<Tower> towers_;
   std::vector<float> shares_;  // of the batch's rows, by tower
-  // Of the last step begun:
+  // The last step that was begun:
   int64_t begun_towers_ = 0;
   int64_t begun_rows_ = 0;
   float* sum_ = nullptr;
