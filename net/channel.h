@@ -81,6 +81,9 @@ NodeId NewNodeId();
 struct Message {
   Frame header;   // a FlatBuffers envelope, see codec.h; not yet verified when received
   Frame payload;  // tensor bytes; empty when there are none or they are inside the header
+  // When received: by which of the transport's listed keys the sender has proved who it is, its place in that
+  // list from 1; 0: the connection has no keys.
+  uint32_t key = 0;
 };
 
 enum class SendResult {
@@ -124,6 +127,10 @@ class Channel {
   // When the number grows beyond 1, messages in flight may have been lost. Receive() returns kTimeout early
   // at such a moment. Always 0 for other conversations and where connections never break.
   virtual uint64_t Connections(NodeId) const { return 0; }
+
+  // Says whether a conversation that a peer has made, together with its connection for heartbeats (id | 1), is
+  // of a task of this run. Every other connection is a stranger's: a transport bounds what strangers hold.
+  virtual void SetKnown(NodeId, bool known) { static_cast<void>(known); }
 };
 
 // Transport: makes channels of one kind. Owner: the command; it outlives its channels. Thread: any.

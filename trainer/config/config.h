@@ -204,6 +204,7 @@ struct LogConfig {
 
 struct SecurityConfig {
   bool insecure = false;
+  std::string keys;  // the directory of key files, or "auto"; empty: no keys
 };
 
 // How the tasks of one machine are started; what is empty has its default.
