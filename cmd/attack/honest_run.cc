@@ -21,8 +21,15 @@ std::string JobText(const HonestJob& job, const std::string& checkpoints) {
          job.more;
 }
 
-std::unique_ptr<Process> StartPs(const Cluster& cluster, const std::string& shell_before) {
-  if (shell_before.empty()) return cluster.Start("ps", 0);
+std::vector<std::string> Flags(const HonestJob& job) {
+  std::vector<std::string> flags;
+  for (const std::string& set : job.sets) flags.insert(flags.end(), {"--set", set});
+  return flags;
+}
+
+std::unique_ptr<Process> StartPs(const Cluster& cluster, const HonestJob& job,
+                                 const std::string& shell_before) {
+  if (shell_before.empty()) return cluster.Start("ps", 0, Flags(job));
   Program shell;
   shell.path = "/bin/sh";
   const std::string script = shell_before + "; exec cmd/dtrain \"$@\"";
@@ -42,9 +49,9 @@ HonestRun::HonestRun(const HonestJob& job, const std::string& shell_before_ps)
     : log_every_(job.log_every),
       cluster_(1, 2, JobText(job, checkpoints_)),
       address_(cluster_.address("ps", 0)),
-      config_(LoadConfig(cluster_.config(), {}, {})),
-      ps_(StartPs(cluster_, shell_before_ps)),
-      worker_(cluster_.Start("worker", 0)) {
+      config_(LoadConfig(cluster_.config(), job.sets, {})),
+      ps_(StartPs(cluster_, job, shell_before_ps)),
+      worker_(cluster_.Start("worker", 0, Flags(job))) {
   REQUIRE(worker_->WaitForLine("local step "));
   const std::string said = ps_->standard_error();
   const size_t at = said.find("run id ");

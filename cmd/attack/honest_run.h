@@ -20,7 +20,8 @@ struct HonestJob {
   std::string model = "model: {kind: linear, inputs: 2, outputs: 1}\n";
   std::string data = "data: {train: {format: synthetic, name: linear}}\n";
   int log_every = 200;
-  std::string more;  // further sections
+  std::string more;               // further sections
+  std::vector<std::string> sets;  // of --set, for both tasks
 };
 
 class HonestRun {
