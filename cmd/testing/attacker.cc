@@ -153,12 +153,28 @@ RawPeer::~RawPeer() {
   if (open()) close(fd_);
 }
 
-bool RawPeer::Handshake(net::NodeId id) const {
+bool RawPeer::Greet() const {
   std::string greeting = "\xff" + std::string(8, '\0') + "\x7f\x03" + std::string(1, '\0') + "NULL";
   greeting.resize(64, '\0');
+  return Write(greeting, milliseconds(kSendTimeoutMs));
+}
+
+// libzmq takes what follows READY for a part of the handshake until it has sent its own.
+bool RawPeer::Handshake(net::NodeId id, milliseconds patience) const {
+  const TimePoint deadline = Clock::now() + patience;
   const std::string ready =
       "\x05READY" + Property("Socket-Type", "DEALER") + Property("Identity", RoutingId(id));
-  return Write(greeting + '\x04' + static_cast<char>(ready.size()) + ready, milliseconds(kSendTimeoutMs));
+  if (!Greet() || !Write(std::string("\x04") + static_cast<char>(ready.size()) + ready, patience))
+    return false;
+  std::string said;
+  char bytes[256];
+  while (said.find("READY") == std::string::npos) {
+    if (!IsReady(fd_, POLLIN, deadline)) return false;
+    const ssize_t got = recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return false;
+    said.append(bytes, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  }
+  return true;
 }
 
 bool RawPeer::Write(std::string_view bytes, milliseconds patience) const {

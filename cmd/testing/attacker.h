@@ -96,8 +96,11 @@ class RawPeer {
   RawPeer& operator=(RawPeer&&) = delete;
   bool open() const { return fd_ >= 0; }
 
-  // Greeting and READY of a DEALER with this routing id.
-  bool Handshake(net::NodeId id = net::NewNodeId()) const;
+  // The greeting of a DEALER.
+  bool Greet() const;
+  // Greeting and READY of a DEALER with this routing id; false where the other side does not say the same in
+  // time.
+  bool Handshake(net::NodeId id = net::NewNodeId(), milliseconds patience = milliseconds(5000)) const;
   // Writes all of it, for at most `patience`; false where it does not go.
   bool Write(std::string_view bytes, milliseconds patience) const;
   // Whether the other side closes the connection in time. What it sends is dropped.
