@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/testing/file_limit.h"
 #include "base/testing/files.h"
 
 namespace dtrain {
@@ -58,11 +60,23 @@ TEST_CASE("log: a record's fields are members in json, null where they do not ap
 
 TEST_CASE("log: a file that cannot be written is said once, and lines that come later are tried") {
   const std::string directory = testing::NewDirectory();
-  std::filesystem::create_symlink("/dev/full", directory + "/ps-0.log");
   LogFile file("ps 0", directory);
-  CHECK(file.Append("a line\n").find(directory + "/ps-0.log: cannot be written: No space left on device") ==
-        0);
+  const FileLimit full(0);
+  CHECK(file.Append("a line\n").find(directory + "/ps-0.log: cannot be written: File too large") == 0);
   CHECK(file.Append("another\n") == "");
+}
+
+TEST_CASE("log: a link in the place of the file is refused, and what it leads to stays as it was") {
+  const std::string directory = testing::NewDirectory(), other = testing::NewDirectory();
+  std::ofstream(other + "/precious") << "untouched";
+  std::filesystem::create_symlink(other + "/precious", directory + "/ps-0.log");
+  CHECK_THROWS_WITH_AS(LogFile("ps 0", directory),
+                       doctest::Contains((directory + "/ps-0.log: is a symbolic link").c_str()), UserError);
+  CHECK(testing::FileContent(other + "/precious") == "untouched");
+  std::filesystem::create_directory_symlink(other,
+                                            directory + "/link");  // of the whole directory is the user's
+  CHECK(LogFile("ps 0", directory + "/link").Append("a line\n") == "");
+  CHECK(testing::FileContent(other + "/ps-0.log") == "a line\n");
 }
 
 TEST_CASE("log: a directory that cannot be used is the user's error, with the path") {

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/json.h"
+#include "base/testing/file_limit.h"
 #include "base/testing/files.h"
 #include "cmd/launch/launch_job.h"
 
@@ -67,12 +68,15 @@ TEST_CASE(
 TEST_CASE("launch: a log file that cannot be written is said, and the run goes on") {
   const LaunchJob job(LinearJob(100), "/dev/null", kHosts, "");
   const std::string logs = NewDirectory();
-  std::filesystem::create_symlink("/dev/full", logs + "/worker-0.log");
+  constexpr uintmax_t kFull = 64 << 20;  // no file grows beyond: only this one is there already
+  WriteFile(logs + "/worker-0.log", "");
+  std::filesystem::resize_file(logs + "/worker-0.log", kFull);
+  const FileLimit limit(kFull);
   const auto run = job.Start({"--set", "log.dir=" + logs});
   CHECK(RunToEnd(*run) == 0);
   const std::string said = run->standard_error();
   CAPTURE(said);
-  CHECK(Contains(said, "\ndtrain: " + logs + "/worker-0.log: cannot be written: No space left on device"));
+  CHECK(Contains(said, "\ndtrain: " + logs + "/worker-0.log: cannot be written: File too large"));
   CHECK(Contains(FileContent(logs + "/worker-1.log"), "worker 1 | "));
   CHECK(ReadResult(job.result).at("global_step") == 100);
 }

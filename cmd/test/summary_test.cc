@@ -13,10 +13,10 @@
 #include <set>
 
 #include "base/json.h"
+#include "base/testing/file_limit.h"
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
-#include "trainer/testing/file_limit.h"
 
 namespace dtrain::testing {
 namespace {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "base/error.h"
@@ -67,6 +68,22 @@ TEST_CASE("claim: one that another process has taken meanwhile says by whom, and
   CHECK(first->TakenBy() == "the second");
   first.reset();
   CHECK(second.TakenBy() == "");
+}
+
+TEST_CASE("claim: a link in the place of its file is refused, and what it leads to stays as it was") {
+  const std::string root = NewDirectory(), other = NewDirectory();
+  std::ofstream(other + "/precious") << "untouched";
+  std::filesystem::create_symlink(other + "/precious", root + "/.in-use");
+  CHECK_THROWS_WITH_AS(CheckpointDirectory(root).Claim("me", 7),
+                       doctest::Contains((root + "/.in-use: is a symbolic link").c_str()), UserError);
+  CHECK(FileContent(other + "/precious") == "untouched");
+  std::filesystem::create_directory_symlink(other, root + "/link");  // of the whole directory is the user's
+  DirectoryClaim claim;
+  CHECK(claim.Take(root + "/link", "me", 7).empty());
+  std::filesystem::rename(other + "/.in-use", other + "/moved");
+  std::filesystem::create_symlink("moved", other + "/.in-use");
+  CHECK(claim.TakenBy() == "nobody: the file .in-use was removed");
+  std::filesystem::remove(other + "/.in-use");
 }
 
 TEST_CASE("claim: a checkpoint gets no name from a process that has lost the claim") {

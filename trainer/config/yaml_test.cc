@@ -1,6 +1,7 @@
 #include "trainer/config/yaml.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/random.h"
 
@@ -78,6 +79,23 @@ TEST_CASE("yaml: what would exhaust memory or stack is refused") {
   std::string steps;
   for (int i = 0; i < 5000; ++i) steps += std::string(static_cast<size_t>(i), ' ') + "a:\n";
   CHECK(ErrorOf(steps).find("nested too deeply") == 0);
+}
+
+TEST_CASE("yaml: the bytes that anchors and aliases copy are bounded, however they are nested") {
+  const std::string large(600000, 'x');
+  const std::string rule = "anchors and aliases copy more than 4194304 bytes";
+  CHECK(ErrorOf("a: &x " + large + "\nb: [*x, *x, *x, *x, *x]\n") == "");
+  CHECK(ErrorOf("a: &x " + large + "\nb: [*x, *x, *x, *x, *x, *x]\n").find(rule) == 0);
+  const std::string key = "{" + std::string(1000, 'k') + ": 1}";
+  std::string many;
+  for (int i = 0; i < 5000; ++i) many += "*k,";
+  CHECK(ErrorOf("a: &k " + key + "\nb: [" + many + "]\n").find(rule) == 0);
+  std::string nested;
+  for (int i = 0; i < 30; ++i) nested += fmt::format("&a{} [", i);
+  CHECK(ErrorOf(nested + large + std::string(30, ']')).find(rule) == 0);
+  std::string small;
+  for (int i = 0; i < 90000; ++i) small += "a,";
+  CHECK(ErrorOf(nested + small + std::string(30, ']')).find("more than 100000 values") == 0);
 }
 
 TEST_CASE("yaml: damaged texts are parsed or refused, never worse") {

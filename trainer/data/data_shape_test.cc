@@ -28,6 +28,18 @@ TEST_CASE("data size: a file that is not there counts nothing") {
   CHECK(EstimateDataSize(config).bytes == 0);
 }
 
+TEST_CASE("data size: a gzip file of either set counts as many images as its header says") {
+  Config config;
+  config.model.inputs = 20;
+  for (DataSourceConfig* source : {&config.data.train, &config.data.test}) {
+    source->format = DataFormat::kIdx;
+    source->images = WriteGzip("images.gz", IdxImageContent(10000, 4, 5));
+  }
+  const DataSize size = EstimateDataSize(config);
+  CHECK(size.bytes == 2 * 10000 * 21);
+  CHECK(size.test_rows == 10000);
+}
+
 constexpr char kRows[] = "x,y\n1,0\n2,1\n3,1\n4,0\n";
 
 DataFingerprint Of(ModelKind kind, const std::string& content) {

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include "trainer/env/assignment.h"
 #include "trainer/env/env_test_util.h"
@@ -64,6 +65,29 @@ TEST_CASE("host list: what is none is refused with its variable") {
         "a[-1]", "a[0-99999999999]", "a[0-999]b[0-999]", "a[1-999999999999999999999]"}) {
     CAPTURE(bad);
     CHECK(ErrorOf([&] { Expand(bad); }).find("LIST = ") == 0);
+  }
+}
+
+TEST_CASE("host list: hosts are counted while they grow, and no name is longer than names are") {
+  std::string ranges = "1-65536";
+  for (int i = 0; i < 200; ++i) ranges += ",1-65536";
+  rusage before{}, after{};
+  getrusage(RUSAGE_SELF, &before);
+  CHECK(Contains(ErrorOf([&] { Expand("n[" + ranges + "]"); }), "too many hosts"));
+  getrusage(RUSAGE_SELF, &after);
+  CHECK(after.ru_maxrss - before.ru_maxrss < 64 << 10);  // in KiB
+  CHECK(Expand("n[1-65536]").size() == 65536);
+  CHECK(Contains(ErrorOf([&] { Expand("a,n[1-65536]"); }), "too many hosts"));
+  const std::string name(253, 'n');
+  CHECK(Expand(name) == Hosts{name});
+  CHECK(Contains(ErrorOf([&] { Expand(name + "[1-2]"); }), "a name of more than 253 characters"));
+}
+
+TEST_CASE("counts: the tasks together are counted while they grow") {
+  CHECK(ExpandCounts("N", "65536").size() == 1);
+  for (const char* bad : {"1(x65537)", "65536,1", "2(x32769)", "65536(x65536)", "0(x65537)"}) {
+    CAPTURE(bad);
+    CHECK(Contains(ErrorOf([&] { ExpandCounts("N", bad); }), "too many tasks"));
   }
 }
 

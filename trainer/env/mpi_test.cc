@@ -87,6 +87,12 @@ TEST_CASE("mpi: a file of another size, or with other ps, is refused with both n
   CHECK(Contains(error(4, 1), "--set cluster=null"));
 }
 
+TEST_CASE("mpi: a number of ranks is held against the limit before there is memory for them") {
+  CHECK(ErrorOf([] {
+          AssignFromMpi(OpenMpi(0, 65537, 65537), {1, {}}, {});
+        }).find("OMPI_COMM_WORLD_SIZE = 65537; must be at most 65536 ranks") == 0);
+}
+
 TEST_CASE("mpi: what has no effect, or no rank, is refused") {
   CHECK(ErrorOf([] {
           AssignFromMpi(OpenMpi(0, 3, 3), {1, 7000}, File());

@@ -109,6 +109,12 @@ TEST_CASE("slurm: numbers per node that do not add up are refused") {
   CHECK(ErrorOf([] { Assign(Step(0, 2, "a", "1,1")); }).find("SLURM_STEP_TASKS_PER_NODE = 1,1;") == 0);
 }
 
+TEST_CASE("slurm: a number of tasks is held against the limit before there is memory for them") {
+  Environment step = Step(0, 65537, "a", "");
+  CHECK(ErrorOf([&] { Assign(step); }).find("SLURM_STEP_NUM_TASKS = 65537; must be at most 65536 tasks") ==
+        0);
+}
+
 TEST_CASE("slurm: every variable that is missing is named, and nothing runs alone") {
   for (const char* name : {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_NODELIST"}) {
     Environment step = Step(0, 2, "a", "2");

@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/export/export_test_util.h"
 #include "trainer/export/exported_model.h"
+#include "trainer/export/zip.h"
 #include "trainer/model/model.h"
 
 namespace dtrain::testing {
@@ -194,6 +195,24 @@ TEST_CASE("import: lengths beyond the file, overlaps and shapes that do not fit 
   const std::string letters = good + std::string('P' + 256 * 'K' - good.size(), ' ');
   CHECK(OpenError(Safetensors(letters, data)) == "");
   CHECK(OpenError("short").find("too short") != std::string::npos);
+}
+
+TEST_CASE("import: what describes the tensors is at most 16 MiB") {
+  const size_t most = 16 << 20;
+  const std::string data(16, '\0');
+  std::string header = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}";
+  header.resize(most, ' ');
+  CHECK(OpenError(Safetensors(header, data)) == "");
+  CHECK(OpenError(Safetensors(header + " ", data))
+            .find("byte 0: a header of 16777217 bytes; must be at most 16777216") != std::string::npos);
+  zip::End end;
+  end.directory = 0;
+  end.directory_bytes = most + 1;
+  std::string archive(most + 1, '\0');
+  std::memcpy(archive.data(), &zip::kLocal, sizeof zip::kLocal);
+  archive.append(reinterpret_cast<const char*>(&end), sizeof end);
+  CHECK(OpenError(archive).find("a directory of 16777217 bytes; must be at most 16777216") !=
+        std::string::npos);
 }
 
 TEST_CASE("import: other names and shapes are told with both, all at once, and what was meant") {

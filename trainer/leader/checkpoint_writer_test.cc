@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/file_limit.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/ps/ps_task_test_util.h"
 #include "trainer/shard/shared_directory.h"
-#include "trainer/testing/file_limit.h"
 
 namespace dtrain {
 namespace {

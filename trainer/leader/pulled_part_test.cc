@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/file_limit.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/ps/ps_test_util.h"
 #include "trainer/shard/range_filler.h"
-#include "trainer/testing/file_limit.h"
 
 namespace dtrain {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/file_limit.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/shard/shard_test_util.h"
-#include "trainer/testing/file_limit.h"
 
 namespace dtrain {
 namespace {

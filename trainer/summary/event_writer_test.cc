@@ -2,9 +2,9 @@
 #include <errno.h>
 
 #include "base/error.h"
+#include "base/testing/file_limit.h"
 #include "trainer/summary/event_test_util.h"
 #include "trainer/summary/event_writer.h"
-#include "trainer/testing/file_limit.h"
 
 namespace dtrain {
 namespace {

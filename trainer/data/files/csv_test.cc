@@ -147,6 +147,20 @@ TEST_CASE("csv reader: a quote left open in a huge file ends before the memory d
   CHECK(error.substr(0, 20) == ":1:1: a row of more ");
 }
 
+TEST_CASE("csv reader: a row is no longer than the limit, though its end is in the same block") {
+  const std::string row((64 << 20) - 1, 'x');
+  CHECK(Read(row + "\n1\n").size() == 2);
+  CHECK(Error(row + "x\n1\n") ==
+        ":1:1: a row of more than 67108863 bytes; is a quote left open in it? Close it.");
+}
+
+TEST_CASE("csv reader: fields are counted while they are read") {
+  constexpr size_t kMostFields = 1 << 22;
+  CHECK(Read("a\n" + std::string(kMostFields - 1, ',')).back().size() == kMostFields);
+  CHECK(Error("a\n" + std::string(kMostFields, ',')) ==
+        ":2:4194305: more than 4194304 fields in a row; is it a table? Give a file with fewer columns.");
+}
+
 float Number(const std::string& text) {
   float number = 0;
   CAPTURE(text);

@@ -119,6 +119,12 @@ TEST_CASE("idx: different numbers of images and labels are refused with both") {
   CHECK(Has(SetError(WritePlain("one", IdxImageContent(1, 2, 2)), labels), "one has 1 image, and each"));
 }
 
+TEST_CASE("idx: the two headers are compared before anything is unpacked") {
+  const std::string images = WritePlain("images", IdxImageContent(3, 2, 2));
+  const std::string cut = IdxLabelContent(std::vector<uint8_t>(1000)).substr(0, 100);
+  CHECK(Has(SetError(images, WriteGzip("labels.gz", cut)), "labels.gz: byte 4: number of labels = 1000; "));
+}
+
 TEST_CASE("idx: a label beyond the outputs is refused with file, byte, row and range") {
   const std::string images = WritePlain("images", IdxImageContent(3, 2, 2));
   const std::string labels = WritePlain("labels", IdxLabelContent({9, 10, 1}));
