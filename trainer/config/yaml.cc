@@ -15,15 +15,25 @@ namespace {
 
 constexpr int kMaxNodes = 100000;
 constexpr size_t kMaxDepth = 32;
+constexpr size_t kMaxCopiedBytes = 4 << 20;
 
 [[noreturn]] void Refuse(const YAML::Mark& mark, const std::string& text) {
   throw YamlError(mark.line + 1, mark.column + 1, text);
 }
 
-int CountNodes(const YamlNode& node) {
-  int count = 1;
-  for (const YamlNode& child : node.children) count += CountNodes(child);
-  return count;
+struct Extent {
+  int nodes = 1;
+  size_t bytes = 0;  // of texts and keys
+};
+
+Extent ExtentOf(const YamlNode& node) {
+  Extent sum{1, node.text.size() + node.key.size()};
+  for (const YamlNode& child : node.children) {
+    const Extent extent = ExtentOf(child);
+    sum.nodes += extent.nodes;
+    sum.bytes += extent.bytes;
+  }
+  return sum;
 }
 
 class TreeBuilder : public YAML::EventHandler {
@@ -39,8 +49,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) Refuse(mark, "an alias inside the value that it names. Write the value out");
-    nodes_ += CountNodes(found->second);
-    YamlNode copy = found->second;
+    YamlNode copy = Copy(mark, found->second);
     copy.line = mark.line + 1;
     Add(mark, std::move(copy), 0);
   }
@@ -99,11 +108,28 @@ class TreeBuilder : public YAML::EventHandler {
     return !open_.empty() && open_.back().node.kind == YamlNode::Kind::kMap && !open_.back().has_key;
   }
 
+  void CountNodes(const YAML::Mark& mark, int count) {
+    nodes_ += count;
+    if (nodes_ <= kMaxNodes) return;
+    Refuse(mark, fmt::format("more than {} values, copies by anchors and aliases included. Leave out what "
+                             "no key needs",
+                             kMaxNodes));
+  }
+
+  // Counts the copy before there is memory for it.
+  YamlNode Copy(const YAML::Mark& mark, const YamlNode& node) {
+    const Extent extent = ExtentOf(node);
+    CountNodes(mark, extent.nodes);
+    copied_bytes_ += extent.bytes;
+    if (copied_bytes_ <= kMaxCopiedBytes) return node;
+    Refuse(mark, fmt::format("anchors and aliases copy more than {} bytes. Write short values out, and leave "
+                             "out what no key needs",
+                             kMaxCopiedBytes));
+  }
+
   void Add(const YAML::Mark& mark, YamlNode node, YAML::anchor_t anchor) {
-    if (++nodes_ > kMaxNodes)
-      Refuse(mark,
-             fmt::format("more than {} values, aliases included. Leave out what no key needs", kMaxNodes));
-    if (anchor != 0) anchors_[anchor] = node;
+    CountNodes(mark, 1);
+    if (anchor != 0) anchors_[anchor] = Copy(mark, node);
     if (open_.empty()) {
       root_ = std::move(node);
       return;
@@ -126,6 +152,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   int documents_ = 0;
   int nodes_ = 0;
+  size_t copied_bytes_ = 0;
   YamlNode root_;
   std::vector<OpenNode> open_;
   std::map<YAML::anchor_t, YamlNode> anchors_;

@@ -1,6 +1,6 @@
 // YAML text as a plain tree with line numbers: what the loader needs of yaml-cpp, and no more of it.
-// Aliases are copied in. Bounded: size of the text, number of nodes and depth, so that no file can exhaust
-// memory or stack.
+// Aliases are copied in. Bounded: number of nodes, depth, and the bytes that anchors and aliases copy, so
+// that no text can exhaust memory or stack.
 #pragma once
 
 #include <stdexcept>
