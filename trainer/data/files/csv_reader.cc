@@ -17,7 +17,8 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kBlockBytes = 1 << 20;
-constexpr int64_t kMaxRecordBytes = 64 << 20;  // some five million features
+constexpr int64_t kMaxRecordBytes = 64 << 20;
+constexpr size_t kMaxFields = 1 << 22;  // each takes tens of bytes of memory, and one byte of the file
 
 using ByteSetTable = std::array<bool, 256>;
 
@@ -93,6 +94,11 @@ bool CsvReader::ReadRecord() {
 
 CsvReader::After CsvReader::ReadField(Cursor* at) {
   at->next = SkipBlanks(at->next);
+  if (fields_.size() == kMaxFields) {
+    throw CsvError(path(), PlaceOf(*at),
+                   fmt::format("more than {} fields in a row; is it a table? Give a file with fewer columns.",
+                               kMaxFields));
+  }
   if (*at->next == '"') return ReadQuoted(at);
   const char* const begin = at->next;
   const CsvPlace place = PlaceOf(*at);
@@ -166,11 +172,12 @@ void CsvReader::Fill() {
   const int64_t kept = end_ - begin_.next;
   if (kept >= kMaxRecordBytes) {
     throw CsvError(path(), {begin_.line, 1},
-                   fmt::format("a row of more than {} bytes; is a quote left open in it? Close it.", kept));
+                   fmt::format("a row of more than {} bytes; is a quote left open in it? Close it.",
+                               kMaxRecordBytes - 1));
   }
   std::memmove(buffer_.data(), begin_.next, static_cast<size_t>(kept));
   int64_t space = static_cast<int64_t>(buffer_.size()) - 1;
-  if (kept > space / 2) buffer_.resize(static_cast<size_t>(2 * space) + 1);
+  if (kept > space / 2) buffer_.resize(static_cast<size_t>(std::min(2 * space, kMaxRecordBytes)) + 1);
   space = static_cast<int64_t>(buffer_.size()) - 1;
   const int64_t got = file_->ReadSome(buffer_.data() + kept, space - kept);
   at_end_ = got == 0;
