@@ -107,13 +107,10 @@ int64_t FileBytes(const std::string& path) {
   return stat(path.c_str(), &about) == 0 ? about.st_size : 0;
 }
 
-// Assumes that a file of the test set is not compressed; errors in its header are reported when it is read.
-SetSize IdxSize(const DataSourceConfig& source, const std::string& section, int64_t inputs) {
-  const int64_t bytes = FileBytes(source.images);
-  if (bytes == 0) return {};
-  const int64_t rows =
-      section == "data.train" ? PeekIdxImages(source.images, section + ".images").count : bytes / inputs;
-  return {rows, static_cast<double>(rows) * static_cast<double>(inputs + 1)};
+SetSize IdxSize(const DataSourceConfig& source, const std::string& section) {
+  if (FileBytes(source.images) == 0) return {};
+  const IdxShape shape = PeekIdxImages(source.images, section + ".images");
+  return {shape.count, static_cast<double>(shape.count) * static_cast<double>(shape.row_bytes + 1)};
 }
 
 // Estimates the rows from the lines of the first MiB, because a number takes from two to more than twenty
@@ -139,7 +136,7 @@ SetSize SizeOf(const DataSourceConfig& source, const std::string& section, int64
                int64_t digit_rows) {
   switch (source.format) {
     case DataFormat::kIdx:
-      return IdxSize(source, section, inputs);
+      return IdxSize(source, section);
     case DataFormat::kCsv:
       return CsvSize(source, section, inputs);
     case DataFormat::kSynthetic:

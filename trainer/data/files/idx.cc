@@ -76,6 +76,11 @@ IdxShape ReadHeader(InputBytes* file, const IdxKind& kind) {
   return {static_cast<int64_t>(count), static_cast<int64_t>(row_bytes)};
 }
 
+IdxShape PeekIdx(const std::string& path, const std::string& key, const IdxKind& kind) {
+  InputBytes file(path, key);
+  return ReadHeader(&file, kind);
+}
+
 IdxBytes ReadIdx(const std::string& path, const std::string& key, const IdxKind& kind) {
   InputBytes file(path, key);
   IdxBytes idx;
@@ -110,8 +115,7 @@ void CheckLabels(const std::string& path, const std::vector<uint8_t>& labels, co
 }  // namespace
 
 IdxShape PeekIdxImages(const std::string& path, const std::string& key) {
-  InputBytes file(path, key);
-  return ReadHeader(&file, kImages);
+  return PeekIdx(path, key, kImages);
 }
 
 IdxShape ReadIdxHeader(InputBytes* file) { return ReadHeader(file, kImages); }
@@ -132,9 +136,7 @@ IdxBytes ReadIdxLabels(const std::string& path, const std::string& key) {
 
 IdxSet ReadIdxSet(const std::string& images, const std::string& labels, const std::string& section,
                   const LabelRules& rules) {
-  // Reads the short file first, so that its errors are reported before the long one is unpacked.
-  std::vector<uint8_t> label_bytes = ReadIdxLabelsOf(labels, section + ".labels", rules);
-  const auto label_count = static_cast<int64_t>(label_bytes.size());
+  const int64_t label_count = PeekIdx(labels, section + ".labels", kLabels).count;
   const int64_t images_count = PeekIdxImages(images, section + ".images").count;
   if (images_count != label_count) {
     throw UserError(
@@ -142,6 +144,8 @@ IdxSet ReadIdxSet(const std::string& images, const std::string& labels, const st
         "files of one set in {}.images and {}.labels.",
         labels, label_count, images, Plural(images_count, "image"), section, section);
   }
+  // Reads the short file first, so that its errors are reported before the long one is unpacked.
+  std::vector<uint8_t> label_bytes = ReadIdxLabelsOf(labels, section + ".labels", rules);
   return {ReadIdxImages(images, section + ".images"), std::move(label_bytes)};
 }
 
