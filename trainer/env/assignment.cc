@@ -74,6 +74,9 @@ constexpr int kLastPort = 65535;
 }  // namespace
 
 int PsOfRanks(const SchedulerOptions& options, const ClusterConfig& file, int size, const std::string& what) {
+  if (size > kMaxRanks) {
+    throw UserError("this {} has {} ranks; must be at most {}. Start fewer.", what, size, kMaxRanks);
+  }
   if (!options.ps && file.ps.empty()) {
     throw UserError("--ps is missing: how many of the {} ranks of this {} are parameter servers? Add --ps 1.",
                     size, what);

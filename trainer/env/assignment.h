@@ -81,8 +81,10 @@ Assignment AssignFromMpi(const Environment& environment, const SchedulerOptions&
 // Ranks: what Slurm and mpi have in common. Processes are numbered; the first ones are ps. Each has the port
 // base-port + its number on its host.
 
+constexpr int64_t kMaxRanks = 65536;  // also of the hosts in a list
+
 // Returns how many of `size` ranks are ps. `what` is "Slurm step" or the like, for messages. Throws UserError
-// if that is unknown, or if no worker would be left.
+// if that is unknown, if no worker would be left, or if there are more than kMaxRanks.
 int PsOfRanks(const SchedulerOptions& options, const ClusterConfig& file, int size, const std::string& what);
 
 // Returns the address of a process by its number on its host: "host:9001" for the second. Throws UserError if

@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kMaxHosts = 65536;  // so that a typing error does not make millions
+constexpr size_t kMaxNameBytes = 253;  // RFC 1035, section 2.3.4, as text
 
 // Reader: one text in the short form, with its variable for messages.
 class Reader {
@@ -29,9 +29,10 @@ class Reader {
   int64_t Number(std::string_view digits) const;
 
  private:
-  // Returns "006", "011", "012", "013" for "006,011-013".
-  std::vector<std::string> Numbers(std::string_view list) const;
-  void AddRange(std::string_view range, std::vector<std::string>* numbers) const;
+  void Append(const std::string& text, std::string* host) const;
+  // Returns "006", "011", "012", "013" for "006,011-013", which are at most `limit`.
+  std::vector<std::string> Numbers(std::string_view list, int64_t limit) const;
+  void AddRange(std::string_view range, int64_t limit, std::vector<std::string>* numbers) const;
 
   const std::string& variable_;
   const std::string& text_;
@@ -70,14 +71,14 @@ std::vector<std::string> Reader::Hosts(std::string_view group) const {
   while (!group.empty()) {
     const size_t open = group.find('[');
     const std::string plain(group.substr(0, open));
-    for (std::string& host : hosts) host += plain;
+    for (std::string& host : hosts) Append(plain, &host);
     if (open == std::string_view::npos) break;
     const size_t close = group.find(']');  // found: Groups() has checked it
     std::vector<std::string> longer;
-    const std::vector<std::string> numbers = Numbers(group.substr(open + 1, close - open - 1));
-    if (numbers.size() * hosts.size() > kMaxHosts) Refuse("is of too many hosts");
+    const std::vector<std::string> numbers =
+        Numbers(group.substr(open + 1, close - open - 1), kMaxRanks / static_cast<int64_t>(hosts.size()));
     for (const std::string& host : hosts) {
-      for (const std::string& number : numbers) longer.push_back(host + number);
+      for (const std::string& number : numbers) Append(number, &longer.emplace_back(host));
     }
     hosts = std::move(longer);
     group.remove_prefix(close + 1);
@@ -85,19 +86,25 @@ std::vector<std::string> Reader::Hosts(std::string_view group) const {
   return hosts;
 }
 
-std::vector<std::string> Reader::Numbers(std::string_view list) const {
+void Reader::Append(const std::string& text, std::string* host) const {
+  *host += text;
+  if (host->size() > kMaxNameBytes)
+    Refuse(fmt::format("has a name of more than {} characters", kMaxNameBytes));
+}
+
+std::vector<std::string> Reader::Numbers(std::string_view list, int64_t limit) const {
   std::vector<std::string> numbers;
-  for (const std::string_view range : SplitAt(list, ',')) AddRange(range, &numbers);
+  for (const std::string_view range : SplitAt(list, ',')) AddRange(range, limit, &numbers);
   return numbers;
 }
 
-void Reader::AddRange(std::string_view range, std::vector<std::string>* numbers) const {
+void Reader::AddRange(std::string_view range, int64_t limit, std::vector<std::string>* numbers) const {
   const size_t dash = range.find('-');
   const std::string_view low = range.substr(0, dash);
   const int64_t first = Number(low);
   const int64_t last = dash == std::string_view::npos ? first : Number(range.substr(dash + 1));
   if (last < first) Refuse("a range runs backwards");
-  if (last - first >= static_cast<int64_t>(kMaxHosts)) Refuse("is of too many hosts");
+  if (last - first >= limit - static_cast<int64_t>(numbers->size())) Refuse("is of too many hosts");
   for (int64_t number = first; number <= last; ++number) {
     numbers->push_back(fmt::format("{:0{}}", number, low.size()));
   }
@@ -120,8 +127,10 @@ std::vector<std::string> ExpandHostList(const std::string& variable, const std::
   const Reader reader(variable, text);
   std::vector<std::string> hosts;
   for (const std::string_view group : reader.Groups()) {
-    for (std::string& host : reader.Hosts(group)) hosts.push_back(std::move(host));
-    if (hosts.size() > kMaxHosts) reader.Refuse("is of too many hosts");
+    for (std::string& host : reader.Hosts(group)) {
+      if (static_cast<int64_t>(hosts.size()) == kMaxRanks) reader.Refuse("is of too many hosts");
+      hosts.push_back(std::move(host));
+    }
   }
   return hosts;
 }
@@ -129,6 +138,7 @@ std::vector<std::string> ExpandHostList(const std::string& variable, const std::
 std::vector<int> ExpandCounts(const std::string& variable, const std::string& text) {
   const Reader reader(variable, text);
   std::vector<int> counts;
+  int64_t tasks = 0;
   for (std::string_view group : SplitAt(text, ',')) {
     int64_t times = 1;
     if (const size_t open = group.find("(x"); open != std::string_view::npos) {
@@ -137,9 +147,11 @@ std::vector<int> ExpandCounts(const std::string& variable, const std::string& te
       group = group.substr(0, open);
     }
     const int64_t count = reader.Number(group);
-    if (count > static_cast<int64_t>(kMaxHosts) || counts.size() + static_cast<size_t>(times) > kMaxHosts) {
+    // Division, since a product of such numbers may not fit.
+    const int64_t left = kMaxRanks - tasks;
+    if (times > kMaxRanks - static_cast<int64_t>(counts.size()) || (count > 0 && times > left / count))
       reader.Refuse("is of too many tasks");
-    }
+    tasks += times * count;
     counts.insert(counts.end(), static_cast<size_t>(times), static_cast<int>(count));
   }
   return counts;
@@ -276,12 +288,12 @@ Assignment AssignFromSlurm(const Environment& environment, const SchedulerOption
                     rank, size);
   }
   RefuseBatchScript(environment, size);
+  const int ps = PsOfRanks(options, file, size, "Slurm step");
   const std::vector<std::string> hosts = ExpandHostList(list->first, list->second);
   const std::vector<RankPlace> seats =
       RankPlaces(TasksPerNode(environment, hosts.size(), size), IsCyclic(environment));
   const RankPlace& seat = seats[static_cast<size_t>(rank)];
   CheckPlace(environment, rank, seat, hosts[static_cast<size_t>(seat.node)]);
-  const int ps = PsOfRanks(options, file, size, "Slurm step");
   Assignment assignment = AssignByRank(rank, ps, Addresses(options, hosts, seats));
   const Environment::value_type* const job = FindVariable(environment, {"SLURM_JOB_ID", "SLURM_JOBID"});
   assignment.name =

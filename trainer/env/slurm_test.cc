@@ -111,8 +111,7 @@ TEST_CASE("slurm: numbers per node that do not add up are refused") {
 
 TEST_CASE("slurm: a number of tasks is held against the limit before there is memory for them") {
   Environment step = Step(0, 65537, "a", "");
-  CHECK(ErrorOf([&] { Assign(step); }).find("SLURM_STEP_NUM_TASKS = 65537; must be at most 65536 tasks") ==
-        0);
+  CHECK(ErrorOf([&] { Assign(step); }).find("this Slurm step has 65537 ranks; must be at most 65536.") == 0);
 }
 
 TEST_CASE("slurm: every variable that is missing is named, and nothing runs alone") {
