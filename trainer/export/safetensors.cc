@@ -11,8 +11,7 @@
 namespace dtrain {
 namespace {
 
-constexpr uint64_t kMaxHeader = 100'000'000;  // as in the format's own reader
-constexpr size_t kMaxDepth = 16;              // two are needed
+constexpr size_t kMaxDepth = 16;  // two are needed
 
 bool IsSizes(const Json& list) {
   return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& size) {
@@ -61,10 +60,16 @@ SafetensorsFile::SafetensorsFile(std::unique_ptr<SourceFile> file) : file_(std::
 void SafetensorsFile::ReadHeader() {
   uint64_t bytes = 0;
   file_->ReadAt(0, sizeof bytes, &bytes);
-  if (bytes > kMaxHeader || !file_->Holds(sizeof bytes, bytes)) {
+  if (!file_->Holds(sizeof bytes, bytes)) {
     file_->Refuse(
         fmt::format("byte 0: a header of {} bytes, in a file of {}. It is damaged, or no safetensors file.",
                     bytes, file_->size()));
+  }
+  if (bytes > kMaxDescription) {
+    file_->Refuse(
+        fmt::format("byte 0: a header of {} bytes; must be at most {}. Save fewer tensors or less "
+                    "metadata in one file.",
+                    bytes, kMaxDescription));
   }
   std::string header(bytes, '\0');
   file_->ReadAt(sizeof bytes, bytes, header.data());

@@ -82,6 +82,9 @@ class TensorFile {
 // Opens a file; its first bytes tell the format.
 std::unique_ptr<TensorFile> OpenTensorFile(const std::string& path);
 
+// The max size of what tells the names and places of a file's tensors. In memory it takes many times that.
+constexpr uint64_t kMaxDescription = 16 << 20;
+
 // SourceFile: a file that is read at given offsets. Owner: a TensorFile. Thread: one.
 class SourceFile {
  public:

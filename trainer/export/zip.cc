@@ -10,7 +10,6 @@ namespace dtrain {
 namespace {
 
 constexpr uint64_t kMaxComment = 65535;
-constexpr uint64_t kMaxDirectory = 64 << 20;
 constexpr char kDamaged[] = "It is cut off or damaged: fetch it anew.";
 
 struct Directory {
@@ -47,9 +46,13 @@ Directory FindDirectory(const SourceFile& file) {
       if (end64.signature == zip::kEnd64) directory = {end64.directory, end64.directory_bytes};
     }
   }
-  if (directory.bytes > kMaxDirectory || !file.Holds(directory.begin, directory.bytes)) {
+  if (!file.Holds(directory.begin, directory.bytes)) {
     file.Refuse(fmt::format("its directory of {} bytes at byte {} is not in it. {}", directory.bytes,
                             directory.begin, kDamaged));
+  }
+  if (directory.bytes > kMaxDescription) {
+    file.Refuse(fmt::format("a directory of {} bytes; must be at most {}. Save fewer arrays in one file.",
+                            directory.bytes, kMaxDescription));
   }
   return directory;
 }
