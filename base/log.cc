@@ -112,7 +112,11 @@ LogFile::LogFile(const std::string& task, const std::string& directory) {
   std::string name = task;
   std::replace(name.begin(), name.end(), ' ', '-');
   path_ = directory + "/" + name + ".log";
-  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd_ < 0 && errno == ELOOP) {
+    throw UserError("{}: is a symbolic link, which may lead into a file of something else. Remove it.",
+                    path_);
+  }
   if (fd_ < 0) {
     throw UserError("{}: cannot be opened for the log: {}. Set log.dir to a writable directory.", path_,
                     ErrnoText(failed ? failed.value() : errno));

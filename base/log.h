@@ -98,7 +98,8 @@ class Logger {
 class LogFile {
  public:
   // Opens "worker-1.log" for "worker 1" in `directory`, which is created. Throws UserError if the file cannot
-  // be opened.
+  // be opened, and for a symbolic link in its place: in a directory that others may write, somebody else may
+  // have made it.
   LogFile(const std::string& task, const std::string& directory);
   ~LogFile();
   LogFile(const LogFile&) = delete;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
@@ -62,7 +63,7 @@ bool WriterLock::IsLock(const std::string& path) {
 
 void WriterLock::RemoveIfDead(const std::string& path) {
   const std::string lock = PathOf(path);
-  const int fd = open(lock.c_str(), O_RDWR | O_CLOEXEC);
+  const int fd = open(lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0 && errno != ENOENT) return;
   // Without a lock file, writing has not begun, or the save was published.
   if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) {
@@ -106,7 +107,11 @@ std::string DirectoryClaim::Take(const std::string& directory, const std::string
   if (fd_ >= 0) return "";
   while (fd_ < 0) {
     path_ = directory + kName;
-    const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0 && errno == ELOOP) {
+      throw UserError("{}: is a symbolic link, which may lead into a file of something else. Remove it.",
+                      path_);
+    }
     if (fd < 0) return "";  // a problem of the directory shows when something is saved
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       const std::string holder = HolderIn(Content(fd));
@@ -128,8 +133,8 @@ std::string DirectoryClaim::Take(const std::string& directory, const std::string
 // Opens the file anew, to see what another machine has written.
 std::string DirectoryClaim::TakenBy() const {
   if (fd_ < 0) return "";
-  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return errno == ENOENT ? "nobody: the file .in-use was removed" : "";
+  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return errno == ENOENT || errno == ELOOP ? "nobody: the file .in-use was removed" : "";
   const std::string now = Content(fd);
   close(fd);
   return now == content_ ? "" : HolderIn(now);
