@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "gpu/ops.h"
 #include "net/address.h"
+#include "net/tcp.h"
 #include "net/zmq_transport.h"
 #include "trainer/data/data_shape.h"
 #include "trainer/data/source.h"
@@ -23,17 +24,25 @@ namespace {
 // and their repeats. What a queue does not take waits in Conversation and Outbox.
 constexpr int kQueueMessages = 128;
 
+// Throws UserError when other machines can reach `address` and the config does not allow that.
+void CheckReach(const Config& config, const std::string& address) {
+  if (config.security.insecure || net::IsLoopback(net::ParseAddress(address).host)) return;
+  throw UserError(
+      "{}: listening beyond this machine without keys lets anybody in; refused. Set "
+      "security.insecure: true if the network is trusted.",
+      address);
+}
+
 void Listen(const Config& config, TaskId task, const TaskOptions& options, net::Channel& channel,
             Logger& log) {
-  if (options.listening_fd >= 0) {
-    log.Info("listening at {}", channel.BindDescriptor(options.listening_fd));
-    return;
-  }
-  const std::string address = ListenAddress(config, task);
+  const bool given = options.listening_fd >= 0;
+  const std::string address =
+      given ? net::ListeningAddress(options.listening_fd) : ListenAddress(config, task);
+  if (given) CheckReach(config, address);
   if (!net::IsLoopback(net::ParseAddress(address).host)) {
     log.Warning("listening at {} without keys (security.insecure): anybody who reaches it can join", address);
   }
-  log.Info("listening at {}", channel.Bind(address));
+  log.Info("listening at {}", given ? channel.BindDescriptor(options.listening_fd) : channel.Bind(address));
 }
 
 // A ps computes on the processor and asks no driver.
@@ -82,12 +91,7 @@ std::string ListenAddress(const Config& config, TaskId task) {
   const auto& addresses = task.role == Role::kPs ? config.cluster.ps : config.cluster.worker;
   const std::string& spec = addresses.at(static_cast<size_t>(task.index));
   const std::string& address = config.net.bind.empty() ? spec : config.net.bind;
-  if (!config.security.insecure && !net::IsLoopback(net::ParseAddress(address).host)) {
-    throw UserError(
-        "{}: listening beyond this machine without keys lets anybody in; refused. Set "
-        "security.insecure: true if the network is trusted.",
-        address);
-  }
+  CheckReach(config, address);
   return address;
 }
 
