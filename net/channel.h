@@ -128,8 +128,8 @@ class Channel {
   // at such a moment. Always 0 for other conversations and where connections never break.
   virtual uint64_t Connections(NodeId) const { return 0; }
 
-  // Says whether a conversation that a peer has made, together with its connection for heartbeats (id | 1), is
-  // of a task of this run. Every other connection is a stranger's: a transport bounds what strangers hold.
+  // Says whether a conversation that a peer has made, together with its connection for heartbeats (id | 1),
+  // is of a task of this run. Every other connection is a stranger's: a transport bounds what strangers hold.
   virtual void SetKnown(NodeId, bool known) { static_cast<void>(known); }
 };
 

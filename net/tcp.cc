@@ -3,6 +3,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -167,6 +168,17 @@ ProbeStatus StatusOf(int error_number) {
 }
 
 }  // namespace
+
+int64_t RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlim_t most = std::min<rlim_t>(limit.rlim_max, kMaxDescriptors);
+  if (limit.rlim_cur < most) {
+    limit.rlim_cur = most;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, kMaxDescriptors));
+}
 
 ProbeResult Probe(const std::string& address, milliseconds timeout) {
   const Resolved resolved = Resolve(ParseAddress(address));

@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,11 @@ int Listen(const std::string& address);
 
 // Returns the address where `descriptor` listens. Throws UserError if it is not a listening TCP socket.
 std::string ListeningAddress(int descriptor);
+
+// Raises the number of descriptors that this process may open to what the system allows, at most
+// kMaxDescriptors. Returns it.
+constexpr int64_t kMaxDescriptors = 65'536;
+int64_t RaiseDescriptorLimit();
 
 // ProbeStatus: whether and why a TCP address does not answer. It is for the message that tells a user why a
 // ps is missing; a Channel does not need it.

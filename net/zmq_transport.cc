@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ class ZmqChannel final : public Channel {
   ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) override;
   ChannelStats stats() const override { return stats_; }
   uint64_t Connections(NodeId id) const override;
+  void SetKnown(NodeId id, bool known) override;
 
  private:
   using Socket = std::unique_ptr<void, int (*)(void*)>;
@@ -61,7 +63,10 @@ class ZmqChannel final : public Channel {
 
   enum class Taken { kMessage, kNothing, kDropped, kInterrupted, kConnected };
 
-  Socket NewSocket(int type) const;
+  // The descriptors of a known conversation's connections, the one for heartbeats last; -1: not seen yet.
+  using Descriptors = std::array<int, 2>;
+
+  Socket NewSocket(int type, int64_t max_bytes) const;
   void OpenDealer(Port& port, bool as_ipv6);
   void TryOtherFamily(Port& port);
   Port* FindPort(NodeId peer);
@@ -69,6 +74,7 @@ class ZmqChannel final : public Channel {
   Taken Take(Port& port, int flags, NodeId* from, Message* message);
   Taken TakeFromAny(NodeId* from, Message* message);
   static bool EndsReceive(Taken taken);
+  bool IsFromPeer(Frame& part);
   ReceiveResult ReceiveFromOne(Port& port, TimePoint deadline, NodeId* from, Message* message);
   ReceiveResult ReceiveFromAny(TimePoint deadline, NodeId* from, Message* message);
   bool WaitForSignal(int timeout_ms);
@@ -80,6 +86,12 @@ class ZmqChannel final : public Channel {
   std::vector<pollfd> poll_items_;
   Frame routing_id_;  // of the message that is being received; a member to reuse its storage
   ChannelStats stats_;
+  std::unordered_map<NodeId, Descriptors> known_;  // by id without its lowest bit
+  struct {
+    NodeId id = 0;
+    int descriptor = -1;
+  } last_;                                  // the sender of the ROUTER's last message
+  std::unique_ptr<ConnectionGuard> guard_;  // of the ROUTER; it goes before the socket
 };
 
 namespace {
@@ -159,14 +171,15 @@ void Align(Frame& frame) {
 ZmqChannel::ZmqChannel(void* zmq_context, const ZmqOptions& options)
     : context_(zmq_context), options_(options) {}
 
-ZmqChannel::Socket ZmqChannel::NewSocket(int type) const {
+ZmqChannel::Socket ZmqChannel::NewSocket(int type, int64_t max_bytes) const {
   Socket socket(zmq_socket(context_, type), zmq_close);
   if (socket == nullptr) {
     throw IoError("cannot open another connection: {}. Raise the limit of open files (ulimit -n).",
                   zmq_strerror(errno));
   }
   Set(socket.get(), ZMQ_LINGER, options_.linger_ms);
-  Set(socket.get(), ZMQ_MAXMSGSIZE, options_.max_message_bytes);
+  Set(socket.get(), ZMQ_PROBE_ROUTER, 1);  // each connection begins with an empty frame, see Take()
+  Set(socket.get(), ZMQ_MAXMSGSIZE, max_bytes);
   Set(socket.get(), ZMQ_SNDHWM, options_.queue_messages);
   Set(socket.get(), ZMQ_RCVHWM, options_.queue_messages);
   Set(socket.get(), ZMQ_HANDSHAKE_IVL, kHandshakeMs);
@@ -187,16 +200,16 @@ std::string ZmqChannel::BindDescriptor(int listening_fd) {
   fcntl(listening_fd, F_SETFD, FD_CLOEXEC);
   Port port;
   port.is_router = true;
-  port.socket = NewSocket(ZMQ_ROUTER);
+  port.socket = NewSocket(ZMQ_ROUTER, options_.max_request_bytes);
   void* const socket = port.socket.get();
   Set(socket, ZMQ_ROUTER_MANDATORY, 1);
   Set(socket, ZMQ_ROUTER_HANDOVER, 1);
-  Set(socket, ZMQ_PROBE_ROUTER, 1);  // each connection begins with an empty frame, see Take()
   // A domain without a handler has one effect: libzmq refuses ZMTP 1 and 2. Any first byte of a stranger is a
   // valid greeting of theirs, and libzmq aborts on it if the socket closes at that moment.
   DT_CHECK(zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, "dtrain", 6) == 0, errno);
   Set(socket, ZMQ_IPV6, 1);
   Set(socket, ZMQ_USE_FD, listening_fd);
+  if (options_.guard) guard_ = std::make_unique<ConnectionGuard>(context_, socket, *options_.guard);
   DT_CHECK(zmq_bind(socket, ZmqEndpoint(ParseAddress(address)).c_str()) == 0, address, errno);
   size_t size = sizeof(port.signal_fd);
   DT_CHECK(zmq_getsockopt(socket, ZMQ_FD, &port.signal_fd, &size) == 0, errno);
@@ -217,7 +230,7 @@ void ZmqChannel::Connect(NodeId id, const std::string& address) {
 }
 
 void ZmqChannel::OpenDealer(Port& port, bool as_ipv6) {
-  port.socket = NewSocket(ZMQ_DEALER);
+  port.socket = NewSocket(ZMQ_DEALER, options_.max_message_bytes);
   void* const socket = port.socket.get();
   const RoutingId routing_id = ToRoutingId(port.id);
   DT_CHECK(zmq_setsockopt(socket, ZMQ_ROUTING_ID, routing_id.data(), routing_id.size()) == 0, errno);
@@ -369,6 +382,7 @@ ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message*
   const size_t first = port.is_router ? 0 : 1;
   if (zmq_msg_recv(Native(*slots[first]), port.socket.get(), flags) < 0) {
     DT_CHECK(errno == EAGAIN || errno == EINTR, errno);
+    if (errno == EAGAIN && port.is_router && guard_) guard_->RanDry();
     return errno == EINTR ? Taken::kInterrupted : Taken::kNothing;
   }
   size_t last = first;
@@ -380,8 +394,9 @@ ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message*
     return ++port.connections == 1 ? Taken::kDropped : Taken::kConnected;
   }
   if (last < 2) message->payload = Frame();
-  const bool known = !port.is_router || routing_id_.size() == sizeof(NodeId);
-  if (!known || last < 1 || last > 2 || message->header.empty()) {
+  const bool from_peer = !port.is_router || IsFromPeer(*slots[last]);
+  if (from_peer && port.is_router && last == 1 && message->header.empty()) return Taken::kDropped;
+  if (!from_peer || last < 1 || last > 2 || message->header.empty()) {
     ++stats_.frames_dropped;
     return Taken::kDropped;
   }
@@ -389,6 +404,37 @@ ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message*
   *from = port.is_router ? FromRoutingId(routing_id_) : port.id;
   stats_.bytes_received += message->header.size() + message->payload.size();
   return Taken::kMessage;
+}
+
+// Whether the ROUTER's message has the id of a conversation that a peer may have made: nobody takes the name
+// of one that this channel has made. Tells the guard of the message; `part`: one of its frames.
+bool ZmqChannel::IsFromPeer(Frame& part) {
+  const bool well_formed = routing_id_.size() == sizeof(NodeId);
+  const NodeId id = well_formed ? FromRoutingId(routing_id_) : 0;
+  if (guard_) {
+    const int fd = zmq_msg_get(Native(part), ZMQ_SRCFD);
+    const auto known = known_.find(id & ~NodeId{1});
+    if (known != known_.end()) known->second[id & 1] = fd;
+    guard_->Received(fd, known != known_.end());
+    last_ = {id, fd};
+  }
+  return well_formed && std::none_of(ports_.begin(), ports_.end(),
+                                     [id](const Port& port) { return !port.is_router && port.id == id; });
+}
+
+void ZmqChannel::SetKnown(NodeId id, bool known) {
+  if (!guard_) return;
+  if (known) {
+    Descriptors none{-1, -1};
+    if (last_.id == id) none[id & 1] = last_.descriptor;
+    if (known_.emplace(id & ~NodeId{1}, none).second && last_.id == id)
+      guard_->SetKnown(last_.descriptor, true);
+    return;
+  }
+  const auto found = known_.find(id & ~NodeId{1});
+  if (found == known_.end()) return;
+  for (const int fd : found->second) guard_->SetKnown(fd, false);
+  known_.erase(found);
 }
 
 ZmqTransport::ZmqTransport(const ZmqOptions& options) : options_(options), context_(zmq_ctx_new()) {

@@ -4,16 +4,22 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "net/channel.h"
+#include "net/connection_guard.h"
 
 namespace dtrain::net {
 
 struct ZmqOptions {
   int io_threads = 1;
-  // A peer that sends a longer frame is disconnected. Send() does not check: the code that cuts tensors into
+  // A peer that sends a longer frame is disconnected: the first limit is for conversations that this side
+  // makes, the second for those that others make. Send() does not check: the code that cuts tensors into
   // messages does.
   int64_t max_message_bytes = int64_t{1} << 30;
+  int64_t max_request_bytes = int64_t{1} << 30;
+  // What those may hold who connect and are not known (Channel::SetKnown). Unset: what they like.
+  std::optional<ConnectionGuard::Limits> guard;
   // The number of messages of one peer that may wait here to be sent, and as many again to be received.
   int queue_messages = 64;
   // How long a closed channel may continue to send in the background.

@@ -1,0 +1,203 @@
+#include "net/connection_guard.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+
+#include "base/check.h"
+#include "net/tcp.h"
+
+namespace dtrain::net {
+namespace {
+
+// How often to look at the connections while there are strangers, and while there are none.
+constexpr milliseconds kLookAtStrangers{10};
+constexpr milliseconds kLook{50};
+// libzmq looks for connections with new messages once in 100 messages.
+constexpr uint64_t kTurnSlack = 200;
+
+// How many bytes of the connection libzmq has read. None: it is closed, or no TCP connection.
+std::optional<uint64_t> Consumed(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  int waiting = 0;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  if (size < offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received)) return std::nullopt;
+  if (ioctl(fd, FIONREAD, &waiting) != 0) return std::nullopt;
+  const auto unread = static_cast<uint64_t>(std::max(waiting, 0));
+  return info.tcpi_bytes_received - std::min<uint64_t>(unread, info.tcpi_bytes_received);
+}
+
+sockaddr_storage PeerOf(int fd) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof(peer);
+  getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size);
+  return peer;
+}
+
+}  // namespace
+
+ConnectionGuard::ConnectionGuard(void* zmq_context, void* router, const Limits& limits)
+    : limits_(limits), router_(router), counts_(kMaxDescriptors) {
+  const std::string endpoint = "inproc://guard-" + std::to_string(reinterpret_cast<uintptr_t>(this));
+  const int watched = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED;
+  DT_CHECK(zmq_socket_monitor(router, endpoint.c_str(), watched) == 0, errno);
+  events_ = zmq_socket(zmq_context, ZMQ_PAIR);
+  DT_CHECK(events_ != nullptr, errno);
+  const int unbounded = 0;  // libzmq's thread waits for room otherwise
+  DT_CHECK(zmq_setsockopt(events_, ZMQ_RCVHWM, &unbounded, sizeof(unbounded)) == 0, errno);
+  DT_CHECK(zmq_connect(events_, endpoint.c_str()) == 0, errno);
+  stop_fd_ = eventfd(0, EFD_CLOEXEC);
+  DT_CHECK(stop_fd_ >= 0, errno);
+  thread_ = std::thread([this] { Run(); });
+}
+
+ConnectionGuard::~ConnectionGuard() {
+  const uint64_t one = 1;
+  DT_CHECK(write(stop_fd_, &one, sizeof(one)) == sizeof(one), errno);
+  thread_.join();
+  zmq_socket_monitor(router_, nullptr, 0);
+  zmq_close(events_);
+  close(stop_fd_);
+}
+
+ConnectionGuard::Count* ConnectionGuard::CountOf(int fd) {
+  const auto index = static_cast<size_t>(fd);
+  return fd >= 0 && index < counts_.size() ? &counts_[index] : nullptr;
+}
+
+void ConnectionGuard::Received(int fd, bool known) {
+  total_.store(total_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  Count* const count = CountOf(fd);
+  if (count == nullptr) return;
+  count->messages.store(count->messages.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (count->known.load(std::memory_order_relaxed) != known) {
+    count->known.store(known, std::memory_order_relaxed);
+  }
+}
+
+void ConnectionGuard::SetKnown(int fd, bool known) {
+  if (Count* const count = CountOf(fd)) count->known.store(known, std::memory_order_relaxed);
+}
+
+void ConnectionGuard::Run() {
+  int events_fd = -1;
+  size_t size = sizeof(events_fd);
+  DT_CHECK(zmq_getsockopt(events_, ZMQ_FD, &events_fd, &size) == 0, errno);
+  pollfd items[] = {{stop_fd_, POLLIN, 0}, {events_fd, POLLIN, 0}};
+  TimePoint next_look;
+  while (items[0].revents == 0) {
+    const bool accepted = TakeEvents();
+    const TimePoint now = Clock::now();
+    if (now >= next_look) {
+      next_look = now + (Look(now) ? kLookAtStrangers : kLook);
+    } else if (accepted) {
+      next_look = std::min(next_look, now + kLookAtStrangers);
+    }
+    const auto wait = std::chrono::ceil<milliseconds>(next_look - now).count();
+    poll(items, 2, connections_.empty() ? -1 : static_cast<int>(wait));
+  }
+}
+
+// Returns whether a connection is new. An event is a frame with its number and the descriptor, then a frame
+// with the address.
+bool ConnectionGuard::TakeEvents() {
+  bool accepted = false;
+  while (true) {
+    unsigned char head[6];
+    if (zmq_recv(events_, head, sizeof(head), ZMQ_DONTWAIT) != static_cast<int>(sizeof(head)))
+      return accepted;
+    uint16_t event;
+    int32_t fd;
+    std::memcpy(&event, head, sizeof(event));
+    std::memcpy(&fd, head + sizeof(event), sizeof(fd));
+    zmq_recv(events_, nullptr, 0, 0);
+    Count* const count = CountOf(fd);
+    if (count == nullptr) continue;
+    connections_.erase(fd);
+    if (event != ZMQ_EVENT_ACCEPTED) continue;
+    accepted = true;
+    count->known.store(false, std::memory_order_relaxed);
+    Connection connection;
+    connection.peer = PeerOf(fd);
+    connection.accepted = Clock::now();
+    connection.first_message = connection.messages = count->messages.load(std::memory_order_relaxed);
+    connections_.emplace(fd, connection);
+  }
+}
+
+// Returns whether there are strangers.
+bool ConnectionGuard::Look(TimePoint now) {
+  std::vector<std::pair<TimePoint, int>> strangers;
+  for (auto& [fd, connection] : connections_) {
+    const std::optional<uint64_t> consumed = connection.ended ? std::nullopt : Consumed(fd);
+    if (!consumed) continue;
+    const Count& count = counts_[static_cast<size_t>(fd)];
+    const bool known = count.known.load(std::memory_order_relaxed);
+    if (known ? HoldsMoreThan(limits_.message_bytes, count, connection, *consumed)
+              : StrangerBreaksLimit(count, connection, *consumed, now)) {
+      End(fd, connection);
+    } else if (!known) {
+      strangers.emplace_back(connection.accepted, fd);
+    }
+  }
+  if (strangers.size() > limits_.strangers) {
+    const auto excess = static_cast<std::ptrdiff_t>(strangers.size() - limits_.strangers);
+    std::nth_element(strangers.begin(), strangers.begin() + excess, strangers.end());
+    strangers.resize(static_cast<size_t>(excess));
+    for (const auto& [accepted, fd] : strangers) End(fd, connections_.at(fd));
+  }
+  return !strangers.empty();
+}
+
+// A connection begins with an empty message, so a task that has lost its connection and repeats all that it
+// has open is known before the rest of that is looked at.
+bool ConnectionGuard::StrangerBreaksLimit(const Count& count, Connection& connection, uint64_t consumed,
+                                          TimePoint now) const {
+  const uint32_t messages = count.messages.load(std::memory_order_relaxed) - connection.first_message;
+  if (now - connection.accepted > limits_.stranger_age || messages > limits_.stranger_messages) return true;
+  return messages == 0 ? HoldsMoreThan(limits_.stranger_bytes, count, connection, consumed)
+                       : consumed > limits_.stranger_bytes;
+}
+
+// Of whole messages the channel takes one of each connection in turn. If it has had its turn since an earlier
+// look and nothing came from this connection, all that libzmq had read of it by then, behind the last
+// message, is part of one that is not whole.
+bool ConnectionGuard::HoldsMoreThan(uint64_t limit, const Count& count, Connection& connection,
+                                    uint64_t consumed) const {
+  const uint64_t total = total_.load(std::memory_order_relaxed), dry = dry_.load(std::memory_order_relaxed);
+  const uint32_t messages = count.messages.load(std::memory_order_relaxed);
+  const bool new_message = messages != connection.messages;
+  const bool had_turn = dry != connection.dry || total - connection.total > connections_.size() + kTurnSlack;
+  if (!new_message && !had_turn) return false;
+  if (new_message) connection.delivered = consumed;
+  const bool more = connection.consumed > connection.delivered + limit;
+  connection.messages = messages;
+  connection.consumed = consumed;
+  connection.total = total;
+  connection.dry = dry;
+  return more;
+}
+
+// Ends it if it is still the same connection: libzmq may have closed it meanwhile, and the number may be that
+// of another file.
+void ConnectionGuard::End(int fd, Connection& connection) {
+  const sockaddr_storage peer = PeerOf(fd);
+  connection.ended = true;
+  if (std::memcmp(&peer, &connection.peer, sizeof(peer)) != 0) return;
+  const linger reset{1, 0};  // the kernel keeps nothing for a peer that does not stop sending
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+  shutdown(fd, SHUT_RDWR);
+}
+
+}  // namespace dtrain::net

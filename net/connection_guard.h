@@ -1,0 +1,88 @@
+// ConnectionGuard: bounds what the connections of a listening ZeroMQ socket hold. libzmq counts neither
+// connections nor the bytes of a message that is not whole, and gives no way to end one connection. The guard
+// learns of each connection's descriptor by the socket's monitor, asks the kernel how much has come in, and
+// shuts down the connections that break a limit; libzmq then frees what it kept for them. A task that was cut
+// off by mistake connects again by itself and loses nothing, since requests are repeated.
+//
+// A connection is a stranger's until a message of a known conversation comes from it (Channel::SetKnown).
+// Owner: ZmqChannel. Thread: the channel's, which is also the socket's; the limits are watched by another
+// one.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace dtrain::net {
+
+class ConnectionGuard {
+ public:
+  struct Limits {
+    // How many strangers are connected at once. One more takes the place of the oldest.
+    size_t strangers = 256;
+    // How long a connection may stay a stranger's, and what it may send in that time.
+    milliseconds stranger_age{10'000};
+    uint64_t stranger_bytes = 64 << 10;
+    uint32_t stranger_messages = 4000;
+    // The bytes of one message.
+    uint64_t message_bytes = 2 << 20;
+  };
+
+  // Watches the connections of `router` from now on; call it before the socket is bound.
+  ConnectionGuard(void* zmq_context, void* router, const Limits& limits);
+  ~ConnectionGuard();
+  ConnectionGuard(const ConnectionGuard&) = delete;
+  ConnectionGuard& operator=(const ConnectionGuard&) = delete;
+
+  // A message has come from the connection with this descriptor (ZMQ_SRCFD). Costs nanoseconds.
+  void Received(int fd, bool known);
+  // The socket had no message.
+  void RanDry() { dry_.store(dry_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  // The conversation of this connection has become known, or is not known any more.
+  void SetKnown(int fd, bool known);
+
+ private:
+  // What the channel's thread counts of a descriptor.
+  struct Count {
+    std::atomic<uint32_t> messages{0};
+    std::atomic<bool> known{false};
+  };
+  // What the watching thread knows of a connection.
+  struct Connection {
+    sockaddr_storage peer = {};
+    TimePoint accepted;
+    uint32_t first_message = 0;   // Count::messages at its beginning
+    uint32_t messages = 0;        // and at the last look
+    uint64_t delivered = 0;       // what libzmq had read of it at the last look that saw a new message
+    uint64_t consumed = 0;        // and at the last look behind which the channel had its turn
+    uint64_t total = 0, dry = 0;  // the channel's counts at that look
+    bool ended = false;
+  };
+
+  void Run();
+  bool TakeEvents();
+  bool Look(TimePoint now);
+  bool StrangerBreaksLimit(const Count& count, Connection& connection, uint64_t consumed,
+                           TimePoint now) const;
+  bool HoldsMoreThan(uint64_t limit, const Count& count, Connection& connection, uint64_t consumed) const;
+  static void End(int fd, Connection& connection);
+  Count* CountOf(int fd);
+
+  const Limits limits_;
+  void* const router_;
+  std::vector<Count> counts_;  // by descriptor
+  std::atomic<uint64_t> total_{0}, dry_{0};
+  void* events_ = nullptr;                           // the monitor's socket; of the thread
+  int stop_fd_ = -1;                                 // readable when the thread is to end
+  std::unordered_map<int, Connection> connections_;  // of the thread
+  std::thread thread_;
+};
+
+}  // namespace dtrain::net

@@ -1,0 +1,244 @@
+#include "net/connection_guard.h"
+
+#include <doctest/doctest.h>
+#include <poll.h>
+
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "net/channel_test_util.h"
+
+namespace dtrain::net {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+// RawPeer: a TCP connection that speaks ZMTP as the test says.
+class RawPeer {
+ public:
+  explicit RawPeer(const std::string& address) : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const Resolved resolved = Resolve(ParseAddress(address));
+    REQUIRE(connect(descriptor_, resolved.addresses[0].get(), resolved.addresses[0].size) == 0);
+  }
+  ~RawPeer() { close(descriptor_); }
+  RawPeer(const RawPeer&) = delete;
+  RawPeer& operator=(const RawPeer&) = delete;
+
+  // The greeting of ZMTP 3 without keys, and READY with a routing id of 8 characters.
+  RawPeer& ShakeHands(const std::string& id) {
+    Send(std::string("\xff\0\0\0\0\0\0\0\0\x7f\3\0NULL", 16) + std::string(48, '\0'));
+    char answer[64 + 43];  // its greeting and READY
+    REQUIRE(recv(descriptor_, answer, sizeof(answer), MSG_WAITALL) == sizeof(answer));
+    const std::string ready = std::string("\5READY\13Socket-Type\0\0\0\6DEALER\10Identity\0\0\0\10", 41) + id;
+    Send(std::string("\4") + static_cast<char>(ready.size()) + ready);
+    return *this;
+  }
+  // False: the connection is closed.
+  bool Send(const std::string& bytes) {
+    size_t sent = 0;
+    while (sent < bytes.size()) {
+      const ssize_t count = send(descriptor_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (count <= 0) return false;
+      sent += static_cast<size_t>(count);
+    }
+    return true;
+  }
+  bool IsClosed(milliseconds patience = kPatience) {
+    const TimePoint deadline = Clock::now() + patience;
+    while (Clock::now() < deadline) {
+      char bytes[1000];
+      pollfd item{descriptor_, POLLIN, 0};
+      poll(&item, 1, 20);
+      if (item.revents != 0 && recv(descriptor_, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  const int descriptor_;
+};
+
+// Server: a channel with a guard.
+struct Server {
+  explicit Server(const ConnectionGuard::Limits& limits) {
+    ZmqOptions options;
+    options.guard = limits;
+    options.max_request_bytes = kMiB + (64 << 10);
+    transport.emplace(options);
+    channel = transport->NewChannel();
+    address = channel->Bind("127.0.0.1:0");
+  }
+  // Takes what comes, on a thread, as the loop of a ps does.
+  void Loop() {
+    loop = std::thread([this] {
+      NodeId from;
+      Message message;
+      while (!stop) channel->Receive(Clock::now() + milliseconds(20), &from, &message);
+    });
+  }
+  void EndLoop() {
+    stop = true;
+    loop.join();
+  }
+  // A message goes to and fro.
+  void Serve(Channel& client, NodeId id, const std::string& payload = "") {
+    REQUIRE(SendSoon(client, id, TextMessage("ask", payload)) == SendResult::kSent);
+    Received asked = ReceiveSoon(*channel);
+    while (asked.from != id) asked = ReceiveSoon(*channel);
+    REQUIRE(SendSoon(*channel, id, TextMessage("answer")) == SendResult::kSent);
+    CHECK(ReceiveSoon(client).header() == "answer");
+  }
+
+  std::optional<ZmqTransport> transport;
+  std::unique_ptr<Channel> channel;
+  std::string address;
+  std::thread loop;
+  std::atomic<bool> stop{false};
+};
+
+struct Client {
+  explicit Client(const Server& server) { channel->Connect(id, server.address); }
+
+  ZmqTransport transport;
+  std::unique_ptr<Channel> channel = transport.NewChannel();
+  NodeId id = NewNodeId();
+};
+
+int64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t pages = 0;
+  statm >> pages >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+// Sends parts of one message until the connection ends. Returns the bytes sent.
+int64_t SendPartsUntilClosed(RawPeer& peer) {
+  std::string parts;
+  for (int i = 0; i < 32'000; ++i) parts += std::string("\1\0", 2);
+  int64_t sent = 0;
+  while (sent < 100 * kMiB && peer.Send(parts)) sent += static_cast<int64_t>(parts.size());
+  return sent;
+}
+
+ConnectionGuard::Limits WideLimits() {
+  ConnectionGuard::Limits limits;
+  limits.stranger_age = kPatience;
+  return limits;
+}
+
+}  // namespace
+
+TEST_CASE("connection guard: a stranger's message of endless parts ends its connection, and costs little") {
+  Server server(WideLimits());
+  Client client(server);
+  server.Serve(*client.channel, client.id);
+  const int64_t before = ResidentBytes();
+  RawPeer stranger(server.address);
+  server.Loop();
+  CHECK(SendPartsUntilClosed(stranger.ShakeHands("12345678")) < 20 * kMiB);
+#ifndef __SANITIZE_ADDRESS__
+  CHECK(ResidentBytes() - before < 64 * kMiB);
+#endif
+  CHECK(before > 0);
+  server.EndLoop();
+  server.Serve(*client.channel, client.id);
+}
+
+TEST_CASE("connection guard: so does that of a task of the run, while others are served") {
+  Server server(WideLimits());
+  Client client(server);
+  server.channel->SetKnown(client.id, true);
+  server.channel->SetKnown(0x3132333435363738, true);
+  RawPeer peer(server.address);
+  REQUIRE(peer.ShakeHands("12345678").Send(std::string("\0\5hello", 7)));
+  CHECK(ReceiveSoon(*server.channel).header() == "hello");
+  std::atomic<bool> closed{false};
+  std::thread parts([&] {
+    CHECK(SendPartsUntilClosed(peer) < 100 * kMiB);
+    closed = true;
+  });
+  while (!closed) server.Serve(*client.channel, client.id);
+  parts.join();
+  server.Serve(*client.channel, client.id);
+}
+
+TEST_CASE("connection guard: a task may have many whole messages under way that are not taken for long") {
+  Server server(WideLimits());
+  Client client(server);
+  server.channel->SetKnown(client.id, true);  // before it connects, as one that has lost its connection
+  const std::string payload(kMiB, 'x');
+  const int messages = 40;
+  for (int i = 0; i < messages; ++i) {
+    REQUIRE(SendSoon(*client.channel, client.id, TextMessage("part", payload)) == SendResult::kSent);
+  }
+  for (int i = 0; i < messages; ++i) {
+    std::this_thread::sleep_for(milliseconds(i < 10 ? 60 : 0));
+    CHECK(ReceiveSoon(*server.channel).payload().size() == payload.size());
+  }
+  server.Serve(*client.channel, client.id);
+  CHECK(client.channel->Connections(client.id) == 1);
+}
+
+TEST_CASE("connection guard: a stranger may not send much, nor often") {
+  ConnectionGuard::Limits limits = WideLimits();
+  limits.stranger_bytes = 10'000;
+  limits.stranger_messages = 100;
+  Server server(limits);
+  server.Loop();
+  RawPeer large(server.address);
+  REQUIRE(
+      large.ShakeHands("12345678").Send(std::string("\3\0\0\0\0\0\0\xff\xff", 9) + std::string(11'000, 'x')));
+  CHECK(large.IsClosed());
+  RawPeer often(server.address);
+  often.ShakeHands("abcdefgh");
+  for (int i = 0; i <= 100; ++i) REQUIRE(often.Send(std::string("\0\5hello", 7)));
+  CHECK(often.IsClosed());
+  server.EndLoop();
+}
+
+TEST_CASE("connection guard: a connection that nobody gets to know ends, and so does one that is forgotten") {
+  ConnectionGuard::Limits limits;
+  limits.stranger_age = milliseconds(200);
+  Server server(limits);
+  Client client(server);
+  server.channel->SetKnown(client.id, true);
+  server.Serve(*client.channel, client.id);
+  RawPeer silent(server.address), idle(server.address);
+  idle.ShakeHands("12345678");
+  CHECK(silent.IsClosed());
+  CHECK(idle.IsClosed());
+  server.Serve(*client.channel, client.id);
+  std::this_thread::sleep_for(milliseconds(400));
+  server.Serve(*client.channel, client.id);
+  CHECK(client.channel->Connections(client.id) == 1);
+  server.channel->SetKnown(client.id, false);
+  server.Loop();
+  const TimePoint deadline = Clock::now() + kPatience;
+  NodeId from;
+  Message message;
+  while (client.channel->Connections(client.id) == 1 && Clock::now() < deadline) {
+    client.channel->Receive(Clock::now() + milliseconds(20), &from, &message);
+  }
+  CHECK(client.channel->Connections(client.id) > 1);
+  server.EndLoop();
+}
+
+TEST_CASE("connection guard: of too many strangers the oldest goes, and a task that comes is served") {
+  ConnectionGuard::Limits limits = WideLimits();
+  limits.strangers = 8;
+  Server server(limits);
+  Client early(server);
+  server.channel->SetKnown(early.id, true);
+  server.Serve(*early.channel, early.id);
+  std::vector<std::unique_ptr<RawPeer>> strangers;
+  for (int i = 0; i < 100; ++i) strangers.push_back(std::make_unique<RawPeer>(server.address));
+  Client late(server);
+  server.channel->SetKnown(late.id, true);
+  server.Serve(*late.channel, late.id);
+  server.Serve(*early.channel, early.id);
+  CHECK(early.channel->Connections(early.id) == 1);
+  for (int i = 0; i < 90; ++i) CHECK(strangers[static_cast<size_t>(i)]->IsClosed());
+}
+
+}  // namespace dtrain::net
