@@ -75,8 +75,8 @@ int64_t HonestRun::LocalStep() { return LastNumberAfter(worker_->standard_error(
 
 void HonestRun::CheckGoesOn() {
   const int64_t next = LocalStep() + 2 * log_every_;
-  CHECK(worker_->WaitForLine(fmt::format("local step {:>9} ", next)));
-  CHECK_FALSE(ps_->WaitForEnd(milliseconds(0)));
+  REQUIRE(worker_->WaitForLine(fmt::format("local step {:>9} ", next)));
+  REQUIRE_FALSE(ps_->WaitForEnd(milliseconds(0)));
 }
 
 void HonestRun::CheckMemory(int connections) {

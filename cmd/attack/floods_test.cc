@@ -1,0 +1,158 @@
+// Floods of what strangers can send, as fast as they can: the run goes on, with little memory and few lines
+// of log, and ends as ever. bench/attacks.sh measures how fast it goes on.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <memory>
+#include <random>
+
+#include "cmd/attack/honest_run.h"
+
+namespace dtrain::testing {
+namespace {
+
+constexpr milliseconds kWrite{500};
+constexpr size_t kBatch = 1 << 18;  // bytes that go at once
+constexpr int kMaxLines = 60;       // of all refusals of a flood
+
+// `peers` connections with a handshake, each of which writes what `next` makes, again and again.
+class ConnectionFlood {
+ public:
+  using Next = std::function<std::string(std::mt19937_64& random)>;
+
+  ConnectionFlood(const std::string& address, int peers, const Next& next) {
+    for (int i = 0; i < peers; ++i) {
+      peers_.emplace_back(address);
+      peers_.back().Handshake();
+    }
+    flood_ = std::make_unique<Flood>([this, next, turn = size_t{0}]() mutable {
+      // One that was cut off writes nothing any more.
+      peers_[turn++ % peers_.size()].Write(next(random_), kWrite);
+      return true;
+    });
+  }
+
+ private:
+  std::vector<RawPeer> peers_;
+  std::mt19937_64 random_{7};
+  std::unique_ptr<Flood> flood_;  // last: its thread uses the others
+};
+
+// The run goes on for a while beside the flood, within the promise for so many connections, and ends.
+template <typename Attack>
+void CheckOutlives(int peers, Attack&& attack) {
+  HonestRun run;
+  const int before = Count(run.ps().standard_error(), "\n");
+  {
+    const auto flood = attack(run);
+    const TimePoint until = Clock::now() + milliseconds(800);
+    while (Clock::now() < until) run.CheckGoesOn();
+  }
+  run.CheckGoesOn();
+  run.CheckMemory(peers);
+  CHECK(Count(run.ps().standard_error(), "\n") - before <= kMaxLines);
+  run.CheckEnds();
+}
+
+std::unique_ptr<ConnectionFlood> FloodOf(const HonestRun& run, int peers, const ConnectionFlood::Next& next) {
+  return std::make_unique<ConnectionFlood>(run.address(), peers, next);
+}
+
+std::string Repeated(const std::string& frame) {
+  std::string batch;
+  while (batch.size() < kBatch) batch += frame;
+  return batch;
+}
+
+TEST_CASE("attack: random frames") {
+  CheckOutlives(8, [](const HonestRun& run) {
+    return FloodOf(run, 8, [](std::mt19937_64& random) {
+      std::string batch;
+      while (batch.size() < kBatch) {
+        std::string bytes(random() % 200, '\0');
+        for (char& byte : bytes) byte = static_cast<char>(random());
+        batch += ZmtpFrame(bytes, random() % 8 == 0);
+      }
+      return batch + ZmtpFrame("");
+    });
+  });
+}
+
+TEST_CASE("attack: real frames with changed bytes, over 100 connections") {
+  CheckOutlives(100, [](const HonestRun& run) {
+    std::vector<std::string> frames;
+    const auto add = [&](auto&& build) {
+      net::Encoder encoder;
+      auto& builder = encoder.Begin();
+      frames.emplace_back(encoder.Finish(run.run().Envelope(1), build(builder)).header.text());
+    };
+    HelloWords words = run.Words();
+    words.settings.back().second = "another";  // no change of a byte makes it a task of the run
+    frames.emplace_back(EncodeHello(words).header.text());
+    add([](auto& builder) { return wire::CreatePull(builder, 0, true); });
+    add([](auto& builder) { return wire::CreateNeedStep(builder); });
+    add([](auto& builder) { return wire::CreateReadPiece(builder, 1, 0); });
+    add([](auto& builder) {
+      return wire::CreateAbort(builder, 3, wire::Role::Worker, 0, builder.CreateString("forged"));
+    });
+    add([](auto& builder) {
+      return wire::CreateHeartbeat(builder, builder.CreateString("step"), 1, builder.CreateString(""), 0, 0,
+                                   0, 15);
+    });
+    return FloodOf(run, 100, [frames](std::mt19937_64& random) {
+      std::string batch;
+      while (batch.size() < kBatch / 16) {
+        std::string frame = frames[random() % frames.size()];
+        for (int i = 0; i < 3; ++i) frame[random() % frame.size()] = static_cast<char>(random());
+        batch += ZmtpFrame(frame);
+      }
+      return batch;
+    });
+  });
+}
+
+TEST_CASE("attack: Hellos of an index in use, from 20 connections") {
+  CheckOutlives(20, [](const HonestRun& run) {
+    HelloWords words = run.Words();
+    words.index = 0;
+    const std::string batch = Repeated(ZmtpFrame(EncodeHello(words).header.text()));
+    return FloodOf(run, 20, [batch](std::mt19937_64&) { return batch; });
+  });
+}
+
+TEST_CASE("attack: Hellos with other settings, as a ps and as a worker") {
+  CheckOutlives(20, [](const HonestRun& run) {
+    HelloWords words = run.Words();
+    words.settings.back().second = "another";
+    std::string frames = ZmtpFrame(EncodeHello(words).header.text());
+    words.role = wire::Role::Ps;
+    frames += ZmtpFrame(EncodeHello(words).header.text());
+    return FloodOf(run, 20, [batch = Repeated(frames)](std::mt19937_64&) { return batch; });
+  });
+}
+
+TEST_CASE("attack: heartbeats and questions of who has not joined") {
+  CheckOutlives(20, [](const HonestRun& run) {
+    net::Encoder encoder;
+    auto& builder = encoder.Begin();
+    const auto beat =
+        wire::CreateHeartbeat(builder, builder.CreateString("step"), 1, builder.CreateString(""));
+    std::string frames = ZmtpFrame(encoder.Finish({}, beat).header.text());
+    frames +=
+        ZmtpFrame(encoder.Finish(run.run().Envelope(9), wire::CreateNeedStep(encoder.Begin())).header.text());
+    return FloodOf(run, 20, [batch = Repeated(frames)](std::mt19937_64&) { return batch; });
+  });
+}
+
+TEST_CASE("attack: connections that are opened, greet and are closed") {
+  CheckOutlives(2, [](const HonestRun& run) {
+    return std::make_unique<Flood>([address = run.address()] {
+      const RawPeer peer(address);
+      peer.Handshake(net::NewNodeId(), milliseconds(1000));
+      return true;
+    });
+  });
+}
+
+}  // namespace
+}  // namespace dtrain::testing
