@@ -12,6 +12,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/printable.h"
 
 namespace dtrain {
 namespace {
@@ -38,6 +39,14 @@ ChildCommand WithNewInput(const ChildCommand& command) {
 // own lines do not have.
 bool IsTaskLine(const std::string& line) {
   return line.find(" | ") != std::string::npos || line.front() == '{' || Console::IsRelayed(line);
+}
+
+// A line of another machine as it is shown and kept here: it must not steer this terminal. The mark of a live
+// line stays. ssh ends its lines with \r\n.
+std::string ShownHere(const std::string& line) {
+  const size_t mark = Console::IsRelayed(line) ? 1 : 0;
+  const size_t end = std::max(mark, line.find_last_not_of("\r\n") + 1);
+  return line.substr(0, mark) + Printable(line.substr(mark, end - mark)) + "\n";
 }
 
 LogOptions OptionsOf(const LogConfig& log) {
@@ -123,10 +132,11 @@ void RemoteTask::Signal(int signal) {
   deadline_ = std::min(deadline_, Clock::now() + kCloseTimeout);
 }
 
-void RemoteTask::TakeLine(const std::string& line) {
+void RemoteTask::TakeLine(const std::string& said) {
+  const std::string line = ShownHere(said);
   // When bash cannot run a program, its second line has no information.
   const bool empty = line.find(": Success") != std::string::npos;
-  if (!IsTaskLine(line) && !empty) last_error_ = line.substr(0, line.find_first_of("\r\n"));
+  if (!IsTaskLine(line) && !empty) last_error_ = line.substr(0, line.size() - 1);
   ChildProcess::TakeLine(line);
 }
 

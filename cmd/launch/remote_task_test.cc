@@ -68,6 +68,15 @@ TEST_CASE("remote task: it ends as its guard says, whatever becomes of ssh, and 
   CHECK(remote.lines.empty());
 }
 
+TEST_CASE("remote task: escapes of another machine are shown as text, and its live line stays one") {
+  Remote remote;
+  const auto task = remote.Start(
+      "echo @started; printf 'worker 1 | a\\033[2Jb\\r\\n' >&2; printf '\\r1/10 \\033]0;x\\007\\n' >&2; "
+      "printf 'Z\\303\\274rich\\n' >&2; echo @exit 0");
+  CHECK(remote.End(*task).code == 0);
+  CHECK(remote.lines == "worker 1 | a\\x1b[2Jb\n\r1/10 \\x1b]0;x\\x07\nZürich\n");
+}
+
 TEST_CASE("remote task: signals are orders to the guard") {
   Remote remote;
   const auto task = remote.Start("echo @started; echo @ready; while read x; do echo \"@got $x\"; done");

@@ -66,7 +66,7 @@ void RunEnd::OnChecksums(const Member& ps, const wire::ChecksumList& list) {
   if (!begun_ || reports_[index]) return;
   ShardReport report;
   for (const wire::Part* part : *list.parts()) {
-    const ModelPart sum{part->name()->str(), static_cast<int64_t>(part->first_row()),
+    const ModelPart sum{ShortText(part->name()->str()), static_cast<int64_t>(part->first_row()),
                         static_cast<int64_t>(part->bytes()), part->crc()};
     report.parts.push_back({sum, {}});
     if (part->values() == nullptr || part->values()->size() > ShardReport::kSmallModel) continue;

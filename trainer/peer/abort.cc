@@ -17,7 +17,7 @@ std::string AbortText(const ClusterConfig& cluster, const wire::Abort& abort) {
   const size_t count = task.role == Role::kPs ? cluster.ps.size() : cluster.worker.size();
   const std::string name = abort.index() < count ? TaskNameAndAddress(cluster, task) : TaskName(task);
   return fmt::format("{} ended the run with exit code {}: {}", name, abort.exit_code(),
-                     abort.text()->c_str());
+                     ShortText(abort.text()->str()));
 }
 
 ExitCode CauseOf(const wire::Abort& abort) {

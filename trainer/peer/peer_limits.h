@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <string>
 
+#include "base/printable.h"
+
 namespace dtrain {
 
 constexpr uint64_t kMaxSteps = (uint64_t{1} << 62) - 1;
 constexpr size_t kMaxPeerText = 1024;
 
-inline std::string ShortText(const std::string& text) {
-  return text.size() <= kMaxPeerText ? text : text.substr(0, kMaxPeerText) + "...";
-}
+// A text of a peer for a log line, an error, a file or an answer. Every such text comes in through here.
+inline std::string ShortText(const std::string& text) { return Printable(text, kMaxPeerText); }
 
 }  // namespace dtrain

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/json.h"
+#include "base/printable.h"
 
 namespace dtrain {
 namespace {
@@ -117,7 +118,7 @@ bool FromValue(const Json& value, WorkerFigures* out);
 
 bool FromValue(const Json& value, std::string* out) {
   if (!value.is_string()) return false;
-  *out = value.get<std::string>();
+  *out = Printable(value.get<std::string>());  // of another task
   return true;
 }
 
@@ -183,7 +184,7 @@ bool FromValue(const Json& value, std::map<std::string, std::vector<float>>* out
   if (value.is_null()) return true;
   if (!value.is_object()) return false;
   for (const auto& [name, values] : value.items()) {
-    if (!FromValue(values, &(*out)[name])) return false;
+    if (!FromValue(values, &(*out)[Printable(name)])) return false;
   }
   return true;
 }
