@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "net/codec.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/user_text.h"
 
@@ -43,6 +44,12 @@ Settings RunSettings(const Config& config) {
     settings.emplace_back(field.key, ValueText(field, EffectiveValue(field, config)));
   }
   return settings;
+}
+
+uint64_t SettingsHash(const Settings& settings) {
+  std::string bytes;
+  for (const auto& [key, value] : settings) bytes.append(key).append(1, '\0').append(value).append(1, '\0');
+  return net::PayloadChecksum(bytes.data(), bytes.size());
 }
 
 std::optional<SettingDifference> FirstDifference(const Settings& ours, const Settings& theirs) {

@@ -2,6 +2,7 @@
 // the documentation of all keys.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +19,10 @@ std::string DumpConfig(const Config& config);
 // model.inputs and model.outputs are filled in from the data: not every task can do that.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 Settings RunSettings(const Config& config);
+
+// XXH3-64 over key, a zero byte, value and a zero byte of each setting, in their order. Two tasks whose
+// hashes are equal need not compare the lists.
+uint64_t SettingsHash(const Settings& settings);
 
 struct SettingDifference {
   std::string key;

@@ -73,6 +73,7 @@ TEST_CASE("first difference: the first in the table's order, with both values") 
   theirs.train.batch_size = 64;
   theirs.train.optimizer.learning_rate = 0.5;
   const auto difference = FirstDifference(RunSettings(Config{}), RunSettings(theirs));
+  CHECK(SettingsHash(RunSettings(Config{})) != SettingsHash(RunSettings(theirs)));
   REQUIRE(difference.has_value());
   CHECK(difference->key == "train.batch_size");
   CHECK(difference->ours == "100");

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/signals.h"
 #include "net/tcp.h"
-#include "trainer/config/dump.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
@@ -30,6 +29,15 @@ constexpr milliseconds kFreshRefusal{2000};
 // How long ps 0 has to let in a task that is to stop, so that the run ends everywhere.
 constexpr milliseconds kStopAloneAfter{2000};
 
+flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::Setting>>> EncodeSettings(
+    const Settings& settings, flatbuffers::FlatBufferBuilder& builder) {
+  std::vector<flatbuffers::Offset<wire::Setting>> list;
+  for (const auto& [key, value] : settings) {
+    list.push_back(wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
+  }
+  return builder.CreateVector(list);
+}
+
 // How many workers like this one the processors here suffice for.
 uint32_t WorkersAtOnce(const DeviceConfig& device) {
   return static_cast<uint32_t>(
@@ -43,6 +51,8 @@ Conversations::Conversations(const Config& config, TaskId self, const std::vecto
                              Logger& log, bool was_in_run)
     : config_(config),
       self_(self),
+      settings_(RunSettings(config)),
+      settings_hash_(SettingsHash(settings_)),
       activity_(activity),
       log_(log),
       incarnation_(net::NewNodeId()),
@@ -51,7 +61,8 @@ Conversations::Conversations(const Config& config, TaskId self, const std::vecto
   std::vector<Heartbeat::Target> targets;
   for (const size_t open : max_open) {
     const TaskId ps{Role::kPs, static_cast<int>(peers_.size())};
-    peers_.push_back({std::make_unique<Conversation>(channel, config.cluster, ps, open), false, {}, "", {}});
+    peers_.emplace_back();
+    peers_.back().conversation = std::make_unique<Conversation>(channel, config.cluster, ps, open);
     targets.push_back({peers_.back().conversation->node(), peers_.back().conversation->address()});
   }
   heartbeat_ = std::make_unique<Heartbeat>(transport, targets, config.failure.detect_s, activity);
@@ -110,21 +121,17 @@ TimePoint Conversations::SayHello(TimePoint now) {
 
 void Conversations::SayHelloTo(size_t ps) {
   const auto hello = [&](flatbuffers::FlatBufferBuilder& builder) {
-    std::vector<flatbuffers::Offset<wire::Setting>> settings;
-    for (const auto& [key, value] : RunSettings(config_)) {
-      settings.push_back(
-          wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
-    }
-    const auto list = builder.CreateVector(settings);
+    const auto list = peers_[ps].wants_settings ? EncodeSettings(settings_, builder) : 0;
     const auto address = builder.CreateString(AddressOf(config_.cluster, self_));
     const auto process = builder.CreateString(ProcessText());
     const auto host = builder.CreateString(HostId());
     const auto version = builder.CreateString(kVersion);
     const std::string& dir = config_.checkpoint.dir;
-    return wire::CreateHello(
-        builder, net::kProtocol, self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
-        static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps), address, process, version, list,
-        incarnation_, host, WorkersAtOnce(config_.device), dir.empty() ? 0 : builder.CreateString(dir));
+    return wire::CreateHello(builder, net::kProtocol,
+                             self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
+                             static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps), address, process,
+                             version, list, incarnation_, host, WorkersAtOnce(config_.device),
+                             dir.empty() ? 0 : builder.CreateString(dir), settings_hash_);
   };
   peers_[ps].conversation->Tell(peers_[ps].run, hello);  // lost while not connected; said again soon
 }
@@ -167,10 +174,10 @@ std::string Conversations::WhyMissing(const Peer& peer) const {
 bool Conversations::Take(size_t ps, const wire::Envelope& envelope) {
   switch (envelope.body_type()) {
     case Body::Welcome:
-      OnWelcome(ps, RunIdOf(envelope), envelope.body_as_Welcome()->saves());
+      OnWelcome(ps, RunIdOf(envelope), *envelope.body_as_Welcome());
       return true;
     case Body::Refuse:
-      OnRefuse(peers_[ps], *envelope.body_as_Refuse());
+      OnRefuse(ps, *envelope.body_as_Refuse());
       return true;
     case Body::Abort:
       OnAbort(*envelope.body_as_Abort());
@@ -181,11 +188,13 @@ bool Conversations::Take(size_t ps, const wire::Envelope& envelope) {
   }
 }
 
-void Conversations::OnWelcome(size_t ps, RunId run, bool saves) {
+void Conversations::OnWelcome(size_t ps, RunId run, const wire::Welcome& welcome) {
   if (joined_) return;  // a repeated Welcome
   peers_[ps].welcomed = true;
   peers_[ps].run = run;
-  if (ps == 0) saves_ = saves;
+  heartbeat_->InRun(ps, run);
+  if (ps == 0) saves_ = welcome.saves();
+  if (ps == 0) feed_token_ = welcome.feed_token();
   const auto all = [&](auto is) { return std::all_of(peers_.begin(), peers_.end(), is); };
   if (!all([](const Peer& peer) { return peer.welcomed; })) return;
   if (!all([&](const Peer& peer) { return peer.run == peers_[0].run; })) {
@@ -198,10 +207,18 @@ void Conversations::OnWelcome(size_t ps, RunId run, bool saves) {
   for (size_t i = 0; i < size(); ++i) heartbeat_->Watch(i, run_);
 }
 
+// The ps has other settings, or has them in another order, and asks for them to tell the difference.
+void Conversations::TellSettings(size_t ps) {
+  if (peers_[ps].welcomed || std::exchange(peers_[ps].wants_settings, true)) return;
+  SayHelloTo(ps);
+}
+
 // Keeps a refusal whose reason may pass, for WhyMissing(). For a task that was in the run before, any may
 // pass: a ps that was restarted with a wrong config may be restarted with the right one.
-void Conversations::OnRefuse(Peer& peer, const wire::Refuse& refuse) {
-  const std::string text = refuse.text()->str();
+void Conversations::OnRefuse(size_t ps, const wire::Refuse& refuse) {
+  Peer& peer = peers_[ps];
+  const std::string text = ShortText(refuse.text()->str());
+  if (refuse.reason() == Reason::Config && text.empty()) return TellSettings(ps);
   const std::string& name = peer.conversation->name();
   switch (refuse.reason()) {
     case Reason::NotReady:
@@ -211,7 +228,7 @@ void Conversations::OnRefuse(Peer& peer, const wire::Refuse& refuse) {
     case Reason::Unregistered:
     case Reason::Run:
       peer.welcomed = false;
-      if (joined_) OnForgotten(peer, refuse.reason() == Reason::Run ? "" : ShortText(text));
+      if (joined_) OnForgotten(peer, refuse.reason() == Reason::Run ? "" : text);
       return;
     case Reason::BadRequest:
       throw Failure(ExitCode::kInternal,

@@ -17,6 +17,7 @@
 #include "net/channel.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
+#include "trainer/config/dump.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/run_id.h"
@@ -44,6 +45,8 @@ class Conversations {
   RunId run() const { return run_; }
   // ps 0 has a checkpoint.dir, so the run can go back to a checkpoint.
   bool saves() const { return saves_; }
+  // From ps 0: with it worker 0 answers (data.split: feed); 0: none.
+  uint64_t feed_token() const { return feed_token_; }
   // Call this until joined(): it says Hello when due and logs every 5 s which ps are missing. Returns the
   // latest time for the next call. Throws PeerLost at failure.startup_timeout_s (failure.wait_s for a task
   // that returns), and RunStopped when the task is to stop and ps 0 does not let it in.
@@ -79,6 +82,7 @@ class Conversations {
   struct Peer {
     std::unique_ptr<Conversation> conversation;
     bool welcomed = false;
+    bool wants_settings = false;  // it has asked for them, since their hash is another there
     RunId run;
     std::string refusal;  // the latest one whose reason may pass
     TimePoint refused;
@@ -90,8 +94,9 @@ class Conversations {
   std::string Missing() const;
   std::string WhyMissing(const Peer& peer) const;
   bool StatusIsDue(TimePoint now);
-  void OnWelcome(size_t ps, RunId run, bool saves);
-  void OnRefuse(Peer& peer, const wire::Refuse& refuse);
+  void OnWelcome(size_t ps, RunId run, const wire::Welcome& welcome);
+  void TellSettings(size_t ps);
+  void OnRefuse(size_t ps, const wire::Refuse& refuse);
   [[noreturn]] void OnForgotten(const Peer& peer, const std::string& why);
   [[noreturn]] void OnAbort(const wire::Abort& abort);
   void CheckAlive(size_t ps);
@@ -100,6 +105,8 @@ class Conversations {
 
   const Config& config_;
   const TaskId self_;
+  const Settings settings_;
+  const uint64_t settings_hash_;
   const Activity& activity_;
   Logger& log_;
   std::vector<Peer> peers_;
@@ -108,6 +115,7 @@ class Conversations {
   uint64_t incarnation_;  // the same to every ps; a new one for each joining
   RunId run_;
   bool saves_ = false;
+  uint64_t feed_token_ = 0;
   bool joined_ = false;
   bool running_ = false;  // joined and started
   bool started_once_;

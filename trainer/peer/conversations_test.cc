@@ -69,7 +69,8 @@ Config Recovering(int ps) {
   return config;
 }
 
-TEST_CASE("conversations: Hello carries who is asking, whom it looks for, and every run-scope key") {
+TEST_CASE(
+    "conversations: Hello carries who is asking, whom it looks for, and the hash of all run-scope keys") {
   Fixture task(LinearCluster(2, 3, 10), false, 2);
   task.peers.SayHello(Clock::now());
   REQUIRE(task.channel.sent.size() == 2);
@@ -79,7 +80,8 @@ TEST_CASE("conversations: Hello carries who is asking, whom it looks for, and ev
   CHECK(hello->role() == wire::Role::Worker);
   CHECK(hello->index() == 2);
   CHECK(hello->ps_index() == 1);
-  CHECK(hello->settings()->size() == RunSettings(task.config).size());
+  CHECK(hello->settings() == nullptr);
+  CHECK(hello->settings_hash() == SettingsHash(RunSettings(task.config)));
   CHECK(task.peers[1].name() == "ps 1 (127.0.0.1:10002)");
 }
 
@@ -125,6 +127,32 @@ TEST_CASE("conversations: a reason that may pass is kept, others end the task wi
                          doctest::Contains("ps 0 (127.0.0.1:10001) refuses worker 0: train.steps is 1 there"),
                          UserError);
   }
+}
+
+TEST_CASE("conversations: a ps that asks for the settings gets them at once, from then on, and nobody else") {
+  Fixture task(LinearCluster(2, 1, 10));
+  const TimePoint again = task.peers.SayHello(Clock::now());
+  task.TakeHellos();
+  task.Refuse(1, Reason::Config, "");
+  REQUIRE(task.channel.sent.size() == 1);
+  CHECK(task.channel.sent[0].to == task.peers[1].node());
+  const auto* settings = task.channel.sent[0].envelope().body_as_Hello()->settings();
+  REQUIRE(settings != nullptr);
+  CHECK(settings->size() == RunSettings(task.config).size());
+  CHECK(settings->Get(0)->key()->str() == RunSettings(task.config)[0].first);
+  task.Refuse(1, Reason::Config, "");  // answers an earlier Hello
+  CHECK(task.TakeHellos() == 1);
+  task.peers.SayHello(again);
+  REQUIRE(task.channel.sent.size() == 2);
+  CHECK(task.channel.sent[0].envelope().body_as_Hello()->settings() == nullptr);
+  CHECK(task.channel.sent[1].envelope().body_as_Hello()->settings() != nullptr);
+  CHECK_THROWS_AS(task.Refuse(1, Reason::Config, "train.steps is 1 there"), UserError);
+}
+
+TEST_CASE("conversations: what a ps says is shown as one line without control characters") {
+  Fixture task(LinearCluster(1, 1, 10));
+  CHECK_THROWS_WITH_AS(task.Refuse(0, Reason::Index, "a\x1b[2Jb\nc"), doctest::Contains("a\\x1b[2Jb\\nc"),
+                       UserError);
 }
 
 TEST_CASE("conversations: a task that was in the run waits where a ps of another config refuses it") {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.h"
 #include "net/codec.h"
 #include "trainer/peer/abort.h"
 
@@ -18,6 +19,8 @@ constexpr milliseconds kFirstBeatPatience{3000};
 constexpr double kComputingShare = 0.01;
 // How often to look for a signal, which the next beat then carries at once.
 constexpr milliseconds kLook{50};
+// Longer than other texts of peers: it names all missing tasks.
+constexpr size_t kMaxStatusBytes = 64 * 1024;
 
 // The blocks and pages that this process has read and written: waiting for a slow disk is progress too.
 uint64_t BlocksMoved() {
@@ -49,6 +52,7 @@ Heartbeat::Heartbeat(net::Transport& transport, const std::vector<Target>& targe
       channel_(transport.NewChannel()),
       silent_beats_(targets.size()),
       counted_beats_(targets.size()),
+      runs_(targets.size()),
       refused_(targets.size()) {
   for (const Target& target : targets) {
     nodes_.push_back(target.node | 1);
@@ -66,12 +70,14 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
+void Heartbeat::InRun(size_t target, RunId run) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  refused_[target] = RunId();
+  runs_[target] = run;
+}
+
 void Heartbeat::Watch(size_t target, RunId run) {
-  {
-    std::lock_guard<std::mutex> hold(mutex_);
-    refused_[target] = RunId();
-    if (target == 0) run_ = run;
-  }
+  InRun(target, run);
   silent_beats_[target].store(0);
   counted_beats_[target].store(-static_cast<int>(kFirstBeatPatience / interval_));
 }
@@ -86,7 +92,7 @@ size_t Heartbeat::SilentLongest() const {
 
 bool Heartbeat::Left(size_t target, RunId run) const {
   std::lock_guard<std::mutex> hold(mutex_);
-  return refused_[target].known() && refused_[target] != run;
+  return refused_[target].known() && refused_[target] == run;
 }
 
 std::string Heartbeat::status() const {
@@ -121,6 +127,11 @@ uint64_t Heartbeat::Progress() const {
 void Heartbeat::SendBeats(int signal) {
   net::Encoder encoder;
   const uint64_t progress = Progress();
+  std::vector<RunId> runs;
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    runs = runs_;
+  }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     silent_beats_[i].fetch_add(1);
     counted_beats_[i].fetch_add(1);
@@ -128,7 +139,7 @@ void Heartbeat::SendBeats(int signal) {
     const auto what = builder.CreateString(activity_.what.load());
     const uint64_t steps = activity_.steps.load(), own_us = activity_.own_nanos.load() / 1000;
     net::Message beat = encoder.Finish(
-        {0, 0, 0},
+        runs[i].Envelope(0),
         wire::CreateHeartbeat(builder, what, progress, builder.CreateString(""), 0, steps, own_us, signal));
     channel_->Send(nodes_[i], beat);
   }
@@ -184,8 +195,8 @@ void Heartbeat::Take(size_t target, const wire::Envelope& envelope, net::Message
   if (target != 0 || beat == nullptr) return;
   workers_.store(static_cast<int>(beat->workers()), std::memory_order_relaxed);
   std::lock_guard<std::mutex> hold(mutex_);
-  status_ = beat->status()->str();
-  if (!run_.known() || RunIdOf(envelope) != run_) return;
+  status_ = Printable(beat->status()->str(), kMaxStatusBytes);
+  if (!runs_[0].known() || RunIdOf(envelope) != runs_[0]) return;
   checkpoint_.Learn(beat->checkpoint(), beat->checkpoint_step());
 }
 

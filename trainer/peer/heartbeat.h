@@ -64,8 +64,11 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // The target has let this task in: counts its silence from now on, with some extra time at first, because
-  // this connection may still wait for its next attempt. Takes the checkpoints that ps 0 reports for `run`.
+  // The target has let this task in to `run`, which heartbeats to it name from now on.
+  void InRun(size_t target, RunId run);
+  // Every ps has let this task in to `run`, or, without one, the target has been heard: counts its silence
+  // from now on, with some extra time at first, because this connection may still wait for its next attempt.
+  // Takes the checkpoints that ps 0 reports for `run`.
   void Watch(size_t target, RunId run = {});
   // Thread: any. Seconds since the target was last heard or watched, in whole beats.
   double SilentSeconds(size_t target) const { return Seconds(silent_beats_[target].load()); }
@@ -80,8 +83,8 @@ class Heartbeat {
   int workers() const { return workers_.load(std::memory_order_relaxed); }
   // Thread: any. The newest checkpoint that ps 0 has reported for the watched run.
   KnownCheckpoint checkpoint() const;
-  // Whether the target has said since Watch() that it belongs to a run other than `run`, or has gone back to
-  // a checkpoint. Its notice on the main connection may be lost.
+  // Whether the target has said since Watch() that it is not, or no longer, in `run`: it was restarted, or
+  // has gone back to a checkpoint. Its notice on the main connection may be lost.
   bool Left(size_t target, RunId run) const;
   // The Abort of ps 0; empty: none. It comes here too, since the main connection may close before a busy task
   // reads.
@@ -119,8 +122,8 @@ class Heartbeat {
   KnownCheckpoint checkpoint_;
   net::Message abort_;
   std::function<void(ExitCode)> on_abort_;
-  std::vector<RunId> refused_;  // by target: the run in which it did not know this task
-  RunId run_;                   // the run that ps 0 is watched for
+  std::vector<RunId> runs_;     // by target: the run that heartbeats to it name
+  std::vector<RunId> refused_;  // by target: the run that it said not to be in
   std::atomic<int> workers_{0};
   std::thread thread_;
 };

@@ -140,13 +140,27 @@ TEST_CASE("heartbeat: the newest checkpoint counts as ps 0 says it in the run th
   CHECK(task.heartbeat.checkpoint().step == 2);
 }
 
-TEST_CASE("heartbeat: a ps has left the run when it says that it is of another, until it is watched anew") {
+TEST_CASE("heartbeat: each beat names the run in which its ps has let this task in") {
+  Task task;
+  task.Beat();
+  task.heartbeat.InRun(1, kRun);
+  task.Beat(2);  // the first of them may have been on its way
+  const auto& sent = task.channel().sent;
+  CHECK_FALSE(RunIdOf(sent[1].envelope()).known());
+  CHECK_FALSE(RunIdOf(sent[sent.size() - 2].envelope()).known());
+  CHECK(sent[sent.size() - 1].to == (kPs1 | 1));
+  CHECK(RunIdOf(sent[sent.size() - 1].envelope()) == kRun);
+}
+
+TEST_CASE("heartbeat: a ps has left the run when it refuses that run, until it is watched anew") {
   Task task;
   const RunId other{kRun.id, kRun.epoch + 1};
-  task.ReceiveRefusal(kPs1, other, wire::Reason::Unregistered);
-  task.ReceiveRefusal(kPs1, {}, wire::Reason::Run);  // it does not know of which run it is
+  task.heartbeat.Watch(1, kRun);
+  task.ReceiveRefusal(kPs1, kRun, wire::Reason::Unregistered);
+  task.ReceiveRefusal(kPs1, {}, wire::Reason::Run);     // answers a beat from before
+  task.ReceiveRefusal(kPs1, other, wire::Reason::Run);  // likewise
   CHECK_FALSE(task.heartbeat.Left(1, kRun));
-  task.ReceiveRefusal(kPs1, other, wire::Reason::Run);
+  task.ReceiveRefusal(kPs1, kRun, wire::Reason::Run);
   CHECK(task.heartbeat.Left(1, kRun));
   CHECK_FALSE(task.heartbeat.Left(1, other));
   CHECK_FALSE(task.heartbeat.Left(0, kRun));

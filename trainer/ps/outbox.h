@@ -31,9 +31,13 @@ class Outbox {
   }
 
   void Refuse(net::NodeId to, uint64_t request, wire::Reason reason, const std::string& text) {
-    Send(to, request, [&](auto& builder) {
-      return wire::CreateRefuse(builder, reason, builder.CreateString(ShortText(text)));
-    });
+    Refuse(to, run_.Envelope(request), reason, text);
+  }
+  // Refuses a question whose sender may be a stranger: `question` is its envelope, and the answer names no
+  // run but the one that the question named.
+  void RefuseQuestion(net::NodeId to, const wire::Envelope& question, wire::Reason reason,
+                      const std::string& text) {
+    Refuse(to, RunIdOf(question).Envelope(question.request()), reason, text);
   }
   void Ack(net::NodeId to, uint64_t request) {
     Send(to, request, [](auto& builder) { return wire::CreateAck(builder); });
@@ -62,6 +66,12 @@ class Outbox {
     net::NodeId to = 0;
     net::Message message;
   };
+  void Refuse(net::NodeId to, const net::Envelope& envelope, wire::Reason reason, const std::string& text) {
+    flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+    const auto why = builder.CreateString(ShortText(text));
+    net::Message message = encoder_.Finish(envelope, wire::CreateRefuse(builder, reason, why));
+    channel_.Send(to, message);
+  }
   bool HasLate(net::NodeId to) const {
     return std::any_of(late_.begin(), late_.end(), [to](const Late& late) { return late.to == to; });
   }

@@ -20,6 +20,7 @@ constexpr int kMessagesPerTick = 256;
 constexpr milliseconds kLateTick{1};
 // How soon to look again at a checkpoint that is being written here.
 constexpr milliseconds kSavingTick{5};
+constexpr char kNoMessage[] = "it is not a message of dtrain";
 constexpr char kNotInitialised[] = "a pull before the initial values";
 constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
 
@@ -44,13 +45,16 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
       snapshots_({config_, shard_, *rule_, outbox_, leader_, task.layout, task.self.index, log_}),
       filler_(FillerParts()),
       summary_(summary),
-      tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))) {
+      tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))),
+      dropped_(log_, "dropped frames") {
+  members_.set_on_known([this](net::NodeId node, bool known) { channel_.SetKnown(node, known); });
   leader_ = make_leader({task_, history, activity_, members_, outbox_, *rule_, snapshots_, filler_,
                          [this] { return Report(); }});
   leader_node_ = leader_->node();
   outbox_.set_run(leader_->run());
   check_.emplace(config_, task.self, task.layout, shard_, *rule_, *leader_);
-  registrar_.emplace(Registrar::Parts{task_, shard_, *rule_, members_, outbox_, *leader_});
+  registrar_.emplace(Registrar::Parts{task_, shard_, *rule_, members_, outbox_, *leader_,
+                                      FeedsOthers(config_) ? history.feed_token : 0});
 }
 
 RangeFiller::Parts PsServer::FillerParts() {
@@ -97,30 +101,51 @@ void PsServer::Tick(TimePoint now) {
   outbox_.set_run(leader_->run());
   snapshots_.Tick();
   registrar_->Watch(now);
+  dropped_.Tick(now);
   rule_->Tick();
 }
 
 void PsServer::DropFrame(net::NodeId from, const char* why) {
-  if (frames_dropped_++ == 0) log_.Warning("dropped a frame from peer {:016x}: {}", from, why);
+  dropped_.Warn(from, why, fmt::format("dropped a frame from peer {:016x}: {}", from, why));
 }
 
 void PsServer::Handle(net::NodeId from, net::Message& message) {
+  const bool of_leader = from == leader_node_ && from != 0;
+  Member* const member = of_leader ? nullptr : members_.Find(from);
+  if (!of_leader && member == nullptr) return HandleStranger(from, message);
   const wire::Envelope* envelope = net::Decode(message);
-  if (envelope == nullptr) return DropFrame(from, "it is not a message of dtrain");
-  if (from == leader_node_ && from != 0) return leader_->OnMessage(*envelope, message);
-  if (const auto* hello = envelope->body_as_Hello()) {
-    if (from & 1) return DropFrame(from, "it says Hello from a connection for heartbeats");
-    return registrar_->OnHello(from, *hello);
-  }
-  Member* member = members_.Find(from);
-  if (member == nullptr) return registrar_->RefuseStranger(from, *envelope);
+  if (envelope == nullptr) return DropFrame(from, kNoMessage);
+  if (of_leader) return leader_->OnMessage(*envelope, message);
+  if (const auto* hello = envelope->body_as_Hello()) return OnHello(from, *envelope, *hello);
   member->heard = true;
-  if (const auto* beat = envelope->body_as_Heartbeat()) return registrar_->OnHeartbeat(*member, from, *beat);
+  if (const auto* beat = envelope->body_as_Heartbeat()) {
+    return registrar_->OnHeartbeat(*member, from, *envelope, *beat);
+  }
   if (RunIdOf(*envelope) != outbox_.run()) {
-    return outbox_.Refuse(from, envelope->request(), Reason::Run, "this is another run");
+    return outbox_.RefuseQuestion(from, *envelope, Reason::Run, "this is another run");
   }
   HandleMember(*member, *envelope, message);
   if (summary_ && leader_->global_step() != summarised_step_) SummariseStep();
+}
+
+// What strangers have used up their time for is dropped unread; a newcomer says Hello again.
+void PsServer::HandleStranger(net::NodeId from, const net::Message& message) {
+  const TimePoint begun = Clock::now();
+  if (!strangers_.Allows(begun)) return;
+  const wire::Envelope* const envelope = net::Decode(message);
+  if (envelope == nullptr) {
+    DropFrame(from, kNoMessage);
+  } else if (const auto* hello = envelope->body_as_Hello()) {
+    OnHello(from, *envelope, *hello);
+  } else {
+    registrar_->RefuseStranger(from, *envelope);
+  }
+  strangers_.Used(Clock::now() - begun);
+}
+
+void PsServer::OnHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello) {
+  if (from & 1) return DropFrame(from, "it says Hello from a connection for heartbeats");
+  registrar_->OnHello(from, envelope, hello);
 }
 
 // Requests are taken in the order of their numbers. A gap means that one was lost; its sender repeats it.

@@ -15,6 +15,8 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/peer/heartbeat.h"
+#include "trainer/peer/peer_log.h"
+#include "trainer/peer/stranger_budget.h"
 #include "trainer/ps/gradient_check.h"
 #include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
@@ -50,6 +52,8 @@ class PsServer {
   RangeFiller::Parts FillerParts();
   TimePoint NextTick(TimePoint now) const;
   void Handle(net::NodeId from, net::Message& message);
+  void OnHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello);
+  void HandleStranger(net::NodeId from, const net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
   void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
@@ -80,7 +84,8 @@ class PsServer {
   const milliseconds tick_;
   net::NodeId leader_node_ = 0;
   int64_t summarised_step_ = 0;
-  uint64_t frames_dropped_ = 0;
+  StrangerBudget strangers_;
+  PeerLog dropped_;
 };
 
 }  // namespace dtrain

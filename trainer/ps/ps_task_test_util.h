@@ -69,18 +69,20 @@ struct RegistrarFixture : PsTaskFixture {
   }
   void Hello(net::NodeId from, TaskId task) {
     const wire::Role role = task.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker;
-    registrar->OnHello(from, HelloMessage(config, role, static_cast<uint32_t>(task.index)).get());
+    const HelloMessage hello(config, role, static_cast<uint32_t>(task.index));
+    registrar->OnHello(from, hello.envelope(), hello.get());
   }
   // Every task of the spec but ps 0.
   void AllJoin() {
     for (const Member& member : members.all()) Hello(NodeOf(member.task), member.task);
   }
-  void Beat(Member& member, int stop = 0) {
-    const net::Message beat = Make([&](auto& builder) {
-      return wire::CreateHeartbeat(builder, builder.CreateString("load"), 7, builder.CreateString(""), 0, 0,
-                                   0, stop);
-    });
-    registrar->OnHeartbeat(member, member.node | 1, *net::Decode(beat)->body_as_Heartbeat());
+  void Beat(Member& member, int stop = 0, RunId run = kTestRun) {
+    flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
+    const auto what = builder.CreateString("load");
+    const net::Message beat = encoder.Finish(
+        run.Envelope(0), wire::CreateHeartbeat(builder, what, 7, builder.CreateString(""), 0, 0, 0, stop));
+    const wire::Envelope& envelope = *net::Decode(beat);
+    registrar->OnHeartbeat(member, member.node | 1, envelope, *envelope.body_as_Heartbeat());
   }
   void Abort(Member& member, ExitCode code) {
     const net::Message abort = Make(

@@ -23,8 +23,9 @@ constexpr RunId kTestRun{77, 3};
 // The Hello of a task to a ps.
 class HelloMessage {
  public:
+  // `tells`: with the list of its settings, as if the ps had asked for it.
   HelloMessage(const Config& config, wire::Role role, uint32_t index, uint32_t ps_index = 0,
-               uint32_t protocol = net::kProtocol) {
+               uint32_t protocol = net::kProtocol, bool tells = true) {
     flatbuffers::FlatBufferBuilder& b = encoder_.Begin();
     std::vector<flatbuffers::Offset<wire::Setting>> settings;
     for (const auto& [key, value] : RunSettings(config)) {
@@ -33,9 +34,11 @@ class HelloMessage {
     const auto dir = config.checkpoint.dir.empty() ? 0 : b.CreateString(config.checkpoint.dir);
     message_ = encoder_.Finish({}, wire::CreateHello(b, protocol, role, index, ps_index, b.CreateString("a"),
                                                      b.CreateString("host, pid 7"), b.CreateString("1"),
-                                                     b.CreateVector(settings), 0, 0, 0, dir));
+                                                     tells ? b.CreateVector(settings) : 0, 0, 0, 0, dir,
+                                                     SettingsHash(RunSettings(config))));
   }
-  const wire::Hello& get() const { return *net::Decode(message_)->body_as_Hello(); }
+  const wire::Envelope& envelope() const { return *net::Decode(message_); }
+  const wire::Hello& get() const { return *envelope().body_as_Hello(); }
   net::Message Take() { return std::move(message_); }
 
  private:
@@ -94,7 +97,10 @@ class FakeLeader : public Leader {
     why_overdue = why;
   }
   void OnAbort(Member& member, const wire::Abort&) override { aborted.push_back(member.task); }
-  RunStatus OnHeartbeat(const Member&, const wire::Heartbeat&) override { return status; }
+  RunStatus OnHeartbeat(const Member&, const wire::Heartbeat&) override {
+    ++beats;
+    return status;
+  }
 
   bool OnRequest(Member&, const wire::Envelope&, bool) override { return false; }
   bool OnNotice(Member&, const wire::Envelope&, net::Message&) override { return false; }
@@ -118,6 +124,7 @@ class FakeLeader : public Leader {
   bool may_step = true;
   bool sees_directory = true;
   RunStatus status;  // the answer to heartbeats
+  int beats = 0;
   std::vector<TaskId> welcome, replaced, left, overdue, aborted;
   std::string why_overdue;
   std::vector<FillOutcome> filled;

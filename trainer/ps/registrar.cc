@@ -10,8 +10,6 @@ namespace {
 
 using wire::Reason;
 
-constexpr int kRefusalsLogged = 20;
-
 }  // namespace
 
 Registrar::Registrar(const Parts& parts)
@@ -20,18 +18,19 @@ Registrar::Registrar(const Parts& parts)
       members_(parts.members),
       outbox_(parts.outbox),
       leader_(parts.leader),
-      log_(parts.task.log) {}
+      log_(parts.task.log),
+      refused_(log_, "refused tasks") {}
 
-void Registrar::OnHello(net::NodeId from, const wire::Hello& hello) {
+void Registrar::OnHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello) {
   if (!leader_.run().known()) {
-    return outbox_.Refuse(from, 0, Reason::NotReady,
-                          fmt::format("{} has not joined ps 0 yet", TaskName(parts_.task.self)));
+    return outbox_.RefuseQuestion(from, envelope, Reason::NotReady,
+                                  fmt::format("{} has not joined ps 0 yet", TaskName(parts_.task.self)));
   }
   outbox_.set_run(leader_.run());
   const bool was_here = members_.Find(from) != nullptr;
   const auto closed = [this](net::NodeId old) { return IsClosed(old); };
   const TaskTable::Decision decision = members_.Admit(from, hello, closed);
-  if (!decision.welcome) return RefuseHello(from, hello, decision);
+  if (!decision.welcome) return RefuseHello(from, envelope, hello, decision);
   Welcome(*members_.Find(from), was_here, decision.replaced.has_value());
 }
 
@@ -42,12 +41,14 @@ bool Registrar::IsClosed(net::NodeId node) {
   return outbox_.Send(node, 0, ping) == net::SendResult::kGone;
 }
 
-void Registrar::RefuseHello(net::NodeId from, const wire::Hello& hello, const TaskTable::Decision& decision) {
-  outbox_.Refuse(from, 0, decision.reason, decision.text);
-  // Bounds the log and the count: an unknown task may ask for ever.
-  if (decision.reason == Reason::Held || hellos_refused_ == kRefusalsLogged) return;
-  ++hellos_refused_;
-  log_.Warning("refused a task ({}): {}", ShortText(hello.process()->str()), decision.text);
+void Registrar::RefuseHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello,
+                            const TaskTable::Decision& decision) {
+  outbox_.RefuseQuestion(from, envelope, decision.reason, decision.text);
+  const bool comes_again =
+      decision.reason == Reason::Held || decision.reason == Reason::NotReady || decision.text.empty();
+  if (comes_again) return;
+  refused_.Warn(from, wire::EnumNameReason(decision.reason),
+                fmt::format("refused a task ({}): {}", ShortText(hello.process()->str()), decision.text));
 }
 
 // `was_here`: it said Hello on this connection before. `replaces`: another process was here.
@@ -65,24 +66,30 @@ void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
   const bool saves = parts_.task.self.index == 0 && !config_.checkpoint.dir.empty();
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
   const FaultScope fault("start.welcome");
+  const uint64_t feed_token = member.is_worker() ? parts_.feed_token : 0;
   outbox_.Send(member.node, 0,
-               [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms, saves); });
+               [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms, saves, feed_token); });
 }
 
 void Registrar::RefuseStranger(net::NodeId from, const wire::Envelope& envelope) {
   const RunId run = RunIdOf(envelope);
   if (!run.known() || run != outbox_.run()) {
-    return outbox_.Refuse(from, envelope.request(), Reason::Run,
-                          "it was restarted, or has not met this task");
+    return outbox_.RefuseQuestion(from, envelope, Reason::Run, "it was restarted, or has not met this task");
   }
-  outbox_.Refuse(from, envelope.request(), Reason::Unregistered,
-                 fmt::format("it gave this task up, which it had not heard for {} s (failure.detect_s), or "
-                             "another took its index",
-                             config_.failure.detect_s));
+  outbox_.RefuseQuestion(
+      from, envelope, Reason::Unregistered,
+      fmt::format("it gave this task up, which it had not heard for {} s (failure.detect_s), or "
+                  "another took its index",
+                  config_.failure.detect_s));
 }
 
-void Registrar::OnHeartbeat(Member& member, net::NodeId from, const wire::Heartbeat& beat) {
+// A member that has not got its Welcome yet names no run.
+void Registrar::OnHeartbeat(Member& member, net::NodeId from, const wire::Envelope& envelope,
+                            const wire::Heartbeat& beat) {
   members_.NoteBeat(member, beat);
+  if (RunIdOf(envelope) != outbox_.run()) {
+    return outbox_.RefuseQuestion(from, envelope, Reason::Run, "this is another run");
+  }
   const RunStatus status = leader_.OnHeartbeat(member, beat);
   outbox_.Send(from, 0, [&](auto& builder) {
     const auto checkpoint = status.newest.where.empty() ? 0 : builder.CreateString(status.newest.where);
@@ -94,6 +101,7 @@ void Registrar::OnHeartbeat(Member& member, net::NodeId from, const wire::Heartb
 }
 
 void Registrar::Watch(TimePoint now) {
+  refused_.Tick(now);
   for (Member* member : members_.Tick(now)) {
     leader_.OnOverdue(*member, members_.WhyOverdue(*member));
     Forget(*member);

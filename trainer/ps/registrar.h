@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "net/codec.h"
+#include "trainer/peer/peer_log.h"
 #include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/ps_task.h"
@@ -25,21 +26,25 @@ class Registrar {
     TaskTable& members;
     Outbox& outbox;
     Leader& leader;
+    uint64_t feed_token = 0;  // for workers; 0: none
   };
   explicit Registrar(const Parts& parts);
 
   // Each call may throw PeerLost, which ends the run, or RolledBack, which takes it back to a checkpoint.
-  void OnHello(net::NodeId from, const wire::Hello& hello);
+  void OnHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello);
   void OnAbort(Member& member, const wire::Abort& abort);
   // Gives up the tasks that have not been heard for too long.
   void Watch(TimePoint now);
 
-  void OnHeartbeat(Member& member, net::NodeId from, const wire::Heartbeat& beat);
+  // Takes a member's heartbeat. One that does not name the run says only that the member is alive.
+  void OnHeartbeat(Member& member, net::NodeId from, const wire::Envelope& envelope,
+                   const wire::Heartbeat& beat);
   void RefuseStranger(net::NodeId from, const wire::Envelope& envelope);
 
  private:
   bool IsClosed(net::NodeId node);
-  void RefuseHello(net::NodeId from, const wire::Hello& hello, const TaskTable::Decision& decision);
+  void RefuseHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello,
+                   const TaskTable::Decision& decision);
   void Welcome(Member& member, bool was_here, bool replaces);
   void Forget(Member& member);
   void ForgetWorkers();
@@ -50,7 +55,7 @@ class Registrar {
   Outbox& outbox_;
   Leader& leader_;
   Logger& log_;
-  int hellos_refused_ = 0;
+  PeerLog refused_;
 };
 
 }  // namespace dtrain

@@ -57,13 +57,55 @@ TEST_CASE("registrar: while the ps has not joined the run nobody is let in") {
   CHECK(f.members.joined() == 0);
 }
 
-TEST_CASE("registrar: of tasks that are refused the log names no more than 20") {
+TEST_CASE("registrar: of tasks that are refused the log names each once, and no more than 20") {
   RegistrarFixture f(LinearCluster(1, 1, 10));
-  for (int i = 0; i < 25; ++i) {
-    f.Hello(kNew, {Role::kWorker, 9});
-    CHECK(f.Refused() == wire::Reason::Index);
+  for (net::NodeId i = 0; i < 25; ++i) {
+    for (int again = 0; again < 2; ++again) {
+      f.Hello(kNew + 2 * i, {Role::kWorker, 9});
+      CHECK(f.Refused() == wire::Reason::Index);
+    }
   }
   CHECK(Count(f.Logged(), "refused a task (host, pid 7): ") == 20);
+}
+
+TEST_CASE("registrar: refusals of strangers name the run that their question named, and no other") {
+  RegistrarFixture f(LinearCluster(1, 2, 10));
+  f.Hello(kNew, {Role::kWorker, 9});
+  CHECK(RunIdOf(f.Last().envelope()) == RunId());
+  const RunId guess{kTestRun.id + 1, 0};
+  const net::Message pull = f.encoder.Finish(guess.Envelope(3), wire::CreatePull(f.encoder.Begin()));
+  f.registrar->RefuseStranger(kNew, *net::Decode(pull));
+  CHECK(RunIdOf(f.Last().envelope()) == guess);
+  f.AllJoin();
+  f.Hello(kNew, kWorker1);
+  REQUIRE(f.Refused() == wire::Reason::Held);
+  CHECK(RunIdOf(f.Last().envelope()) == RunId());
+}
+
+TEST_CASE("registrar: only workers get the token of the feed") {
+  RegistrarFixture f(LinearCluster(2, 1, 10));
+  f.registrar.emplace(Registrar::Parts{f.task, f.shard, f.rule, f.members, f.outbox, *f.leader, 99});
+  f.Hello(kNew, kWorker0);
+  REQUIRE(f.Last().envelope().body_as_Welcome() != nullptr);
+  CHECK(f.Last().envelope().body_as_Welcome()->feed_token() == 99);
+  f.Hello(kNew + 2, kPs1);
+  REQUIRE(f.Last().envelope().body_as_Welcome() != nullptr);
+  CHECK(f.Last().envelope().body_as_Welcome()->feed_token() == 0);
+}
+
+TEST_CASE("registrar: a heartbeat that names no run, or another one, says only that its task is alive") {
+  RegistrarFixture f(LinearCluster(1, 1, 10));
+  f.AllJoin();
+  f.fake().status = {"joined 2 of 4", 1, 15, {"host:/ckpt/step-7", 7}};
+  for (const RunId run : {RunId(), RunId{kTestRun.id, kTestRun.epoch + 1}}) {
+    f.Beat(*f.members.Worker(0), 15, run);
+    CHECK(f.Refused() == wire::Reason::Run);
+    CHECK(RunIdOf(f.Last().envelope()) == run);
+    CHECK(f.members.Worker(0)->activity == "load");
+  }
+  CHECK(f.fake().beats == 0);
+  f.Beat(*f.members.Worker(0), 15);
+  CHECK(f.fake().beats == 1);
 }
 
 TEST_CASE("registrar: a newcomer is held, unlogged, until the connection whose index it has is gone") {
@@ -77,6 +119,7 @@ TEST_CASE("registrar: a newcomer is held, unlogged, until the connection whose i
   CHECK(f.Refused() == wire::Reason::Held);
   CHECK(f.Logged() == "");
   f.channel.gone.insert(f.NodeOf(kWorker1));
+  f.members.Tick(Clock::now() + TaskTable::kAskClosedEvery);
   f.Hello(kNew, kWorker1);
   CHECK(f.Last().envelope().body_type() == wire::Body::Welcome);
   CHECK(f.members.Worker(1)->node == kNew);

@@ -75,6 +75,7 @@ struct RunHistory {
   bool begun = false;  // the run had started, and goes on from its newest checkpoint
   // ps 0 uses the members below; every ps uses `known`.
   RunId run;
+  uint64_t feed_token = 0;           // lets workers in at worker 0 (data.split: feed)
   int64_t first_step = -1;           // the global step at which this process began; -1: not yet
   int64_t first_examples = 0;        // in the gradients up to that step
   int64_t first_nanos = 0;           // wall clock at that step

@@ -6,8 +6,6 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "trainer/config/config.h"
-#include "trainer/config/dump.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/peer_limits.h"
@@ -24,6 +22,10 @@ TaskId TaskOf(const wire::Hello& hello) {
   return {hello.role() == wire::Role::Ps ? Role::kPs : Role::kWorker, static_cast<int>(hello.index())};
 }
 
+TaskTable::Decision Refusal(Reason reason, std::string text) {
+  return {false, reason, std::move(text), std::nullopt};
+}
+
 Settings SettingsOf(const wire::Hello& hello) {
   Settings settings;
   for (const auto* setting : *hello.settings()) {
@@ -36,6 +38,8 @@ Settings SettingsOf(const wire::Hello& hello) {
 
 TaskTable::TaskTable(const Config& config, TaskId self, int64_t blocks)
     : config_(config),
+      settings_(RunSettings(config)),
+      settings_hash_(SettingsHash(settings_)),
       self_(self),
       detect_(static_cast<int64_t>(config.failure.detect_s * 1000)),
       last_tick_(Clock::now()) {
@@ -61,17 +65,15 @@ TaskTable::TaskTable(const Config& config, TaskId self, int64_t blocks)
                  members_.end());
 }
 
-std::optional<TaskTable::Decision> TaskTable::RefuseStranger(const wire::Hello& hello) const {
-  const auto refuse = [](Reason reason, std::string text) {
-    return Decision{false, reason, std::move(text), std::nullopt};
-  };
+std::optional<TaskTable::Decision> TaskTable::RefuseStranger(const wire::Hello& hello) {
   if (hello.protocol() != net::kProtocol) {
-    return refuse(Reason::Protocol, fmt::format("wire protocol {} here, {} there; use the same dtrain on "
-                                                "every machine (there: {})",
-                                                net::kProtocol, hello.protocol(), hello.version()->str()));
+    return Refusal(Reason::Protocol,
+                   fmt::format("wire protocol {} here, {} there; use the same dtrain on "
+                               "every machine (there: {})",
+                               net::kProtocol, hello.protocol(), ShortText(hello.version()->str())));
   }
   if (hello.ps_index() != static_cast<uint32_t>(self_.index)) {
-    return refuse(
+    return Refusal(
         Reason::WrongTask,
         fmt::format("this is {}, not ps {}; check the order of cluster.ps and the --index of each ps",
                     TaskName(self_), hello.ps_index()));
@@ -79,35 +81,74 @@ std::optional<TaskTable::Decision> TaskTable::RefuseStranger(const wire::Hello& 
   const TaskId task = TaskOf(hello);
   const size_t count = task.role == Role::kPs ? config_.cluster.ps.size() : config_.cluster.worker.size();
   if (hello.index() >= count) {
-    return refuse(Reason::Index, fmt::format("{} is outside the spec, which has {} of that role here",
-                                             TaskName(task), count));
+    return Refusal(Reason::Index, fmt::format("{} is outside the spec, which has {} of that role here",
+                                              TaskName(task), count));
   }
-  // A small frame can refer to one long text many times.
-  uint64_t settings_bytes = 0;
-  for (const auto* setting : *hello.settings())
-    settings_bytes += setting->key()->size() + setting->value()->size();
-  if (settings_bytes > net::kMaxHeaderBytes) return refuse(Reason::BadRequest, "its settings are too long");
-  if (const auto difference = FirstDifference(RunSettings(config_), SettingsOf(hello))) {
-    return refuse(
-        Reason::Config,
-        fmt::format("{} is {} on {} and {} on {}; give every task the same file and --set flags",
-                    difference->key, difference->ours, TaskName(self_), difference->theirs, TaskName(task)));
+  if (hello.settings_hash() != settings_hash_) {
+    if (auto refusal = CompareSettings(hello)) return refusal;
   }
   const bool leads = self_.role == Role::kPs && self_.index == 0;
   if (leads && config_.checkpoint.dir.empty() && hello.checkpoint_dir() != nullptr) {
-    return refuse(Reason::Config,
-                  fmt::format("checkpoint.dir is not set on ps 0 and {} on {}: ps 0 has the checkpoints "
-                              "written, so none would be. Set it for ps 0, or for no task",
-                              ShortText(hello.checkpoint_dir()->str()), TaskName(task)));
+    return Refusal(Reason::Config,
+                   fmt::format("checkpoint.dir is not set on ps 0 and {} on {}: ps 0 has the checkpoints "
+                               "written, so none would be. Set it for ps 0, or for no task",
+                               ShortText(hello.checkpoint_dir()->str()), TaskName(task)));
   }
   return std::nullopt;
+}
+
+// By the time of the last tick, which is as exact as it needs to be.
+std::optional<TaskTable::Decision> TaskTable::CompareSettings(const wire::Hello& hello) {
+  if (hello.settings() == nullptr) return Refusal(Reason::Config, "");
+  if (compared_ && last_tick_ - *compared_ < kCompareEvery) {
+    return Refusal(Reason::NotReady,
+                   fmt::format("{} compares the settings of other tasks; wait", TaskName(self_)));
+  }
+  compared_ = last_tick_;
+  // A small frame can refer to one long text many times.
+  uint64_t bytes = 0;
+  for (const auto* setting : *hello.settings()) bytes += setting->key()->size() + setting->value()->size();
+  if (bytes > net::kMaxHeaderBytes) return Refusal(Reason::BadRequest, "its settings are too long");
+  const auto difference = FirstDifference(settings_, SettingsOf(hello));
+  if (!difference) return std::nullopt;
+  const std::string key = ShortText(difference->key);
+  const std::string here = TaskName(self_), there = TaskName(TaskOf(hello));
+  if (values_told_ == kValuesTold) {
+    return Refusal(Reason::Config,
+                   fmt::format("{} differs between {} and {}; give every task the same file and --set flags",
+                               key, here, there));
+  }
+  ++values_told_;
+  return Refusal(Reason::Config,
+                 fmt::format("{} is {} on {} and {} on {}; give every task the same file and --set flags",
+                             key, difference->ours, here, ShortText(difference->theirs), there));
+}
+
+bool TaskTable::IsClosed(Member& member, const std::function<bool(net::NodeId)>& closed) {
+  if (member.asked && last_tick_ - *member.asked < kAskClosedEvery) return false;
+  member.asked = last_tick_;
+  return closed(member.node);
+}
+
+// While no more newcomers are counted, one that is not waits for as long as the old task is here.
+TaskTable::Decision TaskTable::Hold(net::NodeId node, const Member& old, const wire::Hello& hello) {
+  const std::string both =
+      fmt::format("index in use by {}; the newcomer is {}", NameOf(old), ShortText(hello.process()->str()));
+  if (held_.size() == kMaxHeld && held_.count(node) == 0) return Refusal(Reason::Held, both);
+  const milliseconds held = held_.emplace(node, milliseconds(0)).first->second;
+  // Measured by the clock of the old one's silence, which may start a tick after the newcomer came.
+  if (held <= detect_ + kMaxTick) return Refusal(Reason::Held, both);
+  held_.erase(node);
+  return Refusal(Reason::Duplicate, both + ". Give each task an index of its own");
 }
 
 TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
                                      const std::function<bool(net::NodeId)>& closed) {
   if (auto refusal = RefuseStranger(hello)) {
-    last_refusal_ =
-        fmt::format("{} ({}): {}", TaskName(TaskOf(hello)), ShortText(hello.process()->str()), refusal->text);
+    if (refusal->reason != Reason::NotReady && !refusal->text.empty()) {
+      last_refusal_ = fmt::format("{} ({}): {}", TaskName(TaskOf(hello)), ShortText(hello.process()->str()),
+                                  refusal->text);
+    }
     return *refusal;
   }
   const TaskId task = TaskOf(hello);
@@ -122,15 +163,7 @@ TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
   Member& member = *found;
   Decision decision;
   if (member.here() && member.node != node) {
-    if (!closed(member.node) && member.silent <= detect_) {
-      const milliseconds held = held_.emplace(node, milliseconds(0)).first->second;
-      const std::string both =
-          fmt::format("index in use by {}; the newcomer is {}", NameOf(member), hello.process()->str());
-      // Measured by the clock of the old one's silence, which may start a tick after the newcomer came.
-      if (held <= detect_ + kMaxTick) return {false, Reason::Held, both, std::nullopt};
-      held_.erase(node);
-      return {false, Reason::Duplicate, both + ". Give each task an index of its own", std::nullopt};
-    }
+    if (member.silent <= detect_ && !IsClosed(member, closed)) return Hold(node, member, hello);
     decision.replaced = member.node;
     Remove(member);
   }
@@ -144,7 +177,8 @@ TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
   member.last_request = 0;  // the first request may have any number
   member.next_block = 0;
   member.silent = member.stuck = member.since_beat = milliseconds(0);
-  by_node_[node] = static_cast<size_t>(&member - members_.data());
+  const bool is_new = by_node_.insert_or_assign(node, static_cast<size_t>(&member - members_.data())).second;
+  if (is_new && on_known_) on_known_(node, true);
   return decision;
 }
 
@@ -168,19 +202,20 @@ Member* TaskTable::Worker(int64_t index) {
 }
 
 void TaskTable::Remove(Member& member) {
-  by_node_.erase(member.node);
+  if (by_node_.erase(member.node) > 0 && on_known_) on_known_(member.node, false);
   member.node = 0;
+  member.asked.reset();
   member.last_request = 0;
 }
 
 // Counts only the time between two beats, so that a silent task is not taken for a stuck one.
 void TaskTable::NoteBeat(Member& member, const wire::Heartbeat& beat) {
-  const std::string activity = beat.activity()->str();
+  const std::string activity = ShortText(beat.activity()->str());
   const bool same = beat.progress() == member.progress && activity == member.activity && activity != kJoining;
   member.stuck = same ? member.stuck + member.since_beat : milliseconds(0);
   member.since_beat = milliseconds(0);
   member.progress = beat.progress();
-  if (!same) member.activity = ShortText(activity);
+  if (!same) member.activity = activity;
 }
 
 std::vector<Member*> TaskTable::Tick(TimePoint now) {

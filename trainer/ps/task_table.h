@@ -9,11 +9,13 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
+#include "trainer/config/dump.h"
 #include "trainer/ps/worker_result.h"
 
 namespace dtrain {
@@ -23,17 +25,18 @@ struct Member {
   TaskId task;
 
   // The connection.
-  net::NodeId node = 0;        // of its main connection; 0: not connected
-  uint64_t incarnation = 0;    // of the latest process
-  std::string process;         // "host, pid 123"
-  std::string host;            // identifies its machine
-  int64_t at_once = 0;         // workers like this one that its machine has processors for; 0: unknown
-  milliseconds silent{0};      // since it was last heard
-  bool heard = false;          // since the last tick; spares a clock call per message
-  std::string activity;        // of its last heartbeat
-  uint64_t progress = 0;       // of its last heartbeat
-  milliseconds since_beat{0};  // since its last heartbeat
-  milliseconds stuck{0};       // how long its heartbeats have not changed
+  net::NodeId node = 0;            // of its main connection; 0: not connected
+  uint64_t incarnation = 0;        // of the latest process
+  std::string process;             // "host, pid 123"
+  std::string host;                // identifies its machine
+  std::optional<TimePoint> asked;  // when it was last asked whether its connection is open, for a newcomer
+  int64_t at_once = 0;             // workers like this one that its machine has processors for; 0: unknown
+  milliseconds silent{0};          // since it was last heard
+  bool heard = false;              // since the last tick; spares a clock call per message
+  std::string activity;            // of its last heartbeat
+  uint64_t progress = 0;           // of its last heartbeat
+  milliseconds since_beat{0};      // since its last heartbeat
+  milliseconds stuck{0};           // how long its heartbeats have not changed
 
   // A worker's exchanges.
   uint64_t last_request = 0;      // requests are taken in order, without gaps
@@ -72,6 +75,12 @@ class TaskTable {
  public:
   // A task that waits moves its progress less often than the shortest failure.detect_s.
   static constexpr milliseconds kMinStuck{1000};
+  // Limits on what newcomers cost, however many there are. A list of settings takes long to compare, and a
+  // difference tells what is set here: so many are told with both values, and after that the key alone.
+  static constexpr milliseconds kAskClosedEvery{100};
+  static constexpr milliseconds kCompareEvery{100};
+  static constexpr int kValuesTold = 20;
+  static constexpr size_t kMaxHeld = 64;
 
   // `blocks`: of the range of this ps.
   TaskTable(const Config& config, TaskId self, int64_t blocks = 1);
@@ -82,9 +91,10 @@ class TaskTable {
     std::string text;
     std::optional<net::NodeId> replaced;  // the connection that the newcomer replaces
   };
-  // Judges a Hello. A newcomer with an index in use is held until the old connection is closed
-  // (`closed(old)`) or silent for detect_s; when detect_s has passed and the old one is still heard, the
-  // newcomer is refused.
+  // Judges a Hello, cheapest checks first. A newcomer with an index in use is held until the old connection
+  // is closed (`closed(old)`, asked once in kAskClosedEvery however many newcomers there are) or silent for
+  // detect_s; when detect_s has passed and the old one is still heard, the newcomer is refused. A Hello with
+  // another hash of settings and no list of them is refused with Reason::Config and no text.
   Decision Admit(net::NodeId node, const wire::Hello& hello, const std::function<bool(net::NodeId)>& closed);
 
   // The member of a main or heartbeat connection; null: not registered.
@@ -98,6 +108,10 @@ class TaskTable {
   const std::vector<Member>& all() const { return members_; }
 
   void Remove(Member& member);
+  // Called with each conversation that becomes one of a member, and when it no longer is; may be empty.
+  void set_on_known(std::function<void(net::NodeId, bool known)> on_known) {
+    on_known_ = std::move(on_known);
+  }
   void NoteBeat(Member& member, const wire::Heartbeat& beat);
   // Counts the time since the last call. Returns the members that were silent for longer than detect_s, and
   // those whose heartbeats have not changed for that long.
@@ -142,14 +156,22 @@ class TaskTable {
   void CheckAwaited(TimePoint now) const;
 
  private:
-  std::optional<Decision> RefuseStranger(const wire::Hello& hello) const;
+  std::optional<Decision> RefuseStranger(const wire::Hello& hello);
+  std::optional<Decision> CompareSettings(const wire::Hello& hello);
+  bool IsClosed(Member& member, const std::function<bool(net::NodeId)>& closed);
+  Decision Hold(net::NodeId node, const Member& old, const wire::Hello& hello);
 
   const Config& config_;
+  const Settings settings_;
+  const uint64_t settings_hash_;
   const TaskId self_;
   const milliseconds detect_;
   TimePoint last_tick_;
   std::vector<Member> members_;  // ps first, then workers, without this ps
   std::unordered_map<net::NodeId, size_t> by_node_;
+  std::function<void(net::NodeId, bool)> on_known_;
+  std::optional<TimePoint> compared_;  // when a list of settings was compared, by last_tick_
+  int values_told_ = 0;
   std::string last_refusal_;
   std::unordered_map<net::NodeId, milliseconds> held_;  // newcomers with an index in use; counted in ticks
 };

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "base/error.h"
 #include "trainer/ps/ps_test_util.h"
 #include "trainer/testing/small_config.h"
@@ -144,6 +147,92 @@ TEST_CASE(
   }
   CHECK(decision.welcome);
   CHECK(asked > 5);
+}
+
+TEST_CASE("task table: an old connection is asked once in a while, however many newcomers want its index") {
+  const Config config = LinearCluster(1, 1, 10);
+  TaskTable members(config, {Role::kPs, 0});
+  const HelloMessage hello(config, wire::Role::Worker, 0);
+  members.Admit(kFirst, hello.get(), Open);
+  int asked = 0;
+  const auto count = [&](net::NodeId) { return ++asked > 1; };
+  const TimePoint now = Clock::now();
+  for (net::NodeId i = 0; i < 1000; ++i) {
+    CHECK(members.Admit(kSecond + 2 * i, hello.get(), count).reason == wire::Reason::Held);
+  }
+  CHECK(asked == 1);
+  members.Tick(now + TaskTable::kAskClosedEvery);
+  CHECK(members.Admit(kSecond, hello.get(), count).welcome);
+  CHECK(asked == 2);
+}
+
+TEST_CASE("task table: newcomers beyond those that are counted are held, and none is taken for a duplicate") {
+  Config config = LinearCluster(1, 1, 10);
+  config.failure.detect_s = 1;
+  TaskTable members(config, {Role::kPs, 0});
+  const HelloMessage hello(config, wire::Role::Worker, 0);
+  members.Admit(kFirst, hello.get(), Open);
+  for (net::NodeId i = 0; i < TaskTable::kMaxHeld; ++i) members.Admit(kSecond + 2 * i, hello.get(), Open);
+  const net::NodeId late = kSecond + 2 * TaskTable::kMaxHeld;
+  TimePoint now = Clock::now();
+  for (int i = 0; i < 14; ++i) {
+    members.Admit(late, hello.get(), Open);
+    now += milliseconds(100);
+    members.Find(kFirst)->heard = true;
+    members.Tick(now);
+  }
+  CHECK(members.Admit(late, hello.get(), Open).reason == wire::Reason::Held);
+  CHECK(members.Admit(kSecond, hello.get(), Open).reason == wire::Reason::Duplicate);
+}
+
+TEST_CASE("task table: whoever has other settings is asked for them, and told the first difference") {
+  const Config ours = LinearCluster(1, 1, 10), theirs = LinearCluster(1, 1, 11);
+  TaskTable members(ours, {Role::kPs, 0});
+  const HelloMessage unsaid(theirs, wire::Role::Worker, 0, 0, net::kProtocol, /*tells=*/false);
+  for (int again = 0; again < 100; ++again) {
+    const TaskTable::Decision asked = members.Admit(kFirst, unsaid.get(), Open);
+    CHECK(asked.reason == wire::Reason::Config);
+    CHECK(asked.text.empty());
+  }
+  const HelloMessage told(theirs, wire::Role::Worker, 0);
+  const TaskTable::Decision refused = members.Admit(kFirst, told.get(), Open);
+  CHECK(refused.reason == wire::Reason::Config);
+  CHECK(refused.text ==
+        "train.steps is 10 on ps 0 and 11 on worker 0; give every task the same file and --set flags");
+  CHECK(members.last_refusal().find("train.steps is 10 on ps 0") != std::string::npos);
+  const HelloMessage same(ours, wire::Role::Worker, 0, 0, net::kProtocol, /*tells=*/false);
+  CHECK(members.Admit(kFirst, same.get(), Open).welcome);
+}
+
+TEST_CASE("task table: settings are compared now and then, and after some differences no value is told") {
+  const Config ours = LinearCluster(1, 1, 10), theirs = LinearCluster(1, 1, 11);
+  TaskTable members(ours, {Role::kPs, 0});
+  const HelloMessage told(theirs, wire::Role::Worker, 0);
+  TimePoint now = Clock::now();
+  for (int i = 0; i < TaskTable::kValuesTold; ++i) {
+    CHECK(members.Admit(kFirst, told.get(), Open).text.find("is 10 on ps 0") != std::string::npos);
+    CHECK(members.Admit(kFirst, told.get(), Open).reason == wire::Reason::NotReady);
+    members.Tick(now += TaskTable::kCompareEvery);
+  }
+  const TaskTable::Decision last = members.Admit(kFirst, told.get(), Open);
+  CHECK(last.reason == wire::Reason::Config);
+  CHECK(last.text ==
+        "train.steps differs between ps 0 and worker 0; give every task the same file and --set flags");
+}
+
+TEST_CASE("task table: each conversation of a member is told, and when it is one no longer") {
+  const Config config = LinearCluster(1, 1, 10);
+  TaskTable members(config, {Role::kPs, 0});
+  std::vector<std::pair<net::NodeId, bool>> told;
+  members.set_on_known([&](net::NodeId node, bool known) { told.emplace_back(node, known); });
+  const HelloMessage hello(config, wire::Role::Worker, 0);
+  members.Admit(kFirst, hello.get(), Open);
+  members.Admit(kFirst, hello.get(), Open);     // says Hello again
+  members.Admit(kSecond, hello.get(), Closed);  // takes its place
+  members.Remove(*members.Find(kSecond));
+  const std::vector<std::pair<net::NodeId, bool>> all = {
+      {kFirst, true}, {kFirst, false}, {kSecond, true}, {kSecond, false}};
+  CHECK(told == all);
 }
 
 TEST_CASE("task table: an index is free at once when the old connection is closed or overdue") {

@@ -19,6 +19,7 @@ std::unique_ptr<Leader> LeaderFor(const LeaderParts& parts) {
 PsRun::PsRun(const PsTask& task) : task_(task) {
   if (task.self.index == 0) {
     history_.run = {net::NewNodeId(), 0};
+    history_.feed_token = net::NewNodeId();
     task.log.Info("run id {:016x}", history_.run.id);
     summary_ = PsSummary::Open(task.config, task.hooks, task.log);
   }

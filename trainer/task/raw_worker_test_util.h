@@ -65,15 +65,10 @@ class RawWorker {
   }
   void SendHello() {
     Send(0, [&](flatbuffers::FlatBufferBuilder& builder) {
-      std::vector<flatbuffers::Offset<wire::Setting>> settings;
-      for (const auto& [key, value] : RunSettings(config_)) {
-        settings.push_back(
-            wire::CreateSetting(builder, builder.CreateString(key), builder.CreateString(value)));
-      }
       return wire::CreateHello(builder, net::kProtocol, wire::Role::Worker, static_cast<uint32_t>(index_),
                                static_cast<uint32_t>(ps_), builder.CreateString("raw"),
-                               builder.CreateString("test, pid 1"), builder.CreateString("0"),
-                               builder.CreateVector(settings), incarnation_);
+                               builder.CreateString("test, pid 1"), builder.CreateString("0"), 0,
+                               incarnation_, 0, 0, 0, SettingsHash(RunSettings(config_)));
     });
   }
   // The next message, except those that only ask whether this connection is open; null: none comes.
