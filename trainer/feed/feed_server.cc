@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/peer/peer_limits.h"
+#include "trainer/peer/run_id.h"
 
 namespace dtrain {
 namespace {
@@ -30,7 +31,8 @@ FeedServer::FeedServer(const Config& config, std::shared_ptr<const DataSet> trai
       train_(std::move(train)),
       channel_(channel),
       log_(log),
-      max_rows_(MaxFedRows(config, train_->rows())) {
+      max_rows_(MaxFedRows(config, train_->rows())),
+      dropped_(log, "dropped messages") {
   const bool as_bytes = train_->bytes().data != nullptr;
   CheckFedBatch(config, max_rows_, train_->inputs(), as_bytes);
   max_bytes_ = FedBatchBytes(max_rows_, train_->inputs(), as_bytes);
@@ -45,6 +47,7 @@ FeedServer::FeedServer(const Config& config, std::shared_ptr<const DataSet> trai
 }
 
 void FeedServer::Serve(TimePoint deadline) {
+  dropped_.Tick(Clock::now());
   TakeArrived(NextRequest() == requests_.end() ? deadline : TimePoint());
   const auto next = NextRequest();
   if (next == requests_.end()) return;
@@ -96,8 +99,21 @@ void FeedServer::TakeArrived(TimePoint deadline) {
   for (int i = 0; i < kMessagesAtOnce; ++i) {
     const TimePoint until = i == 0 ? deadline : TimePoint();
     if (channel_.Receive(until, &from, &message) != net::ReceiveResult::kMessage) return;
+    if (IsClient(from)) {
+      Handle(from, message);
+      continue;
+    }
+    const TimePoint begun = Clock::now();
+    if (!strangers_.Allows(begun)) continue;
     Handle(from, message);
+    strangers_.Used(Clock::now() - begun);
   }
+}
+
+bool FeedServer::IsClient(net::NodeId from) const {
+  return std::any_of(clients_.begin(), clients_.end(), [from](const Client& client) {
+    return client.node != 0 && client.node == (from & ~net::NodeId{1});
+  });
 }
 
 void FeedServer::Handle(net::NodeId from, const net::Message& message) {
@@ -108,29 +124,39 @@ void FeedServer::Handle(net::NodeId from, const net::Message& message) {
   auto& builder = encoder_.Begin();
   const auto what = builder.CreateString("serve");
   const auto status = builder.CreateString("");
-  net::Message beat = encoder_.Finish({run_id_, 0, 0}, wire::CreateHeartbeat(builder, what, 0, status));
+  net::Message beat =
+      encoder_.Finish(RunIdOf(*envelope).Envelope(0), wire::CreateHeartbeat(builder, what, 0, status));
   channel_.Send(from, beat);
 }
 
 void FeedServer::OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, const wire::NeedBatch& need) {
   Request request;
   request.from = from;
-  request.envelope = {run_id_, 0, envelope.request()};
-  if (envelope.run_id() != request.envelope.run_id) {
-    return Refuse(request, wire::Reason::Run, "worker 0 is in another run");
+  request.envelope = RunIdOf(envelope).Envelope(envelope.request());
+  const uint64_t token = token_;
+  if (token == 0 || need.token() != token || envelope.run_id() != run_id_) {
+    return Refuse(request, wire::Reason::Run, "it is of another run", "worker 0 is in another run");
   }
   if (need.worker() == 0 || need.worker() > clients_.size()) {
-    return Refuse(request, wire::Reason::Index,
+    return Refuse(request, wire::Reason::Index, "it is of no worker that is fed",
                   fmt::format("worker {}: worker 0 feeds workers 1 to {}", need.worker(), clients_.size()));
   }
+  Know(clients_[need.worker() - 1], from);
   if (need.local_step() > static_cast<uint64_t>(max_steps_)) {
-    return Refuse(request, wire::Reason::BadRequest,
+    return Refuse(request, wire::Reason::BadRequest, "its step is beyond all data",
                   fmt::format("local step {} is beyond all data", need.local_step()));
   }
   request.worker = static_cast<int>(need.worker());
   request.local_step = static_cast<int64_t>(need.local_step());
   request.started = need.started();
   Keep(request);
+}
+
+void FeedServer::Know(Client& client, net::NodeId node) {
+  if (client.node == node) return;
+  if (client.node != 0) channel_.SetKnown(client.node, false);
+  client.node = node;
+  channel_.SetKnown(node, true);
 }
 
 // Keeps a request once. Drops it when too many wait; the worker asks again.
@@ -148,28 +174,45 @@ bool FeedServer::IsSame(const Request& a, const Request& b) {
   return a.from == b.from && a.local_step == b.local_step && a.started == b.started;
 }
 
-void FeedServer::Refuse(const Request& request, wire::Reason reason, const std::string& text) {
+void FeedServer::Refuse(const Request& request, wire::Reason reason, const char* why,
+                        const std::string& text) {
   auto& builder = encoder_.Begin();
-  const auto why = builder.CreateString(ShortText(text));
-  net::Message message = encoder_.Finish(request.envelope, wire::CreateRefuse(builder, reason, why));
+  const auto said = builder.CreateString(ShortText(text));
+  net::Message message = encoder_.Finish(request.envelope, wire::CreateRefuse(builder, reason, said));
   channel_.Send(request.from, message);
-  Drop(request.from, text.c_str());
+  Drop(request.from, why);
 }
 
 void FeedServer::Drop(net::NodeId from, const char* why) {
-  if (dropped_++ == 0) log_.Warning("feed: dropped a message from peer {:016x}: {}", from, why);
+  dropped_.Warn(from, why, fmt::format("feed: dropped a message from peer {:016x}: {}", from, why));
 }
 
 void FeedServer::Answer(const Request& request) {
   Client& client = clients_[static_cast<size_t>(request.worker) - 1];
   if (OnItsWay(client, request)) return;
   Outgoing* const slot = FreeSlot(client);
-  if (slot == nullptr) return;  // the worker asks again
+  if (slot == nullptr || !MayJump(client, request.local_step)) return;  // the worker asks again
+  client.last_step = request.local_step;
   slot->request = request;
   net::LentBytes values;
   const net::BatchHead head = Fill(client, request, *slot, &values);
   net::Message message = encoder_.DataBatch(request.envelope, head, values);
   channel_.Send(request.from, message);  // if it is full or gone, the worker asks again
+}
+
+// The next steps, into the next epoch as well, are no jump; neither is a step of the same epoch.
+bool FeedServer::MayJump(Client& client, int64_t local_step) {
+  const int64_t from = client.rows.PlaceOf(client.last_step).epoch;
+  const int64_t to = client.rows.PlaceOf(local_step).epoch;
+  const int64_t ahead = local_step - client.last_step;
+  if (to == from || (ahead > 0 && ahead <= 2 * kMaxBatchesAhead)) return true;
+  const TimePoint now = Clock::now();
+  const double more = kJumpsPerSecond * SecondsBetween(client.jumps_counted, now);
+  client.jumps = std::min(kMaxJumps, client.jumps + more);
+  client.jumps_counted = now;
+  if (client.jumps < 1) return false;
+  client.jumps -= 1;
+  return true;
 }
 
 // On a slow connection a request may be repeated before its answer has left.
@@ -212,9 +255,9 @@ net::BatchHead FeedServer::Fill(Client& client, const Request& request, Outgoing
 }
 
 Feeder::Feeder(const Config& config, std::shared_ptr<const DataSet> train,
-               std::unique_ptr<net::Channel> channel, uint64_t run_id, Logger& log)
+               std::unique_ptr<net::Channel> channel, uint64_t run_id, uint64_t token, Logger& log)
     : channel_(std::move(channel)), log_(log), server_(config, std::move(train), *channel_, log) {
-  server_.set_run_id(run_id);
+  server_.set_run(run_id, token);
   thread_ = std::thread([this] { Run(); });
 }
 

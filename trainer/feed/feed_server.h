@@ -20,6 +20,8 @@
 #include "trainer/config/config.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
+#include "trainer/peer/peer_log.h"
+#include "trainer/peer/stranger_budget.h"
 
 namespace dtrain {
 
@@ -28,8 +30,12 @@ class FeedServer {
   // `channel` is bound. Throws UserError when a worker would get no batch or a batch is too large to send.
   FeedServer(const Config& config, std::shared_ptr<const DataSet> train, net::Channel& channel, Logger& log);
 
-  // Thread: any. Requests of other runs are refused.
-  void set_run_id(uint64_t run_id) { run_id_ = run_id; }
+  // Thread: any. Requests of other runs, or without the token that ps 0 gives to the workers of this one, are
+  // refused, and the answer tells nothing.
+  void set_run(uint64_t run_id, uint64_t token) {
+    run_id_ = run_id;
+    token_ = token;
+  }
   // Thread: any one. Deals what `plan` has left to all further requests. Throws Failure when it does not fit
   // the data.
   void Follow(const DataPlan& plan);
@@ -54,10 +60,18 @@ class FeedServer {
     net::LentBuffer values;
     Request request;
   };
+  // A jump to another epoch costs a permutation of all rows. A worker makes few: when it joins, starts or
+  // comes back. So many at once are answered to each worker, and so many in a second.
+  static constexpr double kMaxJumps = 8;
+  static constexpr double kJumpsPerSecond = 2;
   // A worker that is fed.
   struct Client {
     StepRows rows;
     std::vector<Outgoing> outgoing;
+    net::NodeId node = 0;      // its latest conversation; 0: none yet
+    int64_t last_step = 0;     // the latest that was answered
+    double jumps = kMaxJumps;  // how many more jumps to other epochs may be answered now
+    TimePoint jumps_counted{};
   };
 
   void TakeArrived(TimePoint deadline);
@@ -65,11 +79,14 @@ class FeedServer {
   std::deque<Request>::iterator NextRequest();
   void Keep(const Request& request);
   void ChangeAsAsked();
+  bool IsClient(net::NodeId from) const;
   void Handle(net::NodeId from, const net::Message& message);
   void OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, const wire::NeedBatch& need);
-  void Refuse(const Request& request, wire::Reason reason, const std::string& text);
+  void Know(Client& client, net::NodeId node);
+  void Refuse(const Request& request, wire::Reason reason, const char* why, const std::string& text);
   void Drop(net::NodeId from, const char* why);
   void Answer(const Request& request);
+  bool MayJump(Client& client, int64_t local_step);
   // Whether the same peer asks for the same step.
   static bool IsSame(const Request& a, const Request& b);
   static bool OnItsWay(const Client& client, const Request& request);
@@ -82,6 +99,7 @@ class FeedServer {
   Logger& log_;
   net::Encoder encoder_;
   std::atomic<uint64_t> run_id_{0};
+  std::atomic<uint64_t> token_{0};  // 0: none, and nobody is answered
   std::atomic<bool> started_{false};
   int64_t max_rows_ = 0;
   int64_t max_steps_ = 0;
@@ -92,22 +110,23 @@ class FeedServer {
   std::shared_ptr<const RemainingData> asked_rest_;  // under mutex_, from Follow(); null: none
   std::shared_ptr<const DataSet> asked_train_;       // under mutex_, from UseRows(); null: none
   std::deque<Request> requests_;
-  uint64_t dropped_ = 0;
+  StrangerBudget strangers_;
+  PeerLog dropped_;
 };
 
 // Feeder: the thread of worker 0 that runs the FeedServer, so that long steps of worker 0 do not delay the
 // others. Owner: worker 0. It serves until it is destroyed.
 class Feeder {
  public:
-  // Serves at once, since faster workers have asked already. `run_id`: the run that worker 0 has joined.
-  // Otherwise like FeedServer.
+  // Serves at once, since faster workers have asked already. `run_id`, `token`: of the run that worker 0 has
+  // joined. Otherwise like FeedServer.
   Feeder(const Config& config, std::shared_ptr<const DataSet> train, std::unique_ptr<net::Channel> channel,
-         uint64_t run_id, Logger& log);
+         uint64_t run_id, uint64_t token, Logger& log);
   ~Feeder();
   Feeder(const Feeder&) = delete;
   Feeder& operator=(const Feeder&) = delete;
 
-  void set_run_id(uint64_t run_id) { server_.set_run_id(run_id); }
+  void set_run(uint64_t run_id, uint64_t token) { server_.set_run(run_id, token); }
   // See FeedServer.
   void Follow(const DataPlan& plan) { server_.Follow(plan); }
   void UseRows(std::shared_ptr<const DataSet> train) { server_.UseRows(std::move(train)); }

@@ -36,6 +36,46 @@ TEST_CASE("feed server: another run, an index that is not fed and an absurd step
   CHECK(test.channel.sent.size() == 1);
 }
 
+TEST_CASE("feed server: who does not know the token gets no batch, and learns nothing") {
+  ServerUnderTest test(FedDigits());
+  const auto answer = [&](uint64_t run, uint64_t token) -> const wire::Envelope& {
+    test.channel.sent.clear();
+    test.Ask(1, 0, run, false, token);
+    test.ServeAll();
+    REQUIRE(test.channel.sent.size() == 1);
+    return test.channel.sent[0].envelope();
+  };
+  std::string text;
+  for (const uint64_t run : {uint64_t{0}, kRun, kRun + 1}) {
+    for (const uint64_t token : {uint64_t{0}, kToken + 1}) {
+      const wire::Envelope& said = answer(run, token);
+      REQUIRE(said.body_as_Refuse() != nullptr);
+      CHECK(said.body_as_Refuse()->reason() == wire::Reason::Run);
+      CHECK(said.run_id() == run);
+      if (text.empty()) text = said.body_as_Refuse()->text()->str();
+      CHECK(said.body_as_Refuse()->text()->str() == text);
+    }
+  }
+  CHECK(answer(kRun, kToken).body_as_DataBatch() != nullptr);
+  test.server.set_run(kRun, 0);  // a server without a token
+  CHECK(answer(kRun, 0).body_as_Refuse() != nullptr);
+}
+
+TEST_CASE("feed server: a worker that jumps from epoch to epoch is answered now and then, others always") {
+  ServerUnderTest test(FedDigits(1000));
+  const auto serves = [&](uint32_t worker, uint64_t step) {
+    test.channel.sent.clear();
+    test.Ask(worker, step);
+    test.ServeAll();
+    return !test.channel.sent.empty();
+  };
+  int served = 0;
+  for (uint64_t jump = 0; jump < 100; ++jump) served += serves(1, jump % 2 == 0 ? 5000 : 0) ? 1 : 0;
+  CHECK(served >= 8);
+  CHECK(served < 50);
+  for (uint64_t step = 0; step < 100; ++step) CHECK(serves(2, step));
+}
+
 TEST_CASE("feed server: frames of strangers and damaged ones are dropped, and the next request is answered") {
   ServerUnderTest test(FedDigits());
   test.Ask(1, 0);
@@ -123,11 +163,12 @@ TEST_CASE("feed server: a heartbeat is answered at once, whoever asks for batche
   const auto what = builder.CreateString("wait");
   test.Hand(
       ServerUnderTest::NodeOf(1) | 1,
-      test.encoder.Finish({0, 0, 0}, wire::CreateHeartbeat(builder, what, 0, builder.CreateString(""))));
+      test.encoder.Finish({5, 0, 0}, wire::CreateHeartbeat(builder, what, 0, builder.CreateString(""))));
   test.server.Serve(TimePoint());
   REQUIRE(test.channel.sent.size() == 2);
   CHECK(test.channel.sent[0].to == (ServerUnderTest::NodeOf(1) | 1));
   CHECK(test.channel.sent[0].envelope().body_as_Heartbeat() != nullptr);
+  CHECK(test.channel.sent[0].envelope().run_id() == 5);  // as asked
 }
 
 TEST_CASE("feed server: fewer batches than workers, or one too large to send, is an error of the user's") {
@@ -150,13 +191,14 @@ TEST_CASE("feeder: a request that waited while worker 0 loaded its data is answe
   const net::NodeId node = net::NewNodeId();
   worker->Connect(node, address);
   net::Encoder encoder;
-  net::Message request = encoder.Finish({kRun, 0, 1}, wire::CreateNeedBatch(encoder.Begin(), 1, 0));
+  net::Message request =
+      encoder.Finish({kRun, 0, 1}, wire::CreateNeedBatch(encoder.Begin(), 1, 0, false, kToken));
   REQUIRE(worker->Send(node, request) == net::SendResult::kSent);
 
   LogOptions quiet;
   quiet.standard_error = false;
   Logger log("worker 0", quiet);
-  const Feeder feeder(config, LoadData(config).train, std::move(bound), kRun, log);
+  const Feeder feeder(config, LoadData(config).train, std::move(bound), kRun, kToken, log);
   net::NodeId from = 0;
   net::Message answer;
   REQUIRE(worker->Receive(Clock::now() + milliseconds(5000), &from, &answer) == net::ReceiveResult::kMessage);

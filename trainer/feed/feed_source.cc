@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {
@@ -25,8 +26,9 @@ FeedSource::FeedSource(const Config& config, int worker, net::Transport& transpo
       feeder_(*channel_, config.cluster, kFeedingWorker, static_cast<size_t>(kMaxBatchesAhead)),
       heartbeat_(transport, {{feeder_.node(), feeder_.address()}}, config.failure.detect_s, activity) {}
 
-void FeedSource::Join(uint64_t run_id) {
+void FeedSource::Join(uint64_t run_id, uint64_t token) {
   run_id_ = run_id;
+  token_ = token;
   heard_ = started_ = false;
   begun_ = Clock::now();
   BeginAt(0);
@@ -61,7 +63,7 @@ void FeedSource::Ask() {
   for (; asked_ < next_ + ahead_ && !end_seen_; ++asked_) {
     feeder_.Ask({run_id_, 0}, [&](auto& builder) {
       return wire::CreateNeedBatch(builder, static_cast<uint32_t>(worker_), static_cast<uint64_t>(asked_),
-                                   started_);
+                                   started_, token_);
     });
   }
 }
@@ -154,7 +156,7 @@ void FeedSource::TakeIn(const wire::DataBatch& batch, net::Message message) {
 
 // Reason Run: worker 0 or this task is about to join the run of the other.
 void FeedSource::OnRefuse(const wire::Refuse& refuse) {
-  refusal_ = refuse.text()->str();
+  refusal_ = ShortText(refuse.text()->str());
   if (refuse.reason() == wire::Reason::Run) return;
   throw Failure(ExitCode::kInternal,
                 fmt::format("{} refused a request of worker {}: {}", feeder_.name(), worker_, refusal_));

@@ -29,8 +29,9 @@ class FeedSource : public BatchSource {
   FeedSource(const Config& config, int worker, net::Transport& transport, const Activity& activity,
              std::function<void()> attend);
 
-  // The task has joined this run: asks anew, and waits for worker 0's first answer. Call it first.
-  void Join(uint64_t run_id);
+  // The task has joined this run, whose `token` ps 0 has given it: asks anew, and waits for worker 0's first
+  // answer. Call it first.
+  void Join(uint64_t run_id, uint64_t token);
   // The task has its Start; Follow() is done. Asks anew, since earlier answers may have another scale or
   // order if worker 0 was restarted.
   void Start();
@@ -75,6 +76,7 @@ class FeedSource : public BatchSource {
   Conversation feeder_;  // to worker 0
   Heartbeat heartbeat_;
   uint64_t run_id_ = 0;
+  uint64_t token_ = 0;
   DataPlan plan_;
   bool started_ = false;  // since Join()
   TimePoint begun_;

@@ -66,7 +66,7 @@ TEST_CASE("feed source: gives the batches of split: shard, to the end of the epo
   for (const Config& config : {FedDigits(), FedFloats()}) {
     Feed feed(config, 2);
     const auto shard = MakeBatchSource(config, feed.server.train, 2, 3);
-    feed.source.Join(kRun);
+    feed.source.Join(kRun, kToken);
     CHECK(feed.source.max_rows() == std::min<int64_t>(config.train.batch_size, 50));
     Batch fed, read;
     int steps = 0;
@@ -89,7 +89,7 @@ TEST_CASE("feed source: gives the batches of split: shard, to the end of the epo
 TEST_CASE("feed source: asks for the first batch alone, then for a bounded number ahead") {
   Feed feed(FedDigits());
   CHECK(feed.channel.sent.empty());
-  feed.source.Join(kRun);
+  feed.source.Join(kRun, kToken);
   CHECK(feed.asked == 1);
   CHECK(feed.channel.sent.size() == kMaxBatchesAhead - 1);
   feed.CarryAll();
@@ -104,7 +104,7 @@ TEST_CASE("feed source: goes on at any step, whatever was asked for before") {
   const Config config = FedDigits();
   Feed feed(config);
   const auto shard = MakeBatchSource(config, feed.server.train, 1, 3);
-  feed.source.Join(kRun);
+  feed.source.Join(kRun, kToken);
   for (const int64_t step : {9, 2, 13}) {
     feed.source.Seek(step);
     shard->Seek(step);
@@ -120,7 +120,7 @@ TEST_CASE(
   const Config config = FedDigits(3);
   Feed feed(config, 2);
   const auto shard = MakeBatchSource(config, feed.server.train, 2, 3);
-  feed.source.Join(kRun);  // batches of all data are on their way with it
+  feed.source.Join(kRun, kToken);  // batches of all data are on their way with it
   const DataPlan plan = *Replan({}, {1, {9, 4}}, 21);
   feed.server.server.Follow(plan);
   feed.server.server.Start();
@@ -146,7 +146,7 @@ TEST_CASE(
     "feed source: once started it takes nothing of a worker 0 that has not, as one that was restarted") {
   Config config = FedDigits();
   Feed feed(config);
-  feed.source.Join(kRun);
+  feed.source.Join(kRun, kToken);
   feed.source.Start();
   config.data.seed = 20;  // the rows of the restarted server before its Start
   const auto right = feed.server.train;
@@ -163,9 +163,9 @@ TEST_CASE(
 
 TEST_CASE("feed source: joins another run before the start") {
   Feed feed(FedDigits());
-  feed.source.Join(kRun);
-  feed.server.server.set_run_id(kRun + 1);
-  feed.source.Join(kRun + 1);
+  feed.source.Join(kRun, kToken);
+  feed.server.server.set_run(kRun + 1, kToken);
+  feed.source.Join(kRun + 1, kToken);
   Batch batch;
   CHECK(feed.source.Next(&batch));
 }
@@ -173,7 +173,7 @@ TEST_CASE("feed source: joins another run before the start") {
 TEST_CASE("feed source: a request that gets lost is sent again") {
   Feed feed(FedDigits());
   feed.lose = 1;
-  feed.source.Join(kRun);
+  feed.source.Join(kRun, kToken);
   CHECK(feed.asked >= 2);
   Batch batch;
   CHECK(feed.source.Next(&batch));
@@ -181,7 +181,7 @@ TEST_CASE("feed source: a request that gets lost is sent again") {
 
 TEST_CASE("feed source: on a new connection all that was open is asked for again at once") {
   Feed feed(FedDigits());
-  feed.source.Join(kRun);
+  feed.source.Join(kRun, kToken);
   feed.channel.sent.clear();  // 7 requests
   feed.channel.connections = 2;
   feed.carried = 0;
@@ -193,7 +193,7 @@ TEST_CASE("feed source: on a new connection all that was open is asked for again
 TEST_CASE(
     "feed source: all that was open getting lost costs one pause, and later ones are not asked for twice") {
   Feed feed(FedDigits());
-  feed.source.Join(kRun);
+  feed.source.Join(kRun, kToken);
   feed.channel.sent.clear();  // 7 requests
   Batch batch;
   for (int step = 0; step < 14; ++step) CHECK(feed.source.Next(&batch));
@@ -205,7 +205,7 @@ TEST_CASE("feed source: answers may come in any order, and twice") {
   const Config config = FedDigits();
   Feed feed(config);
   const auto shard = MakeBatchSource(config, feed.server.train, 1, 3);
-  feed.source.Join(kRun);
+  feed.source.Join(kRun, kToken);
   feed.CarryAll();
   std::reverse(feed.channel.incoming.begin(), feed.channel.incoming.end());
   const auto& first = feed.channel.incoming.front();
@@ -220,7 +220,7 @@ TEST_CASE("feed source: answers may come in any order, and twice") {
 
 TEST_CASE("feed source: frames of strangers, other runs and other steps change nothing") {
   Feed feed(FedDigits());
-  feed.source.Join(kRun);
+  feed.source.Join(kRun, kToken);
   feed.CarryAll();
   net::Encoder encoder;
   const auto hand = [&](net::NodeId from, uint64_t run_id, uint64_t step) {
@@ -249,7 +249,7 @@ TEST_CASE("feed source: a wrong batch from worker 0 is a failure that names it a
   const net::BatchHead good{1, false, 50, true, 0, 1, 7, 50, 0};
   for (int wrong = 0; wrong < 4; ++wrong) {
     Feed feed(FedDigits());
-    feed.source.Join(kRun);
+    feed.source.Join(kRun, kToken);
     feed.CarryAll();
     feed.channel.incoming.clear();
     net::BatchHead head = good;
@@ -312,7 +312,8 @@ TEST_CASE("feed source: batches that may be too large for this worker's connecti
   narrow.train.batch_size = 1000000;
   narrow.net.max_message_mb = 2;
   FeedSource source(narrow, 1, feed.transport, feed.activity, [] {});
-  CHECK_THROWS_WITH_AS(source.Join(kRun), doctest::Contains("larger than net.max_message_mb = 2"), PeerLost);
+  CHECK_THROWS_WITH_AS(source.Join(kRun, kToken), doctest::Contains("larger than net.max_message_mb = 2"),
+                       PeerLost);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 namespace dtrain {
 
 constexpr uint64_t kRun = 77;
+constexpr uint64_t kToken = 0x5ec5e7;
 
 // Three workers; 21 batches of 50 digits in an epoch, the last one short.
 inline Config FedDigits(int64_t epochs = 2) {
@@ -36,15 +37,17 @@ inline Config FedFloats() {
 struct ServerUnderTest {
   explicit ServerUnderTest(const Config& of)
       : config(of), train(LoadData(config).train), server(config, train, channel, log) {
-    server.set_run_id(kRun);
+    server.set_run(kRun, kToken);
   }
 
   void Hand(net::NodeId from, net::Message message) {
     channel.incoming.push_back({from, std::move(message)});
   }
-  void Ask(uint32_t worker, uint64_t local_step, uint64_t run_id = kRun, bool started = false) {
-    Hand(NodeOf(worker), encoder.Finish({run_id, 0, ++requests},
-                                        wire::CreateNeedBatch(encoder.Begin(), worker, local_step, started)));
+  void Ask(uint32_t worker, uint64_t local_step, uint64_t run_id = kRun, bool started = false,
+           uint64_t token = kToken) {
+    Hand(NodeOf(worker),
+         encoder.Finish({run_id, 0, ++requests},
+                        wire::CreateNeedBatch(encoder.Begin(), worker, local_step, started, token)));
   }
   // Answers all that has arrived: takes more turns than requests can wait.
   void ServeAll() {

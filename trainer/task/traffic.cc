@@ -109,8 +109,8 @@ Traffic FeedTraffic(const Config& config, int64_t rows, bool as_bytes) {
   const auto number = static_cast<uint32_t>(rows);
   const net::BatchHead head = {1, false, number, as_bytes, 1, 1, 1, number, config.net.checksum ? 1u : 0u};
   Traffic traffic;
-  traffic.in =
-      static_cast<double>(Size(encoder.Finish(envelope, wire::CreateNeedBatch(encoder.Begin(), 1, 1))));
+  traffic.in = static_cast<double>(
+      Size(encoder.Finish(envelope, wire::CreateNeedBatch(encoder.Begin(), 1, 1, true, 1))));
   traffic.out =
       static_cast<double>(Size(encoder.DataBatch(envelope, head, {values.data(), bytes, nullptr, nullptr})));
   return traffic;

@@ -102,7 +102,7 @@ RunSummary Worker::Run() {
 // Runs after each joining. Loaded data stays; batches are dealt within one run.
 void Worker::Load() {
   activity_.what = "load";
-  data_.Join(peers_.run().id);
+  data_.Join(peers_.run().id, peers_.feed_token());
   if (model_.made()) return;
   model_.Make(data_.MaxRows(), data_.loaded(), data_.source(), log_);
   summary_ = WorkerSummary::Open(config_, self_.index, DeviceName(config_.device, devices_, 0), layout_,

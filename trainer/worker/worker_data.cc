@@ -23,13 +23,13 @@ WorkerData::WorkerData(const Config& config, int worker, net::Transport& transpo
       attend_(std::move(attend)),
       log_(log) {}
 
-void WorkerData::Join(uint64_t run_id) {
-  if (source_ == nullptr) Open(run_id);
-  if (feeder_) feeder_->set_run_id(run_id);
-  if (fed_ != nullptr) fed_->Join(run_id);
+void WorkerData::Join(uint64_t run_id, uint64_t feed_token) {
+  if (source_ == nullptr) Open(run_id, feed_token);
+  if (feeder_) feeder_->set_run(run_id, feed_token);
+  if (fed_ != nullptr) fed_->Join(run_id, feed_token);
 }
 
-void WorkerData::Open(uint64_t run_id) {
+void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
   if (IsFed(config_, worker_)) {
     auto source = std::make_unique<FeedSource>(config_, worker_, transport_, activity_, attend_);
     fed_ = source.get();
@@ -47,7 +47,8 @@ void WorkerData::Open(uint64_t run_id) {
   if (!loaded_.form.classes.empty()) log_.Info("{}", ClassNamesText(loaded_.form.classes));
   source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
   if (feed_channel_) {
-    feeder_ = std::make_unique<Feeder>(config_, loaded_.train, std::move(feed_channel_), run_id, log_);
+    feeder_ =
+        std::make_unique<Feeder>(config_, loaded_.train, std::move(feed_channel_), run_id, feed_token, log_);
     log_.Info("feeds the other workers their batches");
   }
 }

@@ -31,8 +31,9 @@ class WorkerData {
 
   // Makes worker 0 serve the other workers through `channel`, which is bound (data.split: feed).
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) { feed_channel_ = std::move(channel); }
-  // Call this after each joining. Loaded data stays; batches are dealt within one run.
-  void Join(uint64_t run_id);
+  // Call this after each joining. Loaded data stays; batches are dealt within one run. `feed_token`: from the
+  // Welcome of ps 0.
+  void Join(uint64_t run_id, uint64_t feed_token);
 
   // Valid after Join().
   BatchSource& source() { return *source_; }
@@ -54,7 +55,7 @@ class WorkerData {
   net::ChannelStats feeding_stats() const { return feeder_ ? feeder_->stats() : net::ChannelStats(); }
 
  private:
-  void Open(uint64_t run_id);
+  void Open(uint64_t run_id, uint64_t feed_token);
   bool UseScale(const FittedScale& scale);
   void CompareRows(const DataFingerprint& chief);
 
