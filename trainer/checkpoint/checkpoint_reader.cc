@@ -22,7 +22,41 @@ namespace {
 
 constexpr int64_t kMaxManifest = int64_t{1} << 28;  // bytes; a checkpoint of 1 TB has a manifest of 40 MB
 
+// Opens a shard file and verifies its size and header.
+InputFile OpenShard(const std::string& checkpoint, const StoredShard& shard) {
+  InputFile file(checkpoint, shard.file);
+  if (file.size() != shard.bytes) {
+    throw BadCheckpoint(checkpoint,
+                        fmt::format("{} has {} bytes; must be {}", shard.file, file.size(), shard.bytes));
+  }
+  char header[kShardHeader.size()];
+  file.ReadAt(0, sizeof header, header);
+  if (kShardHeader == std::string_view(header, sizeof header)) return file;
+  throw BadCheckpoint(checkpoint, fmt::format("{} does not begin with the {} bytes of a shard file",
+                                              shard.file, sizeof header));
+}
+
+// Reads and verifies a piece, with its padding. `values` grows as needed.
+void ReadPiece(const std::string& checkpoint, const InputFile& file, const StoredPiece& piece,
+               std::vector<float>* values) {
+  const int64_t bytes = Padded(piece.bytes());
+  values->resize(std::max(values->size(), static_cast<size_t>(bytes) / sizeof(float)));
+  file.ReadAt(piece.offset, bytes, values->data());
+  const uint64_t checksum = Checksum(values->data(), static_cast<size_t>(bytes));
+  if (checksum == piece.checksum) return;
+  throw BadCheckpoint(
+      checkpoint,
+      fmt::format("{} is damaged at byte {}: the checksum of the {} bytes from there is {:016x}, not {:016x}",
+                  file.name(), piece.offset, bytes, checksum, piece.checksum));
+}
+
 }  // namespace
+
+void VerifyShard(const std::string& checkpoint, const StoredShard& shard) {
+  const InputFile file = OpenShard(checkpoint, shard);
+  std::vector<float> values;
+  for (const StoredPiece& piece : shard.pieces) ReadPiece(checkpoint, file, piece, &values);
+}
 
 Manifest ReadManifest(const std::string& path) {
   std::error_code error;
@@ -41,7 +75,7 @@ Manifest ReadManifest(const std::string& path) {
 
 CheckpointReader::CheckpointReader(const std::string& path) : path_(path), manifest_(ReadManifest(path)) {
   Config();
-  OpenShards();
+  for (const StoredShard& shard : manifest_.shards) shards_.push_back(OpenShard(path_, shard));
   places_.resize(manifest_.tensors.size() * (manifest_.slots.size() + 1));
   for (size_t shard = 0; shard < manifest_.shards.size(); ++shard) {
     const std::vector<StoredPiece>& pieces = manifest_.shards[shard].pieces;
@@ -55,29 +89,10 @@ CheckpointReader::CheckpointReader(const std::string& path) : path_(path), manif
   for (std::vector<Place>& places : places_) std::sort(places.begin(), places.end(), before);
 }
 
-void CheckpointReader::OpenShards() {
-  for (const StoredShard& shard : manifest_.shards) {
-    shards_.emplace_back(path_, shard.file);
-    if (shards_.back().size() != shard.bytes) {
-      throw BadCheckpoint(
-          path_, fmt::format("{} has {} bytes; must be {}", shard.file, shards_.back().size(), shard.bytes));
-    }
-    VerifyHeader(shards_.size() - 1);
-  }
-}
-
 void CheckpointReader::Verify() {
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     for (size_t piece = 0; piece < manifest_.shards[shard].pieces.size(); ++piece) Load(shard, piece);
   }
-}
-
-void CheckpointReader::VerifyHeader(size_t shard) const {
-  char header[kShardHeader.size()];
-  shards_[shard].ReadAt(0, sizeof header, header);
-  if (kShardHeader == std::string_view(header, sizeof header)) return;
-  throw BadCheckpoint(path_, fmt::format("{} does not begin with the {} bytes of a shard file",
-                                         shards_[shard].name(), sizeof header));
 }
 
 std::string CheckpointReader::Config() const {
@@ -91,19 +106,8 @@ std::string CheckpointReader::Config() const {
 
 const float* CheckpointReader::Load(size_t shard, size_t piece) {
   if (loaded_ && loaded_shard_ == shard && loaded_piece_ == piece) return values_.data();
-  const StoredPiece& stored = manifest_.shards[shard].pieces[piece];
-  const int64_t bytes = Padded(stored.bytes());
   loaded_ = false;
-  values_.resize(std::max(values_.size(), static_cast<size_t>(bytes) / sizeof(float)));
-  shards_[shard].ReadAt(stored.offset, bytes, values_.data());
-  const uint64_t checksum = Checksum(values_.data(), static_cast<size_t>(bytes));
-  if (checksum != stored.checksum) {
-    throw BadCheckpoint(
-        path_,
-        fmt::format(
-            "{} is damaged at byte {}: the checksum of the {} bytes from there is {:016x}, not {:016x}",
-            shards_[shard].name(), stored.offset, bytes, checksum, stored.checksum));
-  }
+  ReadPiece(path_, shards_[shard], manifest_.shards[shard].pieces[piece], &values_);
   loaded_shard_ = shard;
   loaded_piece_ = piece;
   loaded_ = true;

@@ -41,6 +41,10 @@ class InputFile {
   int64_t size_ = 0;
 };
 
+// Verifies every byte of a shard file of the checkpoint, or of a save that is not published yet. Throws
+// BadCheckpoint.
+void VerifyShard(const std::string& checkpoint, const StoredShard& shard);
+
 class CheckpointReader {
  public:
   // Reads the manifest and everything outside the pieces: config.yaml, the sizes and headers of the shard
@@ -71,8 +75,6 @@ class CheckpointReader {
     int64_t first;  // element of the tensor
   };
   const std::vector<Place>& PlacesOf(const std::string& tensor, const std::string& slot) const;
-  void OpenShards();
-  void VerifyHeader(size_t shard) const;
   // Reads and verifies a piece; returns its elements, valid until the next call.
   const float* Load(size_t shard, size_t piece);
 

@@ -1,9 +1,12 @@
 #include "trainer/leader/checkpoint_writer.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/dump.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/shard/shared_directory.h"
@@ -29,6 +32,7 @@ CheckpointWriter::CheckpointWriter(const Config& config, const Layout& layout, C
       slots_(SlotNames(config)),
       own_(own),
       parts_(layout.ps.size()),
+      names_(layout.ps.size()),
       pulled_(layout.ps.size()) {}
 
 void CheckpointWriter::Begin(uint64_t number, SavedMoment moment, std::vector<bool> pulled) {
@@ -53,6 +57,7 @@ void CheckpointWriter::OnPart(size_t ps, const std::string& name, const ShardSav
   if (phase_ != Phase::kWriting || pulled_[ps]) return;
   if (!part.error.empty()) return Fail((ps == 0 ? self_ : name) + ": " + part.error);
   parts_[ps] = part.checksums;
+  names_[ps] = name;
   PublishWhenComplete();
 }
 
@@ -97,14 +102,37 @@ void CheckpointWriter::PublishWhenComplete() {
       std::async(std::launch::async, [this, checksums = std::move(checksums)] { return Publish(checksums); });
 }
 
+// Runs on a thread. Reads what other ps say that they have written; what ps 0 has written itself it knows.
+// Empty: all of it is there.
+std::string CheckpointWriter::WhyNotThere(const Manifest& manifest) const {
+  for (size_t ps = 1; ps < manifest.shards.size(); ++ps) {
+    if (pulled_[ps]) continue;
+    const StoredShard& shard = manifest.shards[ps];
+    try {
+      if (std::filesystem::is_symlink(temporary_ + "/" + shard.file)) {
+        throw BadCheckpoint(temporary_, shard.file + " is a link, not a file");
+      }
+      VerifyShard(temporary_, shard);
+    } catch (const BadCheckpoint& bad) {
+      return fmt::format("{} says that its part is written, but in {} {}", names_[ps], temporary_,
+                         bad.problem());
+    }
+  }
+  return std::string();
+}
+
 // Runs on a thread.
 CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<std::vector<uint64_t>>& checksums) {
   Outcome outcome;
   double best_before = 0;
   try {
     best_before = directory_.ReadBestLoss();
-    directory_.Seal(temporary_, RunManifest(config_, layout_, slots_, checksums, moment_),
-                    DumpConfig(config_));
+    const Manifest manifest = RunManifest(config_, layout_, slots_, checksums, moment_);
+    if (const std::string wrong = WhyNotThere(manifest); !wrong.empty()) {
+      directory_.Abandon(temporary_);
+      return {"", wrong};
+    }
+    directory_.Seal(temporary_, manifest, DumpConfig(config_));
     outcome.path = directory_.Publish(temporary_);
   } catch (const PeerLost&) {
     directory_.Abandon(temporary_);

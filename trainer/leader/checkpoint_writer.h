@@ -1,6 +1,8 @@
 // CheckpointWriter: writes one checkpoint at a time for the leader. It makes the directory into which each ps
 // writes its part, pulls and writes the parts of the ps that do not see that directory (pulled_part.h), one
-// ps after the other, and publishes the checkpoint when all parts are on the disk. Threads do the disk work.
+// ps after the other, and publishes the checkpoint when all parts are on the disk. It reads the parts that
+// other ps have written before it publishes them: a checkpoint counts as saved only when ps 0 itself has seen
+// every byte. Threads do the disk work.
 // Owner: Checkpoints. Thread: the ps loop, which waits for the disk only in the destructor.
 #pragma once
 
@@ -66,6 +68,7 @@ class CheckpointWriter {
   void Fail(const std::string& error);
   void PublishWhenComplete();
   Outcome Publish(const std::vector<std::vector<uint64_t>>& checksums);
+  std::string WhyNotThere(const Manifest& manifest) const;
   Outcome End(Outcome outcome);
 
   const Config& config_;
@@ -82,6 +85,7 @@ class CheckpointWriter {
   std::string temporary_;
   std::string given_up_;                                     // why, before the directory was made; else empty
   std::vector<std::optional<std::vector<uint64_t>>> parts_;  // by ps: checksums
+  std::vector<std::string> names_;                           // by ps: who reported the part, for errors
   std::vector<bool> pulled_;                                 // by ps
   size_t pulling_ = 0;                                       // the ps whose part is pulled now
   std::unique_ptr<PulledPart> pull_;

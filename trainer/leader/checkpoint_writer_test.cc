@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +37,13 @@ Config Adam() {
 
 bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// Changes one bit of the file.
+void Flip(const std::string& file, size_t at) {
+  std::string bytes = testing::FileContent(file);
+  bytes.at(at) ^= 1;
+  std::ofstream(file, std::ios::binary) << bytes;
 }
 
 // A FakeLeader with a CheckpointWriter.
@@ -177,6 +186,54 @@ TEST_CASE(
     CHECK(f.There().empty());
   }
   CHECK(f.Save(3, 12).error == "");
+}
+
+TEST_CASE("checkpoint writer: a part counts when ps 0 has read it, not when a ps says that it is written") {
+  struct Case {
+    const char* what;
+    std::function<void(const std::string& file)> harm;
+    const char* said;
+  };
+  const std::vector<Case> cases = {
+      {"gone", [](const std::string& file) { std::filesystem::remove(file); }, "is missing"},
+      {"short", [](const std::string& file) { std::filesystem::resize_file(file, 100); }, "has 100 bytes"},
+      {"of other bytes", [](const std::string& file) { Flip(file, 64); }, "is damaged at byte 64"},
+      {"without its header", [](const std::string& file) { Flip(file, 0); }, "does not begin with"},
+      {"a directory",
+       [](const std::string& file) {
+         std::filesystem::remove(file);
+         std::filesystem::create_directory(file);
+       },
+       "is no file"},
+      {"a link",
+       [](const std::string& file) {
+         std::filesystem::rename(file, file + "-elsewhere");
+         std::filesystem::create_symlink(file + "-elsewhere", file);
+       },
+       "is a link, not a file"},
+  };
+  Saving f;
+  CHECK(f.Save(1, 1).error == "");
+  uint64_t number = 1;
+  for (const Case& each : cases) {
+    CAPTURE(each.what);
+    f.BeginAndWait(++number, 12);
+    const Checksums checksums = f.WritePart1(number);
+    each.harm(f.Temporary(number) + "/shard-1-of-2");
+    f.Tell(checksums);
+    const CheckpointWriter::Outcome outcome = f.End();
+    CHECK(outcome.path == "");
+    CHECK(Contains(outcome.error,
+                   "ps 1 on there says that its part is written, but in " + f.Temporary(number)));
+    CHECK(Contains(outcome.error, std::string("shard-1-of-2 ") + each.said));
+    CHECK(f.There() == Names{"step-000000001"});
+  }
+  f.BeginAndWait(++number, 12);
+  Checksums checksums = f.WritePart1(number);
+  ++checksums[0];
+  f.Tell(checksums);
+  CHECK(Contains(f.End().error, "shard-1-of-2 is damaged at byte 64"));
+  CHECK(f.Save(++number, 13).path == f.PathOf("step-000000013"));
 }
 
 TEST_CASE("checkpoint writer: a ps that cannot write gives up the save by its name; the next one is made") {

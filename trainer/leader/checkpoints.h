@@ -81,6 +81,9 @@ class Checkpoints {
   bool HasAllOf(int64_t step) const {
     return saved_step_ == step && (alone_ || config_.train.mode == TrainMode::kSync || restored_);
   }
+  // Whether ps 0 itself has seen every byte of the newest checkpoint. Of a restored one the other ps have
+  // read their parts.
+  bool verified() const { return alone_ || !restored_; }
   // The run starts from a checkpoint of this global step.
   void set_saved(int64_t step) {
     saved_step_ = step;

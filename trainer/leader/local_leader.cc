@@ -324,7 +324,8 @@ void LocalLeader::Stop(int signal) {
   if (!checkpoints_) EndStopped("");
   if (phase_ == RunPhase::kInitialising && checkpoints_->idle()) EndStopped("");
   if (phase_ == RunPhase::kInitialising) return;  // OnSaved() ends the run
-  if (checkpoints_->idle() && checkpoints_->HasAllOf(global_step())) EndStopped("");
+  const bool saved = checkpoints_->HasAllOf(global_step()) && checkpoints_->verified();
+  if (checkpoints_->idle() && saved) EndStopped("");
   checkpoints_->Close();
   checkpoints_->Ask(true);
 }
