@@ -141,7 +141,7 @@ class Aborted {
  private:
   Config config_ = LinearCluster(1, 2, 10);
   TaskTable members_{config_, {Role::kPs, 0}};
-  Outbox outbox_{channel};
+  Outbox outbox_{channel, 16};
 };
 
 TEST_CASE("abort notice: each is told on both of its connections, and once it has said Bye no more") {

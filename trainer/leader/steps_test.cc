@@ -95,7 +95,7 @@ class Run {
   const Config config_;
   TaskTable members_{config_, {Role::kPs, 0}};
   FakeChannel channel_;
-  Outbox outbox_{channel_};
+  Outbox outbox_{channel_, 16};
 
  public:
   Steps steps{config_, members_, outbox_};

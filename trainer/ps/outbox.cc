@@ -1,20 +1,23 @@
 #include "trainer/ps/outbox.h"
 
+#include <iterator>
+
 namespace dtrain {
 
-void Outbox::SendLate() {
-  std::deque<Late> waiting = std::exchange(late_, {});
-  for (Late& late : waiting) {
-    // HasLate() keeps the order of one peer's messages.
-    if (HasLate(late.to) || channel_.Send(late.to, late.message) == net::SendResult::kFull) {
-      late_.push_back(std::move(late));
-    }
-  }
+void Outbox::Keep(net::NodeId to, net::Message message) {
+  std::deque<net::Message>& waiting = late_[to];
+  if (waiting.size() < max_late_) return waiting.push_back(std::move(message));
+  if (!std::exchange(told_overfull_, true)) overfull_ = to;
 }
 
-void Outbox::DropLate(net::NodeId to) {
-  late_.erase(std::remove_if(late_.begin(), late_.end(), [to](const Late& late) { return late.to == to; }),
-              late_.end());
+void Outbox::SendLate() {
+  for (auto peer = late_.begin(); peer != late_.end();) {
+    std::deque<net::Message>& waiting = peer->second;
+    while (!waiting.empty() && channel_.Send(peer->first, waiting.front()) != net::SendResult::kFull) {
+      waiting.pop_front();
+    }
+    peer = waiting.empty() ? late_.erase(peer) : std::next(peer);
+  }
 }
 
 }  // namespace dtrain

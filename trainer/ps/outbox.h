@@ -1,11 +1,14 @@
 // Outbox: sends the messages of a ps. Each is an answer to a request, or a notice that may get lost; a peer
 // that missed one asks again. Weights for a peer whose queue is full wait here, in order, because a round
-// with a norm answers all blocks of a range at once; their number is bounded by a worker's open requests.
+// with a norm answers all blocks of a range at once. As many wait as a worker may have requests open; for a
+// peer that asks for more and does not read, more answers are dropped.
 // Thread: the ps loop.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <deque>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "net/channel.h"
@@ -17,7 +20,8 @@ namespace dtrain {
 
 class Outbox {
  public:
-  explicit Outbox(net::Channel& channel) : channel_(channel) {}
+  // `max_late`: how many weights may wait for one peer.
+  Outbox(net::Channel& channel, size_t max_late) : channel_(channel), max_late_(max_late) {}
 
   void set_run(RunId run) { run_ = run; }
   RunId run() const { return run_; }
@@ -46,9 +50,7 @@ class Outbox {
                uint64_t checksum, net::LentBytes weights, uint32_t held_us, uint64_t evaluate = 0) {
     net::Message message = encoder_.Weights(run_.Envelope(request), version, global_step, steps, checksum,
                                             weights, held_us, evaluate);
-    if (HasLate(to) || channel_.Send(to, message) == net::SendResult::kFull) {
-      late_.push_back({to, std::move(message)});
-    }
+    if (HasLate(to) || channel_.Send(to, message) == net::SendResult::kFull) Keep(to, std::move(message));
   }
   // Drops the piece when the queue is full.
   void Piece(net::NodeId to, uint64_t number, uint64_t piece, uint64_t checksum, net::LentBytes values) {
@@ -58,27 +60,27 @@ class Outbox {
   // Sends the waiting weights while the queues have room. Call it while late().
   void SendLate();
   bool late() const { return !late_.empty(); }
-  // Drops the weights that wait for a peer which has left.
-  void DropLate(net::NodeId to);
+  // Drops the weights that wait for a peer which has left or begins anew.
+  void DropLate(net::NodeId to) { late_.erase(to); }
+  // The peer whose answers were dropped first because too many wait; once. 0: none.
+  net::NodeId TakeOverfull() { return std::exchange(overfull_, 0); }
 
  private:
-  struct Late {
-    net::NodeId to = 0;
-    net::Message message;
-  };
   void Refuse(net::NodeId to, const net::Envelope& envelope, wire::Reason reason, const std::string& text) {
     flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
     const auto why = builder.CreateString(ShortText(text));
     net::Message message = encoder_.Finish(envelope, wire::CreateRefuse(builder, reason, why));
     channel_.Send(to, message);
   }
-  bool HasLate(net::NodeId to) const {
-    return std::any_of(late_.begin(), late_.end(), [to](const Late& late) { return late.to == to; });
-  }
+  bool HasLate(net::NodeId to) const { return !late_.empty() && late_.count(to) != 0; }
+  void Keep(net::NodeId to, net::Message message);
 
   net::Channel& channel_;
+  const size_t max_late_;
   net::Encoder encoder_;
-  std::deque<Late> late_;
+  std::unordered_map<net::NodeId, std::deque<net::Message>> late_;  // by peer; none is empty
+  bool told_overfull_ = false;
+  net::NodeId overfull_ = 0;  // the result of TakeOverfull()
   RunId run_;
 };
 

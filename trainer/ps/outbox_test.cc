@@ -24,7 +24,7 @@ std::vector<uint64_t> Requests(const FakeChannel& channel, net::NodeId to) {
 
 TEST_CASE("outbox: weights for a peer that is full go out later, in their order") {
   FakeChannel channel;
-  Outbox outbox(channel);
+  Outbox outbox(channel, 3);
   SendWeights(outbox, 2, 1);
   channel.full = true;
   SendWeights(outbox, 2, 2);
@@ -43,7 +43,7 @@ TEST_CASE("outbox: weights for a peer that is full go out later, in their order"
 
 TEST_CASE("outbox: what waits for a peer that is gone, or has left, is dropped") {
   FakeChannel channel;
-  Outbox outbox(channel);
+  Outbox outbox(channel, 3);
   channel.full = true;
   SendWeights(outbox, 2, 1);
   SendWeights(outbox, 4, 1);
@@ -55,6 +55,26 @@ TEST_CASE("outbox: what waits for a peer that is gone, or has left, is dropped")
   CHECK_FALSE(outbox.late());
   CHECK(channel.sent.size() == 1);
   CHECK(channel.sent[0].to == 6);
+}
+
+TEST_CASE(
+    "outbox: for a peer that asks on and does not read, no more answers wait than it may have requests") {
+  FakeChannel channel;
+  Outbox outbox(channel, 3);
+  channel.full = true;
+  for (uint64_t request = 1; request <= 1000; ++request) SendWeights(outbox, 2, request);
+  SendWeights(outbox, 4, 1);
+  CHECK(outbox.TakeOverfull() == 2);
+  CHECK(outbox.TakeOverfull() == 0);
+  channel.full = false;
+  outbox.SendLate();
+  CHECK(Requests(channel, 2) == std::vector<uint64_t>{1, 2, 3});
+  CHECK(Requests(channel, 4) == std::vector<uint64_t>{1});
+  SendWeights(outbox, 2, 4);
+  CHECK(Requests(channel, 2).back() == 4);
+  channel.full = true;
+  for (uint64_t request = 5; request <= 9; ++request) SendWeights(outbox, 2, request);
+  CHECK(outbox.TakeOverfull() == 0);  // it was told once
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "trainer/peer/conversation.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/ps/update_rules.h"
 #include "trainer/shard/device_shard.h"
@@ -39,7 +40,7 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
       shard_owner_(MakeShard(task)),
       shard_(*shard_owner_),
       members_(config_, task.self, shard_.block_count()),
-      outbox_(channel_),
+      outbox_(channel_, MaxOpenRequests(MaxOpenBlocks(config_.train, shard_.block_count()))),
       activity_(task.stop),
       rule_(MakeUpdateRule({config_, shard_, members_, outbox_, leader_})),
       snapshots_({config_, shard_, *rule_, outbox_, leader_, task.layout, task.self.index, log_}),
@@ -81,7 +82,7 @@ RunSummary PsServer::Run() {
   while (!leader_->Finished(now)) {
     activity_.Turn();
     Tick(now);
-    if (outbox_.late()) outbox_.SendLate();
+    if (outbox_.late()) SendLate();
     filler_.Turn(now);
     const TimePoint next_tick = NextTick(now);
     for (int i = 0; i < kMessagesPerTick; ++i) {
@@ -103,6 +104,15 @@ void PsServer::Tick(TimePoint now) {
   registrar_->Watch(now);
   dropped_.Tick(now);
   rule_->Tick();
+}
+
+void PsServer::SendLate() {
+  outbox_.SendLate();
+  const net::NodeId overfull = outbox_.TakeOverfull();
+  if (const Member* const member = overfull == 0 ? nullptr : members_.Find(overfull)) {
+    log_.Warning("{} asks for more weights than it reads; answers that it has no room for are dropped",
+                 members_.NameOf(*member));
+  }
 }
 
 void PsServer::DropFrame(net::NodeId from, const char* why) {

@@ -62,6 +62,7 @@ class PsServer {
   void SummariseStep();
   std::optional<ShardReport> Report() const;
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);
+  void SendLate();
   void DropFrame(net::NodeId from, const char* why);
   void Tick(TimePoint now);
 

@@ -136,7 +136,7 @@ struct PsFixture : ShardFixture {
   explicit PsFixture(const Config& of, int ps = 0)
       : ShardFixture(of, ps),
         members(config, {Role::kPs, ps}),
-        outbox(channel),
+        outbox(channel, 16),
         leader(std::make_unique<FakeLeader>()),
         rule({config, shard, members, outbox, leader}) {}
   // The leader, while it is the fixture's own.
