@@ -82,15 +82,15 @@ bool FeedSource::Next(Batch* batch) {
 }
 
 void FeedSource::ReadAhead() {
-  while (ReceiveOne(TimePoint())) {
+  for (int i = 0; i < kMessagesInARow && ReceiveOne(TimePoint()); ++i) {
   }
 }
 
 void FeedSource::AwaitNext() {
   if (SlotOf(next_).batch != nullptr) return;
   const TimePoint begun = Clock::now();
-  while (SlotOf(next_).batch == nullptr) {
-    if (ReceiveOne(Clock::now() + kSlice)) continue;
+  for (int in_a_row = 1; SlotOf(next_).batch == nullptr; ++in_a_row) {
+    if (ReceiveOne(Clock::now() + kSlice) && in_a_row % kMessagesInARow != 0) continue;
     attend_();
     const TimePoint now = Clock::now();
     feeder_.OnQuiet(now);

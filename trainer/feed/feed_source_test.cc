@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "trainer/data/load_data.h"
 #include "trainer/feed/feed_test_util.h"
+#include "trainer/testing/flood_channel.h"
 
 namespace dtrain {
 namespace {
@@ -314,6 +315,21 @@ TEST_CASE("feed source: batches that may be too large for this worker's connecti
   FeedSource source(narrow, 1, feed.transport, feed.activity, [] {});
   CHECK_THROWS_WITH_AS(source.Join(kRun, kToken), doctest::Contains("larger than net.max_message_mb = 2"),
                        PeerLost);
+}
+
+TEST_CASE("feed source: a worker 0 that sends other things without end keeps no wait from its deadline") {
+  Config config = FedDigits();
+  config.failure.startup_timeout_s = 0.05;
+  FloodTransport transport;
+  Activity activity;
+  FeedSource source(config, 1, transport, activity, [] {});
+  FloodChannel& channel = *transport.channels[0];
+  net::Encoder encoder;
+  CHECK_THROWS_AS(source.Join(7), PeerLost);  // asks, and nothing comes
+  REQUIRE_FALSE(channel.sent.empty());
+  channel.flood = {channel.sent[0].to, encoder.Finish({7, 0, 0}, wire::CreateNeedStep(encoder.Begin()))};
+  source.ReadAhead();
+  CHECK_THROWS_AS(source.Join(7), PeerLost);
 }
 
 }  // namespace

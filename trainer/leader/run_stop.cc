@@ -115,11 +115,12 @@ class AbortNotice {
     }
   }
 
-  // Until `deadline`: drops the tasks that say Bye, and lets in those that belong to the run.
+  // Until `deadline`, whatever comes: drops the tasks that say Bye, and lets in those that belong to the run.
   void Listen(TimePoint deadline) {
     net::NodeId from = 0;
     net::Message message;
-    while (channel_.Receive(deadline, &from, &message) == net::ReceiveResult::kMessage) {
+    for (bool first = true; first || Clock::now() < deadline; first = false) {
+      if (channel_.Receive(deadline, &from, &message) != net::ReceiveResult::kMessage) return;
       const wire::Envelope* envelope = net::Decode(message);
       if (envelope == nullptr) continue;
       if (envelope->body_type() == wire::Body::Bye) waiting_.erase(from);

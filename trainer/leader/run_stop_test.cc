@@ -10,6 +10,7 @@
 #include "trainer/ps/ps_test_util.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/testing/fake_channel.h"
+#include "trainer/testing/flood_channel.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
@@ -136,7 +137,7 @@ class Aborted {
                          [&](const FakeChannel::Sent& sent) { return sent.to == node; });
   }
 
-  FakeChannel channel;
+  FloodChannel channel;
 
  private:
   Config config_ = LinearCluster(1, 2, 10);
@@ -173,6 +174,14 @@ TEST_CASE("abort notice: one that comes to a run that has failed is told, not of
     run.Tell(code);
     CHECK(run.SentTo(kLate) == (code == 2 ? 1 : 0));
   }
+}
+
+TEST_CASE("abort notice: it ends when its time is over, however much comes, and is repeated meanwhile") {
+  Aborted run;
+  net::Encoder encoder;
+  run.channel.flood = {kBusy, encoder.Finish({}, wire::CreateNeedStep(encoder.Begin()))};
+  run.Tell();
+  CHECK(run.SentTo(kBusy) > 1);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "net/codec.h"
 #include "trainer/peer/abort.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 constexpr milliseconds kFirstBeatPatience{3000};
 // This share of detect_s in processor time counts as progress. Sending heartbeats takes less.
 constexpr double kComputingShare = 0.01;
+// Bounds the number of workers that a ps tells.
+constexpr uint32_t kMaxWorkers = 1 << 30;
 // How often to look for a signal, which the next beat then carries at once.
 constexpr milliseconds kLook{50};
 // Longer than other texts of peers: it names all missing tasks.
@@ -148,7 +151,8 @@ void Heartbeat::SendBeats(int signal) {
 void Heartbeat::Drain() {
   net::NodeId from;
   net::Message message;
-  while (channel_->Receive(TimePoint(), &from, &message) == net::ReceiveResult::kMessage) {
+  for (int i = 0; i < kMessagesInARow; ++i) {
+    if (channel_->Receive(TimePoint(), &from, &message) != net::ReceiveResult::kMessage) return;
     const wire::Envelope* envelope = net::Decode(message);
     if (envelope == nullptr) continue;
     const auto found = std::find(nodes_.begin(), nodes_.end(), from);
@@ -193,7 +197,8 @@ void Heartbeat::Take(size_t target, const wire::Envelope& envelope, net::Message
   }
   const wire::Heartbeat* beat = envelope.body_as_Heartbeat();
   if (target != 0 || beat == nullptr) return;
-  workers_.store(static_cast<int>(beat->workers()), std::memory_order_relaxed);
+  workers_.store(static_cast<int>(std::min<uint32_t>(beat->workers(), kMaxWorkers)),
+                 std::memory_order_relaxed);
   std::lock_guard<std::mutex> hold(mutex_);
   status_ = Printable(beat->status()->str(), kMaxStatusBytes);
   if (!runs_[0].known() || RunIdOf(envelope) != runs_[0]) return;

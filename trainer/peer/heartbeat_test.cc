@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include <atomic>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "trainer/peer/abort.h"
@@ -182,6 +185,40 @@ TEST_CASE("heartbeat: the first Abort of ps 0 is kept and told once; no other ps
   REQUIRE_FALSE(kept.header.empty());
   CHECK(net::Decode(kept)->body_as_Abort()->text()->str() == "first");
   CHECK(task.heartbeat.TakeAbort().header.empty());
+}
+
+// A channel that always has a message, up to a number that no bounded loop takes; and its transport.
+struct NeverDry : net::Transport {
+  static constexpr int64_t kEndless = 20'000'000;
+
+  struct Channel : FakeChannel {
+    explicit Channel(NeverDry& of) : owner(of) {}
+    net::SendResult Send(net::NodeId, net::Message&) override {
+      ++owner.beats;
+      return net::SendResult::kSent;
+    }
+    net::ReceiveResult Receive(TimePoint, net::NodeId* from, net::Message* message) override {
+      if (++owner.taken > kEndless) return net::ReceiveResult::kTimeout;
+      *from = kPs0 | 1;
+      *message = encoder.Finish({}, wire::CreateNeedStep(encoder.Begin()));
+      return net::ReceiveResult::kMessage;
+    }
+    NeverDry& owner;
+    net::Encoder encoder;
+  };
+  std::unique_ptr<net::Channel> NewChannel() override { return std::make_unique<Channel>(*this); }
+
+  std::atomic<int> beats{0};
+  std::atomic<int64_t> taken{0};
+};
+
+TEST_CASE("heartbeat: a ps that sends without end does not keep the beats from going out") {
+  StopRequest stop;
+  Activity activity{&stop};
+  NeverDry transport;
+  const Heartbeat heartbeat(transport, {{kPs0, "a:1"}}, kDetectSeconds, activity);
+  while (transport.beats < 3 && transport.taken < NeverDry::kEndless) std::this_thread::yield();
+  CHECK(transport.taken < NeverDry::kEndless);
 }
 
 }  // namespace

@@ -30,12 +30,8 @@ void Registrar::OnHello(net::NodeId from, const wire::Envelope& envelope, const 
   const bool was_here = members_.Find(from) != nullptr;
   const auto closed = [this](net::NodeId old) { return IsClosed(old); };
   const TaskTable::Decision decision = members_.Admit(from, hello, closed);
-<<<<<<< HEAD
   if (!decision.welcome) return RefuseHello(from, envelope, hello, decision);
-=======
-  if (!decision.welcome) return RefuseHello(from, hello, decision);
   outbox_.DropLate(decision.replaced.value_or(from));
->>>>>>> 53f388e (ps: no more answers wait for a slow reader than it may have requests open)
   Welcome(*members_.Find(from), was_here, decision.replaced.has_value());
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {
@@ -47,7 +48,7 @@ void PsClient::Join() {
   while (!peers_.joined()) {
     activity_.Turn();
     const TimePoint pause = peers_.SayHello(Clock::now());
-    while (!peers_.joined() && ReceiveOne(pause)) {
+    for (int i = 0; i < kMessagesInARow && !peers_.joined() && ReceiveOne(pause); ++i) {
     }
   }
   exchanges_.set_run(peers_.run());
@@ -84,9 +85,11 @@ void PsClient::OnAnswer(size_t ps, const wire::Envelope& envelope) {
   answer_from_ = ps;
 }
 
-// Takes one message; if none comes, looks after the open requests. `what`: see Conversations::OnQuiet().
+// Takes one message. If none comes, or after many without a pause, looks after the open requests and at the
+// clock. `what`: see Conversations::OnQuiet().
 void PsClient::Wait(const char* what) {
-  if (ReceiveOne(Clock::now() + slice_)) return;
+  if (ReceiveOne(Clock::now() + slice_) && ++in_a_row_ < kMessagesInARow) return;
+  in_a_row_ = 0;
   activity_.Turn();
   peers_.OnQuiet(Clock::now(), what);
 }
@@ -107,15 +110,18 @@ void PsClient::Collect() {
 }
 
 void PsClient::CollectArrived() {
-  while (ReceiveOne(TimePoint())) {
-  }
+  TakeArrived();
   while (exchanges_.CloseOldest()) {
   }
 }
 
-void PsClient::Attend() {
-  while (ReceiveOne(TimePoint())) {
+void PsClient::TakeArrived() {
+  for (int i = 0; i < kMessagesInARow && ReceiveOne(TimePoint()); ++i) {
   }
+}
+
+void PsClient::Attend() {
+  TakeArrived();
   activity_.Turn();
   peers_.OnQuiet(Clock::now(), nullptr);
 }

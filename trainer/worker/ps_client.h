@@ -61,6 +61,7 @@ class PsClient {
  private:
   void Wait(const char* what);
   bool ReceiveOne(TimePoint deadline);
+  void TakeArrived();
   void OnAnswer(size_t ps, const wire::Envelope& envelope);
 
   const Config& config_;
@@ -70,6 +71,7 @@ class PsClient {
   Conversations peers_;  // by ps
   Exchanges exchanges_;
   const milliseconds slice_;  // how often a wait checks heartbeats, repeats, and room in a queue
+  int in_a_row_ = 0;          // messages that Wait() has taken without a look at the clock
   net::Message message_;      // the last one received
   const wire::Envelope* answer_ = nullptr;
   size_t answer_from_ = 0;
