@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace dtrain::net {
 namespace {
@@ -137,12 +138,17 @@ Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuff
       wire::CreateEnvelope(builder_, envelope.run_id, envelope.run_epoch, envelope.request, type, body);
   wire::FinishEnvelopeBuffer(builder_, root);
   Message message = {Frame::Copy(builder_.GetBufferPointer(), builder_.GetSize()), Frame()};
-  // The receiver would drop an invalid message silently, so it is found here: it is a mistake of ours. Tensor
-  // messages are valid by construction, and frequent.
+  // The receiver would drop an invalid message silently, so it is found here. The parts of one may come from
+  // other tasks, so it ends this task and never aborts. Tensor messages are valid by construction, and
+  // frequent.
   const bool is_tensor = type == wire::Body::Push || type == wire::Body::Weights ||
                          type == wire::Body::DataBatch || type == wire::Body::Piece;
-  DT_CHECK(is_tensor || Decode(message) != nullptr, wire::EnumNameBody(type), message.header.size());
-  return message;
+  if (is_tensor || Decode(message) != nullptr) return message;
+  throw Failure(
+      ExitCode::kInternal,
+      fmt::format("a message {} cannot be sent: it has {} bytes, of at most {}, and its lists at most "
+                  "{} entries",
+                  wire::EnumNameBody(type), message.header.size(), kMaxHeaderBytes, kMaxTables));
 }
 
 const wire::Envelope* Decode(const Message& message) {

@@ -45,7 +45,8 @@ struct BatchHead {
 class Encoder {
  public:
   // Usage: auto& b = encoder.Begin(); Message m = encoder.Finish(envelope, wire::CreatePull(b));
-  // Every string and list that the schema requires must be set, if only to an empty one.
+  // Every string and list that the schema requires must be set, if only to an empty one. Finish() throws
+  // Failure for a message that the receiver would drop: a header of more than kMaxHeaderBytes.
   flatbuffers::FlatBufferBuilder& Begin();
   template <typename Table>
   Message Finish(const Envelope& envelope, flatbuffers::Offset<Table> body) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/error.h"
 #include "net/codec_test_util.h"
 
 namespace dtrain::net {
@@ -198,6 +199,24 @@ TEST_CASE("codec: a header above kMaxHeaderBytes is refused, whatever is in it")
   const auto report = wire::CreateEndDirect(b, std::string(kMaxHeaderBytes, 'x').c_str());
   wire::FinishEnvelopeBuffer(b, wire::CreateEnvelope(b, 1, 1, 1, wire::Body::End, report.Union()));
   CHECK(Decode({Frame::Copy(b.GetBufferPointer(), b.GetSize()), Frame()}) == nullptr);
+}
+
+TEST_CASE("codec: a message that no receiver would take throws where it is made, and the next one is made") {
+  Encoder encoder;
+  const auto end = [&](size_t bytes) {
+    flatbuffers::FlatBufferBuilder& b = encoder.Begin();
+    return encoder.Finish({1, 1, 1}, wire::CreateEnd(b, b.CreateString(std::string(bytes, 'x'))));
+  };
+  CHECK_THROWS_WITH_AS(end(kMaxHeaderBytes), doctest::Contains("a message End cannot be sent: it has 1048"),
+                       Failure);
+  flatbuffers::FlatBufferBuilder& b = encoder.Begin();
+  const std::vector<flatbuffers::Offset<wire::Setting>> settings(
+      70000, wire::CreateSetting(b, b.CreateString("k"), b.CreateString("v")));
+  const auto none = b.CreateString("");
+  const auto hello =
+      wire::CreateHello(b, 1, wire::Role::Ps, 0, 0, none, none, none, b.CreateVector(settings));
+  CHECK_THROWS_AS(encoder.Finish({}, hello), Failure);
+  CHECK(Decode(end(1000)) != nullptr);
 }
 
 TEST_CASE("PayloadChecksum: one changed byte changes it, and it is never 0") {

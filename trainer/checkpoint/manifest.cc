@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "trainer/checkpoint/manifest_generated.h"
@@ -142,7 +141,7 @@ int64_t Manifest::bytes() const {
 
 std::string ToBytes(const Manifest& manifest) {
   const std::optional<std::string> problem = ManifestProblem(manifest);
-  DT_CHECK(!problem, *problem);
+  if (problem) throw Failure(ExitCode::kInternal, fmt::format("the checkpoint's manifest has {}.", *problem));
   flatbuffers::FlatBufferBuilder builder;
   stored::FinishManifestBuffer(builder, Encode(manifest, &builder));
   std::string bytes(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());

@@ -83,7 +83,8 @@ class Staleness {
   void OnPushed() { versions_[pushed_++ % versions_.size()] = version_; }
   // The oldest open gradient was applied and made `version`.
   void OnApplied(uint64_t version) {
-    const auto missed = static_cast<int64_t>(version - 1 - versions_[applied_++ % versions_.size()]);
+    const uint64_t other = version - 1 - versions_[applied_++ % versions_.size()];
+    const auto missed = static_cast<int64_t>(std::min(other, kMaxMissed));
     recent_.Add(missed);
     all_.Add(missed);
     version_ = version;
@@ -103,6 +104,8 @@ class Staleness {
   const LogHistogram& all() const { return all_; }
 
  private:
+  static constexpr uint64_t kMaxMissed = uint64_t{1} << 32;  // bounds what a ps says
+
   std::vector<uint64_t> versions_;  // of the weights of the open gradients; a ring
   uint64_t version_ = 0;            // of the latest weights
   size_t pushed_ = 0;

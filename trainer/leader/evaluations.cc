@@ -8,6 +8,14 @@
 #include "trainer/checkpoint/checkpoint_directory.h"
 
 namespace dtrain {
+namespace {
+
+// No loss is better than all others for ever.
+double FiniteOrNan(double said) {
+  return std::isfinite(said) ? said : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
 
 Evaluations::Evaluations(const Config& config, TaskTable& members, RunHistory& history, Logger& log)
     : config_(config),
@@ -52,13 +60,14 @@ Evaluations::Verdict Evaluations::Take(const Member& worker, const wire::Evaluat
   taken_from_ = worker.task.index;
   taken_ = std::exchange(due_, 0);
   if (said.rows() == 0) return verdict;
-  if (config_.eval.keep_best && said.loss() < best_saved_) {
-    best_saved_ = said.loss();
-    verdict.best = EvaluationFigures{said.loss(), said.accuracy()};
+  const EvaluationFigures figures{FiniteOrNan(said.loss()), FiniteOrNan(said.accuracy())};
+  if (config_.eval.keep_best && figures.loss < best_saved_) {
+    best_saved_ = figures.loss;
+    verdict.best = figures;
   }
   Patience& patience = *history_.patience;
   const auto step = static_cast<int64_t>(std::min<uint64_t>(said.global_step(), uint64_t{1} << 62));
-  if (!patience.Exhausted(said.loss(), step)) return verdict;
+  if (!patience.Exhausted(figures.loss, step)) return verdict;
   ended_ = true;
   verdict.end =
       fmt::format("{} in a row without a smaller loss (eval.patience); the best was {:.6g} at global step {}",

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "trainer/ps/ps_test_util.h"
 
 namespace dtrain {
@@ -87,6 +90,18 @@ TEST_CASE("evaluations: behind a rollback those of later steps have not happened
   again.Begin(6);  // the second evaluation, at step 12, is later than that
   CHECK(run.history.patience->in_vain() == 0);
   CHECK(run.history.patience->best_loss() == 0.5);
+}
+
+TEST_CASE("evaluations: a loss that is not finite is never the best one") {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double loss : {-kInfinity, kInfinity, std::nan("")}) {
+    CAPTURE(loss);
+    Run run;
+    run.config.eval.keep_best = true;
+    run.Steps(1, 2);
+    CHECK_FALSE(run.Take(1, 2, loss).best);
+    CHECK(run.history.patience->in_vain() == 1);
+  }
 }
 
 }  // namespace

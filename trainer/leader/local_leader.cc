@@ -42,7 +42,7 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
       rounds_(config_, members_, outbox_, parts.rule),
       start_({members_, positions_, history_, steps_, rounds_, parts.rule, outbox_, log_}),
       stop_(config_, members_, history_, log_),
-      end_(config_, members_, evaluations_, history_, outbox_, log_),
+      end_(config_, parts.task.layout, members_, evaluations_, history_, outbox_, log_),
       slow_workers_(config_.cluster.worker.size()),
       checkpoints_(CheckpointsFor(
           {parts_, rounds_, steps_, positions_, [this](const std::string& error) { OnSaved(error); }})),
@@ -441,7 +441,7 @@ RunStatus LocalLeader::OnHeartbeat(const Member& member, const wire::Heartbeat& 
     }
   }
   if (AsksToStop(beat.stop())) Stop(beat.stop());
-  return {phase_ == RunPhase::kJoining ? barrier_.Status() : std::string(), members_.workers(),
+  return {phase_ == RunPhase::kJoining ? ShortText(barrier_.Status()) : std::string(), members_.workers(),
           stop_.signal(), history_.Newest()};
 }
 

@@ -23,6 +23,7 @@
 #include "trainer/leader/slow_workers.h"
 #include "trainer/leader/steps.h"
 #include "trainer/peer/form_message.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/ps/leader.h"
 
 namespace dtrain {
@@ -39,7 +40,9 @@ class LocalLeader : public Leader {
   bool MayStep(const Member& worker) const override {
     return sync() ? phase_ == RunPhase::kRunning && !worker.done : worker.open_steps > 0;
   }
-  void CountExamples(Member& worker, int64_t examples) override { worker.result.examples += examples; }
+  void CountExamples(Member& worker, int64_t examples) override {
+    worker.result.examples = AddCounts(worker.result.examples, examples);
+  }
   void StepApplied(Member& worker, int64_t examples) override;
   uint32_t GrantNext(Member& worker) override {
     evaluations_.OnStep(worker);
@@ -47,11 +50,13 @@ class LocalLeader : public Leader {
   }
   uint64_t EvaluationDueFor(const Member& worker) const override { return evaluations_.DueFor(worker); }
 
+  // No round has an exchange from before the start, or of a worker that has not started: the rounds are
+  // counted from there.
   void ExpectTogether(const flatbuffers::Vector<uint32_t>& workers) override {
-    rounds_.ExpectTogether(workers);
+    if (!starting()) rounds_.ExpectTogether(workers);
   }
   void Offer(RoundExchange exchange, std::optional<uint64_t> version) override {
-    rounds_.Offer(exchange, version);
+    if (!starting() && members_.Worker(exchange.worker)->takes_part) rounds_.Offer(exchange, version);
   }
   void LeaveRounds(const Member& worker, bool comes_back) override { rounds_.Leave(worker, comes_back); }
   void RoundApplied() override;

@@ -4,10 +4,12 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/ps/ps_task_test_util.h"
 
 namespace dtrain {
@@ -240,6 +242,59 @@ TEST_CASE("leader: a worker that was restarted before it was missed is lost wher
     } else {
       f.Hello(kNew, kWorker1);
       CHECK(f.members.Worker(1)->node == kNew);
+    }
+  }
+}
+
+TEST_CASE("leader: an exchange from before the start, or of a worker that has not started, is in no round") {
+  Config config = LinearCluster(2, 2, 10);
+  config.train.mode = TrainMode::kSync;
+  LeaderFixture f(config);
+  f.AllReady();
+  f.leader->Offer({0, 0}, std::nullopt);
+  CHECK(f.rule.rounds.empty());
+  f.local().Begin(StartedFrom());
+  f.members.Worker(1)->takes_part = false;
+  f.leader->Offer({1, 0}, std::nullopt);
+  CHECK(f.rule.rounds.empty());
+  f.leader->Offer({0, 0}, std::nullopt);
+  REQUIRE(f.rule.rounds.size() == 1);
+  CHECK(f.rule.rounds[0].number == 1);
+}
+
+TEST_CASE("leader: examples add up to a number that a checkpoint can hold, whatever the workers say") {
+  LeaderFixture f(LinearCluster(1, 1, 10));
+  f.members.Worker(0)->result.examples = kMaxCount - 1;
+  f.leader->CountExamples(*f.members.Worker(0), 0xffffffff);
+  CHECK(f.members.Worker(0)->result.examples == kMaxCount);
+}
+
+TEST_CASE("leader: who is missing of very many tasks still fits into a heartbeat") {
+  Config config = LinearCluster(1, 1, 10);
+  config.cluster.worker.assign(15000, "a-host-with-a-rather-long-name.example:10000");
+  LeaderFixture f(config);
+  f.Hello(f.NodeOf(kWorker0), kWorker0);
+  f.Beat(*f.members.Worker(0));
+  CHECK(f.Last().envelope().body_as_Heartbeat()->status()->size() < 2000);
+}
+
+TEST_CASE(
+    "leader: stopped at the step of a checkpoint that other ps have read in part, the run is saved anew") {
+  for (const int ps : {1, 2}) {
+    CAPTURE(ps);
+    Config config = LinearCluster(ps, 1, 10);
+    config.checkpoint.dir = testing::NewDirectory();
+    LeaderFixture f(config);
+    f.AllReady();
+    StartedFrom from;
+    from.path = config.checkpoint.dir + "/step-000000004";
+    from.step = 4;
+    f.local().Begin(from);
+    if (ps == 1) {
+      CHECK_THROWS_AS(f.Beat(*f.members.Worker(0), SIGTERM), RunStopped);
+    } else {
+      f.Beat(*f.members.Worker(0), SIGTERM);
+      CHECK(f.history.last_save == 1);
     }
   }
 }

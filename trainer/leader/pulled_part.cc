@@ -101,7 +101,7 @@ ShardSaver::Outcome PulledPart::Write(const std::string& directory) {
       if (!message) return {{}, "the checkpoint was given up"};
       writer.Add(net::Tensor(*message, *net::Decode(*message)->body_as_Piece()).data);
       const std::lock_guard lock(mutex_);
-      ++written_;
+      here_.erase(written_++);  // it may have come again meanwhile
     }
     return {writer.Finish(), ""};
   } catch (const std::exception& error) {

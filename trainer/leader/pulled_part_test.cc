@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -129,6 +130,27 @@ TEST_CASE("pulled part: a disk that is full is the outcome, and so is that it is
   CHECK(f.asked.empty());
   Pull gone;
   gone.part();  // its destructor does not wait
+}
+
+TEST_CASE("pulled part: a piece that comes again while it is written is not kept") {
+  static std::atomic<int64_t> kept{0};
+  Pull f;
+  const auto release = [](void*, void*) { --kept; };
+  const ShardSaver::Outcome outcome = *PollUntil([&] {
+    f.part().Tick(Clock::now());
+    for (const int64_t piece : std::exchange(f.asked, {})) {
+      const std::optional<net::LentBytes> values = f.snapshot->Lend(piece);
+      for (int copy = 0; copy < 20; ++copy) {
+        ++kept;
+        f.part().OnPiece(f.encoder.Piece({}, kNumber, static_cast<uint64_t>(piece), 0,
+                                         {values->data, values->size, release, nullptr}));
+      }
+      if (values->release != nullptr) values->release(const_cast<void*>(values->data), values->context);
+    }
+    return f.part().Poll();
+  });
+  CHECK(outcome.error == "");
+  CHECK(kept == 0);
 }
 
 }  // namespace

@@ -22,7 +22,10 @@ constexpr milliseconds kOrderAgain{100};
 }  // namespace
 
 Restore::Restore(Parts parts)
-    : parts_(std::move(parts)), slots_(SlotNames(parts_.config)), have_(parts_.config.cluster.ps.size()) {}
+    : parts_(std::move(parts)),
+      slots_(SlotNames(parts_.config)),
+      have_(parts_.config.cluster.ps.size()),
+      pieces_(have_.size()) {}
 
 void Restore::Begin(bool again, std::optional<DataFacts> data) {
   again_ = again;
@@ -191,7 +194,8 @@ void Restore::GoOnWhenAllHave() {
 
 void Restore::OnReadPiece(const Member& ps, const wire::ReadPiece& question) {
   if (phase_ != Phase::kFilling || !reader_ || question.number() != order_.number) return;
-  const std::vector<Piece> pieces = PiecesOf(parts_.layout, ps.task.index, static_cast<int>(slots_.size()));
+  std::vector<Piece>& pieces = pieces_[static_cast<size_t>(ps.task.index)];
+  if (pieces.empty()) pieces = PiecesOf(parts_.layout, ps.task.index, static_cast<int>(slots_.size()));
   if (question.piece() >= pieces.size()) return;
   const Piece& piece = pieces[question.piece()];
   const std::string& slot =
@@ -211,6 +215,7 @@ void Restore::OnReadPiece(const Member& ps, const wire::ReadPiece& question) {
 
 void Restore::Finish() {
   phase_ = Phase::kIdle;
+  pieces_.assign(pieces_.size(), {});
   StartedFrom from;
   from.positions = StartOfData(parts_.config, data_ ? data_->rows : std::nullopt);
   if (data_ && data_->form) {

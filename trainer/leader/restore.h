@@ -17,6 +17,7 @@
 #include "net/codec.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/config.h"
 #include "trainer/data/positions.h"
 #include "trainer/model/layout.h"
@@ -96,6 +97,7 @@ class Restore {
   FillOrder order_;
   std::unique_ptr<CheckpointReader> reader_;  // of the current candidate; null: initial values
   std::vector<bool> have_;                    // by ps: it has carried out the order
+  std::vector<std::vector<Piece>> pieces_;    // by ps that asks for them: those of its range
   TimePoint begun_;
   TimePoint next_order_;
 };

@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "trainer/optim/optimizer.h"
 
 namespace dtrain {
 namespace {
+
+// The exchanges in the rounds that are kept for the other ps: far more than all workers have open.
+constexpr size_t kMaxKept = 1 << 20;
+
+size_t ExchangesIn(const RoundDecision& round) { return round.contributors.size() + round.answered.size(); }
 
 RoundPlan PlanFrom(const Config& config, TaskTable& members, int64_t step) {
   const auto workers = static_cast<int64_t>(config.cluster.worker.size());
@@ -38,7 +44,7 @@ bool RoundNorm::Complete() {
 
 bool RoundNorm::Add(uint64_t round, int ps, const gpu::SquareSum& part) {
   const auto index = static_cast<size_t>(ps);
-  if (round != round_ || index >= here_.size() || here_[index]) return false;
+  if (round == 0 || round != round_ || index >= here_.size() || here_[index]) return false;
   here_[index] = true;
   gpu::AddSum(part, &sum_);
   --missing_;
@@ -185,6 +191,8 @@ void Rounds::SendRound(const Member& ps, const RoundDecision& round) {
 void Rounds::Announce(const RoundDecision& round) {
   if (alone_) return;
   rounds_.push_back(round);
+  kept_ += ExchangesIn(round);
+  if (kept_ > kMaxKept) GiveUpSlowest();
   for (const Member& member : members_.all()) {
     const bool asks = !member.is_worker() && member.next_round == round.number;
     if (asks && !member.waits_for_scale) SendRound(member, round);
@@ -198,7 +206,21 @@ void Rounds::DropKnown() {
   for (const Member& member : members_.all()) {
     if (!member.is_worker()) oldest = std::min(oldest, member.next_round);
   }
-  while (!rounds_.empty() && rounds_.front().number < oldest) rounds_.pop_front();
+  for (; !rounds_.empty() && rounds_.front().number < oldest; rounds_.pop_front()) {
+    kept_ -= ExchangesIn(rounds_.front());
+  }
+}
+
+// A ps that answers workers and never asks for a round would have all rounds kept.
+void Rounds::GiveUpSlowest() const {
+  const Member* slowest = nullptr;
+  for (const Member& member : members_.all()) {
+    if (!member.is_worker() && (slowest == nullptr || member.next_round < slowest->next_round)) {
+      slowest = &member;
+    }
+  }
+  throw PeerLost("{} does not ask for its rounds: it is at round {} of {}. Look at its log.",
+                 members_.NameOf(*slowest), slowest->next_round, last_);
 }
 
 }  // namespace dtrain

@@ -84,6 +84,7 @@ class Rounds {
   void SendScale(const Member& ps);
   void SendRound(const Member& ps, const RoundDecision& round);
   void DropKnown();
+  [[noreturn]] void GiveUpSlowest() const;
 
   const Config& config_;
   TaskTable& members_;
@@ -96,6 +97,7 @@ class Rounds {
   bool held_ = false;                 // between Hold() and GoOn()
   bool together_ = false;             // the workers that start together are known
   std::deque<RoundDecision> rounds_;  // the rounds that a ps may still ask for
+  size_t kept_ = 0;                   // the exchanges in them
   std::optional<RoundNorm> norm_;     // with clip_norm
 };
 

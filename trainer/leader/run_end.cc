@@ -1,5 +1,6 @@
 #include "trainer/leader/run_end.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "base/fault_point.h"
 #include "trainer/config/config.h"
 #include "trainer/model/finite.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/ps/worker_result.h"
 
 namespace dtrain {
@@ -25,9 +27,10 @@ std::optional<double> Figure(double value) {
 
 }  // namespace
 
-RunEnd::RunEnd(const Config& config, TaskTable& members, const Evaluations& evaluations,
+RunEnd::RunEnd(const Config& config, const Layout& layout, TaskTable& members, const Evaluations& evaluations,
                const RunHistory& history, Outbox& outbox, Logger& log)
     : config_(config),
+      layout_(layout),
       members_(members),
       evaluations_(evaluations),
       history_(history),
@@ -61,20 +64,39 @@ void RunEnd::AskPs() {
   }
 }
 
+// Whether the list has the parts of that ps's range. Compares in place: a hostile message may refer to one
+// long text many times.
+bool RunEnd::IsOf(size_t ps, const wire::ChecksumList& list) const {
+  const std::vector<Segment> segments = layout_.SegmentsOf(static_cast<int>(ps));
+  const auto same = [&](const Segment& segment, const wire::Part* part) {
+    const Variable& variable = layout_.variables[static_cast<size_t>(segment.variable)];
+    const auto values = static_cast<uint64_t>(segment.rows * variable.cols);
+    return part->name()->string_view() == variable.name &&
+           part->first_row() == static_cast<uint64_t>(segment.first_row) &&
+           part->bytes() == values * sizeof(float) &&
+           (part->values() == nullptr || part->values()->size() == values);
+  };
+  return std::equal(segments.begin(), segments.end(), list.parts()->begin(), list.parts()->end(), same);
+}
+
 void RunEnd::OnChecksums(const Member& ps, const wire::ChecksumList& list) {
   const auto index = static_cast<size_t>(ps.task.index);
   if (!begun_ || reports_[index]) return;
+  if (!IsOf(index, list)) {
+    if (std::exchange(told_misfit_, true)) return;
+    return log_.Warning("{} reports on weights that are not its part of the model", members_.NameOf(ps));
+  }
   ShardReport report;
   for (const wire::Part* part : *list.parts()) {
     const ModelPart sum{ShortText(part->name()->str()), static_cast<int64_t>(part->first_row()),
                         static_cast<int64_t>(part->bytes()), part->crc()};
     report.parts.push_back({sum, {}});
-    if (part->values() == nullptr || part->values()->size() > ShardReport::kSmallModel) continue;
+    if (part->values() == nullptr || layout_.size > ShardReport::kSmallModel) continue;
     report.parts.back().values.assign(part->values()->begin(), part->values()->end());
   }
   if (list.non_finite() != nullptr) report.non_finite = ShortText(list.non_finite()->str());
-  report.bytes_sent = static_cast<int64_t>(list.bytes_sent());
-  report.bytes_received = static_cast<int64_t>(list.bytes_received());
+  report.bytes_sent = CountIn(list.bytes_sent());
+  report.bytes_received = CountIn(list.bytes_received());
   TakeReport(index, std::move(report));
 }
 
@@ -116,8 +138,8 @@ void RunEnd::OnWorkerWaits(const Member& worker) {
 void RunEnd::OnEvaluated(const Member& worker, const wire::Evaluated& said) {
   if (!evaluating_ || worker.task.index != evaluator_) return;
   evaluating_ = false;
-  summary_.bytes_sent += static_cast<int64_t>(said.bytes_sent());
-  summary_.bytes_received += static_cast<int64_t>(said.bytes_received());
+  summary_.bytes_sent = AddCounts(summary_.bytes_sent, CountIn(said.bytes_sent()));
+  summary_.bytes_received = AddCounts(summary_.bytes_received, CountIn(said.bytes_received()));
   if (said.rows() == 0) return;
   summary_.test_loss = said.loss();
   summary_.test_accuracy = Figure(said.accuracy());
@@ -135,8 +157,8 @@ void RunEnd::SumUpShards() {
   std::vector<ModelPart> parts;
   std::map<std::string, std::map<int64_t, std::vector<float>>> values;  // by variable and first row
   for (std::optional<ShardReport>& report : reports_) {
-    summary_.bytes_sent += report->bytes_sent;
-    summary_.bytes_received += report->bytes_received;
+    summary_.bytes_sent = AddCounts(summary_.bytes_sent, report->bytes_sent);
+    summary_.bytes_received = AddCounts(summary_.bytes_received, report->bytes_received);
     for (ShardReport::Part& part : report->parts) {
       if (!part.values.empty()) values[part.sum.name][part.sum.first_row] = std::move(part.values);
       parts.push_back(std::move(part.sum));
@@ -177,12 +199,11 @@ void RunEnd::Tell(const Reached& reached, TimePoint now) {
   SumUpShards();
   SumUpWorkers(reached);
   if (!history_.checkpoint.empty()) summary_.checkpoint = history_.checkpoint;
-  summary_json_ = ToWireJson(summary_);
-  if (summary_json_.size() > kMaxEndBytes) {
-    log_.Warning("too many workers: where the time of each went is left out of the result");
-    summary_.workers.clear();
-    summary_json_ = ToWireJson(summary_);
+  if (Shorten(kMaxEndBytes, &summary_)) {
+    log_.Warning("too many workers: {} left out of the result",
+                 summary_.local_steps.empty() ? "the figures of each are" : "where the time of each went is");
   }
+  summary_json_ = ToWireJson(summary_);
   told_at_ = now;
   // Workers first: a ps 0 that is lost meanwhile and comes back can do without them sooner than without a ps.
   for (const bool workers : {true, false}) {

@@ -14,6 +14,7 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/leader/evaluations.h"
+#include "trainer/model/layout.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/task_table.h"
@@ -24,8 +25,8 @@ namespace dtrain {
 
 class RunEnd {
  public:
-  RunEnd(const Config& config, TaskTable& members, const Evaluations& evaluations, const RunHistory& history,
-         Outbox& outbox, Logger& log);
+  RunEnd(const Config& config, const Layout& layout, TaskTable& members, const Evaluations& evaluations,
+         const RunHistory& history, Outbox& outbox, Logger& log);
 
   // Every worker is done: asks for the reports and the evaluation; Tick() repeats the unanswered questions.
   // `own`: the report of ps 0. Throws Failure (diverged) when a final weight is not finite and
@@ -54,6 +55,7 @@ class RunEnd {
   const RunSummary& summary() const { return summary_; }
 
  private:
+  bool IsOf(size_t ps, const wire::ChecksumList& list) const;
   void TakeReport(size_t ps, ShardReport report);
   void CheckFinite() const;
   void AskPs();
@@ -63,6 +65,7 @@ class RunEnd {
   bool TookPart(const Member& member) const;
 
   const Config& config_;
+  const Layout& layout_;
   TaskTable& members_;
   const Evaluations& evaluations_;
   const RunHistory& history_;
@@ -76,6 +79,7 @@ class RunEnd {
   int evaluator_ = -1;       // the worker that was asked for them; -1: none yet
   RunSummary summary_;
   std::string summary_json_;
+  bool told_misfit_ = false;  // a report was not of its ps's part of the model
   TimePoint told_at_;
 };
 

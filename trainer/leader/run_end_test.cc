@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/ps/ps_test_util.h"
 
 namespace dtrain {
@@ -16,7 +18,7 @@ using Indices = std::vector<int64_t>;
 
 // ps 0 and 1 and three workers; worker 0 is done. Each ps has a part of the weights.
 struct Ended : PsFixture {
-  Ended() : PsFixture(LinearCluster(2, 3, 10)) {
+  explicit Ended(int workers = 3) : PsFixture(LinearCluster(2, workers, 10)) {
     members.Worker(0)->done = true;
     Here({Role::kPs, 1});
   }
@@ -32,12 +34,16 @@ struct Ended : PsFixture {
   void OtherPsReports(const char* non_finite = nullptr) {
     const net::Message list = Make([&](auto& builder) {
       const auto values = builder.CreateVector(std::vector<float>{3});
-      const auto part = wire::CreatePart(builder, builder.CreateString("b"), 0, 4, 12, values);
+      const auto part = wire::CreatePart(builder, builder.CreateString(NameOf(1)), 0, 4, 12, values);
       const auto wrong = non_finite == nullptr ? 0 : builder.CreateString(non_finite);
       const auto parts = builder.CreateVector({part});
       return wire::CreateReport(builder, 0, 0, wire::CreateChecksumList(builder, parts, 1000, 500, wrong));
     });
     end.OnChecksums(members.At({Role::kPs, 1}), *net::Decode(list)->body_as_Report()->checksums());
+  }
+  // The only variable in the range of a ps.
+  const std::string& NameOf(int ps) const {
+    return layout.variables[static_cast<size_t>(layout.SegmentsOf(ps).at(0).variable)].name;
   }
   void Evaluated(const Member& worker, double accuracy) {
     const net::Message figures = Make([&](auto& builder) {
@@ -60,11 +66,11 @@ struct Ended : PsFixture {
   }
 
   const TimePoint now = Clock::now();
-  ShardReport own{{{{"a", 0, 4, 11}, {2}}}, 4, 2, ""};
+  ShardReport own{{{{NameOf(0), 0, 4, 11}, {2}}}, 4, 2, ""};
   RunHistory history;
   Logger log{"ps 0", LogOptions{LogLevel::kError, false, "", false}};
   Evaluations evaluations{config, members, history, log};
-  RunEnd end{config, members, evaluations, history, outbox, log};
+  RunEnd end{config, layout, members, evaluations, history, outbox, log};
 };
 
 TEST_CASE(
@@ -85,9 +91,9 @@ TEST_CASE(
   REQUIRE(run.end.Complete());
   run.end.Tell({10, 0, 1, false}, run.now);
   const RunSummary& summary = run.end.summary();
-  CHECK(summary.model_crc == ModelChecksum({{"a", 0, 4, 11}, {"b", 0, 4, 12}}));
-  CHECK(summary.weights.at("a") == std::vector<float>{2});
-  CHECK(summary.weights.at("b") == std::vector<float>{3});
+  CHECK(summary.model_crc == ModelChecksum({{run.NameOf(0), 0, 4, 11}, {run.NameOf(1), 0, 4, 12}}));
+  CHECK(summary.weights.at(run.NameOf(0)) == std::vector<float>{2});
+  CHECK(summary.weights.at(run.NameOf(1)) == std::vector<float>{3});
   CHECK(summary.bytes_sent == 4 + 1000 + 20);
   CHECK(summary.bytes_received == 2 + 500 + 10);
   CHECK(summary.test_loss == 0.5);
@@ -156,6 +162,69 @@ TEST_CASE("run end: the pace of a ps 0 that came into a run under way is that of
     REQUIRE(summary.train_s.has_value());
     CHECK(*summary.train_s == doctest::Approx(5));
     CHECK(*summary.steps_per_s == doctest::Approx(returned ? 2.0 : 0.8));
+  }
+}
+
+TEST_CASE("run end: a report of another part of the model than that of its ps is dropped") {
+  Ended run;
+  run.end.Begin(run.own, run.now);
+  const auto report = [&](const std::string& name, uint64_t bytes, size_t copies, size_t values) {
+    const net::Message list = run.Make([&](auto& builder) {
+      const auto floats = builder.CreateVector(std::vector<float>(values));
+      const auto part = wire::CreatePart(builder, builder.CreateString(name), 0, bytes, 12, floats);
+      const std::vector<flatbuffers::Offset<wire::Part>> parts(copies, part);
+      const auto all = builder.CreateVector(parts);
+      return wire::CreateReport(builder, 0, 0, wire::CreateChecksumList(builder, all, ~0ull, ~0ull));
+    });
+    run.end.OnChecksums(run.members.At({Role::kPs, 1}), *net::Decode(list)->body_as_Report()->checksums());
+    run.end.Tick(run.now);
+  };
+  report(run.NameOf(0), 4, 1, 1);
+  report(run.NameOf(1), 8, 1, 1);
+  report(run.NameOf(1), 4, 1, 60);
+  report(run.NameOf(1), 4, 0, 1);
+  report(std::string(500000, 'x'), 4, 50000, 60);  // 25 GB of names, if each was copied
+  CHECK_FALSE(run.end.Complete());
+  report(run.NameOf(1), 4, 1, 1);
+  CHECK(run.end.Complete());
+  run.end.Tell({10, 0, 1, false}, run.now);
+  CHECK(run.end.summary().bytes_sent == kMaxCount);  // and no overflow
+}
+
+TEST_CASE("run end: the end of a run of very many workers can be told, whatever each says of itself") {
+  for (const int workers : {4000, 60000}) {
+    CAPTURE(workers);
+    Ended run(workers);
+    const std::string device(100000, '\1');
+    const net::Message done = run.Make([&](auto& builder) {
+      WorkerFigures figures;
+      figures.steps = std::numeric_limits<int64_t>::min();
+      figures.data = figures.compute = figures.hooks = figures.wait =
+          figures.network = {1.1e300, -2.2e-300, 3.3};
+      const auto text = builder.CreateString(FiguresToJson(figures));
+      return wire::CreateDone(builder, ~0ull, 1.1e300, std::numeric_limits<int64_t>::min(),
+                              std::numeric_limits<int64_t>::max(), ~0ull, ~0ull, 1.23456789012345e-300, text,
+                              builder.CreateString(device), 1e300);
+    });
+    for (int worker = 0; worker < workers; ++worker) {
+      Member& member = *run.members.Worker(worker);
+      member.done = true;
+      member.result.Take(*net::Decode(done)->body_as_Done());
+    }
+    run.Waits(0);
+    run.end.Begin(run.own, run.now);
+    run.OtherPsReports();
+    run.end.Tick(run.now);
+    run.Evaluated(*run.members.Worker(0), 0.5);
+    REQUIRE(run.end.Complete());
+    run.end.Tell({10, 0, 1, false}, run.now);
+    const wire::End* const end = run.channel.sent.back().envelope().body_as_End();
+    REQUIRE(end != nullptr);
+    RunSummary summary;
+    REQUIRE(FromWireJson(end->json()->str(), &summary));
+    CHECK(summary.workers.empty());
+    CHECK(summary.local_steps.size() == (workers == 4000 ? 4000u : 0u));
+    CHECK(summary.bytes_sent == kMaxCount);
   }
 }
 

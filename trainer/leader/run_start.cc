@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/fault_point.h"
 #include "trainer/peer/form_message.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {
@@ -119,7 +120,7 @@ std::string RunPositions::Now(const std::optional<Patience>& patience) const {
 }
 
 int64_t RunPositions::first_examples() const {
-  return std::accumulate(first_.examples.begin(), first_.examples.end(), first_.other_examples);
+  return std::accumulate(first_.examples.begin(), first_.examples.end(), first_.other_examples, AddCounts);
 }
 
 // Nothing is left for the worker to do, and nobody waits for its results.

@@ -1,5 +1,6 @@
 #include "trainer/leader/steps.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace dtrain {
@@ -12,8 +13,10 @@ void Steps::EndEarly(std::optional<int64_t> rounds) {
   ServeWaiting();
 }
 
+// A worker never holds more than it may have in flight, whatever it asks for.
 uint32_t Steps::Grant(Member& member, int64_t wanted) {
-  const int64_t steps = grants_.Take(wanted);
+  const int64_t room = std::max<int64_t>(0, config_.train.in_flight - member.open_steps);
+  const int64_t steps = grants_.Take(std::min(wanted, room));
   member.open_steps += steps;
   return static_cast<uint32_t>(steps);
 }

@@ -140,7 +140,9 @@ TEST_CASE("steps: who waits hears that there is no more step, once the last is a
 }
 
 TEST_CASE("steps: a request that is repeated is granted the same step") {
-  Run run(OfSteps(5));
+  Config config = OfSteps(5);
+  config.train.in_flight = 3;
+  Run run(config);
   run.steps.OnNeedStep(run.Worker(0), kRequest);
   run.steps.OnNeedStep(run.Worker(0), kRequest);
   CHECK(run.sent() == 2);
@@ -148,7 +150,7 @@ TEST_CASE("steps: a request that is repeated is granted the same step") {
   run.steps.OnNeedStep(run.Worker(0), kRequest + 1);
   run.steps.OnNeedStep(run.Worker(0), kRequest + 2);
   run.steps.GiveBack(run.Worker(0));
-  CHECK(run.steps.GrantFirst(run.Worker(1)) == 1);
+  CHECK(run.steps.GrantFirst(run.Worker(1)) == 3);
 }
 
 TEST_CASE("steps: closed, it grants no next step outside sync") {
@@ -178,6 +180,18 @@ TEST_CASE("steps: a run that is ended early applies what is granted, and no more
   CHECK(run.steps.GrantNext(run.Worker(1)) == 0);
   run.steps.Applied(run.Worker(0));
   CHECK(run.steps.over());
+}
+
+TEST_CASE("steps: a worker that asks again and again holds no more than it may have in flight") {
+  Config config = OfSteps(100);
+  config.train.in_flight = 2;
+  Run run(config);
+  CHECK(run.steps.GrantFirst(run.Worker(0)) == 2);
+  for (uint64_t request = 1; request < 100; ++request) run.steps.OnNeedStep(run.Worker(0), request);
+  CHECK(run.Worker(0).open_steps == 2);
+  run.steps.Applied(run.Worker(0));
+  run.steps.ServeWaiting();
+  CHECK(run.Worker(0).open_steps == 2);
 }
 
 }  // namespace

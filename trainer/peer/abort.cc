@@ -1,12 +1,20 @@
 #include "trainer/peer/abort.h"
 
 namespace dtrain {
+namespace {
+
+std::string SummaryText(RunSummary summary) {
+  Shorten(net::kMaxHeaderBytes - 64 * 1024, &summary);
+  return ToWireJson(summary);
+}
+
+}  // namespace
 
 flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& builder, int exit_code,
                                              TaskId task, const std::string& text,
                                              const RunSummary* summary) {
   const auto short_text = builder.CreateString(ShortText(text));
-  const auto results = summary == nullptr ? 0 : builder.CreateString(ToWireJson(*summary));
+  const auto results = summary == nullptr ? 0 : builder.CreateString(SummaryText(*summary));
   return wire::CreateAbort(builder, exit_code, task.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
                            static_cast<uint32_t>(task.index), short_text, results);
 }

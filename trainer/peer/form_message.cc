@@ -1,7 +1,10 @@
 #include "trainer/peer/form_message.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
+
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {
@@ -78,7 +81,7 @@ DataFacts DecodeFacts(const wire::DataFacts& said) {
   DataFacts facts;
   if (said.inputs() != nullptr) facts.form = DecodeForm(*said.inputs());
   facts.scale = said.scale();
-  if (said.rows() >= 0) facts.rows = said.rows();
+  if (said.rows() >= 0) facts.rows = std::min(said.rows(), kMaxCount);
   facts.read = said.read();
   facts.labels = said.labels();
   facts.has_test = said.has_test();

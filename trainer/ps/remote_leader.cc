@@ -28,6 +28,19 @@ std::vector<RoundExchange> FromWire(const flatbuffers::Vector<const wire::Exchan
   return list;
 }
 
+// Whether each worker is one of the run's and has one exchange.
+bool IsSound(const RoundDecision& round, size_t workers) {
+  std::vector<bool> named(workers);
+  for (const auto* exchanges : {&round.contributors, &round.answered}) {
+    for (const RoundExchange& exchange : *exchanges) {
+      const auto worker = static_cast<size_t>(exchange.worker);
+      if (worker >= workers || named[worker]) return false;
+      named[worker] = true;
+    }
+  }
+  return true;
+}
+
 std::string WhyNotShared(const PsTask& task) {
   const auto slots = static_cast<int64_t>(SlotNames(task.config).size());
   const bool too_many = HasTooManyPieces(task.layout, task.self.index, slots);
@@ -140,12 +153,21 @@ void RemoteLeader::TakeAnswer(const wire::Envelope& envelope) {
 // A round, or the scale of the round before.
 void RemoteLeader::TakeRound(const wire::Round& round) {
   if (round.scale()) {
+    if (!(*round.scale() >= 0 && *round.scale() <= 1)) {
+      throw Failure(ExitCode::kInternal, fmt::format("ps 0 sent {} as the scale of round {}; must be 0 to 1",
+                                                     *round.scale(), round.number()));
+    }
     squares_.reset();
     return parts_.rule.OnScale(round.number(), *round.scale());
   }
   if (round.number() != next_round_) return;
   ++next_round_;
   RoundDecision decision{round.number(), FromWire(round.contributors()), FromWire(round.answered())};
+  if (!IsSound(decision, parts_.task.config.cluster.worker.size())) {
+    throw Failure(
+        ExitCode::kInternal,
+        fmt::format("ps 0 sent round {} with a worker that is not there, or twice", round.number()));
+  }
   owes_norm_ = NormOfRounds(parts_.task.config.train) && !decision.contributors.empty();
   parts_.rule.OnRound(std::move(decision));
   parts_.rule.Advance();

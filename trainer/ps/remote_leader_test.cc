@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/ps/ps_task_test_util.h"
 
@@ -136,6 +138,34 @@ TEST_CASE("remote leader: a question for a piece of the snapshot is answered to 
   const wire::Piece* const piece = ps.Last().envelope().body_as_Piece();
   REQUIRE(piece != nullptr);
   CHECK(piece->number() == 1);
+}
+
+TEST_CASE("remote leader: a round or a scale that no ps 0 decides ends the task and is not applied") {
+  Config config = Saving();
+  config.train.mode = TrainMode::kSync;
+  const std::vector<std::vector<wire::Exchange>> wrong = {
+      {wire::Exchange(5, 1)}, {wire::Exchange(5, 0xffffffff)}, {wire::Exchange(5, 0), wire::Exchange(5, 0)}};
+  for (const std::vector<wire::Exchange>& exchanges : wrong) {
+    for (const bool contributors : {true, false}) {
+      Ps1 ps(true, config);
+      ps.Answer(ps.Told(wire::Body::Ready)->request(),
+                [](auto& builder) { return wire::CreateStart(builder); });
+      const auto round = [&](auto& builder) {
+        const auto list = builder.CreateVectorOfStructs(exchanges);
+        return wire::CreateRound(builder, 1, contributors ? list : 0, contributors ? 0 : list);
+      };
+      CHECK_THROWS_AS(ps.Answer(ps.Question().request(), round), Failure);
+      CHECK(ps.rule.rounds.empty());
+    }
+  }
+  for (const double scale : {-0.5, 1.5, std::nan("")}) {
+    Ps1 ps(true, config);
+    ps.Answer(ps.Told(wire::Body::Ready)->request(),
+              [](auto& builder) { return wire::CreateStart(builder); });
+    const auto round = [&](auto& builder) { return wire::CreateRound(builder, 1, 0, 0, scale); };
+    CHECK_THROWS_AS(ps.Answer(ps.Question().request(), round), Failure);
+    CHECK(ps.rule.scales.empty());
+  }
 }
 
 }  // namespace

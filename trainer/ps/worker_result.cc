@@ -8,14 +8,21 @@
 
 namespace dtrain {
 
+namespace {
+
+// Bounds a peer's wall clock, so that a difference of two does not overflow.
+int64_t NanosIn(int64_t said) { return std::clamp<int64_t>(said, 0, static_cast<int64_t>(kMaxSteps)); }
+
+}  // namespace
+
 void WorkerResult::Take(const wire::Done& said) {
   done = true;
-  local_steps = static_cast<int64_t>(said.local_steps());
+  local_steps = CountIn(said.local_steps());
   loss = said.loss();
-  first_step_nanos = said.first_step_nanos();
-  last_step_nanos = said.last_step_nanos();
-  bytes_sent = static_cast<int64_t>(said.bytes_sent());
-  bytes_received = static_cast<int64_t>(said.bytes_received());
+  first_step_nanos = NanosIn(said.first_step_nanos());
+  last_step_nanos = NanosIn(said.last_step_nanos());
+  bytes_sent = CountIn(said.bytes_sent());
+  bytes_received = CountIn(said.bytes_received());
   accuracy = said.accuracy();
   if (said.figures() != nullptr) FiguresFromJson(said.figures()->str(), &figures);
   if (said.device() != nullptr) device = ShortText(said.device()->str());
@@ -32,9 +39,9 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
     summary->worker_accuracy.push_back(std::isnan(result.accuracy) ? std::nullopt
                                                                    : std::optional<double>(result.accuracy));
     summary->workers.push_back(result.figures);
-    summary->examples += result.examples;
-    summary->bytes_sent += result.bytes_sent;
-    summary->bytes_received += result.bytes_received;
+    summary->examples = AddCounts(summary->examples, result.examples);
+    summary->bytes_sent = AddCounts(summary->bytes_sent, result.bytes_sent);
+    summary->bytes_received = AddCounts(summary->bytes_received, result.bytes_received);
     if (result.done && !result.device.empty() && !summary->device) summary->device = result.device;
     if (!std::isnan(result.first_loss) && !summary->first_loss) summary->first_loss = result.first_loss;
     if (!result.done || result.local_steps == 0) continue;

@@ -150,7 +150,7 @@ bool FromValue(const Json& value, float* out) { return RealFromValue(value, out)
 
 bool NumberFromValue(const Json& object, const char* key, double* out) {
   const Json* const found = object.Find(key);
-  return found != nullptr && found->is_number() && FromValue(*found, out);
+  return found != nullptr && found->is_number() && FromValue(*found, out) && std::isfinite(*out);
 }
 bool FromValue(const Json& value, TimeSpread* out) {
   return value.is_object() && NumberFromValue(value, "total_s", &out->total_s) &&
@@ -239,6 +239,18 @@ std::string ToWireJson(const RunSummary& summary) {
   Writer writer;
   VisitWireKeys(summary, writer);
   return writer.document.dump();
+}
+
+bool Shorten(size_t max_bytes, RunSummary* summary) {
+  const auto fits = [&] { return ToWireJson(*summary).size() <= max_bytes; };
+  if (fits()) return false;
+  summary->workers.clear();
+  if (fits()) return true;
+  summary->worker_accuracy.clear();
+  summary->local_steps.clear();
+  summary->lost_workers.clear();
+  summary->absent_workers.clear();
+  return true;
 }
 
 bool FromWireJson(const std::string& text, RunSummary* summary) {

@@ -3,6 +3,7 @@
 // reports the same result. Thread: any; plain data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -92,6 +93,9 @@ constexpr char kNothingKept[] = "nothing was saved: there is no checkpoint.dir";
 std::string ToJson(const RunSummary& summary);
 // Returns the same with the fields that are not keys, on one line, for the End and Report messages.
 std::string ToWireJson(const RunSummary& summary);
+// Leaves out the lists by worker if ToWireJson() is longer than `max_bytes`: where the time of each worker
+// went, and if that is not enough all of them. Returns whether it had to.
+bool Shorten(size_t max_bytes, RunSummary* summary);
 // Reads the text of ToWireJson(). Returns false if the text is not valid.
 bool FromWireJson(const std::string& text, RunSummary* summary);
 

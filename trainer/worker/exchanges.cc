@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "trainer/device/device_store.h"
 #include "trainer/model/layout.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 
@@ -113,8 +114,8 @@ void Exchanges::OnWeights(size_t ps, const net::Message& message, const wire::En
   held_us_ = std::max<int64_t>(held_us_, weights.held_us());
   if (ps == 0) {
     steps_ += weights.steps();
-    global_step_ = static_cast<int64_t>(weights.global_step());
-    if (weights.evaluate() != 0) evaluate_ = static_cast<int64_t>(weights.evaluate());
+    global_step_ = CountIn(weights.global_step());
+    if (weights.evaluate() != 0) evaluate_ = CountIn(weights.evaluate());
   }
   ++flow.answered;
   CountVersion(ps, weights);

@@ -13,6 +13,7 @@
 #include "trainer/model/finite.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/form_message.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/worker/evaluate.h"
 
@@ -149,7 +150,7 @@ Exchanges::Entry Worker::WaitForStart() {
     return entry;
   }
   exchanges_.AddSteps(start->steps());
-  local_step_ = static_cast<int64_t>(start->local_step());
+  local_step_ = CountIn(start->local_step());
   if (local_step_ > 0) log_.Info("goes on at local step {}", local_step_);
   if (local_step_ > 0 || peers_.returning()) data_.source().Seek(local_step_);
   return entry;
