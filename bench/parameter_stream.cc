@@ -52,7 +52,7 @@ int RunPs(const Config& config, int listening_fd) {
   Logger log("ps 0", log_options);
   TaskOptions options;
   options.listening_fd = listening_fd;
-  RunTask(config, {Role::kPs, 0}, *NewNetworkTransport(config.net), log, options);
+  RunTask(config, {Role::kPs, 0}, *NewNetworkTransport(config), log, options);
   return 0;
 }
 
@@ -129,7 +129,7 @@ int RunStream(const Stream& stream) {
   log_options.level = LogLevel::kWarning;
   Logger log("worker 0", log_options);
   {
-    const std::unique_ptr<net::Transport> transport = NewNetworkTransport(config.net);
+    const std::unique_ptr<net::Transport> transport = NewNetworkTransport(config);
     StreamWorker worker(config, *transport, log);
     worker.Begin();
     Measure(stream, worker);

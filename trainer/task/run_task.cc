@@ -1,11 +1,14 @@
 #include "trainer/task/run_task.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "gpu/ops.h"
 #include "net/address.h"
 #include "net/tcp.h"
 #include "net/zmq_transport.h"
+#include "trainer/config/dump.h"
 #include "trainer/data/data_shape.h"
 #include "trainer/data/source.h"
 #include "trainer/device/choice.h"
@@ -23,6 +26,28 @@ namespace {
 // The max number of messages in a queue of the network: twice the largest train.in_flight, for those requests
 // and their repeats. What a queue does not take waits in Conversation and Outbox.
 constexpr int kQueueMessages = 128;
+// The longest frame that is sent to who listens: a block of a tensor, and room for what is around it.
+constexpr int64_t kMaxRequestBytes = (1 << 20) + (64 << 10);
+// How many connections that are no task's a listening task bears beside those of its tasks before they say
+// who they are. A task has two connections, and may come again before the old ones are gone.
+constexpr int64_t kStrangers = 64;
+// The overhead of a setting in a message.
+constexpr uint64_t kSettingBytes = 40;
+// Descriptors of a process beside its connections.
+constexpr int64_t kOtherDescriptors = 64;
+
+int64_t TaskCount(const ClusterConfig& cluster) {
+  return static_cast<int64_t>(cluster.ps.size() + cluster.worker.size());
+}
+
+void CheckDescriptors(const ClusterConfig& cluster, Logger& log) {
+  const int64_t needed = (2 + 4) * TaskCount(cluster) + kStrangers + kOtherDescriptors;
+  const int64_t limit = net::RaiseDescriptorLimit();
+  if (limit >= needed) return;
+  log.Warning(
+      "this process may open {} files, and the connections of {} tasks need {}: raise the limit (ulimit -n)",
+      limit, TaskCount(cluster), needed);
+}
 
 // Throws UserError when other machines can reach `address` and the config does not allow that.
 void CheckReach(const Config& config, const std::string& address) {
@@ -35,6 +60,7 @@ void CheckReach(const Config& config, const std::string& address) {
 
 void Listen(const Config& config, TaskId task, const TaskOptions& options, net::Channel& channel,
             Logger& log) {
+  CheckDescriptors(config.cluster, log);
   const bool given = options.listening_fd >= 0;
   const std::string address =
       given ? net::ListeningAddress(options.listening_fd) : ListenAddress(config, task);
@@ -95,14 +121,25 @@ std::string ListenAddress(const Config& config, TaskId task) {
   return address;
 }
 
-std::unique_ptr<net::Transport> NewNetworkTransport(const NetConfig& config) {
+std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config) {
   net::ZmqOptions options;
-  options.max_message_bytes = config.max_message_mb << 20;
+  options.max_message_bytes = config.net.max_message_mb << 20;
+  options.max_request_bytes = kMaxRequestBytes;
   options.queue_messages = kQueueMessages;
+  options.guard.emplace();
+  const int64_t tasks = TaskCount(config.cluster);
+  const int64_t room = net::RaiseDescriptorLimit() - kOtherDescriptors - 2 * tasks;
+  options.guard->strangers = static_cast<size_t>(std::clamp(room, kStrangers / 4, kStrangers + 4 * tasks));
+  for (const auto& [key, value] : RunSettings(config)) {
+    options.guard->stranger_bytes += 2 * (key.size() + value.size() + kSettingBytes);
+  }
   return std::make_unique<net::ZmqTransport>(options);
 }
 
-void PrepareProcess(const Config& config) { gpu::SetThreads(static_cast<int>(config.device.threads)); }
+void PrepareProcess(const Config& config) {
+  gpu::SetThreads(static_cast<int>(config.device.threads));
+  net::RaiseDescriptorLimit();
+}
 
 Layout MakeLayout(const Config& config, int ps_count) {
   return PlaceVariables(ModelVariables(config.model), ps_count, config.placement);

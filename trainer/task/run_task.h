@@ -41,9 +41,10 @@ struct TaskOptions {
 
 // The transport between processes: channels over TCP. The destructor waits for messages on their way, for a
 // bounded time whatever the peers do, except during a name look-up (net/zmq_transport.h).
-std::unique_ptr<net::Transport> NewNetworkTransport(const NetConfig& config);
+std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config);
 
-// Call this once per process, before its first task: limits matrix products to device.threads threads.
+// Call this once per process, before its first task: limits matrix products to device.threads threads, and
+// lets the process open as many descriptors as the system allows.
 void PrepareProcess(const Config& config);
 
 // The address at which `task`, a ps or a worker 0 that feeds others, listens. Throws UserError when other
