@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <netinet/in.h>
 #include <strings.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cctype>
@@ -15,6 +16,8 @@ namespace dtrain::net {
 namespace {
 
 constexpr size_t kMaxNameBytes = 253;  // RFC 1035, section 2.3.4, as text
+constexpr std::string_view kUnix = "unix:";
+constexpr size_t kMaxPathBytes = sizeof(sockaddr_un::sun_path);
 
 bool IsIpv4(const std::string& host) {
   in_addr unused;
@@ -48,6 +51,19 @@ bool ParsePort(std::string_view text, uint16_t* port) {
   return error == std::errc() && stop == end && !text.empty();
 }
 
+Address ParsePath(std::string_view text) {
+  Address address;
+  address.host = "localhost";
+  address.path = std::string(text.substr(kUnix.size()));
+  const bool plain = std::all_of(address.path.begin(), address.path.end(),
+                                 [](unsigned char c) { return c > ' ' && c < 0x7f; });
+  if (address.path.empty() || address.path.front() != '/' || !plain || address.path.size() >= kMaxPathBytes) {
+    throw UserError("\"{}\": behind unix: stands an absolute path of at most {} characters, without spaces.",
+                    text, kMaxPathBytes - 1);
+  }
+  return address;
+}
+
 [[noreturn]] void Refuse(std::string_view text, const char* rule) {
   throw UserError("\"{}\": {}. Write host:port, such as 10.0.0.1:9001, ps-0.example:9001 or [::1]:9001.",
                   text, rule);
@@ -56,6 +72,7 @@ bool ParsePort(std::string_view text, uint16_t* port) {
 }  // namespace
 
 Address ParseAddress(std::string_view text) {
+  if (text.substr(0, kUnix.size()) == kUnix) return ParsePath(text);
   Address address;
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || text.back() == ']') Refuse(text, "an address needs a port");
@@ -77,10 +94,13 @@ Address ParseAddress(std::string_view text) {
 }
 
 std::string AddressText(const Address& address) {
+  if (!address.path.empty()) return std::string(kUnix) + address.path;
   return fmt::format(address.is_ipv6 ? "[{}]:{}" : "{}:{}", address.host, address.port);
 }
 
-std::string ZmqEndpoint(const Address& address) { return "tcp://" + AddressText(address); }
+std::string ZmqEndpoint(const Address& address) {
+  return address.path.empty() ? "tcp://" + AddressText(address) : "ipc://" + address.path;
+}
 
 bool IsLoopback(std::string_view host) {
   const std::string text(host);

@@ -1,4 +1,5 @@
-// Addresses as users write them: "host:port", "10.0.0.1:9001", "[::1]:9001". Thread: any.
+// Addresses as users write them: "host:port", "10.0.0.1:9001", "[::1]:9001", and on one machine
+// "unix:/a/path". Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,11 @@
 namespace dtrain::net {
 
 struct Address {
-  std::string host;  // a name, or a numeric address without brackets
+  std::string host;  // a name, or a numeric address without brackets; localhost for a path
   uint16_t port = 0;
   bool is_ipv6 = false;  // host is a numeric IPv6 address
   bool is_name = false;  // host has to be looked up
+  std::string path;      // of a Unix socket; empty: TCP
 };
 
 // Parses a user's text. Throws UserError with the text, the rule and a remedy. Port 0 is accepted, for
@@ -21,7 +23,7 @@ Address ParseAddress(std::string_view text);
 // Returns the address as users write it. Parsing it gives the same address.
 std::string AddressText(const Address& address);
 
-// Returns the endpoint for zmq_connect: "tcp://10.0.0.1:9001".
+// Returns the endpoint for zmq_connect: "tcp://10.0.0.1:9001", "ipc:///a/path".
 std::string ZmqEndpoint(const Address& address);
 
 // Whether `host` (as in Address::host) names this machine only: 127.0.0.0/8, ::1 or localhost.

@@ -22,6 +22,20 @@ TEST_CASE("address: names and numeric addresses are parsed and printed as they w
   CHECK_FALSE(ParseAddress("10.0.0.1:1").is_name);
 }
 
+TEST_CASE("address: on one machine it may be the path of a Unix socket") {
+  const Address address = ParseAddress("unix:/run/dtrain/ps-0");
+  CHECK(address.path == "/run/dtrain/ps-0");
+  CHECK(AddressText(address) == "unix:/run/dtrain/ps-0");
+  CHECK(ZmqEndpoint(address) == "ipc:///run/dtrain/ps-0");
+  CHECK(IsLoopback(address.host));
+  for (const std::string path : {std::string(), std::string("relative"), std::string("/a b"),
+                                 "/" + std::string(107, 'x'), std::string("/a\n")}) {
+    CAPTURE(path);
+    CHECK_THROWS_WITH_AS(ParseAddress("unix:" + path), doctest::Contains("absolute path of at most 107"),
+                         UserError);
+  }
+}
+
 TEST_CASE("address: what is none is refused with the text, the rule and an example") {
   for (const char* text : {"",
                            ":",

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,8 +17,22 @@
 #include "net/address.h"
 
 namespace dtrain::net {
+namespace {
+
+SocketAddress SocketAddressOf(const std::string& path) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  path.copy(name.sun_path, sizeof(name.sun_path) - 1);
+  SocketAddress address;
+  std::memcpy(&address.bytes, &name, sizeof(name));
+  address.size = sizeof(name);
+  return address;
+}
+
+}  // namespace
 
 Resolved Resolve(const Address& address) {
+  if (!address.path.empty()) return {{SocketAddressOf(address.path)}, ""};
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -43,6 +58,8 @@ Resolved Resolve(const Address& address) {
 
 std::string SocketAddressText(const SocketAddress& address) {
   const int family = address.bytes.ss_family;
+  if (family == AF_UNIX)
+    return std::string("unix:") + reinterpret_cast<const sockaddr_un*>(&address.bytes)->sun_path;
   if (family != AF_INET && family != AF_INET6) return "";
   char host[NI_MAXHOST];
   char port[NI_MAXSERV];
@@ -120,7 +137,7 @@ std::string ListeningAddress(int descriptor) {
   }
   if (text.empty()) {
     throw UserError(
-        "descriptor {}: not a listening TCP socket. Hand over one that bind() and listen() were called on.",
+        "descriptor {}: not a listening socket. Hand over one that bind() and listen() were called on.",
         descriptor);
   }
   return text;

@@ -1,5 +1,5 @@
-// TCP beside ZeroMQ: name look-up, listening sockets, and a probe that tells why a peer is missing. Thread:
-// any.
+// Sockets beside ZeroMQ, of TCP and Unix: name look-up, listening, and a probe that tells why a peer is
+// missing. Thread: any.
 #pragma once
 
 #include <sys/socket.h>
@@ -32,7 +32,7 @@ struct Resolved {
 // nothing listens there.
 Resolved Resolve(const Address& address);
 
-// Returns "127.0.0.1:9001" or "[::1]:9001"; an empty text for another kind of socket.
+// Returns "127.0.0.1:9001", "[::1]:9001" or "unix:/a/path"; an empty text for another kind of socket.
 std::string SocketAddressText(const SocketAddress& address);
 
 // Listening TCP sockets are made here and not by libzmq: libzmq does not bind to names, and its errors do not
@@ -42,7 +42,7 @@ std::string SocketAddressText(const SocketAddress& address);
 // Looks a name up, which may wait. Throws UserError with address, errno text and remedy.
 int Listen(const std::string& address);
 
-// Returns the address where `descriptor` listens. Throws UserError if it is not a listening TCP socket.
+// Returns the address where `descriptor` listens. Throws UserError if it is not a listening socket.
 std::string ListeningAddress(int descriptor);
 
 // Raises the number of descriptors that this process may open to what the system allows, at most

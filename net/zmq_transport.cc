@@ -223,7 +223,7 @@ void ZmqChannel::Connect(NodeId id, const std::string& address) {
   Port port;
   port.id = id;
   port.address = ParseAddress(address);
-  if (port.address.port == 0)
+  if (port.address.port == 0 && port.address.path.empty())
     throw UserError("{}: cannot connect to port 0. Name the port that it listens at.", address);
   OpenDealer(port, port.address.is_ipv6);
   ports_.push_back(std::move(port));

@@ -1,12 +1,7 @@
 #include "cmd/run/run.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <optional>
 #include <string>
@@ -21,6 +16,7 @@
 #include "cmd/common/signal_pipe.h"
 #include "cmd/run/child_process.h"
 #include "cmd/run/exit_verdict.h"
+#include "cmd/run/private_sockets.h"
 #include "cmd/run/process_end.h"
 #include "cmd/run/supervisor.h"
 #include "trainer/config/config.h"
@@ -32,59 +28,19 @@
 namespace dtrain {
 namespace {
 
-// ListeningSocket: a TCP socket that listens at 127.0.0.1, on a port that the system chose. Movable; closes
-// itself.
-class ListeningSocket {
- public:
-  ListeningSocket();  // throws IoError
-  ~ListeningSocket();
-  ListeningSocket(ListeningSocket&& other) noexcept;
-  ListeningSocket& operator=(ListeningSocket&&) = delete;
-
-  int fd() const { return fd_; }
-  const std::string& address() const { return address_; }  // "127.0.0.1:40001"
-
- private:
-  int fd_ = -1;
-  std::string address_;
+// Listeners: the sockets that children inherit.
+struct Listeners {
+  std::vector<PrivateSockets::Listening> ps;
+  std::optional<PrivateSockets::Listening> feed;  // where worker 0 feeds the others; unset: it does not
 };
-
-// SharedWithChildren: descriptors that children inherit. The owner keeps them open as long as children are
-// started.
-struct SharedWithChildren {
-  std::vector<ListeningSocket> ps;
-  std::optional<ListeningSocket> feed;  // where worker 0 feeds the others; unset: it does not
-};
-
-ListeningSocket::ListeningSocket() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (fd_ < 0 || bind(fd_, generic, size) != 0 || listen(fd_, SOMAXCONN) != 0 ||
-      getsockname(fd_, generic, &size) != 0) {
-    const int failed = errno;
-    if (fd_ >= 0) close(fd_);
-    throw IoError("127.0.0.1: no free port: {}. Are there too many sockets?", ErrnoText(failed));
-  }
-  address_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
-}
-
-ListeningSocket::~ListeningSocket() {
-  if (fd_ >= 0) close(fd_);
-}
-
-ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
 
 // Returns the arguments of every child: the file, the flags, and the addresses of this cluster.
 std::vector<std::string> CommonArguments(const ConfigArguments& config, const Config& spec,
-                                         const SharedWithChildren& shared) {
+                                         const Listeners& listeners) {
   std::vector<std::string> names = LocalNames(static_cast<int>(spec.cluster.worker.size()));
-  if (shared.feed) names[0] = shared.feed->address();
+  if (listeners.feed) names[0] = listeners.feed->address;
   std::vector<std::string> addresses;
-  for (const ListeningSocket& socket : shared.ps) addresses.push_back(socket.address());
+  for (const PrivateSockets::Listening& socket : listeners.ps) addresses.push_back(socket.address);
   std::vector<std::string> sets = config.sets;
   sets.push_back(SetAddresses("cluster.ps", addresses));
   sets.push_back(SetAddresses("cluster.worker", names));
@@ -100,11 +56,11 @@ std::vector<std::string> CommonArguments(const ConfigArguments& config, const Co
 // Returns a command for each ps and worker of `spec`. With `live`, worker 0 sends its live line to this
 // process.
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
-                                        const SharedWithChildren& shared, bool live) {
+                                        const Listeners& listeners, bool live) {
   std::vector<ChildCommand> commands;
   for (const TaskId task : TasksOf(spec.cluster)) {
     ChildCommand& command = commands.emplace_back(ChildFor(spec, task));
-    command.arguments = CommonArguments(config, spec, shared);
+    command.arguments = CommonArguments(config, spec, listeners);
     const auto add = [&](const std::vector<std::string>& words) {
       command.arguments.insert(command.arguments.end(), words.begin(), words.end());
     };
@@ -112,12 +68,12 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
     add({"--reports"});
     const auto index = static_cast<size_t>(task.index);
     const bool worker_0 = task.role == Role::kWorker && index == 0;
-    const ListeningSocket* const listens = task.role == Role::kPs    ? &shared.ps[index]
-                                           : worker_0 && shared.feed ? &*shared.feed
-                                                                     : nullptr;
+    const PrivateSockets::Listening* const listens = task.role == Role::kPs       ? &listeners.ps[index]
+                                                     : worker_0 && listeners.feed ? &*listeners.feed
+                                                                                  : nullptr;
     if (listens != nullptr) {
-      add({"--listen-fd", std::to_string(listens->fd())});
-      command.inherited = {listens->fd()};
+      add({"--listen-fd", std::to_string(listens->fd)});
+      command.inherited = {listens->fd};
     }
     if (worker_0 && live) add({"--relay-live"});
     if (ParentLogsEnd(spec.log)) add({"--end-told"});
@@ -190,12 +146,15 @@ Outcome RunChildren(const LocalArguments& arguments, const Config& config, Signa
                     Console& console) {
   Supervisor supervisor(TimeoutsOf(config.failure), RestartRulesOf(config.failure), signals, console,
                         config.log.json);
-  std::optional<SharedWithChildren> shared(std::in_place);
-  shared->ps = std::vector<ListeningSocket>(config.cluster.ps.size());
-  if (FeedsOthers(config)) shared->feed.emplace();
-  supervisor.Start(LocalCommands(arguments.config, config, *shared, console.live()));
-  // The port of a dead ps must refuse connections, unless a new process takes over its socket.
-  if (config.failure.restarts == 0) shared.reset();
+  PrivateSockets sockets;
+  Listeners listeners;
+  for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
+    listeners.ps.push_back(sockets.Listen(fmt::format("ps-{}", ps)));
+  }
+  if (FeedsOthers(config)) listeners.feed = sockets.Listen("worker-0");
+  supervisor.Start(LocalCommands(arguments.config, config, listeners, console.live()));
+  // The socket of a dead ps must refuse connections, unless a new process takes it over.
+  if (config.failure.restarts == 0) sockets.Close();
   return supervisor.Run();
 }
 

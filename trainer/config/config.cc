@@ -123,6 +123,7 @@ bool CanConnect(const std::string& address) { return !net::IsWildcard(net::Parse
 
 std::string AddressIdentity(const std::string& address) {
   const net::Address parsed = net::ParseAddress(address);
+  if (!parsed.path.empty()) return address;
   if (parsed.port == 0) return "";
   std::string text = net::AddressText(parsed);
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
