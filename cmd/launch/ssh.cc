@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/run/child_process.h"
 
@@ -110,7 +111,7 @@ CommandResult RunCommand(const std::string& name, const std::vector<std::string>
   CommandResult result;
   int64_t said = 0, progress = 0;
   const auto take_line = [&](const std::string& line) {
-    result.last_error = line.substr(0, line.find_first_of("\r\n"));
+    result.last_error = Printable(line.substr(0, line.find_first_of("\r\n")));
     said += static_cast<int64_t>(line.size());
   };
   ChildProcess process(child, {take_line, [&](const std::string& line) { result.output += line; }});

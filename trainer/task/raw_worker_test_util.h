@@ -181,7 +181,9 @@ class Task {
       link->SendHello();
       const wire::Envelope* answer = link->Receive();
       // A ps i > 0 may not have joined ps 0 yet, or may still have to notice that an earlier worker is gone.
+      // Asks at the pace of a task: a ps reads little of what comes faster.
       while (answer != nullptr && answer->body_as_Welcome() == nullptr) {
+        link->Receive(milliseconds(10));
         link->SendHello();
         answer = link->Receive();
       }
