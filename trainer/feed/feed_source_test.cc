@@ -279,7 +279,7 @@ TEST_CASE("feed source: what does not come is named with worker 0, the step and 
     feed.carry = carries;
     std::string text;
     try {
-      feed.source.Join(run);
+      feed.source.Join(run, kToken);
       feed.carry = false;
       Batch batch;
       CHECK(feed.source.Next(&batch));
