@@ -158,6 +158,7 @@ InputFile::InputFile(std::string checkpoint, std::string name)
     Fail("is no file");
   }
   size_ = status.st_size;
+  posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);  // all readers go from front to back; a hint, and may fail
 }
 
 InputFile::~InputFile() {
