@@ -28,8 +28,8 @@ TEST_CASE("address: on one machine it may be the path of a Unix socket") {
   CHECK(AddressText(address) == "unix:/run/dtrain/ps-0");
   CHECK(ZmqEndpoint(address) == "ipc:///run/dtrain/ps-0");
   CHECK(IsLoopback(address.host));
-  for (const std::string path : {std::string(), std::string("relative"), std::string("/a b"),
-                                 "/" + std::string(107, 'x'), std::string("/a\n")}) {
+  for (const std::string& path : {std::string(), std::string("relative"), std::string("/a b"),
+                                  "/" + std::string(107, 'x'), std::string("/a\n")}) {
     CAPTURE(path);
     CHECK_THROWS_WITH_AS(ParseAddress("unix:" + path), doctest::Contains("absolute path of at most 107"),
                          UserError);

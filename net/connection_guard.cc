@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "net/tcp.h"
@@ -130,7 +131,7 @@ bool ConnectionGuard::TakeEvents() {
     count->known.store(false, std::memory_order_relaxed);
     Connection connection;
     connection.peer = PeerOf(fd);
-    connection.accepted = Clock::now();
+    connection.stranger_since = Clock::now();
     connection.first_message = connection.messages = count->messages.load(std::memory_order_relaxed);
     connections_.emplace(fd, connection);
   }
@@ -144,18 +145,23 @@ bool ConnectionGuard::Look(TimePoint now) {
     if (!consumed) continue;
     const Count& count = counts_[static_cast<size_t>(fd)];
     const bool known = count.known.load(std::memory_order_relaxed);
+    if (std::exchange(connection.known, known) && !known) {
+      connection.stranger_since = now;
+      connection.first_message = count.messages.load(std::memory_order_relaxed);
+      connection.first_byte = *consumed;
+    }
     if (known ? HoldsMoreThan(limits_.message_bytes, count, connection, *consumed)
               : StrangerBreaksLimit(count, connection, *consumed, now)) {
       End(fd, connection);
     } else if (!known) {
-      strangers.emplace_back(connection.accepted, fd);
+      strangers.emplace_back(connection.stranger_since, fd);
     }
   }
   if (strangers.size() > limits_.strangers) {
     const auto excess = static_cast<std::ptrdiff_t>(strangers.size() - limits_.strangers);
     std::nth_element(strangers.begin(), strangers.begin() + excess, strangers.end());
     strangers.resize(static_cast<size_t>(excess));
-    for (const auto& [accepted, fd] : strangers) End(fd, connections_.at(fd));
+    for (const auto& [since, fd] : strangers) End(fd, connections_.at(fd));
   }
   return !strangers.empty();
 }
@@ -165,9 +171,10 @@ bool ConnectionGuard::Look(TimePoint now) {
 bool ConnectionGuard::StrangerBreaksLimit(const Count& count, Connection& connection, uint64_t consumed,
                                           TimePoint now) const {
   const uint32_t messages = count.messages.load(std::memory_order_relaxed) - connection.first_message;
-  if (now - connection.accepted > limits_.stranger_age || messages > limits_.stranger_messages) return true;
+  if (now - connection.stranger_since > limits_.stranger_age || messages > limits_.stranger_messages)
+    return true;
   return messages == 0 ? HoldsMoreThan(limits_.stranger_bytes, count, connection, consumed)
-                       : consumed > limits_.stranger_bytes;
+                       : consumed > connection.first_byte + limits_.stranger_bytes;
 }
 
 // Of whole messages the channel takes one of each connection in turn. If it has had its turn since an earlier

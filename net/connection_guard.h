@@ -57,12 +57,14 @@ class ConnectionGuard {
   // What the watching thread knows of a connection.
   struct Connection {
     sockaddr_storage peer = {};
-    TimePoint accepted;
-    uint32_t first_message = 0;   // Count::messages at its beginning
-    uint32_t messages = 0;        // and at the last look
+    TimePoint stranger_since;     // since it was accepted, or is not known any more
+    uint32_t first_message = 0;   // Count::messages then
+    uint64_t first_byte = 0;      // what libzmq had read of it then
+    bool known = false;           // and the fields below: at the last look
+    uint32_t messages = 0;        // Count::messages
     uint64_t delivered = 0;       // what libzmq had read of it at the last look that saw a new message
     uint64_t consumed = 0;        // and at the last look behind which the channel had its turn
-    uint64_t total = 0, dry = 0;  // the channel's counts at that look
+    uint64_t total = 0, dry = 0;  // the channel's counts then
     bool ended = false;
   };
 

@@ -182,6 +182,13 @@ TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
   return decision;
 }
 
+// A run that goes back to a checkpoint makes another table, and its tasks say Hello anew.
+TaskTable::~TaskTable() {
+  for (Member& member : members_) {
+    if (member.here()) Remove(member);
+  }
+}
+
 Member* TaskTable::Find(net::NodeId node) {
   const auto found = by_node_.find(node & ~net::NodeId{1});
   return found == by_node_.end() ? nullptr : &members_[found->second];

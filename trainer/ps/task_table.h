@@ -84,6 +84,9 @@ class TaskTable {
 
   // `blocks`: of the range of this ps.
   TaskTable(const Config& config, TaskId self, int64_t blocks = 1);
+  ~TaskTable();
+  TaskTable(const TaskTable&) = delete;
+  TaskTable& operator=(const TaskTable&) = delete;
 
   struct Decision {
     bool welcome = false;
