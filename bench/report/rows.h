@@ -53,6 +53,7 @@ std::vector<Case> StreamCases(const Settings& settings);      // many parameters
 std::vector<Case> FootprintCases(const Settings& settings);   // start-up time and memory
 std::vector<Case> CheckpointCases(const Settings& settings);  // 1 GiB of parameters saved while they train
 std::vector<Case> KernelCases(const Settings& settings);      // operations and messages
+std::vector<Case> AttackCases(const Settings& settings);      // an honest run beside floods of strangers
 
 // Whether --only chooses this row: `name` begins with one of `only`, or `only` is empty.
 bool IsChosen(const std::string& name, const std::vector<std::string>& only);

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <list>
 #include <sstream>
 #include <utility>
 
@@ -149,6 +151,11 @@ RawPeer::RawPeer(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM |
 
 RawPeer::RawPeer(RawPeer&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
+RawPeer& RawPeer::operator=(RawPeer&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
 RawPeer::~RawPeer() {
   if (open()) close(fd_);
 }
@@ -217,6 +224,35 @@ Flood::Flood(std::function<bool()> attack)
 Flood::~Flood() {
   stop_ = true;
   thread_.join();
+}
+
+Holder::Holder(const std::string& address, int connections) {
+  constexpr int kThreads = 4;
+  for (int i = 0; i < kThreads; ++i) {
+    const auto count = static_cast<size_t>((connections + i) / kThreads);
+    const auto held = std::make_shared<std::list<RawPeer>>();  // a std::function is copied
+    floods_.push_back(std::make_unique<Flood>([this, address, count, held] {
+      while (held->size() == count) {
+        if (held->front().ClosedIn(milliseconds(1))) {
+          held->pop_front();
+        } else {
+          held->splice(held->end(), *held, held->begin());
+          return true;
+        }
+      }
+      held->emplace_back(address);
+      held->back().Handshake(net::NewNodeId(), milliseconds(20));
+      ++opened_;
+      return true;
+    }));
+  }
+}
+
+bool RaiseFileLimit(uint64_t files) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = std::max<rlim_t>(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, files));
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= files;
 }
 
 int64_t MemoryKib(pid_t pid, const std::string& what) {

@@ -93,7 +93,7 @@ class RawPeer {
   explicit RawPeer(const std::string& address);
   ~RawPeer();
   RawPeer(RawPeer&& other) noexcept;
-  RawPeer& operator=(RawPeer&&) = delete;
+  RawPeer& operator=(RawPeer&& other) noexcept;
   bool open() const { return fd_ >= 0; }
 
   // The greeting of a DEALER.
@@ -129,6 +129,20 @@ class Flood {
   std::atomic<int64_t> times_{0};
   std::thread thread_;
 };
+
+// Holder: keeps connections with a handshake, and opens another one for each that is closed.
+class Holder {
+ public:
+  Holder(const std::string& address, int connections);
+  int64_t opened() const { return opened_; }  // so far, those that were closed at once included
+
+ private:
+  std::atomic<int64_t> opened_{0};
+  std::vector<std::unique_ptr<Flood>> floods_;
+};
+
+// Lets this process have so many open files; false: the system does not.
+bool RaiseFileLimit(uint64_t files);
 
 // Memory of a process in KiB, from /proc/PID/status: "VmRSS" is what it has now, "VmHWM" the largest that it
 // had. 0 where it is gone.
