@@ -111,6 +111,13 @@ TEST_CASE("attack: real frames with changed bytes, over 100 connections") {
   });
 }
 
+TEST_CASE("attack: whole frames of 1 MiB that are no messages") {
+  CheckOutlives(8, [](const HonestRun& run) {
+    const std::string frame = ZmtpFrame(std::string(1 << 20, 'x'));
+    return FloodOf(run, 8, [frame](std::mt19937_64&) { return frame; });
+  });
+}
+
 TEST_CASE("attack: Hellos of an index in use, from 20 connections") {
   CheckOutlives(20, [](const HonestRun& run) {
     HelloWords words = run.Words();
