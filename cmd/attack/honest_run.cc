@@ -61,8 +61,6 @@ HonestRun::HonestRun(const HonestJob& job, const std::string& shell_before_ps)
   undisturbed_kib_ = MemoryKib(ps_->pid(), "VmRSS");
 }
 
-HonestRun::~HonestRun() = default;
-
 HelloWords HonestRun::Words() const {
   HelloWords words;
   words.index = 1;

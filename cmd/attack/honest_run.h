@@ -29,7 +29,6 @@ class HonestRun {
   // Starts both tasks and waits for the first steps. `shell_before_ps`: commands of the shell that becomes
   // ps 0; empty: none.
   explicit HonestRun(const HonestJob& job = {}, const std::string& shell_before_ps = "");
-  ~HonestRun();
   HonestRun(const HonestRun&) = delete;
   HonestRun& operator=(const HonestRun&) = delete;
 
