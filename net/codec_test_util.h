@@ -220,8 +220,10 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
   switch (e.body_type()) {
     case wire::Body::Hello: {
       const wire::Hello& hello = *e.body_as_Hello();
-      for (const wire::Setting* setting : *hello.settings())
-        sum += Walk(*setting->key()) + Walk(*setting->value());
+      if (hello.settings() != nullptr) {
+        for (const wire::Setting* setting : *hello.settings())
+          sum += Walk(*setting->key()) + Walk(*setting->value());
+      }
       return sum + Walk(*hello.address()) + Walk(*hello.process()) + Walk(*hello.version()) + hello.index() +
              Walk(hello.checkpoint_dir());
     }

@@ -74,7 +74,8 @@ TEST_CASE("attack: a list of hosts of Slurm that names more than any cluster has
                          "SLURM_JOB_NODELIST=" + hosts,
                          "SLURM_STEP_NODELIST=" + hosts,
                          "SLURM_STEP_TASKS_PER_NODE=2"};
-  CheckRefused(RunInLittleSpace({"check", "--config", config, "--from", "slurm"}, program), "NODELIST");
+  CheckRefused(RunInLittleSpace({"check", "--config", config, "--from", "slurm", "--ps", "1"}, program),
+               "NODELIST");
 }
 
 #endif

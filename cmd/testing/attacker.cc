@@ -70,9 +70,9 @@ net::Message EncodeHello(const HelloWords& words) {
   const auto address = builder.CreateString(words.address), process = builder.CreateString(words.process);
   const auto version = builder.CreateString(words.version), host = builder.CreateString(words.host);
   const auto directory = words.checkpoint_dir.empty() ? 0 : builder.CreateString(words.checkpoint_dir);
-  return encoder.Finish(
-      {}, wire::CreateHello(builder, words.protocol, words.role, words.index, words.ps, address, process,
-                            version, list, words.incarnation, host, 1, directory));
+  return encoder.Finish({}, wire::CreateHello(builder, words.protocol, words.role, words.index, words.ps,
+                                              address, process, version, list, words.incarnation, host, 1,
+                                              directory, SettingsHash(words.settings)));
 }
 
 Stranger::Stranger(const std::string& address, net::NodeId id, int receive_queue)

@@ -325,11 +325,11 @@ TEST_CASE("feed source: a worker 0 that sends other things without end keeps no 
   FeedSource source(config, 1, transport, activity, [] {});
   FloodChannel& channel = *transport.channels[0];
   net::Encoder encoder;
-  CHECK_THROWS_AS(source.Join(7), PeerLost);  // asks, and nothing comes
+  CHECK_THROWS_AS(source.Join(kRun, kToken), PeerLost);  // asks, and nothing comes
   REQUIRE_FALSE(channel.sent.empty());
-  channel.flood = {channel.sent[0].to, encoder.Finish({7, 0, 0}, wire::CreateNeedStep(encoder.Begin()))};
+  channel.flood = {channel.sent[0].to, encoder.Finish({kRun, 0, 0}, wire::CreateNeedStep(encoder.Begin()))};
   source.ReadAhead();
-  CHECK_THROWS_AS(source.Join(7), PeerLost);
+  CHECK_THROWS_AS(source.Join(kRun, kToken), PeerLost);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/printable.h"
@@ -106,19 +107,31 @@ std::string Heartbeat::status() const {
 void Heartbeat::Run() {
   std::unique_lock<std::mutex> hold(mutex_);
   int told_signal = 0;
+  uint64_t told_connections = 0;
   TimePoint next_beat;
   while (!stop_) {
     hold.unlock();
     Drain();
     const int signal = activity_.stop_signal();
-    if (const TimePoint now = Clock::now(); now >= next_beat || signal != told_signal) {
-      SendBeats(signal);
-      next_beat = now + interval_;
+    const TimePoint now = Clock::now();
+    // A new connection is a stranger's until a beat has come over it.
+    const uint64_t connections = Connections();
+    const bool due = now >= next_beat;
+    if (due) next_beat = now + interval_;
+    if (due || signal != told_signal || connections != told_connections) {
+      SendBeats(signal, due);
+      told_connections = connections;
       told_signal = signal;
     }
     hold.lock();
     stop_changed_.wait_for(hold, std::min(interval_, kLook), [this] { return stop_; });
   }
+}
+
+uint64_t Heartbeat::Connections() const {
+  return std::accumulate(nodes_.begin(), nodes_.end(), uint64_t{0}, [this](uint64_t sum, net::NodeId node) {
+    return sum + channel_->Connections(node);
+  });
 }
 
 // Progress counts processor time, for a main thread that computes for long, in a layer or a sort.
@@ -127,7 +140,8 @@ uint64_t Heartbeat::Progress() const {
   return activity_.turns.load() + activity_.local_step.load() + computed + BlocksMoved();
 }
 
-void Heartbeat::SendBeats(int signal) {
+// `due`: the silence of the targets is counted in such beats.
+void Heartbeat::SendBeats(int signal, bool due) {
   net::Encoder encoder;
   const uint64_t progress = Progress();
   std::vector<RunId> runs;
@@ -136,8 +150,8 @@ void Heartbeat::SendBeats(int signal) {
     runs = runs_;
   }
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    silent_beats_[i].fetch_add(1);
-    counted_beats_[i].fetch_add(1);
+    if (due) silent_beats_[i].fetch_add(1);
+    if (due) counted_beats_[i].fetch_add(1);
     flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
     const auto what = builder.CreateString(activity_.what.load());
     const uint64_t steps = activity_.steps.load(), own_us = activity_.own_nanos.load() / 1000;

@@ -103,7 +103,8 @@ class Heartbeat {
   void Run();
   double Seconds(int beats) const { return beats * 1e-3 * static_cast<double>(interval_.count()); }
   uint64_t Progress() const;
-  void SendBeats(int signal);
+  void SendBeats(int signal, bool due);
+  uint64_t Connections() const;
   void Drain();
   void Take(size_t target, const wire::Envelope& envelope, net::Message& message);
   void KeepAbort(const wire::Abort& abort, net::Message& message);
