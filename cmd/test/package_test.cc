@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <regex>
 #include <sstream>
 
 #include "base/json.h"
@@ -110,6 +111,33 @@ TEST_CASE("package: the program without its libraries is smaller than 8 MiB") {
   const std::string stripped = NewDirectory() + "/dtrain";
   Do(fmt::format("strip -o {} cmd/dtrain", stripped));
   CHECK(fs::file_size(stripped) < 8 * 1024 * 1024);
+}
+
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+  return count;
+}
+
+// Bazel's own flags and those of .bazelrc, as they show in the ELF file.
+TEST_CASE("package: the program is hardened") {
+  if (IsSanitized()) return;
+  const std::string elf =
+      OutputOf("readelf -W --file-header --program-headers --dynamic --dyn-syms cmd/dtrain");
+  const auto has = [&](const char* pattern) { return std::regex_search(elf, std::regex(pattern)); };
+  CHECK(has("Type: +DYN "));                    // its addresses are random
+  CHECK(has("FLAGS_1\\) +Flags: .*NOW.*PIE"));  // the same, and all symbols are bound at its start ...
+  CHECK(has("GNU_RELRO .* RW? "));              // ... and read-only from then on
+  CHECK(has("GNU_STACK .* RW +0x"));            // no code on the stack
+  CHECK_FALSE(has(" (RWE|W E) +0x"));           // nor in other memory that can be written
+  CHECK(has(" __stack_chk_fail@"));             // -fstack-protector-strong
+  CHECK(has(" __(memset|read|recv|snprintf|vsnprintf)_chk@"));  // -D_FORTIFY_SOURCE=3
+  const std::string code = NewDirectory() + "/text";
+  Do(fmt::format("objcopy -O binary --only-section=.text cmd/dtrain {}", code));
+  const std::string text = FileContent(code);
+  const std::string probe("\x48\x83\x0c\x24\0", 5);  // orq $0,(%rsp)
+  CHECK(Count(text, "\xf3\x0f\x1e\xfa") > 1000);     // endbr64: -fcf-protection
+  CHECK(Count(text, probe) > 10);                    // -fstack-clash-protection
 }
 
 TEST_CASE("package: shellcheck finds nothing in the script") {
