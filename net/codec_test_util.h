@@ -220,9 +220,9 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
   switch (e.body_type()) {
     case wire::Body::Hello: {
       const wire::Hello& hello = *e.body_as_Hello();
-      if (hello.settings() != nullptr) {
-        for (const wire::Setting* setting : *hello.settings())
-          sum += Walk(*setting->key()) + Walk(*setting->value());
+      for (size_t i = 0; hello.settings() != nullptr && i < hello.settings()->size(); ++i) {
+        const wire::Setting& setting = *hello.settings()->Get(static_cast<flatbuffers::uoffset_t>(i));
+        sum += Walk(*setting.key()) + Walk(*setting.value());
       }
       return sum + Walk(*hello.address()) + Walk(*hello.process()) + Walk(*hello.version()) + hello.index() +
              Walk(hello.checkpoint_dir());

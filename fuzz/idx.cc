@@ -1,0 +1,50 @@
+// IDX files, plain and packed by gzip: no more memory than the file can fill.
+#include <zlib.h>
+
+#include "base/error.h"
+#include "fuzz/input.h"
+#include "fuzz/target.h"
+#include "trainer/data/files/idx.h"
+#include "trainer/data/files/input_bytes.h"
+
+namespace dtrain::fuzz {
+namespace {
+
+// The content as one member of a gzip file, so that damage of the content gets through.
+std::string Packed(const std::string& content) {
+  constexpr int kGzip = 16;
+  z_stream stream{};
+  Require(deflateInit2(&stream, 1, Z_DEFLATED, MAX_WBITS + kGzip, 8, Z_DEFAULT_STRATEGY) == Z_OK, "zlib");
+  std::string out(deflateBound(&stream, content.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  Require(deflate(&stream, Z_FINISH) == Z_STREAM_END, "zlib packs");
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+void ReadEach(const std::string& path) {
+  for (const auto read : {ReadIdxImages, ReadIdxLabels}) {
+    try {
+      const IdxBytes idx = read(path, "data.train");
+      Require(static_cast<int64_t>(idx.bytes.size()) == idx.shape.count * idx.shape.row_bytes, "sizes agree");
+    } catch (const UserError&) {
+    }
+  }
+}
+
+int FuzzOne(const uint8_t* data, size_t size) {
+  Input input(data, size);
+  const bool packs = input.Flag();
+  const std::string bytes = input.Rest();
+  ReadEach(MemoryFile(packs ? Packed(bytes) : bytes).path());
+  return 0;
+}
+
+const AddTarget added("idx", FuzzOne);
+
+}  // namespace
+}  // namespace dtrain::fuzz

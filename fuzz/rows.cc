@@ -1,0 +1,37 @@
+// Rows for a trained model, from CSV files, JSON lines and IDX images.
+#include "base/error.h"
+#include "fuzz/input.h"
+#include "fuzz/target.h"
+#include "trainer/data/rows/open_rows.h"
+
+namespace dtrain::fuzz {
+namespace {
+
+int FuzzOne(const uint8_t* data, size_t size) {
+  Input input(data, size);
+  RowSpec spec;
+  spec.inputs = 3;
+  if (input.Flag()) spec.form.features = {"x", "y", "z"};
+  spec.pixels = input.Flag();
+  const uint64_t format = input.Below(4);
+  if (format < 3) spec.format = static_cast<RowFormat>(format);
+  if (input.Flag()) spec.header = input.Flag();
+  if (input.Flag()) spec.label = "label";
+  const MemoryFile file(input.Rest());
+  try {
+    const std::unique_ptr<RowReader> reader = OpenRows(file.path(), spec);
+    RowBlock block(spec.inputs);
+    while (reader->Next(&block)) {
+      const size_t values = spec.pixels && !block.bytes.empty() ? block.bytes.size() : block.floats.size();
+      Require(values == static_cast<size_t>(block.rows * spec.inputs), "a row has all values");
+      if (block.rows > 100) block.Clear();
+    }
+  } catch (const UserError&) {
+  }
+  return 0;
+}
+
+const AddTarget added("rows", FuzzOne);
+
+}  // namespace
+}  // namespace dtrain::fuzz
