@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building needs and this machine lacks; with --tests also those of the tests.
+# Installs the Debian packages that building needs and this machine lacks; with --tests also those of the tests, with
+# --fuzz also clang for scripts/fuzz.sh.
 # Uses sudo unless it is root. Prints a single line if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 lists=(scripts/packages.txt)
-case "${1:-}" in
-  '') ;;
-  --tests) lists+=(scripts/test_packages.txt) ;;
-  *)
-    echo "install: $1: the only option is --tests" >&2
-    exit 2
-    ;;
-esac
+for option in "$@"; do
+  case "$option" in
+    --tests) lists+=(scripts/test_packages.txt) ;;
+    --fuzz) lists+=(scripts/fuzz_packages.txt) ;;
+    *)
+      echo "install: $option: the options are --tests and --fuzz" >&2
+      exit 2
+      ;;
+  esac
+done
 
 missing=()
 while read -r package; do
