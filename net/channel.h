@@ -128,6 +128,10 @@ class Channel {
   // at such a moment. Always 0 for other conversations and where connections never break.
   virtual uint64_t Connections(NodeId) const { return 0; }
 
+  // Returns why a conversation made by Connect() is not connected, if a handshake told it: "it refuses this
+  // task's key ..."; empty: no handshake has failed since the last good one.
+  virtual std::string WhyNotConnected(NodeId) { return ""; }
+
   // Says whether a conversation that a peer has made, together with its connection for heartbeats (id | 1),
   // is of a task of this run. Every other connection is a stranger's: a transport bounds what strangers hold.
   virtual void SetKnown(NodeId, bool known) { static_cast<void>(known); }

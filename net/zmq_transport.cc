@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -19,6 +20,8 @@
 #include "base/error.h"
 #include "net/address.h"
 #include "net/channel.h"
+#include "net/curve.h"
+#include "net/handshake_monitor.h"
 #include "net/tcp.h"
 
 namespace dtrain::net {
@@ -42,6 +45,7 @@ class ZmqChannel final : public Channel {
   ChannelStats stats() const override { return stats_; }
   uint64_t Connections(NodeId id) const override;
   void SetKnown(NodeId id, bool known) override;
+  std::string WhyNotConnected(NodeId id) override;
 
  private:
   using Socket = std::unique_ptr<void, int (*)(void*)>;
@@ -59,6 +63,10 @@ class ZmqChannel final : public Channel {
     bool connected_once = false;
     uint64_t connections = 0;
     TimePoint opened;
+    std::unique_ptr<HandshakeMonitor> handshakes;
+    std::string server;  // with keys: whose listed key the peer has
+    size_t next_key =
+        0;  // which of them is tried next, modulo their number: two while a key is being changed
   };
 
   enum class Taken { kMessage, kNothing, kDropped, kInterrupted, kConnected };
@@ -69,6 +77,7 @@ class ZmqChannel final : public Channel {
   Socket NewSocket(int type, int64_t max_bytes) const;
   void OpenDealer(Port& port, bool as_ipv6);
   void TryOtherFamily(Port& port);
+  void RetryHandshake(Port& port);
   Port* FindPort(NodeId peer);
   SendResult SendFrames(Port& port, NodeId peer, Message& message);
   Taken Take(Port& port, int flags, NodeId* from, Message* message);
@@ -108,6 +117,8 @@ constexpr int kUnacknowledgedMs = 30'000;
 // How long a name that gives no connection is tried in IPv4, and then in IPv6.
 constexpr milliseconds kIpv4Timeout{4000};
 constexpr milliseconds kIpv6Timeout{1000};
+// libzmq gives a connection up for good when its handshake was refused. It is made anew after this time.
+constexpr milliseconds kRefusedPause{500};
 constexpr int kMaxWaitMs = 3'600'000;
 
 zmq_msg_t* Native(Frame& frame) { return static_cast<zmq_msg_t*>(frame.native()); }
@@ -159,6 +170,12 @@ void ReceiveRest(void* socket, Frame& frame) {
   while (zmq_msg_recv(Native(frame), socket, 0) < 0) DT_CHECK(errno == EINTR, errno);
 }
 
+// The number of the sender's key, as the ZAP handler gave it; 0: none.
+uint32_t KeyOf(Frame& frame) {
+  const char* const user = zmq_msg_gets(Native(frame), "User-Id");
+  return user == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(user, nullptr, 10));
+}
+
 // libzmq's decoder leaves frames of up to 8 KB inside its receive buffer, at any address.
 void Align(Frame& frame) {
   if (reinterpret_cast<uintptr_t>(frame.data()) % kHeaderAlignment != 0) {
@@ -207,6 +224,7 @@ std::string ZmqChannel::BindDescriptor(int listening_fd) {
   // A domain without a handler has one effect: libzmq refuses ZMTP 1 and 2. Any first byte of a stranger is a
   // valid greeting of theirs, and libzmq aborts on it if the socket closes at that moment.
   DT_CHECK(zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, "dtrain", 6) == 0, errno);
+  if (options_.keys != nullptr) ListenWithKeys(socket, *options_.keys);
   Set(socket, ZMQ_IPV6, 1);
   Set(socket, ZMQ_USE_FD, listening_fd);
   if (options_.guard) guard_ = std::make_unique<ConnectionGuard>(context_, socket, *options_.guard);
@@ -225,13 +243,32 @@ void ZmqChannel::Connect(NodeId id, const std::string& address) {
   port.address = ParseAddress(address);
   if (port.address.port == 0 && port.address.path.empty())
     throw UserError("{}: cannot connect to port 0. Name the port that it listens at.", address);
+  if (options_.keys != nullptr) {
+    const auto server = options_.servers.find(address);
+    DT_CHECK(server != options_.servers.end(), address);
+    port.server = server->second;
+    if (options_.keys->KeysOf(port.server).empty()) {
+      throw UserError(
+          "{}: cluster.keys has no key of {}. Run dtrain keygen again, and give this machine the "
+          "new list.",
+          address, port.server);
+    }
+  }
   OpenDealer(port, port.address.is_ipv6);
   ports_.push_back(std::move(port));
 }
 
 void ZmqChannel::OpenDealer(Port& port, bool as_ipv6) {
+  port.handshakes.reset();
   port.socket = NewSocket(ZMQ_DEALER, options_.max_message_bytes);
   void* const socket = port.socket.get();
+  if (options_.keys != nullptr) {
+    const std::vector<std::string> keys = options_.keys->KeysOf(port.server);
+    const bool listed = !keys.empty();  // when its keys have been removed since, nobody's handshake will do
+    ConnectWithKeys(socket, *options_.keys,
+                    listed ? keys[port.next_key++ % keys.size()] : NewKeyPair().public_key);
+  }
+  port.handshakes = std::make_unique<HandshakeMonitor>(context_, socket);
   const RoutingId routing_id = ToRoutingId(port.id);
   DT_CHECK(zmq_setsockopt(socket, ZMQ_ROUTING_ID, routing_id.data(), routing_id.size()) == 0, errno);
   Set(socket, ZMQ_IMMEDIATE, 1);
@@ -252,6 +289,23 @@ void ZmqChannel::TryOtherFamily(Port& port) {
   if (!port.address.is_name || port.connected_once) return;
   if (Clock::now() - port.opened > (port.as_ipv6 ? kIpv6Timeout : kIpv4Timeout))
     OpenDealer(port, !port.as_ipv6);
+}
+
+// Where two keys are listed for the peer, the other one is tried next.
+void ZmqChannel::RetryHandshake(Port& port) {
+  port.handshakes->Read();
+  const bool other_key = options_.keys != nullptr && options_.keys->KeysOf(port.server).size() > 1;
+  if (!port.handshakes->given_up() && !(port.handshakes->failed() && other_key)) return;
+  if (Clock::now() - port.opened > kRefusedPause) OpenDealer(port, port.as_ipv6);
+}
+
+std::string ZmqChannel::WhyNotConnected(NodeId id) {
+  for (Port& port : ports_) {
+    if (port.is_router || port.id != id) continue;
+    port.handshakes->Read();
+    return port.handshakes->Text(options_.keys.get());
+  }
+  return "";
 }
 
 void ZmqChannel::Disconnect(NodeId id) {
@@ -290,6 +344,7 @@ SendResult ZmqChannel::Send(NodeId peer, Message& message) {
     port->connected_once = true;
   } else if (!port->is_router) {
     TryOtherFamily(*port);
+    RetryHandshake(*port);
   }
   return result;
 }
@@ -400,6 +455,12 @@ ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message*
     ++stats_.frames_dropped;
     return Taken::kDropped;
   }
+  message->key = port.is_router && options_.keys != nullptr ? KeyOf(message->header) : 0;
+  // A key that was removed from the list ends nothing, but what its owner says is no longer heard.
+  if (port.is_router && options_.keys != nullptr && !options_.keys->Listed(message->key)) {
+    ++stats_.frames_dropped;
+    return Taken::kDropped;
+  }
   Align(message->header);
   *from = port.is_router ? FromRoutingId(routing_id_) : port.id;
   stats_.bytes_received += message->header.size() + message->payload.size();
@@ -440,6 +501,7 @@ void ZmqChannel::SetKnown(NodeId id, bool known) {
 ZmqTransport::ZmqTransport(const ZmqOptions& options) : options_(options), context_(zmq_ctx_new()) {
   DT_CHECK(context_ != nullptr, errno);
   DT_CHECK(zmq_ctx_set(context_, ZMQ_IO_THREADS, options_.io_threads) == 0, options_.io_threads);
+  if (options_.keys != nullptr) zap_handler_ = std::make_unique<ZapHandler>(context_, options_.keys);
 }
 
 ZmqTransport::~ZmqTransport() {

@@ -3,13 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "net/channel.h"
 #include "net/connection_guard.h"
+#include "net/keys.h"
 
 namespace dtrain::net {
+
+class ZapHandler;
 
 struct ZmqOptions {
   int io_threads = 1;
@@ -24,6 +29,10 @@ struct ZmqOptions {
   int queue_messages = 64;
   // How long a closed channel may continue to send in the background.
   int linger_ms = 1000;
+  // With keys every connection is encrypted, and only listed keys are let in. `servers`: by the address that
+  // Connect() gets, the name of the listed key that the task there has.
+  std::shared_ptr<KeyRing> keys;
+  std::map<std::string, std::string> servers;
 };
 
 class ZmqTransport final : public Transport {
@@ -41,6 +50,7 @@ class ZmqTransport final : public Transport {
  private:
   const ZmqOptions options_;
   void* const context_;
+  std::unique_ptr<ZapHandler> zap_handler_;  // with keys
 };
 
 }  // namespace dtrain::net

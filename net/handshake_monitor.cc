@@ -1,0 +1,75 @@
+#include "net/handshake_monitor.h"
+
+#include <fmt/format.h>
+#include <zmq.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "net/channel.h"
+
+namespace dtrain::net {
+namespace {
+
+constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                        ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+
+}  // namespace
+
+HandshakeMonitor::HandshakeMonitor(void* context, void* socket)
+    : events_(zmq_socket(context, ZMQ_PAIR), zmq_close) {
+  const std::string endpoint = fmt::format("inproc://handshakes-{:x}", NewNodeId());
+  const int unlimited = 0;  // a thread of libzmq waits where a queue of events is full
+  if (events_ == nullptr || zmq_socket_monitor(socket, endpoint.c_str(), kEvents) != 0) {
+    throw IoError("cannot open another connection: {}. Raise the limit of open files (ulimit -n).",
+                  zmq_strerror(errno));
+  }
+  DT_CHECK(zmq_setsockopt(events_.get(), ZMQ_RCVHWM, &unlimited, sizeof(unlimited)) == 0, errno);
+  DT_CHECK(zmq_connect(events_.get(), endpoint.c_str()) == 0, errno);
+}
+
+// An event has two frames: its number and a value of 32 bits, then the address.
+void HandshakeMonitor::Read() {
+  unsigned char bytes[6];
+  int size = 0;
+  while ((size = zmq_recv(events_.get(), bytes, sizeof(bytes), ZMQ_DONTWAIT)) >= 0) {
+    char address[1];
+    zmq_recv(events_.get(), address, sizeof(address), 0);
+    if (size != sizeof(bytes)) continue;
+    uint16_t event = 0;
+    uint32_t value = 0;
+    std::memcpy(&event, bytes, sizeof(event));
+    std::memcpy(&value, bytes + sizeof(event), sizeof(value));
+    failure_ = event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH              ? Failure::kRefused
+               : event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL       ? Failure::kClosed
+               : event != ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL        ? Failure::kNone
+               : value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH ? Failure::kMechanism
+                                                                     : Failure::kProtocol;
+  }
+}
+
+std::string HandshakeMonitor::Text(const KeyRing* keys) const {
+  switch (failure_) {
+    case Failure::kUnknown:
+    case Failure::kNone:
+      return "";
+    case Failure::kRefused:
+      return fmt::format("it refuses this task's key{} (not in its cluster.keys)",
+                         keys == nullptr ? "" : " " + keys->secret_name());
+    case Failure::kMechanism:
+      return keys == nullptr ? "it asks for keys, and this task has none (security.keys)"
+                             : "it has no keys (security.keys there)";
+    case Failure::kProtocol:
+      return "its answers are not those of a dtrain";
+    case Failure::kClosed:
+      return keys == nullptr ? "it closes the connection at once: it may ask for keys, and this task has "
+                               "none (security.keys)"
+                             : "its key is not the one in cluster.keys here, or it has no keys";
+  }
+  return "";
+}
+
+}  // namespace dtrain::net

@@ -1,0 +1,41 @@
+// HandshakeMonitor: tells why the connection of a socket does not come about, and whether libzmq has given it
+// up. It begins before the socket is connected. Owner: ZmqChannel, which destroys it before the socket.
+// Thread: that of the socket.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "net/keys.h"
+
+namespace dtrain::net {
+
+class HandshakeMonitor {
+ public:
+  // Throws IoError when too many files are open.
+  HandshakeMonitor(void* context, void* socket);
+
+  // Takes what has happened. It never waits.
+  void Read();
+  bool failed() const { return failure_ > Failure::kNone; }
+  bool succeeded() const { return failure_ == Failure::kNone; }
+  // libzmq does not try again.
+  bool given_up() const { return failed() && failure_ != Failure::kClosed; }
+  // Returns why the latest handshake has failed; empty: it has not. `keys`: of this task, may be null.
+  std::string Text(const KeyRing* keys) const;
+
+ private:
+  enum class Failure {
+    kUnknown,    // no handshake has ended
+    kNone,       // it was good
+    kRefused,    // the peer does not list this task's key
+    kMechanism,  // one side has keys, the other has none
+    kProtocol,   // the peer breaks the protocol
+    kClosed,     // the peer has closed the connection
+  };
+
+  const std::unique_ptr<void, int (*)(void*)> events_;
+  Failure failure_ = Failure::kUnknown;
+};
+
+}  // namespace dtrain::net
