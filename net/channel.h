@@ -132,6 +132,12 @@ class Channel {
   // task's key ..."; empty: no handshake has failed since the last good one.
   virtual std::string WhyNotConnected(NodeId) { return ""; }
 
+  // Whether the sender of a message may act as this task ("worker 1"): `key`, the message's, is listed for
+  // it. Always true where there are no keys.
+  virtual bool MayActAs(uint32_t key, std::string_view task) const {
+    return static_cast<void>(key), static_cast<void>(task), true;
+  }
+
   // Says whether a conversation that a peer has made, together with its connection for heartbeats (id | 1),
   // is of a task of this run. Every other connection is a stranger's: a transport bounds what strangers hold.
   virtual void SetKnown(NodeId, bool known) { static_cast<void>(known); }

@@ -46,6 +46,9 @@ class ZmqChannel final : public Channel {
   uint64_t Connections(NodeId id) const override;
   void SetKnown(NodeId id, bool known) override;
   std::string WhyNotConnected(NodeId id) override;
+  bool MayActAs(uint32_t key, std::string_view task) const override {
+    return options_.keys == nullptr || options_.keys->IsOf(key, task);
+  }
 
  private:
   using Socket = std::unique_ptr<void, int (*)(void*)>;

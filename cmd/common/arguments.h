@@ -50,6 +50,7 @@ struct TaskArguments {
   std::string result;              // --result; empty: none
   // These are set by a parent of tasks only.
   int listening_fd = -1;    // an open descriptor
+  int keys_fd = -1;         // an open descriptor with the keys of this task
   bool reports = false;     // standard output carries the report to the parent (report.h)
   bool relay_live = false;  // the parent draws this task's live line
   bool end_told = false;    // the parent tells how the run ended, once for all tasks

@@ -39,6 +39,7 @@ class TaskGrammar : public CommandGrammar {
     AddSchedulerOptions(app(), &scheduler_);
     AddResultOption(app(), &task_.result);
     app()->add_option("--listen-fd", task_.listening_fd)->group("");
+    app()->add_option("--keys-fd", task_.keys_fd)->group("");
     app()->add_flag("--reports", task_.reports)->group("");
     app()->add_flag("--relay-live", task_.relay_live)->group("");
     app()->add_flag("--end-told", task_.end_told)->group("");

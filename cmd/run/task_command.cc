@@ -177,7 +177,8 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
         signals, result,
         RunningTasks{stop, hooks, log, console, GraceOf(config.failure), LeavesAlone(config.failure, task)});
     const auto runtime = task.role == Role::kWorker ? new_runtime() : nullptr;  // a ps computes on no GPU
-    const auto transport = NewNetworkTransport(config);
+    const auto keys = OpenKeys(config.security, task, arguments.keys_fd, log);
+    const auto transport = NewNetworkTransport(config, keys);
     TaskOptions options = OptionsFor(arguments, config, stop, hooks, result, end);
     options.runtime = runtime.get();
     ExitCode code = ExitCode::kOk;

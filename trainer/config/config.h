@@ -202,6 +202,9 @@ struct LogConfig {
   int level = 1;  // LogLevel
 };
 
+// The value of security.keys with which the parent of the tasks makes their keys.
+constexpr char kAutoKeys[] = "auto";
+
 struct SecurityConfig {
   bool insecure = false;
   std::string keys;  // the directory of key files, or "auto"; empty: no keys

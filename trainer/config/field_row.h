@@ -78,6 +78,10 @@ struct FieldRow : Field {
   FieldRow Unset(std::string meaning) const { return With(&Field::unset, std::move(meaning)); }
   FieldRow AliasOf(std::string other_key) const { return With(&Field::alias_of, std::move(other_key)); }
   FieldRow Required() const { return With(&Field::required, true); }
+  // A value of a path that is no path.
+  FieldRow OrWord(std::string word) const {
+    return With(&Field::choices, std::vector<std::string>{std::move(word)});
+  }
   FieldRow Within(Limits allowed) const { return With(&Field::limits, allowed); }
   FieldRow OtherNames(std::map<std::string, std::string> names) const {
     return With(&Field::other_names, std::move(names));

@@ -57,9 +57,9 @@ struct Field {
   FieldType type = FieldType::kBool;
   Scope scope = Scope::kRun;
   Limits limits;
-  std::string unit;     // "examples per step", said after a limit
-  std::string example;  // "64": a value that works, offered in messages; may be empty
-  std::vector<std::string> choices;
+  std::string unit;                  // "examples per step", said after a limit
+  std::string example;               // "64": a value that works, offered in messages; may be empty
+  std::vector<std::string> choices;  // of a path: words that are no path
   // What others call a choice, in small letters, and the choice: not taken, but understood in messages.
   std::map<std::string, std::string> other_names;
   std::string unset;      // what null means, for the documentation

@@ -238,7 +238,8 @@ void Loader::ReadScalar(const Field& field, const YamlNode& node, const Place& p
   if (IsList(field.type)) return RefuseKey(field, node, place, RuleAndRemedy(field));
   Parsed parsed = ParseScalar(field, node);
   if (!parsed.problem.empty()) return RefuseKey(field, node, place, parsed.problem);
-  if (field.type == FieldType::kInputPath || field.type == FieldType::kOutputPath) {
+  const bool word = std::count(field.choices.begin(), field.choices.end(), node.text) > 0;
+  if (!word && (field.type == FieldType::kInputPath || field.type == FieldType::kOutputPath)) {
     const bool beside_file = field.type == FieldType::kInputPath && !place.flag();
     const fs::path base = beside_file ? fs::path(draft_.path).parent_path() : fs::path();
     parsed.value = AbsolutePath(base, node.text);

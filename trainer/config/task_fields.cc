@@ -201,6 +201,14 @@ std::vector<Field> HostFields() {
              "The least important lines that are written."),
       Flag(DT_KEY(security.insecure), kTask,
            "Allow a ps to bind an address that other hosts can reach, without encryption or authentication."),
+      Row(DT_KEY(security.keys), FieldType::kInputPath, kTask,
+          "The directory of the key files that `dtrain keygen` has made: cluster.keys and the secret key of "
+          "this "
+          "task. Tasks then prove who they are, and all that travels is encrypted (docs/security.md). auto: "
+          "`dtrain local` and `dtrain launch` make keys for the run.")
+          .OrWord("auto")
+          .Try("keys")
+          .Unset("no keys"),
   };
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "gpu/ops.h"
 #include "net/address.h"
+#include "net/key_files.h"
 #include "net/tcp.h"
 #include "net/zmq_transport.h"
 #include "trainer/config/dump.h"
@@ -51,10 +52,11 @@ void CheckDescriptors(const ClusterConfig& cluster, Logger& log) {
 
 // Throws UserError when other machines can reach `address` and the config does not allow that.
 void CheckReach(const Config& config, const std::string& address) {
-  if (config.security.insecure || net::IsLoopback(net::ParseAddress(address).host)) return;
+  const bool allowed = config.security.insecure || !config.security.keys.empty();
+  if (allowed || net::IsLoopback(net::ParseAddress(address).host)) return;
   throw UserError(
-      "{}: listening beyond this machine without keys lets anybody in; refused. Set "
-      "security.insecure: true if the network is trusted.",
+      "{}: listening beyond this machine without keys lets anybody in; refused. Make keys with dtrain keygen "
+      "and set security.keys, or set security.insecure: true if the network is trusted.",
       address);
 }
 
@@ -65,7 +67,7 @@ void Listen(const Config& config, TaskId task, const TaskOptions& options, net::
   const std::string address =
       given ? net::ListeningAddress(options.listening_fd) : ListenAddress(config, task);
   if (given) CheckReach(config, address);
-  if (!net::IsLoopback(net::ParseAddress(address).host)) {
+  if (config.security.keys.empty() && !net::IsLoopback(net::ParseAddress(address).host)) {
     log.Warning("listening at {} without keys (security.insecure): anybody who reaches it can join", address);
   }
   log.Info("listening at {}", given ? channel.BindDescriptor(options.listening_fd) : channel.Bind(address));
@@ -121,7 +123,23 @@ std::string ListenAddress(const Config& config, TaskId task) {
   return address;
 }
 
-std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config) {
+std::shared_ptr<net::KeyRing> OpenKeys(const SecurityConfig& config, TaskId task, int fd, Logger& log) {
+  std::shared_ptr<net::KeyRing> keys;
+  if (fd >= 0) {
+    keys = net::ReadKeyRing(fd, TaskName(task));
+  } else if (config.keys == kAutoKeys) {
+    throw UserError(
+        "security.keys: auto is for dtrain launch, which makes the keys. Run dtrain keygen, and set "
+        "security.keys to its directory.");
+  } else if (!config.keys.empty()) {
+    keys = net::OpenKeyRing(config.keys, TaskName(task));
+  }
+  if (keys != nullptr) keys->set_log([&log](const std::string& line) { log.Warning("{}", line); });
+  return keys;
+}
+
+std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
+                                                    std::shared_ptr<net::KeyRing> keys) {
   net::ZmqOptions options;
   options.max_message_bytes = config.net.max_message_mb << 20;
   options.max_request_bytes = kMaxRequestBytes;
@@ -133,6 +151,11 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config) {
   for (const auto& [key, value] : RunSettings(config)) {
     options.guard->stranger_bytes += 2 * (key.size() + value.size() + kSettingBytes);
   }
+  options.keys = std::move(keys);
+  for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
+    options.servers[config.cluster.ps[i]] = TaskName({Role::kPs, static_cast<int>(i)});
+  }
+  if (FeedsOthers(config)) options.servers[config.cluster.worker[0]] = TaskName({Role::kWorker, 0});
   return std::make_unique<net::ZmqTransport>(options);
 }
 

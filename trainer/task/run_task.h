@@ -11,6 +11,7 @@
 #include "base/signals.h"
 #include "gpu/cuda/runtime.h"
 #include "net/channel.h"
+#include "net/keys.h"
 #include "trainer/config/config.h"
 #include "trainer/device/device_store.h"
 #include "trainer/hooks/hook.h"
@@ -41,7 +42,13 @@ struct TaskOptions {
 
 // The transport between processes: channels over TCP. The destructor waits for messages on their way, for a
 // bounded time whatever the peers do, except during a name look-up (net/zmq_transport.h).
-std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config);
+// `keys`: of the process's task; null: connections have none.
+std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
+                                                    std::shared_ptr<net::KeyRing> keys = nullptr);
+
+// Opens the keys of `task` that security.keys names; null: there are none. `fd`: a descriptor on which the
+// parent of this task hands them over; -1: none. Refused connections are logged. Throws UserError.
+std::shared_ptr<net::KeyRing> OpenKeys(const SecurityConfig& config, TaskId task, int fd, Logger& log);
 
 // Call this once per process, before its first task: limits matrix products to device.threads threads, and
 // lets the process open as many descriptors as the system allows.
