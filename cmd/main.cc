@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cmd/common/report.h"
 #include "cmd/grammar/command_line.h"
+#include "cmd/keys/keys.h"
 #include "cmd/launch/launch.h"
 #include "cmd/look/look.h"
 #include "cmd/models/models.h"
@@ -41,6 +42,7 @@ struct Commands {
   int operator()(const GuardArguments& arguments) const { return RunGuardCommand(arguments); }
   int operator()(const CheckArguments& arguments) const { return RunCheckCommand(arguments); }
   int operator()(const PlanArguments& arguments) const { return RunPlanCommand(arguments); }
+  int operator()(const KeygenArguments& arguments) const { return RunKeygenCommand(arguments); }
   int operator()(const InspectArguments& arguments) const { return RunInspectCommand(arguments); }
   int operator()(const EvalArguments& arguments) const {
     return RunEvalCommand(arguments, gpu::cuda::MakeRuntime, errors);

@@ -171,6 +171,7 @@ std::shared_ptr<KeyRing> OpenKeyRing(const std::string& directory, const std::st
 
 std::shared_ptr<KeyRing> ReadKeyRing(int fd, const std::string& name) {
   fcntl(fd, F_SETFD, FD_CLOEXEC);
+  lseek(fd, 0, SEEK_SET);  // an earlier process of this task may have read it; a pipe has no beginning
   const Descriptor keys(fd);
   const std::string source = "the keys from the parent of " + name;
   const KeyText text = ParseKeyText(ReadAll(keys.get(), source, kMaxListBytes), source);

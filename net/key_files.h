@@ -21,7 +21,8 @@ std::string SecretFileName(std::string_view name);
 // and remedy for a missing or wrong file, and for one that others may read (a secret key) or write.
 std::shared_ptr<KeyRing> OpenKeyRing(const std::string& directory, const std::string& name);
 
-// Reads keys until the end of the descriptor, and closes it. Throws UserError when they are not whole.
+// Reads the keys of a descriptor, a file from its beginning, to the end, and closes it. Throws UserError when
+// they are not whole.
 std::shared_ptr<KeyRing> ReadKeyRing(int fd, const std::string& name);
 // Returns the text for ReadKeyRing().
 std::string KeyRingText(const std::string& secret_key, const std::vector<ListedKey>& listed);

@@ -100,6 +100,14 @@ struct PlanArguments {
   ClusterSize size;
 };
 
+// KeygenArguments: dtrain keygen
+struct KeygenArguments {
+  ConfigArguments config;
+  ClusterSize size;
+  std::string out;                   // the directory of the keys
+  std::vector<std::string> replace;  // "worker 1": whose keys get a successor
+};
+
 // InspectArguments: dtrain inspect
 struct InspectArguments {
   std::string path;  // a checkpoint, or a directory of them
@@ -146,8 +154,9 @@ struct DevicesArguments {
   bool json = false;
 };
 
-using Arguments = std::variant<ShowText, ShowVersion, TaskArguments, LocalArguments, LaunchArguments,
-                               GuardArguments, CheckArguments, PlanArguments, InspectArguments, EvalArguments,
-                               PredictArguments, ExportArguments, ImportArguments, DevicesArguments>;
+using Arguments =
+    std::variant<ShowText, ShowVersion, TaskArguments, LocalArguments, LaunchArguments, GuardArguments,
+                 CheckArguments, PlanArguments, KeygenArguments, InspectArguments, EvalArguments,
+                 PredictArguments, ExportArguments, ImportArguments, DevicesArguments>;
 
 }  // namespace dtrain

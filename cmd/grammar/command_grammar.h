@@ -40,6 +40,7 @@ std::unique_ptr<CommandGrammar> NewLaunchGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewGuardGrammar(CLI::App* root);  // not in --help
 std::unique_ptr<CommandGrammar> NewCheckGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewPlanGrammar(CLI::App* root);
+std::unique_ptr<CommandGrammar> NewKeygenGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewInspectGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewEvalGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewPredictGrammar(CLI::App* root);

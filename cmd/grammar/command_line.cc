@@ -119,8 +119,8 @@ Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
   root_.require_subcommand(0, 1);
   root_.add_flag("--version", version_, "Print version, commit and libraries, and end");
   for (auto* const new_command : {NewLocalGrammar, NewLaunchGrammar, NewGuardGrammar, NewCheckGrammar,
-                                  NewPlanGrammar, NewInspectGrammar, NewEvalGrammar, NewPredictGrammar,
-                                  NewExportGrammar, NewImportGrammar, NewDevicesGrammar}) {
+                                  NewPlanGrammar, NewKeygenGrammar, NewInspectGrammar, NewEvalGrammar,
+                                  NewPredictGrammar, NewExportGrammar, NewImportGrammar, NewDevicesGrammar}) {
     commands_.push_back(new_command(&root_));
     commands_.back()->app()->allow_extras();
   }

@@ -244,6 +244,48 @@ class PlanGrammar : public CommandGrammar {
   SizeTexts size_;
 };
 
+constexpr char kKeygenAbout[] = "Make the keys of a cluster, so that nobody else can join or listen";
+
+constexpr char kKeygenFooter[] =
+    R"(Examples:
+  dtrain keygen --config cluster.yaml --out keys
+  dtrain keygen --config x.yaml --ps 1 --workers 4 --out keys     a cluster that a scheduler makes
+  dtrain keygen --config cluster.yaml --out keys --replace "worker 1"
+
+Makes a key pair for each task of the cluster, one for any other worker and one for status, and the list of their
+public keys; prints which machine needs which file. Run again it adds what is missing and leaves the rest.
+docs/security.md explains who holds which key and how to change one while a run goes on.)";
+
+class KeygenGrammar : public CommandGrammar {
+ public:
+  explicit KeygenGrammar(CLI::App* root)
+      : CommandGrammar(root->add_subcommand("keygen", kKeygenAbout), kKeygenFooter) {
+    AddConfigOptions(app(), &keygen_.config);
+    AddSizeOptions(app(), &size_);
+    app()->add_option("--out", keygen_.out, "The directory of the keys; it is made")->type_name("DIR");
+    app()
+        ->add_option_function<std::string>(
+            "--replace", [this](const std::string& name) { keygen_.replace.push_back(name); },
+            "Make a new key for \"worker 1\", and list it beside the old one; repeatable")
+        ->type_name("NAME")
+        ->trigger_on_parse();
+  }
+
+  Arguments ToArguments() const override {
+    RequireConfig(keygen_.config);
+    KeygenArguments keygen = keygen_;
+    keygen.size = ParseSize(size_);
+    if (keygen.out.empty() && !keygen.config.dump) {
+      throw UserError("--out is missing: where do the keys go? Try --out keys.");
+    }
+    return keygen;
+  }
+
+ private:
+  KeygenArguments keygen_;
+  SizeTexts size_;
+};
+
 constexpr char kDevicesAbout[] = "Show the processor and the GPUs that a worker can compute on here";
 
 constexpr char kDevicesFooter[] =
@@ -290,6 +332,10 @@ std::unique_ptr<CommandGrammar> NewCheckGrammar(CLI::App* root) {
 }
 
 std::unique_ptr<CommandGrammar> NewPlanGrammar(CLI::App* root) { return std::make_unique<PlanGrammar>(root); }
+
+std::unique_ptr<CommandGrammar> NewKeygenGrammar(CLI::App* root) {
+  return std::make_unique<KeygenGrammar>(root);
+}
 
 std::unique_ptr<CommandGrammar> NewDevicesGrammar(CLI::App* root) {
   return std::make_unique<DevicesGrammar>(root);
