@@ -186,6 +186,11 @@ TEST_CASE(
   CHECK(config.log.dir == (fs::current_path() / "logs/x").string());
 }
 
+TEST_CASE("load: a word that a path key takes stays a word") {
+  CHECK(Load(kSmall, {"security.keys=auto"}).security.keys == "auto");
+  CHECK(Load(kSmall, {"security.keys=keys"}).security.keys == (fs::current_path() / "keys").string());
+}
+
 TEST_CASE("load: paths in flags are relative to the working directory") {
   const Config config =
       Load(kSmall, {"data.train={format: idx, images: i, labels: l}", "model.kind=softmax"});
