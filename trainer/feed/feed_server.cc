@@ -119,7 +119,8 @@ bool FeedServer::IsClient(net::NodeId from) const {
 void FeedServer::Handle(net::NodeId from, const net::Message& message) {
   const wire::Envelope* envelope = net::Decode(message);
   if (envelope == nullptr) return Drop(from, "it is not a message of dtrain");
-  if (const auto* need = envelope->body_as_NeedBatch()) return OnNeedBatch(from, *envelope, *need);
+  if (const auto* need = envelope->body_as_NeedBatch())
+    return OnNeedBatch(from, message.key, *envelope, *need);
   if (envelope->body_type() != wire::Body::Heartbeat) return Drop(from, "its kind is not for worker 0");
   auto& builder = encoder_.Begin();
   const auto what = builder.CreateString("serve");
@@ -129,7 +130,8 @@ void FeedServer::Handle(net::NodeId from, const net::Message& message) {
   channel_.Send(from, beat);
 }
 
-void FeedServer::OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, const wire::NeedBatch& need) {
+void FeedServer::OnNeedBatch(net::NodeId from, uint32_t key, const wire::Envelope& envelope,
+                             const wire::NeedBatch& need) {
   Request request;
   request.from = from;
   request.envelope = RunIdOf(envelope).Envelope(envelope.request());
@@ -140,6 +142,10 @@ void FeedServer::OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, c
   if (need.worker() == 0 || need.worker() > clients_.size()) {
     return Refuse(request, wire::Reason::Index, "it is of no worker that is fed",
                   fmt::format("worker {}: worker 0 feeds workers 1 to {}", need.worker(), clients_.size()));
+  }
+  if (!channel_.MayActAs(key, TaskName({Role::kWorker, static_cast<int>(need.worker())}))) {
+    return Refuse(request, wire::Reason::WrongTask, "its key is of another task",
+                  fmt::format("the key is not the one of worker {}", need.worker()));
   }
   Know(clients_[need.worker() - 1], from);
   if (need.local_step() > static_cast<uint64_t>(max_steps_)) {

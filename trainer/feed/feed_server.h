@@ -81,7 +81,8 @@ class FeedServer {
   void ChangeAsAsked();
   bool IsClient(net::NodeId from) const;
   void Handle(net::NodeId from, const net::Message& message);
-  void OnNeedBatch(net::NodeId from, const wire::Envelope& envelope, const wire::NeedBatch& need);
+  void OnNeedBatch(net::NodeId from, uint32_t key, const wire::Envelope& envelope,
+                   const wire::NeedBatch& need);
   void Know(Client& client, net::NodeId node);
   void Refuse(const Request& request, wire::Reason reason, const char* why, const std::string& text);
   void Drop(net::NodeId from, const char* why);

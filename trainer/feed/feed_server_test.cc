@@ -76,6 +76,24 @@ TEST_CASE("feed server: a worker that jumps from epoch to epoch is answered now 
   for (uint64_t step = 0; step < 100; ++step) CHECK(serves(2, step));
 }
 
+TEST_CASE("feed server: a worker gets its own batches, with its own key") {
+  ServerUnderTest test(FedDigits());
+  test.channel.keys = {{1, "worker 1"}, {2, "worker 2"}, {3, "ps 0"}};
+  for (const uint32_t key : {0U, 2U, 3U}) {
+    test.channel.sent.clear();
+    test.Ask(1, 0, kRun, false, kToken, key);
+    test.ServeAll();
+    REQUIRE(test.channel.sent.size() == 1);
+    REQUIRE(test.channel.sent[0].envelope().body_as_Refuse() != nullptr);
+    CHECK(test.channel.sent[0].envelope().body_as_Refuse()->reason() == wire::Reason::WrongTask);
+  }
+  test.channel.sent.clear();
+  test.Ask(1, 0, kRun, false, kToken, 1);
+  test.ServeAll();
+  REQUIRE(test.channel.sent.size() == 1);
+  CHECK(test.channel.sent[0].envelope().body_as_DataBatch() != nullptr);
+}
+
 TEST_CASE("feed server: frames of strangers and damaged ones are dropped, and the next request is answered") {
   ServerUnderTest test(FedDigits());
   test.Ask(1, 0);

@@ -44,10 +44,11 @@ struct ServerUnderTest {
     channel.incoming.push_back({from, std::move(message)});
   }
   void Ask(uint32_t worker, uint64_t local_step, uint64_t run_id = kRun, bool started = false,
-           uint64_t token = kToken) {
-    Hand(NodeOf(worker),
-         encoder.Finish({run_id, 0, ++requests},
-                        wire::CreateNeedBatch(encoder.Begin(), worker, local_step, started, token)));
+           uint64_t token = kToken, uint32_t key = 0) {
+    net::Message message = encoder.Finish(
+        {run_id, 0, ++requests}, wire::CreateNeedBatch(encoder.Begin(), worker, local_step, started, token));
+    message.key = key;
+    Hand(NodeOf(worker), std::move(message));
   }
   // Answers all that has arrived: takes more turns than requests can wait.
   void ServeAll() {

@@ -21,6 +21,7 @@ constexpr int kMessagesPerTick = 256;
 constexpr milliseconds kLateTick{1};
 // How soon to look again at a checkpoint that is being written here.
 constexpr milliseconds kSavingTick{5};
+constexpr char kOtherKey[] = "it has the key of another task";
 constexpr char kNoMessage[] = "it is not a message of dtrain";
 constexpr char kNotInitialised[] = "a pull before the initial values";
 constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
@@ -123,10 +124,11 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
   const bool of_leader = from == leader_node_ && from != 0;
   Member* const member = of_leader ? nullptr : members_.Find(from);
   if (!of_leader && member == nullptr) return HandleStranger(from, message);
+  if (!of_leader && member->key != message.key) return DropFrame(from, kOtherKey);
   const wire::Envelope* envelope = net::Decode(message);
   if (envelope == nullptr) return DropFrame(from, kNoMessage);
   if (of_leader) return leader_->OnMessage(*envelope, message);
-  if (const auto* hello = envelope->body_as_Hello()) return OnHello(from, *envelope, *hello);
+  if (const auto* hello = envelope->body_as_Hello()) return OnHello(from, message.key, *envelope, *hello);
   member->heard = true;
   if (const auto* beat = envelope->body_as_Heartbeat()) {
     return registrar_->OnHeartbeat(*member, from, *envelope, *beat);
@@ -146,16 +148,17 @@ void PsServer::HandleStranger(net::NodeId from, const net::Message& message) {
   if (envelope == nullptr) {
     DropFrame(from, kNoMessage);
   } else if (const auto* hello = envelope->body_as_Hello()) {
-    OnHello(from, *envelope, *hello);
+    OnHello(from, message.key, *envelope, *hello);
   } else {
-    registrar_->RefuseStranger(from, *envelope);
+    registrar_->RefuseStranger(from, message.key, *envelope);
   }
   strangers_.Used(Clock::now() - begun);
 }
 
-void PsServer::OnHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello) {
+void PsServer::OnHello(net::NodeId from, uint32_t key, const wire::Envelope& envelope,
+                       const wire::Hello& hello) {
   if (from & 1) return DropFrame(from, "it says Hello from a connection for heartbeats");
-  registrar_->OnHello(from, envelope, hello);
+  registrar_->OnHello(from, key, envelope, hello);
 }
 
 // Requests are taken in the order of their numbers. A gap means that one was lost; its sender repeats it.

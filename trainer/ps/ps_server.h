@@ -52,7 +52,7 @@ class PsServer {
   RangeFiller::Parts FillerParts();
   TimePoint NextTick(TimePoint now) const;
   void Handle(net::NodeId from, net::Message& message);
-  void OnHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello);
+  void OnHello(net::NodeId from, uint32_t key, const wire::Envelope& envelope, const wire::Hello& hello);
   void HandleStranger(net::NodeId from, const net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);

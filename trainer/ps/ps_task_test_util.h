@@ -67,10 +67,10 @@ struct RegistrarFixture : PsTaskFixture {
   static net::NodeId NodeOf(TaskId task) {
     return 0x100 * static_cast<net::NodeId>(task.role == Role::kPs ? 8 + task.index : 1 + task.index);
   }
-  void Hello(net::NodeId from, TaskId task) {
+  void Hello(net::NodeId from, TaskId task, uint32_t key = 0) {
     const wire::Role role = task.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker;
     const HelloMessage hello(config, role, static_cast<uint32_t>(task.index));
-    registrar->OnHello(from, hello.envelope(), hello.get());
+    registrar->OnHello(from, key, hello.envelope(), hello.get());
   }
   // Every task of the spec but ps 0.
   void AllJoin() {

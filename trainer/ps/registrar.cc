@@ -21,17 +21,24 @@ Registrar::Registrar(const Parts& parts)
       log_(parts.task.log),
       refused_(log_, "refused tasks") {}
 
-void Registrar::OnHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello) {
+void Registrar::OnHello(net::NodeId from, uint32_t key, const wire::Envelope& envelope,
+                        const wire::Hello& hello) {
   if (!leader_.run().known()) {
     return outbox_.RefuseQuestion(from, envelope, Reason::NotReady,
                                   fmt::format("{} has not joined ps 0 yet", TaskName(parts_.task.self)));
   }
   outbox_.set_run(leader_.run());
+  const std::string task = TaskName(TaskOf(hello));
+  if (!parts_.task.channel.MayActAs(key, task)) {
+    return RefuseHello(from, envelope, hello,
+                       {false, Reason::WrongTask, fmt::format("its key is not the one of {}", task), {}});
+  }
   const bool was_here = members_.Find(from) != nullptr;
   const auto closed = [this](net::NodeId old) { return IsClosed(old); };
   const TaskTable::Decision decision = members_.Admit(from, hello, closed);
   if (!decision.welcome) return RefuseHello(from, envelope, hello, decision);
   outbox_.DropLate(decision.replaced.value_or(from));
+  members_.Find(from)->key = key;
   Welcome(*members_.Find(from), was_here, decision.replaced.has_value());
 }
 
@@ -72,7 +79,9 @@ void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
                [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms, saves, feed_token); });
 }
 
-void Registrar::RefuseStranger(net::NodeId from, const wire::Envelope& envelope) {
+void Registrar::RefuseStranger(net::NodeId from, uint32_t key, const wire::Envelope& envelope) {
+  const bool status = key != 0 && parts_.task.channel.MayActAs(key, "status");
+  if (status && envelope.body_as_Heartbeat() != nullptr) return SendBeat(from, RunStatus());
   const RunId run = RunIdOf(envelope);
   if (!run.known() || run != outbox_.run()) {
     return outbox_.RefuseQuestion(from, envelope, Reason::Run, "it was restarted, or has not met this task");
@@ -91,8 +100,11 @@ void Registrar::OnHeartbeat(Member& member, net::NodeId from, const wire::Envelo
   if (RunIdOf(envelope) != outbox_.run()) {
     return outbox_.RefuseQuestion(from, envelope, Reason::Run, "this is another run");
   }
-  const RunStatus status = leader_.OnHeartbeat(member, beat);
-  outbox_.Send(from, 0, [&](auto& builder) {
+  SendBeat(from, leader_.OnHeartbeat(member, beat));
+}
+
+void Registrar::SendBeat(net::NodeId to, const RunStatus& status) {
+  outbox_.Send(to, 0, [&](auto& builder) {
     const auto checkpoint = status.newest.where.empty() ? 0 : builder.CreateString(status.newest.where);
     return wire::CreateHeartbeat(builder, builder.CreateString("serve"), parts_.shard.version(0),
                                  builder.CreateString(status.text), static_cast<uint32_t>(status.workers), 0,

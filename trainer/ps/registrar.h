@@ -31,7 +31,8 @@ class Registrar {
   explicit Registrar(const Parts& parts);
 
   // Each call may throw PeerLost, which ends the run, or RolledBack, which takes it back to a checkpoint.
-  void OnHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello);
+  // `key`: the message's. A task is let in with a key of its own, and no other key speaks for it then.
+  void OnHello(net::NodeId from, uint32_t key, const wire::Envelope& envelope, const wire::Hello& hello);
   void OnAbort(Member& member, const wire::Abort& abort);
   // Gives up the tasks that have not been heard for too long.
   void Watch(TimePoint now);
@@ -39,13 +40,15 @@ class Registrar {
   // Takes a member's heartbeat. One that does not name the run says only that the member is alive.
   void OnHeartbeat(Member& member, net::NodeId from, const wire::Envelope& envelope,
                    const wire::Heartbeat& beat);
-  void RefuseStranger(net::NodeId from, const wire::Envelope& envelope);
+  // Answers a message of no member. Heartbeats with the status key get heartbeats.
+  void RefuseStranger(net::NodeId from, uint32_t key, const wire::Envelope& envelope);
 
  private:
   bool IsClosed(net::NodeId node);
   void RefuseHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello,
                    const TaskTable::Decision& decision);
   void Welcome(Member& member, bool was_here, bool replaces);
+  void SendBeat(net::NodeId to, const RunStatus& status);
   void Forget(Member& member);
   void ForgetWorkers();
 

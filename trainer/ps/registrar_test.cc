@@ -74,7 +74,7 @@ TEST_CASE("registrar: refusals of strangers name the run that their question nam
   CHECK(RunIdOf(f.Last().envelope()) == RunId());
   const RunId guess{kTestRun.id + 1, 0};
   const net::Message pull = f.encoder.Finish(guess.Envelope(3), wire::CreatePull(f.encoder.Begin()));
-  f.registrar->RefuseStranger(kNew, *net::Decode(pull));
+  f.registrar->RefuseStranger(kNew, 0, *net::Decode(pull));
   CHECK(RunIdOf(f.Last().envelope()) == guess);
   f.AllJoin();
   f.Hello(kNew, kWorker1);
@@ -132,7 +132,7 @@ TEST_CASE("registrar: a stranger of this run was given up here; one of another, 
   RegistrarFixture f(LinearCluster(1, 1, 10));
   const auto refusal = [&](RunId run) {
     const net::Message message = f.encoder.Finish(run.Envelope(3), wire::CreatePull(f.encoder.Begin()));
-    f.registrar->RefuseStranger(kNew, *net::Decode(message));
+    f.registrar->RefuseStranger(kNew, 0, *net::Decode(message));
     CHECK(f.Last().envelope().request() == 3);
     return f.Refused();
   };
@@ -141,6 +141,37 @@ TEST_CASE("registrar: a stranger of this run was given up here; one of another, 
   CHECK(refusal({}) == wire::Reason::Run);
   f.outbox.set_run({});
   CHECK(refusal({}) == wire::Reason::Run);
+}
+
+TEST_CASE("registrar: a task is let in with its own key alone, which its record remembers") {
+  RegistrarFixture f(LinearCluster(2, 2, 10));
+  f.channel.keys = {{1, "ps 1"}, {2, "worker 0"}, {3, "worker 1"}, {4, "status"}};
+  for (const auto& [key, task] : {std::pair(1U, kWorker1), std::pair(3U, kPs1), std::pair(2U, kWorker1),
+                                  std::pair(4U, kWorker1), std::pair(0U, kWorker1)}) {
+    CAPTURE(key);
+    f.Hello(kNew, task, key);
+    CHECK(f.Refused() == wire::Reason::WrongTask);
+    CHECK(f.members.joined() == 0);
+  }
+  CHECK(Count(f.Logged(), "its key is not the one of worker 1") == 1);
+  f.Hello(kNew, kWorker1, 3);
+  CHECK(f.Last().envelope().body_type() == wire::Body::Welcome);
+  CHECK(f.members.Worker(1)->key == 3);
+}
+
+TEST_CASE("registrar: the status key gets heartbeats for heartbeats, and is refused everything else") {
+  RegistrarFixture f(LinearCluster(1, 1, 10));
+  f.channel.keys = {{1, "worker 0"}, {4, "status"}};
+  const net::Message beat = f.Make([&](auto& builder) {
+    return wire::CreateHeartbeat(builder, builder.CreateString("look"), 0, builder.CreateString(""));
+  });
+  f.registrar->RefuseStranger(kNew, 4, *net::Decode(beat));
+  CHECK(f.Last().envelope().body_type() == wire::Body::Heartbeat);
+  f.registrar->RefuseStranger(kNew, 1, *net::Decode(beat));
+  CHECK(f.Refused() == wire::Reason::Run);
+  const net::Message pull = f.encoder.Finish(kTestRun.Envelope(3), wire::CreatePull(f.encoder.Begin()));
+  f.registrar->RefuseStranger(kNew, 4, *net::Decode(pull));
+  CHECK(f.Refused() == wire::Reason::Unregistered);
 }
 
 TEST_CASE("registrar: a heartbeat is answered beside the main connection, with what the leader tells") {

@@ -18,10 +18,6 @@ using wire::Reason;
 // The longest silence that one tick adds: a ps that was itself stopped must not blame its members.
 constexpr milliseconds kMaxTick{250};
 
-TaskId TaskOf(const wire::Hello& hello) {
-  return {hello.role() == wire::Role::Ps ? Role::kPs : Role::kWorker, static_cast<int>(hello.index())};
-}
-
 TaskTable::Decision Refusal(Reason reason, std::string text) {
   return {false, reason, std::move(text), std::nullopt};
 }
@@ -35,6 +31,10 @@ Settings SettingsOf(const wire::Hello& hello) {
 }
 
 }  // namespace
+
+TaskId TaskOf(const wire::Hello& hello) {
+  return {hello.role() == wire::Role::Ps ? Role::kPs : Role::kWorker, static_cast<int>(hello.index())};
+}
 
 TaskTable::TaskTable(const Config& config, TaskId self, int64_t blocks)
     : config_(config),

@@ -26,6 +26,7 @@ struct Member {
 
   // The connection.
   net::NodeId node = 0;            // of its main connection; 0: not connected
+  uint32_t key = 0;                // net::Message::key of its Hello
   uint64_t incarnation = 0;        // of the latest process
   std::string process;             // "host, pid 123"
   std::string host;                // identifies its machine
@@ -70,6 +71,9 @@ struct Member {
   // The task has left: it is not ready, takes no part, and what it asked is not answered.
   void Leave();
 };
+
+// The task that says this Hello, which may be none of the spec.
+TaskId TaskOf(const wire::Hello& hello);
 
 class TaskTable {
  public:

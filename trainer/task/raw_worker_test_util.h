@@ -42,8 +42,10 @@ class Ps {
 // A connection of a worker to one ps, driven message by message.
 class RawWorker {
  public:
-  RawWorker(const Config& config, net::Transport& transport, int index, int ps = 0)
-      : config_(config), index_(index), ps_(ps), node_(net::NewNodeId()), channel_(transport.NewChannel()) {
+  // `node`: the name of its conversation.
+  RawWorker(const Config& config, net::Transport& transport, int index, int ps = 0,
+            net::NodeId node = net::NewNodeId())
+      : config_(config), index_(index), ps_(ps), node_(node), channel_(transport.NewChannel()) {
     channel_->Connect(node_, config.cluster.ps[static_cast<size_t>(ps)]);
   }
 
@@ -71,13 +73,14 @@ class RawWorker {
                                incarnation_, 0, 0, 0, SettingsHash(RunSettings(config_)));
     });
   }
-  // The next message, except those that only ask whether this connection is open; null: none comes.
-  const wire::Envelope* Receive(milliseconds wait = kPatience) {
+  // The next message, except those that only ask whether this connection is open; null: none comes. `beats`:
+  // these too.
+  const wire::Envelope* Receive(milliseconds wait = kPatience, bool beats = false) {
     const TimePoint deadline = Clock::now() + wait;
     net::NodeId from = 0;
     while (channel_->Receive(deadline, &from, &message_) == net::ReceiveResult::kMessage) {
       const wire::Envelope* envelope = net::Decode(message_);
-      if (envelope == nullptr || envelope->body_type() != wire::Body::Heartbeat) return envelope;
+      if (envelope == nullptr || beats || envelope->body_type() != wire::Body::Heartbeat) return envelope;
     }
     return nullptr;
   }

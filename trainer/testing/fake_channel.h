@@ -3,8 +3,10 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,12 +42,19 @@ class FakeChannel : public net::Channel {
   }
   net::ChannelStats stats() const override { return {}; }
   uint64_t Connections(net::NodeId) const override { return connections; }
+  std::string WhyNotConnected(net::NodeId) override { return handshake; }
+  bool MayActAs(uint32_t key, std::string_view task) const override {
+    const auto found = keys.find(key);
+    return keys.empty() || (found != keys.end() && found->second == task);
+  }
 
   std::vector<Sent> sent;
   std::deque<Sent> incoming;
   std::set<net::NodeId> gone;
   bool full = false;
   uint64_t connections = 0;
+  std::string handshake;                 // why it has failed; empty: it has not
+  std::map<uint32_t, std::string> keys;  // the listed keys and whose they are; empty: there are no keys
 };
 
 }  // namespace dtrain
