@@ -50,6 +50,9 @@ class Conversation {
   const std::string& name() const { return name_; }  // "ps 1 (10.0.0.2:9001)"
   const std::string& address() const { return address_; }
 
+  // Returns what a handshake with the peer told, if it has failed; empty: it has not.
+  std::string WhyNotConnected() const { return channel_.WhyNotConnected(node_); }
+
   // Sends a request, which stays open until Answered(). `build(builder)` returns the body's offset.
   template <typename Build>
   void Ask(RunId run, Build&& build) {

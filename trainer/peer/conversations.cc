@@ -168,6 +168,8 @@ std::string Conversations::WhyMissing(const Peer& peer) const {
   if (!peer.refusal.empty() && Clock::now() - peer.refused < kFreshRefusal) return name + ": " + peer.refusal;
   const net::ProbeResult probe = net::Probe(peer.conversation->address(), milliseconds(500));
   if (probe.status != net::ProbeStatus::kOpen) return name + ": " + probe.text;
+  const std::string why = peer.conversation->WhyNotConnected();
+  if (!why.empty()) return name + ": " + why;
   return name + ": listens, but has not answered yet; if that lasts, check the address and its log";
 }
 
