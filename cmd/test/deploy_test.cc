@@ -75,6 +75,35 @@ TEST_CASE("deploy: the configs in the ConfigMaps are good, and tasks have longer
   CHECK(Contains(RunYaml(kTfJob), "peer_lost_exit: 138"));
 }
 
+// Checks that a pod has its keys as files of its own user, where the config looks for them.
+void CheckKeys(const Json& pod, const std::string& config, const std::string& secret) {
+  CAPTURE(secret);
+  const Json& spec = pod.at("spec");
+  std::string path;
+  for (const Json& mount : spec.at("containers").at(0).at("volumeMounts")) {
+    if (mount.at("name") == "keys") path = mount.at("mountPath");
+  }
+  CHECK(Contains(config, "security: {keys: " + path + "}"));
+  for (const Json& volume : spec.at("volumes")) {
+    if (volume.at("name") != "keys") continue;
+    CHECK(volume.at("secret").at("secretName") == secret);
+    CHECK(volume.at("secret").at("defaultMode") == 0400);
+    path.clear();
+  }
+  CHECK(path == "");  // there is such a volume
+}
+
+TEST_CASE("deploy: each pod has its keys from a Secret, and no worker's pod has those of a ps") {
+  if (Python().empty()) return;
+  const std::string config = RunYaml(kKubernetes);
+  CheckKeys(Manifest(kKubernetes, "StatefulSet").at("spec").at("template"), config, "dtrain-ps-keys");
+  CheckKeys(Manifest(kKubernetes, "Job").at("spec").at("template"), config, "dtrain-worker-keys");
+  const Json job = Manifest(kTfJob, "TFJob");
+  for (const auto& [role, replica] : job.at("spec").at("tfReplicaSpecs").items()) {
+    CheckKeys(replica.at("template"), RunYaml(kTfJob), "dtrain-tfjob-keys");
+  }
+}
+
 TEST_CASE("deploy: there are as many pods as the config has tasks, under the names that it has") {
   if (Python().empty()) return;
   const std::string config = RunYaml(kKubernetes);
@@ -177,12 +206,16 @@ TEST_CASE("deploy: systemd takes the unit, and its instance is role and index") 
   const std::string begin = "ExecStart=/bin/sh -c '";
   const size_t at = unit.find(begin) + begin.size();
   std::string command = unit.substr(at, unit.find('\'', at) - at);
-  for (const auto& [from, to] : {std::pair("$$", "$"), std::pair("$$", "$"), std::pair("%%", "%")}) {
+  for (const auto& [from, to] :
+       {std::pair("$$", "$"), std::pair("$$", "$"), std::pair("$$", "$"), std::pair("%%", "%")}) {
     command = Replaced(command, from, to);
   }
   command = Replaced(command, "exec dtrain", "exec echo");
-  CHECK(OutputOf(fmt::format("sh -c '{}' dtrain worker-12", command)) ==
-        "--config /etc/dtrain/run.yaml --role worker --index 12\n");
+  CHECK(OutputOf(fmt::format("CREDENTIALS_DIRECTORY=/run/c sh -c '{}' dtrain worker-12", command)) ==
+        "--config /etc/dtrain/run.yaml --role worker --index 12 --set security.keys=/run/c\n");
+  // The names under which the task looks for its keys.
+  CHECK(Contains(unit, "\nLoadCredential=cluster.keys:"));
+  CHECK(Contains(unit, "\nLoadCredential=%i.key:"));
 }
 
 TEST_CASE("deploy: shellcheck has nothing to say of the batch script") {
