@@ -83,6 +83,7 @@ struct GuardArguments {
   std::string config;  // the path of the task's config
   double silence_s = 5;
   bool kept_alive = false;        // a launcher sends alive lines, so silence counts from the start
+  bool keys = false;              // the launcher sends the keys of the task first
   bool saves = false;             // ps 0: when the launcher is gone, the run is saved first
   std::vector<std::string> task;  // the other arguments of the task
 };

@@ -162,6 +162,7 @@ class GuardGrammar : public CommandGrammar {
     app()->add_option("--config", guard_.config)->required();
     app()->add_option("--silence-s", guard_.silence_s);
     app()->add_flag("--kept-alive", guard_.kept_alive);
+    app()->add_flag("--keys", guard_.keys);
     app()->add_flag("--saves", guard_.saves);
   }
 

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -14,6 +16,7 @@
 #include "cmd/launch/launch.h"
 #include "cmd/launch/remote_task.h"
 #include "cmd/run/child_process.h"
+#include "trainer/keys/run_keys.h"
 
 namespace dtrain {
 namespace {
@@ -39,30 +42,31 @@ ChildCommand TaskCommand(const GuardArguments& arguments) {
 class Guard {
  public:
   explicit Guard(const GuardArguments& arguments)
-      : silence_(static_cast<int64_t>(arguments.silence_s * 1000)),
+      : command_(TaskCommand(arguments)),
+        silence_(static_cast<int64_t>(arguments.silence_s * 1000)),
         saves_(arguments.saves),
         signals_({SIGINT, SIGTERM, SIGHUP, SIGCHLD}),
-        task_(TaskCommand(arguments)),
         gets_alive_lines_(arguments.kept_alive) {
-    Report(std::string("\n") + kStartedWord);  // a login shell may have begun a line
+    if (!arguments.keys) Start();
   }
 
   void Run() {
-    while (!task_.HasEnded()) {
+    while (!task_ || !task_->HasEnded()) {
       pollfd waiting[] = {{signals_.fd(), POLLIN, 0},
                           {orders_.fd(), POLLIN, 0}};  // poll() ignores a negative descriptor
       poll(waiting, 2, PollTimeout(NextDeadline()));
       orders_.Read([this](const std::string& line) { Take(line); });
       while (const int signal = signals_.Take()) {
-        if (signal != SIGCHLD) task_.Signal(signal);
+        if (signal != SIGCHLD) Deliver(signal);
       }
       if (!launcher_gone_ && (orders_.fd() < 0 || Clock::now() >= NextDeadline())) OnLauncherGone();
       if (launcher_gone_ && Clock::now() >= NextDeadline()) Deliver(SIGKILL);
+      if (!task_ && ends_early_ != 0) return Report(fmt::format("\n{} {}", kSignalWord, ends_early_));
     }
     // If nobody reads any more, there never is room.
     pollfd room{STDOUT_FILENO, POLLOUT, 0};
     if (poll(&room, 1, kReportMs) <= 0) return;
-    const ProcessExit& exit = task_.exit();
+    const ProcessExit& exit = task_->exit();
     // A task that was killed may have left a line unfinished.
     Report(exit.signal != 0 ? fmt::format("\n{} {}", kSignalWord, exit.signal)
                             : fmt::format("\n{} {}", kExitWord, exit.code));
@@ -75,10 +79,26 @@ class Guard {
     return gets_alive_lines_ ? last_heard_ + silence_ : TimePoint::max();
   }
 
+  void Start() {
+    task_.emplace(command_);
+    Report(std::string("\n") + kStartedWord);  // a login shell may have begun a line
+  }
+
+  void StartWithKeys() {
+    const KeyDescriptor keys(keys_);
+    command_.inherited.push_back(keys.fd());
+    command_.arguments.insert(command_.arguments.end(), {"--keys-fd", std::to_string(keys.fd())});
+    Start();
+    keys_.clear();
+  }
+
   // Handles a line. Any line shows that the launcher is alive.
   void Take(const std::string& line) {
     last_heard_ = Clock::now();
     const std::string said = line.substr(0, line.find('\n'));
+    const std::string key = std::string(kKeyWord) + " ";
+    if (!task_ && said.compare(0, key.size(), key) == 0) keys_ += said.substr(key.size()) + "\n";
+    if (!task_ && said == kKeysLine && ends_early_ == 0) StartWithKeys();
     if (said == kAliveLine) gets_alive_lines_ = true;
     for (const Order& order : kOrders) {
       if (said == order.line) Deliver(order.signal);
@@ -86,9 +106,13 @@ class Guard {
   }
 
   void Deliver(int signal) {
-    if (signal != SIGKILL) return task_.Signal(signal);
+    if (!task_) {
+      ends_early_ = signal;
+      return;
+    }
+    if (signal != SIGKILL) return task_->Signal(signal);
     killed_ = true;
-    task_.KillGroup();
+    task_->KillGroup();
   }
 
   // Called when the launcher has been silent too long. Perhaps only the connection broke; then only this task
@@ -97,14 +121,17 @@ class Guard {
   void OnLauncherGone() {
     launcher_gone_ = true;
     kill_at_ = Clock::now() + kSaveTime;
-    if (saves_) task_.Signal(SIGTERM);
+    if (saves_ || !task_) Deliver(SIGTERM);
   }
 
+  ChildCommand command_;
   const milliseconds silence_;
   const bool saves_;
   SignalPipe signals_;
   PipeLines orders_{STDIN_FILENO};
-  ChildProcess task_;
+  std::string keys_;                  // the lines that have come
+  std::optional<ChildProcess> task_;  // unset while its keys are to come
+  int ends_early_ = 0;                // the signal that came before the task has started
   TimePoint last_heard_ = Clock::now();
   TimePoint kill_at_;      // set when the launcher is gone
   bool gets_alive_lines_;  // false for a person, who need not send alive lines

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 
@@ -20,6 +21,7 @@
 #include "cmd/run/process_end.h"
 #include "cmd/run/supervisor.h"
 #include "trainer/config/dump.h"
+#include "trainer/keys/run_keys.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
@@ -30,12 +32,23 @@ constexpr milliseconds kAfterFailure{1500};
 // How long until a task whose connection broke has ended on its machine and its address is free again.
 constexpr milliseconds kRemoteEnd{3500};
 
+// Whether a task listens where other machines can reach it.
+bool ListensBeyond(const Config& config) {
+  if (!config.net.bind.empty()) return !IsLoopbackHost(HostOf(config.net.bind));
+  const auto beyond = [](const std::string& address) { return !IsLoopbackHost(HostOf(address)); };
+  return std::any_of(config.cluster.ps.begin(), config.cluster.ps.end(), beyond) ||
+         (FeedsOthers(config) && beyond(config.cluster.worker[0]));
+}
+
 Config LoadLaunched(const LaunchArguments& arguments, bool* log_json) {
   LoadOptions options;
   options.placed = true;
   options.log_json = log_json;
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
   RequireRegularFile(arguments.config.path);
+  // The safe way is the default.
+  const SecurityConfig& security = config.security;
+  if (security.keys.empty() && !security.insecure && ListensBeyond(config)) config.security.keys = kAutoKeys;
   return config;
 }
 
@@ -59,6 +72,8 @@ Outcome RunTasks(const std::vector<PlannedTask>& tasks, const Config& config, Si
   const KeepAlive keep_alive(tasks.size());
   std::deque<LogFile> logs;
   Supervisor supervisor(timeouts, RestartRulesOf(config.failure), signals, console, config.log.json);
+  std::optional<RunKeys> keys;
+  if (config.security.keys == kAutoKeys) keys.emplace(config.cluster);
   std::vector<ChildCommand> commands;
   for (const PlannedTask& planned : tasks) {
     ChildCommand& command = commands.emplace_back(ChildFor(config, planned.task));
@@ -68,7 +83,8 @@ Outcome RunTasks(const std::vector<PlannedTask>& tasks, const Config& config, Si
     command.input = orders.read_fd();
     if (!config.log.dir.empty()) command.log = &logs.emplace_back(command.name, config.log.dir);
     command.start = [&](const ChildCommand& task, const ChildSinks& sinks) {
-      return std::make_unique<RemoteTask>(task, sinks, planned.machine, config, orders, supervisor.results());
+      return std::make_unique<RemoteTask>(task, sinks, planned.machine, config, orders,
+                                          keys ? keys->TextFor(planned.task) : "", supervisor.results());
     };
   }
   supervisor.Start(commands);

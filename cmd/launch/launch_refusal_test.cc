@@ -100,11 +100,21 @@ TEST_CASE("launch: what no machine could do is told here, before anything starts
     CHECK(RunToEnd(run) == 2);
     return run.standard_error();
   };
-  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--dry-run"}}) {
-    CHECK(Contains(refusal(more), "10.77.0.2:9001: listening beyond this machine without keys"));
-  }
   CHECK(Contains(refusal({"--set", "security.insecure=true", "--set", "launch.ssh_config=/nowhere"}),
                  "launch.ssh_config = /nowhere: cannot be opened: No such file or directory"));
+}
+
+TEST_CASE("launch: beyond this machine tasks have keys, unless the config says otherwise") {
+  const std::string config = NewDirectory() + "/job.yaml";
+  WriteFile(config, "cluster: {ps: ['10.77.0.2:9001'], worker: ['10.77.0.2:9002']}\n" + LinearJob(10));
+  const auto plan = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"launch", "--config", config, "--dry-run"});
+    return Run(more).output;
+  };
+  CHECK(Contains(plan({}), "--set=security.keys=auto"));
+  CHECK_FALSE(Contains(plan({"--set", "security.insecure=true"}), "security.keys"));
+  CHECK_FALSE(Contains(plan({"--set", "security.keys=/keys"}), "security.keys=auto"));
+  CHECK_FALSE(Contains(plan({"--set", "cluster.ps=[localhost:9001]"}), "security.keys"));
 }
 
 }  // namespace

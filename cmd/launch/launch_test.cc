@@ -65,6 +65,26 @@ TEST_CASE(
   CHECK(std::distance(std::filesystem::directory_iterator(logs), std::filesystem::directory_iterator()) == 3);
 }
 
+TEST_CASE("launch: security.keys: auto gives each task keys of the run, also one that is started again") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(EndlessJob(), server);
+  const auto run = job.Start({"--set", "security.keys=auto", "--set", "failure.restarts=1", "--set",
+                              "checkpoint.dir=" + job.directory + "/ckpt"});
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  const pid_t worker = TaskProcess(job, "worker", 1);
+  CHECK(Contains(CommandLine(worker), "--keys-fd "));
+  const auto stranger = std::make_unique<Process>(std::vector<std::string>{
+      "--config", job.config, "--role", "worker", "--index", "1", "--set", "launch=null"});
+  CHECK(stranger->WaitForLine("this task has none (security.keys)"));
+  stranger->Signal(SIGKILL);
+  kill(worker, SIGKILL);
+  REQUIRE(run->WaitForLine("worker 1 was killed by SIGKILL; started again"));
+  REQUIRE(run->WaitForLine("takes the place of an earlier one whose connection is gone"));
+  run->Signal(SIGTERM);
+  CheckEnd(*run, 143);
+}
+
 TEST_CASE("launch: a log file that cannot be written is said, and the run goes on") {
   const LaunchJob job(LinearJob(100), "/dev/null", kHosts, "");
   const std::string logs = NewDirectory();

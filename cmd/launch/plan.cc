@@ -63,19 +63,22 @@ std::string RemotePath(const std::string& path, bool copied) {
 }
 
 std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vector<std::string>& sets,
-                                    double silence_s, PlanFor who) {
+                                    const Config& config, PlanFor who) {
+  const bool auto_keys = config.security.keys == kAutoKeys;
   const LaunchHost& how = planned.machine.how;
   std::vector<std::string> words = ProgramWords(planned.machine);
   const auto add = [&words](const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
   };
   add({"guard", "--directory=" + how.directory, "--config=" + planned.config,
-       fmt::format("--silence-s={}", silence_s)});
+       fmt::format("--silence-s={}", config.launch.silence_s)});
   if (who.launcher) add({"--kept-alive"});
+  if (who.launcher && auto_keys) add({"--keys"});
   if (planned.task.role == Role::kPs && planned.task.index == 0) add({"--saves"});
   add({"--"});
   for (const std::string& set : sets) add({"--set=" + set});
   for (const auto& [name, value] : how.device) add({fmt::format("--set=device.{}={}", name, value)});
+  if (auto_keys) add({fmt::format("--set=security.keys={}", kAutoKeys)});
   add({"--set=log.dir=null"});  // `dtrain launch` keeps the logs on its own machine
   if (who.tells_end) add({"--end-told"});
   add(TaskWords(planned.task));
@@ -164,8 +167,8 @@ std::vector<PlannedTask> PlanLaunch(const ConfigArguments& arguments, const Conf
     planned.gets_program = planned.gets_copy && how.program.empty();
     if (planned.gets_program && copied.empty()) copied = CopiedProgram();
     if (how.program.empty()) how.program = planned.gets_program ? copied : OwnProgram();
-    planned.command = RemoteWords(
-        planned.machine, GuardWords(planned, arguments.sets, config.launch.silence_s, who), config.launch);
+    planned.command =
+        RemoteWords(planned.machine, GuardWords(planned, arguments.sets, config, who), config.launch);
     tasks.push_back(std::move(planned));
   }
   return tasks;

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <sstream>
+#include <utility>
 
 #include "base/console.h"
 #include "base/error.h"
@@ -21,10 +23,11 @@ constexpr int kAliveEveryMs = 1000;
 // How long the connection may last after the task's end, or after it was told to die.
 constexpr milliseconds kCloseTimeout{2000};
 
+// The pipe's room: the keys of thousands of tasks fit, before their guard reads any.
+constexpr int kPipeBytes = 1 << 20;
+
 // Never waits. If the pipe is full, nobody reads it any more.
-void SendOrder(const Pipe& orders, const char* line) {
-  WriteAll(orders.write_fd(), std::string(line) + "\n");
-}
+void SendOrder(const Pipe& orders, const std::string& line) { WriteAll(orders.write_fd(), line + "\n"); }
 
 // Orders for the connection before must not reach the next task.
 ChildCommand WithNewInput(const ChildCommand& command) {
@@ -62,6 +65,7 @@ KeepAlive::KeepAlive(size_t tasks) {
   for (size_t i = 0; i < tasks; ++i) {
     pipes_.emplace_back("dtrain launch");
     fcntl(pipes_.back().write_fd(), F_SETFL, O_NONBLOCK);
+    fcntl(pipes_.back().write_fd(), F_SETPIPE_SZ, kPipeBytes);
   }
   ChildCommand command;
   command.name = "dtrain launch";
@@ -76,15 +80,26 @@ KeepAlive::KeepAlive(size_t tasks) {
 }
 
 RemoteTask::RemoteTask(const ChildCommand& command, const ChildSinks& sinks, const Machine& machine,
-                       const Config& config, const Pipe& orders, const RunResults& results)
+                       const Config& config, const Pipe& orders, std::string keys, const RunResults& results)
     : ChildProcess(WithNewInput(command), sinks),
       machine_(machine),
       config_(config),
       orders_(orders),
+      keys_(std::move(keys)),
       results_(results),
       login_(SshLogin(machine, config.launch)),
       log_(command.name, OptionsOf(config.log)),
-      start_by_(Clock::now() + milliseconds(static_cast<int64_t>(config.failure.startup_timeout_s * 1000))) {}
+      start_by_(Clock::now() + milliseconds(static_cast<int64_t>(config.failure.startup_timeout_s * 1000))) {
+  SendKeys();
+}
+
+// Line by line: the process that keeps the guards alive writes into the same pipe.
+void RemoteTask::SendKeys() {
+  if (keys_.empty()) return;
+  std::istringstream lines(keys_);
+  for (std::string line; std::getline(lines, line);) SendOrder(orders_, fmt::format("{} {}", kKeyWord, line));
+  SendOrder(orders_, kKeysLine);
+}
 
 TimePoint RemoteTask::Await(std::vector<pollfd>* waiting) const {
   const TimePoint silent = ChildProcess::Await(waiting);
@@ -102,6 +117,7 @@ bool RemoteTask::HasEnded() {
     last_error_.clear();
     WithNewInput(command_);
     Start();
+    SendKeys();
     return false;
   }
   if (now >= deadline_) {

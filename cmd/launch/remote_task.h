@@ -5,7 +5,8 @@
 // Owner: the launch command. Thread: one.
 //
 // The protocol is lines of text, so that any shell, ssh or a person can stand between. The guard reads on
-// standard input the orders below and, once a second, kAliveLine. It writes on standard output the words
+// standard input first the keys of the task, if it has any, then the orders below and, once a second,
+// kAliveLine. It writes on standard output the words
 // below and the report of the task (cmd/common/report.h). The launcher ignores what a login shell prints
 // before them.
 #pragma once
@@ -27,6 +28,8 @@
 namespace dtrain {
 
 constexpr char kAliveLine[] = "alive";
+constexpr char kKeyWord[] = "key";    // followed by a line of the task's keys; they come before all orders
+constexpr char kKeysLine[] = "keys";  // all keys have come
 
 struct Order {
   int signal;  // for the guard to send to the task
@@ -53,10 +56,10 @@ class KeepAlive {
 
 class RemoteTask : public ChildProcess {
  public:
-  // `command` runs the guard on `machine` with the read end of `orders` as its input. `results` tell whether
-  // the run has begun. Throws IoError.
+  // `command` runs the guard on `machine` with the read end of `orders` as its input. `keys`: the lines of
+  // the task's keys; empty: it has none. `results` tell whether the run has begun. Throws IoError.
   RemoteTask(const ChildCommand& command, const ChildSinks& sinks, const Machine& machine,
-             const Config& config, const Pipe& orders, const RunResults& results);
+             const Config& config, const Pipe& orders, std::string keys, const RunResults& results);
 
   TimePoint Await(std::vector<pollfd>* waiting) const override;
   // Retries the connection if the machine refused it. The exit is that of the task. If the task could not be
@@ -70,6 +73,7 @@ class RemoteTask : public ChildProcess {
  private:
   void TakeLine(const std::string& line) override;
   void TakeReport(const std::string& line) override;
+  void SendKeys();
   // Whether it is waiting to connect again.
   bool WaitsToRetry();
   ProcessExit End();
@@ -79,6 +83,7 @@ class RemoteTask : public ChildProcess {
   const Machine& machine_;
   const Config& config_;
   const Pipe& orders_;
+  const std::string keys_;
   const RunResults& results_;
   const std::string login_;  // what a person types after `ssh` to log in
   Logger log_;

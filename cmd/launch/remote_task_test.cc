@@ -28,7 +28,7 @@ struct Remote {
 
   Remote() { machine.name = machine.how.address = "node1"; }
 
-  std::unique_ptr<RemoteTask> Start(const std::string& script) {
+  std::unique_ptr<RemoteTask> Start(const std::string& script, const std::string& keys = "") {
     ChildCommand command;
     command.name = "worker 1";
     command.program = "/bin/bash";
@@ -36,7 +36,7 @@ struct Remote {
     command.input = orders.read_fd();
     const ChildSinks sinks{[this](const std::string& line) { lines += line; },
                            [this](const std::string& line) { reports += line; }};
-    return std::make_unique<RemoteTask>(command, sinks, machine, config, orders, results);
+    return std::make_unique<RemoteTask>(command, sinks, machine, config, orders, keys, results);
   }
 
   void Wait(RemoteTask& task) {
@@ -75,6 +75,15 @@ TEST_CASE("remote task: escapes of another machine are shown as text, and its li
       "printf 'Z\\303\\274rich\\n' >&2; echo @exit 0");
   CHECK(remote.End(*task).code == 0);
   CHECK(remote.lines == "worker 1 | a\\x1b[2Jb\n\r1/10 \\x1b]0;x\\x07\nZürich\n");
+}
+
+TEST_CASE("remote task: its keys go to the guard before any order") {
+  Remote remote;
+  const auto task = remote.Start("read a; read b; read c; read d; echo @started; echo \"@got $a/$b/$c/$d\"",
+                                 "ps 0 K1\nsecret K2\n");
+  task->Signal(SIGTERM);
+  remote.Hear(*task, "@got key ps 0 K1/key secret K2/keys/KILL\n");
+  remote.End(*task);
 }
 
 TEST_CASE("remote task: signals are orders to the guard") {

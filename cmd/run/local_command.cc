@@ -45,6 +45,7 @@ std::vector<std::string> CommonArguments(const ConfigArguments& config, const Co
   sets.push_back(SetAddresses("cluster.ps", addresses));
   sets.push_back(SetAddresses("cluster.worker", names));
   sets.push_back("net.bind=null");
+  if (spec.security.keys == kAutoKeys) sets.push_back("security.keys=null");
   std::vector<std::string> common = {"--config", config.path};
   for (const std::string& set : sets) {
     common.push_back("--set");

@@ -292,25 +292,26 @@ bool EnterOwnNetwork() {
   return true;
 }
 
-// What travels in a run whose initial weights are all 2.345678, of which a tensor has thousands.
-std::string TrafficOf(const std::string& config, const std::vector<std::string>& more) {
+// What travels in a run of a ps and a worker, from the first to the last byte.
+std::string TrafficOf(const Cluster& cluster, const std::vector<std::string>& more) {
   Capture capture;
-  CHECK(RunLocal(config, more).is_object());
+  const auto ps = cluster.Start("ps", 0, more), worker = cluster.Start("worker", 0, more);
+  CheckEnds(std::vector<Process*>{ps.get(), worker.get()});
   return capture.Stop();
 }
 
 TEST_CASE("keys: in what travels there is no tensor and no key of the config; without keys both are seen") {
   if (!EnterOwnNetwork()) return Skip("this user may not make a network of its own");
-  const LocalJob job("cluster: {ps: [\"a:1\"], worker: [\"a:3\", \"a:4\"]}\n" +
-                     DigitsJob("kind: softmax, init: {kind: constant, value: 2.345678}", 600, 200,
-                               "batch_size: 50, steps: 20"));
+  const Cluster cluster(1, 1,
+                        DigitsJob("kind: softmax, init: {kind: constant, value: 2.345678}", 600, 200,
+                                  "batch_size: 50, steps: 20"));
   const float value = 2.345678F;
   std::string tensor(4 * sizeof value, '\0');
   for (size_t i = 0; i < 4; ++i) std::memcpy(tensor.data() + i * sizeof value, &value, sizeof value);
-  const std::string plain = TrafficOf(job.config, {});
+  const std::string plain = TrafficOf(cluster, {});
   CHECK(Contains(plain, tensor));
   CHECK(Contains(plain, "DTRN"));
-  const std::string sealed = TrafficOf(job.config, With(NewKeys(job.config)));
+  const std::string sealed = TrafficOf(cluster, With(NewKeys(cluster.config())));
   CHECK(sealed.size() > plain.size() / 2);
   for (const std::string& told : {tensor, std::string("DTRN"), std::string("train.batch_size"),
                                   std::string("batch_size"), std::string("softmax")}) {

@@ -205,7 +205,9 @@ std::vector<Field> HostFields() {
           "The directory of the key files that `dtrain keygen` has made: cluster.keys and the secret key of "
           "this "
           "task. Tasks then prove who they are, and all that travels is encrypted (docs/security.md). auto: "
-          "`dtrain local` and `dtrain launch` make keys for the run.")
+          "`dtrain launch` makes keys for the run, as it does without this key where tasks listen beyond "
+          "this "
+          "machine; `dtrain local` needs none.")
           .OrWord("auto")
           .Try("keys")
           .Unset("no keys"),
