@@ -1,6 +1,6 @@
 // Measures how fast dtrain moves many parameters: a real ps in a process of its own and a real PsClient in
 // this one, over TCP loopback, without a model's arithmetic. Prints one JSON object.
-//   parameter_stream push|pull PARAMETERS TIMES        push: gradients there, weights back; pull: weights
+//   parameter_stream push|pull PARAMETERS TIMES [keys]     push: gradients there, weights back; pull: weights
 #include <fmt/core.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,12 +8,16 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "net/key_files.h"
 #include "net/tcp.h"
+#include "trainer/keys/run_keys.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/task/run_task.h"
 #include "trainer/worker/ps_client.h"
@@ -27,7 +31,15 @@ struct Stream {
   bool push = true;
   int64_t parameters = 0;
   int64_t times = 0;
+  bool keys = false;
 };
+
+// Returns the transport of one task. `keys`: null: it has none.
+std::unique_ptr<net::Transport> TransportOf(const Config& config, TaskId task, const RunKeys* keys) {
+  if (keys == nullptr) return NewNetworkTransport(config);
+  const KeyDescriptor own(keys->TextFor(task));
+  return NewNetworkTransport(config, net::ReadKeyRing(dup(own.fd()), TaskName(task)));
+}
 
 // Returns a config with one layer of that many weights, and a bias.
 Config StreamConfig(const Stream& stream, const std::string& address) {
@@ -45,14 +57,15 @@ Config StreamConfig(const Stream& stream, const std::string& address) {
   return config;
 }
 
-int RunPs(const Config& config, int listening_fd) {
+int RunPs(const Config& config, int listening_fd, const RunKeys* keys) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   LogOptions log_options;
   log_options.level = LogLevel::kWarning;
   Logger log("ps 0", log_options);
   TaskOptions options;
   options.listening_fd = listening_fd;
-  RunTask(config, {Role::kPs, 0}, *NewNetworkTransport(config), log, options);
+  const TaskId self{Role::kPs, 0};
+  RunTask(config, self, *TransportOf(config, self, keys), log, options);
   return 0;
 }
 
@@ -122,14 +135,17 @@ int RunStream(const Stream& stream) {
   const int listening_fd = net::Listen("127.0.0.1:0");
   const Config config = StreamConfig(stream, net::ListeningAddress(listening_fd));
   PrepareProcess(config);
+  std::optional<RunKeys> made;
+  if (stream.keys) made.emplace(config.cluster);
+  const RunKeys* const keys = made ? &*made : nullptr;
   const pid_t ps = fork();
-  if (ps == 0) std::_Exit(RunPs(config, listening_fd));
+  if (ps == 0) std::_Exit(RunPs(config, listening_fd, keys));
   close(listening_fd);
   LogOptions log_options;
   log_options.level = LogLevel::kWarning;
   Logger log("worker 0", log_options);
   {
-    const std::unique_ptr<net::Transport> transport = NewNetworkTransport(config);
+    const std::unique_ptr<net::Transport> transport = TransportOf(config, {Role::kWorker, 0}, keys);
     StreamWorker worker(config, *transport, log);
     worker.Begin();
     Measure(stream, worker);
@@ -144,13 +160,14 @@ int RunStream(const Stream& stream) {
 }  // namespace dtrain::bench
 
 int main(int argc, char** argv) {
-  const std::string mode = argc == 4 ? argv[1] : "";
+  const bool keys = argc == 5 && argv[4] == std::string("keys");
+  const std::string mode = argc == 4 || keys ? argv[1] : "";
   if (mode != "push" && mode != "pull") {
-    fmt::print(stderr, "usage: parameter_stream push|pull PARAMETERS TIMES\n");
+    fmt::print(stderr, "usage: parameter_stream push|pull PARAMETERS TIMES [keys]\n");
     return 2;
   }
   try {
-    return dtrain::bench::RunStream({mode == "push", std::atoll(argv[2]), std::atoll(argv[3])});
+    return dtrain::bench::RunStream({mode == "push", std::atoll(argv[2]), std::atoll(argv[3]), keys});
   } catch (const dtrain::Failure& failure) {
     fmt::print(stderr, "parameter_stream: {}\n", failure.what());
     return static_cast<int>(failure.code());

@@ -79,9 +79,9 @@ std::vector<std::string> JobFlags(const Settings& settings, const Job& job, int6
 }
 
 JobResult RunJob(const Settings& settings, const Job& job, int64_t steps,
-                 const std::vector<std::string>& more) {
+                 const std::vector<std::string>& more, const char* by) {
   const std::string path = settings.scratch + "/" + job.name;
-  std::vector<std::string> command = {settings.Program("cmd/dtrain"), "local"};
+  std::vector<std::string> command = {settings.Program("cmd/dtrain"), by};
   const std::vector<std::string> flags = JobFlags(settings, job, steps);
   command.insert(command.end(), flags.begin(), flags.end());
   command.insert(command.end(), more.begin(), more.end());

@@ -38,9 +38,10 @@ struct JobResult {
 // Returns the flags for data and length, for `dtrain local` and for single tasks.
 std::vector<std::string> JobFlags(const Settings& settings, const Job& job, int64_t steps);
 
-// Runs the job to its end by `dtrain local`, without summaries and evaluation, with additional `flags`.
+// Runs the job to its end by `dtrain local`, or another command for a whole cluster, without summaries and
+// evaluation, with additional `flags`.
 JobResult RunJob(const Settings& settings, const Job& job, int64_t steps,
-                 const std::vector<std::string>& flags);
+                 const std::vector<std::string>& flags, const char* by = "local");
 
 // The programs that exchange tensors and print their results as one JSON object: the limit, and dtrain's own
 // client and ps without a model.

@@ -44,7 +44,7 @@ std::string BinaryDirectory() {
 std::vector<Case> AllCases(const Settings& settings) {
   std::vector<Case> all;
   for (const auto& some :
-       {TrainingCases, StreamCases, FootprintCases, CheckpointCases, KernelCases, AttackCases}) {
+       {TrainingCases, StreamCases, KeysCases, FootprintCases, CheckpointCases, KernelCases, AttackCases}) {
     for (Case& one : some(settings)) all.push_back(std::move(one));
   }
   return all;

@@ -50,6 +50,7 @@ struct Settings {
 
 std::vector<Case> TrainingCases(const Settings& settings);    // global steps per second, and threads
 std::vector<Case> StreamCases(const Settings& settings);      // many parameters
+std::vector<Case> KeysCases(const Settings& settings);        // what encryption costs
 std::vector<Case> FootprintCases(const Settings& settings);   // start-up time and memory
 std::vector<Case> CheckpointCases(const Settings& settings);  // 1 GiB of parameters saved while they train
 std::vector<Case> KernelCases(const Settings& settings);      // operations and messages
