@@ -27,6 +27,8 @@ namespace {
 // The max number of messages in a queue of the network: twice the largest train.in_flight, for those requests
 // and their repeats. What a queue does not take waits in Conversation and Outbox.
 constexpr int kQueueMessages = 128;
+// They encrypt, each for connections of its own.
+constexpr int kIoThreadsWithKeys = 2;
 // The longest frame that is sent to who listens: a block of a tensor, and room for what is around it.
 constexpr int64_t kMaxRequestBytes = (1 << 20) + (64 << 10);
 // How many connections that are no task's a listening task bears beside those of its tasks before they say
@@ -151,6 +153,7 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
   for (const auto& [key, value] : RunSettings(config)) {
     options.guard->stranger_bytes += 2 * (key.size() + value.size() + kSettingBytes);
   }
+  if (keys != nullptr) options.io_threads = kIoThreadsWithKeys;
   options.keys = std::move(keys);
   for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
     options.servers[config.cluster.ps[i]] = TaskName({Role::kPs, static_cast<int>(i)});
