@@ -66,7 +66,7 @@ std::vector<std::pair<std::string, std::string>> Damaged(Input input) {
   const bool fits = !input.Flag();
   while (!input.empty()) {
     std::string& content = files[input.Below(files.size())].second;
-    const size_t at = static_cast<size_t>(input.Byte()) << 8 | input.Byte();
+    const size_t at = input.Short();
     const uint8_t change = input.Byte();
     if (change == 0) {
       content.resize(std::min(content.size(), at));

@@ -25,6 +25,10 @@ class Input {
   bool empty() const { return left_.empty(); }
   size_t size() const { return left_.size(); }
   uint8_t Byte() { return static_cast<uint8_t>(Fixed<char>()); }
+  size_t Short() {
+    const size_t high = Byte();
+    return high << 8 | Byte();
+  }
   // Below `end`.
   uint64_t Below(uint64_t end) { return end <= 1 ? 0 : Byte() % end; }
   bool Flag() { return (Byte() & 1) != 0; }

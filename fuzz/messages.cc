@@ -12,12 +12,29 @@ namespace {
 using flatbuffers::Offset;
 using wire::Body;
 
+// Fields: numbers and flags of a message. They are taken off the input before a table is made of them, since
+// compilers differ in the order in which they evaluate arguments, and an input means the same to each.
+struct Fields {
+  explicit Fields(Input& input) {
+    for (uint64_t& number : numbers) number = input.Number();
+    for (uint8_t& byte : bytes) byte = input.Byte();
+  }
+  uint64_t operator[](size_t i) const { return numbers[i]; }
+  uint32_t Small(size_t i) const { return static_cast<uint32_t>(numbers[i]); }
+  int64_t Signed(size_t i) const { return static_cast<int64_t>(numbers[i]); }
+  bool Flag(size_t i) const { return (bytes[i] & 1) != 0; }
+  bool Rare(size_t i) const { return bytes[i] > 220; }
+
+  uint64_t numbers[6];
+  uint8_t bytes[4];
+};
+
 // Builds the bodies of one message.
 class Maker {
  public:
   Maker(Input& input, const net::Envelope& envelope) : in_(input), envelope_(envelope) {}
 
-  net::Message Make(Body kind, size_t tensor_bytes, const Config& config, TaskId from);
+  net::Message Make(Body kind, size_t tensor_bytes, const Config& config, TaskId from, int ps);
 
  private:
   uint32_t Small() { return static_cast<uint32_t>(in_.Number()); }
@@ -35,12 +52,15 @@ class Maker {
   }
   Offset<flatbuffers::Vector<const wire::Exchange*>> Exchanges() {
     std::vector<wire::Exchange> exchanges;
-    for (uint64_t i = in_.Below(4); i > 0; --i) exchanges.emplace_back(in_.Below(2), in_.Below(4));
+    for (uint64_t i = in_.Below(4); i > 0; --i) {
+      const uint64_t incarnation = in_.Below(2), worker = in_.Below(4);
+      exchanges.emplace_back(incarnation, worker);
+    }
     return b_.CreateVectorOfStructs(exchanges);
   }
   Offset<wire::InputForm> Form();
   net::LentBytes Tensor(size_t bytes);
-  Offset<wire::Hello> Hello(const Config& config, TaskId from);
+  Offset<wire::Hello> Hello(const Config& config, TaskId from, int ps);
   Offset<wire::Ready> Ready();
   Offset<wire::Start> Start();
   Offset<wire::Order> Order();
@@ -78,34 +98,37 @@ net::LentBytes Maker::Tensor(size_t bytes) {
   return {values_.data(), bytes, nullptr, nullptr};
 }
 
-Offset<wire::Hello> Maker::Hello(const Config& config, TaskId from) {
+Offset<wire::Hello> Maker::Hello(const Config& config, TaskId from, int ps) {
   const uint8_t odd = in_.Byte();
+  const Settings own = RunSettings(config);
   std::vector<Offset<wire::Setting>> settings;
-  for (const auto& [key, value] : RunSettings(config)) {
+  for (const auto& [key, value] : own) {
     if (odd == 255 && in_.Flag()) continue;
     settings.push_back(wire::CreateSetting(b_, b_.CreateString(key), b_.CreateString(value)));
   }
-  const auto list = b_.CreateVector(settings);
+  const auto list = odd > 240 ? b_.CreateVector(settings) : 0;
+  const uint64_t hash = odd > 244 ? 1 : SettingsHash(own);
   const auto address = odd > 250 ? Text() : b_.CreateString("a"), process = b_.CreateString("host, pid 7");
   const auto host = b_.CreateString("h"), version = b_.CreateString("1");
   const auto dir = config.checkpoint.dir.empty() ? 0 : b_.CreateString(config.checkpoint.dir);
   const uint32_t protocol = odd == 249 ? Small() : net::kProtocol;
+  const uint32_t at_once = odd == 247 ? Small() : 1;
   const uint64_t index = odd == 248 ? in_.Number() : static_cast<uint64_t>(from.index);
   return wire::CreateHello(b_, protocol, from.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
-                           static_cast<uint32_t>(index), 0, address, process, version, list, odd % 4, host,
-                           odd == 247 ? Small() : 1, dir);
+                           static_cast<uint32_t>(index), static_cast<uint32_t>(ps), address, process, version,
+                           list, odd % 4, host, at_once, dir, hash);
 }
 
 Offset<wire::Ready> Maker::Ready() {
   Offset<wire::DataFacts> facts = 0;
   if (in_.Flag()) {
     const auto form = in_.Flag() ? Form() : 0;
-    facts = wire::CreateDataFacts(b_, form, in_.Number(), static_cast<int64_t>(in_.Number()), in_.Flag(),
-                                  Small(), in_.Flag(), in_.Flag());
+    const Fields f(in_);
+    facts = wire::CreateDataFacts(b_, form, f[0], f.Signed(1), f.Flag(0), f.Small(2), f.Flag(1), f.Flag(2));
   }
   const auto checkpoint = MaybeText();
-  return wire::CreateReady(b_, in_.Byte() > 200, in_.Number(), in_.Number(), facts, checkpoint, in_.Number(),
-                           in_.Byte() > 250);
+  const Fields f(in_);
+  return wire::CreateReady(b_, f.Rare(0), f[0], f[1], facts, checkpoint, f[2], f.Rare(1));
 }
 
 Offset<wire::Start> Maker::Start() {
@@ -113,22 +136,23 @@ Offset<wire::Start> Maker::Start() {
   const auto dealt = in_.Flag() ? Text() : 0;
   const auto form = in_.Byte() > 200 ? Form() : 0;
   const auto checkpoint = MaybeText();
-  return wire::CreateStart(b_, 1 + Small(), in_.Flag(), in_.Number(), workers, in_.Number(), in_.Byte() > 200,
-                           in_.Number(), in_.Byte() > 240, dealt, form, in_.Number(), Small(), checkpoint,
-                           in_.Number());
+  const Fields f(in_);
+  return wire::CreateStart(b_, 1 + f.Small(0), f.Flag(0), f[1], workers, f[2], f.Rare(1), f[3], f.Rare(2),
+                           dealt, form, f[4], f.Small(5), checkpoint, f[1]);
 }
 
 Offset<wire::Order> Maker::Order() {
   switch (in_.Below(4)) {
     case 0: {
       const auto name = in_.Byte() > 200 ? Text() : 0;
-      return wire::CreateOrder(
-          b_, wire::CreateFill(b_, 1 + in_.Number(), name, in_.Number(), in_.Number(), in_.Flag()));
+      const Fields f(in_);
+      return wire::CreateOrder(b_, wire::CreateFill(b_, 1 + f[0], name, f[1], f[2], f.Flag(0)));
     }
-    case 1:
+    case 1: {
+      const Fields f(in_);
       return wire::CreateOrder(b_, 0,
-                               wire::CreateSnapshotOrder(b_, 1 + in_.Number(), in_.Number(), in_.Byte() > 200,
-                                                         in_.Number(), in_.Flag()));
+                               wire::CreateSnapshotOrder(b_, 1 + f[0], f[1], f.Rare(0), f[2], f.Flag(1)));
+    }
     case 2:
       return wire::CreateOrder(b_, 0, 0, true);
     default:
@@ -140,38 +164,42 @@ Offset<wire::Report> Maker::Report() {
   switch (in_.Below(4)) {
     case 0: {
       const auto error = in_.Byte() > 200 ? Text() : 0;
-      return wire::CreateReport(b_, wire::CreateFilled(b_, 1 + in_.Number(), error, in_.Flag()));
+      const Fields f(in_);
+      return wire::CreateReport(b_, wire::CreateFilled(b_, 1 + f[0], error, f.Flag(0)));
     }
     case 1: {
       const auto error = in_.Byte() > 200 ? Text() : 0;
       const auto checksums = in_.Flag() ? Numbers(6) : 0;
-      return wire::CreateReport(
-          b_, 0, wire::CreateSnapshotState(b_, 1 + in_.Number(), in_.Flag(), error, checksums));
+      const Fields f(in_);
+      return wire::CreateReport(b_, 0, wire::CreateSnapshotState(b_, 1 + f[0], f.Flag(0), error, checksums));
     }
     case 2: {
       std::vector<Offset<wire::Part>> parts;
       for (uint64_t i = in_.Below(4); i > 0; --i) {
         const auto name = Text();
         const std::vector<float> values(in_.Below(9), 0.5F);
-        parts.push_back(
-            wire::CreatePart(b_, name, in_.Number(), in_.Number(), Small(), b_.CreateVector(values)));
+        const auto list_of = b_.CreateVector(values);
+        const Fields f(in_);
+        parts.push_back(wire::CreatePart(b_, name, f[0], f[1], f.Small(2), list_of));
       }
       const auto list = b_.CreateVector(parts);
       const auto non_finite = MaybeText();
-      return wire::CreateReport(b_, 0, 0,
-                                wire::CreateChecksumList(b_, list, in_.Number(), in_.Number(), non_finite));
+      const Fields f(in_);
+      return wire::CreateReport(b_, 0, 0, wire::CreateChecksumList(b_, list, f[0], f[1], non_finite));
     }
     default:
       return wire::CreateReport(b_);
   }
 }
 
-net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, TaskId from) {
+net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, TaskId from, int ps) {
   switch (kind) {
     case Body::Hello:
-      return Finish(Hello(config, from));
-    case Body::Welcome:
-      return Finish(wire::CreateWelcome(b_, 1000 + Small(), in_.Flag(), in_.Number()));
+      return Finish(Hello(config, from, ps));
+    case Body::Welcome: {
+      const Fields f(in_);
+      return Finish(wire::CreateWelcome(b_, 1000 + f.Small(0), f.Flag(0), f[1]));
+    }
     case Body::Refuse: {
       const auto text = Text();
       return Finish(wire::CreateRefuse(b_, static_cast<wire::Reason>(in_.Below(13)), text));
@@ -184,8 +212,9 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       return Finish(wire::CreateAck(b_));
     case Body::Pull: {
       const auto workers = Workers();
-      return Finish(wire::CreatePull(b_, in_.Byte() > 240 ? Small() : 0, in_.Flag(), workers, in_.Number(),
-                                     in_.Byte() > 200, in_.Number()));
+      const Fields f(in_);
+      return Finish(
+          wire::CreatePull(b_, f.Rare(0) ? f.Small(0) : 0, f.Flag(1), workers, f[1], f.Rare(2), f[2]));
     }
     case Body::Push: {
       const uint32_t block = in_.Byte() > 240 ? Small() : 0, examples = 1 + Small();
@@ -208,20 +237,26 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
     }
     case Body::NeedStep:
       return Finish(wire::CreateNeedStep(b_));
-    case Body::Grant:
-      return Finish(wire::CreateGrant(b_, Small(), in_.Byte() > 200, in_.Number(), in_.Byte() > 200));
+    case Body::Grant: {
+      const Fields f(in_);
+      return Finish(wire::CreateGrant(b_, f.Small(0), f.Rare(0), f[1], f.Rare(1)));
+    }
     case Body::Done: {
       const auto figures = MaybeText(), device = MaybeText();
-      return Finish(wire::CreateDone(b_, in_.Number(), in_.Real(), static_cast<int64_t>(in_.Number()),
-                                     static_cast<int64_t>(in_.Number()), in_.Number(), in_.Number(),
-                                     in_.Real(), figures, device, in_.Real()));
+      const double loss = in_.Real(), accuracy = in_.Real(), first_loss = in_.Real();
+      const Fields f(in_);
+      return Finish(wire::CreateDone(b_, f[0], loss, f.Signed(1), f.Signed(2), f[3], f[4], accuracy, figures,
+                                     device, first_loss));
     }
-    case Body::Evaluated:
-      return Finish(wire::CreateEvaluated(b_, in_.Number(), in_.Number(), in_.Number(), in_.Real(),
-                                          in_.Real(), in_.Real(), in_.Number(), in_.Number()));
+    case Body::Evaluated: {
+      const double loss = in_.Real(), accuracy = in_.Real(), auc = in_.Real();
+      const Fields f(in_);
+      return Finish(wire::CreateEvaluated(b_, f[0], f[1], f[2], loss, accuracy, auc, f[3], f[4]));
+    }
     case Body::WaitEnd: {
       const auto squares = in_.Flag() ? Numbers(16) : 0;
-      return Finish(wire::CreateWaitEnd(b_, in_.Number(), squares, in_.Byte() > 240));
+      const Fields f(in_);
+      return Finish(wire::CreateWaitEnd(b_, f[0], squares, f.Rare(0)));
     }
     case Body::Round: {
       const auto contributors = Exchanges(), answered = Exchanges();
@@ -235,18 +270,21 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       return Finish(wire::CreateBye(b_));
     case Body::Heartbeat: {
       const auto activity = Text(), status = Text(), checkpoint = MaybeText();
-      const auto stop = static_cast<int32_t>(in_.Byte() > 240 ? in_.Number() : 0);
-      return Finish(wire::CreateHeartbeat(b_, activity, in_.Number(), status, Small(), in_.Number(),
-                                          in_.Number(), stop, checkpoint, in_.Number()));
+      const Fields f(in_);
+      const auto stop = static_cast<int32_t>(f.Rare(0) ? f[0] : 0);
+      return Finish(
+          wire::CreateHeartbeat(b_, activity, f[1], status, f.Small(2), f[3], f[4], stop, checkpoint, f[5]));
     }
     case Body::Abort: {
       const auto text = Text(), summary = MaybeText();
-      return Finish(wire::CreateAbort(b_, static_cast<int32_t>(in_.Number()),
-                                      in_.Flag() ? wire::Role::Ps : wire::Role::Worker, Small(), text,
-                                      summary));
+      const Fields f(in_);
+      const wire::Role role = f.Flag(0) ? wire::Role::Ps : wire::Role::Worker;
+      return Finish(wire::CreateAbort(b_, static_cast<int32_t>(f[0]), role, f.Small(1), text, summary));
     }
-    case Body::NeedBatch:
-      return Finish(wire::CreateNeedBatch(b_, Small(), in_.Number(), in_.Flag(), in_.Number()));
+    case Body::NeedBatch: {
+      const Fields f(in_);
+      return Finish(wire::CreateNeedBatch(b_, f.Small(0), f[1], f.Flag(0), f[2]));
+    }
     case Body::DataBatch: {
       net::BatchHead head;
       head.local_step = in_.Number();
@@ -270,8 +308,10 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       return Finish(Order());
     case Body::Report:
       return Finish(Report());
-    case Body::ReadPiece:
-      return Finish(wire::CreateReadPiece(b_, in_.Number(), in_.Number()));
+    case Body::ReadPiece: {
+      const Fields f(in_);
+      return Finish(wire::CreateReadPiece(b_, f[0], f[1]));
+    }
     default: {
       const uint64_t number = 1 + in_.Number(), piece = in_.Number();
       const net::LentBytes values = Tensor(tensor_bytes);
@@ -283,14 +323,14 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
 }  // namespace
 
 net::Message MakeMessage(Input& input, Body kind, const net::Envelope& envelope, size_t tensor_bytes,
-                         const Config& config, TaskId from) {
-  return Maker(input, envelope).Make(kind, tensor_bytes, config, from);
+                         const Config& config, TaskId from, int ps) {
+  return Maker(input, envelope).Make(kind, tensor_bytes, config, from, ps);
 }
 
 net::Message Damaged(Input& input, const net::Message& message) {
   std::string bytes(message.header.text());
   for (uint64_t i = 1 + input.Below(4); i > 0; --i) {
-    const size_t at = (static_cast<size_t>(input.Byte()) << 8 | input.Byte()) % bytes.size();
+    const size_t at = input.Short() % bytes.size();
     bytes[at] = static_cast<char>(input.Byte());
   }
   net::Message damaged;

@@ -11,9 +11,9 @@
 namespace dtrain::fuzz {
 
 // Returns a message of this kind. `tensor_bytes`: what a tensor has unless the input says otherwise. A Hello
-// has the settings of `config`.
+// has the settings of `config` and is for ps `ps`.
 net::Message MakeMessage(Input& input, wire::Body kind, const net::Envelope& envelope, size_t tensor_bytes,
-                         const Config& config, TaskId from);
+                         const Config& config, TaskId from, int ps);
 
 // Returns the message with some bytes of its header changed.
 net::Message Damaged(Input& input, const net::Message& message);

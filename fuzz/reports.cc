@@ -13,7 +13,7 @@ int FuzzOne(const uint8_t* data, size_t size) {
     const std::string task = input.Flag() ? "ps 0" : "worker 1";
     const char* const words[] = {kBegunWord, kResultWord, kLostWord, "@exit"};
     const std::string word = words[input.Below(std::size(words))];
-    const size_t length = static_cast<size_t>(input.Byte()) << 8 | input.Byte();
+    const size_t length = input.Short();
     std::string text;
     while (text.size() < length && !input.empty()) text += input.Text(255);
     results.Take(task, word, text);

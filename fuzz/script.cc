@@ -97,7 +97,7 @@ net::Message ScriptChannel::Make(Peer& peer, uint8_t flags, Input& input, wire::
   }
   // A ps that answers must name some run.
   if (peer.answers && !run.known() && envelope.run_id == 0) envelope.run_id = 7;
-  return MakeMessage(input, kind, envelope, tensor_bytes_, config_, peer.as);
+  return MakeMessage(input, kind, envelope, tensor_bytes_, config_, peer.as, ps);
 }
 
 void ScriptChannel::Hand(Peer& peer, net::Message made, net::NodeId* from, net::Message* message) {

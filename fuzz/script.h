@@ -63,6 +63,7 @@ class ScriptChannel : public net::Channel {
   void DeliverKind(size_t peer, wire::Body kind, const std::vector<uint8_t>& fields = {});
 
   std::vector<Peer> peers;
+  int ps = 0;                      // that the tasks of the script look for
   RunId run;                       // that the task has named last
   bool somebody_was_full = false;  // what a peer did not take may wait in the task
   // Called with each message that the task hands to this channel, with those of them that the peer takes, and
