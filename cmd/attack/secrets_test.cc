@@ -119,6 +119,7 @@ TEST_CASE("attack: with data.split: feed a stranger gets no batch, even if it kn
     return wire::CreateHeartbeat(builder, builder.CreateString("step"), 1, builder.CreateString(""));
   });
   CHECK_FALSE(HearsRunId(stranger, run.run().id, &answers));
+  CHECK(answers > 0);
   stranger.set_run(run.run());
   for (const uint64_t token : {uint64_t{0}, uint64_t{1}, run.run().id}) {
     stranger.Send(1, [&](auto& builder) { return wire::CreateNeedBatch(builder, 1, 0, true, token); });

@@ -23,11 +23,13 @@ constexpr int kAliveEveryMs = 1000;
 // How long the connection may last after the task's end, or after it was told to die.
 constexpr milliseconds kCloseTimeout{2000};
 
-// The pipe's room: the keys of thousands of tasks fit, before their guard reads any.
-constexpr int kPipeBytes = 1 << 20;
+// Room in a pipe for other orders than keys.
+constexpr size_t kOrderBytes = 16 << 10;
 
-// Never waits. If the pipe is full, nobody reads it any more.
-void SendOrder(const Pipe& orders, const std::string& line) { WriteAll(orders.write_fd(), line + "\n"); }
+// Never waits. False: the pipe is full, since nobody reads it any more, or not yet.
+bool SendOrder(const Pipe& orders, const std::string& line) {
+  return WriteAll(orders.write_fd(), line + "\n") == 0;
+}
 
 // Orders for the connection before must not reach the next task.
 ChildCommand WithNewInput(const ChildCommand& command) {
@@ -65,7 +67,6 @@ KeepAlive::KeepAlive(size_t tasks) {
   for (size_t i = 0; i < tasks; ++i) {
     pipes_.emplace_back("dtrain launch");
     fcntl(pipes_.back().write_fd(), F_SETFL, O_NONBLOCK);
-    fcntl(pipes_.back().write_fd(), F_SETPIPE_SZ, kPipeBytes);
   }
   ChildCommand command;
   command.name = "dtrain launch";
@@ -93,12 +94,25 @@ RemoteTask::RemoteTask(const ChildCommand& command, const ChildSinks& sinks, con
   SendKeys();
 }
 
-// Line by line: the process that keeps the guards alive writes into the same pipe.
+// Line by line: the process that keeps the guards alive writes into the same pipe. All of it has to fit,
+// since the guard reads only when ssh has connected; the kernel bounds what the pipes of a user take
+// together.
 void RemoteTask::SendKeys() {
   if (keys_.empty()) return;
+  const size_t bytes = keys_.size() + kOrderBytes +
+                       static_cast<size_t>(std::count(keys_.begin(), keys_.end(), '\n')) * sizeof(kKeyWord);
+  const int room = fcntl(orders_.write_fd(), F_GETPIPE_SZ);
+  if (room < static_cast<int>(bytes)) fcntl(orders_.write_fd(), F_SETPIPE_SZ, static_cast<int>(bytes));
   std::istringstream lines(keys_);
-  for (std::string line; std::getline(lines, line);) SendOrder(orders_, fmt::format("{} {}", kKeyWord, line));
-  SendOrder(orders_, kKeysLine);
+  bool sent = true;
+  for (std::string line; sent && std::getline(lines, line);) {
+    sent = SendOrder(orders_, fmt::format("{} {}", kKeyWord, line));
+  }
+  if (sent && SendOrder(orders_, kKeysLine)) return;
+  log_.Error(
+      "its keys, {} bytes, do not fit into a pipe: make them with dtrain keygen, and set security.keys "
+      "to a directory on its machine",
+      keys_.size());
 }
 
 TimePoint RemoteTask::Await(std::vector<pollfd>* waiting) const {

@@ -19,16 +19,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kPrefix[] = "dtrain-local-";
+constexpr size_t kRandomCharacters = 6;  // of mkdtemp()
 // A socket's path has at most 107 characters.
 constexpr size_t kMaxParent = 70;
+
+// Nobody else may rename what is in it: it is this user's or root's, and others may write there only where a
+// directory's entries are their owners' (/tmp).
+bool IsSafe(const std::string& parent) {
+  struct stat status {};
+  if (parent.size() > kMaxParent || stat(parent.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    return false;
+  const bool owned = status.st_uid == geteuid() || status.st_uid == 0;
+  const bool closed = (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (status.st_mode & S_ISVTX) != 0;
+  return owned && closed && access(parent.c_str(), W_OK | X_OK) == 0;
+}
 
 std::string Parent() {
   for (const char* name : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
     const char* const value = secure_getenv(name);
-    if (value != nullptr && *value == '/' && std::string(value).size() <= kMaxParent &&
-        access(value, W_OK | X_OK) == 0) {
-      return value;
-    }
+    if (value != nullptr && *value == '/' && IsSafe(value)) return value;
   }
   return "/tmp";
 }
@@ -44,13 +53,25 @@ int Lock(const std::string& directory) {
   return -1;
 }
 
+// Removes sockets, and then the directory: one with anything else in it is none of ours, and stays.
+void RemoveSockets(const std::string& directory) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    std::error_code unknown;
+    if (fs::is_socket(entry.symlink_status(unknown))) fs::remove(entry.path(), unknown);
+  }
+  rmdir(directory.c_str());
+}
+
 void RemoveWhatWasLeft(const std::string& parent) {
+  const std::string prefix = kPrefix;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
-    if (entry.path().filename().string().rfind(kPrefix, 0) != 0) continue;
+    const std::string name = entry.path().filename().string();
+    if (name.rfind(prefix, 0) != 0 || name.size() != prefix.size() + kRandomCharacters) continue;
     const int fd = Lock(entry.path());
     if (fd < 0) continue;
-    fs::remove_all(entry.path(), error);
+    RemoveSockets(entry.path());
     close(fd);
   }
 }
@@ -76,8 +97,7 @@ PrivateSockets::PrivateSockets() {
 
 PrivateSockets::~PrivateSockets() {
   Close();
-  std::error_code error;
-  fs::remove_all(directory_, error);
+  RemoveSockets(directory_);
   close(lock_fd_);
 }
 

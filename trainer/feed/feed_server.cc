@@ -158,7 +158,8 @@ void FeedServer::OnNeedBatch(net::NodeId from, uint32_t key, const wire::Envelop
   Keep(request);
 }
 
-void FeedServer::Know(Client& client, net::NodeId node) {
+void FeedServer::Know(Client& client, net::NodeId from) {
+  const net::NodeId node = from & ~net::NodeId{1};
   if (client.node == node) return;
   if (client.node != 0) channel_.SetKnown(client.node, false);
   client.node = node;

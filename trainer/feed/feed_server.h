@@ -83,7 +83,7 @@ class FeedServer {
   void Handle(net::NodeId from, const net::Message& message);
   void OnNeedBatch(net::NodeId from, uint32_t key, const wire::Envelope& envelope,
                    const wire::NeedBatch& need);
-  void Know(Client& client, net::NodeId node);
+  void Know(Client& client, net::NodeId from);
   void Refuse(const Request& request, wire::Reason reason, const char* why, const std::string& text);
   void Drop(net::NodeId from, const char* why);
   void Answer(const Request& request);
