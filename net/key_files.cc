@@ -119,9 +119,11 @@ class ListFile {
     const struct stat file = CheckKeyFile(list.get(), path_);
     const Stamp stamp{file.st_ino, file.st_size, file.st_ctim.tv_sec, file.st_ctim.tv_nsec};
     if (stamp == last_) return nullptr;
-    last_ = stamp;  // what is wrong with a file is told once
     CheckList(file, path_);
-    return std::make_unique<std::vector<ListedKey>>(ListIn(ReadAll(list.get(), path_, kMaxListBytes), path_));
+    auto listed =
+        std::make_unique<std::vector<ListedKey>>(ListIn(ReadAll(list.get(), path_, kMaxListBytes), path_));
+    last_ = stamp;  // not before: a disk that fails now may be read later
+    return listed;
   }
 
  private:

@@ -204,9 +204,12 @@ void KeyRing::Refresh() {
     const auto listed = read_();
     if (listed == nullptr) return;
     Replace(*listed);
+    problem_.clear();
     Log("cluster.keys was read again: it has " + std::to_string(listed->size()) + " keys");
   } catch (const std::exception& error) {
-    Log("the list of keys stays as it was: " + FailureText(error));
+    std::string problem = FailureText(error);
+    if (problem != problem_) Log("the list of keys stays as it was: " + problem);
+    problem_ = std::move(problem);
   }
 }
 

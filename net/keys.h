@@ -71,7 +71,7 @@ class KeyRing {
   // Where Refresh() finds the list; `read` returns null when it is as it was. Call it before threads begin.
   void set_source(std::function<std::unique_ptr<std::vector<ListedKey>>()> read) { read_ = std::move(read); }
   // Takes the list from its source if that has changed. The log gets a line about the change, or about why
-  // the old list stays.
+  // the old list stays. Thread: one.
   void Refresh();
 
   // Receives lines for the log; may be empty. Call it before threads begin.
@@ -90,6 +90,7 @@ class KeyRing {
   const std::string secret_name_;
   std::function<std::unique_ptr<std::vector<ListedKey>>()> read_;
   std::function<void(const std::string&)> log_;
+  std::string problem_;       // of the last Refresh(); what lasts is logged once
   mutable std::mutex mutex_;  // protects the two below
   std::vector<std::string> names_;
   std::unordered_map<std::string, uint32_t> numbers_;  // by the key as text

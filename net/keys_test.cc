@@ -126,6 +126,9 @@ TEST_CASE(
   ring.Refresh();
   CHECK(log.find("the list of keys stays as it was: cluster.keys has one key twice") == 0);
   CHECK(ring.IsOf(1, "ps 0"));
+  log.clear();
+  ring.Refresh();  // what lasts is told once
+  CHECK(log == "");
 }
 
 }  // namespace
