@@ -12,7 +12,8 @@ namespace dtrain {
 class StrangerBudget {
  public:
   static constexpr int kOneIn = 10;
-  // What the loop has saved up for strangers after a while without any.
+  // What the loop has saved up for strangers after a while without any, and what they can owe it: a process
+  // that was stopped while it read a message must not be deaf for ten times as long.
   static constexpr milliseconds kMaxSaved{5};
 
   // Whether a message of a stranger may be read now. True: call Used() afterwards.
@@ -21,7 +22,7 @@ class StrangerBudget {
     refilled_ = now;
     return saved_ > Clock::duration(0);
   }
-  void Used(Clock::duration time) { saved_ -= time; }
+  void Used(Clock::duration time) { saved_ = std::max<Clock::duration>(saved_ - time, -kMaxSaved); }
 
  private:
   Clock::duration saved_ = kMaxSaved;
