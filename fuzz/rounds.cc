@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "fuzz/target.h"
 
-// Of the sanitizers, where one is linked in: what they call before they end the process.
+// Sets what a sanitizer calls before it ends the process; null where none is linked in.
 extern "C" void __sanitizer_set_death_callback(void (*)()) __attribute__((weak));
 
 namespace dtrain::fuzz {

@@ -15,7 +15,7 @@ constexpr milliseconds kWrite{500};
 constexpr size_t kBatch = 1 << 18;  // bytes that go at once
 constexpr int kMaxLines = 60;       // of all refusals of a flood
 
-// `peers` connections with a handshake, each of which writes what `next` makes, again and again.
+// Opens `peers` connections with a handshake. Each writes what `next` makes, again and again.
 class ConnectionFlood {
  public:
   using Next = std::function<std::string(std::mt19937_64& random)>;

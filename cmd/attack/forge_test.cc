@@ -125,7 +125,7 @@ TEST_CASE("attack: a member that speaks as a ps, or of another task, moves nothi
   run.CheckEnds();
 }
 
-// A spec of two ps of which only ps 0 is honest: strangers are ps 1 and the worker.
+// A cluster where only ps 0 is honest: ps 1 and the worker are strangers.
 struct HollowRun {
   Cluster cluster;
   const Config config = LoadConfig(cluster.config(), {}, {});
@@ -150,7 +150,7 @@ struct HollowRun {
     worker.Send(1, [](auto& builder) { return wire::CreateReady(builder); });
   }
   // ps 1 answers orders as if it did what they say, until ps 0 says nothing for a while. Returns the number
-  // of the checkpoint of which ps 0 asks for a piece; 0: it asks for none.
+  // of the checkpoint when ps 0 asks for a piece of one; 0: it does not.
   uint64_t PretendToWrite() {
     while (const wire::Envelope* const envelope = other.Receive(milliseconds(1000))) {
       if (const auto* const read = envelope->body_as_ReadPiece()) return read->number();

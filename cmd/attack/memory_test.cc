@@ -114,7 +114,7 @@ TEST_CASE("attack: strangers that ask and never read cost 64 KiB each at most") 
   run.CheckEnds();
 }
 
-// A model of 6 MiB, of which a member asks for block after block.
+// A model of 6 MiB. A member asks for its blocks, one after the other.
 TEST_CASE("attack: a member that pulls and never reads costs no more than its requests") {
   HonestJob job;
   job.model = "model: {kind: mlp, inputs: 784, outputs: 10, hidden: [2000]}\n";

@@ -69,7 +69,7 @@ class Stranger {
     }
     return nullptr;
   }
-  // Of the message that Receive() returned.
+  // The message whose envelope Receive() returned last.
   const net::Message& message() const { return message_; }
 
   // Says Hello until it is welcomed, and takes over the run's id; false: it is not.

@@ -162,10 +162,7 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
   return std::make_unique<net::ZmqTransport>(options);
 }
 
-void PrepareProcess(const Config& config) {
-  gpu::SetThreads(static_cast<int>(config.device.threads));
-  net::RaiseDescriptorLimit();
-}
+void PrepareProcess(const Config& config) { gpu::SetThreads(static_cast<int>(config.device.threads)); }
 
 Layout MakeLayout(const Config& config, int ps_count) {
   return PlaceVariables(ModelVariables(config.model), ps_count, config.placement);

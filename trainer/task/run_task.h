@@ -41,8 +41,8 @@ struct TaskOptions {
 };
 
 // The transport between processes: channels over TCP. The destructor waits for messages on their way, for a
-// bounded time whatever the peers do, except during a name look-up (net/zmq_transport.h).
-// `keys`: of the process's task; null: connections have none.
+// bounded time whatever the peers do, except during a name look-up (net/zmq_transport.h). Lets the process
+// open as many descriptors as the system allows. `keys`: of the process's task; null: connections have none.
 std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
                                                     std::shared_ptr<net::KeyRing> keys = nullptr);
 
@@ -50,8 +50,7 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
 // parent of this task hands them over; -1: none. Refused connections are logged. Throws UserError.
 std::shared_ptr<net::KeyRing> OpenKeys(const SecurityConfig& config, TaskId task, int fd, Logger& log);
 
-// Call this once per process, before its first task: limits matrix products to device.threads threads, and
-// lets the process open as many descriptors as the system allows.
+// Call this once per process, before its first task: limits matrix products to device.threads threads.
 void PrepareProcess(const Config& config);
 
 // The address at which `task`, a ps or a worker 0 that feeds others, listens. Throws UserError when other
