@@ -6,6 +6,7 @@
 
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "base/error.h"
@@ -74,6 +75,19 @@ struct Client {
     return why;
   }
 
+  // Tries to send for a time in which the refused connection is made anew. Returns all reasons that are told.
+  std::set<std::string> Reasons() {
+    std::set<std::string> reasons;
+    for (const TimePoint end = Clock::now() + milliseconds(1200); Clock::now() < end;) {
+      NodeId from = 0;
+      Message message = TextMessage("let me in");
+      CHECK(channel->Send(id, message) == SendResult::kFull);
+      reasons.insert(channel->WhyNotConnected(id));
+      channel->Receive(Clock::now() + milliseconds(2), &from, &message);
+    }
+    return reasons;
+  }
+
   ZmqTransport transport;
   std::unique_ptr<Channel> channel = transport.NewChannel();
   NodeId id = NewNodeId();
@@ -119,13 +133,16 @@ TEST_CASE("keys: a key that is not listed is refused, both sides say so, and it 
   Cluster changed = cluster;
   changed.listed.push_back({"worker 0", next.public_key});
   Client client(listener.address, RingOf(changed, next, "worker-0.key"));
-  CHECK(client.WaitForRefusal() == "it refuses this task's key worker-0.key (not in its cluster.keys)");
+  const std::string refusal = "it refuses this task's key worker-0.key (not in its cluster.keys)";
+  CHECK(client.WaitForRefusal() == refusal);
   CHECK(listener.lines() ==
         std::vector<std::string>{"refused a connection from 127.0.0.1: its key is not in cluster.keys here"});
   CHECK(Empty(*listener.channel));
+  CHECK(client.Reasons() == std::set<std::string>{refusal});
   listener.ring->Replace(changed.listed);
   REQUIRE(SendSoon(*client.channel, client.id, TextMessage("now")) == SendResult::kSent);
   CHECK(ReceiveSoon(*listener.channel).header() == "now");
+  CHECK(client.channel->WhyNotConnected(client.id) == "");
 }
 
 TEST_CASE("keys: a listener whose key is not the listed one is not trusted, and gets nothing") {

@@ -67,9 +67,9 @@ class ZmqChannel final : public Channel {
     uint64_t connections = 0;
     TimePoint opened;
     std::unique_ptr<HandshakeMonitor> handshakes;
-    std::string server;  // with keys: whose listed key the peer has
-    size_t next_key =
-        0;  // which of them is tried next, modulo their number: two while a key is being changed
+    std::string last_refusal;  // why the connection before this one did not come about
+    std::string server;        // with keys: whose listed key the peer has
+    size_t next_key = 0;       // the one to try next, modulo their number: two while a key is being changed
   };
 
   enum class Taken { kMessage, kNothing, kDropped, kInterrupted, kConnected };
@@ -299,14 +299,18 @@ void ZmqChannel::RetryHandshake(Port& port) {
   port.handshakes->Read();
   const bool other_key = options_.keys != nullptr && options_.keys->KeysOf(port.server).size() > 1;
   if (!port.handshakes->given_up() && !(port.handshakes->failed() && other_key)) return;
-  if (Clock::now() - port.opened > kRefusedPause) OpenDealer(port, port.as_ipv6);
+  if (Clock::now() - port.opened <= kRefusedPause) return;
+  port.last_refusal = port.handshakes->Text(options_.keys.get());
+  OpenDealer(port, port.as_ipv6);
 }
 
 std::string ZmqChannel::WhyNotConnected(NodeId id) {
   for (Port& port : ports_) {
     if (port.is_router || port.id != id) continue;
     port.handshakes->Read();
-    return port.handshakes->Text(options_.keys.get());
+    if (port.handshakes->succeeded()) port.last_refusal.clear();
+    const std::string why = port.handshakes->Text(options_.keys.get());
+    return why.empty() ? port.last_refusal : why;
   }
   return "";
 }
