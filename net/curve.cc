@@ -2,9 +2,9 @@
 
 #include <zmq.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -17,8 +17,6 @@ namespace {
 // ZMQ_ZAP_ENFORCE_DOMAIN, which zmq.h has among its drafts; libzmq 4.3 knows it in every build.
 constexpr int kEnforceDomain = 93;
 constexpr char kZapEndpoint[] = "inproc://zeromq.zap.01";
-constexpr int kRefreshMs = 1000;
-constexpr size_t kMaxPeersLogged = 100;
 
 // Version, request id, domain, address, routing id, mechanism, credentials.
 enum ZapFrame { kVersion, kRequest, kDomain, kAddress, kRoutingId, kMechanism, kKey, kFrames };
@@ -54,11 +52,6 @@ bool SendFrame(void* socket, std::string_view frame, int flags) {
   return true;
 }
 
-bool IsPowerOf10(uint64_t number) {
-  while (number % 10 == 0) number /= 10;
-  return number == 1;
-}
-
 }  // namespace
 
 void ListenWithKeys(void* socket, const KeyRing& keys) {
@@ -75,7 +68,10 @@ void ConnectWithKeys(void* socket, const KeyRing& keys, const std::string& serve
 }
 
 ZapHandler::ZapHandler(void* context, std::shared_ptr<KeyRing> keys)
-    : keys_(std::move(keys)), socket_(zmq_socket(context, ZMQ_REP)) {
+    : keys_(std::move(keys)),
+      watch_(keys_),
+      socket_(zmq_socket(context, ZMQ_REP)),
+      refused_([this](const std::string& line) { keys_->Log(line); }, "refused connections") {
   DT_CHECK(socket_ != nullptr, errno);
   const int no_linger = 0;
   DT_CHECK(zmq_setsockopt(socket_, ZMQ_LINGER, &no_linger, sizeof(no_linger)) == 0, errno);
@@ -86,17 +82,7 @@ ZapHandler::ZapHandler(void* context, std::shared_ptr<KeyRing> keys)
 ZapHandler::~ZapHandler() { thread_.join(); }
 
 void ZapHandler::Run() {
-  TimePoint next_refresh = Clock::now() + milliseconds(kRefreshMs);
-  bool open = true;
-  while (open) {
-    zmq_pollitem_t item{socket_, 0, ZMQ_POLLIN, 0};
-    const int ready = zmq_poll(&item, 1, kRefreshMs);
-    if (ready < 0 && errno != EINTR) break;
-    if (ready > 0) open = Answer();
-    if (Clock::now() < next_refresh) continue;
-    keys_->Refresh();
-    next_refresh = Clock::now() + milliseconds(kRefreshMs);
-  }
+  while (Answer()) refused_.Tick(Clock::now());
   zmq_close(socket_);
 }
 
@@ -122,23 +108,16 @@ bool ZapHandler::Answer() {
 // Returns the key's number; 0: the peer is refused.
 uint32_t ZapHandler::Judge(const std::string& address, const std::string& mechanism, const std::string& key) {
   if (mechanism != "CURVE") {
-    CountRefusal(address, "it has no keys");
+    WarnOf(address, "it has no keys");
     return 0;
   }
   const uint32_t number = keys_->Find(key);
-  if (number == 0) CountRefusal(address, "its key is not in cluster.keys here");
+  if (number == 0) WarnOf(address, "its key is not in cluster.keys here");
   return number;
 }
 
-// Bounds the log and the memory, whoever asks and how often.
-void ZapHandler::CountRefusal(const std::string& address, const std::string& why) {
-  const bool room = refused_.size() < kMaxPeersLogged;
-  const std::string peer = address + ": " + why;
-  const auto known = room ? refused_.try_emplace(peer, 0).first : refused_.find(peer);
-  if (known == refused_.end()) return;
-  if (!IsPowerOf10(++known->second)) return;
-  const std::string times = known->second == 1 ? "" : " (" + std::to_string(known->second) + " times)";
-  keys_->Log("refused a connection from " + peer + times);
+void ZapHandler::WarnOf(const std::string& address, const char* why) {
+  refused_.Warn(std::hash<std::string>()(address), why, "refused a connection from " + address + ": " + why);
 }
 
 }  // namespace dtrain::net

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "base/peer_log.h"
 #include "net/keys.h"
 
 namespace dtrain::net {
@@ -18,8 +18,8 @@ void ListenWithKeys(void* socket, const KeyRing& keys);
 void ConnectWithKeys(void* socket, const KeyRing& keys, const std::string& server_key);
 
 // ZapHandler: answers, on a thread, whether a key is listed. Messages then carry the key's number as their
-// User-Id. It also has the list read again when its file changes, once a second. Make it before the first
-// listener of the context. Owner: ZmqTransport. It ends with the context: call zmq_ctx_term() before the
+// User-Id. It also has the list read again when its file changes. Make it before the first listener of the
+// context. Owner: ZmqTransport. It ends with the context: call zmq_ctx_term() before the
 // destructor.
 class ZapHandler {
  public:
@@ -32,11 +32,12 @@ class ZapHandler {
   void Run();
   bool Answer();
   uint32_t Judge(const std::string& address, const std::string& mechanism, const std::string& key);
-  void CountRefusal(const std::string& address, const std::string& why);
+  void WarnOf(const std::string& address, const char* why);
 
   const std::shared_ptr<KeyRing> keys_;
-  void* const socket_;                       // used by the thread, which closes it
-  std::map<std::string, uint64_t> refused_;  // by address and reason
+  const KeyListWatch watch_;
+  void* const socket_;  // used by the thread, which closes it
+  PeerLog refused_;     // of the thread
   std::thread thread_;
 };
 

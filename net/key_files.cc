@@ -107,6 +107,12 @@ std::string SecretIn(const std::string& text, const std::string& source) {
   return keys.secret_key;
 }
 
+std::string SecretOf(const Descriptor& file, const std::string& path) {
+  if (file.get() < 0) ThrowMissing(path, errno);
+  CheckSecret(CheckKeyFile(file.get(), path), path);
+  return SecretIn(ReadAll(file.get(), path, kMaxSecretBytes), path);
+}
+
 // ListFile: cluster.keys, and what it was when it was last read.
 class ListFile {
  public:
@@ -159,11 +165,7 @@ std::shared_ptr<KeyRing> OpenKeyRing(const std::string& directory, const std::st
     fd = OpenToRead(Joined(directory, secret_name));
     if (fd >= 0) path = Joined(directory, secret_name);
   }
-  const Descriptor secret(fd);
-  if (secret.get() < 0) ThrowMissing(path, errno);
-  CheckSecret(CheckKeyFile(secret.get(), path), path);
-  const std::string secret_key = SecretIn(ReadAll(secret.get(), path, kMaxSecretBytes), path);
-
+  const std::string secret_key = SecretOf(Descriptor(fd), path);
   ListFile list(Joined(directory, kKeyListName));
   const auto listed = list.ReadIfChanged();
   auto ring = std::make_shared<KeyRing>(secret_key, secret_name, *listed);
@@ -186,6 +188,8 @@ std::string KeyRingText(const std::string& secret_key, const std::vector<ListedK
   for (const ListedKey& key : listed) text += KeyLine(key);
   return text;
 }
+
+std::string ReadSecretFile(const std::string& path) { return SecretOf(Descriptor(OpenToRead(path)), path); }
 
 void WriteSecretFile(const std::string& path, const std::string& name, const std::string& secret_key) {
   const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));

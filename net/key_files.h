@@ -29,6 +29,8 @@ std::string KeyRingText(const std::string& secret_key, const std::vector<ListedK
 
 // Returns the list of `directory`; none if there is no such file. Throws UserError like OpenKeyRing().
 std::vector<ListedKey> ReadKeyList(const std::string& directory);
+// Returns the secret key in a file. Throws UserError like OpenKeyRing().
+std::string ReadSecretFile(const std::string& path);
 // Writes a secret key into a new file with mode 0600. Throws UserError when a file is there already.
 void WriteSecretFile(const std::string& path, const std::string& name, const std::string& secret_key);
 

@@ -110,17 +110,18 @@ TEST_CASE("key files: the ring takes a changed list, and keeps the old one while
   const auto ring = OpenKeyRing(keys.path, "ps 0");
   std::vector<std::string> log;
   ring->set_log([&](const std::string& line) { log.push_back(line); });
-  ring->Refresh();
+  const auto refresh = [&] { ring->Take(KeyRing::Read(ring->source())); };
+  refresh();
   CHECK(log.empty());
   const std::string next = NewKeyPair().public_key;
   keys.WriteList({{"ps 0", keys.ps.public_key}, {"worker 1", next}});
-  ring->Refresh();
-  ring->Refresh();
+  refresh();
+  refresh();
   CHECK(log == std::vector<std::string>{"cluster.keys was read again: it has 2 keys"});
   CHECK(ring->KeysOf("worker 1") == std::vector<std::string>{next});
   keys.WriteList({{"worker 1", next}});
-  ring->Refresh();
-  ring->Refresh();
+  refresh();
+  refresh();
   CHECK(log.size() == 2);
   CHECK(ring->KeysOf("ps 0") == std::vector<std::string>{keys.ps.public_key});
 }

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <exception>
 #include <set>
+#include <thread>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace dtrain::net {
@@ -19,6 +22,7 @@ constexpr size_t kKeyBytes = 32;
 using Bytes = std::array<uint8_t, kKeyBytes>;
 constexpr char kBlank[] = " \t\r";
 constexpr char kSecret[] = "secret";
+constexpr milliseconds kRefresh{1000};
 
 // libzmq's decoder takes any characters of 7 bits.
 bool IsZ85(std::string_view text) {
@@ -198,18 +202,60 @@ std::vector<std::string> KeyRing::KeysOf(std::string_view name) const {
   return keys;
 }
 
-void KeyRing::Refresh() {
-  if (!read_) return;
+KeyRing::News KeyRing::Read(const Source& source) {
   try {
-    const auto listed = read_();
-    if (listed == nullptr) return;
-    Replace(*listed);
-    problem_.clear();
-    Log("cluster.keys was read again: it has " + std::to_string(listed->size()) + " keys");
+    return {source(), ""};
   } catch (const std::exception& error) {
-    std::string problem = FailureText(error);
-    if (problem != problem_) Log("the list of keys stays as it was: " + problem);
-    problem_ = std::move(problem);
+    return {nullptr, FailureText(error)};
+  }
+}
+
+void KeyRing::Take(News news) {
+  if (news.listed != nullptr) {
+    try {
+      Replace(*news.listed);
+      Log("cluster.keys was read again: it has " + std::to_string(news.listed->size()) + " keys");
+    } catch (const std::exception& error) {
+      news.problem = FailureText(error);
+    }
+  } else if (news.problem.empty()) {
+    return;
+  }
+  if (!news.problem.empty() && news.problem != problem_) {
+    Log("the list of keys stays as it was: " + news.problem);
+  }
+  problem_ = std::move(news.problem);
+}
+
+// The thread has a part in it, and uses the ring only while it holds the mutex and the watch is there.
+struct KeyListWatch::Shared {
+  KeyRing::Source source;
+  std::mutex mutex;  // protects the ring
+  std::condition_variable ended;
+  std::shared_ptr<KeyRing> ring;  // null: the watch has ended
+};
+
+KeyListWatch::KeyListWatch(std::shared_ptr<KeyRing> ring) : shared_(std::make_shared<Shared>()) {
+  shared_->source = ring->source();
+  shared_->ring = std::move(ring);
+  if (shared_->source) std::thread(&KeyListWatch::Run, shared_).detach();
+}
+
+KeyListWatch::~KeyListWatch() {
+  {
+    std::lock_guard<std::mutex> hold(shared_->mutex);
+    shared_->ring.reset();
+  }
+  shared_->ended.notify_one();
+}
+
+void KeyListWatch::Run(const std::shared_ptr<Shared>& shared) {
+  std::unique_lock<std::mutex> hold(shared->mutex);
+  while (!shared->ended.wait_for(hold, kRefresh, [&] { return shared->ring == nullptr; })) {
+    hold.unlock();
+    KeyRing::News news = KeyRing::Read(shared->source);
+    hold.lock();
+    if (shared->ring != nullptr) shared->ring->Take(std::move(news));
   }
 }
 

@@ -68,11 +68,19 @@ class KeyRing {
 
   // Takes another list. Throws UserError, and keeps the old one, where the constructor would.
   void Replace(const std::vector<ListedKey>& listed);
-  // Where Refresh() finds the list; `read` returns null when it is as it was. Call it before threads begin.
-  void set_source(std::function<std::unique_ptr<std::vector<ListedKey>>()> read) { read_ = std::move(read); }
-  // Takes the list from its source if that has changed. The log gets a line about the change, or about why
+  // Where the list is kept; may be empty. It throws what says why the list cannot be had, and returns null
+  // when that is as at the last call. Call set_source() before threads begin.
+  using Source = std::function<std::unique_ptr<std::vector<ListedKey>>()>;
+  void set_source(Source read) { read_ = std::move(read); }
+  const Source& source() const { return read_; }
+  // Takes what the source gave, or why it gave nothing. The log gets a line about the change, or about why
   // the old list stays. Thread: one.
-  void Refresh();
+  struct News {
+    std::unique_ptr<std::vector<ListedKey>> listed;  // null: the list is as it was
+    std::string problem;                             // empty: none
+  };
+  static News Read(const Source& source);
+  void Take(News news);
 
   // Receives lines for the log; may be empty. Call it before threads begin.
   void set_log(std::function<void(const std::string&)> log) { log_ = std::move(log); }
@@ -88,13 +96,29 @@ class KeyRing {
 
   const KeyPair own_;
   const std::string secret_name_;
-  std::function<std::unique_ptr<std::vector<ListedKey>>()> read_;
+  Source read_;
   std::function<void(const std::string&)> log_;
-  std::string problem_;       // of the last Refresh(); what lasts is logged once
+  std::string problem_;       // of the last Take(); what lasts is logged once
   mutable std::mutex mutex_;  // protects the two below
   std::vector<std::string> names_;
   std::unordered_map<std::string, uint32_t> numbers_;  // by the key as text
   const std::unique_ptr<std::atomic<bool>[]> is_listed_;
+};
+
+// KeyListWatch: has a ring's list read again when it changes, once a second, on a thread of its own. That may
+// wait for a file server that does not answer; nobody waits for it. Owner: the one that lets peers in.
+class KeyListWatch {
+ public:
+  explicit KeyListWatch(std::shared_ptr<KeyRing> ring);
+  ~KeyListWatch();  // it never waits for the source
+  KeyListWatch(const KeyListWatch&) = delete;
+  KeyListWatch& operator=(const KeyListWatch&) = delete;
+
+ private:
+  struct Shared;
+  static void Run(const std::shared_ptr<Shared>& shared);
+
+  std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace dtrain::net

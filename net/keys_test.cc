@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <zmq.h>
 
+#include <future>
+
 #include "base/error.h"
 
 namespace dtrain::net {
@@ -115,20 +117,44 @@ TEST_CASE(
   KeyRing ring(own.secret_key, "ps-0.key", good);
   std::string log;
   ring.set_log([&](const std::string& line) { log = line; });
-  int reads = 0;
-  ring.set_source([&]() -> std::unique_ptr<std::vector<ListedKey>> {
-    if (++reads == 1) return nullptr;
-    return std::make_unique<std::vector<ListedKey>>(
-        std::vector<ListedKey>{{"ps 0", own.public_key}, {"worker", own.public_key}});
-  });
-  ring.Refresh();
+  const auto twice = [&] {
+    const std::vector<ListedKey> listed = {{"ps 0", own.public_key}, {"worker", own.public_key}};
+    return std::make_unique<std::vector<ListedKey>>(listed);
+  };
+  ring.Take(KeyRing::Read([]() -> decltype(twice()) { return nullptr; }));
   CHECK(log == "");
-  ring.Refresh();
+  ring.Take(KeyRing::Read(twice));
   CHECK(log.find("the list of keys stays as it was: cluster.keys has one key twice") == 0);
   CHECK(ring.IsOf(1, "ps 0"));
   log.clear();
-  ring.Refresh();  // what lasts is told once
+  ring.Take(KeyRing::Read(twice));  // what lasts is told once
   CHECK(log == "");
+}
+
+TEST_CASE("key list watch: a list that changes is taken, and nobody waits for one that cannot be read") {
+  const KeyPair own = NewKeyPair();
+  const auto ring =
+      std::make_shared<KeyRing>(own.secret_key, "ps-0.key", std::vector<ListedKey>{{"ps 0", own.public_key}});
+  std::promise<void> changed, stuck, server_is_back, over;
+  ring->set_log([&](const std::string&) { changed.set_value(); });
+  ring->set_source([&, reads = 0]() mutable -> std::unique_ptr<std::vector<ListedKey>> {
+    if (++reads == 1) {
+      const std::vector<ListedKey> listed = {{"ps 0", own.public_key}, {"worker", NewKeyPair().public_key}};
+      return std::make_unique<std::vector<ListedKey>>(listed);
+    }
+    stuck.set_value();
+    server_is_back.get_future().wait();
+    over.set_value();
+    return nullptr;
+  });
+  {
+    const KeyListWatch watch(ring);
+    changed.get_future().wait();
+    CHECK(ring->KeysOf("worker").size() == 1);
+    stuck.get_future().wait();
+  }
+  server_is_back.set_value();
+  over.get_future().wait();
 }
 
 }  // namespace

@@ -14,13 +14,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_log.h"
 #include "net/channel.h"
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
-#include "trainer/peer/peer_log.h"
 #include "trainer/peer/stranger_budget.h"
 
 namespace dtrain {

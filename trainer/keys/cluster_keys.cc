@@ -32,6 +32,11 @@ void MakeDirectory(const std::string& path) {
   if (failed != EEXIST || stat(path.c_str(), &directory) != 0 || !S_ISDIR(directory.st_mode)) {
     throw UserError("{}: cannot make this directory of keys: {}. Choose another.", path, ErrnoText(failed));
   }
+  if (directory.st_uid != 0 && directory.st_uid != geteuid()) {
+    throw UserError(
+        "{}: it belongs to user {}, who could replace keys; must be of root or of user {}, who runs this.",
+        path, directory.st_uid, geteuid());
+  }
   if ((directory.st_mode & 022) == 0) return;
   throw UserError("{}: its mode is {:04o}, so other users could replace keys; refused. Run: chmod go-w {}",
                   path, directory.st_mode & 07777, path);
@@ -60,9 +65,7 @@ void AddToList(const std::string& path, const std::vector<net::ListedKey>& added
 std::string PublicKeyFor(const std::string& path, const std::string& name) {
   std::error_code unknown;
   if (fs::exists(fs::symlink_status(path, unknown))) {
-    const net::KeyText keys = net::ParseKeyText(TextOf(path), path);
-    if (keys.secret_key.empty()) throw UserError("{}: there is no secret key in it. Remove it.", path);
-    return net::PublicKeyOf(keys.secret_key);
+    return net::PublicKeyOf(net::ReadSecretFile(path));
   }
   const net::KeyPair pair = net::NewKeyPair();
   net::WriteSecretFile(path, name, pair.secret_key);

@@ -73,6 +73,16 @@ TEST_CASE("key directory: a secret key that a call before has made and not liste
   CHECK(net::OpenKeyRing(path, "ps 0")->own().public_key == pair.public_key);
 }
 
+TEST_CASE("key directory: a secret key that another user could have put there is not listed") {
+  const std::string path = testing::NewDirectory(), secret = path + "/ps-0.key";
+  net::WriteSecretFile(secret, "ps 0", net::NewKeyPair().secret_key);
+  fs::permissions(secret, fs::perms::others_read, fs::perm_options::add);
+  CHECK_THROWS_AS(KeyDirectory(path, Cluster(1)).AddMissing(), UserError);
+  CHECK_FALSE(fs::exists(path + "/cluster.keys"));
+  fs::permissions(secret, fs::perms::others_read, fs::perm_options::remove);
+  CHECK(KeyDirectory(path, Cluster(1)).AddMissing() > 0);
+}
+
 TEST_CASE(
     "key directory: a key that is replaced is listed beside the new one; without an old one it is refused") {
   const std::string path = testing::NewDirectory();

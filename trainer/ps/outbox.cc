@@ -7,7 +7,7 @@ namespace dtrain {
 void Outbox::Keep(net::NodeId to, net::Message message) {
   std::deque<net::Message>& waiting = late_[to];
   if (waiting.size() < max_late_) return waiting.push_back(std::move(message));
-  if (!std::exchange(told_overfull_, true)) overfull_ = to;
+  overfull_ = to;
 }
 
 void Outbox::SendLate() {

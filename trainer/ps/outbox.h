@@ -62,7 +62,7 @@ class Outbox {
   bool late() const { return !late_.empty(); }
   // Drops the weights that wait for a peer which has left or begins anew.
   void DropLate(net::NodeId to) { late_.erase(to); }
-  // The peer whose answers were dropped first because too many wait; once. 0: none.
+  // Returns the last peer whose answers were dropped since the last call because too many wait; 0: none.
   net::NodeId TakeOverfull() { return std::exchange(overfull_, 0); }
 
  private:
@@ -79,8 +79,7 @@ class Outbox {
   const size_t max_late_;
   net::Encoder encoder_;
   std::unordered_map<net::NodeId, std::deque<net::Message>> late_;  // by peer; none is empty
-  bool told_overfull_ = false;
-  net::NodeId overfull_ = 0;  // the result of TakeOverfull()
+  net::NodeId overfull_ = 0;                                        // the result of TakeOverfull()
   RunId run_;
 };
 

@@ -48,7 +48,8 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
       filler_(FillerParts()),
       summary_(summary),
       tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))),
-      dropped_(log_, "dropped frames") {
+      dropped_(log_, "dropped frames"),
+      dropped_of_strangers_(log_, "dropped frames of strangers") {
   members_.set_on_known([this](net::NodeId node, bool known) { channel_.SetKnown(node, known); });
   leader_ = make_leader({task_, history, activity_, members_, outbox_, *rule_, snapshots_, filler_,
                          [this] { return Report(); }});
@@ -104,6 +105,7 @@ void PsServer::Tick(TimePoint now) {
   snapshots_.Tick();
   registrar_->Watch(now);
   dropped_.Tick(now);
+  dropped_of_strangers_.Tick(now);
   rule_->Tick();
 }
 
@@ -111,13 +113,15 @@ void PsServer::SendLate() {
   outbox_.SendLate();
   const net::NodeId overfull = outbox_.TakeOverfull();
   if (const Member* const member = overfull == 0 ? nullptr : members_.Find(overfull)) {
-    log_.Warning("{} asks for more weights than it reads; answers that it has no room for are dropped",
-                 members_.NameOf(*member));
+    dropped_.Warn(overfull, "it reads too little",
+                  members_.NameOf(*member) +
+                      " asks for more weights than it reads; answers that it has no room for are dropped");
   }
 }
 
 void PsServer::DropFrame(net::NodeId from, const char* why) {
-  dropped_.Warn(from, why, fmt::format("dropped a frame from peer {:016x}: {}", from, why));
+  PeerLog& log = members_.Find(from) == nullptr ? dropped_of_strangers_ : dropped_;
+  log.Warn(from, why, fmt::format("dropped a frame from peer {:016x}: {}", from, why));
 }
 
 void PsServer::Handle(net::NodeId from, net::Message& message) {

@@ -11,11 +11,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_log.h"
 #include "net/channel.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/peer/heartbeat.h"
-#include "trainer/peer/peer_log.h"
 #include "trainer/peer/stranger_budget.h"
 #include "trainer/ps/gradient_check.h"
 #include "trainer/ps/leader.h"
@@ -86,7 +86,8 @@ class PsServer {
   net::NodeId leader_node_ = 0;
   int64_t summarised_step_ = 0;
   StrangerBudget strangers_;
-  PeerLog dropped_;
+  PeerLog dropped_;  // of members: a flood of strangers does not silence it
+  PeerLog dropped_of_strangers_;
 };
 
 }  // namespace dtrain

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/peer_log.h"
 #include "net/codec.h"
-#include "trainer/peer/peer_log.h"
 #include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/ps_task.h"

@@ -1,13 +1,15 @@
-#include "trainer/peer/peer_log.h"
+#include "base/peer_log.h"
+
+#include <fmt/format.h>
 
 namespace dtrain {
 
-void PeerLog::Warn(net::NodeId peer, const char* reason, const std::string& text) {
+void PeerLog::Warn(uint64_t peer, const char* reason, const std::string& text) {
   if (told_.size() == kMaxLines || !told_.emplace(peer, reason).second) {
     ++untold_;
     return;
   }
-  log_.Warning("{}", text);
+  warn_(text);
 }
 
 void PeerLog::Tick(TimePoint now) {
@@ -17,7 +19,9 @@ void PeerLog::Tick(TimePoint now) {
 }
 
 void PeerLog::TellCount() {
-  if (untold_ > 0) log_.Warning("{} more {} since the last such line", std::exchange(untold_, 0), what_);
+  if (untold_ > 0) {
+    warn_(fmt::format("{} more {} since the last such line", std::exchange(untold_, 0), what_));
+  }
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-#include "trainer/peer/peer_log.h"
+#include "base/peer_log.h"
 
 #include <doctest/doctest.h>
 
@@ -39,7 +39,7 @@ TEST_CASE("peer log: one line for each peer and reason, and at the end the numbe
 TEST_CASE("peer log: however many peers there are, there is a limit to the lines, and a count each minute") {
   Fixture f;
   f.peers->Tick(f.now);
-  for (net::NodeId peer = 0; peer < 1000; ++peer) f.peers->Warn(peer, "damaged", "damaged");
+  for (uint64_t peer = 0; peer < 1000; ++peer) f.peers->Warn(peer, "damaged", "damaged");
   CHECK(f.Lines() == PeerLog::kMaxLines);
   f.peers->Tick(f.now + PeerLog::kCountEvery - milliseconds(1));
   CHECK(f.Lines() == PeerLog::kMaxLines);
