@@ -87,6 +87,11 @@ void RunTasks(const std::vector<std::string>& arguments, const Program& program,
     processes[i] = again ? start(tasks[i]) : nullptr;
     over += again ? 0 : 1;
   }
+  std::string open;
+  for (const auto& process : processes) {
+    if (process != nullptr) open += process->standard_error() + "\n";
+  }
+  CAPTURE(open);
   CHECK(over == 4);
 }
 
