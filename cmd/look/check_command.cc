@@ -27,6 +27,7 @@
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_batch.h"
+#include "trainer/keys/cluster_keys.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/optim/optimizer.h"
@@ -172,6 +173,21 @@ void PrintLength(const Config& config, const DataShape& shape) {
              TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size())).value_or(0));
 }
 
+// Checks the keys that are on this machine. Returns a line for the user; empty: the run has no key files.
+std::string CheckKeys(const Config& config, const ErrorLines& errors) {
+  const std::string& path = config.security.keys;
+  if (path.empty() || path == kAutoKeys) return "";
+  const KeyDirectory keys(path, config.cluster);
+  if (access(keys.ListPath().c_str(), F_OK) != 0) {
+    errors.Print(fmt::format("warning: {}: {}; the tasks need it on their machines (dtrain keygen).",
+                             keys.ListPath(), ErrnoText(errno)));
+    return "";
+  }
+  const std::vector<std::string> here = keys.Check();
+  return fmt::format("keys: {} lists every task; secret keys here: {}", keys.ListPath(),
+                     here.empty() ? "none" : fmt::format("{}", fmt::join(here, ", ")));
+}
+
 // Checks what each task would check at its start: whether a ps may listen, whether a worker has data.
 void CheckTasks(const Config& config, const LoadedData& loaded) {
   for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
@@ -207,12 +223,14 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const std::string start = CheckResume(config, layout, loaded.form, errors);
   if (!shape.rows && loaded.train->rows()) shape.rows = *loaded.train->rows() - config.data.validation;
   CheckTasks(config, loaded);
+  const std::string keys = local ? "" : CheckKeys(config, errors);
   for (const std::string& warning : DataWarnings(config, loaded)) errors.Print("warning: " + warning);
   const bool evaluator = scheduled.assignment && !scheduled.assignment->task;
   if (evaluator) EvaluatedDirectory(config, scheduled);
   fmt::print("{}: good\n", arguments.config.path);
   if (scheduled.assignment) PrintAssignment(config, scheduled);
   PrintTasks(config.cluster, local);
+  if (!keys.empty()) fmt::print("{}\n", keys);
   PrintModel(config.model, layout);
   PrintData(config.data, loaded);
   PrintLength(config, shape);

@@ -166,6 +166,21 @@ TEST_CASE("keys: a worker without a key of its own joins with that of all worker
   CheckEnds(std::vector<Process*>{ps.get(), first.get(), second.get()});
 }
 
+TEST_CASE("keys: check reads those that are there, and names a task that has none") {
+  const KeyedCluster run(1, 2, LinearJob(20));
+  const std::vector<std::string> check = {"check", "--config", run.cluster.config(), "--set",
+                                          "security.keys=" + run.keys};
+  CHECK(Contains(Run(check).output, "secret keys here: ps 0, worker 0, worker 1, worker, status"));
+  for (const char* line : {"worker 0 ", "worker 1 ", "worker "}) RemoveLine(run.keys, line);
+  const Done unlisted = Run(check);
+  CHECK(unlisted.code == 2);
+  CHECK(Contains(unlisted.error, "/cluster.keys: there is no key of worker 0. Run dtrain keygen again."));
+  fs::remove_all(run.keys);
+  const Done elsewhere = Run(check);
+  CHECK(elsewhere.code == 0);
+  CHECK(Contains(elsewhere.error, "/cluster.keys: No such file or directory (2); the tasks need it"));
+}
+
 TEST_CASE("keys: a key file that others may read ends the task with 2 and the remedy") {
   const KeyedCluster run(1, 1, LinearJob(20));
   const std::string path = run.keys + "/ps-0.key";

@@ -88,6 +88,22 @@ std::string KeyDirectory::SecretPath(const std::string& name) const {
   return path_ + "/" + net::SecretFileName(name);
 }
 
+std::vector<std::string> KeyDirectory::Check() const {
+  const std::vector<net::ListedKey> listed = net::ReadKeyList(path_);
+  std::vector<std::string> here;
+  for (const std::string& name : names_) {
+    const bool is_task = name != "worker" && name != "status";
+    const bool any_worker = name.find("worker ") == 0 && IsListed(listed, "worker");
+    if (is_task && !any_worker && !IsListed(listed, name)) {
+      throw UserError("{}: there is no key of {}. Run dtrain keygen again.", ListPath(), name);
+    }
+    if (!fs::exists(SecretPath(name))) continue;
+    net::OpenKeyRing(path_, name);
+    here.push_back(name);
+  }
+  return here;
+}
+
 size_t KeyDirectory::AddMissing() const {
   MakeDirectory(path_);
   const std::vector<net::ListedKey> listed = net::ReadKeyList(path_);

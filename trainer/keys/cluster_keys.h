@@ -20,6 +20,10 @@ class KeyDirectory {
   std::string ListPath() const;
   std::string SecretPath(const std::string& name) const;
 
+  // Reads the list and all secret keys that are here, and returns whose they are. Throws UserError when one
+  // of them is not good, or when a task has none that is listed.
+  std::vector<std::string> Check() const;
+
   // Makes the directory, and a key for each name that has none. Keys that are there stay as they are, so a
   // call that was interrupted may be repeated. Returns how many it has listed. Throws Failure.
   size_t AddMissing() const;

@@ -97,6 +97,20 @@ TEST_CASE(
   CHECK_THROWS_AS(keys.Replace("worker 2"), UserError);
 }
 
+TEST_CASE("key directory: the check names the keys that are here, and what is wrong with them") {
+  const std::string path = testing::NewDirectory();
+  const KeyDirectory keys(path, Cluster(1));
+  CHECK_THROWS_WITH_AS(keys.Check(),
+                       (path + "/cluster.keys: there is no key of ps 0. Run dtrain keygen again.").c_str(),
+                       UserError);
+  keys.AddMissing();
+  CHECK(keys.Check() == keys.names());
+  for (const char* gone : {"worker-0.key", "worker.key", "status.key"}) fs::remove(path + "/" + gone);
+  CHECK(keys.Check() == std::vector<std::string>{"ps 0"});
+  fs::permissions(path + "/ps-0.key", fs::perms::group_read, fs::perm_options::add);
+  CHECK_THROWS_AS(keys.Check(), UserError);
+}
+
 TEST_CASE("key directory: one into which other users may write is refused") {
   const std::string path = testing::NewDirectory();
   fs::permissions(path, fs::perms::all);
