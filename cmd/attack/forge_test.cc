@@ -212,7 +212,7 @@ TEST_CASE("attack: pieces of a checkpoint that nobody asked for fill neither mem
                                  {values.data(), values.size() * sizeof(float), nullptr, nullptr}));
   }
   run.other.ReceiveA<wire::End>(milliseconds(500));  // until ps 0 has read them
-  const int64_t grown_mib = (MemoryKib(run.ps->pid(), "VmHWM") - before_kib) / 1024;
+  [[maybe_unused]] const int64_t grown_mib = (MemoryKib(run.ps->pid(), "VmHWM") - before_kib) / 1024;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep freed memory
   CHECK(grown_mib <= 20 + 8);  // ps 0 asks for 8 pieces of 1 MiB at a time
 #endif
