@@ -2,6 +2,7 @@
 #include "net/curve.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <zmq.h>
 
 #include <mutex>
@@ -143,6 +144,46 @@ TEST_CASE("keys: a key that is not listed is refused, both sides say so, and it 
   REQUIRE(SendSoon(*client.channel, client.id, TextMessage("now")) == SendResult::kSent);
   CHECK(ReceiveSoon(*listener.channel).header() == "now");
   CHECK(client.channel->WhyNotConnected(client.id) == "");
+}
+
+TEST_CASE("keys: a task that may open no more files keeps its refused connection, and gets in later") {
+  Cluster cluster;
+  Listener listener(cluster);
+  const KeyPair next = NewKeyPair();
+  Cluster changed = cluster;
+  changed.listed.push_back({"worker 0", next.public_key});
+  Client client(listener.address, RingOf(changed, next, "worker-0.key"));
+  const std::string refusal = client.WaitForRefusal();
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{3, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const std::set<std::string> reasons = client.Reasons();
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(reasons == std::set<std::string>{refusal});
+  listener.ring->Replace(changed.listed);
+  CHECK(SendSoon(*client.channel, client.id, TextMessage("now")) == SendResult::kSent);
+}
+
+TEST_CASE("keys: with hundreds of ps each of which refuses this task, it waits for them") {
+  REQUIRE(RaiseDescriptorLimit() > 3000);
+  const Cluster cluster;
+  ZmqTransport server;
+  auto listener = server.NewChannel();
+  const std::string address = listener->Bind("127.0.0.1:0");  // without keys
+  ZmqTransport transport(OptionsOf(RingOf(cluster, cluster.worker, "worker-0.key"), address));
+  const auto channel = transport.NewChannel();
+  std::vector<NodeId> ids(400);
+  for (NodeId& id : ids) channel->Connect(id = NewNodeId(), address);
+  for (const TimePoint end = Clock::now() + milliseconds(1200); Clock::now() < end;) {
+    for (const NodeId id : ids) {
+      NodeId from = 0;
+      Message message = TextMessage("let me in");
+      CHECK(channel->Send(id, message) == SendResult::kFull);
+      channel->Receive(Clock::now(), &from, &message);
+    }
+  }
+  CHECK(channel->WhyNotConnected(ids.back()).find("no keys") != std::string::npos);
 }
 
 TEST_CASE("keys: a listener whose key is not the listed one is not trusted, and gets nothing") {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
@@ -107,6 +108,12 @@ std::string SecretIn(const std::string& text, const std::string& source) {
   return keys.secret_key;
 }
 
+// `key` is listed.
+std::string OwnerOf(const std::string& key, const std::vector<ListedKey>& listed) {
+  const auto is_this = [&](const ListedKey& each) { return each.key == key; };
+  return std::find_if(listed.begin(), listed.end(), is_this)->name;
+}
+
 std::string SecretOf(const Descriptor& file, const std::string& path) {
   if (file.get() < 0) ThrowMissing(path, errno);
   CheckSecret(CheckKeyFile(file.get(), path), path);
@@ -169,6 +176,10 @@ std::shared_ptr<KeyRing> OpenKeyRing(const std::string& directory, const std::st
   ListFile list(Joined(directory, kKeyListName));
   const auto listed = list.ReadIfChanged();
   auto ring = std::make_shared<KeyRing>(secret_key, secret_name, *listed);
+  const std::string owner = OwnerOf(ring->own().public_key, *listed);
+  if (owner != name && (role != "worker" || owner != role)) {
+    throw UserError("{}: it has the key of {}. Copy the file of {} here.", path, owner, name);
+  }
   ring->set_source([list = std::move(list)]() mutable { return list.ReadIfChanged(); });
   return ring;
 }

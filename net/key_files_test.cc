@@ -60,6 +60,16 @@ TEST_CASE("key files: a task takes its own secret key; a worker without one take
                                     "this machine cluster.keys and the secret key of its task.");
 }
 
+TEST_CASE("key files: a secret key of another task is refused, and both are named") {
+  const KeyDirectory keys;
+  const std::string path = keys.path + "/ps-0.key";
+  for (const auto& [file, owner] :
+       {std::pair("worker-1.key", "worker 1"), std::pair("worker.key", "worker")}) {
+    fs::copy_file(keys.path + "/" + file, path, fs::copy_options::overwrite_existing);
+    CHECK(keys.ErrorOf("ps 0") == path + ": it has the key of " + owner + ". Copy the file of ps 0 here.");
+  }
+}
+
 TEST_CASE(
     "key files: a secret key that other users may read is refused, and so is a list that they may write") {
   const KeyDirectory keys;

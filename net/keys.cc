@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -124,13 +125,15 @@ KeyRing::KeyRing(const std::string& secret_key, std::string secret_name, const s
 }
 
 void KeyRing::CheckOwn(const std::vector<ListedKey>& listed) const {
-  std::set<std::string> keys;
+  std::map<std::string, std::string> keys;
   for (const ListedKey& each : listed) {
-    if (keys.insert(each.key).second) continue;
+    const auto [first, is_new] = keys.emplace(each.key, each.name);
+    if (is_new) continue;
     throw UserError(
-        "cluster.keys has one key twice, also for {}; each task has a key of its own. Run "
-        "dtrain keygen again.",
-        each.name);
+        "cluster.keys has one key twice, for {} and for {}; each task has a key of its own. Remove the line "
+        "that "
+        "is wrong, and run dtrain keygen again.",
+        first->second, each.name);
   }
   if (keys.count(own_.public_key) == 1) return;
   throw UserError(

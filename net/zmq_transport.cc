@@ -79,6 +79,7 @@ class ZmqChannel final : public Channel {
 
   Socket NewSocket(int type, int64_t max_bytes) const;
   void OpenDealer(Port& port, bool as_ipv6);
+  void ReopenDealer(Port& port, bool as_ipv6);
   void TryOtherFamily(Port& port);
   void RetryHandshake(Port& port);
   Port* FindPort(NodeId peer);
@@ -123,6 +124,9 @@ constexpr milliseconds kIpv6Timeout{1000};
 // libzmq gives a connection up for good when its handshake was refused. It is made anew after this time.
 constexpr milliseconds kRefusedPause{500};
 constexpr int kMaxWaitMs = 3'600'000;
+// Three for each connection of a task and of its heartbeats, and as many while one is made anew: libzmq
+// closes sockets later. Its own limit of 1,023 is reached with 85 ps. Each one costs 12 bytes.
+constexpr int kMaxSockets = 16384;
 
 zmq_msg_t* Native(Frame& frame) { return static_cast<zmq_msg_t*>(frame.native()); }
 
@@ -261,17 +265,17 @@ void ZmqChannel::Connect(NodeId id, const std::string& address) {
   ports_.push_back(std::move(port));
 }
 
+// Throws IoError, and the port stays as it was, when too many files are open.
 void ZmqChannel::OpenDealer(Port& port, bool as_ipv6) {
-  port.handshakes.reset();
-  port.socket = NewSocket(ZMQ_DEALER, options_.max_message_bytes);
-  void* const socket = port.socket.get();
+  Socket owner = NewSocket(ZMQ_DEALER, options_.max_message_bytes);
+  void* const socket = owner.get();
   if (options_.keys != nullptr) {
     const std::vector<std::string> keys = options_.keys->KeysOf(port.server);
     const bool listed = !keys.empty();  // when its keys have been removed since, nobody's handshake will do
     ConnectWithKeys(socket, *options_.keys,
                     listed ? keys[port.next_key++ % keys.size()] : NewKeyPair().public_key);
   }
-  port.handshakes = std::make_unique<HandshakeMonitor>(context_, socket);
+  auto handshakes = std::make_unique<HandshakeMonitor>(context_, socket);
   const RoutingId routing_id = ToRoutingId(port.id);
   DT_CHECK(zmq_setsockopt(socket, ZMQ_ROUTING_ID, routing_id.data(), routing_id.size()) == 0, errno);
   Set(socket, ZMQ_IMMEDIATE, 1);
@@ -281,17 +285,28 @@ void ZmqChannel::OpenDealer(Port& port, bool as_ipv6) {
   DT_CHECK(zmq_connect(socket, ZmqEndpoint(port.address).c_str()) == 0, AddressText(port.address), errno);
   size_t size = sizeof(port.signal_fd);
   DT_CHECK(zmq_getsockopt(socket, ZMQ_FD, &port.signal_fd, &size) == 0, errno);
+  port.handshakes = std::move(handshakes);  // the old one goes before its socket
+  port.socket = std::move(owner);
   port.as_ipv6 = as_ipv6;
   port.opened = Clock::now();
   port.drained = false;
   port.receive_timeout_ms = -1;
 }
 
+// As OpenDealer(); where too many files are open the port is tried again later.
+void ZmqChannel::ReopenDealer(Port& port, bool as_ipv6) {
+  try {
+    OpenDealer(port, as_ipv6);
+  } catch (const IoError&) {
+    port.opened = Clock::now();
+  }
+}
+
 // libzmq looks a name up in one family only. A name that gives no connection is tried in the other one.
 void ZmqChannel::TryOtherFamily(Port& port) {
   if (!port.address.is_name || port.connected_once) return;
   if (Clock::now() - port.opened > (port.as_ipv6 ? kIpv6Timeout : kIpv4Timeout))
-    OpenDealer(port, !port.as_ipv6);
+    ReopenDealer(port, !port.as_ipv6);
 }
 
 // Where two keys are listed for the peer, the other one is tried next.
@@ -301,7 +316,7 @@ void ZmqChannel::RetryHandshake(Port& port) {
   if (!port.handshakes->given_up() && !(port.handshakes->failed() && other_key)) return;
   if (Clock::now() - port.opened <= kRefusedPause) return;
   port.last_refusal = port.handshakes->Text(options_.keys.get());
-  OpenDealer(port, port.as_ipv6);
+  ReopenDealer(port, port.as_ipv6);
 }
 
 std::string ZmqChannel::WhyNotConnected(NodeId id) {
@@ -507,6 +522,7 @@ void ZmqChannel::SetKnown(NodeId id, bool known) {
 
 ZmqTransport::ZmqTransport(const ZmqOptions& options) : options_(options), context_(zmq_ctx_new()) {
   DT_CHECK(context_ != nullptr, errno);
+  DT_CHECK(zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, kMaxSockets) == 0, errno);
   DT_CHECK(zmq_ctx_set(context_, ZMQ_IO_THREADS, options_.io_threads) == 0, options_.io_threads);
   if (options_.keys != nullptr) zap_handler_ = std::make_unique<ZapHandler>(context_, options_.keys);
 }

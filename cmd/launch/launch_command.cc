@@ -96,6 +96,11 @@ int PrintPlan(const LaunchArguments& arguments) {
   CheckHere(config);
   const std::vector<PlannedTask> tasks = PlanLaunch(arguments.config, config, {});
   fmt::print("{}{}", CopyText(FilesToCopy(tasks, arguments.config.path)), DataText(tasks, config.data));
+  if (config.security.keys == kAutoKeys) {
+    fmt::print(
+        "# keys are made at the launch; to run a line by hand, make some with dtrain keygen and set "
+        "security.keys\n");
+  }
   for (const PlannedTask& planned : tasks) fmt::print("{}\n", ShellLine(planned.command));
   return 0;
 }

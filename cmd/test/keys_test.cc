@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -71,9 +72,20 @@ void RemoveLine(const std::string& keys, const std::string& begin) {
 }
 
 // The first task does as the second one, with the second one's key.
+// The thief's own list says that the key is the thief's: their keys change places there.
 void TakeKeyOf(const std::string& keys, const std::string& thief, const std::string& owner) {
   fs::copy_file(keys + "/" + owner + ".key", keys + "/" + thief + ".key",
                 fs::copy_options::overwrite_existing);
+  std::string text;
+  for (const std::string& line : LinesOf(keys + "/cluster.keys")) {
+    const size_t end = line.rfind(' ');
+    std::string name = line.substr(0, end);
+    std::replace(name.begin(), name.end(), ' ', '-');
+    std::string other = name == thief ? owner : name == owner ? thief : "";
+    std::replace(other.begin(), other.end(), '-', ' ');
+    text += (other.empty() ? line : other + line.substr(end)) + "\n";
+  }
+  WriteFile(keys + "/cluster.keys", text);
 }
 
 // A cluster with keys, all of its tasks on this machine.
@@ -112,7 +124,7 @@ TEST_CASE("keys: with data.split: feed the batches come with keys too") {
   CHECK(run.is_object());
 }
 
-TEST_CASE("keys: who has no key, or one of another cluster, waits outside and is told why at both sides") {
+TEST_CASE("keys: who has no key, or one of another cluster, waits outside and is told why") {
   const KeyedCluster run(1, 1, LinearJob(20));
   const auto ps = run.Start("ps", 0);
   const std::string name = "waiting for ps 0 (" + run.cluster.address("ps", 0) + "): ";
@@ -138,6 +150,7 @@ TEST_CASE("keys: who has no key, or one of another cluster, waits outside and is
 
 TEST_CASE("keys: a worker's key is no ps, a ps's no worker, and neither is status") {
   const KeyedCluster run(2, 2, LinearJob(20));
+  const std::string kept = CopyOf(run.keys) + "/ps-1.key";
   const auto ps = run.Start("ps", 0);
   const struct {
     const char *role, *owner;
@@ -145,7 +158,7 @@ TEST_CASE("keys: a worker's key is no ps, a ps's no worker, and neither is statu
   } cases[] = {
       {"ps", "worker-0", 1}, {"worker", "ps-1", 0}, {"worker", "worker-1", 0}, {"worker", "status", 0}};
   for (const auto& each : cases) {
-    CAPTURE(each.owner);
+    CAPTURE(std::string(each.owner));
     const std::string stolen = CopyOf(run.keys);
     TakeKeyOf(stolen, fmt::format("{}-{}", each.role, each.index), each.owner);
     const auto task = run.cluster.Start(each.role, each.index, With(stolen));
@@ -153,6 +166,11 @@ TEST_CASE("keys: a worker's key is no ps, a ps's no worker, and neither is statu
     CHECK(Contains(task->standard_error(), fmt::format("refuses {0} {1}: its key is not the one of {0} {1}.",
                                                        each.role, each.index)));
   }
+  fs::copy_file(run.keys + "/worker-0.key", run.keys + "/ps-1.key", fs::copy_options::overwrite_existing);
+  const auto mistaken = run.Start("ps", 1);
+  CHECK(RunToEnd(*mistaken) == 2);
+  CHECK(Contains(mistaken->standard_error(), "/ps-1.key: it has the key of worker 0. Copy the file of ps 1"));
+  fs::copy_file(kept, run.keys + "/ps-1.key", fs::copy_options::overwrite_existing);
   const auto ps_1 = run.Start("ps", 1);
   const auto worker_0 = run.Start("worker", 0), worker_1 = run.Start("worker", 1);
   CheckEnds(std::vector<Process*>{ps.get(), ps_1.get(), worker_0.get(), worker_1.get()});

@@ -58,7 +58,8 @@ void CheckReach(const Config& config, const std::string& address) {
   if (allowed || net::IsLoopback(net::ParseAddress(address).host)) return;
   throw UserError(
       "{}: listening beyond this machine without keys lets anybody in; refused. Make keys with dtrain keygen "
-      "and set security.keys, or set security.insecure: true if the network is trusted.",
+      "and set security.keys, which dtrain launch does by itself (security.keys: auto), or set "
+      "security.insecure: true if the network is trusted.",
       address);
 }
 
