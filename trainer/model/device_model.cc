@@ -86,6 +86,11 @@ __attribute__((no_sanitize_thread)) T ReadOnce(const T& value) {
   return *static_cast<const volatile T*>(&value);
 }
 
+template <typename T>
+__attribute__((no_sanitize_thread)) void WriteOnce(T* place, T value) {
+  *static_cast<volatile T*>(place) = value;
+}
+
 uint32_t Bits(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
@@ -312,9 +317,11 @@ void DeviceModel::Join(StreamHandle before, StreamHandle after) {
 
 void DeviceModel::ResetResults(bool count_correct) {
   Results& results = results_[0];
-  std::memcpy(&results.loss, &kPendingLoss, sizeof results.loss);
-  results.correct = count_correct && net_.classifies() ? kPendingCount : 0;
-  results.non_finite = shared() && check_finite_ ? kPendingCount : 0;
+  float pending_loss;
+  std::memcpy(&pending_loss, &kPendingLoss, sizeof pending_loss);
+  WriteOnce(&results.loss, pending_loss);
+  WriteOnce(&results.correct, count_correct && net_.classifies() ? kPendingCount : 0);
+  WriteOnce(&results.non_finite, shared() && check_finite_ ? kPendingCount : 0);
 }
 
 // Does not wait for the gradient itself: its readers work in the same stream.
