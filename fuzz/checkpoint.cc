@@ -18,12 +18,14 @@ constexpr size_t kTrailer = sizeof(uint64_t);
 // A good checkpoint: its files' names and contents.
 const std::vector<std::pair<std::string, std::string>>& GoodFiles() {
   static const auto files = [] {
-    CheckpointDirectory directory(testing::NewDirectory());
+    const std::string made = testing::NewDirectory();
+    CheckpointDirectory directory(made);
     const std::string path = testing::SaveSmall(&directory, {});
     std::vector<std::pair<std::string, std::string>> found;
     for (const std::string& name : testing::NamesIn(path)) {
       found.emplace_back(name, testing::FileContent(path + "/" + name));
     }
+    fs::remove_all(made);
     return found;
   }();
   return files;
@@ -34,16 +36,18 @@ std::string WithChecksum(std::string body) {
   return body.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
 }
 
-// On a file system in memory, where there is one.
-std::string Directory() {
-  static const std::string directory = [] {
+// On a file system in memory, where there is one. Removed at the end of the process.
+const std::string& Directory() {
+  static const struct Made {
+    Made() { Require(mkdtemp(path.data()) != nullptr, "a directory for checkpoints can be made"); }
+    ~Made() {
+      std::error_code none;
+      fs::remove_all(path, none);
+    }
     std::string path =
         fs::is_directory("/dev/shm") ? "/dev/shm/dtrain-fuzz.XXXXXX" : "/tmp/dtrain-fuzz.XXXXXX";
-    Require(mkdtemp(path.data()) != nullptr, "a directory for checkpoints can be made");
-    std::atexit([] { fs::remove_all(Directory()); });
-    return path;
-  }();
-  return directory;
+  } made;
+  return made.path;
 }
 
 // Reads all that the manifest promises.

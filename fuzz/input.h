@@ -59,7 +59,7 @@ class Input {
   Value Fixed() {
     Value value{};
     const size_t size = std::min(sizeof value, left_.size());
-    std::memcpy(&value, left_.data(), size);
+    if (size > 0) std::memcpy(&value, left_.data(), size);  // the data of no bytes may be null
     left_.remove_prefix(size);
     return value;
   }

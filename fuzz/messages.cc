@@ -1,6 +1,8 @@
 #include "fuzz/messages.h"
 
+#include <cstring>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "net/codec.h"
@@ -74,7 +76,6 @@ class Maker {
   const net::Envelope envelope_;
   net::Encoder encoder_;
   flatbuffers::FlatBufferBuilder& b_ = encoder_.Begin();
-  std::vector<float> values_;
 };
 
 Offset<wire::InputForm> Maker::Form() {
@@ -88,14 +89,21 @@ Offset<wire::InputForm> Maker::Form() {
                                b_.CreateVector(shift), b_.CreateVector(factor));
 }
 
-// Mostly of the expected size and finite.
+// Mostly of the expected size and finite. The bytes live for as long as the message, in memory of exactly
+// their size.
 net::LentBytes Maker::Tensor(size_t bytes) {
   const uint8_t how = in_.Byte();
   if (how >= 240) bytes = in_.Number() % 5000;
-  values_.assign(bytes / sizeof(float) + 1, static_cast<float>(how % 16) / 64);
-  if (how == 239) values_.front() = std::numeric_limits<float>::quiet_NaN();
-  if (how == 238) values_.back() = values_.front() = std::numeric_limits<float>::max();
-  return {values_.data(), bytes, nullptr, nullptr};
+  std::vector<float> values(bytes / sizeof(float) + 1, static_cast<float>(how % 16) / 64);
+  if (how == 239) values.front() = std::numeric_limits<float>::quiet_NaN();
+  if (how == 238) values.back() = values.front() = std::numeric_limits<float>::max();
+  auto memory = std::make_unique<std::byte[]>(bytes);
+  std::memcpy(memory.get(), values.data(), bytes);
+  const auto release = [](void*, void* of) {
+    std::default_delete<std::byte[]>()(static_cast<std::byte*>(of));
+  };
+  std::byte* const data = memory.release();
+  return {data, bytes, release, data};
 }
 
 Offset<wire::Hello> Maker::Hello(const Config& config, TaskId from, int ps) {

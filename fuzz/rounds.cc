@@ -13,6 +13,8 @@
 
 // Sets what a sanitizer calls before it ends the process; null where none is linked in.
 extern "C" void __sanitizer_set_death_callback(void (*)()) __attribute__((weak));
+// Asked by UBSan, whose runtime is another one than ASan's with gcc and does not know the callback.
+extern "C" const char* __ubsan_default_options() { return "abort_on_error=1:print_stacktrace=1"; }
 
 namespace dtrain::fuzz {
 namespace {
