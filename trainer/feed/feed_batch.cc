@@ -65,15 +65,12 @@ void WriteFedBatch(const DataSet& set, gpu::Span<const int64_t> rows, std::byte*
 std::string WhyNotFedBatch(const Config& config, const wire::DataBatch& batch, net::TensorView values) {
   const int64_t rows = batch.rows();
   const int64_t most = batch.max_rows();
-  if (batch.end()) {
-    return most <= RowsPerStep(config)
-               ? ""
-               : fmt::format("it names {} rows, and a step here has {}", most, RowsPerStep(config));
+  if (most < 1 || most > RowsPerStep(config)) {
+    return fmt::format("it names {} rows, and a step here has {} (train.batch_size, device.ids)", most,
+                       RowsPerStep(config));
   }
-  if (rows < 1 || rows > most || most > RowsPerStep(config)) {
-    return fmt::format("it has {} rows of at most {}, and a step here has {} (train.batch_size, device.ids)",
-                       rows, most, RowsPerStep(config));
-  }
+  if (batch.end()) return "";
+  if (rows < 1 || rows > most) return fmt::format("it has {} rows of at most {}", rows, most);
   const int64_t bytes = FedBatchBytes(rows, *config.model.inputs, batch.as_bytes());
   if (values.size != static_cast<size_t>(bytes)) {
     return fmt::format("it has {} bytes, and {} rows of {} inputs have {}", values.size, rows,

@@ -129,7 +129,10 @@ void FeedSource::OnBatch(const wire::Envelope& envelope, const wire::DataBatch& 
         "step's batches are dealt out there. Give every worker as many.",
         config_.device.towers(), batch.devices(), feeder_.name());
   }
-  const std::string wrong = WhyNotFedBatch(config_, batch, net::Tensor(message, batch));
+  std::string wrong = WhyNotFedBatch(config_, batch, net::Tensor(message, batch));
+  if (wrong.empty() && max_rows_ != 0 && batch.max_rows() > max_rows_) {  // the model is made for max_rows()
+    wrong = fmt::format("it names {} rows, and the first answer named {}", batch.max_rows(), max_rows_);
+  }
   if (!wrong.empty()) {
     throw Failure(ExitCode::kInternal, fmt::format("the batch of local step {} from {} is refused: {}",
                                                    arrived_, feeder_.name(), wrong));
@@ -141,7 +144,7 @@ void FeedSource::TakeIn(const wire::DataBatch& batch, net::Message message) {
   if (!heard_) heartbeat_.Watch(0);
   heard_ = true;
   end_seen_ = end_seen_ || batch.end();
-  if (batch.max_rows() > max_rows_) {
+  if (max_rows_ == 0) {
     max_rows_ = batch.max_rows();
     numbers_.resize(static_cast<size_t>(max_rows_));
     std::iota(numbers_.begin(), numbers_.end(), 0);

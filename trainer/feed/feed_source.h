@@ -35,7 +35,8 @@ class FeedSource : public BatchSource {
   // The task has its Start; Follow() is done. Asks anew, since earlier answers may have another scale or
   // order if worker 0 was restarted.
   void Start();
-  // The max number of rows in a training batch of the run. Valid after Join().
+  // The max number of rows in a training batch of the run, at least 1. Valid after the first Join(), and
+  // never changes then: a batch with more is refused.
   int64_t max_rows() const { return max_rows_; }
   net::ChannelStats stats() const { return channel_->stats(); }
 
@@ -91,8 +92,8 @@ class FeedSource : public BatchSource {
   Arrived current_;                              // the batch that Next() returned
   std::vector<int32_t> aligned_;                 // its values, if they came at an unaligned address
   std::vector<int64_t> numbers_;                 // 0, 1, ... max_rows_ - 1
-  int64_t max_rows_ = 0;
-  Clock::duration waited_{};  // since the last TakeWaitedNanos()
+  int64_t max_rows_ = 0;                         // 0: nothing was heard of worker 0 yet
+  Clock::duration waited_{};                     // since the last TakeWaitedNanos()
   int64_t epoch_ = 0;
   int64_t batch_in_epoch_ = 0;
   int64_t batches_per_epoch_ = 0;

@@ -270,6 +270,31 @@ TEST_CASE("feed source: a wrong batch from worker 0 is a failure that names it a
   }
 }
 
+TEST_CASE("feed source: a batch of more rows than worker 0 named first is refused, as is one of none") {
+  const std::vector<float> values(50 * 785);
+  net::Encoder encoder;
+  const net::BatchHead small{0, false, 30, true, 0, 0, 7, 30, 0}, larger{1, false, 50, true, 0, 1, 7, 50, 0},
+      none{1, true, 0, true, 0, 1, 7, 0, 0};
+  for (const net::BatchHead& wrong : {larger, none}) {
+    Config config = FedDigits();
+    config.failure.startup_timeout_s = 0.05;
+    Feed feed(config);
+    feed.carry = false;
+    CHECK_THROWS_AS(feed.source.Join(kRun, kToken), PeerLost);  // asks, and nothing comes
+    for (const net::BatchHead& head : {small, wrong}) {
+      const net::LentBytes lent{values.data(), size_t{head.rows} * 788, nullptr, nullptr};
+      feed.channel.incoming.push_back(
+          {feed.node, encoder.DataBatch({kRun, 0, head.local_step + 2}, head, lent)});
+    }
+    feed.source.Join(kRun, kToken);
+    CHECK(feed.source.max_rows() == 30);
+    Batch batch;
+    CHECK(feed.source.Next(&batch));
+    CHECK_THROWS_WITH_AS(feed.source.Next(&batch), doctest::Contains("is refused: it names"), Failure);
+    CHECK(feed.source.max_rows() == 30);
+  }
+}
+
 TEST_CASE("feed source: what does not come is named with worker 0, the step and the key of the deadline") {
   const auto said = [](bool carries, uint64_t run, bool began) {
     Config config = FedDigits();
