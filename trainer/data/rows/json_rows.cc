@@ -111,6 +111,7 @@ class JsonRows : public RowReader {
   std::string Title(int64_t feature) const;
   // Throws a UserError about the row on this line.
   [[noreturn]] void Refuse(const std::string& text) const;
+  [[noreturn]] void RefuseFrom(size_t byte) const;
 
   const RowSpec spec_;
   bool has_feature_features_ = false;  // the model has a feature named "features"
@@ -146,15 +147,14 @@ bool JsonRows::Next(RowBlock* block) {
     }
     return true;
   };
+  // The parser takes a zero byte for the end of the line.
+  if (const size_t zero = line.find('\0'); zero != std::string_view::npos) RefuseFrom(zero + 1);
   try {
     AddRow(Json::parse(line, check), line, block);
   } catch (const Json::out_of_range&) {
     Refuse("a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
   } catch (const Json::parse_error& error) {
-    throw UserError(
-        "{}:{}:{}: not JSON from here; a line must be one row, such as {{\"features\": [1, 2]}}. Correct it, "
-        "or remove the line.",
-        lines_.path(), lines_.line(), error.byte);
+    RefuseFrom(error.byte);
   }
   return true;
 }
@@ -232,6 +232,14 @@ std::string JsonRows::Title(int64_t feature) const {
 
 void JsonRows::Refuse(const std::string& text) const {
   throw UserError("{}:{}: {}", lines_.path(), lines_.line(), text);
+}
+
+// `byte`: of the line, from 1.
+void JsonRows::RefuseFrom(size_t byte) const {
+  throw UserError(
+      "{}:{}:{}: not JSON from here; a line must be one row, such as {{\"features\": [1, 2]}}. Correct it, "
+      "or remove the line.",
+      lines_.path(), lines_.line(), byte);
 }
 
 constexpr std::string_view kBlank = " \t\r\n";

@@ -252,6 +252,9 @@ TEST_CASE("rows: JSON lines have no labels to evaluate by, which is told before 
 }
 
 TEST_CASE("rows: what cannot be read of JSON lines is told with its place") {
+  // A zero byte ends the text for the JSON parser; what stands behind it is no part of the row.
+  CHECK(ErrorOf(std::string("{\"features\": [3, 1]}\0\"id", 24), Named()).find("bad.csv:1:21: not JSON") ==
+        0);
   CHECK(ErrorOf("{\"features\": [3, 1]}\n{\"features\": [3, 1}\n", Named()).find("bad.csv:2:19: not JSON") ==
         0);
   CHECK(ErrorOf("{\"features\": [3]}\n", Named()) == "bad.csv:1: 1 feature; must be 2, as the model has.");
