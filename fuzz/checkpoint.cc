@@ -36,20 +36,6 @@ std::string WithChecksum(std::string body) {
   return body.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
 }
 
-// On a file system in memory, where there is one. Removed at the end of the process.
-const std::string& Directory() {
-  static const struct Made {
-    Made() { Require(mkdtemp(path.data()) != nullptr, "a directory for checkpoints can be made"); }
-    ~Made() {
-      std::error_code none;
-      fs::remove_all(path, none);
-    }
-    std::string path =
-        fs::is_directory("/dev/shm") ? "/dev/shm/dtrain-fuzz.XXXXXX" : "/tmp/dtrain-fuzz.XXXXXX";
-  } made;
-  return made.path;
-}
-
 // Reads all that the manifest promises.
 void ReadAll(const std::string& path) {
   CheckpointReader reader(path);
@@ -102,10 +88,10 @@ int FuzzOne(const uint8_t* data, size_t size) {
     }
   }
   for (const auto& [name, content] : files) {
-    std::ofstream(Directory() + "/" + name, std::ios::binary | std::ios::trunc) << content;
+    std::ofstream(ScratchDirectory() + "/" + name, std::ios::binary | std::ios::trunc) << content;
   }
   try {
-    ReadAll(Directory());
+    ReadAll(ScratchDirectory());
   } catch (const UserError&) {
   }
   return 0;

@@ -1,5 +1,6 @@
 // Input: takes numbers and texts off the bytes of one run of a target. MemoryFile: a file that is only in
-// memory, for what opens files by their paths. Owner: the target. Thread: its.
+// memory, for what opens files by their paths. ScratchDirectory: a directory for what makes files. Owner: the
+// target. Thread: its.
 #pragma once
 
 #include <sys/mman.h>
@@ -8,7 +9,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,5 +83,20 @@ class MemoryFile {
  private:
   const int fd_;
 };
+
+// A directory of this process, in memory where the system has such a place. Removed at the end of the
+// process.
+inline const std::string& ScratchDirectory() {
+  static const struct Made {
+    Made() { DT_CHECK(mkdtemp(path.data()) != nullptr, path); }
+    ~Made() {
+      std::error_code none;
+      std::filesystem::remove_all(path, none);
+    }
+    std::string path =
+        std::filesystem::is_directory("/dev/shm") ? "/dev/shm/dtrain-fuzz.XXXXXX" : "/tmp/dtrain-fuzz.XXXXXX";
+  } made;
+  return made.path;
+}
 
 }  // namespace dtrain::fuzz

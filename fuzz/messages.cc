@@ -7,6 +7,7 @@
 
 #include "net/codec.h"
 #include "trainer/config/dump.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain::fuzz {
 namespace {
@@ -273,7 +274,7 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       return Finish(wire::CreateRound(b_, number, contributors, answered));
     }
     case Body::End:
-      return Finish(wire::CreateEnd(b_, Text()));
+      return Finish(wire::CreateEnd(b_, in_.Flag() ? b_.CreateString(ToWireJson(RunSummary())) : Text()));
     case Body::Bye:
       return Finish(wire::CreateBye(b_));
     case Body::Heartbeat: {
@@ -305,8 +306,10 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       head.max_rows = Small();
       head.devices = 1 + static_cast<uint32_t>(in_.Below(3));
       const bool fits = in_.Byte() < 200;
-      return encoder_.DataBatch(
-          envelope_, head, Tensor(fits ? static_cast<size_t>(head.rows) % 64 * tensor_bytes : tensor_bytes));
+      // A row: a label or target, then a float or a byte for each input.
+      const size_t inputs = tensor_bytes / sizeof(float) - 1;
+      const size_t row = head.as_bytes ? sizeof(float) + inputs : tensor_bytes;
+      return encoder_.DataBatch(envelope_, head, Tensor(fits ? head.rows % 64 * row : tensor_bytes));
     }
     case Body::HookRequest: {
       const auto end_run = in_.Byte() > 200 ? Text() : 0;

@@ -3,10 +3,18 @@
 // weights change only by gradients of steps that were granted.
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "fuzz/script.h"
 #include "fuzz/target.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/checkpoint/shard_writer.h"
+#include "trainer/config/dump.h"
+#include "trainer/data/positions.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/shard/shared_directory.h"
 #include "trainer/task/ps_run.h"
 #include "trainer/task/run_task.h"
 #include "trainer/testing/small_config.h"
@@ -14,6 +22,7 @@
 namespace dtrain::fuzz {
 namespace {
 
+namespace fs = std::filesystem;
 using wire::Body;
 
 const std::vector<Body> kOfWorkers = {
@@ -37,8 +46,13 @@ std::vector<Body> AnyKind() {
 struct Setup {
   Config config;
   int self = 0;
-  int prefix = 0;  // 0: from nothing; 1: the tasks have said Hello; 2: they are ready
+  int prefix = 0;         // 0: from nothing; 1: the tasks have said Hello; 2: they are ready
+  bool restores = false;  // checkpoint.dir has a checkpoint of kSavedStep
 };
+
+// The run of the leader that a following ps meets, and the checkpoint that is there with Setup::restores.
+constexpr RunId kRun{7, 0};
+constexpr int64_t kSavedStep = 9;
 
 Setup SetupOf(Input& input) {
   const uint8_t mode = input.Byte(), bits = input.Byte();
@@ -56,14 +70,93 @@ Setup SetupOf(Input& input) {
   if ((bits & 64) != 0) config.train.optimizer.kind = OptimizerKind::kAdam;
   config.hooks.stop_on_nan = (bits & 128) == 0;
   config.failure.startup_timeout_s = 120;
+  if ((mode & 16) != 0) {
+    config.checkpoint.dir = ScratchDirectory() + "/ps";
+    config.checkpoint.every_secs = 30;
+    config.checkpoint.timeout_s = 60;
+    config.checkpoint.keep = 2;
+    setup.restores = (mode & 32) != 0;
+  }
   return setup;
 }
+
+// checkpoint.dir as ps 0 leaves it: with a checkpoint, if the run is to restore one, and for a ps that
+// follows with what shows that it is the leader's.
+class Directory {
+ public:
+  Directory(const Setup& setup, const Layout& layout) : config_(setup.config) {
+    if (config_.checkpoint.dir.empty()) return;
+    if (setup.restores) Save(layout);
+    if (setup.self == 0) return;
+    const CheckpointDirectory directory(config_.checkpoint.dir);
+    for (const uint64_t number : {0, 1})
+      fs::create_directories(directory.TemporaryPath(0, SaveToken(kRun, number)));
+  }
+  ~Directory() {
+    std::error_code none;
+    if (!config_.checkpoint.dir.empty()) fs::remove_all(config_.checkpoint.dir, none);
+  }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  // Of the checkpoint; 0: there is none.
+  uint64_t manifest() const { return manifest_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  void Save(const Layout& layout) {
+    CheckpointDirectory directory(config_.checkpoint.dir);
+    directory.Prepare();
+    const std::vector<std::string> slots = SlotNames(config_);
+    const std::string temporary = directory.BeginSave(kSavedStep);
+    std::vector<std::vector<uint64_t>> checksums;
+    const std::vector<float> zeros(static_cast<size_t>(layout.size));
+    for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
+      RangeWriter writer(layout, static_cast<int>(ps), static_cast<int64_t>(slots.size()), temporary);
+      for (int64_t piece = 0; piece < writer.piece_count(); ++piece) {
+        writer.Add(reinterpret_cast<const std::byte*>(zeros.data()));
+      }
+      checksums.push_back(writer.Finish());
+    }
+    const SavedMoment moment{kRun.id, kRun.epoch, kSavedStep, ToJson(StartOfData(config_, std::nullopt))};
+    directory.Seal(temporary, RunManifest(config_, layout, slots, checksums, moment), DumpConfig(config_));
+    const std::string path = directory.Publish(temporary);
+    name_ = path.substr(path.rfind('/') + 1);
+    manifest_ = ManifestChecksum(CheckpointReader(path).manifest());
+  }
+
+  const Config& config_;
+  std::string name_;
+  uint64_t manifest_ = 0;
+};
+
+// The threads that write checkpoints.
+class Writers {
+ public:
+  // Lets them go on, for a while that is long for them and that the script's clock does not count. Returns
+  // whether they are done; a part that waits for pieces waits for the script.
+  bool Wait() {
+    for (int i = 0; i < kLooks && left_ > 0 && Threads() > before_; ++i, --left_) usleep(kLookMicros);
+    return Threads() <= before_;
+  }
+
+ private:
+  static constexpr int kLooks = 20, kLookMicros = 50;
+  static int64_t Threads() {
+    const fs::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  }
+
+  const int64_t before_ = Threads();
+  int left_ = 1000;  // looks of one run
+};
 
 // What the ps has promised and what was done for it.
 class Judge {
  public:
   Judge(const Setup& setup, const ScriptChannel& channel)
       : channel_(channel),
+        restored_(setup.restores ? kSavedStep : 0),
         counts_pushes_(setup.self == 0 || !IsSync(setup.config)),
         counts_grants_(setup.self == 0 && !IsSync(setup.config)) {}
 
@@ -89,22 +182,29 @@ class Judge {
     const uint64_t sum = net::PayloadChecksum(tensor.data, tensor.size);
     const auto [seen, fresh] = sums_.emplace(std::pair{envelope.run_epoch(), weights.version()}, sum);
     Require(fresh || seen->second == sum, "weights of one version are the same for everybody");
+    const uint64_t updates = weights.version() - std::min(weights.version(), restored_);
+    if (updates <= pushes_) {
+      StepsReached() += updates - std::min(updates, newest_);
+      newest_ = std::max(newest_, updates);
+    }
     if (envelope.run_epoch() == 0) {
-      Require(!counts_pushes_ || weights.version() <= pushes_, "weights change only by gradients");
+      Require(!counts_pushes_ || updates <= pushes_, "weights change only by gradients");
       // Grants in answers that wait for a slow reader are not seen here.
       const bool counts = counts_grants_ && !channel_.somebody_was_full;
-      Require(!counts || weights.version() <= granted_, "weights change only by granted steps");
+      Require(!counts || updates <= granted_, "weights change only by granted steps");
     }
     granted_ += weights.steps();
   }
 
   const ScriptChannel& channel_;
+  const uint64_t restored_;   // the version that the weights may begin with
   const bool counts_pushes_;  // the leader of another ps may decide rounds without gradients
   const bool counts_grants_;
   std::map<net::NodeId, bool> welcomed_;
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> sums_;
   uint64_t pushes_ = 0;
   uint64_t granted_ = 0;
+  uint64_t newest_ = 0;  // the most updates in weights that were sent
 };
 
 constexpr size_t kWorker0 = 0, kWorker1 = 1, kOther = 2;
@@ -132,41 +232,59 @@ void AddPeers(const Setup& setup, ScriptChannel& channel) {
   add(0x500, worker1, AnyKind());   // a stranger
 }
 
+void OrderFill(ScriptChannel& channel, const Directory& directory, bool keep) {
+  net::Encoder encoder;
+  flatbuffers::FlatBufferBuilder& b = encoder.Begin();
+  const auto name = directory.name().empty() ? 0 : b.CreateString(directory.name());
+  const auto fill = wire::CreateFill(b, 1, name, name.IsNull() ? 0 : kSavedStep, directory.manifest(), keep);
+  channel.Deliver(kOther, encoder.Finish(channel.run.Envelope(0), wire::CreateOrder(b, fill)));
+}
+
 // The first messages of an honest run.
-void Begin(const Setup& setup, ScriptChannel& channel) {
+void Begin(const Setup& setup, const Directory& directory, ScriptChannel& channel) {
   if (setup.prefix == 0) return;
   const bool leads = setup.self == 0;
   if (!leads) {
-    channel.run = {7, 0};
-    channel.DeliverKind(kOther, Body::Welcome);
+    channel.run = kRun;
+    const bool saves = !setup.config.checkpoint.dir.empty();
+    channel.DeliverKind(kOther, Body::Welcome, {0, 0, 0, 0, 0, 0, saves});
   }
   for (const size_t peer : {kWorker0, kWorker1}) channel.DeliverKind(peer, Body::Hello);
   if (leads && setup.config.cluster.ps.size() == 2) channel.DeliverKind(kOther, Body::Hello);
-  if (setup.prefix == 1) return;
-  if (!leads) {
-    channel.DeliverKind(kOther, Body::Order);  // Fill number 1 with initial values
-    channel.DeliverKind(kOther, Body::Order, {0, 0, 0, 0, 0, 0, 0, 0, 1});  // and keep them
-    return;
-  }
+  if (leads || setup.prefix == 1) return;
+  for (const bool keep : {false, true}) OrderFill(channel, directory, keep);
 }
 
-// ps 0 learns that its range of ps 1 is filled, and the tasks are ready, once they are let in.
+// ps 1 does what ps 0 orders: it fills its range, takes a snapshot, and sends the pieces. The tasks are
+// ready, once they are let in.
 void AnswerHonestly(const Setup& setup, ScriptChannel& channel, ScriptChannel::Peer& to,
                     const wire::Envelope& envelope) {
   if (setup.self != 0 || setup.prefix != 2) return;
   const auto index = static_cast<size_t>(&to - channel.peers.data());
   if (index > kOther) return;
-  if (envelope.body_type() == Body::Welcome) channel.DeliverKind(index, Body::Ready);
-  const wire::Order* const order = envelope.body_as_Order();
-  if (order == nullptr || order->fill() == nullptr) return;
+  if (envelope.body_type() == Body::Welcome) return channel.DeliverKind(index, Body::Ready);
   net::Encoder encoder;
   flatbuffers::FlatBufferBuilder& b = encoder.Begin();
-  const auto filled = wire::CreateFilled(b, order->fill()->number(), 0, order->fill()->keep());
-  channel.Deliver(index, encoder.Finish(channel.run.Envelope(0), wire::CreateReport(b, filled)));
+  const net::Envelope answer = channel.run.Envelope(0);
+  const wire::Order* const order = envelope.body_as_Order();
+  if (order != nullptr && order->fill() != nullptr) {
+    const auto filled = wire::CreateFilled(b, order->fill()->number(), 0, order->fill()->keep());
+    return channel.Deliver(index, encoder.Finish(answer, wire::CreateReport(b, filled)));
+  }
+  if (order != nullptr && order->snapshot() != nullptr && !order->snapshot()->drop()) {
+    const auto taken = wire::CreateSnapshotState(b, order->snapshot()->number());
+    return channel.Deliver(index, encoder.Finish(answer, wire::CreateReport(b, 0, taken)));
+  }
+  if (const auto* read = envelope.body_as_ReadPiece()) {
+    const std::vector<std::byte> zeros(to.tensor_bytes);  // small enough to travel in the header
+    channel.Deliver(index, encoder.Piece(answer, read->number(), read->piece(), 0,
+                                         {zeros.data(), zeros.size(), nullptr, nullptr}));
+  }
 }
 
-// What is kept of a run, with a model of seven weights, after some thousand messages.
-constexpr int64_t kMaxKept = 1 << 20;
+// What is kept of a run, with a model of seven weights, after some thousand messages: three times what was
+// seen.
+constexpr int64_t kMaxKept = 1 << 16;
 
 void RunScript(Input& input, const Setup& setup) {
   const Layout layout = MakeLayout(setup.config, static_cast<int>(setup.config.cluster.ps.size()));
@@ -174,12 +292,16 @@ void RunScript(Input& input, const Setup& setup) {
   ScriptChannel channel(input, setup.config, range);
   channel.ps = setup.self;
   AddPeers(setup, channel);
-  Judge judge(setup, channel);
+  if (setup.self == 0 && layout.ps.size() == 2) {
+    channel.peers[kOther].tensor_bytes = static_cast<size_t>(layout.ps[1].size()) * sizeof(float);
+  }
+  const Directory directory(setup, layout);
+  std::optional<Judge> judge(std::in_place, setup, channel);
   channel.on_delivered = [&](ScriptChannel::Peer& from, const net::Message& message) {
-    judge.OnDelivered(from, message);
+    judge->OnDelivered(from, message);
   };
   channel.on_tried = [&](ScriptChannel::Peer& to, const wire::Envelope& envelope,
-                         const net::Message& message) { judge.OnSent(to, envelope, message); };
+                         const net::Message& message) { judge->OnSent(to, envelope, message); };
   channel.on_sent = [&](ScriptChannel::Peer& to, const wire::Envelope& envelope) {
     AnswerHonestly(setup, channel, to, envelope);
   };
@@ -190,7 +312,10 @@ void RunScript(Input& input, const Setup& setup) {
   quiet.level = LogLevel::kError;
   Logger log(TaskName({Role::kPs, setup.self}), quiet);
   PsRun run({setup.config, {Role::kPs, setup.self}, layout, channel, transport, hooks, log, {}, {}, {}});
-  Begin(setup, channel);
+  Writers writers;
+  const bool saves = !setup.config.checkpoint.dir.empty();
+  if (saves) channel.on_quiet = [&] { writers.Wait(); };
+  Begin(setup, directory, channel);
   const int64_t before = HeapBytes();
   try {
     try {
@@ -202,6 +327,12 @@ void RunScript(Input& input, const Setup& setup) {
     }
   } catch (const ScriptEnd&) {
   }
+  channel.on_quiet = nullptr;
+  channel.on_tried = nullptr;
+  channel.on_delivered = nullptr;
+  judge.reset();  // its own memory does not count
+  // A thread that writes has a large buffer.
+  if (saves && !writers.Wait()) return;
   Require(HeapBytes() - before < kMaxKept, "what a ps keeps of its peers is bounded");
 }
 

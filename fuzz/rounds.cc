@@ -91,8 +91,10 @@ void Change(const CounterRandom& random, const std::vector<std::string>& corpus,
   }
 }
 
-void Run(const Target& target, const std::string& input) {
-  // In memory of exactly its size, so that ASan finds a byte too far.
+}  // namespace
+
+void RunOne(const Target& target, const std::string& input) {
+  // So that ASan finds a byte too far.
   const std::vector<uint8_t> exact(input.begin(), input.end());
   g_target = &target;
   g_input = &input;
@@ -100,14 +102,13 @@ void Run(const Target& target, const std::string& input) {
   g_input = nullptr;
 }
 
-}  // namespace
-
 void RunRounds(const Target& target, const RoundsOptions& options) {
   g_keep = options.keep;
+  const uint64_t steps_before = StepsReached();
   if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(Keep);
   for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) signal(number, OnSignal);
   std::vector<std::string> corpus = CorpusOf(options.corpus + "/" + target.name);
-  for (const std::string& input : corpus) Run(target, input);
+  for (const std::string& input : corpus) RunOne(target, input);
   std::printf("%s: %zu inputs of its corpus, %llu by chance\n", target.name.c_str(), corpus.size(),
               static_cast<unsigned long long>(options.runs));
   std::fflush(stdout);
@@ -121,8 +122,11 @@ void RunRounds(const Target& target, const RoundsOptions& options) {
     const uint64_t changes = 1 + random.Below(1, 8);
     for (uint64_t i = 0; i < changes; ++i) Change(random.Stream(i), corpus, &input);
     input.resize(std::min(input.size(), kMaxBytes));
-    Run(target, input);
+    RunOne(target, input);
   }
+  if (StepsReached() == steps_before) return;
+  std::printf("%s: %llu steps\n", target.name.c_str(),
+              static_cast<unsigned long long>(StepsReached() - steps_before));
 }
 
 }  // namespace dtrain::fuzz

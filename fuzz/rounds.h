@@ -16,6 +16,9 @@ struct RoundsOptions {
   std::string keep = "/tmp";  // where the input of a crash is written
 };
 
+// Runs one input, in memory of exactly its size.
+void RunOne(const Target& target, const std::string& input);
+
 // Returns if nothing was found. A finding ends the process, and its input is kept.
 void RunRounds(const Target& target, const RoundsOptions& options);
 

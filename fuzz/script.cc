@@ -97,7 +97,8 @@ net::Message ScriptChannel::Make(Peer& peer, uint8_t flags, Input& input, wire::
   }
   // A ps that answers must name some run.
   if (peer.answers && !run.known() && envelope.run_id == 0) envelope.run_id = 7;
-  return MakeMessage(input, kind, envelope, tensor_bytes_, config_, peer.as, ps);
+  const size_t tensor_bytes = peer.tensor_bytes != 0 ? peer.tensor_bytes : tensor_bytes_;
+  return MakeMessage(input, kind, envelope, tensor_bytes, config_, peer.as, ps);
 }
 
 void ScriptChannel::Hand(Peer& peer, net::Message made, net::NodeId* from, net::Message* message) {
@@ -132,6 +133,7 @@ net::ReceiveResult ScriptChannel::Receive(TimePoint deadline, net::NodeId* from,
     if (step < 24) {  // nothing comes
       if (deadline > Clock::now()) PassTime(deadline - Clock::now());
       if (step >= 16) PassTime(milliseconds(100) * input_.Byte());
+      if (on_quiet) on_quiet();
       ++delivered_;
       return net::ReceiveResult::kTimeout;
     }

@@ -38,6 +38,7 @@ class ScriptChannel : public net::Channel {
     net::NodeId node = 0;
     TaskId as;
     std::vector<wire::Body> kinds;  // what it sends
+    size_t tensor_bytes = 0;        // what its tensors have; 0: as the channel says
     bool answers = false;           // its messages have the numbers of the task's open requests
     uint64_t request = 0;           // the last number, where it asks itself
     std::deque<uint64_t> open;      // the task's requests that it has not answered
@@ -71,6 +72,8 @@ class ScriptChannel : public net::Channel {
   std::function<void(Peer& to, const wire::Envelope& envelope, const net::Message& message)> on_tried;
   std::function<void(Peer& to, const wire::Envelope& envelope)> on_sent;
   std::function<void(Peer& from, const net::Message& message)> on_delivered;
+  // Called when nothing comes for a while; may be empty.
+  std::function<void()> on_quiet;
 
  private:
   uint64_t NumberFor(Peer& peer, uint8_t flags);

@@ -28,6 +28,13 @@ struct AddTarget {
   AddTarget(const char* name, int (*one)(const uint8_t*, size_t)) { Targets().push_back({name, one}); }
 };
 
+// How far the inputs came, so that a test finds seeds that do not get past the door: gradients that a ps has
+// applied or that a worker has sent, batches that were fed. Targets without such leave it alone.
+inline uint64_t& StepsReached() {
+  static uint64_t steps = 0;
+  return steps;
+}
+
 // Call this where a promise is broken. It ends the process, which is a finding.
 inline void Require(bool kept, const std::string& promise) {
   if (kept) return;

@@ -42,14 +42,18 @@ int FuzzOne(const uint8_t* data, size_t size) {
   const int self = static_cast<int>(input.Below(2));
   config.model.outputs = 1;
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
-  ScriptChannel channel(input, config, static_cast<size_t>(layout.ps.front().size()) * sizeof(float));
+  ScriptChannel channel(input, config, 0);
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
     ScriptChannel::Peer peer;
     peer.as = {Role::kPs, static_cast<int>(ps)};
     peer.kinds = kOfPs;
+    peer.tensor_bytes = static_cast<size_t>(layout.ps[ps].size()) * sizeof(float);
     peer.answers = true;
     channel.peers.push_back(std::move(peer));
   }
+  channel.on_sent = [](const ScriptChannel::Peer&, const wire::Envelope& envelope) {
+    if (envelope.body_as_Push() != nullptr) ++StepsReached();
+  };
   ScriptTransport transport;
   ExitHooks hooks;
   LogOptions quiet;
