@@ -81,7 +81,8 @@ bool LocalLeader::OnWorkerRequest(Member& worker, const wire::Envelope& request,
   const uint64_t number = request.request();
   switch (request.body_type()) {
     case Body::NeedStep:
-      steps_.OnNeedStep(worker, number);
+      // Before the start nothing is granted: grants count from the step that the run begins with.
+      if (phase_ == RunPhase::kRunning || phase_ == RunPhase::kEnded) steps_.OnNeedStep(worker, number);
       return true;
     case Body::Done:
       OnDone(worker, number, *request.body_as_Done());

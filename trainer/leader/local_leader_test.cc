@@ -96,6 +96,22 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("leader: a worker that asks for a step before the start gets none, and may leave later") {
+  Config config = LinearCluster(1, 2, 10);
+  config.train.mode = TrainMode::kAsync;
+  LeaderFixture f(config);
+  f.AllReady();
+  Member& worker = *f.members.Worker(0);
+  f.Ask(worker, [](auto& builder) { return wire::CreateNeedStep(builder); });
+  CHECK(worker.open_steps == 0);
+  CHECK(f.Sent(worker, wire::Body::Grant) == 0);
+  f.local().Begin(StartedFrom());
+  CHECK(worker.open_steps == 1);
+  f.Ask(worker, [](auto& builder) { return wire::CreateDone(builder); });
+  CHECK(worker.open_steps == 0);
+  CHECK(f.Sent(worker, wire::Body::Ack) == 1);
+}
+
 TEST_CASE("leader: a heartbeat asks the run to stop by SIGINT, SIGTERM or SIGHUP, by no other number") {
   LeaderFixture f(LinearCluster(1, 2, 10));
   f.AllJoin();
