@@ -53,6 +53,7 @@ HonestRun::HonestRun(const HonestJob& job, const std::string& shell_before_ps)
       ps_(StartPs(cluster_, job, shell_before_ps)),
       worker_(cluster_.Start("worker", 0, Flags(job))) {
   REQUIRE(worker_->WaitForLine("local step "));
+  REQUIRE(ps_->WaitForLine("run id "));  // which the test may read later than the worker's line
   const std::string said = ps_->standard_error();
   const size_t at = said.find("run id ");
   REQUIRE(at != std::string::npos);
