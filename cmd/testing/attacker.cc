@@ -24,6 +24,7 @@ namespace dtrain::testing {
 namespace {
 
 constexpr int kSendTimeoutMs = 5000;
+constexpr timeval kConnectTimeout{1, 0};
 
 template <typename Value>
 void Set(void* socket, int option, Value value) {
@@ -143,6 +144,7 @@ bool Stranger::Join(const HelloWords& words, milliseconds patience) {
 
 RawPeer::RawPeer(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   DT_CHECK(fd_ >= 0, errno);
+  DT_CHECK(setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &kConnectTimeout, sizeof kConnectTimeout) == 0, errno);
   const sockaddr_in target = SocketAddress(address);
   if (connect(fd_, reinterpret_cast<const sockaddr*>(&target), sizeof target) == 0) return;
   close(fd_);

@@ -89,7 +89,7 @@ class Stranger {
 // RawPeer: a TCP connection that speaks ZMTP by hand, as far as the test likes.
 class RawPeer {
  public:
-  // Connects; open() is false where nobody accepts it.
+  // Connects, for at most 1 s; open() is false where nobody accepts it.
   explicit RawPeer(const std::string& address);
   ~RawPeer();
   RawPeer(RawPeer&& other) noexcept;
