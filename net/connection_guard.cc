@@ -12,7 +12,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -39,11 +41,13 @@ std::optional<uint64_t> Consumed(int fd) {
   return info.tcpi_bytes_received - std::min<uint64_t>(unread, info.tcpi_bytes_received);
 }
 
-sockaddr_storage PeerOf(int fd) {
+// A number for the peer's address, never 0.
+uint64_t PeerOf(int fd) {
   sockaddr_storage peer{};
   socklen_t size = sizeof(peer);
   getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size);
-  return peer;
+  const std::string_view bytes(reinterpret_cast<const char*>(&peer), sizeof(peer));
+  return std::hash<std::string_view>{}(bytes) | 1;
 }
 
 }  // namespace
@@ -77,18 +81,19 @@ ConnectionGuard::Count* ConnectionGuard::CountOf(int fd) {
   return fd >= 0 && index < counts_.size() ? &counts_[index] : nullptr;
 }
 
-void ConnectionGuard::Received(int fd, bool known) {
+void ConnectionGuard::Received(int fd, bool known, bool first) {
   total_.store(total_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   Count* const count = CountOf(fd);
   if (count == nullptr) return;
   count->messages.store(count->messages.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (count->known.load(std::memory_order_relaxed) != known) {
-    count->known.store(known, std::memory_order_relaxed);
-  }
+  const bool marked = count->known_peer.load(std::memory_order_relaxed) != 0;
+  if (marked != known || (known && first)) SetKnown(fd, known);
 }
 
 void ConnectionGuard::SetKnown(int fd, bool known) {
-  if (Count* const count = CountOf(fd)) count->known.store(known, std::memory_order_relaxed);
+  if (Count* const count = CountOf(fd)) {
+    count->known_peer.store(known ? PeerOf(fd) : 0, std::memory_order_relaxed);
+  }
 }
 
 void ConnectionGuard::Run() {
@@ -128,7 +133,6 @@ bool ConnectionGuard::TakeEvents() {
     connections_.erase(fd);
     if (event != ZMQ_EVENT_ACCEPTED) continue;
     accepted = true;
-    count->known.store(false, std::memory_order_relaxed);
     Connection connection;
     connection.peer = PeerOf(fd);
     connection.stranger_since = Clock::now();
@@ -144,7 +148,7 @@ bool ConnectionGuard::Look(TimePoint now) {
     const std::optional<uint64_t> consumed = connection.ended ? std::nullopt : Consumed(fd);
     if (!consumed) continue;
     const Count& count = counts_[static_cast<size_t>(fd)];
-    const bool known = count.known.load(std::memory_order_relaxed);
+    const bool known = count.known_peer.load(std::memory_order_relaxed) == connection.peer;
     if (std::exchange(connection.known, known) && !known) {
       connection.stranger_since = now;
       connection.first_message = count.messages.load(std::memory_order_relaxed);
@@ -199,9 +203,8 @@ bool ConnectionGuard::HoldsMoreThan(uint64_t limit, const Count& count, Connecti
 // Ends it if it is still the same connection: libzmq may have closed it meanwhile, and the number may be that
 // of another file.
 void ConnectionGuard::End(int fd, Connection& connection) {
-  const sockaddr_storage peer = PeerOf(fd);
   connection.ended = true;
-  if (std::memcmp(&peer, &connection.peer, sizeof(peer)) != 0) return;
+  if (PeerOf(fd) != connection.peer) return;
   const linger reset{1, 0};  // the kernel keeps nothing for a peer that does not stop sending
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
   shutdown(fd, SHUT_RDWR);

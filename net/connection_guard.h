@@ -9,8 +9,6 @@
 // one.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -41,8 +39,9 @@ class ConnectionGuard {
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
 
-  // A message has come from the connection with this descriptor (ZMQ_SRCFD). Costs nanoseconds.
-  void Received(int fd, bool known);
+  // A message has come from the connection with this descriptor (ZMQ_SRCFD). `first`: it is the empty one
+  // with which a connection begins. Costs nanoseconds.
+  void Received(int fd, bool known, bool first);
   // The socket had no message.
   void RanDry() { dry_.store(dry_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
   // The conversation of this connection has become known, or is not known any more.
@@ -52,11 +51,13 @@ class ConnectionGuard {
   // What the channel's thread counts of a descriptor.
   struct Count {
     std::atomic<uint32_t> messages{0};
-    std::atomic<bool> known{false};
+    // 0: it is not known. Otherwise for which peer it is, since the number of a connection that was known may
+    // become another's before the thread has heard of either.
+    std::atomic<uint64_t> known_peer{0};
   };
   // What the watching thread knows of a connection.
   struct Connection {
-    sockaddr_storage peer = {};
+    uint64_t peer = 0;
     TimePoint stranger_since;     // since it was accepted, or is not known any more
     uint32_t first_message = 0;   // Count::messages then
     uint64_t first_byte = 0;      // what libzmq had read of it then

@@ -87,7 +87,7 @@ class ZmqChannel final : public Channel {
   Taken Take(Port& port, int flags, NodeId* from, Message* message);
   Taken TakeFromAny(NodeId* from, Message* message);
   static bool EndsReceive(Taken taken);
-  bool IsFromPeer(Frame& part);
+  bool IsFromPeer(Frame& part, bool first);
   ReceiveResult ReceiveFromOne(Port& port, TimePoint deadline, NodeId* from, Message* message);
   ReceiveResult ReceiveFromAny(TimePoint deadline, NodeId* from, Message* message);
   bool WaitForSignal(int timeout_ms);
@@ -471,8 +471,9 @@ ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message*
     return ++port.connections == 1 ? Taken::kDropped : Taken::kConnected;
   }
   if (last < 2) message->payload = Frame();
-  const bool from_peer = !port.is_router || IsFromPeer(*slots[last]);
-  if (from_peer && port.is_router && last == 1 && message->header.empty()) return Taken::kDropped;
+  const bool first_of_connection = last == 1 && message->header.empty();
+  const bool from_peer = !port.is_router || IsFromPeer(*slots[last], first_of_connection);
+  if (from_peer && port.is_router && first_of_connection) return Taken::kDropped;
   if (!from_peer || last < 1 || last > 2 || message->header.empty()) {
     ++stats_.frames_dropped;
     return Taken::kDropped;
@@ -490,15 +491,16 @@ ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message*
 }
 
 // Whether the ROUTER's message has the id of a conversation that a peer may have made: nobody takes the name
-// of one that this channel has made. Tells the guard of the message; `part`: one of its frames.
-bool ZmqChannel::IsFromPeer(Frame& part) {
+// of one that this channel has made. Tells the guard of the message; `part`: one of its frames; `first`: the
+// connection begins with it.
+bool ZmqChannel::IsFromPeer(Frame& part, bool first) {
   const bool well_formed = routing_id_.size() == sizeof(NodeId);
   const NodeId id = well_formed ? FromRoutingId(routing_id_) : 0;
   if (guard_) {
     const int fd = zmq_msg_get(Native(part), ZMQ_SRCFD);
     const auto known = known_.find(id & ~NodeId{1});
     if (known != known_.end()) known->second[id & 1] = fd;
-    guard_->Received(fd, known != known_.end());
+    guard_->Received(fd, known != known_.end(), first);
     last_ = {id, fd};
   }
   return well_formed && std::none_of(ports_.begin(), ports_.end(),
