@@ -1,5 +1,6 @@
 #include "net/connection_guard.h"
 
+#include <linux/filter.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,9 +14,9 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "base/check.h"
 #include "net/tcp.h"
@@ -26,6 +27,8 @@ namespace {
 // How often to look at the connections while there are strangers, and while there are none.
 constexpr milliseconds kLookAtStrangers{10};
 constexpr milliseconds kLook{50};
+// At the limit of strangers every second look makes room: all are replaced in half a second.
+constexpr size_t kLooksWithCuts = 25;
 // libzmq looks for connections with new messages once in 100 messages.
 constexpr uint64_t kTurnSlack = 200;
 
@@ -52,8 +55,8 @@ uint64_t PeerOf(int fd) {
 
 }  // namespace
 
-ConnectionGuard::ConnectionGuard(void* zmq_context, void* router, const Limits& limits)
-    : limits_(limits), router_(router), counts_(kMaxDescriptors) {
+ConnectionGuard::ConnectionGuard(void* zmq_context, void* router, int listening_fd, const Limits& limits)
+    : limits_(limits), router_(router), listening_fd_(listening_fd), counts_(kMaxDescriptors) {
   const std::string endpoint = "inproc://guard-" + std::to_string(reinterpret_cast<uintptr_t>(this));
   const int watched = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED;
   DT_CHECK(zmq_socket_monitor(router, endpoint.c_str(), watched) == 0, errno);
@@ -104,14 +107,16 @@ void ConnectionGuard::Run() {
   TimePoint next_look;
   while (items[0].revents == 0) {
     const bool accepted = TakeEvents();
+    if (strangers_ >= limits_.strangers) SetOpen(false);
     const TimePoint now = Clock::now();
     if (now >= next_look) {
-      next_look = now + (Look(now) ? kLookAtStrangers : kLook);
+      Look(now);
+      next_look = now + (strangers_ > 0 || !open_ ? kLookAtStrangers : kLook);
     } else if (accepted) {
       next_look = std::min(next_look, now + kLookAtStrangers);
     }
     const auto wait = std::chrono::ceil<milliseconds>(next_look - now).count();
-    poll(items, 2, connections_.empty() ? -1 : static_cast<int>(wait));
+    poll(items, 2, connections_.empty() && open_ ? -1 : static_cast<int>(wait));
   }
 }
 
@@ -133,6 +138,7 @@ bool ConnectionGuard::TakeEvents() {
     connections_.erase(fd);
     if (event != ZMQ_EVENT_ACCEPTED) continue;
     accepted = true;
+    ++strangers_;
     Connection connection;
     connection.peer = PeerOf(fd);
     connection.stranger_since = Clock::now();
@@ -141,8 +147,7 @@ bool ConnectionGuard::TakeEvents() {
   }
 }
 
-// Returns whether there are strangers.
-bool ConnectionGuard::Look(TimePoint now) {
+void ConnectionGuard::Look(TimePoint now) {
   std::vector<std::pair<TimePoint, int>> strangers;
   for (auto& [fd, connection] : connections_) {
     const std::optional<uint64_t> consumed = connection.ended ? std::nullopt : Consumed(fd);
@@ -161,13 +166,40 @@ bool ConnectionGuard::Look(TimePoint now) {
       strangers.emplace_back(connection.stranger_since, fd);
     }
   }
-  if (strangers.size() > limits_.strangers) {
-    const auto excess = static_cast<std::ptrdiff_t>(strangers.size() - limits_.strangers);
-    std::nth_element(strangers.begin(), strangers.begin() + excess, strangers.end());
-    strangers.resize(static_cast<size_t>(excess));
-    for (const auto& [since, fd] : strangers) End(fd, connections_.at(fd));
+  strangers_ = strangers.size();
+  if (strangers_ < limits_.strangers) {
+    SetOpen(true);
+  } else {
+    MakeRoom(std::move(strangers));
   }
-  return !strangers.empty();
+}
+
+// Whoever is cut off may come again at once, and then finds the listening socket closed: it opens at the next
+// look. Far too many strangers are there only if many came at one moment, or if the socket cannot be closed.
+void ConnectionGuard::MakeRoom(std::vector<std::pair<TimePoint, int>> strangers) {
+  const size_t excess = strangers.size() - limits_.strangers;
+  const size_t cuts = excess > limits_.strangers / 2 ? excess : limits_.strangers / kLooksWithCuts + 1;
+  const auto end = strangers.begin() + static_cast<std::ptrdiff_t>(cuts);
+  std::nth_element(strangers.begin(), end, strangers.end());
+  std::for_each(strangers.begin(), end,
+                [this](const auto& one) { End(one.second, connections_.at(one.second)); });
+}
+
+// A filter on the listening socket drops what would complete a connection. The kernel of a newcomer believes
+// that it is connected and repeats what it sends, ever less often: who came last asks most, and strangers who
+// have waited for long take few places. Where the system has no such filters, the socket stays open.
+void ConnectionGuard::SetOpen(bool open) {
+  if (open == open_) return;
+  constexpr unsigned kFlagsOffset = 13, kSyn = 0x02, kAck = 0x10;
+  sock_filter only_first_packets[] = {{BPF_LD | BPF_B | BPF_ABS, 0, 0, kFlagsOffset},
+                                      {BPF_ALU | BPF_AND | BPF_K, 0, 0, kSyn | kAck},
+                                      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, kSyn},
+                                      {BPF_RET | BPF_K, 0, 0, 0xffff'ffff},
+                                      {BPF_RET | BPF_K, 0, 0, 0}};
+  const sock_fprog program{static_cast<unsigned short>(std::size(only_first_packets)), only_first_packets};
+  setsockopt(listening_fd_, SOL_SOCKET, open ? SO_DETACH_FILTER : SO_ATTACH_FILTER, &program,
+             sizeof(program));
+  open_ = open;
 }
 
 // A connection begins with an empty message, so a task that has lost its connection and repeats all that it

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -23,7 +24,8 @@ namespace dtrain::net {
 class ConnectionGuard {
  public:
   struct Limits {
-    // How many strangers are connected at once. One more takes the place of the oldest.
+    // How many strangers are connected at once. While there are as many, further ones wait in the kernel, and
+    // the oldest make room, at such a pace that each has half a second.
     size_t strangers = 256;
     // How long a connection may stay a stranger's, and what it may send in that time.
     milliseconds stranger_age{10'000};
@@ -33,8 +35,9 @@ class ConnectionGuard {
     uint64_t message_bytes = 2 << 20;
   };
 
-  // Watches the connections of `router` from now on; call it before the socket is bound.
-  ConnectionGuard(void* zmq_context, void* router, const Limits& limits);
+  // Watches the connections of `router` from now on; call it before the socket is bound. `listening_fd`: what
+  // it will accept them from; it stays open as long as the guard lives.
+  ConnectionGuard(void* zmq_context, void* router, int listening_fd, const Limits& limits);
   ~ConnectionGuard();
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
@@ -71,7 +74,9 @@ class ConnectionGuard {
 
   void Run();
   bool TakeEvents();
-  bool Look(TimePoint now);
+  void Look(TimePoint now);
+  void MakeRoom(std::vector<std::pair<TimePoint, int>> strangers);
+  void SetOpen(bool open);
   bool StrangerBreaksLimit(const Count& count, Connection& connection, uint64_t consumed,
                            TimePoint now) const;
   bool HoldsMoreThan(uint64_t limit, const Count& count, Connection& connection, uint64_t consumed) const;
@@ -80,11 +85,14 @@ class ConnectionGuard {
 
   const Limits limits_;
   void* const router_;
+  const int listening_fd_;
   std::vector<Count> counts_;  // by descriptor
   std::atomic<uint64_t> total_{0}, dry_{0};
   void* events_ = nullptr;                           // the monitor's socket; of the thread
   int stop_fd_ = -1;                                 // readable when the thread is to end
-  std::unordered_map<int, Connection> connections_;  // of the thread
+  std::unordered_map<int, Connection> connections_;  // this and the fields below: of the thread
+  size_t strangers_ = 0;                             // at the last look, and accepted since
+  bool open_ = false;                                // whether the listening socket lets newcomers in
   std::thread thread_;
 };
 

@@ -71,7 +71,8 @@ std::string SocketAddressText(const SocketAddress& address) {
 
 namespace {
 
-constexpr int kBacklog = 1024;  // a whole cluster may connect at once; the kernel may lower it
+constexpr int kBacklog =
+    4096;  // a whole cluster may connect at once, beside strangers; the kernel may lower it
 
 const char* Remedy(int error_number) {
   switch (error_number) {

@@ -234,7 +234,8 @@ std::string ZmqChannel::BindDescriptor(int listening_fd) {
   if (options_.keys != nullptr) ListenWithKeys(socket, *options_.keys);
   Set(socket, ZMQ_IPV6, 1);
   Set(socket, ZMQ_USE_FD, listening_fd);
-  if (options_.guard) guard_ = std::make_unique<ConnectionGuard>(context_, socket, *options_.guard);
+  if (options_.guard)
+    guard_ = std::make_unique<ConnectionGuard>(context_, socket, listening_fd, *options_.guard);
   DT_CHECK(zmq_bind(socket, ZmqEndpoint(ParseAddress(address)).c_str()) == 0, address, errno);
   size_t size = sizeof(port.signal_fd);
   DT_CHECK(zmq_getsockopt(socket, ZMQ_FD, &port.signal_fd, &size) == 0, errno);

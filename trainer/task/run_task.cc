@@ -36,6 +36,8 @@ constexpr int64_t kMaxRequestBytes = (1 << 20) + (64 << 10);
 constexpr int64_t kStrangers = 64;
 // The overhead of a setting in a message.
 constexpr uint64_t kSettingBytes = 40;
+// How many at most where there are descriptors to spare.
+constexpr int64_t kMaxStrangers = 512;
 // Descriptors of a process beside its connections.
 constexpr int64_t kOtherDescriptors = 64;
 
@@ -150,7 +152,8 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
   options.guard.emplace();
   const int64_t tasks = TaskCount(config.cluster);
   const int64_t room = net::RaiseDescriptorLimit() - kOtherDescriptors - 2 * tasks;
-  options.guard->strangers = static_cast<size_t>(std::clamp(room, kStrangers / 4, kStrangers + 4 * tasks));
+  options.guard->strangers =
+      static_cast<size_t>(std::clamp(room / 2, kStrangers / 4, kMaxStrangers + 4 * tasks));
   for (const auto& [key, value] : RunSettings(config)) {
     options.guard->stranger_bytes += 2 * (key.size() + value.size() + kSettingBytes);
   }
