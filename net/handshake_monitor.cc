@@ -15,7 +15,8 @@ namespace dtrain::net {
 namespace {
 
 constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                        ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+                        ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                        ZMQ_EVENT_CONNECTED;
 
 }  // namespace
 
@@ -43,12 +44,21 @@ void HandshakeMonitor::Read() {
     uint32_t value = 0;
     std::memcpy(&event, bytes, sizeof(event));
     std::memcpy(&value, bytes + sizeof(event), sizeof(value));
+    unanswered_since_.reset();
+    if (event == ZMQ_EVENT_CONNECTED) {
+      unanswered_since_ = Clock::now();
+      continue;
+    }
     failure_ = event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH              ? Failure::kRefused
                : event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL       ? Failure::kClosed
                : event != ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL        ? Failure::kNone
                : value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH ? Failure::kMechanism
                                                                      : Failure::kProtocol;
   }
+}
+
+bool HandshakeMonitor::Unanswered(milliseconds timeout) const {
+  return unanswered_since_ && Clock::now() - *unanswered_since_ > timeout;
 }
 
 std::string HandshakeMonitor::Text(const KeyRing* keys) const {

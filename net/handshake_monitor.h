@@ -4,8 +4,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "net/keys.h"
 
 namespace dtrain::net {
@@ -19,6 +21,8 @@ class HandshakeMonitor {
   void Read();
   bool failed() const { return failure_ > Failure::kNone; }
   bool succeeded() const { return failure_ == Failure::kNone; }
+  // Whether it has been connected for so long, and the handshake has not ended.
+  bool Unanswered(milliseconds timeout) const;
   // libzmq does not try again.
   bool given_up() const { return failed() && failure_ != Failure::kClosed; }
   // Returns why the latest handshake has failed; empty: it has not. `keys`: of this task, may be null.
@@ -36,6 +40,7 @@ class HandshakeMonitor {
 
   const std::unique_ptr<void, int (*)(void*)> events_;
   Failure failure_ = Failure::kUnknown;
+  std::optional<TimePoint> unanswered_since_;  // when Read() saw that it is connected
 };
 
 }  // namespace dtrain::net

@@ -66,6 +66,7 @@ class ZmqChannel final : public Channel {
     bool connected_once = false;
     uint64_t connections = 0;
     TimePoint opened;
+    milliseconds answer_timeout{1000};  // of a handshake; doubles at each attempt
     std::unique_ptr<HandshakeMonitor> handshakes;
     std::string last_refusal;  // why the connection before this one did not come about
     std::string server;        // with keys: whose listed key the peer has
@@ -310,9 +311,15 @@ void ZmqChannel::TryOtherFamily(Port& port) {
     ReopenDealer(port, !port.as_ipv6);
 }
 
-// Where two keys are listed for the peer, the other one is tried next.
+// Where two keys are listed for the peer, the other one is tried next. A peer that strangers keep busy lets
+// in whoever asks at a good moment (ConnectionGuard): a new connection asks more often than one that waits.
 void ZmqChannel::RetryHandshake(Port& port) {
   port.handshakes->Read();
+  if (port.handshakes->Unanswered(port.answer_timeout)) {
+    port.answer_timeout = std::min(2 * port.answer_timeout, milliseconds(kHandshakeMs));
+    OpenDealer(port, port.as_ipv6);
+    return;
+  }
   const bool other_key = options_.keys != nullptr && options_.keys->KeysOf(port.server).size() > 1;
   if (!port.handshakes->given_up() && !(port.handshakes->failed() && other_key)) return;
   if (Clock::now() - port.opened <= kRefusedPause) return;

@@ -287,6 +287,27 @@ TEST_CASE("zmq channel: an address that nobody answers holds up nobody else, and
   CHECK(SecondsSince(begin) < 10);
 }
 
+TEST_CASE("zmq channel: where nobody answers a connection, another one is made") {
+  const int listening = Listen("127.0.0.1:0");
+  ZmqTransport transport;
+  const auto client = transport.NewChannel();
+  const NodeId id = NewNodeId();
+  client->Connect(id, ListeningAddress(listening));
+  int connections[2];
+  for (int& connection : connections) {
+    const TimePoint deadline = Clock::now() + kPatience;
+    pollfd item{listening, POLLIN, 0};
+    while (poll(&item, 1, 20) == 0 && Clock::now() < deadline) {
+      Message message = TextMessage("ask");
+      CHECK(client->Send(id, message) == SendResult::kFull);
+    }
+    REQUIRE(item.revents == POLLIN);
+    connection = accept(listening, nullptr, nullptr);
+  }
+  for (const int connection : connections) close(connection);
+  close(listening);
+}
+
 TEST_CASE("zmq channel: a signal ends Receive early, on one socket and on several") {
   ZmqTransport transport;
   auto channel = transport.NewChannel();
