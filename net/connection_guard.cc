@@ -29,6 +29,7 @@ constexpr milliseconds kLookAtStrangers{10};
 constexpr milliseconds kLook{50};
 // At the limit of strangers every second look makes room: all are replaced in half a second.
 constexpr size_t kLooksWithCuts = 25;
+constexpr milliseconds kReplaceAll{250};  // in no less time, however many come at one moment
 // libzmq looks for connections with new messages once in 100 messages.
 constexpr uint64_t kTurnSlack = 200;
 
@@ -167,18 +168,20 @@ void ConnectionGuard::Look(TimePoint now) {
     }
   }
   strangers_ = strangers.size();
-  if (strangers_ < limits_.strangers) {
+  if (strangers_ >= limits_.strangers) {
+    MakeRoom(std::move(strangers), now);
+  } else if (now >= opens_) {
     SetOpen(true);
-  } else {
-    MakeRoom(std::move(strangers));
   }
 }
 
-// Whoever is cut off may come again at once, and then finds the listening socket closed: it opens at the next
-// look. Far too many strangers are there only if many came at one moment, or if the socket cannot be closed.
-void ConnectionGuard::MakeRoom(std::vector<std::pair<TimePoint, int>> strangers) {
+// Whoever is cut off may come again at once, and then finds the listening socket closed for the longer, the
+// more were cut off. Far too many strangers are there only if many came at one moment, or if the socket
+// cannot be closed.
+void ConnectionGuard::MakeRoom(std::vector<std::pair<TimePoint, int>> strangers, TimePoint now) {
   const size_t excess = strangers.size() - limits_.strangers;
   const size_t cuts = excess > limits_.strangers / 2 ? excess : limits_.strangers / kLooksWithCuts + 1;
+  opens_ = now + kReplaceAll * cuts / std::max<size_t>(limits_.strangers, 1);
   const auto end = strangers.begin() + static_cast<std::ptrdiff_t>(cuts);
   std::nth_element(strangers.begin(), end, strangers.end());
   std::for_each(strangers.begin(), end,

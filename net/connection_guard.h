@@ -75,7 +75,7 @@ class ConnectionGuard {
   void Run();
   bool TakeEvents();
   void Look(TimePoint now);
-  void MakeRoom(std::vector<std::pair<TimePoint, int>> strangers);
+  void MakeRoom(std::vector<std::pair<TimePoint, int>> strangers, TimePoint now);
   void SetOpen(bool open);
   bool StrangerBreaksLimit(const Count& count, Connection& connection, uint64_t consumed,
                            TimePoint now) const;
@@ -93,6 +93,7 @@ class ConnectionGuard {
   std::unordered_map<int, Connection> connections_;  // this and the fields below: of the thread
   size_t strangers_ = 0;                             // at the last look, and accepted since
   bool open_ = false;                                // whether the listening socket lets newcomers in
+  TimePoint opens_;                                  // not before that
   std::thread thread_;
 };
 

