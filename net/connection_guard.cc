@@ -26,7 +26,7 @@ namespace {
 
 // How often to look at the connections while there are strangers, and while there are none.
 constexpr milliseconds kLookAtStrangers{10};
-constexpr milliseconds kLook{50};
+constexpr milliseconds kLook{20};
 // At the limit of strangers every second look makes room: all are replaced in half a second.
 constexpr size_t kLooksWithCuts = 25;
 constexpr milliseconds kReplaceAll{250};  // in no less time, however many come at one moment

@@ -31,8 +31,8 @@ class ConnectionGuard {
     milliseconds stranger_age{10'000};
     uint64_t stranger_bytes = 64 << 10;
     uint32_t stranger_messages = 4000;
-    // The bytes of one message.
-    uint64_t message_bytes = 2 << 20;
+    // The bytes of one message; of a request there are fewer.
+    uint64_t message_bytes = (1 << 20) + (256 << 10);
   };
 
   // Watches the connections of `router` from now on; call it before the socket is bound. `listening_fd`: what

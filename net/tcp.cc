@@ -71,8 +71,7 @@ std::string SocketAddressText(const SocketAddress& address) {
 
 namespace {
 
-constexpr int kBacklog =
-    4096;  // a whole cluster may connect at once, beside strangers; the kernel may lower it
+constexpr int kBacklog = 4096;  // a whole cluster may connect at once, beside strangers
 
 const char* Remedy(int error_number) {
   switch (error_number) {

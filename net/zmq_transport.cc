@@ -317,7 +317,7 @@ void ZmqChannel::RetryHandshake(Port& port) {
   port.handshakes->Read();
   if (port.handshakes->Unanswered(port.answer_timeout)) {
     port.answer_timeout = std::min(2 * port.answer_timeout, milliseconds(kHandshakeMs));
-    OpenDealer(port, port.as_ipv6);
+    ReopenDealer(port, port.as_ipv6);
     return;
   }
   const bool other_key = options_.keys != nullptr && options_.keys->KeysOf(port.server).size() > 1;

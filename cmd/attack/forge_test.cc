@@ -131,6 +131,7 @@ struct HollowRun {
   const Config config = LoadConfig(cluster.config(), {}, {});
   std::unique_ptr<Process> ps = cluster.Start("ps", 0);
   Stranger other{cluster.address("ps", 0)}, worker{cluster.address("ps", 0)};
+  bool pretended = false;  // ps 0 has told ps 1 to write, which said that it has
 
   // `sees_directory`: ps 1 says that it writes its part itself.
   HollowRun(const HonestJob& job, bool sees_directory)
@@ -170,6 +171,7 @@ struct HollowRun {
     if (snapshot == nullptr || snapshot->drop()) return;
     const uint64_t number = snapshot->number();
     const bool write = snapshot->write();
+    pretended = pretended || write;
     other.Send(0, [&](auto& builder) {
       const std::vector<uint64_t> made_up(2, 0x1234567890abcdef);  // weights and bias: two pieces
       const auto sums = write ? builder.CreateVector(made_up) : 0;
@@ -189,6 +191,7 @@ TEST_CASE("attack: a checkpoint whose part a false ps only pretends to have writ
   run.ps->Signal(SIGTERM);
   run.PretendToWrite();
   REQUIRE(run.ps->WaitForEnd());
+  REQUIRE(run.pretended);
   const std::string said = run.ps->standard_error();
   CAPTURE(said);
   if (Contains(said, "| saved ")) CHECK(NamesGoodCheckpoint(said, "| saved "));

@@ -232,7 +232,8 @@ TEST_CASE("attack: what the first worker says of its data and of the run before 
   }
   for (const auto& run : runs) {
     REQUIRE(run->ps->WaitForEnd());
-    CHECK(run->ps->exit_code() != 128 + SIGABRT);
+    const int code = run->ps->exit_code();
+    CHECK((code <= 4 || code == 128 + SIGTERM));
   }
 }
 
@@ -245,13 +246,15 @@ TEST_CASE("attack: a ps that fails ends in time while a flood comes in") {
   words.settings.clear();  // a small message that is dear to refuse
   std::string hellos;
   while (hellos.size() < kLong) hellos += ZmtpFrame(EncodeHello(words).header.text());
-  std::vector<std::unique_ptr<RawPeer>> peers;
   std::vector<std::unique_ptr<Flood>> floods;
   for (int i = 0; i < 50; ++i) {
-    peers.push_back(std::make_unique<RawPeer>(run.address()));
-    peers.back()->Handshake();
-    floods.push_back(std::make_unique<Flood>(
-        [&hellos, peer = peers.back().get()] { return peer->Write(hellos, milliseconds(500)); }));
+    floods.push_back(std::make_unique<Flood>([&hellos, address = run.address()] {
+      const RawPeer peer(address);
+      peer.Handshake();
+      while (peer.Write(hellos, milliseconds(500))) {
+      }
+      return peer.open();
+    }));
   }
   run.worker().Signal(SIGSTOP);
   member.Send(0, [](auto& builder) {
