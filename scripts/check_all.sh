@@ -6,7 +6,7 @@
 #   asan, ubsan, tsan  every test again with that sanitizer
 #   fuzz               long rounds of the fuzz targets with ASan and UBSan: frames, sequences, checkpoints, texts
 #   chaos              CHAOS_MINUTES (10) of random disturbances
-# ThreadSanitizer's suppressions and their reasons: net/tsan_suppressions.cc.
+# ThreadSanitizer's suppressions and their reasons: base/tsan_suppressions.cc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,0 +1,14 @@
+// The default suppressions of ThreadSanitizer for every program that links base. Debian's libzmq, libsodium
+// (with which libzmq decrypts) and OpenBLAS are not instrumented, so ThreadSanitizer does not see how their
+// threads pass messages and blocks to each other. Calls from them (memcpy, memset, send, recv, free) are
+// suppressed; our own code stays checked.
+
+#ifdef __SANITIZE_THREAD__
+
+extern "C" const char* __tsan_default_suppressions();
+
+extern "C" const char* __tsan_default_suppressions() {
+  return "called_from_lib:libzmq.so\ncalled_from_lib:libsodium.so\ncalled_from_lib:libopenblas.so\n";
+}
+
+#endif
