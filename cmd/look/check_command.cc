@@ -174,14 +174,13 @@ void PrintLength(const Config& config, const DataShape& shape) {
 }
 
 // Checks the keys that are on this machine. Returns a line for the user; empty: the run has no key files.
-std::string CheckKeys(const Config& config, const ErrorLines& errors) {
+std::string CheckKeys(const Config& config) {
   const std::string& path = config.security.keys;
   if (path.empty() || path == kAutoKeys) return "";
   const KeyDirectory keys(path, config.cluster);
   if (access(keys.ListPath().c_str(), F_OK) != 0) {
-    errors.Print(fmt::format("warning: {}: {}; the tasks need it on their machines (dtrain keygen).",
-                             keys.ListPath(), ErrnoText(errno)));
-    return "";
+    return fmt::format("keys: {}: {} here; the tasks need it on their machines (dtrain keygen)",
+                       keys.ListPath(), ErrnoText(errno));
   }
   const std::vector<std::string> here = keys.Check();
   return fmt::format("keys: {} lists every task; secret keys here: {}", keys.ListPath(),
@@ -223,7 +222,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const std::string start = CheckResume(config, layout, loaded.form, errors);
   if (!shape.rows && loaded.train->rows()) shape.rows = *loaded.train->rows() - config.data.validation;
   CheckTasks(config, loaded);
-  const std::string keys = local ? "" : CheckKeys(config, errors);
+  const std::string keys = local ? "" : CheckKeys(config);
   for (const std::string& warning : DataWarnings(config, loaded)) errors.Print("warning: " + warning);
   const bool evaluator = scheduled.assignment && !scheduled.assignment->task;
   if (evaluator) EvaluatedDirectory(config, scheduled);

@@ -196,7 +196,7 @@ TEST_CASE("keys: check reads those that are there, and names a task that has non
   fs::remove_all(run.keys);
   const Done elsewhere = Run(check);
   CHECK(elsewhere.code == 0);
-  CHECK(Contains(elsewhere.error, "/cluster.keys: No such file or directory (2); the tasks need it"));
+  CHECK(Contains(elsewhere.output, "/cluster.keys: No such file or directory (2) here; the tasks need it"));
 }
 
 TEST_CASE("keys: a key file that others may read ends the task with 2 and the remedy") {
