@@ -99,7 +99,7 @@ class Directory {
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
 
-  // Of the checkpoint; 0: there is none.
+  // Of the checkpoint; 0: no checkpoint was written.
   uint64_t manifest() const { return manifest_; }
   const std::string& name() const { return name_; }
 

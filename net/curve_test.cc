@@ -165,7 +165,7 @@ TEST_CASE("keys: a task that may open no more files keeps its refused connection
   CHECK(SendSoon(*client.channel, client.id, TextMessage("now")) == SendResult::kSent);
 }
 
-TEST_CASE("keys: with hundreds of ps each of which refuses this task, it waits for them") {
+TEST_CASE("keys: a task waits for hundreds of ps that refuse it") {
   REQUIRE(RaiseDescriptorLimit() > 3000);
   const Cluster cluster;
   ZmqTransport server;

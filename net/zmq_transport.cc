@@ -311,8 +311,9 @@ void ZmqChannel::TryOtherFamily(Port& port) {
     ReopenDealer(port, !port.as_ipv6);
 }
 
-// Where two keys are listed for the peer, the other one is tried next. A peer that strangers keep busy lets
-// in whoever asks at a good moment (ConnectionGuard): a new connection asks more often than one that waits.
+// Where two keys are listed for the peer, the other one is tried next. A peer that is busy with strangers
+// accepts connections only for moments (ConnectionGuard). The kernel repeats a new connection more often than
+// an old one, so a new one gets in sooner.
 void ZmqChannel::RetryHandshake(Port& port) {
   port.handshakes->Read();
   if (port.handshakes->Unanswered(port.answer_timeout)) {

@@ -16,8 +16,8 @@ constexpr milliseconds kWrite{500};
 constexpr size_t kBatch = 1 << 18;  // bytes that go at once
 constexpr int kMaxLines = 60;       // of all refusals of a flood
 
-// Keeps `peers` connections with a handshake open, each of which writes what `next` makes, again and again.
-// One that is cut off is opened anew.
+// A flood over `peers` connections with a handshake. Each connection sends what `next` makes, without a
+// pause; a connection that is cut off is opened again.
 class ConnectionFlood {
  public:
   using Next = std::function<std::string(std::mt19937_64& random)>;
