@@ -116,8 +116,10 @@ void ConnectionGuard::Run() {
     } else if (accepted) {
       next_look = std::min(next_look, now + kLookAtStrangers);
     }
+    // While there are strangers, events wait for the look: to wake for each one takes the processor from the
+    // tasks where strangers come and go.
     const auto wait = std::chrono::ceil<milliseconds>(next_look - now).count();
-    poll(items, 2, connections_.empty() && open_ ? -1 : static_cast<int>(wait));
+    poll(items, strangers_ > 0 ? 1 : 2, connections_.empty() && open_ ? -1 : static_cast<int>(wait));
   }
 }
 

@@ -114,6 +114,7 @@ TEST_CASE("launch: beyond this machine tasks have keys, unless the config says o
   CHECK(Contains(plan({}), "--set=security.keys=auto"));
   CHECK(Contains(plan({}), "# keys are made at the launch; to run a line by hand"));
   CHECK_FALSE(Contains(plan({"--set", "security.insecure=true"}), "security.keys"));
+  CHECK(plan({"--set", "security.keys=auto"}) == plan({}));
   CHECK_FALSE(Contains(plan({"--set", "security.keys=/keys"}), "security.keys=auto"));
   CHECK_FALSE(Contains(plan({"--set", "cluster.ps=[localhost:9001]"}), "security.keys"));
 }

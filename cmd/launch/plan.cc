@@ -78,7 +78,8 @@ std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vecto
   add({"--"});
   for (const std::string& set : sets) add({"--set=" + set});
   for (const auto& [name, value] : how.device) add({fmt::format("--set=device.{}={}", name, value)});
-  if (auto_keys) add({fmt::format("--set=security.keys={}", kAutoKeys)});
+  const std::string keys = fmt::format("security.keys={}", kAutoKeys);
+  if (auto_keys && std::find(sets.begin(), sets.end(), keys) == sets.end()) add({"--set=" + keys});
   add({"--set=log.dir=null"});  // `dtrain launch` keeps the logs on its own machine
   if (who.tells_end) add({"--end-told"});
   add(TaskWords(planned.task));

@@ -27,17 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory of keys for a cluster of this size.
-std::string NewKeys(const std::string& config, const std::vector<std::string>& more = {}) {
-  const std::string keys = NewDirectory() + "/keys";
-  std::vector<std::string> arguments = {"keygen", "--config", config, "--out", keys};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  const Done made = Run(arguments);
-  CAPTURE(made.error);
-  REQUIRE(made.code == 0);
-  return keys;
-}
-
 std::vector<std::string> With(const std::string& keys, std::vector<std::string> more = {}) {
   more.insert(more.end(), {"--set", "security.keys=" + keys});
   return more;

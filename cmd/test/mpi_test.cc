@@ -35,7 +35,7 @@ std::unique_ptr<Process> Mpirun(int ranks, const std::string& config, const std:
   return std::make_unique<Process>(words, Program{kMpirun, {"TMPDIR=" + NewDirectory()}});
 }
 
-TEST_CASE("mpi: ranks on one machine end with the model of dtrain local") {
+TEST_CASE("mpi: ranks on one machine, with keys from one directory, end with the model of dtrain local") {
   if (NoMpirun()) return;
   const std::string directory = NewDirectory(), config = directory + "/job.yaml",
                     result = directory + "/result.json";
@@ -43,14 +43,17 @@ TEST_CASE("mpi: ranks on one machine end with the model of dtrain local") {
             DigitsJob("kind: softmax, inputs: 784", 1000, 200, "mode: sync, batch_size: 50, epochs: 3"));
   const Json local = RunLocal(config, {"--ps", "2", "--workers", "2"});
   REQUIRE(local.is_object());
+  const std::string keys = NewKeys(config, {"--ps", "2", "--workers", "2"});
   const PortBlock ports({"127.0.0.1"}, 4, 10000, 10, 2000);
-  const auto run =
-      Mpirun(4, config, {"--ps", "2", "--base-port", std::to_string(ports.first()), "--result", result});
+  const auto run = Mpirun(4, config,
+                          {"--ps", "2", "--base-port", std::to_string(ports.first()), "--result", result,
+                           "--set", "security.keys=" + keys});
   const int code = RunToEnd(*run);
   const std::string said = run->standard_error();
   CAPTURE(said);
   CHECK(code == 0);
   CHECK(Contains(said, "rank 3 of 4 of mpirun"));
+  CHECK(Contains(said, fmt::format(":{} with keys\n", ports.first())));
   const Json ended = ReadResult(result);
   REQUIRE(ended.is_object());
   CHECK(ended.at("status") == "done");

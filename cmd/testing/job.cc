@@ -90,6 +90,16 @@ Json RunLocal(const std::string& config, const std::vector<std::string>& more) {
   return Json();
 }
 
+std::string NewKeys(const std::string& config, const std::vector<std::string>& more) {
+  const std::string keys = NewDirectory() + "/keys";
+  std::vector<std::string> arguments = {"keygen", "--config", config, "--out", keys};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Done made = Run(arguments);
+  CAPTURE(made.error);
+  REQUIRE(made.code == 0);
+  return keys;
+}
+
 std::string LinearJob(int64_t steps) {
   return fmt::format(
       "model: {{kind: linear, inputs: 2}}\n"

@@ -57,6 +57,9 @@ Json ReadResult(const std::string& path);
 // where it does not exit with 0.
 Json RunLocal(const std::string& config, const std::vector<std::string>& more);
 
+// What `dtrain keygen --config CONFIG MORE...` has made: a new directory of keys.
+std::string NewKeys(const std::string& config, const std::vector<std::string>& more = {});
+
 // An endless linear job that ends at `steps`; small, without files.
 std::string LinearJob(int64_t steps);
 // One that only a signal or a failure ends, with a log line for every hundred steps.

@@ -120,8 +120,12 @@ void PsServer::SendLate() {
 }
 
 void PsServer::DropFrame(net::NodeId from, const char* why) {
-  PeerLog& log = members_.Find(from) == nullptr ? dropped_of_strangers_ : dropped_;
-  log.Warn(from, why, fmt::format("dropped a frame from peer {:016x}: {}", from, why));
+  const Member* const member = members_.Find(from);
+  PeerLog& log = member == nullptr ? dropped_of_strangers_ : dropped_;
+  log.Warn(
+      from, why,
+      fmt::format("dropped a frame from {}: {}",
+                  member == nullptr ? fmt::format("peer {:016x}", from) : members_.NameOf(*member), why));
 }
 
 void PsServer::Handle(net::NodeId from, net::Message& message) {

@@ -161,6 +161,9 @@ TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
             fmt::format("{} has no business with {}", TaskName(task), TaskName(self_)), std::nullopt};
   }
   Member& member = *found;
+  if (const Member* const owner = Find(node); owner != nullptr && owner != &member) {
+    return Refusal(Reason::WrongTask, fmt::format("this connection is that of {}", TaskName(owner->task)));
+  }
   Decision decision;
   if (member.here() && member.node != node) {
     if (member.silent <= detect_ && !IsClosed(member, closed)) return Hold(node, member, hello);

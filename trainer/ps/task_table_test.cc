@@ -251,6 +251,18 @@ TEST_CASE("task table: an index is free at once when the old connection is close
   }
 }
 
+TEST_CASE("task table: a connection that is a task's gets no second index") {
+  const Config config = LinearCluster(1, 2, 10);
+  TaskTable members(config, {Role::kPs, 0});
+  REQUIRE(members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), Open).welcome);
+  const TaskTable::Decision decision =
+      members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 1).get(), Open);
+  CHECK_FALSE(decision.welcome);
+  CHECK(decision.text == "this connection is that of worker 0");
+  CHECK(members.Find(kFirst)->task.index == 0);
+  CHECK(members.workers() == 1);
+}
+
 TEST_CASE("task table: whoever is silent for longer than detect_s is overdue, and nobody else") {
   Config config = LinearCluster(1, 2, 10);
   config.failure.detect_s = 1;

@@ -75,7 +75,8 @@ void Listen(const Config& config, TaskId task, const TaskOptions& options, net::
   if (config.security.keys.empty() && !net::IsLoopback(net::ParseAddress(address).host)) {
     log.Warning("listening at {} without keys (security.insecure): anybody who reaches it can join", address);
   }
-  log.Info("listening at {}", given ? channel.BindDescriptor(options.listening_fd) : channel.Bind(address));
+  log.Info("listening at {}{}", given ? channel.BindDescriptor(options.listening_fd) : channel.Bind(address),
+           config.security.keys.empty() ? "" : " with keys");
 }
 
 // A ps computes on the processor and asks no driver.
