@@ -90,9 +90,11 @@ class RawWorker {
     REQUIRE(envelope != nullptr);
     return envelope->body_as<Table>();
   }
+  // A ps that has spent its time for strangers drops a Hello: it is said again, as tasks do.
   void Join() {
     SendHello();
-    const wire::Envelope* welcome = Receive();
+    const wire::Envelope* welcome = Receive(kPatience / 2);
+    if (welcome == nullptr) SendHello(), welcome = Receive();
     REQUIRE(welcome != nullptr);
     REQUIRE(welcome->body_as_Welcome() != nullptr);
     run_id_ = welcome->run_id();
