@@ -52,8 +52,10 @@ void CheckKeys(const std::string& path, const Config& config) {
 
 void CheckForm(const std::string& path, const InputForm& saved, const InputForm& form,
                const MeaningWords& words) {
-  CheckNames(path, "feature", saved.features, form.features, words);
-  const bool named = !saved.features.empty() || !form.features.empty();
+  // Of columns with a form the run takes what the weights were trained with.
+  const std::vector<std::string> columns = ColumnNames(saved), here = ColumnNames(form);
+  CheckNames(path, "feature", columns, here, words);
+  const bool named = !columns.empty() || !here.empty();
   const bool known = saved.label_column >= 0 && form.label_column >= 0;
   if (!named && known && saved.label_column != form.label_column) {
     RefuseMeaning(path,

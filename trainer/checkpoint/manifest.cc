@@ -30,12 +30,24 @@ Offset<stored::Shard> Encode(const StoredShard& shard, flatbuffers::FlatBufferBu
   return stored::CreateShard(*builder, file, shard.bytes, builder->CreateVectorOfStructs(pieces));
 }
 
+Offset<stored::InputColumn> Encode(const InputColumn& column, flatbuffers::FlatBufferBuilder* builder) {
+  const auto name = column.name.empty() ? 0 : builder->CreateString(column.name);
+  const auto categories = column.categories.empty() ? 0 : builder->CreateVectorOfStrings(column.categories);
+  return stored::CreateInputColumn(*builder, column.column, name, column.is_category, categories,
+                                   column.has_other, column.fill.has_value(), column.fill.value_or(0),
+                                   column.has_indicator);
+}
+
 Offset<stored::Inputs> Encode(const InputForm& form, flatbuffers::FlatBufferBuilder* builder) {
   const auto features = builder->CreateVectorOfStrings(form.features);
   const auto classes = builder->CreateVectorOfStrings(form.classes);
   const auto shift = builder->CreateVector(form.scale.shift);
   const auto factor = builder->CreateVector(form.scale.factor);
-  return stored::CreateInputs(*builder, features, classes, shift, factor, form.label_column);
+  std::vector<Offset<stored::InputColumn>> columns;
+  for (const InputColumn& column : form.columns) columns.push_back(Encode(column, builder));
+  const auto all_columns = columns.empty() ? 0 : builder->CreateVector(columns);
+  return stored::CreateInputs(*builder, features, classes, shift, factor, form.label_column, all_columns,
+                              form.table_columns);
 }
 
 Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBufferBuilder* builder) {
@@ -60,6 +72,13 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
                                 manifest.accuracy, inputs, manifest.run_epoch);
 }
 
+size_t BytesReferredTo(const stored::InputColumn& column) {
+  size_t bytes = sizeof(uint32_t) + (column.name() == nullptr ? 0 : column.name()->size());
+  if (column.categories() == nullptr) return bytes;
+  for (const auto* text : *column.categories()) bytes += sizeof(uint32_t) + text->size();
+  return bytes;
+}
+
 // Our own manifests share nothing. A hostile one may refer to one long text a million times; this bounds its
 // size in memory by its size in the file.
 size_t BytesReferredTo(const stored::Manifest& from) {
@@ -73,6 +92,9 @@ size_t BytesReferredTo(const stored::Manifest& from) {
   if (from.inputs() == nullptr) return bytes;
   for (const auto* names : {from.inputs()->features(), from.inputs()->classes()}) {
     for (const auto* name : *names) bytes += sizeof(uint32_t) + name->size();
+  }
+  if (from.inputs()->columns() != nullptr) {
+    for (const auto* column : *from.inputs()->columns()) bytes += BytesReferredTo(*column);
   }
   return bytes + sizeof(double) * (from.inputs()->shift()->size() + from.inputs()->factor()->size());
 }
@@ -96,6 +118,20 @@ StoredShard Decode(const stored::Shard& from) {
   return shard;
 }
 
+InputColumn Decode(const stored::InputColumn& from) {
+  InputColumn column;
+  column.column = from.column();
+  if (from.name() != nullptr) column.name = from.name()->str();
+  column.is_category = from.category();
+  if (from.categories() != nullptr) {
+    for (const auto* text : *from.categories()) column.categories.push_back(text->str());
+  }
+  column.has_other = from.other();
+  if (from.fills()) column.fill = from.fill();
+  column.has_indicator = from.indicator();
+  return column;
+}
+
 InputForm Decode(const stored::Inputs& from) {
   InputForm form;
   for (const auto* name : *from.features()) form.features.push_back(name->str());
@@ -103,6 +139,9 @@ InputForm Decode(const stored::Inputs& from) {
   form.scale.shift.assign(from.shift()->begin(), from.shift()->end());
   form.scale.factor.assign(from.factor()->begin(), from.factor()->end());
   form.label_column = from.label_column();
+  form.table_columns = from.table_columns();
+  if (from.columns() == nullptr) return form;
+  for (const auto* column : *from.columns()) form.columns.push_back(Decode(*column));
   return form;
 }
 

@@ -25,7 +25,14 @@ enum class SyntheticName { kLinear, kDigits };
 enum class Split { kShard, kFull, kFeed };
 enum class DataCache { kMemory, kDevice };
 enum class LastBatch { kKeep, kDrop };
+enum class MissingValues { kError, kMean, kZero, kDrop, kIndicator };
+enum class Delimiter { kAuto, kComma, kTab, kSemicolon, kBar };
+enum class BadRows { kStop, kSkip };
 enum class FeatureScale { kNone, kUnit, kStandard };
+// What an mlp's outputs are: classes under a softmax, two classes by one logit, or real values.
+enum class ModelHead { kSoftmax, kLogistic, kLinear };
+// How the gradients of the rows of an update become one.
+enum class Reduce { kMean, kSum };
 enum class TrainMode { kAsync, kSync, kSsp };
 enum class OptimizerKind { kSgd, kMomentum, kAdagrad, kRmsprop, kAdam, kFtrl };
 enum class ScheduleKind { kConstant, kStep, kExponential, kInverseTime, kCosine };
@@ -57,6 +64,7 @@ struct ModelConfig {
   std::optional<int64_t> outputs;  // unset: 1, or the 10 classes of digits for softmax and mlp
   std::vector<int64_t> hidden;     // mlp: units of each hidden layer
   Activation activation = Activation::kSigmoid;
+  ModelHead head = ModelHead::kSoftmax;  // mlp
   InitConfig init;
 };
 
@@ -80,6 +88,14 @@ struct DataConfig {
   uint64_t seed = 1;
   LastBatch last_batch = LastBatch::kKeep;
   FeatureScale scale = FeatureScale::kNone;
+  // csv: columns by name, or by number where there is no header
+  std::vector<std::string> ignore;
+  std::vector<std::string> categories;
+  int64_t max_categories = 100;  // of one column; rarer ones are one
+  MissingValues missing = MissingValues::kError;
+  Delimiter delimiter = Delimiter::kAuto;
+  BadRows bad_rows = BadRows::kStop;
+  int64_t bad_rows_limit = 1000;
   DataCache cache = DataCache::kMemory;
 };
 
@@ -105,6 +121,8 @@ struct OptimizerConfig {
   double beta = 0;  // ftrl
   double l1 = 0;
   double l2 = 0;
+  bool decay_biases = true;    // whether l1, l2 and weight_decay are for biases too
+  double weight_decay = 0.01;  // adamw
   std::optional<double> clip_value;
   std::optional<double> clip_norm;
   ScheduleConfig schedule;
@@ -118,6 +136,8 @@ struct TrainConfig {
   std::optional<int64_t> epochs;
   std::optional<int64_t> steps;
   int64_t in_flight = 1;
+  Reduce reduce = Reduce::kMean;
+  std::optional<double> max_secs;  // unset: no limit
   OptimizerConfig optimizer;
 };
 

@@ -109,6 +109,8 @@ const char* TypeName(FieldType type) {
       return "list of whole numbers";
     case FieldType::kPins:
       return "list of VARIABLE=PS";
+    case FieldType::kTexts:
+      return "list of texts";
     case FieldType::kInputPath:
       return "input path";
     case FieldType::kOutputPath:

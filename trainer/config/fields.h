@@ -38,6 +38,7 @@ enum class FieldType {
   kInts,
   kAddresses,
   kPins,  // "VARIABLE=PS"
+  kTexts,
 };
 
 inline bool IsList(FieldType type) { return type >= FieldType::kInts; }

@@ -23,6 +23,7 @@ Value OtherValue(const Field& field) {
       return std::vector<int64_t>{300, 100};
     case FieldType::kAddresses:
     case FieldType::kPins:
+    case FieldType::kTexts:
       return std::vector<std::string>{"a:1", "b:2"};
     case FieldType::kHosts:
       return LaunchHosts{{"a", LaunchHost{}}};

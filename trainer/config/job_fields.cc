@@ -42,12 +42,12 @@ template <DataSourceConfig DataConfig::*source>
 std::vector<Field> SourceFields(const std::string& section) {
   const std::string format = section + ".format";
   const bool train = section == "data.train";
-  const FieldRow kind =
-      Choice(format, &SourceMember<source, &DataSourceConfig::format>, kRun,
-             {{"idx", DataFormat::kIdx}, {"csv", DataFormat::kCsv}, {"synthetic", DataFormat::kSynthetic}},
-             train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; csv: numbers and "
-                     "a label, separated by commas; synthetic: made here."
-                   : "What is evaluated on; as for data.train.");
+  const FieldRow kind = Choice(
+      format, &SourceMember<source, &DataSourceConfig::format>, kRun,
+      {{"idx", DataFormat::kIdx}, {"csv", DataFormat::kCsv}, {"synthetic", DataFormat::kSynthetic}},
+      train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; csv: a table with a "
+              "label; synthetic: made here."
+            : "What is evaluated on; as for data.train.");
   return {
       train ? kind.Required() : kind.Unset("no test set"),
       Row(section + ".path", &SourceMember<source, &DataSourceConfig::path>, FieldType::kInputPath, kTask,
@@ -56,8 +56,9 @@ std::vector<Field> SourceFields(const std::string& section) {
           .Required()
           .OnlyWith(format, {"csv"}),
       Row(section + ".label", &SourceMember<source, &DataSourceConfig::label>, FieldType::kText, kRun,
-          "The column of labels: its name in the header, or its number; the first is 0. All others are "
-          "features. Labels are numbers, or for classes names: these count from 0 in their sorted order.")
+          "The column of labels: its name in the header, or its number; the first is 0. All others but "
+          "data.ignore are features. Labels are numbers, or for classes names: these count from 0 in their "
+          "sorted order.")
           .Unit("a column's name, or its number")
           .Try("0")
           .Required()
@@ -108,8 +109,57 @@ std::vector<Field> CommonDataFields() {
               {"unit", FeatureScale::kUnit},
               {"standard", FeatureScale::kStandard}},
              "How features are scaled, fitted on the training rows without those held out. unit: least to "
-             "greatest become 0 to 1; standard: mean 0, standard deviation 1.")
+             "greatest become 0 to 1; standard: mean 0, standard deviation 1. Features that stand for a "
+             "category "
+             "or a gap stay 0 and 1.")
           .OnlyWith("data.train.format", {"csv"}),
+      Row(DT_KEY(data.ignore), FieldType::kTexts, kRun,
+          "Columns that are no features, such as ids and dates: names in the header, or numbers from 0.")
+          .Unit("columns by name, or by number")
+          .Try("[customer_id]")
+          .Unset("none")
+          .OnlyWith("data.train.format", {"csv"}),
+      Row(DT_KEY(data.categories), FieldType::kTexts, kRun,
+          "Columns of texts: each text that the training rows have becomes a feature of its own, 0 or 1.")
+          .Unit("columns by name, or by number")
+          .Try("[country]")
+          .Unset("none")
+          .OnlyWith("data.train.format", {"csv"}),
+      Number(DT_KEY(data.max_categories), kRun, {1, 100000},
+             "The features of one column of data.categories: those of its most frequent texts, and if it has "
+             "more "
+             "texts one for all others together.")
+          .Unit("texts of a column")
+          .OnlyWith("data.train.format", {"csv"}),
+      Choice(
+          DT_KEY(data.missing), kRun,
+          {{"error", MissingValues::kError},
+           {"mean", MissingValues::kMean},
+           {"zero", MissingValues::kZero},
+           {"drop", MissingValues::kDrop},
+           {"indicator", MissingValues::kIndicator}},
+          "What becomes of a missing value: an empty field, ?, NA, N/A, null or nan. mean: of the column, in "
+          "the "
+          "training rows; drop: the row is left out; indicator: the mean, and one more feature says where it "
+          "was missing. In a column of categories it is a category of its own.")
+          .OnlyWith("data.train.format", {"csv"}),
+      Choice(DT_KEY(data.delimiter), kRun,
+             {{"auto", Delimiter::kAuto},
+              {"comma", Delimiter::kComma},
+              {"tab", Delimiter::kTab},
+              {"semicolon", Delimiter::kSemicolon},
+              {"bar", Delimiter::kBar}},
+             "What separates the fields of CSV files. auto: what gives the first lines equally many fields.")
+          .OnlyWith("data.train.format", {"csv"}),
+      Choice(DT_KEY(data.bad_rows), kRun, {{"stop", BadRows::kStop}, {"skip", BadRows::kSkip}},
+             "What becomes of a row that cannot be read. stop: the run ends with its place; skip: the row is "
+             "left "
+             "out, counted, and the first ones are told with their places.")
+          .OnlyWith("data.train.format", {"csv"}),
+      Number(DT_KEY(data.bad_rows_limit), kRun, {0, 1e12},
+             "The run ends when a file has more rows that cannot be read.")
+          .Unit("rows")
+          .OnlyWith("data.bad_rows", {"skip"}),
       Choice(DT_KEY(data.cache), kTask, {{"memory", DataCache::kMemory}, {"device", DataCache::kDevice}},
              "Where a worker keeps its training rows. device: in the memory of its GPU too, if they fit; a "
              "step then sends the numbers of its rows and not the rows. Without a GPU it is memory."),

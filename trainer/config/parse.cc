@@ -158,6 +158,7 @@ Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
     case FieldType::kHosts:
       return Refused(RuleAndRemedy(field));
     case FieldType::kText:
+    case FieldType::kTexts:
       return {text, text.empty() ? RuleAndRemedy(field) : ""};
   }
   return Refused("has an unknown type");
@@ -182,6 +183,8 @@ std::string RuleText(const Field& field) {
       return fmt::format("must be a list of whole numbers, {}{}", LimitsText(field), unit);
     case FieldType::kPins:
       return "must be a list of \"VARIABLE=PS\"";
+    case FieldType::kTexts:
+      return fmt::format("must be a list{}", unit);
     case FieldType::kHosts:
       return "must be a map of machines";
     case FieldType::kText:

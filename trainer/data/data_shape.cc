@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/digits.h"
-#include "trainer/data/files/csv_columns.h"
+#include "trainer/data/files/csv_fit.h"
 #include "trainer/data/files/idx.h"
 #include "trainer/data/files/input_bytes.h"
 #include "trainer/data/files/label_rules.h"
@@ -53,7 +53,7 @@ DataShape PeekCsvShape(const Config& config) {
   DataShape shape;
   if (config.model.kind != ModelKind::kLinear) shape.classes = ClassesOf(config.model);
   const bool given = GivenByConfig(config, train.path, "data.train.path");
-  shape.inputs = given ? *config.model.inputs : PeekCsv(train, "data.train").features();
+  shape.inputs = given ? *config.model.inputs : FitColumns(config.data).inputs;
   return shape;
 }
 

@@ -1,6 +1,6 @@
 #include "trainer/data/data_warnings.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -144,20 +144,36 @@ double ExactNumber(std::string_view text) {
   return number;
 }
 
-// Returns the values of each of `features` in the file's first rows. Stops at a row without the loaded number
-// of fields, because the file may be changing.
-std::vector<std::vector<double>> FirstValues(const DataSourceConfig& source, int64_t fields,
+// Returns the columns that features are read from, -1 for those that are no numbers of the file: one for each
+// category, or for gaps.
+std::vector<int64_t> ColumnsOfFeatures(const CsvColumns& columns, const InputForm& form) {
+  if (form.columns.empty()) return columns.inputs;
+  std::vector<int64_t> of_features;
+  for (const InputColumn& column : form.columns) {
+    of_features.push_back(column.is_category ? -1 : column.column);
+    of_features.resize(of_features.size() + static_cast<size_t>(column.features()) - 1, -1);
+  }
+  return of_features;
+}
+
+// Returns the values of each of `features` in the file's first rows; none for those that are no numbers of
+// the file. Stops at a row without the file's number of fields, because the file may be changing.
+std::vector<std::vector<double>> FirstValues(const DataConfig& data, const InputForm& form,
                                              const std::vector<int64_t>& features) {
-  CsvReader reader(source.path, "data.train.path");
-  const int64_t label = ReadColumns(source, "data.train", &reader).label;
-  const auto is_whole = [&] { return static_cast<int64_t>(reader.fields().size()) == fields; };
+  CsvReader reader(data.train.path, "data.train.path", data.delimiter);
+  const CsvColumns columns = ReadTrainColumns(data, &reader);
+  const std::vector<int64_t> all = ColumnsOfFeatures(columns, form);
+  const auto is_whole = [&] { return static_cast<int64_t>(reader.fields().size()) == columns.count; };
   const size_t rows = std::clamp(kMaxValues / features.size(), size_t{2}, kMaxRows);
   std::vector<std::vector<double>> values(features.size());
-  for (bool more = !source.header || reader.Next(); more && is_whole() && values[0].size() < rows;
-       more = reader.Next()) {
+  size_t read = 0;
+  for (bool more = !data.train.header || reader.Next(); more && is_whole() && read < rows;
+       more = reader.Next(), ++read) {
     for (size_t i = 0; i < features.size(); ++i) {
-      const int64_t column = features[i] + (features[i] >= label ? 1 : 0);
-      values[i].push_back(ExactNumber(reader.fields()[static_cast<size_t>(column)].text));
+      const int64_t column = all[static_cast<size_t>(features[i])];
+      if (column < 0) continue;
+      const std::string_view text = reader.fields()[static_cast<size_t>(column)].text;
+      if (!IsMissing(text)) values[i].push_back(ExactNumber(text));
     }
   }
   return values;
@@ -195,6 +211,28 @@ std::string Text(const InputForm& form, const std::string& path, const std::vect
       Shown(FeatureTitle(form, told[0])), Plural(distinct.exact, "value"),
       Plural(static_cast<int64_t>(values.size()), "row"), path, distinct.rounded, StepAt(values[0]),
       others.empty() ? "" : fmt::format(" The same holds for {}.", ListNames(others, "and")));
+}
+
+// Returns what was left out of a set; empty: nothing.
+std::string SkippedText(const std::string& section, const SkippedRows& skipped) {
+  std::vector<std::string> parts;
+  if (skipped.bad > 0) {
+    constexpr size_t kShown = 3;
+    const size_t shown = std::min(kShown, skipped.faults.size());
+    parts.push_back(fmt::format(
+        "{} could not be read (data.bad_rows: skip), {}: {}", Plural(skipped.bad, "row"),
+        skipped.bad > static_cast<int64_t>(shown) ? "the first" : "these",
+        fmt::join(skipped.faults.begin(), skipped.faults.begin() + static_cast<std::ptrdiff_t>(shown), " ")));
+  }
+  if (skipped.with_gaps > 0) {
+    parts.push_back(
+        fmt::format("{} with a missing value (data.missing: drop)", Plural(skipped.with_gaps, "row")));
+  }
+  std::string text;
+  if (!parts.empty()) text = fmt::format("{}: left out: {}", section, fmt::join(parts, "; "));
+  if (skipped.unseen == 0) return text;
+  return fmt::format("{}{}{} of columns of categories are in no row that these were taken from", text,
+                     text.empty() ? section + ": " : "; ", Plural(skipped.unseen, "text"));
 }
 
 }  // namespace
@@ -245,12 +283,12 @@ std::string UnseenClassesText(const DataConfig& data, const InputForm& form, con
 }
 
 std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded) {
-  if (data.train.format != DataFormat::kCsv) return "";
+  if (data.train.format != DataFormat::kCsv || data.bad_rows == BadRows::kSkip) return "";
   const bool scaled = !loaded.form.scale.shift.empty();
   const std::vector<int64_t> narrow =
       scaled ? NarrowByScale(loaded.form.scale) : NarrowByRange(loaded.train->floats());
   if (narrow.empty()) return "";
-  const std::vector<std::vector<double>> values = FirstValues(data.train, loaded.train->inputs() + 1, narrow);
+  const std::vector<std::vector<double>> values = FirstValues(data, loaded.form, narrow);
   std::vector<int64_t> told;
   size_t first = 0;  // index into `narrow` of the first that is reported
   for (size_t i = 0; i < narrow.size(); ++i) {
@@ -267,7 +305,8 @@ std::vector<std::string> DataWarnings(const Config& config, const LoadedData& da
   std::vector<std::string> warnings;
   for (const std::string& text :
        {UnusedOutputsText(config.model, data.form, counts), UnseenClassesText(config.data, data.form, counts),
-        RoundedFeaturesText(config.data, data)}) {
+        RoundedFeaturesText(config.data, data), SkippedText("data.train", data.skipped),
+        SkippedText("data.test", data.skipped_of_test)}) {
     if (!text.empty()) warnings.push_back(text);
   }
   return warnings;

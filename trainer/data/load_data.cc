@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/digits.h"
+#include "trainer/data/files/csv_fit.h"
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/idx.h"
 
@@ -40,7 +41,7 @@ std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig
 }
 
 std::shared_ptr<const DataSet> ToSet(CsvTable table, std::optional<int64_t> classes) {
-  return std::make_shared<FloatSet>(std::move(table.features), table.columns.features(), classes,
+  return std::make_shared<FloatSet>(std::move(table.features), table.inputs, classes,
                                     std::move(table.labels.classes()), std::move(table.labels.targets()));
 }
 
@@ -52,21 +53,41 @@ gpu::MatrixView<const float> FittedRows(CsvTable* train, int64_t validation) {
   return gpu::MatrixView<float>(all.row(held_out), all.rows - held_out, all.cols);
 }
 
-// Loads data.train and data.test, those that exist, from CSV, and applies data.scale; `scale` as for
-// LoadData().
-LoadedData LoadCsv(const Config& config, const LabelRules& labels, const FittedScale* scale) {
-  const DataConfig& data = config.data;
-  CsvTable train = ReadCsvTable(data.train, "data.train", labels, nullptr, "");
-  std::optional<CsvTable> test;
-  if (data.test.format == DataFormat::kCsv) {
-    test.emplace(ReadCsvTable(data.test, "data.test", labels, &train, data.train.path));
+// Features that say which category it is, or that a value is missing, are 0 and 1 and stay so.
+FittedScale ScaleOf(FeatureScale kind, gpu::MatrixView<const float> rows,
+                    const std::vector<InputColumn>& columns) {
+  FittedScale scale = FitScale(kind, rows);
+  size_t feature = 0;
+  for (const InputColumn& column : columns) {
+    const size_t end = feature + static_cast<size_t>(column.features());
+    if (!column.is_category) ++feature;
+    for (; feature < end; ++feature) {
+      scale.shift[feature] = 0;
+      scale.factor[feature] = 1;
+    }
   }
+  return scale;
+}
+
+// Loads data.train and data.test, those that exist, from CSV; `fitted` as for LoadData().
+LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputForm* fitted) {
+  const DataConfig& data = config.data;
   LoadedData loaded;
-  loaded.form.features = FeatureNames(train.columns);
+  loaded.form = FitColumns(data).form;
+  if (fitted != nullptr && !fitted->columns.empty()) {
+    loaded.form.columns = fitted->columns;
+    loaded.form.features = fitted->features;
+  }
+  CsvTable train = ReadTrainTable(data, labels, loaded.form.columns);
+  std::optional<CsvTable> test;
+  if (data.test.format == DataFormat::kCsv) test.emplace(ReadTestTable(data, labels, train));
   loaded.form.classes = train.labels.names();
-  loaded.form.label_column = train.columns.label;
+  loaded.skipped = train.skipped;
+  if (test.has_value()) loaded.skipped_of_test = test->skipped;
   if (data.scale != FeatureScale::kNone) {
-    loaded.form.scale = scale != nullptr ? *scale : FitScale(data.scale, FittedRows(&train, data.validation));
+    const bool known = fitted != nullptr && !fitted->scale.shift.empty();
+    loaded.form.scale =
+        known ? fitted->scale : ScaleOf(data.scale, FittedRows(&train, data.validation), loaded.form.columns);
     ApplyScale(loaded.form.scale, train.Rows());
     if (test.has_value()) ApplyScale(loaded.form.scale, test->Rows());
   }
@@ -77,10 +98,10 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels, const FittedS
 
 }  // namespace
 
-LoadedData LoadData(const Config& config, const FittedScale* scale) {
+LoadedData LoadData(const Config& config, const InputForm* fitted) {
   if (config.data.train.format == DataFormat::kCsv) {
     return LoadCsv(
-        config, config.model.kind == ModelKind::kLinear ? LabelRules() : LabelRulesOf(config.model), scale);
+        config, config.model.kind == ModelKind::kLinear ? LabelRules() : LabelRulesOf(config.model), fitted);
   }
   LoadedData data;
   data.train = Load(config, config.data.train, "train");

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "trainer/config/config.h"
+#include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/source.h"
 
@@ -16,9 +17,11 @@ struct LoadedData {
   std::shared_ptr<const DataSet> train;
   std::shared_ptr<const DataSet> test;
   InputForm form;
+  SkippedRows skipped;  // of data.train
+  SkippedRows skipped_of_test;
 };
-// Loads the data of a config. `scale` is applied to the features if data.scale is set, and has as many; null:
-// the scale is fitted on the training rows.
-LoadedData LoadData(const Config& config, const FittedScale* scale = nullptr);
+// Loads the data of a config. Columns become features and are scaled as `fitted` says; null, or where it has
+// no columns and no scale: as they are fitted on the training rows.
+LoadedData LoadData(const Config& config, const InputForm* fitted = nullptr);
 
 }  // namespace dtrain

@@ -209,7 +209,7 @@ void LocalLeader::TakeStart(const StartedFrom& from) {
   positions_.Take(from.positions, from.step);
   history_.from_initial = !history_.begun && from.path.empty();
   history_.inputs = from.inputs;
-  history_.scale = from.scale;
+  history_.fit = from.fit;
   if (data_ && data_->read) history_.data = {data_->rows.value_or(0), data_->labels};
   // The run goes on, and this process of ps 0 is new.
   if (history_.first_step < 0 && history_.peers_returned && from.positions.evaluations) {

@@ -220,7 +220,7 @@ void Restore::Finish() {
   from.positions = StartOfData(parts_.config, data_ ? data_->rows : std::nullopt);
   if (data_ && data_->form) {
     from.inputs = data_->form;
-    from.scale = data_->form->scale;
+    from.fit = FitOf(*data_->form);
   }
   if (reader_) {
     TakeCheckpoint(&from);
@@ -249,21 +249,26 @@ void Restore::TakeCheckpoint(StartedFrom* from) const {
   Resumption resumption = Resume(saved, parts_.config, data_ ? data_->rows : std::nullopt);
   if (!resumption.said.empty()) parts_.log.Info("{}", resumption.said);
   from->positions = std::move(resumption.positions);
-  if (!manifest.inputs || manifest.inputs->scale.shift.empty()) return;
-  from->scale = ScaleFor(from->path, manifest.inputs->scale);
-  if (from->inputs) from->inputs->scale = manifest.inputs->scale;
+  if (!manifest.inputs || !IsFitted(*manifest.inputs)) return;
+  from->fit = FitFor(from->path, FitOf(*manifest.inputs));
+  if (!from->inputs) return;
+  from->inputs->scale = manifest.inputs->scale;
+  if (manifest.inputs->columns.empty()) return;
+  from->inputs->columns = manifest.inputs->columns;
+  from->inputs->features = manifest.inputs->features;
 }
 
-// The weights' own scale counts. Where it is too long for a message, the scale of the data must be the same.
-FittedScale Restore::ScaleFor(const std::string& path, const FittedScale& saved) const {
-  InputForm form;
-  form.scale = saved;
-  if (FormBytes(form) <= kMaxFormBytes) return saved;
-  if (data_ && data_->scale == ScaleChecksum(saved)) return {};
+// What the weights were trained with counts. Where it is too long for a message, that of the data must be the
+// same.
+InputForm Restore::FitFor(const std::string& path, const InputForm& saved) const {
+  if (FormBytes(saved) <= kMaxFormBytes) return saved;
+  if (data_ && data_->scale == ScaleChecksum(saved.scale) && saved.columns.empty()) return {};
   throw UserError(
-      "{}: the rows of data.train give another data.scale now, and the scales of {} are too long for the "
-      "checkpoint's to be told to the workers. Go on with the rows that it was fitted on.",
-      path, Plural(static_cast<int64_t>(saved.shift.size()), "feature"));
+      "{}: the rows of data.train may give another form of the columns now (data.scale, data.categories), "
+      "and "
+      "that of the checkpoint is too long to be told to the workers. Go on with the rows that it was fitted "
+      "on.",
+      path);
 }
 
 }  // namespace dtrain

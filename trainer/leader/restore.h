@@ -35,7 +35,7 @@ struct StartedFrom {
   int64_t step = 0;  // the checkpoint's global step
   Positions positions;
   std::optional<InputForm> inputs;  // the form of the data; unset: not known
-  FittedScale scale;                // the scale that all workers use; empty: not scaled, or not known
+  InputForm fit;                    // FitOf() what all workers use; empty: not fitted, or not known
 };
 
 class Restore {
@@ -84,7 +84,7 @@ class Restore {
   void GoOnWhenAllHave();
   void Finish();
   void TakeCheckpoint(StartedFrom* from) const;
-  FittedScale ScaleFor(const std::string& path, const FittedScale& saved) const;
+  InputForm FitFor(const std::string& path, const InputForm& saved) const;
 
   const Parts parts_;
   const std::vector<std::string> slots_;  // the optimizer's

@@ -101,7 +101,7 @@ TEST_CASE(
   REQUIRE(f.from);
   CHECK(f.from->path == "");
   CHECK(f.from->step == 0);
-  CHECK(f.from->scale == FittedScale{{1}, {2}});
+  CHECK(f.from->fit.scale == FittedScale{{1}, {2}});
   CHECK(f.from->inputs->features == std::vector<std::string>{"a"});
 }
 
@@ -315,8 +315,8 @@ TEST_CASE("restore: the scale of the checkpoint is every worker's, whatever the 
   f.Begin(false, data);
   f.Finish();
   REQUIRE(f.from);
-  CHECK(f.from->scale == FittedScale{{1}, {2}});
-  CHECK(f.from->inputs->scale == f.from->scale);
+  CHECK(f.from->fit.scale == FittedScale{{1}, {2}});
+  CHECK(f.from->inputs->scale == f.from->fit.scale);
 }
 
 TEST_CASE("restore: a scale that no message holds is refused, unless it is that of the rows") {
@@ -328,13 +328,14 @@ TEST_CASE("restore: a scale that no message holds is refused, unless it is that 
   Leader other(config);
   other.Begin(false, data);
   CHECK_THROWS_WITH_AS(other.Finish(),
-                       doctest::Contains("the rows of data.train give another data.scale now"), UserError);
+                       doctest::Contains("the rows of data.train may give another form of the columns now"),
+                       UserError);
   data.scale = ScaleChecksum({std::vector<double>(kMany, 1), std::vector<double>(kMany, 2)});
   Leader same(config);
   same.Begin(false, data);
   same.Finish();
   REQUIRE(same.from);
-  CHECK(same.from->scale.shift.empty());
+  CHECK(same.from->fit.scale.shift.empty());
 }
 
 }  // namespace

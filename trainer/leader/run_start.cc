@@ -155,13 +155,12 @@ void RunStart::SendStart(const Member& member, uint64_t request, uint32_t steps,
   const bool first = parts_.steps.applied() <= parts_.positions.first_step();
   const std::vector<uint32_t> together = first ? parts_.members.Expected() : std::vector<uint32_t>();
   const std::string dealt = parts_.positions.DealtText();
-  InputForm form;
-  form.scale = parts_.history.scale;
+  const InputForm& fit = parts_.history.fit;
   const KnownCheckpoint newest = parts_.history.Newest();
   const FaultScope fault("start.begin");
   parts_.outbox.Send(member.node, request, [&](auto& builder) {
     const auto dealt_text = dealt.empty() ? 0 : builder.CreateString(dealt);
-    const auto inputs = form.scale.shift.empty() ? 0 : EncodeForm(form, builder);
+    const auto inputs = IsFitted(fit) ? EncodeForm(fit, builder) : 0;
     const auto checkpoint = newest.where.empty() ? 0 : builder.CreateString(newest.where);
     return wire::CreateStart(builder, steps, first && parts_.history.from_initial,
                              static_cast<uint64_t>(point.local_step), builder.CreateVector(together),

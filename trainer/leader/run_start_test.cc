@@ -218,12 +218,12 @@ TEST_CASE("run start: every task hears of the newest checkpoint, on which host i
 TEST_CASE("run start: a worker hears how the run has its features scaled") {
   Run run;
   CHECK(run.Tell(run.Worker(1)).inputs() == nullptr);
-  run.history.scale = {{1, 2}, {0.5, 4}};
+  run.history.fit.scale = {{1, 2}, {0.5, 4}};
   const wire::Start& start = run.Tell(run.Worker(1));
   REQUIRE(start.inputs() != nullptr);
   const std::optional<InputForm> said = DecodeForm(*start.inputs());
   REQUIRE(said.has_value());
-  CHECK(said->scale == run.history.scale);
+  CHECK(said->scale == run.history.fit.scale);
   CHECK(said->features.empty());
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/peer/peer_limits.h"
@@ -13,6 +14,9 @@ using Texts = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
 
 // The overhead of a text: its length, its end, its alignment, and the offset to it.
 constexpr size_t kTextBytes = 12;
+
+// That of a column: the offset to it and to its fields, and its numbers.
+constexpr size_t kColumnBytes = 80;
 
 // Counts the bytes before it copies: a hostile message may refer to one long text many times.
 bool Take(const Texts* said, size_t* left, std::vector<std::string>* texts) {
@@ -26,6 +30,36 @@ bool Take(const Texts* said, size_t* left, std::vector<std::string>* texts) {
   return true;
 }
 
+using Columns = flatbuffers::Vector<flatbuffers::Offset<wire::InputColumn>>;
+
+bool Take(const Columns* said, size_t* left, std::vector<InputColumn>* columns) {
+  if (said == nullptr) return true;
+  for (const wire::InputColumn* from : *said) {
+    InputColumn column;
+    column.column = from->column();
+    const size_t bytes = kColumnBytes + (from->name() == nullptr ? 0 : from->name()->size());
+    if (bytes > *left) return false;
+    *left -= bytes;
+    if (from->name() != nullptr) column.name = from->name()->str();
+    if (!Take(from->categories(), left, &column.categories)) return false;
+    column.is_category = from->category();
+    column.has_other = from->other();
+    if (from->fills()) column.fill = from->fill();
+    column.has_indicator = from->indicator();
+    columns->push_back(std::move(column));
+  }
+  return true;
+}
+
+flatbuffers::Offset<wire::InputColumn> Encode(const InputColumn& column,
+                                              flatbuffers::FlatBufferBuilder& builder) {
+  const auto name = column.name.empty() ? 0 : builder.CreateString(column.name);
+  const auto categories = column.categories.empty() ? 0 : builder.CreateVectorOfStrings(column.categories);
+  return wire::CreateInputColumn(builder, column.column, name, column.is_category, categories,
+                                 column.has_other, column.fill.has_value(), column.fill.value_or(0),
+                                 column.has_indicator);
+}
+
 void Take(const flatbuffers::Vector<double>* said, std::vector<double>* numbers) {
   if (said != nullptr) numbers->assign(said->begin(), said->end());
 }
@@ -37,6 +71,10 @@ size_t FormBytes(const InputForm& form) {
   for (const auto* names : {&form.features, &form.classes}) {
     for (const std::string& name : *names) bytes += kTextBytes + name.size();
   }
+  for (const InputColumn& column : form.columns) {
+    bytes += kColumnBytes + column.name.size();
+    for (const std::string& category : column.categories) bytes += kTextBytes + category.size();
+  }
   return bytes;
 }
 
@@ -47,20 +85,34 @@ flatbuffers::Offset<wire::InputForm> EncodeForm(const InputForm& form,
   const auto classes = builder.CreateVectorOfStrings(form.classes);
   const auto shift = builder.CreateVector(form.scale.shift);
   const auto factor = builder.CreateVector(form.scale.factor);
-  return wire::CreateInputForm(builder, features, classes, shift, factor, form.label_column);
+  std::vector<flatbuffers::Offset<wire::InputColumn>> columns;
+  for (const InputColumn& column : form.columns) columns.push_back(Encode(column, builder));
+  const auto all_columns = columns.empty() ? 0 : builder.CreateVector(columns);
+  return wire::CreateInputForm(builder, features, classes, shift, factor, form.label_column, all_columns,
+                               form.table_columns);
 }
 
 std::optional<InputForm> DecodeForm(const wire::InputForm& said) {
   InputForm form;
   size_t left = kMaxFormBytes;
-  if (!Take(said.features(), &left, &form.features) || !Take(said.classes(), &left, &form.classes)) {
+  if (!Take(said.features(), &left, &form.features) || !Take(said.classes(), &left, &form.classes) ||
+      !Take(said.columns(), &left, &form.columns)) {
     return std::nullopt;
   }
   Take(said.shift(), &form.scale.shift);
   Take(said.factor(), &form.scale.factor);
   form.label_column = said.label_column();
+  form.table_columns = said.table_columns();
   if (FormProblem(form)) return std::nullopt;
   return form;
+}
+
+InputForm FitOf(const InputForm& form) {
+  InputForm fit;
+  fit.scale = form.scale;
+  fit.columns = form.columns;
+  if (!form.columns.empty()) fit.features = form.features;
+  return fit;
 }
 
 uint64_t ScaleChecksum(const FittedScale& scale) {

@@ -22,6 +22,11 @@ flatbuffers::Offset<wire::InputForm> EncodeForm(const InputForm& form,
 // Unset: malformed, or larger than kMaxFormBytes.
 std::optional<InputForm> DecodeForm(const wire::InputForm& said);
 
+// Returns the part of a form that rows are read with: the scale, and the columns with the names of their
+// features.
+InputForm FitOf(const InputForm& form);
+inline bool IsFitted(const InputForm& form) { return !form.scale.shift.empty() || !form.columns.empty(); }
+
 struct DataFacts {
   std::optional<InputForm> form;  // unset: too long for a message
   uint64_t scale = 0;             // its ScaleChecksum()

@@ -29,6 +29,32 @@ TEST_CASE("form message: names, classes, scale and label's column come back to t
   CHECK(Sent(InputForm()).has_value());
 }
 
+// A category, and a number with gaps.
+InputForm WithColumns() {
+  InputForm form;
+  form.columns = {{3, "plan", true, {"", "pro"}, true, {}, false}, {0, "", false, {}, false, 2.5, true}};
+  form.features = {"plan=missing", "plan=pro", "plan=other", "column 1", "column 1=missing"};
+  form.table_columns = 7;
+  return form;
+}
+
+TEST_CASE("form message: how columns become features comes back, and columns that break its rules do not") {
+  const InputForm form = WithColumns();
+  const std::optional<InputForm> got = Sent(form);
+  REQUIRE(got.has_value());
+  CHECK(got->columns == form.columns);
+  CHECK(got->table_columns == 7);
+  InputForm bad = form;
+  bad.features.pop_back();
+  CHECK_FALSE(Sent(bad).has_value());
+  bad = form;
+  bad.columns[0].categories = {"pro", ""};
+  CHECK_FALSE(Sent(bad).has_value());
+  bad = form;
+  bad.columns[1].fill.reset();
+  CHECK_FALSE(Sent(bad).has_value());
+}
+
 TEST_CASE("form message: one that a checkpoint could not be read with is refused") {
   CHECK_FALSE(Sent({{}, {}, {{1, 2}, {1}}}).has_value());
   CHECK_FALSE(Sent({{"a"}, {}, {{1, 2}, {1, 2}}}).has_value());
@@ -48,6 +74,7 @@ TEST_CASE("form message: what a form comes to is not less than its bytes in a me
   InputForm form;
   for (int i = 0; i < 1000; ++i) form.features.push_back("f" + std::to_string(i));
   form.scale = {std::vector<double>(1000, 1), std::vector<double>(1000, 1)};
+  for (int i = 0; i < 100; ++i) form.columns.push_back({i, "c", true, {"a", "b"}, true, {}, false});
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(EncodeForm(form, builder));
   CHECK(FormBytes(form) + 256 >= builder.GetSize());

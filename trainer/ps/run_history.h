@@ -91,7 +91,7 @@ struct RunHistory {
   bool from_initial = false;         // the run began with initial values and has not gone back since
   std::optional<Patience> patience;  // with all evaluations so far; unset: none
   std::optional<InputForm> inputs;   // of the data, for checkpoints; unset: not known
-  FittedScale scale;                 // of the data, for all workers; empty: not scaled, or not known
+  InputForm fit;                     // FitOf() the data, for all workers; empty: not fitted, or not known
   DataFingerprint data;              // of the training rows of the lowest worker
   KnownCheckpoint known;             // the newest that this ps or, on ps 0, any task that returned knows of
   std::string known_by;              // the task that knows of it

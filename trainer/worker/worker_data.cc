@@ -80,21 +80,24 @@ std::optional<DataFacts> WorkerData::Facts() {
   return facts;
 }
 
-// Weights mean nothing to rows with a scale other than the one they were trained with.
-bool WorkerData::UseScale(const FittedScale& scale) {
-  if (scale.shift.empty()) return false;
-  if (loaded_.train == nullptr || scale == loaded_.form.scale) return false;
-  if (scale.shift.size() != loaded_.form.scale.shift.size()) {
-    throw Failure(ExitCode::kInternal,
-                  fmt::format("the run scales {}, and the data has {}",
-                              Plural(static_cast<int64_t>(scale.shift.size()), "feature"),
-                              loaded_.form.scale.shift.size()));
+// Weights mean nothing to rows that are read in another way than those they were trained with.
+bool WorkerData::UseFit(const InputForm& fit) {
+  if (!IsFitted(fit) || loaded_.train == nullptr) return false;
+  const InputForm& here = loaded_.form;
+  const bool same_scale = fit.scale.shift.empty() || fit.scale == here.scale;
+  if (same_scale && (fit.columns.empty() || fit.columns == here.columns)) return false;
+  const auto features =
+      static_cast<int64_t>(fit.columns.empty() ? fit.scale.shift.size() : fit.features.size());
+  if (features != loaded_.train->inputs()) {
+    throw Failure(ExitCode::kInternal, fmt::format("the run has {}, and the data has {}",
+                                                   Plural(features, "feature"), loaded_.train->inputs()));
   }
-  log_.Info("data.scale is that of the run; the rows here would give another one. Reading them again");
+  log_.Info("{} that of the run; the rows here would give another one. Reading them again",
+            same_scale ? "the form of the columns is" : "data.scale is");
   const std::optional<int64_t> rows = loaded_.train->rows();
   source_.reset();
   loaded_ = LoadedData();  // there may be no memory for both
-  loaded_ = LoadData(config_, &scale);
+  loaded_ = LoadData(config_, &fit);
   if (loaded_.train->rows() != rows) {
     throw UserError("{}: has {} now, and had {} when this run began. Start again when nobody writes to it.",
                     config_.data.train.path, Plural(loaded_.train->rows().value_or(0), "row"),
@@ -108,7 +111,7 @@ bool WorkerData::UseScale(const FittedScale& scale) {
 bool WorkerData::TakeUp(const wire::Start& start) {
   std::optional<InputForm> form;
   if (start.inputs() != nullptr) form = DecodeForm(*start.inputs());
-  const bool is_new = form && UseScale(form->scale);
+  const bool is_new = form && UseFit(*form);
   CompareRows({static_cast<int64_t>(start.rows()), start.labels()});
   const std::string dealt = start.dealt() == nullptr ? "" : start.dealt()->str();
   DataPlan taken;

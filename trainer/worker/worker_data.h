@@ -42,8 +42,8 @@ class WorkerData {
   std::optional<DataFacts> Facts();
   // The max number of rows in a batch of one device, in training or evaluation.
   int64_t MaxRows() const;
-  // Takes up the data as ps 0 says: with the batches dealt as before, and the scale that the weights were
-  // trained with. True: loaded() and source() are new.
+  // Takes up the data as ps 0 says: with the batches dealt as before, and the scale and form of columns
+  // that the weights were trained with. True: loaded() and source() are new.
   bool TakeUp(const wire::Start& start);
 
   // Throws when the feeder of worker 0 has failed.
@@ -56,7 +56,7 @@ class WorkerData {
 
  private:
   void Open(uint64_t run_id, uint64_t feed_token);
-  bool UseScale(const FittedScale& scale);
+  bool UseFit(const InputForm& fit);
   void CompareRows(const DataFingerprint& chief);
 
   const Config& config_;

@@ -23,8 +23,8 @@ std::string ListQuoted(const std::vector<std::string>& names) {
 void CheckCount(const CsvReader& reader, int64_t count) {
   if (count >= 2) return;
   throw CsvError(reader.path(), reader.fields()[0].place,
-                 fmt::format("1 column; a label and at least one feature are needed. {}",
-                             ColumnsRemedy(reader, "Is it the right file?")));
+                 "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
+                 "semicolons or bars separate the fields (data.delimiter).");
 }
 
 bool IsGood(const CsvField& field, float* number) {
@@ -63,31 +63,6 @@ void CheckHeader(const CsvReader& reader, const DataSourceConfig& source, const 
                   label < 0 ? "" : fmt::format(" If it has one, give {}.label as a name.", section)));
 }
 
-int64_t FindLabel(const CsvColumns& columns, const std::string& label, const std::string& key,
-                  const CsvReader& reader) {
-  const auto refuse = [&](const std::string& text) {
-    return CsvError(reader.path(), reader.fields()[0].place, text);
-  };
-  if (const std::optional<int64_t> number = ColumnNumber(label)) {
-    if (*number < columns.count) return *number;
-    throw refuse(fmt::format("no column {} ({} = {}); the columns are 0 to {}. Set one of them.",
-                             Shown(label), key, Shown(label), columns.count - 1));
-  }
-  const auto found = std::find(columns.names.begin(), columns.names.end(), label);
-  if (found == columns.names.end()) {
-    const std::string closest = ClosestName(label, columns.names);
-    throw refuse(fmt::format(
-        "no column {} ({}); the columns are {}.{}", Quoted(Shown(label)), key, ListQuoted(columns.names),
-        closest.empty() ? "" : fmt::format(" Did you mean {}?", Quoted(Shown(closest)))));
-  }
-  if (std::find(found + 1, columns.names.end(), label) != columns.names.end()) {
-    throw refuse(
-        fmt::format("more than one column {} ({}); name one. Give its number: the first column is 0.",
-                    Quoted(Shown(label)), key));
-  }
-  return found - columns.names.begin();
-}
-
 }  // namespace
 
 std::vector<std::string> HeaderNames(const CsvReader& reader) {
@@ -99,7 +74,57 @@ std::vector<std::string> HeaderNames(const CsvReader& reader) {
   return names;
 }
 
-CsvColumns ReadColumns(const DataSourceConfig& source, const std::string& section, CsvReader* reader) {
+int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std::string& key,
+                   const CsvReader& reader) {
+  const auto refuse = [&](const std::string& why) {
+    return CsvError(reader.path(), reader.fields()[0].place, why);
+  };
+  const auto found = std::find(columns.names.begin(), columns.names.end(), text);
+  const bool named = found != columns.names.end();
+  if (const std::optional<int64_t> number = ColumnNumber(text)) {
+    if (named && found - columns.names.begin() != *number) {
+      throw refuse(
+          fmt::format("{} = {} is the name of column {} and the number of another one, {}. Rename the column "
+                      "in the header, or give its number: the first column is 0.",
+                      key, Shown(text), found - columns.names.begin(),
+                      *number < columns.count ? Quoted(Shown(columns.names[static_cast<size_t>(*number)]))
+                                              : "which is not there"));
+    }
+    if (*number < columns.count) return *number;
+    throw refuse(fmt::format("no column {} ({} = {}); the columns are 0 to {}. Set one of them.", Shown(text),
+                             key, Shown(text), columns.count - 1));
+  }
+  if (!named) {
+    const std::string closest = ClosestName(text, columns.names);
+    throw refuse(fmt::format(
+        "no column {} ({}); the columns are {}.{}", Quoted(Shown(text)), key,
+        columns.names.empty() ? fmt::format("0 to {}, by number: the file has no header", columns.count - 1)
+                              : ListQuoted(columns.names),
+        closest.empty() ? "" : fmt::format(" Did you mean {}?", Quoted(Shown(closest)))));
+  }
+  if (std::find(found + 1, columns.names.end(), text) != columns.names.end()) {
+    throw refuse(
+        fmt::format("more than one column {} ({}); name one. Give its number: the first column is 0.",
+                    Quoted(Shown(text)), key));
+  }
+  return found - columns.names.begin();
+}
+
+namespace {
+
+// Returns where the inputs of the training file stand in one of as many columns, whose label may be another
+// column: the columns beside the label are in the same order.
+std::vector<int64_t> InputsBesideLabel(const CsvColumns& columns, const CsvColumns& train) {
+  std::vector<int64_t> inputs;
+  for (const int64_t input : train.inputs) {
+    const int64_t place = input - (input > train.label ? 1 : 0);
+    inputs.push_back(place + (place >= columns.label ? 1 : 0));
+  }
+  return inputs;
+}
+
+// Reads the first record: count, names and label.
+CsvColumns ReadFirst(const DataSourceConfig& source, const std::string& section, CsvReader* reader) {
   if (!reader->Next()) {
     throw CsvError(reader->path(), {1, 1},
                    fmt::format("no rows; {}.path must name a file with data. Fetch it anew.", section));
@@ -111,50 +136,68 @@ CsvColumns ReadColumns(const DataSourceConfig& source, const std::string& sectio
     CheckHeader(*reader, source, section);
     columns.names = HeaderNames(*reader);
   }
-  columns.label = FindLabel(columns, source.label, section + ".label", *reader);
+  columns.label = FindColumn(columns, source.label, section + ".label", *reader);
   return columns;
 }
 
-CsvColumns PeekCsv(const DataSourceConfig& source, const std::string& section) {
-  CsvReader reader(source.path, section + ".path");
-  return ReadColumns(source, section, &reader);
+}  // namespace
+
+CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader) {
+  CsvColumns columns = ReadFirst(data.train, "data.train", reader);
+  std::vector<bool> left_out(static_cast<size_t>(columns.count));
+  left_out[static_cast<size_t>(columns.label)] = true;
+  for (const std::string& text : data.ignore) {
+    left_out[static_cast<size_t>(FindColumn(columns, text, "data.ignore", *reader))] = true;
+  }
+  for (int64_t column = 0; column < columns.count; ++column) {
+    if (!left_out[static_cast<size_t>(column)]) columns.inputs.push_back(column);
+  }
+  if (columns.inputs.empty()) {
+    throw CsvError(reader->path(), reader->fields()[0].place,
+                   "no column is left beside the label and data.ignore. Ignore fewer.");
+  }
+  return columns;
 }
 
-std::vector<std::string> FeatureNames(const CsvColumns& columns) {
-  std::vector<std::string> names = columns.names;
-  if (!names.empty()) names.erase(names.begin() + columns.label);
-  return names;
-}
-
-void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const CsvColumns& train,
-                       const std::string& train_path) {
+CsvColumns ReadTestColumns(const DataSourceConfig& source, const CsvColumns& train,
+                           const std::string& train_path, CsvReader* reader) {
+  CsvColumns columns = ReadFirst(source, "data.test", reader);
+  if (!columns.names.empty() && !train.names.empty() &&
+      !std::equal(columns.names.begin(), columns.names.end(), train.names.begin(), train.names.end())) {
+    for (const int64_t input : train.inputs) {
+      const std::string& name = train.names[static_cast<size_t>(input)];
+      const auto found = std::find(columns.names.begin(), columns.names.end(), name);
+      if (found == columns.names.end()) {
+        const std::string closest = ClosestName(name, columns.names);
+        throw CsvError(reader->path(), reader->fields()[0].place,
+                       fmt::format("no column {}, which is in {}.{} Name the columns as there.",
+                                   Quoted(Shown(name)), train_path,
+                                   closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
+      }
+      columns.inputs.push_back(found - columns.names.begin());
+    }
+    return columns;
+  }
   if (columns.count != train.count) {
-    throw CsvError(reader.path(), reader.fields()[0].place,
+    throw CsvError(reader->path(), reader->fields()[0].place,
                    fmt::format("{} columns; must be {}, as {} has. Name files of one kind.", columns.count,
                                train.count, train_path));
   }
-  if (columns.names.empty() || train.names.empty()) return;
-  for (int64_t feature = 0; feature < columns.features(); ++feature) {
-    const size_t here = static_cast<size_t>(feature + (feature >= columns.label ? 1 : 0));
-    const size_t there = static_cast<size_t>(feature + (feature >= train.label ? 1 : 0));
-    if (columns.names[here] == train.names[there]) continue;
-    throw CsvError(
-        reader.path(), reader.fields()[here].place,
-        fmt::format("feature {} is {}; must be {}, as in {}. Order the columns as there.", feature + 1,
-                    Quoted(Shown(columns.names[here])), Quoted(Shown(train.names[there])), train_path));
-  }
+  columns.inputs = InputsBesideLabel(columns, train);
+  return columns;
+}
+
+std::vector<std::string> InputNames(const CsvColumns& columns) {
+  std::vector<std::string> names;
+  if (columns.names.empty()) return names;
+  for (const int64_t input : columns.inputs) names.push_back(columns.names[static_cast<size_t>(input)]);
+  return names;
 }
 
 std::string ColumnTitle(const CsvColumns& columns, int64_t column) {
   const bool named = !columns.names.empty() && !columns.names[static_cast<size_t>(column)].empty();
   if (named) return Shown(columns.names[static_cast<size_t>(column)]);
   return column == columns.label ? "the label" : fmt::format("column {}", column + 1);
-}
-
-std::string ColumnsRemedy(const CsvReader& reader, const std::string& otherwise) {
-  const std::vector<CsvField>& fields = reader.fields();
-  const bool other = fields.size() == 1 && fields[0].text.find_first_of(";\t| ") != std::string_view::npos;
-  return other ? "Commas must separate the fields: save the file so." : otherwise;
 }
 
 namespace {
@@ -250,6 +293,11 @@ void CsvLabels::RefuseNewName(const CsvField& field) const {
   Refuse(field, fmt::format("must be one of {} classes ({}); before it came {}.{} Correct it, {}, or "
                             "remove the row.",
                             *rules_.classes, rules_.source, ListNames(names_, "and"), meant, rules_.remedy));
+}
+
+void CsvLabels::Truncate(size_t rows) {
+  if (classes_.size() > rows) classes_.resize(rows);
+  if (targets_.size() > rows) targets_.resize(rows);
 }
 
 void CsvLabels::Finish() {

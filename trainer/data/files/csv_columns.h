@@ -1,6 +1,6 @@
 // CsvColumns: the columns of a CSV file: their number, their names from the header if there is one, and which
-// is the label. In training data all others are features, in their order. Thread: any; plain values and free
-// functions. Errors are UserErrors with file, line and column.
+// is the label. In training data all others that are not ignored are inputs, in their order. Thread: any;
+// plain values and free functions. Errors are UserErrors with file, line and column.
 #pragma once
 
 #include <cstdint>
@@ -17,36 +17,34 @@ namespace dtrain {
 struct CsvColumns {
   std::vector<std::string> names;  // empty without a header
   int64_t count = 0;
-  int64_t label = 0;  // column of the label, from 0; -1: there is none
-
-  int64_t features() const { return count - 1; }
+  int64_t label = 0;            // column of the label, from 0; -1: there is none
+  std::vector<int64_t> inputs;  // the columns that are read, in the order of the model
 };
 
-// Returns the columns of a data source. Reads the first record, which stays the reader's current one.
-// `section` is "data.train" or "data.test".
-CsvColumns ReadColumns(const DataSourceConfig& source, const std::string& section, CsvReader* reader);
+// Returns the columns of data.train; all but the label and data.ignore are inputs. Reads the first record,
+// which stays the reader's current one.
+CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader);
 
-// Calls ReadColumns() for source.path and reads no more of the file.
-CsvColumns PeekCsv(const DataSourceConfig& source, const std::string& section);
+// Returns the columns of data.test for a model of the training file with `train`: inputs are found by their
+// names where both files have them, else they stand where they do in the training file. Reads the first
+// record, which stays the reader's current one.
+CsvColumns ReadTestColumns(const DataSourceConfig& source, const CsvColumns& train,
+                           const std::string& train_path, CsvReader* reader);
+
+// Returns a column by its name in the header or its number, from 0, for `key` of the config. A text that is
+// the name of one column and the number of another is refused.
+int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std::string& key,
+                   const CsvReader& reader);
 
 // Returns the names in the header that the reader is at. Throws if one is not UTF-8.
 std::vector<std::string> HeaderNames(const CsvReader& reader);
 
-// Returns the names of all columns but the label; empty without a header.
-std::vector<std::string> FeatureNames(const CsvColumns& columns);
-
-// Throws if a test file, at whose header `reader` is, does not have the features of the training file in the
-// same order. Names are compared if both files have them.
-void CheckSameFeatures(const CsvColumns& columns, const CsvReader& reader, const CsvColumns& train,
-                       const std::string& train_path);
+// Returns the names of the inputs; empty without a header.
+std::vector<std::string> InputNames(const CsvColumns& columns);
 
 // Returns how a message names a column: "width"; without a name "the label", or the place in a row, counted
 // from 1: "column 4" for number 3.
 std::string ColumnTitle(const CsvColumns& columns, int64_t column);
-
-// Returns the remedy for a file that lacks columns and whose first record is the reader's: saving it with
-// commas if another character separates its fields, else `otherwise`.
-std::string ColumnsRemedy(const CsvReader& reader, const std::string& otherwise);
 
 // CsvLabels: the label column of one CSV file, row by row: real targets, classes by number, or classes by
 // name. Classes are either an integer in 0..classes-1 (label_rules.h) in every row of both files, or a name
@@ -65,6 +63,8 @@ class CsvLabels {
   // Reserves memory for `rows` labels.
   void Reserve(size_t rows);
   void Add(const CsvField& field);
+  // Forgets the labels behind the first `rows`.
+  void Truncate(size_t rows);
   // Call it after the last row: it numbers the names.
   void Finish();
 

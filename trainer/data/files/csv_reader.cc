@@ -1,6 +1,7 @@
 #include "trainer/data/files/csv_reader.h"
 
 #include <fmt/core.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "trainer/config/user_text.h"
@@ -20,6 +22,8 @@ constexpr int64_t kBlockBytes = 1 << 20;
 constexpr int64_t kMaxRecordBytes = 64 << 20;
 constexpr size_t kMaxFields = 1 << 22;  // each takes tens of bytes of memory, and one byte of the file
 
+constexpr std::string_view kDelimiters = ",\t;|";
+
 using ByteSetTable = std::array<bool, 256>;
 
 constexpr ByteSetTable TableOf(std::string_view bytes) {
@@ -27,7 +31,7 @@ constexpr ByteSetTable TableOf(std::string_view bytes) {
   for (const char byte : bytes) table[static_cast<unsigned char>(byte)] = true;
   return table;
 }
-constexpr ByteSetTable kPlainStops = TableOf(",\n\r\"");
+constexpr ByteSetTable kLineEnds = TableOf("\n\r");
 constexpr ByteSetTable kQuotedStops = TableOf("\n\r\"");
 
 const char* ScanTo(const ByteSetTable& stops, const char* from) {
@@ -35,31 +39,83 @@ const char* ScanTo(const ByteSetTable& stops, const char* from) {
   return from;
 }
 
-bool IsBlank(char c) { return c == ' ' || c == '\t'; }
+// The numbers of fields of the first lines of `text`, without its last line if that is not whole.
+std::vector<size_t> FieldCounts(std::string_view text, char delimiter) {
+  constexpr size_t kLines = 20;
+  std::vector<size_t> counts;
+  size_t fields = 1;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size() && counts.size() < kLines; ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (text[i] == delimiter) ++fields;
+    if (text[i] != '\n' && text[i] != '\r') continue;
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') ++i;
+    counts.push_back(fields);
+    fields = 1;
+  }
+  if (counts.empty()) counts.push_back(fields);
+  return counts;
+}
 
-const char* SkipBlanks(const char* from) {
-  while (IsBlank(*from)) ++from;
-  return from;
+bool EqualIgnoringCase(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace
+
+char FindDelimiter(std::string_view text) {
+  char most = ',';
+  size_t most_fields = 1;
+  for (const char delimiter : kDelimiters) {
+    const std::vector<size_t> counts = FieldCounts(text, delimiter);
+    const auto same = [&](size_t count) { return count == counts[0]; };
+    if (counts[0] > 1 && std::all_of(counts.begin(), counts.end(), same)) return delimiter;
+    if (counts[0] <= most_fields) continue;
+    most_fields = counts[0];
+    most = delimiter;
+  }
+  return most;
+}
+
+bool IsMissing(std::string_view text) {
+  if (text.empty() || text == "?") return true;
+  if (text.size() > 4) return false;
+  for (const std::string_view word : {"na", "n/a", "nan", "null"}) {
+    if (EqualIgnoringCase(text, word)) return true;
+  }
+  return false;
+}
+
+const char* CsvReader::SkipBlanks(const char* from) const {
+  while (IsBlank(*from)) ++from;
+  return from;
+}
 
 UserError CsvError(const std::string& path, CsvPlace place, const std::string& text) {
   return UserError("{}:{}:{}: {}", path, place.line, place.column, text);
 }
 
-CsvReader::CsvReader(std::unique_ptr<InputBytes> file)
+CsvReader::CsvReader(std::unique_ptr<InputBytes> file, Delimiter delimiter)
     : file_(std::move(file)),
       buffer_(kBlockBytes + 1, '\n'),
       end_(buffer_.data()),
       begin_{buffer_.data(), buffer_.data(), 1} {
   Fill();
   SkipByteOrderMark();
+  while (delimiter == Delimiter::kAuto && !at_end_ && ScanTo(kLineEnds, begin_.next) == end_) Fill();
+  const std::string_view text(begin_.next, static_cast<size_t>(end_ - begin_.next));
+  delimiter_ = delimiter == Delimiter::kAuto
+                   ? FindDelimiter(text)
+                   : kDelimiters[static_cast<size_t>(delimiter) - static_cast<size_t>(Delimiter::kComma)];
+  stops_ = TableOf(std::string("\n\r\"") + delimiter_);
 }
 
 bool CsvReader::Next() {
   if (!SkipEmptyLines()) return false;
+  in_record_ = true;
   while (!ReadRecord()) FillLine();
+  in_record_ = false;
   return true;
 }
 
@@ -102,7 +158,7 @@ CsvReader::After CsvReader::ReadField(Cursor* at) {
   if (*at->next == '"') return ReadQuoted(at);
   const char* const begin = at->next;
   const CsvPlace place = PlaceOf(*at);
-  at->next = ScanTo(kPlainStops, begin);
+  at->next = ScanTo(stops_, begin);
   if (*at->next == '"') {
     throw CsvError(path(), PlaceOf(*at),
                    "a quote inside a field; it must stand around the whole field. Quote the field and double "
@@ -136,16 +192,17 @@ CsvReader::After CsvReader::ReadQuoted(Cursor* at) {
   const std::string_view text(begin, static_cast<size_t>(at->next - begin));
   fields_.push_back({doubled ? UnescapeQuotes(text) : text, place, true});
   at->next = SkipBlanks(at->next + 1);
-  if (at->next == end_ || *at->next == ',' || *at->next == '\n' || *at->next == '\r') return EndField(at);
+  if (at->next == end_ || *at->next == delimiter_ || *at->next == '\n' || *at->next == '\r')
+    return EndField(at);
   throw CsvError(
       path(), PlaceOf(*at),
-      "text after a closing quote; a comma or the line's end must follow. Double the quotes inside "
+      "text after a closing quote; the next field or the line's end must follow. Double the quotes inside "
       "the field.");
 }
 
-// At a comma, a line end or the end of the bytes.
+// At a delimiter, a line end or the end of the bytes.
 CsvReader::After CsvReader::EndField(Cursor* at) {
-  if (*at->next == ',') {
+  if (*at->next == delimiter_) {
     ++at->next;
     return After::kField;
   }
@@ -154,6 +211,19 @@ CsvReader::After CsvReader::EndField(Cursor* at) {
   if (last ? !at_end_ : !EndLine(at)) return After::kMoreBytes;
   record_end_ = end;
   return After::kRecord;
+}
+
+void CsvReader::SkipFault() {
+  while (std::exchange(in_record_, false)) SkipLine();
+}
+
+void CsvReader::SkipLine() {
+  while (true) {
+    begin_.next = ScanTo(kLineEnds, begin_.next);
+    if (begin_.next != end_ && EndLine(&begin_)) return;
+    if (begin_.next == end_ && at_end_) return;
+    Fill();
+  }
 }
 
 // Steps over LF, CR LF or CR. Returns false if more bytes are needed to tell which.

@@ -1,11 +1,12 @@
 // CsvReader: reads the records of a CSV file (RFC 4180) one by one. The file is plain or gzip, in UTF-8, with
-// or without a byte order mark. Lines end with LF, CR LF or CR; the last may lack its end. Fields are
-// separated by commas; a field in quotes may contain commas, line ends and doubled quotes. Blanks around a
-// field are ignored. Empty lines are allowed only at the end.
+// or without a byte order mark. Lines end with LF, CR LF or CR; the last may lack its end. A comma, tab,
+// semicolon or bar separates the fields; a field in quotes may contain it, line ends and doubled quotes.
+// Blanks around a field are ignored. Empty lines are allowed only at the end.
 // Errors are UserErrors: "file:line:column: what is wrong; rule. remedy". Owner: the reader of the file.
 // Thread: one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/config/config.h"
 #include "trainer/data/files/input_bytes.h"
 
 namespace dtrain {
@@ -36,9 +38,10 @@ UserError CsvError(const std::string& path, CsvPlace place, const std::string& t
 class CsvReader {
  public:
   // `key` is "data.train.path" or the like, for messages.
-  CsvReader(const std::string& path, const std::string& key)
-      : CsvReader(std::make_unique<InputBytes>(path, key)) {}
-  explicit CsvReader(std::unique_ptr<InputBytes> file);
+  CsvReader(const std::string& path, const std::string& key, Delimiter delimiter = Delimiter::kAuto)
+      : CsvReader(std::make_unique<InputBytes>(path, key), delimiter) {}
+  // kAuto: the first lines decide (FindDelimiter).
+  explicit CsvReader(std::unique_ptr<InputBytes> file, Delimiter delimiter = Delimiter::kAuto);
   CsvReader(const CsvReader&) = delete;
   CsvReader& operator=(const CsvReader&) = delete;
 
@@ -47,6 +50,8 @@ class CsvReader {
   // The fields of the last record, at least one; valid until the next call.
   const std::vector<CsvField>& fields() const { return fields_; }
   CsvPlace record_end() const { return record_end_; }  // just behind its last field
+  // After Next() has thrown: goes on behind the line with the fault.
+  void SkipFault();
 
   // Whether Next() can return without waiting for more of the file, as far as is known.
   bool HasWholeLine() const;
@@ -65,6 +70,7 @@ class CsvReader {
   };
   enum class After { kField, kRecord, kMoreBytes };  // kMoreBytes: the buffer ends within the record
 
+  void SkipLine();
   bool SkipEmptyLines();
   bool ReadRecord();
   After ReadField(Cursor* at);
@@ -74,6 +80,8 @@ class CsvReader {
   void Fill();
   void FillLine();
   void SkipByteOrderMark();
+  bool IsBlank(char c) const { return c == ' ' || (c == '\t' && delimiter_ != '\t'); }
+  const char* SkipBlanks(const char* from) const;
   std::string_view UnescapeQuotes(std::string_view quoted);
   static CsvPlace PlaceOf(const Cursor& at) { return {at.line, at.next - at.line_begin + 1}; }
 
@@ -82,11 +90,22 @@ class CsvReader {
   const char* end_;           // the end of the bytes read
   Cursor begin_;              // of the next record, which begins a line
   bool at_end_ = false;       // the file has no bytes behind those of the buffer
-  int64_t record_bytes_ = 0;  // of the records read so far
+  bool in_record_ = false;    // Next() has failed within a record
+  char delimiter_ = ',';
+  std::array<bool, 256> stops_{};  // the bytes at which a field without quotes ends
+  int64_t record_bytes_ = 0;       // of the records read so far
   CsvPlace record_end_;
   std::vector<CsvField> fields_;
   std::deque<std::string> unescaped_;  // texts of fields without their doubled quotes
 };
+
+// Returns the byte that separates fields in the text that a file begins with: of comma, tab, semicolon and
+// bar the first that gives every whole line of the text the same number of fields, at least two; if none
+// does, that which the first line has most often; a comma if it has none.
+char FindDelimiter(std::string_view text);
+
+// Whether a field says that there is no value: it is empty, ?, NA, N/A, null or nan, in any case.
+bool IsMissing(std::string_view text);
 
 // Fields of a CSV file: the text as a number (the nearest float32, independent of the locale) or as a name,
 // and messages about it. Errors are UserErrors: "file:line:column: width = abc; rule. remedy". Thread: any;

@@ -9,24 +9,15 @@
 
 namespace dtrain {
 
-std::vector<int64_t> FeatureColumns(const CsvColumns& columns) {
-  std::vector<int64_t> features;
-  for (int64_t column = 0; column < columns.count; ++column) {
-    if (column != columns.label) features.push_back(column);
-  }
-  return features;
-}
-
-CsvRows::CsvRows(CsvReader* reader, CsvLayout layout, std::string first_row_remedy)
+CsvRows::CsvRows(CsvReader* reader, CsvLayout layout)
     : reader_(*reader),
       layout_(std::move(layout)),
-      first_row_remedy_(std::move(first_row_remedy)),
-      before_label_(layout_.features.size()),
+      before_label_(layout_.columns.inputs.size()),
       next_is_read_(layout_.first_is_row) {
-  if (layout_.columns.label < 0 || !std::is_sorted(layout_.features.begin(), layout_.features.end())) return;
-  before_label_ = static_cast<size_t>(
-      std::lower_bound(layout_.features.begin(), layout_.features.end(), layout_.columns.label) -
-      layout_.features.begin());
+  const std::vector<int64_t>& inputs = layout_.columns.inputs;
+  if (layout_.columns.label < 0 || !std::is_sorted(inputs.begin(), inputs.end())) return;
+  before_label_ = static_cast<size_t>(std::lower_bound(inputs.begin(), inputs.end(), layout_.columns.label) -
+                                      inputs.begin());
 }
 
 bool CsvRows::Next() {
@@ -48,32 +39,74 @@ void CsvRows::CheckWhole() const {
                              Plural(fields, "field"), count));
 }
 
-void CsvRows::Read(std::vector<float>* features, CsvLabels* labels) const {
-  ReadFeatures(0, before_label_, features);
-  if (labels != nullptr) labels->Add(reader_.fields()[static_cast<size_t>(layout_.columns.label)]);
-  ReadFeatures(before_label_, layout_.features.size(), features);
-}
-
-void CsvRows::ReadFeatures(size_t begin, size_t end, std::vector<float>* out) const {
-  for (size_t feature = begin; feature < end; ++feature) {
-    float number = 0;
-    const NumberText state = ParseNumber(FieldOf(feature).text, &number);
-    if (state != NumberText::kGood || (layout_.pixels && !IsPixel(number))) Refuse(feature, state);
-    out->push_back(number);
+bool CsvRows::Read(std::vector<float>* features, CsvLabels* labels) {
+  if (!ReadInputs(0, before_label_, features)) return false;
+  if (labels != nullptr) {
+    const CsvField& label = reader_.fields()[static_cast<size_t>(layout_.columns.label)];
+    if (layout_.drops_gaps && IsMissing(label.text)) return false;
+    labels->Add(label);
   }
+  return ReadInputs(before_label_, layout_.columns.inputs.size(), features);
 }
 
-void CsvRows::Refuse(size_t feature, NumberText state) const {
+bool CsvRows::ReadInputs(size_t begin, size_t end, std::vector<float>* out) {
+  for (size_t input = begin; input < end; ++input) {
+    if (layout_.how.empty() && !layout_.drops_gaps) {
+      float number = 0;
+      const NumberText state = ParseNumber(FieldOf(input).text, &number);
+      if (state != NumberText::kGood || (layout_.pixels && !IsPixel(number))) Refuse(input, state);
+      out->push_back(number);
+    } else if (!ReadInput(input, out)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// A column that may be a category or have gaps.
+bool CsvRows::ReadInput(size_t input, std::vector<float>* out) {
+  static const InputColumn kNumber;
+  const InputColumn& how = layout_.how.empty() ? kNumber : layout_.how[input];
+  const std::string_view text = FieldOf(input).text;
+  if (how.is_category) {
+    const bool missing = IsMissing(text);
+    if (missing && layout_.drops_gaps) return false;
+    const std::string_view category = missing ? std::string_view() : text;
+    const bool listed = !how.categories.empty() && how.categories.front().empty();
+    if (missing && !listed && !how.has_other && !layout_.gap_remedy.empty())
+      Refuse(input, NumberText::kEmpty);
+    if (!AppendCategory(how, category, out)) ++unseen_;
+    return true;
+  }
+  float number = 0;
+  const NumberText state = ParseNumber(text, &number);
+  if (state == NumberText::kGood) {
+    AppendNumber(how, number, out);
+  } else if (!IsMissing(text) || (!how.fill && !layout_.drops_gaps)) {
+    Refuse(input, state);
+  } else if (how.fill) {
+    AppendNumber(how, std::nullopt, out);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void CsvRows::Refuse(size_t input, NumberText state) const {
+  const CsvField& field = FieldOf(input);
+  const bool gap = IsMissing(field.text) && !layout_.gap_remedy.empty();
   const bool first = row_ == 0 && state == NumberText::kNotANumber;
-  throw FieldError(reader_.path(), ColumnTitle(layout_.columns, layout_.features[feature]), FieldOf(feature),
+  throw FieldError(reader_.path(), ColumnTitle(layout_.columns, layout_.columns.inputs[input]), field,
                    fmt::format("{}. {}", state == NumberText::kGood ? kPixelRule : NumberRule(state),
-                               first ? first_row_remedy_ : "Correct it, or remove the row."));
+                               gap     ? layout_.gap_remedy
+                               : first ? layout_.first_row_remedy
+                                       : "Correct it, or remove the row."));
 }
 
 namespace {
 
 constexpr char kTextColumn[] =
-    "If all of the column is text, remove it from the file: every column but the label is a feature.";
+    "If all of the column is text, name it in data.categories (a feature for each text) or in data.ignore.";
 
 // Returns the remedy for a text in the first row: the column may be text, or the line may be a header.
 std::string FirstRowRemedy(const CsvColumns& columns, const std::string& section) {
@@ -82,49 +115,132 @@ std::string FirstRowRemedy(const CsvColumns& columns, const std::string& section
   return fmt::format("Correct it, or remove the row. {}", kTextColumn);
 }
 
-void Reserve(int64_t rows, CsvTable* table) {
-  table->features.reserve(static_cast<size_t>(rows * table->columns.features()));
-  table->labels.Reserve(static_cast<size_t>(rows));
-}
+// TableReader: reads all rows of a file into a table.
+class TableReader {
+ public:
+  TableReader(const DataConfig& data, const std::string& section, bool header, CsvReader* reader,
+              CsvTable* table)
+      : data_(data), header_(header), reader_(*reader), table_(*table), rows_(reader, Layout(section)) {}
 
-// Reads all rows of `reader`, which is at the first record. Returns their number.
-int64_t ReadRows(CsvReader* reader, bool header, const std::string& section, CsvTable* table) {
-  const CsvColumns& columns = table->columns;
-  CsvRows csv(reader, {columns, FeatureColumns(columns), !header}, FirstRowRemedy(columns, section));
-  CsvReserve reserve;
-  const int64_t header_bytes = header ? reader->record_bytes() : 0;
-  int64_t rows = 0, reserved = 0, row_bytes = 0;
-  for (; csv.Next(); ++rows) {
-    if (rows == reserved) {
-      reserved = reserve.NextRows(rows, row_bytes, reader->content_bytes() - header_bytes);
-      Reserve(reserved, table);
-    }
-    csv.Read(&table->features, &table->labels);
-    row_bytes = reader->record_bytes() - header_bytes;
+  // Returns the number of rows.
+  int64_t Read();
+
+ private:
+  CsvLayout Layout(const std::string& section) const;
+  bool ReadRow();
+  void Note(const UserError& fault);
+  void Reserve(int64_t rows);
+
+  const DataConfig& data_;
+  const bool header_;
+  CsvReader& reader_;
+  CsvTable& table_;
+  CsvRows rows_;
+  int64_t count_ = 0;
+};
+
+CsvLayout TableReader::Layout(const std::string& section) const {
+  CsvLayout layout;
+  layout.columns = table_.columns;
+  layout.how = table_.how;
+  layout.drops_gaps = data_.missing == MissingValues::kDrop;
+  layout.first_is_row = !header_;
+  layout.first_row_remedy = FirstRowRemedy(table_.columns, section);
+  if (data_.missing == MissingValues::kError) {
+    layout.gap_remedy = "Set data.missing to mean, zero, indicator or drop, correct it, or remove the row.";
   }
-  return rows;
+  return layout;
 }
 
-}  // namespace
+void TableReader::Reserve(int64_t rows) {
+  table_.features.reserve(static_cast<size_t>(rows * table_.inputs));
+  table_.labels.Reserve(static_cast<size_t>(rows));
+}
 
-CsvTable ReadCsvTable(const DataSourceConfig& source, const std::string& section, const LabelRules& rules,
-                      const CsvTable* train, const std::string& train_path) {
-  CsvReader reader(source.path, section + ".path");
-  const CsvColumns columns = ReadColumns(source, section, &reader);
-  if (train != nullptr) CheckSameFeatures(columns, reader, train->columns, train_path);
-  const std::string title = ColumnTitle(columns, columns.label);
-  CsvTable table{columns,
-                 {},
-                 train == nullptr ? CsvLabels(rules, source.path, title)
-                                  : CsvLabels(rules, source.path, title, train->labels.names())};
-  const int64_t rows = ReadRows(&reader, source.header, section, &table);
+// Returns false at the end of the file.
+bool TableReader::ReadRow() {
+  if (!rows_.Next()) return false;
+  if (rows_.Read(&table_.features, &table_.labels)) {
+    ++count_;
+  } else {
+    ++table_.skipped.with_gaps;
+  }
+  return true;
+}
+
+void TableReader::Note(const UserError& fault) {
+  SkippedRows& skipped = table_.skipped;
+  if (data_.bad_rows == BadRows::kStop) throw fault;
+  if (++skipped.bad > data_.bad_rows_limit) {
+    throw UserError("{} It is bad row {}, and data.bad_rows_limit = {}.", fault.what(), skipped.bad,
+                    data_.bad_rows_limit);
+  }
+  if (skipped.faults.size() < SkippedRows::kToldFaults) skipped.faults.emplace_back(fault.what());
+  rows_.SkipFault();
+}
+
+int64_t TableReader::Read() {
+  CsvReserve reserve;
+  const int64_t header_bytes = header_ ? reader_.record_bytes() : 0;
+  int64_t reserved = 0, row_bytes = 0;
+  for (bool more = true; more;) {
+    if (count_ == reserved) {
+      reserved = reserve.NextRows(count_, row_bytes, reader_.content_bytes() - header_bytes);
+      Reserve(reserved);
+    }
+    const int64_t before = count_;
+    try {
+      more = ReadRow();
+    } catch (const UserError& fault) {
+      Note(fault);
+    }
+    if (more && count_ == before) {
+      table_.features.resize(static_cast<size_t>(count_ * table_.inputs));
+      table_.labels.Truncate(static_cast<size_t>(count_));
+    }
+    row_bytes = reader_.record_bytes() - header_bytes;
+  }
+  table_.skipped.unseen = rows_.unseen();
+  return count_;
+}
+
+void ReadRows(const DataConfig& data, const DataSourceConfig& source, const std::string& section,
+              CsvReader* reader, CsvTable* table) {
+  table->inputs = static_cast<int64_t>(table->columns.inputs.size());
+  if (!table->how.empty()) {
+    table->inputs = 0;
+    for (const InputColumn& column : table->how) table->inputs += column.features();
+  }
+  const int64_t rows = TableReader(data, section, source.header, reader, table).Read();
   if (rows == 0) {
-    throw CsvError(source.path, reader.record_end(),
+    throw CsvError(source.path, reader->record_end(),
                    fmt::format("no rows after the header; {}.path must name a file with data. If the first "
                                "line is data, set {}.header to false.",
                                section, section));
   }
-  table.labels.Finish();
+  table->labels.Finish();
+}
+
+}  // namespace
+
+CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how) {
+  CsvReader reader(data.train.path, "data.train.path", data.delimiter);
+  const CsvColumns columns = ReadTrainColumns(data, &reader);
+  CsvTable table{columns, std::move(how),
+                 {},      CsvLabels(rules, data.train.path, ColumnTitle(columns, columns.label)),
+                 0,       {}};
+  ReadRows(data, data.train, "data.train", &reader, &table);
+  return table;
+}
+
+CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train) {
+  CsvReader reader(data.test.path, "data.test.path", data.delimiter);
+  const CsvColumns columns = ReadTestColumns(data.test, train.columns, data.train.path, &reader);
+  CsvTable table{
+      columns, train.how,
+      {},      CsvLabels(rules, data.test.path, ColumnTitle(columns, columns.label), train.labels.names()),
+      0,       {}};
+  ReadRows(data, data.test, "data.test", &reader, &table);
   return table;
 }
 

@@ -9,6 +9,7 @@
 #include "trainer/config/config.h"
 #include "trainer/data/files/csv_columns.h"
 #include "trainer/data/files/csv_reader.h"
+#include "trainer/data/files/input_form.h"
 
 namespace dtrain {
 
@@ -20,26 +21,31 @@ namespace dtrain {
 
 // CsvLayout: which columns are read, and as what.
 struct CsvLayout {
-  CsvColumns columns;             // their names are used in messages
-  std::vector<int64_t> features;  // the column of each feature
-  bool first_is_row = false;      // the reader's current record is a row and not a header
-  bool pixels = false;            // features are in 0 to 255
+  CsvColumns columns;            // their names are used in messages
+  std::vector<InputColumn> how;  // how each of columns.inputs becomes features; empty: numbers without gaps
+  bool drops_gaps = false;       // Read() skips rows with a missing value
+  bool first_is_row = false;     // the reader's current record is a row and not a header
+  bool pixels = false;           // features are in 0 to 255
+  // What to do about a value that is no number: in the first row, and in others.
+  std::string first_row_remedy = "Correct it, or remove the row.";
+  std::string gap_remedy;  // about a missing value; empty: as for others
 };
-
-// Returns all columns but the label, in the order of the file.
-std::vector<int64_t> FeatureColumns(const CsvColumns& columns);
 
 class CsvRows {
  public:
-  // `reader` is at the first record and must outlive this. `first_row_remedy` is the remedy for a text in
-  // place of a number in the first row.
-  CsvRows(CsvReader* reader, CsvLayout layout, std::string first_row_remedy);
+  // `reader` is at the first record and must outlive this.
+  CsvRows(CsvReader* reader, CsvLayout layout);
 
   // Goes to the next row. Returns false at the end of the file. Throws UserError for too few or too many
   // fields.
   bool Next();
-  // Appends the row to `features` and `labels`; null: the label is not read.
-  void Read(std::vector<float>* features, CsvLabels* labels) const;
+  // Appends the row to `features` and `labels`; null: the label is not read. False: a value is missing, and
+  // such rows are dropped; what was appended of the row is undefined then, as after a UserError.
+  bool Read(std::vector<float>* features, CsvLabels* labels);
+  // After a UserError: the next call of Next() goes to the next row that can be read.
+  void SkipFault() { reader_.SkipFault(); }
+  // How many texts so far were in no list of categories.
+  int64_t unseen() const { return unseen_; }
 
   // Whether Next() can return without waiting for more of the file, as far as is known.
   bool HasMore() const { return next_is_read_ || reader_.HasWholeLine(); }
@@ -48,39 +54,51 @@ class CsvRows {
 
  private:
   void CheckWhole() const;
-  void ReadFeatures(size_t begin, size_t end, std::vector<float>* out) const;
-  const CsvField& FieldOf(size_t feature) const {
-    return reader_.fields()[static_cast<size_t>(layout_.features[feature])];
+  bool ReadInputs(size_t begin, size_t end, std::vector<float>* out);
+  bool ReadInput(size_t input, std::vector<float>* out);
+  const CsvField& FieldOf(size_t input) const {
+    return reader_.fields()[static_cast<size_t>(layout_.columns.inputs[input])];
   }
-  [[noreturn]] void Refuse(size_t feature, NumberText state) const;
+  [[noreturn]] void Refuse(size_t input, NumberText state) const;
 
   CsvReader& reader_;
   const CsvLayout layout_;
-  const std::string first_row_remedy_;
-  size_t before_label_ = 0;    // features before the label
+  size_t before_label_ = 0;  // inputs before the label
+  int64_t unseen_ = 0;
   bool next_is_read_ = false;  // the reader's current record is the next row
   int64_t row_ = -1;           // from 0
 };
 
+// SkippedRows: the rows of a file that were left out.
+struct SkippedRows {
+  static constexpr size_t kToldFaults = 10;
+
+  int64_t bad = 0;                  // could not be read (data.bad_rows: skip)
+  int64_t with_gaps = 0;            // data.missing: drop
+  int64_t unseen = 0;               // texts that are no category of the training rows
+  std::vector<std::string> faults;  // the first ones, with their places
+};
+
 // CsvTable: a CSV file of training or test data in memory: features as float32, and the label column. Every
-// feature must be a finite number. Errors are UserErrors: "file:line:column: name = value; rule. remedy".
-// Thread: any; plain data.
+// feature is a finite number. Errors are UserErrors: "file:line:column: name = value; rule. remedy". Thread:
+// any; plain data.
 struct CsvTable {
   CsvColumns columns;
-  std::vector<float> features;  // [rows, columns.features()]
+  std::vector<InputColumn> how;  // as in CsvLayout
+  std::vector<float> features;   // [rows, inputs]
   CsvLabels labels;
+  int64_t inputs = 0;
+  SkippedRows skipped;
 
   gpu::MatrixView<float> Rows() {
-    const int64_t inputs = columns.features();
     return {features.data(), static_cast<int64_t>(features.size()) / inputs, inputs};
   }
 };
 
-// Reads data.train or data.test, as `section` says. For a test file, `train` is the training file's table,
-// whose columns and classes it must have, and `train_path` that file's path. For the training file `train` is
-// null.
-CsvTable ReadCsvTable(const DataSourceConfig& source, const std::string& section, const LabelRules& rules,
-                      const CsvTable* train, const std::string& train_path);
+// Reads data.train. `how`: as in CsvLayout.
+CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how);
+// Reads data.test, whose columns and classes are those of `train`.
+CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train);
 
 // CsvReserve: chooses for how many rows to reserve memory while a file of unknown length is read. It
 // estimates the rest of the file from the rows since the last call, so that misleading rows at the front do

@@ -71,6 +71,46 @@ TEST_CASE("csv reader: blanks around a field are left out, blanks inside quotes 
   CHECK(Read(" 1 ,\t2, \" 3 \" ,a b \n") == Records{{"1", "2", " 3 ", "a b"}});
 }
 
+TEST_CASE("csv reader: the first lines tell what separates the fields, and a comma is believed first") {
+  const Records expected = {{"a", "b"}, {"1", "2"}};
+  for (const char* content : {"a,b\n1,2\n", "a\tb\n1\t2\n", "a;b\n1;2\n", "a|b\n1|2", "a ; b\n 1 ;\t2"}) {
+    CAPTURE(content);
+    CHECK(Read(content) == expected);
+  }
+  CHECK(FindDelimiter("a;b\n1,5;2,5\n") == ';');
+  CHECK(FindDelimiter("a,b\n1;5,2;5\n") == ',');
+  CHECK(FindDelimiter("\"a;b\",c\n") == ',');
+  CHECK(FindDelimiter("a\n1\n") == ',');
+  CHECK(FindDelimiter("name\tnote\nx\tone, two\n") == '\t');
+}
+
+TEST_CASE("csv reader: tabs separate fields and are no blanks then; commas are text") {
+  CsvReader reader(WritePlain("t.csv", "a\t\tb,c\n"), "data.train.path", Delimiter::kTab);
+  REQUIRE(reader.Next());
+  REQUIRE(reader.fields().size() == 3);
+  CHECK(reader.fields()[1].text.empty());
+  CHECK(reader.fields()[2].text == "b,c");
+}
+
+TEST_CASE(
+    "csv reader: after a fault it goes on with the next line, and after an empty one with what follows") {
+  CsvReader reader(WritePlain("t.csv", "a,b\n1,x\"x\"\n\n3,4\n"), "data.train.path");
+  REQUIRE(reader.Next());
+  CHECK_THROWS_AS(reader.Next(), UserError);
+  reader.SkipFault();
+  CHECK_THROWS_AS(reader.Next(), UserError);
+  reader.SkipFault();
+  REQUIRE(reader.Next());
+  CHECK(reader.fields()[0].text == "3");
+  CHECK(reader.fields()[0].place.line == 4);
+  CHECK_FALSE(reader.Next());
+}
+
+TEST_CASE("csv field: what stands for a missing value") {
+  for (const char* text : {"", "?", "NA", "na", "N/A", "nan", "NaN", "NULL"}) CHECK(IsMissing(text));
+  for (const char* text : {"0", "-", "none", "nano", "NA "}) CHECK_FALSE(IsMissing(text));
+}
+
 TEST_CASE("csv reader: empty fields count") {
   CHECK(Read("1,,3\n,\n") == Records{{"1", "", "3"}, {"", ""}});
   CHECK(Read("1,") == Records{{"1", ""}});
@@ -131,7 +171,8 @@ TEST_CASE("csv reader: what is no CSV is refused at its place") {
         ":2:4: a quote inside a field; it must stand around the whole field. Quote the field and double the "
         "quotes inside: \"5\"\" disk\".");
   CHECK(Error("\"a\"b,c\n") ==
-        ":1:4: text after a closing quote; a comma or the line's end must follow. Double the quotes inside "
+        ":1:4: text after a closing quote; the next field or the line's end must follow. Double the quotes "
+        "inside "
         "the field.");
   CHECK(Error("a,b\n\n1,2\n") == ":2:1: an empty line; only the end of the file may have them. Remove it.");
   CHECK(Error("\r\n1,2\n") == ":1:1: an empty line; only the end of the file may have them. Remove it.");

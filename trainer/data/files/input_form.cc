@@ -85,6 +85,73 @@ void ApplyScale(const FittedScale& scale, gpu::MatrixView<float> rows) {
   }
 }
 
+bool InputColumn::operator==(const InputColumn& other) const {
+  return column == other.column && name == other.name && is_category == other.is_category &&
+         categories == other.categories && has_other == other.has_other && fill == other.fill &&
+         has_indicator == other.has_indicator;
+}
+
+std::vector<std::string> FeatureNamesOf(const InputColumn& column) {
+  const std::string name = column.name.empty() ? fmt::format("column {}", column.column + 1) : column.name;
+  std::vector<std::string> names;
+  if (!column.is_category) {
+    names.push_back(name);
+    if (column.has_indicator) names.push_back(name + "=missing");
+    return names;
+  }
+  for (const std::string& category : column.categories) {
+    names.push_back(name + "=" + (category.empty() ? "missing" : category));
+  }
+  if (column.has_other) names.push_back(name + "=other");
+  return names;
+}
+
+std::vector<std::string> ColumnNames(const InputForm& form) {
+  if (form.columns.empty()) return form.features;
+  std::vector<std::string> names;
+  for (const InputColumn& column : form.columns) names.push_back(column.name);
+  const bool named = std::any_of(names.begin(), names.end(), [](const auto& name) { return !name.empty(); });
+  return named ? names : std::vector<std::string>();
+}
+
+bool AppendCategory(const InputColumn& column, std::string_view text, std::vector<float>* features) {
+  const std::vector<std::string>& all = column.categories;
+  const auto found = std::lower_bound(all.begin(), all.end(), text);
+  const bool known = found != all.end() && *found == text;
+  const size_t begin = features->size();
+  features->resize(begin + static_cast<size_t>(column.features()));
+  if (known) {
+    (*features)[begin + static_cast<size_t>(found - all.begin())] = 1;
+  } else if (column.has_other) {
+    features->back() = 1;
+  }
+  return known || column.has_other;
+}
+
+void AppendNumber(const InputColumn& column, std::optional<float> number, std::vector<float>* features) {
+  features->push_back(number ? *number : static_cast<float>(*column.fill));
+  if (column.has_indicator) features->push_back(number ? 0 : 1);
+}
+
+namespace {
+
+std::optional<std::string> ColumnsProblem(const InputForm& form) {
+  size_t features = 0;
+  for (const InputColumn& column : form.columns) {
+    if (column.column < 0) return fmt::format("a column has the number {}", column.column);
+    if (column.has_indicator && !column.fill) return "a column tells its gaps and has nothing for them";
+    if (column.fill && !std::isfinite(*column.fill)) return "what fills a column is not finite";
+    if (!std::is_sorted(column.categories.begin(), column.categories.end())) {
+      return "the categories of a column are not sorted";
+    }
+    features += static_cast<size_t>(column.features());
+  }
+  if (form.columns.empty() || features == form.features.size()) return std::nullopt;
+  return fmt::format("{} features have names, and its columns make {}", form.features.size(), features);
+}
+
+}  // namespace
+
 std::optional<std::string> FormProblem(const InputForm& form) {
   const FittedScale& scale = form.scale;
   const size_t scaled = scale.shift.size();
@@ -99,7 +166,7 @@ std::optional<std::string> FormProblem(const InputForm& form) {
   for (const std::vector<double>* values : {&scale.shift, &scale.factor}) {
     if (!std::all_of(values->begin(), values->end(), finite)) return "a scale is not finite";
   }
-  return std::nullopt;
+  return ColumnsProblem(form);
 }
 
 std::string ListNames(const std::vector<std::string>& names, const std::string& last_word) {
@@ -118,7 +185,7 @@ std::string ClassNamesText(const std::vector<std::string>& names) {
 std::string FeatureTitle(const InputForm& form, int64_t feature) {
   const bool named = !form.features.empty() && !form.features[static_cast<size_t>(feature)].empty();
   if (named) return form.features[static_cast<size_t>(feature)];
-  const bool behind_label = form.label_column >= 0 && feature >= form.label_column;
+  const bool behind_label = form.columns.empty() && form.label_column >= 0 && feature >= form.label_column;
   return fmt::format("column {}", feature + (behind_label ? 2 : 1));
 }
 

@@ -1,11 +1,12 @@
-// InputForm: the columns and classes of a model: their names, and how features are scaled. Checkpoints hold
-// it, so that rows can be read for a model without its training data. Thread: any; plain values and free
-// functions.
+// InputForm: the columns and classes of a model: their names, how columns become features, and how features
+// are scaled. Checkpoints hold it, so that rows can be read for a model without its training data. Thread:
+// any; plain values and free functions.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpu/view.h"
@@ -32,12 +33,49 @@ FittedScale FitScale(FeatureScale kind, gpu::MatrixView<const float> rows);
 // Scales `rows` in place; it must have as many columns as were fitted.
 void ApplyScale(const FittedScale& scale, gpu::MatrixView<float> rows);
 
-struct InputForm {
-  std::vector<std::string> features;  // column names in the model's order; empty: there are none
-  std::vector<std::string> classes;   // names, by number; empty: classes have no names
-  FittedScale scale;                  // empty: features are not scaled
-  int64_t label_column = -1;          // in the training data, from 0; -1: unknown
+// InputColumn: how a column of a table becomes features. A number is one feature; a category is one feature
+// for each text of the list, of which one is 1 and the others are 0. Fitted on training rows (csv_fit.h).
+struct InputColumn {
+  int64_t column = 0;  // in the training data, from 0
+  std::string name;    // empty: the data has no header
+  bool is_category = false;
+  std::vector<std::string> categories;  // sorted; the empty text stands for a missing value
+  bool has_other = false;               // one more feature, for all texts that are not in the list
+  std::optional<double> fill;           // of a number: what a missing value becomes; unset: it is an error
+  bool has_indicator = false;           // of a number: one more feature, 1 where it was missing
+
+  int64_t features() const {
+    if (!is_category) return has_indicator ? 2 : 1;
+    return static_cast<int64_t>(categories.size()) + (has_other ? 1 : 0);
+  }
+  bool operator==(const InputColumn& other) const;
 };
+
+struct InputForm {
+  // Names in the model's order: "age", "plan=pro", "plan=other", "age=missing"; empty: there are none.
+  std::vector<std::string> features;
+  std::vector<std::string> classes;  // names, by number; empty: classes have no names
+  FittedScale scale;                 // empty: features are not scaled
+  int64_t label_column = -1;         // in the training data, from 0; -1: unknown
+  // Empty: each feature is a column of numbers without gaps.
+  std::vector<InputColumn> columns{};
+  int64_t table_columns = 0;  // of the training data, ignored ones and the label included; 0: unknown
+};
+
+// Returns the names of the features of a column: of column 3 without a name "column 3", "column 3=pro".
+std::vector<std::string> FeatureNamesOf(const InputColumn& column);
+// Returns the names of the columns that rows must have: of `columns`, else the features; empty: there are
+// none.
+std::vector<std::string> ColumnNames(const InputForm& form);
+// Returns how many values a row must have: `inputs` without `columns`.
+inline int64_t ColumnCount(const InputForm& form, int64_t inputs) {
+  return form.columns.empty() ? inputs : static_cast<int64_t>(form.columns.size());
+}
+
+// Appends the features of a category. False: the text is none of the list, and nothing stands for others.
+bool AppendCategory(const InputColumn& column, std::string_view text, std::vector<float>* features);
+// Appends the features of a number; unset: it is missing, and `column.fill` is set.
+void AppendNumber(const InputColumn& column, std::optional<float> number, std::vector<float>* features);
 
 // Returns what is invalid in a form from a file or a peer, or nothing. Readers of rows rely on this check.
 std::optional<std::string> FormProblem(const InputForm& form);

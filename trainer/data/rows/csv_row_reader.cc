@@ -24,7 +24,11 @@ bool IsNumber(const CsvField& field) {
 // ColumnFinder: finds the columns of the model's features and of the label, from the file's first record.
 class ColumnFinder {
  public:
-  ColumnFinder(const RowSpec& spec, const CsvReader& reader) : spec_(spec), reader_(reader) {}
+  ColumnFinder(const RowSpec& spec, const CsvReader& reader)
+      : spec_(spec),
+        reader_(reader),
+        names_(ColumnNames(spec.form)),
+        inputs_(ColumnCount(spec.form, spec.inputs)) {}
 
   CsvLayout Find();
 
@@ -41,17 +45,20 @@ class ColumnFinder {
 
   const RowSpec& spec_;
   const CsvReader& reader_;
+  const std::vector<std::string> names_;  // of the model's columns; empty: there are none
+  const int64_t inputs_;                  // their number
   CsvLayout layout_;
 };
 
 CsvLayout ColumnFinder::Find() {
   layout_.pixels = spec_.pixels;
+  layout_.how = spec_.form.columns;
   layout_.columns.count = static_cast<int64_t>(reader_.fields().size());
   const bool header = spec_.header.value_or(LooksLikeHeader());
   if (header) layout_.columns.names = HeaderNames(reader_);
   layout_.first_is_row = !header;
   layout_.columns.label = LabelColumn();
-  const bool by_name = header && !spec_.form.features.empty() && !HasFeaturesInOrder(layout_.columns.label);
+  const bool by_name = header && !names_.empty() && !HasFeaturesInOrder(layout_.columns.label);
   by_name ? FindByName() : FindByPosition();
   return std::move(layout_);
 }
@@ -60,7 +67,7 @@ CsvLayout ColumnFinder::Find() {
 // model's order. Features of one name are then told apart by their order.
 bool ColumnFinder::HasFeaturesInOrder(int64_t label) const {
   const std::vector<CsvField>& fields = reader_.fields();
-  const std::vector<std::string>& names = spec_.form.features;
+  const std::vector<std::string>& names = names_;
   if (names.empty() || fields.size() != names.size() + (label >= 0 ? 1 : 0)) return false;
   for (size_t i = 0; i < names.size(); ++i) {
     if (fields[i + (label >= 0 && i >= static_cast<size_t>(label) ? 1 : 0)].text != names[i]) return false;
@@ -72,7 +79,7 @@ bool ColumnFinder::HasFeaturesInOrder(int64_t label) const {
 // features, or no number. Names that are numbers differ from a row only by their order.
 bool ColumnFinder::LooksLikeHeader() const {
   const std::vector<CsvField>& fields = reader_.fields();
-  const std::vector<std::string>& names = spec_.form.features;
+  const std::vector<std::string>& names = names_;
   const auto is_there = [&](const std::string& name) {
     return std::any_of(fields.begin(), fields.end(), [&](const CsvField& f) { return f.text == name; });
   };
@@ -95,7 +102,7 @@ bool ColumnFinder::IsLabelName(const std::string& name) const {
 // Returns -1 if there is none.
 int64_t ColumnFinder::LabelColumn() const {
   if (const std::optional<int64_t> number = ColumnNumber(spec_.label)) {
-    return layout_.columns.count > spec_.inputs && *number < layout_.columns.count ? *number : -1;
+    return layout_.columns.count > inputs_ && *number < layout_.columns.count ? *number : -1;
   }
   const auto found = std::find_if(layout_.columns.names.begin(), layout_.columns.names.end(),
                                   [&](const std::string& name) { return IsLabelName(name); });
@@ -106,24 +113,24 @@ void ColumnFinder::FindByName() {
   std::map<std::string, int64_t> places;
   for (int64_t i = 0; i < layout_.columns.count; ++i) {
     const auto [at, is_new] = places.emplace(layout_.columns.names[static_cast<size_t>(i)], i);
-    if (is_new || !std::count(spec_.form.features.begin(), spec_.form.features.end(), at->first)) continue;
+    if (is_new || !std::count(names_.begin(), names_.end(), at->first)) continue;
     throw CsvError(reader_.path(), reader_.fields()[static_cast<size_t>(i)].place,
                    fmt::format("more than one column {}; a feature must have one. Remove the others.",
                                Quoted(Shown(at->first))));
   }
-  for (const std::string& name : spec_.form.features) {
+  for (const std::string& name : names_) {
     const auto found = places.find(name);
     if (found == places.end()) {
       const std::string closest = ClosestName(name, layout_.columns.names);
       throw CsvError(reader_.path(), reader_.fields()[0].place,
                      fmt::format("no column {}; the model has this feature.{} {}", Quoted(Shown(name)),
                                  closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest))),
-                                 ColumnsRemedy(reader_, "Name the columns as the training data has them.")));
+                                 "Name the columns as the training data has them."));
     }
-    layout_.features.push_back(found->second);
+    layout_.columns.inputs.push_back(found->second);
   }
   if (spec_.labels &&
-      std::count(layout_.features.begin(), layout_.features.end(), layout_.columns.label) > 0) {
+      std::count(layout_.columns.inputs.begin(), layout_.columns.inputs.end(), layout_.columns.label) > 0) {
     throw CsvError(
         reader_.path(), reader_.fields()[static_cast<size_t>(layout_.columns.label)].place,
         fmt::format("column {} is the label ({}), and a feature of the model by its name. Order the "
@@ -151,7 +158,7 @@ int64_t ColumnFinder::LabelPosition() const {
       reader_.path(), fields[0].place,
       fmt::format("{}, and the model has {}: the checkpoint does not say where the label{} stands. {}, or "
                   "leave out the label.",
-                  Plural(layout_.columns.count, "column"), Plural(spec_.inputs, "feature"),
+                  Plural(layout_.columns.count, "column"), Plural(inputs_, "feature"),
                   named ? " " + Quoted(Shown(spec_.label)) : "",
                   named ? "Give a first line with the columns' names" : "Call it label in a first line"));
 }
@@ -170,30 +177,38 @@ void ColumnFinder::CheckLabel() const {
                   Quoted(Shown(std::string(field.text))), Quoted(Shown(classes.front()))));
 }
 
+// A file with all columns of the training data: those of the model stand where they did there. Otherwise its
+// columns are those of the model, in order, and perhaps the label.
 void ColumnFinder::FindByPosition() {
-  if (layout_.columns.label < 0 && layout_.columns.count == spec_.inputs + 1)
-    layout_.columns.label = LabelPosition();
-  if (layout_.columns.label >= 0 && layout_.columns.count == spec_.inputs + 1 && layout_.first_is_row &&
-      !spec_.labels)
-    CheckLabel();
-  const int64_t features = layout_.columns.count - (layout_.columns.label >= 0 ? 1 : 0);
-  if (features != spec_.inputs) {
-    throw CsvError(
-        reader_.path(), reader_.fields()[0].place,
-        fmt::format("{}{}; the model has {}, and a row may have a label besides. {}",
-                    Plural(layout_.columns.count, "column"),
-                    layout_.columns.label >= 0 ? ", the label among them" : "",
-                    Plural(spec_.inputs, "feature"), ColumnsRemedy(reader_, "Is it the right file?")));
+  CsvColumns& columns = layout_.columns;
+  if (!spec_.form.columns.empty() && columns.count == spec_.form.table_columns) {
+    columns.label = spec_.form.label_column;
+    for (const InputColumn& column : spec_.form.columns) columns.inputs.push_back(column.column);
+  } else {
+    if (columns.label < 0 && columns.count == inputs_ + 1) columns.label = LabelPosition();
+    if (columns.label >= 0 && columns.count == inputs_ + 1 && layout_.first_is_row && !spec_.labels)
+      CheckLabel();
+    const int64_t features = columns.count - (columns.label >= 0 ? 1 : 0);
+    if (features != inputs_) {
+      throw CsvError(
+          reader_.path(), reader_.fields()[0].place,
+          fmt::format("{}{}; the model has {}, and a row may have a label besides. Is it the right "
+                      "file?",
+                      Plural(columns.count, "column"), columns.label >= 0 ? ", the label among them" : "",
+                      Plural(inputs_, "feature")));
+    }
+    for (int64_t column = 0; column < columns.count; ++column) {
+      if (column != columns.label) columns.inputs.push_back(column);
+    }
   }
-  layout_.features = FeatureColumns(layout_.columns);
-  if (layout_.first_is_row && !spec_.form.features.empty()) NameColumns();
+  if (layout_.first_is_row && !names_.empty()) NameColumns();
 }
 
 // Messages name the columns of a file without a header as the model names its features.
 void ColumnFinder::NameColumns() {
   layout_.columns.names.resize(static_cast<size_t>(layout_.columns.count));
-  for (size_t i = 0; i < layout_.features.size(); ++i) {
-    layout_.columns.names[static_cast<size_t>(layout_.features[i])] = spec_.form.features[i];
+  for (size_t i = 0; i < layout_.columns.inputs.size(); ++i) {
+    layout_.columns.names[static_cast<size_t>(layout_.columns.inputs[i])] = names_[i];
   }
 }
 
@@ -217,7 +232,7 @@ class CsvRowReader : public RowReader {
 CsvRowReader::CsvRowReader(std::unique_ptr<InputBytes> file, const RowSpec& spec)
     : spec_(spec), reader_(std::move(file)) {
   if (!reader_.Next()) return;
-  rows_.emplace(&reader_, ColumnFinder(spec_, reader_).Find(), "Correct it, or remove the row.");
+  rows_.emplace(&reader_, ColumnFinder(spec_, reader_).Find());
   if (!spec_.labels) return;
   const CsvColumns& columns = rows_->layout().columns;
   if (columns.label < 0) {

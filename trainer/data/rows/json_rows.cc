@@ -107,27 +107,28 @@ class JsonRows : public RowReader {
   void AddRow(const Json& row, std::string_view text, RowBlock* block) const;
   void AddList(const Json& list, RowBlock* block) const;
   void AddByName(const Json& row, RowBlock* block) const;
-  float Value(const Json& value, int64_t feature) const;
-  std::string Title(int64_t feature) const;
+  void AddValue(const Json& value, size_t column, RowBlock* block) const;
+  void AppendColumn(const Json& value, size_t column, std::vector<float>* features) const;
+  float Number(const Json& value, size_t column) const;
+  std::string Title(size_t column) const;
   // Throws a UserError about the row on this line.
   [[noreturn]] void Refuse(const std::string& text) const;
   [[noreturn]] void RefuseFrom(size_t byte) const;
 
   const RowSpec spec_;
-  bool has_feature_features_ = false;  // the model has a feature named "features"
-  std::string repeated_;               // a name that two features have
+  const std::vector<std::string> names_;  // of the columns that a row must have; empty: there are none
+  const int64_t columns_;                 // their number
+  bool has_feature_features_ = false;     // the model has a feature named "features"
+  std::string repeated_;                  // a name that two features have
   LineReader lines_;
 };
 
-// Returns the feature's name in the training data; empty if it has none.
-std::string FeatureName(const RowSpec& spec, int64_t feature) {
-  const std::vector<std::string>& names = spec.form.features;
-  return names.empty() ? "" : Shown(names[static_cast<size_t>(feature)]);
-}
-
 JsonRows::JsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec)
-    : spec_(spec), lines_(std::move(file)) {
-  std::vector<std::string> names = spec_.form.features;
+    : spec_(spec),
+      names_(ColumnNames(spec.form)),
+      columns_(ColumnCount(spec.form, spec.inputs)),
+      lines_(std::move(file)) {
+  std::vector<std::string> names = names_;
   std::sort(names.begin(), names.end());
   has_feature_features_ = std::binary_search(names.begin(), names.end(), kList);
   const auto repeated = std::adjacent_find(names.begin(), names.end());
@@ -176,17 +177,15 @@ void JsonRows::AddRow(const Json& row, std::string_view text, RowBlock* block) c
 
 void JsonRows::AddList(const Json& list, RowBlock* block) const {
   if (!list.is_array()) Refuse("features is no list; it must be one of numbers.");
-  if (static_cast<int64_t>(list.size()) != spec_.inputs) {
+  if (static_cast<int64_t>(list.size()) != columns_) {
     Refuse(fmt::format("{}; must be {}, as the model has.",
-                       Plural(static_cast<int64_t>(list.size()), "feature"), spec_.inputs));
+                       Plural(static_cast<int64_t>(list.size()), "feature"), columns_));
   }
-  for (int64_t i = 0; i < spec_.inputs; ++i) {
-    block->floats.push_back(Value(list[static_cast<size_t>(i)], i));
-  }
+  for (size_t i = 0; i < list.size(); ++i) AddValue(list[i], i, block);
 }
 
 void JsonRows::AddByName(const Json& row, RowBlock* block) const {
-  const std::vector<std::string>& names = spec_.form.features;
+  const std::vector<std::string>& names = names_;
   if (names.empty()) {
     Refuse("features by name, and those of the model have none; give them as {\"features\": [1, 2]}.");
   }
@@ -199,7 +198,7 @@ void JsonRows::AddByName(const Json& row, RowBlock* block) const {
   for (size_t i = 0; i < names.size(); ++i) {
     const auto found = row.find(names[i]);
     if (found != row.end()) {
-      block->floats.push_back(Value(*found, static_cast<int64_t>(i)));
+      AddValue(*found, i, block);
       continue;
     }
     std::vector<std::string> keys;
@@ -210,24 +209,49 @@ void JsonRows::AddByName(const Json& row, RowBlock* block) const {
   }
 }
 
-float JsonRows::Value(const Json& value, int64_t feature) const {
+void JsonRows::AddValue(const Json& value, size_t column, RowBlock* block) const {
+  const size_t begin = block->floats.size(), row = begin - static_cast<size_t>(block->rows * spec_.inputs);
+  if (spec_.form.columns.empty()) {
+    block->floats.push_back(Number(value, column));
+  } else {
+    AppendColumn(value, column, &block->floats);
+  }
+  for (size_t i = begin; i < block->floats.size(); ++i) {
+    block->floats[i] = Scaled(spec_, static_cast<int64_t>(row + i - begin), block->floats[i]);
+  }
+}
+
+// null is a missing value; a category is a text, or a number as it is written.
+void JsonRows::AppendColumn(const Json& value, size_t column, std::vector<float>* features) const {
+  const InputColumn& how = spec_.form.columns[column];
+  const std::string text = value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
+  if (how.is_category) {
+    AppendCategory(how, IsMissing(text) ? "" : text, features);
+  } else if (how.fill && IsMissing(text)) {
+    AppendNumber(how, std::nullopt, features);
+  } else {
+    AppendNumber(how, Number(value, column), features);
+  }
+}
+
+float JsonRows::Number(const Json& value, size_t column) const {
   if (!value.is_number()) {
-    Refuse(fmt::format("{} = {}; must be a number.", Title(feature),
+    Refuse(fmt::format("{} = {}; must be a number.", Title(column),
                        Shown(value.dump(-1, ' ', false, Json::error_handler_t::replace))));
   }
   const double number = value.get<double>();
   if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max())) {
-    Refuse(fmt::format("{} = {}; must be at most 3.4e38 (float32).", Title(feature), value.dump()));
+    Refuse(fmt::format("{} = {}; must be at most 3.4e38 (float32).", Title(column), value.dump()));
   }
   if (spec_.pixels && !IsPixel(number)) {
-    Refuse(fmt::format("{} = {}; {}.", Title(feature), value.dump(), kPixelRule));
+    Refuse(fmt::format("{} = {}; {}.", Title(column), value.dump(), kPixelRule));
   }
-  return Scaled(spec_, feature, static_cast<float>(number));
+  return static_cast<float>(number);
 }
 
-std::string JsonRows::Title(int64_t feature) const {
-  const std::string name = FeatureName(spec_, feature);
-  return name.empty() ? fmt::format("feature {}", feature + 1) : name;
+std::string JsonRows::Title(size_t column) const {
+  const std::string name = names_.empty() ? "" : Shown(names_[column]);
+  return name.empty() ? fmt::format("feature {}", column + 1) : name;
 }
 
 void JsonRows::Refuse(const std::string& text) const {

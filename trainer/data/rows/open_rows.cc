@@ -19,11 +19,11 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 // Whether, behind `blanks` blanks, the name of a column begins and not a JSON row: both may begin with a
 // bracket.
 bool BeginsWithColumn(InputBytes* file, size_t blanks, const RowSpec& spec) {
-  std::vector<std::string> names = spec.form.features;
+  std::vector<std::string> names = ColumnNames(spec.form);
   names.push_back(spec.label);
   for (const std::string& name : names) {
     if (name.empty() || !file->ContinuesWith(name, blanks)) continue;
-    for (const char* end : {",", "\n", "\r", " ", "\t"}) {
+    for (const char* end : {",", ";", "|", "\n", "\r", " ", "\t"}) {
       if (file->ContinuesWith(name + end, blanks)) return true;
     }
   }
