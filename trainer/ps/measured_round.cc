@@ -14,15 +14,16 @@ void MeasuredRound::Begin(uint64_t number) {
 
 void MeasuredRound::Measure(ParameterShard& shard) {
   for (int64_t block = 0; block < static_cast<int64_t>(parts_.size()); ++block) {
-    Views(block, &views_);
-    shard.AddSquaresOfMean(block, views_, &squares_);
+    Gradients(block, &gradients_);
+    shard.AddSquaresOfMean(block, gradients_, &squares_);
   }
 }
 
-void MeasuredRound::Views(int64_t block, std::vector<net::TensorView>* gradients) {
-  gradients->clear();
+void MeasuredRound::Gradients(int64_t block, RoundGradients* gradients) {
+  gradients->Clear();
   for (const net::Message& message : PartOf(block).gradients) {
-    gradients->push_back(net::Tensor(message, PushIn(message)));
+    const wire::Push& push = PushIn(message);
+    gradients->Add(net::Tensor(message, push), push.examples());
   }
 }
 

@@ -48,7 +48,7 @@ class MeasuredRound {
   const std::optional<double>& scale() const { return scale_; }
 
   const std::vector<Waiting>& WaitingFor(int64_t block) { return PartOf(block).waiting; }
-  void Views(int64_t block, std::vector<net::TensorView>* gradients);
+  void Gradients(int64_t block, RoundGradients* gradients);
   // Drops the gradients of a block, which are applied.
   void Drop(int64_t block) { PartOf(block).gradients.clear(); }
 
@@ -62,8 +62,8 @@ class MeasuredRound {
   uint64_t number_ = 0;
   gpu::SquareSum squares_;
   std::optional<double> scale_;
-  std::vector<Part> parts_;             // by block
-  std::vector<net::TensorView> views_;  // of the current block; kept to spare the allocation
+  std::vector<Part> parts_;   // by block
+  RoundGradients gradients_;  // of the current block; kept to spare the allocation
 };
 
 }  // namespace dtrain

@@ -204,11 +204,12 @@ bool SyncRule::Apply(const RoundDecision& round, int64_t block) {
 
 // Collects the contributors' gradients; counts them at their last block.
 void SyncRule::GatherGradients(int64_t block) {
-  gradients_.clear();
+  gradients_.Clear();
   for (const Named& named : contributors_) {
     if (!named.held->is_push) continue;
-    gradients_.push_back(net::Tensor(named.held->message, PushIn(named.held->message)));
-    if (IsLast(block)) Count(*named.member, PushIn(named.held->message));
+    const wire::Push& push = PushIn(named.held->message);
+    gradients_.Add(net::Tensor(named.held->message, push), push.examples());
+    if (IsLast(block)) Count(*named.member, push);
   }
 }
 
@@ -265,7 +266,7 @@ void SyncRule::TakeMeasured(const RoundExchange& exchange) {
 
 // Collects the measured gradients, and the exchanges that still wait for the answer.
 void SyncRule::GatherMeasured(int64_t block) {
-  measured_->Views(block, &gradients_);
+  measured_->Gradients(block, &gradients_);
   contributors_.clear();
   for (const MeasuredRound::Waiting& waiting : measured_->WaitingFor(block)) {
     Member* const member = Contributor(waiting.exchange);

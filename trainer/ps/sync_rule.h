@@ -1,8 +1,9 @@
-// SyncRule: holds the gradients of a round until all are here, sums them in the order of their workers,
-// divides by their number, applies the mean once, and answers each with the new weights. The leader decides
-// which gradients a round has (trainer/leader/round_plan.h). A gradient is held in the frame in which it
-// came, without a copy. When a worker is lost after a round has named it, the blocks that are not applied yet
-// go without it; then, and only then, ps may have applied different gradients.
+// SyncRule: holds the gradients of a round until all are here, applies their mean over all rows once, summed
+// in the order of their workers, and answers each with the new weights. The leader decides which gradients a
+// round has (trainer/leader/round_plan.h). A gradient is held in the frame in which it came, without a copy.
+// A gradient of no rows is one of the round and counts nothing in the mean: its worker ends an epoch in step
+// with the others (trainer/data/order.h). When a worker is lost after a round has named it, the blocks that
+// are not applied yet go without it; then, and only then, ps may have applied different gradients.
 //
 // This does not happen where rounds wait for a lost worker (RoundsWaitForLost). There the gradients of a
 // round are identified by worker and version. The worker comes back, takes the version of its last gradient
@@ -94,7 +95,7 @@ class SyncRule : public UpdateRule {
   std::optional<MeasuredRound> measured_;  // with clip_norm
   // Of the current round; kept to spare the allocations.
   std::vector<Named> contributors_, answered_;
-  std::vector<net::TensorView> gradients_;
+  RoundGradients gradients_;
 };
 
 }  // namespace dtrain

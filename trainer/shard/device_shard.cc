@@ -113,25 +113,27 @@ void DeviceShard::ApplyScaled(int64_t index, const float* gradient, float scale)
   ++version;
 }
 
-void DeviceShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& gradients, double scale) {
+void DeviceShard::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
   if (gradients.empty()) {
     ++versions_[static_cast<size_t>(index)];
     return;
   }
-  const auto factor = static_cast<float>(scale / static_cast<double>(gradients.size()));
-  const float* const sum = gradients.size() == 1 ? AddressIn(gradients[0]) : SumOf(index, gradients).data;
-  ApplyScaled(index, sum, factor);
+  const size_t count = gradients.tensors.size();
+  const double divisor = gradients.Shares(&shares_) ? 1 : static_cast<double>(count);
+  const float* const sum = count == 1 ? AddressIn(gradients.tensors[0]) : SumOf(index, gradients).data;
+  ApplyScaled(index, sum, static_cast<float>(scale / divisor));
 }
 
 // The exact sum uses integers that the device does not add, so the mean is fetched.
-void DeviceShard::AddSquaresOfMean(int64_t index, const std::vector<net::TensorView>& gradients,
-                                   gpu::SquareSum* sum) {
+void DeviceShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
   if (gradients.empty()) return;
   const int64_t size = BlockOf(range_, index).size();
-  const float* mean = AddressIn(gradients[0]);
-  if (gradients.size() > 1) {
+  const float* mean = AddressIn(gradients.tensors[0]);
+  const size_t count = gradients.tensors.size();
+  const bool weighted = gradients.Shares(&shares_);
+  if (count > 1) {
     const gpu::Span<float> total = SumOf(index, gradients);
-    gpu::Scale(stream_, 1 / static_cast<float>(gradients.size()), total);
+    if (!weighted) gpu::Scale(stream_, 1 / static_cast<float>(count), total);
     mean = total.data;
   }
   gpu::Stream here;
@@ -139,16 +141,18 @@ void DeviceShard::AddSquaresOfMean(int64_t index, const std::vector<net::TensorV
 }
 
 // Valid until the next call.
-gpu::Span<float> DeviceShard::SumOf(int64_t index, const std::vector<net::TensorView>& gradients) {
+gpu::Span<float> DeviceShard::SumOf(int64_t index, const RoundGradients& gradients) {
   if (sum_.data() == nullptr) {
     sum_ = gpu::cuda::Buffer<float>(queue_, static_cast<int64_t>(fetched_.size()), "a sum of gradients");
   }
   inputs_.clear();
-  for (const net::TensorView& gradient : gradients) {
-    inputs_.push_back(reinterpret_cast<const std::byte*>(AddressIn(gradient)));
+  floats_.clear();
+  for (const net::TensorView& gradient : gradients.tensors) {
+    floats_.push_back(AddressIn(gradient));
+    inputs_.push_back(reinterpret_cast<const std::byte*>(floats_.back()));
   }
   const gpu::Span<float> sum{sum_.data(), BlockOf(range_, index).size()};
-  gpu::Sum(stream_, inputs_, sum);
+  shares_.empty() ? gpu::Sum(stream_, inputs_, sum) : gpu::WeightedSum(stream_, floats_, shares_, sum);
   return sum;
 }
 

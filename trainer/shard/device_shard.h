@@ -49,9 +49,8 @@ class DeviceShard : public ParameterShard {
   uint64_t version(int64_t block) const override { return versions_[static_cast<size_t>(block)]; }
 
   void Apply(int64_t block, net::TensorView gradient) override;
-  void ApplyMean(int64_t block, const std::vector<net::TensorView>& gradients, double scale) override;
-  void AddSquaresOfMean(int64_t block, const std::vector<net::TensorView>& gradients,
-                        gpu::SquareSum* sum) override;
+  void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) override;
+  void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
 
   net::LentBytes Lend(int64_t block) const override {
     return {&addresses_[static_cast<size_t>(block)], sizeof(DeviceAddress)};
@@ -66,7 +65,7 @@ class DeviceShard : public ParameterShard {
  private:
   float* WeightsOf(Range elements) const { return store_.weights() + elements.begin; }
   void ApplyScaled(int64_t block, const float* gradient, float scale);
-  gpu::Span<float> SumOf(int64_t block, const std::vector<net::TensorView>& gradients);
+  gpu::Span<float> SumOf(int64_t block, const RoundGradients& gradients);
   const float* Fetch(const float* values, int64_t size) const;
 
   const Config& config_;
@@ -80,6 +79,8 @@ class DeviceShard : public ParameterShard {
   std::vector<uint64_t> versions_;        // by block
   std::vector<DeviceAddress> addresses_;  // of the blocks' weights
   std::vector<const std::byte*> inputs_;  // of the sum below
+  std::vector<const float*> floats_;      // the same
+  std::vector<float> shares_;             // of the gradients in their mean; empty: the sum is plain
   gpu::cuda::Buffer<float> sum_;          // of one block's gradients
   mutable std::vector<float> fetched_;    // one block, in host memory
   std::shared_ptr<SnapshotBuffers> snapshot_buffers_;

@@ -138,15 +138,22 @@ void HostShard::ApplyScaled(int64_t index, net::TensorView gradient, float scale
   });
 }
 
-void HostShard::ApplyMean(int64_t index, const std::vector<net::TensorView>& gradients, double scale) {
-  Block& block = At(index);
-  if (gradients.empty()) {
-    ++block.version;
-    block.previous.reset();
+// A worker that returns may still ask for the version before.
+void HostShard::RepeatVersion(int64_t index) {
+  if (!keeps_previous_) {
+    ++At(index).version;
     return;
   }
-  const auto factor = static_cast<float>(scale / static_cast<double>(gradients.size()));
-  if (gradients.size() == 1) return ApplyScaled(index, gradients[0], factor);
+  const size_t bytes = At(index).bytes();
+  Update(index, [&](const float* weights, float* updated) { std::memcpy(updated, weights, bytes); });
+}
+
+void HostShard::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
+  if (gradients.empty()) return RepeatVersion(index);
+  PrepareMean(gradients);
+  const auto factor = static_cast<float>(scale / divisor_);
+  if (gradients.tensors.size() == 1) return ApplyScaled(index, gradients.tensors[0], factor);
+  const Block& block = At(index);
   const UpdateStep step = {static_cast<int64_t>(block.version) + 1, factor};
   Update(index, [&](const float* weights, float* updated) {
     for (int64_t begin = 0; begin < block.range.size(); begin += kTile) {
@@ -169,31 +176,51 @@ net::LentBuffer& HostShard::NextVersion(Block& block) {
   return *block.previous;
 }
 
-void HostShard::AddSquaresOfMean(int64_t index, const std::vector<net::TensorView>& gradients,
-                                 gpu::SquareSum* sum) {
+void HostShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
   const int64_t values = At(index).range.size();
-  if (gradients.size() == 1) return gpu::AddSquares(stream_, gradients[0].data, values, sum);
-  for (int64_t begin = 0; begin < values && !gradients.empty(); begin += kTile) {
+  if (gradients.empty()) return;
+  PrepareMean(gradients);
+  if (gradients.tensors.size() == 1) {
+    return gpu::AddSquares(stream_, gradients.tensors[0].data, values, sum);
+  }
+  for (int64_t begin = 0; begin < values; begin += kTile) {
     const gpu::Span<float> mean = SumOf(gradients, begin, std::min(kTile, values - begin));
-    gpu::Scale(stream_, 1 / static_cast<float>(gradients.size()), mean);
+    if (divisor_ != 1) gpu::Scale(stream_, 1 / divisor_, mean);
     gpu::AddSquares(stream_, reinterpret_cast<const std::byte*>(mean.data), mean.size, sum);
   }
 }
 
+// Decides how the sums of these gradients are made.
+void HostShard::PrepareMean(const RoundGradients& gradients) {
+  const bool weighted = gradients.Shares(&shares_);
+  divisor_ = weighted ? 1 : static_cast<float>(gradients.tensors.size());
+}
+
 // The sum of elements [begin, begin + size) of a block; valid until the next call.
-gpu::Span<float> HostShard::SumOf(const std::vector<net::TensorView>& gradients, int64_t begin,
-                                  int64_t size) {
+gpu::Span<float> HostShard::SumOf(const RoundGradients& gradients, int64_t begin, int64_t size) {
+  const size_t from = static_cast<size_t>(begin) * sizeof(float),
+               bytes = static_cast<size_t>(size) * sizeof(float);
   sum_.resize(static_cast<size_t>(kTile));
-  inputs_.resize(gradients.size());
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    const size_t from = static_cast<size_t>(begin) * sizeof(float),
-                 bytes = static_cast<size_t>(size) * sizeof(float);
-    DT_CHECK(from + bytes <= gradients[i].size, from, bytes, gradients[i].size);
-    inputs_[i] = gradients[i].data + from;
+  inputs_.resize(gradients.tensors.size());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const net::TensorView gradient = gradients.tensors[i];
+    DT_CHECK(from + bytes <= gradient.size, from, bytes, gradient.size);
+    inputs_[i] = gradient.data + from;
   }
   const gpu::Span<float> sum{sum_.data(), size};
-  gpu::Sum(stream_, inputs_, sum);
+  shares_.empty() ? gpu::Sum(stream_, inputs_, sum) : AddWeighted(sum);
   return sum;
+}
+
+void HostShard::AddWeighted(gpu::Span<float> sum) {
+  copies_.resize(inputs_.size() * static_cast<size_t>(kTile));
+  copied_.resize(inputs_.size());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    float* const copy = copies_.data() + i * static_cast<size_t>(kTile);
+    std::memcpy(copy, inputs_[i], static_cast<size_t>(sum.size) * sizeof(float));
+    copied_[i] = copy;
+  }
+  gpu::WeightedSum(stream_, copied_, shares_, sum);
 }
 
 // `in_snapshot`: the version in the replaced buffer is in a snapshot.

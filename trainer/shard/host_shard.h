@@ -46,9 +46,8 @@ class HostShard : public ParameterShard {
   uint64_t version(int64_t block) const override { return At(block).version; }
 
   void Apply(int64_t block, net::TensorView gradient) override;
-  void ApplyMean(int64_t block, const std::vector<net::TensorView>& gradients, double scale) override;
-  void AddSquaresOfMean(int64_t block, const std::vector<net::TensorView>& gradients,
-                        gpu::SquareSum* sum) override;
+  void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) override;
+  void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
 
   net::LentBytes Lend(int64_t block) const override { return At(block).weights.Lend(0, bytes(block)); }
   bool has_previous(int64_t block) const override { return At(block).previous.has_value(); }
@@ -82,7 +81,10 @@ class HostShard : public ParameterShard {
   template <typename Make>
   void Update(int64_t index, Make&& make);
   void ApplyScaled(int64_t index, net::TensorView gradient, float scale);
-  gpu::Span<float> SumOf(const std::vector<net::TensorView>& gradients, int64_t begin, int64_t size);
+  void RepeatVersion(int64_t index);
+  void PrepareMean(const RoundGradients& gradients);
+  gpu::Span<float> SumOf(const RoundGradients& gradients, int64_t begin, int64_t size);
+  void AddWeighted(gpu::Span<float> sum);
   net::LentBuffer TakeSpare(bool in_snapshot);
   void KeepSpare(net::LentBuffer buffer, bool in_snapshot);
   net::LentBuffer& NextVersion(Block& block);
@@ -101,8 +103,14 @@ class HostShard : public ParameterShard {
   std::shared_ptr<SnapshotBuffers> snapshot_buffers_;  // shared with snapshots, which may outlive this
   std::shared_ptr<Snapshot> snapshot_;                 // null: none
   gpu::Stream stream_;
-  std::vector<const std::byte*> inputs_;  // of the sum below; kept to spare the allocation
-  std::vector<float> sum_;  // of the gradients, for a few elements at a time that stay in the cache
+  // The sum of a round's gradients, for a few elements at a time that stay in the cache; kept to spare the
+  // allocations.
+  std::vector<const std::byte*> inputs_;
+  std::vector<float> sum_;
+  float divisor_ = 1;          // of the sum, to make it the mean
+  std::vector<float> shares_;  // by gradient; empty: the sum is plain
+  std::vector<float> copies_;  // of the inputs, which may lie at any address
+  std::vector<const float*> copied_;
   size_t made_ = 0;         // the blocks that have initial values
   bool restoring_ = false;  // Restore() has written something
   bool initialised_ = false;

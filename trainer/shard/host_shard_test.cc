@@ -30,6 +30,13 @@ net::TensorView View(const float* values, size_t count) {
   return {reinterpret_cast<const std::byte*>(values), count * sizeof(float)};
 }
 
+// Gradients of batches of one size, or of so many rows each.
+RoundGradients Round(const std::vector<net::TensorView>& views, const std::vector<uint32_t>& rows = {}) {
+  RoundGradients round;
+  for (size_t i = 0; i < views.size(); ++i) round.Add(views[i], rows.empty() ? 50 : rows[i]);
+  return round;
+}
+
 void Release(const net::LentBytes& bytes) { bytes.release(nullptr, bytes.context); }
 
 const float* Floats(const net::LentBytes& bytes) { return static_cast<const float*>(bytes.data); }
@@ -78,10 +85,10 @@ TEST_CASE("shard: the norm of a mean is that of a plain loop, and the update is 
     }
     for (const auto& gradient : gradients) views.push_back(View(gradient.data(), size));
     gpu::SquareSum squares;
-    shard.AddSquaresOfMean(0, views, &squares);
+    shard.AddSquaresOfMean(0, Round(views), &squares);
     CHECK(gpu::Total(squares) == doctest::Approx(expected).epsilon(1e-6));
     CHECK(shard.version(0) == 0);
-    shard.ApplyMean(0, views, 0.25);
+    shard.ApplyMean(0, Round(views), 0.25);
     const net::LentBytes now = shard.Lend(0);
     for (const size_t i : {size_t{0}, size_t{5000}, size - 1}) {
       double mean = 0;
@@ -90,6 +97,74 @@ TEST_CASE("shard: the norm of a mean is that of a plain loop, and the update is 
       CHECK(Floats(now)[i] == doctest::Approx(2 - 0.5 * 0.25 * mean).epsilon(1e-6));
     }
     Release(now);
+  }
+}
+
+TEST_CASE("shard: a mean of batches of unequal sizes is the mean over all their rows") {
+  Fixture f(false);
+  f.config.model.inputs = 10000;  // more than one tile
+  f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
+  const size_t size = 10001;
+  const std::vector<uint32_t> rows = {50, 0, 7, 50};
+  HostShard shard(f.config, f.layout, 0);
+  shard.Initialise();
+  std::vector<std::byte> memory(rows.size() * size * sizeof(float) + 1);
+  std::vector<net::TensorView> views;
+  std::vector<double> mean(size);
+  double expected = 0;
+  for (size_t k = 0; k < rows.size(); ++k) {
+    std::byte* const at = memory.data() + 1 + k * size * sizeof(float);  // at an odd address
+    for (size_t i = 0; i < size; ++i) {
+      const float value = static_cast<float>((i * 7 + k * 31) % 23) - 11;
+      std::memcpy(at + i * sizeof(float), &value, sizeof value);
+      mean[i] += static_cast<double>(value) * rows[k] / 107;
+    }
+    views.push_back({at, size * sizeof(float)});
+  }
+  for (const double value : mean) expected += value * value;
+  gpu::SquareSum squares;
+  shard.AddSquaresOfMean(0, Round(views, rows), &squares);
+  CHECK(gpu::Total(squares) == doctest::Approx(expected).epsilon(1e-6));
+  shard.ApplyMean(0, Round(views, rows), 0.25);
+  const net::LentBytes now = shard.Lend(0);
+  for (const size_t i : {size_t{0}, size_t{5000}, size - 1}) {
+    CHECK(Floats(now)[i] == doctest::Approx(2 - 0.5 * 0.25 * mean[i]).epsilon(1e-6));
+  }
+  Release(now);
+}
+
+TEST_CASE("shard: gradients of equally many rows have one mean, to the bit, whatever that number is") {
+  Fixture f(false);
+  const float first[] = {0.1f, -2.3f}, second[] = {0.7f, 1.9f}, none[] = {0, 0}, third[] = {-0.3f, 0.2f};
+  const std::vector<net::TensorView> three = {View(first, 2), View(second, 2), View(third, 2)},
+                                     four = {View(first, 2), View(second, 2), View(none, 2), View(third, 2)};
+  std::vector<float> expected;
+  for (const RoundGradients& round : {Round(three), Round(three, {1, 1, 1}), Round(four, {7, 7, 0, 7})}) {
+    HostShard shard(f.config, f.layout, 0);
+    shard.Initialise();
+    shard.ApplyMean(0, round);
+    const net::LentBytes now = shard.Lend(0);
+    if (expected.empty()) expected = {Floats(now)[0], Floats(now)[1]};
+    CHECK(Floats(now)[0] == expected[0]);
+    CHECK(Floats(now)[1] == expected[1]);
+    Release(now);
+  }
+}
+
+TEST_CASE("shard: a round without rows is a new version of the same weights, and keeps the one before") {
+  for (const WorkerLost lost : {WorkerLost::kContinue, WorkerLost::kWait}) {
+    Fixture f(true);
+    f.config.train.mode = TrainMode::kSync;
+    f.config.failure.worker_lost = lost;
+    HostShard shard(f.config, f.layout, 0);
+    shard.Initialise();
+    const float none[] = {0, 0};
+    const uint64_t sum = shard.checksum(0);
+    shard.ApplyMean(0, Round({View(none, 2)}, {0}));
+    CHECK(shard.version(0) == 1);
+    CHECK(shard.checksum(0) == sum);
+    CHECK(shard.has_previous(0) == (lost == WorkerLost::kWait));
+    if (lost == WorkerLost::kWait) CHECK(shard.previous_checksum(0) == sum);
   }
 }
 

@@ -27,6 +27,27 @@ inline bool FitsRange(Range range, size_t slots, uint64_t slot, uint64_t first, 
   return slot <= slots && bytes % sizeof(float) == 0 && first <= size && values <= size - first;
 }
 
+// RoundGradients: one block of the gradients of a round, in the order in which they are summed.
+struct RoundGradients {
+  std::vector<net::TensorView> tensors;
+  std::vector<uint32_t> rows;  // that each is the mean over; above 0
+
+  void Clear() {
+    tensors.clear();
+    rows.clear();
+  }
+  // A gradient of no rows counts nothing.
+  void Add(net::TensorView gradient, uint32_t of_rows) {
+    if (of_rows == 0) return;
+    tensors.push_back(gradient);
+    rows.push_back(of_rows);
+  }
+  bool empty() const { return tensors.empty(); }
+  // Computes the share of each gradient in the mean over all rows. Returns false if the shares are equal: the
+  // mean is then the sum divided by their number, whose bits do not depend on how large a batch is.
+  bool Shares(std::vector<float>* shares) const;
+};
+
 class ParameterShard {
  public:
   virtual ~ParameterShard() = default;
@@ -60,15 +81,12 @@ class ParameterShard {
 
   // Applies one gradient's part of a block: exactly tensor_bytes(block) bytes, at any alignment.
   virtual void Apply(int64_t block, net::TensorView gradient) = 0;
-  // Applies the mean of `gradients` times `scale` as one update, in one pass over memory. Without gradients
-  // it makes a new version of the same weights.
-  virtual void ApplyMean(int64_t block, const std::vector<net::TensorView>& gradients, double scale) = 0;
-  void ApplyMean(int64_t block, const std::vector<net::TensorView>& gradients) {
-    ApplyMean(block, gradients, 1);
-  }
-  // Adds the squares of the mean of `gradients` to `sum`. Applies nothing.
-  virtual void AddSquaresOfMean(int64_t block, const std::vector<net::TensorView>& gradients,
-                                gpu::SquareSum* sum) = 0;
+  // Applies the mean of `gradients` over all their rows, times `scale`, as one update, in one pass over
+  // memory. Without gradients it makes a new version of the same weights.
+  virtual void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) = 0;
+  void ApplyMean(int64_t block, const RoundGradients& gradients) { ApplyMean(block, gradients, 1); }
+  // Adds the squares of that mean to `sum`. Applies nothing.
+  virtual void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) = 0;
 
   // The current version; send it exactly once.
   virtual net::LentBytes Lend(int64_t block) const = 0;
