@@ -41,7 +41,7 @@ void SkipComplete(DataPlan* plan, int64_t batches) {
   std::vector<int64_t> per_epoch;  // steps, by worker
   int64_t epochs = std::numeric_limits<int64_t>::max();
   for (int64_t worker = 0; worker < workers; ++worker) {
-    per_epoch.push_back(CeilDiv(ShareOf(batches, worker, workers), steps.devices));
+    per_epoch.push_back(StepsOf(batches, worker, workers, steps.devices, steps.in_step));
     if (per_epoch.back() == 0) return;
     epochs = std::min(epochs, steps.local_steps[static_cast<size_t>(worker)] / per_epoch.back());
   }
@@ -54,7 +54,7 @@ void SkipComplete(DataPlan* plan, int64_t batches) {
 
 bool operator==(const DataPlan& a, const DataPlan& b) {
   const auto same = [](const TakenSteps& x, const TakenSteps& y) {
-    return x.devices == y.devices && x.local_steps == y.local_steps;
+    return x.devices == y.devices && x.local_steps == y.local_steps && x.in_step == y.in_step;
   };
   return a.epoch == b.epoch && a.first_batch == b.first_batch && a.earlier_steps == b.earlier_steps &&
          std::equal(a.taken.begin(), a.taken.end(), b.taken.begin(), b.taken.end(), same);
@@ -102,7 +102,8 @@ void RemainingBatches::Take(TakenSteps* steps) {
   for (int64_t worker = 0; worker < workers; ++worker) {
     int64_t& local_steps = steps->local_steps[static_cast<size_t>(worker)];
     const int64_t share = ShareOf(count_, worker, workers);
-    const int64_t of_epoch = std::min(local_steps, CeilDiv(share, steps->devices));
+    const int64_t of_epoch =
+        std::min(local_steps, StepsOf(count_, worker, workers, steps->devices, steps->in_step));
     taken.push_back(std::min(share, of_epoch * steps->devices));
     local_steps -= of_epoch;
   }

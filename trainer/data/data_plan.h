@@ -22,10 +22,17 @@ inline int64_t ShareOf(int64_t batches, int64_t worker, int64_t workers) {
   return batches <= worker ? 0 : CeilDiv(batches - worker, workers);
 }
 
+// Returns the steps of `worker` in an epoch of `batches`. `in_step`: all workers have as many as worker 0,
+// which has the most batches; the last step of the others may then have no rows.
+inline int64_t StepsOf(int64_t batches, int64_t worker, int64_t workers, int64_t devices, bool in_step) {
+  return CeilDiv(ShareOf(batches, in_step ? 0 : worker, workers), devices);
+}
+
 // TakenSteps: the steps that workers took under one numbering of workers and devices.
 struct TakenSteps {
   int64_t devices = 1;               // of each worker
   std::vector<int64_t> local_steps;  // by worker
+  bool in_step = false;              // the workers ended their epochs in step
 };
 
 struct DataPlan {

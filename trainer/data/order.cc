@@ -14,11 +14,14 @@ namespace {
 
 // Returns the steps of all workers in one epoch. If the shares are unequal, the first workers have one batch
 // more.
-int64_t StepsPerEpoch(int64_t batches, Split split, int64_t workers, int64_t devices) {
-  if (split == Split::kFull) return workers * CeilDiv(batches, devices);
-  const int64_t of_each = batches / workers;
+int64_t StepsPerEpoch(int64_t batches, const OrderSpec& spec) {
+  const int64_t workers = spec.workers;
+  if (spec.split == Split::kFull) return workers * CeilDiv(batches, spec.devices);
   const int64_t with_more = batches % workers;
-  return with_more * CeilDiv(of_each + 1, devices) + (workers - with_more) * CeilDiv(of_each, devices);
+  const auto steps = [&](int64_t worker) {
+    return StepsOf(batches, worker, workers, spec.devices, spec.in_step);
+  };
+  return with_more * steps(0) + (workers - with_more) * steps(workers - 1);
 }
 
 // Returns the steps of all workers in epochs before `epochs` that are not whole, plus the steps taken before
@@ -26,7 +29,7 @@ int64_t StepsPerEpoch(int64_t batches, Split split, int64_t workers, int64_t dev
 int64_t PartialSteps(const RemainingData& remaining, const OrderSpec& spec, int64_t epochs) {
   int64_t steps = remaining.plan().earlier_steps;
   for (int64_t epoch = remaining.plan().epoch; epoch < std::min(epochs, remaining.first_whole()); ++epoch) {
-    steps += StepsPerEpoch(remaining.OfEpoch(epoch)->count(), spec.split, spec.workers, spec.devices);
+    steps += StepsPerEpoch(remaining.OfEpoch(epoch)->count(), spec);
   }
   return steps;
 }
@@ -63,6 +66,12 @@ void CheckEnough(const Config& config, const OrderSpec& spec) {
 
 }  // namespace
 
+bool EndsInStep(const Config& config) {
+  const auto workers = static_cast<int64_t>(config.cluster.worker.size());
+  return config.train.mode == TrainMode::kSync && config.train.aggregate.value_or(workers) == workers &&
+         config.data.split != Split::kFull;
+}
+
 OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int workers) {
   OrderSpec spec;
   spec.first_row = config.data.validation;
@@ -75,6 +84,7 @@ OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int worker
   spec.worker = worker;
   spec.workers = workers;
   spec.devices = config.device.towers();
+  spec.in_step = EndsInStep(config);
   return spec;
 }
 
@@ -91,7 +101,7 @@ std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> r
   // In sync, one step of all workers: as many as the worker with the most has.
   const int64_t together = config.train.mode == TrainMode::kSync ? workers : 1;
   const auto rounds = [&](int64_t steps) { return steps / together + (steps % together == 0 ? 0 : 1); };
-  const int64_t of_epoch = rounds(StepsPerEpoch(BatchesPerEpoch(spec), spec.split, workers, spec.devices));
+  const int64_t of_epoch = rounds(StepsPerEpoch(BatchesPerEpoch(spec), spec));
   const std::shared_ptr<const RemainingData> remaining = RemainingData::Of(plan, BatchesPerEpoch(spec));
   if (remaining == nullptr) return total;  // an error of the plan is reported where it is read
   const int64_t epochs = *config.train.epochs;
@@ -131,7 +141,7 @@ std::vector<uint32_t> Permutations::Make(const OrderSpec& spec, int64_t epoch) c
 BatchOrder::BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> permutations)
     : spec_(spec),
       permutations_(permutations != nullptr ? std::move(permutations) : std::make_shared<Permutations>()),
-      steps_(CeilDiv(ShareOfEpoch(nullptr), spec.devices)) {
+      steps_(StepsOfEpoch(nullptr)) {
   DT_CHECK(spec.worker >= 0 && spec.worker < spec.workers, spec.worker, spec.workers);
   DT_CHECK(!spec.shuffle || spec.rows <= UINT32_MAX, spec.rows);
 }
@@ -144,7 +154,7 @@ void BatchOrder::Follow(std::shared_ptr<const RemainingData> remaining) {
   if (remaining_ == nullptr) return;
   for (const RemainingBatches& left : remaining_->begun()) {
     begun_.push_back(whole_from_);
-    whole_from_ += CeilDiv(ShareOfEpoch(&left), spec_.devices);
+    whole_from_ += StepsOfEpoch(&left);
   }
 }
 
@@ -166,10 +176,17 @@ int64_t BatchOrder::ShareOfEpoch(const RemainingBatches* left) const {
   return spec_.split == Split::kFull ? batches : ShareOf(batches, spec_.worker, spec_.workers);
 }
 
+int64_t BatchOrder::StepsOfEpoch(const RemainingBatches* left) const {
+  const int64_t batches = left == nullptr ? BatchesPerEpoch(spec_) : left->count();
+  return spec_.split == Split::kFull
+             ? CeilDiv(batches, spec_.devices)
+             : StepsOf(batches, spec_.worker, spec_.workers, spec_.devices, spec_.in_step);
+}
+
 gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
   const RemainingBatches* const left = remaining_ == nullptr ? nullptr : remaining_->OfEpoch(epoch);
   const int64_t batches = ShareOfEpoch(left);
-  DT_CHECK(index >= 0 && index < CeilDiv(batches, spec_.devices), index, batches);
+  DT_CHECK(index >= 0 && index < StepsOfEpoch(left), index, batches);
   if (spec_.shuffle && epoch != epoch_) {
     permutation_ = nullptr;  // frees its memory before the next is computed
     permutation_ = permutations_->Of(spec_, epoch);

@@ -2,7 +2,8 @@
 //   shard, feed: each epoch has one permutation of all rows, cut into batches; worker w of n takes batches
 //      w, w + n, ...
 //   full: each worker has a permutation of its own and takes every batch.
-// A worker with d devices takes d of its batches, one after the other, as the batch of one step.
+// A worker with d devices takes d of its batches, one after the other, as the batch of one step. In step, a
+// worker whose batches of an epoch are taken has one more step without rows if others still have one.
 // Owner: a BatchSource. Thread: one.
 #pragma once
 
@@ -31,7 +32,13 @@ struct OrderSpec {
   int worker = 0;
   int workers = 1;
   int64_t devices = 1;
+  bool in_step = false;  // all workers have as many steps in an epoch (EndsInStep)
 };
+
+// Whether the workers end each epoch in step: in sync, if a round waits for all of them. n workers with
+// batches of b rows then compute what one would with batches of n * b, also if the batches do not divide by
+// n. With split full the workers have equally many batches anyway.
+bool EndsInStep(const Config& config);
 
 // Returns the spec for a worker of `config`. `rows` are all of data.train; those held out are subtracted
 // here.
@@ -70,8 +77,8 @@ class Permutations {
 // StepPlace: where a local step of a worker lies; all numbers count from 0.
 struct StepPlace {
   int64_t epoch = 0;
-  int64_t batch = 0;    // in the epoch, counting this worker's batches
-  int64_t batches = 0;  // of this worker in this epoch; 0: an epoch without end
+  int64_t batch = 0;    // in the epoch, counting this worker's steps
+  int64_t batches = 0;  // the worker's steps in this epoch; 0: an epoch without end
 };
 
 class BatchOrder {
@@ -85,11 +92,13 @@ class BatchOrder {
 
   int64_t batches_per_epoch() const { return steps_; }  // of this worker in a whole epoch; may be 0
   StepPlace PlaceOf(int64_t local_step) const;
-  // Returns the rows of this worker's batch `index` of `epoch`; valid until the next call.
+  // Returns the rows of this worker's batch `index` of `epoch`, which may be none in step; valid until the
+  // next call.
   gpu::Span<const int64_t> Rows(int64_t epoch, int64_t index);
 
  private:
   int64_t ShareOfEpoch(const RemainingBatches* left) const;
+  int64_t StepsOfEpoch(const RemainingBatches* left) const;
   void Append(const RemainingBatches* left, int64_t batch);
 
   const OrderSpec spec_;

@@ -162,6 +162,53 @@ TEST_CASE("order: with several devices a run has as many steps as its workers ta
   }
 }
 
+TEST_CASE("order: in step all workers have as many steps, and the last one may have no rows") {
+  for (const int64_t devices : {1, 2}) {
+    for (int workers = 1; workers <= 4; ++workers) {
+      std::vector<int64_t> all;
+      for (int worker = 0; worker < workers; ++worker) {
+        OrderSpec spec = SpecOf(101, 10, Split::kShard, worker, workers);  // 11 batches
+        spec.devices = devices;
+        BatchOrder own(spec);
+        spec.in_step = true;
+        BatchOrder order(spec);
+        CHECK(order.batches_per_epoch() == CeilDiv(CeilDiv(11, workers), devices));
+        CHECK(order.PlaceOf(order.batches_per_epoch()).epoch == 1);
+        CHECK(RowsOf(&order, 3) == RowsOf(&own, 3));
+        const std::vector<int64_t> rows = RowsOf(&order, 3);
+        all.insert(all.end(), rows.begin(), rows.end());
+      }
+      CHECK(Sorted(all) == Counting(0, 101));
+    }
+  }
+  OrderSpec spec = SpecOf(101, 50, Split::kShard, 1, 2);
+  spec.in_step = true;
+  BatchOrder second(spec);
+  CHECK(second.Rows(0, 0).size == 50);
+  CHECK(second.Rows(0, 1).size == 0);
+}
+
+TEST_CASE(
+    "order: workers end epochs in step in sync alone, where rounds have all of them and share the rows") {
+  Config config;
+  config.cluster.worker.assign(3, "");
+  CHECK_FALSE(EndsInStep(config));
+  config.train.mode = TrainMode::kSync;
+  CHECK(EndsInStep(config));
+  config.train.aggregate = 3;
+  CHECK(EndsInStep(config));
+  config.data.split = Split::kFeed;
+  CHECK(EndsInStep(config));
+  config.data.split = Split::kFull;
+  CHECK_FALSE(EndsInStep(config));
+  config.data.split = Split::kShard;
+  config.train.aggregate = 2;
+  CHECK_FALSE(EndsInStep(config));
+  config.train.aggregate.reset();
+  config.train.mode = TrainMode::kSsp;
+  CHECK_FALSE(EndsInStep(config));
+}
+
 TEST_CASE("order: a run ends at the first reached of train.steps and the epochs of all workers") {
   Config config;
   config.train.batch_size = 10;

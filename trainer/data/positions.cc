@@ -27,19 +27,24 @@ std::string Size(const Positions& positions, bool with_devices) {
   return Plural(Workers(positions), "worker") + devices;
 }
 
+// Returns how the numbering of local steps has changed.
 std::string Sizes(const Positions& saved, const Positions& now) {
   const bool with_devices = saved.devices != now.devices;
+  if (!with_devices && Workers(saved) == Workers(now)) {
+    return now.in_step ? "the workers end each epoch in step here, and did not in the checkpoint"
+                       : "the workers ended each epoch in step in the checkpoint, and do not here";
+  }
   return fmt::format("the checkpoint has {}, this run {}", Size(saved, with_devices),
                      Size(now, with_devices));
 }
 
-int64_t StepsOf(const Positions& positions) {
+int64_t SumOfSteps(const Positions& positions) {
   return std::accumulate(positions.local_steps.begin(), positions.local_steps.end(), int64_t{0});
 }
 
 // Keeps the totals of what was done; all workers begin at local step 0.
 void KeepTotals(const Positions& saved, Positions* now) {
-  now->plan.earlier_steps = saved.plan.earlier_steps + StepsOf(saved);
+  now->plan.earlier_steps = saved.plan.earlier_steps + SumOfSteps(saved);
   now->other_examples = saved.other_examples;
   for (size_t worker = 0; worker < saved.examples.size(); ++worker) {
     int64_t& sum = worker < now->examples.size() ? now->examples[worker] : now->other_examples;
@@ -62,7 +67,7 @@ std::string ResumeFull(const Positions& saved, int64_t batches, Positions* now) 
       step = was / steps_before * steps_now + was % steps_before * saved.devices / now->devices;
     }
   }
-  now->plan.earlier_steps -= StepsOf(*now);
+  now->plan.earlier_steps -= SumOfSteps(*now);
   std::string said = Sizes(saved, *now) + ": who was there goes on in its data";
   if (Workers(*now) > Workers(saved)) said += fmt::format(", the new ones begin with epoch {}", earliest + 1);
   return said;
@@ -93,7 +98,7 @@ std::string EpochsText(const RemainingData& remaining) {
 }
 
 std::string ResumeShares(const Positions& saved, int64_t batches, Positions* now) {
-  const TakenSteps last{saved.devices, saved.local_steps};
+  const TakenSteps last{saved.devices, saved.local_steps, saved.in_step};
   const std::optional<DataPlan> plan = Replan(saved.plan, last, batches);
   if (!plan) {
     // As many epochs as the fastest worker has begun.
@@ -120,6 +125,19 @@ std::string Meaning(const std::pair<std::string, std::string>& entry) {
   return entry.first == "data.split" && entry.second == "feed" ? "shard" : entry.second;
 }
 
+// Whether a local step has the same rows in step or not: all workers have as many steps in each epoch.
+bool StepsAreEqual(const Positions& saved, int64_t batches) {
+  const auto equal = [&](int64_t of_epoch) {
+    const int64_t workers = Workers(saved);
+    return StepsOf(of_epoch, 0, workers, saved.devices, false) ==
+           StepsOf(of_epoch, workers - 1, workers, saved.devices, false);
+  };
+  const std::shared_ptr<const RemainingData> remaining = RemainingData::Of(saved.plan, batches);
+  return remaining != nullptr && equal(batches) &&
+         std::all_of(remaining->begun().begin(), remaining->begun().end(),
+                     [&](const RemainingBatches& left) { return equal(left.count()); });
+}
+
 constexpr size_t kMaxText = 1 << 22;
 constexpr int64_t kMaxNumber = int64_t{1} << 53;  // exact in every reader of JSON
 constexpr int64_t kMaxDevices = 1 << 16;
@@ -128,7 +146,9 @@ constexpr int64_t kMaxDevices = 1 << 16;
 Json ToValue(const DataPlan& plan) {
   Json taken = Json::array();
   for (const TakenSteps& steps : plan.taken) {
-    taken.push_back({{"devices", steps.devices}, {"local_steps", steps.local_steps}});
+    Json one = {{"devices", steps.devices}, {"local_steps", steps.local_steps}};
+    if (steps.in_step) one["in_step"] = true;
+    taken.push_back(std::move(one));
   }
   return {{"epoch", plan.epoch},
           {"deals", std::move(taken)},
@@ -161,6 +181,15 @@ bool Read(const Json& object, const char* key, std::vector<int64_t>* out) {
 
 bool ReadDevices(const Json& object, int64_t* out) { return Read(object, "devices", 1, kMaxDevices, out); }
 
+// Reads whether epochs end in step; checkpoints in which they do not leave it out.
+bool ReadInStep(const Json& object, bool* out) {
+  const Json* const found = object.Find("in_step");
+  if (found == nullptr) return true;
+  if (!found->is_boolean()) return false;
+  *out = found->get<bool>();
+  return true;
+}
+
 bool FromValue(const Json& value, DataPlan* plan) {
   if (!Read(value, "epoch", 0, kMaxNumber, &plan->epoch) ||
       !Read(value, "first_batch", 0, kMaxNumber, &plan->first_batch) ||
@@ -171,7 +200,10 @@ bool FromValue(const Json& value, DataPlan* plan) {
   if (taken == nullptr || !taken->is_array()) return false;
   for (const Json& one : *taken) {
     TakenSteps steps;
-    if (!ReadDevices(one, &steps.devices) || !Read(one, "local_steps", &steps.local_steps)) return false;
+    if (!ReadDevices(one, &steps.devices) || !Read(one, "local_steps", &steps.local_steps) ||
+        !ReadInStep(one, &steps.in_step)) {
+      return false;
+    }
     plan->taken.push_back(std::move(steps));
   }
   return true;
@@ -190,7 +222,7 @@ bool FromValue(const Json& value, Positions* positions) {
       !Read(value, "examples", &positions->examples) ||
       positions->examples.size() != positions->local_steps.size() ||
       !Read(value, "other_examples", 0, kMaxNumber, &positions->other_examples) ||
-      !ReadDevices(value, &positions->devices)) {
+      !ReadDevices(value, &positions->devices) || !ReadInStep(value, &positions->in_step)) {
     return false;
   }
   const Json *const dealt = value.Find("dealt"), *const order = value.Find("order");
@@ -221,6 +253,7 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
   positions.local_steps.resize(config.cluster.worker.size());
   positions.examples.resize(config.cluster.worker.size());
   positions.devices = config.device.towers();
+  positions.in_step = EndsInStep(config) && train_rows;
   for (const char* key : kOrderKeys) {
     const Field& field = *FindField(key);
     positions.order.emplace_back(key, ValueText(field, field.get(config)));
@@ -240,6 +273,7 @@ bool AllEpochsTaken(const Positions& saved, const Config& config) {
   for (size_t worker = 0; worker < saved.local_steps.size(); ++worker) {
     OrderSpec spec = OrderSpecOf(config, rows, static_cast<int>(worker), static_cast<int>(Workers(saved)));
     spec.devices = saved.devices;
+    spec.in_step = saved.in_step;
     BatchOrder order(spec);
     if (order.batches_per_epoch() == 0) continue;
     order.Follow(RemainingData::Of(saved.plan, BatchesPerEpoch(spec)));
@@ -262,12 +296,17 @@ std::string PositionsDiffer(const Positions& saved, const Positions& now) {
 Resumption Resume(const Positions& saved, const Config& config, std::optional<int64_t> train_rows) {
   Positions now = StartOfData(config, train_rows);
   const std::string other = PositionsDiffer(saved, now);
-  if (other.empty() && Workers(saved) == Workers(now) && saved.devices == now.devices) return {saved, ""};
+  const int64_t batches = train_rows ? BatchesPerEpoch(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
+  if (other.empty() && Workers(saved) == Workers(now) && saved.devices == now.devices &&
+      (saved.in_step == now.in_step || StepsAreEqual(saved, batches))) {
+    Positions same = saved;
+    same.in_step = now.in_step;
+    return {same, ""};
+  }
   KeepTotals(saved, &now);
   now.evaluations = saved.evaluations;
   if (!other.empty()) return {now, other + ": the workers begin anew with the first epoch of the data"};
   std::string said;
-  const int64_t batches = train_rows ? BatchesPerEpoch(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
   if (!train_rows) {
     said = ResumeEndless(saved, &now);
   } else if (batches > 0) {  // if no worker has a batch, that is reported elsewhere
@@ -286,6 +325,7 @@ std::string ToJson(const Positions& positions) {
   Json value = {{"local_steps", positions.local_steps},       {"examples", positions.examples},
                 {"other_examples", positions.other_examples}, {"devices", positions.devices},
                 {"dealt", ToValue(positions.plan)},           {"order", std::move(order)}};
+  if (positions.in_step) value["in_step"] = true;
   if (const std::optional<CountedEvaluations>& counted = positions.evaluations) {
     value["evaluations"] = {
         {"best_loss", counted->best_loss}, {"best_step", counted->best_step}, {"in_vain", counted->in_vain}};

@@ -163,12 +163,55 @@ TEST_CASE("positions: another order of the data begins anew, and names the key w
   CHECK(Resume(saved, Workers(2), std::nullopt).said.find("rows of data.train = without end here and") == 0);
 }
 
+Config Sync(int64_t workers) {
+  Config config = Workers(workers);
+  config.train.mode = TrainMode::kSync;
+  return config;
+}
+
+TEST_CASE("positions: in step with another number of workers the rest is dealt anew, each batch once") {
+  const Positions saved = At(Sync(2), 101, {8, 8});  // of 11 batches: 6 steps an epoch for both
+  CHECK(saved.in_step);
+  CHECK(Resume(saved, Sync(2), 101).said.empty());
+  CHECK(Resume(saved, Sync(3), 101).said ==
+        "the checkpoint has 2 workers, this run 3 workers: the 7 batches left of epoch 2 are dealt anew");
+  Config two = Sync(2);
+  two.train.epochs = 2;
+  CHECK(AllEpochsTaken(At(two, 101, {12, 12}), two));
+  CHECK_FALSE(AllEpochsTaken(At(two, 101, {12, 11}), two));
+}
+
+TEST_CASE(
+    "positions: what was not in step goes on where that means the same rows, and is dealt anew elsewhere") {
+  Positions saved = At(Sync(2), 101, {7, 6});
+  saved.in_step = false;  // as a program before this rule has it
+  Positions read;
+  REQUIRE(FromJson(ToJson(saved), &read));
+  CHECK_FALSE(read.in_step);
+  const Resumption dealt = Resume(saved, Sync(2), 101);
+  CHECK(
+      dealt.said ==
+      "the workers end each epoch in step here, and did not in the checkpoint: the 9 batches left of epoch 2 "
+      "are dealt anew");
+  CHECK(dealt.positions.in_step);
+  CHECK(dealt.positions.local_steps == std::vector<int64_t>{0, 0});
+  saved = At(Sync(2), 100, {7, 7});
+  saved.in_step = false;
+  const Resumption same = Resume(saved, Sync(2), 100);
+  CHECK(same.said.empty());
+  CHECK(same.positions.in_step);
+  CHECK(same.positions.local_steps == std::vector<int64_t>{7, 7});
+  CHECK(Resume(At(Sync(2), 101, {8, 8}), Workers(2), 101).said.find("ended each epoch in step in the") !=
+        std::string::npos);
+}
+
 Positions Rich() {
   Positions positions = At(Workers(3), 1000, {40, 38, 37});
   positions = Resume(positions, Workers(2), 1000).positions;
   positions.local_steps = {3, 0};
   positions = Resume(positions, Workers(4, Split::kShard, 2), 1000).positions;
   positions.local_steps = {3, 1, 4, 1};
+  positions.in_step = positions.plan.taken[1].in_step = true;
   positions.evaluations = CountedEvaluations{0.25, 40, 2};
   return positions;
 }
@@ -217,6 +260,7 @@ TEST_CASE("positions: text that is none is refused and changes nothing") {
     refused(replaced("\"devices\":2", std::string("\"devices\":") + number));
   }
   refused(replaced("\"devices\":2", "\"devices\":0"));
+  refused(replaced("\"in_step\":true", "\"in_step\":1"));
   refused(replaced("\"examples\":[", "\"examples\":[1,"));
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "trainer/data/order.h"
 
 namespace dtrain {
 namespace {
@@ -70,7 +71,8 @@ std::string WhyNotFedBatch(const Config& config, const wire::DataBatch& batch, n
                        RowsPerStep(config));
   }
   if (batch.end()) return "";
-  if (rows < 1 || rows > most) return fmt::format("it has {} rows of at most {}", rows, most);
+  const int64_t fewest = EndsInStep(config) ? 0 : 1;
+  if (rows < fewest || rows > most) return fmt::format("it has {} rows of at most {}", rows, most);
   const int64_t bytes = FedBatchBytes(rows, *config.model.inputs, batch.as_bytes());
   if (values.size != static_cast<size_t>(bytes)) {
     return fmt::format("it has {} bytes, and {} rows of {} inputs have {}", values.size, rows,

@@ -72,6 +72,23 @@ TEST_CASE("fed batch: a payload of any other length is refused") {
   CHECK_FALSE(IsRead(config, {answer.header.Share(), net::Frame::Copy(longer.data(), longer.size())}));
 }
 
+TEST_CASE("fed batch: one without rows is read in rounds that end epochs in step, and refused elsewhere") {
+  Config config = FedDigits();
+  config.train.mode = TrainMode::kSync;
+  config.train.epochs = 1;
+  const auto workers = static_cast<int64_t>(config.cluster.worker.size());
+  config.data.train.rows = (workers + 1) * 50;  // the second step has rows for worker 0 alone
+  ServerUnderTest test(config);
+  test.Ask(1, 1);
+  test.ServeAll();
+  REQUIRE(test.channel.sent.size() == 1);
+  const net::Message& answer = test.channel.sent[0].message;
+  CHECK(net::Decode(answer)->body_as_DataBatch()->rows() == 0);
+  CHECK(IsRead(config, answer));
+  config.train.mode = TrainMode::kAsync;
+  CHECK_FALSE(IsRead(config, answer));
+}
+
 TEST_CASE("fed batch: a label that the model has no output for is refused") {
   const Config config = WithoutChecksum(FedDigits());
   const net::Message answer = Answer(config);

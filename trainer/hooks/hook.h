@@ -29,7 +29,7 @@ struct StepView {
   const float* weights;
   int64_t local_step = 0;   // the number of the current step, from 1; in Begin() and End(): steps taken
   int64_t global_step = 0;  // as last reported by ps 0
-  int64_t rows = 0;         // of the step's batch
+  int64_t rows = 0;         // of the step's batch; 0: only others have rows in this step, and it has no loss
   float loss = 0;  // of the step's batch, before its update; valid from OnGradient() on, and so is `correct`
   int64_t correct = 0;   // rows classified right, if count_correct was requested
   int workers_here = 0;  // as last reported by ps 0; 0: none yet

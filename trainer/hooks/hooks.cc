@@ -68,7 +68,7 @@ void StepCounter::AfterStep(const StepView& view, HookRequests*) {
 
 void SummaryHook::AfterStep(const StepView& view, HookRequests*) {
   summary_.CountExamples(view.rows);
-  if (!due_ || !summary_.Moved(view.global_step)) return;
+  if (!due_ || view.rows == 0 || !summary_.Moved(view.global_step)) return;
   summary_.OnStep({view.global_step, view.loss, view.correct, view.rows, staleness_.TakeRecent()});
 }
 

@@ -20,12 +20,13 @@ bool Progress::Due(const StepView& view) const {
 void Progress::AfterStep(const StepView& view, HookRequests*) {
   ++steps_;
   examples_ += view.rows;
-  loss_sum_ += static_cast<double>(view.loss);
-  if (!Due(view)) return;
+  losses_ += view.rows > 0 ? 1 : 0;
+  loss_sum_ += view.rows > 0 ? static_cast<double>(view.loss) : 0;
+  if (!Due(view) || losses_ == 0) return;
   const TimePoint now = Clock::now();
   WriteRow(view, std::max(SecondsBetween(row_began_, now), 1e-9));
   row_began_ = now;
-  steps_ = examples_ = 0;
+  steps_ = examples_ = losses_ = 0;
   loss_sum_ = 0;
 }
 
@@ -35,7 +36,7 @@ void Progress::WriteRow(const StepView& view, double seconds) {
   const int64_t epoch = source.epoch() + 1, batch = source.batch_in_epoch() + 1;
   const int64_t batches = source.batches_per_epoch();  // 0: an endless epoch
   const auto steps = static_cast<double>(steps_);
-  const double loss = loss_sum_ / steps;
+  const double loss = loss_sum_ / static_cast<double>(losses_);
   const double examples_per_s = static_cast<double>(examples_) / seconds;
   const double ms_per_step = seconds * 1000 / steps;
   const std::string text = fmt::format(
@@ -105,8 +106,8 @@ LiveFigures LiveProgress::Figures(int64_t global_step, int workers_here, TimePoi
   steps_per_s_ += weight * (pace - steps_per_s_);
   figures_.global_step = global_step;
   figures_.workers_here = workers_here;
+  if (losses_ > 0) figures_.loss = loss_sum_ / static_cast<double>(losses_);
   if (steps_ > 0) {
-    figures_.loss = loss_sum_ / static_cast<double>(steps_);
     figures_.examples_per_s = steps_per_s_ * static_cast<double>(examples_) / static_cast<double>(steps_);
   }
   figures_.left_s.reset();
@@ -115,7 +116,7 @@ LiveFigures LiveProgress::Figures(int64_t global_step, int workers_here, TimePoi
     figures_.left_s = static_cast<double>(left) / steps_per_s_;
   }
   drawn_at_ = now;
-  steps_ = examples_ = 0;
+  steps_ = examples_ = losses_ = 0;
   loss_sum_ = 0;
   return figures_;
 }

@@ -16,7 +16,7 @@ namespace dtrain {
 // Progress (hooks.log_every_steps, hooks.log_every_epochs): logs the table of training, one row every so many
 // local steps or epochs, in stable columns, which are separate members with log.format: json:
 //   epoch, batch i/n, global step, local step, loss, examples/s, ms/step
-// Loss, examples/s and ms/step are means since the row before.
+// Loss, examples/s and ms/step are means since the row before. There is no row as long as there is no loss.
 class Progress : public Hook {
  public:
   Progress(const HooksConfig& hooks, Logger& log) : hooks_(hooks), log_(log) {}
@@ -33,8 +33,9 @@ class Progress : public Hook {
   const HooksConfig& hooks_;
   Logger& log_;
   TimePoint row_began_;
-  int64_t steps_ = 0;  // since the last row, like the two below
+  int64_t steps_ = 0;  // since the last row, like the three below
   int64_t examples_ = 0;
+  int64_t losses_ = 0;
   double loss_sum_ = 0;
 };
 
@@ -61,7 +62,8 @@ class LiveProgress {
   // Counts one local step. True: draw the line now, from Figures().
   bool OnStep(float loss, int64_t rows) {
     ++steps_;
-    loss_sum_ += static_cast<double>(loss);
+    losses_ += rows > 0 ? 1 : 0;
+    loss_sum_ += rows > 0 ? static_cast<double>(loss) : 0;
     examples_ += rows;
     return timer_.Due();
   }
@@ -73,8 +75,9 @@ class LiveProgress {
   PacedTimer timer_;
   const TimePoint began_;
   TimePoint drawn_at_;
-  int64_t steps_ = 0;  // local steps since then, like the two below
+  int64_t steps_ = 0;  // local steps since then, like the three below
   int64_t examples_ = 0;
+  int64_t losses_ = 0;
   double loss_sum_ = 0;
   double steps_per_s_ = 0;  // global, smoothed
 };

@@ -35,6 +35,28 @@ TEST_CASE("progress: a row every log_every_steps local steps, with means since t
         std::string::npos);
 }
 
+TEST_CASE("progress: a step without rows counts in the pace and not in the loss, and makes no row alone") {
+  HooksConfig hooks;
+  hooks.log_every_steps = 1;
+  FileLog file;
+  Progress progress(hooks, file.log());
+  FakeStep step;
+  HookRequests requests;
+  progress.Begin(step.view);
+  for (const int64_t rows : {0, 0, 3}) {
+    ++step.view.local_step;
+    step.view.rows = rows;
+    step.view.loss = rows == 0 ? 0 : 4.5f;
+    progress.AfterStep(step.view, &requests);
+  }
+  REQUIRE(file.Lines().size() == 1);
+  CHECK(file.Lines()[0].find("local step         3  loss 4.5 ") != std::string::npos);
+  LiveProgress live(1, std::nullopt, 0, Clock::now());
+  live.OnStep(3, 10);
+  live.OnStep(0, 0);
+  CHECK(live.Figures(2, 1, Clock::now()).loss == 3);
+}
+
 TEST_CASE("progress: a row at the end of every log_every_epochs-th epoch") {
   HooksConfig hooks;
   hooks.log_every_steps = 0;

@@ -117,7 +117,9 @@ class Staleness {
 // RecentLoss: the mean of the last losses, and of the first ones.
 class RecentLoss {
  public:
+  // A step without rows has no loss.
   void Add(float loss, int64_t rows) {
+    if (rows == 0) return;
     if (first_rows_ < kFirstRows) {
       first_sum_ += static_cast<double>(loss) * static_cast<double>(rows);
       first_rows_ += rows;

@@ -110,6 +110,17 @@ TEST_CASE("recent loss: of none there is no mean, of some it is theirs") {
   CHECK(recent.Mean() == 1.5);
 }
 
+TEST_CASE("recent loss: a step without rows counts nothing") {
+  RecentLoss recent;
+  recent.Add(0, 0);
+  CHECK(std::isnan(recent.Mean()));
+  CHECK(std::isnan(recent.FirstMean()));
+  recent.Add(4, 20);
+  recent.Add(0, 0);
+  CHECK(recent.Mean() == 4);
+  CHECK(recent.count() == 1);
+}
+
 TEST_CASE("recent loss: only the last hundred count") {
   RecentLoss recent;
   for (int i = 0; i < 50; ++i) recent.Add(1000, 1);

@@ -307,5 +307,98 @@ TEST_CASE("clip norm: a synchronous run clips the mean of each round, as a plain
   }
 }
 
+// Rounds over 20 epochs of `rows` rows, in batches of 50.
+Config UnevenRounds(int ps, int workers, int64_t rows) {
+  Config config = LinearCluster(ps, workers, 0);
+  config.train.mode = TrainMode::kSync;
+  config.train.steps.reset();
+  config.train.epochs = 20;
+  config.train.batch_size = 50;
+  config.train.optimizer.learning_rate = 0.02;
+  config.data.train.rows = rows;
+  return config;
+}
+
+// What one machine makes of the batches of all workers joined, by plain loops.
+Line JoinedRun(Config config, int64_t* steps) {
+  config.train.batch_size *= static_cast<int64_t>(config.cluster.worker.size()) * config.device.towers();
+  config.device.ids = {0};
+  config.cluster.worker.resize(1);
+  const std::unique_ptr<BatchSource> source = MakeBatchSource(config, LoadData(config).train, 0, 1);
+  const std::optional<double>& clip_norm = config.train.optimizer.clip_norm;
+  Line line = {0, 0};
+  for (Batch batch; source->Next(&batch); ++*steps) {
+    const Line gradient = LineGradient(line, batch);
+    const double norm = std::sqrt(gradient[0] * gradient[0] + gradient[1] * gradient[1]);
+    const double scale = clip_norm && norm > *clip_norm ? *clip_norm / norm : 1;
+    for (size_t i : {0, 1}) line[i] -= config.train.optimizer.learning_rate * scale * gradient[i];
+  }
+  return line;
+}
+
+void CheckAgainstJoinedRun(const Config& config) {
+  int64_t steps = 0;
+  const Line expected = JoinedRun(config, &steps);
+  const RunSummary summary = Run(config);
+  CHECK(summary.global_step == steps);
+  CHECK(summary.local_steps == std::vector<int64_t>(config.cluster.worker.size(), steps));
+  CHECK(summary.examples == 20 * *config.data.train.rows);
+  CHECK(summary.deterministic);
+  CHECK(std::isfinite(summary.final_loss.value()));
+  CHECK(summary.weights.at("weights/W1")[0] == doctest::Approx(expected[0]).epsilon(1e-6));
+  CHECK(summary.weights.at("biases/b1")[0] == doctest::Approx(expected[1]).epsilon(1e-6));
+}
+
+TEST_CASE("sync: n workers of batch b end as one with batches of n * b, also if the rows do not divide") {
+  for (const int64_t rows : {101, 199, 200, 210, 251}) {
+    for (const int workers : {1, 2, 3}) {
+      for (const bool shuffle : {true, false}) {
+        if (rows / 50 < workers - 1) continue;  // every worker needs a batch
+        CAPTURE(rows);
+        CAPTURE(workers);
+        Config config = UnevenRounds(1, workers, rows);
+        config.data.shuffle = shuffle;
+        CheckAgainstJoinedRun(config);
+        CheckAgainstJoinedRun(Clipping(config, 0.5));
+      }
+    }
+  }
+  Config towers = UnevenRounds(1, 2, 410);  // 9 batches for 2 workers of 2 devices
+  towers.device.ids = {0, 1};
+  CheckAgainstJoinedRun(towers);
+}
+
+TEST_CASE(
+    "sync: uneven rounds have the same bits for any number of ps, and when worker 0 deals the batches") {
+  for (const bool clipped : {false, true}) {
+    std::string crc;
+    for (const int ps : {1, 3}) {
+      for (const Split split : {Split::kShard, Split::kFeed}) {
+        Config config = UnevenRounds(ps, 2, 101);
+        config.data.split = split;
+        if (clipped) config = Clipping(config, 0.5);
+        const RunSummary summary = Run(config);
+        if (crc.empty()) crc = *summary.model_crc;
+        CHECK(*summary.model_crc == crc);
+      }
+    }
+  }
+}
+
+TEST_CASE("sync: workers that drop short batches end each epoch in step too") {
+  Config config = UnevenRounds(1, 3, 230);
+  config.data.last_batch = LastBatch::kDrop;
+  const RunSummary summary = Run(config);
+  CHECK(summary.local_steps == std::vector<int64_t>{40, 40, 40});
+  CHECK(summary.global_step == 40);
+  CHECK(summary.examples == 20 * 200);
+}
+
+TEST_CASE("sync: with backup workers an epoch has each worker's own steps") {
+  Config config = UnevenRounds(1, 3, 210);
+  config.train.aggregate = 2;
+  CHECK(Run(config).local_steps == std::vector<int64_t>{40, 40, 20});
+}
+
 }  // namespace
 }  // namespace dtrain

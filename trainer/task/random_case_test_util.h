@@ -56,8 +56,9 @@ struct RandomCase {
     const int64_t rows = *config.data.train.rows, batch = config.train.batch_size;
     const bool keep = config.data.last_batch == LastBatch::kKeep;
     const int64_t batches = keep ? (rows + batch - 1) / batch : rows / batch;
+    const int64_t dealt = all_in_each_round() ? 0 : worker;  // in step with worker 0
     const int64_t own =
-        config.data.split == Split::kFull ? batches : (batches - worker + workers() - 1) / workers();
+        config.data.split == Split::kFull ? batches : (batches - dealt + workers() - 1) / workers();
     const int64_t towers = config.device.towers();
     return *config.train.epochs * ((own + towers - 1) / towers);
   }

@@ -79,6 +79,27 @@ TEST_CASE("resume: 100 steps are 50 and 50 more, for each optimizer and any numb
   }
 }
 
+TEST_CASE("resume: rounds that end epochs in step go on with the same bits, wherever they stopped") {
+  const auto uneven = [](int ps, int64_t steps, const std::string& directory) {
+    Config config = Rounds(ps, 2, steps, directory);
+    config.data.train.rows = 1010;  // 21 batches, the last one of 10: 11 steps an epoch
+    Use(OptimizerKind::kMomentum, &config);
+    return config;
+  };
+  const RunSummary expected = Run(uneven(1, 100, ""));
+  CHECK(expected.local_steps == std::vector<int64_t>{100, 100});
+  for (const int64_t stopped_at : {50, 54, 55}) {  // in an epoch, before its last round, behind it
+    CAPTURE(stopped_at);
+    Directory saved;
+    Run(uneven(1, stopped_at, saved.path()));
+    const RunSummary resumed = Run(uneven(3, 100, saved.path()));
+    CHECK(resumed.model_crc == expected.model_crc);
+    CHECK(resumed.local_steps == expected.local_steps);
+    CHECK(resumed.examples == expected.examples);
+    CHECK(resumed.deterministic);
+  }
+}
+
 TEST_CASE("resume: async and ssp end at the step too, and count what was before") {
   for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp}) {
     Directory saved;
@@ -114,9 +135,11 @@ TEST_CASE("resume: more workers, and fewer, deal the rest of the data anew") {
   config = Rounds(1, 3, 60, saved.path());
   const RunSummary more = Run(config);
   CHECK(more.global_step == 60);
-  CHECK(more.examples == 30 * 2 * 50 + 30 * 3 * 50);
+  // 20 batches of the epoch were left, and the seventh round of three workers had two of them.
+  const int64_t examples = 30 * 2 * 50 + (30 * 3 - 1) * 50;
+  CHECK(more.examples == examples);
   config = Rounds(1, 1, 70, saved.path());
-  CHECK(Run(config).examples == 30 * 2 * 50 + 30 * 3 * 50 + 10 * 50);
+  CHECK(Run(config).examples == examples + 10 * 50);
 }
 
 // Asks for a stop after a number of its worker's steps.

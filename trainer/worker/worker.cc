@@ -284,7 +284,8 @@ void Worker::AfterStep(StepView& view) {
   }
   times_.EndStep();
   activity_.own_nanos.store(static_cast<uint64_t>(times_.own_nanos()), std::memory_order_relaxed);
-  activity_.steps.store(static_cast<uint64_t>(recent_loss_.count()), std::memory_order_relaxed);
+  activity_.steps.store(static_cast<uint64_t>(times_.Of(StepPart::kCompute).count()),
+                        std::memory_order_relaxed);
 }
 
 // Hands the wishes of the hooks to ps 0, between exchanges.
