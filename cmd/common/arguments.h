@@ -114,9 +114,17 @@ struct InspectArguments {
   std::string path;  // a checkpoint, or a directory of them
 };
 
+// CheckpointArguments: which checkpoint a command takes. In a directory that is the best one if a run kept it
+// (eval.keep_best), else the newest.
+struct CheckpointArguments {
+  std::string path;     // a checkpoint, or a directory of them
+  bool best = false;    // the best one, or an error
+  bool newest = false;  // the newest one in any case
+};
+
 // EvalArguments: dtrain eval
 struct EvalArguments {
-  std::string path;        // a checkpoint, or a directory of them
+  CheckpointArguments checkpoint;
   ConfigArguments config;  // without a path: the config that was saved with the checkpoint
   std::string data;        // a path, a glob or "-"; empty: the set of eval.on
   std::string result;
@@ -126,7 +134,7 @@ struct EvalArguments {
 
 // PredictArguments: dtrain predict
 struct PredictArguments {
-  std::string path;  // a checkpoint, or a directory of them
+  CheckpointArguments checkpoint;
   ConfigArguments config;
   std::string data;    // a path, a glob or "-"
   std::string out;     // empty: standard output
@@ -135,7 +143,7 @@ struct PredictArguments {
 
 // ExportArguments: dtrain export
 struct ExportArguments {
-  std::string path;  // a checkpoint, or a directory of them
+  CheckpointArguments checkpoint;
   ConfigArguments config;
   std::string to;  // safetensors, npz or onnx; empty: by the ending of `out`
   std::string out;

@@ -80,6 +80,8 @@ std::optional<SchedulerArguments> ParseSchedulerOptions(const SchedulerTexts& te
 
 // Adds the positional argument "path".
 void AddCheckpointArgument(CLI::App* app, std::string* path);
+// The same, with --best and --newest.
+void AddCheckpointOptions(CLI::App* app, CheckpointArguments* checkpoint);
 // Returns the path. Throws UserError if no checkpoint was named.
 const std::string& RequireCheckpoint(const char* command, const std::string& path);
 

@@ -249,6 +249,13 @@ void AddCheckpointArgument(CLI::App* app, std::string* path) {
   app->add_option("path", *path, "A checkpoint, or a directory of checkpoints")->type_name("");
 }
 
+void AddCheckpointOptions(CLI::App* app, CheckpointArguments* checkpoint) {
+  AddCheckpointArgument(app, &checkpoint->path);
+  app->add_flag("--best", checkpoint->best,
+                "The directory's best one, which eval.keep_best kept; the default if there is one");
+  app->add_flag("--newest", checkpoint->newest, "The directory's newest one, also if there is a best one");
+}
+
 void RequireConfig(const ConfigArguments& config) {
   if (!config.path.empty()) return;
   throw UserError("--config is missing: no YAML file to read. Try --config configs/quickstart_digits.yaml.");

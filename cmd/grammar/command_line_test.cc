@@ -34,6 +34,15 @@ TEST_CASE("command line: a task has role, index and its overrides in order") {
   CHECK(task.result == "r.json");
 }
 
+TEST_CASE("command line: eval, predict and export have the checkpoint that is meant") {
+  const auto eval = Parse<EvalArguments>({"eval", "run/ckpt"});
+  CHECK(eval.checkpoint.path == "run/ckpt");
+  CHECK_FALSE(eval.checkpoint.best);
+  CHECK_FALSE(eval.checkpoint.newest);
+  CHECK(Parse<PredictArguments>({"predict", "run/ckpt", "--data", "-", "--best"}).checkpoint.best);
+  CHECK(Parse<ExportArguments>({"export", "run/ckpt", "--out", "a.npz", "--newest"}).checkpoint.newest);
+}
+
 TEST_CASE("command line: values of --set reach the config as they were written") {
   for (const char* value : {"k=[\"a:1\", \"b:2\"]", "k=[a]", "k=", "k=-1", "k='x y'", "k={a: b}", "k=a=b",
                             "k=a,b", "k=%%", "k=--role"}) {

@@ -34,7 +34,8 @@ constexpr char kEvalAbout[] = "Evaluate a checkpoint on the data of its run, or 
 
 constexpr char kEvalFooter[] =
     R"(Examples:
-  dtrain eval run/ckpt                         the newest good one that is in checkpoint.dir
+  dtrain eval run/ckpt                         the best one that is in checkpoint.dir, else the newest good one
+  dtrain eval run/ckpt --newest                the newest one in any case
   dtrain eval run/ckpt/step-000012000          one of them
   dtrain eval run/ckpt --data 'more-*.csv' --json
   dtrain eval run/ckpt --follow                each checkpoint of a run as it comes, until the run has ended
@@ -53,7 +54,7 @@ class EvalGrammar : public CommandGrammar {
  public:
   explicit EvalGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("eval", kEvalAbout), kEvalFooter) {
-    AddCheckpointArgument(app(), &eval_.path);
+    AddCheckpointOptions(app(), &eval_.checkpoint);
     app()
         ->add_option("--data", eval_.data, "Labelled rows in place of the set of eval.on: a file or a glob")
         ->type_name("FILE");
@@ -65,7 +66,7 @@ class EvalGrammar : public CommandGrammar {
   }
 
   Arguments ToArguments() const override {
-    RequireCheckpoint("eval", eval_.path);
+    RequireCheckpoint("eval", eval_.checkpoint.path);
     return eval_;
   }
 
@@ -90,7 +91,7 @@ class PredictGrammar : public CommandGrammar {
  public:
   explicit PredictGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("predict", kPredictAbout), kPredictFooter) {
-    AddCheckpointArgument(app(), &predict_.path);
+    AddCheckpointOptions(app(), &predict_.checkpoint);
     app()
         ->add_option("--data", predict_.data, "The rows: a file, a glob, or - for standard input")
         ->type_name("FILE");
@@ -105,7 +106,7 @@ class PredictGrammar : public CommandGrammar {
   }
 
   Arguments ToArguments() const override {
-    RequireCheckpoint("predict", predict_.path);
+    RequireCheckpoint("predict", predict_.checkpoint.path);
     if (predict_.data.empty()) {
       throw UserError("--data is missing: which rows? Name a file, or - for standard input.");
     }
@@ -133,7 +134,7 @@ class ExportGrammar : public CommandGrammar {
  public:
   explicit ExportGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("export", kExportAbout), kExportFooter) {
-    AddCheckpointArgument(app(), &export_.path);
+    AddCheckpointOptions(app(), &export_.checkpoint);
     app()
         ->add_option("--to", export_.to, "safetensors, npz or onnx; as --out ends")
         ->type_name("safetensors|npz|onnx");
@@ -142,7 +143,7 @@ class ExportGrammar : public CommandGrammar {
   }
 
   Arguments ToArguments() const override {
-    RequireCheckpoint("export", export_.path);
+    RequireCheckpoint("export", export_.checkpoint.path);
     if (export_.out.empty()) {
       const bool other = export_.to == "npz" || export_.to == "onnx";
       throw UserError("--out is missing: where to? Try --out model.{}.", other ? export_.to : "safetensors");

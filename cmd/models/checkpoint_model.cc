@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "cmd/common/load_config.h"
 
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/config.h"
@@ -140,11 +142,68 @@ void RefuseAsCheckpoint(const std::string& path) {
       path);
 }
 
-std::string FindCheckpoint(const std::string& path, const ErrorLines& errors) {
-  const std::string named = WithoutSlashes(path);
+namespace {
+
+// The file `best` stands for the checkpoint that it names.
+CheckpointArguments FollowBest(CheckpointArguments arguments) {
+  arguments.path = WithoutSlashes(arguments.path);
+  const fs::path path(arguments.path);
+  std::error_code ignored;
+  if (path.filename() != "best" || !fs::is_regular_file(path, ignored)) return arguments;
+  return {path.has_parent_path() ? path.parent_path().string() : ".", /*best=*/true, arguments.newest};
+}
+
+void CheckChoice(const CheckpointArguments& arguments, bool one) {
+  if (arguments.best && arguments.newest) {
+    throw UserError("--newest: contradicts --best. Leave one of them out.");
+  }
+  if (!one || (!arguments.best && !arguments.newest)) return;
+  throw UserError("{}: {} is one checkpoint already. Leave {} out, or name its directory.",
+                  arguments.best ? "--best" : "--newest", arguments.path,
+                  arguments.best ? "--best" : "--newest");
+}
+
+// Returns the best checkpoint and says that it is taken; unset: no run has kept one here. If it is damaged,
+// the newest one does in its place, unless --best asks for it.
+std::optional<std::string> FindBest(const CheckpointArguments& arguments, const ErrorLines& errors) {
+  const CheckpointDirectory directory(arguments.path);
+  const std::optional<std::string> name = directory.ReadBest();
+  if (!name && arguments.best) {
+    throw UserError(
+        "--best: no checkpoint in {} is the best one. A run with eval.keep_best keeps one; for the newest "
+        "leave --best out.",
+        arguments.path);
+  }
+  if (!name) return std::nullopt;
+  try {
+    CheckpointReader best(directory.PathOf(*name));
+    best.Verify();
+    const double loss = best.manifest().loss;
+    errors.Print(fmt::format("{}: the best checkpoint{}, at global step {}{}", best.path(),
+                             std::isnan(loss) ? "" : fmt::format(" of loss {:.6g}", loss),
+                             best.manifest().step, arguments.best ? "" : "; --newest takes the newest"));
+    return best.path();
+  } catch (const BadCheckpoint& bad) {
+    if (arguments.best) throw;
+    errors.Print(fmt::format("warning: {}, the best checkpoint: {}; the newest is taken",
+                             directory.PathOf(*name), bad.problem()));
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string FindCheckpoint(const CheckpointArguments& arguments, const ErrorLines& errors) {
+  const CheckpointArguments meant = FollowBest(arguments);
+  const std::string& named = meant.path;
   std::error_code ignored;
   if (!fs::exists(named, ignored)) RefuseAsCheckpoint(named);
-  if (IsOneCheckpoint(named)) return named;
+  const bool one = IsOneCheckpoint(named);
+  CheckChoice(meant, one);
+  if (one) return named;
+  if (!meant.newest) {
+    if (const std::optional<std::string> best = FindBest(meant, errors)) return *best;
+  }
   std::vector<std::string> skipped;
   const std::optional<std::string> newest = CheckpointDirectory(named).FindNewest(&skipped);
   for (const std::string& line : skipped) errors.Print(fmt::format("warning: {}/{}", named, line));
@@ -153,11 +212,11 @@ std::string FindCheckpoint(const std::string& path, const ErrorLines& errors) {
   throw UserError("{}: none of its checkpoints can be read (see above). Name another directory.", named);
 }
 
-void OpenCheckpoint(const std::string& path, const ErrorLines& errors,
+void OpenCheckpoint(const CheckpointArguments& arguments, const ErrorLines& errors,
                     const std::function<void(const std::string&)>& open) {
-  const bool one = IsOneCheckpoint(WithoutSlashes(path));
+  const bool one = IsOneCheckpoint(WithoutSlashes(arguments.path));
   for (int left = one ? 0 : kMaxRetries;; --left) {
-    const std::string found = FindCheckpoint(path, errors);
+    const std::string found = FindCheckpoint(arguments, errors);
     try {
       return open(found);
     } catch (const UserError&) {
@@ -174,11 +233,11 @@ Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& argu
   return config;
 }
 
-int WithModel(const std::string& path, const ConfigArguments& arguments, const ErrorLines& errors,
+int WithModel(const CheckpointArguments& which, const ConfigArguments& arguments, const ErrorLines& errors,
               const std::function<void(CheckpointReader*, Config)>& use) {
   std::optional<CheckpointReader> checkpoint;
   Config config;
-  OpenCheckpoint(path, errors, [&](const std::string& found) {
+  OpenCheckpoint(which, errors, [&](const std::string& found) {
     checkpoint.emplace(found);
     if (!arguments.dump) config = ConfigFor(*checkpoint, arguments);
   });

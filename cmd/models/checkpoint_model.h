@@ -22,13 +22,14 @@ std::string WithoutSlashes(std::string path);
 bool IsOneCheckpoint(const std::string& path);
 [[noreturn]] void RefuseAsCheckpoint(const std::string& path);
 
-// Returns the checkpoint if `path` names one; otherwise the newest one in the directory whose bytes all
-// verify, with a warning for each newer one. Throws UserError if there is none.
-std::string FindCheckpoint(const std::string& path, const ErrorLines& errors);
+// Returns the checkpoint if the path names one. In a directory that is the best one, and a line says so, or
+// the newest one, as the arguments say; its bytes all verify. Warns of each newer one that does not. Throws
+// UserError if there is none.
+std::string FindCheckpoint(const CheckpointArguments& arguments, const ErrorLines& errors);
 
-// Calls `open` with the result of FindCheckpoint(). In a directory it retries with the newest checkpoint if a
-// run removed the first one before `open` was done.
-void OpenCheckpoint(const std::string& path, const ErrorLines& errors,
+// Calls `open` with the result of FindCheckpoint(). In a directory it looks again if a run removed the first
+// one before `open` was done.
+void OpenCheckpoint(const CheckpointArguments& arguments, const ErrorLines& errors,
                     const std::function<void(const std::string&)>& open);
 
 // Returns the config of `arguments`, else the one that was saved with the checkpoint; --set overrides both.
@@ -36,9 +37,9 @@ void OpenCheckpoint(const std::string& path, const ErrorLines& errors,
 // model.kind, model.activation or data.scale differs from the saved config.
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments);
 
-// Opens the checkpoint that `path` names and calls `use` with it and its ConfigFor(); with --dump-config it
+// Opens the checkpoint of `which` and calls `use` with it and its ConfigFor(); with --dump-config it
 // prints that config instead. Returns the exit code.
-int WithModel(const std::string& path, const ConfigArguments& arguments, const ErrorLines& errors,
+int WithModel(const CheckpointArguments& which, const ConfigArguments& arguments, const ErrorLines& errors,
               const std::function<void(CheckpointReader*, Config)>& use);
 
 // Returns a layout with all variables on one ps. Throws UserError with the first tensor that does not match

@@ -229,7 +229,7 @@ class FollowRun {
 FollowRun::FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
                      ResultFile* result)
     : arguments_(arguments),
-      directory_(WithoutSlashes(arguments.path)),
+      directory_(WithoutSlashes(arguments.checkpoint.path)),
       evaluator_(*evaluator),
       errors_(errors),
       result_(*result),
@@ -239,6 +239,10 @@ FollowRun::FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const
       failure_(first_.failure) {
   if (arguments.data == "-") {
     throw UserError("--data -: standard input is read once, and --follow evaluates many times. Name a file.");
+  }
+  if (arguments.checkpoint.best || arguments.checkpoint.newest) {
+    throw UserError("--{}: --follow evaluates each checkpoint as it comes. Leave one of them out.",
+                    arguments.checkpoint.best ? "best" : "newest");
   }
   if (!IsOneCheckpoint(directory_)) return;
   throw UserError("{}: one checkpoint, and --follow waits for new ones. Name checkpoint.dir of the run.",
@@ -335,7 +339,7 @@ int FollowRun::Stop() {
 int EvaluateOne(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
                 ResultFile* result) {
   return WithModel(
-      arguments.path, arguments.config, errors, [&](CheckpointReader* checkpoint, Config config) {
+      arguments.checkpoint, arguments.config, errors, [&](CheckpointReader* checkpoint, Config config) {
         EvaluateOn(arguments.data, &config);
         result->Write(evaluator->SummaryOf(evaluator->Evaluate(config, checkpoint, /*line=*/false, [] {})));
       });

@@ -73,7 +73,7 @@ void Export(const ExportArguments& arguments, Write write, CheckpointReader* che
 
 int RunExportCommand(const ExportArguments& arguments, const ErrorLines& errors) {
   const Write write = FormatOf(arguments).write;
-  return WithModel(arguments.path, arguments.config, errors,
+  return WithModel(arguments.checkpoint, arguments.config, errors,
                    [&](CheckpointReader* checkpoint, const Config& config) {
                      Export(arguments, write, checkpoint, config, errors);
                    });

@@ -142,7 +142,7 @@ void CheckOut(const std::vector<std::string>& files, const std::string& out) {
 }  // namespace
 
 int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& errors) {
-  return WithModel(arguments.path, arguments.config, errors,
+  return WithModel(arguments.checkpoint, arguments.config, errors,
                    [&](CheckpointReader* checkpoint, const Config& config) {
                      const Layout layout = LayoutFor(*checkpoint, config);
                      PrepareProcess(config);

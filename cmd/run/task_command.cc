@@ -142,7 +142,7 @@ int RunScheduledTask(const TaskArguments& arguments, NewRuntime new_runtime, Err
   const Config config = Load(arguments, options, scheduled, errors);
   if (scheduled.assignment->task) return RunTaskCommand(Plain(arguments, scheduled), new_runtime, errors);
   EvalArguments evaluator;
-  evaluator.path = config.checkpoint.dir;
+  evaluator.checkpoint.path = config.checkpoint.dir;
   evaluator.config = WithCluster(arguments.config, scheduled.assignment->cluster);
   evaluator.result = ResultOf(arguments.result, scheduled);
   evaluator.follow = true;

@@ -101,6 +101,87 @@ TEST_CASE("eval: one by name, another config and other data, and another model, 
   CHECK(Contains(other.error, "another model: biases/b1 is 10 x 1 in the checkpoint and 12 x 1 in this run"));
 }
 
+// The checkpoints of a run whose best one is its first.
+std::string WithBest() {
+  const std::string directory = NewDirectory() + "/ckpt";
+  std::filesystem::copy(Digits().checkpoints, directory, std::filesystem::copy_options::recursive);
+  WriteFile(directory + "/best", "step-000000000\n");
+  return directory;
+}
+
+TEST_CASE("eval: a directory's best is taken if a run kept one, and said; --newest takes the newest") {
+  const std::string directory = WithBest();
+  const std::string first = directory + "/step-000000000";
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{directory},
+                                                    {directory, "--best"},
+                                                    {directory + "/best"},
+                                                    {directory + "/best", "--best"}}) {
+    const Eval best(arguments);
+    CAPTURE(best.error);
+    REQUIRE(best.code == 0);
+    CHECK(best.result.at("global_step") == 0);
+    CHECK(Contains(best.error, "dtrain: " + first + ": the best checkpoint, at global step 0"));
+    CHECK(Contains(best.error, "--newest takes the newest") ==
+          (arguments == std::vector<std::string>{directory}));
+  }
+  const Eval newest({directory, "--newest"});
+  CHECK(newest.result.at("global_step") == 30);
+  CHECK(newest.error == "");
+  CHECK(Eval({Digits().checkpoints, "--newest"}).result.at("global_step") == 30);
+}
+
+TEST_CASE("eval: a best one that is damaged is warned of, and refused where it was asked for") {
+  const std::string directory = WithBest();
+  std::filesystem::resize_file(directory + "/step-000000000/shard-0-of-2", 64);
+  const Eval other({directory});
+  CAPTURE(other.error);
+  CHECK(other.result.at("global_step") == 30);
+  CHECK(
+      Contains(other.error, "warning: " + directory + "/step-000000000, the best checkpoint: shard-0-of-2 "));
+  CHECK(Contains(other.error, "; the newest is taken"));
+  const Eval asked({directory, "--best"});
+  CHECK(asked.code == 2);
+  CHECK(Contains(asked.error, "step-000000000"));
+}
+
+TEST_CASE("eval: --best and --newest are refused where they say nothing, with a remedy") {
+  const std::string& directory = Digits().checkpoints;
+  const auto refused = [](const std::vector<std::string>& arguments, const std::string& told) {
+    const Eval eval(arguments);
+    CAPTURE(eval.error);
+    CHECK(eval.code == 2);
+    CHECK(Contains(eval.error, told));
+  };
+  refused({directory, "--best"}, "--best: no checkpoint in " + directory + " is the best one.");
+  refused({directory, "--best", "--newest"}, "--newest: contradicts --best.");
+  refused({Digits().last, "--best"}, "is one checkpoint already. Leave --best out");
+  refused({Digits().last, "--newest"}, "is one checkpoint already. Leave --newest out");
+  refused({directory, "--follow", "--best"}, "--best: --follow evaluates each checkpoint");
+}
+
+TEST_CASE("eval: predict and export take the same checkpoint as eval") {
+  const std::string directory = WithBest();
+  const std::string out = NewDirectory() + "/model.npz";
+  for (const bool newest : {false, true}) {
+    std::vector<std::string> arguments = {"export", directory, "--out", out};
+    if (newest) arguments.emplace_back("--newest");
+    const Done done = Run(arguments);
+    CAPTURE(done.error);
+    REQUIRE(done.code == 0);
+    CHECK(Contains(done.output, newest ? "from " + directory + "/step-000000030"
+                                       : "from " + directory + "/step-000000000"));
+  }
+  const std::string rows = NewDirectory() + "/rows.jsonl";
+  std::string row = "[0";
+  for (int i = 1; i < 784; ++i) row += ",0";
+  WriteFile(rows, row + "]\n");
+  const auto predict = [&](const std::string& which) {
+    return Run({"predict", which, "--data", rows}).output;
+  };
+  CHECK(predict(directory) == predict(directory + "/step-000000000"));
+  CHECK(predict(directory) != predict(directory + "/step-000000030"));
+}
+
 TEST_CASE("eval: a damaged newest one is passed over and said, and with none left the exit code is 2") {
   const Trained run;
   const auto damage = [](const std::string& path) {
