@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -91,6 +92,86 @@ void PrintTensors(CheckpointReader* reader) {
   }
 }
 
+// More features, the ones with small weights, and models of more classes are left out.
+constexpr size_t kMaxFeatures = 100;
+constexpr int64_t kMaxClasses = 20;
+
+// Returns the features in the order of the model; of too many those with the largest weights, the largest
+// first.
+std::vector<size_t> FeaturesToShow(const std::vector<float>& weights, size_t features) {
+  std::vector<size_t> shown(features);
+  std::iota(shown.begin(), shown.end(), 0);
+  if (features <= kMaxFeatures) return shown;
+  const size_t columns = weights.size() / features;
+  const auto largest = [&](size_t feature) {
+    float most = 0;
+    for (size_t i = 0; i < columns; ++i) most = std::max(most, std::abs(weights[feature * columns + i]));
+    return most;
+  };
+  std::stable_sort(shown.begin(), shown.end(), [&](size_t a, size_t b) { return largest(a) > largest(b); });
+  shown.resize(kMaxFeatures);
+  return shown;
+}
+
+void PrintRow(const std::string& name, const float* weights, size_t columns) {
+  fmt::print("  {:<24}", Printable(name));
+  for (size_t i = 0; i < columns; ++i) fmt::print("  {:>12.6g}", weights[i]);
+  fmt::print("\n");
+}
+
+// OneLayer: the tensors of a model without hidden layers whose checkpoint names its features.
+struct OneLayer {
+  const StoredTensor* weights = nullptr;
+  const StoredTensor* biases = nullptr;
+};
+
+std::optional<OneLayer> FindOneLayer(const Manifest& manifest) {
+  OneLayer layer;
+  for (const StoredTensor& tensor : manifest.tensors) {
+    if (tensor.name == "weights/W1") layer.weights = &tensor;
+    if (tensor.name == "biases/b1") layer.biases = &tensor;
+  }
+  if (manifest.tensors.size() != 2 || layer.weights == nullptr || layer.biases == nullptr)
+    return std::nullopt;
+  const auto features = static_cast<int64_t>(manifest.inputs ? manifest.inputs->features.size() : 0);
+  const bool named = features > 0 && layer.weights->rows == features;
+  const bool narrow = layer.weights->cols <= kMaxClasses && layer.biases->size() == layer.weights->cols;
+  return named && narrow ? std::optional<OneLayer>(layer) : std::nullopt;
+}
+
+void PrintHeading(const InputForm& form, size_t columns) {
+  const size_t features = form.features.size();
+  const char* const what = form.scale.shift.empty() ? "feature" : "scaled feature";
+  const std::string some =
+      features > kMaxFeatures ? fmt::format(" ({} of {})", kMaxFeatures, features) : std::string();
+  fmt::print("  {:<24}", what + some);
+  for (size_t i = 0; i < columns; ++i) {
+    const std::string name = i < form.classes.size() ? Printable(form.classes[i]) : fmt::format("{}", i);
+    fmt::print("  {:>12}", columns == 1 ? "weight" : name);
+  }
+  fmt::print("\n");
+}
+
+std::vector<float> ReadAll(CheckpointReader* reader, const StoredTensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.size()));
+  reader->Read(tensor.name, CheckpointReader::kWeights, 0, tensor.size(), values.data());
+  return values;
+}
+
+// Prints the weights by the names of the features, if the model has one layer.
+void PrintFeatures(CheckpointReader* reader) {
+  const std::optional<OneLayer> layer = FindOneLayer(reader->manifest());
+  if (!layer) return;
+  const InputForm& form = *reader->manifest().inputs;
+  const std::vector<float> weights = ReadAll(reader, *layer->weights),
+                           biases = ReadAll(reader, *layer->biases);
+  PrintHeading(form, biases.size());
+  for (const size_t feature : FeaturesToShow(weights, form.features.size())) {
+    PrintRow(form.features[feature], &weights[feature * biases.size()], biases.size());
+  }
+  PrintRow("(bias)", biases.data(), biases.size());
+}
+
 void PrintCheckpoint(const std::string& path) {
   CheckpointReader reader(path);
   reader.Verify();
@@ -98,6 +179,7 @@ void PrintCheckpoint(const std::string& path) {
   PrintRun(reader);
   PrintFiles(reader.manifest());
   PrintTensors(&reader);
+  PrintFeatures(&reader);
 }
 
 struct Inspected {

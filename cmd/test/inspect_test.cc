@@ -91,6 +91,38 @@ TEST_CASE("inspect: one checkpoint is shown with what is known of the run, its f
   CHECK(inspect.output == expected);
 }
 
+TEST_CASE("inspect: a model without hidden layers has its weights by the names of features and classes") {
+  CheckpointDirectory directory(NewDirectory());
+  SmallCheckpoint of;
+  of.slots.clear();
+  of.layout = SmallLayout(1);
+  const std::string temporary = directory.BeginSave(7);
+  ShardWriter writer(temporary + "/shard-0-of-1");
+  const std::vector<float> weights = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, -15};
+  const std::vector<float> biases = {0.5f, 0.25f, 0.125f};
+  std::vector<uint64_t> checksums;
+  for (const auto* values : {&weights, &biases}) {
+    checksums.push_back(writer.Add(values->data(), values->size() * sizeof(float)));
+  }
+  writer.Finish();
+  Manifest manifest = ManifestOf(of, {checksums});
+  manifest.step = 7;
+  manifest.inputs.emplace();
+  manifest.inputs->features = {"height", "width", "age", "tab\there", "last"};
+  manifest.inputs->classes = {"alba", "rubra"};
+  directory.Seal(temporary, manifest, "a: b\n");
+  const Done inspect = Run({"inspect", directory.Publish(temporary)});
+  CHECK(inspect.code == 0);
+  CHECK(Contains(inspect.output,
+                 "  feature                           alba         rubra             2\n"
+                 "  height                               1             2             3\n"
+                 "  width                                4             5             6\n"
+                 "  age                                  7             8             9\n"
+                 "  tab here                            10            11            12\n"
+                 "  last                                13            14           -15\n"
+                 "  (bias)                             0.5          0.25         0.125\n"));
+}
+
 TEST_CASE(
     "inspect: what is damaged, or not there, is told and exit code 2; of a directory the good ones too") {
   const std::string root = ThreeCheckpoints();
