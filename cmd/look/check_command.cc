@@ -132,7 +132,10 @@ void PrintAssignment(const Config& config, const Scheduled& scheduled) {
 }
 
 void PrintModel(const ModelConfig& model, const Layout& layout) {
-  fmt::print("model: {}, {}, {}, {} ({})\n", KindName(model.kind), Plural(*model.inputs, "input"),
+  const char* const head = model.kind != ModelKind::kMlp || HasOutputPerClass(model) ? ""
+                           : HasClasses(model)                                       ? " with a logistic head"
+                                                                                     : " with a linear head";
+  fmt::print("model: {}{}, {}, {}, {} ({})\n", KindName(model.kind), head, Plural(*model.inputs, "input"),
              Plural(*model.outputs, "output"), Plural(layout.size, "parameter"),
              Plural(layout.size * static_cast<int64_t>(sizeof(float)), "byte"));
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {

@@ -46,7 +46,7 @@ const StoredTensor* FindTensor(const Manifest& manifest, const std::string& name
 void TakeShape(const Manifest& manifest, ModelConfig* model) {
   const StoredTensor* const first = FindTensor(manifest, "weights/W1");
   if (!model->inputs) model->inputs = first != nullptr ? first->rows : 1;
-  if (!HasOutputPerClass(model->kind)) model->outputs = 1;
+  if (!HasOutputPerClass(*model)) model->outputs = 1;
   if (model->outputs) return;
   model->outputs = 1;
   for (int layer = 1; const StoredTensor* biases = FindTensor(manifest, fmt::format("biases/b{}", layer));
@@ -114,7 +114,7 @@ void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, con
     refuse(form.features.size(), "names", features);
   }
   if (!scale.shift.empty() && scale.shift.size() != inputs) refuse(scale.shift.size(), "scales", features);
-  const int64_t classes = model.kind == ModelKind::kLinear ? 0 : ClassCount(*model.outputs);
+  const int64_t classes = HasClasses(model) ? ClassCount(*model.outputs) : 0;
   if (form.classes.size() > static_cast<size_t>(classes)) {
     refuse(form.classes.size(), "names of classes", Plural(classes, "class", "classes"));
   }

@@ -34,7 +34,7 @@ void OpenCheckpoint(const CheckpointArguments& arguments, const ErrorLines& erro
 
 // Returns the config of `arguments`, else the one that was saved with the checkpoint; --set overrides both.
 // If the file leaves out model.inputs and model.outputs, they are the checkpoint's. Throws UserError if
-// model.kind, model.activation or data.scale differs from the saved config.
+// model.kind, model.activation, model.head or data.scale differs from the saved config.
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments);
 
 // Opens the checkpoint of `which` and calls `use` with it and its ConfigFor(); with --dump-config it

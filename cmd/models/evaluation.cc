@@ -49,7 +49,7 @@ RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& 
   const bool csv = set.source.format == DataFormat::kCsv;
   spec.format = csv ? RowFormat::kCsv : RowFormat::kIdx;
   if (csv) spec.header = set.source.header;
-  spec.labels = config.model.kind == ModelKind::kLinear ? LabelRules() : LabelRulesOf(config.model);
+  spec.labels = LabelRulesOf(config.model);
   spec.key = set.key;
   return spec;
 }
@@ -139,7 +139,7 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
                             "",
                             config.eval.on == EvalOn::kTest ? "test" : "validation",
                             {},
-                            Figures(*config.model.outputs, config.model.kind != ModelKind::kLinear),
+                            Figures(*config.model.outputs, HasClasses(config.model)),
                             {},
                             {}};
   const std::vector<float> weights = ReadWeights(layout, checkpoint, &outcome.model_crc);

@@ -204,7 +204,7 @@ RunSummary EvaluationSummary(const EvaluationOutcome& outcome) {
 
 PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model,
                                std::vector<std::string> class_names)
-    : format_(format), linear_(model.kind == ModelKind::kLinear), outputs_(*model.outputs) {
+    : format_(format), linear_(!HasClasses(model)), outputs_(*model.outputs) {
   if (linear_) return;
   const auto classes = static_cast<size_t>(ClassCount(outputs_));
   probabilities_.resize(classes);

@@ -112,10 +112,16 @@ TEST_CASE("export: numpy, safetensors and onnxruntime read every kind of model, 
                    Rows("a,b,y\n", 200, kThreeNames));
   const Model relu("kind: mlp, outputs: 3, hidden: [6], activation: relu");
   const Model images("kind: softmax, outputs: 3");
+  const Model regression("kind: mlp, hidden: [5], activation: tanh, head: linear",
+                         Rows("a,b,y\n", 200, kTarget));
+  const Model two("kind: mlp, hidden: [5], activation: relu, head: logistic",
+                  Rows("a,b,y\n", 200, kTwoNumbers));
   std::string folders;
-  for (const Model* model : {&softmax, &logistic, &linear, &sigmoid, &tanh}) model->Export(Features(300));
+  for (const Model* model : {&softmax, &logistic, &linear, &sigmoid, &tanh, &regression, &two})
+    model->Export(Features(300));
   for (const Model* model : {&relu, &images}) model->Export(Pixels(300));
-  const std::vector<const Model*> all = {&softmax, &logistic, &linear, &sigmoid, &tanh, &relu, &images};
+  const std::vector<const Model*> all = {&softmax, &logistic, &linear,     &sigmoid, &tanh,
+                                         &relu,    &images,   &regression, &two};
   for (const Model* model : all) folders += " " + model->directory;
   std::istringstream lines(OutputOf(Python() + " cmd/test/testdata/check_exports.py" + folders));
   for (const Model* model : all) {
@@ -282,6 +288,44 @@ TEST_CASE("import: another model and a damaged file are exit code 2, and leave n
   std::filesystem::resize_file(file, 300);
   CHECK(Run({"import", file, "--config", model.config, "--out", out}).code == 2);
   CHECK_FALSE(std::filesystem::exists(out));
+}
+
+TEST_CASE("heads: an mlp for real targets learns them, answers with numbers, and has no other head") {
+  const Model model("kind: mlp, hidden: [8], activation: tanh, head: linear", Rows("a,b,y\n", 200, kTarget));
+  const Done eval = Run({"eval", model.checkpoints, "--json"});
+  CAPTURE(eval.error);
+  REQUIRE(eval.code == 0);
+  CHECK(Json::Parse(eval.output).at("r2").get<double>() > 0.95);
+  WriteFile(model.Path("rows.csv"), "a,b\n120,0.001\n");
+  const Done predict = Run({"predict", model.checkpoints, "--data", model.Path("rows.csv")});
+  CHECK(predict.code == 0);
+  CHECK(predict.output.find("prediction\n") == 0);
+  const double found = std::stod(predict.output.substr(predict.output.find('\n')));
+  CHECK(std::abs(found - kTarget(20, 3)) < 1);
+  for (const char* command : {"eval", "export"}) {
+    std::vector<std::string> arguments = {command, model.checkpoints, "--set", "model.head=logistic"};
+    if (command == std::string("export")) arguments.insert(arguments.end(), {"--out", model.Path("m.npz")});
+    const Done other = Run(arguments);
+    CHECK(other.code == 2);
+    CHECK(Contains(other.error, "model.head = logistic; must be linear"));
+  }
+  const Done resumed =
+      Run({"local", "--config", model.config, "--workers", "1", "--set",
+           "checkpoint.dir=" + model.checkpoints, "--set", "model.head=softmax", "--set", "model.outputs=2"});
+  CHECK(resumed.code == 2);
+}
+
+TEST_CASE("heads: an mlp for two classes by one output tells them apart by their names") {
+  const auto names = [](double a, double b) { return a + b > 0 ? "yes" : "no"; };
+  const Model model("kind: mlp, hidden: [8], head: logistic", Rows("a,b,y\n", 200, names));
+  const Done eval = Run({"eval", model.checkpoints, "--json"});
+  CAPTURE(eval.error);
+  REQUIRE(eval.code == 0);
+  CHECK(Json::Parse(eval.output).at("accuracy").get<double>() > 0.9);
+  WriteFile(model.Path("rows.csv"), "a,b\n130,0.01\n70,-0.01\n");
+  const Done predict = Run({"predict", model.checkpoints, "--data", model.Path("rows.csv")});
+  CHECK(predict.output.find("prediction,probability_no,probability_yes\nyes,") == 0);
+  CHECK(Contains(predict.output, "\nno,"));
 }
 
 TEST_CASE("predict: CSV in any order of columns, JSON lines with ids, and images have the same answers") {

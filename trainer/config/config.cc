@@ -27,6 +27,19 @@ const char* KindName(ModelKind kind) {
   return "";
 }
 
+std::string HeadText(const ModelConfig& model) {
+  if (model.kind != ModelKind::kMlp) return fmt::format("model.kind = {}", KindName(model.kind));
+  switch (model.head) {
+    case ModelHead::kLinear:
+      return "model.head = linear";
+    case ModelHead::kLogistic:
+      return "model.head = logistic";
+    case ModelHead::kSoftmax:
+      break;
+  }
+  return "model.head = softmax";
+}
+
 std::optional<int64_t> ColumnNumber(const std::string& label) {
   if (label.empty() || label.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
   int64_t number = 0;

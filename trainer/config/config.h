@@ -13,10 +13,6 @@ namespace dtrain {
 
 enum class Role { kPs, kWorker };
 enum class ModelKind { kLinear, kLogistic, kSoftmax, kMlp };
-// One output for each class, under a softmax.
-inline bool HasOutputPerClass(ModelKind kind) {
-  return kind == ModelKind::kSoftmax || kind == ModelKind::kMlp;
-}
 enum class Activation { kSigmoid, kTanh, kRelu };
 enum class InitKind { kZeros, kConstant, kNormal, kGlorot };
 enum class BiasInit { kSame, kZeros };
@@ -29,7 +25,7 @@ enum class MissingValues { kError, kMean, kZero, kDrop, kIndicator };
 enum class Delimiter { kAuto, kComma, kTab, kSemicolon, kBar };
 enum class BadRows { kStop, kSkip };
 enum class FeatureScale { kNone, kUnit, kStandard };
-// What an mlp's outputs are: classes under a softmax, two classes by one logit, or real values.
+// What the outputs of a model are: classes under a softmax, two classes by one logit, or one real value.
 enum class ModelHead { kSoftmax, kLogistic, kLinear };
 // How the gradients of the rows of an update become one.
 enum class Reduce { kMean, kSum };
@@ -51,7 +47,7 @@ struct ClusterConfig {
 };
 
 struct InitConfig {
-  std::optional<InitKind> kind;  // unset: glorot, zeros for linear, logistic and softmax
+  std::optional<InitKind> kind;  // unset: glorot for mlp, else zeros
   double value = 0;              // of constant
   double stddev = 1;
   uint64_t seed = 1;
@@ -61,12 +57,33 @@ struct InitConfig {
 struct ModelConfig {
   ModelKind kind = ModelKind::kLinear;
   std::optional<int64_t> inputs;   // unset: as the data says
-  std::optional<int64_t> outputs;  // unset: 1, or the 10 classes of digits for softmax and mlp
+  std::optional<int64_t> outputs;  // unset: 1, or with a softmax the 10 classes of digits
   std::vector<int64_t> hidden;     // mlp: units of each hidden layer
   Activation activation = Activation::kSigmoid;
-  ModelHead head = ModelHead::kSoftmax;  // mlp
+  ModelHead head = ModelHead::kSoftmax;  // mlp; HeadOf() is that of any kind
   InitConfig init;
 };
+
+// The head of a model of any kind. It decides the loss, the labels and the results.
+inline ModelHead HeadOf(const ModelConfig& model) {
+  switch (model.kind) {
+    case ModelKind::kLinear:
+      return ModelHead::kLinear;
+    case ModelKind::kLogistic:
+      return ModelHead::kLogistic;
+    case ModelKind::kSoftmax:
+      return ModelHead::kSoftmax;
+    case ModelKind::kMlp:
+      break;
+  }
+  return model.head;
+}
+// Whether the model tells classes; else its targets are real numbers.
+inline bool HasClasses(const ModelConfig& model) { return HeadOf(model) != ModelHead::kLinear; }
+// Whether it has an output for each class; else it has one output.
+inline bool HasOutputPerClass(const ModelConfig& model) { return HeadOf(model) == ModelHead::kSoftmax; }
+// The key that decides the head, with its value: "model.kind = logistic", "model.head = linear".
+std::string HeadText(const ModelConfig& model);
 
 struct DataSourceConfig {
   DataFormat format = DataFormat::kNone;

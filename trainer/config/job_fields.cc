@@ -174,17 +174,17 @@ std::vector<Field> ModelFields() {
               {"softmax", ModelKind::kSoftmax},
               {"mlp", ModelKind::kMlp}},
              "linear: mean squared error; logistic: labels 0 and 1; softmax: labels 0 to outputs - 1; mlp: "
-             "softmax behind hidden layers.")
+             "hidden layers, and behind them one of these as model.head says.")
           .Required(),
       Number(DT_KEY(model.inputs), kRun, {1, 1e12}, "Features of one row.")
           .Unit("features of one row")
           .Try("784")
           .Unset("as the data says"),
       Number(DT_KEY(model.outputs), kRun, {1, 1e6},
-             "Outputs; the number of classes for softmax and mlp. With CSV it must be given.")
+             "Outputs; with a softmax the number of classes, which must be given for CSV.")
           .Unit("outputs")
           .Try("10")
-          .Unset("1; 10 for softmax and mlp"),
+          .Unset("1; 10 with a softmax"),
       Number(DT_KEY(model.hidden), kRun, {1, 1e6}, "Units of each hidden layer, from the inputs on.")
           .Unit("units")
           .Try("[100]")
@@ -193,6 +193,13 @@ std::vector<Field> ModelFields() {
       Choice(DT_KEY(model.activation), kRun,
              {{"sigmoid", Activation::kSigmoid}, {"tanh", Activation::kTanh}, {"relu", Activation::kRelu}},
              "What hidden layers apply to their outputs.")
+          .OnlyWith("model.kind", {"mlp"}),
+      Choice(DT_KEY(model.head), kRun,
+             {{"softmax", ModelHead::kSoftmax},
+              {"logistic", ModelHead::kLogistic},
+              {"linear", ModelHead::kLinear}},
+             "What is behind the hidden layers. softmax: an output for each class; logistic: one output, "
+             "labels 0 and 1; linear: one output, real targets, mean squared error.")
           .OnlyWith("model.kind", {"mlp"}),
       Choice(DT_KEY(model.init.kind), kRun,
              {{"zeros", InitKind::kZeros},

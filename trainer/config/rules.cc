@@ -43,6 +43,7 @@ class Rules {
   void CheckRows();
   void CheckEvaluation();
   void CheckOutputs();
+  std::string HeadKey() const;
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
   void CheckCsv();
   void CheckLabelColumn(const std::string& section, const DataSourceConfig& source);
@@ -264,29 +265,38 @@ void Rules::CheckEvaluation() {
 }
 
 void Rules::CheckOutputs() {
-  if (!config_.model.outputs || !IsGood("model.kind")) return;
-  const bool per_class = HasOutputPerClass(config_.model.kind);
+  if (!config_.model.outputs || !IsGood("model.kind") || IsBad("model.head")) return;
+  const bool per_class = HasOutputPerClass(config_.model);
   RefuseIf(per_class && *config_.model.outputs < 2, "model.outputs",
            "must be >= 2 (classes) for softmax and mlp. Try 10.");
   RefuseIf(!per_class && *config_.model.outputs > 1, "model.outputs",
            "must be 1 for linear and logistic. Leave it out.");
 }
 
+// The key that decides what the model's labels are. It is in the file.
+std::string Rules::HeadKey() const {
+  const bool by_head = config_.model.kind == ModelKind::kMlp && IsGood("model.head");
+  return by_head ? "model.head" : "model.kind";
+}
+
 void Rules::CheckTargets(const std::string& section, const DataSourceConfig& source) {
   const bool synthetic = source.format == DataFormat::kSynthetic;
   const bool named = !synthetic || IsGood(section + ".name");
   const bool labels_tell = source.format == DataFormat::kNone || source.format == DataFormat::kCsv;
-  if (labels_tell || !named || !IsGood("model.kind")) return;
+  if (labels_tell || !named || !IsGood("model.kind") || IsBad("model.head")) return;
   const bool real_targets = synthetic && source.name == SyntheticName::kLinear;
-  const ModelKind kind = config_.model.kind;
-  if (kind == ModelKind::kLinear && !real_targets) {
-    Refuse("model.kind", fmt::format("needs real targets, and {} has classes. Try softmax.", section));
+  const bool classes = HasClasses(config_.model);
+  if (!classes && !real_targets) {
+    Refuse(HeadKey(), fmt::format("needs real targets, and {} has classes. Try softmax.", section));
   }
-  if (kind != ModelKind::kLinear && real_targets) {
-    Refuse("model.kind", fmt::format("needs classes, and {} has real targets. Try linear.", section));
+  if (classes && real_targets) {
+    const bool unsaid = config_.model.kind == ModelKind::kMlp && HeadKey() == "model.kind";
+    Refuse(HeadKey(), fmt::format("needs classes, and {} has real targets. Try linear{}.", section,
+                                  unsaid ? ", or model.head: linear" : ""));
   }
-  if (kind == ModelKind::kLogistic && synthetic && source.name == SyntheticName::kDigits) {
-    Refuse("model.kind",
+  const bool digits = synthetic && source.name == SyntheticName::kDigits;
+  if (HeadOf(config_.model) == ModelHead::kLogistic && digits) {
+    Refuse(HeadKey(),
            fmt::format("needs labels 0 and 1, and {} has {} classes. Try softmax.", section, kDigitClasses));
   }
 }
@@ -305,7 +315,7 @@ void Rules::CheckCsv() {
            fmt::format("does not go with data.train.format = {}: csv is tested on csv. Use one for both.",
                        ValueText(format, format.get(config_))));
   }
-  const bool classes = IsGood("model.kind") && HasOutputPerClass(config_.model.kind);
+  const bool classes = IsGood("model.kind") && !IsBad("model.head") && HasOutputPerClass(config_.model);
   if (train_csv && classes && Find("model.outputs") == nullptr) {
     Add(PlaceOf("model.kind"),
         "model.outputs is missing; data.train.format = csv needs it, the number of classes. Write \"outputs: "

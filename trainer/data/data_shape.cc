@@ -51,7 +51,7 @@ DataShape PeekIdx(const Config& config) {
 DataShape PeekCsvShape(const Config& config) {
   const DataSourceConfig& train = config.data.train;
   DataShape shape;
-  if (config.model.kind != ModelKind::kLinear) shape.classes = ClassesOf(config.model);
+  if (HasClasses(config.model)) shape.classes = ClassesOf(config.model);
   const bool given = GivenByConfig(config, train.path, "data.train.path");
   shape.inputs = given ? *config.model.inputs : FitColumns(config.data).inputs;
   return shape;
@@ -73,24 +73,22 @@ DataShape PeekSynthetic(const Config& config) {
 
 // Returns the number of outputs of such a model for this data.
 int64_t OutputsFor(const DataShape& shape, const ModelConfig& model) {
-  if (HasOutputPerClass(model.kind)) return model.outputs.value_or(shape.classes.value_or(0));
+  if (HasOutputPerClass(model)) return model.outputs.value_or(shape.classes.value_or(0));
   return 1;
 }
 
 void CheckKind(const DataShape& shape, const ModelConfig& model) {
-  if (model.kind == ModelKind::kLinear && shape.classes.has_value()) {
-    throw UserError("model.kind = linear; needs real targets, and data.train has classes. Try softmax.");
+  if (!HasClasses(model) && shape.classes.has_value()) {
+    throw UserError("{}; needs real targets, and data.train has classes. Try softmax.", HeadText(model));
   }
-  if (model.kind != ModelKind::kLinear && !shape.classes.has_value()) {
-    throw UserError("model.kind = {}; needs classes, and data.train has real targets. Try linear.",
-                    KindName(model.kind));
+  if (HasClasses(model) && !shape.classes.has_value()) {
+    throw UserError("{}; needs classes, and data.train has real targets. Try linear.", HeadText(model));
   }
-  if (model.kind == ModelKind::kLogistic && *shape.classes != 2) {
-    throw UserError(
-        "model.kind = logistic; needs the labels 0 and 1, and data.train has {} classes. Try softmax.",
-        *shape.classes);
+  if (HeadOf(model) == ModelHead::kLogistic && *shape.classes != 2) {
+    throw UserError("{}; needs the labels 0 and 1, and data.train has {} classes. Try softmax.",
+                    HeadText(model), *shape.classes);
   }
-  if (HasOutputPerClass(model.kind) && model.outputs.has_value() && *model.outputs < *shape.classes) {
+  if (HasOutputPerClass(model) && model.outputs.has_value() && *model.outputs < *shape.classes) {
     throw UserError("model.outputs = {}; must be at least {}, the classes of data.train. Leave it out.",
                     *model.outputs, *shape.classes);
   }

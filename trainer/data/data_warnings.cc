@@ -252,11 +252,11 @@ LabelCounts CountLabels(const LoadedData& data, int64_t validation) {
 std::string UnusedOutputsText(const ModelConfig& model, const InputForm& form, const LabelCounts& counts) {
   const auto used =
       static_cast<int64_t>(std::max({counts.held_out.size(), counts.trained.size(), counts.test.size()}));
-  if (model.kind == ModelKind::kLogistic && used == 1) {
+  if (HeadOf(model) == ModelHead::kLogistic && used == 1) {
     return "all labels of the data are of class 0, and a logistic model tells two: are these the right "
            "labels?";
   }
-  if (!HasOutputPerClass(model.kind)) return "";
+  if (!HasOutputPerClass(model)) return "";
   const int64_t outputs = *model.outputs;
   if (used == 0 || used >= outputs) return "";
   const std::string unused = used + 1 == outputs ? fmt::format("output {} is", used)

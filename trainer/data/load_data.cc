@@ -100,8 +100,7 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputFo
 
 LoadedData LoadData(const Config& config, const InputForm* fitted) {
   if (config.data.train.format == DataFormat::kCsv) {
-    return LoadCsv(
-        config, config.model.kind == ModelKind::kLinear ? LabelRules() : LabelRulesOf(config.model), fitted);
+    return LoadCsv(config, LabelRulesOf(config.model), fitted);
   }
   LoadedData data;
   data.train = Load(config, config.data.train, "train");

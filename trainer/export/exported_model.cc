@@ -42,7 +42,10 @@ class Reader {
 
   FileMeaning Read() {
     TakeKey("model.kind");
-    if (meaning_.config.model.kind == ModelKind::kMlp) TakeKey("model.activation");
+    if (meaning_.config.model.kind == ModelKind::kMlp) {
+      TakeKey("model.activation");
+      if (Find("model.head") != nullptr) TakeKey("model.head");  // an older dtrain had softmax alone
+    }
     meaning_.config.data.train.format = DataFormat::kCsv;  // the format for which data.scale applies
     meaning_.form.features = Names("features");
     meaning_.form.classes = Names("classes");
@@ -168,6 +171,7 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
       {"global_step", fmt::format("{}", checkpoint.manifest().step)}};
   if (config.model.kind == ModelKind::kMlp) {
     all.emplace_back("model.activation", KeyText("model.activation", config));
+    all.emplace_back("model.head", KeyText("model.head", config));
   }
   if (!form.classes.empty()) all.emplace_back("classes", NamesText(form.classes));
   if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));

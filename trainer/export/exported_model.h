@@ -69,7 +69,8 @@ void WriteOnnx(const ExportedModel& model, OutputFile* file);
 // FileMeaning: what the metadata of a file that `dtrain export` wrote says about the model whose weights it
 // holds (ExportedModel::Metadata). Thread: any; free functions.
 struct FileMeaning {
-  Config config;  // model.kind, model.activation, data.train.format and data.scale; the rest is unknown
+  Config config;  // model.kind, model.activation, model.head, data.train.format and data.scale; the rest is
+                  // unknown
   InputForm form;
   // An older export has the scale but not its kind; config then has either kind.
   bool any_scale = false;

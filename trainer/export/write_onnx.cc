@@ -133,7 +133,7 @@ void AddLayers(const ExportedModel& model, std::string inputs, OnnxGraph* graph,
     AddTensor(model, model.variables[i], graph);
     AddTensor(model, model.variables[i + 1], graph);
     const bool last = i + 2 == model.variables.size();
-    const bool value = last && model.config.model.kind == ModelKind::kLinear;
+    const bool value = last && !HasClasses(model.config.model);
     inputs = graph->Add("Gemm", {inputs, model.variables[i].name, model.variables[i + 1].name}, {},
                         value ? "prediction" : "");
     if (!last) inputs = graph->Add(OperatorOf(model.config.model.activation), {inputs});
@@ -155,14 +155,13 @@ void AddLogistic(const std::string& logits, OnnxGraph* graph) {
 
 void AddPrediction(const ExportedModel& model, const std::string& logits, OnnxGraph* graph) {
   const int64_t outputs = *model.config.model.outputs;
-  switch (model.config.model.kind) {
-    case ModelKind::kLinear:
+  switch (HeadOf(model.config.model)) {
+    case ModelHead::kLinear:
       return graph->Output("prediction", onnx::FLOAT, 1);
-    case ModelKind::kLogistic:
+    case ModelHead::kLogistic:
       AddLogistic(logits, graph);
       break;
-    case ModelKind::kSoftmax:
-    case ModelKind::kMlp:
+    case ModelHead::kSoftmax:
       graph->Add("Softmax", {logits}, {{"axis", 1}}, "probabilities");
       graph->Add("ArgMax", {logits}, {{"axis", 1}, {"keepdims", 0}}, "prediction");
       break;

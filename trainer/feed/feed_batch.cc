@@ -15,8 +15,6 @@ constexpr int64_t kBytesAhead = 4 << 20;
 constexpr int64_t kLabelBytes = 4;
 static_assert(sizeof(int32_t) == kLabelBytes && sizeof(float) == kLabelBytes);
 
-bool HasClasses(const Config& config) { return config.model.kind != ModelKind::kLinear; }
-
 int32_t LabelAt(net::TensorView values, int64_t row) {
   int32_t label;
   std::memcpy(&label, values.data + row * kLabelBytes, sizeof label);
@@ -81,9 +79,9 @@ std::string WhyNotFedBatch(const Config& config, const wire::DataBatch& batch, n
   if (batch.checksum() != 0 && batch.checksum() != net::PayloadChecksum(values.data, values.size)) {
     return "its bytes do not have the checksum that it names (net.checksum)";
   }
-  for (int64_t i = 0; HasClasses(config) && i < rows; ++i) {
+  for (int64_t i = 0; HasClasses(config.model) && i < rows; ++i) {
     const int32_t label = LabelAt(values, i);
-    const int64_t classes = config.model.kind == ModelKind::kLogistic ? 2 : *config.model.outputs;
+    const int64_t classes = HeadOf(config.model) == ModelHead::kLogistic ? 2 : *config.model.outputs;
     if (label < 0 || label >= classes) return fmt::format("row {} has label {} of {}", i, label, classes);
   }
   return std::string();
@@ -102,7 +100,7 @@ Batch ReadFedBatch(const Config& config, const wire::DataBatch& batch, net::Tens
   } else {
     read.inputs = reinterpret_cast<const float*>(features);
   }
-  if (HasClasses(config)) {
+  if (HasClasses(config.model)) {
     read.labels = reinterpret_cast<const int32_t*>(values.data);
   } else {
     read.targets = reinterpret_cast<const float*>(values.data);

@@ -42,11 +42,11 @@ int64_t DenseNet::FloatsNeeded(const ModelConfig& config, int64_t max_rows) {
 
 DenseNet::DenseNet(const ModelConfig& config, const Layout& layout, int64_t max_rows, gpu::Stream& stream,
                    float* values)
-    : kind_(config.kind),
+    : head_(HeadOf(config)),
       activation_(KernelOf(config.activation)),
       layers_(FindLayers(config, layout)),
       stream_(stream) {
-  DT_CHECK(HasOutputPerClass(kind_) || layers_.back().outputs == 1, layers_.back().outputs);
+  DT_CHECK(HasOutputPerClass(config) || layers_.back().outputs == 1, layers_.back().outputs);
   const auto take = [&](const DenseLayer& layer) {
     float* const taken = values;
     values += max_rows * layer.outputs;
@@ -60,27 +60,27 @@ DenseNet::DenseNet(const ModelConfig& config, const Layout& layout, int64_t max_
 
 void DenseNet::Compute(const float* parameters, const NetBatch& batch, const NetResults& results,
                        float* gradient, const std::function<void(size_t)>& on_layer) {
-  DT_CHECK((kind_ == ModelKind::kLinear ? batch.targets != nullptr : batch.labels != nullptr) ||
-           batch.rows == 0);
+  DT_CHECK((classifies() ? batch.labels != nullptr : batch.targets != nullptr) || batch.rows == 0);
   const gpu::MatrixView<float> outputs = Forward(parameters, batch);
   if (results.outputs != nullptr) CopyOut(outputs, results.outputs);
   if (results.correct != nullptr) CountCorrect(batch, outputs, results.correct);
-  // From here on the outputs hold the loss's gradient with respect to them.
+  Loss(batch, outputs, results.loss);
+  if (gradient == nullptr) return;
+  Backward(parameters, batch, gradient, on_layer);
+}
+
+// Replaces the outputs by the gradient of the mean loss with respect to them.
+void DenseNet::Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss) {
   const gpu::Span<float> column(outputs.data, outputs.rows);
   const gpu::Span<const int32_t> labels(batch.labels, batch.rows);
-  switch (kind_) {
-    case ModelKind::kLinear:
-      gpu::MeanSquaredError(stream_, column, {batch.targets, batch.rows}, column, results.loss);
-      break;
-    case ModelKind::kLogistic:
-      gpu::SigmoidXent(stream_, column, labels, column, results.loss);
-      break;
-    case ModelKind::kSoftmax:
-    case ModelKind::kMlp:
-      gpu::SoftmaxXent(stream_, outputs, labels, outputs, results.loss);
-      break;
+  switch (head_) {
+    case ModelHead::kLinear:
+      return gpu::MeanSquaredError(stream_, column, {batch.targets, batch.rows}, column, loss);
+    case ModelHead::kLogistic:
+      return gpu::SigmoidXent(stream_, column, labels, column, loss);
+    case ModelHead::kSoftmax:
+      return gpu::SoftmaxXent(stream_, outputs, labels, outputs, loss);
   }
-  if (gradient != nullptr) Backward(parameters, batch, gradient, on_layer);
 }
 
 void DenseNet::CopyOut(gpu::MatrixView<const float> from, float* to) {
@@ -138,8 +138,8 @@ void DenseNet::Backward(const float* parameters, const NetBatch& batch, float* g
 
 void DenseNet::CountCorrect(const NetBatch& batch, gpu::MatrixView<const float> outputs, int64_t* correct) {
   const gpu::Span<const int32_t> labels(batch.labels, batch.rows);
-  if (kind_ == ModelKind::kLinear) return;
-  if (kind_ == ModelKind::kLogistic) {
+  if (!classifies()) return;
+  if (head_ == ModelHead::kLogistic) {
     return gpu::CountSignCorrect(stream_, {outputs.data, outputs.rows}, labels, correct);
   }
   gpu::CountArgmaxCorrect(stream_, outputs, labels, correct);

@@ -32,7 +32,7 @@ struct NetBatch {
   bool as_bytes = false;  // `bytes` are read in place; else `floats`
   gpu::ByteRows bytes;
   gpu::MatrixView<const float> floats;
-  const int32_t* labels = nullptr;  // [rows]; null for linear
+  const int32_t* labels = nullptr;  // [rows]; null where targets are real
   const float* targets = nullptr;   // [rows]; null for classes
 };
 
@@ -61,7 +61,7 @@ class DenseNet {
   }
 
   const std::vector<DenseLayer>& layers() const { return layers_; }
-  bool classifies() const { return kind_ != ModelKind::kLinear; }
+  bool classifies() const { return head_ != ModelHead::kLinear; }
 
  private:
   gpu::MatrixView<float> Forward(const float* parameters, const NetBatch& batch);
@@ -73,7 +73,9 @@ class DenseNet {
     return {outputs_[layer], rows, layers_[layer].outputs};
   }
 
-  const ModelKind kind_;
+  void Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss);
+
+  const ModelHead head_;
   const gpu::Activation activation_;
   const std::vector<DenseLayer> layers_;
   gpu::Stream& stream_;

@@ -14,16 +14,26 @@
 namespace dtrain {
 namespace {
 
-constexpr ModelKind kKinds[] = {ModelKind::kLinear, ModelKind::kLogistic, ModelKind::kSoftmax,
-                                ModelKind::kMlp};
-
-ModelConfig ConfigOf(ModelKind kind, int64_t inputs) {
+ModelConfig ConfigOf(ModelKind kind, int64_t inputs, ModelHead head = ModelHead::kSoftmax) {
   ModelConfig config;
   config.kind = kind;
+  config.head = head;
   config.inputs = inputs;
-  config.outputs = HasOutputPerClass(kind) ? 4 : 1;
+  config.outputs = HasOutputPerClass(config) ? 4 : 1;
   if (kind == ModelKind::kMlp) config.hidden = {7, 5};
   return config;
+}
+
+// One model of each kind, and an mlp with each head.
+std::vector<ModelConfig> AllModels(int64_t inputs) {
+  std::vector<ModelConfig> models;
+  for (const ModelKind kind : {ModelKind::kLinear, ModelKind::kLogistic, ModelKind::kSoftmax}) {
+    models.push_back(ConfigOf(kind, inputs));
+  }
+  for (const ModelHead head : {ModelHead::kSoftmax, ModelHead::kLogistic, ModelHead::kLinear}) {
+    models.push_back(ConfigOf(ModelKind::kMlp, inputs, head));
+  }
+  return models;
 }
 
 Layout LayoutOf(const ModelConfig& config) {
@@ -40,15 +50,15 @@ std::vector<float> Normals(int64_t count, uint64_t seed) {
 struct Rows {
   Rows(const ModelConfig& config, int64_t count)
       : inputs(Normals(count * *config.inputs, 1)), targets(Normals(count, 2)), labels(count) {
-    const uint64_t classes = HasOutputPerClass(config.kind) ? *config.outputs : 2;
+    const uint64_t classes = HasOutputPerClass(config) ? *config.outputs : 2;
     for (int64_t i = 0; i < count; ++i) labels[i] = static_cast<int32_t>(CounterRandom(3).Below(i, classes));
     batch.inputs = inputs.data();
     batch.rows = count;
     batch.columns = *config.inputs;
-    if (config.kind == ModelKind::kLinear) {
-      batch.targets = targets.data();
-    } else {
+    if (HasClasses(config)) {
       batch.labels = labels.data();
+    } else {
+      batch.targets = targets.data();
     }
   }
   Batch Part(int64_t first, int64_t count) const {
@@ -108,10 +118,10 @@ void CheckGradient(const ModelConfig& config) {
   }
 }
 
-TEST_CASE("model: the gradient is that of finite differences for every kind") {
-  for (const ModelKind kind : kKinds) {
-    CAPTURE(static_cast<int>(kind));
-    CheckGradient(ConfigOf(kind, 5));
+TEST_CASE("model: the gradient is that of finite differences for every kind and head") {
+  for (const ModelConfig& config : AllModels(5)) {
+    CAPTURE(HeadText(config));
+    CheckGradient(config);
   }
 }
 
@@ -149,8 +159,7 @@ TEST_CASE("model: under relu a unit that is off passes nothing on") {
 }
 
 TEST_CASE("model: the gradient of a batch is the mean of those of its rows") {
-  for (const ModelKind kind : kKinds) {
-    const ModelConfig config = ConfigOf(kind, 31);
+  for (const ModelConfig& config : AllModels(31)) {
     const Layout layout = LayoutOf(config);
     const auto model = MakeModel(config, layout, 16);
     const Rows rows(config, 16);
@@ -166,6 +175,9 @@ TEST_CASE("model: the gradient of a batch is the mean of those of its rows") {
     CHECK(whole_loss == doctest::Approx(loss).epsilon(1e-5));
     for (int64_t i = 0; i < layout.size; ++i)
       CHECK(std::abs(whole[i] - mean[i]) <= 1e-5 * (1 + std::abs(mean[i])));
+  }
+}
+
   }
 }
 
@@ -238,8 +250,7 @@ TEST_CASE("model: variables are read and written where the layout puts them") {
 }
 
 TEST_CASE("evaluation: parts of a set add up to the whole, and linear models count nothing as correct") {
-  for (const ModelKind kind : kKinds) {
-    const ModelConfig config = ConfigOf(kind, 7);
+  for (const ModelConfig& config : AllModels(7)) {
     const Layout layout = LayoutOf(config);
     const auto model = MakeModel(config, layout, 50);
     const Rows rows(config, 50);
@@ -250,15 +261,14 @@ TEST_CASE("evaluation: parts of a set add up to the whole, and linear models cou
     CHECK(parts.rows == 50);
     CHECK(parts.correct == whole.correct);
     CHECK(parts.loss() == doctest::Approx(whole.loss()).epsilon(1e-5));
-    CHECK(whole.classifies == (kind != ModelKind::kLinear));
+    CHECK(whole.classifies == HasClasses(config));
     std::vector<float> unused(layout.size);
     CHECK(whole.loss() == doctest::Approx(Gradient(*model, parameters.data(), rows.batch, unused.data())));
   }
 }
 
 TEST_CASE("model: a gradient counts the rows that are right as an evaluation does, and stays the same") {
-  for (const ModelKind kind : kKinds) {
-    const ModelConfig config = ConfigOf(kind, 7);
+  for (const ModelConfig& config : AllModels(7)) {
     const Layout layout = LayoutOf(config);
     const auto model = MakeModel(config, layout, 50);
     const Rows rows(config, 50);

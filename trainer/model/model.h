@@ -51,8 +51,8 @@ class Model {
   // the parameters. The batch is not needed after Begin().
   virtual void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) = 0;
   virtual StepResult End() = 0;
-  // Evaluates a batch. `outputs` [rows, outputs] receives those of the last layer before the loss: values for
-  // linear, logits for the others; null: not wanted.
+  // Evaluates a batch. `outputs` [rows, outputs] receives those of the last layer before the loss: values
+  // of a linear head, logits of the others; null: not wanted.
   virtual Evaluation Evaluate(const float* parameters, const Batch& batch, float* outputs) = 0;
   Evaluation Evaluate(const float* parameters, const Batch& batch) {
     return Evaluate(parameters, batch, nullptr);

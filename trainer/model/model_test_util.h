@@ -17,18 +17,19 @@ namespace dtrain {
 // Features as bytes or as floats in a table; batches are rows of it, in any order.
 struct DeviceProblem {
   DeviceProblem(ModelKind kind, int64_t inputs, std::vector<int64_t> hidden, int64_t outputs,
-                int64_t row_count)
+                int64_t row_count, ModelHead head = ModelHead::kSoftmax)
       : rows(row_count), columns(inputs) {
     config.kind = kind;
     config.inputs = inputs;
     config.hidden = std::move(hidden);
     config.outputs = outputs;
+    config.head = head;
     layout = PlaceVariables(ModelVariables(config), 1, {});
     parameters = Normals("weights", layout.size);
     floats = Normals("inputs", rows * inputs);
     targets = Normals("targets", rows);
     const CounterRandom random = CounterRandom(3).Stream("whole");
-    const auto classes = static_cast<uint64_t>(HasOutputPerClass(kind) ? outputs : 2);
+    const auto classes = static_cast<uint64_t>(HasOutputPerClass(config) ? outputs : 2);
     for (int64_t i = 0; i < rows * inputs; ++i) {
       bytes.push_back(static_cast<uint8_t>(random.Below(static_cast<uint64_t>(i), 256)));
     }
@@ -89,8 +90,8 @@ struct DeviceProblem {
     Batch batch;
     batch.rows = count;
     batch.columns = columns;
-    (config.kind == ModelKind::kLinear) ? void(batch.targets = targets.data() + first)
-                                        : void(batch.labels = labels.data() + first);
+    HasClasses(config) ? void(batch.labels = labels.data() + first)
+                       : void(batch.targets = targets.data() + first);
     batch.source = number == 0 ? nullptr : this;
     batch.number = number;
     return batch;
@@ -112,13 +113,15 @@ inline double LargestDifference(const std::vector<float>& a, const std::vector<f
   return largest / scale;
 }
 
-// Returns one problem for each kind of model.
+// Returns one problem for each kind of model and each head.
 inline std::vector<DeviceProblem> DeviceProblems() {
   std::vector<DeviceProblem> problems;
   problems.emplace_back(ModelKind::kLinear, 5, std::vector<int64_t>(), 1, 40);
   problems.emplace_back(ModelKind::kLogistic, 33, std::vector<int64_t>(), 1, 40);
   problems.emplace_back(ModelKind::kSoftmax, 31, std::vector<int64_t>(), 10, 40);
   problems.emplace_back(ModelKind::kMlp, 20, std::vector<int64_t>{17, 9}, 5, 40);
+  problems.emplace_back(ModelKind::kMlp, 20, std::vector<int64_t>{17, 9}, 1, 40, ModelHead::kLogistic);
+  problems.emplace_back(ModelKind::kMlp, 20, std::vector<int64_t>{17}, 1, 40, ModelHead::kLinear);
   return problems;
 }
 

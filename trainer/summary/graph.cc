@@ -188,8 +188,8 @@ class TrainingStep {
   const VariableNodes* Find(const std::string& name) const;
   Shape ShapeOf(const Variable& variable) const;
   Shape Rows(int64_t columns) const { return {-1, columns}; }
-  bool linear() const { return config_.model.kind == ModelKind::kLinear; }
-  bool logistic() const { return config_.model.kind == ModelKind::kLogistic; }
+  bool linear() const { return !HasClasses(config_.model); }
+  bool logistic() const { return HeadOf(config_.model) == ModelHead::kLogistic; }
 
   const Config& config_;
   const Layout& layout_;

@@ -23,7 +23,7 @@ std::unique_ptr<WorkerSummary> WorkerSummary::Open(const Config& config, int ind
 
 WorkerSummary::WorkerSummary(const Config& config, int index, const std::string& device, const Layout& layout,
                              ExitHooks& hooks, Logger& log)
-    : classifies_(config.model.kind != ModelKind::kLinear),
+    : classifies_(HasClasses(config.model)),
       writer_(DirectoryOf(config.summary.dir, index), hooks, log),
       schedule_(config.summary),
       point_at_(Clock::now()) {

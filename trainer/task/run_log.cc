@@ -75,9 +75,16 @@ const char* ActivationName(Activation activation) {
   return "relu";
 }
 
-const char* LossName(ModelKind kind) {
-  if (HasOutputPerClass(kind)) return "softmax_cross_entropy";
-  return kind == ModelKind::kLogistic ? "sigmoid_cross_entropy" : "mean_squared_error";
+const char* LossName(ModelHead head) {
+  switch (head) {
+    case ModelHead::kLinear:
+      return "mean_squared_error";
+    case ModelHead::kLogistic:
+      return "sigmoid_cross_entropy";
+    case ModelHead::kSoftmax:
+      break;
+  }
+  return "softmax_cross_entropy";
 }
 
 }  // namespace
@@ -118,7 +125,7 @@ std::vector<std::string> OperationLines(const Config& config, const Layout& layo
         i < hidden ? std::string(", ") + ActivationName(config.model.activation) : "";
     lines.push_back(fmt::format("layer {} matmul, bias{} -> {}", i + 1, activation, where));
   }
-  lines.push_back(fmt::format("loss {} -> {}", LossName(config.model.kind), where));
+  lines.push_back(fmt::format("loss {} -> {}", LossName(HeadOf(config.model)), where));
   for (size_t i = hidden + 1; i > 0; --i) {
     lines.push_back(fmt::format("gradient weights/W{}, biases/b{} -> {}", i, i, where));
   }
@@ -196,7 +203,7 @@ bool TellsForAll(TaskId task, const RunSummary& summary) {
 std::string NoTestLine(const Config& config, const RunSummary& summary) {
   const bool nothing = config.eval.on == EvalOn::kTest && config.data.test.format == DataFormat::kNone;
   if (!config.eval.at_end || summary.test_loss || !nothing) return "";
-  const char* const figure = config.model.kind == ModelKind::kLinear ? "test loss" : "accuracy";
+  const char* const figure = HasClasses(config.model) ? "accuracy" : "test loss";
   const char* const rows = config.data.validation > 0 ? "eval.on: validation, since data.validation is set"
                                                       : "data.validation with eval.on: validation";
   return fmt::format("no test data, so no {}: set data.test, or {}", figure, rows);

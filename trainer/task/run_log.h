@@ -41,7 +41,7 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, const Dev
 
 // Whether `task` logs what is logged once per run: it is the first of the workers that stayed to the end.
 bool TellsForAll(TaskId task, const RunSummary& summary);
-// Why there is no accuracy (model.kind linear: no test loss), and what to set; empty: there is one, or none
+// Why there is no accuracy (real targets: no test loss), and what to set; empty: there is one, or none
 // was wanted.
 std::string NoTestLine(const Config& config, const RunSummary& summary);
 // A warning that the loss has risen far above the first ones, and what to set; empty: it has not, or is

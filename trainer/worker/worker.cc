@@ -373,8 +373,7 @@ net::ChannelStats Worker::SinceDone() const {
 // Runs when all workers are done.
 void Worker::EvaluateFinalWeights() {
   client_.Pull();  // also gets the last global step
-  Figures figures(model_.model().outputs(), config_.model.kind != ModelKind::kLinear,
-                  ScoreTable::kMaxScoresInRun);
+  Figures figures(model_.model().outputs(), HasClasses(config_.model), ScoreTable::kMaxScoresInRun);
   const std::optional<Evaluation> evaluation = config_.eval.at_end ? Evaluate(&figures) : std::nullopt;
   if (evaluation && summary_) summary_->OnEvaluation(exchanges_.global_step(), *evaluation);
   std::optional<double> auc;

@@ -245,7 +245,7 @@ void CsvLabels::AddTarget(const CsvField& field) {
   float number = 0;
   const NumberText state = ParseNumber(field.text, &number);
   if (state != NumberText::kGood) {
-    Refuse(field, fmt::format("{} (model.kind = linear). Correct it, or remove the row.", NumberRule(state)));
+    Refuse(field, fmt::format("{} ({}). Correct it, or remove the row.", NumberRule(state), rules_.source));
   }
   targets_.push_back(number);
 }

@@ -22,9 +22,10 @@ std::string_view WholeDigits(std::string_view text) {
 }  // namespace
 
 LabelRules LabelRulesOf(const ModelConfig& model) {
+  if (!HasClasses(model)) return {std::nullopt, HeadText(model), ""};
   const int64_t classes = ClassesOf(model);
-  if (model.kind == ModelKind::kLogistic) {
-    return {classes, "model.kind = logistic", "use softmax for more classes"};
+  if (HeadOf(model) == ModelHead::kLogistic) {
+    return {classes, HeadText(model), "use softmax for more classes"};
   }
   return {classes, fmt::format("model.outputs = {}", classes), "raise model.outputs"};
 }

@@ -16,16 +16,16 @@ constexpr int64_t kIdxClasses = 10;  // IDX files hold digits unless model.outpu
 // Returns the number of classes: labels of IDX and CSV files must be below it. It depends on the config
 // alone, because tasks without data files must get the same answer.
 inline int64_t ClassesOf(const ModelConfig& model) {
-  return model.kind == ModelKind::kLogistic ? 2 : model.outputs.value_or(kIdxClasses);
+  return HeadOf(model) == ModelHead::kLogistic ? 2 : model.outputs.value_or(kIdxClasses);
 }
 
 struct LabelRules {
   std::optional<int64_t> classes;  // labels are in [0, classes); unset: real targets
-  std::string source;              // the origin of `classes`: "model.outputs = 3"
+  std::string source;              // the key that decides: "model.outputs = 3", "model.kind = linear"
   std::string remedy;              // for a label beyond the classes: "raise model.outputs"
 };
 
-// Returns the rules for the labels of such a model, which has classes.
+// Returns the rules for the labels or targets of such a model.
 LabelRules LabelRulesOf(const ModelConfig& model);
 
 // Returns the rule for `label`, a number that is not a class: "must be a whole number in 0..2 (model.outputs
