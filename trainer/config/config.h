@@ -30,7 +30,7 @@ enum class ModelHead { kSoftmax, kLogistic, kLinear };
 // How the gradients of the rows of an update become one.
 enum class Reduce { kMean, kSum };
 enum class TrainMode { kAsync, kSync, kSsp };
-enum class OptimizerKind { kSgd, kMomentum, kAdagrad, kRmsprop, kAdam, kFtrl };
+enum class OptimizerKind { kSgd, kMomentum, kAdagrad, kRmsprop, kAdam, kAdamw, kFtrl };
 enum class ScheduleKind { kConstant, kStep, kExponential, kInverseTime, kCosine };
 enum class PlacementPolicy { kBytes, kRoundRobin, kPin };
 enum class DeviceKind { kAuto, kCpu, kCuda };
@@ -127,7 +127,7 @@ struct ScheduleConfig {
 
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::kSgd;
-  double learning_rate = 0.01;  // loading a file: 0.001 for adam
+  double learning_rate = 0.01;  // loading a file: 0.001 for adam and adamw
   double momentum = 0.9;
   bool nesterov = false;
   double beta1 = 0.9;

@@ -235,23 +235,24 @@ std::vector<Field> RuleFields() {
               {"adagrad", OptimizerKind::kAdagrad},
               {"rmsprop", OptimizerKind::kRmsprop},
               {"adam", OptimizerKind::kAdam},
+              {"adamw", OptimizerKind::kAdamw},
               {"ftrl", OptimizerKind::kFtrl}},
              "How gradients become new weights; docs/optimizers.md has the formulas."),
       Number(DT_KEY(train.optimizer.learning_rate), kRun, {0, 1e30, true},
-             "Learning rate; 0.001 where it is left out with adam."),
+             "Learning rate; 0.001 where it is left out with adam or adamw."),
       Number(DT_KEY(train.optimizer.momentum), kRun, kFraction, "Share of the velocity that stays.")
           .OnlyWith(kind, {"momentum"}),
       Flag(DT_KEY(train.optimizer.nesterov), kRun, "Look ahead by one step of the velocity.")
           .OnlyWith(kind, {"momentum"}),
       Number(DT_KEY(train.optimizer.beta1), kRun, kFraction, "Share of the mean of gradients that stays.")
-          .OnlyWith(kind, {"adam"}),
+          .OnlyWith(kind, {"adam", "adamw"}),
       Number(DT_KEY(train.optimizer.beta2), kRun, kFraction, "Share of the mean of squares that stays.")
-          .OnlyWith(kind, {"adam"}),
+          .OnlyWith(kind, {"adam", "adamw"}),
       Number(DT_KEY(train.optimizer.rho), kRun, kFraction, "Share of the mean of squares that stays.")
           .OnlyWith(kind, {"rmsprop"}),
       Number(DT_KEY(train.optimizer.epsilon), kRun, {1e-30, 1e30},
              "Added to the root that divides, against division by nothing.")
-          .OnlyWith(kind, {"adagrad", "rmsprop", "adam"}),
+          .OnlyWith(kind, {"adagrad", "rmsprop", "adam", "adamw"}),
       Number(DT_KEY(train.optimizer.initial_accumulator), kRun, {0, 1e30}, "Where the sum of squares starts.")
           .OnlyWith(kind, {"adagrad", "ftrl"}),
       Number(DT_KEY(train.optimizer.beta), kRun, {0, 1e30}, "Added to the root of the sum of squares.")
@@ -260,6 +261,12 @@ std::vector<Field> RuleFields() {
              "l1 * sign(weight) is added to the gradient; with ftrl the l1 of its paper: exact zeros."),
       Number(DT_KEY(train.optimizer.l2), kRun, {0, 1e30},
              "l2 * weight is added to the gradient, known as weight decay; with ftrl the l2 of its paper."),
+      Number(DT_KEY(train.optimizer.weight_decay), kRun, {0, 1e30},
+             "Decoupled weight decay: each update first takes learning rate * weight_decay * weight off the "
+             "weight.")
+          .OnlyWith(kind, {"adamw"}),
+      Flag(DT_KEY(train.optimizer.decay_biases), kRun,
+           "Whether l1, l2 and weight_decay act on biases too. false: on weights alone."),
       Number(DT_KEY(train.optimizer.clip_value), kRun, {0, 1e30, true},
              "Each element of a gradient is cut to -clip_value to clip_value, before l1 and l2.")
           .Try("1")

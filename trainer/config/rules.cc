@@ -21,7 +21,7 @@ constexpr int64_t kMaxTowers = 64;
 // Exit codes that have a meaning already: those of docs/operations.md, the shell's "cannot be executed", and
 // those of processes that the kernel kills.
 constexpr int64_t kTakenExitCodes[] = {1, 2, 3, 127, 128, 130, 137, 139, 143};
-constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's
+constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's, also of adamw
 
 class Rules {
  public:
@@ -112,7 +112,7 @@ void Rules::DropOverridden() {
 // Sets the defaults that another key decides.
 void Rules::SetDefaults() {
   OptimizerConfig& optimizer = config_.train.optimizer;
-  const bool adam = optimizer.kind == OptimizerKind::kAdam;
+  const bool adam = optimizer.kind == OptimizerKind::kAdam || optimizer.kind == OptimizerKind::kAdamw;
   if (adam && Find("train.optimizer.learning_rate") == nullptr) optimizer.learning_rate = kAdamLearningRate;
 }
 

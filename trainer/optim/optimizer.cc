@@ -56,11 +56,11 @@ class SlottedOptimizer : public Optimizer {
     update.updated = {updated, size};
     update.scale = step.scale;
     if (config_.clip_value) update.clip_value = Rounded(*config_.clip_value);
-    if (config_.kind != OptimizerKind::kFtrl) {  // FTRL has its own l1 and l2
+    if (step.decay && config_.kind != OptimizerKind::kFtrl) {  // FTRL has its own l1 and l2
       update.l1 = Rounded(config_.l1);
       update.l2 = Rounded(config_.l2);
     }
-    Step(step.number, first, update);
+    Step(step, first, update);
   }
 
   std::vector<Slot> Slots() override {
@@ -81,7 +81,7 @@ class SlottedOptimizer : public Optimizer {
     }
   }
 
-  virtual void Step(int64_t number, int64_t first, const gpu::Update& update) = 0;
+  virtual void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) = 0;
 
   // Returns the elements of a slot for `update`, which begins at element `first`.
   gpu::Span<float> Part(size_t slot, int64_t first, const gpu::Update& update) {
@@ -103,8 +103,8 @@ class Sgd : public SlottedOptimizer {
       : SlottedOptimizer(config, size, queue, {}) {}
 
  private:
-  void Step(int64_t number, int64_t, const gpu::Update& update) override {
-    gpu::SgdStep(stream_, update, Rounded(Rate(number)));
+  void Step(const UpdateStep& step, int64_t, const gpu::Update& update) override {
+    gpu::SgdStep(stream_, update, Rounded(Rate(step.number)));
   }
 };
 
@@ -114,8 +114,9 @@ class Momentum : public SlottedOptimizer {
       : SlottedOptimizer(config, size, queue, {{"velocity", 0}}) {}
 
  private:
-  void Step(int64_t number, int64_t first, const gpu::Update& update) override {
-    gpu::MomentumStep(stream_, update, {Rounded(Rate(number)), Rounded(config_.momentum), config_.nesterov},
+  void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
+    gpu::MomentumStep(stream_, update,
+                      {Rounded(Rate(step.number)), Rounded(config_.momentum), config_.nesterov},
                       Part(0, first, update));
   }
 };
@@ -126,8 +127,8 @@ class Adagrad : public SlottedOptimizer {
       : SlottedOptimizer(config, size, queue, {{"accumulator", config.initial_accumulator}}) {}
 
  private:
-  void Step(int64_t number, int64_t first, const gpu::Update& update) override {
-    gpu::AdagradStep(stream_, update, {Rounded(Rate(number)), Rounded(config_.epsilon)},
+  void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
+    gpu::AdagradStep(stream_, update, {Rounded(Rate(step.number)), Rounded(config_.epsilon)},
                      Part(0, first, update));
   }
 };
@@ -138,9 +139,9 @@ class Rmsprop : public SlottedOptimizer {
       : SlottedOptimizer(config, size, queue, {{"mean_square", 0}}) {}
 
  private:
-  void Step(int64_t number, int64_t first, const gpu::Update& update) override {
+  void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
     gpu::RmspropRule rule;
-    rule.learning_rate = Rounded(Rate(number));
+    rule.learning_rate = Rounded(Rate(step.number));
     rule.rho = Rounded(config_.rho);
     rule.new_share = Rounded(1 - config_.rho);
     rule.epsilon = Rounded(config_.epsilon);
@@ -153,17 +154,35 @@ class Adam : public SlottedOptimizer {
   Adam(const OptimizerConfig& config, int64_t size, gpu::cuda::Queue* queue)
       : SlottedOptimizer(config, size, queue, {{"m", 0}, {"v", 0}}) {}
 
- private:
-  void Step(int64_t number, int64_t first, const gpu::Update& update) override {
+ protected:
+  void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
     gpu::AdamRule rule;
-    rule.step = Rounded(Rate(number) / (1 - WholePower(config_.beta1, number)));
+    rule.step = Rounded(Rate(step.number) / (1 - WholePower(config_.beta1, step.number)));
     rule.beta1 = Rounded(config_.beta1);
     rule.new_share1 = Rounded(1 - config_.beta1);
     rule.beta2 = Rounded(config_.beta2);
     rule.new_share2 = Rounded(1 - config_.beta2);
-    rule.root_scale = Rounded(1 / std::sqrt(1 - WholePower(config_.beta2, number)));
+    rule.root_scale = Rounded(1 / std::sqrt(1 - WholePower(config_.beta2, step.number)));
     rule.epsilon = Rounded(config_.epsilon);
     gpu::AdamStep(stream_, update, rule, Part(0, first, update), Part(1, first, update));
+  }
+};
+
+// Adamw: Adam with decoupled weight decay (Loshchilov and Hutter 2019): the weights shrink, and Adam's step
+// starts from there.
+class Adamw : public Adam {
+ public:
+  using Adam::Adam;
+
+ private:
+  void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
+    if (!step.decay) return Adam::Step(step, first, update);
+    const float* const weights = update.weights.data;
+    const float kept = Rounded(1 - Rate(step.number) * config_.weight_decay);
+    gpu::WeightedSum(stream_, {&weights, 1}, {&kept, 1}, update.updated);
+    gpu::Update shrunk = update;
+    shrunk.weights = update.updated;
+    Adam::Step(step, first, shrunk);
   }
 };
 
@@ -173,13 +192,13 @@ class Ftrl : public SlottedOptimizer {
       : SlottedOptimizer(config, size, queue, {{"z", 0}, {"n", config.initial_accumulator}}) {}
 
  private:
-  void Step(int64_t number, int64_t first, const gpu::Update& update) override {
+  void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
     gpu::FtrlRule rule;
-    rule.inverse_rate = InverseRate(number);
-    rule.inverse_rate_before = number == 1 ? 0 : InverseRate(number - 1);
+    rule.inverse_rate = InverseRate(step.number);
+    rule.inverse_rate_before = step.number == 1 ? 0 : InverseRate(step.number - 1);
     rule.beta = Rounded(config_.beta);
-    rule.l1 = Rounded(config_.l1);
-    rule.l2 = Rounded(config_.l2);
+    rule.l1 = step.decay ? Rounded(config_.l1) : 0;
+    rule.l2 = step.decay ? Rounded(config_.l2) : 0;
     gpu::FtrlStep(stream_, update, rule, Part(0, first, update), Part(1, first, update));
   }
   // A schedule may end at 0, which has no inverse; at 1e-20 the weights do not move either.
@@ -201,6 +220,8 @@ std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size, gpu
       return std::make_unique<Rmsprop>(optimizer, size, queue);
     case OptimizerKind::kAdam:
       return std::make_unique<Adam>(optimizer, size, queue);
+    case OptimizerKind::kAdamw:
+      return std::make_unique<Adamw>(optimizer, size, queue);
     case OptimizerKind::kFtrl:
       return std::make_unique<Ftrl>(optimizer, size, queue);
   }

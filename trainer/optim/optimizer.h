@@ -20,10 +20,11 @@ class Queue;
 
 namespace dtrain {
 
-// UpdateStep: which update of the range this is, and how its gradient is scaled.
+// UpdateStep: which update of the range this is, and what it does with the gradient.
 struct UpdateStep {
   int64_t number = 1;  // of this update in the range, from 1; sets learning rate and bias correction
   float scale = 1;     // factor of the gradient: 1 / contributors if it is a sum
+  bool decay = true;   // l1, l2 and weight_decay act on these elements
 };
 
 // Slot: one number for each element of the range, with a name: "velocity".

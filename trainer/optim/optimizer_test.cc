@@ -13,9 +13,9 @@
 namespace dtrain {
 namespace {
 
-constexpr OptimizerKind kKinds[] = {OptimizerKind::kSgd,     OptimizerKind::kMomentum,
-                                    OptimizerKind::kAdagrad, OptimizerKind::kRmsprop,
-                                    OptimizerKind::kAdam,    OptimizerKind::kFtrl};
+constexpr OptimizerKind kKinds[] = {
+    OptimizerKind::kSgd,  OptimizerKind::kMomentum, OptimizerKind::kAdagrad, OptimizerKind::kRmsprop,
+    OptimizerKind::kAdam, OptimizerKind::kAdamw,    OptimizerKind::kFtrl};
 
 std::vector<float> Normals(int64_t count, uint64_t seed) {
   std::vector<float> values(count);
@@ -166,7 +166,7 @@ TEST_CASE("optimizer: one whose slots were read and written back goes on with th
 
 TEST_CASE("optimizer: slots have names and one number for each element") {
   const std::vector<std::vector<std::string>> names = {
-      {}, {"velocity"}, {"accumulator"}, {"mean_square"}, {"m", "v"}, {"z", "n"}};
+      {}, {"velocity"}, {"accumulator"}, {"mean_square"}, {"m", "v"}, {"m", "v"}, {"z", "n"}};
   for (size_t i = 0; i < std::size(kKinds); ++i) {
     std::vector<std::string> found;
     const auto optimizer = MakeOptimizer(With(kKinds[i]), 7);

@@ -7,6 +7,7 @@
 #include "trainer/model/finite.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
+#include "trainer/shard/range_update.h"
 
 namespace dtrain {
 namespace {
@@ -108,8 +109,8 @@ void DeviceShard::ApplyScaled(int64_t index, const float* gradient, float scale)
   const UpdateStep step = {static_cast<int64_t>(version) + 1, scale};
   float* const weights = WeightsOf(block);
   const std::lock_guard order(store_.stream()->order());
-  optimizer_->Apply(step, block.begin - range_.begin, weights, weights,
-                    reinterpret_cast<const std::byte*>(gradient), block.size());
+  ApplyUpdate({step, block, weights, weights, reinterpret_cast<const std::byte*>(gradient)},
+              config_.train.optimizer, layout_, range_.begin, optimizer_.get());
   ++version;
 }
 

@@ -133,8 +133,7 @@ void HostShard::ApplyScaled(int64_t index, net::TensorView gradient, float scale
   DT_CHECK(gradient.size == block.bytes(), gradient.size, block.bytes());
   const UpdateStep step = {static_cast<int64_t>(block.version) + 1, scale};
   Update(index, [&](const float* weights, float* updated) {
-    optimizer_->Apply(step, block.range.begin - range_.begin, weights, updated, gradient.data,
-                      block.range.size());
+    UpdateElements({step, block.range, weights, updated, gradient.data});
   });
 }
 
@@ -159,8 +158,12 @@ void HostShard::ApplyMean(int64_t index, const RoundGradients& gradients, double
     for (int64_t begin = 0; begin < block.range.size(); begin += kTile) {
       const int64_t size = std::min(kTile, block.range.size() - begin);
       const gpu::Span<float> sum = SumOf(gradients, begin, size);
-      optimizer_->Apply(step, block.range.begin - range_.begin + begin, weights + begin, updated + begin,
-                        reinterpret_cast<const std::byte*>(sum.data), size);
+      const int64_t first = block.range.begin + begin;
+      UpdateElements({step,
+                      {first, first + size},
+                      weights + begin,
+                      updated + begin,
+                      reinterpret_cast<const std::byte*>(sum.data)});
     }
   });
 }

@@ -16,6 +16,7 @@
 #include "trainer/model/layout.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/range_update.h"
 #include "trainer/shard/snapshot.h"
 
 namespace dtrain {
@@ -85,6 +86,9 @@ class HostShard : public ParameterShard {
   void PrepareMean(const RoundGradients& gradients);
   gpu::Span<float> SumOf(const RoundGradients& gradients, int64_t begin, int64_t size);
   void AddWeighted(gpu::Span<float> sum);
+  void UpdateElements(const RangeUpdate& update) {
+    ApplyUpdate(update, config_.train.optimizer, layout_, range_.begin, optimizer_.get());
+  }
   net::LentBuffer TakeSpare(bool in_snapshot);
   void KeepSpare(net::LentBuffer buffer, bool in_snapshot);
   net::LentBuffer& NextVersion(Block& block);

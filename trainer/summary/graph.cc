@@ -126,6 +126,7 @@ const char* UpdateOp(OptimizerKind kind) {
     case OptimizerKind::kRmsprop:
       return "ApplyRMSProp";
     case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamw:  // TensorFlow has no operation of that name
       return "ApplyAdam";
     case OptimizerKind::kFtrl:
       return "ApplyFtrl";

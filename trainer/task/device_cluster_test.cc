@@ -111,7 +111,7 @@ TEST_CASE("device cluster: synchronous runs end with the processor's weights, wh
 
 TEST_CASE("device cluster: every optimizer updates on the device as on the processor") {
   for (const OptimizerKind kind : {OptimizerKind::kMomentum, OptimizerKind::kAdagrad, OptimizerKind::kRmsprop,
-                                   OptimizerKind::kAdam, OptimizerKind::kFtrl}) {
+                                   OptimizerKind::kAdam, OptimizerKind::kAdamw, OptimizerKind::kFtrl}) {
     CAPTURE(static_cast<int>(kind));
     Config config = SmallDigits(1, 1, 8);
     config.train.optimizer.kind = kind;

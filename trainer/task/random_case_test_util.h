@@ -134,7 +134,8 @@ class CaseMaker {
   }
   void DrawOptimizer() {
     OptimizerConfig& optimizer = config_.train.optimizer;
-    optimizer.kind = static_cast<OptimizerKind>(Between(0, 5));
+    optimizer.kind = static_cast<OptimizerKind>(Between(0, static_cast<int64_t>(OptimizerKind::kFtrl)));
+    optimizer.decay_biases = optimizer.kind != OptimizerKind::kAdamw;
     optimizer.learning_rate = optimizer.kind == OptimizerKind::kMomentum ? 0.001 : 0.005;
     if (OneIn(3)) optimizer.clip_norm = 0.5;
   }

@@ -48,12 +48,14 @@ Config Rounds(int ps, int workers, int64_t steps, const std::string& directory) 
 
 void Use(OptimizerKind kind, Config* config) {
   config->train.optimizer.kind = kind;
-  config->train.optimizer.learning_rate = kind == OptimizerKind::kAdam ? 0.01 : 0.1;
+  config->train.optimizer.learning_rate =
+      kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamw ? 0.01 : 0.1;
 }
 
 TEST_CASE("resume: 100 steps are 50 and 50 more, for each optimizer and any number of ps") {
-  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdagrad,
-                                   OptimizerKind::kRmsprop, OptimizerKind::kAdam, OptimizerKind::kFtrl}) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdagrad, OptimizerKind::kRmsprop,
+        OptimizerKind::kAdam, OptimizerKind::kAdamw, OptimizerKind::kFtrl}) {
     Config whole = Rounds(1, 2, 100, "");
     Use(kind, &whole);
     const RunSummary expected = Run(whole);

@@ -1,0 +1,39 @@
+#include "trainer/shard/range_update.h"
+
+#include <algorithm>
+
+namespace dtrain {
+namespace {
+
+// Returns the part of `update` for `elements`, which are some of its own.
+RangeUpdate PartOf(const RangeUpdate& update, Range elements) {
+  const int64_t skipped = elements.begin - update.elements.begin;
+  RangeUpdate part = update;
+  part.elements = elements;
+  part.weights += skipped;
+  part.updated += skipped;
+  part.gradient += skipped * static_cast<int64_t>(sizeof(float));
+  return part;
+}
+
+void ApplyWhole(const RangeUpdate& update, int64_t range_begin, Optimizer* optimizer) {
+  optimizer->Apply(update.step, update.elements.begin - range_begin, update.weights, update.updated,
+                   update.gradient, update.elements.size());
+}
+
+}  // namespace
+
+void ApplyUpdate(const RangeUpdate& update, const OptimizerConfig& config, const Layout& layout,
+                 int64_t range_begin, Optimizer* optimizer) {
+  if (config.decay_biases) return ApplyWhole(update, range_begin, optimizer);
+  for (const Variable& variable : layout.variables) {
+    const Range elements{std::max(update.elements.begin, variable.offset),
+                         std::min(update.elements.end, variable.offset + variable.size())};
+    if (elements.begin >= elements.end) continue;
+    RangeUpdate part = PartOf(update, elements);
+    part.step.decay = !variable.bias;
+    ApplyWhole(part, range_begin, optimizer);
+  }
+}
+
+}  // namespace dtrain

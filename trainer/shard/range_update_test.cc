@@ -1,0 +1,97 @@
+#include "trainer/shard/range_update.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "trainer/model/model.h"
+#include "trainer/shard/host_shard.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+constexpr OptimizerKind kKinds[] = {OptimizerKind::kSgd,  OptimizerKind::kMomentum, OptimizerKind::kAdagrad,
+                                    OptimizerKind::kAdam, OptimizerKind::kAdamw,    OptimizerKind::kFtrl};
+
+// An mlp on some ps, with strong decay.
+Config Decaying(OptimizerKind kind, int ps) {
+  Config config = DigitsCluster(ps, 1, 1);
+  config.model.kind = ModelKind::kMlp;
+  config.model.inputs = 50;
+  config.model.hidden = {7, 5};
+  config.model.outputs = 3;
+  config.model.init.kind = InitKind::kNormal;
+  config.model.init.bias = BiasInit::kSame;
+  OptimizerConfig& optimizer = config.train.optimizer;
+  optimizer.kind = kind;
+  optimizer.learning_rate = 0.1;
+  optimizer.l1 = 0.02;
+  optimizer.l2 = 0.3;
+  optimizer.weight_decay = 0.5;
+  return config;
+}
+
+// Returns the weights by variable after two updates, the first by one gradient and the second by three.
+std::vector<std::vector<float>> Updated(const Config& config) {
+  const int ps_count = static_cast<int>(config.cluster.ps.size());
+  const Layout layout = PlaceVariables(ModelVariables(config.model), ps_count, config.placement);
+  std::vector<float> flat;
+  for (int ps = 0; ps < ps_count; ++ps) {
+    HostShard shard(config, layout, ps);
+    shard.Initialise();
+    const size_t values = shard.bytes(0) / sizeof(float);
+    const std::vector<float> gradient(values, 0.25f);
+    const net::TensorView view{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(0)};
+    shard.Apply(0, view);
+    shard.ApplyMean(0, {view, view, view});
+    const net::LentBytes now = shard.Lend(0);
+    const auto* const weights = static_cast<const float*>(now.data);
+    flat.insert(flat.end(), weights, weights + values);
+    now.release(nullptr, now.context);
+  }
+  std::vector<std::vector<float>> variables;
+  for (const Variable& variable : ModelVariables(config.model)) {
+    const auto from = flat.begin() + layout.Find(variable.name).offset;
+    variables.emplace_back(from, from + variable.size());
+  }
+  return variables;
+}
+
+Config Undecayed(Config config) {
+  config.train.optimizer.l1 = config.train.optimizer.l2 = config.train.optimizer.weight_decay = 0;
+  return config;
+}
+
+TEST_CASE("decay biases: switched off, weights decay as ever and biases are updated as without decay") {
+  for (const OptimizerKind kind : kKinds) {
+    CAPTURE(static_cast<int>(kind));
+    Config config = Decaying(kind, 1);
+    const auto all = Updated(config), none = Updated(Undecayed(config));
+    config.train.optimizer.decay_biases = false;
+    const auto weights_alone = Updated(config);
+    for (size_t i = 0; i < all.size(); ++i) {
+      CAPTURE(i);
+      CHECK(all[i] != none[i]);
+      CHECK(weights_alone[i] == (i % 2 == 0 ? all[i] : none[i]));
+    }
+  }
+}
+
+TEST_CASE("decay biases: switched off, the bits are the same for any number of ps") {
+  for (const OptimizerKind kind : kKinds) {
+    CAPTURE(static_cast<int>(kind));
+    Config one = Decaying(kind, 1);
+    one.train.optimizer.decay_biases = false;
+    for (const int ps : {2, 3, 5}) {
+      Config more = Decaying(kind, ps);
+      more.train.optimizer.decay_biases = false;
+      CHECK(Updated(more) == Updated(one));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtrain
