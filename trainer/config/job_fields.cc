@@ -345,6 +345,9 @@ std::vector<Field> LoopFields() {
           .Unit("global steps")
           .Try("1000")
           .Unset("no limit"),
+      Choice(DT_KEY(train.reduce), kRun, {{"mean", Reduce::kMean}, {"sum", Reduce::kSum}},
+             "What a gradient is of the rows of its update: their mean, or their sum. The sum is the mean "
+             "times the rows, so it needs a learning rate that is so many times smaller."),
       Number(DT_KEY(train.in_flight), kRun, {1, 64}, "Exchanges with the ps that a worker may have open.")
           .Unit("open exchanges"),
   };

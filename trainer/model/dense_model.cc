@@ -41,8 +41,9 @@ int64_t DenseNet::FloatsNeeded(const ModelConfig& config, int64_t max_rows) {
 }
 
 DenseNet::DenseNet(const ModelConfig& config, const Layout& layout, int64_t max_rows, gpu::Stream& stream,
-                   float* values)
+                   float* values, Reduce reduce)
     : head_(HeadOf(config)),
+      reduce_(reduce),
       activation_(KernelOf(config.activation)),
       layers_(FindLayers(config, layout)),
       stream_(stream) {
@@ -66,6 +67,8 @@ void DenseNet::Compute(const float* parameters, const NetBatch& batch, const Net
   if (results.correct != nullptr) CountCorrect(batch, outputs, results.correct);
   Loss(batch, outputs, results.loss);
   if (gradient == nullptr) return;
+  // Scaling the few values that all others follow from costs less than scaling the gradient.
+  if (reduce_ == Reduce::kSum) gpu::Scale(stream_, static_cast<float>(batch.rows), All(outputs));
   Backward(parameters, batch, gradient, on_layer);
 }
 
@@ -145,15 +148,16 @@ void DenseNet::CountCorrect(const NetBatch& batch, gpu::MatrixView<const float> 
   gpu::CountArgmaxCorrect(stream_, outputs, labels, correct);
 }
 
-std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout, int64_t max_rows) {
-  return std::make_unique<DenseModel>(config, layout, max_rows);
+std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout, int64_t max_rows,
+                                 Reduce reduce) {
+  return std::make_unique<DenseModel>(config, layout, max_rows, reduce);
 }
 
-DenseModel::DenseModel(const ModelConfig& config, const Layout& layout, int64_t max_rows)
+DenseModel::DenseModel(const ModelConfig& config, const Layout& layout, int64_t max_rows, Reduce reduce)
     : layout_(layout),
       max_rows_(max_rows),
       values_(static_cast<size_t>(DenseNet::FloatsNeeded(config, max_rows))),
-      net_(config, layout, max_rows, stream_, values_.data()) {}
+      net_(config, layout, max_rows, stream_, values_.data(), reduce) {}
 
 void DenseModel::Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) {
   result_ = StepResult();

@@ -47,12 +47,13 @@ class DenseNet {
  public:
   // `values`: FloatsNeeded() floats of the stream's memory.
   DenseNet(const ModelConfig& config, const Layout& layout, int64_t max_rows, gpu::Stream& stream,
-           float* values);
+           float* values, Reduce reduce);
   static int64_t FloatsNeeded(const ModelConfig& config, int64_t max_rows);
 
   // Computes the mean loss over the rows and the other results that are wanted, and writes the loss's
-  // gradient to all of `gradient`; null: not wanted. Calls `on_layer`, unless empty, with a layer's number
-  // when its part of the gradient is queued, beginning with the last layer.
+  // gradient, or with Reduce::kSum that of the rows' sum, to all of `gradient`; null: not wanted. Calls
+  // `on_layer`, unless empty, with a layer's number when its part of the gradient is queued, beginning with
+  // the last layer.
   void Compute(const float* parameters, const NetBatch& batch, const NetResults& results,
                float* gradient = nullptr, const std::function<void(size_t)>& on_layer = {});
   // Computes only the outputs, without labels or targets; valid until the next call.
@@ -76,6 +77,7 @@ class DenseNet {
   void Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss);
 
   const ModelHead head_;
+  const Reduce reduce_;
   const gpu::Activation activation_;
   const std::vector<DenseLayer> layers_;
   gpu::Stream& stream_;
@@ -87,7 +89,8 @@ class DenseNet {
 // Thread: one at a time, because it keeps outputs.
 class DenseModel : public Model {
  public:
-  DenseModel(const ModelConfig& config, const Layout& layout, int64_t max_rows);
+  DenseModel(const ModelConfig& config, const Layout& layout, int64_t max_rows,
+             Reduce reduce = Reduce::kMean);
 
   const Layout& layout() const override { return layout_; }
   void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) override;

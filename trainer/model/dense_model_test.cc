@@ -178,6 +178,22 @@ TEST_CASE("model: the gradient of a batch is the mean of those of its rows") {
   }
 }
 
+TEST_CASE("model: with reduce sum the gradient is the mean times the rows, and the loss stays the mean") {
+  for (const ModelConfig& config : AllModels(31)) {
+    CAPTURE(HeadText(config));
+    const Layout layout = LayoutOf(config);
+    const auto mean = MakeModel(config, layout, 16), sum = MakeModel(config, layout, 16, Reduce::kSum);
+    const Rows rows(config, 16);
+    const std::vector<float> parameters = Normals(layout.size, 4);
+    std::vector<float> of_mean(layout.size), of_sum(layout.size);
+    for (const int64_t count : {16, 5}) {
+      const Batch batch = rows.Part(0, count);
+      const float loss = Gradient(*mean, parameters.data(), batch, of_mean.data());
+      CHECK(Gradient(*sum, parameters.data(), batch, of_sum.data()) == loss);
+      for (int64_t i = 0; i < layout.size; ++i) {
+        CHECK(of_sum[i] == doctest::Approx(static_cast<float>(count) * of_mean[i]).epsilon(1e-4));
+      }
+    }
   }
 }
 

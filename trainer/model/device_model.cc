@@ -100,7 +100,7 @@ uint32_t Bits(float value) {
 }  // namespace
 
 DeviceModel::DeviceModel(const ModelConfig& config, const Layout& layout, int64_t max_rows,
-                         const Placement& placement)
+                         const Placement& placement, Reduce reduce)
     : layout_(layout),
       owner_(placement.device),
       device_(*owner_),
@@ -111,7 +111,7 @@ DeviceModel::DeviceModel(const ModelConfig& config, const Layout& layout, int64_
       downloads_(device_),
       stream_(compute_),
       values_(compute_, DenseNet::FloatsNeeded(config, max_rows), "a batch's outputs"),
-      net_(config, layout, max_rows, stream_, values_.data()),
+      net_(config, layout, max_rows, stream_, values_.data(), reduce),
       weights_(compute_, layout.size, "a copy of the weights"),
       gradient_(compute_, shared() ? 0 : layout.size, "the gradient"),
       inputs_(compute_, max_rows * InputsOf(config), "a batch's inputs"),

@@ -80,7 +80,8 @@ class DeviceModel : public Model {
     bool check_finite = false;  // with `shared`: checks each gradient
   };
 
-  DeviceModel(const ModelConfig& config, const Layout& layout, int64_t max_rows, const Placement& placement);
+  DeviceModel(const ModelConfig& config, const Layout& layout, int64_t max_rows, const Placement& placement,
+              Reduce reduce = Reduce::kMean);
   ~DeviceModel() override;
 
   const Layout& layout() const override { return layout_; }

@@ -46,7 +46,8 @@ class Model {
   virtual ~Model() = default;
   virtual const Layout& layout() const = 0;
   virtual int64_t outputs() const = 0;  // of a row
-  // Begins to compute the gradient of the mean loss over the batch's rows into all of `gradient` (=, not +=).
+  // Begins to compute the gradient of the mean loss over the batch's rows into all of `gradient` (=, not +=);
+  // with Reduce::kSum that of the sum over the rows.
   // Gradient and result are complete when End() returns; until then the caller must not touch `gradient` or
   // the parameters. The batch is not needed after Begin().
   virtual void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) = 0;
@@ -76,8 +77,10 @@ class Model {
   virtual void Stage(const Batch& /*batch*/) {}
 };
 
-// Returns a model on this processor. `max_rows` is the size of the largest batch.
-std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout, int64_t max_rows);
+// Returns a model on this processor. `max_rows` is the size of the largest batch; `reduce`: what gradients
+// are of the rows (train.reduce).
+std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout, int64_t max_rows,
+                                 Reduce reduce = Reduce::kMean);
 
 // Fills `values`, elements [range.begin, range.end) of the flat vector, with initial values. Each is a
 // function of (seed, variable name, element), independent of the task that computes it and of how ranges are

@@ -99,8 +99,8 @@ Batch Part(const Batch& batch, int64_t first, int64_t count) {
 
 }  // namespace
 
-TowerModel::TowerModel(std::vector<std::unique_ptr<Model>> models, int64_t rows_each)
-    : rows_each_(rows_each), team_(static_cast<int64_t>(models.size())) {
+TowerModel::TowerModel(std::vector<std::unique_ptr<Model>> models, int64_t rows_each, Reduce reduce)
+    : rows_each_(rows_each), reduce_(reduce), team_(static_cast<int64_t>(models.size())) {
   const auto values = static_cast<size_t>(models[0]->layout().size);
   towers_.reserve(models.size());
   for (auto& model : models) {
@@ -184,12 +184,12 @@ StepResult TowerModel::End() {
   return all;
 }
 
-// On entry `gradient` holds the first tower's, and on return the mean.
+// On entry `gradient` holds the first tower's, and on return that of all rows.
 void TowerModel::SumGradients(int64_t towers, int64_t rows, float* gradient) {
   shares_.clear();
   for (int64_t i = 0; i < towers; ++i) {
     const auto own = static_cast<double>(towers_[static_cast<size_t>(i)].batch.rows);
-    shares_.push_back(static_cast<float>(own / static_cast<double>(rows)));
+    shares_.push_back(reduce_ == Reduce::kSum ? 1 : static_cast<float>(own / static_cast<double>(rows)));
   }
   const int64_t size = layout().size;
   if (size < kMinToShare) return SumRange(towers, {0, size}, gradient, &towers_[0]);
@@ -219,11 +219,11 @@ Evaluation TowerModel::Evaluate(const float* parameters, const Batch& batch, flo
 }
 
 std::unique_ptr<Model> MakeTowers(const ModelConfig& config, const Layout& layout, int64_t max_rows,
-                                  int64_t devices) {
-  if (devices == 1) return MakeModel(config, layout, max_rows);
+                                  int64_t devices, Reduce reduce) {
+  if (devices == 1) return MakeModel(config, layout, max_rows, reduce);
   std::vector<std::unique_ptr<Model>> models;
-  for (int64_t i = 0; i < devices; ++i) models.push_back(MakeModel(config, layout, max_rows));
-  return std::make_unique<TowerModel>(std::move(models), max_rows);
+  for (int64_t i = 0; i < devices; ++i) models.push_back(MakeModel(config, layout, max_rows, reduce));
+  return std::make_unique<TowerModel>(std::move(models), max_rows, reduce);
 }
 
 }  // namespace dtrain

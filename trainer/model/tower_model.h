@@ -55,13 +55,13 @@ class ThreadTeam {
 
 // TowerModel: one model on several devices. Each device is a tower with its own memory and thread. A batch is
 // divided by rows: the first `rows_each` to the first tower, and so on; the gradient is the mean over all
-// rows. Sums are made in the order of the towers, so that the bits do not depend on which one is faster.
-// Owner: the worker. Thread: one at a time; it works as the first tower.
+// rows, or their sum. Sums are made in the order of the towers, so that the bits do not depend on which one
+// is faster. Owner: the worker. Thread: one at a time; it works as the first tower.
 class TowerModel : public Model {
  public:
   // One tower for each of `models`, which have the same layout. The largest batch has rows_each rows for each
-  // tower.
-  TowerModel(std::vector<std::unique_ptr<Model>> models, int64_t rows_each);
+  // tower. `reduce` is that of the models.
+  TowerModel(std::vector<std::unique_ptr<Model>> models, int64_t rows_each, Reduce reduce = Reduce::kMean);
 
   const Layout& layout() const override { return towers_[0].model->layout(); }
   void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) override;
@@ -97,7 +97,8 @@ class TowerModel : public Model {
   std::vector<std::vector<float>>
       gradients_;  // of the towers; destroyed after the models, which may have pinned it
   std::vector<Tower> towers_;
-  std::vector<float> shares_;  // of the batch's rows, by tower
+  const Reduce reduce_;
+  std::vector<float> shares_;  // of each tower's gradient in that of the batch
   // The last step that was begun:
   int64_t begun_towers_ = 0;
   int64_t begun_rows_ = 0;
@@ -108,6 +109,6 @@ class TowerModel : public Model {
 // Returns the model of a worker with `towers` groups of processors. `max_rows` is the size of the largest
 // batch of one group.
 std::unique_ptr<Model> MakeTowers(const ModelConfig& config, const Layout& layout, int64_t max_rows,
-                                  int64_t devices);
+                                  int64_t devices, Reduce reduce = Reduce::kMean);
 
 }  // namespace dtrain

@@ -120,7 +120,7 @@ void DeviceShard::ApplyMean(int64_t index, const RoundGradients& gradients, doub
     return;
   }
   const size_t count = gradients.tensors.size();
-  const double divisor = gradients.Shares(&shares_) ? 1 : static_cast<double>(count);
+  const double divisor = gradients.Divisor(config_.train.reduce, &shares_);
   const float* const sum = count == 1 ? AddressIn(gradients.tensors[0]) : SumOf(index, gradients).data;
   ApplyScaled(index, sum, static_cast<float>(scale / divisor));
 }
@@ -131,10 +131,10 @@ void DeviceShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradient
   const int64_t size = BlockOf(range_, index).size();
   const float* mean = AddressIn(gradients.tensors[0]);
   const size_t count = gradients.tensors.size();
-  const bool weighted = gradients.Shares(&shares_);
+  const double divisor = gradients.Divisor(config_.train.reduce, &shares_);
   if (count > 1) {
     const gpu::Span<float> total = SumOf(index, gradients);
-    if (!weighted) gpu::Scale(stream_, 1 / static_cast<float>(count), total);
+    if (divisor != 1) gpu::Scale(stream_, 1 / static_cast<float>(divisor), total);
     mean = total.data;
   }
   gpu::Stream here;

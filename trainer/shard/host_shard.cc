@@ -149,8 +149,7 @@ void HostShard::RepeatVersion(int64_t index) {
 
 void HostShard::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
   if (gradients.empty()) return RepeatVersion(index);
-  PrepareMean(gradients);
-  const auto factor = static_cast<float>(scale / divisor_);
+  const auto factor = static_cast<float>(scale / gradients.Divisor(config_.train.reduce, &shares_));
   if (gradients.tensors.size() == 1) return ApplyScaled(index, gradients.tensors[0], factor);
   const Block& block = At(index);
   const UpdateStep step = {static_cast<int64_t>(block.version) + 1, factor};
@@ -182,21 +181,15 @@ net::LentBuffer& HostShard::NextVersion(Block& block) {
 void HostShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
   const int64_t values = At(index).range.size();
   if (gradients.empty()) return;
-  PrepareMean(gradients);
+  const auto divisor = static_cast<float>(gradients.Divisor(config_.train.reduce, &shares_));
   if (gradients.tensors.size() == 1) {
     return gpu::AddSquares(stream_, gradients.tensors[0].data, values, sum);
   }
   for (int64_t begin = 0; begin < values; begin += kTile) {
     const gpu::Span<float> mean = SumOf(gradients, begin, std::min(kTile, values - begin));
-    if (divisor_ != 1) gpu::Scale(stream_, 1 / divisor_, mean);
+    if (divisor != 1) gpu::Scale(stream_, 1 / divisor, mean);
     gpu::AddSquares(stream_, reinterpret_cast<const std::byte*>(mean.data), mean.size, sum);
   }
-}
-
-// Decides how the sums of these gradients are made.
-void HostShard::PrepareMean(const RoundGradients& gradients) {
-  const bool weighted = gradients.Shares(&shares_);
-  divisor_ = weighted ? 1 : static_cast<float>(gradients.tensors.size());
 }
 
 // The sum of elements [begin, begin + size) of a block; valid until the next call.

@@ -83,7 +83,6 @@ class HostShard : public ParameterShard {
   void Update(int64_t index, Make&& make);
   void ApplyScaled(int64_t index, net::TensorView gradient, float scale);
   void RepeatVersion(int64_t index);
-  void PrepareMean(const RoundGradients& gradients);
   gpu::Span<float> SumOf(const RoundGradients& gradients, int64_t begin, int64_t size);
   void AddWeighted(gpu::Span<float> sum);
   void UpdateElements(const RangeUpdate& update) {
@@ -111,7 +110,6 @@ class HostShard : public ParameterShard {
   // allocations.
   std::vector<const std::byte*> inputs_;
   std::vector<float> sum_;
-  float divisor_ = 1;          // of the sum, to make it the mean
   std::vector<float> shares_;  // by gradient; empty: the sum is plain
   std::vector<float> copies_;  // of the inputs, which may lie at any address
   std::vector<const float*> copied_;

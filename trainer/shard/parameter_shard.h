@@ -43,9 +43,10 @@ struct RoundGradients {
     rows.push_back(of_rows);
   }
   bool empty() const { return tensors.empty(); }
-  // Computes the share of each gradient in the mean over all rows. Returns false if the shares are equal: the
-  // mean is then the sum divided by their number, whose bits do not depend on how large a batch is.
-  bool Shares(std::vector<float>* shares) const;
+  // Returns what the sum of the gradients, each times its share, is divided by. `shares` are left empty where
+  // the sum is plain: with kSum, whose gradients are sums themselves, and where all rows are equally many:
+  // the mean is then the sum divided by their number, whose bits do not depend on how large a batch is.
+  double Divisor(Reduce reduce, std::vector<float>* shares) const;
 };
 
 class ParameterShard {
@@ -81,11 +82,11 @@ class ParameterShard {
 
   // Applies one gradient's part of a block: exactly tensor_bytes(block) bytes, at any alignment.
   virtual void Apply(int64_t block, net::TensorView gradient) = 0;
-  // Applies the mean of `gradients` over all their rows, times `scale`, as one update, in one pass over
-  // memory. Without gradients it makes a new version of the same weights.
+  // Applies the mean of `gradients` over all their rows (train.reduce: sum: their sum), times `scale`, as one
+  // update, in one pass over memory. Without gradients it makes a new version of the same weights.
   virtual void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) = 0;
   void ApplyMean(int64_t block, const RoundGradients& gradients) { ApplyMean(block, gradients, 1); }
-  // Adds the squares of that mean to `sum`. Applies nothing.
+  // Adds the squares of that mean, or sum, to `sum`. Applies nothing.
   virtual void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) = 0;
 
   // The current version; send it exactly once.

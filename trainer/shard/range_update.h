@@ -1,5 +1,5 @@
-// RangeUpdate: one update of weights by the optimizer of a ps's range, as the config wants it: how the
-// gradients of a round become one, and on which variables decay acts. Thread: any; free functions.
+// RangeUpdate: one update of weights by the optimizer of a ps's range, as the config wants it: on which
+// variables decay acts. Thread: any; free functions.
 #pragma once
 
 #include <cstddef>

@@ -93,5 +93,24 @@ TEST_CASE("decay biases: switched off, the bits are the same for any number of p
   }
 }
 
+TEST_CASE("reduce: the sum of a round is its mean times the number of gradients, and so is its norm") {
+  Config config = Decaying(OptimizerKind::kSgd, 1);
+  config.train.optimizer.l1 = config.train.optimizer.l2 = 0;
+  config.model.init.kind = InitKind::kZeros;
+  config.train.reduce = Reduce::kSum;
+  const Layout layout = PlaceVariables(ModelVariables(config.model), 1, config.placement);
+  HostShard shard(config, layout, 0);
+  shard.Initialise();
+  const std::vector<float> gradient(shard.bytes(0) / sizeof(float), 0.5f);
+  const net::TensorView view{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(0)};
+  gpu::SquareSum squares;
+  shard.AddSquaresOfMean(0, {view, view, view, view}, &squares);
+  CHECK(gpu::Total(squares) == 4.0 * static_cast<double>(layout.size));
+  shard.ApplyMean(0, {view, view, view, view}, 1);
+  const net::LentBytes now = shard.Lend(0);
+  CHECK(static_cast<const float*>(now.data)[0] == doctest::Approx(-0.1 * 4 * 0.5));
+  now.release(nullptr, now.context);
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -120,6 +120,19 @@ TEST_CASE("device cluster: every optimizer updates on the device as on the proce
   }
 }
 
+TEST_CASE("device cluster: sums of rows, and biases without decay, are as on the processor") {
+  for (const int workers : {1, 2}) {
+    Config config = SmallDigits(1, workers, 8);
+    UseMlp(&config);
+    config.train.mode = TrainMode::kSync;
+    config.train.reduce = Reduce::kSum;
+    config.train.optimizer.learning_rate = 1e-3;
+    config.train.optimizer.l2 = 0.1;
+    config.train.optimizer.decay_biases = false;
+    CHECK(RelativeDistance(WeightsOf(DeviceKind::kCuda, config), WeightsOf(DeviceKind::kCpu, config)) < 1e-4);
+  }
+}
+
 TEST_CASE("device cluster: where parameters stay on the device no step copies any of them") {
   Config config = SmallDigits(1, 1, 10);
   config.eval.at_end = false;

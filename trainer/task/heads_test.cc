@@ -191,5 +191,27 @@ TEST_CASE("heads: feed sends targets and labels to the workers as the head wants
   }
 }
 
+TEST_CASE("reduce: sum adds up the rows of all workers of a round, with towers and clipped or not") {
+  for (const int workers : {1, 3}) {
+    Config config = MlpJob(ModelHead::kLinear, 2, workers);
+    config.train.reduce = Reduce::kSum;
+    config.train.optimizer.learning_rate = 0.01;
+    config.train.batch_size = 5;
+    CheckAgainstPlainRun(config);
+    config.device.ids = {0, 1};
+    CheckAgainstPlainRun(config);
+    config.train.optimizer.clip_norm = 1e6;
+    CheckAgainstPlainRun(config);
+  }
+}
+
+TEST_CASE("reduce: in async the sum of a batch with rate r is the mean with r times the rows") {
+  Config sum = MlpJob(ModelHead::kLogistic, 1, 1);
+  sum.train.mode = TrainMode::kAsync;
+  sum.train.reduce = Reduce::kSum;
+  sum.train.optimizer.learning_rate = 0.02;
+  CheckAgainstPlainRun(sum);
+}
+
 }  // namespace
 }  // namespace dtrain
