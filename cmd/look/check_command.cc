@@ -172,8 +172,15 @@ void PrintLength(const Config& config, const DataShape& shape) {
   }
   const int64_t devices = config.device.towers();
   const std::string where = devices == 1 ? "" : fmt::format(" on each of {} devices", devices);
-  fmt::print("run: batches of {}{}{}, ends at global step {}\n", config.train.batch_size, where, epochs,
-             TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size())).value_or(0));
+  const std::optional<int64_t> steps =
+      TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size()));
+  const std::string by_steps = steps || !config.train.max_secs
+                                   ? fmt::format(", ends at global step {}", steps.value_or(0))
+                                   : std::string();
+  const std::string by_time = config.train.max_secs
+                                  ? fmt::format(", ends after {} s of training", *config.train.max_secs)
+                                  : std::string();
+  fmt::print("run: batches of {}{}{}{}{}\n", config.train.batch_size, where, epochs, by_steps, by_time);
 }
 
 // Checks the keys that are on this machine. Returns a line for the user; empty: the run has no key files.

@@ -132,6 +132,8 @@ int RunPlanCommand(const PlanArguments& arguments) {
   if (gradients) {
     fmt::print("A run is {}, and the weights that the workers pull before, after and to evaluate.\n",
                Plural(*gradients, "step"));
+  } else if (!config.train.epochs) {
+    fmt::print("How long a run is depends on its steps per second: train.max_secs ends it.\n");
   } else {
     fmt::print("How long a run is depends on the rows of the data: dtrain check reads them.\n");
   }

@@ -337,13 +337,20 @@ std::vector<Field> LoopFields() {
           .Unit("examples per step")
           .Try("64"),
       Number(DT_KEY(train.epochs), kRun, {1, 1e9},
-             "Passes of each worker over its rows. The first reached of epochs and steps ends the run.")
+             "Passes of each worker over its rows. The first reached of epochs, steps and max_secs ends the "
+             "run.")
           .Unit("passes over the data")
           .Try("5")
           .Unset("no limit"),
       Number(DT_KEY(train.steps), kRun, {1}, "Global steps: gradients applied, of all workers together.")
           .Unit("global steps")
           .Try("1000")
+          .Unset("no limit"),
+      Number(DT_KEY(train.max_secs), kRun, {0, 1e9, true},
+             "The run is saved, evaluated and done after so many seconds of training. A run that is resumed "
+             "counts from its own start.")
+          .Unit("seconds")
+          .Try("3600")
           .Unset("no limit"),
       Choice(DT_KEY(train.reduce), kRun, {{"mean", Reduce::kMean}, {"sum", Reduce::kSum}},
              "What a gradient is of the rows of its update: their mean, or their sum. The sum is the mean "

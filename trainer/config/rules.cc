@@ -141,7 +141,7 @@ void Rules::CheckTraining() {
   const TrainConfig& train = config_.train;
   RefuseIf(train.in_flight > 1 && train.mode != TrainMode::kAsync, "train.in_flight",
            "must be 1 unless train.mode is async: others wait for each gradient. Try 1.");
-  if (Find("train.steps") != nullptr) return;
+  if (Find("train.steps") != nullptr || Find("train.max_secs") != nullptr) return;
   if (Find("train.epochs") == nullptr) {
     Add({0, 0, draft_.path},
         "train.epochs or train.steps is missing; one of them ends the run. Write \"epochs: 5\" under train.");

@@ -227,6 +227,7 @@ void LocalLeader::TakeStart(const StartedFrom& from) {
 void LocalLeader::StartAll() {
   phase_ = RunPhase::kRunning;
   history_.begun = true;
+  if (history_.training_since == TimePoint()) history_.training_since = Clock::now();
   evaluations_.Begin(global_step());
   if (checkpoints_) checkpoints_->Run();
   if (parts_.task.on_begun) parts_.task.on_begun();
@@ -288,6 +289,15 @@ void LocalLeader::OnEvaluated(const Member& member, uint64_t request, const wire
 }
 
 bool LocalLeader::MayGoOn() const { return !all_done_ && !steps_.over() && members_.MayReturn(Clock::now()); }
+
+// A run that goes back to a checkpoint keeps its time, and ends at once if it has none left.
+void LocalLeader::EndWhenOutOfTime(TimePoint now) {
+  const std::optional<double> max_secs = config_.train.max_secs;
+  if (!max_secs || out_of_time_ || SecondsBetween(history_.training_since, now) < *max_secs) return;
+  out_of_time_ = true;
+  log_.Info("the run ends: {} s of training have passed (train.max_secs)", *max_secs);
+  EndEarly();
+}
 
 void LocalLeader::CloseWhenAllDone(TimePoint now) {
   if (phase_ != RunPhase::kRunning || all_done_ || !members_.AllDone() || MayGoOn()) return;
@@ -460,6 +470,7 @@ void LocalLeader::Tick(TimePoint now) {
   if (phase_ == RunPhase::kJoining) barrier_.Check(now);
   if (begun()) members_.CheckAwaited(now);
   if (phase_ == RunPhase::kRunning) {
+    if (!all_done_) EndWhenOutOfTime(now);
     CloseWhenAllDone(now);  // a lost worker that might have returned may be too late now
     end_.Tick(now);
     EndWhenComplete(now);

@@ -114,6 +114,7 @@ class LocalLeader : public Leader {
   void OnEvaluated(const Member& member, uint64_t request, const wire::Evaluated& said);
   void OnHookRequest(const Member& worker, const wire::HookRequest& asked);
   void OnReport(Member& ps, const wire::Report& report);
+  void EndWhenOutOfTime(TimePoint now);
   void CloseWhenAllDone(TimePoint now);
   bool MayGoOn() const;
   void OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question);
@@ -145,6 +146,7 @@ class LocalLeader : public Leader {
   Restore restore_;
   std::optional<DataFacts> data_;  // the facts of the lowest worker about its data
   int data_from_ = 0;              // the index of that worker
+  bool out_of_time_ = false;       // train.max_secs have passed
   bool all_done_ = false;          // no worker takes another step
   bool disturbed_ = false;         // rounds went on without a worker that was lost or came late
 };

@@ -79,6 +79,7 @@ struct RunHistory {
   int64_t first_step = -1;           // the global step at which this process began; -1: not yet
   int64_t first_examples = 0;        // in the gradients up to that step
   int64_t first_nanos = 0;           // wall clock at that step
+  TimePoint training_since;          // since when this process trains (train.max_secs); unset: not yet
   int64_t lost_step = 0;             // the highest global step known when the run was lost
   TimePoint lost_since;              // since when no step was applied; unset: nothing is lost
   std::vector<bool> here;            // by worker: it took part then; empty: not known

@@ -200,6 +200,33 @@ TEST_CASE("patience: in async and ssp every step that was granted is taken or gi
   }
 }
 
+TEST_CASE("max secs: a run ends when its time has passed, in every mode, done and evaluated, and says why") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp, TrainMode::kSync}) {
+    CAPTURE(static_cast<int>(mode));
+    Config config = DigitsCluster(2, 2, 1);
+    config.train.epochs.reset();
+    config.train.mode = mode;
+    config.train.max_secs = 0.3;
+    config.data.train.rows = 500;
+    config.data.test.rows = 100;
+    const TimePoint begun = Clock::now();
+    const LoggedRun run(config, {});
+    CHECK(SecondsBetween(begun, Clock::now()) >= 0.3);
+    CHECK(run.summary.status == "done");
+    CHECK(run.summary.global_step > 0);
+    CHECK(run.summary.test_accuracy.has_value());
+    CHECK(Count(run.Log("ps-0"), "the run ends: 0.3 s of training have passed (train.max_secs)") == 1);
+  }
+}
+
+TEST_CASE("max secs: a run that ends before has never heard of it") {
+  Config config = LinearCluster(1, 2, 50);
+  config.train.max_secs = 1000;
+  const LoggedRun run(config, {});
+  CHECK(run.summary.global_step == 50);
+  CHECK(Count(run.Log("ps-0"), "max_secs") == 0);
+}
+
 TEST_CASE("patience: a run that gets better is not ended, and evaluating changes nothing in it") {
   std::string crc;
   for (const bool evaluated : {false, true}) {
