@@ -300,6 +300,21 @@ std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded
   return told.empty() ? "" : Text(loaded.form, data.train.path, values[first], told);
 }
 
+std::string LargeFeatureText(const DataConfig& data, const LoadedData& loaded) {
+  // The default learning rate of 0.01 is too large for squares of such features.
+  constexpr float kLarge = 10;
+  const bool raw = data.train.format == DataFormat::kCsv && data.scale == FeatureScale::kNone;
+  if (!raw || loaded.train == nullptr) return "";
+  const gpu::MatrixView<const float> rows = loaded.train->floats();
+  int64_t largest = 0;
+  for (int64_t i = 1; i < rows.size(); ++i) {
+    if (std::fabs(rows.data[i]) > std::fabs(rows.data[largest])) largest = i;
+  }
+  if (rows.size() == 0 || std::fabs(rows.data[largest]) <= kLarge) return "";
+  return fmt::format("Feature {} is as large as {:.6g}, and data.scale is none",
+                     Shown(FeatureTitle(loaded.form, largest % rows.cols)), rows.data[largest]);
+}
+
 std::vector<std::string> DataWarnings(const Config& config, const LoadedData& data) {
   const LabelCounts counts = CountLabels(data, config.data.validation);
   std::vector<std::string> warnings;

@@ -47,4 +47,9 @@ std::string UnseenClassesText(const DataConfig& data, const InputForm& form, con
 // values have become equal.
 std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded);
 
+// Returns what may have made a run diverge: "Feature width is as large as 52000, and data.scale is none", of
+// the largest value in all rows. Empty if no value is above 10, or if data.train is not CSV, or is scaled or
+// not here. One pass over the rows.
+std::string LargeFeatureText(const DataConfig& data, const LoadedData& loaded);
+
 }  // namespace dtrain

@@ -192,5 +192,17 @@ TEST_CASE("rounded features: data that is no CSV file has none") {
   CHECK(RoundedFeatures(config) == "");
 }
 
+TEST_CASE("large feature: the largest value of CSV rows that are not scaled is told with its column") {
+  const auto text = [](const std::string& rows, FeatureScale scale) {
+    Config config = CsvConfig(ModelKind::kLinear, "a,width,y\n" + rows, "y");
+    config.data.scale = scale;
+    return LargeFeatureText(config.data, LoadData(config));
+  };
+  const std::string rows = "1,2,3\n4,-52000,6\n11,8,9\n";
+  CHECK(text(rows, FeatureScale::kNone) == "Feature width is as large as -52000, and data.scale is none");
+  CHECK(text(rows, FeatureScale::kStandard) == "");
+  CHECK(text("1,2,3000\n10,-10,6\n", FeatureScale::kNone) == "");
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "trainer/data/data_warnings.h"
 #include "trainer/data/order.h"
 #include "trainer/hooks/progress.h"
 #include "trainer/model/finite.h"
@@ -41,7 +42,8 @@ void StopOnNan::OnGradient(const StepView& view, const float* gradient) {
   if (view.local_step == first_step_) ThrowIfBegunSo(view);
   const std::string loss = std::isnan(view.loss) ? "nan" : fmt::format("{:.6g}", view.loss);
   throw Diverged(fmt::format("{}, local step {}: the loss is {}, and {}", TaskName(view.self),
-                             view.local_step, loss, Culprit(view, in_gradient)));
+                             view.local_step, loss, Culprit(view, in_gradient)),
+                 large_feature_());
 }
 
 void StepCounter::StartInterval(const StepView& view, TimePoint now) {
@@ -88,7 +90,10 @@ void LiveHook::AfterStep(const StepView& view, HookRequests*) {
 HookList MakeHooks(const HookParts& parts) {
   const HooksConfig& config = parts.config.hooks;
   HookList hooks;
-  if (config.stop_on_nan) hooks.push_back(std::make_unique<StopOnNan>());
+  if (config.stop_on_nan) {
+    hooks.push_back(
+        std::make_unique<StopOnNan>([parts] { return LargeFeatureText(parts.config.data, parts.data); }));
+  }
   if (parts.summary != nullptr) {
     hooks.push_back(std::make_unique<SummaryHook>(*parts.summary, parts.staleness));
   }

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -23,10 +26,14 @@ namespace dtrain {
 // step. The ps checks by itself what it receives, or there what it saves.
 class StopOnNan : public Hook {
  public:
+  // `large_feature`: returns what LargeFeatureText() does; called when the run has diverged.
+  explicit StopOnNan(std::function<std::string()> large_feature) : large_feature_(std::move(large_feature)) {}
+
   void Begin(const StepView& view) override { first_step_ = view.local_step + 1; }
   void OnGradient(const StepView& view, const float* gradient) override;
 
  private:
+  const std::function<std::string()> large_feature_;
   int64_t first_step_ = 1;  // the first step from the weights that this task began with or went back to
 };
 

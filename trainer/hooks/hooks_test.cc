@@ -15,7 +15,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // The error that ends the run at local step 7 with this loss and gradient; empty: it goes on.
 std::string Verdict(FakeStep& step, float loss, const std::vector<float>& gradient) {
-  StopOnNan hook;
+  StopOnNan hook([] { return ""; });
   step.view.local_step = 5;
   hook.Begin(step.view);
   step.view.local_step = 7;
@@ -54,7 +54,7 @@ TEST_CASE("stop on nan: where only the loss is not finite the weights say why") 
 }
 
 TEST_CASE("stop on nan: weights that are not finite before the first step are told as such") {
-  StopOnNan hook;
+  StopOnNan hook([] { return ""; });
   FakeStep step;
   step.view.local_step = 31;
   hook.Begin(step.view);  // from a checkpoint
@@ -70,6 +70,28 @@ TEST_CASE("stop on nan: weights that are not finite before the first step are to
     CHECK(std::string(failure.what()).find("worker 1 began with weights of which weights/W[0, 1] is nan: ") ==
           0);
   }
+}
+
+TEST_CASE("stop on nan: where features are large and not scaled the scale is the first thing to try") {
+  FakeStep step;
+  const auto advice = [&](const std::string& large_feature) {
+    StopOnNan hook([&] { return large_feature; });
+    hook.Begin(step.view);
+    step.view.local_step = 7;
+    step.view.loss = kNan;
+    try {
+      hook.OnGradient(step.view, std::vector<float>(6, kNan).data());
+    } catch (const Failure& failure) {
+      const std::string text = failure.what();
+      return text.substr(text.find("the run has diverged"));
+    }
+    return std::string();
+  };
+  CHECK(advice("") ==
+        "the run has diverged. Try a smaller train.optimizer.learning_rate, or check the data.");
+  CHECK(advice("Feature a is as large as 99, and data.scale is none") ==
+        "the run has diverged. Feature a is as large as 99, and data.scale is none. Try data.scale: standard "
+        "first, then a smaller train.optimizer.learning_rate.");
 }
 
 TEST_CASE("step counter: a line every so many local steps, with both paces") {

@@ -52,10 +52,13 @@ std::string LargestValue(const Layout& layout, const float* values) {
   return ValueText(layout, largest, values[largest]);
 }
 
-Failure Diverged(const std::string& what) {
-  return Failure(ExitCode::kDiverged, what +
-                                          ": the run has diverged. Try a smaller "
-                                          "train.optimizer.learning_rate, or check the data.");
+Failure Diverged(const std::string& what, const std::string& large_feature) {
+  const std::string advice =
+      large_feature.empty()
+          ? "Try a smaller train.optimizer.learning_rate, or check the data."
+          : fmt::format("{}. Try data.scale: standard first, then a smaller train.optimizer.learning_rate.",
+                        large_feature);
+  return Failure(ExitCode::kDiverged, what + ": the run has diverged. " + advice);
 }
 
 }  // namespace dtrain

@@ -22,6 +22,8 @@ std::optional<std::string> FirstNonFinite(const Layout& layout, const float* val
 std::string LargestValue(const Layout& layout, const float* values);
 
 // Returns the failure that ends the run with exit code 3. `what` says which task found which value, and when.
-Failure Diverged(const std::string& what);
+// `large_feature`: what features are too large without data.scale (LargeFeatureText()), which is then the
+// first thing to try; empty: nothing is known.
+Failure Diverged(const std::string& what, const std::string& large_feature = "");
 
 }  // namespace dtrain

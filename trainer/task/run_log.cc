@@ -209,14 +209,17 @@ std::string NoTestLine(const Config& config, const RunSummary& summary) {
   return fmt::format("no test data, so no {}: set data.test, or {}", figure, rows);
 }
 
-std::string RisenLossLine(const RunSummary& summary) {
+std::string RisenLossLine(const Config& config, const RunSummary& summary) {
   if (!summary.first_loss || !summary.final_loss) return "";
   const double first = *summary.first_loss, last = *summary.final_loss;
   if (!std::isfinite(last) || !(last > kRisen * first)) return "";
+  const bool raw = config.data.train.format == DataFormat::kCsv && config.data.scale == FeatureScale::kNone;
   return fmt::format(
-      "the loss has risen from {:.6g} in the first steps to {:.6g}: the training may have diverged. Lower "
-      "train.optimizer.learning_rate.",
-      first, last);
+      "the loss has risen from {:.6g} in the first steps to {:.6g}: the training may have diverged. {}",
+      first, last,
+      raw ? "Set data.scale: standard if features are larger than some 10, or lower "
+            "train.optimizer.learning_rate."
+          : "Lower train.optimizer.learning_rate.");
 }
 
 std::string DoneLine(const RunSummary& summary) {
@@ -329,7 +332,7 @@ void LogFinalWeights(const Config& config, const RunSummary& summary, Logger& lo
 
 // Logs what the user may want to change.
 void LogAdvice(const Config& config, const RunSummary& summary, Logger& log) {
-  const std::string risen = RisenLossLine(summary);
+  const std::string risen = RisenLossLine(config, summary);
   if (!risen.empty()) log.Warning("{}", risen);
   const std::string no_test = NoTestLine(config, summary);
   if (!no_test.empty()) log.Info("{}", no_test);

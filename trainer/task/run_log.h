@@ -46,7 +46,7 @@ bool TellsForAll(TaskId task, const RunSummary& summary);
 std::string NoTestLine(const Config& config, const RunSummary& summary);
 // A warning that the loss has risen far above the first ones, and what to set; empty: it has not, or is
 // unknown.
-std::string RisenLossLine(const RunSummary& summary);
+std::string RisenLossLine(const Config& config, const RunSummary& summary);
 // "done", or "done, but worker 2 was lost", with the workers that did not come back.
 std::string DoneLine(const RunSummary& summary);
 

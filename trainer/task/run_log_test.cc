@@ -270,20 +270,25 @@ TEST_CASE("closing lines: where nothing was evaluated, what to set") {
 }
 
 TEST_CASE("closing lines: a final loss of more than five times the first is told, with the remedy") {
+  Config config = DigitsCluster(1, 1, 1);
   RunSummary summary;
-  CHECK(RisenLossLine(summary) == "");
+  CHECK(RisenLossLine(config, summary) == "");
   summary.final_loss = 11.6;
-  CHECK(RisenLossLine(summary) == "");
+  CHECK(RisenLossLine(config, summary) == "");
   summary.first_loss = 2.3;
-  CHECK(RisenLossLine(summary) ==
+  CHECK(RisenLossLine(config, summary) ==
         "the loss has risen from 2.3 in the first steps to 11.6: the training may have diverged. Lower "
         "train.optimizer.learning_rate.");
+  config.data.train.format = DataFormat::kCsv;
+  CHECK(RisenLossLine(config, summary).find("Set data.scale: standard if ") != std::string::npos);
+  config.data.scale = FeatureScale::kUnit;
+  CHECK(RisenLossLine(config, summary).find("data.scale") == std::string::npos);
   summary.final_loss = 11.4;
-  CHECK(RisenLossLine(summary) == "");
+  CHECK(RisenLossLine(config, summary) == "");
   summary.final_loss = std::numeric_limits<double>::infinity();  // has a line of its own
-  CHECK(RisenLossLine(summary) == "");
+  CHECK(RisenLossLine(config, summary) == "");
   summary.final_loss = std::nan("");
-  CHECK(RisenLossLine(summary) == "");
+  CHECK(RisenLossLine(config, summary) == "");
 }
 
 }  // namespace
