@@ -39,6 +39,8 @@ TEST_CASE("determinism: a synchronous run with all workers in every round ends w
   CHECK(FirstNondeterministicKey(config).empty());
   config.train.aggregate = 3;
   CHECK(FirstNondeterministicKey(config).empty());
+  config.train.max_secs = 60;
+  CHECK(FirstNondeterministicKey(config) == "train.max_secs: 60");
   config.failure.on_sigterm = OnSigterm::kLeave;
   CHECK(FirstNondeterministicKey(config) == "failure.on_sigterm: leave");
   config.train.aggregate = 2;

@@ -44,7 +44,7 @@ class Reader {
     TakeKey("model.kind");
     if (meaning_.config.model.kind == ModelKind::kMlp) {
       TakeKey("model.activation");
-      if (Find("model.head") != nullptr) TakeKey("model.head");  // an older dtrain had softmax alone
+      if (Find("model.head") != nullptr) TakeKey("model.head");  // not in files of a softmax
     }
     meaning_.config.data.train.format = DataFormat::kCsv;  // the format for which data.scale applies
     meaning_.form.features = Names("features");
@@ -171,7 +171,8 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
       {"global_step", fmt::format("{}", checkpoint.manifest().step)}};
   if (config.model.kind == ModelKind::kMlp) {
     all.emplace_back("model.activation", KeyText("model.activation", config));
-    all.emplace_back("model.head", KeyText("model.head", config));
+    const bool softmax = config.model.head == ModelHead::kSoftmax;
+    if (!softmax) all.emplace_back("model.head", KeyText("model.head", config));
   }
   if (!form.classes.empty()) all.emplace_back("classes", NamesText(form.classes));
   if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));
