@@ -1,0 +1,398 @@
+#include "trainer/data/files/table_profile.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "trainer/config/user_text.h"
+#include "trainer/data/files/input_bytes.h"
+#include "trainer/data/files/table_rows.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kMaxExample = 40;        // bytes of a text that is kept to be shown
+constexpr size_t kMaxDistinct = 10000;    // of a column
+constexpr size_t kAllDistinct = 1 << 20;  // of all columns, which bounds the memory of wide tables
+constexpr size_t kMinDistinct = 100;
+constexpr size_t kFrequent = 20;  // values that are kept to be shown
+constexpr int64_t kFewRows = 10;  // fewer rows do not make an index, an id or an order
+constexpr size_t kDelimiterRows = 200;
+constexpr size_t kHeaderRows = 1000;
+constexpr int64_t kFewTexts = 100;    // texts so few of which differ are categories; data.max_categories
+constexpr int64_t kManyTexts = 1000;  // the same where each is there twenty times on average
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+bool AreDigits(std::string_view text) { return std::all_of(text.begin(), text.end(), IsDigit); }
+
+// Whole numbers of up to 15 digits, which are most numbers of most tables.
+std::optional<double> ParseWhole(std::string_view text) {
+  const bool minus = !text.empty() && text.front() == '-';
+  const std::string_view digits = text.substr(minus ? 1 : 0);
+  if (digits.empty() || digits.size() > 15) return std::nullopt;
+  int64_t value = 0;
+  for (const char c : digits) {
+    if (!IsDigit(c)) return std::nullopt;
+    value = 10 * value + (c - '0');
+  }
+  return static_cast<double>(minus ? -value : value);
+}
+
+// Returns the number, infinity if float32 cannot hold it, or nothing.
+std::optional<double> NumberOf(std::string_view text) {
+  if (const std::optional<double> whole = ParseWhole(text)) return whole;
+  float number = 0;
+  const NumberText state = ParseNumber(text, &number);
+  if (state == NumberText::kEmpty || state == NumberText::kNotANumber) return std::nullopt;
+  if (state != NumberText::kGood) return std::numeric_limits<double>::infinity();
+  double exact = number;
+  std::from_chars(text.data() + (text.front() == '+' ? 1 : 0), text.data() + text.size(), exact);
+  return exact;
+}
+
+// YYYY-MM-DD, alone or before T or a blank and a time.
+bool IsDate(std::string_view text) {
+  if (text.size() < 10 || text[4] != '-' || text[7] != '-') return false;
+  const std::string_view month = text.substr(5, 2), day = text.substr(8, 2), time = text.substr(10);
+  if (!AreDigits(text.substr(0, 4)) || !AreDigits(month) || !AreDigits(day)) return false;
+  if (month < "01" || month > "12" || day < "01" || day > "31") return false;
+  if (time.empty()) return true;
+  return time.size() >= 6 && (time[0] == 'T' || time[0] == ' ') && AreDigits(time.substr(1, 2)) &&
+         time[3] == ':' && time.find_first_not_of("0123456789:.+-Z", 1) == std::string_view::npos;
+}
+
+std::string Example(std::string_view text) { return std::string(text.substr(0, kMaxExample)); }
+
+// PassengerId, customer_id, ID.
+bool IsNamedAsId(const std::string& name) {
+  const std::string lower = LowerCase(name);
+  if (lower == "id" || lower == "uuid" || lower == "index") return true;
+  if (lower.size() < 3 || lower.compare(lower.size() - 2, 2, "id") != 0) return lower.substr(0, 3) == "id_";
+  const char before = lower[lower.size() - 3];
+  return name[name.size() - 2] == 'I' || before == '_' || before == '-' || before == ' ' || before == '.';
+}
+
+// ColumnBuilder: what is known of one column while its rows go by.
+class ColumnBuilder {
+ public:
+  explicit ColumnBuilder(size_t max_distinct) : max_distinct_(max_distinct) {}
+
+  void Add(const CsvField& field) {
+    const int64_t row = row_++;
+    if (IsMissing(field.text)) {
+      ++column_.missing;
+      in_order_ = false;
+      return;
+    }
+    ++column_.known;
+    CountValue(field.text);
+    const std::optional<double> number = NumberOf(field.text);
+    if (number) {
+      AddNumber(*number, field, row);
+    } else {
+      AddText(field);
+    }
+  }
+
+  ColumnProfile Finish(std::string name) {
+    column_.name = std::move(name);
+    column_.distinct = static_cast<int64_t>(distinct_);
+    column_.more_distinct = overflowed_;
+    column_.type = Type();
+    if (!column_.IsNumber()) column_.not_a_number = column_.not_float = {};
+    if (column_.type != ColumnType::kDate) column_.not_a_date = {};
+    KeepFrequent();
+    Suspect();
+    return std::move(column_);
+  }
+
+ private:
+  struct Value {
+    int64_t rows = 0;
+    std::string text;
+  };
+
+  // By the hash alone: two of 10,000 texts share one of 2^64 values hardly ever.
+  void CountValue(std::string_view text) {
+    if (overflowed_) return;
+    const size_t hash = std::hash<std::string_view>()(text);
+    if (column_.known == 1 || hash != last_hash_) ++runs_;
+    last_hash_ = hash;
+    Value& value = values_[hash];
+    if (value.rows++ > 0) {
+      repeats_ = true;
+      return;
+    }
+    distinct_ = values_.size();
+    value.text = Example(text);
+    if (distinct_ <= max_distinct_) return;
+    distinct_ = max_distinct_;
+    overflowed_ = true;
+    values_ = {};
+  }
+
+  void AddNumber(double number, const CsvField& field, int64_t row) {
+    ++numbers_;
+    if (!std::isfinite(number)) {
+      column_.not_float.Add(field.place, field.text);
+      return;
+    }
+    whole_ = whole_ && number == std::floor(number);
+    const bool first = ++finite_ == 1;
+    if (first) first_number_ = number;
+    in_order_ = in_order_ && number == first_number_ + static_cast<double>(row);
+    rises_ = rises_ && (first || number >= last_number_);
+    falls_ = falls_ && (first || number <= last_number_);
+    last_number_ = number;
+    column_.min = first ? number : std::min(column_.min, number);
+    column_.max = first ? number : std::max(column_.max, number);
+  }
+
+  void AddText(const CsvField& field) {
+    column_.not_a_number.Add(field.place, field.text);
+    if (IsDate(field.text)) {
+      ++dates_;
+    } else {
+      column_.not_a_date.Add(field.place, field.text);
+    }
+    if (!IsUtf8(field.text)) column_.not_utf8.Add(field.place, field.text);
+  }
+
+  ColumnType Type() const {
+    const auto are_most = [&](int64_t count) { return count * 10 >= column_.known * 9; };
+    if (column_.known == 0) return ColumnType::kEmpty;
+    if (are_most(numbers_)) return whole_ ? ColumnType::kWhole : ColumnType::kNumber;
+    if (are_most(dates_)) return ColumnType::kDate;
+    const int64_t distinct = column_.distinct;
+    const bool few = distinct <= kFewTexts && (distinct * 2 <= column_.known || column_.known < kFewRows);
+    const bool often = distinct <= kManyTexts && distinct * 20 <= column_.known;
+    return !overflowed_ && (few || often) ? ColumnType::kCategory : ColumnType::kText;
+  }
+
+  void KeepFrequent() {
+    for (auto& [hash, value] : values_) column_.frequent.push_back({std::move(value.text), value.rows});
+    const size_t kept = std::min(kFrequent, column_.frequent.size());
+    std::partial_sort(column_.frequent.begin(), column_.frequent.begin() + static_cast<std::ptrdiff_t>(kept),
+                      column_.frequent.end(), [](const ValueCount& a, const ValueCount& b) {
+                        return a.rows != b.rows ? a.rows > b.rows : a.text < b.text;
+                      });
+    column_.frequent.resize(kept);
+  }
+
+  void Suspect() {
+    ColumnProfile& column = column_;
+    column.constant = column.distinct == 1 && column.missing == 0;
+    const bool enough = column.known >= kFewRows;
+    const bool numbers = column.IsNumber() && numbers_ == column.known;
+    column.index = enough && numbers && whole_ && in_order_ && (first_number_ == 0 || first_number_ == 1);
+    column.identifier = enough && !repeats_ && !column.index && (IsIdOfNumbers() || IsIdOfTexts());
+    const bool grouped = !overflowed_ && runs_ == column.distinct && column.known > column.distinct;
+    const bool ordered = numbers && (rises_ || falls_);
+    column.sorted = enough && column.distinct > 1 && (grouped || ordered);
+  }
+
+  bool IsIdOfTexts() const { return column_.type == ColumnType::kText; }
+
+  // Amounts of few rows all differ too, so another sign is needed: the name, numbers without many gaps
+  // between them, or long numbers of equal length.
+  bool IsIdOfNumbers() const {
+    if (column_.type != ColumnType::kWhole || numbers_ != column_.known) return false;
+    const bool dense = column_.max - column_.min < 2.0 * static_cast<double>(column_.known);
+    const bool alike =
+        column_.min >= 100000 && std::floor(std::log10(column_.min)) == std::floor(std::log10(column_.max));
+    return IsNamedAsId(column_.name) || dense || alike;
+  }
+
+  const size_t max_distinct_;
+  ColumnProfile column_;
+  int64_t row_ = 0;
+  std::unordered_map<size_t, Value> values_;  // by hash, until there are too many
+  size_t distinct_ = 0;
+  bool overflowed_ = false, repeats_ = false;
+  size_t last_hash_ = 0;
+  int64_t runs_ = 0;  // of equal values
+  int64_t numbers_ = 0, finite_ = 0, dates_ = 0;
+  double first_number_ = 0, last_number_ = 0;
+  bool whole_ = true, in_order_ = true, rises_ = true, falls_ = true;
+};
+
+struct Form {
+  char delimiter = ',';
+  size_t columns = 1;
+};
+
+// Returns the most frequent number of fields, and how many rows have it.
+std::pair<size_t, size_t> UsualFields(const std::vector<SplitRow>& rows) {
+  std::unordered_map<size_t, size_t> counts;
+  std::pair<size_t, size_t> usual{1, 0};
+  for (const SplitRow& row : rows) {
+    const size_t count = ++counts[row.fields.size()];
+    if (count > usual.second) usual = {row.fields.size(), count};
+  }
+  return usual;
+}
+
+// The delimiter with which most of the first rows have the same number of fields. The comma comes last,
+// because it also stands in the numbers and texts of files with other delimiters.
+Form FindForm(const TableRows& table) {
+  Form best{',', UsualFields(table.Peek(',', kDelimiterRows)).first};
+  double best_share = 0;
+  for (const char delimiter : {'\t', ';', '|', ','}) {
+    const std::vector<SplitRow> rows = table.Peek(delimiter, kDelimiterRows);
+    const auto [fields, count] = UsualFields(rows);
+    const double share = static_cast<double>(count) / static_cast<double>(std::max<size_t>(rows.size(), 1));
+    if (fields == 1 || share <= best_share) continue;
+    best_share = share;
+    best = {delimiter, fields};
+  }
+  return best;
+}
+
+// HeaderFinder: decides from the first rows of a table whether the first names the columns.
+class HeaderFinder {
+ public:
+  HeaderFinder(const std::vector<SplitRow>& rows, size_t columns) : columns_(columns) {
+    for (const SplitRow& row : rows) {
+      if (row.fields.size() == columns) rows_.push_back(&row);
+    }
+    is_first_whole_ = !rows.empty() && rows[0].fields.size() == columns;
+  }
+
+  Header Find() const {
+    if (!is_first_whole_) return Header::kNone;
+    const std::vector<size_t> numbers = NumbersOfFirst();
+    if (numbers.empty()) return AreNames() ? Header::kNames : Header::kNone;
+    if (!IsCounting(numbers)) return Header::kNone;
+    if (rows_.size() == 1) return Header::kNumbered;
+    for (const size_t column : numbers) {
+      if (!IsWholeBelow(column)) return Header::kNumbered;
+    }
+    return Header::kCounting;
+  }
+
+ private:
+  const CsvField& First(size_t column) const { return rows_[0]->fields[column]; }
+
+  // A number in quotes is a name.
+  std::vector<size_t> NumbersOfFirst() const {
+    std::vector<size_t> numbers;
+    for (size_t column = 0; column < columns_; ++column) {
+      if (!First(column).quoted && NumberOf(First(column).text)) numbers.push_back(column);
+    }
+    return numbers;
+  }
+
+  bool IsCounting(const std::vector<size_t>& numbers) const {
+    if (numbers.size() < 2) return false;
+    const double begin = *NumberOf(First(numbers[0]).text);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (*NumberOf(First(numbers[i]).text) != begin + static_cast<double>(i)) return false;
+    }
+    return begin == 0 || begin == 1;
+  }
+
+  bool IsWholeBelow(size_t column) const {
+    return std::all_of(rows_.begin() + 1, rows_.end(), [&](const SplitRow* row) {
+      const std::optional<double> number = NumberOf(row->fields[column].text);
+      return number && std::isfinite(*number) && *number == std::floor(*number);
+    });
+  }
+
+  // The first row has no numbers: it is names if other rows have some, or if its texts are nowhere below.
+  bool AreNames() const {
+    bool is_new = true;
+    for (size_t column = 0; column < columns_; ++column) {
+      int64_t numbers = 0, dates = 0;
+      for (size_t row = 1; row < rows_.size(); ++row) {
+        const std::string_view text = rows_[row]->fields[column].text;
+        numbers += NumberOf(text) ? 1 : 0;
+        dates += IsDate(text) ? 1 : 0;
+        is_new = is_new && text != First(column).text;
+      }
+      const int64_t half = static_cast<int64_t>(rows_.size() - 1) / 2;
+      const bool is_date = IsDate(First(column).text);
+      if (!IsMissing(First(column).text) && (numbers > half || (dates > half && !is_date))) return true;
+    }
+    return is_new;
+  }
+
+  const size_t columns_;
+  std::vector<const SplitRow*> rows_;
+  bool is_first_whole_ = false;
+};
+
+// Reads all rows into `builders`, and the names of columns into `names` if the table has them.
+void ReadRows(TableRows* rows, std::vector<ColumnBuilder>* builders, std::vector<std::string>* names,
+              TableProfile* table) {
+  bool is_header = table->has_names();
+  while (rows->Next(table->delimiter)) {
+    const SplitRow& row = rows->row();
+    if (row.quote_faults > 0) {
+      table->quotes.Add(row.quote_place, "");
+      table->quotes.count += row.quote_faults - 1;
+    }
+    const size_t count = row.fields.size();
+    if (std::exchange(is_header, false)) {
+      for (size_t i = 0; i < count; ++i) (*names)[i] = std::string(row.fields[i].text);
+    } else if (count != builders->size()) {
+      Faults& faults = count < builders->size() ? table->short_rows : table->long_rows;
+      faults.Add(row.begin, fmt::format("{}", count));
+    } else {
+      ++table->rows;
+      for (size_t i = 0; i < count; ++i) (*builders)[i].Add(row.fields[i]);
+    }
+  }
+  table->empty_lines = {rows->empty_lines(), rows->empty_place(), ""};
+}
+
+}  // namespace
+
+void Faults::Add(CsvPlace place, std::string_view text) {
+  if (count++ > 0) return;
+  first = place;
+  example = Example(text);
+}
+
+const char* TypeName(ColumnType type) {
+  constexpr const char* kNames[] = {"empty", "number", "whole number", "date", "category", "text"};
+  return kNames[static_cast<size_t>(type)];
+}
+
+bool IsMissing(std::string_view text) {
+  constexpr std::array<std::string_view, 7> kMissing = {"", "NA", "N/A", "nan", "NaN", "null", "?"};
+  return text.size() <= 4 && std::find(kMissing.begin(), kMissing.end(), text) != kMissing.end();
+}
+
+TableProfile ProfileTable(const std::string& path) {
+  auto file = std::make_unique<InputBytes>(path, "the table's path");
+  TableProfile table;
+  table.path = file->path();
+  TableRows rows(std::move(file));
+  const Form form = FindForm(rows);
+  table.delimiter = form.delimiter;
+  table.header = HeaderFinder(rows.Peek(form.delimiter, kHeaderRows), form.columns).Find();
+  const size_t max_distinct = std::clamp(kAllDistinct / form.columns, kMinDistinct, kMaxDistinct);
+  std::vector<ColumnBuilder> builders(form.columns, ColumnBuilder(max_distinct));
+  std::vector<std::string> names(form.columns);
+  ReadRows(&rows, &builders, &names, &table);
+  for (size_t i = 0; i < form.columns; ++i) table.columns.push_back(builders[i].Finish(std::move(names[i])));
+  return table;
+}
+
+std::string ColumnName(const TableProfile& table, size_t column) {
+  const std::string& name = table.columns[column].name;
+  return name.empty() ? fmt::format("column {}", column + 1) : Shown(name);
+}
+
+}  // namespace dtrain

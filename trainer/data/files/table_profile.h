@@ -1,0 +1,93 @@
+// TableProfile: what one pass over a text table finds, for a person who has not seen the table yet: its
+// delimiter, whether the first line names the columns, the type, gaps and values of each column, and every
+// kind of fault with its count and first place. Thread: any; plain data and one function.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/data/files/csv_reader.h"
+
+namespace dtrain {
+
+// Faults: how many fields or rows have a fault, and the first of them.
+struct Faults {
+  int64_t count = 0;
+  CsvPlace first;
+  std::string example;  // the first one's text, or its number of fields
+
+  void Add(CsvPlace place, std::string_view text);
+};
+
+enum class ColumnType {
+  kEmpty,     // no values at all
+  kNumber,    // at least nine tenths of the values are numbers
+  kWhole,     // the same, and all numbers are whole
+  kDate,      // at least nine tenths are YYYY-MM-DD, with or without a time
+  kCategory,  // texts, few of which differ
+  kText,
+};
+
+// "whole number"
+const char* TypeName(ColumnType type);
+
+struct ValueCount {
+  std::string text;
+  int64_t rows = 0;
+};
+
+struct ColumnProfile {
+  std::string name;  // empty: the file does not name it
+  ColumnType type = ColumnType::kEmpty;
+  int64_t missing = 0;               // IsMissing()
+  int64_t known = 0;                 // all others
+  int64_t distinct = 0;              // of the known
+  bool more_distinct = false;        // distinct is where counting ended
+  double min = 0, max = 0;           // of the numbers
+  std::vector<ValueCount> frequent;  // the most frequent first, if all distinct ones were counted
+
+  Faults not_a_number;  // in a column of numbers
+  Faults not_a_date;    // in a column of dates
+  Faults not_float;     // infinite, or too large for float32
+  Faults not_utf8;
+
+  bool constant = false;    // one value in all rows
+  bool index = false;       // 0, 1, 2 .. or 1, 2, 3 .. down the rows
+  bool identifier = false;  // whole numbers or texts that all differ
+  bool sorted = false;      // rows of one value stand together, or numbers only rise or only fall
+
+  bool IsNumber() const { return type == ColumnType::kNumber || type == ColumnType::kWhole; }
+};
+
+enum class Header {
+  kNames,     // the first line names the columns
+  kNone,      // the first line is a row
+  kCounting,  // it is 0, 1, 2 .. or 1, 2, 3 .. over columns of whole numbers, and is taken for a row
+  kNumbered,  // it is 0, 1, 2 .. or 1, 2, 3 .. over other columns, and is taken for names
+};
+
+struct TableProfile {
+  std::string path;
+  char delimiter = ',';
+  Header header = Header::kNames;
+  int64_t rows = 0;  // those with the table's number of fields
+  std::vector<ColumnProfile> columns;
+  Faults short_rows, long_rows;  // too few and too many fields; not looked at any further
+  Faults quotes, empty_lines;
+
+  bool has_names() const { return header == Header::kNames || header == Header::kNumbered; }
+};
+
+// Whether a field stands for a missing value: empty, NA, N/A, nan, NaN, null or ?.
+bool IsMissing(std::string_view text);
+
+// Reads the whole file once; plain or gzip, "-" is standard input. Throws UserError for a file that cannot be
+// read and for one that is no text table; what is wrong with its rows is in the profile.
+TableProfile ProfileTable(const std::string& path);
+
+// Returns how a message calls a column: by its name, or by its place from 1, "column 3".
+std::string ColumnName(const TableProfile& table, size_t column);
+
+}  // namespace dtrain
