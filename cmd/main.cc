@@ -15,6 +15,7 @@
 #include "cmd/look/look.h"
 #include "cmd/models/models.h"
 #include "cmd/run/run.h"
+#include "cmd/tables/tables.h"
 #include "gpu/cuda/runtime.h"
 
 namespace dtrain {
@@ -41,6 +42,9 @@ struct Commands {
   int operator()(const LaunchArguments& arguments) const { return RunLaunchCommand(arguments, errors); }
   int operator()(const GuardArguments& arguments) const { return RunGuardCommand(arguments); }
   int operator()(const CheckArguments& arguments) const { return RunCheckCommand(arguments); }
+  int operator()(const CheckTableArguments& arguments) const { return RunCheckTableCommand(arguments); }
+  int operator()(const InitArguments& arguments) const { return RunInitCommand(arguments, errors); }
+  int operator()(const SynthArguments& arguments) const { return RunSynthCommand(arguments); }
   int operator()(const PlanArguments& arguments) const { return RunPlanCommand(arguments); }
   int operator()(const KeygenArguments& arguments) const { return RunKeygenCommand(arguments); }
   int operator()(const InspectArguments& arguments) const { return RunInspectCommand(arguments); }

@@ -95,6 +95,31 @@ struct CheckArguments {
   std::optional<SchedulerArguments> from;
 };
 
+// CheckTableArguments: dtrain check TABLE
+struct CheckTableArguments {
+  std::string path;   // a table of text, or "-"
+  std::string label;  // a column's name or number; empty: the command chooses
+};
+
+// InitArguments: dtrain init
+struct InitArguments {
+  std::string path;   // a table of text
+  std::string label;  // a column's name or number; empty: the command chooses
+  std::string out;    // the config to write; "-": standard output; empty: by the table's name
+};
+
+// SynthArguments: dtrain synth
+struct SynthArguments {
+  std::string name;  // linear, digits or criteo
+  int64_t rows = 0;
+  int64_t first = 0;  // the number of the first row
+  uint64_t seed = 1;
+  std::string out;       // empty: standard output
+  int64_t features = 1;  // linear
+  bool header = false;   // criteo: CSV with names
+  bool truth = false;    // criteo: the true model's figures on standard error
+};
+
 // PlanArguments: dtrain plan
 struct PlanArguments {
   ConfigArguments config;
@@ -165,7 +190,8 @@ struct DevicesArguments {
 
 using Arguments =
     std::variant<ShowText, ShowVersion, TaskArguments, LocalArguments, LaunchArguments, GuardArguments,
-                 CheckArguments, PlanArguments, KeygenArguments, InspectArguments, EvalArguments,
-                 PredictArguments, ExportArguments, ImportArguments, DevicesArguments>;
+                 CheckArguments, CheckTableArguments, InitArguments, SynthArguments, PlanArguments,
+                 KeygenArguments, InspectArguments, EvalArguments, PredictArguments, ExportArguments,
+                 ImportArguments, DevicesArguments>;
 
 }  // namespace dtrain

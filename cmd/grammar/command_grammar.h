@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 #include "cmd/common/arguments.h"
 
 namespace dtrain {
@@ -39,6 +41,8 @@ std::unique_ptr<CommandGrammar> NewLocalGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewLaunchGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewGuardGrammar(CLI::App* root);  // not in --help
 std::unique_ptr<CommandGrammar> NewCheckGrammar(CLI::App* root);
+std::unique_ptr<CommandGrammar> NewInitGrammar(CLI::App* root);
+std::unique_ptr<CommandGrammar> NewSynthGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewPlanGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewKeygenGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewInspectGrammar(CLI::App* root);
@@ -54,6 +58,14 @@ std::unique_ptr<CommandGrammar> NewDevicesGrammar(CLI::App* root);
 void AddConfigOptions(CLI::App* app, ConfigArguments* config);
 // Throws UserError if there is no --config.
 void RequireConfig(const ConfigArguments& config);
+
+// Whether `word` is named like a config, x.yaml.
+bool IsConfigName(const std::string& word);
+// The error of a config without --config, as in `dtrain local x.yaml`.
+UserError NeedsConfigOption(const std::string& word);
+
+// Adds the positional argument "table" and --label.
+void AddTableOptions(CLI::App* app, std::string* path, std::string* label);
 
 void AddResultOption(CLI::App* app, std::string* path,
                      const char* what = "Write what the run came to, as JSON; at every ending");
@@ -87,5 +99,6 @@ const std::string& RequireCheckpoint(const char* command, const std::string& pat
 
 // Returns an integer of at least `min`. Throws UserError, with `option` and `example` in the message.
 int ParseNumber(const std::string& option, const std::string& text, int min, const char* example);
+int64_t ParseCount(const std::string& option, const std::string& text, int64_t min, const char* example);
 
 }  // namespace dtrain

@@ -83,9 +83,7 @@ class Usage : public CLI::Formatter {
 // Whether `word` is a config without --config, as in `dtrain local x.yaml`.
 bool IsMeantAsConfig(const std::string& word, const CLI::App& command) {
   const CLI::Option* const config = command.get_option_no_throw("--config");
-  if (config == nullptr || config->count() > 0) return false;
-  const std::filesystem::path ending = std::filesystem::path(word).extension();
-  return (ending == ".yaml" || ending == ".yml") && word.front() != '-';
+  return config != nullptr && config->count() == 0 && IsConfigName(word);
 }
 
 // Grammar: the whole command line of dtrain, built with the parser library.
@@ -118,9 +116,10 @@ Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
   root_.formatter(std::make_shared<Usage>());  // before the commands are added: they inherit it
   root_.require_subcommand(0, 1);
   root_.add_flag("--version", version_, "Print version, commit and libraries, and end");
-  for (auto* const new_command : {NewLocalGrammar, NewLaunchGrammar, NewGuardGrammar, NewCheckGrammar,
-                                  NewPlanGrammar, NewKeygenGrammar, NewInspectGrammar, NewEvalGrammar,
-                                  NewPredictGrammar, NewExportGrammar, NewImportGrammar, NewDevicesGrammar}) {
+  for (auto* const new_command :
+       {NewLocalGrammar, NewLaunchGrammar, NewGuardGrammar, NewCheckGrammar, NewInitGrammar, NewPlanGrammar,
+        NewKeygenGrammar, NewInspectGrammar, NewEvalGrammar, NewPredictGrammar, NewExportGrammar,
+        NewImportGrammar, NewSynthGrammar, NewDevicesGrammar}) {
     commands_.push_back(new_command(&root_));
     commands_.back()->app()->allow_extras();
   }
@@ -174,9 +173,7 @@ void Grammar::RefuseExtras() const {
   const std::vector<std::string> extras = root_.remaining(/*recurse=*/true);
   if (extras.empty()) return;
   const CLI::App* const command = Parsed() != nullptr ? Parsed()->app() : &root_;
-  if (IsMeantAsConfig(extras.front(), *command)) {
-    throw UserError("{0}: a config file needs its option. Write --config {0}.", extras.front());
-  }
+  if (IsMeantAsConfig(extras.front(), *command)) throw NeedsConfigOption(extras.front());
   const std::string name = extras.front().substr(0, extras.front().find('='));
   std::vector<std::string> known;
   const bool is_option = name.compare(0, 1, "-") == 0;
@@ -212,6 +209,22 @@ CommandLineText Grammar::Describe() const {
 }
 
 }  // namespace
+
+bool IsConfigName(const std::string& word) {
+  const std::filesystem::path ending = std::filesystem::path(word).extension();
+  return (ending == ".yaml" || ending == ".yml") && word.front() != '-';
+}
+
+UserError NeedsConfigOption(const std::string& word) {
+  return UserError("{0}: a config file needs its option. Write --config {0}.", word);
+}
+
+void AddTableOptions(CLI::App* app, std::string* path, std::string* label) {
+  app->add_option("table", *path, "A table of text: CSV or with other delimiters, plain or gzip")
+      ->type_name("");
+  app->add_option("--label", *label, "The column to predict: its name, or its number from 0")
+      ->type_name("COLUMN");
+}
 
 void AddConfigOptions(CLI::App* app, ConfigArguments* config) {
   app->add_option("--config", config->path, "The YAML file that describes model, data and cluster")
@@ -266,14 +279,27 @@ const std::string& RequireCheckpoint(const char* command, const std::string& pat
   throw UserError("{0}: which checkpoint? Name one, or a directory of them: dtrain {0} run/ckpt.", command);
 }
 
-int ParseNumber(const std::string& option, const std::string& text, int min, const char* example) {
-  int value = 0;
+namespace {
+
+template <typename Number>
+Number ParseAs(const std::string& option, const std::string& text, Number min, const char* example) {
+  Number value = 0;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
   if (parsed.ec != std::errc() || parsed.ptr != end || value < min) {
     throw UserError("{} {}: must be a whole number >= {}. Try {} {}.", option, text, min, option, example);
   }
   return value;
+}
+
+}  // namespace
+
+int ParseNumber(const std::string& option, const std::string& text, int min, const char* example) {
+  return ParseAs(option, text, min, example);
+}
+
+int64_t ParseCount(const std::string& option, const std::string& text, int64_t min, const char* example) {
+  return ParseAs(option, text, min, example);
 }
 
 void AddSchedulerOptions(CLI::App* app, SchedulerTexts* texts, const char* ps) {

@@ -105,6 +105,45 @@ TEST_CASE("command line: check and plan take the counts of local, and check not 
         "--workers 4: has no effect with --from, which says how many there are. Leave it out.");
 }
 
+TEST_CASE("command line: check takes a table or a config, and not both") {
+  const auto table = Parse<CheckTableArguments>({"check", "t.csv", "--label", "x"});
+  CHECK(table.path == "t.csv");
+  CHECK(table.label == "x");
+  CHECK(Parse<CheckTableArguments>({"check", "-"}).path == "-");
+  CHECK(ErrorOf({"check", "t.csv", "--config", "a"}) ==
+        "t.csv: unknown command or argument beside --config, which is about a config.");
+  CHECK(ErrorOf({"check", "--label", "x", "--config", "a"}) ==
+        "--label x: goes with a table. Write dtrain check table.csv --label x.");
+  CHECK(ErrorOf({"check"}).find("--config is missing: no YAML file to read.") == 0);
+}
+
+TEST_CASE("command line: init has a table, a label and a file") {
+  const auto init = Parse<InitArguments>({"init", "t.csv", "--label", "x", "--out", "-"});
+  CHECK(init.path == "t.csv");
+  CHECK(init.label == "x");
+  CHECK(init.out == "-");
+  CHECK(ErrorOf({"init"}) == "init: which table? Try dtrain init table.csv --label NAME.");
+  CHECK(ErrorOf({"init", "x.yaml"}).find("init x.yaml: must be a table") == 0);
+}
+
+TEST_CASE("command line: synth has a table of its own, a number of rows, and options of that table alone") {
+  const auto synth =
+      Parse<SynthArguments>({"synth", "criteo", "--rows", "5000000000", "--seed", "3", "--truth"});
+  CHECK(synth.name == "criteo");
+  CHECK(synth.rows == 5000000000);
+  CHECK(synth.first == 0);
+  CHECK(synth.seed == 3);
+  CHECK(synth.truth);
+  CHECK_FALSE(synth.header);
+  CHECK(ErrorOf({"synth", "critoe", "--rows", "1"}) ==
+        "synth critoe: must be linear, digits or criteo. Did you mean criteo?");
+  CHECK(ErrorOf({"synth", "linear"}) == "--rows is missing: how many rows? Try --rows 1000.");
+  CHECK(ErrorOf({"synth", "linear", "--rows", "0"}) ==
+        "--rows 0: must be a whole number >= 1. Try --rows 1000.");
+  CHECK(ErrorOf({"synth", "digits", "--rows", "1", "--header"}) ==
+        "--header: goes with synth criteo alone. Leave it out.");
+}
+
 TEST_CASE("command line: numbers that are none, too small or too large are refused by name") {
   for (const char* bad : {"-1", "1x", "", "1.5", "99999999999999999999", " 1", "0x1"}) {
     CAPTURE(bad);

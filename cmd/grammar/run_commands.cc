@@ -177,26 +177,42 @@ constexpr char kCheckAbout[] = "Check the file and the data without running, and
 
 constexpr char kCheckFooter[] =
     R"(Examples:
+  dtrain check table.csv                       a first look at a table: columns, faults, and a config for it
+  dtrain check table.csv --label churned
   dtrain check --config cluster.yaml
   dtrain check --config cluster.yaml --set 'cluster.ps=[a:9001, b:9001]'
   dtrain check --config cluster.yaml --ps 1 --workers 4
   srun dtrain check --config x.yaml --from slurm --ps 1
 
-Reads the file and all data. Exit code 0 when both are good, else 2: of the file every error is told, of
-the data the first. With --ps and --workers it is about the cluster that dtrain local makes with them; with --from
+With a table, one pass shows the type, gaps and values of each column, every kind of fault with its first place and
+how often it is there, and the YAML that would train on it (dtrain init writes it). Exit code 0, with faults too.
+
+With --config it reads the file and all data. Exit code 0 when both are good, else 2: of the file every error is told,
+of the data the first. With --ps and --workers it is about the cluster that dtrain local makes with them; with --from
 it shows the cluster, and the place that this process would have in it.)";
 
 class CheckGrammar : public CommandGrammar {
  public:
   explicit CheckGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("check", kCheckAbout), kCheckFooter) {
+    AddTableOptions(app(), &table_.path, &table_.label);
     AddConfigOptions(app(), &check_.config);
     AddSchedulerOptions(app(), &scheduler_, "How many ps; with --from slurm or mpi: of the first ranks");
     AddWorkersOption(app(), &workers_);
   }
 
   Arguments ToArguments() const override {
-    RequireConfig(check_.config);
+    if (!table_.path.empty()) return ToTable();
+    if (!table_.label.empty()) {
+      throw UserError("--label {}: goes with a table. Write dtrain check table.csv --label {}.", table_.label,
+                      table_.label);
+    }
+    if (check_.config.path.empty()) {
+      throw UserError(
+          "--config is missing: no YAML file to read. Try --config configs/quickstart_digits.yaml, or for a "
+          "first "
+          "look at a table dtrain check table.csv.");
+    }
     CheckArguments check = check_;
     SchedulerTexts scheduler = scheduler_;
     if (scheduler.from.empty()) {
@@ -210,6 +226,19 @@ class CheckGrammar : public CommandGrammar {
   }
 
  private:
+  Arguments ToTable() const {
+    const bool config = !check_.config.path.empty();
+    if (!config && IsConfigName(table_.path)) throw NeedsConfigOption(table_.path);
+    for (const CLI::Option* option : app()->get_options()) {
+      const std::string name = option->get_name();
+      if (option->count() == 0 || option->get_positional() || name == "--label") continue;
+      throw UserError("{}: unknown command or argument beside {}, which is about a config.",
+                      table_.path.substr(0, table_.path.find('=')), name);
+    }
+    return table_;
+  }
+
+  CheckTableArguments table_;
   CheckArguments check_;
   SchedulerTexts scheduler_;
   std::string workers_;

@@ -36,6 +36,18 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool AreDigits(std::string_view text) { return std::all_of(text.begin(), text.end(), IsDigit); }
 
+// Whether a field stands for a missing value.
+bool IsGap(std::string_view text) {
+  if (text.empty() || text == "?") return true;
+  if (text.size() > 4) return false;
+  constexpr std::array<std::string_view, 4> kWords = {"na", "n/a", "nan", "null"};
+  return std::find(kWords.begin(), kWords.end(), LowerCase(std::string(text))) != kWords.end();
+}
+
+bool IsAscii(std::string_view text) {
+  return std::none_of(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
+}
+
 // Whole numbers of up to 15 digits, which are most numbers of most tables.
 std::optional<double> ParseWhole(std::string_view text) {
   const bool minus = !text.empty() && text.front() == '-';
@@ -90,12 +102,12 @@ class ColumnBuilder {
 
   void Add(const CsvField& field) {
     const int64_t row = row_++;
-    if (IsMissing(field.text)) {
+    if (IsGap(field.text)) {
       ++column_.missing;
       in_order_ = false;
       return;
     }
-    ++column_.known;
+    if (column_.known++ == 0) column_.example = Example(field.text);
     CountValue(field.text);
     const std::optional<double> number = NumberOf(field.text);
     if (number) {
@@ -166,7 +178,7 @@ class ColumnBuilder {
     } else {
       column_.not_a_date.Add(field.place, field.text);
     }
-    if (!IsUtf8(field.text)) column_.not_utf8.Add(field.place, field.text);
+    if (!IsAscii(field.text) && !IsUtf8(field.text)) column_.not_utf8.Add(field.place, field.text);
   }
 
   ColumnType Type() const {
@@ -322,7 +334,7 @@ class HeaderFinder {
       }
       const int64_t half = static_cast<int64_t>(rows_.size() - 1) / 2;
       const bool is_date = IsDate(First(column).text);
-      if (!IsMissing(First(column).text) && (numbers > half || (dates > half && !is_date))) return true;
+      if (!IsGap(First(column).text) && (numbers > half || (dates > half && !is_date))) return true;
     }
     return is_new;
   }
@@ -369,11 +381,6 @@ const char* TypeName(ColumnType type) {
   return kNames[static_cast<size_t>(type)];
 }
 
-bool IsMissing(std::string_view text) {
-  constexpr std::array<std::string_view, 7> kMissing = {"", "NA", "N/A", "nan", "NaN", "null", "?"};
-  return text.size() <= 4 && std::find(kMissing.begin(), kMissing.end(), text) != kMissing.end();
-}
-
 TableProfile ProfileTable(const std::string& path) {
   auto file = std::make_unique<InputBytes>(path, "the table's path");
   TableProfile table;
@@ -390,9 +397,17 @@ TableProfile ProfileTable(const std::string& path) {
   return table;
 }
 
+std::set<std::string> RepeatedNames(const TableProfile& table) {
+  std::set<std::string> seen, repeated;
+  for (const ColumnProfile& column : table.columns) {
+    if (table.has_names() && !seen.insert(column.name).second) repeated.insert(column.name);
+  }
+  return repeated;
+}
+
 std::string ColumnName(const TableProfile& table, size_t column) {
   const std::string& name = table.columns[column].name;
-  return name.empty() ? fmt::format("column {}", column + 1) : Shown(name);
+  return name.empty() ? fmt::format("column {} (number {})", column + 1, column) : Shown(name);
 }
 
 }  // namespace dtrain

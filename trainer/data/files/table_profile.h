@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,11 +42,12 @@ struct ValueCount {
 struct ColumnProfile {
   std::string name;  // empty: the file does not name it
   ColumnType type = ColumnType::kEmpty;
-  int64_t missing = 0;               // IsMissing()
+  int64_t missing = 0;               // empty, ?, NA, N/A, nan or null, in any case
   int64_t known = 0;                 // all others
   int64_t distinct = 0;              // of the known
   bool more_distinct = false;        // distinct is where counting ended
   double min = 0, max = 0;           // of the numbers
+  std::string example;               // the first known value
   std::vector<ValueCount> frequent;  // the most frequent first, if all distinct ones were counted
 
   Faults not_a_number;  // in a column of numbers
@@ -80,14 +82,15 @@ struct TableProfile {
   bool has_names() const { return header == Header::kNames || header == Header::kNumbered; }
 };
 
-// Whether a field stands for a missing value: empty, NA, N/A, nan, NaN, null or ?.
-bool IsMissing(std::string_view text);
-
 // Reads the whole file once; plain or gzip, "-" is standard input. Throws UserError for a file that cannot be
 // read and for one that is no text table; what is wrong with its rows is in the profile.
 TableProfile ProfileTable(const std::string& path);
 
-// Returns how a message calls a column: by its name, or by its place from 1, "column 3".
+// Returns the names that more than one column has.
+std::set<std::string> RepeatedNames(const TableProfile& table);
+
+// Returns how a message calls a column: by its name, or "column 3 (number 2)", of which the config takes the
+// number.
 std::string ColumnName(const TableProfile& table, size_t column);
 
 }  // namespace dtrain

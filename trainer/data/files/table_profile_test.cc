@@ -52,7 +52,7 @@ TEST_CASE("table: columns have types, gaps, distinct values, and the ends of the
 }
 
 TEST_CASE("table: the usual words for a missing value are gaps") {
-  for (const char* word : {"", "NA", "N/A", "nan", "NaN", "null", "?", "  NA "}) {
+  for (const char* word : {"", "NA", "N/A", "nan", "NaN", "null", "?", "  NA ", "Null"}) {
     CAPTURE(word);
     const TableProfile table = ProfileOf(fmt::format("a,b\n1,2\n{},3\n4,5\n", word));
     CHECK(table.columns[0].missing == 1);

@@ -25,7 +25,7 @@ namespace {
 constexpr size_t kNumbers = 13, kCategories = 26;
 constexpr size_t kColumns = kNumbers + kCategories;
 constexpr uint64_t kDrawsPerRow = 64;                          // one for each column, one for the label
-constexpr double kBias = -1.35;                                // about a quarter of the labels are 1
+constexpr double kBias = -1.35;                                // a fifth to a third of the labels are 1
 constexpr double kNumberSpread = 0.25, kCategorySpread = 0.3;  // standard deviations of weights
 constexpr int64_t kMaxRowBytes = 1 + kNumbers * 12 + kCategories * 9 + 1;
 

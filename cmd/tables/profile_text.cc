@@ -1,0 +1,175 @@
+#include "cmd/tables/profile_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/names.h"
+#include "base/printable.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kMaxName = 32;     // bytes of a column's name in the table
+constexpr size_t kMaxValue = 24;    // bytes of a value
+constexpr size_t kShownValues = 3;  // of a category
+
+const char* DelimiterName(char delimiter) {
+  return delimiter == '\t' ? "tabs" : delimiter == ';' ? "semicolons" : delimiter == '|' ? "bars" : "commas";
+}
+
+std::string HeaderText(Header header) {
+  switch (header) {
+    case Header::kNames:
+    case Header::kNumbered:
+      return "the first line names the columns";
+    case Header::kNone:
+    case Header::kCounting:
+      break;
+  }
+  return "no line names the columns: they are called by their numbers, from 0";
+}
+
+// Characters, not bytes, so that columns of other alphabets stay in line.
+size_t Width(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string NameOf(const TableProfile& table, size_t column) {
+  if (!table.has_names()) return fmt::format("{}", column);
+  const std::string& name = table.columns[column].name;
+  return name.empty() ? "(no name)" : Printable(name, kMaxName);
+}
+
+std::string CategoryText(const ColumnProfile& column) {
+  std::string text;
+  for (size_t i = 0; i < std::min(kShownValues, column.frequent.size()); ++i) {
+    const double share =
+        100.0 * static_cast<double>(column.frequent[i].rows) / static_cast<double>(column.known);
+    text += fmt::format("{}{} {:.{}f} %", i == 0 ? "" : ", ", Printable(column.frequent[i].text, kMaxValue),
+                        share, share < 1 ? 1 : 0);
+  }
+  return column.frequent.size() > kShownValues ? text + ", .." : text;
+}
+
+std::string ValuesText(const ColumnProfile& column) {
+  switch (column.type) {
+    case ColumnType::kEmpty:
+      return "";
+    case ColumnType::kNumber:
+    case ColumnType::kWhole:
+      return column.distinct == 1 ? fmt::format("{:.10g}", column.min)
+                                  : fmt::format("{:.10g} to {:.10g}", column.min, column.max);
+    case ColumnType::kCategory:
+      return CategoryText(column);
+    case ColumnType::kDate:
+    case ColumnType::kText:
+      return Printable(column.example, kMaxValue) + ", ..";
+  }
+  return "";
+}
+
+using Line = std::array<std::string, 5>;
+
+Line ColumnLine(const TableProfile& table, size_t column) {
+  const ColumnProfile& about = table.columns[column];
+  return {NameOf(table, column), TypeName(about.type), fmt::format("{}", about.missing),
+          fmt::format("{}{}", about.more_distinct ? "> " : "", about.distinct), ValuesText(about)};
+}
+
+// Numbers stand at the right of their columns, texts at the left.
+std::string Aligned(const std::vector<Line>& lines) {
+  std::array<size_t, 4> widths{};
+  for (const Line& line : lines) {
+    for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], Width(line[i]));
+  }
+  std::string text;
+  for (const Line& line : lines) {
+    std::string row = "  ";
+    for (size_t i = 0; i < widths.size(); ++i) {
+      const std::string blanks(widths[i] - Width(line[i]), ' ');
+      row += (i < 2 ? line[i] + blanks : blanks + line[i]) + "  ";
+    }
+    row += line[4];
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += row + "\n";
+  }
+  return text;
+}
+
+// "  t.csv:7:3: age = abc; must be a number (3 values)"
+std::string FaultLine(const TableProfile& table, const Faults& faults, const std::string& what,
+                      const std::string& rule, const std::string& counted) {
+  if (faults.count == 0) return "";
+  return fmt::format("  {}:{}:{}: {}; {} ({})\n", table.path, faults.first.line, faults.first.column, what,
+                     rule, Plural(faults.count, counted));
+}
+
+std::string ColumnFaults(const TableProfile& table, size_t column) {
+  const ColumnProfile& about = table.columns[column];
+  const auto line = [&](const Faults& faults, const char* rule) {
+    const std::string what =
+        fmt::format("{} = {}", ColumnName(table, column), Printable(faults.example, kMaxValue));
+    return FaultLine(table, faults, what, rule, "value");
+  };
+  return line(about.not_a_number, "must be a number") +
+         line(about.not_float, "must be a finite number within float32") +
+         line(about.not_utf8, "must be UTF-8") + line(about.not_a_date, "must be a date, as others are");
+}
+
+}  // namespace
+
+std::string ColumnsText(const TableProfile& table) {
+  std::string text =
+      fmt::format("{}: {} of {}, separated by {}; {}\n\n", table.path, Plural(table.rows, "row"),
+                  Plural(static_cast<int64_t>(table.columns.size()), "column"),
+                  DelimiterName(table.delimiter), HeaderText(table.header));
+  std::vector<Line> lines{{"column", "type", "missing", "distinct", "values"}};
+  for (size_t i = 0; i < table.columns.size(); ++i) lines.push_back(ColumnLine(table, i));
+  return text + Aligned(lines);
+}
+
+std::string FaultsText(const TableProfile& table) {
+  std::string text;
+  for (size_t i = 0; i < table.columns.size(); ++i) text += ColumnFaults(table, i);
+  const std::string rule = fmt::format("must be {}", table.columns.size());
+  for (const Faults* faults : {&table.short_rows, &table.long_rows}) {
+    text += FaultLine(table, *faults, faults->example == "1" ? "1 field" : faults->example + " fields", rule,
+                      "row");
+  }
+  text += FaultLine(table, table.quotes, "a quote inside a field, or one that is not closed",
+                    "quotes must stand around whole fields", "quote");
+  return text + FaultLine(table, table.empty_lines, "an empty line", "only the end of the file may have them",
+                          "line");
+}
+
+std::string SuspectsText(const TableProfile& table) {
+  std::string text;
+  if (table.header == Header::kCounting) {
+    text +=
+        "  the first line counts, as the numbers of columns do: it is taken for a row. If it is a header, "
+        "name "
+        "the columns there.\n";
+  } else if (table.header == Header::kNumbered) {
+    text +=
+        "  the first line counts: it is taken for names of columns, since the numbers below are not whole. "
+        "If it "
+        "is a row, set header: false.\n";
+  }
+  for (const std::string& name : RepeatedNames(table)) {
+    text += fmt::format("  more than one column is named \"{}\": rename one\n", Printable(name, kMaxName));
+  }
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const ColumnProfile& column = table.columns[i];
+    const std::string name = ColumnName(table, i);
+    if (column.index) text += fmt::format("  {} counts the rows: an index\n", name);
+    if (column.identifier) text += fmt::format("  {} differs in every row: an id\n", name);
+    if (column.constant) text += fmt::format("  {} is the same in every row\n", name);
+  }
+  return text;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,20 @@
+// The profile of a table as people read it. Thread: any; free functions.
+#pragma once
+
+#include <string>
+
+#include "trainer/data/files/table_profile.h"
+
+namespace dtrain {
+
+// Returns what the table is, and a line for each column: type, missing and distinct values, and which.
+std::string ColumnsText(const TableProfile& table);
+
+// Returns a line for each kind of fault at which training would stop: its first place, the rule, and how many
+// there are. Empty if there are none.
+std::string FaultsText(const TableProfile& table);
+
+// Returns a line for each thing that looks other than it should; empty if nothing does.
+std::string SuspectsText(const TableProfile& table);
+
+}  // namespace dtrain

@@ -1,0 +1,359 @@
+#include "cmd/tables/proposal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/names.h"
+
+#include "trainer/config/config.h"
+#include "trainer/config/user_text.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kMaxClasses = 1000;      // of texts
+constexpr int64_t kMaxNumberClasses = 20;  // of whole numbers; more are a quantity
+constexpr int64_t kRowsToHoldOut = 10;     // fewer are all trained on
+constexpr int64_t kSteps = 4000;           // of a run, if its epochs are within bounds
+constexpr int64_t kMinEpochs = 3, kMaxEpochs = 200;
+constexpr int64_t kDefaultBadRows = 1000;  // data.bad_rows_limit
+constexpr double kManyGaps = 0.05;         // share of missing values that may tell something
+constexpr size_t kLineWidth = 100;
+
+// ModelPlan: the model for a label. `problem` says why there is none.
+struct ModelPlan {
+  const char* kind = "linear";
+  int64_t outputs = 1;
+  std::string comment, problem;
+};
+
+ModelPlan PlanForClasses(const ColumnProfile& label) {
+  ModelPlan plan;
+  if (label.distinct < 2) {
+    plan.problem = "has one value in all rows; there is nothing to learn";
+  } else if (label.distinct > kMaxClasses) {
+    plan.problem = fmt::format("has {} different texts; a label has classes or numbers", label.distinct);
+  } else if (label.distinct == 2) {
+    plan.kind = "logistic";
+    plan.comment = "two classes";
+  } else {
+    plan.kind = "softmax";
+    plan.outputs = label.distinct;
+    plan.comment = fmt::format("{} classes", label.distinct);
+  }
+  return plan;
+}
+
+// Whole numbers that count from 0 or 1 are classes, others a quantity.
+ModelPlan PlanForNumbers(const ColumnProfile& label) {
+  ModelPlan plan;
+  const bool whole = label.type == ColumnType::kWhole && !label.more_distinct && label.not_float.count == 0;
+  const bool counts = whole && (label.min == 0 || label.min == 1) &&
+                      label.max == label.min + static_cast<double>(label.distinct) - 1;
+  if (label.distinct < 2) {
+    plan.problem = "has one value in all rows; there is nothing to learn";
+  } else if (whole && label.distinct == 2 && label.max == 1 && (label.min == 0 || label.min == -1)) {
+    plan.kind = "logistic";
+    plan.comment = fmt::format("two classes, {} and 1", label.min);
+  } else if (counts && label.distinct <= kMaxNumberClasses) {
+    plan.kind = "softmax";
+    plan.outputs = static_cast<int64_t>(label.max) + 1;
+    plan.comment = fmt::format("the classes {} to {}; for a quantity: kind: linear", label.min, label.max);
+  } else {
+    plan.comment = fmt::format("a quantity, {:.6g} to {:.6g}", label.min, label.max);
+  }
+  return plan;
+}
+
+ModelPlan PlanModel(const ColumnProfile& label) {
+  ModelPlan plan;
+  switch (label.type) {
+    case ColumnType::kNumber:
+    case ColumnType::kWhole:
+      return PlanForNumbers(label);
+    case ColumnType::kCategory:
+      return PlanForClasses(label);
+    case ColumnType::kEmpty:
+      plan.problem = "has no values";
+      return plan;
+    case ColumnType::kDate:
+      plan.problem = "has dates; a label has classes or numbers";
+      return plan;
+    case ColumnType::kText:
+      plan.problem = "has texts that nearly all differ; a label has classes or numbers";
+      return plan;
+  }
+  return plan;
+}
+
+// Rows without a label teach nothing, so a column with many gaps is hardly one.
+bool CanBeLabel(const ColumnProfile& column) {
+  return PlanModel(column).problem.empty() && !column.index && !column.identifier &&
+         column.missing * 10 <= column.known;
+}
+
+// A name or a path as YAML: in quotes, unless nobody could take it for anything but a text.
+std::string YamlText(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '/' || c == '-';
+  };
+  constexpr const char* kWords[] = {"true", "false", "yes", "no",  "on", "off",
+                                    "null", "y",     "n",   "nan", "inf"};
+  const std::string lower = LowerCase(text);
+  const bool word =
+      std::any_of(std::begin(kWords), std::end(kWords), [&](const char* each) { return lower == each; });
+  const bool begins = !text.empty() && is_plain(text[0]) && !(text[0] >= '0' && text[0] <= '9') &&
+                      text[0] != '-' && text[0] != '.';
+  return !word && begins && std::all_of(text.begin(), text.end(), is_plain) ? text : Quoted(text);
+}
+
+// "  categories: [Sex, Embarked]", on as many lines as it needs.
+std::string ListLine(const std::string& key, const std::vector<std::string>& items) {
+  std::string text = fmt::format("  {}: [", key);
+  const std::string margin(text.size(), ' ');
+  size_t width = text.size();
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text += ",";
+    if (i > 0 && width + items[i].size() + 2 > kLineWidth) {
+      text += "\n" + margin;
+      width = margin.size();
+    } else if (i > 0) {
+      text += " ";
+    }
+    text += items[i];
+    width += items[i].size() + 2;
+  }
+  return text + "]\n";
+}
+
+const char* DelimiterKey(char delimiter) {
+  return delimiter == '\t' ? "tab" : delimiter == ';' ? "semicolon" : delimiter == '|' ? "bar" : "comma";
+}
+
+// ConfigWriter: writes the proposal for one table.
+class ConfigWriter {
+ public:
+  ConfigWriter(const TableProfile& table, const LabelChoice& label, const std::string& path,
+               const std::string& run)
+      : table_(table), label_(label.column), path_(path), run_(run), plan_(PlanModel(Label())) {}
+
+  Proposal Write() {
+    const auto refuse = [&](const std::string& why) {
+      return UserError("{}: {} cannot be the label: it {}. Choose another: --label NAME.", table_.path,
+                       ColumnName(table_, label_), why);
+    };
+    if (!plan_.problem.empty()) throw refuse(plan_.problem);
+    SortColumns();
+    if (features_ == 0) {
+      throw UserError("{}: no column beside {} can be a feature. Is it the right table, and the right label?",
+                      table_.path, ColumnName(table_, label_));
+    }
+    proposal_.yaml =
+        fmt::format("# Made by dtrain from {} and {} of {}. docs/config.md explains each key.\n",
+                    Plural(table_.rows, "row"), Plural(static_cast<int64_t>(table_.columns.size()), "column"),
+                    Shown(table_.path));
+    AddModel();
+    AddData();
+    AddTrain();
+    AddNotes();
+    return std::move(proposal_);
+  }
+
+ private:
+  const ColumnProfile& Label() const { return table_.columns[label_]; }
+
+  // A column as the config names it: by its number if it has no name, or shares it.
+  std::string KeyOf(size_t column) const {
+    const std::string& name = table_.columns[column].name;
+    return name.empty() || repeated_.count(name) > 0 ? Quoted(fmt::format("{}", column)) : YamlText(name);
+  }
+
+  void SortColumns() {
+    for (size_t i = 0; i < table_.columns.size(); ++i) {
+      const ColumnProfile& column = table_.columns[i];
+      if (i == label_) {
+        bad_rows_ += column.missing;
+        CountBad(column);
+        continue;
+      }
+      const std::string why = IgnoredBecause(column);
+      if (!why.empty()) {
+        ignored_.push_back({KeyOf(i), why});
+        continue;
+      }
+      ++features_;
+      CountBad(column);
+      gaps_ = gaps_ || column.missing > 0;
+      const double share =
+          static_cast<double>(column.missing) / static_cast<double>(std::max<int64_t>(table_.rows, 1));
+      many_gaps_ = many_gaps_ || (column.IsNumber() && share >= kManyGaps);
+      if (column.type == ColumnType::kCategory) categories_.push_back(KeyOf(i));
+    }
+    bad_rows_ +=
+        table_.short_rows.count + table_.long_rows.count + table_.quotes.count + table_.empty_lines.count;
+  }
+
+  void CountBad(const ColumnProfile& column) {
+    bad_rows_ += column.not_a_number.count + column.not_float.count + column.not_utf8.count;
+  }
+
+  void AddModel() {
+    const std::string outputs = plan_.outputs > 1 ? fmt::format(", outputs: {}", plan_.outputs) : "";
+    Add("model: {{kind: {}{}}}    # {}: {}\n", plan_.kind, outputs, Shown(ColumnName(table_, label_)),
+        plan_.comment);
+  }
+
+  void AddData() {
+    Add("data:\n  train: {{format: csv, path: {}, label: {}{}}}\n", YamlText(path_), KeyOf(label_),
+        table_.has_names() ? "" : ", header: false");
+    if (table_.delimiter != ',') Add("  delimiter: {}\n", DelimiterKey(table_.delimiter));
+    if (!ignored_.empty()) Add("  ignore:\n");
+    for (const auto& [key, why] : ignored_) Add("    - {}    # {}\n", key, why);
+    if (!categories_.empty()) proposal_.yaml += ListLine("categories", categories_);
+    if (gaps_) Add("  missing: {}\n", many_gaps_ ? "indicator" : "mean");
+    if (bad_rows_ > 0) Add("  bad_rows: skip    # rows with faults are left out and counted\n");
+    if (bad_rows_ > kDefaultBadRows) Add("  bad_rows_limit: {}\n", bad_rows_);
+    if (HoldsOut())
+      Add("  validation: {}    # rows that are held out, to measure the model on\n", GoodRows() / 5);
+    Add("  scale: standard\n");
+  }
+
+  void AddTrain() {
+    const int64_t rows = std::max<int64_t>(1, GoodRows() * 4 / 5);
+    const int64_t batch = rows < 10000 ? 32 : rows < 1000000 ? 128 : 1024;
+    const int64_t epochs = std::clamp(kSteps * batch / rows, kMinEpochs, kMaxEpochs);
+    Add("train:\n  batch_size: {}\n  epochs: {}\n  optimizer: {{kind: adam, learning_rate: {}}}\n", batch,
+        epochs, LearningRate());
+    if (HoldsOut()) Add("eval: {{on: validation}}\n");
+    Add("checkpoint: {{dir: {}}}\n", YamlText(run_));
+  }
+
+  // A step of adam is about the learning rate, and the bias has to get from 0 to the label's mean.
+  double LearningRate() const {
+    double rate = 0.01;
+    if (std::string_view(plan_.kind) != "linear") return rate;
+    const double size = std::max(std::abs(Label().min), std::abs(Label().max));
+    while (rate * 1000 < size) rate *= 10;
+    return rate;
+  }
+
+  void AddNotes() {
+    if (Label().sorted && HoldsOut()) {
+      Note(
+          "The rows are sorted by {}. data.validation holds out the first ones, which are not like the "
+          "others: shuffle the rows first.",
+          ColumnName(table_, label_));
+    }
+    if (Label().missing > 0) {
+      Note("Nothing can be learnt from {} without {}: data.bad_rows: skip leaves them out.",
+           Plural(Label().missing, "row"), ColumnName(table_, label_));
+    }
+    if (!HoldsOut())
+      Note("So few rows are all trained on: no accuracy is measured on rows that are held out.");
+  }
+
+  template <typename... Args>
+  void Add(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(proposal_.yaml), format, std::forward<Args>(args)...);
+  }
+  template <typename... Args>
+  void Note(fmt::format_string<Args...> format, Args&&... args) {
+    proposal_.notes.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  int64_t GoodRows() const { return std::max<int64_t>(table_.rows - Label().missing, 0); }
+  bool HoldsOut() const { return GoodRows() >= kRowsToHoldOut; }
+
+  struct Ignored {
+    std::string key, why;
+  };
+
+  const TableProfile& table_;
+  const size_t label_;
+  const std::set<std::string> repeated_ = RepeatedNames(table_);
+  const std::string path_, run_;
+  const ModelPlan plan_;
+  Proposal proposal_;
+  std::vector<Ignored> ignored_;
+  std::vector<std::string> categories_;
+  int64_t features_ = 0;
+  int64_t bad_rows_ = 0;  // at most: a row may have several faults
+  bool gaps_ = false, many_gaps_ = false;
+};
+
+std::string ColumnList(const TableProfile& table) {
+  constexpr size_t kShown = 20;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(kShown, table.columns.size()); ++i)
+    names.push_back(YamlText(table.has_names() ? table.columns[i].name : fmt::format("{}", i)));
+  return fmt::format("{}{}", fmt::join(names, ", "), table.columns.size() > kShown ? ", ..." : "");
+}
+
+LabelChoice FindWanted(const TableProfile& table, const std::string& wanted) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    if (table.has_names() && table.columns[i].name == wanted) return {i, ""};
+    names.push_back(table.columns[i].name);
+  }
+  const std::optional<int64_t> number = ColumnNumber(wanted);
+  if (number && *number < static_cast<int64_t>(table.columns.size()))
+    return {static_cast<size_t>(*number), ""};
+  const std::string close = ClosestName(wanted, names);
+  throw UserError("--label {}: {} has no such column; the columns are {}.{}", Shown(wanted), table.path,
+                  ColumnList(table),
+                  close.empty() ? " Choose one of them." : fmt::format(" Did you mean {}?", Shown(close)));
+}
+
+}  // namespace
+
+LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted) {
+  if (!wanted.empty()) return FindWanted(table, wanted);
+  constexpr const char* kNames[] = {"label",   "target", "class",    "y",       "survived",  "outcome",
+                                    "churned", "churn",  "response", "species", "diagnosis", "income"};
+  for (const char* const name : kNames) {
+    for (size_t i = 0; i < table.columns.size(); ++i) {
+      if (LowerCase(table.columns[i].name) == name && CanBeLabel(table.columns[i]))
+        return {i, "its name says so"};
+    }
+  }
+  for (size_t i = table.columns.size(); i-- > 0;) {
+    if (!CanBeLabel(table.columns[i])) continue;
+    return {i, i + 1 == table.columns.size() ? "it is the last column" : "it is the last that can be one"};
+  }
+  throw UserError("{}: no column can be a label: classes, or numbers that differ. Choose one: --label NAME.",
+                  table.path);
+}
+
+Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, const std::string& path,
+                       const std::string& run) {
+  return ConfigWriter(table, label, path, run).Write();
+}
+
+std::string IgnoredBecause(const ColumnProfile& column) {
+  if (column.type == ColumnType::kEmpty) return "no values";
+  if (column.index) return "an index: it counts the rows";
+  if (column.identifier) return "an id: all values differ";
+  if (column.type == ColumnType::kDate) return "dates";
+  if (column.type == ColumnType::kText) return "texts, too many of which differ";
+  if (column.constant) return "the same in every row";
+  return "";
+}
+
+std::string TableName(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  name = name.substr(0, name.find('.', 1));
+  for (char& c : name) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+    if (!good) c = '_';
+  }
+  return name.empty() || path == "-" ? "table" : name;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,39 @@
+// Proposal: a config that trains on a table, made from what a first look at the table has found. Thread: any;
+// plain data and free functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/data/files/table_profile.h"
+
+namespace dtrain {
+
+// LabelChoice: the column that the model predicts.
+struct LabelChoice {
+  size_t column = 0;
+  std::string reason;  // "its name says so"; empty: the user has chosen it
+};
+
+// Returns the column that is named `wanted` or has this number. If `wanted` is empty, returns a column whose
+// name says that it is a label, else the last that can be one. Throws UserError if there is none.
+LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted);
+
+struct Proposal {
+  std::string yaml;                // a whole config file
+  std::vector<std::string> notes;  // what the person should know about it, one sentence or two each
+};
+
+// `path` is the table's path as the config is to name it, and `run` the directory of its checkpoints. Throws
+// UserError if the table cannot be trained on, with the reason.
+Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, const std::string& path,
+                       const std::string& run);
+
+// Returns why a column is no feature: "an index"; empty if it is one.
+std::string IgnoredBecause(const ColumnProfile& column);
+
+// Returns the file's name without directory and endings, with only letters, digits, "-" and "_": "titanic".
+std::string TableName(const std::string& path);
+
+}  // namespace dtrain

@@ -1,0 +1,146 @@
+#include "cmd/tables/proposal.h"
+
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "cmd/tables/profile_text.h"
+#include "trainer/data/files/data_test_util.h"
+
+namespace dtrain {
+namespace {
+
+TableProfile ProfileOf(const std::string& content) { return ProfileTable(WritePlain("table.csv", content)); }
+
+bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// 40 rows of an id, a date, a number with a gap, a category and a label, which `label` makes.
+template <typename Label>
+TableProfile Customers(const std::string& name, Label label) {
+  std::string text = "customer_id,day,age,plan," + name + "\n";
+  for (int i = 0; i < 40; ++i) {
+    text +=
+        fmt::format("C{:03},2024-01-{:02},{},{},{}\n", i, 1 + i % 28,
+                    i % 10 == 3 ? "" : fmt::format("{}", 20 + i % 25), i % 3 == 0 ? "pro" : "free", label(i));
+  }
+  return ProfileOf(text);
+}
+
+std::string YamlOf(const TableProfile& table, const std::string& label = "") {
+  return ProposeConfig(table, ChooseLabel(table, label), "table.csv", "run/table").yaml;
+}
+
+TEST_CASE(
+    "proposal: ids and dates are ignored, texts become categories, gaps and a fifth of the rows have keys") {
+  const std::string yaml = YamlOf(Customers("churned", [](int i) { return i * 7 % 5 == 0 ? "yes" : "no"; }));
+  CAPTURE(yaml);
+  CHECK(Has(yaml, "model: {kind: logistic}"));
+  CHECK(Has(yaml, "  train: {format: csv, path: table.csv, label: churned}\n"));
+  CHECK(Has(yaml, "  ignore:\n    - customer_id    # an id: all values differ\n    - day    # dates\n"));
+  CHECK(Has(yaml, "  categories: [plan]\n"));
+  CHECK(Has(yaml, "  missing: indicator\n"));
+  CHECK(Has(yaml, "  validation: 8 "));
+  CHECK(Has(yaml, "  scale: standard\n"));
+  CHECK(Has(yaml, "eval: {on: validation}\ncheckpoint: {dir: run/table}\n"));
+  CHECK_FALSE(Has(yaml, "bad_rows"));
+  CHECK_FALSE(Has(yaml, "delimiter"));
+}
+
+TEST_CASE("proposal: the label decides the model") {
+  const auto model = [](const TableProfile& table) {
+    const std::string yaml = YamlOf(table);
+    const size_t begin = yaml.find("model: ");
+    return yaml.substr(begin, yaml.find('}', begin) + 1 - begin);
+  };
+  const auto with = [](auto label) { return Customers("y", label); };
+  CHECK(model(with([](int i) { return i * 7 % 5 % 2; })) == "model: {kind: logistic}");
+  CHECK(model(with([](int i) { return i * 7 % 5 % 3; })) == "model: {kind: softmax, outputs: 3}");
+  CHECK(model(with([](int i) { return 1 + i * 7 % 5 % 3; })) == "model: {kind: softmax, outputs: 4}");
+  CHECK(model(with([](int i) { return fmt::format("kind {}", i * 7 % 5); })) ==
+        "model: {kind: softmax, outputs: 5}");
+  CHECK(model(with([](int i) { return i * 7 % 31 * 1000; })) == "model: {kind: linear}");
+  CHECK(model(with([](int i) { return 0.5 * (i % 7); })) == "model: {kind: linear}");
+}
+
+TEST_CASE("proposal: the learning rate of a linear model grows with what it has to reach") {
+  CHECK(Has(YamlOf(Customers("y", [](int i) { return 0.5 * (i % 7); })), "learning_rate: 0.01}"));
+  CHECK(Has(YamlOf(Customers("y", [](int i) { return 5e5 * (i % 7) + 0.5; })), "learning_rate: 10000}"));
+}
+
+TEST_CASE("proposal: the label is the one that is asked for, named so, or the last that can be one") {
+  const auto label = [](int i) { return i * 7 % 5 == 0 ? "yes" : "no"; };
+  CHECK(ChooseLabel(Customers("churned", label), "").reason == "its name says so");
+  CHECK(ChooseLabel(Customers("left", label), "").reason == "it is the last column");
+  CHECK(ChooseLabel(Customers("left", label), "plan").column == 3);
+  CHECK(ChooseLabel(Customers("left", label), "2").column == 2);
+  const LabelChoice other = ChooseLabel(Customers("day2", [](int) { return "2024-01-01"; }), "");
+  CHECK(other.column == 3);
+  CHECK(other.reason == "it is the last that can be one");
+  CHECK(Has(UserErrorOf([&] { ChooseLabel(Customers("left", label), "plam"); }), "Did you mean plan?"));
+  CHECK(Has(UserErrorOf([&] { YamlOf(Customers("left", label), "day"); }),
+            "day cannot be the label: it has dates; a label has classes or numbers. Choose another: --label "
+            "NAME."));
+}
+
+TEST_CASE("proposal: a table without names, with another delimiter and with bad rows has the keys for it") {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += fmt::format("{}.5;{};{}\n", i % 9, i % 4 == 0 ? "a" : "b", i % 3 % 2);
+  const std::string yaml = YamlOf(ProfileOf(text + "1;2\n"));
+  CAPTURE(yaml);
+  CHECK(Has(yaml, "label: \"2\", header: false}"));
+  CHECK(Has(yaml, "  delimiter: semicolon\n"));
+  CHECK(Has(yaml, "  categories: [\"1\"]\n"));
+  CHECK(Has(yaml, "  bad_rows: skip"));
+}
+
+TEST_CASE("proposal: rows without a label and a table sorted by it are told") {
+  const TableProfile sorted = Customers("y", [](int i) { return i == 39 ? "" : i < 20 ? "a" : "b"; });
+  const Proposal proposal = ProposeConfig(sorted, ChooseLabel(sorted, ""), "t", "run/t");
+  REQUIRE(proposal.notes.size() == 2);
+  CHECK(Has(proposal.notes[0], "The rows are sorted by y. data.validation holds out the first ones"));
+  CHECK(Has(proposal.notes[1], "Nothing can be learnt from 1 row without y"));
+  CHECK(Has(proposal.yaml, "bad_rows: skip"));
+}
+
+TEST_CASE("proposal: names that YAML could take for something else are quoted") {
+  std::string text = "\"12\",yes,\"a: b\",x\n";
+  for (int i = 0; i < 40; ++i)
+    text += fmt::format("t{},{},{},{}\n", i % 4, i % 3 % 2 == 0 ? "p" : "q", i % 2 == 0 ? "r" : "s", i % 5);
+  const TableProfile table = ProfileOf(text);
+  const std::string yaml = YamlOf(table);
+  CHECK(Has(yaml, "categories: [\"12\", \"yes\", \"a: b\"]"));
+}
+
+TEST_CASE("proposal: a column without a name of its own is called by its number") {
+  std::string text = ",a,a,b\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("{},x{},{},{}\n", i, i % 2, i % 7, i % 3 % 2);
+  const std::string yaml = YamlOf(ProfileOf(text));
+  CHECK(Has(yaml, "    - \"0\"    # an index: it counts the rows\n"));
+  CHECK(Has(yaml, "categories: [\"1\"]"));
+}
+
+TEST_CASE("profile text: a line for each column, and for each kind of fault its place, count and rule") {
+  std::string text = "age,plan,left\n";
+  for (int i = 0; i < 40; ++i)
+    text += fmt::format("{},{},{}\n", 20 + i % 9, i % 4 == 0 ? "pro" : "free", i % 3 % 2);
+  const TableProfile table = ProfileOf(text + "abc,pro,1\n1,2\n1,2\n,free,0\n");
+  const std::string columns = ColumnsText(table);
+  CAPTURE(columns);
+  CHECK(Has(columns, "42 rows of 3 columns, separated by commas; the first line names the columns\n"));
+  CHECK(Has(columns, "  column  type          missing  distinct  values\n"));
+  CHECK(Has(columns, "  age     whole number        1        10  20 to 28\n"));
+  CHECK(Has(columns, "  plan    category            0         2  free 74 %, pro 26 %\n"));
+  const std::string faults = FaultsText(table);
+  CAPTURE(faults);
+  CHECK(Has(faults, ":42:1: age = abc; must be a number (1 value)\n"));
+  CHECK(Has(faults, ":43:1: 2 fields; must be 3 (2 rows)\n"));
+}
+
+TEST_CASE("table name: the file's name without its endings") {
+  CHECK(TableName("data/Titanic train.csv.gz") == "Titanic_train");
+  CHECK(TableName("-") == "table");
+  CHECK(TableName("/a/b.c/.csv") == "_csv");
+}
+
+}  // namespace
+}  // namespace dtrain

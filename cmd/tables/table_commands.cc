@@ -1,0 +1,118 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+
+#include "cmd/tables/profile_text.h"
+#include "cmd/tables/proposal.h"
+#include "cmd/tables/tables.h"
+#include "trainer/data/files/table_profile.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string LabelText(const TableProfile& table, const LabelChoice& label) {
+  const std::string name = ColumnName(table, label.column);
+  if (label.reason.empty()) return fmt::format("label: {}", name);
+  return fmt::format("label: {}, because {}; another one: --label NAME", name, label.reason);
+}
+
+// The table's path for a config that is written to `config`: paths in a file are relative to the file. Links
+// among the directories are followed, since ".." behind a link leads elsewhere.
+std::string PathFrom(const std::string& config, const std::string& table) {
+  const fs::path path = table, directory = fs::path(config).parent_path();
+  if (path.is_absolute() || table == "-" || directory.empty()) return table;
+  const fs::path from = fs::weakly_canonical(fs::absolute(directory));
+  const fs::path to = fs::weakly_canonical(fs::absolute(path).parent_path()) / path.filename();
+  return to.lexically_relative(from).string();
+}
+
+Proposal Propose(const TableProfile& table, const LabelChoice& label, const std::string& path,
+                 const std::string& config) {
+  return ProposeConfig(table, label, PathFrom(config, path), "run/" + TableName(path));
+}
+
+void PrintPart(const char* title, const std::string& lines) {
+  if (!lines.empty()) fmt::print("\n{}:\n{}", title, lines);
+}
+
+void PrintProposal(const TableProfile& table, const CheckTableArguments& arguments) {
+  const LabelChoice label = ChooseLabel(table, arguments.label);
+  const std::string name = TableName(arguments.path) + ".yaml";
+  const Proposal proposal = Propose(table, label, arguments.path, name);
+  fmt::print("\n{}\n", LabelText(table, label));
+  for (const std::string& note : proposal.notes) fmt::print("{}\n", note);
+  const std::string wanted = arguments.label.empty() ? "" : " --label " + arguments.label;
+  fmt::print("\nThis would train on it; dtrain init {}{} writes it to {}:\n\n{}", arguments.path, wanted,
+             name, proposal.yaml);
+}
+
+// Writes a file that is not there yet.
+void WriteNew(const std::string& path, const std::string& content) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0 && errno == EEXIST) {
+    throw UserError("{}: is there already, and init replaces no file. Choose another: --out NAME.yaml.",
+                    path);
+  }
+  if (fd < 0)
+    throw UserError("{}: cannot be written: {}. Choose another: --out NAME.yaml.", path, ErrnoText(errno));
+  const int failure = WriteAll(fd, content);
+  close(fd);
+  if (failure == 0) return;
+  unlink(path.c_str());
+  throw IoError("{}: {}", path, ErrnoText(failure));
+}
+
+}  // namespace
+
+int RunCheckTableCommand(const CheckTableArguments& arguments) {
+  const TableProfile table = ProfileTable(arguments.path);
+  fmt::print("{}", ColumnsText(table));
+  PrintPart(
+      "faults, the first of each kind; training stops there unless data.bad_rows is skip or the column is "
+      "ignored",
+      FaultsText(table));
+  PrintPart("suspects", SuspectsText(table));
+  PrintProposal(table, arguments);
+  return 0;
+}
+
+int RunInitCommand(const InitArguments& arguments, const ErrorLines& errors) {
+  const bool prints = arguments.out == "-";
+  const std::string out = arguments.out.empty() ? TableName(arguments.path) + ".yaml" : arguments.out;
+  if (!prints && access(out.c_str(), F_OK) == 0) WriteNew(out, "");  // refuses before the table is read
+  const TableProfile table = ProfileTable(arguments.path);
+  const LabelChoice label = ChooseLabel(table, arguments.label);
+  const Proposal proposal = Propose(table, label, arguments.path, prints ? "x.yaml" : out);
+  std::vector<std::string> said{LabelText(table, label)};
+  said.insert(said.end(), proposal.notes.begin(), proposal.notes.end());
+  const std::string faults = FaultsText(table), suspects = SuspectsText(table);
+  if (!faults.empty())
+    said.push_back("faults, the first of each kind; data.bad_rows: skip leaves such rows out:\n" + faults);
+  if (!suspects.empty()) said.push_back("suspects:\n" + suspects);
+  for (std::string& part : said) {
+    if (part.back() == '\n') part.pop_back();
+    if (prints) {
+      errors.Print(part);
+    } else {
+      fmt::print("{}\n", part);
+    }
+  }
+  if (prints) {
+    fmt::print("{}", proposal.yaml);
+    return 0;
+  }
+  WriteNew(out, proposal.yaml);
+  fmt::print("wrote {}. Next: dtrain local --config {}\n", out, out);
+  return 0;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,117 @@
+// Tables with the real binary: a first look, a config for a table, and tables that are made.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+// Runs a line of bash in which `dtrain` is the program under test.
+Done Shell(const std::string& line) {
+  return Run({"-c", "dtrain() { cmd/dtrain \"$@\"; }\n" + line}, Program{"/bin/bash", {}});
+}
+
+TEST_CASE(
+    "tables: check shows each column, every kind of fault and a config, and a table with faults is exit 0") {
+  const std::string path = NewDirectory() + "/people.csv";
+  std::string text = "id,age,plan,churned\n";
+  for (int i = 0; i < 50; ++i) {
+    text += fmt::format("{},{},{},{}\n", i + 1, i == 9 ? "NA" : "4" + std::to_string(i % 7),
+                        i % 3 ? "pro" : "free", i % 2 ? "yes" : "no");
+  }
+  WriteFile(path, text + "51,old,pro,yes\n52,40,pro\n");
+  const Done done = Run({"check", path});
+  CAPTURE(done.output);
+  CHECK(done.code == 0);
+  CHECK(done.error.empty());
+  CHECK(Contains(done.output, path + ": 51 rows of 4 columns, separated by commas; the first line names"));
+  CHECK(Contains(done.output, "  age      whole number        1         8  40 to 46\n"));
+  CHECK(Contains(done.output, path + ":52:4: age = old; must be a number (1 value)\n"));
+  CHECK(Contains(done.output, path + ":53:1: 3 fields; must be 4 (1 row)\n"));
+  CHECK(Contains(done.output, "  id counts the rows: an index\n"));
+  CHECK(Contains(done.output, "label: churned, because its name says so; another one: --label NAME\n"));
+  CHECK(Contains(done.output, "\nmodel: {kind: logistic}    # churned: two classes\n"));
+  CHECK(
+      Contains(done.output, "  ignore:\n    - id    # an index: it counts the rows\n  categories: [plan]\n"));
+  CHECK(Contains(done.output, "  bad_rows: skip "));
+}
+
+TEST_CASE("tables: init writes a config with which the next command trains and eval evaluates") {
+  const std::string directory = NewDirectory(), config = directory + "/flowers.yaml";
+  const Done init = Run({"init", "configs/data/flowers.csv", "--label", "species", "--out", config});
+  CAPTURE(init.output);
+  CAPTURE(init.error);
+  REQUIRE(init.code == 0);
+  CHECK(Contains(init.output, "label: species\n"));
+  CHECK(Contains(init.output, fmt::format("wrote {0}. Next: dtrain local --config {0}\n", config)));
+  const std::string yaml = FileContent(config);
+  CAPTURE(yaml);
+  CHECK(Contains(yaml, "model: {kind: softmax, outputs: 3}"));
+  const Json result = RunLocal(config, {"--set", "checkpoint.dir=" + directory + "/run"});
+  REQUIRE_FALSE(result.is_null());
+  const Done eval = Run({"eval", directory + "/run"});
+  CAPTURE(eval.error);
+  CHECK(eval.code == 0);
+  CHECK(Contains(eval.output, "accuracy"));
+}
+
+TEST_CASE("tables: init replaces no file, and with --out - prints the config alone") {
+  const std::string directory = NewDirectory(), config = directory + "/own.yaml";
+  WriteFile(config, "mine");
+  const Done refused = Run({"init", "configs/data/flowers.csv", "--out", config});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error, config + ": is there already, and init replaces no file."));
+  CHECK(FileContent(config) == "mine");
+  const Done printed = Run({"init", "configs/data/flowers.csv", "--out", "-"});
+  CHECK(printed.code == 0);
+  CHECK(printed.output.find("# Made by dtrain from ") == 0);
+  CHECK(Contains(printed.output, "path: configs/data/flowers.csv, label: species"));
+  CHECK(Contains(printed.error, "label: species"));
+}
+
+TEST_CASE("tables: a label that is none and a table that is not there are exit 2") {
+  const Done label = Run({"init", "configs/data/flowers.csv", "--label", "spezies", "--out", "-"});
+  CHECK(label.code == 2);
+  CHECK(Contains(label.error, "--label spezies: configs/data/flowers.csv has no such column"));
+  CHECK(Contains(label.error, "Did you mean species?"));
+  const Done table = Run({"check", "/not/there.csv"});
+  CHECK(table.code == 2);
+  CHECK(Contains(table.error, "/not/there.csv: cannot be opened"));
+}
+
+TEST_CASE("tables: a linear table that was made is learnt down to its noise") {
+  const std::string directory = NewDirectory(), path = directory + "/linear.csv",
+                    config = directory + "/l.yaml";
+  REQUIRE(Run({"synth", "linear", "--rows", "3000", "--features", "3", "--out", path}).code == 0);
+  REQUIRE(Run({"init", path, "--out", config}).code == 0);
+  const Json result = RunLocal(config, {"--set", "checkpoint.dir=" + directory + "/run"});
+  REQUIRE_FALSE(result.is_null());
+  CAPTURE(result.dump());
+  CHECK(result.at("final_loss").get<double>() < 0.14);  // the noise alone is 0.33^2 = 0.109
+}
+
+TEST_CASE("tables: synth ends quietly when its reader goes away, and with its reason on a full disk") {
+  const Done gone = Shell("dtrain synth criteo --rows 1000000000 | head -n 1; echo \"rc ${PIPESTATUS[0]}\"");
+  CAPTURE(gone.output);
+  CHECK(gone.error.empty());
+  CHECK(Contains(gone.output, "\nrc 0\n"));
+  const Done full = Run({"synth", "linear", "--rows", "100", "--out", "/dev/full"});
+  CHECK(full.code == 1);
+  CHECK(Contains(full.error, "/dev/full: No space left on device"));
+}
+
+TEST_CASE("tables: synth makes the same rows again from any first row on, and tells the truth when asked") {
+  const Done all = Run({"synth", "criteo", "--rows", "300", "--seed", "5"});
+  const Done begin = Run({"synth", "criteo", "--rows", "100", "--seed", "5"});
+  const Done rest = Run({"synth", "criteo", "--rows", "200", "--first", "100", "--seed", "5", "--truth"});
+  CHECK(all.output == begin.output + rest.output);
+  CHECK(begin.error.empty());
+  CHECK(rest.error.find("200 rows, ") == 0);
+  CHECK(Contains(rest.error, "log loss"));
+  CHECK(Run({"synth", "criteo", "--rows", "1", "--header"}).output.find("label,I1,I2,") == 0);
+  CHECK(Run({"synth", "digits", "--rows", "2"}).output.find("label,p0,p1,") == 0);
+}
+
+}  // namespace
+}  // namespace dtrain::testing
