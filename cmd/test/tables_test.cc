@@ -56,6 +56,37 @@ TEST_CASE("tables: init writes a config with which the next command trains and e
   CHECK(Contains(eval.output, "accuracy"));
 }
 
+TEST_CASE(
+    "tables: one with an id, dates, texts, gaps and a bad row trains, is evaluated and predicted as it is") {
+  const std::string directory = NewDirectory(), path = directory + "/customers.csv",
+                    config = directory + "/c.yaml";
+  std::string text = "customer_id;signup;plan;age;churned\n";
+  for (int i = 0; i < 600; ++i) {
+    const int plan = i * 7 % 3;
+    text += fmt::format("C{:05d};2024-{:02d}-11;{};{};{}\n", i * 31 % 997, i % 12 + 1,
+                        plan == 0   ? "free"
+                        : plan == 1 ? "pro"
+                                    : "team",
+                        i % 9 == 0 ? "" : std::to_string(20 + i * 13 % 50), plan == 0 ? "yes" : "no");
+  }
+  WriteFile(path, text + "C99999;2024-01-11;pro;old;no\n");
+  const Done init = Run({"init", path, "--label", "churned", "--out", config});
+  CAPTURE(init.output);
+  REQUIRE(init.code == 0);
+  CAPTURE(FileContent(config));
+  const Json result = RunLocal(config, {"--set", "checkpoint.dir=" + directory + "/run"});
+  REQUIRE_FALSE(result.is_null());
+  const Done eval = Run({"eval", directory + "/run"});
+  CAPTURE(eval.error);
+  CHECK(eval.code == 0);
+  CHECK(Contains(eval.output, "accuracy 1.0000"));
+  WriteFile(directory + "/new.csv", "age,plan\n33,free\n,gold\n");
+  const Done predict = Run({"predict", directory + "/run", "--data", directory + "/new.csv"});
+  CAPTURE(predict.error);
+  CHECK(predict.code == 0);
+  CHECK(Contains(predict.output, "\nyes,"));
+}
+
 TEST_CASE("tables: init replaces no file, and with --out - prints the config alone") {
   const std::string directory = NewDirectory(), config = directory + "/own.yaml";
   WriteFile(config, "mine");
