@@ -80,6 +80,14 @@ TEST_CASE("csv: class numbers may have a plus sign, zeros before them and a poin
   CHECK(data.form.classes.empty());
 }
 
+TEST_CASE("csv: of two classes -1 and 1 are 0 and 1, and no mixture of both is taken") {
+  CHECK(RowsOf(*LoadData(CsvConfig(ModelKind::kLogistic, "a,y\n1,-1\n2,+1\n3,1\n", "y")).train).labels ==
+        std::vector<int32_t>{0, 1, 1});
+  CHECK(UserErrorOf([] {
+          LoadData(CsvConfig(ModelKind::kLogistic, "a,y\n1,-1\n2,0\n", "y"));
+        }).find("y = 0; must be as in the rows before") != std::string::npos);
+}
+
 TEST_CASE("csv: a header of counting numbers is a header") {
   CHECK(LoadData(CsvConfig(ModelKind::kSoftmax, "0,1,2\n0,7,8\n", "0")).train->rows() == 1);
 }

@@ -250,8 +250,17 @@ void CsvLabels::AddTarget(const CsvField& field) {
   targets_.push_back(number);
 }
 
+// Of two classes -1 and +1 are 0 and 1, in all rows.
 void CsvLabels::AddNumber(const CsvField& field) {
-  const std::optional<int32_t> number = ClassNumber(field.text, *rules_.classes);
+  const bool minus = *rules_.classes == 2 && field.text.size() > 1 && field.text.front() == '-' &&
+                     ClassNumber(field.text.substr(1), 2) == 1;
+  const std::optional<int32_t> number = minus ? 0 : ClassNumber(field.text, *rules_.classes);
+  if (number == 0 && first_class_is_minus_.value_or(minus) != minus) {
+    Refuse(field,
+           "must be as in the rows before: two classes are 0 and 1, or -1 and 1. Correct it, or remove the "
+           "row.");
+  }
+  if (number == 0) first_class_is_minus_ = minus;
   if (!number.has_value())
     Refuse(field, IsName(field) ? KindRule("a number") : LabelRangeRule(rules_, field.text));
   classes_.push_back(*number);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,7 @@ class CsvLabels {
   Kind kind_ = Kind::kUnknown;
   std::vector<std::string> names_;                      // in order of appearance until Finish()
   std::map<std::string, int32_t, std::less<>> number_;  // the number of each name
+  std::optional<bool> first_class_is_minus_;  // of two classes: it is -1 and not 0; unset: none came yet
   std::vector<int32_t> classes_;
   std::vector<float> targets_;
 };

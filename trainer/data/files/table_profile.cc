@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -35,14 +34,6 @@ constexpr int64_t kManyTexts = 1000;  // the same where each is there twenty tim
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool AreDigits(std::string_view text) { return std::all_of(text.begin(), text.end(), IsDigit); }
-
-// Whether a field stands for a missing value.
-bool IsGap(std::string_view text) {
-  if (text.empty() || text == "?") return true;
-  if (text.size() > 4) return false;
-  constexpr std::array<std::string_view, 4> kWords = {"na", "n/a", "nan", "null"};
-  return std::find(kWords.begin(), kWords.end(), LowerCase(std::string(text))) != kWords.end();
-}
 
 bool IsAscii(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
@@ -102,7 +93,7 @@ class ColumnBuilder {
 
   void Add(const CsvField& field) {
     const int64_t row = row_++;
-    if (IsGap(field.text)) {
+    if (IsMissing(field.text)) {
       ++column_.missing;
       in_order_ = false;
       return;
@@ -334,7 +325,7 @@ class HeaderFinder {
       }
       const int64_t half = static_cast<int64_t>(rows_.size() - 1) / 2;
       const bool is_date = IsDate(First(column).text);
-      if (!IsGap(First(column).text) && (numbers > half || (dates > half && !is_date))) return true;
+      if (!IsMissing(First(column).text) && (numbers > half || (dates > half && !is_date))) return true;
     }
     return is_new;
   }
