@@ -245,18 +245,15 @@ TEST_CASE("import: where nothing can be written --out is named, and not a key of
   const Done below_file = Run({"import", file, "--config", model.config, "--out", file + "/ckpt"});
   CHECK(below_file.code == 2);
   CHECK(Contains(below_file.error, "--out = " + file + "/ckpt: "));
-#ifdef __SANITIZE_THREAD__
-  const char* const limit = "trap '' XFSZ; ulimit -f 0";  // it writes a file before main()
-#else
-  const char* const limit = "ulimit -f 0";
-#endif
-  const Done full = Run({"-c", fmt::format("{}; exec cmd/dtrain import {} --config {} --out {}", limit, file,
-                                           model.config, out)},
+#ifndef __SANITIZE_THREAD__  // it keeps its own memory in a file
+  const Done full = Run({"-c", fmt::format("ulimit -f 0; exec cmd/dtrain import {} --config {} --out {}",
+                                           file, model.config, out)},
                         Program{"/bin/bash", {}});
   CAPTURE(full.error);
   CHECK(full.code == 1);
   CHECK(Contains(full.error, "dtrain: --out " + out + ": "));
   CHECK(Contains(full.error, "Free some space, or name another directory."));
+#endif
 }
 
 TEST_CASE("import: another model and a damaged file are exit code 2, and leave nothing") {
