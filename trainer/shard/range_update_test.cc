@@ -46,7 +46,7 @@ std::vector<std::vector<float>> Updated(const Config& config) {
     const std::vector<float> gradient(values, 0.25f);
     const net::TensorView view{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(0)};
     shard.Apply(0, view);
-    shard.ApplyMean(0, {view, view, view});
+    shard.ApplyMean(0, {{view, view, view}, {1, 1, 1}});
     const net::LentBytes now = shard.Lend(0);
     const auto* const weights = static_cast<const float*>(now.data);
     flat.insert(flat.end(), weights, weights + values);
@@ -104,9 +104,11 @@ TEST_CASE("reduce: the sum of a round is its mean times the number of gradients,
   const std::vector<float> gradient(shard.bytes(0) / sizeof(float), 0.5f);
   const net::TensorView view{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(0)};
   gpu::SquareSum squares;
-  shard.AddSquaresOfMean(0, {view, view, view, view}, &squares);
+  // With sums the rows of a gradient give it no weight.
+  const RoundGradients round{{view, view, view, view}, {1, 2, 3, 4}};
+  shard.AddSquaresOfMean(0, round, &squares);
   CHECK(gpu::Total(squares) == 4.0 * static_cast<double>(layout.size));
-  shard.ApplyMean(0, {view, view, view, view}, 1);
+  shard.ApplyMean(0, round, 1);
   const net::LentBytes now = shard.Lend(0);
   CHECK(static_cast<const float*>(now.data)[0] == doctest::Approx(-0.1 * 4 * 0.5));
   now.release(nullptr, now.context);
