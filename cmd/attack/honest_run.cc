@@ -78,9 +78,7 @@ void HonestRun::CheckGoesOn() {
   REQUIRE_FALSE(ps_->WaitForEnd(milliseconds(0)));
 }
 
-void HonestRun::CheckMemory(int connections) {
-  CHECK(GrownMib() <= kPromisedMib + connections * kPromisedKibPerConnection / 1024);
-}
+void HonestRun::CheckMemory(int connections) { CHECK(GrownMib() <= PromisedMib(connections)); }
 
 int64_t HonestRun::GrownMib() const {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -99,6 +97,8 @@ void HonestRun::CheckEnds() {
   CHECK(NamesGoodCheckpoint(said, "the newest checkpoint is "));
   CHECK(LastNumberAfter(said, "at global step ") >= step);
 }
+
+int64_t PromisedMib(int connections) { return kPromisedMib + connections * kPromisedKibPerConnection / 1024; }
 
 bool NamesGoodCheckpoint(const std::string& text, const std::string& before) {
   const size_t at = text.rfind(before);

@@ -65,6 +65,9 @@ class HonestRun {
   int64_t undisturbed_kib_ = 0;
 };
 
+// What a ps may grow by for so many connections.
+int64_t PromisedMib(int connections);
+
 // `dtrain inspect` verifies the checkpoint that the text names last behind `before`; false: none is named.
 bool NamesGoodCheckpoint(const std::string& text, const std::string& before);
 
