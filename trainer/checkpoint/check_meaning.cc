@@ -52,7 +52,7 @@ void CheckKeys(const std::string& path, const Config& config) {
 
 void CheckForm(const std::string& path, const InputForm& saved, const InputForm& form,
                const MeaningWords& words) {
-  // Of columns with a form the run takes what the weights were trained with.
+  // How columns become features is not compared: the run takes it from the checkpoint.
   const std::vector<std::string> columns = ColumnNames(saved), here = ColumnNames(form);
   CheckNames(path, "feature", columns, here, words);
   const bool named = !columns.empty() || !here.empty();

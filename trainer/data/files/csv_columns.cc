@@ -250,7 +250,7 @@ void CsvLabels::AddTarget(const CsvField& field) {
   targets_.push_back(number);
 }
 
-// Of two classes -1 and +1 are 0 and 1, in all rows.
+// Two classes may be -1 and +1, in all rows.
 void CsvLabels::AddNumber(const CsvField& field) {
   const bool minus = *rules_.classes == 2 && field.text.size() > 1 && field.text.front() == '-' &&
                      ClassNumber(field.text.substr(1), 2) == 1;

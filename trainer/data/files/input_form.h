@@ -34,7 +34,7 @@ FittedScale FitScale(FeatureScale kind, gpu::MatrixView<const float> rows);
 void ApplyScale(const FittedScale& scale, gpu::MatrixView<float> rows);
 
 // InputColumn: how a column of a table becomes features. A number is one feature; a category is one feature
-// for each text of the list, of which one is 1 and the others are 0. Fitted on training rows (csv_fit.h).
+// for each text of the list: the row's is 1, and the others are 0. Fitted on training rows (csv_fit.h).
 struct InputColumn {
   int64_t column = 0;  // in the training data, from 0
   std::string name;    // empty: the data has no header
