@@ -68,7 +68,8 @@ int64_t GrownBeside(int peers, Attack&& attack) {
 }
 
 // Checks a run beside the flood, within the promise for so many connections. How much comes in before the ps
-// cuts a connection off depends on when the machine lets it look: the smallest growth of three runs counts.
+// cuts a connection off depends on when the machine lets it look: the smallest growth of three runs counts. A
+// single run may break the promise where the ps is given no time.
 // `mib`: the bound on memory; 0: the promise for so many strangers.
 template <typename Attack>
 void CheckOutlives(int peers, Attack&& attack, int64_t mib = 0) {

@@ -341,7 +341,7 @@ std::string IgnoredBecause(const ColumnProfile& column) {
   if (column.index) return "an index: it counts the rows";
   if (column.identifier) return "an id: all values differ";
   if (column.type == ColumnType::kDate) return "dates";
-  if (column.type == ColumnType::kText) return "texts, too many of which differ";
+  if (column.type == ColumnType::kText) return "too many different texts";
   if (column.constant) return "the same in every row";
   return "";
 }

@@ -28,7 +28,7 @@ constexpr size_t kFrequent = 20;  // values that are kept to be shown
 constexpr int64_t kFewRows = 10;  // fewer rows do not make an index, an id or an order
 constexpr size_t kDelimiterRows = 200;
 constexpr size_t kHeaderRows = 1000;
-constexpr int64_t kFewTexts = 100;    // texts so few of which differ are categories; data.max_categories
+constexpr int64_t kFewTexts = 100;    // different texts of a category, at most; data.max_categories
 constexpr int64_t kManyTexts = 1000;  // the same where each is there twenty times on average
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }

@@ -27,7 +27,7 @@ enum class ColumnType {
   kNumber,    // at least nine tenths of the values are numbers
   kWhole,     // the same, and all numbers are whole
   kDate,      // at least nine tenths are YYYY-MM-DD, with or without a time
-  kCategory,  // texts, few of which differ
+  kCategory,  // few different texts
   kText,
 };
 
@@ -89,8 +89,8 @@ TableProfile ProfileTable(const std::string& path);
 // Returns the names that more than one column has.
 std::set<std::string> RepeatedNames(const TableProfile& table);
 
-// Returns how a message calls a column: by its name, or "column 3 (number 2)", of which the config takes the
-// number.
+// Returns how a message calls a column: by its name, or "column 3 (number 2)"; the config takes
+// the number.
 std::string ColumnName(const TableProfile& table, size_t column);
 
 }  // namespace dtrain
