@@ -171,6 +171,7 @@ std::string ActionFor(const Field& field, const std::string& files) {
     case FieldType::kChoice:
       return "echo " + Joined(field.choices, " ");
     case FieldType::kInputPath:
+    case FieldType::kInputPaths:
     case FieldType::kOutputPath:
       return files;
     default:

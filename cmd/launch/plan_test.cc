@@ -193,7 +193,7 @@ TEST_CASE("plan: data files must be on the other machines of those workers that 
   const auto text = [&] { return DataText(PlanLaunch({"job.yaml", {}, false}, config, {}), config.data); };
   CHECK(text() == "");
   config.data.train.format = DataFormat::kCsv;
-  config.data.train.path = "a b.csv";
+  config.data.train.path = {"a b.csv"};
   const std::string file = "#   data.train.path: a b.csv\n";
   CHECK(text() == "# data files, not copied, that must be on node1 and node2:\n" + file);
   config.launch.copy = true;

@@ -88,13 +88,13 @@ InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
   const DataSourceConfig& train = config.data.train;
   if (train.format != DataFormat::kCsv) return InputForm();
   std::error_code ignored;
-  if (std::filesystem::exists(train.path, ignored)) return LoadData(config).form;
+  if (std::filesystem::exists(train.path.front(), ignored)) return LoadData(config).form;
   if (config.data.scale == FeatureScale::kNone) return InputForm();
   throw UserError(
       "{}: how its features are scaled is not in it (of an older dtrain, or of too many columns), and "
       "data.train.path = {} is not here to fit the scale again. Put the training file there, or name it with "
       "--set data.train.path=FILE.",
-      checkpoint.path(), train.path);
+      checkpoint.path(), PathText(train));
 }
 
 // Rows and answers rely on the form without further checks. A defect of the manifest cannot be mended by a

@@ -59,7 +59,7 @@ void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, Evaluat
   const bool idx = set.source.format == DataFormat::kIdx;
   int64_t left = set.max;
   RowBlock block(spec.inputs);
-  for (const std::string& file : FilesOf(idx ? set.source.images : set.source.path, set.key)) {
+  for (const std::string& file : FilesOf(idx ? set.source.images : set.source.path.front(), set.key)) {
     const std::string labels = !idx ? "" : set.source.images == file ? set.source.labels : LabelsBeside(file);
     const std::unique_ptr<RowReader> rows = OpenRows(file, spec, labels);
     for (bool more = true; more && left > 0;) {
@@ -90,7 +90,7 @@ int64_t MaxRowsOfBatch(const RowSet& set, const Config& config) {
   }
   int64_t max = 1;
   for (const std::string& file :
-       FilesOf(set.source.format == DataFormat::kIdx ? set.source.images : set.source.path, set.key)) {
+       FilesOf(set.source.format == DataFormat::kIdx ? set.source.images : set.source.path.front(), set.key)) {
     max = std::max(max, MaxRowsOf(file, set, *config.model.inputs));
   }
   return std::min({config.train.batch_size, set.max, max});
@@ -122,7 +122,7 @@ void EvaluateOn(const std::string& data, Config* config) {
     const bool is_glob = FilesOf(data, "--data") != std::vector<std::string>{data};
     test.labels = is_glob ? "" : LabelsBeside(data);
   } else {
-    test.path = data;
+    test.path = {data};
   }
   config->eval.on = EvalOn::kTest;
 }

@@ -73,6 +73,13 @@ bool TakesPixels(const Config& config) {
          (train.format == DataFormat::kSynthetic && train.name == SyntheticName::kDigits);
 }
 
+std::string PathText(const DataSourceConfig& source) {
+  if (source.path.empty()) return "";
+  if (source.path.size() == 1) return source.path[0];
+  return fmt::format("{} and {}", source.path[0],
+                     Plural(static_cast<int64_t>(source.path.size()) - 1, "other"));
+}
+
 std::vector<DataFile> DataFiles(const DataConfig& data) {
   std::vector<DataFile> files;
   const auto add = [&](const DataSourceConfig& source, const std::string& section) {
@@ -80,7 +87,10 @@ std::vector<DataFile> DataFiles(const DataConfig& data) {
       files.push_back({section + ".images", source.images});
       files.push_back({section + ".labels", source.labels});
     }
-    if (source.format == DataFormat::kCsv) files.push_back({section + ".path", source.path});
+    if (source.format != DataFormat::kCsv) return;
+    for (const std::string& path : source.path) {
+      if (!IsPipe(path)) files.push_back({section + ".path", path});
+    }
   };
   add(data.train, "data.train");
   add(data.test, "data.test");

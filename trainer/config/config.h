@@ -19,11 +19,15 @@ enum class BiasInit { kSame, kZeros };
 enum class DataFormat { kNone, kIdx, kCsv, kSynthetic };
 enum class SyntheticName { kLinear, kDigits };
 enum class Split { kShard, kFull, kFeed };
-enum class DataCache { kMemory, kDevice };
+enum class DataCache { kMemory, kDevice, kNone, kFile };
 enum class LastBatch { kKeep, kDrop };
 enum class MissingValues { kError, kMean, kZero, kDrop, kIndicator };
 enum class Delimiter { kAuto, kComma, kTab, kSemicolon, kBar };
 enum class BadRows { kStop, kSkip };
+enum class UnseenCategory { kOther, kError };
+enum class Decimal { kPoint, kComma };
+// Which training rows are held out: the first ones, or rows drawn by data.seed, equally of each class.
+enum class HeldOutBy { kFirst, kSeed, kStratified };
 enum class FeatureScale { kNone, kUnit, kStandard };
 // What the outputs of a model are: classes under a softmax, two classes by one logit, or one real value.
 enum class ModelHead { kSoftmax, kLogistic, kLinear };
@@ -87,7 +91,7 @@ std::string HeadText(const ModelConfig& model);
 
 struct DataSourceConfig {
   DataFormat format = DataFormat::kNone;
-  std::string path;
+  std::vector<std::string> path;  // csv: files, patterns of names, "-" or "exec:COMMAND"; never empty there
   std::string label;  // a column's name, or its number (ColumnNumber)
   bool header = true;
   std::string images;
@@ -99,7 +103,9 @@ struct DataSourceConfig {
 struct DataConfig {
   DataSourceConfig train;
   DataSourceConfig test;
-  int64_t validation = 0;
+  int64_t validation = 0;       // rows held out; data.validation, where that is a whole number
+  double validation_share = 0;  // of the rows; data.validation, where that is below 1
+  HeldOutBy validation_by = HeldOutBy::kFirst;
   Split split = Split::kShard;
   bool shuffle = true;
   uint64_t seed = 1;
@@ -109,11 +115,23 @@ struct DataConfig {
   std::vector<std::string> ignore;
   std::vector<std::string> categories;
   int64_t max_categories = 100;  // of one column; rarer ones are one
+  UnseenCategory unseen = UnseenCategory::kOther;
+  std::vector<std::string> dates;  // columns of ISO dates, which become days
+  std::string weight;              // a column's name or number; empty: all rows weigh 1
+  std::vector<std::string> class_weights;  // "balanced", or "NAME=3" for each class; empty: all weigh 1
+  std::vector<std::string> rename_labels;  // "FROM -> TO"
   MissingValues missing = MissingValues::kError;
   Delimiter delimiter = Delimiter::kAuto;
+  Decimal decimal = Decimal::kPoint;
+  int64_t skip_lines = 0;  // at the front of each file
+  std::string comment;     // lines that begin with it are no rows; empty: there are none
+  bool trim = false;       // blanks round a field
   BadRows bad_rows = BadRows::kStop;
   int64_t bad_rows_limit = 1000;
   DataCache cache = DataCache::kMemory;
+  std::string cache_dir;         // of cache: file; empty: "dtrain-cache" in the working directory
+  int64_t shuffle_rows = 65536;  // of cache: none and file
+  int64_t fit_rows = 1'000'000;  // behind those held out
 };
 
 // The learning rate as a function of the update's number.
@@ -326,6 +344,17 @@ std::string FirstNondeterministicKey(const Config& config);
 
 // Whether the features of data.train are bytes, 0 to 255, which the model takes as 0 to 1: those of images.
 bool TakesPixels(const Config& config);
+
+// What data.train and data.test may read beside files: standard input, and a command's output. Both end, and
+// cannot be read again.
+inline bool IsStandardInput(const std::string& path) { return path == "-"; }
+inline bool IsCommand(const std::string& path) { return path.compare(0, 5, "exec:") == 0; }
+inline bool IsPipe(const std::string& path) { return IsStandardInput(path) || IsCommand(path); }
+inline bool ReadsPipe(const DataSourceConfig& source) {
+  return source.format == DataFormat::kCsv && source.path.size() == 1 && IsPipe(source.path[0]);
+}
+// "a.csv", or "a.csv and 3 others".
+std::string PathText(const DataSourceConfig& source);
 
 struct DataFile {
   std::string key;  // "data.train.path"

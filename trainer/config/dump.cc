@@ -113,6 +113,8 @@ const char* TypeName(FieldType type) {
       return "list of texts";
     case FieldType::kInputPath:
       return "input path";
+    case FieldType::kInputPaths:
+      return "input paths";
     case FieldType::kOutputPath:
       return "output path";
     case FieldType::kText:

@@ -157,7 +157,10 @@ std::string ValueText(const Field& field, const Value& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const auto* whole = std::get_if<int64_t>(&value)) return fmt::format("{}", *whole);
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
-  if (const auto* list = std::get_if<std::vector<std::string>>(&value)) return TextListText(*list);
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value)) {
+    const bool one = field.type == FieldType::kInputPaths && list->size() == 1;
+    return one ? Quoted(list->front()) : TextListText(*list);
+  }
   if (const auto* sizes = std::get_if<std::vector<int64_t>>(&value)) {
     return fmt::format("[{}]", fmt::join(*sizes, ", "));
   }

@@ -39,6 +39,7 @@ enum class FieldType {
   kAddresses,
   kPins,  // "VARIABLE=PS"
   kTexts,
+  kInputPaths,  // one path stands for a list of one
 };
 
 inline bool IsList(FieldType type) { return type >= FieldType::kInts; }

@@ -50,8 +50,10 @@ std::vector<Field> SourceFields(const std::string& section) {
             : "What is evaluated on; as for data.train.");
   return {
       train ? kind.Required() : kind.Unset("no test set"),
-      Row(section + ".path", &SourceMember<source, &DataSourceConfig::path>, FieldType::kInputPath, kTask,
-          "The CSV file, plain or gzip.")
+      Row(section + ".path", &SourceMember<source, &DataSourceConfig::path>, FieldType::kInputPaths, kTask,
+          "CSV files, plain, .gz or .zst, which are one table in this order: a path, a pattern (part-*.csv, in "
+          "the order of names) or a list of them. exec:COMMAND reads what a shell's command prints, and - "
+          "standard input.")
           .Try("table.csv")
           .Required()
           .OnlyWith(format, {"csv"}),
@@ -91,11 +93,30 @@ std::vector<Field> SourceFields(const std::string& section) {
   };
 }
 
+// A whole number is of rows, and a number below 1 a share of them.
+Field HeldOut() {
+  FieldRow row = RowOf("data.validation", FieldType::kDouble, kRun,
+                       "Training rows that are held out, the first ones or as data.validation_by says: their "
+                       "number, or between 0 and 1 their share.");
+  row.get = [](const Config& config) {
+    const DataConfig& data = config.data;
+    return Value(data.validation_share > 0 ? data.validation_share : static_cast<double>(data.validation));
+  };
+  row.set = [](const Value& value, Config* config) {
+    const double number = IsNull(value) ? 0 : std::get<double>(value);
+    config->data.validation = number < 1 ? 0 : static_cast<int64_t>(number);
+    config->data.validation_share = number < 1 ? number : 0;
+  };
+  return row.Within({0, 1e15}).Unit("rows held out: their number, or a share below 1").Try("100");
+}
+
 std::vector<Field> CommonDataFields() {
   return {
-      Number(DT_KEY(data.validation), kRun, kFromZero, "The first N training rows are held out.")
-          .Unit("rows held out: their number, no fraction")
-          .Try("100"),
+      HeldOut(),
+      Choice(DT_KEY(data.validation_by), kRun,
+             {{"first", HeldOutBy::kFirst}, {"seed", HeldOutBy::kSeed}, {"stratified", HeldOutBy::kStratified}},
+             "Which training rows are held out. seed: rows drawn by data.seed; stratified: drawn so that each "
+             "class has its share of them. Both need a share in data.validation, and CSV in memory."),
       Choice(DT_KEY(data.split), kRun,
              {{"shard", Split::kShard}, {"full", Split::kFull}, {"feed", Split::kFeed}},
              "shard: each worker trains on its own 1/n of the rows; full: each on all of them; feed: as "
@@ -131,6 +152,37 @@ std::vector<Field> CommonDataFields() {
              "texts one for all others together.")
           .Unit("texts of a column")
           .OnlyWith("data.train.format", {"csv"}),
+      Choice(DT_KEY(data.unseen), kRun,
+             {{"other", UnseenCategory::kOther}, {"error", UnseenCategory::kError}},
+             "What becomes of a text in a column of categories that the training rows did not have. other: the "
+             "feature of all others, or where there is none no feature at all, and counted; error: the row "
+             "cannot be read.")
+          .OnlyWith("data.train.format", {"csv"}),
+      Row(DT_KEY(data.dates), FieldType::kTexts, kRun,
+          "Columns of dates, 2024-01-31 with or without a time: they become days since 1970.")
+          .Unit("columns by name, or by number")
+          .Try("[signup]")
+          .Unset("none")
+          .OnlyWith("data.train.format", {"csv"}),
+      Row(DT_KEY(data.weight), FieldType::kText, kRun,
+          "A column that says how much each row counts: its gradient and its loss are multiplied by it. It is "
+          "no feature.")
+          .Unit("a column's name, or its number")
+          .Try("weight")
+          .Unset("all rows count 1")
+          .OnlyWith("data.train.format", {"csv"}),
+      Row(DT_KEY(data.class_weights), FieldType::kTexts, kRun,
+          "How much the rows of each class count in training: [balanced], which is rows / (classes x rows of "
+          "the class), or NAME=WEIGHT for some classes.")
+          .Unit("balanced, or NAME=WEIGHT")
+          .Try("[balanced]")
+          .Unset("all classes count 1"),
+      Row(DT_KEY(data.rename_labels), FieldType::kTexts, kRun,
+          "Other spellings of labels: \"<=50K. -> <=50K\" reads the first as the second.")
+          .Unit("\"FROM -> TO\"")
+          .Try("[\"yes. -> yes\"]")
+          .Unset("none")
+          .OnlyWith("data.train.format", {"csv"}),
       Choice(
           DT_KEY(data.missing), kRun,
           {{"error", MissingValues::kError},
@@ -151,6 +203,20 @@ std::vector<Field> CommonDataFields() {
               {"bar", Delimiter::kBar}},
              "What separates the fields of CSV files. auto: what gives the first lines equally many fields.")
           .OnlyWith("data.train.format", {"csv"}),
+      Choice(DT_KEY(data.decimal), kRun, {{"point", Decimal::kPoint}, {"comma", Decimal::kComma}},
+             "What separates the decimals of a number: 3.5 or 3,5.")
+          .OnlyWith("data.train.format", {"csv"}),
+      Number(DT_KEY(data.skip_lines), kRun, {0, 1e6},
+             "So many lines at the front of each file are neither header nor rows.")
+          .Unit("lines")
+          .OnlyWith("data.train.format", {"csv"}),
+      Row(DT_KEY(data.comment), FieldType::kText, kRun, "Lines that begin with this text are left out.")
+          .Unit("the beginning of a comment")
+          .Try("\"#\"")
+          .Unset("there are no comments")
+          .OnlyWith("data.train.format", {"csv"}),
+      Flag(DT_KEY(data.trim), kRun, "Whether blanks round the fields of CSV files are left out.")
+          .OnlyWith("data.train.format", {"csv"}),
       Choice(DT_KEY(data.bad_rows), kRun, {{"stop", BadRows::kStop}, {"skip", BadRows::kSkip}},
              "What becomes of a row that cannot be read. stop: the run ends with its place; skip: the row is "
              "left "
@@ -160,9 +226,29 @@ std::vector<Field> CommonDataFields() {
              "The run ends when a file has more rows that cannot be read.")
           .Unit("rows")
           .OnlyWith("data.bad_rows", {"skip"}),
-      Choice(DT_KEY(data.cache), kTask, {{"memory", DataCache::kMemory}, {"device", DataCache::kDevice}},
+      Choice(DT_KEY(data.cache), kRun,
+             {{"memory", DataCache::kMemory},
+              {"device", DataCache::kDevice},
+              {"none", DataCache::kNone},
+              {"file", DataCache::kFile}},
              "Where a worker keeps its training rows. device: in the memory of its GPU too, if they fit; a "
-             "step then sends the numbers of its rows and not the rows. Without a GPU it is memory."),
+             "step then sends the numbers of its rows and not the rows. Without a GPU it is memory. none: "
+             "nowhere, they are read from their files in each epoch, in constant memory; file: parsed, in a file "
+             "under data.cache_dir."),
+      Row(DT_KEY(data.cache_dir), FieldType::kOutputPath, kTask,
+          "The directory of cached rows. Runs of the same data share one cache; delete it when you like.")
+          .Unset("dtrain-cache in the working directory")
+          .OnlyWith("data.cache", {"file"}),
+      Number(DT_KEY(data.shuffle_rows), kRun, {1, 1e9},
+             "The rows that are shuffled among each other: so many are in memory at a time, and at most 64 MiB "
+             "of them. They are of many places of the data.")
+          .Unit("rows")
+          .OnlyWith("data.cache", {"none", "file"}),
+      Number(DT_KEY(data.fit_rows), kRun, {1, 1e12},
+             "Categories, means and with data.cache: none or file the scale are those of the first so many "
+             "training rows behind data.validation.")
+          .Unit("rows")
+          .OnlyWith("data.train.format", {"csv"}),
   };
 }
 

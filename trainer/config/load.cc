@@ -117,6 +117,7 @@ class Loader {
  private:
   void ReadSection(const std::string& section, const YamlNode& node, const Place& place);
   void ReadKey(const Field& field, const YamlNode& node, const Place& place);
+  Value Located(const Field& field, Value value, const Place& place) const;
   void ReadScalar(const Field& field, const YamlNode& node, const Place& place);
   void ReadList(const Field& field, const YamlNode& node, const Place& place);
   void ReadHosts(const Field& field, const YamlNode& node, const Place& place);
@@ -234,16 +235,24 @@ void Loader::ReadKey(const Field& field, const YamlNode& node, const Place& plac
   }
 }
 
+// Returns an absolute path for a path; any other value, a command and standard input as they are.
+Value Loader::Located(const Field& field, Value value, const Place& place) const {
+  const bool input = field.type == FieldType::kInputPath || field.type == FieldType::kInputPaths;
+  if (!input && field.type != FieldType::kOutputPath) return value;
+  const std::string& text = std::get<std::string>(value);
+  if (field.type == FieldType::kInputPaths && IsPipe(text)) return value;
+  const fs::path base = input && !place.flag() ? fs::path(draft_.path).parent_path() : fs::path();
+  return AbsolutePath(base, text);
+}
+
 void Loader::ReadScalar(const Field& field, const YamlNode& node, const Place& place) {
-  if (IsList(field.type)) return RefuseKey(field, node, place, RuleAndRemedy(field));
+  const bool paths = field.type == FieldType::kInputPaths;
+  if (IsList(field.type) && !paths) return RefuseKey(field, node, place, RuleAndRemedy(field));
   Parsed parsed = ParseScalar(field, node);
   if (!parsed.problem.empty()) return RefuseKey(field, node, place, parsed.problem);
   const bool word = std::count(field.choices.begin(), field.choices.end(), node.text) > 0;
-  if (!word && (field.type == FieldType::kInputPath || field.type == FieldType::kOutputPath)) {
-    const bool beside_file = field.type == FieldType::kInputPath && !place.flag();
-    const fs::path base = beside_file ? fs::path(draft_.path).parent_path() : fs::path();
-    parsed.value = AbsolutePath(base, node.text);
-  }
+  if (!word) parsed.value = Located(field, std::move(parsed.value), place);
+  if (paths) parsed.value = std::vector<std::string>{std::get<std::string>(parsed.value)};
   Accept(field, parsed.value, node, place);
 }
 
@@ -260,7 +269,7 @@ void Loader::ReadList(const Field& field, const YamlNode& node, const Place& pla
                                                             ShownValue(item), parsed.problem));
       bad = true;
     }
-    items.push_back(std::move(parsed.value));
+    items.push_back(parsed.problem.empty() ? Located(field, std::move(parsed.value), place) : Value());
   }
   if (items.empty()) {
     return RefuseKey(field, node, place, fmt::format("must not be empty.{}", RemedyText(field)));

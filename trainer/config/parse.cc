@@ -154,6 +154,7 @@ Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
       return {text, PinProblem(text)};
     case FieldType::kInputPath:
     case FieldType::kOutputPath:
+    case FieldType::kInputPaths:
       return ParsePath(text, quoted);
     case FieldType::kHosts:
       return Refused(RuleAndRemedy(field));
@@ -189,6 +190,8 @@ std::string RuleText(const Field& field) {
       return "must be a map of machines";
     case FieldType::kText:
       return fmt::format("must be text{}", unit);
+    case FieldType::kInputPaths:
+      return "must be a path or a list of paths";
     default:
       return "must be a path";
   }

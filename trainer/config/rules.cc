@@ -41,6 +41,7 @@ class Rules {
   void CheckAddresses();
   void CheckHosts();
   void CheckRows();
+  void CheckPipes(const std::string& section, const DataSourceConfig& source);
   void CheckEvaluation();
   void CheckOutputs();
   std::string HeadKey() const;
@@ -233,6 +234,15 @@ void Rules::CheckRows() {
   RefuseIf(data.split == Split::kFeed && data.cache == DataCache::kDevice, "data.cache",
            "with data.split = feed only worker 0 has data, and sends rows. Try memory, or set data.split to "
            "shard or full.");
+  const bool read_again = data.cache == DataCache::kNone || data.cache == DataCache::kFile;
+  RefuseIf(read_again && data.train.format == DataFormat::kSynthetic, "data.cache",
+           "is about files, and data.train is made. Try memory.");
+  RefuseIf(data.validation_share == 0 && data.validation_by != HeldOutBy::kFirst && !IsBad("data.validation"),
+           "data.validation_by", "needs a share in data.validation. Try data.validation: 0.2.");
+  RefuseIf(read_again && data.validation_by != HeldOutBy::kFirst, "data.validation_by",
+           "needs all rows in memory, and data.cache is none or file. Try first.");
+  CheckPipes("data.train", data.train);
+  CheckPipes("data.test", data.test);
   if (data.train.rows && data.validation >= *data.train.rows && data.train.format == DataFormat::kSynthetic) {
     Refuse("data.validation",
            fmt::format("must be < data.train.rows ({}): no row would be left to train on. Try 0.",
@@ -242,12 +252,24 @@ void Rules::CheckRows() {
            "a test set needs an end. Write \"rows: 10000\" under data.test.");
 }
 
+// What comes through a pipe is read once, from front to back, by one worker.
+void Rules::CheckPipes(const std::string& section, const DataSourceConfig& source) {
+  const std::string key = section + ".path";
+  if (source.format != DataFormat::kCsv || IsBad(key)) return;
+  const auto pipes = std::count_if(source.path.begin(), source.path.end(), IsPipe);
+  RefuseIf(pipes > 0 && source.path.size() > 1, key,
+           "- and exec: stand alone, and are no part of a list. Try exec:cat FILE...");
+  const bool standard_input = pipes > 0 && IsStandardInput(source.path[0]);
+  RefuseIf(standard_input && section == "data.train" && config_.cluster.worker.size() > 1, key,
+           "standard input is read by one worker. Use exec:COMMAND, or 1 worker.");
+}
+
 void Rules::CheckEvaluation() {
   const EvalConfig& eval = config_.eval;
   const DataConfig& data = config_.data;
   RefuseIf(eval.by == EvalBy::kAll && data.split == Split::kFeed, "eval.by",
            "with data.split = feed only worker 0 has data. Try chief, or set data.split to shard or full.");
-  const bool none_held_out = data.validation == 0 && !IsBad("data.validation");
+  const bool none_held_out = data.validation == 0 && data.validation_share == 0 && !IsBad("data.validation");
   RefuseIf(eval.on == EvalOn::kValidation && none_held_out, "eval.on",
            "no rows are held out (data.validation = 0). Set data.validation, or eval.on to test.");
   const bool on_test = eval.on == EvalOn::kTest && !IsBad("eval.on");

@@ -52,7 +52,7 @@ DataShape PeekCsvShape(const Config& config) {
   const DataSourceConfig& train = config.data.train;
   DataShape shape;
   if (HasClasses(config.model)) shape.classes = ClassesOf(config.model);
-  const bool given = GivenByConfig(config, train.path, "data.train.path");
+  const bool given = GivenByConfig(config, train.path.front(), "data.train.path");
   shape.inputs = given ? *config.model.inputs : FitColumns(config.data).inputs;
   return shape;
 }
@@ -114,8 +114,8 @@ SetSize IdxSize(const DataSourceConfig& source, const std::string& section) {
 // Estimates the rows from the lines of the first MiB, because a number takes from two to more than twenty
 // bytes.
 SetSize CsvSize(const DataSourceConfig& source, const std::string& section, int64_t inputs) {
-  if (FileBytes(source.path) == 0) return {};
-  InputBytes file(source.path, section + ".path");
+  if (FileBytes(source.path.front()) == 0) return {};
+  InputBytes file(source.path.front(), section + ".path");
   std::vector<char> sample(1 << 20);
   sample.resize(static_cast<size_t>(file.Read(sample.data(), static_cast<int64_t>(sample.size()))));
   const auto lines = std::max<int64_t>(1, std::count(sample.begin(), sample.end(), '\n'));

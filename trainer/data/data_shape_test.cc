@@ -24,7 +24,7 @@ TEST_CASE("data size: a CSV file takes what its numbers take, however long they 
 TEST_CASE("data size: a file that is not there counts nothing") {
   Config config = CsvConfig(ModelKind::kLinear, "x,y\n1,2\n", "y");
   config.model.inputs = 1;
-  config.data.train.path = "/nowhere/train.csv";
+  config.data.train.path = {"/nowhere/train.csv"};
   CHECK(EstimateDataSize(config).bytes == 0);
 }
 

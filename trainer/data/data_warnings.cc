@@ -54,7 +54,7 @@ std::string ClassText(const InputForm& form, size_t label) {
 std::string ShuffleRemedy(const DataSourceConfig& train) {
   switch (train.format) {
     case DataFormat::kCsv:
-      return fmt::format("Shuffle the rows of {} (shuf{})", train.path,
+      return fmt::format("Shuffle the rows of {} (shuf{})", PathText(train),
                          train.header ? ", without its header" : "");
     case DataFormat::kIdx:
       return "Shuffle the images and their labels together";
@@ -160,7 +160,7 @@ std::vector<int64_t> ColumnsOfFeatures(const CsvColumns& columns, const InputFor
 // the file. Stops at a row without the file's number of fields, because the file may be changing.
 std::vector<std::vector<double>> FirstValues(const DataConfig& data, const InputForm& form,
                                              const std::vector<int64_t>& features) {
-  CsvReader reader(data.train.path, "data.train.path", data.delimiter);
+  CsvReader reader(data.train.path.front(), "data.train.path", data.delimiter);
   const CsvColumns columns = ReadTrainColumns(data, &reader);
   const std::vector<int64_t> all = ColumnsOfFeatures(columns, form);
   const auto is_whole = [&] { return static_cast<int64_t>(reader.fields().size()) == columns.count; };
@@ -297,7 +297,7 @@ std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded
     if (told.empty()) first = i;
     told.push_back(narrow[i]);
   }
-  return told.empty() ? "" : Text(loaded.form, data.train.path, values[first], told);
+  return told.empty() ? "" : Text(loaded.form, PathText(data.train), values[first], told);
 }
 
 std::string LargeFeatureText(const DataConfig& data, const LoadedData& loaded) {

@@ -97,7 +97,7 @@ TEST_CASE("csv: a file of many rows is read whole") {
   for (int row = 0; row < 5000; ++row) content += fmt::format("{},{}\n", row, row % 3);
   Config config = CsvConfig(ModelKind::kSoftmax, content, "y");
   config.data.test = config.data.train;
-  config.data.test.path = WriteGzip("many.gz", content);
+  config.data.test.path = {WriteGzip("many.gz", content)};
   const LoadedData data = LoadData(config);
   const Rows plain = RowsOf(*data.train), zipped = RowsOf(*data.test);
   CHECK(plain.features[4999] == 4999.0f);
@@ -149,7 +149,7 @@ TEST_CASE("csv: the first line tells a ps the inputs, however bad the rows are")
 TEST_CASE("csv: a task with the file and one without come to the same model") {
   for (const ModelKind kind : {ModelKind::kSoftmax, ModelKind::kLogistic, ModelKind::kLinear}) {
     Config with = CsvConfig(kind, "a,b,y\n1,2,0\n", "y"), without = with;
-    without.data.train.path = "/no/such/file";
+    without.data.train.path = {"/no/such/file"};
     CHECK(
         UserErrorOf([&] { PeekShape(without); }) ==
         "/no/such/file: cannot be opened: No such file or directory (2). Is data.train.path right? A task "
@@ -517,7 +517,7 @@ TEST_CASE("csv columns: a form that is given takes the place of what the rows sa
 TEST_CASE("csv columns: those of a test file are found by name, and a text that is no category is counted") {
   Config config = TableConfig(MissingValues::kMean);
   config.data.test = config.data.train;
-  config.data.test.path = WritePlain("test.csv", "y,city,more,age,plan\n1,Rome,x,5,pro\n");
+  config.data.test.path = {WritePlain("test.csv", "y,city,more,age,plan\n1,Rome,x,5,pro\n")};
   const LoadedData data = LoadData(config);
   CHECK(RowsOf(*data.test).features == std::vector<float>{0, 1, 0, 5, 0, 0, 0});
   CHECK(data.skipped_of_test.unseen == 1);

@@ -239,7 +239,7 @@ Config Line(const std::string& directory) {
   std::ofstream(directory + "/line.csv") << rows;
   Config config = LinearCluster(1, 1, 40);
   config.data.train.format = DataFormat::kCsv;
-  config.data.train.path = directory + "/line.csv";
+  config.data.train.path = {directory + "/line.csv"};
   config.data.train.label = "y";
   config.data.test = config.data.train;
   config.data.validation = 10;

@@ -44,7 +44,7 @@ Config MlpJob(ModelHead head, int ps, int workers) {
   config.model.hidden = {kHidden};
   config.model.activation = Activation::kTanh;
   config.data.train.format = DataFormat::kCsv;
-  config.data.train.path = testing::NewDirectory() + "/train.csv";
+  config.data.train.path = {testing::NewDirectory() + "/train.csv"};
   config.data.train.label = "y";
   std::ofstream(config.data.train.path) << Table(head);
   config.data.test = config.data.train;

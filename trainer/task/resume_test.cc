@@ -210,8 +210,8 @@ class Job {
     config.model.kind = ModelKind::kLogistic;
     config.model.inputs = 2;
     config.data.train.format = config.data.test.format = DataFormat::kCsv;
-    config.data.train.path = directory_ + "/train.csv";
-    config.data.test.path = directory_ + "/test.csv";
+    config.data.train.path = {directory_ + "/train.csv"};
+    config.data.test.path = {directory_ + "/test.csv"};
     config.data.train.label = config.data.test.label = "y";
     config.data.scale = FeatureScale::kStandard;
     config.data.split = split;

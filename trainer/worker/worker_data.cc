@@ -100,7 +100,7 @@ bool WorkerData::UseFit(const InputForm& fit) {
   loaded_ = LoadData(config_, &fit);
   if (loaded_.train->rows() != rows) {
     throw UserError("{}: has {} now, and had {} when this run began. Start again when nobody writes to it.",
-                    config_.data.train.path, Plural(loaded_.train->rows().value_or(0), "row"),
+                    PathText(config_.data.train), Plural(loaded_.train->rows().value_or(0), "row"),
                     rows.value_or(0));
   }
   source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));

@@ -133,7 +133,7 @@ bool HasColumnForms(const DataConfig& data) {
 }
 
 FittedColumns FitColumns(const DataConfig& data) {
-  CsvReader reader(data.train.path, "data.train.path", data.delimiter);
+  CsvReader reader(data.train.path.front(), "data.train.path", data.delimiter);
   const CsvColumns columns = ReadTrainColumns(data, &reader);
   FittedColumns fitted;
   InputForm& form = fitted.form;

@@ -213,7 +213,7 @@ void ReadRows(const DataConfig& data, const DataSourceConfig& source, const std:
   }
   const int64_t rows = TableReader(data, section, source.header, reader, table).Read();
   if (rows == 0) {
-    throw CsvError(source.path, reader->record_end(),
+    throw CsvError(source.path.front(), reader->record_end(),
                    fmt::format("no rows after the header; {}.path must name a file with data. If the first "
                                "line is data, set {}.header to false.",
                                section, section));
@@ -224,21 +224,21 @@ void ReadRows(const DataConfig& data, const DataSourceConfig& source, const std:
 }  // namespace
 
 CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how) {
-  CsvReader reader(data.train.path, "data.train.path", data.delimiter);
+  CsvReader reader(data.train.path.front(), "data.train.path", data.delimiter);
   const CsvColumns columns = ReadTrainColumns(data, &reader);
   CsvTable table{columns, std::move(how),
-                 {},      CsvLabels(rules, data.train.path, ColumnTitle(columns, columns.label)),
+                 {},      CsvLabels(rules, data.train.path.front(), ColumnTitle(columns, columns.label)),
                  0,       {}};
   ReadRows(data, data.train, "data.train", &reader, &table);
   return table;
 }
 
 CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train) {
-  CsvReader reader(data.test.path, "data.test.path", data.delimiter);
-  const CsvColumns columns = ReadTestColumns(data.test, train.columns, data.train.path, &reader);
+  CsvReader reader(data.test.path.front(), "data.test.path", data.delimiter);
+  const CsvColumns columns = ReadTestColumns(data.test, train.columns, data.train.path.front(), &reader);
   CsvTable table{
       columns, train.how,
-      {},      CsvLabels(rules, data.test.path, ColumnTitle(columns, columns.label), train.labels.names()),
+      {},      CsvLabels(rules, data.test.path.front(), ColumnTitle(columns, columns.label), train.labels.names()),
       0,       {}};
   ReadRows(data, data.test, "data.test", &reader, &table);
   return table;

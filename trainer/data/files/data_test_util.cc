@@ -60,7 +60,7 @@ std::string ReadBack(const std::string& path) {
 DataSourceConfig CsvSource(const std::string& name, const std::string& content, const std::string& label) {
   DataSourceConfig source;
   source.format = DataFormat::kCsv;
-  source.path = WritePlain(name, content);
+  source.path = {WritePlain(name, content)};
   source.label = label;
   return source;
 }
