@@ -94,7 +94,7 @@ TEST_CASE("configs: mnist_softmax_feed is as many steps as mnist_softmax, from w
 TEST_CASE("configs: flowers holds 30 rows of the CSV file beside it out") {
   const Config config = LoadConfig("configs/flowers.yaml", {}, {});
   CHECK(config.data.train.format == DataFormat::kCsv);
-  CHECK(fs::exists(config.data.train.path));
+  CHECK(fs::exists(config.data.train.path.front()));
   CHECK(config.data.train.label == "species");
   CHECK(config.data.validation == 30);
   CHECK(config.data.scale == FeatureScale::kStandard);

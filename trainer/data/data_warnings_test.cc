@@ -24,7 +24,7 @@ TEST_CASE("unseen classes: a file sorted by class, whose first rows are held out
   CHECK(UnseenClasses(sorted) ==
         "class 0 is in 2 of the 2 held-out rows (data.validation) and in no row that is trained on: never "
         "learned. Shuffle the rows of " +
-            sorted.data.train.path + " (shuf, without its header), or set a smaller data.validation.");
+            PathText(sorted.data.train) + " (shuf, without its header), or set a smaller data.validation.");
   CHECK(UnseenClasses(Labels("1,0\n2,0\n3,1\n4,1\n5,2\n", 4))
             .find("classes 0 and 1 are in 4 of the 4 held-out rows") == 0);
   CHECK(UnseenClasses(Labels("1,yew\n2,yew\n3,elm\n4,elm\n", 3))
@@ -39,7 +39,7 @@ TEST_CASE("unseen classes: held-out rows of one class only, where the others hav
       UnseenClasses(config) ==
       "data.validation = 2, and the rows held out are all of class 0, the others of 2 classes: a measure of "
       "one class alone. Shuffle the rows of " +
-          config.data.train.path + " (shuf, without its header), or set a larger data.validation.");
+          PathText(config.data.train) + " (shuf, without its header), or set a larger data.validation.");
   CHECK(UnseenClasses(Labels("1,yew\n2,yew\n3,yew\n4,elm\n", 2)).find("are all of class yew, ") !=
         std::string::npos);
   CHECK(UnseenClasses(Labels("1,0\n2,0\n3,0\n4,0\n", 2)) == "");
@@ -135,7 +135,7 @@ TEST_CASE("rounded features: seconds since 1970 are told, with the file's number
   for (const FeatureScale scale : {FeatureScale::kNone, FeatureScale::kStandard, FeatureScale::kUnit}) {
     const Config config = Column(1.7e9, 1);
     CHECK(RoundedFeatures(config, scale) ==
-          "feature t: the 100 values that differ in the first 100 rows of " + config.data.train.path +
+          "feature t: the 100 values that differ in the first 100 rows of " + PathText(config.data.train) +
               " are 2 in float32, whose steps are 128 there. Subtract a constant from the column, here and "
               "wherever it is predicted from: data.scale comes too late for that.");
     CHECK(RoundedFeatures(Column(-1.7e9, -1), scale).find("feature t: the 100 values ") == 0);

@@ -170,7 +170,7 @@ namespace {
 // The message without the directory: "train.csv:2:1: ...".
 std::string LoadError(const Config& config) {
   std::string error = UserErrorOf([&] { LoadData(config); });
-  const std::string& path = config.data.train.path;
+  const std::string& path = config.data.train.path.front();
   const std::string directory = path.substr(0, path.rfind('/') + 1);
   for (size_t at = error.find(directory); at != std::string::npos; at = error.find(directory)) {
     error.erase(at, directory.size());

@@ -96,7 +96,7 @@ RunSummary RunTables(TrainMode mode, const std::array<int, 2>& batches) {
   for (const int ps : {0, 1}) start({Role::kPs, ps});
   for (const int worker : {0, 1}) {
     config.data.train.path = {fmt::format("{}/{}.csv", directory, worker)};
-    std::ofstream table(config.data.train.path);
+    std::ofstream table(config.data.train.path.front());
     table << "x,y\n";
     for (int row = 0; row < 4 * batches[static_cast<size_t>(worker)]; ++row) {
       table << fmt::format("{},{}\n", row % 7, 2 * (row % 7) + 10);

@@ -46,7 +46,7 @@ Config MlpJob(ModelHead head, int ps, int workers) {
   config.data.train.format = DataFormat::kCsv;
   config.data.train.path = {testing::NewDirectory() + "/train.csv"};
   config.data.train.label = "y";
-  std::ofstream(config.data.train.path) << Table(head);
+  std::ofstream(config.data.train.path.front()) << Table(head);
   config.data.test = config.data.train;
   config.train.mode = TrainMode::kSync;
   config.train.batch_size = 10;
