@@ -89,8 +89,8 @@ int64_t MaxRowsOfBatch(const RowSet& set, const Config& config) {
     return std::min({config.train.batch_size, set.max, set.source.rows.value_or(INT64_MAX)});
   }
   int64_t max = 1;
-  for (const std::string& file :
-       FilesOf(set.source.format == DataFormat::kIdx ? set.source.images : set.source.path.front(), set.key)) {
+  for (const std::string& file : FilesOf(
+           set.source.format == DataFormat::kIdx ? set.source.images : set.source.path.front(), set.key)) {
     max = std::max(max, MaxRowsOf(file, set, *config.model.inputs));
   }
   return std::min({config.train.batch_size, set.max, max});

@@ -237,6 +237,9 @@ void Rules::CheckRows() {
   const bool read_again = data.cache == DataCache::kNone || data.cache == DataCache::kFile;
   RefuseIf(read_again && data.train.format == DataFormat::kSynthetic, "data.cache",
            "is about files, and data.train is made. Try memory.");
+  RefuseIf(
+      data.cache == DataCache::kNone && data.split == Split::kFeed, "data.cache",
+      "with data.split = feed worker 0 gives rows of many places to all. Try file, or data.split: shard.");
   RefuseIf(data.validation_share == 0 && data.validation_by != HeldOutBy::kFirst && !IsBad("data.validation"),
            "data.validation_by", "needs a share in data.validation. Try data.validation: 0.2.");
   RefuseIf(read_again && data.validation_by != HeldOutBy::kFirst, "data.validation_by",
