@@ -73,7 +73,7 @@ bool EndsInStep(const Config& config) {
 }
 
 int64_t WindowRows(const Config& config) {
-  constexpr int64_t kMaxBytes = 64 << 20;
+  constexpr int64_t kMaxBytes = 16 << 20;
   const DataConfig& data = config.data;
   if (data.cache != DataCache::kNone && data.cache != DataCache::kFile) return 0;
   const auto row_bytes =

@@ -101,8 +101,8 @@ TEST_CASE("window order: few rows are dealt so that no worker has many more than
   CHECK(OrderSpecOf(Streamed(10, 100, 1), 100'000, 0, 1).chunk == 10);
   CHECK(WindowRows(Config()) == 0);
   Config wide = Streamed(7, 65536, 1);
-  wide.model.inputs = 1 << 20;
-  CHECK(WindowRows(wide) == 14);  // 64 MiB hold 16 rows
+  wide.model.inputs = 1 << 18;
+  CHECK(WindowRows(wide) == 14);  // 16 MiB hold 16 rows
 }
 
 }  // namespace

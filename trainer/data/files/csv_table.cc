@@ -116,6 +116,18 @@ std::string FirstRowRemedy(const CsvColumns& columns, const std::string& section
   return fmt::format("Correct it, or remove the row. {}", kTextColumn);
 }
 
+}  // namespace
+
+void SkippedRows::Add(const SkippedRows& other) {
+  bad += other.bad;
+  with_gaps += other.with_gaps;
+  unseen += other.unseen;
+  faults.insert(faults.end(), other.faults.begin(), other.faults.end());
+  faults.resize(std::min(faults.size(), kToldFaults));
+}
+
+namespace {
+
 CsvLayout LayoutOf(const DataConfig& data, const std::string& section, bool header, const CsvColumns& columns,
                    std::vector<InputColumn> how) {
   CsvLayout layout;

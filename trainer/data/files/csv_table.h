@@ -77,6 +77,8 @@ struct SkippedRows {
   int64_t with_gaps = 0;            // data.missing: drop
   int64_t unseen = 0;               // texts that are no category of the training rows
   std::vector<std::string> faults;  // the first ones, with their places
+
+  void Add(const SkippedRows& other);
 };
 
 // Returns the features of a row. `how`: as in CsvLayout.
