@@ -1,5 +1,6 @@
-// IDX files, plain and packed by gzip: no more memory than the file can fill.
+// IDX files, plain and packed by gzip or zstd: no more memory than the file can fill.
 #include <zlib.h>
+#include <zstd.h>
 
 #include "base/error.h"
 #include "fuzz/input.h"
@@ -26,6 +27,15 @@ std::string Packed(const std::string& content) {
   return out;
 }
 
+// The same as a frame of zstd.
+std::string PackedByZstd(const std::string& content) {
+  std::string out(ZSTD_compressBound(content.size()), '\0');
+  const size_t size = ZSTD_compress(out.data(), out.size(), content.data(), content.size(), 1);
+  Require(ZSTD_isError(size) == 0, "zstd packs");
+  out.resize(size);
+  return out;
+}
+
 void ReadEach(const std::string& path) {
   for (const auto read : {ReadIdxImages, ReadIdxLabels}) {
     try {
@@ -38,9 +48,9 @@ void ReadEach(const std::string& path) {
 
 int FuzzOne(const uint8_t* data, size_t size) {
   Input input(data, size);
-  const bool packs = input.Flag();
+  const uint64_t packs = input.Below(3);
   const std::string bytes = input.Rest();
-  ReadEach(MemoryFile(packs ? Packed(bytes) : bytes).path());
+  ReadEach(MemoryFile(packs == 1 ? Packed(bytes) : packs == 2 ? PackedByZstd(bytes) : bytes).path());
   return 0;
 }
 

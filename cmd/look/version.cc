@@ -10,6 +10,7 @@
 #include <yaml-cpp/node/parse.h>
 #include <zlib.h>
 #include <zmq.h>
+#include <zstd.h>
 #if DTRAIN_HAVE_CUDA
 #include <cuda_runtime_api.h>
 #endif
@@ -97,12 +98,13 @@ std::string VersionText() {
       "yaml-cpp {}\n"
       "protobuf {}\n"
       "zlib {}\n"
+      "zstd {}\n"
       "{}"
       "{}\n"
       "on {}: {}, kernels for {}, OpenBLAS for {}\n",
       kVersion, Commit(), ZmqVersion(), OpenBlasVersion(), YamlVersion(), ProtobufVersion(), zlibVersion(),
-      HeaderVersions(), CudaText(), ProcessorName(), Plural(Processors(), "processor"), InstructionSet(),
-      openblas_get_corename());
+      ZSTD_versionString(), HeaderVersions(), CudaText(), ProcessorName(), Plural(Processors(), "processor"),
+      InstructionSet(), openblas_get_corename());
 }
 
 }  // namespace dtrain

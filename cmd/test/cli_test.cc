@@ -102,8 +102,8 @@ TEST_CASE("command line: --version names the version, the commit, the libraries,
   CHECK(RunToEnd(process) == 0);
   std::istringstream said(process.standard_output());
   std::string line;
-  for (const char* name : {"dtrain", "commit", "libzmq", "OpenBLAS", "yaml-cpp", "protobuf", "zlib", "fmt",
-                           "Highway", "flatbuffers", "CLI11", "nlohmann-json", "xxHash"}) {
+  for (const char* name : {"dtrain", "commit", "libzmq", "OpenBLAS", "yaml-cpp", "protobuf", "zlib", "zstd",
+                           "fmt", "Highway", "flatbuffers", "CLI11", "nlohmann-json", "xxHash"}) {
     REQUIRE(std::getline(said, line));
     const size_t space = line.find(' ');
     const std::string value = space == std::string::npos ? "" : line.substr(space + 1);

@@ -1,6 +1,7 @@
 #include "trainer/data/files/data_test_util.h"
 
 #include <zlib.h>
+#include <zstd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -50,6 +51,16 @@ std::string WriteGzip(const std::string& name, const std::string& content) {
   const int wrote = gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
   DT_CHECK(wrote == static_cast<int>(content.size()) && gzclose(file) == Z_OK, name);
   return PathOf(name);
+}
+
+std::string WriteZstd(const std::string& name, const std::string& content) {
+  std::string frame(ZSTD_compressBound(content.size()), '\0');
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);  // as zstd(1) does
+  const size_t size = ZSTD_compress2(context, frame.data(), frame.size(), content.data(), content.size());
+  ZSTD_freeCCtx(context);
+  DT_CHECK(ZSTD_isError(size) == 0, name);
+  return WritePlain(name, frame.substr(0, size));
 }
 
 std::string ReadBack(const std::string& path) {

@@ -17,6 +17,7 @@ std::string IdxLabelContent(const std::vector<uint8_t>& labels);
 // These write `content` as `name` in the temporary directory and return the path.
 std::string WritePlain(const std::string& name, const std::string& content);
 std::string WriteGzip(const std::string& name, const std::string& content);
+std::string WriteZstd(const std::string& name, const std::string& content);
 std::string ReadBack(const std::string& path);
 
 // Returns a source that is a CSV file with this name and content, with a header.

@@ -57,7 +57,7 @@ void CheckSizes(const InputBytes& file, const IdxKind& kind, uint64_t count, uin
         "{}: byte 4: the header promises {} of {} bytes each, more than can be in a {}file of {} bytes. "
         "The file is cut off or damaged: fetch it anew.",
         file.path(), Plural(static_cast<int64_t>(count), kind.one, kind.name), row_bytes,
-        file.compressed() ? "gzip " : "", file.file_size());
+        file.compressed() ? "packed " : "", file.file_size());
   }
 }
 
