@@ -8,25 +8,23 @@
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/config/user_text.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/digits.h"
 #include "trainer/data/files/csv_fit.h"
 #include "trainer/data/files/idx.h"
 #include "trainer/data/files/input_bytes.h"
 #include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/sources.h"
 #include "trainer/data/order.h"
 
 namespace dtrain {
 namespace {
 
-bool Missing(const std::string& path) {
-  struct stat about {};
-  return stat(path.c_str(), &about) != 0 && errno == ENOENT;
-}
-
-// Whether the config has to give the number of features, because `path` is not on this machine.
-bool GivenByConfig(const Config& config, const std::string& path, const char* key) {
-  if (!Missing(path)) return false;
+// Whether the config has to give the number of features, because one of `paths` is not on this machine.
+bool GivenByConfig(const Config& config, const std::vector<std::string>& paths, const char* key) {
+  const std::string path = FirstMissing(paths);
+  if (path.empty()) return false;
   if (config.model.inputs.has_value()) return true;
   throw UserError(
       "{}: cannot be opened: {}. Is {} right? A task that reads no data (a ps; with data.split: feed a "
@@ -38,7 +36,7 @@ DataShape PeekIdx(const Config& config) {
   const std::string& path = config.data.train.images;
   DataShape shape;
   shape.classes = ClassesOf(config.model);
-  if (GivenByConfig(config, path, "data.train.images")) {
+  if (GivenByConfig(config, {path}, "data.train.images")) {
     shape.inputs = *config.model.inputs;
     return shape;
   }
@@ -48,13 +46,28 @@ DataShape PeekIdx(const Config& config) {
   return shape;
 }
 
+// The same for CSV. A pipe is read once, by a worker, and not to find out its columns.
+bool IsWidthGiven(const Config& config) {
+  const DataSourceConfig& train = config.data.train;
+  if (!ReadsPipe(train)) return GivenByConfig(config, train.path, "data.train.path");
+  if (config.model.inputs.has_value()) return true;
+  throw UserError(
+      "data.train.path = {}: is read once, by a worker, and all tasks must know how many features a row has. "
+      "Set model.inputs.",
+      Shown(train.path[0]));
+}
+
 // Leaves the number of rows unset: counting them means reading the whole file.
 DataShape PeekCsvShape(const Config& config) {
   const DataSourceConfig& train = config.data.train;
   DataShape shape;
   if (HasClasses(config.model)) shape.classes = ClassesOf(config.model);
-  const bool given = GivenByConfig(config, train.path.front(), "data.train.path");
-  shape.inputs = given ? *config.model.inputs : FitColumns(config.data).inputs;
+  if (IsWidthGiven(config)) {
+    shape.inputs = *config.model.inputs;
+    return shape;
+  }
+  SourceInputs inputs(train.path, "data.train.path");
+  shape.inputs = FitColumns(config.data, &inputs).inputs;
   return shape;
 }
 
@@ -112,16 +125,20 @@ SetSize IdxSize(const DataSourceConfig& source, const std::string& section) {
   return {shape.count, static_cast<double>(shape.count) * static_cast<double>(shape.row_bytes + 1)};
 }
 
-// Estimates the rows from the lines of the first MiB, because a number takes from two to more than twenty
-// bytes.
+// Estimates the rows from the lines of the first MiB of the first file, because a number takes from two to
+// more than twenty bytes.
 SetSize CsvSize(const DataSourceConfig& source, const std::string& section, int64_t inputs) {
-  if (FileBytes(source.path.front()) == 0) return {};
-  InputBytes file(source.path.front(), section + ".path");
+  if (ReadsPipe(source)) return {std::nullopt, 0};
+  if (!FirstMissing(source.path).empty()) return {};
+  const SourceInputs files(source.path, section + ".path");
+  InputBytes file(files.files()[0], files.key());
   std::vector<char> sample(1 << 20);
   sample.resize(static_cast<size_t>(file.Read(sample.data(), static_cast<int64_t>(sample.size()))));
   const auto lines = std::max<int64_t>(1, std::count(sample.begin(), sample.end(), '\n'));
   const double line_bytes = static_cast<double>(sample.size()) / static_cast<double>(lines);
-  const auto rows = static_cast<int64_t>(static_cast<double>(file.ExpectedContent()) / line_bytes);
+  const double content = static_cast<double>(file.ExpectedContent()) / static_cast<double>(file.file_size()) *
+                         static_cast<double>(files.FileBytesFrom(0));
+  const auto rows = static_cast<int64_t>(content / line_bytes);
   return {rows, 4 * static_cast<double>(rows) * static_cast<double>(inputs + 1)};
 }
 

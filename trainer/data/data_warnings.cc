@@ -163,7 +163,8 @@ std::vector<int64_t> ColumnsOfFeatures(const CsvColumns& columns, const InputFor
 // the file. Stops at a row without the file's number of fields, because the file may be changing.
 std::vector<std::vector<double>> FirstValues(const DataConfig& data, const InputForm& form,
                                              const std::vector<int64_t>& features) {
-  CsvReader reader(data.train.path.front(), "data.train.path", data.delimiter);
+  const SourceInputs inputs(data.train.path, "data.train.path");
+  CsvReader reader(inputs.files()[0], inputs.key(), data.delimiter);
   const CsvColumns columns = ReadTrainColumns(data, &reader);
   const std::vector<int64_t> all = ColumnsOfFeatures(columns, form);
   const auto is_whole = [&] { return static_cast<int64_t>(reader.fields().size()) == columns.count; };
@@ -287,6 +288,7 @@ std::string UnseenClassesText(const DataConfig& data, const InputForm& form, con
 
 std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded) {
   if (data.train.format != DataFormat::kCsv || data.bad_rows == BadRows::kSkip) return "";
+  if (ReadsPipe(data.train)) return "";  // it cannot be read again
   const bool scaled = !loaded.form.scale.shift.empty();
   const std::vector<int64_t> narrow =
       scaled ? NarrowByScale(loaded.form.scale) : NarrowByRange(loaded.train->floats());

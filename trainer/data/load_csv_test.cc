@@ -556,5 +556,103 @@ TEST_CASE("csv rows: those that cannot be read are left out and counted where th
         std::string::npos);
 }
 
+// A config that trains on files of these contents, in this order.
+Config FilesConfig(ModelKind kind, const std::vector<std::string>& contents) {
+  Config config = CsvConfig(kind, contents[0], "y");
+  for (size_t i = 1; i < contents.size(); ++i) {
+    config.data.train.path.push_back(WritePlain(fmt::format("more-{}.csv", i), contents[i]));
+  }
+  return config;
+}
+
+TEST_CASE("csv files: those of a list are one table in this order, each with its header, packed or not") {
+  Config config = FilesConfig(ModelKind::kSoftmax, {"a,y\n1,oak\n", "a,y\n2,elm\n3,oak\n", "a,y\n"});
+  config.data.train.path.push_back(WriteZstd("more.csv.zst", "a,y\n4,ash\n"));
+  const LoadedData data = LoadData(config);
+  CHECK(RowsOf(*data.train).features == std::vector<float>{1, 2, 3, 4});
+  CHECK(data.form.classes == std::vector<std::string>{"ash", "elm", "oak"});
+  CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{2, 1, 2, 0});
+  CHECK(PeekShape(config).inputs == 1);
+  config.data.test = config.data.train;
+  config.data.test.path.erase(config.data.test.path.begin(), config.data.test.path.begin() + 1);
+  CHECK(RowsOf(*LoadData(config).test).features == std::vector<float>{2, 3, 4});
+}
+
+TEST_CASE("csv files: errors name the file, also those of labels") {
+  const std::string first = "a,y\n1,0\n";
+  const auto error = [&](const std::string& second) {
+    const Config config = FilesConfig(ModelKind::kLogistic, {first, second});
+    const std::string text = UserErrorOf([&] { LoadData(config); });
+    return text.substr(text.rfind("more-1.csv") == std::string::npos ? 0 : text.find("more-1.csv"));
+  };
+  CHECK(error("a,y\nx,0\n").find("more-1.csv:2:1: a = x; must be a number.") == 0);
+  CHECK(error("a,y\n1,7\n").find("more-1.csv:2:3: y = 7; ") == 0);
+  const std::string other = error("a,b,y\n1,2,0\n");
+  CHECK(other.find("more-1.csv:1:1: 3 columns; must be 2, as ") == 0);
+  const std::string named = error("y,a\n1,0\n");
+  CHECK(named.find("more-1.csv:1:1: the column is \"y\" and must be \"a\", as in ") == 0);
+  CHECK(named.find("train.csv: the files of a list are one table. Give each file the same header.") !=
+        std::string::npos);
+  CHECK(error("").find("more-1.csv: is empty (0 bytes)") == 0);
+}
+
+TEST_CASE("csv files: columns are fitted on the rows of all files") {
+  Config config = FilesConfig(ModelKind::kLogistic, {"a,b,y\n1,x,0\n", "a,b,y\n,z,1\n3,x,1\n"});
+  config.data.categories = {"b"};
+  config.data.missing = MissingValues::kMean;
+  const LoadedData data = LoadData(config);
+  CHECK(data.form.features == std::vector<std::string>{"a", "b=x", "b=z"});
+  CHECK(RowsOf(*data.train).features == std::vector<float>{1, 1, 0, 2, 0, 1, 3, 1, 0});
+}
+
+TEST_CASE("csv files: all rows are read, and about as many are expected") {
+  std::string content = "a,y\n";
+  for (int i = 0; i < 5000; ++i) content += "1,0\n";
+  const Config config = FilesConfig(ModelKind::kLogistic, {content, content, content, content});
+  CHECK(*LoadData(config).train->rows() == 20000);
+  Config sized = config;
+  sized.model.inputs = 1;
+  CHECK(*EstimateDataSize(sized).train_rows == 20004);  // header lines are not told from rows
+}
+
+TEST_CASE("csv pipe: a command runs once, for the fit and for the rows, and needs model.inputs") {
+  Config config = CsvConfig(ModelKind::kLogistic, "a,b,y\n1,x,0\n,z,1\n3,x,1\n", "y");
+  config.data.categories = {"b"};
+  config.data.missing = MissingValues::kMean;
+  const Rows expected = RowsOf(*LoadData(config).train);
+  const std::string runs = WritePlain("runs.txt", "");
+  config.data.train.path = {"exec:echo run >> " + runs + "; cat " + config.data.train.path[0]};
+  CHECK(UserErrorOf([&] { PeekShape(config); }).find("Set model.inputs.") != std::string::npos);
+  CHECK(ReadBack(runs).empty());
+  config.model.inputs = 3;
+  CHECK(PeekShape(config).inputs == 3);
+  CHECK_FALSE(EstimateDataSize(config).train_rows.has_value());
+  CHECK(RowsOf(*LoadData(config).train).features == expected.features);
+  CHECK(ReadBack(runs) == "run\n");
+  config.model.inputs = 4;
+  CHECK(UserErrorOf([&] { LoadData(config); }) ==
+        "model.inputs = 4; must be 3, as data.train has. Set it so.");
+}
+
+TEST_CASE("csv pipe: a command that fails behind its rows ends the reading with its error") {
+  Config config = CsvConfig(ModelKind::kLogistic, "a,y\n1,0\n", "y");
+  config.data.train.path = {"exec:cat " + config.data.train.path[0] + "; echo lost >&2; exit 9"};
+  config.model.inputs = 1;
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("ended with exit code 9: lost. Rows may be missing") !=
+        std::string::npos);
+  config.data.bad_rows = BadRows::kSkip;
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("ended with exit code 9") != std::string::npos);
+}
+
+TEST_CASE("csv rows: a file that is cut off is no bad row") {
+  Config config = CsvConfig(ModelKind::kLogistic, "a,y\n1,0\n", "y");
+  config.data.bad_rows = BadRows::kSkip;
+  for (const auto& write : {WriteGzip, WriteZstd}) {
+    const std::string packed = ReadBack(write("whole", "a,y\n1,0\n2,1\n"));
+    config.data.train.path = {WritePlain("cut", packed.substr(0, packed.size() - 2))};
+    CHECK(UserErrorOf([&] { LoadData(config); }).find("unexpected end of file") != std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -70,8 +70,8 @@ FittedScale WithoutFlags(FittedScale scale, const std::vector<InputColumn>& colu
   return scale;
 }
 
-InputForm FormOf(const DataConfig& data, const InputForm* fitted) {
-  InputForm form = FitColumns(data).form;
+InputForm FormOf(const DataConfig& data, const InputForm* fitted, SourceInputs* inputs) {
+  InputForm form = FitColumns(data, inputs).form;
   if (fitted != nullptr && !fitted->columns.empty()) {
     form.columns = fitted->columns;
     form.features = fitted->features;
@@ -98,7 +98,8 @@ void ScaleSet(const DataConfig& data, const InputForm* fitted, Set* set, InputFo
 LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, const InputForm* fitted) {
   const DataConfig& data = config.data;
   LoadedData loaded;
-  loaded.form = FormOf(data, fitted);
+  SourceInputs inputs(data.train.path, "data.train.path");
+  loaded.form = FormOf(data, fitted, &inputs);
   if (data.cache == DataCache::kFile) {
     const std::shared_ptr<CachedSet> set = CachedSet::Of(data, labels, loaded.form.columns);
     ScaleSet(data, fitted, set.get(), &loaded.form);
@@ -116,12 +117,20 @@ LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, cons
     const CsvFiles files(data, loaded.form.columns);
     CsvLabels classes(labels, files.path(0), "", loaded.form.classes);
     const CsvTable train{files.columns(), loaded.form.columns, {}, std::move(classes), 0, {}};
-    CsvTable test = ReadTestTable(data, labels, train);
+    SourceInputs test_inputs(data.test.path, "data.test.path");
+    CsvTable test = ReadTestTable(data, labels, train, PathText(data.train), &test_inputs);
     loaded.skipped_of_test = test.skipped;
     if (!loaded.form.scale.shift.empty()) ApplyScale(loaded.form.scale, test.Rows());
     loaded.test = ToSet(std::move(test), labels.classes);
   }
   return loaded;
+}
+
+// The model was made before anything was read of a pipe.
+void CheckPipeWidth(const Config& config, int64_t inputs) {
+  const std::optional<int64_t>& given = config.model.inputs;
+  if (!ReadsPipe(config.data.train) || !given || *given == inputs) return;
+  throw UserError("model.inputs = {}; must be {}, as data.train has. Set it so.", *given, inputs);
 }
 
 // Loads data.train and data.test, those that exist, from CSV; `fitted` as for LoadData().
@@ -130,10 +139,15 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputFo
   if (data.cache == DataCache::kNone || data.cache == DataCache::kFile)
     return LoadCsvFromFiles(config, labels, fitted);
   LoadedData loaded;
-  loaded.form = FormOf(data, fitted);
-  CsvTable train = ReadTrainTable(data, labels, loaded.form.columns);
+  SourceInputs train_inputs(data.train.path, "data.train.path");
+  loaded.form = FormOf(data, fitted, &train_inputs);
+  CsvTable train = ReadTrainTable(data, labels, loaded.form.columns, &train_inputs);
+  CheckPipeWidth(config, train.inputs);
   std::optional<CsvTable> test;
-  if (data.test.format == DataFormat::kCsv) test.emplace(ReadTestTable(data, labels, train));
+  if (data.test.format == DataFormat::kCsv) {
+    SourceInputs test_inputs(data.test.path, "data.test.path");
+    test.emplace(ReadTestTable(data, labels, train, PathText(data.train), &test_inputs));
+  }
   loaded.form.classes = train.labels.names();
   loaded.skipped = train.skipped;
   if (test.has_value()) loaded.skipped_of_test = test->skipped;

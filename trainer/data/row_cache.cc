@@ -233,12 +233,12 @@ void MakeCache(const std::string& path, const DataConfig& data, const LabelRules
   };
   for (size_t file = 0; file < files.count(); ++file) {
     const std::unique_ptr<CsvReader> reader = files.Open(file);
-    const std::unique_ptr<TableRows> rows = files.Rows(reader.get(), true);
+    if (file > 0) labels.NextFile(files.path(file));
+    const std::unique_ptr<TableRows> rows = files.Rows(reader.get(), true, &skipped);
     while (rows->Next(&features, &labels)) {
       ++header.rows;
       if (features.size() * sizeof(float) >= kBufferBytes || labels.size() >= kBufferBytes) flush();
     }
-    skipped.Add(rows->skipped());
   }
   flush();
   if (header.rows == 0) {

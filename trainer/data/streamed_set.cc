@@ -65,7 +65,8 @@ void StreamedSet::Index() {
   fingerprint_.labels = 0;
   for (size_t file = 0; file < files_.count(); ++file) {
     const std::unique_ptr<CsvReader> reader = files_.Open(file);
-    const std::unique_ptr<TableRows> rows = files_.Rows(reader.get(), true);
+    const std::unique_ptr<TableRows> rows = files_.Rows(reader.get(), true, &skipped_);
+    if (file > 0) labels_.NextFile(files_.path(file));
     const int64_t first_row = rows_;
     // Without a header the first row is read already; it is its own mark.
     CsvMark begin = data_.train.header ? reader->mark() : CsvMark{0, 1};
@@ -83,7 +84,6 @@ void StreamedSet::Index() {
                                     : Crc(fingerprint_.labels, labels_.targets().data(), sizeof(float));
       labels_.Truncate(0);
     }
-    skipped_.Add(rows->skipped());
     if (rows_ == first_row) {
       throw CsvError(
           files_.path(file), reader->record_end(),
@@ -215,7 +215,8 @@ std::shared_ptr<const ParsedRows> StreamedSet::Read(size_t number) const {
   const int64_t count = EndOf(number) - place.first_row;
   Cursor cursor;
   CsvReader* const reader = GoTo(number, &cursor);
-  const std::unique_ptr<TableRows> rows = files_.Rows(reader, false);
+  SkippedRows counted_before;  // when the rows were indexed
+  const std::unique_ptr<TableRows> rows = files_.Rows(reader, false, &counted_before);
   CsvLabels labels(rules_, files_.path(place.file), ColumnTitle(files_.columns(), files_.columns().label),
                    labels_.names());
   auto parsed = std::make_shared<ParsedRows>();

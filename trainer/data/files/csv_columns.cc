@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/input_form.h"
@@ -185,6 +186,29 @@ CsvColumns ReadTestColumns(const DataSourceConfig& source, const CsvColumns& tra
   }
   columns.inputs = InputsBesideLabel(columns, train);
   return columns;
+}
+
+void CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvReader* reader) {
+  if (!reader->Next()) {
+    throw CsvError(
+        reader->path(), {1, 1},
+        fmt::format("no rows; it must have the columns of {}. Fetch it anew, or leave it out.", first_path));
+  }
+  const std::vector<CsvField>& fields = reader->fields();
+  if (static_cast<int64_t>(fields.size()) != first.count) {
+    throw CsvError(
+        reader->path(), fields[0].place,
+        fmt::format("{}; must be {}, as {} has. Name files of one kind.",
+                    Plural(static_cast<int64_t>(fields.size()), "column"), first.count, first_path));
+  }
+  for (size_t i = 0; i < first.names.size(); ++i) {
+    if (fields[i].text == first.names[i]) continue;
+    throw CsvError(
+        reader->path(), fields[i].place,
+        fmt::format("the column is {} and must be {}, as in {}: the files of a list are one table. "
+                    "Give each file the same header.",
+                    Quoted(Shown(std::string(fields[i].text))), Quoted(Shown(first.names[i])), first_path));
+  }
 }
 
 std::vector<std::string> InputNames(const CsvColumns& columns) {

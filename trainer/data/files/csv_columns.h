@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/config/config.h"
@@ -31,6 +32,11 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader);
 // record, which stays the reader's current one.
 CsvColumns ReadTestColumns(const DataSourceConfig& source, const CsvColumns& train,
                            const std::string& train_path, CsvReader* reader);
+
+// Reads the first record of a later file of a source, which stays the reader's current one. Throws UserError
+// unless the file has the columns of the first one, `first` in `first_path`: as many, and with a header of
+// the same names.
+void CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvReader* reader);
 
 // Returns a column by its name in the header or its number, from 0, for `key` of the config. A text that is
 // the name of one column and the number of another is refused.
@@ -61,6 +67,8 @@ class CsvLabels {
   CsvLabels(const LabelRules& rules, std::string path, std::string title,
             const std::vector<std::string>& train_names);
 
+  // The rows that follow are those of another file, for messages.
+  void NextFile(std::string path) { path_ = std::move(path); }
   // Reserves memory for `rows` labels.
   void Reserve(size_t rows);
   void Add(const CsvField& field);
@@ -86,7 +94,7 @@ class CsvLabels {
   [[noreturn]] void RefuseNewName(const CsvField& field) const;
 
   const LabelRules rules_;
-  const std::string path_;
+  std::string path_;
   const std::string title_;
   const bool is_test_ = false;
   std::string first_;  // the first label of a training file

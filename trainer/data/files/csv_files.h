@@ -27,7 +27,8 @@ class CsvFiles {
   // Opens a file. Its columns must be those of the first.
   std::unique_ptr<CsvReader> Open(size_t file) const;
   // Returns the rows of a file from its reader's place on. `at_front`: the reader has just been opened.
-  std::unique_ptr<TableRows> Rows(CsvReader* reader, bool at_front) const;
+  // `skipped`: as for TableRows.
+  std::unique_ptr<TableRows> Rows(CsvReader* reader, bool at_front, SkippedRows* skipped) const;
 
  private:
   const DataConfig data_;

@@ -105,24 +105,39 @@ bool NextRecord(const DataConfig& data, CsvReader* reader) {
   while (true) {
     try {
       return reader->Next();
-    } catch (const UserError&) {
+    } catch (const CsvFault&) {
       if (data.bad_rows == BadRows::kStop) throw;
       reader->SkipFault();
     }
   }
 }
 
-void CountRows(const DataConfig& data, const CsvColumns& columns, CsvReader* reader,
+// Counts the rows of one file, which the reader has begun. *rows: of all files so far.
+void CountRows(const DataConfig& data, const CsvColumns& columns, CsvReader* reader, int64_t* rows,
                std::vector<ColumnFit>* fits) {
-  int64_t rows = 0;
-  for (bool more = !data.train.header || NextRecord(data, reader);
-       more && rows < data.validation + kFittedRows; more = NextRecord(data, reader)) {
+  const auto goes_on = [&] {
+    return *rows < data.validation + kFittedRows && reader->head_bytes() < SourceInputs::kMaxHeadBytes;
+  };
+  for (bool more = !data.train.header || NextRecord(data, reader); more && goes_on();
+       more = NextRecord(data, reader)) {
     if (static_cast<int64_t>(reader->fields().size()) != columns.count) continue;  // it is no row
-    if (rows++ < data.validation) continue;
+    if ((*rows)++ < data.validation) continue;
     for (ColumnFit& fit : *fits) {
       const CsvField& field = reader->fields()[static_cast<size_t>(fit.column.column)];
       fit.column.is_category ? CountText(*reader, field, &fit) : CountNumber(field, &fit);
     }
+  }
+}
+
+// Counts the rows of all files; `first` has begun the first one.
+void CountFiles(const DataConfig& data, const CsvColumns& columns, SourceInputs* inputs, CsvReader* first,
+                std::vector<ColumnFit>* fits) {
+  int64_t rows = 0;
+  CountRows(data, columns, first, &rows, fits);
+  for (size_t file = 1; file < inputs->size() && rows < data.validation + kFittedRows; ++file) {
+    CsvReader reader(inputs->OpenHead(file), data.delimiter);
+    CheckNextFile(columns, inputs->files()[0], &reader);
+    CountRows(data, columns, &reader, &rows, fits);
   }
 }
 
@@ -132,9 +147,10 @@ bool HasColumnForms(const DataConfig& data) {
   return !data.ignore.empty() || !data.categories.empty() || data.missing != MissingValues::kError;
 }
 
-FittedColumns FitColumns(const DataConfig& data) {
-  CsvReader reader(data.train.path.front(), "data.train.path", data.delimiter);
-  const CsvColumns columns = ReadTrainColumns(data, &reader);
+namespace {
+
+FittedColumns FitWith(const DataConfig& data, SourceInputs* inputs, CsvReader* reader) {
+  const CsvColumns columns = ReadTrainColumns(data, reader);
   FittedColumns fitted;
   InputForm& form = fitted.form;
   form.label_column = columns.label;
@@ -142,16 +158,25 @@ FittedColumns FitColumns(const DataConfig& data) {
   form.features = InputNames(columns);
   fitted.inputs = static_cast<int64_t>(columns.inputs.size());
   if (!HasColumnForms(data)) return fitted;
-  std::vector<ColumnFit> fits = StartFit(data, columns, reader);
+  std::vector<ColumnFit> fits = StartFit(data, columns, *reader);
   const bool counts = !data.categories.empty() || data.missing == MissingValues::kMean ||
                       data.missing == MissingValues::kIndicator;
-  if (counts) CountRows(data, columns, &reader, &fits);
+  if (counts) CountFiles(data, columns, inputs, reader, &fits);
   form.features.clear();
   for (const ColumnFit& fit : fits) {
     form.columns.push_back(Conclude(fit, data));
     for (std::string& name : FeatureNamesOf(form.columns.back())) form.features.push_back(std::move(name));
   }
   fitted.inputs = static_cast<int64_t>(form.features.size());
+  return fitted;
+}
+
+}  // namespace
+
+FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs) {
+  CsvReader reader(inputs->OpenHead(0), data.delimiter);
+  FittedColumns fitted = FitWith(data, inputs, &reader);
+  inputs->GiveBack(reader.Release());
   return fitted;
 }
 

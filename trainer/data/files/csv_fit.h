@@ -9,6 +9,7 @@
 
 #include "trainer/config/config.h"
 #include "trainer/data/files/input_form.h"
+#include "trainer/data/files/sources.h"
 
 namespace dtrain {
 
@@ -25,7 +26,8 @@ struct FittedColumns {
   int64_t inputs = 0;  // features of a row
 };
 
-// Reads data.train, and no more than the header if that is enough.
-FittedColumns FitColumns(const DataConfig& data);
+// Reads data.train, and no more than the header if that is enough. `inputs` are those of data.train; a pipe
+// is given back, at its begin.
+FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs);
 
 }  // namespace dtrain

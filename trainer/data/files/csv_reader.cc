@@ -92,8 +92,8 @@ const char* CsvReader::SkipBlanks(const char* from) const {
   return from;
 }
 
-UserError CsvError(const std::string& path, CsvPlace place, const std::string& text) {
-  return UserError("{}:{}:{}: {}", path, place.line, place.column, text);
+CsvFault CsvError(const std::string& path, CsvPlace place, const std::string& text) {
+  return CsvFault("{}:{}:{}: {}", path, place.line, place.column, text);
 }
 
 CsvReader::CsvReader(std::unique_ptr<InputBytes> file, Delimiter delimiter)
@@ -415,8 +415,8 @@ std::string TextInFile(const CsvField& field) {
   return text + '"';
 }
 
-UserError FieldError(const std::string& path, const std::string& title, const CsvField& field,
-                     const std::string& rule) {
+CsvFault FieldError(const std::string& path, const std::string& title, const CsvField& field,
+                    const std::string& rule) {
   const std::string value = field.text.empty() ? "is empty" : "= " + Shown(TextInFile(field));
   return CsvError(path, field.place, fmt::format("{} {}; {}", title, value, rule));
 }

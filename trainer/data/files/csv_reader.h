@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -38,8 +39,15 @@ struct CsvField {
   bool quoted = false;
 };
 
+// CsvFault: what is wrong at one place of a file. Only such faults may be skipped with their rows
+// (data.bad_rows): a file that is damaged or a command that failed ends the reading.
+class CsvFault : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 // Returns the error "file:line:column: text".
-UserError CsvError(const std::string& path, CsvPlace place, const std::string& text);
+CsvFault CsvError(const std::string& path, CsvPlace place, const std::string& text);
 
 class CsvReader {
  public:
@@ -72,6 +80,10 @@ class CsvReader {
   int64_t record_bytes() const { return record_bytes_; }  // of the records read so far
   // The bytes of all records; for gzip, an estimate.
   int64_t content_bytes() const { return file_->ExpectedContent(); }
+  // What is kept of a pipe for a second pass (InputBytes::KeepHead).
+  int64_t head_bytes() const { return file_->kept(); }
+  // Gives the file back. Nothing may be read from this any more.
+  std::unique_ptr<InputBytes> Release() { return std::move(file_); }
   const std::string& path() const { return file_->path(); }
 
  private:
@@ -98,7 +110,7 @@ class CsvReader {
   std::string_view UnescapeQuotes(std::string_view quoted);
   static CsvPlace PlaceOf(const Cursor& at) { return {at.line, at.next - at.line_begin + 1}; }
 
-  const std::unique_ptr<InputBytes> file_;
+  std::unique_ptr<InputBytes> file_;
   std::vector<char> buffer_;  // *end_ is an added line end, at which scans stop
   const char* end_;           // the end of the bytes read
   Cursor begin_;              // of the next record, which begins a line
@@ -147,7 +159,7 @@ std::string TextInFile(const CsvField& field);
 
 // Returns "file:line:column: width = abc; rule", with the value as it is in the file. `title` is
 // ColumnTitle().
-UserError FieldError(const std::string& path, const std::string& title, const CsvField& field,
-                     const std::string& rule);
+CsvFault FieldError(const std::string& path, const std::string& title, const CsvField& field,
+                    const std::string& rule);
 
 }  // namespace dtrain

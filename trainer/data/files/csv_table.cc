@@ -116,18 +116,6 @@ std::string FirstRowRemedy(const CsvColumns& columns, const std::string& section
   return fmt::format("Correct it, or remove the row. {}", kTextColumn);
 }
 
-}  // namespace
-
-void SkippedRows::Add(const SkippedRows& other) {
-  bad += other.bad;
-  with_gaps += other.with_gaps;
-  unseen += other.unseen;
-  faults.insert(faults.end(), other.faults.begin(), other.faults.end());
-  faults.resize(std::min(faults.size(), kToldFaults));
-}
-
-namespace {
-
 CsvLayout LayoutOf(const DataConfig& data, const std::string& section, bool header, const CsvColumns& columns,
                    std::vector<InputColumn> how) {
   CsvLayout layout;
@@ -151,17 +139,22 @@ int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& ho
 }
 
 TableRows::TableRows(const DataConfig& data, const std::string& section, bool header, CsvReader* reader,
-                     const CsvColumns& columns, std::vector<InputColumn> how)
-    : data_(data), rows_(reader, LayoutOf(data, section, header, columns, std::move(how))) {}
+                     const CsvColumns& columns, std::vector<InputColumn> how, SkippedRows* skipped)
+    : data_(data),
+      rows_(reader, LayoutOf(data, section, header, columns, std::move(how))),
+      skipped_(*skipped),
+      unseen_before_(skipped->unseen) {}
 
 bool TableRows::Next(std::vector<float>* features, CsvLabels* labels) {
   const size_t values = features->size(), rows = labels->size();
   while (true) {
     try {
       if (!rows_.Next()) return false;
-      if (rows_.Read(features, labels)) return true;
+      const bool whole = rows_.Read(features, labels);
+      skipped_.unseen = unseen_before_ + rows_.unseen();
+      if (whole) return true;
       ++skipped_.with_gaps;
-    } catch (const UserError& fault) {
+    } catch (const CsvFault& fault) {
       Note(fault);
     }
     features->resize(values);
@@ -169,7 +162,7 @@ bool TableRows::Next(std::vector<float>* features, CsvLabels* labels) {
   }
 }
 
-void TableRows::Note(const UserError& fault) {
+void TableRows::Note(const CsvFault& fault) {
   if (data_.bad_rows == BadRows::kStop) throw fault;
   if (++skipped_.bad > data_.bad_rows_limit) {
     throw UserError("{} It is bad row {}, and data.bad_rows_limit = {}.", fault.what(), skipped_.bad,
@@ -179,67 +172,96 @@ void TableRows::Note(const UserError& fault) {
   rows_.SkipFault();
 }
 
-SkippedRows TableRows::skipped() const {
-  SkippedRows skipped = skipped_;
-  skipped.unseen = rows_.unseen();
-  return skipped;
-}
-
 namespace {
 
-// Reads all rows of a file into a table, and returns their number.
-int64_t ReadAll(CsvReader* reader, bool header, TableRows* rows, CsvTable* table) {
-  CsvReserve reserve;
-  const int64_t header_bytes = header ? reader->record_bytes() : 0;
-  int64_t count = 0, reserved = 0;
-  do {
-    if (count < reserved) continue;
-    const int64_t row_bytes = count == 0 ? 0 : reader->record_bytes() - header_bytes;
-    reserved = reserve.NextRows(count, row_bytes, reader->content_bytes() - header_bytes);
-    table->features.reserve(static_cast<size_t>(reserved * table->inputs));
-    table->labels.Reserve(static_cast<size_t>(reserved));
-  } while (rows->Next(&table->features, &table->labels) && ++count > 0);
-  return count;
+// TableReader: reads the rows of all files of a source into a table.
+class TableReader {
+ public:
+  TableReader(const DataConfig& data, const DataSourceConfig& source, std::string section,
+              SourceInputs* inputs, CsvTable* table);
+
+  // Reads all rows. `first` has begun the first file. Throws UserError if there are none.
+  void Read(CsvReader* first);
+
+ private:
+  void ReadFile(CsvReader* reader, size_t file);
+  void Reserve(const CsvReader& reader, size_t file);
+
+  const DataConfig& data_;
+  const DataSourceConfig& source_;
+  const std::string section_;
+  SourceInputs& inputs_;
+  CsvTable& table_;
+  CsvReserve reserve_;
+  int64_t count_ = 0;      // rows
+  int64_t reserved_ = 0;   // rows
+  int64_t row_bytes_ = 0;  // of the rows of the files before
+};
+
+TableReader::TableReader(const DataConfig& data, const DataSourceConfig& source, std::string section,
+                         SourceInputs* inputs, CsvTable* table)
+    : data_(data), source_(source), section_(std::move(section)), inputs_(*inputs), table_(*table) {
+  table_.inputs = FeaturesOf(table_.columns, table_.how);
 }
 
-void ReadRows(const DataConfig& data, const DataSourceConfig& source, const std::string& section,
-              CsvReader* reader, CsvTable* table) {
-  table->inputs = FeaturesOf(table->columns, table->how);
-  TableRows rows(data, section, source.header, reader, table->columns, table->how);
-  const int64_t count = ReadAll(reader, source.header, &rows, table);
-  table->skipped = rows.skipped();
-  if (count == 0) {
-    throw CsvError(source.path.front(), reader->record_end(),
+// The content of the files behind this one is estimated by what this one shows of packing.
+void TableReader::Reserve(const CsvReader& reader, size_t file) {
+  const auto here = static_cast<double>(inputs_.FileBytesFrom(file) - inputs_.FileBytesFrom(file + 1));
+  const double ratio = here > 0 ? static_cast<double>(reader.content_bytes()) / here : 1;
+  const double behind = ratio * static_cast<double>(inputs_.FileBytesFrom(file + 1));
+  const int64_t content = row_bytes_ + reader.content_bytes() + static_cast<int64_t>(behind);
+  reserved_ = reserve_.NextRows(count_, row_bytes_ + reader.record_bytes(), content);
+  table_.features.reserve(static_cast<size_t>(reserved_ * table_.inputs));
+  table_.labels.Reserve(static_cast<size_t>(reserved_));
+}
+
+void TableReader::ReadFile(CsvReader* reader, size_t file) {
+  TableRows rows(data_, section_, source_.header, reader, table_.columns, table_.how, &table_.skipped);
+  do {
+    if (count_ == reserved_) Reserve(*reader, file);
+  } while (rows.Next(&table_.features, &table_.labels) && ++count_ > 0);
+  row_bytes_ += reader->record_bytes();
+}
+
+void TableReader::Read(CsvReader* first) {
+  ReadFile(first, 0);
+  for (size_t file = 1; file < inputs_.size(); ++file) {
+    CsvReader reader(inputs_.Open(file), data_.delimiter);
+    CheckNextFile(table_.columns, first->path(), &reader);
+    table_.labels.NextFile(reader.path());
+    ReadFile(&reader, file);
+  }
+  if (count_ == 0) {
+    throw CsvError(first->path(), first->record_end(),
                    fmt::format("no rows after the header; {}.path must name a file with data. If the first "
                                "line is data, set {}.header to false.",
-                               section, section));
+                               section_, section_));
   }
-  table->labels.Finish();
+  table_.labels.Finish();
 }
 
 }  // namespace
 
-CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how) {
-  CsvReader reader(data.train.path.front(), "data.train.path", data.delimiter);
+CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how,
+                        SourceInputs* inputs) {
+  CsvReader reader(inputs->Open(0), data.delimiter);
   const CsvColumns columns = ReadTrainColumns(data, &reader);
   CsvTable table{columns, std::move(how),
-                 {},      CsvLabels(rules, data.train.path.front(), ColumnTitle(columns, columns.label)),
+                 {},      CsvLabels(rules, reader.path(), ColumnTitle(columns, columns.label)),
                  0,       {}};
-  ReadRows(data, data.train, "data.train", &reader, &table);
+  TableReader(data, data.train, "data.train", inputs, &table).Read(&reader);
   return table;
 }
 
-CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train) {
-  CsvReader reader(data.test.path.front(), "data.test.path", data.delimiter);
-  const CsvColumns columns = ReadTestColumns(data.test, train.columns, data.train.path.front(), &reader);
+CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train,
+                       const std::string& train_path, SourceInputs* inputs) {
+  CsvReader reader(inputs->Open(0), data.delimiter);
+  const CsvColumns columns = ReadTestColumns(data.test, train.columns, train_path, &reader);
   CsvTable table{
-      columns,
-      train.how,
-      {},
-      CsvLabels(rules, data.test.path.front(), ColumnTitle(columns, columns.label), train.labels.names()),
-      0,
-      {}};
-  ReadRows(data, data.test, "data.test", &reader, &table);
+      columns, train.how,
+      {},      CsvLabels(rules, reader.path(), ColumnTitle(columns, columns.label), train.labels.names()),
+      0,       {}};
+  TableReader(data, data.test, "data.test", inputs, &table).Read(&reader);
   return table;
 }
 

@@ -10,6 +10,7 @@
 #include "trainer/data/files/csv_columns.h"
 #include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/input_form.h"
+#include "trainer/data/files/sources.h"
 
 namespace dtrain {
 
@@ -77,8 +78,6 @@ struct SkippedRows {
   int64_t with_gaps = 0;            // data.missing: drop
   int64_t unseen = 0;               // texts that are no category of the training rows
   std::vector<std::string> faults;  // the first ones, with their places
-
-  void Add(const SkippedRows& other);
 };
 
 // Returns the features of a row. `how`: as in CsvLayout.
@@ -89,27 +88,27 @@ int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& ho
 class TableRows {
  public:
   // `reader` is at the first record: a header, or a row. It must outlive this, as must `data`. `section` is
-  // "data.train" or "data.test". `how`: as in CsvLayout.
+  // "data.train" or "data.test". `how`: as in CsvLayout. What is left out is counted in `skipped`, beside
+  // what it has of other files.
   TableRows(const DataConfig& data, const std::string& section, bool header, CsvReader* reader,
-            const CsvColumns& columns, std::vector<InputColumn> how);
+            const CsvColumns& columns, std::vector<InputColumn> how, SkippedRows* skipped);
 
   // Appends the next row; false at the end of the file. Throws for one that cannot be read, unless such rows
   // are skipped.
   bool Next(std::vector<float>* features, CsvLabels* labels);
-  // What was left out so far.
-  SkippedRows skipped() const;
 
  private:
-  void Note(const UserError& fault);
+  void Note(const CsvFault& fault);
 
   const DataConfig& data_;
   CsvRows rows_;
-  SkippedRows skipped_;
+  SkippedRows& skipped_;
+  const int64_t unseen_before_;
 };
 
-// CsvTable: a CSV file of training or test data in memory: features as float32, and the label column. Every
-// feature is a finite number. Errors are UserErrors: "file:line:column: name = value; rule. remedy". Thread:
-// any; plain data.
+// CsvTable: the CSV files of training or test data in memory, as one table: features as float32, and the
+// label column. Every feature is a finite number. Errors are UserErrors: "file:line:column: name = value;
+// rule. remedy". Thread: any; plain data.
 struct CsvTable {
   CsvColumns columns;
   std::vector<InputColumn> how;  // as in CsvLayout
@@ -123,10 +122,12 @@ struct CsvTable {
   }
 };
 
-// Reads data.train. `how`: as in CsvLayout.
-CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how);
-// Reads data.test, whose columns and classes are those of `train`.
-CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train);
+// Reads data.train, whose files are `inputs`, as one table. `how`: as in CsvLayout.
+CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how,
+                        SourceInputs* inputs);
+// Reads data.test in the same way. Its columns and classes are those of `train`, a table of `train_path`.
+CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train,
+                       const std::string& train_path, SourceInputs* inputs);
 
 // CsvReserve: chooses for how many rows to reserve memory while a file of unknown length is read. It
 // estimates the rest of the file from the rows since the last call, so that misleading rows at the front do

@@ -8,7 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
+#include "base/check.h"
 #include "base/error.h"
 
 namespace dtrain {
@@ -151,10 +153,11 @@ void InputBytes::SkipTo(int64_t byte) {
     if (lseek(fd_, byte, SEEK_SET) != byte) throw UnreadableError(path_, byte, ErrnoText(errno));
     offset_ = byte;
     peeked_.clear();
+    peeked_at_ = 0;
     return;
   }
   std::vector<char> skipped(static_cast<size_t>(kPieceBytes));
-  int64_t at = offset_ - static_cast<int64_t>(peeked_.size());
+  int64_t at = offset_ - static_cast<int64_t>(peeked_.size() - peeked_at_);
   DT_CHECK(byte >= at, byte, at);
   while (at < byte) {
     const int64_t got = ReadSome(skipped.data(), std::min(kPieceBytes, byte - at));

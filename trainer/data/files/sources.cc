@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <tuple>
@@ -24,12 +25,11 @@ bool IsPattern(const std::string& path) {
   return path.find_first_of("*?[") != std::string::npos && !std::filesystem::exists(path, ignored);
 }
 
-std::vector<std::string> Matches(const std::string& pattern, const std::string& key) {
+std::vector<std::string> Matches(const std::string& pattern) {
   glob_t found{};
   const int failed = glob(pattern.c_str(), 0, nullptr, &found);
   std::vector<std::string> files(found.gl_pathv, found.gl_pathv + (failed == 0 ? found.gl_pathc : 0));
   globfree(&found);
-  if (files.empty()) throw UserError("{}: no file fits this pattern. Is {} right?", pattern, key);
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -60,12 +60,25 @@ std::vector<std::string> SourceFiles(const std::vector<std::string>& paths, cons
     }
     if (IsPipe(path) || !IsPattern(path)) {
       files.push_back(path);
-    } else {
-      for (std::string& file : Matches(path, key)) files.push_back(std::move(file));
+      continue;
     }
+    const std::vector<std::string> matches = Matches(path);
+    if (matches.empty()) throw UserError("{}: no file fits this pattern. Is {} right?", path, key);
+    files.insert(files.end(), matches.begin(), matches.end());
   }
   RefuseTwice(files, key);
   return files;
+}
+
+std::string FirstMissing(const std::vector<std::string>& paths) {
+  const auto is_missing = [](const std::string& path) {
+    if (IsPipe(path)) return false;
+    if (IsPattern(path)) return Matches(path).empty();
+    struct stat about {};
+    return stat(path.c_str(), &about) != 0 && errno == ENOENT;
+  };
+  const auto found = std::find_if(paths.begin(), paths.end(), is_missing);
+  return found == paths.end() ? "" : *found;
 }
 
 std::unique_ptr<InputBytes> OpenInput(const std::string& path, const std::string& key,

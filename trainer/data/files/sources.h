@@ -18,6 +18,10 @@ namespace dtrain {
 // UserError if no file fits a pattern, if a file is there twice, or if a pipe is not alone.
 std::vector<std::string> SourceFiles(const std::vector<std::string>& paths, const std::string& key);
 
+// Returns the first of `paths` that is not here: a file that does not exist, or a pattern that nothing fits;
+// empty if there is none. Pipes are taken to be here.
+std::string FirstMissing(const std::vector<std::string>& paths);
+
 // Opens a file, standard input or a command. `environment` ("NAME=VALUE") is added to that of a command.
 // A path of a checkpoint's config must not come here: it could run anything.
 std::unique_ptr<InputBytes> OpenInput(const std::string& path, const std::string& key,
