@@ -263,6 +263,12 @@ void Rules::CheckPipes(const std::string& section, const DataSourceConfig& sourc
   RefuseIf(pipes > 0 && source.path.size() > 1, key,
            "- and exec: stand alone, and are no part of a list. Try exec:cat FILE...");
   const bool standard_input = pipes > 0 && IsStandardInput(source.path[0]);
+  const bool train = section == "data.train";
+  const bool streams = train && ReadsPipe(source) && config_.data.cache == DataCache::kNone;
+  RefuseIf(streams && config_.train.epochs.value_or(1) > 1, "train.epochs",
+           "data.train comes through a pipe, once. Try 1, or data.cache: memory.");
+  RefuseIf(train && ReadsPipe(source) && config_.data.cache == DataCache::kFile, "data.cache",
+           "a cache is of files, and data.train comes through a pipe. Try none or memory.");
   RefuseIf(standard_input && section == "data.train" && config_.cluster.worker.size() > 1, key,
            "standard input is read by one worker. Use exec:COMMAND, or 1 worker.");
 }

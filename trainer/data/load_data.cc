@@ -14,6 +14,7 @@
 #include "trainer/data/files/csv_fit.h"
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/idx.h"
+#include "trainer/data/piped_set.h"
 #include "trainer/data/row_cache.h"
 #include "trainer/data/running_scale.h"
 #include "trainer/data/streamed_set.h"
@@ -56,20 +57,6 @@ gpu::MatrixView<const float> FittedRows(CsvTable* train, int64_t validation) {
   return gpu::MatrixView<float>(all.row(held_out), all.rows - held_out, all.cols);
 }
 
-// Features that say which category it is, or that a value is missing, are 0 and 1 and stay so.
-FittedScale WithoutFlags(FittedScale scale, const std::vector<InputColumn>& columns) {
-  size_t feature = 0;
-  for (const InputColumn& column : columns) {
-    const size_t end = feature + static_cast<size_t>(column.features());
-    if (!column.is_category) ++feature;
-    for (; feature < end; ++feature) {
-      scale.shift[feature] = 0;
-      scale.factor[feature] = 1;
-    }
-  }
-  return scale;
-}
-
 InputForm FormOf(const DataConfig& data, const InputForm* fitted, SourceInputs* inputs) {
   InputForm form = FitColumns(data, inputs).form;
   if (fitted != nullptr && !fitted->columns.empty()) {
@@ -94,13 +81,28 @@ void ScaleSet(const DataConfig& data, const InputForm* fitted, Set* set, InputFo
   set->UseScale(form->scale);
 }
 
-// Loads data.train from files in each epoch, or from a cache; data.test is kept in memory.
-LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, const InputForm* fitted) {
+// The model was made before anything was read of a pipe.
+void CheckPipeWidth(const Config& config, int64_t inputs) {
+  const std::optional<int64_t>& given = config.model.inputs;
+  if (!ReadsPipe(config.data.train) || !given || *given == inputs) return;
+  throw UserError("model.inputs = {}; must be {}, as data.train has. Set it so.", *given, inputs);
+}
+
+// Loads data.train from files in each epoch, from a cache or from a pipe; data.test is kept in memory.
+LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, const InputForm* fitted,
+                            const std::vector<std::string>& environment) {
   const DataConfig& data = config.data;
   LoadedData loaded;
-  SourceInputs inputs(data.train.path, "data.train.path");
+  SourceInputs inputs(data.train.path, "data.train.path", environment);
   loaded.form = FormOf(data, fitted, &inputs);
-  if (data.cache == DataCache::kFile) {
+  CsvColumns columns;
+  if (inputs.is_pipe()) {
+    if (fitted != nullptr) loaded.form.scale = fitted->scale;
+    const auto set = std::make_shared<PipedSet>(config, labels, &inputs, &loaded.form);
+    CheckPipeWidth(config, set->inputs());
+    columns = set->columns();
+    loaded.train = set;
+  } else if (data.cache == DataCache::kFile) {
     const std::shared_ptr<CachedSet> set = CachedSet::Of(data, labels, loaded.form.columns);
     ScaleSet(data, fitted, set.get(), &loaded.form);
     loaded.form.classes = set->class_names();
@@ -114,9 +116,9 @@ LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, cons
     loaded.train = set;
   }
   if (data.test.format == DataFormat::kCsv) {
-    const CsvFiles files(data, loaded.form.columns);
-    CsvLabels classes(labels, files.path(0), "", loaded.form.classes);
-    const CsvTable train{files.columns(), loaded.form.columns, {}, std::move(classes), 0, {}};
+    if (!inputs.is_pipe()) columns = CsvFiles(data, loaded.form.columns).columns();
+    CsvLabels classes(labels, PathText(data.train), "", loaded.form.classes);
+    const CsvTable train{columns, loaded.form.columns, {}, std::move(classes), 0, {}};
     SourceInputs test_inputs(data.test.path, "data.test.path");
     CsvTable test = ReadTestTable(data, labels, train, PathText(data.train), &test_inputs);
     loaded.skipped_of_test = test.skipped;
@@ -126,20 +128,14 @@ LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, cons
   return loaded;
 }
 
-// The model was made before anything was read of a pipe.
-void CheckPipeWidth(const Config& config, int64_t inputs) {
-  const std::optional<int64_t>& given = config.model.inputs;
-  if (!ReadsPipe(config.data.train) || !given || *given == inputs) return;
-  throw UserError("model.inputs = {}; must be {}, as data.train has. Set it so.", *given, inputs);
-}
-
 // Loads data.train and data.test, those that exist, from CSV; `fitted` as for LoadData().
-LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputForm* fitted) {
+LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputForm* fitted,
+                   const std::vector<std::string>& environment) {
   const DataConfig& data = config.data;
   if (data.cache == DataCache::kNone || data.cache == DataCache::kFile)
-    return LoadCsvFromFiles(config, labels, fitted);
+    return LoadCsvFromFiles(config, labels, fitted, environment);
   LoadedData loaded;
-  SourceInputs train_inputs(data.train.path, "data.train.path");
+  SourceInputs train_inputs(data.train.path, "data.train.path", environment);
   loaded.form = FormOf(data, fitted, &train_inputs);
   CsvTable train = ReadTrainTable(data, labels, loaded.form.columns, &train_inputs);
   CheckPipeWidth(config, train.inputs);
@@ -166,9 +162,10 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputFo
 
 }  // namespace
 
-LoadedData LoadData(const Config& config, const InputForm* fitted) {
+LoadedData LoadData(const Config& config, const InputForm* fitted,
+                    const std::vector<std::string>& environment) {
   if (config.data.train.format == DataFormat::kCsv) {
-    return LoadCsv(config, LabelRulesOf(config.model), fitted);
+    return LoadCsv(config, LabelRulesOf(config.model), fitted, environment);
   }
   LoadedData data;
   data.train = Load(config, config.data.train, "train");

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "trainer/config/config.h"
 #include "trainer/data/files/csv_table.h"
@@ -22,6 +24,8 @@ struct LoadedData {
 };
 // Loads the data of a config. Columns become features and are scaled as `fitted` says; null, or where it has
 // no columns and no scale: as they are fitted on the training rows.
-LoadedData LoadData(const Config& config, const InputForm* fitted = nullptr);
+// `environment` ("NAME=VALUE") is added to that of a command that writes them.
+LoadedData LoadData(const Config& config, const InputForm* fitted = nullptr,
+                    const std::vector<std::string>& environment = {});
 
 }  // namespace dtrain

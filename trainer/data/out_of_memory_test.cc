@@ -307,5 +307,86 @@ TEST_CASE("row cache: a directory that cannot be written is named, with the key"
   CHECK(error.find("data.cache_dir") != std::string::npos);
 }
 
+Config PipeConfig(const std::string& command, int64_t inputs) {
+  Config config = TableConfig("unused", DataCache::kNone);
+  config.data.train.path = {"exec:" + command};
+  config.model.inputs = inputs;
+  config.train.epochs = 1;
+  return config;
+}
+
+// The first feature of each row that a source gives.
+std::vector<float> IdsOf(BatchSource* source) {
+  std::vector<float> ids;
+  for (Batch batch; source->Next(&batch);) {
+    for (int64_t row = 0; row < batch.rows; ++row) ids.push_back(batch.inputs[row * batch.columns]);
+  }
+  return ids;
+}
+
+TEST_CASE("piped set: each row comes once, the first ones are held out, and the order repeats") {
+  const std::string path = WritePlain("piped.csv", Table(1234));
+  Config config = PipeConfig("cat " + path, 6);
+  config.data.validation = 34;
+  std::vector<float> first;
+  for (int time = 0; time < 2; ++time) {
+    const LoadedData loaded = LoadData(config);
+    CHECK(loaded.form.classes == std::vector<std::string>{"no", "yes"});
+    CHECK_FALSE(loaded.train->rows().has_value());
+    CHECK(Gathered(*loaded.train, {0, 33}).features[0] == 0);
+    CHECK(Gathered(*loaded.train, {0, 33}).features[6] == 33);
+    const std::unique_ptr<BatchSource> source = MakeBatchSource(config, loaded.train, 0, 1);
+    std::vector<float> ids = IdsOf(source.get());
+    if (time == 0) first = ids;
+    CHECK(ids == first);
+    std::sort(ids.begin(), ids.end());
+    REQUIRE(ids.size() == 1200);
+    for (size_t i = 0; i < ids.size(); ++i) CHECK(ids[i] == static_cast<float>(i + 34));
+  }
+  CHECK_FALSE(std::is_sorted(first.begin(), first.end()));
+  config.data.shuffle = false;
+  const std::vector<float> sorted = IdsOf(MakeBatchSource(config, LoadData(config).train, 0, 1).get());
+  CHECK(std::is_sorted(sorted.begin(), sorted.end()));
+}
+
+TEST_CASE("piped set: a command that fails, late or at once, ends the run with its words") {
+  Config late = PipeConfig(
+      "printf 'id,kind\\n'; for i in $(seq 2000); do echo $i,yes; done; echo disk is gone >&2; exit 3", 1);
+  late.data.categories.clear();
+  late.data.missing = MissingValues::kError;
+  const LoadedData loaded = LoadData(late);
+  const std::unique_ptr<BatchSource> source = MakeBatchSource(late, loaded.train, 0, 1);
+  const std::string error = UserErrorOf([&] { IdsOf(source.get()); });
+  CHECK(error.find("exit code 3") != std::string::npos);
+  CHECK(error.find("disk is gone") != std::string::npos);
+  CHECK(UserErrorOf([&] { LoadData(PipeConfig("false", 6)); }).find("exec:false") != std::string::npos);
+}
+
+TEST_CASE("piped set: a class that the first rows do not have is an error with its line") {
+  Config config = PipeConfig(
+      "printf 'id,city,income,kind\\n'; for i in $(seq 400); do echo $i,Rome,3,yes; done; "
+      "echo 1,Rome,3,no",
+      2);
+  config.data.missing = MissingValues::kMean;
+  config.data.categories.clear();
+  config.data.ignore = {"city"};
+  const LoadedData loaded = LoadData(config);
+  const std::unique_ptr<BatchSource> source = MakeBatchSource(config, loaded.train, 0, 1);
+  CHECK(UserErrorOf([&] { IdsOf(source.get()); }).find(":402:10: kind = no; must be a class") !=
+        std::string::npos);
+}
+
+TEST_CASE("piped set: a worker that leaves does not wait for a pipe that stands still") {
+  Config config = PipeConfig("printf 'id,kind\\n'; for i in $(seq 300); do echo $i,yes; done; sleep 100", 1);
+  config.data.categories.clear();
+  config.data.missing = MissingValues::kError;
+  const LoadedData loaded = LoadData(config);
+  const std::unique_ptr<BatchSource> source = MakeBatchSource(config, loaded.train, 0, 1);
+  int attended = 0;
+  source->Attend([&] { return ++attended < 3; });
+  CHECK(IdsOf(source.get()).size() == 300);
+  CHECK(attended == 3);
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -65,4 +65,17 @@ FittedScale FitScaleOfRows(FeatureScale kind, const DataSet& set, int64_t first,
   return scale.Scale();
 }
 
+FittedScale WithoutFlags(FittedScale scale, const std::vector<InputColumn>& columns) {
+  size_t feature = 0;
+  for (const InputColumn& column : columns) {
+    const size_t end = feature + static_cast<size_t>(column.features());
+    if (!column.is_category) ++feature;
+    for (; feature < end; ++feature) {
+      scale.shift[feature] = 0;
+      scale.factor[feature] = 1;
+    }
+  }
+  return scale;
+}
+
 }  // namespace dtrain

@@ -1,7 +1,8 @@
-// The scale of rows that are not in memory together. Thread: any; a free function.
+// The scale of a run's features, from rows that need not be in memory together. Thread: any; free functions.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "trainer/config/config.h"
 #include "trainer/data/files/input_form.h"
@@ -13,5 +14,9 @@ namespace dtrain {
 // and deviation are updated row by row, as Welford has it ("Note on a method for calculating corrected sums
 // of squares and products", 1962), so that one pass is enough.
 FittedScale FitScaleOfRows(FeatureScale kind, const DataSet& set, int64_t first, int64_t count);
+
+// Features that say which category it is, or that a value is missing, are 0 and 1: returns `scale` so that
+// they stay so.
+FittedScale WithoutFlags(FittedScale scale, const std::vector<InputColumn>& columns);
 
 }  // namespace dtrain

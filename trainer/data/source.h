@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ struct DataFingerprint {
   bool operator!=(const DataFingerprint& other) const { return !(*this == other); }
 };
 
+class BatchSource;
+
 // DataSet: one data set in memory (bytes for IDX, floats for CSV) or a generator. Implementations:
 // data_set.h. Immutable once loaded, so that the threads of an in-process cluster share it. Thread: any.
 class DataSet {
@@ -48,6 +51,8 @@ class DataSet {
   virtual RowBlocks blocks() const { return nullptr; }
   // Soon these rows are gathered, and no others: reads them ahead, on a thread of its own.
   virtual void WillNeed(const std::vector<RowRun>&) const {}
+  // The batches of rows that come once, and cannot be gathered; null: all can be.
+  virtual std::unique_ptr<BatchSource> Stream(const Config&) const;
   // What is known of all labels without reading them again; unset: nothing.
   virtual std::optional<DataFingerprint> fingerprint() const { return std::nullopt; }
 };
@@ -66,6 +71,8 @@ class BatchSource {
   virtual void ReadAhead() = 0;
   // The batch that ReadAhead() has read, valid as long as that of Next(); null if it has not.
   virtual const Batch* ahead() const { return nullptr; }
+  // A wait of Next() calls this now and then, and ends when it returns false.
+  virtual void Attend(std::function<bool()>) {}
   // From now on, batches of a set in memory (Batch::bytes, Batch::table) need not have `inputs`.
   virtual void LeaveOutInputs() {}
   // Returns the nanoseconds that Next() waited for another task since the last call.

@@ -37,7 +37,7 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
     log_.Info("all batches come from {}", TaskNameAndAddress(config_.cluster, {Role::kWorker, 0}));
     return;
   }
-  loaded_ = LoadData(config_);
+  loaded_ = LoadData(config_, nullptr, Environment());
   // Synthetic rows follow from settings that all tasks have compared.
   const bool read = config_.data.train.format != DataFormat::kSynthetic;
   if (read) fingerprint_ = FingerprintOf(*loaded_.train);
@@ -46,11 +46,21 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
   }
   if (!loaded_.form.classes.empty()) log_.Info("{}", ClassNamesText(loaded_.form.classes));
   source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
+  source_->Attend([this] {
+    attend_();
+    return !activity_.leaving();
+  });
   if (feed_channel_) {
     feeder_ =
         std::make_unique<Feeder>(config_, loaded_.train, std::move(feed_channel_), run_id, feed_token, log_);
     log_.Info("feeds the other workers their batches");
   }
+}
+
+// What a command that writes rows may want to know.
+std::vector<std::string> WorkerData::Environment() const {
+  return {fmt::format("DTRAIN_WORKER={}", worker_),
+          fmt::format("DTRAIN_WORKERS={}", config_.cluster.worker.size())};
 }
 
 int64_t WorkerData::MaxRows() const {
@@ -92,12 +102,19 @@ bool WorkerData::UseFit(const InputForm& fit) {
     throw Failure(ExitCode::kInternal, fmt::format("the run has {}, and the data has {}",
                                                    Plural(features, "feature"), loaded_.train->inputs()));
   }
+  const std::vector<std::string>& paths = config_.data.train.path;
+  if (!paths.empty() && IsStandardInput(paths[0])) {
+    throw UserError(
+        "standard input: its first rows give another {} than the run has, and they cannot be read again. Use "
+        "exec:cat FILE in place of -.",
+        same_scale ? "form of the columns" : "data.scale");
+  }
   log_.Info("{} that of the run; the rows here would give another one. Reading them again",
             same_scale ? "the form of the columns is" : "data.scale is");
   const std::optional<int64_t> rows = loaded_.train->rows();
   source_.reset();
   loaded_ = LoadedData();  // there may be no memory for both
-  loaded_ = LoadData(config_, &fit);
+  loaded_ = LoadData(config_, &fit, Environment());
   if (loaded_.train->rows() != rows) {
     throw UserError("{}: has {} now, and had {} when this run began. Start again when nobody writes to it.",
                     PathText(config_.data.train), Plural(loaded_.train->rows().value_or(0), "row"),

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "net/channel.h"
@@ -56,6 +57,7 @@ class WorkerData {
 
  private:
   void Open(uint64_t run_id, uint64_t feed_token);
+  std::vector<std::string> Environment() const;
   bool UseFit(const InputForm& fit);
   void CompareRows(const DataFingerprint& chief);
 

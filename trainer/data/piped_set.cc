@@ -1,0 +1,305 @@
+#include "trainer/data/piped_set.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "trainer/data/data_set.h"
+#include "trainer/data/order.h"
+#include "trainer/data/running_scale.h"
+
+namespace dtrain {
+namespace {
+
+struct RowWindow {
+  std::vector<float> features;  // [rows, inputs]
+  std::vector<int32_t> classes;
+  std::vector<float> targets;
+  int64_t rows = 0;
+};
+
+template <typename Value>
+std::vector<Value> Taken(std::vector<Value>* values, size_t count) {
+  count = std::min(count, values->size());
+  const auto end = values->begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<Value> taken(values->begin(), end);
+  values->erase(values->begin(), end);
+  return taken;
+}
+
+// Moves the first rows of a window to another one.
+RowWindow TakeFirst(RowWindow* window, int64_t rows, int64_t inputs) {
+  RowWindow first;
+  first.rows = std::min(rows, window->rows);
+  first.features = Taken(&window->features, static_cast<size_t>(first.rows * inputs));
+  first.classes = Taken(&window->classes, static_cast<size_t>(first.rows));
+  first.targets = Taken(&window->targets, static_cast<size_t>(first.rows));
+  window->rows -= first.rows;
+  return first;
+}
+
+template <typename Value>
+void Permute(const std::vector<uint32_t>& order, size_t width, std::vector<Value>* values) {
+  if (values->empty()) return;
+  std::vector<Value> permuted(values->size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    std::copy_n(values->data() + order[i] * width, width, permuted.data() + i * width);
+  }
+  values->swap(permuted);
+}
+
+}  // namespace
+
+// Pipe: reads rows and gives them window by window. Thread: first its owner, then the thread that Run() is
+// on; Take() is called by another one.
+class Pipe {
+ public:
+  Pipe(const Config& config, const LabelRules& rules, SourceInputs* inputs,
+       const std::vector<InputColumn>& how)
+      : data_(config.data),
+        rules_(rules),
+        window_(RowsOfWindow(config)),
+        random_(CounterRandom(config.data.seed).Stream("pipe")),
+        reader_(inputs->Open(0), config.data.delimiter),
+        columns_(ReadTrainColumns(config.data, &reader_)),
+        inputs_(FeaturesOf(columns_, how)),
+        rows_(data_, "data.train", data_.train.header, &reader_, columns_, how, &skipped_) {}
+
+  const CsvColumns& columns() const { return columns_; }
+  int64_t inputs() const { return inputs_; }
+  int64_t window() const { return window_; }
+
+  // Reads the first rows, which say what the names of classes are.
+  RowWindow ReadHead(int64_t rows) {
+    CsvLabels labels(rules_, reader_.path(), ColumnTitle(columns_, columns_.label));
+    RowWindow window = Read(rows, &labels);
+    names_ = labels.names();
+    return window;
+  }
+  const std::vector<std::string>& names() const { return names_; }
+  void UseScale(const FittedScale& scale) { scale_ = scale; }
+  // Gives a window that was read as the head back, to be taken first.
+  void GiveBack(RowWindow window) {
+    Shuffle(&window);
+    ready_ = std::move(window);
+  }
+
+  // Reads window after window, until the pipe or the reader ends.
+  void Run() {
+    try {
+      while (true) {
+        CsvLabels labels(rules_, reader_.path(), ColumnTitle(columns_, columns_.label), names_);
+        RowWindow window = Read(window_, &labels);
+        const bool last = window.rows == 0;
+        if (!scale_.shift.empty()) ApplyScale(scale_, {window.features.data(), window.rows, inputs_});
+        Shuffle(&window);
+        std::unique_lock<std::mutex> lock(mutex_);
+        changed_.wait(lock, [&] { return !ready_ || abandoned_; });
+        if (abandoned_) return;
+        ready_ = std::move(window);
+        changed_.notify_all();
+        if (last) return;
+      }
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      fault_ = std::current_exception();
+      changed_.notify_all();
+    }
+  }
+
+  // Takes the next window; one without rows is the end. Unset: it is not there after `wait`. Throws what
+  // Run() met, behind the windows before it.
+  std::optional<RowWindow> Take(milliseconds wait) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, wait, [&] { return ready_ || fault_ != nullptr; });
+    if (!ready_ && fault_ != nullptr) std::rethrow_exception(fault_);
+    std::optional<RowWindow> taken = std::exchange(ready_, std::nullopt);
+    changed_.notify_all();
+    return taken;
+  }
+  bool IsReady() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return ready_.has_value();
+  }
+  void Abandon() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    abandoned_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  // Whole steps, so that a batch lies in one window. Without shuffling one step is enough.
+  static int64_t RowsOfWindow(const Config& config) {
+    const int64_t step = config.train.batch_size * config.device.towers();
+    return config.data.shuffle ? std::max<int64_t>(1, WindowRows(config) / step) * step : step;
+  }
+
+  RowWindow Read(int64_t max, CsvLabels* labels) {
+    RowWindow window;
+    while (window.rows < max && !abandoned() && rows_.Next(&window.features, labels)) ++window.rows;
+    labels->Finish();
+    window.classes = std::move(labels->classes());
+    window.targets = std::move(labels->targets());
+    return window;
+  }
+  bool abandoned() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return abandoned_;
+  }
+  void Shuffle(RowWindow* window) {
+    if (!data_.shuffle || window->rows == 0) return;
+    const CounterRandom random = random_.Stream(static_cast<uint64_t>(windows_++));
+    std::vector<uint32_t> order(static_cast<size_t>(window->rows));
+    std::iota(order.begin(), order.end(), 0u);
+    for (uint64_t left = order.size(); left > 1; --left) {
+      std::swap(order[left - 1], order[random.Below(left, left)]);
+    }
+    Permute(order, static_cast<size_t>(inputs_), &window->features);
+    Permute(order, 1, &window->classes);
+    Permute(order, 1, &window->targets);
+  }
+
+  const DataConfig data_;
+  const LabelRules rules_;
+  const int64_t window_;
+  const CounterRandom random_;
+  CsvReader reader_;
+  const CsvColumns columns_;
+  const int64_t inputs_;
+  SkippedRows skipped_;
+  TableRows rows_;
+  std::vector<std::string> names_;
+  FittedScale scale_;
+  int64_t windows_ = 0;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::optional<RowWindow> ready_;
+  std::exception_ptr fault_;
+  bool abandoned_ = false;
+};
+
+namespace {
+
+// PipeBatches: the batches of a pipe's windows. Where the run goes on after a loss, the pipe goes on with
+// what it has: nothing comes twice.
+class PipeBatches : public BatchSource {
+ public:
+  PipeBatches(const Config& config, std::shared_ptr<Pipe> pipe)
+      : pipe_(std::move(pipe)),
+        step_rows_(config.train.batch_size * config.device.towers()),
+        drop_short_(config.data.last_batch == LastBatch::kDrop) {
+    // The thread may wait for the pipe when the run is over, so it is not waited for.
+    std::thread([pipe = pipe_] { pipe->Run(); }).detach();
+  }
+  ~PipeBatches() override { pipe_->Abandon(); }
+
+  void Attend(std::function<bool()> attend) override { attend_ = std::move(attend); }
+
+  bool Next(Batch* batch) override {
+    if (!HasRows()) return false;
+    const auto begin = static_cast<size_t>(next_row_);
+    const int64_t rows = std::min(step_rows_, window_.rows - next_row_);
+    if (rows < step_rows_ && drop_short_) {  // the end
+      next_row_ = window_.rows;
+      return Next(batch);
+    }
+    *batch = Batch();
+    batch->inputs = window_.features.data() + begin * static_cast<size_t>(pipe_->inputs());
+    batch->rows = rows;
+    batch->columns = pipe_->inputs();
+    batch->labels = window_.classes.empty() ? nullptr : window_.classes.data() + begin;
+    batch->targets = window_.targets.empty() ? nullptr : window_.targets.data() + begin;
+    next_row_ += rows;
+    ++steps_;
+    return true;
+  }
+  void ReadAhead() override {}
+  int64_t TakeWaitedNanos() override { return std::exchange(waited_nanos_, 0); }
+  void Seek(int64_t) override {}
+  void Follow(const DataPlan& plan) override { plan_ = plan; }
+  const DataPlan& plan() const override { return plan_; }
+  int64_t epoch() const override { return 0; }
+  int64_t batch_in_epoch() const override { return std::max<int64_t>(0, steps_ - 1); }
+  int64_t batches_per_epoch() const override { return 0; }
+
+ private:
+  // Whether there is a row; waits for one.
+  bool HasRows() {
+    constexpr milliseconds kSlice{50};
+    if (next_row_ < window_.rows) return true;
+    if (ended_) return false;
+    const TimePoint begun = Clock::now();
+    std::optional<RowWindow> window = pipe_->Take(milliseconds(0));
+    while (!window && (!attend_ || attend_())) window = pipe_->Take(kSlice);
+    waited_nanos_ += std::chrono::nanoseconds(Clock::now() - begun).count();
+    if (!window) return false;  // the worker leaves
+    window_ = std::move(*window);
+    next_row_ = 0;
+    ended_ = window_.rows == 0;
+    return !ended_;
+  }
+
+  const std::shared_ptr<Pipe> pipe_;
+  const int64_t step_rows_;
+  const bool drop_short_;
+  std::function<bool()> attend_;
+  DataPlan plan_;
+  RowWindow window_;
+  int64_t next_row_ = 0;
+  int64_t steps_ = 0;
+  bool ended_ = false;
+  int64_t waited_nanos_ = 0;
+};
+
+}  // namespace
+
+PipedSet::PipedSet(const Config& config, const LabelRules& rules, SourceInputs* inputs, InputForm* form)
+    : classes_(rules.classes), pipe_(std::make_shared<Pipe>(config, rules, inputs, form->columns)) {
+  columns_ = pipe_->columns();
+  inputs_ = pipe_->inputs();
+  const int64_t held_out = config.data.validation;
+  RowWindow head = pipe_->ReadHead(held_out + pipe_->window());
+  if (head.rows <= held_out) {
+    throw UserError("{}: {} rows, of which data.validation = {} are held out; none is left to train on.",
+                    config.data.train.path[0], head.rows, held_out);
+  }
+  form->classes = pipe_->names();
+  RowWindow first = TakeFirst(&head, held_out, inputs_);
+  const gpu::MatrixView<float> rows(head.features.data(), head.rows, inputs_);
+  if (config.data.scale != FeatureScale::kNone) {
+    if (form->scale.shift.empty())
+      form->scale = WithoutFlags(FitScale(config.data.scale, rows), form->columns);
+    ApplyScale(form->scale, rows);
+    ApplyScale(form->scale, gpu::MatrixView<float>(first.features.data(), first.rows, inputs_));
+    pipe_->UseScale(form->scale);
+  }
+  pipe_->GiveBack(std::move(head));
+  if (held_out == 0) return;
+  held_out_ = std::make_unique<FloatSet>(std::move(first.features), inputs_, classes_,
+                                         std::move(first.classes), std::move(first.targets));
+}
+
+PipedSet::~PipedSet() = default;
+
+void PipedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+                      float* targets) const {
+  DT_CHECK(held_out_ != nullptr, count);
+  held_out_->Gather(rows, count, inputs, labels, targets);
+}
+
+std::unique_ptr<BatchSource> PipedSet::Stream(const Config& config) const {
+  DT_CHECK(pipe_ != nullptr);
+  return std::make_unique<PipeBatches>(config, std::exchange(pipe_, nullptr));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,50 @@
+// PipedSet: rows that come once, through a pipe (data.train.path: "-" or exec:COMMAND, with data.cache:
+// none). The first rows are held out as data.validation says and stay in memory; the next ones, a window, fit
+// the scale and the names of classes, and are trained on like all that follow. Owner: LoadedData, shared.
+// Thread: any. Errors are UserErrors with the pipe's name, line and column.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/config/config.h"
+#include "trainer/data/files/csv_table.h"
+#include "trainer/data/files/input_form.h"
+#include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/sources.h"
+#include "trainer/data/source.h"
+
+namespace dtrain {
+
+class Pipe;
+
+class PipedSet : public DataSet {
+ public:
+  // Reads the first rows. `inputs` is that of data.train, at its begin. `form` has the columns and, where the
+  // run has one already, the scale; classes and scale are set here.
+  PipedSet(const Config& config, const LabelRules& rules, SourceInputs* inputs, InputForm* form);
+  ~PipedSet() override;
+
+  int64_t inputs() const override { return inputs_; }
+  std::optional<int64_t> classes() const override { return classes_; }
+  std::optional<int64_t> rows() const override { return std::nullopt; }
+  // Of rows that are held out.
+  void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+              float* targets) const override;
+  // The batches of all other rows, in windows that are shuffled. Can be called once.
+  std::unique_ptr<BatchSource> Stream(const Config& config) const override;
+
+  const CsvColumns& columns() const { return columns_; }
+
+ private:
+  int64_t inputs_ = 0;
+  std::optional<int64_t> classes_;
+  CsvColumns columns_;
+  std::unique_ptr<DataSet> held_out_;  // null: none
+  mutable std::shared_ptr<Pipe> pipe_;
+};
+
+}  // namespace dtrain
