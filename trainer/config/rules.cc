@@ -240,6 +240,8 @@ void Rules::CheckRows() {
   RefuseIf(
       data.cache == DataCache::kNone && data.split == Split::kFeed, "data.cache",
       "with data.split = feed worker 0 gives rows of many places to all. Try file, or data.split: shard.");
+  RefuseIf(data.cache == DataCache::kFile && data.train.format == DataFormat::kIdx, "data.cache",
+           "a cache is of CSV: images of IDX lie in their file as they are needed. Try none, which maps it.");
   RefuseIf(data.validation_share == 0 && data.validation_by != HeldOutBy::kFirst && !IsBad("data.validation"),
            "data.validation_by", "needs a share in data.validation. Try data.validation: 0.2.");
   RefuseIf(read_again && data.validation_by != HeldOutBy::kFirst, "data.validation_by",

@@ -14,6 +14,7 @@
 #include "trainer/data/files/csv_fit.h"
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/idx.h"
+#include "trainer/data/mapped_images.h"
 #include "trainer/data/piped_set.h"
 #include "trainer/data/row_cache.h"
 #include "trainer/data/running_scale.h"
@@ -26,6 +27,9 @@ namespace {
 std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig& source,
                                     const std::string& part) {
   if (source.format == DataFormat::kNone) return nullptr;
+  if (source.format == DataFormat::kIdx && part == "train" && config.data.cache == DataCache::kNone) {
+    return std::make_shared<MappedImages>(source.images, source.labels, LabelRulesOf(config.model));
+  }
   if (source.format == DataFormat::kIdx) {
     IdxSet set = ReadIdxSet(source.images, source.labels, "data." + part, LabelRulesOf(config.model));
     return std::make_shared<ByteSet>(std::move(set.images.bytes), std::move(set.labels),

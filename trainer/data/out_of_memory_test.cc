@@ -307,6 +307,29 @@ TEST_CASE("row cache: a directory that cannot be written is named, with the key"
   CHECK(error.find("data.cache_dir") != std::string::npos);
 }
 
+TEST_CASE("mapped images: the rows are those of images that are read; packed and cut files are refused") {
+  Config config;
+  config.model.kind = ModelKind::kSoftmax;
+  config.data.train.format = DataFormat::kIdx;
+  std::vector<uint8_t> labels(3000);
+  for (size_t row = 0; row < labels.size(); ++row) labels[row] = static_cast<uint8_t>(row % 10);
+  const std::string images = IdxImageContent(3000, 2, 3);
+  config.data.train.images = WritePlain("images", images);
+  config.data.train.labels = WritePlain("labels", IdxLabelContent(labels));
+  const std::shared_ptr<const DataSet> memory = LoadData(config).train;
+  config.data.cache = DataCache::kNone;
+  const std::shared_ptr<const DataSet> mapped = LoadData(config).train;
+  const std::vector<int64_t> some = SomeRows(3000, 4);
+  CHECK(Gathered(*mapped, some).features == Gathered(*memory, some).features);
+  CHECK(Gathered(*mapped, some).labels == Gathered(*memory, some).labels);
+  CHECK(std::equal(images.begin() + 16, images.end(), mapped->bytes().data,
+                   [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; }));
+  config.data.train.images = WriteGzip("images.gz", images);
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("is packed") != std::string::npos);
+  config.data.train.images = WritePlain("images", images.substr(0, images.size() - 1));
+  CHECK(!UserErrorOf([&] { LoadData(config); }).empty());
+}
+
 Config PipeConfig(const std::string& command, int64_t inputs) {
   Config config = TableConfig("unused", DataCache::kNone);
   config.data.train.path = {"exec:" + command};

@@ -1,0 +1,111 @@
+// Data that do not stay in memory, with the real binary: from files in each epoch, from a cache, and through
+// pipes. Whatever is killed, a synchronous run ends with the bits of a run that was left alone.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/json.h"
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+std::string Job(const std::string& cache, int64_t steps) {
+  return fmt::format(
+      "cluster: {{ps: [\"a:1\", \"a:2\"], worker: [\"a:3\", \"a:4\", \"a:5\"]}}\n"
+      "model: {{kind: linear}}\n"
+      "data: {{train: {{format: csv, path: part-*.csv, label: y}}, cache: {}, validation: 100, scale: "
+      "standard,\n"
+      "  shuffle_rows: 2000}}\n"
+      "eval: {{on: validation}}\n"
+      "train: {{mode: sync, batch_size: 50, epochs: 3, steps: {}}}\n"
+      "checkpoint: {{dir: ckpt, every_secs: 0.2}}\n"
+      "failure: {{detect_s: 1, worker_lost: wait, restarts: 3}}\n",
+      cache, steps);
+}
+
+// Three files, one of them packed.
+void WriteParts(const std::string& directory) {
+  for (int part = 0; part < 3; ++part) {
+    const std::string path = fmt::format("{}/part-{}.csv", directory, part);
+    const Done made = Run({"synth", "linear", "--rows", "20000", "--first", fmt::format("{}", part * 20000),
+                           "--features", "5", "--out", path});
+    REQUIRE(made.code == 0);
+  }
+  REQUIRE(std::system(fmt::format("gzip {}/part-2.csv && mv {}/part-2.csv.gz {}/part-2.csv", directory,
+                                  directory, directory)
+                          .c_str()) == 0);
+}
+
+std::vector<std::string> In(const LocalJob& job, std::vector<std::string> more = {}) {
+  more.insert(more.end(), {"--set", "checkpoint.dir=" + job.directory + "/ckpt", "--set",
+                           "data.cache_dir=" + job.directory + "/cache"});
+  return more;
+}
+
+std::string CrcOf(const LocalJob& job) {
+  const Json result = ReadResult(job.result);
+  REQUIRE(result.is_object());
+  return result["model_crc"].get<std::string>();
+}
+
+TEST_CASE("streamed: 1000 = 500 + 500 steps, and a worker or a ps that is killed changes no bit") {
+  for (const std::string cache : {"memory", "none", "file"}) {
+    CAPTURE(cache);
+    const LocalJob whole(Job(cache, 1000));
+    WriteParts(whole.directory);
+    const auto undisturbed = whole.Start(In(whole));
+    CheckEnd(*undisturbed);
+    const std::string crc = CrcOf(whole);
+    const LocalJob halves(Job(cache, 1000));
+    WriteParts(halves.directory);
+    const auto first = halves.Start(In(halves, {"--set", "train.steps=500"}));
+    CheckEnd(*first);
+    CHECK(CrcOf(halves) != crc);
+    const auto second = halves.Start(In(halves));
+    CheckEnd(*second);
+    CHECK(CrcOf(halves) == crc);
+    for (const auto& [role, index] : {std::pair<const char*, int>{"worker", 1}, {"ps", 0}}) {
+      const LocalJob job(Job(cache, 1000) + "hooks: {log_every_steps: 10}\n");
+      WriteParts(job.directory);
+      const auto run = job.Start(In(job));
+      REQUIRE(run->WaitForLine("worker 1 | step"));
+      const pid_t victim = ChildOf(*run, role, index);
+      if (victim > 0) kill(victim, SIGKILL);
+      CheckEnd(*run);
+      CHECK(CrcOf(job) == crc);
+    }
+  }
+}
+
+TEST_CASE("streamed: a pipe of any length takes the memory of its windows") {
+  // bench/run.sh --only stream has 100,000,000 rows.
+  const LocalJob job(
+      fmt::format("model: {{kind: linear, inputs: 10}}\n"
+                  "data: {{train: {{format: csv, path: \"exec:{} synth linear --rows 300000 --features 10\", "
+                  "label: y}},\n"
+                  "  cache: none}}\n"
+                  "train: {{batch_size: 100, epochs: 1}}\n",
+                  std::filesystem::absolute(Program().path).string()));
+  const Json result = RunLocal(job.config, {"--in-process"});
+  REQUIRE(result.is_object());
+  CHECK(result["global_step"].get<int64_t>() == 3000);
+}
+
+TEST_CASE("streamed: a command that fails ends the run with its words, and what it has started") {
+  const LocalJob job(
+      "model: {kind: linear, inputs: 1}\n"
+      "data: {train: {format: csv, path: \"exec:printf 'x,y\\n1,2\\n3,4\\n'; echo no more >&2; exit 5\", "
+      "label: y},\n"
+      "  cache: none}\n"
+      "train: {batch_size: 1, epochs: 1}\n");
+  const Done done = Run({"local", "--config", job.config, "--in-process"});
+  CHECK(done.code == 2);
+  CHECK(Contains(done.error + done.output, "exit code 5: no more"));
+}
+
+}  // namespace
+}  // namespace dtrain::testing
