@@ -150,8 +150,8 @@ struct CheckpointArguments {
 // EvalArguments: dtrain eval
 struct EvalArguments {
   CheckpointArguments checkpoint;
-  ConfigArguments config;  // without a path: the config that was saved with the checkpoint
-  std::string data;        // a path, a glob or "-"; empty: the set of eval.on
+  ConfigArguments config;         // without a path: the config that was saved with the checkpoint
+  std::vector<std::string> data;  // the user's own paths, as data.test.path; empty: the set of eval.on
   std::string result;
   bool json = false;    // one JSON document in place of the tables
   bool follow = false;  // evaluates each new checkpoint until the run has ended
@@ -161,9 +161,9 @@ struct EvalArguments {
 struct PredictArguments {
   CheckpointArguments checkpoint;
   ConfigArguments config;
-  std::string data;    // a path, a glob or "-"
-  std::string out;     // empty: standard output
-  std::string format;  // csv or jsonl; empty: the format of the input
+  std::vector<std::string> data;  // the user's own paths, as data.test.path
+  std::string out;                // empty: standard output
+  std::string format;             // csv or jsonl; empty: the format of the input
 };
 
 // ExportArguments: dtrain export

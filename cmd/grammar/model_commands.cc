@@ -56,8 +56,11 @@ class EvalGrammar : public CommandGrammar {
       : CommandGrammar(root->add_subcommand("eval", kEvalAbout), kEvalFooter) {
     AddCheckpointOptions(app(), &eval_.checkpoint);
     app()
-        ->add_option("--data", eval_.data, "Labelled rows in place of the set of eval.on: a file or a glob")
-        ->type_name("FILE");
+        ->add_option_function<std::string>(
+            "--data", [this](const std::string& path) { eval_.data.push_back(path); },
+            "Labelled rows in place of the set of eval.on: a file, a glob, -, or exec:COMMAND; repeatable")
+        ->type_name("FILE")
+        ->trigger_on_parse();
     app()->add_flag("--json", eval_.json, "One JSON document in place of the tables");
     app()->add_flag("--follow", eval_.follow, "Evaluate each new checkpoint, until the run has ended");
     AddConfigOptions(app(), &eval_.config);
@@ -93,8 +96,11 @@ class PredictGrammar : public CommandGrammar {
       : CommandGrammar(root->add_subcommand("predict", kPredictAbout), kPredictFooter) {
     AddCheckpointOptions(app(), &predict_.checkpoint);
     app()
-        ->add_option("--data", predict_.data, "The rows: a file, a glob, or - for standard input")
-        ->type_name("FILE");
+        ->add_option_function<std::string>(
+            "--data", [this](const std::string& path) { predict_.data.push_back(path); },
+            "The rows: a file, a glob, - for standard input, or exec:COMMAND; repeatable")
+        ->type_name("FILE")
+        ->trigger_on_parse();
     app()
         ->add_option("--out", predict_.out,
                      "Where the predictions go, when all are there; else standard output")

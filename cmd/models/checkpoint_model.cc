@@ -22,6 +22,7 @@
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/load.h"
+#include "trainer/data/files/sources.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 #include "trainer/metrics/metrics.h"
@@ -83,12 +84,26 @@ void CheckTrainedWith(const CheckpointReader& checkpoint, const Config& config) 
       *other, checkpoint.path());
 }
 
+// Whether the user's --set names this key.
+bool IsSet(const std::vector<std::string>& sets, const std::string& key) {
+  return std::any_of(sets.begin(), sets.end(),
+                     [&](const std::string& set) { return set.compare(0, key.size() + 1, key + "=") == 0; });
+}
+
+// Takes out what a checkpoint's config would have read through a pipe: a checkpoint may come from anybody,
+// and exec: runs a command. What the user has named with --set stays.
+void DropPipes(const std::vector<std::string>& sets, const std::string& section, DataSourceConfig* source) {
+  const bool pipes = std::any_of(source->path.begin(), source->path.end(), IsPipe);
+  if (pipes && !IsSet(sets, section + ".path")) source->path = {kNotTaken};
+  if (IsPipe(source->images) && !IsSet(sets, section + ".images")) source->images = kNotTaken;
+  if (IsPipe(source->labels) && !IsSet(sets, section + ".labels")) source->labels = kNotTaken;
+}
+
 InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
   if (checkpoint.manifest().inputs) return *checkpoint.manifest().inputs;
   const DataSourceConfig& train = config.data.train;
   if (train.format != DataFormat::kCsv) return InputForm();
-  std::error_code ignored;
-  if (std::filesystem::exists(train.path.front(), ignored)) return LoadData(config).form;
+  if (!ReadsPipe(train) && FirstMissing(train.path).empty()) return LoadData(config).form;
   if (config.data.scale == FeatureScale::kNone) return InputForm();
   throw UserError(
       "{}: how its features are scaled is not in it (of an older dtrain, or of too many columns), and "
@@ -229,6 +244,10 @@ Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& argu
   Config config = LoadConfig(PathFor(checkpoint, arguments), arguments.sets, ConfigOptions());
   if (!arguments.path.empty() || !arguments.sets.empty()) CheckTrainedWith(checkpoint, config);
   TakeShape(checkpoint.manifest(), &config.model);
+  if (arguments.path.empty()) {
+    DropPipes(arguments.sets, "data.train", &config.data.train);
+    DropPipes(arguments.sets, "data.test", &config.data.test);
+  }
   config.placement = PlacementConfig();  // all variables on one ps
   return config;
 }

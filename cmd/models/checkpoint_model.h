@@ -16,6 +16,9 @@
 
 namespace dtrain {
 
+// The path of data in place of "-" or exec: in a checkpoint's config, which runs nothing. It is no file.
+constexpr char kNotTaken[] = "";
+
 // Returns `path` without trailing slashes, as the next two functions expect it.
 std::string WithoutSlashes(std::string path);
 // Whether `path` names one checkpoint; otherwise it is a directory of checkpoints.
@@ -34,7 +37,8 @@ void OpenCheckpoint(const CheckpointArguments& arguments, const ErrorLines& erro
 
 // Returns the config of `arguments`, else the one that was saved with the checkpoint; --set overrides both.
 // If the file leaves out model.inputs and model.outputs, they are the checkpoint's. Throws UserError if
-// model.kind, model.activation, model.head or data.scale differs from the saved config.
+// model.kind, model.activation, model.head or data.scale differs from the saved config. A pipe that only the
+// saved config names is replaced by kNotTaken.
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments);
 
 // Opens the checkpoint of `which` and calls `use` with it and its ConfigFor(); with --dump-config it

@@ -237,7 +237,7 @@ FollowRun::FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const
       follower_(directory_, signals_, errors),
       first_(FirstConfig(arguments.config)),
       failure_(first_.failure) {
-  if (arguments.data == "-") {
+  if (!arguments.data.empty() && IsStandardInput(arguments.data[0])) {
     throw UserError("--data -: standard input is read once, and --follow evaluates many times. Name a file.");
   }
   if (arguments.checkpoint.best || arguments.checkpoint.newest) {

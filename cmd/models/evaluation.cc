@@ -6,6 +6,7 @@
 
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/data/files/idx.h"
+#include "trainer/data/files/sources.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/rows/open_rows.h"
 #include "trainer/data/source.h"
@@ -43,6 +44,18 @@ RowSet RowsOf(const Config& config) {
   return {config.data.test, "data.test", INT64_MAX};
 }
 
+// Returns the files or the pipe of a set. Throws UserError for a pipe that a checkpoint's config names.
+std::vector<std::string> FilesOf(const RowSet& set) {
+  const bool idx = set.source.format == DataFormat::kIdx;
+  const std::vector<std::string> paths = idx ? std::vector<std::string>{set.source.images} : set.source.path;
+  if (paths[0] != kNotTaken) return SourceFiles(paths, set.key);
+  throw UserError(
+      "{0}.path: is standard input or a command (exec:) in the checkpoint's config, and only you can name "
+      "one. "
+      "Name the rows: --data FILE, or --set {0}.path=...",
+      set.key);
+}
+
 RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& set) {
   RowSpec spec = RowSpecFor(config, form);
   spec.label = set.source.label;
@@ -59,7 +72,7 @@ void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, Evaluat
   const bool idx = set.source.format == DataFormat::kIdx;
   int64_t left = set.max;
   RowBlock block(spec.inputs);
-  for (const std::string& file : FilesOf(idx ? set.source.images : set.source.path.front(), set.key)) {
+  for (const std::string& file : FilesOf(set)) {
     const std::string labels = !idx ? "" : set.source.images == file ? set.source.labels : LabelsBeside(file);
     const std::unique_ptr<RowReader> rows = OpenRows(file, spec, labels);
     for (bool more = true; more && left > 0;) {
@@ -77,10 +90,10 @@ bool IsFiles(DataFormat format) { return format == DataFormat::kIdx || format ==
 
 // Returns an upper bound of the number of rows. A field of CSV has at least one byte and a separator.
 int64_t MaxRowsOf(const std::string& file, const RowSet& set, int64_t inputs) {
+  if (IsPipe(file)) return INT64_MAX;
   if (set.source.format == DataFormat::kIdx) return PeekIdxImages(file, set.key).count;
   const InputBytes bytes(file, set.key);
-  const auto size = static_cast<int64_t>(bytes.file_size());  // 0 for standard input
-  return bytes.compressed() || size == 0 ? INT64_MAX : size / inputs / 2 + 1;
+  return bytes.compressed() ? INT64_MAX : static_cast<int64_t>(bytes.file_size()) / inputs / 2 + 1;
 }
 
 // Returns the rows of the largest batch of one device, for which memory is allocated.
@@ -89,8 +102,7 @@ int64_t MaxRowsOfBatch(const RowSet& set, const Config& config) {
     return std::min({config.train.batch_size, set.max, set.source.rows.value_or(INT64_MAX)});
   }
   int64_t max = 1;
-  for (const std::string& file : FilesOf(
-           set.source.format == DataFormat::kIdx ? set.source.images : set.source.path.front(), set.key)) {
+  for (const std::string& file : FilesOf(set)) {
     max = std::max(max, MaxRowsOf(file, set, *config.model.inputs));
   }
   return std::min({config.train.batch_size, set.max, max});
@@ -109,20 +121,22 @@ void AddGenerated(const Config& config, EvaluationSum* sum, const std::function<
 
 }  // namespace
 
-void EvaluateOn(const std::string& data, Config* config) {
+void EvaluateOn(const std::vector<std::string>& data, Config* config) {
   if (data.empty()) return;
   DataSourceConfig& test = config->data.test;
   if (test.format == DataFormat::kNone || !IsFiles(test.format)) test = config->data.train;
   if (!IsFiles(test.format)) {
     throw UserError(
-        "--data {}: the data of this model are drawn (data.train.format = synthetic). Set data.test.", data);
+        "--data {}: the data of this model are drawn (data.train.format = synthetic). Set data.test.",
+        data[0]);
   }
   if (test.format == DataFormat::kIdx) {
-    test.images = data;
-    const bool is_glob = FilesOf(data, "--data") != std::vector<std::string>{data};
-    test.labels = is_glob ? "" : LabelsBeside(data);
+    if (data.size() > 1) throw UserError("--data: one file of images, or a pattern. Name one.");
+    test.images = data[0];
+    const bool is_glob = SourceFiles(data, "--data") != data;
+    test.labels = is_glob ? "" : LabelsBeside(data[0]);
   } else {
-    test.path = {data};
+    test.path = data;
   }
   config->eval.on = EvalOn::kTest;
 }

@@ -26,9 +26,9 @@ struct EvaluationOutcome {
   std::vector<std::string> class_names;  // by class number; empty: classes have no names
 };
 
-// Makes the config evaluate on `data` (--data) in place of eval.on. For IDX it names the images; the labels
-// are in the file with "labels-idx1" in place of "images-idx3".
-void EvaluateOn(const std::string& data, Config* config);
+// Makes the config evaluate on `data` (--data) in place of eval.on; empty: it stays as it is. For IDX it
+// names the images; the labels are in the file with "labels-idx1" in place of "images-idx3".
+void EvaluateOn(const std::vector<std::string>& data, Config* config);
 
 // Evaluates a checkpoint. Rows of files are read a batch at a time. `between_batches` may throw.
 EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& devices,

@@ -13,6 +13,7 @@
 #include "cmd/models/checkpoint_model.h"
 #include "cmd/models/output_text.h"
 
+#include "trainer/data/files/sources.h"
 #include "trainer/data/rows/open_rows.h"
 #include "trainer/export/output_file.h"
 #include "trainer/model/dense_model.h"
@@ -132,6 +133,7 @@ class Predictor {
 void CheckOut(const std::vector<std::string>& files, const std::string& out) {
   if (out.empty()) return;
   for (const std::string& file : files) {
+    if (IsCommand(file)) continue;
     std::error_code ignored;  // a file that does not exist is another file
     if (!std::filesystem::equivalent(file == "-" ? "/dev/stdin" : file, out, ignored)) continue;
     throw UserError("--out {}: is the same file as --data {}, and would replace it. Name another file.", out,
@@ -148,7 +150,7 @@ int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& error
                      PrepareProcess(config);
                      Predictor predictor(config, layout, ReadWeights(layout, checkpoint, nullptr),
                                          FormFor(*checkpoint, config));
-                     const std::vector<std::string> files = FilesOf(arguments.data, "--data");
+                     const std::vector<std::string> files = SourceFiles(arguments.data, "--data");
                      CheckOut(files, arguments.out);
                      Output output(arguments.out);
                      predictor.Run(files, arguments.format, &output);

@@ -1,14 +1,12 @@
 #include "trainer/data/rows/open_rows.h"
 
-#include <glob.h>
-
 #include <array>
-#include <filesystem>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/data/files/idx.h"
+#include "trainer/data/files/sources.h"
 #include "trainer/data/rows/row_formats.h"
 
 namespace dtrain {
@@ -52,11 +50,11 @@ RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
 
 class IdxRows : public RowReader {
  public:
-  IdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec, const std::string& labels, bool piped);
+  IdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec, const std::string& labels);
 
   RowFormat format() const override { return RowFormat::kIdx; }
   bool Next(RowBlock* block) override;
-  bool HasMore() const override { return row_ < shape_.count && !piped_; }
+  bool HasMore() const override { return row_ < shape_.count && !file_->is_pipe(); }
 
  private:
   void ReadLabels(const std::string& path);
@@ -66,11 +64,10 @@ class IdxRows : public RowReader {
   IdxShape shape_;
   std::vector<uint8_t> labels_;
   int64_t row_ = 0;
-  const bool piped_;
 };
 
-IdxRows::IdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec, const std::string& labels, bool piped)
-    : spec_(spec), file_(std::move(file)), shape_(ReadIdxHeader(file_.get())), piped_(piped) {
+IdxRows::IdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec, const std::string& labels)
+    : spec_(spec), file_(std::move(file)), shape_(ReadIdxHeader(file_.get())) {
   if (shape_.row_bytes != spec_.inputs) {
     throw UserError("{}: byte 8: images of {}; the model has {}. Is it the right file?", file_->path(),
                     Plural(shape_.row_bytes, "pixel"), Plural(spec_.inputs, "feature"));
@@ -118,37 +115,24 @@ bool IdxRows::Next(RowBlock* block) {
 }  // namespace
 
 std::unique_ptr<RowReader> OpenIdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec,
-                                       const std::string& labels, bool piped) {
-  return std::make_unique<IdxRows>(std::move(file), spec, labels, piped);
+                                       const std::string& labels) {
+  return std::make_unique<IdxRows>(std::move(file), spec, labels);
 }
 
 std::unique_ptr<RowReader> OpenRows(const std::string& path, const RowSpec& spec,
                                     const std::string& idx_labels) {
-  auto file = std::make_unique<InputBytes>(path, spec.key);
+  std::unique_ptr<InputBytes> file = OpenInput(path, spec.key);
   std::array<char, kByteOrderMark.size()> mark{};
   if (file->ContinuesWith(kByteOrderMark)) file->Read(mark.data(), kByteOrderMark.size());
   switch (FormatOf(file.get(), spec)) {
     case RowFormat::kIdx:
-      return OpenIdxRows(std::move(file), spec, idx_labels, path == "-");
+      return OpenIdxRows(std::move(file), spec, idx_labels);
     case RowFormat::kJsonLines:
       return OpenJsonRows(std::move(file), spec);
     case RowFormat::kCsv:
       break;
   }
   return OpenCsvRows(std::move(file), spec);
-}
-
-std::vector<std::string> FilesOf(const std::string& pattern, const std::string& key) {
-  std::error_code ignored;  // then it is a pattern
-  if (pattern.find_first_of("*?[") == std::string::npos || std::filesystem::exists(pattern, ignored)) {
-    return {pattern};
-  }
-  glob_t found{};
-  const int failed = glob(pattern.c_str(), 0, nullptr, &found);
-  std::vector<std::string> files(found.gl_pathv, found.gl_pathv + (failed == 0 ? found.gl_pathc : 0));
-  globfree(&found);
-  if (!files.empty()) return files;
-  throw UserError("{}: no file fits this pattern. Is {} right?", pattern, key);
 }
 
 }  // namespace dtrain

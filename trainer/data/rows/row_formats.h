@@ -21,10 +21,9 @@ std::unique_ptr<RowReader> OpenCsvRows(std::unique_ptr<InputBytes> file, const R
 // passed on; members that the model does not know and empty lines are ignored. Labels are not supported.
 std::unique_ptr<RowReader> OpenJsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec);
 
-// Opens images of an IDX file, with their labels from the file `labels` if the spec asks for them. `piped`:
-// the file is standard input, so only Next() knows whether there is more.
+// Opens images of an IDX file, with their labels from the file `labels` if the spec asks for them.
 std::unique_ptr<RowReader> OpenIdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec,
-                                       const std::string& labels, bool piped);
+                                       const std::string& labels);
 
 // Returns a member of a JSON object as text, unchanged, so that what is passed on keeps every digit. `object`
 // is the text of a valid object. Of members with the same name the last is returned, as parsers do; empty if
