@@ -23,6 +23,7 @@
 #include "trainer/data/data_shape.h"
 #include "trainer/data/data_warnings.h"
 #include "trainer/data/files/input_form.h"
+#include "trainer/data/files/sources.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
@@ -92,15 +93,26 @@ std::string CheckResume(const Config& config, const Layout& layout, const InputF
   }
 }
 
+// Returns the errno of the first file that a path or a pattern names and that cannot be read; 0: there is
+// none.
+int WhyUnreadable(const DataFile& file) {
+  if (!FirstMissing({file.path}).empty()) return ENOENT;
+  for (const std::string& each : SourceFiles({file.path}, file.key)) {
+    if (access(each.c_str(), R_OK) != 0) return errno;
+  }
+  return 0;
+}
+
 // Reports all missing files at once.
 void CheckFilesExist(const DataConfig& data) {
   std::string missing;
   const char* where =
       data.split == Split::kFeed ? ", or check where worker 0 runs: nobody else needs it" : "";
   for (const DataFile& file : DataFiles(data)) {
-    if (access(file.path.c_str(), R_OK) == 0) continue;
+    const int why = WhyUnreadable(file);
+    if (why == 0) continue;
     missing += fmt::format("{}{}: cannot be read: {}. Set {} to where the file is{}.",
-                           missing.empty() ? "" : "\n", file.path, ErrnoText(errno), file.key, where);
+                           missing.empty() ? "" : "\n", file.path, ErrnoText(why), file.key, where);
   }
   if (!missing.empty()) throw UserError("{}", missing);
 }

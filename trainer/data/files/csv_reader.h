@@ -39,7 +39,7 @@ struct CsvField {
   bool quoted = false;
 };
 
-// CsvFault: what is wrong at one place of a file. Only such faults may be skipped with their rows
+// CsvFault: what is wrong with a row, or at one place of a file. Only such faults may be skipped with their rows
 // (data.bad_rows): a file that is damaged or a command that failed ends the reading.
 class CsvFault : public UserError {
  public:

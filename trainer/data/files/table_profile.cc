@@ -15,6 +15,7 @@
 
 #include "trainer/config/user_text.h"
 #include "trainer/data/files/input_bytes.h"
+#include "trainer/data/files/sources.h"
 #include "trainer/data/files/table_rows.h"
 
 namespace dtrain {
@@ -373,7 +374,7 @@ const char* TypeName(ColumnType type) {
 }
 
 TableProfile ProfileTable(const std::string& path) {
-  auto file = std::make_unique<InputBytes>(path, "the table's path");
+  std::unique_ptr<InputBytes> file = OpenInput(path, "the table's path");
   TableProfile table;
   table.path = file->path();
   TableRows rows(std::move(file));

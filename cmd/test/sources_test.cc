@@ -1,0 +1,122 @@
+// Sources of data with the real binary: lists, patterns, packed files, commands; whose commands run.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/testing/files.h"
+#include "cmd/testing/job.h"
+#include "cmd/testing/process.h"
+
+namespace dtrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHeader = "a,b,y\n";
+constexpr const char* kFirst = "1,2,1\n-3,-1,0\n2,2,1\n";
+constexpr const char* kLast = "-1,-2,0\n4,1,1\n";
+
+// A logistic job on `train`, the text of data.train.path as YAML.
+struct SourceJob {
+  std::string directory = NewDirectory();
+  std::string config = directory + "/job.yaml";
+
+  SourceJob() {
+    WriteFile(Path("all.csv"), std::string(kHeader) + kFirst + kLast);
+    WriteFile(Path("part-1.csv"), std::string(kHeader) + kFirst);
+    WriteFile(Path("part-2.csv"), std::string(kHeader) + kLast);
+    WriteFile(config,
+              "model: {kind: logistic, inputs: 2}\n"
+              "data: {train: {format: csv, path: all.csv, label: y}, test: {format: csv, path: all.csv, "
+              "label: y}}\n"
+              "train: {batch_size: 2, epochs: 5, mode: sync}\n");
+  }
+  std::string Path(const std::string& name) const { return directory + "/" + name; }
+  std::vector<std::string> Local(const std::string& train, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {
+        "local",    "--config",         config, "--workers", "1", "--set", "data.train.path=" + train,
+        "--result", Path("result.json")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  std::string Crc(const std::string& train) const {
+    const Done done = Run(Local(train));
+    CAPTURE(train);
+    CAPTURE(done.error);
+    CHECK(done.code == 0);
+    return done.code == 0 ? ReadResult(Path("result.json"))["model_crc"].get<std::string>() : "";
+  }
+};
+
+TEST_CASE("sources: one table gives the same weights from a file, a list, a pattern, packed, and a command") {
+  const SourceJob job;
+  const std::string expected = job.Crc(job.Path("all.csv"));
+  CHECK(job.Crc(fmt::format("[{}, {}]", job.Path("part-1.csv"), job.Path("part-2.csv"))) == expected);
+  CHECK(job.Crc(job.Path("part-*.csv")) == expected);
+  CHECK(job.Crc("exec:cat " + job.Path("all.csv")) == expected);
+  CHECK(job.Crc("exec:gzip -c " + job.Path("all.csv")) == expected);
+}
+
+TEST_CASE("sources: a command that fails behind its rows ends the run with its error") {
+  const SourceJob job;
+  const Done done = Run(job.Local("exec:cat " + job.Path("all.csv") + "; echo disk is gone >&2; exit 3"));
+  CAPTURE(done.error);
+  CHECK(done.code == 2);
+  CHECK(Contains(done.error, "ended with exit code 3: disk is gone. Rows may be missing"));
+}
+
+TEST_CASE("sources: a command dies with a task that is killed") {
+  const SourceJob job;
+  const std::string pid_file = job.Path("pid");
+  Process local(job.Local("exec:echo $$ > " + pid_file + ".new; mv " + pid_file + ".new " + pid_file +
+                          "; exec sleep 1000"));
+  const TimePoint begin = Clock::now();
+  while (!fs::exists(pid_file) && SecondsSince(begin) < 60) usleep(1000);
+  REQUIRE(fs::exists(pid_file));
+  const pid_t pid = std::stoi(FileContent(pid_file));
+  CHECK(kill(pid, 0) == 0);
+  local.Signal(SIGKILL);
+  CHECK(local.WaitForEnd());
+  while (kill(pid, 0) == 0 && SecondsSince(begin) < 120) usleep(1000);
+  CHECK(kill(pid, 0) != 0);
+}
+
+TEST_CASE(
+    "sources: a command in a checkpoint's config never runs, whatever the command; the user's own does") {
+  const SourceJob job;
+  const std::string marker = job.Path("marker"), checkpoints = job.Path("ckpt");
+  const std::string command = "exec:touch " + marker + "; cat " + job.Path("all.csv");
+  const Done trained = Run(job.Local(command, {"--set", "data.test.path=" + command, "--set", "eval.on=test",
+                                               "--set", "checkpoint.dir=" + checkpoints}));
+  CAPTURE(trained.error);
+  REQUIRE(trained.code == 0);
+  REQUIRE(fs::remove(marker));
+  const std::string all = job.Path("all.csv");
+  const auto code = [&](std::vector<std::string> arguments) {
+    const Done done = Run(arguments);
+    CAPTURE(done.error);
+    CHECK((done.code == 0 || Contains(done.error, "only you can name one")));
+    return done.code;
+  };
+  CHECK(code({"eval", checkpoints}) == 2);
+  CHECK(code({"eval", checkpoints, "--set", "eval.on=validation", "--set", "data.validation=2"}) == 2);
+  CHECK(code({"eval", checkpoints, "--data", all}) == 0);
+  CHECK(code({"predict", checkpoints, "--data", all}) == 0);
+  CHECK(code({"export", checkpoints, "--out", job.Path("model.npz")}) == 0);
+  CHECK(code({"inspect", checkpoints}) == 0);
+  CHECK(code({"eval", checkpoints, "--dump-config"}) == 0);
+  CHECK_FALSE(fs::exists(marker));
+  CHECK(code({"eval", checkpoints, "--set", "data.test.path=" + command}) == 0);
+  CHECK(fs::remove(marker));
+  CHECK(code({"predict", checkpoints, "--data", command}) == 0);
+  CHECK(fs::remove(marker));
+}
+
+}  // namespace
+}  // namespace dtrain::testing
