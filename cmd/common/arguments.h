@@ -163,6 +163,8 @@ struct PredictArguments {
   ConfigArguments config;
   std::vector<std::string> data;  // the user's own paths, as data.test.path
   std::string out;                // empty: standard output
+  std::vector<std::string> keep;  // columns that go through to the predictions
+  int64_t skip_bad = 0;           // rows that may be left out
   std::string format;             // csv or jsonl; empty: the format of the input
 };
 

@@ -85,6 +85,7 @@ constexpr char kPredictFooter[] =
   dtrain predict run/ckpt --data 'part-*.jsonl' --out new.jsonl
   dtrain predict run/ckpt --data t10k-images-idx3-ubyte.gz --format jsonl
   producer | dtrain predict run/ckpt --data - | consumer        each row is answered at once
+  dtrain predict run/ckpt --data new.csv --keep id name --skip-bad 10
 
 Rows are CSV, JSON lines ({"features": [1, 2]}, or features by name) or IDX images; the first byte tells. CSV columns
 are found by their names where the training data had names; the label's column may be missing. A row that cannot be
@@ -106,6 +107,16 @@ class PredictGrammar : public CommandGrammar {
                      "Where the predictions go, when all are there; else standard output")
         ->type_name("FILE");
     app()
+        ->add_option("--keep", predict_.keep,
+                     "Columns of the rows that stand in front of the predictions as they are, such as an id: "
+                     "names, or numbers from 0")
+        ->type_name("COLUMN...");
+    app()
+        ->add_option("--skip-bad", skip_bad_,
+                     "Leave out up to N rows that cannot be read, and say where they are; else the first one "
+                     "ends the command")
+        ->type_name("N");
+    app()
         ->add_option("--format", predict_.format, "csv or jsonl; as the rows, else csv")
         ->type_name("csv|jsonl");
     AddConfigOptions(app(), &predict_.config);
@@ -119,11 +130,14 @@ class PredictGrammar : public CommandGrammar {
     if (!predict_.format.empty() && predict_.format != "csv" && predict_.format != "jsonl") {
       throw UserError("--format {}: must be csv or jsonl.", predict_.format);
     }
-    return predict_;
+    PredictArguments predict = predict_;
+    if (!skip_bad_.empty()) predict.skip_bad = ParseCount("--skip-bad", skip_bad_, 0, "10");
+    return predict;
   }
 
  private:
   PredictArguments predict_;
+  std::string skip_bad_;
 };
 
 constexpr char kExportAbout[] = "Write a checkpoint's model as safetensors, npz or ONNX";

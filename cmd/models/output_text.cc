@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/names.h"
 #include "trainer/config/user_text.h"
@@ -146,6 +148,17 @@ std::string CsvField(const std::string& text) {
 
 std::string JsonText(const std::string& text) { return Json(text).dump(); }
 
+// The field of a CSV row that holds what was kept. An empty field stays empty.
+std::string KeptCsv(const KeptField& kept) {
+  if (kept.text.empty()) return "";
+  if (!kept.is_json) return CsvField(kept.text);
+  return CsvField(kept.text[0] == '"' ? Json::Parse(kept.text).get<std::string>() : kept.text);
+}
+
+std::string KeptJson(const KeptField& kept) {
+  return kept.is_json ? kept.text : JsonText(kept.text);
+}
+
 // JSON has no infinity and no NaN.
 std::string JsonNumber(float value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
@@ -203,8 +216,24 @@ RunSummary EvaluationSummary(const EvaluationOutcome& outcome) {
 }
 
 PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model,
-                               std::vector<std::string> class_names)
+                               std::vector<std::string> class_names, const std::vector<std::string>& kept)
     : format_(format), linear_(!HasClasses(model)), outputs_(*model.outputs) {
+  std::set<std::string> names{"prediction"};
+  if (format == PredictionFormat::kJsonLines) names.insert("probabilities");
+  AddClasses(class_names, &names);
+  for (const std::string& name : kept) {
+    if (!names.insert(name).second) {
+      throw UserError(
+          "--keep {}: the predictions would have two columns of this name. Name it once, or rename "
+          "it in the file.",
+          Shown(name));
+    }
+    kept_.push_back(format == PredictionFormat::kCsv ? CsvField(name) : JsonText(name));
+    keeps_id_ = keeps_id_ || name == "id";
+  }
+}
+
+void PredictionText::AddClasses(const std::vector<std::string>& class_names, std::set<std::string>* names) {
   if (linear_) return;
   const auto classes = static_cast<size_t>(ClassCount(outputs_));
   probabilities_.resize(classes);
@@ -212,7 +241,8 @@ PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model
     const bool named = k < class_names.size();
     const std::string name = named ? class_names[k] : fmt::format("{}", k);
     const std::string column = "probability_" + name;
-    const bool csv = format == PredictionFormat::kCsv;
+    const bool csv = format_ == PredictionFormat::kCsv;
+    if (csv) names->insert(column);
     texts_.push_back(csv ? CsvField(name) : named ? JsonText(name) : name);
     columns_.push_back(csv ? CsvField(column) : JsonText(name));
   }
@@ -220,25 +250,30 @@ PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model
 
 std::string PredictionText::Header() const {
   if (format_ == PredictionFormat::kJsonLines) return "";
-  std::string line = "prediction";
+  std::string line;
+  for (const std::string& name : kept_) line += name + ",";
+  line += "prediction";
   for (const std::string& column : columns_) line += "," + column;
   return line + "\n";
 }
 
-std::string PredictionText::Row(const float* outputs, const std::string& id) {
+std::string PredictionText::Row(const float* outputs, const std::string& id, const KeptField* kept) {
   if (!linear_) Probabilities(outputs, outputs_, probabilities_.data());
-  return format_ == PredictionFormat::kCsv ? CsvRow(outputs) : JsonRow(outputs, id);
+  return format_ == PredictionFormat::kCsv ? CsvRow(outputs, kept) : JsonRow(outputs, id, kept);
 }
 
-std::string PredictionText::CsvRow(const float* outputs) {
-  if (linear_) return fmt::format("{}\n", *outputs);
-  std::string row = ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_)));
+std::string PredictionText::CsvRow(const float* outputs, const KeptField* kept) {
+  std::string row;
+  for (size_t i = 0; i < kept_.size(); ++i) row += KeptCsv(kept[i]) + ",";
+  if (linear_) return row + fmt::format("{}\n", *outputs);
+  row += ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_)));
   for (const float probability : probabilities_) row += fmt::format(",{}", probability);
   return row + "\n";
 }
 
-std::string PredictionText::JsonRow(const float* outputs, const std::string& id) {
-  std::string row = id.empty() ? "{" : "{\"id\":" + id + ",";
+std::string PredictionText::JsonRow(const float* outputs, const std::string& id, const KeptField* kept) {
+  std::string row = id.empty() || keeps_id_ ? "{" : "{\"id\":" + id + ",";
+  for (size_t i = 0; i < kept_.size(); ++i) row += kept_[i] + ":" + KeptJson(kept[i]) + ",";
   if (linear_) return row + "\"prediction\":" + JsonNumber(*outputs) + "}\n";
   row += "\"prediction\":" + ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_)));
   row += ",\"probabilities\":{";

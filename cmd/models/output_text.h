@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "cmd/models/evaluation.h"
 #include "trainer/config/config.h"
+#include "trainer/data/rows/row_reader.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain {
@@ -27,24 +29,30 @@ enum class PredictionFormat { kCsv, kJsonLines };
 // reads back as the same float32.
 class PredictionText {
  public:
-  // `class_names`: by class number; empty: classes have no names.
-  PredictionText(PredictionFormat format, const ModelConfig& model, std::vector<std::string> class_names);
+  // `class_names`: by class number; empty: classes have no names. `kept`: the names of what is passed on of
+  // each row. Throws UserError if one is the name of another or of a prediction.
+  PredictionText(PredictionFormat format, const ModelConfig& model, std::vector<std::string> class_names,
+                 const std::vector<std::string>& kept = {});
 
   // Returns the first line of CSV; empty for JSON lines.
   std::string Header() const;
-  // Returns one row with its end. `outputs` are the model's. `id` is JSON text, empty for none.
-  std::string Row(const float* outputs, const std::string& id);
+  // Returns one row with its end. `outputs` are the model's. `id` is JSON text, empty for none. `kept`: as
+  // many as the constructor has got names.
+  std::string Row(const float* outputs, const std::string& id, const KeptField* kept = nullptr);
 
  private:
+  void AddClasses(const std::vector<std::string>& class_names, std::set<std::string>* names);
   const std::string& ClassText(size_t number) const { return texts_[number]; }
-  std::string CsvRow(const float* outputs);
-  std::string JsonRow(const float* outputs, const std::string& id);
+  std::string CsvRow(const float* outputs, const KeptField* kept);
+  std::string JsonRow(const float* outputs, const std::string& id, const KeptField* kept);
 
   const PredictionFormat format_;
   const bool linear_;
   const int64_t outputs_;
   std::vector<std::string> texts_;    // the class names, escaped for the format
   std::vector<std::string> columns_;  // the names of the probabilities
+  std::vector<std::string> kept_;     // the names of what is kept, escaped for the format
+  bool keeps_id_ = false;             // an id is among it
   std::vector<float> probabilities_;
 };
 

@@ -9,10 +9,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/names.h"
 
 #include "cmd/models/checkpoint_model.h"
 #include "cmd/models/output_text.h"
 
+#include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/sources.h"
 #include "trainer/data/rows/open_rows.h"
 #include "trainer/export/output_file.h"
@@ -55,19 +57,26 @@ class Output {
 
 class Predictor {
  public:
-  Predictor(const Config& config, const Layout& layout, std::vector<float> weights, const InputForm& form)
+  Predictor(const Config& config, const Layout& layout, std::vector<float> weights, const InputForm& form,
+            const PredictArguments& arguments, const ErrorLines& errors)
       : config_(config),
-        spec_(RowSpecFor(config, form)),
+        spec_(SpecFor(config, form, arguments.keep)),
+        skip_bad_(arguments.skip_bad),
+        errors_(errors),
         max_rows_(std::clamp<int64_t>(kMaxValues / spec_.inputs, 1, kMaxRows)),
         weights_(std::move(weights)),
         model_(config.model, layout, max_rows_),
-        block_(spec_.inputs) {}
+        block_(spec_.inputs, spec_.keep.size()) {}
 
   void Run(const std::vector<std::string>& files, const std::string& format, Output* output) {
     for (const std::string& path : files) {
       const std::unique_ptr<RowReader> rows = OpenRows(path, spec_);
-      if (!text_) Begin(format, rows->format(), output);
+      if (!text_) Begin(format, *rows, output);
       while (PredictNext(rows.get(), output)) continue;
+    }
+    if (skipped_ > 0) {
+      errors_.Print(fmt::format("{} could not be read and {} left out", Plural(skipped_, "row"),
+                                skipped_ == 1 ? "is" : "are"));
     }
   }
 
@@ -80,10 +89,16 @@ class Predictor {
   }
 
  private:
-  void Begin(const std::string& asked, RowFormat input, Output* output) {
-    const bool lines = asked.empty() ? input == RowFormat::kJsonLines : asked == "jsonl";
+  static RowSpec SpecFor(const Config& config, const InputForm& form, const std::vector<std::string>& keep) {
+    RowSpec spec = RowSpecFor(config, form);
+    spec.keep = keep;
+    return spec;
+  }
+
+  void Begin(const std::string& asked, const RowReader& rows, Output* output) {
+    const bool lines = asked.empty() ? rows.format() == RowFormat::kJsonLines : asked == "jsonl";
     text_.emplace(lines ? PredictionFormat::kJsonLines : PredictionFormat::kCsv, config_.model,
-                  spec_.form.classes);
+                  spec_.form.classes, rows.KeptNames());
     if (const std::string header = text_->Header(); !header.empty()) output->Write(header);
   }
 
@@ -94,7 +109,7 @@ class Predictor {
     bool more = true;
     try {
       do {
-        more = rows->Next(&block_);
+        more = ReadRow(rows);
       } while (more && block_.rows < max_rows_ && rows->HasMore());
     } catch (const UserError&) {
       block_.DropUnfinished();
@@ -103,6 +118,23 @@ class Predictor {
     }
     WriteRows(output);
     return more;
+  }
+
+  // Reads the next row, or leaves it out if it cannot be read and --skip-bad allows that.
+  bool ReadRow(RowReader* rows) {
+    try {
+      return rows->Next(&block_);
+    } catch (const CsvFault& fault) {
+      if (skip_bad_ == 0) throw;
+      if (skipped_ == skip_bad_) {
+        throw UserError("{} It is bad row {}, and --skip-bad is {}.", fault.what(), skipped_ + 1, skip_bad_);
+      }
+      ++skipped_;
+      block_.DropUnfinished();
+      errors_.Print(fmt::format("left out: {}", fault.what()));
+      rows->SkipFault();
+      return true;
+    }
   }
 
   void WriteRows(Output* output) {
@@ -114,13 +146,17 @@ class Predictor {
     const gpu::MatrixView<const float> outputs = model_.Outputs(weights_.data(), block_.AsBatch());
     std::string answer;
     for (int64_t row = 0; row < block_.rows; ++row) {
-      answer += text_->Row(outputs.row(row), block_.ids[static_cast<size_t>(row)]);
+      answer += text_->Row(outputs.row(row), block_.ids[static_cast<size_t>(row)],
+                           block_.kept.data() + static_cast<size_t>(row) * block_.keeps);
     }
     output->Write(answer);
   }
 
   const Config& config_;
   const RowSpec spec_;
+  const int64_t skip_bad_;
+  const ErrorLines& errors_;
+  int64_t skipped_ = 0;
   const int64_t max_rows_;
   const std::vector<float> weights_;
   DenseModel model_;
@@ -149,7 +185,7 @@ int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& error
                      const Layout layout = LayoutFor(*checkpoint, config);
                      PrepareProcess(config);
                      Predictor predictor(config, layout, ReadWeights(layout, checkpoint, nullptr),
-                                         FormFor(*checkpoint, config));
+                                         FormFor(*checkpoint, config), arguments, errors);
                      const std::vector<std::string> files = SourceFiles(arguments.data, "--data");
                      CheckOut(files, arguments.out);
                      Output output(arguments.out);

@@ -129,5 +129,40 @@ TEST_CASE("predict: a checkpoint that is damaged is refused without keys of a ru
   CHECK(Contains(done.error, "which are complete: name one of those."));
 }
 
+TEST_CASE("predict: kept columns stand in front of the predictions, so that answers can be joined") {
+  const Trained& model = Standard();
+  const Done plain = model.Predict("a,b\n1,2\n-3,-1\n");
+  const std::string rows = "id,a,note,b\n007,1,\"x, y\",2\n8,-3,,-1\n";
+  const Done kept = model.Predict(rows, {"--keep", "id", "note"});
+  CAPTURE(kept.error);
+  CHECK(kept.code == 0);
+  const size_t first = plain.output.find('\n') + 1, second = plain.output.find('\n', first) + 1;
+  CHECK(kept.output == "id,note," + plain.output.substr(0, first) + "007,\"x, y\"," +
+                           plain.output.substr(first, second - first) + "8,," + plain.output.substr(second));
+  const Done lines = model.Predict(rows, {"--keep", "id", "note", "--format", "jsonl"});
+  CHECK(Contains(lines.output, "{\"id\":\"007\",\"note\":\"x, y\",\"prediction\":1,"));
+  const Done json = model.Predict("{\"a\": 1, \"b\": 2, \"id\": 7, \"who\": \"x, y\"}\n",
+                                  {"--keep", "id", "who", "--format", "csv"});
+  CHECK(Contains(json.output, "id,who,prediction,"));
+  CHECK(Contains(json.output, "\n7,\"x, y\",1,"));
+  CHECK(Contains(model.Predict(rows, {"--keep", "id", "id"}).error,
+                 "--keep id: the predictions would have two"));
+}
+
+TEST_CASE("predict: bad rows are left out up to the limit, each with its place, and are counted") {
+  const Trained& model = Standard();
+  const std::string rows = "a,b\n1,2\nx,2\n3\n-3,-1\n";
+  const Done whole = model.Predict("a,b\n1,2\n-3,-1\n"), skips = model.Predict(rows, {"--skip-bad", "2"});
+  CHECK(skips.code == 0);
+  CHECK(skips.output == whole.output);
+  CHECK(Contains(skips.error, "left out: " + model.Path("rows") + ":3:1: a = x; must be a number"));
+  CHECK(Contains(skips.error, "rows:4:2: 1 field; must be 2"));
+  CHECK(Contains(skips.error, "2 rows could not be read and are left out"));
+  const Done more = model.Predict(rows, {"--skip-bad", "1"});
+  CHECK(more.code == 2);
+  CHECK(Contains(more.error, "It is bad row 2, and --skip-bad is 1."));
+  CHECK(Contains(whole.output, more.output));
+}
+
 }  // namespace
 }  // namespace dtrain::testing

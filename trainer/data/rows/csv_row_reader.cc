@@ -218,21 +218,27 @@ class CsvRowReader : public RowReader {
 
   RowFormat format() const override { return RowFormat::kCsv; }
   bool Next(RowBlock* block) override;
+  void SkipFault() override { rows_->SkipFault(); }
   bool HasMore() const override { return rows_ && rows_->HasMore(); }
+  std::vector<std::string> KeptNames() const override { return kept_names_; }
 
  private:
+  void FindKept();
   void AddLabel(RowBlock* block);
 
   const RowSpec spec_;
   CsvReader reader_;
   std::optional<CsvRows> rows_;      // unset: the file has no rows
   std::optional<CsvLabels> labels_;  // of the current row
+  std::vector<int64_t> kept_;        // columns
+  std::vector<std::string> kept_names_;
 };
 
 CsvRowReader::CsvRowReader(std::unique_ptr<InputBytes> file, const RowSpec& spec)
     : spec_(spec), reader_(std::move(file)) {
   if (!reader_.Next()) return;
   rows_.emplace(&reader_, ColumnFinder(spec_, reader_).Find());
+  FindKept();
   if (!spec_.labels) return;
   const CsvColumns& columns = rows_->layout().columns;
   if (columns.label < 0) {
@@ -244,6 +250,15 @@ CsvRowReader::CsvRowReader(std::unique_ptr<InputBytes> file, const RowSpec& spec
   labels_.emplace(*spec_.labels, reader_.path(), ColumnTitle(columns, columns.label), spec_.form.classes);
 }
 
+void CsvRowReader::FindKept() {
+  const CsvLayout& layout = rows_->layout();
+  for (const std::string& name : spec_.keep) {
+    kept_.push_back(FindColumn(layout.columns, name, "--keep", reader_));
+    kept_names_.push_back(layout.first_is_row ? name
+                                              : layout.columns.names[static_cast<size_t>(kept_.back())]);
+  }
+}
+
 bool CsvRowReader::Next(RowBlock* block) {
   if (!rows_ || !rows_->Next()) return false;
   const size_t begin = block->floats.size();
@@ -252,6 +267,9 @@ bool CsvRowReader::Next(RowBlock* block) {
     block->floats[i] = Scaled(spec_, static_cast<int64_t>(i - begin), block->floats[i]);
   }
   if (labels_) AddLabel(block);
+  for (const int64_t column : kept_) {
+    block->kept.push_back({std::string(reader_.fields()[static_cast<size_t>(column)].text)});
+  }
   block->ids.emplace_back();
   ++block->rows;
   return true;

@@ -102,16 +102,18 @@ class JsonRows : public RowReader {
   RowFormat format() const override { return RowFormat::kJsonLines; }
   bool Next(RowBlock* block) override;
   bool HasMore() const override { return lines_.HasWholeLine(); }
+  std::vector<std::string> KeptNames() const override { return spec_.keep; }
 
  private:
   void AddRow(const Json& row, std::string_view text, RowBlock* block) const;
   void AddList(const Json& list, RowBlock* block) const;
+  void AddKept(const Json& row, std::string_view text, RowBlock* block) const;
   void AddByName(const Json& row, RowBlock* block) const;
   void AddValue(const Json& value, size_t column, RowBlock* block) const;
   void AppendColumn(const Json& value, size_t column, std::vector<float>* features) const;
   float Number(const Json& value, size_t column) const;
   std::string Title(size_t column) const;
-  // Throws a UserError about the row on this line.
+  // Throws a CsvFault about the row on this line.
   [[noreturn]] void Refuse(const std::string& text) const;
   [[noreturn]] void RefuseFrom(size_t byte) const;
 
@@ -170,6 +172,7 @@ void JsonRows::AddRow(const Json& row, std::string_view text, RowBlock* block) c
   } else {
     Refuse("neither an object nor a list; a row is {\"features\": [1, 2]} or has the features by name.");
   }
+  AddKept(row, text, block);
   const bool named = row.is_object() && row.contains("id");
   block->ids.emplace_back(named ? MemberText(text, "id") : std::string_view());
   ++block->rows;
@@ -182,6 +185,15 @@ void JsonRows::AddList(const Json& list, RowBlock* block) const {
                        Plural(static_cast<int64_t>(list.size()), "feature"), columns_));
   }
   for (size_t i = 0; i < list.size(); ++i) AddValue(list[i], i, block);
+}
+
+void JsonRows::AddKept(const Json& row, std::string_view text, RowBlock* block) const {
+  for (const std::string& name : spec_.keep) {
+    if (!row.is_object() || !row.contains(name)) {
+      Refuse(fmt::format("no {}, which --keep names. Add it.", Quoted(Shown(name))));
+    }
+    block->kept.push_back({std::string(MemberText(text, name)), /*is_json=*/true});
+  }
 }
 
 void JsonRows::AddByName(const Json& row, RowBlock* block) const {
@@ -255,12 +267,12 @@ std::string JsonRows::Title(size_t column) const {
 }
 
 void JsonRows::Refuse(const std::string& text) const {
-  throw UserError("{}:{}: {}", lines_.path(), lines_.line(), text);
+  throw CsvFault("{}:{}: {}", lines_.path(), lines_.line(), text);
 }
 
 // `byte`: of the line, from 1.
 void JsonRows::RefuseFrom(size_t byte) const {
-  throw UserError(
+  throw CsvFault(
       "{}:{}:{}: not JSON from here; a line must be one row, such as {{\"features\": [1, 2]}}. Correct it, "
       "or remove the line.",
       lines_.path(), lines_.line(), byte);

@@ -126,6 +126,9 @@ std::unique_ptr<RowReader> OpenRows(const std::string& path, const RowSpec& spec
   if (file->ContinuesWith(kByteOrderMark)) file->Read(mark.data(), kByteOrderMark.size());
   switch (FormatOf(file.get(), spec)) {
     case RowFormat::kIdx:
+      if (!spec.keep.empty()) {
+        throw UserError("--keep {}: {} has images and no columns. Leave it out.", spec.keep[0], file->path());
+      }
       return OpenIdxRows(std::move(file), spec, idx_labels);
     case RowFormat::kJsonLines:
       return OpenJsonRows(std::move(file), spec);

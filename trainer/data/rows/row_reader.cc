@@ -1,5 +1,6 @@
 #include "trainer/data/rows/row_reader.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace dtrain {
@@ -11,12 +12,14 @@ void RowBlock::Clear() {
   labels.clear();
   targets.clear();
   ids.clear();
+  kept.clear();
 }
 
 void RowBlock::DropUnfinished() {
   const auto values = static_cast<size_t>(rows * inputs);
   if (floats.size() > values) floats.resize(values);
   if (bytes.size() > values) bytes.resize(values);
+  kept.resize(std::min(kept.size(), static_cast<size_t>(rows) * keeps));
 }
 
 Batch RowBlock::AsBatch() {

@@ -30,12 +30,21 @@ struct RowSpec {
   // If set, labels are read too and a row without one is an error. Unset: a label is ignored.
   std::optional<LabelRules> labels;
   std::string key = "--data";  // for messages
+  // Columns of the file that are passed on as they are, by name or number; of JSON lines the members.
+  std::vector<std::string> keep;
 };
 
-// RowBlock: some rows of a file as the model needs them, with their labels and ids. Owner: the command.
-// Thread: one.
+// KeptField: what is passed on of a row.
+struct KeptField {
+  std::string text;
+  bool is_json = false;  // the text of a JSON value; else the content of a field
+};
+
+// RowBlock: some rows of a file as the model needs them, with their labels, ids and what else is kept. Owner:
+// the command. Thread: one.
 struct RowBlock {
-  explicit RowBlock(int64_t inputs_of_each) : inputs(inputs_of_each) {}
+  explicit RowBlock(int64_t inputs_of_each, size_t kept_of_each = 0)
+      : inputs(inputs_of_each), keeps(kept_of_each) {}
 
   void Clear();
   // Removes the parts of a row that could not be read to its end.
@@ -44,6 +53,7 @@ struct RowBlock {
   Batch AsBatch();
 
   const int64_t inputs;
+  const size_t keeps;  // RowSpec::keep, if the spec has any
   int64_t rows = 0;
   // [rows, inputs], one of the two: scaled values, or bytes, which are features times 255.
   std::vector<float> floats;
@@ -52,6 +62,7 @@ struct RowBlock {
   std::vector<int32_t> labels;
   std::vector<float> targets;
   std::vector<std::string> ids;  // as written, in JSON; empty if a row has none
+  std::vector<KeptField> kept;   // [rows, keeps]
 
  private:
   std::vector<int64_t> numbers_;  // 0, 1, ...
@@ -61,8 +72,13 @@ class RowReader {
  public:
   virtual ~RowReader() = default;
   virtual RowFormat format() const = 0;
-  // Appends the next row. Returns false at the end.
+  // Appends the next row. Returns false at the end. Throws CsvFault if the row cannot be read; the block may
+  // have a part of it then (RowBlock::DropUnfinished).
   virtual bool Next(RowBlock* block) = 0;
+  // After a CsvFault of Next(): the next call reads the row behind the fault.
+  virtual void SkipFault() {}
+  // What to call what is kept of each row: names of the header, or as RowSpec::keep has them.
+  virtual std::vector<std::string> KeptNames() const { return {}; }
   // Whether Next() can return without waiting for more input.
   virtual bool HasMore() const = 0;
 };

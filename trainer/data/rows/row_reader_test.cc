@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <string>
 
+#include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/data_test_util.h"
 #include "trainer/data/rows/open_rows.h"
 #include "trainer/data/rows/row_formats.h"
@@ -352,17 +353,6 @@ TEST_CASE("rows: names of columns and classes that are not UTF-8 are refused at 
   CHECK(ErrorOf(class_row, spec).find("bad.csv:3:5: the name ch\\xeane" + rule) == 0);
 }
 
-TEST_CASE("rows: a glob names all files that fit it, sorted, or it is an error") {
-  const std::string second = WritePlain("part-2.csv", "1,2\n"), first = WritePlain("part-1.csv", "1,2\n");
-  const std::string folder = first.substr(0, first.rfind('/'));
-  CHECK(FilesOf(folder + "/part-*.csv", "--data") == std::vector<std::string>{first, second});
-  const std::string literal = WritePlain("run[1]-*.csv", "1,2\n");
-  CHECK(FilesOf(literal, "--data") == std::vector<std::string>{literal});
-  CHECK(FilesOf("plain.csv", "--data") == std::vector<std::string>{"plain.csv"});
-  CHECK(UserErrorOf([&] { FilesOf(folder + "/none-*", "--data"); }).find("no file fits") !=
-        std::string::npos);
-}
-
 std::string IdOf(std::string_view object) { return std::string(MemberText(object, "id")); }
 
 TEST_CASE("json member: its text is as it was written, wherever it stands and whatever is around it") {
@@ -377,6 +367,68 @@ TEST_CASE("json member: one that is not there is empty") {
   CHECK(IdOf("{}") == "");
   CHECK(IdOf(" { } ") == "");
   CHECK(IdOf(R"({"a": "id", "b": {"id": 1}, "idx": 2})") == "");
+}
+
+// What is kept of all rows, one after the other.
+std::vector<std::string> KeptOf(const std::string& content, RowSpec spec,
+                                const std::vector<std::string>& keep,
+                                std::vector<std::string>* names = nullptr) {
+  spec.keep = keep;
+  const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("keep", content), spec);
+  RowBlock block(spec.inputs, keep.size());
+  while (rows->Next(&block)) continue;
+  if (names != nullptr) *names = rows->KeptNames();
+  std::vector<std::string> kept;
+  for (const KeptField& field : block.kept) kept.push_back((field.is_json ? "json " : "") + field.text);
+  return kept;
+}
+
+TEST_CASE("rows: columns are kept as they are, by name or number, features and others") {
+  std::vector<std::string> names;
+  const std::string content = "id,width,note,height\n007,3,\"a, \"\"b\"\"\",1\n8,4.50,,2\n";
+  CHECK(KeptOf(content, Named(), {"note", "id", "1"}, &names) ==
+        std::vector<std::string>{"a, \"b\"", "007", "3", "", "8", "4.50"});
+  CHECK(names == std::vector<std::string>{"note", "id", "width"});
+  CHECK(KeptOf("3,1\n4,2\n", Unnamed(2), {"1"}, &names) == std::vector<std::string>{"1", "2"});
+  CHECK(names == std::vector<std::string>{"1"});
+  CHECK(UserErrorOf([&] { KeptOf(content, Named(), {"nota"}); })
+            .find(":1:1: no column \"nota\" (--keep); the columns are \"id\", \"width\", \"note\" and "
+                  "\"height\". Did you mean \"note\"?") != std::string::npos);
+}
+
+TEST_CASE("rows: members of JSON rows are kept as they are written, and must be there") {
+  const std::string row = "{\"width\": 3, \"height\": 1, \"at\": [1, 2.0], \"who\": \"x\"}\n";
+  CHECK(KeptOf(row, Named(), {"who", "at"}) == std::vector<std::string>{"json \"x\"", "json [1, 2.0]"});
+  CHECK(UserErrorOf([&] {
+          KeptOf("[3, 1]\n", Named(), {"who"});
+        }).find(":1: no \"who\", which --keep names") != std::string::npos);
+}
+
+TEST_CASE("rows: what is behind a row that cannot be read is read") {
+  RowSpec spec = Named();
+  spec.keep = {"id"};
+  for (const std::string& content : {std::string("id,width,height\n1,3,1\n2,x,1\n3\n4\"4,3,1\n5,4,2\n"),
+                                     std::string("{\"id\": 1, \"width\": 3, \"height\": 1}\nx\n[1, 2]\n"
+                                                 "{\"id\": 4, \"width\": 3}\n"
+                                                 "{\"id\": 5, \"width\": 4, \"height\": 2}\n")}) {
+    const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("skip", content), spec);
+    RowBlock block(spec.inputs, spec.keep.size());
+    int faults = 0;
+    for (bool more = true; more;) {
+      try {
+        more = rows->Next(&block);
+      } catch (const CsvFault&) {
+        ++faults;
+        block.DropUnfinished();
+        rows->SkipFault();
+      }
+    }
+    CHECK(faults == 3);
+    CHECK(block.floats == Floats{4, -4.5, 6, -4});
+    REQUIRE(block.kept.size() == 2);
+    CHECK(block.kept[0].text == "1");
+    CHECK(block.kept[1].text == "5");
+  }
 }
 
 }  // namespace
