@@ -32,6 +32,10 @@ constexpr size_t kLooksWithCuts = 25;
 constexpr milliseconds kReplaceAll{250};  // in no less time, however many come at one moment
 // libzmq looks for connections with new messages once in 100 messages.
 constexpr uint64_t kTurnSlack = 200;
+// The messages of a connection that wait for the channel at most, with the empty one that it begins with.
+constexpr uint64_t kQueue = 3;
+// One in so many strangers may have gone and left messages.
+constexpr size_t kGoneOneIn = 8;
 
 // How many bytes of the connection libzmq has read. None: it is closed, or no TCP connection.
 std::optional<uint64_t> Consumed(int fd) {
@@ -108,7 +112,7 @@ void ConnectionGuard::Run() {
   TimePoint next_look;
   while (items[0].revents == 0) {
     const bool accepted = TakeEvents();
-    if (strangers_ >= limits_.strangers) SetOpen(false);
+    if (!HasRoom()) SetOpen(false);
     const TimePoint now = Clock::now();
     if (now >= next_look) {
       Look(now);
@@ -138,7 +142,11 @@ bool ConnectionGuard::TakeEvents() {
     zmq_recv(events_, nullptr, 0, 0);
     Count* const count = CountOf(fd);
     if (count == nullptr) continue;
-    connections_.erase(fd);
+    const auto old = connections_.find(fd);
+    if (old != connections_.end()) {
+      if (!old->second.known) ++gone_;
+      connections_.erase(old);
+    }
     if (event != ZMQ_EVENT_ACCEPTED) continue;
     accepted = true;
     ++strangers_;
@@ -150,7 +158,24 @@ bool ConnectionGuard::TakeEvents() {
   }
 }
 
+bool ConnectionGuard::HasRoom() const {
+  return strangers_ < limits_.strangers && gone_ + gone_before_ < limits_.strangers / kGoneOneIn + 1;
+}
+
+// What a connection that was closed has sent before stays in the socket's queues until the channel has had
+// its turn: it ran dry, or took so many messages that each queue was emptied. It may have looked for a
+// message just before the last one came, so a second turn is waited for.
+void ConnectionGuard::ForgetTheTaken() {
+  const uint64_t total = total_.load(std::memory_order_relaxed), dry = dry_.load(std::memory_order_relaxed);
+  const size_t queues = connections_.size() + gone_ + gone_before_;
+  if (dry == turn_dry_ && total - turn_total_ <= kQueue * queues + kTurnSlack) return;
+  gone_before_ = std::exchange(gone_, 0);
+  turn_total_ = total;
+  turn_dry_ = dry;
+}
+
 void ConnectionGuard::Look(TimePoint now) {
+  ForgetTheTaken();
   std::vector<std::pair<TimePoint, int>> strangers;
   for (auto& [fd, connection] : connections_) {
     const std::optional<uint64_t> consumed = connection.ended ? std::nullopt : Consumed(fd);
@@ -172,7 +197,7 @@ void ConnectionGuard::Look(TimePoint now) {
   strangers_ = strangers.size();
   if (strangers_ >= limits_.strangers) {
     MakeRoom(std::move(strangers), now);
-  } else if (now >= opens_) {
+  } else if (now >= opens_ && HasRoom()) {
     SetOpen(true);
   }
 }

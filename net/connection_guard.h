@@ -25,7 +25,8 @@ class ConnectionGuard {
  public:
   struct Limits {
     // How many strangers are connected at once. While there are as many, further ones wait in the kernel, and
-    // the oldest make room, at such a pace that each has half a second.
+    // the oldest make room, at such a pace that each has half a second. While an eighth as many have gone and
+    // the channel has not taken what they left, further ones wait, too.
     size_t strangers = 256;
     // How long a connection may stay a stranger's, and what it may send in that time.
     milliseconds stranger_age{10'000};
@@ -45,7 +46,8 @@ class ConnectionGuard {
   // A message has come from the connection with this descriptor (ZMQ_SRCFD). `first`: it is the empty one
   // with which a connection begins. Costs nanoseconds.
   void Received(int fd, bool known, bool first);
-  // The socket had no message.
+  // The socket had no message, whether it was waited for or not. A channel that goes on waiting says so again
+  // and again: newcomers may have to wait for that.
   void RanDry() { dry_.store(dry_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
   // The conversation of this connection has become known, or is not known any more.
   void SetKnown(int fd, bool known);
@@ -76,6 +78,8 @@ class ConnectionGuard {
   bool TakeEvents();
   void Look(TimePoint now);
   void MakeRoom(std::vector<std::pair<TimePoint, int>> strangers, TimePoint now);
+  void ForgetTheTaken();
+  bool HasRoom() const;
   void SetOpen(bool open);
   bool StrangerBreaksLimit(const Count& count, Connection& connection, uint64_t consumed,
                            TimePoint now) const;
@@ -92,6 +96,9 @@ class ConnectionGuard {
   int stop_fd_ = -1;                                 // readable when the thread is to end
   std::unordered_map<int, Connection> connections_;  // this and the fields below: of the thread
   size_t strangers_ = 0;                             // at the last look, and accepted since
+  size_t gone_ = 0;                                  // strangers that have gone since the channel's last turn
+  size_t gone_before_ = 0;                           // and those between that turn and the one before
+  uint64_t turn_total_ = 0, turn_dry_ = 0;           // the channel's counts at its last turn
   bool open_ = false;                                // whether the listening socket lets newcomers in
   TimePoint opens_;                                  // not before that
   std::thread thread_;

@@ -30,12 +30,21 @@ class RawPeer {
 
   // The greeting of ZMTP 3 without keys, and READY with a routing id of 8 characters.
   RawPeer& ShakeHands(const std::string& id) {
-    Send(std::string("\xff\0\0\0\0\0\0\0\0\x7f\3\0NULL", 16) + std::string(48, '\0'));
-    char answer[64 + 43];  // its greeting and READY
-    REQUIRE(recv(descriptor_, answer, sizeof(answer), MSG_WAITALL) == sizeof(answer));
+    REQUIRE(IsGreeted(kPatience));
+    return SendReady(id);
+  }
+  RawPeer& SendReady(const std::string& id) {
     const std::string ready = std::string("\5READY\13Socket-Type\0\0\0\6DEALER\10Identity\0\0\0\10", 41) + id;
     Send(std::string("\4") + static_cast<char>(ready.size()) + ready);
     return *this;
+  }
+  // Whether the other side answers the greeting in time, with its own one and READY.
+  bool IsGreeted(milliseconds patience) {
+    Send(std::string("\xff\0\0\0\0\0\0\0\0\x7f\3\0NULL", 16) + std::string(48, '\0'));
+    const timeval wait{patience.count() / 1000, patience.count() % 1000 * 1000};
+    setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    char answer[64 + 43];
+    return recv(descriptor_, answer, sizeof(answer), MSG_WAITALL) == sizeof(answer);
   }
   // False: the connection is closed.
   bool Send(const std::string& bytes) {
@@ -84,10 +93,17 @@ struct Server {
     stop = true;
     loop.join();
   }
-  // A message goes to and fro.
+  // A message goes to and fro. Newcomers get in while the channel takes what has come.
   void Serve(Channel& client, NodeId id, const std::string& payload = "") {
-    REQUIRE(SendSoon(client, id, TextMessage("ask", payload)) == SendResult::kSent);
-    Received asked = ReceiveSoon(*channel);
+    const TimePoint deadline = Clock::now() + kPatience;
+    Message ask = TextMessage("ask", payload);
+    Received asked;
+    while (client.Send(id, ask) == SendResult::kFull) {
+      REQUIRE(Clock::now() < deadline);
+      client.Receive(Clock::now() + milliseconds(2), &asked.from, &asked.message);
+      channel->Receive(Clock::now(), &asked.from, &asked.message);
+    }
+    asked = ReceiveSoon(*channel);
     while (asked.from != id) asked = ReceiveSoon(*channel);
     REQUIRE(SendSoon(*channel, id, TextMessage("answer")) == SendResult::kSent);
     CHECK(ReceiveSoon(client).header() == "answer");
@@ -207,6 +223,57 @@ TEST_CASE("connection guard: a stranger may not send much, nor often") {
     std::this_thread::sleep_for(milliseconds(1));
   }
   CHECK(often.IsClosed());
+  server.EndLoop();
+}
+
+// No limit of the guard is broken, and the channel takes nothing: what libzmq holds is what its queues allow.
+TEST_CASE("connection guard: whole messages that nobody takes cost 68 KiB a connection at most") {
+  ConnectionGuard::Limits limits = WideLimits();
+  limits.stranger_bytes = 100 * kMiB;
+  Server server(limits);
+  std::list<RawPeer> strangers;
+  constexpr int kStrangers = 60, kApart = 4, kTogether = 96, kBytes = 3000;
+  const std::string frame = std::string("\2\0\0\0\0\0\0\x0b\xb8", 9) + std::string(kBytes, 'x');
+  std::string batch;
+  for (int i = 0; i < kTogether; ++i) batch += frame;
+  malloc_trim(0);
+  const int64_t before = ResidentBytes();
+  for (int i = 0; i < kStrangers; ++i) {
+    strangers.emplace_back(server.address);
+    strangers.back().ShakeHands(std::to_string(10'000'000 + i));
+  }
+  for (int i = 0; i < kApart; ++i) {  // libzmq reads each into a buffer of its own
+    for (RawPeer& stranger : strangers) REQUIRE(stranger.Send(frame));
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  for (RawPeer& stranger : strangers) REQUIRE(stranger.Send(batch));
+  std::this_thread::sleep_for(milliseconds(300));  // no more comes in
+  const int64_t grown = ResidentBytes() - before;
+#ifndef __SANITIZE_ADDRESS__
+  CHECK(grown <= kStrangers * (68 << 10));
+#endif
+  for (int i = 0; i < kStrangers * (kApart + kTogether); ++i) {
+    CHECK(ReceiveSoon(*server.channel).message.header.size() == kBytes);
+  }
+}
+
+TEST_CASE("connection guard: strangers that have gone count as long as nobody takes what they sent") {
+  ConnectionGuard::Limits limits = WideLimits();
+  limits.strangers = 160;
+  Server server(limits);
+  constexpr int kComing = 200;
+  int came = 0;
+  for (; came < kComing; ++came) {
+    RawPeer stranger(server.address);
+    if (!stranger.IsGreeted(milliseconds(500))) break;
+    stranger.SendReady(std::to_string(10'000'000 + came)).Send(std::string("\0\5hello", 7));
+    std::this_thread::sleep_for(milliseconds(10));  // the guard looks
+  }
+  CHECK(came >= 20);
+  CHECK(came < kComing);
+  server.Loop();
+  RawPeer late(server.address);
+  CHECK(late.IsGreeted(kPatience));
   server.EndLoop();
 }
 

@@ -78,7 +78,7 @@ class ZmqChannel final : public Channel {
   // The descriptors of a known conversation's connections, the one for heartbeats last; -1: not seen yet.
   using Descriptors = std::array<int, 2>;
 
-  Socket NewSocket(int type, int64_t max_bytes) const;
+  Socket NewSocket(int type, int64_t max_bytes, int max_received) const;
   void OpenDealer(Port& port, bool as_ipv6);
   void ReopenDealer(Port& port, bool as_ipv6);
   void TryOtherFamily(Port& port);
@@ -125,6 +125,12 @@ constexpr milliseconds kIpv6Timeout{1000};
 // libzmq gives a connection up for good when its handshake was refused. It is made anew after this time.
 constexpr milliseconds kRefusedPause{500};
 constexpr int kMaxWaitMs = 3'600'000;
+// libzmq's thread stops reading from a connection while so many of its messages wait for the ROUTER's thread;
+// the rest waits in the kernel and at the sender. So what whole messages of strangers take does not depend on
+// when the threads of this process get processor time. A small message keeps the buffer alive that it was
+// read into: 8 KiB, and 10 KiB of libzmq's counters. With libzmq's other memory, 33 KiB, a connection takes
+// at most 68 KiB, as long as its messages are one frame of at most 8 KiB.
+constexpr int kWaitingRequests = 2;
 // Three for each connection of a task and of its heartbeats, and as many while one is made anew: libzmq
 // closes sockets later. Its own limit of 1,023 is reached with 85 ps. Each one costs 12 bytes.
 constexpr int kMaxSockets = 16384;
@@ -196,7 +202,7 @@ void Align(Frame& frame) {
 ZmqChannel::ZmqChannel(void* zmq_context, const ZmqOptions& options)
     : context_(zmq_context), options_(options) {}
 
-ZmqChannel::Socket ZmqChannel::NewSocket(int type, int64_t max_bytes) const {
+ZmqChannel::Socket ZmqChannel::NewSocket(int type, int64_t max_bytes, int max_received) const {
   Socket socket(zmq_socket(context_, type), zmq_close);
   if (socket == nullptr) {
     throw IoError("cannot open another connection: {}. Raise the limit of open files (ulimit -n).",
@@ -206,7 +212,7 @@ ZmqChannel::Socket ZmqChannel::NewSocket(int type, int64_t max_bytes) const {
   Set(socket.get(), ZMQ_PROBE_ROUTER, 1);  // each connection begins with an empty frame, see Take()
   Set(socket.get(), ZMQ_MAXMSGSIZE, max_bytes);
   Set(socket.get(), ZMQ_SNDHWM, options_.queue_messages);
-  Set(socket.get(), ZMQ_RCVHWM, options_.queue_messages);
+  Set(socket.get(), ZMQ_RCVHWM, max_received);
   Set(socket.get(), ZMQ_HANDSHAKE_IVL, kHandshakeMs);
   Set(socket.get(), ZMQ_TCP_KEEPALIVE, 1);
   Set(socket.get(), ZMQ_TCP_KEEPALIVE_IDLE, kKeepaliveIdleS);
@@ -225,7 +231,7 @@ std::string ZmqChannel::BindDescriptor(int listening_fd) {
   fcntl(listening_fd, F_SETFD, FD_CLOEXEC);
   Port port;
   port.is_router = true;
-  port.socket = NewSocket(ZMQ_ROUTER, options_.max_request_bytes);
+  port.socket = NewSocket(ZMQ_ROUTER, options_.max_request_bytes, kWaitingRequests);
   void* const socket = port.socket.get();
   Set(socket, ZMQ_ROUTER_MANDATORY, 1);
   Set(socket, ZMQ_ROUTER_HANDOVER, 1);
@@ -269,7 +275,7 @@ void ZmqChannel::Connect(NodeId id, const std::string& address) {
 
 // Throws IoError, and the port stays as it was, when too many files are open.
 void ZmqChannel::OpenDealer(Port& port, bool as_ipv6) {
-  Socket owner = NewSocket(ZMQ_DEALER, options_.max_message_bytes);
+  Socket owner = NewSocket(ZMQ_DEALER, options_.max_message_bytes, options_.queue_messages);
   void* const socket = owner.get();
   if (options_.keys != nullptr) {
     const std::vector<std::string> keys = options_.keys->KeysOf(port.server);

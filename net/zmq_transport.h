@@ -25,7 +25,8 @@ struct ZmqOptions {
   int64_t max_request_bytes = int64_t{1} << 30;
   // What those may hold who connect and are not known (Channel::SetKnown). Unset: what they like.
   std::optional<ConnectionGuard::Limits> guard;
-  // The number of messages of one peer that may wait here to be sent, and as many again to be received.
+  // The number of messages of one peer that may wait here to be sent, and in a conversation that this side
+  // makes as many again to be received. Of others' conversations two wait here, and the rest at their side.
   int queue_messages = 64;
   // How long a closed channel may continue to send in the background.
   int linger_ms = 1000;
