@@ -16,6 +16,7 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/peer/abort.h"
+#include "trainer/peer/conversation.h"
 #include "trainer/task/memory_need.h"
 #include "trainer/task/ps_run.h"
 #include "trainer/task/run_log.h"
@@ -24,9 +25,14 @@
 namespace dtrain {
 namespace {
 
-// The max number of messages in a queue of the network: twice the largest train.in_flight, for those requests
-// and their repeats. What a queue does not take waits in Conversation and Outbox.
-constexpr int kQueueMessages = 128;
+// The max number of messages in a queue of the network: twice the requests that a worker mostly has open, for
+// those and their repeats. What a queue does not take waits in Conversation and Outbox. It is no larger,
+// since the ps keeps a copy of a block of weights for each answer in the queue of a worker that does not
+// read.
+int QueueMessages(const TrainConfig& train) {
+  return 2 * static_cast<int>(std::max(train.in_flight, kOpenBlocks));
+}
+
 // They encrypt, each for connections of its own.
 constexpr int kIoThreadsWithKeys = 2;
 // The longest frame that is sent to who listens: a block of a tensor, and room for what is around it.
@@ -149,7 +155,7 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
   net::ZmqOptions options;
   options.max_message_bytes = config.net.max_message_mb << 20;
   options.max_request_bytes = kMaxRequestBytes;
-  options.queue_messages = kQueueMessages;
+  options.queue_messages = QueueMessages(config.train);
   options.guard.emplace();
   const int64_t tasks = TaskCount(config.cluster);
   const int64_t room = net::RaiseDescriptorLimit() - kOtherDescriptors - 2 * tasks;
