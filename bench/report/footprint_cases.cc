@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 
 #include "bench/report/job.h"
@@ -64,11 +65,46 @@ std::vector<Row> MeasureMemory(const Settings& settings) {
   return {ps, worker};
 }
 
+constexpr int64_t kFewRows = 1'000'000;
+constexpr int64_t kManyRows = 100'000'000;
+
+// Trains on so many rows that a command prints. Returns the peak memory of ps and worker together, as
+// threads.
+double PeakMibOfRows(const Settings& settings, int64_t rows) {
+  const std::string dtrain = settings.Program("cmd/dtrain");
+  const std::string config = fmt::format("{}/piped.yaml", settings.scratch);
+  std::ofstream(config) << fmt::format(
+      "model: {{kind: linear, inputs: 10}}\n"
+      "data: {{train: {{format: csv, path: \"exec:{} synth linear --features 10 --rows {}\", label: y}}, "
+      "cache: none}}\n"
+      "train: {{batch_size: 100, epochs: 1}}\nhooks: {{log_every_steps: 0}}\n",
+      dtrain, rows);
+  Process process({dtrain, "local", "--in-process", "--config", config},
+                  fmt::format("{}/piped-{}", settings.scratch, rows));
+  return static_cast<double>(process.Wait()) / kMib;
+}
+
+// One round: it takes minutes.
+std::vector<Row> MeasurePiped(const Settings& settings) {
+  Row row = {"memory_piped",
+             "data.cache: none: memory that 100,000,000 rows need above 1,000,000",
+             "MiB",
+             "10",
+             true,
+             {},
+             {},
+             {},
+             {}};
+  row.dtrain.push_back(PeakMibOfRows(settings, kManyRows) - PeakMibOfRows(settings, kFewRows));
+  return {row};
+}
+
 }  // namespace
 
 std::vector<Case> FootprintCases(const Settings& settings) {
   return {{{"startup"}, [&] { return MeasureStartup(settings); }},
-          {{"memory_ps", "memory_worker"}, [&] { return MeasureMemory(settings); }}};
+          {{"memory_ps", "memory_worker"}, [&] { return MeasureMemory(settings); }},
+          {{"memory_piped"}, [&] { return MeasurePiped(settings); }}};
 }
 
 }  // namespace dtrain::bench
