@@ -51,7 +51,8 @@ std::vector<Field> SourceFields(const std::string& section) {
   return {
       train ? kind.Required() : kind.Unset("no test set"),
       Row(section + ".path", &SourceMember<source, &DataSourceConfig::path>, FieldType::kInputPaths, kTask,
-          "CSV files, plain, .gz or .zst, which are one table in this order: a path, a pattern (part-*.csv, in "
+          "CSV files, plain, .gz or .zst, which are one table in this order: a path, a pattern (part-*.csv, "
+          "in "
           "the order of names) or a list of them. exec:COMMAND reads what a shell's command prints, and - "
           "standard input.")
           .Try("table.csv")
@@ -113,10 +114,11 @@ Field HeldOut() {
 std::vector<Field> CommonDataFields() {
   return {
       HeldOut(),
-      Choice(DT_KEY(data.validation_by), kRun,
-             {{"first", HeldOutBy::kFirst}, {"seed", HeldOutBy::kSeed}, {"stratified", HeldOutBy::kStratified}},
-             "Which training rows are held out. seed: rows drawn by data.seed; stratified: drawn so that each "
-             "class has its share of them. Both need a share in data.validation, and CSV in memory."),
+      Choice(
+          DT_KEY(data.validation_by), kRun,
+          {{"first", HeldOutBy::kFirst}, {"seed", HeldOutBy::kSeed}, {"stratified", HeldOutBy::kStratified}},
+          "Which training rows are held out. seed: rows drawn by data.seed; stratified: drawn so that each "
+          "class has its share of them. Both need a share in data.validation, and CSV in memory."),
       Choice(DT_KEY(data.split), kRun,
              {{"shard", Split::kShard}, {"full", Split::kFull}, {"feed", Split::kFeed}},
              "shard: each worker trains on its own 1/n of the rows; full: each on all of them; feed: as "
@@ -152,11 +154,11 @@ std::vector<Field> CommonDataFields() {
              "texts one for all others together.")
           .Unit("texts of a column")
           .OnlyWith("data.train.format", {"csv"}),
-      Choice(DT_KEY(data.unseen), kRun,
-             {{"other", UnseenCategory::kOther}, {"error", UnseenCategory::kError}},
-             "What becomes of a text in a column of categories that the training rows did not have. other: the "
-             "feature of all others, or where there is none no feature at all, and counted; error: the row "
-             "cannot be read.")
+      Choice(
+          DT_KEY(data.unseen), kRun, {{"other", UnseenCategory::kOther}, {"error", UnseenCategory::kError}},
+          "What becomes of a text in a column of categories that the training rows did not have. other: the "
+          "feature of all others, or where there is none no feature at all, and counted; error: the row "
+          "cannot be read.")
           .OnlyWith("data.train.format", {"csv"}),
       Row(DT_KEY(data.dates), FieldType::kTexts, kRun,
           "Columns of dates, 2024-01-31 with or without a time: they become days since 1970.")
@@ -165,7 +167,8 @@ std::vector<Field> CommonDataFields() {
           .Unset("none")
           .OnlyWith("data.train.format", {"csv"}),
       Row(DT_KEY(data.weight), FieldType::kText, kRun,
-          "A column that says how much each row counts: its gradient and its loss are multiplied by it. It is "
+          "A column that says how much each row counts: its gradient and its loss are multiplied by it. It "
+          "is "
           "no feature.")
           .Unit("a column's name, or its number")
           .Try("weight")
@@ -204,7 +207,8 @@ std::vector<Field> CommonDataFields() {
              "What separates the fields of CSV files. auto: what gives the first lines equally many fields.")
           .OnlyWith("data.train.format", {"csv"}),
       Choice(DT_KEY(data.decimal), kRun, {{"point", Decimal::kPoint}, {"comma", Decimal::kComma}},
-             "What separates the decimals of a number: 3.5 or 3,5.")
+             "What separates the decimals of a number: 3.5 or 3,5. With comma, data.delimiter: auto finds no "
+             "commas.")
           .OnlyWith("data.train.format", {"csv"}),
       Number(DT_KEY(data.skip_lines), kRun, {0, 1e6},
              "So many lines at the front of each file are neither header nor rows.")
@@ -215,7 +219,9 @@ std::vector<Field> CommonDataFields() {
           .Try("\"#\"")
           .Unset("there are no comments")
           .OnlyWith("data.train.format", {"csv"}),
-      Flag(DT_KEY(data.trim), kRun, "Whether blanks round the fields of CSV files are left out.")
+      Flag(DT_KEY(data.trim), kRun,
+           "Whether blanks inside the quotes of a field, at its ends, are left out too, as those outside "
+           "always are.")
           .OnlyWith("data.train.format", {"csv"}),
       Choice(DT_KEY(data.bad_rows), kRun, {{"stop", BadRows::kStop}, {"skip", BadRows::kSkip}},
              "What becomes of a row that cannot be read. stop: the run ends with its place; skip: the row is "
@@ -233,15 +239,17 @@ std::vector<Field> CommonDataFields() {
               {"file", DataCache::kFile}},
              "Where a worker keeps its training rows. device: in the memory of its GPU too, if they fit; a "
              "step then sends the numbers of its rows and not the rows. Without a GPU it is memory. none: "
-             "nowhere, they are read from their files in each epoch, in constant memory; file: parsed, in a file "
+             "nowhere, they are read from their files in each epoch, in constant memory; file: parsed, in a "
+             "file "
              "under data.cache_dir."),
       Row(DT_KEY(data.cache_dir), FieldType::kOutputPath, kTask,
           "The directory of cached rows. Runs of the same data share one cache; delete it when you like.")
           .Unset("dtrain-cache in the working directory")
           .OnlyWith("data.cache", {"file"}),
-      Number(DT_KEY(data.shuffle_rows), kRun, {1, 1e9},
-             "The rows that are shuffled among each other: so many are in memory at a time, and at most 64 MiB "
-             "of them. They are of many places of the data.")
+      Number(
+          DT_KEY(data.shuffle_rows), kRun, {1, 1e9},
+          "The rows that are shuffled among each other: so many are in memory at a time, and at most 64 MiB "
+          "of them. They are of many places of the data.")
           .Unit("rows")
           .OnlyWith("data.cache", {"none", "file"}),
       Number(DT_KEY(data.fit_rows), kRun, {1, 1e12},

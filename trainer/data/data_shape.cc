@@ -11,6 +11,7 @@
 #include "trainer/data/data_set.h"
 #include "trainer/data/digits.h"
 #include "trainer/data/files/csv_fit.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/files/idx.h"
 #include "trainer/data/files/input_bytes.h"
 #include "trainer/data/files/label_rules.h"
@@ -152,11 +153,12 @@ DataShape PeekShape(const Config& config) {
                     : data.train.format == DataFormat::kCsv ? PeekCsvShape(config)
                                                             : PeekSynthetic(config);
   if (!shape.rows.has_value()) return shape;
-  if (data.validation >= *shape.rows) {
+  shape.held_out = HeldOutRows(data, shape.rows);
+  if (shape.held_out >= *shape.rows) {
     throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",
-                    data.validation, *shape.rows);
+                    HeldOutText(data), *shape.rows);
   }
-  *shape.rows -= data.validation;
+  *shape.rows -= shape.held_out;
   return shape;
 }
 

@@ -12,6 +12,7 @@
 #include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/files/csv_columns.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/load_data.h"
 
 namespace dtrain {
@@ -137,9 +138,10 @@ std::vector<int64_t> NarrowByRange(gpu::MatrixView<const float> rows) {
 }
 
 // Converts `text`, which LoadData() has accepted as a number.
-double ExactNumber(std::string_view text) {
+double ExactNumber(std::string text) {
   double number = 0;
-  const size_t plus = text.substr(0, 1) == "+" ? 1 : 0;
+  std::replace(text.begin(), text.end(), ',', '.');  // of data.decimal: comma
+  const size_t plus = text.compare(0, 1, "+") == 0 ? 1 : 0;
   std::from_chars(text.data() + plus, text.data() + text.size(), number);
   return number;
 }
@@ -150,7 +152,7 @@ std::vector<int64_t> ColumnsOfFeatures(const CsvColumns& columns, const InputFor
   if (form.columns.empty()) return columns.inputs;
   std::vector<int64_t> of_features;
   for (const InputColumn& column : form.columns) {
-    of_features.push_back(column.is_category ? -1 : column.column);
+    of_features.push_back(column.is_category || column.is_date ? -1 : column.column);
     of_features.resize(of_features.size() + static_cast<size_t>(column.features()) - 1, -1);
   }
   return of_features;
@@ -160,7 +162,7 @@ std::vector<int64_t> ColumnsOfFeatures(const CsvColumns& columns, const InputFor
 // the file. Stops at a row without the file's number of fields, because the file may be changing.
 std::vector<std::vector<double>> FirstValues(const DataConfig& data, const InputForm& form,
                                              const std::vector<int64_t>& features) {
-  CsvReader reader(data.train.path.front(), "data.train.path", data.delimiter);
+  CsvReader reader(data.train.path.front(), "data.train.path", DialectOf(data));
   const CsvColumns columns = ReadTrainColumns(data, &reader);
   const std::vector<int64_t> all = ColumnsOfFeatures(columns, form);
   const auto is_whole = [&] { return static_cast<int64_t>(reader.fields().size()) == columns.count; };
@@ -173,7 +175,7 @@ std::vector<std::vector<double>> FirstValues(const DataConfig& data, const Input
       const int64_t column = all[static_cast<size_t>(features[i])];
       if (column < 0) continue;
       const std::string_view text = reader.fields()[static_cast<size_t>(column)].text;
-      if (!IsMissing(text)) values[i].push_back(ExactNumber(text));
+      if (!IsMissing(text)) values[i].push_back(ExactNumber(std::string(text)));
     }
   }
   return values;
@@ -278,7 +280,7 @@ std::string UnseenClassesText(const DataConfig& data, const InputForm& form, con
   return fmt::format(
       "data.validation = {}, and the rows held out are all of class {}, the others of {} classes: a measure "
       "of one class alone. {}, or set a larger data.validation.",
-      data.validation, ListNames({ClassText(form, counts.held_out.size() - 1)}, "and"), others,
+      HeldOutText(data), ListNames({ClassText(form, counts.held_out.size() - 1)}, "and"), others,
       ShuffleRemedy(data.train));
 }
 
@@ -316,7 +318,8 @@ std::string LargeFeatureText(const DataConfig& data, const LoadedData& loaded) {
 }
 
 std::vector<std::string> DataWarnings(const Config& config, const LoadedData& data) {
-  const LabelCounts counts = CountLabels(data, config.data.validation);
+  const LabelCounts counts =
+      CountLabels(data, data.train == nullptr ? 0 : HeldOutRows(config.data, data.train->rows()));
   std::vector<std::string> warnings;
   for (const std::string& text :
        {UnusedOutputsText(config.model, data.form, counts), UnseenClassesText(config.data, data.form, counts),

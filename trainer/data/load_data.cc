@@ -9,10 +9,12 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/data/class_weights.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/digits.h"
 #include "trainer/data/files/csv_fit.h"
 #include "trainer/data/files/csv_table.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/files/idx.h"
 
 namespace dtrain {
@@ -41,15 +43,46 @@ std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig
 }
 
 std::shared_ptr<const DataSet> ToSet(CsvTable table, std::optional<int64_t> classes) {
-  return std::make_shared<FloatSet>(std::move(table.features), table.inputs, classes,
-                                    std::move(table.labels.classes()), std::move(table.labels.targets()));
+  auto set = std::make_shared<FloatSet>(std::move(table.features), table.inputs, classes,
+                                        std::move(table.labels.classes()), std::move(table.labels.targets()));
+  if (table.weights.empty()) return set;
+  return std::make_shared<WeightedSet>(std::move(set), std::move(table.weights), std::vector<float>());
+}
+
+// Moves the marked items to the front; both parts keep their order. An item is `width` values.
+template <typename T>
+void MoveToFront(const std::vector<bool>& marks, size_t width, std::vector<T>* values) {
+  if (values->empty()) return;
+  std::vector<T> front;
+  for (size_t item = 0; item < marks.size(); ++item) {
+    const auto begin = values->begin() + static_cast<int64_t>(item * width);
+    if (marks[item]) front.insert(front.end(), begin, begin + static_cast<int64_t>(width));
+  }
+  auto end = values->end();  // of the items that are not in their place yet
+  for (size_t item = marks.size(); item-- > 0;) {
+    const auto begin = values->begin() + static_cast<int64_t>(item * width);
+    if (!marks[item]) end = std::copy_backward(begin, begin + static_cast<int64_t>(width), end);
+  }
+  std::copy(front.begin(), front.end(), values->begin());
+}
+
+// Held-out rows are the first ones of a set.
+void MoveHeldOut(const DataConfig& data, CsvTable* train) {
+  if (data.validation_by == HeldOutBy::kFirst) return;
+  std::vector<int32_t> classes = train->labels.classes();
+  classes.resize(static_cast<size_t>(train->Rows().rows));
+  const std::vector<bool> marks = HeldOutMarks(data, classes);
+  MoveToFront(marks, static_cast<size_t>(train->inputs), &train->features);
+  MoveToFront(marks, 1, &train->labels.classes());
+  MoveToFront(marks, 1, &train->labels.targets());
+  MoveToFront(marks, 1, &train->weights);
 }
 
 // Returns the training rows without those held out, on which the scale is fitted.
-gpu::MatrixView<const float> FittedRows(CsvTable* train, int64_t validation) {
+gpu::MatrixView<const float> FittedRows(const DataConfig& data, CsvTable* train) {
   const gpu::MatrixView<float> all = train->Rows();
-  const int64_t held_out =
-      std::min(validation, all.rows);  // holding out all rows is refused when batches are made
+  // Holding out all rows is refused when batches are made.
+  const int64_t held_out = std::min(HeldOutRows(data, all.rows), all.rows);
   return gpu::MatrixView<float>(all.row(held_out), all.rows - held_out, all.cols);
 }
 
@@ -73,12 +106,17 @@ FittedScale ScaleOf(FeatureScale kind, gpu::MatrixView<const float> rows,
 LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputForm* fitted) {
   const DataConfig& data = config.data;
   LoadedData loaded;
-  loaded.form = FitColumns(data).form;
   if (fitted != nullptr && !fitted->columns.empty()) {
     loaded.form.columns = fitted->columns;
     loaded.form.features = fitted->features;
+  } else if (HasColumnForms(data)) {
+    loaded.form = FitColumns(data).form;
   }
   CsvTable train = ReadTrainTable(data, labels, loaded.form.columns);
+  MoveHeldOut(data, &train);
+  if (loaded.form.columns.empty()) loaded.form.features = InputNames(train.columns);
+  loaded.form.label_column = train.columns.label;
+  loaded.form.table_columns = train.columns.count;
   std::optional<CsvTable> test;
   if (data.test.format == DataFormat::kCsv) test.emplace(ReadTestTable(data, labels, train));
   loaded.form.classes = train.labels.names();
@@ -87,7 +125,7 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputFo
   if (data.scale != FeatureScale::kNone) {
     const bool known = fitted != nullptr && !fitted->scale.shift.empty();
     loaded.form.scale =
-        known ? fitted->scale : ScaleOf(data.scale, FittedRows(&train, data.validation), loaded.form.columns);
+        known ? fitted->scale : ScaleOf(data.scale, FittedRows(data, &train), loaded.form.columns);
     ApplyScale(loaded.form.scale, train.Rows());
     if (test.has_value()) ApplyScale(loaded.form.scale, test->Rows());
   }
@@ -98,16 +136,29 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputFo
 
 }  // namespace
 
-LoadedData LoadData(const Config& config, const InputForm* fitted) {
-  if (config.data.train.format == DataFormat::kCsv) {
-    return LoadCsv(config, LabelRulesOf(config.model), fitted);
-  }
+namespace {
+
+LoadedData LoadOther(const Config& config) {
   LoadedData data;
   data.train = Load(config, config.data.train, "train");
   data.test = Load(config, config.data.test, "test");
   if (data.test != nullptr && data.test->inputs() != data.train->inputs()) {
     throw UserError("data.test has {} and data.train has {}; they must be equal. Name files of one kind.",
                     Plural(data.test->inputs(), "input"), data.train->inputs());
+  }
+  return data;
+}
+
+}  // namespace
+
+LoadedData LoadData(const Config& config, const InputForm* fitted) {
+  const bool csv = config.data.train.format == DataFormat::kCsv;
+  LoadedData data = csv ? LoadCsv(config, LabelRulesOf(config), fitted) : LoadOther(config);
+  const int64_t held_out = HeldOutRows(config.data, data.train->rows());
+  std::vector<float> class_weights = ClassWeightsOf(config.data, data.form, *data.train, held_out);
+  if (!class_weights.empty()) {
+    data.train =
+        std::make_shared<WeightedSet>(std::move(data.train), std::vector<float>(), std::move(class_weights));
   }
   return data;
 }

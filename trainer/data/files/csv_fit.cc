@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -10,6 +11,8 @@
 
 #include "trainer/data/files/csv_columns.h"
 #include "trainer/data/files/csv_reader.h"
+#include "trainer/data/files/held_out.h"
+#include "trainer/data/files/label_rules.h"
 
 namespace dtrain {
 namespace {
@@ -44,9 +47,14 @@ void CountText(const CsvReader& reader, const CsvField& field, ColumnFit* fit) {
                   fit->title, kMaxTexts));
 }
 
-void CountNumber(const CsvField& field, ColumnFit* fit) {
+NumberText NumberOf(const CsvReader& reader, const InputColumn& column, std::string_view text,
+                    float* number) {
+  return column.is_date ? ParseDate(text, number) : ParseNumber(text, reader.decimal(), number);
+}
+
+void CountNumber(const CsvReader& reader, const CsvField& field, ColumnFit* fit) {
   float number = 0;
-  if (ParseNumber(field.text, &number) == NumberText::kGood) {
+  if (NumberOf(reader, fit->column, field.text, &number) == NumberText::kGood) {
     fit->sum += number;
     ++fit->count;
   } else if (IsMissing(field.text)) {
@@ -79,22 +87,37 @@ InputColumn Conclude(const ColumnFit& fit, const DataConfig& data) {
   return column;
 }
 
-std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& columns, const CsvReader& reader) {
-  std::vector<int64_t> categories;
-  for (const std::string& text : data.categories) {
-    categories.push_back(FindColumn(columns, text, "data.categories", reader));
-    if (categories.back() != columns.label) continue;
+// Returns the columns that `key` lists.
+std::vector<int64_t> FindInputs(const std::vector<std::string>& listed, const std::string& key,
+                                const CsvColumns& columns, const CsvReader& reader) {
+  std::vector<int64_t> found;
+  for (const std::string& text : listed) {
+    found.push_back(FindColumn(columns, text, key, reader));
+    const bool label = found.back() == columns.label;
+    if (!label && found.back() != columns.weight) continue;
     throw CsvError(reader.path(), reader.fields()[0].place,
-                   fmt::format("{} is in data.categories and the label; it is one of them. Take it out.",
-                               ColumnTitle(columns, columns.label)));
+                   fmt::format("{} is in {} and {}; it is one of them. Take it out.",
+                               ColumnTitle(columns, found.back()), key, label ? "the label" : "data.weight"));
   }
+  return found;
+}
+
+std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& columns, const CsvReader& reader) {
+  const std::vector<int64_t> categories = FindInputs(data.categories, "data.categories", columns, reader);
+  const std::vector<int64_t> dates = FindInputs(data.dates, "data.dates", columns, reader);
   std::vector<ColumnFit> fits;
   for (const int64_t input : columns.inputs) {
     ColumnFit fit;
     fit.column.column = input;
     if (!columns.names.empty()) fit.column.name = columns.names[static_cast<size_t>(input)];
     fit.column.is_category = std::count(categories.begin(), categories.end(), input) > 0;
+    fit.column.is_date = std::count(dates.begin(), dates.end(), input) > 0;
     fit.title = ColumnTitle(columns, input);
+    if (fit.column.is_category && fit.column.is_date) {
+      throw CsvError(
+          reader.path(), reader.fields()[0].place,
+          fmt::format("{} is in data.categories and data.dates; it is one of them. Take it out.", fit.title));
+    }
     fits.push_back(std::move(fit));
   }
   return fits;
@@ -112,28 +135,99 @@ bool NextRecord(const DataConfig& data, CsvReader* reader) {
   }
 }
 
+// RowJudge: whether a record becomes a row of the table, as far as the run goes on at all. Rows are held out
+// and counted in the table, so records that are left out there do not count here.
+class RowJudge {
+ public:
+  RowJudge(const DataConfig& data, const CsvColumns& columns, const std::vector<ColumnFit>& fits)
+      : data_(data), columns_(columns), fits_(fits) {}
+
+  bool IsRow(const CsvReader& reader) const {
+    const std::vector<CsvField>& fields = reader.fields();
+    if (static_cast<int64_t>(fields.size()) != columns_.count) return false;
+    const std::string_view label = fields[static_cast<size_t>(columns_.label)].text;
+    if (label.empty() || (data_.missing == MissingValues::kDrop && IsMissing(label))) return false;
+    return std::all_of(fits_.begin(), fits_.end(), [&](const ColumnFit& fit) {
+      return IsGood(reader, fields[static_cast<size_t>(fit.column.column)].text, fit.column);
+    });
+  }
+
+ private:
+  bool IsGood(const CsvReader& reader, std::string_view text, const InputColumn& column) const {
+    if (IsMissing(text)) {
+      const bool left_out = data_.missing == MissingValues::kDrop;
+      return !left_out && (column.is_category || data_.missing != MissingValues::kError);
+    }
+    float number = 0;
+    return column.is_category || NumberOf(reader, column, text, &number) == NumberText::kGood;
+  }
+
+  const DataConfig& data_;
+  const CsvColumns& columns_;
+  const std::vector<ColumnFit>& fits_;
+};
+
+// Calls `on_row` for each row of the table until it returns false. `reader` is at the first record.
+void ForEachRow(const DataConfig& data, const RowJudge& judge, CsvReader* reader,
+                const std::function<bool()>& on_row) {
+  for (bool more = !data.train.header || NextRecord(data, reader); more; more = NextRecord(data, reader)) {
+    if (judge.IsRow(*reader) && !on_row()) return;
+  }
+}
+
+// Returns a number for the class of a label: 1 and 1.0 are one class.
+int32_t ClassOf(std::string_view label, const LabelRules& rules,
+                std::map<std::string, int32_t, std::less<>>* classes) {
+  const auto renamed = rules.renamed.find(label);
+  std::string name(renamed == rules.renamed.end() ? label : renamed->second);
+  float number = 0;
+  if (ParseNumber(name, &number) == NumberText::kGood) name = fmt::format("{}", number);
+  return classes->emplace(name, static_cast<int32_t>(classes->size())).first->second;
+}
+
+// Reads the whole file, since a share of its rows is held out. Returns for each row whether it is.
+std::vector<bool> ReadMarks(const DataConfig& data, const RowJudge& judge) {
+  CsvReader reader(data.train.path.front(), "data.train.path", DialectOf(data));
+  const int64_t label = ReadTrainColumns(data, &reader).label;
+  const bool stratified = data.validation_by == HeldOutBy::kStratified;
+  LabelRules rules;
+  AddRenames(data, &rules);
+  std::map<std::string, int32_t, std::less<>> numbers;
+  std::vector<int32_t> classes;
+  ForEachRow(data, judge, &reader, [&] {
+    const std::string_view text = reader.fields()[static_cast<size_t>(label)].text;
+    classes.push_back(stratified ? ClassOf(text, rules, &numbers) : 0);
+    return true;
+  });
+  return HeldOutMarks(data, classes);
+}
+
 void CountRows(const DataConfig& data, const CsvColumns& columns, CsvReader* reader,
                std::vector<ColumnFit>* fits) {
-  int64_t rows = 0;
-  for (bool more = !data.train.header || NextRecord(data, reader);
-       more && rows < data.validation + kFittedRows; more = NextRecord(data, reader)) {
-    if (static_cast<int64_t>(reader->fields().size()) != columns.count) continue;  // it is no row
-    if (rows++ < data.validation) continue;
+  const RowJudge judge(data, columns, *fits);
+  std::vector<bool> held_out;
+  if (data.validation_share > 0) held_out = ReadMarks(data, judge);
+  int64_t row = 0, fitted = 0;
+  ForEachRow(data, judge, reader, [&] {
+    const auto at = static_cast<size_t>(row++);
+    if (held_out.empty() ? row <= data.validation : at < held_out.size() && held_out[at]) return true;
     for (ColumnFit& fit : *fits) {
       const CsvField& field = reader->fields()[static_cast<size_t>(fit.column.column)];
-      fit.column.is_category ? CountText(*reader, field, &fit) : CountNumber(field, &fit);
+      fit.column.is_category ? CountText(*reader, field, &fit) : CountNumber(*reader, field, &fit);
     }
-  }
+    return ++fitted < data.fit_rows;
+  });
 }
 
 }  // namespace
 
 bool HasColumnForms(const DataConfig& data) {
-  return !data.ignore.empty() || !data.categories.empty() || data.missing != MissingValues::kError;
+  return !data.ignore.empty() || !data.categories.empty() || !data.dates.empty() || !data.weight.empty() ||
+         data.missing != MissingValues::kError;
 }
 
 FittedColumns FitColumns(const DataConfig& data) {
-  CsvReader reader(data.train.path.front(), "data.train.path", data.delimiter);
+  CsvReader reader(data.train.path.front(), "data.train.path", DialectOf(data));
   const CsvColumns columns = ReadTrainColumns(data, &reader);
   FittedColumns fitted;
   InputForm& form = fitted.form;

@@ -12,11 +12,8 @@
 
 namespace dtrain {
 
-// The rows behind data.validation that are looked at: the first so many. Categories that come later are as
-// rare as those beyond data.max_categories.
-constexpr int64_t kFittedRows = 1'000'000;
-
-// Whether columns are more than numbers without gaps: data.ignore, data.categories or data.missing is set.
+// Whether columns are more than numbers without gaps, or are not all features: data.ignore, data.categories,
+// data.dates, data.weight or data.missing is set.
 bool HasColumnForms(const DataConfig& data);
 
 // FittedColumns: what FitColumns() has found.
@@ -25,7 +22,8 @@ struct FittedColumns {
   int64_t inputs = 0;  // features of a row
 };
 
-// Reads data.train, and no more than the header if that is enough.
+// Reads data.train, and no more than the header if that is enough. Looks at the first data.fit_rows rows that
+// are not held out. Where a share is held out, it first reads the whole file for the number of rows.
 FittedColumns FitColumns(const DataConfig& data);
 
 }  // namespace dtrain

@@ -46,14 +46,24 @@ bool CsvRows::Read(std::vector<float>* features, CsvLabels* labels) {
     if (layout_.drops_gaps && IsMissing(label.text)) return false;
     labels->Add(label);
   }
-  return ReadInputs(before_label_, layout_.columns.inputs.size(), features);
+  return ReadInputs(before_label_, layout_.columns.inputs.size(), features) && ReadWeight();
+}
+
+bool CsvRows::ReadWeight() {
+  if (layout_.columns.weight < 0) return true;
+  const CsvField& field = reader_.fields()[static_cast<size_t>(layout_.columns.weight)];
+  if (layout_.drops_gaps && IsMissing(field.text)) return false;
+  const NumberText state = ParseNumber(field.text, reader_.decimal(), &weight_);
+  if (state == NumberText::kGood && weight_ >= 0) return true;
+  throw FieldError(reader_.path(), ColumnTitle(layout_.columns, layout_.columns.weight), field,
+                   "must be a finite number >= 0 (data.weight). Correct it, or remove the row.");
 }
 
 bool CsvRows::ReadInputs(size_t begin, size_t end, std::vector<float>* out) {
   for (size_t input = begin; input < end; ++input) {
     if (layout_.how.empty() && !layout_.drops_gaps) {
       float number = 0;
-      const NumberText state = ParseNumber(FieldOf(input).text, &number);
+      const NumberText state = ParseNumber(FieldOf(input).text, reader_.decimal(), &number);
       if (state != NumberText::kGood || (layout_.pixels && !IsPixel(number))) Refuse(input, state);
       out->push_back(number);
     } else if (!ReadInput(input, out)) {
@@ -68,18 +78,10 @@ bool CsvRows::ReadInput(size_t input, std::vector<float>* out) {
   static const InputColumn kNumber;
   const InputColumn& how = layout_.how.empty() ? kNumber : layout_.how[input];
   const std::string_view text = FieldOf(input).text;
-  if (how.is_category) {
-    const bool missing = IsMissing(text);
-    if (missing && layout_.drops_gaps) return false;
-    const std::string_view category = missing ? std::string_view() : text;
-    const bool listed = !how.categories.empty() && how.categories.front().empty();
-    if (missing && !listed && !how.has_other && !layout_.gap_remedy.empty())
-      Refuse(input, NumberText::kEmpty);
-    if (!AppendCategory(how, category, out)) ++unseen_;
-    return true;
-  }
+  if (how.is_category) return ReadCategory(input, out);
   float number = 0;
-  const NumberText state = ParseNumber(text, &number);
+  const NumberText state =
+      how.is_date ? ParseDate(text, &number) : ParseNumber(text, reader_.decimal(), &number);
   if (state == NumberText::kGood) {
     AppendNumber(how, number, out);
   } else if (!IsMissing(text) || (!how.fill && !layout_.drops_gaps)) {
@@ -90,6 +92,24 @@ bool CsvRows::ReadInput(size_t input, std::vector<float>* out) {
     return false;
   }
   return true;
+}
+
+bool CsvRows::ReadCategory(size_t input, std::vector<float>* out) {
+  const InputColumn& how = layout_.how[input];
+  const std::string_view text = FieldOf(input).text;
+  const bool missing = IsMissing(text);
+  if (missing && layout_.drops_gaps) return false;
+  const std::string_view category = missing ? std::string_view() : text;
+  const bool listed = !how.categories.empty() && how.categories.front().empty();
+  if (missing && !listed && !how.has_other && !layout_.gap_remedy.empty()) Refuse(input, NumberText::kEmpty);
+  if (AppendCategory(how, category, out)) return true;
+  ++unseen_;
+  if (!layout_.refuses_unseen) return true;
+  throw FieldError(
+      reader_.path(), ColumnTitle(layout_.columns, layout_.columns.inputs[input]), FieldOf(input),
+      fmt::format("must be a category of the training rows: {}. Set data.unseen to other, correct "
+                  "it, or remove the row.",
+                  ListNames(how.categories, "or")));
 }
 
 void CsvRows::Refuse(size_t input, NumberText state) const {
@@ -144,6 +164,7 @@ CsvLayout TableReader::Layout(const std::string& section) const {
   layout.columns = table_.columns;
   layout.how = table_.how;
   layout.drops_gaps = data_.missing == MissingValues::kDrop;
+  layout.refuses_unseen = data_.unseen == UnseenCategory::kError;
   layout.first_is_row = !header_;
   layout.first_row_remedy = FirstRowRemedy(table_.columns, section);
   if (data_.missing == MissingValues::kError) {
@@ -162,6 +183,7 @@ bool TableReader::ReadRow() {
   if (!rows_.Next()) return false;
   if (rows_.Read(&table_.features, &table_.labels)) {
     ++count_;
+    if (table_.columns.weight >= 0) table_.weights.push_back(rows_.weight());
   } else {
     ++table_.skipped.with_gaps;
   }
@@ -224,22 +246,27 @@ void ReadRows(const DataConfig& data, const DataSourceConfig& source, const std:
 }  // namespace
 
 CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how) {
-  CsvReader reader(data.train.path.front(), "data.train.path", data.delimiter);
+  CsvReader reader(data.train.path.front(), "data.train.path", DialectOf(data));
   const CsvColumns columns = ReadTrainColumns(data, &reader);
   CsvTable table{columns, std::move(how),
                  {},      CsvLabels(rules, data.train.path.front(), ColumnTitle(columns, columns.label)),
-                 0,       {}};
+                 {},      0,
+                 {}};
   ReadRows(data, data.train, "data.train", &reader, &table);
   return table;
 }
 
 CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train) {
-  CsvReader reader(data.test.path.front(), "data.test.path", data.delimiter);
-  const CsvColumns columns = ReadTestColumns(data.test, train.columns, data.train.path.front(), &reader);
+  CsvReader reader(data.test.path.front(), "data.test.path", DialectOf(data));
+  const CsvColumns columns = ReadTestColumns(data, train.columns, &reader);
   CsvTable table{
-      columns, train.how,
-      {},      CsvLabels(rules, data.test.path.front(), ColumnTitle(columns, columns.label), train.labels.names()),
-      0,       {}};
+      columns,
+      train.how,
+      {},
+      CsvLabels(rules, data.test.path.front(), ColumnTitle(columns, columns.label), train.labels.names()),
+      {},
+      0,
+      {}};
   ReadRows(data, data.test, "data.test", &reader, &table);
   return table;
 }
