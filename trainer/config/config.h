@@ -92,7 +92,7 @@ std::string HeadText(const ModelConfig& model);
 struct DataSourceConfig {
   DataFormat format = DataFormat::kNone;
   std::vector<std::string> path;  // csv: files, patterns of names, "-" or "exec:COMMAND"; never empty there
-  std::string label;  // a column's name, or its number (ColumnNumber)
+  std::string label;              // a column's name, or its number (ColumnNumber)
   bool header = true;
   std::string images;
   std::string labels;
@@ -116,8 +116,8 @@ struct DataConfig {
   std::vector<std::string> categories;
   int64_t max_categories = 100;  // of one column; rarer ones are one
   UnseenCategory unseen = UnseenCategory::kOther;
-  std::vector<std::string> dates;  // columns of ISO dates, which become days
-  std::string weight;              // a column's name or number; empty: all rows weigh 1
+  std::vector<std::string> dates;          // columns of ISO dates, which become days
+  std::string weight;                      // a column's name or number; empty: all rows weigh 1
   std::vector<std::string> class_weights;  // "balanced", or "NAME=3" for each class; empty: all weigh 1
   std::vector<std::string> rename_labels;  // "FROM -> TO"
   MissingValues missing = MissingValues::kError;

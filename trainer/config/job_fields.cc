@@ -248,7 +248,7 @@ std::vector<Field> CommonDataFields() {
           .OnlyWith("data.cache", {"file"}),
       Number(
           DT_KEY(data.shuffle_rows), kRun, {1, 1e9},
-          "The rows that are shuffled among each other: so many are in memory at a time, and at most 64 MiB "
+          "The rows that are shuffled among each other: so many are in memory at a time, and at most 16 MiB "
           "of them. They are of many places of the data.")
           .Unit("rows")
           .OnlyWith("data.cache", {"none", "file"}),

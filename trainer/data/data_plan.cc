@@ -41,7 +41,7 @@ void SkipComplete(DataPlan* plan, int64_t batches) {
   std::vector<int64_t> per_epoch;  // steps, by worker
   int64_t epochs = std::numeric_limits<int64_t>::max();
   for (int64_t worker = 0; worker < workers; ++worker) {
-    per_epoch.push_back(StepsOf(batches, worker, workers, steps.devices, steps.in_step));
+    per_epoch.push_back(StepsOf(batches, worker, workers, steps.devices, steps.in_step, steps.chunk));
     if (per_epoch.back() == 0) return;
     epochs = std::min(epochs, steps.local_steps[static_cast<size_t>(worker)] / per_epoch.back());
   }
@@ -54,7 +54,8 @@ void SkipComplete(DataPlan* plan, int64_t batches) {
 
 bool operator==(const DataPlan& a, const DataPlan& b) {
   const auto same = [](const TakenSteps& x, const TakenSteps& y) {
-    return x.devices == y.devices && x.local_steps == y.local_steps && x.in_step == y.in_step;
+    return x.devices == y.devices && x.local_steps == y.local_steps && x.in_step == y.in_step &&
+           x.chunk == y.chunk;
   };
   return a.epoch == b.epoch && a.first_batch == b.first_batch && a.earlier_steps == b.earlier_steps &&
          std::equal(a.taken.begin(), a.taken.end(), b.taken.begin(), b.taken.end(), same);
@@ -98,18 +99,20 @@ int64_t RemainingBatches::EndOf(size_t piece) const {
 
 void RemainingBatches::Take(TakenSteps* steps) {
   const auto workers = static_cast<int64_t>(steps->local_steps.size());
+  const int64_t chunk = steps->chunk;
   std::vector<int64_t> taken;  // batches, by worker
   for (int64_t worker = 0; worker < workers; ++worker) {
     int64_t& local_steps = steps->local_steps[static_cast<size_t>(worker)];
-    const int64_t share = ShareOf(count_, worker, workers);
+    const int64_t share = ShareOf(count_, worker, workers, chunk);
     const int64_t of_epoch =
-        std::min(local_steps, StepsOf(count_, worker, workers, steps->devices, steps->in_step));
+        std::min(local_steps, StepsOf(count_, worker, workers, steps->devices, steps->in_step, chunk));
     taken.push_back(std::min(share, of_epoch * steps->devices));
     local_steps -= of_epoch;
   }
   // All batches before `mixed` are taken, and none from `whole` on.
-  const int64_t mixed = *std::min_element(taken.begin(), taken.end()) * workers;
-  const int64_t whole = *std::max_element(taken.begin(), taken.end()) * workers;
+  const int64_t turn = workers * chunk;
+  const int64_t mixed = *std::min_element(taken.begin(), taken.end()) / chunk * turn;
+  const int64_t whole = CeilDiv(*std::max_element(taken.begin(), taken.end()), chunk) * turn;
   RemainingBatches left(0);
   for (size_t piece = 0; piece < pieces_.size(); ++piece) {
     const int64_t begin = pieces_[piece].begin, end = EndOf(piece);
@@ -117,7 +120,8 @@ void RemainingBatches::Take(TakenSteps* steps) {
     const int64_t to_batch = begin - index;
     const int64_t behind = index + end - begin;
     for (index = std::max(index, mixed); index < std::min(behind, whole); ++index) {
-      if (index / workers < taken[static_cast<size_t>(index % workers)]) continue;
+      const int64_t of_worker = index / turn * chunk + index % chunk;
+      if (of_worker < taken[static_cast<size_t>(index / chunk % workers)]) continue;
       left.Add(to_batch + index, to_batch + index + 1);
     }
     left.Add(to_batch + index, to_batch + behind);

@@ -1,6 +1,7 @@
 // DataPlan: which batches of the data are left for a run whose workers count their local steps from 0. A run
 // that resumes with another number of workers or devices makes a new plan. In each epoch that had begun, the
-// batches that no worker took go in order to worker 0, 1, ... in turn; later epochs are whole. A plan holds
+// batches that no worker took go in order to worker 0, 1, ... in turn, one or a chunk of them; later epochs
+// are whole. A plan holds
 // how many steps each worker took, not which batches: these follow from it, so a plan stays small however
 // uneven the workers were. Plans are for split shard and feed, and for data without end; with split full,
 // workers share nothing. Thread: any; plain values and immutable classes.
@@ -17,15 +18,24 @@ namespace dtrain {
 // Returns a / b, rounded up; a and b are not negative.
 inline int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-// Returns how many of `batches`, dealt in turn, `worker` of `workers` gets.
-inline int64_t ShareOf(int64_t batches, int64_t worker, int64_t workers) {
-  return batches <= worker ? 0 : CeilDiv(batches - worker, workers);
+// Returns how many of `batches`, dealt in turn, `worker` of `workers` gets. A turn is of `chunk` batches that
+// follow each other: those of rows that are cheap to read together.
+inline int64_t ShareOf(int64_t batches, int64_t worker, int64_t workers, int64_t chunk = 1) {
+  const int64_t turns = batches / chunk;  // whole ones
+  const int64_t mine = turns <= worker ? 0 : CeilDiv(turns - worker, workers);
+  return mine * chunk + (turns % workers == worker ? batches % chunk : 0);
+}
+
+// Returns the number, among the batches that are dealt, of batch `index` of a worker's share.
+inline int64_t DealtBatch(int64_t index, int64_t worker, int64_t workers, int64_t chunk) {
+  return (index / chunk * workers + worker) * chunk + index % chunk;
 }
 
 // Returns the steps of `worker` in an epoch of `batches`. `in_step`: all workers have as many as worker 0,
-// which has the most batches; the last step of the others may then have no rows.
-inline int64_t StepsOf(int64_t batches, int64_t worker, int64_t workers, int64_t devices, bool in_step) {
-  return CeilDiv(ShareOf(batches, in_step ? 0 : worker, workers), devices);
+// which has the most batches; the last steps of the others may then have no rows.
+inline int64_t StepsOf(int64_t batches, int64_t worker, int64_t workers, int64_t devices, bool in_step,
+                       int64_t chunk = 1) {
+  return CeilDiv(ShareOf(batches, in_step ? 0 : worker, workers, chunk), devices);
 }
 
 // TakenSteps: the steps that workers took under one numbering of workers and devices.
@@ -33,6 +43,7 @@ struct TakenSteps {
   int64_t devices = 1;               // of each worker
   std::vector<int64_t> local_steps;  // by worker
   bool in_step = false;              // the workers ended their epochs in step
+  int64_t chunk = 1;                 // batches of a turn
 };
 
 struct DataPlan {

@@ -40,6 +40,11 @@ class ManyRuns {
     if (draw_(0, 1) == 0) config_.train.mode = TrainMode::kSync;
     // Enough for four workers of three devices.
     rows_ = config_.data.validation + config_.train.batch_size * draw_(12, 60) + draw_(0, 6);
+    if (draw_(0, 1) == 0) {
+      config_.data.cache = DataCache::kNone;
+      config_.data.shuffle_rows = draw_(1, 100);
+    }
+    blocks_ = EqualBlocks(rows_, draw_(1, 20));
   }
 
   void Go() {
@@ -76,7 +81,7 @@ class ManyRuns {
   }
 
   void Read(int worker, int workers, int64_t steps, Positions* now) {
-    StepRows rows(config_, rows_, worker, workers);
+    StepRows rows(config_, rows_, worker, workers, nullptr, blocks_);
     rows.Follow(rows.RemainingOf(now->plan));
     int64_t& step = now->local_steps[static_cast<size_t>(worker)];
     gpu::Span<const int64_t> read;
@@ -93,6 +98,7 @@ class ManyRuns {
   Draw draw_;
   Config config_;
   int64_t rows_ = 0;
+  RowBlocks blocks_;
   std::optional<Positions> positions_;
   std::optional<int64_t> total_;                     // steps of all runs, as the last one expected
   int64_t steps_ = 0;                                // that were taken

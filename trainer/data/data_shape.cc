@@ -15,6 +15,7 @@
 #include "trainer/data/files/idx.h"
 #include "trainer/data/files/input_bytes.h"
 #include "trainer/data/files/label_rules.h"
+#include "trainer/data/order.h"
 
 namespace dtrain {
 namespace {
@@ -183,7 +184,12 @@ DataSize EstimateDataSize(const Config& config) {
   const SetSize train = SizeOf(source, "data.train", *config.model.inputs, kDigitTrainRows);
   const SetSize test = SizeOf(config.data.test, "data.test", *config.model.inputs, kDigitTestRows);
   DataSize size;
-  size.bytes = train.bytes + test.bytes;
+  // Of rows that are not in memory two windows are; a cache is the system's to keep or drop.
+  const double windows =
+      2 * 4 * static_cast<double>(WindowRows(config)) * static_cast<double>(*config.model.inputs + 1);
+  const bool cached = config.data.cache == DataCache::kFile;
+  const double of_train = cached ? 0 : windows > 0 ? std::min(windows, train.bytes) : train.bytes;
+  size.bytes = of_train + test.bytes;
   size.train_rows = train.rows;
   size.test_rows = test.rows.value_or(0);
   size.as_bytes = source.format == DataFormat::kIdx ||

@@ -36,7 +36,10 @@ std::vector<int64_t> CountsOf(const DataSet& set, int64_t first, int64_t end) {
   return counts;
 }
 
-bool HasLabels(const DataSet* set) { return set != nullptr && set->classes() && set->rows(); }
+// Rows that are not in memory were counted by nobody.
+bool HasLabels(const DataSet* set) {
+  return set != nullptr && set->classes() && set->rows() && set->blocks() == nullptr;
+}
 
 using Counts = std::vector<int64_t>;
 

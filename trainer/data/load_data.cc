@@ -16,6 +16,9 @@
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/held_out.h"
 #include "trainer/data/files/idx.h"
+#include "trainer/data/row_cache.h"
+#include "trainer/data/running_scale.h"
+#include "trainer/data/streamed_set.h"
 
 namespace dtrain {
 namespace {
@@ -87,9 +90,7 @@ gpu::MatrixView<const float> FittedRows(const DataConfig& data, CsvTable* train)
 }
 
 // Features that say which category it is, or that a value is missing, are 0 and 1 and stay so.
-FittedScale ScaleOf(FeatureScale kind, gpu::MatrixView<const float> rows,
-                    const std::vector<InputColumn>& columns) {
-  FittedScale scale = FitScale(kind, rows);
+FittedScale WithoutFlags(FittedScale scale, const std::vector<InputColumn>& columns) {
   size_t feature = 0;
   for (const InputColumn& column : columns) {
     const size_t end = feature + static_cast<size_t>(column.features());
@@ -102,16 +103,69 @@ FittedScale ScaleOf(FeatureScale kind, gpu::MatrixView<const float> rows,
   return scale;
 }
 
+// The form of the columns: the fitted one, or as the rows say. Scale and classes come later.
+InputForm FormOf(const DataConfig& data, const InputForm* fitted) {
+  if (fitted == nullptr || fitted->columns.empty()) return FitColumns(data).form;
+  InputForm form = *fitted;
+  form.scale = FittedScale();
+  form.classes.clear();
+  return form;
+}
+
+// Scales a set that is not in memory, as its first rows say.
+template <typename Set>
+void ScaleSet(const DataConfig& data, const InputForm* fitted, Set* set, InputForm* form) {
+  if (data.scale == FeatureScale::kNone) return;
+  if (fitted != nullptr && !fitted->scale.shift.empty()) {
+    form->scale = fitted->scale;
+  } else {
+    const int64_t rows = *set->rows();
+    const int64_t held_out = HeldOutRows(data, rows);
+    const int64_t first = held_out < rows ? held_out : 0;  // else refused when batches are made
+    const int64_t count = std::min(data.fit_rows, rows - first);
+    form->scale = WithoutFlags(FitScaleOfRows(data.scale, *set, first, count), form->columns);
+  }
+  set->UseScale(form->scale);
+}
+
+// Loads data.train from files in each epoch, or from a cache; data.test is kept in memory.
+LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, const InputForm* fitted) {
+  const DataConfig& data = config.data;
+  LoadedData loaded;
+  loaded.form = FormOf(data, fitted);
+  if (data.cache == DataCache::kFile) {
+    const std::shared_ptr<CachedSet> set = CachedSet::Of(data, labels, loaded.form.columns);
+    ScaleSet(data, fitted, set.get(), &loaded.form);
+    loaded.form.classes = set->class_names();
+    loaded.skipped = set->skipped();
+    loaded.train = set;
+  } else {
+    const auto set = std::make_shared<StreamedSet>(data, labels, loaded.form.columns);
+    ScaleSet(data, fitted, set.get(), &loaded.form);
+    loaded.form.classes = set->labels().names();
+    loaded.skipped = set->skipped();
+    loaded.train = set;
+  }
+  if (data.test.format == DataFormat::kCsv) {
+    const CsvFiles files(data, loaded.form.columns);
+    CsvLabels classes(labels, files.path(0), "", loaded.form.classes);
+    const CsvTable train{files.columns(), loaded.form.columns, {}, std::move(classes), {}, 0, {}};
+    CsvTable test = ReadTestTable(data, labels, train);
+    loaded.skipped_of_test = test.skipped;
+    if (!loaded.form.scale.shift.empty()) ApplyScale(loaded.form.scale, test.Rows());
+    loaded.test = ToSet(std::move(test), labels.classes);
+  }
+  return loaded;
+}
+
 // Loads data.train and data.test, those that exist, from CSV; `fitted` as for LoadData().
 LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputForm* fitted) {
   const DataConfig& data = config.data;
+  if (data.cache == DataCache::kNone || data.cache == DataCache::kFile)
+    return LoadCsvFromFiles(config, labels, fitted);
   LoadedData loaded;
-  if (fitted != nullptr && !fitted->columns.empty()) {
-    loaded.form.columns = fitted->columns;
-    loaded.form.features = fitted->features;
-  } else if (HasColumnForms(data)) {
-    loaded.form = FitColumns(data).form;
-  }
+  // Without forms of columns the header has all, and it is read with the rows.
+  if (HasColumnForms(data)) loaded.form = FormOf(data, fitted);
   CsvTable train = ReadTrainTable(data, labels, loaded.form.columns);
   MoveHeldOut(data, &train);
   if (loaded.form.columns.empty()) loaded.form.features = InputNames(train.columns);
@@ -125,7 +179,8 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputFo
   if (data.scale != FeatureScale::kNone) {
     const bool known = fitted != nullptr && !fitted->scale.shift.empty();
     loaded.form.scale =
-        known ? fitted->scale : ScaleOf(data.scale, FittedRows(data, &train), loaded.form.columns);
+        known ? fitted->scale
+              : WithoutFlags(FitScale(data.scale, FittedRows(data, &train)), loaded.form.columns);
     ApplyScale(loaded.form.scale, train.Rows());
     if (test.has_value()) ApplyScale(loaded.form.scale, test->Rows());
   }

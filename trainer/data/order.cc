@@ -13,16 +13,16 @@
 namespace dtrain {
 namespace {
 
-// Returns the steps of all workers in one epoch. If the shares are unequal, the first workers have one batch
-// more.
+// Returns the steps of all workers in one epoch.
 int64_t StepsPerEpoch(int64_t batches, const OrderSpec& spec) {
   const int64_t workers = spec.workers;
   if (spec.split == Split::kFull) return workers * CeilDiv(batches, spec.devices);
-  const int64_t with_more = batches % workers;
   const auto steps = [&](int64_t worker) {
-    return StepsOf(batches, worker, workers, spec.devices, spec.in_step);
+    return StepsOf(batches, worker, workers, spec.devices, spec.in_step, spec.chunk);
   };
-  return with_more * steps(0) + (workers - with_more) * steps(workers - 1);
+  // Of the last round of turns the first workers have a whole one, and the next one what is left.
+  const int64_t with_more = batches / spec.chunk % workers;
+  return with_more * steps(0) + steps(with_more) + (workers - with_more - 1) * steps(workers - 1);
 }
 
 // Returns the steps of all workers in epochs before `epochs` that are not whole, plus the steps taken before
@@ -51,7 +51,7 @@ void CheckEnough(const Config& config, const OrderSpec& spec) {
     throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",
                     HeldOutText(config.data), spec.rows + spec.first_row);
   }
-  if (spec.shuffle && spec.rows > UINT32_MAX) {
+  if (spec.shuffle && spec.window == 0 && spec.rows > UINT32_MAX) {
     throw UserError("data.train has {} rows; a shuffled set may have at most {}. Set data.shuffle: false.",
                     spec.rows, UINT32_MAX);
   }
@@ -73,6 +73,30 @@ bool EndsInStep(const Config& config) {
          config.data.split != Split::kFull;
 }
 
+int64_t WindowRows(const Config& config) {
+  constexpr int64_t kMaxBytes = 16 << 20;
+  const DataConfig& data = config.data;
+  if (data.cache != DataCache::kNone && data.cache != DataCache::kFile) return 0;
+  const auto row_bytes =
+      static_cast<int64_t>(sizeof(float)) * std::max<int64_t>(1, config.model.inputs.value_or(1));
+  const int64_t rows = std::min(data.shuffle_rows, kMaxBytes / row_bytes);
+  return std::max<int64_t>(1, rows / config.train.batch_size) * config.train.batch_size;
+}
+
+namespace {
+
+// Returns the batches of a turn: a window, so that each is read by one worker, but so few that the workers
+// have about equally many.
+int64_t ChunkOf(const Config& config, const OrderSpec& spec) {
+  constexpr int64_t kTurns = 4;  // of each worker in an epoch, at least
+  const bool uneven = config.train.mode == TrainMode::kSync && !spec.in_step;  // rounds would wait for nobody
+  if (spec.window == 0 || spec.split == Split::kFull || uneven) return 1;
+  const int64_t max = BatchesPerEpoch(spec) / (kTurns * spec.workers);
+  return std::max<int64_t>(1, std::min(max, spec.window / spec.batch_size));
+}
+
+}  // namespace
+
 OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int workers) {
   OrderSpec spec;
   spec.first_row = HeldOutRows(config.data, rows);
@@ -86,6 +110,8 @@ OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int worker
   spec.workers = workers;
   spec.devices = config.device.towers();
   spec.in_step = EndsInStep(config);
+  spec.window = WindowRows(config);
+  spec.chunk = ChunkOf(config, spec);
   return spec;
 }
 
@@ -144,8 +170,16 @@ BatchOrder::BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> perm
     : spec_(spec),
       permutations_(permutations != nullptr ? std::move(permutations) : std::make_shared<Permutations>()),
       steps_(StepsOfEpoch(nullptr)) {
+  if (spec.window > 0 && spec.rows > 0) {
+    constexpr int64_t kBlockRows = 1024;
+    CounterRandom random = CounterRandom(spec.seed).Stream("windows");
+    if (spec.split == Split::kFull) random = random.Stream(static_cast<uint64_t>(spec.worker));
+    RowBlocks blocks =
+        spec.blocks != nullptr ? spec.blocks : EqualBlocks(spec.first_row + spec.rows, kBlockRows);
+    windows_.emplace(std::move(blocks), spec.first_row, spec.rows, spec.window, spec.shuffle, random);
+  }
   DT_CHECK(spec.worker >= 0 && spec.worker < spec.workers, spec.worker, spec.workers);
-  DT_CHECK(!spec.shuffle || spec.rows <= UINT32_MAX, spec.rows);
+  DT_CHECK(!spec.shuffle || spec.window > 0 || spec.rows <= UINT32_MAX, spec.rows);
 }
 
 void BatchOrder::Follow(std::shared_ptr<const RemainingData> remaining) {
@@ -175,49 +209,88 @@ StepPlace BatchOrder::PlaceOf(int64_t local_step) const {
 // Returns how many batches of one device this worker has in an epoch with `left`; null: it is whole.
 int64_t BatchOrder::ShareOfEpoch(const RemainingBatches* left) const {
   const int64_t batches = left == nullptr ? BatchesPerEpoch(spec_) : left->count();
-  return spec_.split == Split::kFull ? batches : ShareOf(batches, spec_.worker, spec_.workers);
+  return spec_.split == Split::kFull ? batches : ShareOf(batches, spec_.worker, spec_.workers, spec_.chunk);
 }
 
 int64_t BatchOrder::StepsOfEpoch(const RemainingBatches* left) const {
   const int64_t batches = left == nullptr ? BatchesPerEpoch(spec_) : left->count();
   return spec_.split == Split::kFull
              ? CeilDiv(batches, spec_.devices)
-             : StepsOf(batches, spec_.worker, spec_.workers, spec_.devices, spec_.in_step);
+             : StepsOf(batches, spec_.worker, spec_.workers, spec_.devices, spec_.in_step, spec_.chunk);
 }
 
 gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
   const RemainingBatches* const left = remaining_ == nullptr ? nullptr : remaining_->OfEpoch(epoch);
   const int64_t batches = ShareOfEpoch(left);
   DT_CHECK(index >= 0 && index < StepsOfEpoch(left), index, batches);
-  if (spec_.shuffle && epoch != epoch_) {
+  if (spec_.shuffle && !windows_ && epoch != epoch_) {
     permutation_ = nullptr;  // frees its memory before the next is computed
     permutation_ = permutations_->Of(spec_, epoch);
     epoch_ = epoch;
   }
   batch_rows_.clear();
   const int64_t end = std::min(batches, (index + 1) * spec_.devices);
-  for (int64_t batch = index * spec_.devices; batch < end; ++batch) Append(left, batch);
+  for (int64_t batch = index * spec_.devices; batch < end; ++batch) {
+    if (windows_) AnnounceNext(epoch, left, batch);
+    Append(epoch, left, batch);
+  }
   return batch_rows_;
 }
 
+// Returns the number in the epoch of this worker's batch number `batch`, of one device.
+int64_t BatchOrder::BatchAt(const RemainingBatches* left, int64_t batch) const {
+  const int64_t dealt =
+      spec_.split != Split::kFull ? DealtBatch(batch, spec_.worker, spec_.workers, spec_.chunk) : batch;
+  return left == nullptr ? dealt : left->At(dealt);
+}
+
+// At the first batch of a window: tells which rows come after those of this window.
+void BatchOrder::AnnounceNext(int64_t epoch, const RemainingBatches* left, int64_t batch) {
+  const auto window_of = [&](int64_t of_all) { return of_all * spec_.batch_size / spec_.window; };
+  const int64_t window = window_of(BatchAt(left, batch));
+  if (!will_need_ || (epoch == window_epoch_ && window == window_)) return;
+  window_epoch_ = epoch;
+  window_ = window;
+  std::vector<RowRun> runs = windows_->RunsOf(epoch, window);
+  const int64_t batches = ShareOfEpoch(left);
+  int64_t next = batch;
+  const int64_t step = spec_.split == Split::kFull ? spec_.window / spec_.batch_size : spec_.chunk;
+  do {
+    next = (next / step + 1) * step;
+  } while (next < batches && window_of(BatchAt(left, next)) == window);
+  // The first window of the next epoch is not told: blocks of this one may be in memory.
+  if (next < batches) {
+    for (const RowRun& run : windows_->RunsOf(epoch, window_of(BatchAt(left, next)))) runs.push_back(run);
+  }
+  will_need_(runs);
+}
+
 // Appends the rows of this worker's batch number `batch`, of one device.
-void BatchOrder::Append(const RemainingBatches* left, int64_t batch) {
-  int64_t of_all = spec_.split != Split::kFull ? batch * spec_.workers + spec_.worker : batch;
-  if (left != nullptr) of_all = left->At(of_all);
-  const int64_t begin = of_all * spec_.batch_size;
+void BatchOrder::Append(int64_t epoch, const RemainingBatches* left, int64_t batch) {
+  const int64_t begin = BatchAt(left, batch) * spec_.batch_size;
   const int64_t end = std::min(spec_.rows, begin + spec_.batch_size);
+  if (windows_) {
+    // A window holds whole batches.
+    const gpu::Span<const int64_t> rows = windows_->Rows(epoch, begin / spec_.window);
+    const int64_t* const first = rows.data + begin % spec_.window;
+    batch_rows_.insert(batch_rows_.end(), first, first + (end - begin));
+    return;
+  }
   for (int64_t i = begin; i < end; ++i) {
     batch_rows_.push_back(spec_.first_row + (spec_.shuffle ? (*permutation_)[static_cast<size_t>(i)] : i));
   }
 }
 
 StepRows::StepRows(const Config& config, std::optional<int64_t> rows, int worker, int workers,
-                   std::shared_ptr<Permutations> permutations)
+                   std::shared_ptr<Permutations> permutations, RowBlocks blocks,
+                   BatchOrder::WillNeed will_need)
     : spec_(OrderSpecOf(config, rows.value_or(0), worker, workers)) {
   if (!rows.has_value()) return;
   CheckEnough(config, spec_);
+  spec_.blocks = std::move(blocks);
   epochs_ = config.train.epochs;
   order_.emplace(spec_, std::move(permutations));
+  order_->Announce(std::move(will_need));
 }
 
 StepRows::StepRows(const OrderSpec& spec, std::optional<int64_t> epochs) : spec_(spec), epochs_(epochs) {

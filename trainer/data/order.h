@@ -2,9 +2,10 @@
 //   shard, feed: each epoch has one permutation of all rows, cut into batches; worker w of n takes batches
 //      w, w + n, ...
 //   full: each worker has a permutation of its own and takes every batch.
-// A worker with d devices takes d of its batches, one after the other, as the batch of one step. In step, a
-// worker whose batches of an epoch are taken has one more step without rows if others still have one.
-// Owner: a BatchSource. Thread: one.
+// Where rows are read from files in each epoch, turns are of chunks of batches (OrderSpec::chunk), and rows
+// are shuffled in windows (window_order.h) of which a chunk is a part. A worker with d devices takes d of its
+// batches, one after the other, as the batch of one step. In step, a worker whose batches of an epoch are
+// taken has one more step without rows if others still have one. Owner: a BatchSource. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
 #include "gpu/view.h"
 #include "trainer/config/config.h"
 #include "trainer/data/data_plan.h"
+#include "trainer/data/window_order.h"
 
 namespace dtrain {
 
@@ -33,7 +36,14 @@ struct OrderSpec {
   int workers = 1;
   int64_t devices = 1;
   bool in_step = false;  // all workers have as many steps in an epoch (EndsInStep)
+  int64_t window = 0;    // rows that are shuffled among each other; 0: all
+  int64_t chunk = 1;     // batches of a turn
+  RowBlocks blocks;      // with windows; null: of a thousand rows
 };
+
+// Returns the rows of a window: data.shuffle_rows, at most 16 MiB of them, in whole batches; 0: the rows are
+// in memory, and all are shuffled among each other. model.inputs is set.
+int64_t WindowRows(const Config& config);
 
 // Whether the workers end each epoch in step: in sync, if a round waits for all of them. n workers with
 // batches of b rows then compute what one would with batches of n * b, also if the batches do not divide by
@@ -87,6 +97,10 @@ class BatchOrder {
   // its own.
   explicit BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> permutations = nullptr);
 
+  // `will_need` is told the rows of the worker's next window when it comes to a new one.
+  using WillNeed = std::function<void(const std::vector<RowRun>& runs)>;
+  void Announce(WillNeed will_need) { will_need_ = std::move(will_need); }
+
   // From now on the order covers what `remaining` has left; null: all data.
   void Follow(std::shared_ptr<const RemainingData> remaining);
 
@@ -99,7 +113,9 @@ class BatchOrder {
  private:
   int64_t ShareOfEpoch(const RemainingBatches* left) const;
   int64_t StepsOfEpoch(const RemainingBatches* left) const;
-  void Append(const RemainingBatches* left, int64_t batch);
+  int64_t BatchAt(const RemainingBatches* left, int64_t batch) const;
+  void Append(int64_t epoch, const RemainingBatches* left, int64_t batch);
+  void AnnounceNext(int64_t epoch, const RemainingBatches* left, int64_t batch);
 
   const OrderSpec spec_;
   const std::shared_ptr<Permutations> permutations_;
@@ -110,6 +126,10 @@ class BatchOrder {
   int64_t first_whole_ = 0;                         // the first whole epoch
   int64_t epoch_ = -1;                              // the epoch of permutation_
   Permutations::Rows permutation_;                  // null without shuffle and before the first use
+  std::optional<WindowOrder> windows_;              // with spec_.window
+  WillNeed will_need_;                              // null: nobody asks
+  int64_t window_epoch_ = -1;                       // where the last row was
+  int64_t window_ = -1;
   std::vector<int64_t> batch_rows_;
 };
 
@@ -121,7 +141,8 @@ class StepRows {
   // `rows` of data.train; unset: without end. `permutations` as for BatchOrder. Throws UserError if some
   // worker would have no batch.
   StepRows(const Config& config, std::optional<int64_t> rows, int worker, int workers,
-           std::shared_ptr<Permutations> permutations = nullptr);
+           std::shared_ptr<Permutations> permutations = nullptr, RowBlocks blocks = nullptr,
+           BatchOrder::WillNeed will_need = nullptr);
   // For `epochs` epochs; unset: without end.
   StepRows(const OrderSpec& spec, std::optional<int64_t> epochs);
 

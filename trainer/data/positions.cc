@@ -100,7 +100,7 @@ std::string EpochsText(const RemainingData& remaining) {
 }
 
 std::string ResumeShares(const Positions& saved, int64_t batches, Positions* now) {
-  const TakenSteps last{saved.devices, saved.local_steps, saved.in_step};
+  const TakenSteps last{saved.devices, saved.local_steps, saved.in_step, saved.chunk};
   const std::optional<DataPlan> plan = Replan(saved.plan, last, batches);
   if (!plan) {
     // As many epochs as the fastest worker has begun.
@@ -131,8 +131,8 @@ std::string Meaning(const std::pair<std::string, std::string>& entry) {
 bool StepsAreEqual(const Positions& saved, int64_t batches) {
   const auto equal = [&](int64_t of_epoch) {
     const int64_t workers = Workers(saved);
-    return StepsOf(of_epoch, 0, workers, saved.devices, false) ==
-           StepsOf(of_epoch, workers - 1, workers, saved.devices, false);
+    return StepsOf(of_epoch, 0, workers, saved.devices, false, saved.chunk) ==
+           StepsOf(of_epoch, workers - 1, workers, saved.devices, false, saved.chunk);
   };
   const std::shared_ptr<const RemainingData> remaining = RemainingData::Of(saved.plan, batches);
   return remaining != nullptr && equal(batches) &&
@@ -150,6 +150,7 @@ Json ToValue(const DataPlan& plan) {
   for (const TakenSteps& steps : plan.taken) {
     Json one = {{"devices", steps.devices}, {"local_steps", steps.local_steps}};
     if (steps.in_step) one["in_step"] = true;
+    if (steps.chunk > 1) one["chunk"] = steps.chunk;
     taken.push_back(std::move(one));
   }
   return {{"epoch", plan.epoch},
@@ -192,6 +193,11 @@ bool ReadInStep(const Json& object, bool* out) {
   return true;
 }
 
+// Reads the batches of a turn; checkpoints in which it is one leave it out.
+bool ReadChunk(const Json& object, int64_t* out) {
+  return object.Find("chunk") == nullptr || Read(object, "chunk", 1, kMaxNumber, out);
+}
+
 bool FromValue(const Json& value, DataPlan* plan) {
   if (!Read(value, "epoch", 0, kMaxNumber, &plan->epoch) ||
       !Read(value, "first_batch", 0, kMaxNumber, &plan->first_batch) ||
@@ -203,7 +209,7 @@ bool FromValue(const Json& value, DataPlan* plan) {
   for (const Json& one : *taken) {
     TakenSteps steps;
     if (!ReadDevices(one, &steps.devices) || !Read(one, "local_steps", &steps.local_steps) ||
-        !ReadInStep(one, &steps.in_step)) {
+        !ReadInStep(one, &steps.in_step) || !ReadChunk(one, &steps.chunk)) {
       return false;
     }
     plan->taken.push_back(std::move(steps));
@@ -224,7 +230,8 @@ bool FromValue(const Json& value, Positions* positions) {
       !Read(value, "examples", &positions->examples) ||
       positions->examples.size() != positions->local_steps.size() ||
       !Read(value, "other_examples", 0, kMaxNumber, &positions->other_examples) ||
-      !ReadDevices(value, &positions->devices) || !ReadInStep(value, &positions->in_step)) {
+      !ReadDevices(value, &positions->devices) || !ReadInStep(value, &positions->in_step) ||
+      !ReadChunk(value, &positions->chunk)) {
     return false;
   }
   const Json *const dealt = value.Find("dealt"), *const order = value.Find("order");
@@ -265,6 +272,14 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
       positions.order.back().second += by == HeldOutBy::kSeed ? " by seed" : " stratified";
     }
   }
+  if (WindowRows(config) > 0) {
+    for (const char* key : {"data.cache", "data.shuffle_rows"}) {
+      const Field& field = *FindField(key);
+      positions.order.emplace_back(key, ValueText(field, field.get(config)));
+    }
+    const int64_t workers = Workers(positions);
+    if (train_rows) positions.chunk = OrderSpecOf(config, *train_rows, 0, static_cast<int>(workers)).chunk;
+  }
   positions.order.emplace_back(kRows, train_rows ? fmt::format("{}", *train_rows) : "without end");
   return positions;
 }
@@ -281,6 +296,7 @@ bool AllEpochsTaken(const Positions& saved, const Config& config) {
     OrderSpec spec = OrderSpecOf(config, rows, static_cast<int>(worker), static_cast<int>(Workers(saved)));
     spec.devices = saved.devices;
     spec.in_step = saved.in_step;
+    spec.chunk = saved.chunk;
     BatchOrder order(spec);
     if (order.batches_per_epoch() == 0) continue;
     order.Follow(RemainingData::Of(saved.plan, BatchesPerEpoch(spec)));
@@ -297,6 +313,11 @@ std::string PositionsDiffer(const Positions& saved, const Positions& now) {
     const std::string before = was == saved.order.end() ? "not known" : was->second;
     return fmt::format("{} = {} here and {} in the checkpoint", entry.first, entry.second, before);
   }
+  for (const auto& [key, text] : saved.order) {
+    const bool here = std::any_of(now.order.begin(), now.order.end(),
+                                  [&, name = key](const auto& entry) { return entry.first == name; });
+    if (!here) return fmt::format("{} = {} in the checkpoint, and not here", key, text);
+  }
   return "";
 }
 
@@ -305,7 +326,7 @@ Resumption Resume(const Positions& saved, const Config& config, std::optional<in
   const std::string other = PositionsDiffer(saved, now);
   const int64_t batches = train_rows ? BatchesPerEpoch(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
   if (other.empty() && Workers(saved) == Workers(now) && saved.devices == now.devices &&
-      (saved.in_step == now.in_step || StepsAreEqual(saved, batches))) {
+      saved.chunk == now.chunk && (saved.in_step == now.in_step || StepsAreEqual(saved, batches))) {
     Positions same = saved;
     same.in_step = now.in_step;
     return {same, ""};
@@ -333,6 +354,7 @@ std::string ToJson(const Positions& positions) {
                 {"other_examples", positions.other_examples}, {"devices", positions.devices},
                 {"dealt", ToValue(positions.plan)},           {"order", std::move(order)}};
   if (positions.in_step) value["in_step"] = true;
+  if (positions.chunk > 1) value["chunk"] = positions.chunk;
   if (const std::optional<CountedEvaluations>& counted = positions.evaluations) {
     value["evaluations"] = {
         {"best_loss", counted->best_loss}, {"best_step", counted->best_step}, {"in_vain", counted->in_vain}};

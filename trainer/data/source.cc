@@ -144,7 +144,9 @@ int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, in
 
 std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
                                              int worker, int workers) {
-  StepRows rows(config, train->rows(), worker, workers);
+  BatchOrder::WillNeed will_need;
+  if (train->blocks() != nullptr) will_need = [train](const auto& runs) { train->WillNeed(runs); };
+  StepRows rows(config, train->rows(), worker, workers, nullptr, train->blocks(), std::move(will_need));
   return std::make_unique<StepSource>(std::move(train), std::move(rows), true);
 }
 
@@ -173,6 +175,7 @@ uint32_t Add(uint32_t crc, const std::vector<Value>& values, int64_t count) {
 }  // namespace
 
 DataFingerprint FingerprintOf(const DataSet& train) {
+  if (const std::optional<DataFingerprint> known = train.fingerprint()) return *known;
   DataFingerprint print;
   if (!train.rows()) return print;
   print.rows = *train.rows();

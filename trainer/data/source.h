@@ -12,8 +12,19 @@
 #include "trainer/data/batch.h"
 #include "trainer/data/data_plan.h"
 #include "trainer/data/files/input_form.h"
+#include "trainer/data/window_order.h"
 
 namespace dtrain {
+
+// DataFingerprint: shows whether two workers read the same training rows in the same order. Thread: any;
+// plain values and free functions.
+struct DataFingerprint {
+  int64_t rows = 0;     // before the hold-out; 0: without end, or unknown
+  uint32_t labels = 0;  // CRC-32 of all labels or targets in row order
+
+  bool operator==(const DataFingerprint& other) const { return rows == other.rows && labels == other.labels; }
+  bool operator!=(const DataFingerprint& other) const { return !(*this == other); }
+};
 
 // DataSet: one data set in memory (bytes for IDX, floats for CSV) or a generator. Implementations:
 // data_set.h. Immutable once loaded, so that the threads of an in-process cluster share it. Thread: any.
@@ -39,6 +50,12 @@ class DataSet {
   // Returns the weights of classes, by number, which multiply those of rows in training and not in
   // evaluation (data.class_weights); empty: all count 1.
   virtual gpu::Span<const float> class_weights() const { return {nullptr, 0}; }
+  // The blocks in which rows are read; null: all rows are in memory.
+  virtual RowBlocks blocks() const { return nullptr; }
+  // Soon these rows are gathered, and no others: reads them ahead, on a thread of its own.
+  virtual void WillNeed(const std::vector<RowRun>&) const {}
+  // What is known of all labels without reading them again; unset: nothing.
+  virtual std::optional<DataFingerprint> fingerprint() const { return std::nullopt; }
 };
 
 // BatchSource: the batches of one worker, epoch by epoch, without the data.validation rows held out at the
@@ -79,17 +96,7 @@ int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, in
 std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet> set, int64_t first,
                                                   int64_t count, int64_t batch_size);
 
-// DataFingerprint: shows whether two workers read the same training rows in the same order. Thread: any;
-// plain values and free functions.
-struct DataFingerprint {
-  int64_t rows = 0;     // before the hold-out; 0: without end, or unknown
-  uint32_t labels = 0;  // CRC-32 of all labels or targets in row order
-
-  bool operator==(const DataFingerprint& other) const { return rows == other.rows && labels == other.labels; }
-  bool operator!=(const DataFingerprint& other) const { return !(*this == other); }
-};
-
-// Reads every label once.
+// Reads every label once, where it is not known already.
 DataFingerprint FingerprintOf(const DataSet& train);
 
 // Returns a warning that two workers with shares of the data read different rows; empty if they read the

@@ -42,7 +42,8 @@ FeedServer::FeedServer(const Config& config, std::shared_ptr<const DataSet> trai
   // A permutation of very many rows takes long; heartbeats are answered in between.
   const auto permutations = std::make_shared<Permutations>([this] { TakeArrived(TimePoint()); });
   for (int worker = 1; worker < workers; ++worker) {
-    clients_.push_back({StepRows(config, train_->rows(), worker, workers, permutations), {}});
+    clients_.push_back(
+        {StepRows(config, train_->rows(), worker, workers, permutations, train_->blocks()), {}});
   }
 }
 

@@ -12,6 +12,7 @@
 #include "gpu/ops.h"
 #include "trainer/config/config.h"
 #include "trainer/data/files/held_out.h"
+#include "trainer/data/order.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/model/layout.h"
@@ -116,8 +117,10 @@ double InputBytes(const Config& config, const DataSize& data, int64_t rows) {
 // 4 bytes per row, once for an epoch.
 double OrderBytes(const Config& config, const DataSize& data) {
   if (!config.data.shuffle) return 0;
-  const int64_t rows = data.train_rows.value_or(0);
-  return BytesOfFloats(std::max<int64_t>(0, rows - HeldOutRows(config.data, rows)));
+  const int64_t all = data.train_rows.value_or(0);
+  const int64_t rows = std::max<int64_t>(0, all - HeldOutRows(config.data, all));
+  const int64_t window = WindowRows(config);
+  return BytesOfFloats(window > 0 ? std::min(2 * window, rows) : rows);
 }
 
 // data.split: feed: on worker 0 the batches that it has ready for the others; on another worker those that it

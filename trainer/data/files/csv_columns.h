@@ -64,6 +64,7 @@ class CsvLabels {
   // Reserves memory for `rows` labels.
   void Reserve(size_t rows);
   void Add(const CsvField& field);
+  size_t size() const { return kind_ == Kind::kTargets ? targets_.size() : classes_.size(); }
   // Forgets the labels behind the first `rows`.
   void Truncate(size_t rows);
   // Call it after the last row: it numbers the names.

@@ -111,6 +111,7 @@ CsvReader::CsvReader(std::unique_ptr<InputBytes> file, const CsvDialect& dialect
   Fill();
   SkipByteOrderMark();
   for (int64_t line = 0; line < dialect_.skip_lines; ++line) SkipLine();
+  front_ = mark();
   const Delimiter given = dialect_.delimiter;
   delimiter_ = given == Delimiter::kAuto
                    ? ChooseDelimiter()
@@ -281,14 +282,34 @@ void CsvReader::Fill() {
                                kMaxRecordBytes - 1));
   }
   std::memmove(buffer_.data(), begin_.next, static_cast<size_t>(kept));
+  buffer_byte_ += begin_.next - buffer_.data();
   int64_t space = static_cast<int64_t>(buffer_.size()) - 1;
   if (kept > space / 2) buffer_.resize(static_cast<size_t>(std::min(2 * space, kMaxRecordBytes)) + 1);
   space = static_cast<int64_t>(buffer_.size()) - 1;
-  const int64_t got = file_->ReadSome(buffer_.data() + kept, space - kept);
+  const int64_t asked = next_fill_ > 0 ? std::min(next_fill_, space - kept) : space - kept;
+  next_fill_ = 0;
+  const int64_t got = file_->ReadSome(buffer_.data() + kept, asked);
   at_end_ = got == 0;
   end_ = buffer_.data() + kept + got;
   buffer_[static_cast<size_t>(kept + got)] = '\n';
   begin_.next = begin_.line_begin = buffer_.data();
+}
+
+void CsvReader::GoTo(CsvMark mark, int64_t bytes) {
+  const int64_t buffered = end_ - buffer_.data();
+  if (mark.byte >= buffer_byte_ && mark.byte <= buffer_byte_ + buffered) {
+    begin_.next = buffer_.data() + (mark.byte - buffer_byte_);
+  } else {
+    file_->SkipTo(mark.byte);
+    buffer_byte_ = mark.byte;
+    begin_.next = end_ = buffer_.data();
+    *buffer_.data() = '\n';
+    at_end_ = false;
+  }
+  next_fill_ = bytes;
+  begin_.line_begin = begin_.next;
+  begin_.line = mark.line;
+  in_record_ = false;
 }
 
 // Reads up to a line's end, because a record is parsed from its begin each time and a pipe may deliver few

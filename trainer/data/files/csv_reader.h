@@ -27,6 +27,12 @@ struct CsvPlace {
   int64_t column = 1;
 };
 
+// CsvMark: where a record begins, so that a reader of the same file can go there.
+struct CsvMark {
+  int64_t byte = 0;  // of the content, from 0
+  int64_t line = 1;
+};
+
 struct CsvField {
   std::string_view text;  // without the quotes around it
   CsvPlace place;         // of its first byte, which may be a quote
@@ -62,6 +68,15 @@ class CsvReader {
   CsvPlace record_end() const { return record_end_; }  // just behind its last field
   // After Next() has thrown: goes on behind the line with the fault.
   void SkipFault();
+
+  // The begin of the next record.
+  CsvMark mark() const { return {buffer_byte_ + (begin_.next - buffer_.data()), begin_.line}; }
+  // The begin of the first record, behind a byte order mark and skipped lines.
+  CsvMark front() const { return front_; }
+  // Goes to a mark of this file, which is not before mark() unless the file can seek. `bytes`: how many are
+  // read at once there, about; 0: as many as usual.
+  void GoTo(CsvMark mark, int64_t bytes = 0);
+  bool CanSeek() const { return file_->CanSeek(); }
 
   // Whether Next() can return without waiting for more of the file, as far as is known.
   bool HasWholeLine() const;
@@ -103,11 +118,14 @@ class CsvReader {
   std::vector<char> buffer_;  // *end_ is an added line end, at which scans stop
   const char* end_;           // the end of the bytes read
   Cursor begin_;              // of the next record, which begins a line
-  bool at_end_ = false;       // the file has no bytes behind those of the buffer
-  bool in_record_ = false;    // Next() has failed within a record
+  int64_t buffer_byte_ = 0;   // of the content, where the buffer begins
+  CsvMark front_;
+  bool at_end_ = false;     // the file has no bytes behind those of the buffer
+  bool in_record_ = false;  // Next() has failed within a record
   char delimiter_ = ',';
   std::array<bool, 256> stops_{};  // the bytes at which a field without quotes ends
   int64_t record_bytes_ = 0;       // of the records read so far
+  int64_t next_fill_ = 0;          // bytes that Fill() asks for next; 0: as many as fit
   CsvPlace record_end_;
   std::vector<CsvField> fields_;
   std::deque<std::string> unescaped_;  // texts of fields without their doubled quotes

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/names.h"
@@ -135,106 +136,103 @@ std::string FirstRowRemedy(const CsvColumns& columns, const std::string& section
   return fmt::format("Correct it, or remove the row. {}", kTextColumn);
 }
 
-// TableReader: reads all rows of a file into a table.
-class TableReader {
- public:
-  TableReader(const DataConfig& data, const std::string& section, bool header, CsvReader* reader,
-              CsvTable* table)
-      : data_(data), header_(header), reader_(*reader), table_(*table), rows_(reader, Layout(section)) {}
+}  // namespace
 
-  // Returns the number of rows.
-  int64_t Read();
+void SkippedRows::Add(const SkippedRows& other) {
+  bad += other.bad;
+  with_gaps += other.with_gaps;
+  unseen += other.unseen;
+  faults.insert(faults.end(), other.faults.begin(), other.faults.end());
+  faults.resize(std::min(faults.size(), kToldFaults));
+}
 
- private:
-  CsvLayout Layout(const std::string& section) const;
-  bool ReadRow();
-  void Note(const UserError& fault);
-  void Reserve(int64_t rows);
+namespace {
 
-  const DataConfig& data_;
-  const bool header_;
-  CsvReader& reader_;
-  CsvTable& table_;
-  CsvRows rows_;
-  int64_t count_ = 0;
-};
-
-CsvLayout TableReader::Layout(const std::string& section) const {
+CsvLayout LayoutOf(const DataConfig& data, const std::string& section, bool header, const CsvColumns& columns,
+                   std::vector<InputColumn> how) {
   CsvLayout layout;
-  layout.columns = table_.columns;
-  layout.how = table_.how;
-  layout.drops_gaps = data_.missing == MissingValues::kDrop;
-  layout.refuses_unseen = data_.unseen == UnseenCategory::kError;
-  layout.first_is_row = !header_;
-  layout.first_row_remedy = FirstRowRemedy(table_.columns, section);
-  if (data_.missing == MissingValues::kError) {
+  layout.columns = columns;
+  layout.how = std::move(how);
+  layout.drops_gaps = data.missing == MissingValues::kDrop;
+  layout.refuses_unseen = data.unseen == UnseenCategory::kError;
+  layout.first_is_row = !header;
+  layout.first_row_remedy = FirstRowRemedy(columns, section);
+  if (data.missing == MissingValues::kError) {
     layout.gap_remedy = "Set data.missing to mean, zero, indicator or drop, correct it, or remove the row.";
   }
   return layout;
 }
 
-void TableReader::Reserve(int64_t rows) {
-  table_.features.reserve(static_cast<size_t>(rows * table_.inputs));
-  table_.labels.Reserve(static_cast<size_t>(rows));
+}  // namespace
+
+int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& how) {
+  if (how.empty()) return static_cast<int64_t>(columns.inputs.size());
+  return std::accumulate(how.begin(), how.end(), int64_t{0},
+                         [](int64_t sum, const InputColumn& column) { return sum + column.features(); });
 }
 
-// Returns false at the end of the file.
-bool TableReader::ReadRow() {
-  if (!rows_.Next()) return false;
-  if (rows_.Read(&table_.features, &table_.labels)) {
-    ++count_;
-    if (table_.columns.weight >= 0) table_.weights.push_back(rows_.weight());
-  } else {
-    ++table_.skipped.with_gaps;
-  }
-  return true;
-}
+TableRows::TableRows(const DataConfig& data, const std::string& section, bool header, CsvReader* reader,
+                     const CsvColumns& columns, std::vector<InputColumn> how)
+    : data_(data), rows_(reader, LayoutOf(data, section, header, columns, std::move(how))) {}
 
-void TableReader::Note(const UserError& fault) {
-  SkippedRows& skipped = table_.skipped;
-  if (data_.bad_rows == BadRows::kStop) throw fault;
-  if (++skipped.bad > data_.bad_rows_limit) {
-    throw UserError("{} It is bad row {}, and data.bad_rows_limit = {}.", fault.what(), skipped.bad,
-                    data_.bad_rows_limit);
-  }
-  if (skipped.faults.size() < SkippedRows::kToldFaults) skipped.faults.emplace_back(fault.what());
-  rows_.SkipFault();
-}
-
-int64_t TableReader::Read() {
-  CsvReserve reserve;
-  const int64_t header_bytes = header_ ? reader_.record_bytes() : 0;
-  int64_t reserved = 0, row_bytes = 0;
-  for (bool more = true; more;) {
-    if (count_ == reserved) {
-      reserved = reserve.NextRows(count_, row_bytes, reader_.content_bytes() - header_bytes);
-      Reserve(reserved);
-    }
-    const int64_t before = count_;
+bool TableRows::Next(std::vector<float>* features, CsvLabels* labels) {
+  const size_t values = features->size(), rows = labels->size();
+  while (true) {
     try {
-      more = ReadRow();
+      if (!rows_.Next()) return false;
+      if (rows_.Read(features, labels)) return true;
+      ++skipped_.with_gaps;
     } catch (const UserError& fault) {
       Note(fault);
     }
-    if (more && count_ == before) {
-      table_.features.resize(static_cast<size_t>(count_ * table_.inputs));
-      table_.labels.Truncate(static_cast<size_t>(count_));
-    }
-    row_bytes = reader_.record_bytes() - header_bytes;
+    features->resize(values);
+    labels->Truncate(rows);
   }
-  table_.skipped.unseen = rows_.unseen();
-  return count_;
+}
+
+void TableRows::Note(const UserError& fault) {
+  if (data_.bad_rows == BadRows::kStop) throw fault;
+  if (++skipped_.bad > data_.bad_rows_limit) {
+    throw UserError("{} It is bad row {}, and data.bad_rows_limit = {}.", fault.what(), skipped_.bad,
+                    data_.bad_rows_limit);
+  }
+  if (skipped_.faults.size() < SkippedRows::kToldFaults) skipped_.faults.emplace_back(fault.what());
+  rows_.SkipFault();
+}
+
+SkippedRows TableRows::skipped() const {
+  SkippedRows skipped = skipped_;
+  skipped.unseen = rows_.unseen();
+  return skipped;
+}
+
+namespace {
+
+// Reads all rows of a file into a table, and returns their number.
+int64_t ReadAll(CsvReader* reader, bool header, TableRows* rows, CsvTable* table) {
+  CsvReserve reserve;
+  const int64_t header_bytes = header ? reader->record_bytes() : 0;
+  int64_t count = 0, reserved = 0;
+  while (true) {
+    if (count == reserved) {
+      const int64_t row_bytes = count == 0 ? 0 : reader->record_bytes() - header_bytes;
+      reserved = reserve.NextRows(count, row_bytes, reader->content_bytes() - header_bytes);
+      table->features.reserve(static_cast<size_t>(reserved * table->inputs));
+      table->labels.Reserve(static_cast<size_t>(reserved));
+    }
+    if (!rows->Next(&table->features, &table->labels)) return count;
+    if (table->columns.weight >= 0) table->weights.push_back(rows->weight());
+    ++count;
+  }
 }
 
 void ReadRows(const DataConfig& data, const DataSourceConfig& source, const std::string& section,
               CsvReader* reader, CsvTable* table) {
-  table->inputs = static_cast<int64_t>(table->columns.inputs.size());
-  if (!table->how.empty()) {
-    table->inputs = 0;
-    for (const InputColumn& column : table->how) table->inputs += column.features();
-  }
-  const int64_t rows = TableReader(data, section, source.header, reader, table).Read();
-  if (rows == 0) {
+  table->inputs = FeaturesOf(table->columns, table->how);
+  TableRows rows(data, section, source.header, reader, table->columns, table->how);
+  const int64_t count = ReadAll(reader, source.header, &rows, table);
+  table->skipped = rows.skipped();
+  if (count == 0) {
     throw CsvError(source.path.front(), reader->record_end(),
                    fmt::format("no rows after the header; {}.path must name a file with data. If the first "
                                "line is data, set {}.header to false.",

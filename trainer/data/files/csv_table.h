@@ -83,6 +83,36 @@ struct SkippedRows {
   int64_t with_gaps = 0;            // data.missing: drop
   int64_t unseen = 0;               // texts that are no category of the training rows
   std::vector<std::string> faults;  // the first ones, with their places
+
+  void Add(const SkippedRows& other);
+};
+
+// Returns the features of a row. `how`: as in CsvLayout.
+int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& how);
+
+// TableRows: the rows of one file of data.train or data.test that the config does not leave out. Owner: the
+// reader of the file. Thread: one. Errors are UserErrors with file, line and column.
+class TableRows {
+ public:
+  // `reader` is at the first record: a header, or a row. It must outlive this, as must `data`. `section` is
+  // "data.train" or "data.test". `how`: as in CsvLayout.
+  TableRows(const DataConfig& data, const std::string& section, bool header, CsvReader* reader,
+            const CsvColumns& columns, std::vector<InputColumn> how);
+
+  // Appends the next row; false at the end of the file. Throws for one that cannot be read, unless such rows
+  // are skipped.
+  bool Next(std::vector<float>* features, CsvLabels* labels);
+  // The weight of the row that was read last; 1 without data.weight.
+  float weight() const { return rows_.weight(); }
+  // What was left out so far.
+  SkippedRows skipped() const;
+
+ private:
+  void Note(const UserError& fault);
+
+  const DataConfig& data_;
+  CsvRows rows_;
+  SkippedRows skipped_;
 };
 
 // CsvTable: a CSV file of training or test data in memory: features as float32, and the label column. Every

@@ -183,6 +183,23 @@ int64_t InputBytes::ReadUnpeeked(char* out, int64_t size) {
   return standard_input_ ? ReadStandardInput(out, size) : ReadFile(out, size);
 }
 
+void InputBytes::SkipTo(int64_t byte) {
+  if (CanSeek()) {
+    if (lseek(fd_, byte, SEEK_SET) != byte) throw UnreadableError(path_, byte, ErrnoText(errno));
+    offset_ = byte;
+    peeked_.clear();
+    return;
+  }
+  std::vector<char> skipped(static_cast<size_t>(kPieceBytes));
+  int64_t at = offset_ - static_cast<int64_t>(peeked_.size());
+  DT_CHECK(byte >= at, byte, at);
+  while (at < byte) {
+    const int64_t got = ReadSome(skipped.data(), std::min(kPieceBytes, byte - at));
+    if (got == 0) throw UnreadableError(path_, at, "it is shorter than it was");
+    at += got;
+  }
+}
+
 bool InputBytes::HasPeeked(size_t count) {
   char byte = 0;
   while (peeked_.size() < count && ReadUnpeeked(&byte, 1) == 1) peeked_ += byte;

@@ -79,6 +79,10 @@ class InputBytes {
   // The same, but from standard input no more than has arrived: waits only for the first byte. Returns 0 at
   // the end.
   int64_t ReadSome(void* out, int64_t size);
+  // Whether SkipTo() can go back, and costs nothing.
+  bool CanSeek() const { return fd_ >= 0 && gzip_ == nullptr; }
+  // Goes to a byte of the content, from 0: in a compressed file one that is not behind.
+  void SkipTo(int64_t byte);
   // Returns how many of the next bytes are in `blanks`, up to some thousand. Consumes none.
   size_t CountBlanks(std::string_view blanks);
   // Whether the content continues with `text`, `behind` bytes further on. Consumes nothing and waits for no

@@ -1,0 +1,311 @@
+// Rows that are not in memory: read from their files in each epoch (data.cache: none), or from a cache of
+// parsed rows (file). Both give the rows that a set in memory has.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "trainer/data/files/data_test_util.h"
+#include "trainer/data/load_data.h"
+#include "trainer/data/order.h"
+#include "trainer/data/row_cache.h"
+#include "trainer/data/source.h"
+#include "trainer/data/streamed_set.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A fresh directory for caches.
+std::string CacheDirectory() {
+  static int count = 0;
+  const std::string directory =
+      fs::path(WritePlain("marker", "")).parent_path() / fmt::format("cache{}", count++);
+  fs::remove_all(directory);
+  return directory;
+}
+
+// The number of the row is its first feature.
+std::string Table(int64_t rows) {
+  const CounterRandom random(5);
+  std::string text = "id,city,income,kind\n";
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto draw = [&](uint64_t what) { return random.Below(static_cast<uint64_t>(row) * 3 + what, 100); };
+    const std::string city = draw(0) < 20 ? "" : draw(0) < 60 ? "Rome" : "\"Alba,\nLonga\"";
+    const std::string income = draw(1) < 10 ? "NA" : fmt::format("{}", draw(1));
+    text += fmt::format("{},{},{},{}\n", row, city, income, draw(2) < 50 ? "yes" : "no");
+  }
+  return text;
+}
+
+Config TableConfig(const std::string& content, DataCache cache) {
+  Config config = CsvConfig(ModelKind::kSoftmax, content, "kind");
+  config.model.outputs = 2;
+  config.data.categories = {"city"};
+  config.data.missing = MissingValues::kIndicator;
+  config.data.cache = cache;
+  config.data.shuffle_rows = 300;
+  config.data.cache_dir = CacheDirectory();
+  config.train.batch_size = 10;
+  config.train.epochs = 2;
+  return config;
+}
+
+struct Rows {
+  std::vector<float> features;
+  std::vector<int32_t> labels;
+};
+
+Rows Gathered(const DataSet& set, const std::vector<int64_t>& rows) {
+  Rows gathered;
+  const auto count = static_cast<int64_t>(rows.size());
+  gathered.features.resize(static_cast<size_t>(count * set.inputs()));
+  gathered.labels.resize(rows.size());
+  set.Gather(rows.data(), count, gathered.features.data(), gathered.labels.data(), nullptr);
+  return gathered;
+}
+
+std::vector<int64_t> SomeRows(int64_t rows, uint64_t seed) {
+  std::vector<int64_t> some(500);
+  for (size_t i = 0; i < some.size(); ++i) {
+    some[i] = static_cast<int64_t>(CounterRandom(seed).Below(i, static_cast<uint64_t>(rows)));
+  }
+  return some;
+}
+
+TEST_CASE("out of memory: the rows, classes, columns and scale are those of a set in memory") {
+  const std::string content = Table(5000);
+  for (const FeatureScale scale : {FeatureScale::kNone, FeatureScale::kUnit, FeatureScale::kStandard}) {
+    Config config = TableConfig(content, DataCache::kMemory);
+    config.data.scale = scale;
+    config.data.validation = 100;
+    config.data.test = CsvSource("test.csv", Table(30), "kind");
+    const LoadedData memory = LoadData(config);
+    for (const DataCache cache : {DataCache::kNone, DataCache::kFile}) {
+      CAPTURE(static_cast<int>(cache));
+      config.data.cache = cache;
+      const LoadedData loaded = LoadData(config);
+      CHECK(loaded.form.classes == memory.form.classes);
+      CHECK(loaded.form.features == memory.form.features);
+      CHECK(*loaded.train->rows() == 5000);
+      CHECK(loaded.train->inputs() == memory.train->inputs());
+      CHECK(FingerprintOf(*loaded.train).rows == 5000);
+      const std::vector<int64_t> some = SomeRows(5000, 3);
+      const Rows here = Gathered(*loaded.train, some), there = Gathered(*memory.train, some);
+      CHECK(here.labels == there.labels);
+      REQUIRE(here.features.size() == there.features.size());
+      // Mean and deviation are of one pass, and not of two.
+      for (size_t i = 0; i < here.features.size(); ++i) {
+        if (here.features[i] != doctest::Approx(there.features[i]).epsilon(1e-6)) FAIL_CHECK(i);
+      }
+      CHECK(Gathered(*loaded.test, {0, 7}).labels == Gathered(*memory.test, {0, 7}).labels);
+    }
+  }
+}
+
+// Reads all batches of a worker's epochs; counts each row by its epoch, in `read`.
+void ReadAll(const Config& config, const std::shared_ptr<const DataSet>& set, int worker, int workers,
+             std::map<std::pair<int64_t, int64_t>, int>* read) {
+  const std::unique_ptr<BatchSource> source = MakeBatchSource(config, set, worker, workers);
+  const auto features = set->inputs();
+  for (Batch batch; source->Next(&batch);) {
+    for (int64_t row = 0; row < batch.rows; ++row) {
+      const float* const inputs =
+          batch.inputs != nullptr ? batch.inputs + row * features : batch.table.row(batch.table_rows[row]);
+      ++(*read)[{source->epoch(), static_cast<int64_t>(inputs[0])}];
+    }
+  }
+}
+
+TEST_CASE("out of memory: each row comes once an epoch, for any number of workers and threads") {
+  const std::string content = Table(3000);
+  for (const DataCache cache : {DataCache::kNone, DataCache::kFile}) {
+    for (int workers = 1; workers <= 5; ++workers) {
+      CAPTURE(workers);
+      Config config = TableConfig(content, cache);
+      config.cluster.worker.assign(static_cast<size_t>(workers), "");
+      const std::shared_ptr<const DataSet> set = LoadData(config).train;
+      std::vector<std::map<std::pair<int64_t, int64_t>, int>> read(static_cast<size_t>(workers));
+      std::vector<std::thread> threads;
+      for (int worker = 0; worker < workers; ++worker) {
+        threads.emplace_back(
+            [&, worker] { ReadAll(config, set, worker, workers, &read[static_cast<size_t>(worker)]); });
+      }
+      for (std::thread& thread : threads) thread.join();
+      std::map<std::pair<int64_t, int64_t>, int> all;
+      for (const auto& one : read) {
+        for (const auto& [row, times] : one) all[row] += times;
+      }
+      CHECK(all.size() == 6000);
+      CHECK(std::all_of(all.begin(), all.end(), [](const auto& entry) { return entry.second == 1; }));
+    }
+  }
+}
+
+std::vector<float> BatchesFrom(const Config& config, const std::shared_ptr<const DataSet>& set,
+                               int64_t step) {
+  const std::unique_ptr<BatchSource> source = MakeBatchSource(config, set, 1, 3);
+  source->Seek(step);
+  std::vector<float> ids;
+  for (Batch batch; source->Next(&batch);) {
+    for (int64_t row = 0; row < batch.rows; ++row) {
+      ids.push_back(batch.inputs != nullptr ? batch.inputs[row * batch.columns]
+                                            : batch.table.row(batch.table_rows[row])[0]);
+    }
+  }
+  return ids;
+}
+
+TEST_CASE("out of memory: none and file have one order, and a worker that comes back goes on in it") {
+  const std::string content = Table(3000);
+  Config config = TableConfig(content, DataCache::kNone);
+  config.cluster.worker.assign(3, "");
+  const std::shared_ptr<const DataSet> none = LoadData(config).train;
+  const std::vector<float> all = BatchesFrom(config, none, 0);
+  const std::vector<float> rest = BatchesFrom(config, LoadData(config).train, 37);
+  CHECK(rest == std::vector<float>(all.begin() + 370, all.end()));
+  config.data.cache = DataCache::kFile;
+  CHECK(BatchesFrom(config, LoadData(config).train, 0) == all);
+}
+
+TEST_CASE("out of memory: a compressed file is read in windows from front to back") {
+  Config config = TableConfig(Table(5000), DataCache::kNone);
+  const LoadedData plain = LoadData(config);
+  config.data.train.path = {WriteGzip("train.csv.gz", Table(5000))};
+  const LoadedData packed = LoadData(config);
+  CHECK(plain.train->blocks()->size() > 1);
+  CHECK(packed.train->blocks()->size() == 1);
+  const std::vector<int64_t> some = SomeRows(5000, 8);
+  CHECK(Gathered(*packed.train, some).features == Gathered(*plain.train, some).features);
+  std::map<std::pair<int64_t, int64_t>, int> read;
+  ReadAll(config, packed.train, 0, 1, &read);
+  CHECK(read.size() == 10000);
+}
+
+TEST_CASE("out of memory: rows that are skipped or dropped have no place in the order") {
+  for (const DataCache cache : {DataCache::kMemory, DataCache::kNone, DataCache::kFile}) {
+    std::string content = "id,kind\n";
+    for (int row = 0; row < 3000; ++row) {
+      content += row % 10 == 3   ? "x,yes\n"
+                 : row % 10 == 5 ? ",yes\n"
+                                 : fmt::format("{},{}\n", row, row % 2 ? "yes" : "no");
+    }
+    Config config = TableConfig(content, cache);
+    config.data.categories.clear();
+    config.data.missing = MissingValues::kDrop;
+    config.data.bad_rows = BadRows::kSkip;
+    const LoadedData loaded = LoadData(config);
+    CHECK(*loaded.train->rows() == 2400);
+    CHECK(loaded.skipped.bad == 300);
+    CHECK(loaded.skipped.with_gaps == 300);
+    CHECK(loaded.skipped.faults.size() == SkippedRows::kToldFaults);
+    CHECK(Gathered(*loaded.train, {0, 3, 4, 2399}).features == std::vector<float>{0, 4, 6, 2999});
+  }
+}
+
+TEST_CASE("out of memory: a value that cannot be read ends the start, with its place") {
+  for (const DataCache cache : {DataCache::kNone, DataCache::kFile}) {
+    Config config = TableConfig("id,city,income,kind\n1,Rome,2,yes\n2,Rome,rich,no\n", cache);
+    CHECK(UserErrorOf([&] { LoadData(config); }).find("train.csv:3:8: income = rich; must be a number") !=
+          std::string::npos);
+    CHECK((!fs::exists(config.data.cache_dir) ||
+           std::none_of(fs::directory_iterator(config.data.cache_dir), fs::directory_iterator(),
+                        [](const auto& entry) { return entry.path().extension() != ".lock"; })));
+  }
+}
+
+TEST_CASE("streamed set: a file that changes in a run is told") {
+  Config config = TableConfig(Table(3000), DataCache::kNone);
+  const std::shared_ptr<const DataSet> set = LoadData(config).train;
+  std::ofstream(config.data.train.path.front()) << "id,city,income,kind\n1,Rome,2,yes\n";
+  CHECK(UserErrorOf([&] { Gathered(*set, {2000}); }).find("train.csv") != std::string::npos);
+}
+
+std::string OnlyCache(const std::string& directory) {
+  std::string path;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() != ".rows") continue;
+    CHECK(path.empty());
+    path = entry.path();
+  }
+  return path;
+}
+
+TEST_CASE("row cache: it is used again, and remade when a byte or a key has changed") {
+  const Config config = TableConfig(Table(2000), DataCache::kFile);
+  LoadData(config);
+  const std::string path = OnlyCache(config.data.cache_dir);
+  const auto made = fs::last_write_time(path);
+  LoadData(config);
+  CHECK(fs::last_write_time(path) == made);
+  // Another scale or order needs no other cache.
+  Config scaled = config;
+  scaled.data.scale = FeatureScale::kUnit;
+  scaled.data.seed = 9;
+  LoadData(scaled);
+  CHECK(OnlyCache(config.data.cache_dir) == path);
+  CHECK(fs::last_write_time(path) == made);
+  // The same size, and the same time of the last write.
+  const std::string& file = config.data.train.path.front();
+  const auto written = fs::last_write_time(file);
+  std::string content = ReadBack(file);
+  content[content.find("yes")] = 'Y';
+  std::ofstream(file) << content;
+  fs::last_write_time(file, written);
+  Config three = config;
+  three.model.outputs = 3;
+  CHECK(LoadData(three).form.classes == std::vector<std::string>{"Yes", "no", "yes"});
+}
+
+TEST_CASE("row cache: one that is damaged, cut short or of something else is remade") {
+  const Config config = TableConfig(Table(2000), DataCache::kFile);
+  const std::vector<int64_t> some = SomeRows(2000, 2);
+  const Rows rows = Gathered(*LoadData(config).train, some);
+  const std::string path = OnlyCache(config.data.cache_dir);
+  const std::string whole = ReadBack(path);
+  const size_t labels_at = 4096 + 2000 * 4 * static_cast<size_t>(LoadData(config).train->inputs());
+  for (const size_t damaged : {size_t{0}, size_t{8}, size_t{16}, size_t{25}, labels_at, whole.size() - 1}) {
+    CAPTURE(damaged);
+    std::string content = whole;
+    content[damaged] = static_cast<char>(content[damaged] ^ 0x5a);
+    std::ofstream(path, std::ios::binary) << content;
+    CHECK(Gathered(*LoadData(config).train, some).features == rows.features);
+    CHECK(ReadBack(path) == whole);
+  }
+  for (const size_t size : {size_t{0}, size_t{100}, size_t{5000}, whole.size() - 1}) {
+    std::ofstream(path, std::ios::binary) << whole.substr(0, size);
+    CHECK(Gathered(*LoadData(config).train, some).labels == rows.labels);
+  }
+}
+
+TEST_CASE("row cache: several tasks at once make one, and all have it") {
+  const Config config = TableConfig(Table(4000), DataCache::kFile);
+  std::vector<std::thread> threads;
+  std::vector<Rows> rows(4);
+  for (size_t task = 0; task < rows.size(); ++task) {
+    threads.emplace_back([&, task] { rows[task] = Gathered(*LoadData(config).train, SomeRows(4000, 1)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Rows& other : rows) CHECK(other.features == rows[0].features);
+  CHECK(!OnlyCache(config.data.cache_dir).empty());
+}
+
+TEST_CASE("row cache: a directory that cannot be written is named, with the key") {
+  Config config = TableConfig(Table(10), DataCache::kFile);
+  config.data.cache_dir = WritePlain("a_file", "") + "/cache";
+  const std::string error = UserErrorOf([&] { LoadData(config); });
+  CHECK(error.find("cannot be written") != std::string::npos);
+  CHECK(error.find("data.cache_dir") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,69 @@
+// The cache of parsed rows (data.cache: file): one file under data.cache_dir that holds the rows of
+// data.train as float32 and their labels, mapped into memory. It is made by the first task that needs it,
+// while others of this machine wait, and made anew when a file of data.train or a key that changes its
+// parsing has changed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "trainer/config/config.h"
+#include "trainer/data/files/csv_table.h"
+#include "trainer/data/files/input_form.h"
+#include "trainer/data/files/label_rules.h"
+#include "trainer/data/source.h"
+
+namespace dtrain {
+
+// CachedSet: the rows of a cache. Owner: LoadedData, shared. Thread: any; immutable once it is scaled.
+class CachedSet : public DataSet {
+ public:
+  // Takes the cache of these data, or makes it. `how`: as in CsvLayout. Throws UserError for the data's
+  // faults, and for a directory that cannot be written or is full; a cache that is not whole is never left
+  // under its name.
+  static std::shared_ptr<CachedSet> Of(const DataConfig& data, const LabelRules& rules,
+                                       const std::vector<InputColumn>& how);
+  ~CachedSet() override;
+  CachedSet(const CachedSet&) = delete;
+  CachedSet& operator=(const CachedSet&) = delete;
+
+  int64_t inputs() const override { return inputs_; }
+  std::optional<int64_t> classes() const override { return classes_; }
+  std::optional<int64_t> rows() const override { return rows_; }
+  gpu::MatrixView<const float> floats() const override;
+  RowBlocks blocks() const override { return blocks_; }
+  std::optional<DataFingerprint> fingerprint() const override { return fingerprint_; }
+  void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+              float* targets) const override;
+  void WillNeed(const std::vector<RowRun>& runs) const override;
+
+  // From now on rows are scaled as they are read. Call it before others use the set.
+  void UseScale(const FittedScale& scale) { scale_ = scale; }
+
+  const std::vector<std::string>& class_names() const { return class_names_; }
+  const SkippedRows& skipped() const { return skipped_; }
+
+ private:
+  CachedSet() = default;
+  // Returns null if there is no such cache of these data.
+  static std::shared_ptr<CachedSet> Open(const std::string& path, const std::string& made_of,
+                                         const LabelRules& rules);
+
+  void* map_ = nullptr;
+  size_t map_bytes_ = 0;
+  const float* features_ = nullptr;  // [rows, inputs]
+  const int32_t* labels_ = nullptr;  // or float targets
+  int64_t rows_ = 0;
+  int64_t inputs_ = 0;
+  std::optional<int64_t> classes_;
+  RowBlocks blocks_;
+  FittedScale scale_;
+  std::vector<std::string> class_names_;
+  SkippedRows skipped_;
+  DataFingerprint fingerprint_;
+};
+
+}  // namespace dtrain

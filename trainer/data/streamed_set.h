@@ -1,0 +1,109 @@
+// StreamedSet: the rows of CSV files that do not stay in memory. One pass at the start checks every row and
+// notes where blocks of rows begin; then blocks are read when they are asked for, parsed, and forgotten.
+// Plain files are read at any place; a compressed one is a sequence, which is read from its front again for a
+// row that lies behind. Owner: LoadedData, shared. Thread: any; blocks that are announced are read by a
+// thread of its own. Errors are UserErrors with file, line and column.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trainer/config/config.h"
+#include "trainer/data/files/csv_files.h"
+#include "trainer/data/files/csv_table.h"
+#include "trainer/data/files/input_form.h"
+#include "trainer/data/files/label_rules.h"
+#include "trainer/data/source.h"
+
+namespace dtrain {
+
+// ParsedRows: rows that follow each other, as numbers.
+struct ParsedRows {
+  std::vector<float> features;  // [rows, inputs]
+  std::vector<int32_t> classes;
+  std::vector<float> targets;
+};
+
+class StreamedSet : public DataSet {
+ public:
+  // Passes over all rows once. `how`: as in CsvLayout.
+  StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how);
+  ~StreamedSet() override;
+
+  int64_t inputs() const override { return files_.inputs(); }
+  std::optional<int64_t> classes() const override { return rules_.classes; }
+  std::optional<int64_t> rows() const override { return rows_; }
+  RowBlocks blocks() const override { return order_blocks_; }
+  std::optional<DataFingerprint> fingerprint() const override { return fingerprint_; }
+  void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+              float* targets) const override;
+  void WillNeed(const std::vector<RowRun>& runs) const override;
+
+  // From now on rows are scaled. Call it before others use the set.
+  void UseScale(const FittedScale& scale);
+
+  const CsvLabels& labels() const { return labels_; }  // with the names of classes, and no rows
+  const SkippedRows& skipped() const { return skipped_; }
+  const CsvColumns& columns() const { return files_.columns(); }
+
+ private:
+  struct Place {  // of a block
+    int64_t first_row;
+    size_t file;
+    CsvMark begin;
+    int64_t bytes;  // of its text
+  };
+  struct Block {
+    std::shared_ptr<const ParsedRows> rows;  // null: it is being read, or was not
+    std::exception_ptr fault;
+    uint64_t used = 0;  // when, in calls
+  };
+  // A file that is open behind the last row that was read from it.
+  struct Cursor {
+    std::unique_ptr<CsvReader> reader;
+    int64_t next_row = -1;
+  };
+
+  void Index();
+  size_t BlockOf(int64_t row) const;
+  int64_t EndOf(size_t block) const;
+  std::shared_ptr<const ParsedRows> Acquire(size_t block) const;
+  std::shared_ptr<const ParsedRows> Read(size_t block) const;
+  CsvReader* GoTo(size_t block, Cursor* cursor) const;
+  void Evict() const;
+  void ReadAhead() const;
+
+  const DataConfig data_;
+  const LabelRules rules_;
+  FittedScale scale_;
+  const CsvFiles files_;
+  int64_t rows_ = 0;
+  int64_t block_rows_ = 0;
+  std::vector<Place> places_;
+  RowBlocks order_blocks_;
+  CsvLabels labels_;
+  SkippedRows skipped_;
+  DataFingerprint fingerprint_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::condition_variable changed_;
+  mutable std::map<size_t, std::shared_ptr<Block>> kept_;  // by number
+  mutable std::map<size_t, std::vector<Cursor>> cursors_;  // by file, those that nobody uses
+  mutable std::deque<size_t> wanted_;
+  mutable std::set<std::thread::id> readers_;  // that announce what they need
+  mutable size_t window_blocks_ = 4;           // of one of them: its window and the next
+  mutable uint64_t calls_ = 0;
+  mutable bool ends_ = false;
+  mutable std::thread ahead_;
+};
+
+}  // namespace dtrain
