@@ -274,11 +274,10 @@ std::vector<Field> ModelFields() {
           .Unit("features of one row")
           .Try("784")
           .Unset("as the data says"),
-      Number(DT_KEY(model.outputs), kRun, {1, 1e6},
-             "Outputs; with a softmax the number of classes, which must be given for CSV.")
+      Number(DT_KEY(model.outputs), kRun, {1, 1e6}, "Outputs; with a softmax the number of classes.")
           .Unit("outputs")
           .Try("10")
-          .Unset("1; 10 with a softmax"),
+          .Unset("1; with a softmax the classes of data.train for CSV, and else 10"),
       Number(DT_KEY(model.hidden), kRun, {1, 1e6}, "Units of each hidden layer, from the inputs on.")
           .Unit("units")
           .Try("[100]")

@@ -401,7 +401,6 @@ void Rules::CheckTargets(const std::string& section, const DataSourceConfig& sou
   }
 }
 
-// A ps reads no rows, so that only the config can tell it the number of classes.
 void Rules::CheckCsv() {
   const DataConfig& data = config_.data;
   CheckLabelColumn("data.train", data.train);
@@ -416,10 +415,12 @@ void Rules::CheckCsv() {
                        ValueText(format, format.get(config_))));
   }
   const bool classes = IsGood("model.kind") && !IsBad("model.head") && HasOutputPerClass(config_.model);
-  if (train_csv && classes && Find("model.outputs") == nullptr) {
+  // What comes through a pipe is read once, and by workers alone.
+  const bool piped = std::any_of(data.train.path.begin(), data.train.path.end(), IsPipe);
+  if (train_csv && piped && classes && Find("model.outputs") == nullptr) {
     Add(PlaceOf("model.kind"),
-        "model.outputs is missing; data.train.format = csv needs it, the number of classes. Write \"outputs: "
-        "3\" under model.");
+        "model.outputs is missing; data that come through a pipe need it, the number of classes. Write "
+        "\"outputs: 3\" under model.");
   }
 }
 

@@ -53,8 +53,15 @@ DataShape PeekIdx(const Config& config) {
 DataShape PeekCsvShape(const Config& config) {
   const DataSourceConfig& train = config.data.train;
   DataShape shape;
-  if (HasClasses(config.model)) shape.classes = ClassesOf(config.model);
   const bool given = GivenByConfig(config, train.path.front(), "data.train.path");
+  const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
+  if (given && counts) {
+    throw UserError(
+        "{}: is not here to count the classes in. A task that reads no data (a ps; with data.split: feed a "
+        "worker above 0) needs model.outputs in its place: give it to all tasks.",
+        train.path.front());
+  }
+  if (HasClasses(config.model)) shape.classes = counts ? CountClasses(config.data) : ClassesOf(config.model);
   shape.inputs = given ? *config.model.inputs : FitColumns(config.data).inputs;
   return shape;
 }

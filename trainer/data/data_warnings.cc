@@ -320,14 +320,33 @@ std::string LargeFeatureText(const DataConfig& data, const LoadedData& loaded) {
                      Shown(FeatureTitle(loaded.form, largest % rows.cols)), rows.data[largest]);
 }
 
+namespace {
+
+// Tables that are written without names often have the numbers of the columns there, and a row of such
+// numbers looks the same.
+std::string CountingHeaderText(const DataConfig& data, const InputForm& form) {
+  const DataSourceConfig& train = data.train;
+  const std::vector<std::string> names = ColumnNames(form);
+  const bool count = std::all_of(names.begin(), names.end(),
+                                 [](const std::string& name) { return ColumnNumber(name).has_value(); });
+  const bool by_number = ColumnNumber(train.label).has_value();
+  if (train.format != DataFormat::kCsv || !train.header || !by_number || names.empty() || !count) return "";
+  return fmt::format(
+      "{}: its first line is taken for the names of columns, {}. If it is a row, set data.train.header to "
+      "false.",
+      PathText(train), ListNames(names, "and"));
+}
+
+}  // namespace
+
 std::vector<std::string> DataWarnings(const Config& config, const LoadedData& data) {
   const LabelCounts counts =
       CountLabels(data, data.train == nullptr ? 0 : HeldOutRows(config.data, data.train->rows()));
   std::vector<std::string> warnings;
   for (const std::string& text :
        {UnusedOutputsText(config.model, data.form, counts), UnseenClassesText(config.data, data.form, counts),
-        RoundedFeaturesText(config.data, data), SkippedText("data.train", data.skipped),
-        SkippedText("data.test", data.skipped_of_test)}) {
+        RoundedFeaturesText(config.data, data), CountingHeaderText(config.data, data.form),
+        SkippedText("data.train", data.skipped), SkippedText("data.test", data.skipped_of_test)}) {
     if (!text.empty()) warnings.push_back(text);
   }
   return warnings;

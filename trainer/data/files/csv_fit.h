@@ -26,4 +26,8 @@ struct FittedColumns {
 // are not held out. Where a share is held out, it first reads the whole file for the number of rows.
 FittedColumns FitColumns(const DataConfig& data);
 
+// Reads the labels of data.train and returns the number of classes: of names how many differ, of numbers the
+// largest and one, and at least 2. What is wrong with the rows is told when they are read.
+int64_t CountClasses(const DataConfig& data);
+
 }  // namespace dtrain

@@ -77,6 +77,20 @@ TEST_CASE("fit: classes are told by their value and by the names that they are r
   CHECK(CategoriesOf(config) == std::vector<std::string>{"a", "b"});  // two of a and one of b are left
 }
 
+TEST_CASE("fit: the classes are counted, by name or up to the largest number") {
+  const auto count = [](const std::string& content) {
+    return CountClasses(CsvConfig(ModelKind::kSoftmax, content, "y").data);
+  };
+  CHECK(count("a,y\n1,oak\n2,elm\n3,oak\n4,yew\n") == 3);
+  CHECK(count("a,y\n1,0\n2,4\n3,1.0\n") == 5);
+  CHECK(count("a,y\n1,one\n2,\n") == 2);
+  Config config = CsvConfig(ModelKind::kSoftmax, "a,y\n1,oak\n2,oak.\n3,elm\n4,yew\n", "y");
+  config.data.rename_labels = {"oak. -> oak"};
+  CHECK(CountClasses(config.data) == 3);
+  CHECK(UserErrorOf([&] { count("a,y\n1,2e7\n"); }).find(":2:3: more than 1000000 classes") !=
+        std::string::npos);
+}
+
 TEST_CASE("fit: dates are numbers, whose gaps have a mean") {
   Config config = CsvConfig(ModelKind::kLogistic, "d,y\n1970-01-02,0\n,1\n1970-01-04,1\n", "y");
   config.data.dates = {"d"};
