@@ -22,6 +22,7 @@
 #include "trainer/config/config.h"
 #include "trainer/data/data_shape.h"
 #include "trainer/data/data_warnings.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/sources.h"
 #include "trainer/data/load_data.h"
@@ -170,7 +171,13 @@ std::string SourceText(const DataSourceConfig& source, const DataSet* set) {
 
 void PrintData(const DataConfig& data, const LoadedData& loaded) {
   fmt::print("data:\n  train: {}", SourceText(data.train, loaded.train.get()));
-  if (data.validation > 0) fmt::print(", of which the first {} are held out", data.validation);
+  if (const int64_t held_out = HeldOutRows(data, loaded.train->rows()); held_out > 0) {
+    const bool first = data.validation_by == HeldOutBy::kFirst;
+    fmt::print(", of which {}{} are held out{}", first ? "the first " : "", held_out,
+               first                                          ? ""
+               : data.validation_by == HeldOutBy::kStratified ? ", drawn by data.seed of each class"
+                                                              : ", drawn by data.seed");
+  }
   fmt::print("\n  test: {}\n", SourceText(data.test, loaded.test.get()));
   if (!loaded.form.features.empty()) fmt::print("  {}\n", FeatureNamesText(loaded.form));
   if (!loaded.form.classes.empty()) fmt::print("  {}\n", ClassNamesText(loaded.form.classes));
@@ -242,7 +249,8 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const ErrorLines errors;
   const LoadedData loaded = LoadData(config);
   const std::string start = CheckResume(config, layout, loaded.form, errors);
-  if (!shape.rows && loaded.train->rows()) shape.rows = *loaded.train->rows() - config.data.validation;
+  if (!shape.rows && loaded.train->rows())
+    shape.rows = *loaded.train->rows() - HeldOutRows(config.data, loaded.train->rows());
   CheckTasks(config, loaded);
   const std::string keys = local ? "" : CheckKeys(config);
   for (const std::string& warning : DataWarnings(config, loaded)) errors.Print("warning: " + warning);

@@ -285,6 +285,11 @@ RowSpec RowSpecFor(const Config& config, const InputForm& form) {
   spec.form = form;
   spec.pixels = TakesPixels(config);
   spec.label = config.data.train.label;
+  spec.dialect = DialectOf(config.data);
+  spec.dialect.delimiter = Delimiter::kAuto;  // other files than data.train may have another one
+  spec.refuses_unseen = config.data.unseen == UnseenCategory::kError;
+  spec.weight = config.data.weight;
+  spec.renamed = LabelRulesOf(config).renamed;
   return spec;
 }
 

@@ -40,7 +40,10 @@ struct RowSet {
 };
 
 RowSet RowsOf(const Config& config) {
-  if (config.eval.on == EvalOn::kValidation) return {config.data.train, "data.train", config.data.validation};
+  if (config.eval.on == EvalOn::kValidation) {
+    const int64_t max = config.data.validation_share > 0 ? INT64_MAX : config.data.validation;
+    return {config.data.train, "data.train", max};
+  }
   return {config.data.test, "data.test", INT64_MAX};
 }
 
@@ -62,7 +65,7 @@ RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& 
   const bool csv = set.source.format == DataFormat::kCsv;
   spec.format = csv ? RowFormat::kCsv : RowFormat::kIdx;
   if (csv) spec.header = set.source.header;
-  spec.labels = LabelRulesOf(config.model);
+  spec.labels = LabelRulesOf(config);
   spec.key = set.key;
   return spec;
 }
@@ -108,9 +111,11 @@ int64_t MaxRowsOfBatch(const RowSet& set, const Config& config) {
   return std::min({config.train.batch_size, set.max, max});
 }
 
-void AddGenerated(const Config& config, EvaluationSum* sum, const std::function<void()>& between_batches) {
+// Generated rows, and held-out rows that are a share of the table, which must be read to its end for them.
+void AddLoaded(const Config& config, const InputForm* form, EvaluationSum* sum,
+               const std::function<void()>& between_batches) {
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain eval, which reads the data,"));
-  const LoadedData data = LoadData(config);
+  const LoadedData data = LoadData(config, form);
   const std::unique_ptr<BatchSource> source = EvaluationSource(config, data);
   if (source == nullptr) throw UserError(kNoSet);
   for (Batch batch; source->Next(&batch);) {
@@ -161,15 +166,16 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
   const auto model = MakeModelOn(devices, config, layout, max_rows, nullptr);
   model->Arrived(weights.data(), {0, layout.size});
   EvaluationSum sum(*model, weights.data(), &outcome.figures);
-  if (IsFiles(set.source.format)) {
-    const InputForm form = FormFor(*checkpoint, config);
-    outcome.class_names = form.classes;
+  const bool files = IsFiles(set.source.format);
+  const InputForm form = files ? FormFor(*checkpoint, config) : InputForm();
+  outcome.class_names = form.classes;
+  if (!files || (config.eval.on == EvalOn::kValidation && config.data.validation_share > 0)) {
+    AddLoaded(config, files ? &form : nullptr, &sum, between_batches);
+  } else {
     // A file that has grown since has more rows than that.
     const bool all = max_rows < config.train.batch_size;
     const int64_t batch_rows = all ? max_rows : config.train.batch_size * config.device.towers();
     AddRows(set, LabelledSpec(config, form, set), batch_rows, &sum, between_batches);
-  } else {
-    AddGenerated(config, &sum, between_batches);
   }
   outcome.evaluation = sum.sum();
   if (outcome.evaluation.classifies) outcome.auc = outcome.figures.scores.Area(between_batches);

@@ -59,7 +59,7 @@ Data DataOf(const Config& config) {
     return {loaded.form, loaded.train->rows()};
   }
   const DataShape shape = PeekShape(config);
-  if (shape.rows) data.rows = *shape.rows + config.data.validation;
+  if (shape.rows) data.rows = *shape.rows + shape.held_out;
   return data;
 }
 

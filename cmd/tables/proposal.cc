@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -149,6 +150,7 @@ class ConfigWriter {
       return UserError("{}: {} cannot be the label: it {}. Choose another: --label NAME.", table_.path,
                        ColumnName(table_, label_), why);
     };
+    FindRenames();
     if (!plan_.problem.empty()) throw refuse(plan_.problem);
     SortColumns();
     if (features_ == 0) {
@@ -200,6 +202,22 @@ class ConfigWriter {
         table_.short_rows.count + table_.long_rows.count + table_.quotes.count + table_.empty_lines.count;
   }
 
+  // Two spellings of a class, one with a dot behind it or in other letters, are one: the more frequent.
+  void FindRenames() {
+    if (Label().type != ColumnType::kCategory) return;
+    std::map<std::string, std::string> spellings;  // by what they have in common
+    for (const ValueCount& value : Label().frequent) {
+      std::string common = LowerCase(value.text);
+      if (common.size() > 1 && common.back() == '.') common.pop_back();
+      const auto [first, is_new] = spellings.emplace(common, value.text);
+      if (!is_new) renames_.push_back(Quoted(fmt::format("{} -> {}", value.text, first->second)));
+    }
+    if (renames_.empty()) return;
+    ColumnProfile renamed = Label();
+    renamed.distinct -= static_cast<int64_t>(renames_.size());
+    plan_ = PlanModel(renamed);
+  }
+
   void CountBad(const ColumnProfile& column) {
     bad_rows_ += column.not_a_number.count + column.not_float.count + column.not_utf8.count;
   }
@@ -213,6 +231,12 @@ class ConfigWriter {
   void AddData() {
     Add("data:\n  train: {{format: csv, path: {}, label: {}{}}}\n", YamlText(path_), KeyOf(label_),
         table_.has_names() ? "" : ", header: false");
+    if (table_.skip_lines > 0) Add("  skip_lines: {}    # at the front, no rows\n", table_.skip_lines);
+    if (!table_.comment.empty())
+      Add("  comment: {}    # lines that begin so are no rows\n", Quoted(table_.comment));
+    if (table_.padded > 0) Add("  trim: true    # blanks inside quotes\n");
+    if (table_.decimal_comma) Add("  decimal: comma\n");
+    if (!renames_.empty()) proposal_.yaml += ListLine("rename_labels", renames_);
     if (table_.delimiter != ',') Add("  delimiter: {}\n", DelimiterKey(table_.delimiter));
     if (!ignored_.empty()) Add("  ignore:\n");
     for (const auto& [key, why] : ignored_) Add("    - {}    # {}\n", key, why);
@@ -220,8 +244,10 @@ class ConfigWriter {
     if (gaps_) Add("  missing: {}\n", many_gaps_ ? "indicator" : "mean");
     if (bad_rows_ > 0) Add("  bad_rows: skip    # rows with faults are left out and counted\n");
     if (bad_rows_ > kDefaultBadRows) Add("  bad_rows_limit: {}\n", bad_rows_);
-    if (HoldsOut())
-      Add("  validation: {}    # rows that are held out, to measure the model on\n", GoodRows() / 5);
+    if (HoldsOut()) {
+      Add("  validation: 0.2    # of the rows, held out to measure the model on\n  validation_by: {}\n",
+          std::string_view(plan_.kind) == "linear" ? "seed" : "stratified");
+    }
     Add("  scale: standard\n");
   }
 
@@ -245,12 +271,6 @@ class ConfigWriter {
   }
 
   void AddNotes() {
-    if (Label().sorted && HoldsOut()) {
-      Note(
-          "The rows are sorted by {}. data.validation holds out the first ones, which are not like the "
-          "others: shuffle the rows first.",
-          ColumnName(table_, label_));
-    }
     if (Label().missing > 0) {
       Note("Nothing can be learnt from {} without {}: data.bad_rows: skip leaves them out.",
            Plural(Label().missing, "row"), ColumnName(table_, label_));
@@ -279,10 +299,10 @@ class ConfigWriter {
   const size_t label_;
   const std::set<std::string> repeated_ = RepeatedNames(table_);
   const std::string path_, run_;
-  const ModelPlan plan_;
+  ModelPlan plan_;
   Proposal proposal_;
   std::vector<Ignored> ignored_;
-  std::vector<std::string> categories_;
+  std::vector<std::string> categories_, renames_;
   int64_t features_ = 0;
   int64_t bad_rows_ = 0;  // at most: a row may have several faults
   bool gaps_ = false, many_gaps_ = false;

@@ -39,7 +39,8 @@ TEST_CASE(
   CHECK(Has(yaml, "  ignore:\n    - customer_id    # an id: all values differ\n    - day    # dates\n"));
   CHECK(Has(yaml, "  categories: [plan]\n"));
   CHECK(Has(yaml, "  missing: indicator\n"));
-  CHECK(Has(yaml, "  validation: 8 "));
+  CHECK(Has(yaml, "  validation: 0.2 "));
+  CHECK(Has(yaml, "  validation_by: stratified\n"));
   CHECK(Has(yaml, "  scale: standard\n"));
   CHECK(Has(yaml, "eval: {on: validation}\ncheckpoint: {dir: run/table}\n"));
   CHECK_FALSE(Has(yaml, "bad_rows"));
@@ -93,13 +94,44 @@ TEST_CASE("proposal: a table without names, with another delimiter and with bad 
   CHECK(Has(yaml, "  bad_rows: skip"));
 }
 
-TEST_CASE("proposal: rows without a label and a table sorted by it are told") {
+TEST_CASE("proposal: rows without a label are told") {
   const TableProfile sorted = Customers("y", [](int i) { return i == 39 ? "" : i < 20 ? "a" : "b"; });
   const Proposal proposal = ProposeConfig(sorted, ChooseLabel(sorted, ""), "t", "run/t");
-  REQUIRE(proposal.notes.size() == 2);
-  CHECK(Has(proposal.notes[0], "The rows are sorted by y. data.validation holds out the first ones"));
-  CHECK(Has(proposal.notes[1], "Nothing can be learnt from 1 row without y"));
+  REQUIRE(proposal.notes.size() == 1);
+  CHECK(Has(proposal.notes[0], "Nothing can be learnt from 1 row without y"));
   CHECK(Has(proposal.yaml, "bad_rows: skip"));
+}
+
+TEST_CASE("proposal: lines that are no rows, and labels in two spellings, have the keys for it") {
+  std::string text = "|1x3 Cross validator\n";
+  for (int i = 0; i < 40; ++i)
+    text += fmt::format("{}, {}, {}\n", 20 + i % 9, i % 4 == 0 ? "a" : "?",
+                        i % 3 == 0   ? ">50K"
+                        : i % 7 == 0 ? "<=50K."
+                                     : "<=50K");
+  const std::string yaml = YamlOf(ProfileOf(text));
+  CAPTURE(yaml);
+  CHECK(Has(yaml, "model: {kind: logistic}"));
+  CHECK(Has(yaml, "label: \"2\", header: false}"));
+  CHECK(Has(yaml, "  comment: \"|\" "));
+  CHECK(Has(yaml, "  rename_labels: [\"<=50K. -> <=50K\"]\n"));
+  CHECK_FALSE(Has(yaml, "bad_rows"));
+}
+
+TEST_CASE("proposal: a title in front and decimal commas have the keys for it, and quotes with blanks") {
+  std::string text = "Sales of the year\nin Euro\nsize;price;kind\n";
+  for (int i = 0; i < 40; ++i)
+    text += fmt::format("{};{},5;\" {}\"\n", i % 9, i * 7 % 11, i % 4 == 0 ? "a" : "b");
+  const TableProfile table = ProfileOf(text);
+  CHECK(table.columns[1].name == "price");
+  CHECK(table.columns[1].IsNumber());
+  const std::string yaml = YamlOf(table, "price");
+  CAPTURE(yaml);
+  CHECK(Has(yaml, "model: {kind: linear}"));
+  CHECK(Has(yaml, "  skip_lines: 2 "));
+  CHECK(Has(yaml, "  trim: true "));
+  CHECK(Has(yaml, "  decimal: comma\n"));
+  CHECK(Has(yaml, "  validation_by: seed\n"));
 }
 
 TEST_CASE("proposal: names that YAML could take for something else are quoted") {

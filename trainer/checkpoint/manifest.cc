@@ -35,7 +35,7 @@ Offset<stored::InputColumn> Encode(const InputColumn& column, flatbuffers::FlatB
   const auto categories = column.categories.empty() ? 0 : builder->CreateVectorOfStrings(column.categories);
   return stored::CreateInputColumn(*builder, column.column, name, column.is_category, categories,
                                    column.has_other, column.fill.has_value(), column.fill.value_or(0),
-                                   column.has_indicator);
+                                   column.has_indicator, column.is_date);
 }
 
 Offset<stored::Inputs> Encode(const InputForm& form, flatbuffers::FlatBufferBuilder* builder) {
@@ -129,6 +129,7 @@ InputColumn Decode(const stored::InputColumn& from) {
   column.has_other = from.other();
   if (from.fills()) column.fill = from.fill();
   column.has_indicator = from.indicator();
+  column.is_date = from.date();
   return column;
 }
 

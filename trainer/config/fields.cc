@@ -94,7 +94,7 @@ bool Applies(const Field& field, const Config& config) {
 
 std::optional<std::string> OtherMeaning(const Config& saved, const Config& config) {
   for (const char* key : {"model.kind", "model.activation", "model.head", "data.scale", "data.ignore",
-                          "data.categories", "data.missing"}) {
+                          "data.categories", "data.dates", "data.missing"}) {
     const Field& field = *FindField(key);
     const Value now = field.get(config), then = field.get(saved);
     if (!Applies(field, saved) || now == then) continue;

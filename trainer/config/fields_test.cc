@@ -16,7 +16,7 @@ Value OtherValue(const Field& field) {
     case FieldType::kInt:
       return int64_t{7};
     case FieldType::kDouble:
-      return 7.5;
+      return field.key == "data.validation" ? 7.0 : 7.5;
     case FieldType::kChoice:
       return field.choices.back();
     case FieldType::kInts:
@@ -24,6 +24,7 @@ Value OtherValue(const Field& field) {
     case FieldType::kAddresses:
     case FieldType::kPins:
     case FieldType::kTexts:
+    case FieldType::kInputPaths:
       return std::vector<std::string>{"a:1", "b:2"};
     case FieldType::kHosts:
       return LaunchHosts{{"a", LaunchHost{}}};

@@ -207,7 +207,8 @@ std::vector<Field> CommonDataFields() {
              "What separates the fields of CSV files. auto: what gives the first lines equally many fields.")
           .OnlyWith("data.train.format", {"csv"}),
       Choice(DT_KEY(data.decimal), kRun, {{"point", Decimal::kPoint}, {"comma", Decimal::kComma}},
-             "What separates the decimals of a number: 3.5 or 3,5.")
+             "What separates the decimals of a number: 3.5 or 3,5. With comma, data.delimiter: auto finds no "
+             "commas.")
           .OnlyWith("data.train.format", {"csv"}),
       Number(DT_KEY(data.skip_lines), kRun, {0, 1e6},
              "So many lines at the front of each file are neither header nor rows.")
@@ -218,7 +219,9 @@ std::vector<Field> CommonDataFields() {
           .Try("\"#\"")
           .Unset("there are no comments")
           .OnlyWith("data.train.format", {"csv"}),
-      Flag(DT_KEY(data.trim), kRun, "Whether blanks round the fields of CSV files are left out.")
+      Flag(DT_KEY(data.trim), kRun,
+           "Whether blanks inside the quotes of a field, at its ends, are left out too, as those outside "
+           "always are.")
           .OnlyWith("data.train.format", {"csv"}),
       Choice(DT_KEY(data.bad_rows), kRun, {{"stop", BadRows::kStop}, {"skip", BadRows::kSkip}},
              "What becomes of a row that cannot be read. stop: the run ends with its place; skip: the row is "
@@ -271,11 +274,10 @@ std::vector<Field> ModelFields() {
           .Unit("features of one row")
           .Try("784")
           .Unset("as the data says"),
-      Number(DT_KEY(model.outputs), kRun, {1, 1e6},
-             "Outputs; with a softmax the number of classes, which must be given for CSV.")
+      Number(DT_KEY(model.outputs), kRun, {1, 1e6}, "Outputs; with a softmax the number of classes.")
           .Unit("outputs")
           .Try("10")
-          .Unset("1; 10 with a softmax"),
+          .Unset("1; with a softmax the classes of data.train for CSV, and else 10"),
       Number(DT_KEY(model.hidden), kRun, {1, 1e6}, "Units of each hidden layer, from the inputs on.")
           .Unit("units")
           .Try("[100]")

@@ -206,4 +206,19 @@ std::string RemedyText(const Field& field) {
 
 std::string RuleAndRemedy(const Field& field) { return RuleText(field) + "." + RemedyText(field); }
 
+std::optional<std::pair<std::string, double>> ParseClassWeight(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) return std::nullopt;
+  const std::optional<double> weight = DecimalNumber(text.substr(equals + 1));
+  if (!weight || *weight < 0 || *weight > 1e30) return std::nullopt;
+  return std::pair(text.substr(0, equals), *weight);
+}
+
+std::optional<std::pair<std::string, std::string>> ParseRename(const std::string& text) {
+  const std::string arrow = " -> ";
+  const size_t at = text.find(arrow);
+  if (at == std::string::npos || at == 0 || at + arrow.size() == text.size()) return std::nullopt;
+  return std::pair(text.substr(0, at), text.substr(at + arrow.size()));
+}
+
 }  // namespace dtrain

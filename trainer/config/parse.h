@@ -1,7 +1,9 @@
 // One scalar of YAML to the value of one key, strictly: no guessing of types, every refusal with its remedy.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "trainer/config/fields.h"
 #include "trainer/config/yaml.h"
@@ -27,5 +29,10 @@ std::string RemedyText(const Field& field);
 
 // "must be a whole number >= 1 (examples per step). Try 64."
 std::string RuleAndRemedy(const Field& field);
+
+// Returns the two parts of an item of data.class_weights that is "NAME=3", or nothing.
+std::optional<std::pair<std::string, double>> ParseClassWeight(const std::string& text);
+// Returns the two parts of an item of data.rename_labels, "FROM -> TO", or nothing.
+std::optional<std::pair<std::string, std::string>> ParseRename(const std::string& text);
 
 }  // namespace dtrain

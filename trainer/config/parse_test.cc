@@ -15,7 +15,7 @@ TEST_CASE("parse: whole numbers are plain decimal digits") {
   CHECK(Parse("train.steps", "1").value == Value(int64_t{1}));
   CHECK(Parse("train.steps", "+7").value == Value(int64_t{7}));
   CHECK(Parse("train.steps", "9223372036854775807").value == Value(int64_t{9223372036854775807}));
-  CHECK(Parse("data.validation", "0").value == Value(int64_t{0}));
+  CHECK(Parse("data.seed", "0").value == Value(int64_t{0}));
 }
 
 TEST_CASE("parse: a whole number in another notation is refused with the plain one") {
@@ -37,11 +37,23 @@ TEST_CASE("parse: what is no whole number at all is refused with the rule and an
   }
 }
 
-TEST_CASE("parse: rows to hold out are a number and no part, which is told") {
-  for (const char* part : {"0.2", "10%"}) {
-    CAPTURE(part);
-    CHECK(Parse("data.validation", part).problem ==
-          "must be a whole number, >= 0 (rows held out: their number, no fraction). Try 100.");
+TEST_CASE("parse: rows to hold out are a number or a share, and no percentage") {
+  CHECK(Parse("data.validation", "0.2").value == Value(0.2));
+  CHECK(Parse("data.validation", "10%").problem ==
+        "must be a number, 0 to 1000000000000000 (rows held out: their number, or a share below 1). Try 100.");
+}
+
+TEST_CASE("parse: a class with its weight, and a label with its new name") {
+  CHECK(ParseClassWeight("yes=3") == std::pair(std::string("yes"), 3.0));
+  CHECK(ParseClassWeight("a=b=0.5") == std::pair(std::string("a=b"), 0.5));
+  for (const char* text : {"", "yes", "=3", "yes=", "yes=-1", "yes=x", "yes=1e31"}) {
+    CAPTURE(text);
+    CHECK(!ParseClassWeight(text));
+  }
+  CHECK(ParseRename("<=50K. -> <=50K") == std::pair(std::string("<=50K."), std::string("<=50K")));
+  for (const char* text : {"", "a", " -> b", "a -> ", "a->b"}) {
+    CAPTURE(text);
+    CHECK(!ParseRename(text));
   }
 }
 

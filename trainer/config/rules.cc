@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <set>
@@ -41,6 +43,9 @@ class Rules {
   void CheckAddresses();
   void CheckHosts();
   void CheckRows();
+  void CheckHeldOut();
+  void CheckWeights();
+  void CheckRenames();
   void CheckPipes(const std::string& section, const DataSourceConfig& source);
   void CheckEvaluation();
   void CheckOutputs();
@@ -75,6 +80,12 @@ class Rules {
 // Linear values that are made have no end unless their number is given.
 bool IsEndless(const DataSourceConfig& source) {
   return source.format == DataFormat::kSynthetic && source.name == SyntheticName::kLinear && !source.rows;
+}
+
+// The key that gives rows a weight; empty: all count the same.
+std::string WeightsKey(const DataConfig& data) {
+  if (!data.weight.empty()) return "data.weight";
+  return data.class_weights.empty() ? "" : "data.class_weights";
 }
 
 void Rules::Run(const LoadOptions& options) {
@@ -115,6 +126,10 @@ void Rules::SetDefaults() {
   OptimizerConfig& optimizer = config_.train.optimizer;
   const bool adam = optimizer.kind == OptimizerKind::kAdam || optimizer.kind == OptimizerKind::kAdamw;
   if (adam && Find("train.optimizer.learning_rate") == nullptr) optimizer.learning_rate = kAdamLearningRate;
+  // The kernels of GPUs know no weights.
+  if (!WeightsKey(config_.data).empty() && config_.device.kind == DeviceKind::kAuto) {
+    config_.device.kind = DeviceKind::kCpu;
+  }
 }
 
 void Rules::CheckEffect(const Field& field) {
@@ -242,10 +257,9 @@ void Rules::CheckRows() {
       "with data.split = feed worker 0 gives rows of many places to all. Try file, or data.split: shard.");
   RefuseIf(data.cache == DataCache::kFile && data.train.format == DataFormat::kIdx, "data.cache",
            "a cache is of CSV: images of IDX lie in their file as they are needed. Try none, which maps it.");
-  RefuseIf(data.validation_share == 0 && data.validation_by != HeldOutBy::kFirst && !IsBad("data.validation"),
-           "data.validation_by", "needs a share in data.validation. Try data.validation: 0.2.");
-  RefuseIf(read_again && data.validation_by != HeldOutBy::kFirst, "data.validation_by",
-           "needs all rows in memory, and data.cache is none or file. Try first.");
+  CheckHeldOut();
+  CheckWeights();
+  CheckRenames();
   CheckPipes("data.train", data.train);
   CheckPipes("data.test", data.test);
   if (data.train.rows && data.validation >= *data.train.rows && data.train.format == DataFormat::kSynthetic) {
@@ -255,6 +269,67 @@ void Rules::CheckRows() {
   }
   RefuseIf(IsEndless(data.test) && IsGood("data.test.name") && !IsBad("data.test.rows"), "data.test.name",
            "a test set needs an end. Write \"rows: 10000\" under data.test.");
+}
+
+void Rules::CheckHeldOut() {
+  const DataConfig& data = config_.data;
+  if (data.validation > 0 && IsGood("data.validation")) {
+    const double given = std::strtod(Find("data.validation")->shown.c_str(), nullptr);
+    RefuseIf(given != std::floor(given), "data.validation",
+             fmt::format("must be a whole number of rows, or a share below 1. Try {}.", data.validation));
+  }
+  const bool read_again = data.cache == DataCache::kNone || data.cache == DataCache::kFile;
+  if (data.validation_share > 0 && IsEndless(data.train) && !IsBad("data.train.rows")) {
+    Refuse("data.validation", "is a share, and data.train has no end. Give the number of rows. Try 1000.");
+  }
+  if (data.validation_by == HeldOutBy::kFirst) return;
+  RefuseIf(data.validation_share == 0 && !IsBad("data.validation"), "data.validation_by",
+           "needs a share in data.validation. Try data.validation: 0.2.");
+  RefuseIf(read_again, "data.validation_by",
+           "needs all rows in memory, and data.cache is none or file. Try first.");
+  RefuseIf(data.train.format != DataFormat::kCsv && IsGood("data.train.format"), "data.validation_by",
+           "is about CSV, and data.train is not. Try first.");
+  const bool targets = IsGood("model.kind") && !IsBad("model.head") && !HasClasses(config_.model);
+  RefuseIf(targets && data.validation_by == HeldOutBy::kStratified, "data.validation_by",
+           "is about classes, and the model's targets are real numbers. Try seed.");
+}
+
+void Rules::CheckWeights() {
+  const DataConfig& data = config_.data;
+  const std::string key = WeightsKey(data);
+  if (key.empty() || IsBad(key)) return;
+  RefuseIf(data.split == Split::kFeed, key,
+           "does not go with data.split = feed, which sends rows without weights. Set data.split to shard.");
+  const bool read_again = data.cache == DataCache::kNone || data.cache == DataCache::kFile;
+  RefuseIf(
+      read_again && !data.weight.empty(), "data.weight",
+      "needs all rows in memory, and data.cache is none or file. Leave it out, or set data.cache to memory.");
+  RefuseIf(config_.device.kind == DeviceKind::kCuda, "device.kind",
+           key + " is set, and GPUs compute all rows alike. Try cpu, or leave out " + key + ".");
+  const bool targets = IsGood("model.kind") && !IsBad("model.head") && !HasClasses(config_.model);
+  if (data.class_weights.empty() || IsBad("data.class_weights")) return;
+  RefuseIf(targets, "data.class_weights",
+           "is about classes, and the model's targets are real numbers. Name a column in data.weight.");
+  if (data.class_weights == std::vector<std::string>{"balanced"}) return;
+  for (const std::string& item : data.class_weights) {
+    if (ParseClassWeight(item)) continue;
+    Refuse("data.class_weights",
+           fmt::format("{} is no class with a weight >= 0. Try [balanced], or [yes=3].", Quoted(item)));
+    return;
+  }
+}
+
+void Rules::CheckRenames() {
+  std::set<std::string> from;
+  for (const std::string& item : config_.data.rename_labels) {
+    const auto rename = ParseRename(item);
+    const bool twice = rename && !from.insert(rename->first).second;
+    if (rename && !twice) continue;
+    Refuse("data.rename_labels",
+           fmt::format("{} {}. Try [\"yes. -> yes\"].", Quoted(item),
+                       twice ? "renames a label for the second time" : "is no FROM -> TO"));
+    return;
+  }
 }
 
 // What comes through a pipe is read once, from front to back, by one worker.
@@ -267,6 +342,11 @@ void Rules::CheckPipes(const std::string& section, const DataSourceConfig& sourc
   const bool standard_input = pipes > 0 && IsStandardInput(source.path[0]);
   const bool train = section == "data.train";
   const bool streams = train && ReadsPipe(source) && config_.data.cache == DataCache::kNone;
+  RefuseIf(train && ReadsPipe(source) && config_.data.validation_share > 0, "data.validation",
+           "is a share, and of a pipe nobody knows the number of rows. Give a number of rows. Try 1000.");
+  RefuseIf(
+      streams && !config_.data.class_weights.empty() && !IsBad("data.class_weights"), "data.class_weights",
+      "count the rows of each class, and data.train comes through a pipe, once. Try data.cache: memory.");
   RefuseIf(streams && config_.train.epochs.value_or(1) > 1, "train.epochs",
            "data.train comes through a pipe, once. Try 1, or data.cache: memory.");
   RefuseIf(train && ReadsPipe(source) && config_.data.cache == DataCache::kFile, "data.cache",
@@ -334,7 +414,6 @@ void Rules::CheckTargets(const std::string& section, const DataSourceConfig& sou
   }
 }
 
-// A ps reads no rows, so that only the config can tell it the number of classes.
 void Rules::CheckCsv() {
   const DataConfig& data = config_.data;
   CheckLabelColumn("data.train", data.train);
@@ -349,10 +428,12 @@ void Rules::CheckCsv() {
                        ValueText(format, format.get(config_))));
   }
   const bool classes = IsGood("model.kind") && !IsBad("model.head") && HasOutputPerClass(config_.model);
-  if (train_csv && classes && Find("model.outputs") == nullptr) {
+  // What comes through a pipe is read once, and by workers alone.
+  const bool piped = std::any_of(data.train.path.begin(), data.train.path.end(), IsPipe);
+  if (train_csv && piped && classes && Find("model.outputs") == nullptr) {
     Add(PlaceOf("model.kind"),
-        "model.outputs is missing; data.train.format = csv needs it, the number of classes. Write \"outputs: "
-        "3\" under model.");
+        "model.outputs is missing; data that come through a pipe need it, the number of classes. Write "
+        "\"outputs: 3\" under model.");
   }
 }
 

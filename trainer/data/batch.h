@@ -19,6 +19,8 @@ struct Batch {
   gpu::Span<const int64_t> table_rows;
   const int32_t* labels = nullptr;  // [rows] classes, each in [0, outputs); null for linear
   const float* targets = nullptr;   // [rows] real values; null for classes
+  // [rows] how much each row counts: its loss and its gradient are multiplied by it; null: all count 1.
+  const float* weights = nullptr;
   // The identity of the batch: batch `number` of `source`. Null: it has none.
   const void* source = nullptr;
   uint64_t number = 0;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -55,6 +57,41 @@ class FloatSet : public DataSet {
   const std::optional<int64_t> classes_;
   const std::vector<int32_t> labels_;
   const std::vector<float> targets_;
+};
+
+// WeightedSet: a set whose rows or classes have weights.
+class WeightedSet : public DataSet {
+ public:
+  // `weights`: of each row; empty: as `set` has them. `class_weights`: by class; empty: all are 1.
+  WeightedSet(std::shared_ptr<const DataSet> set, std::vector<float> weights,
+              std::vector<float> class_weights)
+      : set_(std::move(set)), weights_(std::move(weights)), class_weights_(std::move(class_weights)) {}
+
+  int64_t inputs() const override { return set_->inputs(); }
+  std::optional<int64_t> classes() const override { return set_->classes(); }
+  std::optional<int64_t> rows() const override { return set_->rows(); }
+  void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+              float* targets) const override {
+    set_->Gather(rows, count, inputs, labels, targets);
+  }
+  gpu::MatrixView<const uint8_t> bytes() const override { return set_->bytes(); }
+  gpu::MatrixView<const float> floats() const override { return set_->floats(); }
+  RowBlocks blocks() const override { return set_->blocks(); }
+  void WillNeed(const std::vector<RowRun>& runs) const override { set_->WillNeed(runs); }
+  std::optional<DataFingerprint> fingerprint() const override { return set_->fingerprint(); }
+  bool weighted() const override { return !weights_.empty() || set_->weighted(); }
+  void Weights(const int64_t* rows, int64_t count, float* weights) const override {
+    if (weights_.empty()) return set_->Weights(rows, count, weights);
+    for (int64_t i = 0; i < count; ++i) weights[i] = weights_[static_cast<size_t>(rows[i])];
+  }
+  gpu::Span<const float> class_weights() const override {
+    return {class_weights_.data(), static_cast<int64_t>(class_weights_.size())};
+  }
+
+ private:
+  const std::shared_ptr<const DataSet> set_;
+  const std::vector<float> weights_;
+  const std::vector<float> class_weights_;
 };
 
 constexpr int64_t kLinearInputs = 1;  // of SyntheticLinear, if the config does not say

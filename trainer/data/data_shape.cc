@@ -12,6 +12,7 @@
 #include "trainer/data/data_set.h"
 #include "trainer/data/digits.h"
 #include "trainer/data/files/csv_fit.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/files/idx.h"
 #include "trainer/data/files/input_bytes.h"
 #include "trainer/data/files/label_rules.h"
@@ -61,8 +62,18 @@ bool IsWidthGiven(const Config& config) {
 DataShape PeekCsvShape(const Config& config) {
   const DataSourceConfig& train = config.data.train;
   DataShape shape;
-  if (HasClasses(config.model)) shape.classes = ClassesOf(config.model);
-  if (IsWidthGiven(config)) {
+  const bool given = IsWidthGiven(config);
+  const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
+  if (given && counts) {
+    throw UserError(
+        "{}: is not here to count the classes in. A task that reads no data (a ps; with data.split: feed a "
+        "worker above 0), and all tasks where data.train comes through a pipe, need model.outputs in its "
+        "place: "
+        "give it to all tasks.",
+        PathText(train));
+  }
+  if (HasClasses(config.model)) shape.classes = counts ? CountClasses(config.data) : ClassesOf(config.model);
+  if (given) {
     shape.inputs = *config.model.inputs;
     return shape;
   }
@@ -170,11 +181,12 @@ DataShape PeekShape(const Config& config) {
                     : data.train.format == DataFormat::kCsv ? PeekCsvShape(config)
                                                             : PeekSynthetic(config);
   if (!shape.rows.has_value()) return shape;
-  if (data.validation >= *shape.rows) {
+  shape.held_out = HeldOutRows(data, shape.rows);
+  if (shape.held_out >= *shape.rows) {
     throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",
-                    data.validation, *shape.rows);
+                    HeldOutText(data), *shape.rows);
   }
-  *shape.rows -= data.validation;
+  *shape.rows -= shape.held_out;
   return shape;
 }
 

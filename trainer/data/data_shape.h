@@ -15,6 +15,7 @@ struct DataShape {
   int64_t inputs = 0;
   std::optional<int64_t> classes;  // labels are classes in [0, classes); unset: real targets
   std::optional<int64_t> rows;     // training rows after the hold-out; unset: without end, or unknown here
+  int64_t held_out = 0;            // rows; 0 where `rows` is unknown
 };
 
 // Returns the shape from the headers alone; for CSV `rows` is then unknown. If the files do not exist here (a

@@ -12,6 +12,7 @@
 #include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/files/csv_columns.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/load_data.h"
 
 namespace dtrain {
@@ -140,9 +141,10 @@ std::vector<int64_t> NarrowByRange(gpu::MatrixView<const float> rows) {
 }
 
 // Converts `text`, which LoadData() has accepted as a number.
-double ExactNumber(std::string_view text) {
+double ExactNumber(std::string text) {
   double number = 0;
-  const size_t plus = text.substr(0, 1) == "+" ? 1 : 0;
+  std::replace(text.begin(), text.end(), ',', '.');  // of data.decimal: comma
+  const size_t plus = text.compare(0, 1, "+") == 0 ? 1 : 0;
   std::from_chars(text.data() + plus, text.data() + text.size(), number);
   return number;
 }
@@ -153,7 +155,7 @@ std::vector<int64_t> ColumnsOfFeatures(const CsvColumns& columns, const InputFor
   if (form.columns.empty()) return columns.inputs;
   std::vector<int64_t> of_features;
   for (const InputColumn& column : form.columns) {
-    of_features.push_back(column.is_category ? -1 : column.column);
+    of_features.push_back(column.is_category || column.is_date ? -1 : column.column);
     of_features.resize(of_features.size() + static_cast<size_t>(column.features()) - 1, -1);
   }
   return of_features;
@@ -164,7 +166,7 @@ std::vector<int64_t> ColumnsOfFeatures(const CsvColumns& columns, const InputFor
 std::vector<std::vector<double>> FirstValues(const DataConfig& data, const InputForm& form,
                                              const std::vector<int64_t>& features) {
   const SourceInputs inputs(data.train.path, "data.train.path");
-  CsvReader reader(inputs.files()[0], inputs.key(), data.delimiter);
+  CsvReader reader(inputs.files()[0], inputs.key(), DialectOf(data));
   const CsvColumns columns = ReadTrainColumns(data, &reader);
   const std::vector<int64_t> all = ColumnsOfFeatures(columns, form);
   const auto is_whole = [&] { return static_cast<int64_t>(reader.fields().size()) == columns.count; };
@@ -177,7 +179,7 @@ std::vector<std::vector<double>> FirstValues(const DataConfig& data, const Input
       const int64_t column = all[static_cast<size_t>(features[i])];
       if (column < 0) continue;
       const std::string_view text = reader.fields()[static_cast<size_t>(column)].text;
-      if (!IsMissing(text)) values[i].push_back(ExactNumber(text));
+      if (!IsMissing(text)) values[i].push_back(ExactNumber(std::string(text)));
     }
   }
   return values;
@@ -282,7 +284,7 @@ std::string UnseenClassesText(const DataConfig& data, const InputForm& form, con
   return fmt::format(
       "data.validation = {}, and the rows held out are all of class {}, the others of {} classes: a measure "
       "of one class alone. {}, or set a larger data.validation.",
-      data.validation, ListNames({ClassText(form, counts.held_out.size() - 1)}, "and"), others,
+      HeldOutText(data), ListNames({ClassText(form, counts.held_out.size() - 1)}, "and"), others,
       ShuffleRemedy(data.train));
 }
 
@@ -320,13 +322,33 @@ std::string LargeFeatureText(const DataConfig& data, const LoadedData& loaded) {
                      Shown(FeatureTitle(loaded.form, largest % rows.cols)), rows.data[largest]);
 }
 
+namespace {
+
+// Tables that are written without names often have the numbers of the columns there, and a row of such
+// numbers looks the same.
+std::string CountingHeaderText(const DataConfig& data, const InputForm& form) {
+  const DataSourceConfig& train = data.train;
+  const std::vector<std::string> names = ColumnNames(form);
+  const bool count = std::all_of(names.begin(), names.end(),
+                                 [](const std::string& name) { return ColumnNumber(name).has_value(); });
+  const bool by_number = ColumnNumber(train.label).has_value();
+  if (train.format != DataFormat::kCsv || !train.header || !by_number || names.empty() || !count) return "";
+  return fmt::format(
+      "{}: its first line is taken for the names of columns, {}. If it is a row, set data.train.header to "
+      "false.",
+      PathText(train), ListNames(names, "and"));
+}
+
+}  // namespace
+
 std::vector<std::string> DataWarnings(const Config& config, const LoadedData& data) {
-  const LabelCounts counts = CountLabels(data, config.data.validation);
+  const LabelCounts counts =
+      CountLabels(data, data.train == nullptr ? 0 : HeldOutRows(config.data, data.train->rows()));
   std::vector<std::string> warnings;
   for (const std::string& text :
        {UnusedOutputsText(config.model, data.form, counts), UnseenClassesText(config.data, data.form, counts),
-        RoundedFeaturesText(config.data, data), SkippedText("data.train", data.skipped),
-        SkippedText("data.test", data.skipped_of_test)}) {
+        RoundedFeaturesText(config.data, data), CountingHeaderText(config.data, data.form),
+        SkippedText("data.train", data.skipped), SkippedText("data.test", data.skipped_of_test)}) {
     if (!text.empty()) warnings.push_back(text);
   }
   return warnings;

@@ -204,5 +204,19 @@ TEST_CASE("large feature: the largest value of CSV rows that are not scaled is t
   CHECK(text("1,2,3000\n10,-10,6\n", FeatureScale::kNone) == "");
 }
 
+TEST_CASE("data warnings: a first line of numbers that count may be a row, and is told") {
+  const auto told = [](const std::string& content, const std::string& label) {
+    const Config config = CsvConfig(ModelKind::kLinear, content, label);
+    for (const std::string& warning : DataWarnings(config, LoadData(config))) {
+      if (warning.find("is taken for the names of columns, 0 and 1. If it is a row, set") != warning.npos)
+        return true;
+    }
+    return false;
+  };
+  CHECK(told("0,1,2\n5,6,7\n8,9,10\n", "2"));
+  CHECK_FALSE(told("a,b,c\n5,6,7\n8,9,10\n", "2"));
+  CHECK_FALSE(told("0,1,y\n5,6,7\n8,9,10\n", "y"));
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -464,7 +464,9 @@ TEST_CASE("csv columns: a gap becomes the mean of the column, or 0, or its row i
     const LoadedData data = LoadData(TableConfig(missing));
     const Rows rows = RowsOf(*data.train);
     std::vector<float> column;
-    for (size_t i = 3; i < rows.features.size(); i += static_cast<size_t>(data.train->inputs())) {
+    const auto& names = data.form.features;
+    const auto age = static_cast<size_t>(std::find(names.begin(), names.end(), "age") - names.begin());
+    for (size_t i = age; i < rows.features.size(); i += static_cast<size_t>(data.train->inputs())) {
       column.push_back(rows.features[i]);
     }
     return column;

@@ -9,10 +9,12 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/data/class_weights.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/digits.h"
 #include "trainer/data/files/csv_fit.h"
 #include "trainer/data/files/csv_table.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/files/idx.h"
 #include "trainer/data/mapped_images.h"
 #include "trainer/data/piped_set.h"
@@ -49,24 +51,55 @@ std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig
 }
 
 std::shared_ptr<const DataSet> ToSet(CsvTable table, std::optional<int64_t> classes) {
-  return std::make_shared<FloatSet>(std::move(table.features), table.inputs, classes,
-                                    std::move(table.labels.classes()), std::move(table.labels.targets()));
+  auto set = std::make_shared<FloatSet>(std::move(table.features), table.inputs, classes,
+                                        std::move(table.labels.classes()), std::move(table.labels.targets()));
+  if (table.weights.empty()) return set;
+  return std::make_shared<WeightedSet>(std::move(set), std::move(table.weights), std::vector<float>());
+}
+
+// Moves the marked items to the front; both parts keep their order. An item is `width` values.
+template <typename T>
+void MoveToFront(const std::vector<bool>& marks, size_t width, std::vector<T>* values) {
+  if (values->empty()) return;
+  std::vector<T> front;
+  for (size_t item = 0; item < marks.size(); ++item) {
+    const auto begin = values->begin() + static_cast<int64_t>(item * width);
+    if (marks[item]) front.insert(front.end(), begin, begin + static_cast<int64_t>(width));
+  }
+  auto end = values->end();  // of the items that are not in their place yet
+  for (size_t item = marks.size(); item-- > 0;) {
+    const auto begin = values->begin() + static_cast<int64_t>(item * width);
+    if (!marks[item]) end = std::copy_backward(begin, begin + static_cast<int64_t>(width), end);
+  }
+  std::copy(front.begin(), front.end(), values->begin());
+}
+
+// Held-out rows are the first ones of a set.
+void MoveHeldOut(const DataConfig& data, CsvTable* train) {
+  if (data.validation_by == HeldOutBy::kFirst) return;
+  std::vector<int32_t> classes = train->labels.classes();
+  classes.resize(static_cast<size_t>(train->Rows().rows));
+  const std::vector<bool> marks = HeldOutMarks(data, classes);
+  MoveToFront(marks, static_cast<size_t>(train->inputs), &train->features);
+  MoveToFront(marks, 1, &train->labels.classes());
+  MoveToFront(marks, 1, &train->labels.targets());
+  MoveToFront(marks, 1, &train->weights);
 }
 
 // Returns the training rows without those held out, on which the scale is fitted.
-gpu::MatrixView<const float> FittedRows(CsvTable* train, int64_t validation) {
+gpu::MatrixView<const float> FittedRows(const DataConfig& data, CsvTable* train) {
   const gpu::MatrixView<float> all = train->Rows();
-  const int64_t held_out =
-      std::min(validation, all.rows);  // holding out all rows is refused when batches are made
+  // Holding out all rows is refused when batches are made.
+  const int64_t held_out = std::min(HeldOutRows(data, all.rows), all.rows);
   return gpu::MatrixView<float>(all.row(held_out), all.rows - held_out, all.cols);
 }
 
+// The form of the columns: the fitted one, or as the rows say. Scale and classes come later.
 InputForm FormOf(const DataConfig& data, const InputForm* fitted, SourceInputs* inputs) {
-  InputForm form = FitColumns(data, inputs).form;
-  if (fitted != nullptr && !fitted->columns.empty()) {
-    form.columns = fitted->columns;
-    form.features = fitted->features;
-  }
+  if (fitted == nullptr || fitted->columns.empty()) return FitColumns(data, inputs).form;
+  InputForm form = *fitted;
+  form.scale = FittedScale();
+  form.classes.clear();
   return form;
 }
 
@@ -78,7 +111,8 @@ void ScaleSet(const DataConfig& data, const InputForm* fitted, Set* set, InputFo
     form->scale = fitted->scale;
   } else {
     const int64_t rows = *set->rows();
-    const int64_t first = data.validation < rows ? data.validation : 0;  // else refused when batches are made
+    const int64_t held_out = HeldOutRows(data, rows);
+    const int64_t first = held_out < rows ? held_out : 0;  // else refused when batches are made
     const int64_t count = std::min(data.fit_rows, rows - first);
     form->scale = WithoutFlags(FitScaleOfRows(data.scale, *set, first, count), form->columns);
   }
@@ -122,9 +156,9 @@ LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, cons
   if (data.test.format == DataFormat::kCsv) {
     if (!inputs.is_pipe()) columns = CsvFiles(data, loaded.form.columns).columns();
     CsvLabels classes(labels, PathText(data.train), "", loaded.form.classes);
-    const CsvTable train{columns, loaded.form.columns, {}, std::move(classes), 0, {}};
+    const CsvTable train{columns, loaded.form.columns, {}, std::move(classes), {}, 0, {}};
     SourceInputs test_inputs(data.test.path, "data.test.path");
-    CsvTable test = ReadTestTable(data, labels, train, PathText(data.train), &test_inputs);
+    CsvTable test = ReadTestTable(data, labels, train, &test_inputs);
     loaded.skipped_of_test = test.skipped;
     if (!loaded.form.scale.shift.empty()) ApplyScale(loaded.form.scale, test.Rows());
     loaded.test = ToSet(std::move(test), labels.classes);
@@ -140,13 +174,18 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputFo
     return LoadCsvFromFiles(config, labels, fitted, environment);
   LoadedData loaded;
   SourceInputs train_inputs(data.train.path, "data.train.path", environment);
-  loaded.form = FormOf(data, fitted, &train_inputs);
+  // Without forms of columns the header has all, and it is read with the rows.
+  if (HasColumnForms(data)) loaded.form = FormOf(data, fitted, &train_inputs);
   CsvTable train = ReadTrainTable(data, labels, loaded.form.columns, &train_inputs);
   CheckPipeWidth(config, train.inputs);
+  MoveHeldOut(data, &train);
+  if (loaded.form.columns.empty()) loaded.form.features = InputNames(train.columns);
+  loaded.form.label_column = train.columns.label;
+  loaded.form.table_columns = train.columns.count;
   std::optional<CsvTable> test;
   if (data.test.format == DataFormat::kCsv) {
     SourceInputs test_inputs(data.test.path, "data.test.path");
-    test.emplace(ReadTestTable(data, labels, train, PathText(data.train), &test_inputs));
+    test.emplace(ReadTestTable(data, labels, train, &test_inputs));
   }
   loaded.form.classes = train.labels.names();
   loaded.skipped = train.skipped;
@@ -155,7 +194,7 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputFo
     const bool known = fitted != nullptr && !fitted->scale.shift.empty();
     loaded.form.scale =
         known ? fitted->scale
-              : WithoutFlags(FitScale(data.scale, FittedRows(&train, data.validation)), loaded.form.columns);
+              : WithoutFlags(FitScale(data.scale, FittedRows(data, &train)), loaded.form.columns);
     ApplyScale(loaded.form.scale, train.Rows());
     if (test.has_value()) ApplyScale(loaded.form.scale, test->Rows());
   }
@@ -166,17 +205,30 @@ LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputFo
 
 }  // namespace
 
-LoadedData LoadData(const Config& config, const InputForm* fitted,
-                    const std::vector<std::string>& environment) {
-  if (config.data.train.format == DataFormat::kCsv) {
-    return LoadCsv(config, LabelRulesOf(config.model), fitted, environment);
-  }
+namespace {
+
+LoadedData LoadOther(const Config& config) {
   LoadedData data;
   data.train = Load(config, config.data.train, "train");
   data.test = Load(config, config.data.test, "test");
   if (data.test != nullptr && data.test->inputs() != data.train->inputs()) {
     throw UserError("data.test has {} and data.train has {}; they must be equal. Name files of one kind.",
                     Plural(data.test->inputs(), "input"), data.train->inputs());
+  }
+  return data;
+}
+
+}  // namespace
+
+LoadedData LoadData(const Config& config, const InputForm* fitted,
+                    const std::vector<std::string>& environment) {
+  const bool csv = config.data.train.format == DataFormat::kCsv;
+  LoadedData data = csv ? LoadCsv(config, LabelRulesOf(config), fitted, environment) : LoadOther(config);
+  const int64_t held_out = HeldOutRows(config.data, data.train->rows());
+  std::vector<float> class_weights = ClassWeightsOf(config.data, data.form, *data.train, held_out);
+  if (!class_weights.empty()) {
+    data.train =
+        std::make_shared<WeightedSet>(std::move(data.train), std::vector<float>(), std::move(class_weights));
   }
   return data;
 }

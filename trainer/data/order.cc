@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/data/files/held_out.h"
 
 namespace dtrain {
 namespace {
@@ -48,7 +49,7 @@ std::string NeedText(const OrderSpec& spec) {
 void CheckEnough(const Config& config, const OrderSpec& spec) {
   if (spec.rows <= 0) {
     throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",
-                    config.data.validation, spec.rows + config.data.validation);
+                    HeldOutText(config.data), spec.rows + spec.first_row);
   }
   if (spec.shuffle && spec.window == 0 && spec.rows > UINT32_MAX) {
     throw UserError("data.train has {} rows; a shuffled set may have at most {}. Set data.shuffle: false.",
@@ -98,8 +99,8 @@ int64_t ChunkOf(const Config& config, const OrderSpec& spec) {
 
 OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int workers) {
   OrderSpec spec;
-  spec.first_row = config.data.validation;
-  spec.rows = rows - config.data.validation;
+  spec.first_row = HeldOutRows(config.data, rows);
+  spec.rows = rows - spec.first_row;
   spec.batch_size = config.train.batch_size;
   spec.drop_short = config.data.last_batch == LastBatch::kDrop;
   spec.shuffle = config.data.shuffle;
@@ -123,7 +124,8 @@ std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> r
                                   const DataPlan& plan) {
   std::optional<int64_t> total = config.train.steps;
   if (!config.train.epochs.has_value() || !rows.has_value()) return total;
-  const OrderSpec spec = OrderSpecOf(config, *rows + config.data.validation, 0, workers);
+  OrderSpec spec = OrderSpecOf(config, *rows, 0, workers);
+  spec.rows = *rows;
   // In sync, one step of all workers: as many as the worker with the most has.
   const int64_t together = config.train.mode == TrainMode::kSync ? workers : 1;
   const auto rounds = [&](int64_t steps) { return steps / together + (steps % together == 0 ? 0 : 1); };

@@ -69,7 +69,7 @@ class Pipe {
         rules_(rules),
         window_(RowsOfWindow(config)),
         random_(CounterRandom(config.data.seed).Stream("pipe")),
-        reader_(inputs->Open(0), config.data.delimiter),
+        reader_(inputs->Open(0), DialectOf(config.data)),
         columns_(ReadTrainColumns(config.data, &reader_)),
         inputs_(FeaturesOf(columns_, how)),
         rows_(data_, "data.train", data_.train.header, &reader_, columns_, how, &skipped_) {}

@@ -6,10 +6,12 @@
 #include <charconv>
 #include <limits>
 #include <numeric>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/names.h"
 #include "trainer/config/fields.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/order.h"
 
 namespace dtrain {
@@ -264,6 +266,11 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
   for (const char* key : kOrderKeys) {
     const Field& field = *FindField(key);
     positions.order.emplace_back(key, ValueText(field, field.get(config)));
+    // Part of the same entry, so that older checkpoints, which do not know the key, stay equal.
+    const HeldOutBy by = config.data.validation_by;
+    if (std::string_view(key) == "data.validation" && by != HeldOutBy::kFirst) {
+      positions.order.back().second += by == HeldOutBy::kSeed ? " by seed" : " stratified";
+    }
   }
   if (WindowRows(config) > 0) {
     for (const char* key : {"data.cache", "data.shuffle_rows"}) {
@@ -284,7 +291,7 @@ bool AllEpochsTaken(const Positions& saved, const Config& config) {
   if (!config.train.epochs || rows_entry == saved.order.end()) return false;
   const std::string& text = rows_entry->second;
   if (std::from_chars(text.data(), text.data() + text.size(), rows).ec != std::errc()) return false;
-  if (rows <= config.data.validation) return false;
+  if (rows <= HeldOutRows(config.data, rows)) return false;
   for (size_t worker = 0; worker < saved.local_steps.size(); ++worker) {
     OrderSpec spec = OrderSpecOf(config, rows, static_cast<int>(worker), static_cast<int>(Workers(saved)));
     spec.devices = saved.devices;

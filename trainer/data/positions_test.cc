@@ -157,6 +157,10 @@ TEST_CASE("positions: another order of the data begins anew, and names the key w
   CHECK(said([](Config* config) { config->data.validation = 5; }).find("data.validation = 5 here and 0") ==
         0);
   CHECK(said([](Config* config) {
+          config->data.validation_share = 0.2;
+          config->data.validation_by = HeldOutBy::kStratified;
+        }).find("data.validation = 0.2 stratified here and 0 in the checkpoint") == 0);
+  CHECK(said([](Config* config) {
           config->data.last_batch = LastBatch::kDrop;
         }).find("data.last_batch = drop") == 0);
   CHECK(Resume(saved, Workers(2), 1001).said.find("rows of data.train = 1001 here and 1000 in") == 0);

@@ -75,7 +75,7 @@ Json ParsingOf(const DataConfig& data, const LabelRules& rules, const std::vecto
   parsing["classes"] = rules.classes.value_or(0);
   Json columns = Json::array();
   for (const InputColumn& column : how) {
-    Json one = {{"column", column.column}, {"category", column.is_category}};
+    Json one = {{"column", column.column}, {"category", column.is_category}, {"date", column.is_date}};
     one["categories"] = Json(column.categories);
     one["other"] = column.has_other;
     one["indicator"] = column.has_indicator;

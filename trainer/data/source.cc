@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/order.h"
 
 namespace dtrain {
@@ -20,9 +21,11 @@ namespace {
 // none.
 class BatchBuffer {
  public:
-  // `numbered`: batches are identified by Batch::number.
-  BatchBuffer(std::shared_ptr<const DataSet> set, bool numbered)
-      : set_(std::move(set)), numbered_(numbered) {}
+  // `training`: batches are identified by Batch::number, and classes have their weights.
+  BatchBuffer(std::shared_ptr<const DataSet> set, bool training)
+      : set_(std::move(set)),
+        numbered_(training),
+        class_weights_(training ? set_->class_weights() : gpu::Span<const float>()) {}
 
   // From now on batches need no copy of data in memory.
   void LeaveOutInputs() {
@@ -44,6 +47,7 @@ class BatchBuffer {
     batch->columns = set_->inputs();
     batch->labels = labels_.empty() ? nullptr : labels_.data();
     batch->targets = targets_.empty() ? nullptr : targets_.data();
+    batch->weights = weights_.empty() ? nullptr : FillWeights(rows);
   }
 
  private:
@@ -54,22 +58,37 @@ class BatchBuffer {
       inputs_.resize(rows * static_cast<size_t>(set_->inputs()));
     }
     set_->classes().has_value() ? labels_.resize(rows) : targets_.resize(rows);
+    if (set_->weighted() || class_weights_.size > 0) weights_.resize(rows);
+  }
+
+  const float* FillWeights(gpu::Span<const int64_t> rows) {
+    if (set_->weighted()) {
+      set_->Weights(rows.data, rows.size, weights_.data());
+    } else {
+      std::fill_n(weights_.begin(), rows.size, 1.0f);
+    }
+    for (int64_t i = 0; class_weights_.size > 0 && i < rows.size; ++i) {
+      weights_[static_cast<size_t>(i)] *= class_weights_[labels_[static_cast<size_t>(i)]];
+    }
+    return weights_.data();
   }
 
   const std::shared_ptr<const DataSet> set_;
   const bool numbered_;
+  const gpu::Span<const float> class_weights_;
   bool without_inputs_ = false;
   size_t rows_ = 0;  // for which there is memory
   std::vector<float> inputs_;
   std::vector<int32_t> labels_;
   std::vector<float> targets_;
+  std::vector<float> weights_;
 };
 
 // StepSource: batches by local step, with one read ahead on request.
 class StepSource : public BatchSource {
  public:
-  StepSource(std::shared_ptr<const DataSet> set, StepRows rows, bool numbered)
-      : rows_(std::move(rows)), buffer_(std::move(set), numbered) {}
+  StepSource(std::shared_ptr<const DataSet> set, StepRows rows, bool training)
+      : rows_(std::move(rows)), buffer_(std::move(set), training) {}
 
   bool Next(Batch* batch) override {
     ReadAhead();
@@ -121,7 +140,7 @@ std::unique_ptr<BatchSource> DataSet::Stream(const Config&) const { return nullp
 
 int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, int64_t test_rows) {
   if (!train_rows.has_value()) return config.train.batch_size;
-  const int64_t held_out = config.data.validation;
+  const int64_t held_out = HeldOutRows(config.data, train_rows);
   return std::min(config.train.batch_size, std::max({*train_rows - held_out, held_out, test_rows}));
 }
 

@@ -47,6 +47,12 @@ class DataSet {
   virtual gpu::MatrixView<const uint8_t> bytes() const { return {}; }
   // The same if they are kept as floats.
   virtual gpu::MatrixView<const float> floats() const { return {}; }
+  // Whether rows have weights of their own (data.weight); else all count 1, and Weights() is not called.
+  virtual bool weighted() const { return false; }
+  virtual void Weights(const int64_t* /*rows*/, int64_t /*count*/, float* /*weights*/) const {}
+  // Returns the weights of classes, by number, which multiply those of rows in training and not in
+  // evaluation (data.class_weights); empty: all count 1.
+  virtual gpu::Span<const float> class_weights() const { return {nullptr, 0}; }
   // The blocks in which rows are read; null: all rows are in memory.
   virtual RowBlocks blocks() const { return nullptr; }
   // Soon these rows are gathered, and no others: reads them ahead, on a thread of its own.

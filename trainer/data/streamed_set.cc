@@ -68,8 +68,8 @@ void StreamedSet::Index() {
     const std::unique_ptr<TableRows> rows = files_.Rows(reader.get(), true, &skipped_);
     if (file > 0) labels_.NextFile(files_.path(file));
     const int64_t first_row = rows_;
-    // Without a header the first row is read already; it is its own mark.
-    CsvMark begin = data_.train.header ? reader->mark() : CsvMark{0, 1};
+    // Without a header the first row is read already.
+    CsvMark begin = data_.train.header ? reader->mark() : reader->record_mark();
     while (rows->Next(&row, &labels_)) {
       if ((rows_ - first_row) % block_rows_ == 0) {
         if (reader->CanSeek() || rows_ == first_row) order->push_back(rows_);

@@ -1,6 +1,7 @@
 #include "trainer/model/dense_model.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "base/check.h"
 #include "gpu/cuda/queue.h"
@@ -65,7 +66,8 @@ void DenseNet::Compute(const float* parameters, const NetBatch& batch, const Net
   const gpu::MatrixView<float> outputs = Forward(parameters, batch);
   if (results.outputs != nullptr) CopyOut(outputs, results.outputs);
   if (results.correct != nullptr) CountCorrect(batch, outputs, results.correct);
-  Loss(batch, outputs, results.loss);
+  if (results.correct_weight != nullptr) *results.correct_weight = CorrectWeight(batch, outputs);
+  batch.weights == nullptr ? Loss(batch, outputs, results.loss) : WeightedLoss(batch, outputs, results.loss);
   if (gradient == nullptr) return;
   // Scaling the few values that all others follow from costs less than scaling the gradient.
   if (reduce_ == Reduce::kSum) gpu::Scale(stream_, static_cast<float>(batch.rows), All(outputs));
@@ -84,6 +86,44 @@ void DenseNet::Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float
     case ModelHead::kSoftmax:
       return gpu::SoftmaxXent(stream_, outputs, labels, outputs, loss);
   }
+}
+
+namespace {
+
+// Row `row` of a batch, for the loss.
+NetBatch OneRow(const NetBatch& batch, int64_t row) {
+  NetBatch one;
+  one.rows = 1;
+  if (batch.labels != nullptr) one.labels = batch.labels + row;
+  if (batch.targets != nullptr) one.targets = batch.targets + row;
+  return one;
+}
+
+}  // namespace
+
+// Row by row, with the kernels of the mean over one row: they know no weights.
+void DenseNet::WeightedLoss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss) {
+  DT_CHECK(stream_.backend() != gpu::Backend::kCuda);
+  double sum = 0;
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    const gpu::MatrixView<float> own(outputs.row(row), 1, outputs.cols);
+    float own_loss = 0;
+    Loss(OneRow(batch, row), own, &own_loss);
+    const float weight = batch.weights[row];
+    gpu::Scale(stream_, weight / static_cast<float>(batch.rows), All(own));
+    sum += static_cast<double>(weight) * static_cast<double>(own_loss);
+  }
+  *loss = batch.rows == 0 ? 0 : static_cast<float>(sum / static_cast<double>(batch.rows));
+}
+
+double DenseNet::CorrectWeight(const NetBatch& batch, gpu::MatrixView<float> outputs) {
+  double sum = 0;
+  for (int64_t row = 0; classifies() && row < batch.rows; ++row) {
+    int64_t correct = 0;
+    CountCorrect(OneRow(batch, row), {outputs.row(row), 1, outputs.cols}, &correct);
+    sum += static_cast<double>(correct) * static_cast<double>(batch.weights[row]);
+  }
+  return sum;
 }
 
 void DenseNet::CopyOut(gpu::MatrixView<const float> from, float* to) {
@@ -168,8 +208,16 @@ void DenseModel::Begin(const float* parameters, const Batch& batch, float* gradi
 Evaluation DenseModel::Evaluate(const float* parameters, const Batch& batch, float* outputs) {
   Evaluation evaluation;
   float loss = 0;
-  net_.Compute(parameters, InputsOf(batch), {&loss, &evaluation.correct, outputs});
+  const bool weighted = batch.weights != nullptr;
+  double* const correct_weight = weighted ? &evaluation.correct_weight : nullptr;
+  net_.Compute(parameters, InputsOf(batch), {&loss, &evaluation.correct, outputs, correct_weight});
   evaluation.rows = batch.rows;
+  evaluation.weight = static_cast<double>(batch.rows);
+  if (!weighted) {
+    evaluation.correct_weight = static_cast<double>(evaluation.correct);
+  } else {
+    evaluation.weight = std::accumulate(batch.weights, batch.weights + batch.rows, 0.0);
+  }
   evaluation.classifies = net_.classifies();
   evaluation.loss_sum = static_cast<double>(loss) * static_cast<double>(batch.rows);
   return evaluation;
@@ -184,6 +232,7 @@ NetBatch DenseModel::InputsOf(const Batch& batch) {
   inputs.rows = batch.rows;
   inputs.labels = batch.labels;
   inputs.targets = batch.targets;
+  inputs.weights = batch.weights;
   if (batch.inputs != nullptr || batch.rows == 0) {
     inputs.floats = {batch.inputs, batch.rows, batch.columns};
   } else if (gpu::BytesAreFaster(stream_, batch.rows, first.outputs)) {

@@ -34,13 +34,15 @@ struct NetBatch {
   gpu::MatrixView<const float> floats;
   const int32_t* labels = nullptr;  // [rows]; null where targets are real
   const float* targets = nullptr;   // [rows]; null for classes
+  const float* weights = nullptr;   // [rows]; null: all 1. Not on a device
 };
 
 // NetResults: where the results of a batch are written; see gpu/ops.h. Null: not wanted; the loss always is.
 struct NetResults {
   float* loss = nullptr;
-  int64_t* correct = nullptr;  // stays as it is where the model does not classify
-  float* outputs = nullptr;    // [rows, outputs] of the last layer before the loss
+  int64_t* correct = nullptr;        // stays as it is where the model does not classify
+  float* outputs = nullptr;          // [rows, outputs] of the last layer before the loss
+  double* correct_weight = nullptr;  // with weights: of the rows that are correct
 };
 
 class DenseNet {
@@ -75,6 +77,8 @@ class DenseNet {
   }
 
   void Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss);
+  void WeightedLoss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss);
+  double CorrectWeight(const NetBatch& batch, gpu::MatrixView<float> outputs);
 
   const ModelHead head_;
   const Reduce reduce_;

@@ -237,6 +237,54 @@ void CheckSameGradient(const ModelConfig& config, int64_t count) {
   }
 }
 
+// `problem`'s rows 0, 1, 1, 3, 3, 3: the weights 1, 2, 0, 3 of its first four, as rows.
+DeviceProblem Repeated(DeviceProblem problem) {
+  const std::vector<int64_t> rows{0, 1, 1, 3, 3, 3};
+  const DeviceProblem from = problem;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto row = static_cast<size_t>(rows[i]);
+    const auto width = static_cast<size_t>(problem.columns);
+    std::copy_n(from.floats.begin() + static_cast<int64_t>(row * width), width,
+                problem.floats.begin() + static_cast<int64_t>(i * width));
+    problem.labels[i] = from.labels[row];
+    problem.targets[i] = from.targets[row];
+  }
+  return problem;
+}
+
+TEST_CASE("model: a row of weight 2 counts as two rows, and the mean divides by the number of rows") {
+  const std::vector<float> weights{1, 2, 0, 3};
+  for (const DeviceProblem& problem : DeviceProblems()) {
+    const DeviceProblem repeated = Repeated(problem);
+    for (const Reduce reduce : {Reduce::kMean, Reduce::kSum}) {
+      DenseModel model(problem.config, problem.layout, 6, reduce);
+      Batch batch = problem.Floats(0, 4);
+      batch.weights = weights.data();
+      Step weighted = StepOf(model, problem.parameters, batch);
+      const Step expected = StepOf(model, problem.parameters, repeated.Floats(0, 6));
+      const float scale = 6.0f / 4;  // six rows have the sum of these weights
+      CHECK(weighted.loss == doctest::Approx(expected.loss * scale).epsilon(kTolerance));
+      for (float& value : weighted.gradient) value /= reduce == Reduce::kMean ? scale : 1;
+      CHECK(LargestDifference(weighted.gradient, expected.gradient) <= kTolerance);
+    }
+  }
+}
+
+TEST_CASE("evaluation: loss and accuracy are means by the rows' weights") {
+  const std::vector<float> weights{1, 2, 0, 3};
+  for (const DeviceProblem& problem : DeviceProblems()) {
+    DenseModel model(problem.config, problem.layout, 6);
+    Batch batch = problem.Floats(0, 4);
+    batch.weights = weights.data();
+    const Evaluation weighted = model.Evaluate(problem.parameters.data(), batch);
+    const Evaluation expected = model.Evaluate(problem.parameters.data(), Repeated(problem).Floats(0, 6));
+    CHECK(weighted.rows == 4);
+    CHECK(weighted.weight == 6);
+    CHECK(weighted.loss() == doctest::Approx(expected.loss()).epsilon(kTolerance));
+    CHECK(weighted.accuracy() == doctest::Approx(expected.accuracy()));
+  }
+}
+
 TEST_CASE("model: images as bytes give the gradient of the same images as floats") {
   for (const int64_t rows : {1, 5, 40}) {
     for (const ModelKind kind : {ModelKind::kLogistic, ModelKind::kSoftmax}) {

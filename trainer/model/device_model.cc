@@ -194,6 +194,8 @@ Evaluation DeviceModel::Evaluate(const float* parameters, const Batch& batch, fl
   evaluation.loss_sum = static_cast<double>(result.loss) * static_cast<double>(batch.rows);
   evaluation.correct = result.correct;
   evaluation.rows = batch.rows;
+  evaluation.weight = static_cast<double>(batch.rows);
+  evaluation.correct_weight = static_cast<double>(result.correct);
   evaluation.classifies = net_.classifies();
   return evaluation;
 }

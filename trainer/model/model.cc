@@ -49,6 +49,8 @@ void Evaluation::Add(const Evaluation& other) {
   loss_sum += other.loss_sum;
   correct += other.correct;
   rows += other.rows;
+  weight += other.weight;
+  correct_weight += other.correct_weight;
   classifies = classifies || other.classifies;
 }
 

@@ -24,14 +24,17 @@ int64_t ValuesPerRow(const ModelConfig& config);
 
 // Evaluation: sums over rows, so that batches can be added up.
 struct Evaluation {
-  double loss_sum = 0;
+  double loss_sum = 0;  // of each row's loss times its weight
   int64_t correct = 0;
   int64_t rows = 0;
-  bool classifies = false;  // whether `correct` has a meaning
+  double weight = 0;          // of all rows: `rows`, unless they have weights
+  double correct_weight = 0;  // of the rows that are correct
+  bool classifies = false;    // whether `correct` has a meaning
 
   void Add(const Evaluation& other);
-  double loss() const { return rows == 0 ? 0 : loss_sum / static_cast<double>(rows); }
-  double accuracy() const { return rows == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(rows); }
+  // Means over the rows, in which each counts as its weight says.
+  double loss() const { return weight == 0 ? 0 : loss_sum / weight; }
+  double accuracy() const { return weight == 0 ? 0 : correct_weight / weight; }
 };
 
 // StepResult: the result of a step on one batch.
@@ -47,7 +50,8 @@ class Model {
   virtual const Layout& layout() const = 0;
   virtual int64_t outputs() const = 0;  // of a row
   // Begins to compute the gradient of the mean loss over the batch's rows into all of `gradient` (=, not +=);
-  // with Reduce::kSum that of the sum over the rows.
+  // with Reduce::kSum that of the sum over the rows. The loss of a row is multiplied by its weight, and the
+  // mean still divides by the number of rows.
   // Gradient and result are complete when End() returns; until then the caller must not touch `gradient` or
   // the parameters. The batch is not needed after Begin().
   virtual void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) = 0;

@@ -46,6 +46,7 @@ bool Take(const Columns* said, size_t* left, std::vector<InputColumn>* columns) 
     column.has_other = from->other();
     if (from->fills()) column.fill = from->fill();
     column.has_indicator = from->indicator();
+    column.is_date = from->date();
     columns->push_back(std::move(column));
   }
   return true;
@@ -57,7 +58,7 @@ flatbuffers::Offset<wire::InputColumn> Encode(const InputColumn& column,
   const auto categories = column.categories.empty() ? 0 : builder.CreateVectorOfStrings(column.categories);
   return wire::CreateInputColumn(builder, column.column, name, column.is_category, categories,
                                  column.has_other, column.fill.has_value(), column.fill.value_or(0),
-                                 column.has_indicator);
+                                 column.has_indicator, column.is_date);
 }
 
 void Take(const flatbuffers::Vector<double>* said, std::vector<double>* numbers) {

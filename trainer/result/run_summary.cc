@@ -46,6 +46,9 @@ void VisitFigures(Figures& figures, Visitor& visit) {
   visit("wait", figures.wait);
   visit("network", figures.network);
   visit("staleness", figures.staleness);
+  visit("rows_skipped", figures.rows_skipped);
+  visit("rows_dropped", figures.rows_dropped);
+  visit("unseen_categories", figures.unseen_categories);
 }
 
 // The fields that are only sent between tasks.

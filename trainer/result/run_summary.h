@@ -34,6 +34,10 @@ struct WorkerFigures {
   int64_t steps = 0;
   TimeSpread data, compute, hooks, wait, network;
   std::optional<StalenessSpread> staleness;  // async and ssp
+  // Of data.train, as this worker has read it.
+  int64_t rows_skipped = 0;       // could not be read (data.bad_rows: skip)
+  int64_t rows_dropped = 0;       // had a missing value (data.missing: drop)
+  int64_t unseen_categories = 0;  // texts that the fitted rows did not have
 
   double total_s() const {
     return data.total_s + compute.total_s + hooks.total_s + wait.total_s + network.total_s;

@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "gpu/ops.h"
 #include "trainer/config/config.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/order.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_batch.h"
@@ -116,7 +117,8 @@ double InputBytes(const Config& config, const DataSize& data, int64_t rows) {
 // 4 bytes per row, once for an epoch.
 double OrderBytes(const Config& config, const DataSize& data) {
   if (!config.data.shuffle) return 0;
-  const int64_t rows = std::max<int64_t>(0, data.train_rows.value_or(0) - config.data.validation);
+  const int64_t all = data.train_rows.value_or(0);
+  const int64_t rows = std::max<int64_t>(0, all - HeldOutRows(config.data, all));
   const int64_t window = WindowRows(config);
   return BytesOfFloats(window > 0 ? std::min(2 * window, rows) : rows);
 }

@@ -11,6 +11,7 @@
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/user_text.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/device/choice.h"
 #include "trainer/peer/this_host.h"
 
@@ -204,8 +205,8 @@ std::string NoTestLine(const Config& config, const RunSummary& summary) {
   const bool nothing = config.eval.on == EvalOn::kTest && config.data.test.format == DataFormat::kNone;
   if (!config.eval.at_end || summary.test_loss || !nothing) return "";
   const char* const figure = HasClasses(config.model) ? "accuracy" : "test loss";
-  const char* const rows = config.data.validation > 0 ? "eval.on: validation, since data.validation is set"
-                                                      : "data.validation with eval.on: validation";
+  const char* const rows = HoldsOut(config.data) ? "eval.on: validation, since data.validation is set"
+                                                 : "data.validation with eval.on: validation";
   return fmt::format("no test data, so no {}: set data.test, or {}", figure, rows);
 }
 

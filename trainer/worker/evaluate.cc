@@ -1,9 +1,11 @@
 #include "trainer/worker/evaluate.h"
-#include "trainer/data/load_data.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+
+#include "trainer/data/files/held_out.h"
+#include "trainer/data/load_data.h"
 
 namespace dtrain {
 
@@ -44,7 +46,9 @@ void LogEvaluation(const Config& config, int64_t global_step, int64_t local_step
 }
 
 bool HasEvaluationRows(const Config& config, const LoadedData& data) {
-  if (config.eval.on == EvalOn::kValidation) return data.train != nullptr && config.data.validation > 0;
+  if (config.eval.on == EvalOn::kValidation) {
+    return data.train != nullptr && HeldOutRows(config.data, data.train->rows()) > 0;
+  }
   return data.test != nullptr && data.test->rows();
 }
 
@@ -52,7 +56,7 @@ std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const Loaded
   const int64_t rows = config.train.batch_size * config.device.towers();  // of a batch on all devices
   if (!HasEvaluationRows(config, data)) return nullptr;
   if (config.eval.on == EvalOn::kValidation) {
-    return MakeSequentialSource(data.train, 0, config.data.validation, rows);
+    return MakeSequentialSource(data.train, 0, HeldOutRows(config.data, data.train->rows()), rows);
   }
   return MakeSequentialSource(data.test, 0, *data.test->rows(), rows);
 }

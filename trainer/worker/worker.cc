@@ -352,7 +352,11 @@ void Worker::SayDone() {
   const double accuracy = classifies ? own_evaluation_->accuracy() : kNoFigure;
   const double first_loss =
       from_initial_values_ && recent_loss_.count() > 0 ? recent_loss_.FirstMean() : kNoFigure;
-  const std::string figures = FiguresToJson(FiguresOf(times_, exchanges_.staleness()));
+  WorkerFigures own = FiguresOf(times_, exchanges_.staleness());
+  own.rows_skipped = data_.loaded().skipped.bad;
+  own.rows_dropped = data_.loaded().skipped.with_gaps;
+  own.unseen_categories = data_.loaded().skipped.unseen;
+  const std::string figures = FiguresToJson(own);
   for (size_t ps = peers_.size(); ps-- > 0;) {
     told_ = Sum(channel_.stats(), data_.fed_stats());
     client_.Call(ps, false, "done", [&](auto& builder) {

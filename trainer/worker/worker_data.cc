@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/data/data_warnings.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/load_data.h"
 #include "trainer/peer/form_message.h"
@@ -77,7 +78,7 @@ std::optional<DataFacts> WorkerData::Facts() {
   facts.read = config_.data.train.format != DataFormat::kSynthetic;
   facts.labels = fingerprint_.labels;
   facts.has_test = loaded_.test != nullptr && loaded_.test->rows();
-  facts.has_validation = config_.data.validation > 0;
+  facts.has_validation = HeldOutRows(config_.data, facts.rows) > 0;
   const size_t bytes = FormBytes(loaded_.form);
   if (bytes <= kMaxFormBytes) {
     facts.form = loaded_.form;

@@ -28,8 +28,9 @@ void CheckCount(const CsvReader& reader, int64_t count) {
                  "semicolons or bars separate the fields (data.delimiter).");
 }
 
-bool IsGood(const CsvField& field, float* number) {
-  return ParseNumber(field.text, number) == NumberText::kGood;
+bool IsGood(const CsvReader& reader, int64_t column, float* number) {
+  const std::string_view text = reader.fields()[static_cast<size_t>(column)].text;
+  return ParseNumber(text, reader.decimal(), number) == NumberText::kGood;
 }
 
 // Returns the column of a label given by number, if its text in the first row is a name of a header or of a
@@ -38,7 +39,7 @@ int64_t TextLabel(const CsvReader& reader, const std::string& label) {
   const std::optional<int64_t> column = ColumnNumber(label);
   if (!column || *column >= static_cast<int64_t>(reader.fields().size())) return -1;
   float ignored = 0;
-  return IsGood(reader.fields()[static_cast<size_t>(*column)], &ignored) ? -1 : *column;
+  return IsGood(reader, *column, &ignored) ? -1 : *column;
 }
 
 // Throws if the first row is all numbers, which would be lost as a header. Headers of numbers count on: 0, 1,
@@ -50,7 +51,7 @@ void CheckHeader(const CsvReader& reader, const DataSourceConfig& source, const 
   for (int64_t i = 0; i < static_cast<int64_t>(reader.fields().size()); ++i) {
     if (i == label) continue;
     float number = 0;
-    if (!IsGood(reader.fields()[static_cast<size_t>(i)], &number)) return;
+    if (!IsGood(reader, i, &number)) return;
     const bool any = i == 0 && label < 0, may_skip = i == 0 || i == label + 1;
     counting = counting && (any || number == before + 1 || (may_skip && number == before + 2));
     before = number;
@@ -141,12 +142,23 @@ CsvColumns ReadFirst(const DataSourceConfig& source, const std::string& section,
   return columns;
 }
 
+void FindWeight(const DataConfig& data, const CsvReader& reader, CsvColumns* columns) {
+  if (data.weight.empty()) return;
+  columns->weight = FindColumn(*columns, data.weight, "data.weight", reader);
+  if (columns->weight != columns->label) return;
+  throw CsvError(reader.path(), reader.fields()[0].place,
+                 fmt::format("{} is the label and data.weight; it is one of them. Name another column.",
+                             ColumnTitle(*columns, columns->label)));
+}
+
 }  // namespace
 
 CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader) {
   CsvColumns columns = ReadFirst(data.train, "data.train", reader);
   std::vector<bool> left_out(static_cast<size_t>(columns.count));
   left_out[static_cast<size_t>(columns.label)] = true;
+  FindWeight(data, *reader, &columns);
+  if (columns.weight >= 0) left_out[static_cast<size_t>(columns.weight)] = true;
   for (const std::string& text : data.ignore) {
     left_out[static_cast<size_t>(FindColumn(columns, text, "data.ignore", *reader))] = true;
   }
@@ -155,14 +167,15 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader) {
   }
   if (columns.inputs.empty()) {
     throw CsvError(reader->path(), reader->fields()[0].place,
-                   "no column is left beside the label and data.ignore. Ignore fewer.");
+                   "no column is left beside the label, data.weight and data.ignore. Ignore fewer.");
   }
   return columns;
 }
 
-CsvColumns ReadTestColumns(const DataSourceConfig& source, const CsvColumns& train,
-                           const std::string& train_path, CsvReader* reader) {
-  CsvColumns columns = ReadFirst(source, "data.test", reader);
+CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvReader* reader) {
+  const std::string train_path = PathText(data.train);
+  CsvColumns columns = ReadFirst(data.test, "data.test", reader);
+  FindWeight(data, *reader, &columns);
   if (!columns.names.empty() && !train.names.empty() &&
       !std::equal(columns.names.begin(), columns.names.end(), train.names.begin(), train.names.end())) {
     for (const int64_t input : train.inputs) {
@@ -226,6 +239,7 @@ std::string ColumnTitle(const CsvColumns& columns, int64_t column) {
 
 namespace {
 
+// Classes are digits, whatever separates decimals.
 bool IsName(const CsvField& field) {
   float number = 0;
   return ParseNumber(field.text, &number) == NumberText::kNotANumber;
@@ -256,6 +270,14 @@ void CsvLabels::Reserve(size_t rows) {
 }
 
 void CsvLabels::Add(const CsvField& field) {
+  const auto renamed = rules_.renamed.find(field.text);
+  if (renamed == rules_.renamed.end()) return AddRenamed(field);
+  CsvField other = field;
+  other.text = renamed->second;
+  AddRenamed(other);
+}
+
+void CsvLabels::AddRenamed(const CsvField& field) {
   if (kind_ == Kind::kTargets) return AddTarget(field);
   if (field.text.empty()) Refuse(field, "must be a class. Correct it, or remove the row.");
   if (kind_ == Kind::kUnknown) {
@@ -267,7 +289,7 @@ void CsvLabels::Add(const CsvField& field) {
 
 void CsvLabels::AddTarget(const CsvField& field) {
   float number = 0;
-  const NumberText state = ParseNumber(field.text, &number);
+  const NumberText state = ParseNumber(field.text, rules_.decimal, &number);
   if (state != NumberText::kGood) {
     Refuse(field, fmt::format("{} ({}). Correct it, or remove the row.", NumberRule(state), rules_.source));
   }

@@ -20,18 +20,18 @@ struct CsvColumns {
   std::vector<std::string> names;  // empty without a header
   int64_t count = 0;
   int64_t label = 0;            // column of the label, from 0; -1: there is none
+  int64_t weight = -1;          // column of the rows' weights; -1: there is none
   std::vector<int64_t> inputs;  // the columns that are read, in the order of the model
 };
 
-// Returns the columns of data.train; all but the label and data.ignore are inputs. Reads the first record,
-// which stays the reader's current one.
+// Returns the columns of data.train; all but the label, data.weight and data.ignore are inputs. Reads the
+// first record, which stays the reader's current one.
 CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader);
 
 // Returns the columns of data.test for a model of the training file with `train`: inputs are found by their
 // names where both files have them, else they stand where they do in the training file. Reads the first
 // record, which stays the reader's current one.
-CsvColumns ReadTestColumns(const DataSourceConfig& source, const CsvColumns& train,
-                           const std::string& train_path, CsvReader* reader);
+CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvReader* reader);
 
 // Reads the first record of a later file of a source, which stays the reader's current one. Throws UserError
 // unless the file has the columns of the first one, `first` in `first_path`: as many, and with a header of
@@ -86,6 +86,7 @@ class CsvLabels {
  private:
   enum class Kind { kUnknown, kTargets, kNumbers, kNames };
 
+  void AddRenamed(const CsvField& field);
   void AddTarget(const CsvField& field);
   void AddNumber(const CsvField& field);
   void AddName(const CsvField& field);

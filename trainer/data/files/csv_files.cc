@@ -13,13 +13,13 @@ constexpr const char* kKey = "data.train.path";
 
 CsvFiles::CsvFiles(const DataConfig& data, std::vector<InputColumn> how)
     : data_(data), files_(SourceFiles(data.train.path, kKey)), how_(std::move(how)) {
-  CsvReader first(OpenInput(files_.front(), kKey), data_.delimiter);
+  CsvReader first(OpenInput(files_.front(), kKey), DialectOf(data_));
   columns_ = ReadTrainColumns(data_, &first);
   inputs_ = FeaturesOf(columns_, how_);
 }
 
 std::unique_ptr<CsvReader> CsvFiles::Open(size_t file) const {
-  auto reader = std::make_unique<CsvReader>(OpenInput(files_[file], kKey), data_.delimiter);
+  auto reader = std::make_unique<CsvReader>(OpenInput(files_[file], kKey), DialectOf(data_));
   if (file == 0) {
     ReadTrainColumns(data_, reader.get());
   } else {

@@ -3,13 +3,18 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "trainer/data/files/csv_columns.h"
 #include "trainer/data/files/csv_reader.h"
+#include "trainer/data/files/held_out.h"
+#include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/sources.h"
 
 namespace dtrain {
 namespace {
@@ -44,9 +49,14 @@ void CountText(const CsvReader& reader, const CsvField& field, ColumnFit* fit) {
                   fit->title, kMaxTexts));
 }
 
-void CountNumber(const CsvField& field, ColumnFit* fit) {
+NumberText NumberOf(const CsvReader& reader, const InputColumn& column, std::string_view text,
+                    float* number) {
+  return column.is_date ? ParseDate(text, number) : ParseNumber(text, reader.decimal(), number);
+}
+
+void CountNumber(const CsvReader& reader, const CsvField& field, ColumnFit* fit) {
   float number = 0;
-  if (ParseNumber(field.text, &number) == NumberText::kGood) {
+  if (NumberOf(reader, fit->column, field.text, &number) == NumberText::kGood) {
     fit->sum += number;
     ++fit->count;
   } else if (IsMissing(field.text)) {
@@ -79,22 +89,37 @@ InputColumn Conclude(const ColumnFit& fit, const DataConfig& data) {
   return column;
 }
 
-std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& columns, const CsvReader& reader) {
-  std::vector<int64_t> categories;
-  for (const std::string& text : data.categories) {
-    categories.push_back(FindColumn(columns, text, "data.categories", reader));
-    if (categories.back() != columns.label) continue;
+// Returns the columns that `key` lists.
+std::vector<int64_t> FindInputs(const std::vector<std::string>& listed, const std::string& key,
+                                const CsvColumns& columns, const CsvReader& reader) {
+  std::vector<int64_t> found;
+  for (const std::string& text : listed) {
+    found.push_back(FindColumn(columns, text, key, reader));
+    const bool label = found.back() == columns.label;
+    if (!label && found.back() != columns.weight) continue;
     throw CsvError(reader.path(), reader.fields()[0].place,
-                   fmt::format("{} is in data.categories and the label; it is one of them. Take it out.",
-                               ColumnTitle(columns, columns.label)));
+                   fmt::format("{} is in {} and {}; it is one of them. Take it out.",
+                               ColumnTitle(columns, found.back()), key, label ? "the label" : "data.weight"));
   }
+  return found;
+}
+
+std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& columns, const CsvReader& reader) {
+  const std::vector<int64_t> categories = FindInputs(data.categories, "data.categories", columns, reader);
+  const std::vector<int64_t> dates = FindInputs(data.dates, "data.dates", columns, reader);
   std::vector<ColumnFit> fits;
   for (const int64_t input : columns.inputs) {
     ColumnFit fit;
     fit.column.column = input;
     if (!columns.names.empty()) fit.column.name = columns.names[static_cast<size_t>(input)];
     fit.column.is_category = std::count(categories.begin(), categories.end(), input) > 0;
+    fit.column.is_date = std::count(dates.begin(), dates.end(), input) > 0;
     fit.title = ColumnTitle(columns, input);
+    if (fit.column.is_category && fit.column.is_date) {
+      throw CsvError(
+          reader.path(), reader.fields()[0].place,
+          fmt::format("{} is in data.categories and data.dates; it is one of them. Take it out.", fit.title));
+    }
     fits.push_back(std::move(fit));
   }
   return fits;
@@ -112,39 +137,112 @@ bool NextRecord(const DataConfig& data, CsvReader* reader) {
   }
 }
 
-// Counts the rows of one file, which the reader has begun. *rows: of all files so far.
-void CountRows(const DataConfig& data, const CsvColumns& columns, CsvReader* reader, int64_t* rows,
-               std::vector<ColumnFit>* fits) {
-  const auto goes_on = [&] {
-    return *rows < data.validation + kFittedRows && reader->head_bytes() < SourceInputs::kMaxHeadBytes;
-  };
-  for (bool more = !data.train.header || NextRecord(data, reader); more && goes_on();
-       more = NextRecord(data, reader)) {
-    if (static_cast<int64_t>(reader->fields().size()) != columns.count) continue;  // it is no row
-    if ((*rows)++ < data.validation) continue;
-    for (ColumnFit& fit : *fits) {
-      const CsvField& field = reader->fields()[static_cast<size_t>(fit.column.column)];
-      fit.column.is_category ? CountText(*reader, field, &fit) : CountNumber(field, &fit);
+// RowJudge: whether a record becomes a row of the table, as far as the run goes on at all. Rows are held out
+// and counted in the table, so records that are left out there do not count here.
+class RowJudge {
+ public:
+  RowJudge(const DataConfig& data, const CsvColumns& columns, const std::vector<ColumnFit>& fits)
+      : data_(data), columns_(columns), fits_(fits) {}
+
+  bool IsRow(const CsvReader& reader) const {
+    const std::vector<CsvField>& fields = reader.fields();
+    if (static_cast<int64_t>(fields.size()) != columns_.count) return false;
+    const std::string_view label = fields[static_cast<size_t>(columns_.label)].text;
+    if (label.empty() || (data_.missing == MissingValues::kDrop && IsMissing(label))) return false;
+    return std::all_of(fits_.begin(), fits_.end(), [&](const ColumnFit& fit) {
+      return IsGood(reader, fields[static_cast<size_t>(fit.column.column)].text, fit.column);
+    });
+  }
+
+ private:
+  bool IsGood(const CsvReader& reader, std::string_view text, const InputColumn& column) const {
+    if (IsMissing(text)) {
+      const bool left_out = data_.missing == MissingValues::kDrop;
+      return !left_out && (column.is_category || data_.missing != MissingValues::kError);
     }
+    float number = 0;
+    return column.is_category || NumberOf(reader, column, text, &number) == NumberText::kGood;
+  }
+
+  const DataConfig& data_;
+  const CsvColumns& columns_;
+  const std::vector<ColumnFit>& fits_;
+};
+
+using OnRow = std::function<bool(CsvReader* reader)>;
+
+// Calls `on_row` for each row of one file, which the reader has begun, until it returns false, or until as
+// much of a pipe was read as can be read again. Returns whether it has come to the file's end.
+bool ForEachRowOfFile(const DataConfig& data, const RowJudge& judge, CsvReader* reader, const OnRow& on_row) {
+  for (bool more = !data.train.header || NextRecord(data, reader); more; more = NextRecord(data, reader)) {
+    if (reader->head_bytes() >= SourceInputs::kMaxHeadBytes) return false;
+    if (judge.IsRow(*reader) && !on_row(reader)) return false;
+  }
+  return true;
+}
+
+// The same for all files; `first` has begun the first one.
+void ForEachRow(const DataConfig& data, const CsvColumns& columns, const RowJudge& judge,
+                SourceInputs* inputs, CsvReader* first, const OnRow& on_row) {
+  if (!ForEachRowOfFile(data, judge, first, on_row)) return;
+  for (size_t file = 1; file < inputs->size(); ++file) {
+    CsvReader reader(inputs->OpenHead(file), DialectOf(data));
+    CheckNextFile(columns, inputs->files()[0], &reader);
+    if (!ForEachRowOfFile(data, judge, &reader, on_row)) return;
   }
 }
 
+// Returns a number for the class of a label: 1 and 1.0 are one class.
+int32_t ClassOf(std::string_view label, const LabelRules& rules,
+                std::map<std::string, int32_t, std::less<>>* classes) {
+  const auto renamed = rules.renamed.find(label);
+  std::string name(renamed == rules.renamed.end() ? label : renamed->second);
+  float number = 0;
+  if (ParseNumber(name, &number) == NumberText::kGood) name = fmt::format("{}", number);
+  return classes->emplace(name, static_cast<int32_t>(classes->size())).first->second;
+}
+
+// Reads all files, since a share of their rows is held out. Returns for each row whether it is.
+std::vector<bool> ReadMarks(const DataConfig& data, const CsvColumns& columns, const RowJudge& judge) {
+  SourceInputs inputs(data.train.path, "data.train.path");
+  CsvReader first(inputs.OpenHead(0), DialectOf(data));
+  ReadTrainColumns(data, &first);
+  const bool stratified = data.validation_by == HeldOutBy::kStratified;
+  LabelRules rules;
+  AddRenames(data, &rules);
+  std::map<std::string, int32_t, std::less<>> numbers;
+  std::vector<int32_t> classes;
+  ForEachRow(data, columns, judge, &inputs, &first, [&](CsvReader* reader) {
+    const std::string_view text = reader->fields()[static_cast<size_t>(columns.label)].text;
+    classes.push_back(stratified ? ClassOf(text, rules, &numbers) : 0);
+    return true;
+  });
+  return HeldOutMarks(data, classes);
+}
+
 // Counts the rows of all files; `first` has begun the first one.
-void CountFiles(const DataConfig& data, const CsvColumns& columns, SourceInputs* inputs, CsvReader* first,
-                std::vector<ColumnFit>* fits) {
-  int64_t rows = 0;
-  CountRows(data, columns, first, &rows, fits);
-  for (size_t file = 1; file < inputs->size() && rows < data.validation + kFittedRows; ++file) {
-    CsvReader reader(inputs->OpenHead(file), data.delimiter);
-    CheckNextFile(columns, inputs->files()[0], &reader);
-    CountRows(data, columns, &reader, &rows, fits);
-  }
+void CountRows(const DataConfig& data, const CsvColumns& columns, SourceInputs* inputs, CsvReader* first,
+               std::vector<ColumnFit>* fits) {
+  const RowJudge judge(data, columns, *fits);
+  std::vector<bool> held_out;
+  if (data.validation_share > 0) held_out = ReadMarks(data, columns, judge);
+  int64_t row = 0, fitted = 0;
+  ForEachRow(data, columns, judge, inputs, first, [&](CsvReader* reader) {
+    const auto at = static_cast<size_t>(row++);
+    if (held_out.empty() ? row <= data.validation : at < held_out.size() && held_out[at]) return true;
+    for (ColumnFit& fit : *fits) {
+      const CsvField& field = reader->fields()[static_cast<size_t>(fit.column.column)];
+      fit.column.is_category ? CountText(*reader, field, &fit) : CountNumber(*reader, field, &fit);
+    }
+    return ++fitted < data.fit_rows;
+  });
 }
 
 }  // namespace
 
 bool HasColumnForms(const DataConfig& data) {
-  return !data.ignore.empty() || !data.categories.empty() || data.missing != MissingValues::kError;
+  return !data.ignore.empty() || !data.categories.empty() || !data.dates.empty() || !data.weight.empty() ||
+         data.missing != MissingValues::kError;
 }
 
 namespace {
@@ -174,10 +272,57 @@ FittedColumns FitWith(const DataConfig& data, SourceInputs* inputs, CsvReader* r
 }  // namespace
 
 FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs) {
-  CsvReader reader(inputs->OpenHead(0), data.delimiter);
+  CsvReader reader(inputs->OpenHead(0), DialectOf(data));
   FittedColumns fitted = FitWith(data, inputs, &reader);
   inputs->GiveBack(reader.Release());
   return fitted;
+}
+
+namespace {
+
+constexpr int64_t kMaxClasses = 1'000'000;  // of model.outputs
+
+// ClassCounter: the labels so far. Owner: CountClasses().
+struct ClassCounter {
+  std::set<std::string, std::less<>> names;
+  int64_t largest = -1;  // of the numbers
+
+  int64_t classes() const { return std::max(largest + 1, static_cast<int64_t>(names.size())); }
+};
+
+void CountLabel(const CsvReader& reader, const CsvField& field, const LabelRules& rules,
+                ClassCounter* counter) {
+  const auto renamed = rules.renamed.find(field.text);
+  const std::string_view label = renamed == rules.renamed.end() ? field.text : renamed->second;
+  float number = 0;
+  if (label.empty() || IsMissing(label)) return;
+  const bool is_number = ParseNumber(label, &number) == NumberText::kGood;
+  if (is_number) counter->largest = std::max(counter->largest, static_cast<int64_t>(std::min(number, 1e9f)));
+  if (!is_number && counter->names.find(label) == counter->names.end()) counter->names.emplace(label);
+  if (counter->classes() <= kMaxClasses) return;
+  throw CsvError(
+      reader.path(), field.place,
+      fmt::format("more than {} classes; is it the right label? For real numbers set model.kind to "
+                  "linear, or model.head of an mlp.",
+                  kMaxClasses));
+}
+
+}  // namespace
+
+int64_t CountClasses(const DataConfig& data) {
+  LabelRules rules;
+  AddRenames(data, &rules);
+  ClassCounter counter;
+  for (const std::string& file : SourceFiles(data.train.path, "data.train.path")) {
+    CsvReader reader(file, "data.train.path", DialectOf(data));
+    const CsvColumns columns = ReadTrainColumns(data, &reader);
+    for (bool more = !data.train.header || NextRecord(data, &reader); more;
+         more = NextRecord(data, &reader)) {
+      if (static_cast<int64_t>(reader.fields().size()) != columns.count) continue;  // it is no row
+      CountLabel(reader, reader.fields()[static_cast<size_t>(columns.label)], rules, &counter);
+    }
+  }
+  return std::max<int64_t>(2, counter.classes());
 }
 
 }  // namespace dtrain

@@ -13,11 +13,8 @@
 
 namespace dtrain {
 
-// The rows behind data.validation that are looked at: the first so many. Categories that come later are as
-// rare as those beyond data.max_categories.
-constexpr int64_t kFittedRows = 1'000'000;
-
-// Whether columns are more than numbers without gaps: data.ignore, data.categories or data.missing is set.
+// Whether columns are more than numbers without gaps, or are not all features: data.ignore, data.categories,
+// data.dates, data.weight or data.missing is set.
 bool HasColumnForms(const DataConfig& data);
 
 // FittedColumns: what FitColumns() has found.
@@ -26,8 +23,13 @@ struct FittedColumns {
   int64_t inputs = 0;  // features of a row
 };
 
-// Reads data.train, and no more than the header if that is enough. `inputs` are those of data.train; a pipe
-// is given back, at its begin.
+// Reads data.train, and no more than the header if that is enough. Looks at the first data.fit_rows rows that
+// are not held out. Where a share is held out, it first reads all files for the number of rows. `inputs` are
+// those of data.train; a pipe is given back, at its begin.
 FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs);
+
+// Reads the labels of data.train and returns the number of classes: of names how many differ, of numbers the
+// largest and one, and at least 2. What is wrong with the rows is told when they are read.
+int64_t CountClasses(const DataConfig& data);
 
 }  // namespace dtrain

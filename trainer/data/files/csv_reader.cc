@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "trainer/config/user_text.h"
+#include "trainer/data/files/iso_date.h"
 
 namespace dtrain {
 namespace {
@@ -64,10 +65,15 @@ bool EqualIgnoringCase(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-char FindDelimiter(std::string_view text) {
-  char most = ',';
+CsvDialect DialectOf(const DataConfig& data) {
+  return {data.delimiter, data.decimal, data.skip_lines, data.comment, data.trim};
+}
+
+char FindDelimiter(std::string_view text, Decimal decimal) {
+  char most = decimal == Decimal::kComma ? ';' : ',';
   size_t most_fields = 1;
   for (const char delimiter : kDelimiters) {
+    if (delimiter == ',' && decimal == Decimal::kComma) continue;
     const std::vector<size_t> counts = FieldCounts(text, delimiter);
     const auto same = [&](size_t count) { return count == counts[0]; };
     if (counts[0] > 1 && std::all_of(counts.begin(), counts.end(), same)) return delimiter;
@@ -96,23 +102,41 @@ CsvFault CsvError(const std::string& path, CsvPlace place, const std::string& te
   return CsvFault("{}:{}:{}: {}", path, place.line, place.column, text);
 }
 
-CsvReader::CsvReader(std::unique_ptr<InputBytes> file, Delimiter delimiter)
+CsvReader::CsvReader(std::unique_ptr<InputBytes> file, const CsvDialect& dialect)
     : file_(std::move(file)),
+      dialect_(dialect),
       buffer_(kBlockBytes + 1, '\n'),
       end_(buffer_.data()),
       begin_{buffer_.data(), buffer_.data(), 1} {
   Fill();
   SkipByteOrderMark();
-  while (delimiter == Delimiter::kAuto && !at_end_ && ScanTo(kLineEnds, begin_.next) == end_) Fill();
-  const std::string_view text(begin_.next, static_cast<size_t>(end_ - begin_.next));
-  delimiter_ = delimiter == Delimiter::kAuto
-                   ? FindDelimiter(text)
-                   : kDelimiters[static_cast<size_t>(delimiter) - static_cast<size_t>(Delimiter::kComma)];
+  for (int64_t line = 0; line < dialect_.skip_lines; ++line) SkipLine();
+  front_ = mark();
+  const Delimiter given = dialect_.delimiter;
+  delimiter_ = given == Delimiter::kAuto
+                   ? ChooseDelimiter()
+                   : kDelimiters[static_cast<size_t>(given) - static_cast<size_t>(Delimiter::kComma)];
   stops_ = TableOf(std::string("\n\r\"") + delimiter_);
+}
+
+// Reads up to the end of the first line that is no comment.
+char CsvReader::ChooseDelimiter() {
+  while (BeginsComment()) SkipLine();
+  while (!at_end_ && ScanTo(kLineEnds, begin_.next) == end_) Fill();
+  std::string_view text(begin_.next, static_cast<size_t>(end_ - begin_.next));
+  if (dialect_.comment.empty()) return FindDelimiter(text, dialect_.decimal);
+  std::string lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    if (text.substr(0, dialect_.comment.size()) != dialect_.comment) lines += text.substr(0, end);
+    text.remove_prefix(end);
+  }
+  return FindDelimiter(lines, dialect_.decimal);
 }
 
 bool CsvReader::Next() {
   if (!SkipEmptyLines()) return false;
+  record_mark_ = mark();
   in_record_ = true;
   while (!ReadRecord()) FillLine();
   in_record_ = false;
@@ -120,19 +144,30 @@ bool CsvReader::Next() {
 }
 
 bool CsvReader::SkipEmptyLines() {
-  const int64_t first = begin_.line;
+  int64_t first = 0;  // empty line
   while (true) {
     if (begin_.next == end_) {
       if (at_end_) return false;
       Fill();
     } else if (*begin_.next != '\n' && *begin_.next != '\r') {
-      break;
-    } else if (!EndLine(&begin_)) {
+      if (!BeginsComment()) break;
+      SkipLine();
+    } else if (const int64_t line = begin_.line; !EndLine(&begin_)) {
       Fill();
+    } else if (first == 0) {
+      first = line;
     }
   }
-  if (begin_.line == first) return true;
+  if (first == 0) return true;
   throw CsvError(path(), {first, 1}, "an empty line; only the end of the file may have them. Remove it.");
+}
+
+bool CsvReader::BeginsComment() {
+  const std::string& comment = dialect_.comment;
+  if (comment.empty()) return false;
+  while (static_cast<size_t>(end_ - begin_.next) < comment.size() && !at_end_) Fill();
+  return std::string_view(begin_.next, static_cast<size_t>(end_ - begin_.next)).substr(0, comment.size()) ==
+         comment;
 }
 
 // Returns false if the buffer ends first.
@@ -189,7 +224,9 @@ CsvReader::After CsvReader::ReadQuoted(Cursor* at) {
       break;
     }
   }
-  const std::string_view text(begin, static_cast<size_t>(at->next - begin));
+  std::string_view text(begin, static_cast<size_t>(at->next - begin));
+  while (dialect_.trim && !text.empty() && IsBlank(text.front())) text.remove_prefix(1);
+  while (dialect_.trim && !text.empty() && IsBlank(text.back())) text.remove_suffix(1);
   fields_.push_back({doubled ? UnescapeQuotes(text) : text, place, true});
   at->next = SkipBlanks(at->next + 1);
   if (at->next == end_ || *at->next == delimiter_ || *at->next == '\n' || *at->next == '\r')
@@ -290,9 +327,16 @@ void CsvReader::FillLine() {
 }
 
 bool CsvReader::HasWholeLine() const {
-  const char* text = begin_.next;  // Next() waits for what follows an empty line
-  while (text < end_ && (*text == '\n' || *text == '\r')) ++text;
-  return std::memchr(text, '\n', static_cast<size_t>(end_ - text)) != nullptr;
+  const std::string& comment = dialect_.comment;
+  const char* text = begin_.next;  // Next() waits for what follows an empty line, or a comment
+  while (true) {
+    while (text < end_ && (*text == '\n' || *text == '\r')) ++text;
+    const void* const line_end = std::memchr(text, '\n', static_cast<size_t>(end_ - text));
+    if (line_end == nullptr) return false;
+    const std::string_view rest(text, static_cast<size_t>(end_ - text));
+    if (comment.empty() || rest.substr(0, comment.size()) != comment) return true;
+    text = static_cast<const char*>(line_end);
+  }
 }
 
 // Waits for no more bytes than needed to decide: no text but a mark begins with these bytes, and the input
@@ -388,8 +432,26 @@ NumberText ParseNumber(std::string_view text, float* number) {
   return std::isfinite(*number) ? NumberText::kGood : NumberText::kNotFinite;
 }
 
+NumberText ParseNumber(std::string_view text, Decimal decimal, float* number) {
+  if (decimal == Decimal::kPoint) return ParseNumber(text, number);
+  if (text.find('.') != text.npos) return NumberText::kNotANumber;
+  std::string point(text);
+  std::replace(point.begin(), point.end(), ',', '.');
+  return ParseNumber(point, number);
+}
+
+NumberText ParseDate(std::string_view text, float* number) {
+  if (text.empty()) return NumberText::kEmpty;
+  const std::optional<double> days = DaysOfDate(text);
+  if (!days) return NumberText::kNotADate;
+  *number = static_cast<float>(*days);
+  return NumberText::kGood;
+}
+
 const char* NumberRule(NumberText state) {
   switch (state) {
+    case NumberText::kNotADate:
+      return "must be a date, as 2024-01-31 or 2024-01-31 09:30 are (data.dates)";
     case NumberText::kNotFinite:
       return "must be a finite number";
     case NumberText::kTooLarge:

@@ -47,14 +47,24 @@ bool CsvRows::Read(std::vector<float>* features, CsvLabels* labels) {
     if (layout_.drops_gaps && IsMissing(label.text)) return false;
     labels->Add(label);
   }
-  return ReadInputs(before_label_, layout_.columns.inputs.size(), features);
+  return ReadInputs(before_label_, layout_.columns.inputs.size(), features) && ReadWeight();
+}
+
+bool CsvRows::ReadWeight() {
+  if (layout_.columns.weight < 0) return true;
+  const CsvField& field = reader_.fields()[static_cast<size_t>(layout_.columns.weight)];
+  if (layout_.drops_gaps && IsMissing(field.text)) return false;
+  const NumberText state = ParseNumber(field.text, reader_.decimal(), &weight_);
+  if (state == NumberText::kGood && weight_ >= 0) return true;
+  throw FieldError(reader_.path(), ColumnTitle(layout_.columns, layout_.columns.weight), field,
+                   "must be a finite number >= 0 (data.weight). Correct it, or remove the row.");
 }
 
 bool CsvRows::ReadInputs(size_t begin, size_t end, std::vector<float>* out) {
   for (size_t input = begin; input < end; ++input) {
     if (layout_.how.empty() && !layout_.drops_gaps) {
       float number = 0;
-      const NumberText state = ParseNumber(FieldOf(input).text, &number);
+      const NumberText state = ParseNumber(FieldOf(input).text, reader_.decimal(), &number);
       if (state != NumberText::kGood || (layout_.pixels && !IsPixel(number))) Refuse(input, state);
       out->push_back(number);
     } else if (!ReadInput(input, out)) {
@@ -69,18 +79,10 @@ bool CsvRows::ReadInput(size_t input, std::vector<float>* out) {
   static const InputColumn kNumber;
   const InputColumn& how = layout_.how.empty() ? kNumber : layout_.how[input];
   const std::string_view text = FieldOf(input).text;
-  if (how.is_category) {
-    const bool missing = IsMissing(text);
-    if (missing && layout_.drops_gaps) return false;
-    const std::string_view category = missing ? std::string_view() : text;
-    const bool listed = !how.categories.empty() && how.categories.front().empty();
-    if (missing && !listed && !how.has_other && !layout_.gap_remedy.empty())
-      Refuse(input, NumberText::kEmpty);
-    if (!AppendCategory(how, category, out)) ++unseen_;
-    return true;
-  }
+  if (how.is_category) return ReadCategory(input, out);
   float number = 0;
-  const NumberText state = ParseNumber(text, &number);
+  const NumberText state =
+      how.is_date ? ParseDate(text, &number) : ParseNumber(text, reader_.decimal(), &number);
   if (state == NumberText::kGood) {
     AppendNumber(how, number, out);
   } else if (!IsMissing(text) || (!how.fill && !layout_.drops_gaps)) {
@@ -91,6 +93,24 @@ bool CsvRows::ReadInput(size_t input, std::vector<float>* out) {
     return false;
   }
   return true;
+}
+
+bool CsvRows::ReadCategory(size_t input, std::vector<float>* out) {
+  const InputColumn& how = layout_.how[input];
+  const std::string_view text = FieldOf(input).text;
+  const bool missing = IsMissing(text);
+  if (missing && layout_.drops_gaps) return false;
+  const std::string_view category = missing ? std::string_view() : text;
+  const bool listed = !how.categories.empty() && how.categories.front().empty();
+  if (missing && !listed && !how.has_other && !layout_.gap_remedy.empty()) Refuse(input, NumberText::kEmpty);
+  if (AppendCategory(how, category, out)) return true;
+  ++unseen_;
+  if (!layout_.refuses_unseen) return true;
+  throw FieldError(
+      reader_.path(), ColumnTitle(layout_.columns, layout_.columns.inputs[input]), FieldOf(input),
+      fmt::format("must be a category of the training rows: {}. Set data.unseen to other, correct "
+                  "it, or remove the row.",
+                  ListNames(how.categories, "or")));
 }
 
 void CsvRows::Refuse(size_t input, NumberText state) const {
@@ -122,6 +142,7 @@ CsvLayout LayoutOf(const DataConfig& data, const std::string& section, bool head
   layout.columns = columns;
   layout.how = std::move(how);
   layout.drops_gaps = data.missing == MissingValues::kDrop;
+  layout.refuses_unseen = data.unseen == UnseenCategory::kError;
   layout.first_is_row = !header;
   layout.first_row_remedy = FirstRowRemedy(columns, section);
   if (data.missing == MissingValues::kError) {
@@ -217,16 +238,19 @@ void TableReader::Reserve(const CsvReader& reader, size_t file) {
 
 void TableReader::ReadFile(CsvReader* reader, size_t file) {
   TableRows rows(data_, section_, source_.header, reader, table_.columns, table_.how, &table_.skipped);
-  do {
+  while (true) {
     if (count_ == reserved_) Reserve(*reader, file);
-  } while (rows.Next(&table_.features, &table_.labels) && ++count_ > 0);
+    if (!rows.Next(&table_.features, &table_.labels)) break;
+    if (table_.columns.weight >= 0) table_.weights.push_back(rows.weight());
+    ++count_;
+  }
   row_bytes_ += reader->record_bytes();
 }
 
 void TableReader::Read(CsvReader* first) {
   ReadFile(first, 0);
   for (size_t file = 1; file < inputs_.size(); ++file) {
-    CsvReader reader(inputs_.Open(file), data_.delimiter);
+    CsvReader reader(inputs_.Open(file), DialectOf(data_));
     CheckNextFile(table_.columns, first->path(), &reader);
     table_.labels.NextFile(reader.path());
     ReadFile(&reader, file);
@@ -244,23 +268,25 @@ void TableReader::Read(CsvReader* first) {
 
 CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how,
                         SourceInputs* inputs) {
-  CsvReader reader(inputs->Open(0), data.delimiter);
+  CsvReader reader(inputs->Open(0), DialectOf(data));
   const CsvColumns columns = ReadTrainColumns(data, &reader);
   CsvTable table{columns, std::move(how),
                  {},      CsvLabels(rules, reader.path(), ColumnTitle(columns, columns.label)),
-                 0,       {}};
+                 {},      0,
+                 {}};
   TableReader(data, data.train, "data.train", inputs, &table).Read(&reader);
   return table;
 }
 
 CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train,
-                       const std::string& train_path, SourceInputs* inputs) {
-  CsvReader reader(inputs->Open(0), data.delimiter);
-  const CsvColumns columns = ReadTestColumns(data.test, train.columns, train_path, &reader);
+                       SourceInputs* inputs) {
+  CsvReader reader(inputs->Open(0), DialectOf(data));
+  const CsvColumns columns = ReadTestColumns(data, train.columns, &reader);
   CsvTable table{
       columns, train.how,
       {},      CsvLabels(rules, reader.path(), ColumnTitle(columns, columns.label), train.labels.names()),
-      0,       {}};
+      {},      0,
+      {}};
   TableReader(data, data.test, "data.test", inputs, &table).Read(&reader);
   return table;
 }

@@ -25,6 +25,7 @@ struct CsvLayout {
   CsvColumns columns;            // their names are used in messages
   std::vector<InputColumn> how;  // how each of columns.inputs becomes features; empty: numbers without gaps
   bool drops_gaps = false;       // Read() skips rows with a missing value
+  bool refuses_unseen = false;   // a text that is in no list of categories is an error
   bool first_is_row = false;     // the reader's current record is a row and not a header
   bool pixels = false;           // features are in 0 to 255
   // What to do about a value that is no number: in the first row, and in others.
@@ -45,6 +46,8 @@ class CsvRows {
   bool Read(std::vector<float>* features, CsvLabels* labels);
   // After a UserError: the next call of Next() goes to the next row that can be read.
   void SkipFault() { reader_.SkipFault(); }
+  // The weight of the row that was read last; 1 without a column of weights.
+  float weight() const { return weight_; }
   // How many texts so far were in no list of categories.
   int64_t unseen() const { return unseen_; }
 
@@ -57,6 +60,8 @@ class CsvRows {
   void CheckWhole() const;
   bool ReadInputs(size_t begin, size_t end, std::vector<float>* out);
   bool ReadInput(size_t input, std::vector<float>* out);
+  bool ReadCategory(size_t input, std::vector<float>* out);
+  bool ReadWeight();
   const CsvField& FieldOf(size_t input) const {
     return reader_.fields()[static_cast<size_t>(layout_.columns.inputs[input])];
   }
@@ -66,6 +71,7 @@ class CsvRows {
   const CsvLayout layout_;
   size_t before_label_ = 0;  // inputs before the label
   int64_t unseen_ = 0;
+  float weight_ = 1;
   bool next_is_read_ = false;  // the reader's current record is the next row
   int64_t row_ = -1;           // from 0
 };
@@ -96,6 +102,8 @@ class TableRows {
   // Appends the next row; false at the end of the file. Throws for one that cannot be read, unless such rows
   // are skipped.
   bool Next(std::vector<float>* features, CsvLabels* labels);
+  // The weight of the row that was read last; 1 without data.weight.
+  float weight() const { return rows_.weight(); }
 
  private:
   void Note(const CsvFault& fault);
@@ -114,6 +122,7 @@ struct CsvTable {
   std::vector<InputColumn> how;  // as in CsvLayout
   std::vector<float> features;   // [rows, inputs]
   CsvLabels labels;
+  std::vector<float> weights;  // of rows; empty without data.weight
   int64_t inputs = 0;
   SkippedRows skipped;
 
@@ -125,9 +134,9 @@ struct CsvTable {
 // Reads data.train, whose files are `inputs`, as one table. `how`: as in CsvLayout.
 CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how,
                         SourceInputs* inputs);
-// Reads data.test in the same way. Its columns and classes are those of `train`, a table of `train_path`.
+// Reads data.test in the same way. Its columns and classes are those of `train`.
 CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train,
-                       const std::string& train_path, SourceInputs* inputs);
+                       SourceInputs* inputs);
 
 // CsvReserve: chooses for how many rows to reserve memory while a file of unknown length is read. It
 // estimates the rest of the file from the rows since the last call, so that misleading rows at the front do

@@ -85,11 +85,61 @@ TEST_CASE("csv reader: the first lines tell what separates the fields, and a com
 }
 
 TEST_CASE("csv reader: tabs separate fields and are no blanks then; commas are text") {
-  CsvReader reader(WritePlain("t.csv", "a\t\tb,c\n"), "data.train.path", Delimiter::kTab);
+  CsvReader reader(WritePlain("t.csv", "a\t\tb,c\n"), "data.train.path", {Delimiter::kTab});
   REQUIRE(reader.Next());
   REQUIRE(reader.fields().size() == 3);
   CHECK(reader.fields()[1].text.empty());
   CHECK(reader.fields()[2].text == "b,c");
+}
+
+TEST_CASE("csv reader: lines at the front are left out, and places stay those of the file") {
+  CsvDialect dialect;
+  dialect.skip_lines = 2;
+  CsvReader reader(WritePlain("t.csv", "a;b, of\nno \"table\n1,2\n3,4\n"), "data.train.path", dialect);
+  REQUIRE(reader.Next());
+  CHECK(reader.fields()[1].text == "2");
+  CHECK(reader.fields()[1].place.line == 3);
+  dialect.skip_lines = 9;
+  CsvReader none(WritePlain("t.csv", "a,b\n"), "data.train.path", dialect);
+  CHECK_FALSE(none.Next());
+}
+
+TEST_CASE("csv reader: comments are no rows, wherever they stand, and tell nothing of the delimiter") {
+  CsvDialect dialect;
+  dialect.comment = "#";
+  const std::string path = WritePlain("t.csv", "# a,b,c\n1;2\n#\n# \"x\n3;4\n#end");
+  CsvReader reader(path, "data.train.path", dialect);
+  REQUIRE(reader.Next());
+  CHECK(reader.fields()[1].text == "2");
+  REQUIRE(reader.Next());
+  CHECK(reader.fields()[0].text == "3");
+  CHECK(reader.fields()[0].place.line == 5);
+  CHECK_FALSE(reader.Next());
+  CHECK(UserErrorOf([&] { RecordsOf(path); }).find(":4:3: a quote inside a field") != std::string::npos);
+}
+
+TEST_CASE("csv reader: trim leaves out blanks inside quotes, at the ends alone") {
+  CsvDialect dialect;
+  dialect.trim = true;
+  const std::string path = WritePlain("t.csv", "\" a b \", c ,\"\"\" \"\n");
+  CsvReader reader(path, "data.train.path", dialect);
+  REQUIRE(reader.Next());
+  CHECK(reader.fields()[0].text == "a b");
+  CHECK(reader.fields()[1].text == "c");
+  CHECK(reader.fields()[2].text == "\"");
+  CHECK(RecordsOf(path) == Records{{" a b ", "c", "\" "}});
+}
+
+TEST_CASE("csv field: with a decimal comma 1,5 is a number and 1.5 is none, and commas separate nothing") {
+  float number = 0;
+  CHECK(ParseNumber("-1,5e3", Decimal::kComma, &number) == NumberText::kGood);
+  CHECK(number == -1500);
+  CHECK(ParseNumber("1.5", Decimal::kComma, &number) == NumberText::kNotANumber);
+  CHECK(ParseNumber("1,5", Decimal::kPoint, &number) == NumberText::kNotANumber);
+  CHECK(ParseNumber("1,2,3", Decimal::kComma, &number) == NumberText::kNotANumber);
+  CHECK(FindDelimiter("1,5;2,5\n", Decimal::kComma) == ';');
+  CHECK(FindDelimiter("1,5\t2,5\n", Decimal::kComma) == '\t');
+  CHECK(FindDelimiter("1,5|2,5\n3|4\n", Decimal::kComma) == '|');
 }
 
 TEST_CASE(

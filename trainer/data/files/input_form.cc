@@ -87,8 +87,8 @@ void ApplyScale(const FittedScale& scale, gpu::MatrixView<float> rows) {
 
 bool InputColumn::operator==(const InputColumn& other) const {
   return column == other.column && name == other.name && is_category == other.is_category &&
-         categories == other.categories && has_other == other.has_other && fill == other.fill &&
-         has_indicator == other.has_indicator;
+         is_date == other.is_date && categories == other.categories && has_other == other.has_other &&
+         fill == other.fill && has_indicator == other.has_indicator;
 }
 
 std::vector<std::string> FeatureNamesOf(const InputColumn& column) {

@@ -33,8 +33,9 @@ FittedScale FitScale(FeatureScale kind, gpu::MatrixView<const float> rows);
 // Scales `rows` in place; it must have as many columns as were fitted.
 void ApplyScale(const FittedScale& scale, gpu::MatrixView<float> rows);
 
-// InputColumn: how a column of a table becomes features. A number is one feature; a category is one feature
-// for each text of the list: the row's is 1, and the others are 0. Fitted on training rows (csv_fit.h).
+// InputColumn: how a column of a table becomes features. A number is one feature, and so is a date, in days
+// since 1970; a category is one feature for each text of the list: the row's is 1, and the others are 0.
+// Fitted on training rows (csv_fit.h).
 struct InputColumn {
   int64_t column = 0;  // in the training data, from 0
   std::string name;    // empty: the data has no header
@@ -43,6 +44,7 @@ struct InputColumn {
   bool has_other = false;               // one more feature, for all texts that are not in the list
   std::optional<double> fill;           // of a number: what a missing value becomes; unset: it is an error
   bool has_indicator = false;           // of a number: one more feature, 1 where it was missing
+  bool is_date = false;                 // of a number: it is written as an ISO date
 
   int64_t features() const {
     if (!is_category) return has_indicator ? 2 : 1;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "trainer/config/parse.h"
+
 namespace dtrain {
 namespace {
 
@@ -22,12 +24,24 @@ std::string_view WholeDigits(std::string_view text) {
 }  // namespace
 
 LabelRules LabelRulesOf(const ModelConfig& model) {
-  if (!HasClasses(model)) return {std::nullopt, HeadText(model), ""};
+  const char* const head_key = model.kind == ModelKind::kMlp ? "model.head" : "model.kind";
+  if (!HasClasses(model)) return {std::nullopt, HeadText(model), "", head_key};
   const int64_t classes = ClassesOf(model);
   if (HeadOf(model) == ModelHead::kLogistic) {
-    return {classes, HeadText(model), "use softmax for more classes"};
+    return {classes, HeadText(model), "use softmax for more classes", head_key};
   }
-  return {classes, fmt::format("model.outputs = {}", classes), "raise model.outputs"};
+  return {classes, fmt::format("model.outputs = {}", classes), "raise model.outputs", head_key};
+}
+
+void AddRenames(const DataConfig& data, LabelRules* rules) {
+  for (const std::string& item : data.rename_labels) rules->renamed.insert(*ParseRename(item));
+}
+
+LabelRules LabelRulesOf(const Config& config) {
+  LabelRules rules = LabelRulesOf(config.model);
+  rules.decimal = config.data.decimal;
+  AddRenames(config.data, &rules);
+  return rules;
 }
 
 std::string LabelRangeRule(const LabelRules& rules, std::string_view label) {
@@ -35,9 +49,10 @@ std::string LabelRangeRule(const LabelRules& rules, std::string_view label) {
       fmt::format("must be a whole number in 0..{} ({})", *rules.classes - 1, rules.source);
   const bool negative = !label.empty() && label.front() == '-';
   if (WholeDigits(negative ? label.substr(1) : label).empty()) {
-    return range +
-           ", in plain digits. Write it so, or remove the row; for labels that are real numbers set "
-           "model.kind to linear.";
+    return fmt::format(
+        "{}, in plain digits. Write it so, or remove the row; for labels that are real numbers set {} to "
+        "linear.",
+        range, rules.head_key);
   }
   if (negative) {
     return range +

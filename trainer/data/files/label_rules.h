@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,10 +24,18 @@ struct LabelRules {
   std::optional<int64_t> classes;  // labels are in [0, classes); unset: real targets
   std::string source;              // the key that decides: "model.outputs = 3", "model.kind = linear"
   std::string remedy;              // for a label beyond the classes: "raise model.outputs"
+  std::string head_key{};          // that makes labels classes: "model.kind", "model.head"
+  std::map<std::string, std::string, std::less<>>
+      renamed{};                      // other spellings of labels (data.rename_labels)
+  Decimal decimal = Decimal::kPoint;  // of real targets
 };
 
 // Returns the rules for the labels or targets of such a model.
 LabelRules LabelRulesOf(const ModelConfig& model);
+// Adds what data.rename_labels says.
+void AddRenames(const DataConfig& data, LabelRules* rules);
+// The same as for a model, for labels that are read from text.
+LabelRules LabelRulesOf(const Config& config);
 
 // Returns the rule for `label`, a number that is not a class: "must be a whole number in 0..2 (model.outputs
 // = 3); labels start at 0. Subtract 1 from labels that start at 1; otherwise raise model.outputs, or remove

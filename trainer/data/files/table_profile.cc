@@ -54,8 +54,14 @@ std::optional<double> ParseWhole(std::string_view text) {
 }
 
 // Returns the number, infinity if float32 cannot hold it, or nothing.
-std::optional<double> NumberOf(std::string_view text) {
+std::optional<double> NumberOf(std::string_view text, bool decimal_comma = false) {
   if (const std::optional<double> whole = ParseWhole(text)) return whole;
+  if (decimal_comma) {
+    if (text.find('.') != text.npos) return std::nullopt;
+    std::string point(text);
+    std::replace(point.begin(), point.end(), ',', '.');
+    return NumberOf(point);
+  }
   float number = 0;
   const NumberText state = ParseNumber(text, &number);
   if (state == NumberText::kEmpty || state == NumberText::kNotANumber) return std::nullopt;
@@ -90,7 +96,8 @@ bool IsNamedAsId(const std::string& name) {
 // ColumnBuilder: what is known of one column while its rows go by.
 class ColumnBuilder {
  public:
-  explicit ColumnBuilder(size_t max_distinct) : max_distinct_(max_distinct) {}
+  ColumnBuilder(size_t max_distinct, bool decimal_comma)
+      : max_distinct_(max_distinct), decimal_comma_(decimal_comma) {}
 
   void Add(const CsvField& field) {
     const int64_t row = row_++;
@@ -101,7 +108,7 @@ class ColumnBuilder {
     }
     if (column_.known++ == 0) column_.example = Example(field.text);
     CountValue(field.text);
-    const std::optional<double> number = NumberOf(field.text);
+    const std::optional<double> number = NumberOf(field.text, decimal_comma_);
     if (number) {
       AddNumber(*number, field, row);
     } else {
@@ -219,6 +226,7 @@ class ColumnBuilder {
   }
 
   const size_t max_distinct_;
+  const bool decimal_comma_;
   ColumnProfile column_;
   int64_t row_ = 0;
   std::unordered_map<size_t, Value> values_;  // by hash, until there are too many
@@ -266,7 +274,8 @@ Form FindForm(const TableRows& table) {
 // HeaderFinder: decides from the first rows of a table whether the first names the columns.
 class HeaderFinder {
  public:
-  HeaderFinder(const std::vector<SplitRow>& rows, size_t columns) : columns_(columns) {
+  HeaderFinder(const std::vector<SplitRow>& rows, size_t columns, bool decimal_comma)
+      : columns_(columns), decimal_comma_(decimal_comma) {
     for (const SplitRow& row : rows) {
       if (row.fields.size() == columns) rows_.push_back(&row);
     }
@@ -286,29 +295,30 @@ class HeaderFinder {
   }
 
  private:
+  std::optional<double> Number(const CsvField& field) const { return NumberOf(field.text, decimal_comma_); }
   const CsvField& First(size_t column) const { return rows_[0]->fields[column]; }
 
   // A number in quotes is a name.
   std::vector<size_t> NumbersOfFirst() const {
     std::vector<size_t> numbers;
     for (size_t column = 0; column < columns_; ++column) {
-      if (!First(column).quoted && NumberOf(First(column).text)) numbers.push_back(column);
+      if (!First(column).quoted && Number(First(column))) numbers.push_back(column);
     }
     return numbers;
   }
 
   bool IsCounting(const std::vector<size_t>& numbers) const {
     if (numbers.size() < 2) return false;
-    const double begin = *NumberOf(First(numbers[0]).text);
+    const double begin = *Number(First(numbers[0]));
     for (size_t i = 0; i < numbers.size(); ++i) {
-      if (*NumberOf(First(numbers[i]).text) != begin + static_cast<double>(i)) return false;
+      if (*Number(First(numbers[i])) != begin + static_cast<double>(i)) return false;
     }
     return begin == 0 || begin == 1;
   }
 
   bool IsWholeBelow(size_t column) const {
     return std::all_of(rows_.begin() + 1, rows_.end(), [&](const SplitRow* row) {
-      const std::optional<double> number = NumberOf(row->fields[column].text);
+      const std::optional<double> number = Number(row->fields[column]);
       return number && std::isfinite(*number) && *number == std::floor(*number);
     });
   }
@@ -320,7 +330,7 @@ class HeaderFinder {
       int64_t numbers = 0, dates = 0;
       for (size_t row = 1; row < rows_.size(); ++row) {
         const std::string_view text = rows_[row]->fields[column].text;
-        numbers += NumberOf(text) ? 1 : 0;
+        numbers += Number(rows_[row]->fields[column]) ? 1 : 0;
         dates += IsDate(text) ? 1 : 0;
         is_new = is_new && text != First(column).text;
       }
@@ -332,9 +342,48 @@ class HeaderFinder {
   }
 
   const size_t columns_;
+  const bool decimal_comma_;
   std::vector<const SplitRow*> rows_;
   bool is_first_whole_ = false;
 };
+
+// Finds lines at the front that have far fewer fields than the rows behind them: a title, or comments.
+void FindPreamble(const std::vector<SplitRow>& rows, size_t columns, TableProfile* table) {
+  constexpr size_t kMaxLines = 20;
+  size_t lines = 0;
+  while (lines < rows.size() && rows[lines].fields.size() * 2 <= columns) ++lines;
+  if (lines == 0 || lines > kMaxLines || lines == rows.size()) return;
+  const auto begin = [](const SplitRow& row) {
+    const std::string_view text = row.fields[0].text;
+    return text.empty() || row.fields[0].quoted ? ' ' : text.front();
+  };
+  const char first = begin(rows[0]);
+  const bool marks = std::string_view("#%|;!").find(first) != std::string_view::npos;
+  const bool comments = marks && std::all_of(rows.begin(), rows.begin() + static_cast<int64_t>(lines),
+                                             [&](const SplitRow& row) { return begin(row) == first; });
+  if (comments && first != table->delimiter) {
+    table->comment = std::string(1, first);
+  } else {
+    table->skip_lines = rows[lines].begin.line - 1;
+  }
+}
+
+// Whether numbers are written with a comma before their decimals: some are, and none with a point.
+bool HasDecimalCommas(const std::vector<SplitRow>& rows) {
+  bool commas = false;
+  for (const SplitRow& row : rows) {
+    for (const CsvField& field : row.fields) {
+      const bool comma = field.text.find(',') != std::string_view::npos;
+      if (!comma && field.text.find('.') != std::string_view::npos && NumberOf(field.text)) return false;
+      commas = commas || (comma && NumberOf(field.text, true));
+    }
+  }
+  return commas;
+}
+
+bool IsPadded(const CsvField& field) {
+  return field.quoted && !field.text.empty() && (field.text.front() == ' ' || field.text.back() == ' ');
+}
 
 // Reads all rows into `builders`, and the names of columns into `names` if the table has them.
 void ReadRows(TableRows* rows, std::vector<ColumnBuilder>* builders, std::vector<std::string>* names,
@@ -354,7 +403,10 @@ void ReadRows(TableRows* rows, std::vector<ColumnBuilder>* builders, std::vector
       faults.Add(row.begin, fmt::format("{}", count));
     } else {
       ++table->rows;
-      for (size_t i = 0; i < count; ++i) (*builders)[i].Add(row.fields[i]);
+      for (size_t i = 0; i < count; ++i) {
+        table->padded += IsPadded(row.fields[i]) ? 1 : 0;
+        (*builders)[i].Add(row.fields[i]);
+      }
     }
   }
   table->empty_lines = {rows->empty_lines(), rows->empty_place(), ""};
@@ -380,9 +432,14 @@ TableProfile ProfileTable(const std::string& path) {
   TableRows rows(std::move(file));
   const Form form = FindForm(rows);
   table.delimiter = form.delimiter;
-  table.header = HeaderFinder(rows.Peek(form.delimiter, kHeaderRows), form.columns).Find();
+  FindPreamble(rows.Peek(form.delimiter, kHeaderRows), form.columns, &table);
+  for (int64_t line = 0; line < table.skip_lines; ++line) rows.SkipLine();
+  rows.set_comment(table.comment);
+  const std::vector<SplitRow> first = rows.Peek(form.delimiter, kHeaderRows);
+  table.decimal_comma = form.delimiter != ',' && HasDecimalCommas(first);
+  table.header = HeaderFinder(first, form.columns, table.decimal_comma).Find();
   const size_t max_distinct = std::clamp(kAllDistinct / form.columns, kMinDistinct, kMaxDistinct);
-  std::vector<ColumnBuilder> builders(form.columns, ColumnBuilder(max_distinct));
+  std::vector<ColumnBuilder> builders(form.columns, ColumnBuilder(max_distinct, table.decimal_comma));
   std::vector<std::string> names(form.columns);
   ReadRows(&rows, &builders, &names, &table);
   for (size_t i = 0; i < form.columns; ++i) table.columns.push_back(builders[i].Finish(std::move(names[i])));

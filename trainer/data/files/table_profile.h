@@ -73,6 +73,10 @@ enum class Header {
 struct TableProfile {
   std::string path;
   char delimiter = ',';
+  bool decimal_comma = false;  // numbers are written 3,5
+  int64_t skip_lines = 0;      // lines at the front that are neither header nor rows
+  std::string comment;         // what lines begin with that are left out; empty: there are none
+  int64_t padded = 0;          // fields in quotes with blanks at their ends
   Header header = Header::kNames;
   int64_t rows = 0;  // those with the table's number of fields
   std::vector<ColumnProfile> columns;

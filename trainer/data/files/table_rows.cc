@@ -148,6 +148,10 @@ std::vector<SplitRow> TableRows::Peek(char delimiter, size_t count) const {
   rows.reserve(count);  // rows stay where they are: fields point into them
   int64_t line = line_;
   for (const char* at = next_; at < end_ && rows.size() < count;) {
+    if (IsComment(at)) {
+      at = std::find_if(at, end_, IsLineEnd);
+      continue;
+    }
     if (IsLineEnd(*at)) {
       line += *at == '\n' || at + 1 == end_ || at[1] != '\n' ? 1 : 0;
       ++at;
@@ -165,8 +169,29 @@ std::vector<SplitRow> TableRows::Peek(char delimiter, size_t count) const {
   return rows;
 }
 
+bool TableRows::IsComment(const char* at) const {
+  return !comment_.empty() &&
+         std::string_view(at, static_cast<size_t>(end_ - at)).substr(0, comment_.size()) == comment_;
+}
+
+void TableRows::SkipLine() {
+  while (true) {
+    next_ = std::find_if(next_, end_, IsLineEnd);
+    const bool cut_off = next_ == end_ || (*next_ == '\r' && next_ + 1 == end_);
+    if (!cut_off || at_end_) break;
+    Fill();
+  }
+  if (next_ == end_) return;
+  next_ += *next_ == '\r' && next_ + 1 < end_ && next_[1] == '\n' ? 2 : 1;
+  ++line_;
+}
+
 bool TableRows::Next(char delimiter) {
   if (!SkipEmptyLines()) return false;
+  while (IsComment(next_)) {
+    SkipLine();
+    if (!SkipEmptyLines()) return false;
+  }
   while (true) {
     Splitter splitter(next_, end_, at_end_, line_, delimiter);
     if (splitter.Split(&row_)) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/data/files/csv_reader.h"
@@ -33,6 +34,11 @@ class TableRows {
   TableRows(const TableRows&) = delete;
   TableRows& operator=(const TableRows&) = delete;
 
+  // Leaves out the next line.
+  void SkipLine();
+  // From now on lines that begin with `comment` are left out.
+  void set_comment(std::string comment) { comment_ = std::move(comment); }
+
   // Splits up to `count` rows of the first block with `delimiter`, and reads on from the same place: the
   // whole table, until Next() is called.
   std::vector<SplitRow> Peek(char delimiter, size_t count) const;
@@ -48,12 +54,14 @@ class TableRows {
  private:
   bool SkipEmptyLines();
   void Fill();
+  bool IsComment(const char* at) const;
 
   const std::unique_ptr<InputBytes> file_;
   std::vector<char> buffer_;
   const char* next_ = nullptr;  // the rest of the buffer: [next_, end_)
   const char* end_ = nullptr;
   bool at_end_ = false;  // the file has no bytes behind those of the buffer
+  std::string comment_;  // empty: there are none
   int64_t line_ = 1;
   int64_t empty_lines_ = 0;
   int64_t empty_line_ = 0;

@@ -15,9 +15,9 @@
 namespace dtrain {
 namespace {
 
-bool IsNumber(const CsvField& field) {
+bool IsNumber(const CsvField& field, Decimal decimal) {
   float number = 0;
-  const NumberText state = ParseNumber(field.text, &number);
+  const NumberText state = ParseNumber(field.text, decimal, &number);
   return state != NumberText::kNotANumber && state != NumberText::kEmpty;
 }
 
@@ -34,6 +34,9 @@ class ColumnFinder {
 
  private:
   bool LooksLikeHeader() const;
+  bool IsNumber(const CsvField& field) const { return dtrain::IsNumber(field, reader_.decimal()); }
+  bool IsClass(std::string_view text) const;
+  void FindWeight();
   bool HasFeaturesInOrder(int64_t label) const;
   bool IsLabelName(const std::string& name) const;
   void FindByName();
@@ -53,6 +56,7 @@ class ColumnFinder {
 CsvLayout ColumnFinder::Find() {
   layout_.pixels = spec_.pixels;
   layout_.how = spec_.form.columns;
+  layout_.refuses_unseen = spec_.refuses_unseen;
   layout_.columns.count = static_cast<int64_t>(reader_.fields().size());
   const bool header = spec_.header.value_or(LooksLikeHeader());
   if (header) layout_.columns.names = HeaderNames(reader_);
@@ -60,6 +64,7 @@ CsvLayout ColumnFinder::Find() {
   layout_.columns.label = LabelColumn();
   const bool by_name = header && !names_.empty() && !HasFeaturesInOrder(layout_.columns.label);
   by_name ? FindByName() : FindByPosition();
+  if (spec_.labels && !spec_.weight.empty()) FindWeight();
   return std::move(layout_);
 }
 
@@ -83,15 +88,43 @@ bool ColumnFinder::LooksLikeHeader() const {
   const auto is_there = [&](const std::string& name) {
     return std::any_of(fields.begin(), fields.end(), [&](const CsvField& f) { return f.text == name; });
   };
-  const auto is_number = [](const std::string& name) { return IsNumber({name, CsvPlace(), false}); };
+  const auto is_number = [&](const std::string& name) { return IsNumber({name, CsvPlace(), false}); };
   const std::optional<int64_t> label = ColumnNumber(spec_.label);
   const auto is_label = [&](const CsvField& f) { return IsLabelName(std::string(f.text)); };
   if (!label && std::any_of(fields.begin(), fields.end(), is_label)) return true;
-  if (std::none_of(fields.begin(), fields.end(), IsNumber)) return true;
+  const auto is_number_field = [&](const CsvField& field) { return IsNumber(field); };
+  if (std::none_of(fields.begin(), fields.end(), is_number_field)) return true;
   if (std::all_of(names.begin(), names.end(), is_number)) {
     return HasFeaturesInOrder(-1) || (label && HasFeaturesInOrder(*label));
   }
   return std::all_of(names.begin(), names.end(), is_there);
+}
+
+// Whether a label says a class of the model, perhaps in another spelling.
+bool ColumnFinder::IsClass(std::string_view text) const {
+  const std::vector<std::string>& classes = spec_.form.classes;
+  const auto renamed = spec_.renamed.find(text);
+  return std::find(classes.begin(), classes.end(), renamed == spec_.renamed.end() ? text : renamed->second) !=
+         classes.end();
+}
+
+// The rows are evaluated as they were trained on.
+void ColumnFinder::FindWeight() {
+  CsvColumns& columns = layout_.columns;
+  const bool by_name = !columns.names.empty() && !layout_.first_is_row;
+  const auto found = std::find(columns.names.begin(), columns.names.end(), spec_.weight);
+  const std::optional<int64_t> number = ColumnNumber(spec_.weight);
+  if (by_name && found != columns.names.end()) {
+    columns.weight = found - columns.names.begin();
+  } else if (number && *number < columns.count && columns.count == spec_.form.table_columns) {
+    columns.weight = *number;
+  } else {
+    throw CsvError(
+        reader_.path(), reader_.fields()[0].place,
+        fmt::format("no column {}, which says how much each row counts (data.weight). Add it, or set "
+                    "data.weight to null.",
+                    Quoted(Shown(spec_.weight))));
+  }
 }
 
 // Training data of images has no label column; in a CSV file of images it is called "label".
@@ -146,10 +179,9 @@ int64_t ColumnFinder::LabelPosition() const {
   const int64_t trained = spec_.form.label_column;
   if (trained >= 0 && trained < layout_.columns.count) return trained;
   const std::vector<CsvField>& fields = reader_.fields();
-  const std::vector<std::string>& classes = spec_.form.classes;
   const auto is_label = [&](const CsvField& field) {
     if (spec_.label.empty()) return !IsNumber(field);
-    return std::find(classes.begin(), classes.end(), field.text) != classes.end();
+    return IsClass(field.text);
   };
   const auto found = std::find_if(fields.begin(), fields.end(), is_label);
   if (layout_.first_is_row && found != fields.end()) return found - fields.begin();
@@ -169,7 +201,7 @@ void ColumnFinder::CheckLabel() const {
   const CsvField& field = reader_.fields()[static_cast<size_t>(layout_.columns.label)];
   const std::vector<std::string>& classes = spec_.form.classes;
   if (classes.empty() || field.text.empty()) return;
-  if (std::find(classes.begin(), classes.end(), field.text) != classes.end()) return;
+  if (IsClass(field.text)) return;
   throw CsvError(
       reader_.path(), field.place,
       fmt::format("{} stands where the label does in the training data, and is no class of the model, "
@@ -235,7 +267,7 @@ class CsvRowReader : public RowReader {
 };
 
 CsvRowReader::CsvRowReader(std::unique_ptr<InputBytes> file, const RowSpec& spec)
-    : spec_(spec), reader_(std::move(file)) {
+    : spec_(spec), reader_(std::move(file), spec.dialect) {
   if (!reader_.Next()) return;
   rows_.emplace(&reader_, ColumnFinder(spec_, reader_).Find());
   FindKept();
@@ -278,6 +310,7 @@ bool CsvRowReader::Next(RowBlock* block) {
 void CsvRowReader::AddLabel(RowBlock* block) {
   for (const int32_t label : labels_->classes()) block->labels.push_back(label);
   for (const float target : labels_->targets()) block->targets.push_back(target);
+  if (rows_->layout().columns.weight >= 0) block->weights.push_back(rows_->weight());
   labels_->classes().clear();
   labels_->targets().clear();
 }

@@ -112,6 +112,7 @@ class JsonRows : public RowReader {
   void AddValue(const Json& value, size_t column, RowBlock* block) const;
   void AppendColumn(const Json& value, size_t column, std::vector<float>* features) const;
   float Number(const Json& value, size_t column) const;
+  float Date(const std::string& text, size_t column) const;
   std::string Title(size_t column) const;
   // Throws a CsvFault about the row on this line.
   [[noreturn]] void Refuse(const std::string& text) const;
@@ -238,12 +239,30 @@ void JsonRows::AppendColumn(const Json& value, size_t column, std::vector<float>
   const InputColumn& how = spec_.form.columns[column];
   const std::string text = value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
   if (how.is_category) {
-    AppendCategory(how, IsMissing(text) ? "" : text, features);
+    const bool known = AppendCategory(how, IsMissing(text) ? "" : text, features);
+    if (!known && spec_.refuses_unseen) {
+      Refuse(
+          fmt::format("{} = {}; must be a category of the training rows: {}. Set data.unseen to other, or "
+                      "correct it.",
+                      Title(column), Shown(text), ListNames(how.categories, "or")));
+    }
   } else if (how.fill && IsMissing(text)) {
     AppendNumber(how, std::nullopt, features);
+  } else if (how.is_date) {
+    AppendNumber(how, Date(text, column), features);
   } else {
     AppendNumber(how, Number(value, column), features);
   }
+}
+
+float JsonRows::Date(const std::string& text, size_t column) const {
+  float days = 0;
+  const NumberText state = ParseDate(text, &days);
+  if (state != NumberText::kGood) {
+    Refuse(fmt::format("{} = {}; {}. Correct it.", Title(column), Shown(text),
+                       NumberRule(NumberText::kNotADate)));
+  }
+  return days;
 }
 
 float JsonRows::Number(const Json& value, size_t column) const {

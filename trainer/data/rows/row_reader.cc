@@ -11,6 +11,7 @@ void RowBlock::Clear() {
   bytes.clear();
   labels.clear();
   targets.clear();
+  weights.clear();
   ids.clear();
   kept.clear();
 }
@@ -28,6 +29,7 @@ Batch RowBlock::AsBatch() {
   batch.columns = inputs;
   batch.labels = labels.empty() ? nullptr : labels.data();
   batch.targets = targets.empty() ? nullptr : targets.data();
+  batch.weights = weights.empty() ? nullptr : weights.data();
   if (bytes.empty()) {
     batch.inputs = floats.data();
     return batch;

@@ -5,12 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "trainer/data/batch.h"
+#include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
 
@@ -29,7 +31,12 @@ struct RowSpec {
   std::string label;
   // If set, labels are read too and a row without one is an error. Unset: a label is ignored.
   std::optional<LabelRules> labels;
-  std::string key = "--data";  // for messages
+  CsvDialect dialect;           // of CSV files
+  bool refuses_unseen = false;  // a text that is no category of the model is an error (data.unseen)
+  // The column of the rows' weights, by name or number; read with labels only. Empty: all count 1.
+  std::string weight;
+  std::map<std::string, std::string, std::less<>> renamed;  // other spellings of labels
+  std::string key = "--data";                               // for messages
   // Columns of the file that are passed on as they are, by name or number; of JSON lines the members.
   std::vector<std::string> keep;
 };
@@ -61,6 +68,7 @@ struct RowBlock {
   // One of the two, if labels are read.
   std::vector<int32_t> labels;
   std::vector<float> targets;
+  std::vector<float> weights;    // empty: all rows count 1
   std::vector<std::string> ids;  // as written, in JSON; empty if a row has none
   std::vector<KeptField> kept;   // [rows, keeps]
 

@@ -1,0 +1,69 @@
+#include "trainer/data/class_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "base/error.h"
+#include "trainer/config/parse.h"
+#include "trainer/config/user_text.h"
+#include "trainer/data/files/label_rules.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kRowsAtOnce = 4096;
+
+std::vector<int64_t> CountClasses(const DataSet& train, int64_t first) {
+  std::vector<int64_t> counts(static_cast<size_t>(*train.classes()));
+  std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
+  std::vector<int32_t> labels(rows.size());
+  for (; first < *train.rows(); first += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, *train.rows() - first);
+    std::iota(rows.begin(), rows.begin() + count, first);
+    train.Gather(rows.data(), count, nullptr, labels.data(), nullptr);
+    for (int64_t i = 0; i < count; ++i) ++counts[static_cast<size_t>(labels[static_cast<size_t>(i)])];
+  }
+  return counts;
+}
+
+std::vector<float> Balanced(const std::vector<int64_t>& counts) {
+  const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
+  const auto there = std::count_if(counts.begin(), counts.end(), [](int64_t count) { return count > 0; });
+  std::vector<float> weights;
+  for (const int64_t count : counts) {
+    const double share = static_cast<double>(there) * static_cast<double>(count);
+    weights.push_back(count == 0 ? 1 : static_cast<float>(all / share));
+  }
+  return weights;
+}
+
+// Returns the number of a class that is given by its name, or by its number where classes have no names.
+size_t ClassOf(const std::string& name, const InputForm& form, int64_t classes) {
+  const auto found = std::find(form.classes.begin(), form.classes.end(), name);
+  if (found != form.classes.end()) return static_cast<size_t>(found - form.classes.begin());
+  const std::optional<int32_t> number = ClassNumber(name, classes);
+  if (form.classes.empty() && number) return static_cast<size_t>(*number);
+  throw UserError(
+      "data.class_weights = {}; no class of data.train has this name. The classes are {}.",
+      Quoted(Shown(name)),
+      form.classes.empty() ? fmt::format("0 to {}", classes - 1) : ListNames(form.classes, "and"));
+}
+
+}  // namespace
+
+std::vector<float> ClassWeightsOf(const DataConfig& data, const InputForm& form, const DataSet& train,
+                                  int64_t held_out) {
+  if (data.class_weights.empty() || !train.classes() || !train.rows()) return {};
+  if (data.class_weights.front() == "balanced") return Balanced(CountClasses(train, held_out));
+  std::vector<float> weights(static_cast<size_t>(*train.classes()), 1);
+  for (const std::string& item : data.class_weights) {
+    const auto [name, weight] = *ParseClassWeight(item);
+    weights[ClassOf(name, form, *train.classes())] = static_cast<float>(weight);
+  }
+  return weights;
+}
+
+}  // namespace dtrain
