@@ -111,7 +111,6 @@ CsvReader::CsvReader(std::unique_ptr<InputBytes> file, const CsvDialect& dialect
   Fill();
   SkipByteOrderMark();
   for (int64_t line = 0; line < dialect_.skip_lines; ++line) SkipLine();
-  front_ = mark();
   const Delimiter given = dialect_.delimiter;
   delimiter_ = given == Delimiter::kAuto
                    ? ChooseDelimiter()

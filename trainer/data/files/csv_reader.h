@@ -80,7 +80,6 @@ class CsvReader {
   // The begin of the next record.
   CsvMark mark() const { return {buffer_byte_ + (begin_.next - buffer_.data()), begin_.line}; }
   // The begin of the first record, behind a byte order mark and skipped lines.
-  CsvMark front() const { return front_; }
   CsvMark record_mark() const { return record_mark_; }  // the begin of the last record
   // Goes to a mark of this file, which is not before mark() unless the file can seek. `bytes`: how many are
   // read at once there, about; 0: as many as usual.
@@ -132,7 +131,6 @@ class CsvReader {
   const char* end_;           // the end of the bytes read
   Cursor begin_;              // of the next record, which begins a line
   int64_t buffer_byte_ = 0;   // of the content, where the buffer begins
-  CsvMark front_;
   bool at_end_ = false;     // the file has no bytes behind those of the buffer
   bool in_record_ = false;  // Next() has failed within a record
   char delimiter_ = ',';
