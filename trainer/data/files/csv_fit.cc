@@ -259,7 +259,7 @@ FittedColumns FitWith(const DataConfig& data, SourceInputs* inputs, CsvReader* r
   std::vector<ColumnFit> fits = StartFit(data, columns, *reader);
   const bool counts = !data.categories.empty() || data.missing == MissingValues::kMean ||
                       data.missing == MissingValues::kIndicator;
-  if (counts) CountFiles(data, columns, inputs, reader, &fits);
+  if (counts) CountRows(data, columns, inputs, reader, &fits);
   form.features.clear();
   for (const ColumnFit& fit : fits) {
     form.columns.push_back(Conclude(fit, data));

@@ -79,7 +79,6 @@ class CsvReader {
 
   // The begin of the next record.
   CsvMark mark() const { return {buffer_byte_ + (begin_.next - buffer_.data()), begin_.line}; }
-  // The begin of the first record, behind a byte order mark and skipped lines.
   CsvMark record_mark() const { return record_mark_; }  // the begin of the last record
   // Goes to a mark of this file, which is not before mark() unless the file can seek. `bytes`: how many are
   // read at once there, about; 0: as many as usual.
