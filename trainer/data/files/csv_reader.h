@@ -111,6 +111,8 @@ class CsvReader {
   bool BeginsComment();
   char ChooseDelimiter();
   bool SkipEmptyLines();
+  bool ReadPlainRecord();
+  void AddPlainField(const char* begin, const char* end);
   bool ReadRecord();
   After ReadField(Cursor* at);
   After ReadQuoted(Cursor* at);
@@ -126,12 +128,12 @@ class CsvReader {
 
   std::unique_ptr<InputBytes> file_;
   const CsvDialect dialect_;
-  std::vector<char> buffer_;  // *end_ is an added line end, at which scans stop
+  std::vector<char> buffer_;  // *end_ is an added line end, at which scans stop; kPadding bytes more
   const char* end_;           // the end of the bytes read
   Cursor begin_;              // of the next record, which begins a line
   int64_t buffer_byte_ = 0;   // of the content, where the buffer begins
-  bool at_end_ = false;     // the file has no bytes behind those of the buffer
-  bool in_record_ = false;  // Next() has failed within a record
+  bool at_end_ = false;       // the file has no bytes behind those of the buffer
+  bool in_record_ = false;    // Next() has failed within a record
   char delimiter_ = ',';
   std::array<bool, 256> stops_{};  // the bytes at which a field without quotes ends
   int64_t record_bytes_ = 0;       // of the records read so far

@@ -61,17 +61,24 @@ bool CsvRows::ReadWeight() {
 }
 
 bool CsvRows::ReadInputs(size_t begin, size_t end, std::vector<float>* out) {
+  if (layout_.how.empty() && !layout_.drops_gaps) {
+    ReadNumbers(begin, end, out);
+    return true;
+  }
   for (size_t input = begin; input < end; ++input) {
-    if (layout_.how.empty() && !layout_.drops_gaps) {
-      float number = 0;
-      const NumberText state = ParseNumber(FieldOf(input).text, reader_.decimal(), &number);
-      if (state != NumberText::kGood || (layout_.pixels && !IsPixel(number))) Refuse(input, state);
-      out->push_back(number);
-    } else if (!ReadInput(input, out)) {
-      return false;
-    }
+    if (!ReadInput(input, out)) return false;
   }
   return true;
+}
+
+void CsvRows::ReadNumbers(size_t begin, size_t end, std::vector<float>* out) {
+  const size_t size = out->size();
+  out->resize(size + end - begin);
+  float* number = out->data() + size;
+  for (size_t input = begin; input < end; ++input, ++number) {
+    const NumberText state = ParseNumber(FieldOf(input).text, reader_.decimal(), number);
+    if (state != NumberText::kGood || (layout_.pixels && !IsPixel(*number))) Refuse(input, state);
+  }
 }
 
 // A column that may be a category or have gaps.

@@ -59,6 +59,7 @@ class CsvRows {
  private:
   void CheckWhole() const;
   bool ReadInputs(size_t begin, size_t end, std::vector<float>* out);
+  void ReadNumbers(size_t begin, size_t end, std::vector<float>* out);
   bool ReadInput(size_t input, std::vector<float>* out);
   bool ReadCategory(size_t input, std::vector<float>* out);
   bool ReadWeight();

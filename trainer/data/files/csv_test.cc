@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -396,6 +397,83 @@ TEST_CASE("csv reserve: a content that is longer or shorter than told costs an e
 }
 
 TEST_CASE("csv reserve: one row takes memory for one") { CHECK(ReadRows({1000000}).rows_at_end == 1); }
+
+TEST_CASE("csv numbers: decimals of all lengths are the nearest float32") {
+  const CounterRandom random(11);
+  for (uint64_t i = 0; i < 300000; ++i) {
+    std::string text = random.Below(8 * i, 2) == 0 ? "-" : "";
+    for (uint64_t digit = 0; digit < random.Below(8 * i + 1, 12); ++digit) {
+      text += static_cast<char>('0' + random.Below(8 * i + digit % 7, 10));
+    }
+    text += '.';
+    const uint64_t fraction = 1 + random.Below(8 * i + 2, 14);
+    for (uint64_t digit = 0; digit < fraction; ++digit) {
+      text += static_cast<char>('0' + random.Below((8 * i + digit) ^ 1, 10));
+    }
+    float number = 0;
+    if (ParseNumber(text, &number) == NumberText::kGood && number == std::strtof(text.c_str(), nullptr))
+      continue;
+    CAPTURE(text);
+    FAIL("is not the nearest float32");
+  }
+}
+
+TEST_CASE("csv numbers: halfway between two float32 the even one is taken, and beside it the nearer one") {
+  const auto parsed = [](const std::string& text) {
+    float number = 0;
+    CHECK(ParseNumber(text, &number) == NumberText::kGood);
+    return number;
+  };
+  // 2^24 + 1 and 2^24 + 3 are halfway; the digits behind are lost in double, or decide.
+  CHECK(parsed("16777217") == 16777216.0F);
+  CHECK(parsed("16777219") == 16777220.0F);
+  CHECK(parsed("16777217.000000001") == 16777218.0F);
+  CHECK(parsed("16777216.999999999") == 16777216.0F);
+  CHECK(parsed("1.0000000596046448") == 1.0000001F);  // above 1 + 2^-24
+  CHECK(parsed("1.0000000596046447") == 1.0F);        // below it
+}
+
+TEST_CASE("csv numbers: what has a byte that is no digit, wherever, is no number") {
+  for (size_t size = 1; size <= 20; ++size) {
+    for (size_t at = 0; at < size; ++at) {
+      for (const char byte : {'/', ':', ' ', 'x', '\xb5', '.', '-'}) {
+        std::string text(size, '7');
+        text[std::min<size_t>(1, size - 1)] = '.';
+        text[at] = byte;
+        float number = 0;
+        const char* const end = text.data() + text.size();
+        const auto expected = std::from_chars(text.data(), end, number);
+        CAPTURE(text);
+        CHECK((ParseNumber(text, &number) == NumberText::kGood) ==
+              (expected.ec == std::errc() && expected.ptr == end));
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "csv reader: records are the same with and without quotes, line ends and blocks wherever they fall") {
+  for (size_t pad = 0; pad < 40; ++pad) {
+    const std::string wide(pad, 'w');
+    for (const char* end : {"\n", "\r\n", "\r"}) {
+      const std::string plain = wide + ",b ,\t c," + end + "1,2,,4";
+      const std::string quoted = "\"" + wide + "\",b ,\t c," + end + "1,\"2\",,4";
+      CsvReader first(WritePlain("plain.csv", plain), "k"), second(WritePlain("quoted.csv", quoted), "k");
+      for (int row = 0; row < 2; ++row) {
+        REQUIRE(first.Next());
+        REQUIRE(second.Next());
+        REQUIRE(first.fields().size() == 4);
+        REQUIRE(second.fields().size() == 4);
+        for (size_t i = 0; i < 4; ++i) CHECK(first.fields()[i].text == second.fields()[i].text);
+        CHECK(first.fields()[0].place.line == row + 1);
+        CHECK(first.fields()[3].place.column == (row == 0 ? static_cast<int64_t>(pad) + 9 : 6));
+        CHECK(first.record_end().column == (row == 0 ? static_cast<int64_t>(pad) + 9 : 7));
+      }
+      CHECK_FALSE(first.Next());
+      CHECK(first.record_bytes() == static_cast<int64_t>(plain.size()));
+    }
+  }
+}
 
 }  // namespace
 }  // namespace dtrain
