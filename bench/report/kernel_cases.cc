@@ -1,9 +1,10 @@
-// Operations and messages, measured by the programs that use Google Benchmark.
+// Operations, messages and the reading of tables, measured by the programs that use Google Benchmark.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "bench/report/process.h"
 #include "bench/report/rows.h"
@@ -58,11 +59,14 @@ std::vector<Row> MeasureBenchmark(const Settings& settings, const std::string& p
 
 std::vector<Case> KernelCases(const Settings& settings) {
   std::vector<Case> cases;
-  for (const std::string prefix : {"kernel", "message"}) {
-    const std::string program = prefix + "s_bench";
+  const std::pair<std::string, std::string> programs[] = {
+      {"kernel", "kernels_bench"}, {"message", "messages_bench"}, {"reading", "reading_bench"}};
+  for (const auto& [prefix, program] : programs) {
     for (const std::string& name : BenchmarkNames(settings, program)) {
       const Row row = {prefix + "_" + name, name, "us", "", true, {}, {}, {}, {}};
-      cases.push_back({{row.name}, [=, &settings] { return MeasureBenchmark(settings, program, row); }});
+      cases.push_back({{row.name}, [=, &settings, program = program] {
+                         return MeasureBenchmark(settings, program, row);
+                       }});
     }
   }
   return cases;

@@ -1,0 +1,120 @@
+// Measures the reading of CSV tables alone, without training: rows per second of our reader into float32, and
+// of a limit that only finds the separators and reads the digits, of the same file in the same run. Both are
+// one thread, so the processor's seconds are those of the clock. Other readers: reading.py.
+//   reading_bench [--benchmark_...] [FILE...]: of these CSV files with a header, whose label is y
+// Without FILE it measures a made table of 20 numbers a row.
+#include <benchmark/benchmark.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "trainer/config/config.h"
+#include "trainer/data/files/csv_table.h"
+#include "trainer/data/files/sources.h"
+#include "trainer/data/synth/synth_table.h"
+
+namespace dtrain::bench {
+namespace {
+
+constexpr int64_t kRows = 200'000;
+constexpr int64_t kFeatures = 19;
+
+DataConfig ConfigOf(const std::string& path) {
+  DataConfig data;
+  data.train.format = DataFormat::kCsv;
+  data.train.path = {path};
+  data.train.label = "y";
+  return data;
+}
+
+int64_t ReadTable(const std::string& path) {
+  const DataConfig data = ConfigOf(path);
+  SourceInputs inputs(data.train.path, "data.train.path");
+  CsvTable table = ReadTrainTable(data, LabelRules{std::nullopt, "model.kind = linear", ""}, {}, &inputs);
+  return table.Rows().rows;
+}
+
+// Adds up the digits of each field as a whole number, whatever else is in it, and counts lines.
+int64_t ReadDigits(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  DT_CHECK(fd >= 0, path);
+  std::vector<char> block(1 << 20);
+  uint64_t number = 0, sum = 0;
+  int64_t lines = 0;
+  for (ssize_t got; (got = read(fd, block.data(), block.size())) > 0;) {
+    for (const char* at = block.data(); at < block.data() + got; ++at) {
+      const auto digit = static_cast<uint64_t>(static_cast<unsigned char>(*at)) - '0';
+      if (digit < 10) {
+        number = 10 * number + digit;
+      } else if (*at == ',' || *at == '\n') {
+        sum += number;
+        number = 0;
+        lines += *at == '\n' ? 1 : 0;
+      }
+    }
+  }
+  close(fd);
+  benchmark::DoNotOptimize(sum);
+  return lines - 1;  // without the header
+}
+
+// A table in the temporary directory, which is removed at the end of the process.
+class MadeTable {
+ public:
+  MadeTable() {
+    const std::unique_ptr<SynthTable> table = NewLinearTable(1, kFeatures);
+    std::string text = table->Header();
+    table->Append(0, kRows, &text);
+    const int fd = mkstemp(path_.data());
+    DT_CHECK(fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()), path_);
+    close(fd);
+  }
+  ~MadeTable() { unlink(path_.c_str()); }
+  MadeTable(const MadeTable&) = delete;
+  MadeTable& operator=(const MadeTable&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/dtrain-reading.XXXXXX";
+};
+
+// The file to read: `given`, or if that is empty a table that is made when it is first measured.
+std::string PathOf(const std::string& given) {
+  if (!given.empty()) return given;
+  static const MadeTable made;
+  return made.path();
+}
+
+void Register(const std::string& name, const std::string& given, int64_t (*read)(const std::string&)) {
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+    const std::string path = PathOf(given);
+    int64_t rows = read(path);
+    for (auto _ : state) benchmark::DoNotOptimize(rows = read(path));
+    state.SetItemsProcessed(state.iterations() * rows);
+    state.SetBytesProcessed(state.iterations() * std::ifstream(path, std::ios::ate).tellg());
+  });
+}
+
+int Main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  std::vector<std::string> files(argv + 1, argv + argc);
+  if (files.empty()) files.emplace_back();
+  for (const std::string& file : files) {
+    const std::string name = file.empty() ? "csv_linear" : file;
+    Register(name + "/dtrain", file, ReadTable);
+    Register(name + "/limit", file, ReadDigits);
+  }
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace
+}  // namespace dtrain::bench
+
+int main(int argc, char** argv) { return dtrain::bench::Main(argc, argv); }
