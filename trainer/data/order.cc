@@ -95,12 +95,11 @@ int64_t ChunkOf(const Config& config, const OrderSpec& spec) {
   return std::max<int64_t>(1, std::min(max, spec.window / spec.batch_size));
 }
 
-}  // namespace
-
-OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int workers) {
+// The spec for the rows that are trained on, behind `first_row`.
+OrderSpec SpecOfRows(const Config& config, int64_t first_row, int64_t rows, int worker, int workers) {
   OrderSpec spec;
-  spec.first_row = HeldOutRows(config.data, rows);
-  spec.rows = rows - spec.first_row;
+  spec.first_row = first_row;
+  spec.rows = rows;
   spec.batch_size = config.train.batch_size;
   spec.drop_short = config.data.last_batch == LastBatch::kDrop;
   spec.shuffle = config.data.shuffle;
@@ -115,6 +114,13 @@ OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int worker
   return spec;
 }
 
+}  // namespace
+
+OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int workers) {
+  const int64_t held_out = HeldOutRows(config.data, rows);
+  return SpecOfRows(config, held_out, rows - held_out, worker, workers);
+}
+
 int64_t BatchesPerEpoch(const OrderSpec& spec) {
   const int64_t whole = spec.rows / spec.batch_size;
   return whole + (!spec.drop_short && spec.rows % spec.batch_size != 0 ? 1 : 0);
@@ -124,8 +130,7 @@ std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> r
                                   const DataPlan& plan) {
   std::optional<int64_t> total = config.train.steps;
   if (!config.train.epochs.has_value() || !rows.has_value()) return total;
-  OrderSpec spec = OrderSpecOf(config, *rows, 0, workers);
-  spec.rows = *rows;
+  const OrderSpec spec = SpecOfRows(config, 0, *rows, 0, workers);
   // In sync, one step of all workers: as many as the worker with the most has.
   const int64_t together = config.train.mode == TrainMode::kSync ? workers : 1;
   const auto rounds = [&](int64_t steps) { return steps / together + (steps % together == 0 ? 0 : 1); };
