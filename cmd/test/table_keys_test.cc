@@ -80,8 +80,8 @@ TEST_CASE("table keys: a table of another dialect trains, and is evaluated and p
 
 TEST_CASE("table keys: rows of weight 0 teach nothing and do not count in an evaluation") {
   const std::string table = Rows("a,w,y", [](int i) {
-    return i % 4 == 0 ? fmt::format("{},0,{}", i % 10, i % 10 < 5)
-                      : fmt::format("{},2,{}", i % 10, i % 10 >= 5);
+    return i % 4 == 0 ? fmt::format("{},0,{}", i % 10, i % 10 < 5 ? 1 : 0)
+                      : fmt::format("{},2,{}", i % 10, i % 10 < 5 ? 0 : 1);
   });
   const Trained trained(table, "{kind: logistic}", "y", "  weight: w\n  scale: standard\n");
   REQUIRE_FALSE(trained.result.is_null());
@@ -94,7 +94,8 @@ TEST_CASE("table keys: rows of weight 0 teach nothing and do not count in an eva
 }
 
 TEST_CASE("table keys: weights of classes move what is predicted for rows that could be either") {
-  const std::string table = Rows("a,y", [](int i) { return fmt::format("{},{}", i % 7, i % 10 == 0); });
+  const std::string table =
+      Rows("a,y", [](int i) { return fmt::format("{},{}", i % 7, i % 10 == 0 ? 1 : 0); });
   const auto predicted = [&](const std::string& weights) {
     const Trained trained(table, "{kind: logistic}", "y", weights);
     REQUIRE_FALSE(trained.result.is_null());
@@ -123,7 +124,7 @@ TEST_CASE("table keys: a share is held out of each class of a sorted table, in a
 
 TEST_CASE("table keys: the classes are counted where model.outputs is left out, and skipped rows are told") {
   const std::string table = Rows("a,b,y", [](int i) {
-    return fmt::format("{},{},{}", i % 3 == 0, i % 3 == 1,
+    return fmt::format("{},{},{}", i % 3 == 0 ? 1 : 0, i % 3 == 1 ? 1 : 0,
                        i == 7       ? ""
                        : i % 3 == 0 ? "elm"
                        : i % 3 == 1 ? "oak"

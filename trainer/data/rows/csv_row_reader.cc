@@ -209,11 +209,12 @@ void ColumnFinder::CheckLabel() const {
                   Quoted(Shown(std::string(field.text))), Quoted(Shown(classes.front()))));
 }
 
-// A file with all columns of the training data: those of the model stand where they did there. Otherwise its
-// columns are those of the model, in order, and perhaps the label.
+// A file with all columns of the training data: those of the model stand where they did there, if the label
+// does. Otherwise its columns are those of the model, in order, and perhaps the label.
 void ColumnFinder::FindByPosition() {
   CsvColumns& columns = layout_.columns;
-  if (!spec_.form.columns.empty() && columns.count == spec_.form.table_columns) {
+  const bool label_there = columns.label < 0 || columns.label == spec_.form.label_column;
+  if (!spec_.form.columns.empty() && columns.count == spec_.form.table_columns && label_there) {
     columns.label = spec_.form.label_column;
     for (const InputColumn& column : spec_.form.columns) columns.inputs.push_back(column.column);
   } else {
