@@ -1,6 +1,7 @@
 #include "net/connection_guard.h"
 
 #include <doctest/doctest.h>
+#include <linux/filter.h>
 #include <malloc.h>
 #include <poll.h>
 
@@ -140,6 +141,16 @@ int64_t SendPartsUntilClosed(RawPeer& peer) {
   return sent;
 }
 
+// Whether a socket takes a filter here, by which the guard closes the listening one: not in each sandbox.
+bool SystemHasFilters() {
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sock_filter all[] = {{BPF_RET | BPF_K, 0, 0, 0xffff'ffff}};
+  const sock_fprog program{1, all};
+  const bool taken = setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
+  close(descriptor);
+  return taken;
+}
+
 ConnectionGuard::Limits WideLimits() {
   ConnectionGuard::Limits limits;
   limits.stranger_age = kPatience;
@@ -248,9 +259,9 @@ TEST_CASE("connection guard: whole messages that nobody takes cost 68 KiB a conn
   }
   for (RawPeer& stranger : strangers) REQUIRE(stranger.Send(batch));
   std::this_thread::sleep_for(milliseconds(300));  // no more comes in
-  const int64_t grown = ResidentBytes() - before;
-#ifndef __SANITIZE_ADDRESS__
-  CHECK(grown <= kStrangers * (68 << 10));
+  REQUIRE(before > 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CHECK(ResidentBytes() - before <= kStrangers * (68 << 10));
 #endif
   for (int i = 0; i < kStrangers * (kApart + kTogether); ++i) {
     CHECK(ReceiveSoon(*server.channel).message.header.size() == kBytes);
@@ -270,7 +281,7 @@ TEST_CASE("connection guard: strangers that have gone count as long as nobody ta
     std::this_thread::sleep_for(milliseconds(10));  // the guard looks
   }
   CHECK(came >= 20);
-  CHECK(came < kComing);
+  CHECK((came < kComing) == SystemHasFilters());
   server.Loop();
   RawPeer late(server.address);
   CHECK(late.IsGreeted(kPatience));
