@@ -136,7 +136,7 @@ Json ConfusionJson(const Confusion& confusion) {
 }
 
 // Quotes a field as RFC 4180 says.
-std::string CsvField(const std::string& text) {
+std::string CsvFieldText(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos && !text.empty() && text.front() != ' ' &&
       text.back() != ' ') {
     return text;
@@ -151,8 +151,8 @@ std::string JsonText(const std::string& text) { return Json(text).dump(); }
 // The field of a CSV row that holds what was kept. An empty field stays empty.
 std::string KeptCsv(const KeptField& kept) {
   if (kept.text.empty()) return "";
-  if (!kept.is_json) return CsvField(kept.text);
-  return CsvField(kept.text[0] == '"' ? Json::Parse(kept.text).get<std::string>() : kept.text);
+  if (!kept.is_json) return CsvFieldText(kept.text);
+  return CsvFieldText(kept.text[0] == '"' ? Json::Parse(kept.text).get<std::string>() : kept.text);
 }
 
 std::string KeptJson(const KeptField& kept) {
@@ -228,7 +228,7 @@ PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model
           "it in the file.",
           Shown(name));
     }
-    kept_.push_back(format == PredictionFormat::kCsv ? CsvField(name) : JsonText(name));
+    kept_.push_back(format == PredictionFormat::kCsv ? CsvFieldText(name) : JsonText(name));
     keeps_id_ = keeps_id_ || name == "id";
   }
 }
@@ -243,8 +243,8 @@ void PredictionText::AddClasses(const std::vector<std::string>& class_names, std
     const std::string column = "probability_" + name;
     const bool csv = format_ == PredictionFormat::kCsv;
     if (csv) names->insert(column);
-    texts_.push_back(csv ? CsvField(name) : named ? JsonText(name) : name);
-    columns_.push_back(csv ? CsvField(column) : JsonText(name));
+    texts_.push_back(csv ? CsvFieldText(name) : named ? JsonText(name) : name);
+    columns_.push_back(csv ? CsvFieldText(column) : JsonText(name));
   }
 }
 
