@@ -257,7 +257,7 @@ std::pair<size_t, size_t> UsualFields(const std::vector<SplitRow>& rows) {
 
 // The delimiter with which most of the first rows have the same number of fields. The comma comes last,
 // because it also stands in the numbers and texts of files with other delimiters.
-Form FindForm(const TableRows& table) {
+Form FindForm(const RawRows& table) {
   Form best{',', UsualFields(table.Peek(',', kDelimiterRows)).first};
   double best_share = 0;
   for (const char delimiter : {'\t', ';', '|', ','}) {
@@ -386,7 +386,7 @@ bool IsPadded(const CsvField& field) {
 }
 
 // Reads all rows into `builders`, and the names of columns into `names` if the table has them.
-void ReadRows(TableRows* rows, std::vector<ColumnBuilder>* builders, std::vector<std::string>* names,
+void ReadRows(RawRows* rows, std::vector<ColumnBuilder>* builders, std::vector<std::string>* names,
               TableProfile* table) {
   bool is_header = table->has_names();
   while (rows->Next(table->delimiter)) {
@@ -429,7 +429,7 @@ TableProfile ProfileTable(const std::string& path) {
   std::unique_ptr<InputBytes> file = OpenInput(path, "the table's path");
   TableProfile table;
   table.path = file->path();
-  TableRows rows(std::move(file));
+  RawRows rows(std::move(file));
   const Form form = FindForm(rows);
   table.delimiter = form.delimiter;
   FindPreamble(rows.Peek(form.delimiter, kHeaderRows), form.columns, &table);

@@ -131,7 +131,7 @@ class Splitter {
 
 }  // namespace
 
-TableRows::TableRows(std::unique_ptr<InputBytes> file) : file_(std::move(file)), buffer_(kBlockBytes) {
+RawRows::RawRows(std::unique_ptr<InputBytes> file) : file_(std::move(file)), buffer_(kBlockBytes) {
   next_ = end_ = buffer_.data();
   // A pipe may deliver few bytes at once, and Peek() is to see many rows.
   while (!at_end_ && static_cast<size_t>(end_ - next_) < kBlockBytes / 2) Fill();
@@ -143,7 +143,7 @@ TableRows::TableRows(std::unique_ptr<InputBytes> file) : file_(std::move(file)),
   if (start == "\xef\xbb\xbf") next_ += 3;
 }
 
-std::vector<SplitRow> TableRows::Peek(char delimiter, size_t count) const {
+std::vector<SplitRow> RawRows::Peek(char delimiter, size_t count) const {
   std::vector<SplitRow> rows;
   rows.reserve(count);  // rows stay where they are: fields point into them
   int64_t line = line_;
@@ -169,12 +169,12 @@ std::vector<SplitRow> TableRows::Peek(char delimiter, size_t count) const {
   return rows;
 }
 
-bool TableRows::IsComment(const char* at) const {
+bool RawRows::IsComment(const char* at) const {
   return !comment_.empty() &&
          std::string_view(at, static_cast<size_t>(end_ - at)).substr(0, comment_.size()) == comment_;
 }
 
-void TableRows::SkipLine() {
+void RawRows::SkipLine() {
   while (true) {
     next_ = std::find_if(next_, end_, IsLineEnd);
     const bool cut_off = next_ == end_ || (*next_ == '\r' && next_ + 1 == end_);
@@ -186,7 +186,7 @@ void TableRows::SkipLine() {
   ++line_;
 }
 
-bool TableRows::Next(char delimiter) {
+bool RawRows::Next(char delimiter) {
   if (!SkipEmptyLines()) return false;
   while (IsComment(next_)) {
     SkipLine();
@@ -203,7 +203,7 @@ bool TableRows::Next(char delimiter) {
   }
 }
 
-bool TableRows::SkipEmptyLines() {
+bool RawRows::SkipEmptyLines() {
   const int64_t first = line_;
   while (true) {
     if (next_ == end_ || (*next_ == '\r' && next_ + 1 == end_ && !at_end_)) {
@@ -223,7 +223,7 @@ bool TableRows::SkipEmptyLines() {
 }
 
 // Reads more: moves the rest to the front of the buffer, which grows if the rest fills half of it.
-void TableRows::Fill() {
+void RawRows::Fill() {
   const size_t kept = static_cast<size_t>(end_ - next_);
   if (kept >= kMaxRowBytes) {
     throw CsvError(file_->path(), {line_, 1},

@@ -1,4 +1,4 @@
-// TableRows: the rows of a text table for a first look at it, whatever is wrong with them. A table is what
+// RawRows: the rows of a text table for a first look at it, whatever is wrong with them. A table is what
 // CsvReader reads, with any of four delimiters. CsvReader cannot be used here: it must refuse a file at its
 // first fault, while a first look counts all faults. So faults of quotes, empty lines and the number of
 // fields are reported with the row, which is split as well as can be.
@@ -27,12 +27,12 @@ struct SplitRow {
   CsvPlace quote_place;      // of the first of them
 };
 
-class TableRows {
+class RawRows {
  public:
   // Reads the first block. Throws UserError if the text is UTF-16.
-  explicit TableRows(std::unique_ptr<InputBytes> file);
-  TableRows(const TableRows&) = delete;
-  TableRows& operator=(const TableRows&) = delete;
+  explicit RawRows(std::unique_ptr<InputBytes> file);
+  RawRows(const RawRows&) = delete;
+  RawRows& operator=(const RawRows&) = delete;
 
   // Leaves out the next line.
   void SkipLine();
