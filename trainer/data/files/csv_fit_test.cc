@@ -3,12 +3,18 @@
 #include <doctest/doctest.h>
 
 #include "trainer/data/files/data_test_util.h"
+#include "trainer/data/files/sources.h"
 
 namespace dtrain {
 namespace {
 
+FittedColumns Fit(const DataConfig& data) {
+  SourceInputs inputs(data.train.path, "data.train.path");
+  return FitColumns(data, &inputs);
+}
+
 std::vector<std::string> CategoriesOf(const Config& config) {
-  return FitColumns(config.data).form.columns[0].categories;
+  return Fit(config.data).form.columns[0].categories;
 }
 
 // The texts a, b, ... of the rows, of which each has another.
@@ -23,10 +29,10 @@ Config Letters(int64_t rows) {
 TEST_CASE("fit: the header alone is read where columns are numbers, or ignored") {
   const Config plain = CsvConfig(ModelKind::kLinear, "a,b,y\nnot a number\n", "y");
   CHECK_FALSE(HasColumnForms(plain.data));
-  CHECK(FitColumns(plain.data).inputs == 2);
+  CHECK(Fit(plain.data).inputs == 2);
   Config ignoring = plain;
   ignoring.data.ignore = {"a"};
-  const FittedColumns fitted = FitColumns(ignoring.data);
+  const FittedColumns fitted = Fit(ignoring.data);
   CHECK(fitted.inputs == 1);
   CHECK(fitted.form.features == std::vector<std::string>{"b"});
   CHECK(fitted.form.label_column == 2);
@@ -62,7 +68,7 @@ TEST_CASE("fit: rows that are left out of the table are no held-out rows") {
   CHECK(CategoriesOf(config) == std::vector<std::string>{"g"});
   config.data.missing = MissingValues::kMean;  // a and e
   CHECK(CategoriesOf(config) == std::vector<std::string>{"f", "g"});
-  CHECK(FitColumns(config.data).form.columns[1].fill == 2.5);
+  CHECK(Fit(config.data).form.columns[1].fill == 2.5);
 }
 
 TEST_CASE("fit: classes are told by their value and by the names that they are renamed to") {
@@ -95,11 +101,11 @@ TEST_CASE("fit: dates are numbers, whose gaps have a mean") {
   Config config = CsvConfig(ModelKind::kLogistic, "d,y\n1970-01-02,0\n,1\n1970-01-04,1\n", "y");
   config.data.dates = {"d"};
   config.data.missing = MissingValues::kMean;
-  const InputForm form = FitColumns(config.data).form;
+  const InputForm form = Fit(config.data).form;
   CHECK(form.columns[0].is_date);
   CHECK(form.columns[0].fill == 2);
   config.data.categories = {"d"};
-  CHECK(UserErrorOf([&] { FitColumns(config.data); }).find("d is in data.categories and data.dates") !=
+  CHECK(UserErrorOf([&] { Fit(config.data); }).find("d is in data.categories and data.dates") !=
         std::string::npos);
 }
 
