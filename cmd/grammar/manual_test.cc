@@ -94,8 +94,8 @@ void CheckCompletions(Shell& shell) {
   CHECK(shell.Type("dtrain local --in-p\t--work\t3") == "local\n--in-process\n--workers\n3\n");
   CHECK(shell.Type("dtrain check --conf\tcmd/grammar/testd\tbash\t") ==
         "check\n--config\ncmd/grammar/testdata/bashrc\n");
-  CHECK(shell.Type("dtrain local --set train.mod\tsy\t--set data.shuf\tf\t") ==
-        "local\n--set\ntrain.mode=sync\n--set\ndata.shuffle=false\n");
+  CHECK(shell.Type("dtrain local --set train.mod\tsy\t--set data.tri\tf\t") ==
+        "local\n--set\ntrain.mode=sync\n--set\ndata.trim=false\n");
   CHECK(shell.Type("dtrain local --set train.optimizer.ki\tada\tm\t") ==
         "local\n--set\ntrain.optimizer.kind=adam\n");
   CHECK(shell.Type("dtrain local --set log.di\tcmd/grammar/testd\t") ==
