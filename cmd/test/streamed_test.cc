@@ -17,14 +17,13 @@ std::string Job(const std::string& cache, int64_t steps) {
   return fmt::format(
       "cluster: {{ps: [\"a:1\", \"a:2\"], worker: [\"a:3\", \"a:4\", \"a:5\"]}}\n"
       "model: {{kind: linear}}\n"
-      "data: {{train: {{format: csv, path: part-*.csv, label: y}}, cache: {}, validation: 100, scale: "
-      "standard,\n"
-      "  shuffle_rows: 2000}}\n"
+      "data: {{train: {{format: csv, path: part-*.csv, label: y}}, cache: {}, validation: 100,\n"
+      "  scale: standard{}}}\n"
       "eval: {{on: validation}}\n"
       "train: {{mode: sync, batch_size: 50, epochs: 3, steps: {}}}\n"
       "checkpoint: {{dir: ckpt, every_secs: 0.2}}\n"
       "failure: {{detect_s: 1, worker_lost: wait, restarts: 3}}\n",
-      cache, steps);
+      cache, cache == "memory" ? "" : ", shuffle_rows: 2000", steps);
 }
 
 // Three files, one of them packed.
@@ -40,9 +39,11 @@ void WriteParts(const std::string& directory) {
                           .c_str()) == 0);
 }
 
-std::vector<std::string> In(const LocalJob& job, std::vector<std::string> more = {}) {
-  more.insert(more.end(), {"--set", "checkpoint.dir=" + job.directory + "/ckpt", "--set",
-                           "data.cache_dir=" + job.directory + "/cache"});
+// The flags by which a job leaves its files in its directory.
+std::vector<std::string> In(const LocalJob& job, const std::string& cache,
+                            std::vector<std::string> more = {}) {
+  more.insert(more.end(), {"--set", "checkpoint.dir=" + job.directory + "/ckpt"});
+  if (cache == "file") more.insert(more.end(), {"--set", "data.cache_dir=" + job.directory + "/cache"});
   return more;
 }
 
@@ -57,21 +58,21 @@ TEST_CASE("streamed: 1000 = 500 + 500 steps, and a worker or a ps that is killed
     CAPTURE(cache);
     const LocalJob whole(Job(cache, 1000));
     WriteParts(whole.directory);
-    const auto undisturbed = whole.Start(In(whole));
+    const auto undisturbed = whole.Start(In(whole, cache));
     CheckEnd(*undisturbed);
     const std::string crc = CrcOf(whole);
     const LocalJob halves(Job(cache, 1000));
     WriteParts(halves.directory);
-    const auto first = halves.Start(In(halves, {"--set", "train.steps=500"}));
+    const auto first = halves.Start(In(halves, cache, {"--set", "train.steps=500"}));
     CheckEnd(*first);
     CHECK(CrcOf(halves) != crc);
-    const auto second = halves.Start(In(halves));
+    const auto second = halves.Start(In(halves, cache));
     CheckEnd(*second);
     CHECK(CrcOf(halves) == crc);
     for (const auto& [role, index] : {std::pair<const char*, int>{"worker", 1}, {"ps", 0}}) {
       const LocalJob job(Job(cache, 1000) + "hooks: {log_every_steps: 10}\n");
       WriteParts(job.directory);
-      const auto run = job.Start(In(job));
+      const auto run = job.Start(In(job, cache));
       REQUIRE(run->WaitForLine("worker 1 | step"));
       const pid_t victim = ChildOf(*run, role, index);
       if (victim > 0) kill(victim, SIGKILL);

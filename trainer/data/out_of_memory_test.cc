@@ -372,6 +372,22 @@ TEST_CASE("piped set: each row comes once, the first ones are held out, and the 
   CHECK(std::is_sorted(sorted.begin(), sorted.end()));
 }
 
+TEST_CASE("piped set: workers take the windows of one table in turn, and with split full all of theirs") {
+  Config config = PipeConfig("cat " + WritePlain("piped.csv", Table(1234)), 6);
+  config.cluster.worker.assign(3, "");
+  for (const Split split : {Split::kShard, Split::kFull}) {
+    config.data.split = split;
+    std::map<float, int> read;
+    for (int worker = 0; worker < 3; ++worker) {
+      for (const float id : IdsOf(MakeBatchSource(config, LoadData(config).train, worker, 3).get()))
+        ++read[id];
+    }
+    CHECK(read.size() == 1234);
+    const int times = split == Split::kFull ? 3 : 1;
+    CHECK(std::all_of(read.begin(), read.end(), [&](const auto& entry) { return entry.second == times; }));
+  }
+}
+
 TEST_CASE("piped set: a command that fails, late or at once, ends the run with its words") {
   Config late = PipeConfig(
       "printf 'id,kind\\n'; for i in $(seq 2000); do echo $i,yes; done; echo disk is gone >&2; exit 3", 1);

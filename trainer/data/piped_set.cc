@@ -93,6 +93,13 @@ class Pipe {
     ready_ = std::move(window);
   }
 
+  // Call it before Run(): of the windows, this worker takes every `turns`-th, from number `first` on.
+  void TakeTurns(int64_t first, int64_t turns) {
+    first_ = first;
+    turns_ = turns;
+    if (first != 0) ready_.reset();
+  }
+
   // Reads window after window, until the pipe or the reader ends.
   void Run() {
     try {
@@ -100,6 +107,7 @@ class Pipe {
         CsvLabels labels(rules_, reader_.path(), ColumnTitle(columns_, columns_.label), names_);
         RowWindow window = Read(window_, &labels);
         const bool last = window.rows == 0;
+        if (!last && ++read_ % turns_ != first_) continue;
         if (!scale_.shift.empty()) ApplyScale(scale_, {window.features.data(), window.rows, inputs_});
         Shuffle(&window);
         std::unique_lock<std::mutex> lock(mutex_);
@@ -179,7 +187,10 @@ class Pipe {
   TableRows rows_;
   std::vector<std::string> names_;
   FittedScale scale_;
-  int64_t windows_ = 0;
+  int64_t windows_ = 0;  // that were shuffled
+  int64_t read_ = 0;     // the number of the last window; the head is 0
+  int64_t first_ = 0;
+  int64_t turns_ = 1;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
@@ -297,8 +308,9 @@ void PipedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t
   held_out_->Gather(rows, count, inputs, labels, targets);
 }
 
-std::unique_ptr<BatchSource> PipedSet::Stream(const Config& config) const {
+std::unique_ptr<BatchSource> PipedSet::Stream(const Config& config, int worker, int workers) const {
   DT_CHECK(pipe_ != nullptr);
+  if (config.data.split != Split::kFull) pipe_->TakeTurns(worker, workers);
   return std::make_unique<PipeBatches>(config, std::exchange(pipe_, nullptr));
 }
 

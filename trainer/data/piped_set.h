@@ -34,8 +34,10 @@ class PipedSet : public DataSet {
   // Of rows that are held out.
   void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
               float* targets) const override;
-  // The batches of all other rows, in windows that are shuffled. Can be called once.
-  std::unique_ptr<BatchSource> Stream(const Config& config) const override;
+  // The batches of all other rows, in windows that are shuffled. With data.split: shard each worker has a
+  // pipe that gives the same rows, and takes windows in turn with the others; with full it takes all. Can be
+  // called once.
+  std::unique_ptr<BatchSource> Stream(const Config& config, int worker, int workers) const override;
 
   const CsvColumns& columns() const { return columns_; }
 

@@ -136,7 +136,7 @@ class StepSource : public BatchSource {
 
 }  // namespace
 
-std::unique_ptr<BatchSource> DataSet::Stream(const Config&) const { return nullptr; }
+std::unique_ptr<BatchSource> DataSet::Stream(const Config&, int, int) const { return nullptr; }
 
 int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, int64_t test_rows) {
   if (!train_rows.has_value()) return config.train.batch_size;
@@ -146,7 +146,7 @@ int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, in
 
 std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
                                              int worker, int workers) {
-  if (std::unique_ptr<BatchSource> stream = train->Stream(config)) return stream;
+  if (std::unique_ptr<BatchSource> stream = train->Stream(config, worker, workers)) return stream;
   BatchOrder::WillNeed will_need;
   if (train->blocks() != nullptr) will_need = [train](const auto& runs) { train->WillNeed(runs); };
   StepRows rows(config, train->rows(), worker, workers, nullptr, train->blocks(), std::move(will_need));

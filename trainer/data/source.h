@@ -58,7 +58,7 @@ class DataSet {
   // Soon these rows are gathered, and no others: reads them ahead, on a thread of its own.
   virtual void WillNeed(const std::vector<RowRun>&) const {}
   // The batches of rows that come once, and cannot be gathered; null: all can be.
-  virtual std::unique_ptr<BatchSource> Stream(const Config&) const;
+  virtual std::unique_ptr<BatchSource> Stream(const Config&, int worker, int workers) const;
   // What is known of all labels without reading them again; unset: nothing.
   virtual std::optional<DataFingerprint> fingerprint() const { return std::nullopt; }
 };

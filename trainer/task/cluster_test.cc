@@ -93,6 +93,7 @@ RunSummary RunTables(TrainMode mode, const std::array<int, 2>& batches) {
       return RunTask(config, task, transport, log, {});
     }));
   };
+  config.data.train.path = {directory + "/not-of-a-ps.csv"};
   for (const int ps : {0, 1}) start({Role::kPs, ps});
   for (const int worker : {0, 1}) {
     config.data.train.path = {fmt::format("{}/{}.csv", directory, worker)};
