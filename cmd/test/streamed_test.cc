@@ -73,9 +73,10 @@ TEST_CASE("streamed: 1000 = 500 + 500 steps, and a worker or a ps that is killed
       const LocalJob job(Job(cache, 1000) + "hooks: {log_every_steps: 10}\n");
       WriteParts(job.directory);
       const auto run = job.Start(In(job, cache));
-      REQUIRE(run->WaitForLine("worker 1 | step"));
+      REQUIRE(run->WaitForLine(fmt::format("local step {:9}", 100)));
       const pid_t victim = ChildOf(*run, role, index);
-      if (victim > 0) kill(victim, SIGKILL);
+      REQUIRE(victim > 0);
+      kill(victim, SIGKILL);
       CheckEnd(*run);
       CHECK(CrcOf(job) == crc);
     }
