@@ -52,8 +52,7 @@ std::vector<Field> SourceFields(const std::string& section) {
       train ? kind.Required() : kind.Unset("no test set"),
       Row(section + ".path", &SourceMember<source, &DataSourceConfig::path>, FieldType::kInputPaths, kTask,
           "CSV files, plain, .gz or .zst, which are one table in this order: a path, a pattern (part-*.csv, "
-          "in "
-          "the order of names) or a list of them. exec:COMMAND reads what a shell's command prints, and - "
+          "in the order of names) or a list of them. exec:COMMAND reads what a shell's command prints, and - "
           "standard input.")
           .Try("table.csv")
           .Required()
@@ -133,8 +132,7 @@ std::vector<Field> CommonDataFields() {
               {"standard", FeatureScale::kStandard}},
              "How features are scaled, fitted on the training rows without those held out. unit: least to "
              "greatest become 0 to 1; standard: mean 0, standard deviation 1. Features that stand for a "
-             "category "
-             "or a gap stay 0 and 1.")
+             "category or a gap stay 0 and 1.")
           .OnlyWith("data.train.format", {"csv"}),
       Row(DT_KEY(data.ignore), FieldType::kTexts, kRun,
           "Columns that are no features, such as ids and dates: names in the header, or numbers from 0.")
@@ -150,8 +148,7 @@ std::vector<Field> CommonDataFields() {
           .OnlyWith("data.train.format", {"csv"}),
       Number(DT_KEY(data.max_categories), kRun, {1, 100000},
              "The features of one column of data.categories: those of its most frequent texts, and if it has "
-             "more "
-             "texts one for all others together.")
+             "more texts one for all others together.")
           .Unit("texts of a column")
           .OnlyWith("data.train.format", {"csv"}),
       Choice(
@@ -168,8 +165,7 @@ std::vector<Field> CommonDataFields() {
           .OnlyWith("data.train.format", {"csv"}),
       Row(DT_KEY(data.weight), FieldType::kText, kRun,
           "A column that says how much each row counts: its gradient and its loss are multiplied by it. It "
-          "is "
-          "no feature.")
+          "is no feature.")
           .Unit("a column's name, or its number")
           .Try("weight")
           .Unset("all rows count 1")
@@ -225,8 +221,7 @@ std::vector<Field> CommonDataFields() {
           .OnlyWith("data.train.format", {"csv"}),
       Choice(DT_KEY(data.bad_rows), kRun, {{"stop", BadRows::kStop}, {"skip", BadRows::kSkip}},
              "What becomes of a row that cannot be read. stop: the run ends with its place; skip: the row is "
-             "left "
-             "out, counted, and the first ones are told with their places.")
+             "left out, counted, and the first ones are told with their places.")
           .OnlyWith("data.train.format", {"csv"}),
       Number(DT_KEY(data.bad_rows_limit), kRun, {0, 1e12},
              "The run ends when a file has more rows that cannot be read.")
@@ -240,8 +235,7 @@ std::vector<Field> CommonDataFields() {
              "Where a worker keeps its training rows. device: in the memory of its GPU too, if they fit; a "
              "step then sends the numbers of its rows and not the rows. Without a GPU it is memory. none: "
              "nowhere, they are read from their files in each epoch, in constant memory; file: parsed, in a "
-             "file "
-             "under data.cache_dir."),
+             "file under data.cache_dir."),
       Row(DT_KEY(data.cache_dir), FieldType::kOutputPath, kTask,
           "The directory of cached rows. Runs of the same data share one cache; delete it when you like.")
           .Unset("dtrain-cache in the working directory")

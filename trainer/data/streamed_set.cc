@@ -21,8 +21,7 @@ constexpr int64_t kMaxBlockBytes = 1 << 20;
 UserError ChangedError(const std::string& path) {
   return UserError(
       "{}: has changed since the start of this run. Start again when nobody writes to it; rows of a file "
-      "that "
-      "grows come by exec:tail -f.",
+      "that grows come by exec:tail -f.",
       path);
 }
 
