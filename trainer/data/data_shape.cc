@@ -211,7 +211,8 @@ DataSize EstimateDataSize(const Config& config) {
   const SetSize train = SizeOf(source, "data.train", *config.model.inputs, kDigitTrainRows);
   const SetSize test = SizeOf(config.data.test, "data.test", *config.model.inputs, kDigitTestRows);
   DataSize size;
-  // Of rows that are not in memory two windows are; a cache is the system's to keep or drop.
+  // Rows that are read from files take two windows of memory. The pages of a cache do not count, since the
+  // system can drop them.
   const double windows =
       2 * 4 * static_cast<double>(WindowRows(config)) * static_cast<double>(*config.model.inputs + 1);
   const bool cached = config.data.cache == DataCache::kFile;

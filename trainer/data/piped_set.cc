@@ -281,7 +281,7 @@ PipedSet::PipedSet(const Config& config, const LabelRules& rules, SourceInputs* 
   const int64_t held_out = config.data.validation;
   RowWindow head = pipe_->ReadHead(held_out + pipe_->window());
   if (head.rows <= held_out) {
-    throw UserError("{}: {} rows, of which data.validation = {} are held out; none is left to train on.",
+    throw UserError("{}: has {} rows, and data.validation = {} holds out all of them. Hold out fewer.",
                     config.data.train.path[0], head.rows, held_out);
   }
   form->classes = pipe_->names();
