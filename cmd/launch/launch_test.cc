@@ -69,8 +69,10 @@ TEST_CASE("launch: security.keys: auto gives each task keys of the run, also one
   const SshServer server;
   if (!server.running()) return;
   const LaunchJob job = Job(EndlessJob(), server);
-  const auto run = job.Start({"--set", "security.keys=auto", "--set", "failure.restarts=1", "--set",
-                              "checkpoint.dir=" + job.directory + "/ckpt"});
+  // A worker that is not heard for so long would be lost, and its successor would replace nobody.
+  const auto run =
+      job.Start({"--set", "security.keys=auto", "--set", "failure.restarts=1", "--set",
+                 "failure.detect_s=300", "--set", "checkpoint.dir=" + job.directory + "/ckpt"});
   REQUIRE(run->WaitForLine("worker 0 | epoch"));
   const pid_t worker = TaskProcess(job, "worker", 1);
   CHECK(Contains(CommandLine(worker), "--keys-fd "));

@@ -52,6 +52,12 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
+// What a failed check shows of an output.
+std::string LastOf(const std::string& said) {
+  constexpr size_t kShown = 3000;
+  return said.substr(said.size() > kShown ? said.size() - kShown : 0);
+}
+
 void LimitFilesOf(pid_t pid, rlim_t bytes) {
   const rlimit limit{bytes, RLIM_INFINITY};
   REQUIRE(prlimit(pid, RLIMIT_FSIZE, &limit, nullptr) == 0);
@@ -142,7 +148,9 @@ bool Process::WaitForLine(const std::string& text, milliseconds patience) {
   std::unique_lock<std::mutex> hold(mutex_);
   const auto said = [&] { return error_.find(text) != std::string::npos; };
   changed_.wait_for(hold, patience, [&] { return ended_ || said(); });
-  return said();
+  if (said()) return true;
+  MESSAGE("\"", text, "\" was not said, but this was, in the end: ", LastOf(error_));
+  return false;
 }
 
 void Process::Signal(int signal) {
@@ -178,8 +186,7 @@ int RunToEnd(Process& process) { return process.WaitForEnd() ? process.exit_code
 
 void CheckEnd(Process& process, int code) {
   const int ended = RunToEnd(process);
-  const std::string said = process.standard_error();
-  const std::string last = said.substr(said.size() > 3000 ? said.size() - 3000 : 0);
+  const std::string last = LastOf(process.standard_error());
   CAPTURE(last);
   CHECK(ended == code);
 }
