@@ -42,6 +42,9 @@ class Maker {
  private:
   uint32_t Small() { return static_cast<uint32_t>(in_.Number()); }
   auto Text() { return b_.CreateString(in_.Text(40)); }
+  std::optional<float> MaybeLoss() {
+    return in_.Flag() ? std::optional(static_cast<float>(in_.Real())) : std::nullopt;
+  }
   Offset<flatbuffers::String> MaybeText() { return in_.Flag() ? Text() : 0; }
   Offset<flatbuffers::Vector<uint32_t>> Workers() {
     std::vector<uint32_t> workers;
@@ -232,7 +235,8 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       const bool right = in_.Byte() < 240;
       const uint64_t checksum =
           config.net.checksum && right ? net::PayloadChecksum(gradient.data, gradient.size) : 0;
-      return encoder_.Push(envelope_, block, examples, checksum, gradient, version);
+      const std::optional<float> loss = MaybeLoss();
+      return encoder_.Push(envelope_, block, examples, checksum, gradient, version, loss);
     }
     case Body::Weights: {
       const uint64_t version = in_.Number(), step = in_.Number();
@@ -252,7 +256,8 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
     }
     case Body::Done: {
       const auto figures = MaybeText(), device = MaybeText();
-      const double loss = in_.Real(), accuracy = in_.Real(), first_loss = in_.Real();
+      const std::optional<float> loss = MaybeLoss();
+      const double accuracy = in_.Real(), first_loss = in_.Real();
       const Fields f(in_);
       return Finish(wire::CreateDone(b_, f[0], loss, f.Signed(1), f.Signed(2), f[3], f[4], accuracy, figures,
                                      device, first_loss));

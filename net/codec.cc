@@ -105,9 +105,9 @@ flatbuffers::FlatBufferBuilder& Encoder::Begin() {
 }
 
 Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
-                      LentBytes gradient, uint64_t version) {
+                      LentBytes gradient, uint64_t version, std::optional<float> loss) {
   return WithTensor(*this, envelope, gradient, [&](auto& builder, auto values) {
-    return wire::CreatePush(builder, examples, checksum, values, block, version);
+    return wire::CreatePush(builder, examples, checksum, values, block, version, loss);
   });
 }
 

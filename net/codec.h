@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "net/channel.h"
 #include "net/messages_generated.h"
@@ -13,7 +14,7 @@ namespace dtrain::net {
 
 // The version of the protocol. It is raised by each change of the schema, or of the order of messages, that
 // an older program would misread.
-constexpr uint32_t kProtocol = 12;
+constexpr uint32_t kProtocol = 13;
 
 // The largest tensor that travels inside the header frame. One frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -55,9 +56,9 @@ class Encoder {
 
   // These four make the messages with a tensor. A tensor of up to kInlineBytes is copied into the header and
   // released before the call returns. `version`: in sync, the version of the weights that the gradient was
-  // computed from.
+  // computed from. `loss`: of the latest step that told none yet.
   Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
-               LentBytes gradient, uint64_t version = 0);
+               LentBytes gradient, uint64_t version = 0, std::optional<float> loss = std::nullopt);
   // `held_us`: how long the answer was held back. `evaluate`: the local step after which to evaluate; 0:
   // none.
   Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,

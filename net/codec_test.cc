@@ -62,10 +62,10 @@ TEST_CASE("codec: texts, lists and numbers come back as they were") {
 
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Message done_message =
-      encoder.Finish({}, wire::CreateDone(encoder.Begin(), 2, 0.25, -5, 6, 7, 8, nan));
+      encoder.Finish({}, wire::CreateDone(encoder.Begin(), 2, 0.25f, -5, 6, 7, 8, nan));
   const wire::Done& done = *Decode(done_message)->body_as_Done();
   CHECK(done.first_step_nanos() == -5);
-  CHECK(done.loss() == 0.25);
+  CHECK(done.loss().value() == 0.25f);
   CHECK(std::isnan(done.accuracy()));
 }
 

@@ -106,6 +106,7 @@ TEST_CASE("recovery: in sync the weights are the bits of an undisturbed run, whi
   KillEach("sync", Rounds(), [](const Json& result, const Json& expected) {
     CHECK(result.at("model_crc") == expected.at("model_crc"));
     CHECK(result.at("test_accuracy") == expected.at("test_accuracy"));
+    CHECK(result.at("final_loss") == expected.at("final_loss"));
     CHECK(result.at("local_steps") == expected.at("local_steps"));
     CHECK(result.at("deterministic") == true);
   });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <string_view>
@@ -51,6 +52,7 @@ void KeepTotals(const Positions& saved, Positions* now) {
   for (size_t worker = 0; worker < saved.examples.size(); ++worker) {
     int64_t& sum = worker < now->examples.size() ? now->examples[worker] : now->other_examples;
     sum += saved.examples[worker];
+    if (worker < now->losses.size()) now->losses[worker] = saved.losses[worker];
   }
 }
 
@@ -141,6 +143,8 @@ bool StepsAreEqual(const Positions& saved, int64_t batches) {
 }
 
 constexpr size_t kMaxText = 1 << 22;
+constexpr const char* kLosses = "recent_losses";
+constexpr size_t kMaxLosses = 10000;  // of all workers: a manifest has no room for more of very many
 constexpr int64_t kMaxNumber = int64_t{1} << 53;  // exact in every reader of JSON
 constexpr int64_t kMaxDevices = 1 << 16;
 
@@ -225,10 +229,46 @@ bool FromValue(const Json& value, CountedEvaluations* counted) {
          Read(value, "in_vain", 0, kMaxNumber, &counted->in_vain);
 }
 
+// Reads the losses of each of so many workers, as the bits of each; older checkpoints have none.
+bool ReadLosses(const Json& object, size_t workers, std::vector<RecentLosses>* out) {
+  out->resize(workers);
+  const Json* const found = object.Find(kLosses);
+  if (found == nullptr) return true;
+  if (!found->is_array() || found->size() != workers) return false;
+  for (size_t worker = 0; worker < workers; ++worker) {
+    const Json& losses = found->at(worker);
+    if (!losses.is_array() || losses.size() > RecentLosses::kMax) return false;
+    for (const Json& one : losses) {
+      if (!one.is_number_unsigned() || one.get<uint64_t>() > std::numeric_limits<uint32_t>::max())
+        return false;
+      const auto bits = static_cast<uint32_t>(one.get<uint64_t>());
+      float loss = 0;
+      std::memcpy(&loss, &bits, sizeof(loss));
+      (*out)[worker].Add(loss);
+    }
+  }
+  return true;
+}
+
+Json ToValue(const std::vector<RecentLosses>& losses) {
+  Json value = Json::array();
+  for (const RecentLosses& of_worker : losses) {
+    Json one = Json::array();
+    for (const float loss : of_worker.Latest(kMaxLosses / losses.size())) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, &loss, sizeof(bits));
+      one.push_back(bits);
+    }
+    value.push_back(std::move(one));
+  }
+  return value;
+}
+
 bool FromValue(const Json& value, Positions* positions) {
   if (!Read(value, "local_steps", &positions->local_steps) ||
       !Read(value, "examples", &positions->examples) ||
       positions->examples.size() != positions->local_steps.size() ||
+      !ReadLosses(value, positions->local_steps.size(), &positions->losses) ||
       !Read(value, "other_examples", 0, kMaxNumber, &positions->other_examples) ||
       !ReadDevices(value, &positions->devices) || !ReadInStep(value, &positions->in_step) ||
       !ReadChunk(value, &positions->chunk)) {
@@ -257,10 +297,24 @@ bool FromText(const std::string& text, T* out) {
 
 }  // namespace
 
+double RecentLosses::Mean() const {
+  const std::vector<float> losses = Latest(kMax);  // in order, so that a resumed run has the same bits
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+std::vector<float> RecentLosses::Latest(size_t most) const {
+  std::vector<float> losses;
+  for (size_t i = count_ - std::min({count_, kMax, most}); i < count_; ++i) {
+    losses.push_back(losses_[i % kMax]);
+  }
+  return losses;
+}
+
 Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
   Positions positions;
   positions.local_steps.resize(config.cluster.worker.size());
   positions.examples.resize(config.cluster.worker.size());
+  positions.losses.resize(config.cluster.worker.size());
   positions.devices = config.device.towers();
   positions.in_step = EndsInStep(config) && train_rows;
   for (const char* key : kOrderKeys) {
@@ -352,7 +406,8 @@ std::string ToJson(const Positions& positions) {
   for (const auto& [key, text] : positions.order) order[key] = text;
   Json value = {{"local_steps", positions.local_steps},       {"examples", positions.examples},
                 {"other_examples", positions.other_examples}, {"devices", positions.devices},
-                {"dealt", ToValue(positions.plan)},           {"order", std::move(order)}};
+                {"dealt", ToValue(positions.plan)},           {"order", std::move(order)},
+                {kLosses, ToValue(positions.losses)}};
   if (positions.in_step) value["in_step"] = true;
   if (positions.chunk > 1) value["chunk"] = positions.chunk;
   if (const std::optional<CountedEvaluations>& counted = positions.evaluations) {

@@ -2,6 +2,8 @@
 // JSON, and a resumed run begins with them (docs/checkpoint.md). Thread: any; plain values.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,9 +22,25 @@ struct CountedEvaluations {
   int64_t in_vain = 0;    // evaluations since the best
 };
 
+// RecentLosses: the last 100 losses of a worker's gradients that were counted.
+class RecentLosses {
+ public:
+  static constexpr size_t kMax = 100;
+
+  void Add(float loss) { losses_[count_++ % kMax] = loss; }
+  bool empty() const { return count_ == 0; }
+  double Mean() const;                           // NaN if there are none
+  std::vector<float> Latest(size_t most) const;  // the oldest first
+
+ private:
+  std::array<float, kMax> losses_{};  // a ring
+  size_t count_ = 0;                  // of all that were added
+};
+
 struct Positions {
   std::vector<int64_t> local_steps;  // by worker: its gradients counted so far, its next step
   std::vector<int64_t> examples;     // by worker
+  std::vector<RecentLosses> losses;  // by worker
   int64_t other_examples = 0;        // of workers that no longer exist
   int64_t devices = 1;               // of each worker, as a local step counts them
   bool in_step = false;              // the workers end each epoch in step (order.h)

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <set>
 
 #include "base/error.h"
@@ -217,7 +219,50 @@ Positions Rich() {
   positions.local_steps = {3, 1, 4, 1};
   positions.in_step = positions.plan.taken[1].in_step = true;
   positions.evaluations = CountedEvaluations{0.25, 40, 2};
+  for (const float loss : {0.1f, 2.5f}) positions.losses[3].Add(loss);
   return positions;
+}
+
+TEST_CASE("recent losses: the last hundred count, and of none there is no mean") {
+  RecentLosses losses;
+  CHECK(losses.empty());
+  CHECK(std::isnan(losses.Mean()));
+  losses.Add(1);
+  losses.Add(2);
+  CHECK(losses.Mean() == 1.5);
+  for (int i = 0; i < 50; ++i) losses.Add(1000);
+  for (int i = 0; i < 100; ++i) losses.Add(static_cast<float>(i));
+  CHECK(losses.Mean() == 49.5);
+  CHECK(losses.Latest(2) == std::vector<float>{98, 99});
+  CHECK(losses.Latest(1000).size() == 100);
+}
+
+TEST_CASE("recent losses: any loss is kept bit for bit, and of very many workers only so many") {
+  Positions positions = StartOfData(Workers(1000), 100000);
+  for (RecentLosses& losses : positions.losses) {
+    for (int i = 0; i < 99; ++i) losses.Add(1.0f / 3);
+    losses.Add(std::numeric_limits<float>::quiet_NaN());
+  }
+  const std::string text = ToJson(positions);
+  CHECK(text.size() < 200000);
+  Positions read;
+  REQUIRE(FromJson(text, &read));
+  const std::vector<float> losses = read.losses[999].Latest(100);
+  REQUIRE(losses.size() == 10);
+  CHECK(losses[0] == 1.0f / 3);
+  CHECK(std::isnan(losses[9]));
+}
+
+TEST_CASE("recent losses: who was there goes on with them, also with other workers beside it") {
+  Positions saved = StartOfData(Workers(2), 1000);
+  saved.local_steps = {7, 7};
+  saved.losses[1].Add(0.5f);
+  CHECK(Resume(saved, Workers(2), 1000).positions.losses[1].Mean() == 0.5);
+  const Positions more = Resume(saved, Workers(3), 1000).positions;
+  REQUIRE(more.losses.size() == 3);
+  CHECK(more.losses[1].Mean() == 0.5);
+  CHECK(more.losses[2].empty());
+  CHECK(Resume(saved, Workers(1), 1000).positions.losses.size() == 1);
 }
 
 TEST_CASE("positions: as JSON and back they are the same") {
@@ -232,6 +277,8 @@ TEST_CASE("positions: as JSON and back they are the same") {
   CHECK(read.evaluations.value().best_loss == 0.25);
   CHECK(read.evaluations->best_step == 40);
   CHECK(read.evaluations->in_vain == 2);
+  CHECK(read.losses[0].empty());
+  CHECK(read.losses[3].Latest(100) == std::vector<float>{0.1f, 2.5f});
   DataPlan plan;
   REQUIRE(FromJson(ToJson(positions.plan), &plan));
   CHECK(plan == positions.plan);
@@ -252,6 +299,7 @@ TEST_CASE("positions: text that is none is refused and changes nothing") {
     refused(hostile);
   refused(std::string(1 << 20, '['));
   refused(std::string(5 << 20, ' ') + text);
+  refused(text.substr(0, text.size() - 1) + ",\"recent_losses\":[[-1],[],[],[]]}");
   const auto replaced = [&](const std::string& what, const std::string& by) {
     std::string other = text;
     const size_t at = other.find(what);

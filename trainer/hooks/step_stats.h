@@ -1,5 +1,5 @@
 // What a worker counts of its steps: StepTimes, where the time goes; Staleness, how old the weights of its
-// gradients are; RecentLoss, the means of its losses.
+// gradients are; FirstLoss, the mean of its first losses.
 // Owner and thread: the worker. Plain values.
 #pragma once
 
@@ -114,37 +114,23 @@ class Staleness {
   LogHistogram all_;
 };
 
-// RecentLoss: the mean of the last losses, and of the first ones.
-class RecentLoss {
+// FirstLoss: the mean loss of the first step, or of the first steps with 20 rows in all: fewer rows say
+// little, and later losses may already show a learning rate that is too high.
+class FirstLoss {
  public:
-  // A step without rows has no loss.
   void Add(float loss, int64_t rows) {
-    if (rows == 0) return;
-    if (first_rows_ < kFirstRows) {
-      first_sum_ += static_cast<double>(loss) * static_cast<double>(rows);
-      first_rows_ += rows;
-    }
-    losses_[static_cast<size_t>(count_++) % losses_.size()] = loss;
+    if (rows_ >= kRows) return;
+    sum_ += static_cast<double>(loss) * static_cast<double>(rows);
+    rows_ += rows;
   }
-  int64_t count() const { return count_; }  // of all losses
-  // Of the last 100 losses; NaN if there are none.
-  double Mean() const {
-    const size_t here = std::min(static_cast<size_t>(count_), losses_.size());
-    double sum = 0;
-    for (size_t i = 0; i < here; ++i) sum += static_cast<double>(losses_[i]);
-    return sum / static_cast<double>(here);
-  }
-  // Of the first step, or of the first steps with 20 rows in all: fewer rows say little, and later losses may
-  // already show a learning rate that is too high. NaN if there are none.
-  double FirstMean() const { return first_sum_ / static_cast<double>(first_rows_); }
+  // NaN if there is none.
+  double Mean() const { return sum_ / static_cast<double>(rows_); }
 
  private:
-  static constexpr int64_t kFirstRows = 20;
+  static constexpr int64_t kRows = 20;
 
-  std::array<float, 100> losses_{};  // a ring
-  int64_t count_ = 0;
-  double first_sum_ = 0;  // weighted by rows
-  int64_t first_rows_ = 0;
+  double sum_ = 0;  // weighted by rows
+  int64_t rows_ = 0;
 };
 
 }  // namespace dtrain

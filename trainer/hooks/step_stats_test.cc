@@ -102,46 +102,19 @@ TEST_CASE("staleness: quantiles are of the gradients since the last call, and of
   CHECK(staleness.all().Figures().max == 19);
 }
 
-TEST_CASE("recent loss: of none there is no mean, of some it is theirs") {
-  RecentLoss recent;
-  CHECK(std::isnan(recent.Mean()));
-  recent.Add(1, 1);
-  recent.Add(2, 1);
-  CHECK(recent.Mean() == 1.5);
-}
-
-TEST_CASE("recent loss: a step without rows counts nothing") {
-  RecentLoss recent;
-  recent.Add(0, 0);
-  CHECK(std::isnan(recent.Mean()));
-  CHECK(std::isnan(recent.FirstMean()));
-  recent.Add(4, 20);
-  recent.Add(0, 0);
-  CHECK(recent.Mean() == 4);
-  CHECK(recent.count() == 1);
-}
-
-TEST_CASE("recent loss: only the last hundred count") {
-  RecentLoss recent;
-  for (int i = 0; i < 50; ++i) recent.Add(1000, 1);
-  for (int i = 0; i < 100; ++i) recent.Add(3, 1);
-  CHECK(recent.Mean() == 3);
-  CHECK(recent.count() == 150);
-}
-
-TEST_CASE("recent loss: the first step is kept apart, or as many small ones as have twenty rows") {
-  RecentLoss large;
-  CHECK(std::isnan(large.FirstMean()));
+TEST_CASE("first loss: it is that of the first step, or as many small ones as have twenty rows") {
+  FirstLoss large;
+  CHECK(std::isnan(large.Mean()));
   large.Add(2.3f, 64);
   for (int i = 0; i < 300; ++i) large.Add(1000, 64);
-  CHECK(large.FirstMean() == doctest::Approx(2.3));
-  RecentLoss small;
+  CHECK(large.Mean() == doctest::Approx(2.3));
+  FirstLoss small;
   small.Add(5, 8);
-  CHECK(small.FirstMean() == 5);
+  CHECK(small.Mean() == 5);
   small.Add(3, 8);
   small.Add(1, 4);
   small.Add(1000, 8);
-  CHECK(small.FirstMean() == doctest::Approx((5 * 8 + 3 * 8 + 1 * 4) / 20.0));
+  CHECK(small.Mean() == doctest::Approx((5 * 8 + 3 * 8 + 1 * 4) / 20.0));
 }
 
 }  // namespace

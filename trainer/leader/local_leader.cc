@@ -236,8 +236,8 @@ void LocalLeader::StartAll() {
   }
 }
 
-void LocalLeader::StepApplied(Member& member, int64_t examples) {
-  CountExamples(member, examples);
+void LocalLeader::StepApplied(Member& member, const wire::Push& push) {
+  CountGradient(member, push);
   if (recovery_.open()) recovery_.End(global_step());
   steps_.Applied(member);
   AfterStep();

@@ -40,10 +40,11 @@ class LocalLeader : public Leader {
   bool MayStep(const Member& worker) const override {
     return sync() ? phase_ == RunPhase::kRunning && !worker.done : worker.open_steps > 0;
   }
-  void CountExamples(Member& worker, int64_t examples) override {
-    worker.result.examples = AddCounts(worker.result.examples, examples);
+  void CountGradient(Member& worker, const wire::Push& push) override {
+    worker.result.examples = AddCounts(worker.result.examples, int64_t{push.examples()});
+    if (const auto loss = push.loss()) worker.result.losses.Add(*loss);
   }
-  void StepApplied(Member& worker, int64_t examples) override;
+  void StepApplied(Member& worker, const wire::Push& push) override;
   uint32_t GrantNext(Member& worker) override {
     evaluations_.OnStep(worker);
     return steps_.GrantNext(worker);

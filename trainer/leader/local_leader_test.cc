@@ -281,7 +281,9 @@ TEST_CASE("leader: an exchange from before the start, or of a worker that has no
 TEST_CASE("leader: examples add up to a number that a checkpoint can hold, whatever the workers say") {
   LeaderFixture f(LinearCluster(1, 1, 10));
   f.members.Worker(0)->result.examples = kMaxCount - 1;
-  f.leader->CountExamples(*f.members.Worker(0), 0xffffffff);
+  net::Encoder encoder;
+  const net::Message push = encoder.Push({}, 0, 0xffffffff, 0, {});
+  f.leader->CountGradient(*f.members.Worker(0), *net::Decode(push)->body_as_Push());
   CHECK(f.members.Worker(0)->result.examples == kMaxCount);
 }
 

@@ -156,6 +156,7 @@ TEST_CASE("run end: the pace of a ps 0 that came into a run under way is that of
     WorkerResult& worker = run.members.Worker(0)->result;
     worker.done = true;
     worker.local_steps = 10;
+    worker.figures.steps = 10;
     worker.first_step_nanos = 1;
     worker.last_step_nanos = 5'000'000'001;
     const RunSummary& summary = run.Reported();
@@ -202,7 +203,7 @@ TEST_CASE("run end: the end of a run of very many workers can be told, whatever 
       figures.data = figures.compute = figures.hooks = figures.wait =
           figures.network = {1.1e300, -2.2e-300, 3.3};
       const auto text = builder.CreateString(FiguresToJson(figures));
-      return wire::CreateDone(builder, ~0ull, 1.1e300, std::numeric_limits<int64_t>::min(),
+      return wire::CreateDone(builder, ~0ull, 1.1e30f, std::numeric_limits<int64_t>::min(),
                               std::numeric_limits<int64_t>::max(), ~0ull, ~0ull, 1.23456789012345e-300, text,
                               builder.CreateString(device), 1e300);
     });

@@ -100,10 +100,12 @@ void RunPositions::Take(const Positions& positions, int64_t step) {
   const auto workers = config_.cluster.worker.size();
   first_.local_steps.resize(workers);
   first_.examples.resize(workers);
+  first_.losses.resize(workers);
   for (size_t worker = 0; worker < workers; ++worker) {
     Member& member = *members_.Worker(static_cast<int64_t>(worker));
     member.taken = first_.local_steps[worker];
     member.result.examples = first_.examples[worker];
+    member.result.losses = first_.losses[worker];
   }
   first_step_ = step;
 }
@@ -115,6 +117,7 @@ std::string RunPositions::Now(const std::optional<Patience>& patience) const {
     const Member& member = *members_.Worker(static_cast<int64_t>(worker));
     now.local_steps[worker] = member.taken;
     now.examples[worker] = member.result.examples;
+    now.losses[worker] = member.result.losses;
   }
   return ToJson(now);
 }

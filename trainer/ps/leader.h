@@ -66,9 +66,10 @@ class Leader {
 
   // Whether the worker may still push.
   virtual bool MayStep(const Member& worker) const = 0;
-  // Counts a gradient's examples: in a round (sync), or with its application, which is one global step.
-  virtual void CountExamples(Member& worker, int64_t examples) = 0;
-  virtual void StepApplied(Member& worker, int64_t examples) = 0;
+  // Counts a gradient's examples and loss: in a round (sync), or with its application, which is one global
+  // step.
+  virtual void CountGradient(Member& worker, const wire::Push& push) = 0;
+  virtual void StepApplied(Member& worker, const wire::Push& push) = 0;
   // The steps granted to a worker with the answer to a whole gradient: 1, or 0 near the end of the run.
   virtual uint32_t GrantNext(Member& worker) = 0;
   // The local step after which the worker is asked, with an answer, to evaluate; 0: none.

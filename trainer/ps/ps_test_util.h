@@ -77,8 +77,8 @@ class FakeLeader : public Leader {
   int64_t global_step() const override { return 0; }
 
   bool MayStep(const Member&) const override { return may_step; }
-  void CountExamples(Member&, int64_t) override {}
-  void StepApplied(Member&, int64_t) override {}
+  void CountGradient(Member&, const wire::Push&) override {}
+  void StepApplied(Member&, const wire::Push&) override {}
   uint32_t GrantNext(Member&) override { return 1; }
   uint64_t EvaluationDueFor(const Member&) const override { return 0; }
 

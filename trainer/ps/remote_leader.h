@@ -25,8 +25,8 @@ class RemoteLeader : public Leader {
   // ps 0 grants and counts a worker's steps; the worker talks to it too.
   int64_t global_step() const override { return 0; }
   bool MayStep(const Member&) const override { return true; }
-  void CountExamples(Member&, int64_t) override {}
-  void StepApplied(Member&, int64_t) override {}
+  void CountGradient(Member&, const wire::Push&) override {}
+  void StepApplied(Member&, const wire::Push&) override {}
   uint32_t GrantNext(Member&) override { return 0; }
   uint64_t EvaluationDueFor(const Member&) const override { return 0; }
 

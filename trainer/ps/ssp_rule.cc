@@ -89,7 +89,7 @@ void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, n
   if (TakesSlots(block)) member.turn.reset();
   if (IsLast(block)) {
     ++member.taken;
-    leader().StepApplied(member, push.examples());
+    leader().StepApplied(member, push);
   }
   AnswerWithinBound(block, member.task.index);
   if (clock.held == request) clock.held_since = dtrain::Clock::now();  // read only when it waits

@@ -216,7 +216,7 @@ void SyncRule::GatherGradients(int64_t block) {
 // Counts a gradient that is in a round.
 void SyncRule::Count(Member& member, const wire::Push& push) {
   ++member.taken;
-  leader().CountExamples(member, push.examples());
+  leader().CountGradient(member, push);
 }
 
 // Counts the round at its last block, and answers every worker in it.

@@ -17,7 +17,7 @@ class AsyncRule : public UpdateRule {
     parts_.shard.Apply(push.block(), net::Tensor(message, push));
     if (IsLast(push.block())) {
       ++member.taken;
-      leader().StepApplied(member, push.examples());
+      leader().StepApplied(member, push);
       member.GrantOf(request) = leader().GrantNext(member);
     }
     Answer(member, request, push.block());

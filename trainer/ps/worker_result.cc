@@ -18,7 +18,7 @@ int64_t NanosIn(int64_t said) { return std::clamp<int64_t>(said, 0, static_cast<
 void WorkerResult::Take(const wire::Done& said) {
   done = true;
   local_steps = CountIn(said.local_steps());
-  loss = said.loss();
+  if (const auto loss = said.loss()) losses.Add(*loss);
   first_step_nanos = NanosIn(said.first_step_nanos());
   last_step_nanos = NanosIn(said.last_step_nanos());
   bytes_sent = CountIn(said.bytes_sent());
@@ -33,7 +33,7 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
            RunSummary* summary) {
   int64_t first = 0, last = 0;
   double loss = 0;
-  int trained = 0;
+  int trained = 0, with_loss = 0;
   for (const WorkerResult& result : workers) {
     summary->local_steps.push_back(result.local_steps);
     summary->worker_accuracy.push_back(std::isnan(result.accuracy) ? std::nullopt
@@ -45,18 +45,20 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
     if (result.done && !result.device.empty() && !summary->device) summary->device = result.device;
     if (!std::isnan(result.first_loss) && !summary->first_loss) summary->first_loss = result.first_loss;
     if (!result.done || result.local_steps == 0) continue;
-    // A worker that came back and took no more steps.
-    if (std::isnan(result.loss) && result.figures.steps == 0) continue;
-    loss += result.loss;
+    if (!result.losses.empty()) {
+      loss += result.losses.Mean();
+      ++with_loss;
+    }
+    if (result.figures.steps == 0) continue;  // it came back and took no more
     ++trained;
     first = first == 0 ? result.first_step_nanos : std::min(first, result.first_step_nanos);
     last = std::max(last, result.last_step_nanos);
   }
+  if (with_loss > 0) summary->final_loss = loss / with_loss;
   if (trained == 0) return;
   // A worker that was lost and came back knows only its own start.
   if (first_applied_nanos != 0) first = std::min(first, first_applied_nanos);
   summary->first_step_nanos = first;
-  summary->final_loss = loss / trained;
   summary->train_s = static_cast<double>(last - first) * 1e-9;
   const double seconds = static_cast<double>(last - std::max(first, before.until_nanos)) * 1e-9;
   if (seconds <= 0) return;

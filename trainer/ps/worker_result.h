@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "net/codec.h"
+#include "trainer/data/positions.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain {
@@ -18,8 +19,8 @@ struct WorkerResult {
 
   bool done = false;     // the worker has reported
   int64_t examples = 0;  // in applied gradients
+  RecentLosses losses;   // of applied gradients
   int64_t local_steps = 0;
-  double loss = 0;               // mean of its last 100 steps
   int64_t first_step_nanos = 0;  // wall clock
   int64_t last_step_nanos = 0;
   int64_t bytes_sent = 0;

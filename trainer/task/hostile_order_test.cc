@@ -41,7 +41,7 @@ class Hostile {
         return send([](auto& b) { return wire::CreateNeedStep(b); });
       case 5:
         return send([&](auto& b) {
-          return wire::CreateDone(b, any, -1e308, -1, 1, any, any, 7, b.CreateString("{\"steps\":1e999}"));
+          return wire::CreateDone(b, any, -1e38f, -1, 1, any, any, 7, b.CreateString("{\"steps\":1e999}"));
         });
       case 6:
         return send(

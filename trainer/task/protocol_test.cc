@@ -214,14 +214,14 @@ TEST_CASE("async: where tasks are started again the end waits for one with steps
   config.failure.restarts = 1;
   DrivenRun run(config);
   run.At(1).Lose();
-  run.At(0)->Send(5, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
+  run.At(0)->Send(5, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5f, 1, 2, 0, 0, 0); });
   REQUIRE(run.At(0)->Expect<wire::Ack>() != nullptr);
   run.At(0)->Send(6, [](auto& builder) { return wire::CreateWaitEnd(builder); });
   run.At(0).CheckNothing();
   Task& again = run.Again(1);
   CHECK_FALSE(again.Start().over());
   run.At(0).CheckNothing();
-  again->Send(2, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5, 1, 2, 0, 0, 0); });
+  again->Send(2, [](auto& builder) { return wire::CreateDone(builder, 0, 0.5f, 1, 2, 0, 0, 0); });
   REQUIRE(again->Expect<wire::Ack>() != nullptr);
   CHECK(run.At(0)->Expect<wire::End>() != nullptr);
 }

@@ -107,7 +107,7 @@ class RawWorker {
   }
   // Ends the run as the only worker, with requests from `next` on, so that the ps ends.
   void End(uint64_t next) {
-    Send(next, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5, 1, 2, 0, 0, 0); });
+    Send(next, [](auto& builder) { return wire::CreateDone(builder, 1, 0.5f, 1, 2, 0, 0, 0); });
     REQUIRE(Expect<wire::Ack>() != nullptr);
     Send(next + 1, [](auto& builder) { return wire::CreateWaitEnd(builder); });
     REQUIRE(Expect<wire::End>() != nullptr);

@@ -231,7 +231,7 @@ Sent Messages(int64_t count, int64_t header_bytes, int64_t payload_bytes) {
 }
 
 // `gradients`: of both workers in kSteps steps.
-Costs ExpectedCosts(int ps, int64_t gradients, int64_t push_header_bytes) {
+Costs ExpectedCosts(int ps, int64_t gradients, int64_t push_header_bytes, int64_t loss_bytes) {
   constexpr int64_t kLeaderHeaderBytes = 96;  // with the global step and the next grant
   constexpr int64_t kHeaderBytes = 80;
   const Layout layout = MakeLayout(SoftmaxJob(TrainMode::kAsync, ps, 1), ps);
@@ -240,7 +240,7 @@ Costs ExpectedCosts(int ps, int64_t gradients, int64_t push_header_bytes) {
   for (int i = 0; i < ps; ++i) {
     const int64_t range_bytes =
         layout.ps[static_cast<size_t>(i)].size() * static_cast<int64_t>(sizeof(float));
-    pushes += Messages(gradients, push_header_bytes, range_bytes);
+    pushes += Messages(gradients, push_header_bytes + (i == 0 ? loss_bytes : 0), range_bytes);
     costs[fmt::format("ps {}: Weights to Push", i)] =
         Messages(gradients, i == 0 ? kLeaderHeaderBytes : kHeaderBytes, range_bytes);
   }
@@ -263,7 +263,7 @@ TEST_CASE("step messages: async and ssp, a step is one gradient to each ps and i
   for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp}) {
     for (const int ps : {1, 3}) {
       CAPTURE(ps);
-      CheckCosts(CostsOfSteps(mode, ps), ExpectedCosts(ps, kSteps, 72));
+      CheckCosts(CostsOfSteps(mode, ps), ExpectedCosts(ps, kSteps, 72, 16));
     }
   }
 }
@@ -271,7 +271,7 @@ TEST_CASE("step messages: async and ssp, a step is one gradient to each ps and i
 TEST_CASE("step messages: sync, a step is besides one question for the round by each ps but ps 0") {
   for (const int ps : {1, 3}) {
     CAPTURE(ps);
-    Costs expected = ExpectedCosts(ps, 2 * kSteps, 88);
+    Costs expected = ExpectedCosts(ps, 2 * kSteps, 88, 8);
     for (int i = 1; i < ps; ++i) expected[fmt::format("ps {}: WaitEnd", i)] = Messages(kSteps, 80, 0);
     if (ps > 1) expected["ps 0: Round to WaitEnd"] = Messages((ps - 1) * kSteps, 128, 0);
     CheckCosts(CostsOfSteps(TrainMode::kSync, ps), expected);

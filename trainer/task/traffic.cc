@@ -26,7 +26,9 @@ class Gauge {
 
   int64_t Push() {
     return OfAllBlocks([this](int64_t i) {
-      return encoder_.Push(kEnvelope, static_cast<uint32_t>(i), 1, checksum_, Block(i));
+      const bool is_counted = coordinates_ && i + 1 == BlockCount(range_);
+      const std::optional<float> loss = is_counted ? std::optional(1.0f) : std::nullopt;
+      return encoder_.Push(kEnvelope, static_cast<uint32_t>(i), 1, checksum_, Block(i), 0, loss);
     });
   }
   int64_t Pull() {

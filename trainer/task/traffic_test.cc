@@ -9,11 +9,11 @@
 namespace dtrain {
 namespace {
 
-TEST_CASE("traffic: a step of two values is the header that docs/wire.md shows, and its answer") {
+TEST_CASE("traffic: a step of two values is the header that docs/wire.md shows with a loss, and its answer") {
   Config config = LinearCluster(1, 1, 1);
   config.net.checksum = false;
   const Traffic step = StepTraffic(config, MakeLayout(config, 1), 0);
-  CHECK(step.in == 96);
+  CHECK(step.in == 96 + 8);
   CHECK(step.out > 2 * 4 + 44);
 }
 

@@ -34,11 +34,12 @@ int64_t Exchanges::WindowOf(const TrainConfig& train, Range range) {
   return MaxOpenBlocks(train, BlockCount(range));
 }
 
-void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples) {
+void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples, std::optional<float> loss) {
   Exchange push;
   push.gradient = &buffer;
   push.hold = buffer.KeepLent();
   push.examples = examples;
+  push.loss = loss;
   Begin(std::move(push));
   staleness_.OnPushed();
   --steps_;
@@ -81,8 +82,11 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
   const Bytes part = PartOf(flow, index);
   const net::LentBytes bytes = exchange.gradient->Lend(part.offset, part.size);
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
+  // What ps 0 counts it by is its last block.
+  const bool is_counted = &flow == &flows_.front() && index + 1 == flow.blocks;
+  const std::optional<float> loss = is_counted ? exchange.loss : std::nullopt;
   flow.link->Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, bytes,
-                                         versions_.version()));
+                                         versions_.version(), loss));
 }
 
 Exchanges::Bytes Exchanges::PartOf(const Flow& flow, int64_t index) const {

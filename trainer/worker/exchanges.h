@@ -83,7 +83,8 @@ class Exchanges {
   void set_parameters(float* parameters) { parameters_ = parameters; }
 
   // Opens an exchange for the gradient in `buffer` (the whole flat vector), which is lent until it is sent.
-  void Push(const net::LentBuffer& buffer, uint32_t examples);
+  // `loss`: as in the message.
+  void Push(const net::LentBuffer& buffer, uint32_t examples, std::optional<float> loss = std::nullopt);
   // Opens an exchange without a gradient; no other may be open. With `entry` the worker enters the run.
   void Pull(std::optional<Entry> entry = std::nullopt);
   // Takes weights from a ps; `envelope` is that of `message`.
@@ -120,6 +121,7 @@ class Exchanges {
     const net::LentBuffer* gradient = nullptr;  // null: a pull
     net::LentBuffer::Hold hold;                 // keeps the gradient unchanged until all of it is sent
     uint32_t examples = 0;
+    std::optional<float> loss;
     std::optional<Entry> entry;  // set for a pull with which the worker enters
   };
   // The progress of one ps: the blocks sent to it and answered by it, over all exchanges.

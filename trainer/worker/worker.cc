@@ -215,7 +215,7 @@ void Worker::Step(const Batch& batch, StepView& view) {
       ClipToNorm(*max, {gradient.floats(), layout_.size});
     }
   }
-  exchanges_.Push(gradient, static_cast<uint32_t>(view.rows));
+  exchanges_.Push(gradient, static_cast<uint32_t>(view.rows), std::exchange(untold_loss_, std::nullopt));
   times_.Mark(StepPart::kCompute, Clock::now());
   StageNext();  // while the gradient travels
   times_.Mark(StepPart::kData, Clock::now());
@@ -247,6 +247,7 @@ void Worker::TakeResult(StepView& view) {
   const StepResult result = model_.model().End();
   view.loss = result.loss;
   view.correct = result.correct;
+  if (view.rows > 0) untold_loss_ = result.loss;
   if (!model_.by_address()) {
     for (const auto& hook : hooks_) hook->OnGradient(view, model_.FetchGradient());
   } else if (!result.gradient_finite || !std::isfinite(result.loss)) {
@@ -266,7 +267,7 @@ void Worker::CollectWeights() {
 }
 
 void Worker::AfterStep(StepView& view) {
-  recent_loss_.Add(view.loss, view.rows);
+  first_loss_.Add(view.loss, view.rows);
   ++local_step_;
   data_.CheckFeeder();
   activity_.local_step.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
@@ -350,8 +351,7 @@ void Worker::SayDone() {
   activity_.what = "wait";
   const bool classifies = own_evaluation_ && own_evaluation_->classifies;
   const double accuracy = classifies ? own_evaluation_->accuracy() : kNoFigure;
-  const double first_loss =
-      from_initial_values_ && recent_loss_.count() > 0 ? recent_loss_.FirstMean() : kNoFigure;
+  const double first_loss = from_initial_values_ ? first_loss_.Mean() : kNoFigure;
   WorkerFigures own = FiguresOf(times_, exchanges_.staleness());
   own.rows_skipped = data_.loaded().skipped.bad;
   own.rows_dropped = data_.loaded().skipped.with_gaps;
@@ -360,10 +360,10 @@ void Worker::SayDone() {
   for (size_t ps = peers_.size(); ps-- > 0;) {
     told_ = Sum(channel_.stats(), data_.fed_stats());
     client_.Call(ps, false, "done", [&](auto& builder) {
-      return wire::CreateDone(builder, static_cast<uint64_t>(local_step_), recent_loss_.Mean(),
-                              first_step_nanos_, last_step_nanos_, told_.bytes_sent, told_.bytes_received,
-                              accuracy, builder.CreateString(figures),
-                              builder.CreateString(DevicesName(devices_)), first_loss);
+      return wire::CreateDone(builder, static_cast<uint64_t>(local_step_), untold_loss_, first_step_nanos_,
+                              last_step_nanos_, told_.bytes_sent, told_.bytes_received, accuracy,
+                              builder.CreateString(figures), builder.CreateString(DevicesName(devices_)),
+                              first_loss);
     });
   }
 }

@@ -109,7 +109,8 @@ class Worker {
   int64_t first_step_nanos_ = 0;
   int64_t last_step_nanos_ = 0;
   int64_t evaluated_step_ = 0;        // the latest local step whose evaluation ps 0 has
-  RecentLoss recent_loss_;            // of this incarnation's steps
+  FirstLoss first_loss_;              // of this incarnation's steps
+  std::optional<float> untold_loss_;  // of the latest step, until ps 0 has it
   bool from_initial_values_ = false;  // the first step was from initial values
 };
 
