@@ -22,21 +22,11 @@ int WriteAll(int fd, std::string_view bytes) {
   return 0;
 }
 
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // These functions return 0 or the errno of the first step that failed.
 int Sync(int fd, const std::string& path) {
@@ -50,7 +40,7 @@ int Rename(const std::string& from, const std::string& to) {
 }
 
 int WriteAndSync(const std::string& path, std::string_view content) {
-  FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (file.get() < 0) return errno;
   if (const int failed = WriteAll(file.get(), content)) return failed;
   return Sync(file.get(), path);
@@ -72,7 +62,7 @@ void WriteFileAtomically(const std::string& path, std::string_view content) {
     throw IoError("{}: cannot be written: {}. Free some space or name another path.", path,
                   ErrnoText(failed));
   }
-  FileDescriptor held(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const FileDescriptor held(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (held.get() >= 0) Sync(held.get(), directory);
 }
 

@@ -19,20 +19,6 @@ namespace {
 constexpr size_t kMaxListBytes = size_t{4} << 20;
 constexpr size_t kMaxSecretBytes = 4096;
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
 std::string Joined(const std::string& directory, const std::string& name) { return directory + "/" + name; }
 
 std::string ReadAll(int fd, const std::string& path, size_t max_bytes) {
@@ -114,7 +100,7 @@ std::string OwnerOf(const std::string& key, const std::vector<ListedKey>& listed
   return std::find_if(listed.begin(), listed.end(), is_this)->name;
 }
 
-std::string SecretOf(const Descriptor& file, const std::string& path) {
+std::string SecretOf(const FileDescriptor& file, const std::string& path) {
   if (file.get() < 0) ThrowMissing(path, errno);
   CheckSecret(CheckKeyFile(file.get(), path), path);
   return SecretIn(ReadAll(file.get(), path, kMaxSecretBytes), path);
@@ -127,7 +113,7 @@ class ListFile {
 
   // Returns null if the file is as it was.
   std::unique_ptr<std::vector<ListedKey>> ReadIfChanged() {
-    const Descriptor list(OpenToRead(path_));
+    const FileDescriptor list(OpenToRead(path_));
     if (list.get() < 0) ThrowMissing(path_, errno);
     const struct stat file = CheckKeyFile(list.get(), path_);
     const Stamp stamp{file.st_ino, file.st_size, file.st_ctim.tv_sec, file.st_ctim.tv_nsec};
@@ -172,7 +158,7 @@ std::shared_ptr<KeyRing> OpenKeyRing(const std::string& directory, const std::st
     fd = OpenToRead(Joined(directory, secret_name));
     if (fd >= 0) path = Joined(directory, secret_name);
   }
-  const std::string secret_key = SecretOf(Descriptor(fd), path);
+  const std::string secret_key = SecretOf(FileDescriptor(fd), path);
   ListFile list(Joined(directory, kKeyListName));
   const auto listed = list.ReadIfChanged();
   auto ring = std::make_shared<KeyRing>(secret_key, secret_name, *listed);
@@ -187,7 +173,7 @@ std::shared_ptr<KeyRing> OpenKeyRing(const std::string& directory, const std::st
 std::shared_ptr<KeyRing> ReadKeyRing(int fd, const std::string& name) {
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   lseek(fd, 0, SEEK_SET);  // an earlier process of this task may have read it; a pipe has no beginning
-  const Descriptor keys(fd);
+  const FileDescriptor keys(fd);
   const std::string source = "the keys from the parent of " + name;
   const KeyText text = ParseKeyText(ReadAll(keys.get(), source, kMaxListBytes), source);
   if (text.secret_key.empty()) throw UserError("{}: there is no secret key.", source);
@@ -200,10 +186,12 @@ std::string KeyRingText(const std::string& secret_key, const std::vector<ListedK
   return text;
 }
 
-std::string ReadSecretFile(const std::string& path) { return SecretOf(Descriptor(OpenToRead(path)), path); }
+std::string ReadSecretFile(const std::string& path) {
+  return SecretOf(FileDescriptor(OpenToRead(path)), path);
+}
 
 void WriteSecretFile(const std::string& path, const std::string& name, const std::string& secret_key) {
-  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.get() < 0) throw UserError("{}: cannot make it: {}.", path, ErrnoText(errno));
   const std::string text = fmt::format("# The secret key of {}: for its machine alone.\n{}", name,
                                        KeyLine({"secret", secret_key}));
