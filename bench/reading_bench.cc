@@ -1,6 +1,7 @@
 // Measures the reading of CSV tables alone, without training: rows per second of our reader into float32, and
 // of a limit that only finds the separators and reads the digits, of the same file in the same run. Both are
-// one thread, so the processor's seconds are those of the clock. Other readers: reading.py.
+// one thread, so the processor's seconds are those of the clock. Beside it the rows of a cache that was made
+// of the file, and the copying of as many bytes. Other readers: reading.py.
 //   reading_bench [--benchmark_...] [FILE...]: of these CSV files with a header, whose label is y
 // Without FILE it measures a made table of 20 numbers a row.
 #include <benchmark/benchmark.h>
@@ -8,6 +9,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -17,6 +20,8 @@
 #include "trainer/config/config.h"
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/sources.h"
+#include "trainer/data/load_data.h"
+#include "trainer/data/source.h"
 #include "trainer/data/synth/synth_table.h"
 
 namespace dtrain::bench {
@@ -64,6 +69,53 @@ int64_t ReadDigits(const std::string& path) {
   return lines - 1;  // without the header
 }
 
+// The rows of a cache (data.cache: file), as a worker takes them in each epoch after the first: in batches,
+// shuffled in windows.
+class CachedEpochs {
+ public:
+  explicit CachedEpochs(const std::string& path) {
+    DT_CHECK(mkdtemp(directory_.data()) != nullptr, directory_);
+    Config config;
+    config.model.kind = ModelKind::kLinear;
+    config.data = ConfigOf(path);
+    config.data.cache = DataCache::kFile;
+    config.data.cache_dir = directory_;
+    config.train.batch_size = 100;
+    const LoadedData loaded = LoadData(config);
+    rows_ = *loaded.train->rows();
+    row_bytes_ = static_cast<size_t>(loaded.train->inputs()) * sizeof(float);
+    source_ = MakeBatchSource(config, loaded.train, 0, 1);
+  }
+  ~CachedEpochs() { std::filesystem::remove_all(directory_); }
+  CachedEpochs(const CachedEpochs&) = delete;
+  CachedEpochs& operator=(const CachedEpochs&) = delete;
+
+  int64_t rows() const { return rows_; }
+  void Read() {
+    Batch batch;
+    for (int64_t rows = 0; rows < rows_; rows += batch.rows) {
+      DT_CHECK(source_->Next(&batch));
+      benchmark::DoNotOptimize(batch.inputs);
+    }
+  }
+  // Copies as many bytes in order.
+  void Copy() {
+    from_.resize(static_cast<size_t>(rows_) * row_bytes_, 1);
+    to_.resize(100 * row_bytes_);
+    for (size_t at = 0; at + to_.size() <= from_.size(); at += to_.size()) {
+      std::memcpy(to_.data(), from_.data() + at, to_.size());
+      benchmark::ClobberMemory();
+    }
+  }
+
+ private:
+  std::string directory_ = "/tmp/dtrain-cached.XXXXXX";
+  int64_t rows_ = 0;
+  size_t row_bytes_ = 0;
+  std::unique_ptr<BatchSource> source_;
+  std::vector<char> from_, to_;
+};
+
 // A table in the temporary directory, which is removed at the end of the process.
 class MadeTable {
  public:
@@ -101,6 +153,15 @@ void Register(const std::string& name, const std::string& given, int64_t (*read)
   });
 }
 
+void RegisterCached(const std::string& name, const std::string& given, void (CachedEpochs::*read)()) {
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+    CachedEpochs epochs(PathOf(given));
+    (epochs.*read)();
+    for (auto _ : state) (epochs.*read)();
+    state.SetItemsProcessed(state.iterations() * epochs.rows());
+  });
+}
+
 int Main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   std::vector<std::string> files(argv + 1, argv + argc);
@@ -109,6 +170,8 @@ int Main(int argc, char** argv) {
     const std::string name = file.empty() ? "csv_linear" : file;
     Register(name + "/dtrain", file, ReadTable);
     Register(name + "/limit", file, ReadDigits);
+    RegisterCached(name + "_cached/dtrain", file, &CachedEpochs::Read);
+    RegisterCached(name + "_cached/limit", file, &CachedEpochs::Copy);
   }
   benchmark::RunSpecifiedBenchmarks();
   return 0;
