@@ -237,9 +237,12 @@ std::vector<Field> CommonDataFields() {
              "nowhere, they are read from their files in each epoch, in constant memory; file: parsed, in a "
              "file under data.cache_dir."),
       Row(DT_KEY(data.cache_dir), FieldType::kOutputPath, kTask,
-          "The directory of cached rows. Runs of the same data share one cache; delete it when you like.")
-          .Unset("dtrain-cache in the working directory")
-          .OnlyWith("data.cache", {"file"}),
+          "The directory of cached rows (data.cache: file). Runs of the same data share one cache; delete it "
+          "when you like. With none it keeps where the rows are, so that tasks on one disk pass over all "
+          "rows "
+          "together, and later runs begin at once.")
+          .Unset("dtrain-cache in the working directory; with none nothing is kept")
+          .OnlyWith("data.cache", {"file", "none"}),
       Number(
           DT_KEY(data.shuffle_rows), kRun, {1, 1e9},
           "The rows that are shuffled among each other: so many are in memory at a time, and at most 16 MiB "

@@ -300,10 +300,6 @@ void Rules::CheckWeights() {
   if (key.empty() || IsBad(key)) return;
   RefuseIf(data.split == Split::kFeed, key,
            "does not go with data.split = feed, which sends rows without weights. Set data.split to shard.");
-  const bool read_again = data.cache == DataCache::kNone || data.cache == DataCache::kFile;
-  RefuseIf(
-      read_again && !data.weight.empty(), "data.weight",
-      "needs all rows in memory, and data.cache is none or file. Leave it out, or set data.cache to memory.");
   RefuseIf(config_.device.kind == DeviceKind::kCuda, "device.kind",
            key + " is set, and GPUs compute all rows alike. Try cpu, or leave out " + key + ".");
   const bool targets = IsGood("model.kind") && !IsBad("model.head") && !HasClasses(config_.model);

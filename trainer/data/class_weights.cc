@@ -16,19 +16,6 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 4096;
 
-std::vector<int64_t> CountClasses(const DataSet& train, int64_t first) {
-  std::vector<int64_t> counts(static_cast<size_t>(*train.classes()));
-  std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
-  std::vector<int32_t> labels(rows.size());
-  for (; first < *train.rows(); first += kRowsAtOnce) {
-    const int64_t count = std::min(kRowsAtOnce, *train.rows() - first);
-    std::iota(rows.begin(), rows.begin() + count, first);
-    train.Gather(rows.data(), count, nullptr, labels.data(), nullptr);
-    for (int64_t i = 0; i < count; ++i) ++counts[static_cast<size_t>(labels[static_cast<size_t>(i)])];
-  }
-  return counts;
-}
-
 std::vector<float> Balanced(const std::vector<int64_t>& counts) {
   const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
   const auto there = std::count_if(counts.begin(), counts.end(), [](int64_t count) { return count > 0; });
@@ -54,14 +41,27 @@ size_t ClassOf(const std::string& name, const InputForm& form, int64_t classes) 
 
 }  // namespace
 
-std::vector<float> ClassWeightsOf(const DataConfig& data, const InputForm& form, const DataSet& train,
-                                  int64_t held_out) {
-  if (data.class_weights.empty() || !train.classes() || !train.rows()) return {};
-  if (data.class_weights.front() == "balanced") return Balanced(CountClasses(train, held_out));
-  std::vector<float> weights(static_cast<size_t>(*train.classes()), 1);
+std::vector<int64_t> CountClasses(const DataSet& train, int64_t first) {
+  std::vector<int64_t> counts(static_cast<size_t>(*train.classes()));
+  std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
+  std::vector<int32_t> labels(rows.size());
+  for (; first < *train.rows(); first += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, *train.rows() - first);
+    std::iota(rows.begin(), rows.begin() + count, first);
+    train.Gather(rows.data(), count, nullptr, labels.data(), nullptr);
+    for (int64_t i = 0; i < count; ++i) ++counts[static_cast<size_t>(labels[static_cast<size_t>(i)])];
+  }
+  return counts;
+}
+
+std::vector<float> ClassWeightsOf(const DataConfig& data, const InputForm& form, int64_t classes,
+                                  const std::function<std::vector<int64_t>()>& count) {
+  if (data.class_weights.empty()) return {};
+  if (data.class_weights.front() == "balanced") return Balanced(count());
+  std::vector<float> weights(static_cast<size_t>(classes), 1);
   for (const std::string& item : data.class_weights) {
     const auto [name, weight] = *ParseClassWeight(item);
-    weights[ClassOf(name, form, *train.classes())] = static_cast<float>(weight);
+    weights[ClassOf(name, form, classes)] = static_cast<float>(weight);
   }
   return weights;
 }

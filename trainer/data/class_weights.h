@@ -1,7 +1,8 @@
-// The weights of classes (data.class_weights). Thread: any; a free function.
+// The weights of classes (data.class_weights). Thread: any; free functions.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "trainer/config/config.h"
@@ -10,10 +11,13 @@
 
 namespace dtrain {
 
-// Returns a weight for each class of `train`, by number; empty: all count 1. [balanced] counts the rows
-// behind the first `held_out`: a class of them weighs rows / (classes * rows of the class), as scikit-learn
-// has it, and one without rows 1. Throws UserError for a class that is not there.
-std::vector<float> ClassWeightsOf(const DataConfig& data, const InputForm& form, const DataSet& train,
-                                  int64_t held_out);
+// Returns the rows of each class, by number, from row `first` on.
+std::vector<int64_t> CountClasses(const DataSet& train, int64_t first);
+
+// Returns a weight for each of so many classes, by number; empty: all count 1. [balanced] calls `count` for
+// the rows of each: a class weighs rows / (classes * rows of the class), as scikit-learn has it, and one
+// without rows 1. Throws UserError for a class that is not there.
+std::vector<float> ClassWeightsOf(const DataConfig& data, const InputForm& form, int64_t classes,
+                                  const std::function<std::vector<int64_t>()>& count);
 
 }  // namespace dtrain

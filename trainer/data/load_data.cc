@@ -149,7 +149,7 @@ LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, cons
   } else {
     const auto set = std::make_shared<StreamedSet>(data, labels, loaded.form.columns);
     ScaleSet(data, fitted, set.get(), &loaded.form);
-    loaded.form.classes = set->labels().names();
+    loaded.form.classes = set->class_names();
     loaded.skipped = set->skipped();
     loaded.train = set;
   }
@@ -224,8 +224,10 @@ LoadedData LoadData(const Config& config, const InputForm* fitted,
                     const std::vector<std::string>& environment) {
   const bool csv = config.data.train.format == DataFormat::kCsv;
   LoadedData data = csv ? LoadCsv(config, LabelRulesOf(config), fitted, environment) : LoadOther(config);
+  if (!data.train->classes() || !data.train->rows()) return data;  // rows of a pipe are weighed as they come
   const int64_t held_out = HeldOutRows(config.data, data.train->rows());
-  std::vector<float> class_weights = ClassWeightsOf(config.data, data.form, *data.train, held_out);
+  std::vector<float> class_weights = ClassWeightsOf(config.data, data.form, *data.train->classes(),
+                                                    [&] { return CountClasses(*data.train, held_out); });
   if (!class_weights.empty()) {
     data.train =
         std::make_shared<WeightedSet>(std::move(data.train), std::vector<float>(), std::move(class_weights));

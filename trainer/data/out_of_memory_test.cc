@@ -230,14 +230,72 @@ TEST_CASE("streamed set: a file that changes in a run is told") {
   CHECK(UserErrorOf([&] { Gathered(*set, {2000}); }).find("train.csv") != std::string::npos);
 }
 
-std::string OnlyCache(const std::string& directory) {
+std::string OnlyCache(const std::string& directory, const std::string& ending = ".rows") {
   std::string path;
   for (const auto& entry : fs::directory_iterator(directory)) {
-    if (entry.path().extension() != ".rows") continue;
+    if (entry.path().extension() != ending) continue;
     CHECK(path.empty());
     path = entry.path();
   }
   return path;
+}
+
+TEST_CASE("row index: it is kept where data.cache_dir is set, used again, and remade with its file") {
+  Config config = TableConfig(Table(3000), DataCache::kNone);
+  const std::vector<int64_t> some = SomeRows(3000, 8);
+  const Rows rows = Gathered(*LoadData(config).train, some);
+  const std::string path = OnlyCache(config.data.cache_dir, ".index");
+  REQUIRE(!path.empty());
+  const std::string whole = ReadBack(path);
+  const auto made = fs::last_write_time(path);
+  const LoadedData again = LoadData(config);
+  CHECK(fs::last_write_time(path) == made);
+  CHECK(Gathered(*again.train, some).features == rows.features);
+  CHECK(again.form.classes == std::vector<std::string>{"no", "yes"});
+  CHECK(FingerprintOf(*again.train).labels == FingerprintOf(*LoadData(config).train).labels);
+  for (size_t damaged = 0; damaged < whole.size(); damaged += 1 + whole.size() / 97) {
+    CAPTURE(damaged);
+    std::string content = whole;
+    content[damaged] = static_cast<char>(content[damaged] ^ 0x5a);
+    std::ofstream(path, std::ios::binary) << content;
+    CHECK(Gathered(*LoadData(config).train, some).features == rows.features);
+    CHECK(ReadBack(path) == whole);
+  }
+  for (const size_t size : {size_t{0}, size_t{20}, size_t{100}, whole.size() - 1}) {
+    std::ofstream(path, std::ios::binary) << whole.substr(0, size);
+    CHECK(Gathered(*LoadData(config).train, some).labels == rows.labels);
+  }
+  std::ofstream(config.data.train.path.front(), std::ios::app) << "3000,Rome,1,no\n";
+  CHECK(*LoadData(config).train->rows() == 3001);
+  config.data.cache_dir.clear();
+  CHECK(*LoadData(config).train->rows() == 3001);
+}
+
+TEST_CASE("out of memory: rows have the weights that they have in memory") {
+  Config config = TableConfig(Table(3000), DataCache::kMemory);
+  config.data.weight = "income";
+  config.data.missing = MissingValues::kDrop;
+  const std::vector<int64_t> some = SomeRows(2000, 6);
+  const auto weights = [&] {
+    const std::shared_ptr<const DataSet> set = LoadData(config).train;
+    CHECK(set->weighted());
+    std::vector<float> of_rows(some.size());
+    set->Weights(some.data(), static_cast<int64_t>(some.size()), of_rows.data());
+    return of_rows;
+  };
+  const std::vector<float> memory = weights();
+  for (const DataCache cache : {DataCache::kNone, DataCache::kFile}) {
+    config.data.cache = cache;
+    CHECK(weights() == memory);
+  }
+  // Now they are kept: a damaged weight is found.
+  const std::string path = OnlyCache(config.data.cache_dir);
+  std::string content = ReadBack(path);
+  const size_t rows = static_cast<size_t>(*LoadData(config).train->rows());
+  const size_t weights_at = 4096 + rows * 4 * (static_cast<size_t>(LoadData(config).train->inputs()) + 1);
+  content[weights_at + 5] = static_cast<char>(content[weights_at + 5] ^ 0x5a);
+  std::ofstream(path, std::ios::binary) << content;
+  CHECK(weights() == memory);
 }
 
 TEST_CASE("row cache: it is used again, and remade when a byte or a key has changed") {
@@ -370,6 +428,44 @@ TEST_CASE("piped set: each row comes once, the first ones are held out, and the 
   config.data.shuffle = false;
   const std::vector<float> sorted = IdsOf(MakeBatchSource(config, LoadData(config).train, 0, 1).get());
   CHECK(std::is_sorted(sorted.begin(), sorted.end()));
+}
+
+TEST_CASE("piped set: rows have their weights and those of their classes, held-out rows only their own") {
+  std::string table = "id,w,kind\n";
+  for (int row = 0; row < 1000; ++row) {
+    table += fmt::format("{},{},{}\n", row, row % 7, row % 4 == 0 ? "rare" : "often");
+  }
+  Config config = PipeConfig("cat " + WritePlain("piped.csv", table), 1);
+  config.data.categories.clear();
+  config.data.missing = MissingValues::kError;
+  config.data.weight = "w";
+  config.data.validation = 20;
+  config.data.shuffle_rows = 1000;
+  const auto check = [&](std::vector<std::string> class_weights, float often, float rare) {
+    config.data.class_weights = std::move(class_weights);
+    const LoadedData loaded = LoadData(config);
+    const std::vector<int64_t> held_out = {3, 4, 8};
+    REQUIRE(loaded.train->weighted());
+    std::vector<float> weights(3);
+    loaded.train->Weights(held_out.data(), 3, weights.data());
+    CHECK(weights == std::vector<float>{3, 4, 1});
+    const std::unique_ptr<BatchSource> source = MakeBatchSource(config, loaded.train, 0, 1);
+    int rows = 0;
+    for (Batch batch; source->Next(&batch);) {
+      REQUIRE(batch.weights != nullptr);
+      for (int64_t row = 0; row < batch.rows; ++row, ++rows) {
+        const int id = static_cast<int>(batch.inputs[row]);
+        const float expected = static_cast<float>(id % 7) * (id % 4 == 0 ? rare : often);
+        if (batch.weights[row] != doctest::Approx(expected)) FAIL_CHECK(id);
+      }
+    }
+    CHECK(rows == 980);
+  };
+  check({}, 1, 1);
+  check({"rare=3"}, 1, 3);
+  check({"balanced"}, 980.0f / (2 * 735), 980.0f / (2 * 245));
+  config.data.class_weights = {"raer=3"};
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("data.class_weights = \"raer\"") != std::string::npos);
 }
 
 TEST_CASE("piped set: workers take the windows of one table in turn, and with split full all of theirs") {

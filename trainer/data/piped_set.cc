@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "trainer/data/class_weights.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/order.h"
 #include "trainer/data/running_scale.h"
@@ -20,10 +21,7 @@
 namespace dtrain {
 namespace {
 
-struct RowWindow {
-  std::vector<float> features;  // [rows, inputs]
-  std::vector<int32_t> classes;
-  std::vector<float> targets;
+struct RowWindow : ParsedRows {
   int64_t rows = 0;
 };
 
@@ -43,8 +41,15 @@ RowWindow TakeFirst(RowWindow* window, int64_t rows, int64_t inputs) {
   first.features = Taken(&window->features, static_cast<size_t>(first.rows * inputs));
   first.classes = Taken(&window->classes, static_cast<size_t>(first.rows));
   first.targets = Taken(&window->targets, static_cast<size_t>(first.rows));
+  first.weights = Taken(&window->weights, static_cast<size_t>(first.rows));
   window->rows -= first.rows;
   return first;
+}
+
+std::vector<int64_t> CountsOf(const std::vector<int32_t>& labels, int64_t classes) {
+  std::vector<int64_t> counts(static_cast<size_t>(classes));
+  for (const int32_t label : labels) ++counts[static_cast<size_t>(label)];
+  return counts;
 }
 
 template <typename Value>
@@ -87,8 +92,11 @@ class Pipe {
   }
   const std::vector<std::string>& names() const { return names_; }
   void UseScale(const FittedScale& scale) { scale_ = scale; }
+  // By number; empty: all count 1.
+  void UseClassWeights(std::vector<float> weights) { class_weights_ = std::move(weights); }
   // Gives a window that was read as the head back, to be taken first.
   void GiveBack(RowWindow window) {
+    Weigh(&window);
     Shuffle(&window);
     ready_ = std::move(window);
   }
@@ -109,6 +117,7 @@ class Pipe {
         const bool last = window.rows == 0;
         if (!last && ++read_ % turns_ != first_) continue;
         if (!scale_.shift.empty()) ApplyScale(scale_, {window.features.data(), window.rows, inputs_});
+        Weigh(&window);
         Shuffle(&window);
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [&] { return !ready_ || abandoned_; });
@@ -153,7 +162,10 @@ class Pipe {
 
   RowWindow Read(int64_t max, CsvLabels* labels) {
     RowWindow window;
-    while (window.rows < max && !abandoned() && rows_.Next(&window.features, labels)) ++window.rows;
+    while (window.rows < max && !abandoned() && rows_.Next(&window.features, labels)) {
+      ++window.rows;
+      if (!data_.weight.empty()) window.weights.push_back(rows_.weight());
+    }
     labels->Finish();
     window.classes = std::move(labels->classes());
     window.targets = std::move(labels->targets());
@@ -162,6 +174,13 @@ class Pipe {
   bool abandoned() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return abandoned_;
+  }
+  void Weigh(RowWindow* window) const {
+    if (class_weights_.empty()) return;
+    window->weights.resize(window->classes.size(), 1.0f);
+    for (size_t row = 0; row < window->classes.size(); ++row) {
+      window->weights[row] *= class_weights_[static_cast<size_t>(window->classes[row])];
+    }
   }
   void Shuffle(RowWindow* window) {
     if (!data_.shuffle || window->rows == 0) return;
@@ -174,6 +193,7 @@ class Pipe {
     Permute(order, static_cast<size_t>(inputs_), &window->features);
     Permute(order, 1, &window->classes);
     Permute(order, 1, &window->targets);
+    Permute(order, 1, &window->weights);
   }
 
   const DataConfig data_;
@@ -187,6 +207,7 @@ class Pipe {
   TableRows rows_;
   std::vector<std::string> names_;
   FittedScale scale_;
+  std::vector<float> class_weights_;
   int64_t windows_ = 0;  // that were shuffled
   int64_t read_ = 0;     // the number of the last window; the head is 0
   int64_t first_ = 0;
@@ -230,6 +251,7 @@ class PipeBatches : public BatchSource {
     batch->columns = pipe_->inputs();
     batch->labels = window_.classes.empty() ? nullptr : window_.classes.data() + begin;
     batch->targets = window_.targets.empty() ? nullptr : window_.targets.data() + begin;
+    batch->weights = window_.weights.empty() ? nullptr : window_.weights.data() + begin;
     next_row_ += rows;
     ++steps_;
     return true;
@@ -294,10 +316,17 @@ PipedSet::PipedSet(const Config& config, const LabelRules& rules, SourceInputs* 
     ApplyScale(form->scale, gpu::MatrixView<float>(first.features.data(), first.rows, inputs_));
     pipe_->UseScale(form->scale);
   }
+  if (classes_) {
+    pipe_->UseClassWeights(
+        ClassWeightsOf(config.data, *form, *classes_, [&] { return CountsOf(head.classes, *classes_); }));
+  }
   pipe_->GiveBack(std::move(head));
   if (held_out == 0) return;
   held_out_ = std::make_unique<FloatSet>(std::move(first.features), inputs_, classes_,
                                          std::move(first.classes), std::move(first.targets));
+  if (first.weights.empty()) return;
+  held_out_ =
+      std::make_unique<WeightedSet>(std::move(held_out_), std::move(first.weights), std::vector<float>());
 }
 
 PipedSet::~PipedSet() = default;
@@ -306,6 +335,12 @@ void PipedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t
                       float* targets) const {
   DT_CHECK(held_out_ != nullptr, count);
   held_out_->Gather(rows, count, inputs, labels, targets);
+}
+
+bool PipedSet::weighted() const { return held_out_ != nullptr && held_out_->weighted(); }
+
+void PipedSet::Weights(const int64_t* rows, int64_t count, float* weights) const {
+  held_out_->Weights(rows, count, weights);
 }
 
 std::unique_ptr<BatchSource> PipedSet::Stream(const Config& config, int worker, int workers) const {

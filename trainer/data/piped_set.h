@@ -1,7 +1,7 @@
 // PipedSet: rows that come once, through a pipe (data.train.path: "-" or exec:COMMAND, with data.cache:
 // none). The first rows are held out as data.validation says and stay in memory; the next ones, a window, fit
-// the scale and the names of classes, and are trained on like all that follow. Owner: LoadedData, shared.
-// Thread: any. Errors are UserErrors with the pipe's name, line and column.
+// the scale, the names of classes and balanced weights of these, and are trained on like all that follow.
+// Owner: LoadedData, shared. Thread: any. Errors are UserErrors with the pipe's name, line and column.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,8 @@ class PipedSet : public DataSet {
   // Of rows that are held out.
   void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
               float* targets) const override;
+  bool weighted() const override;
+  void Weights(const int64_t* rows, int64_t count, float* weights) const override;
   // The batches of all other rows, in windows that are shuffled. With data.split: shard each worker has a
   // pipe that gives the same rows, and takes windows in turn with the others; with full it takes all. Can be
   // called once.

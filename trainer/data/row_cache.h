@@ -1,7 +1,5 @@
 // The cache of parsed rows (data.cache: file): one file under data.cache_dir that holds the rows of
-// data.train as float32 and their labels, mapped into memory. It is made by the first task that needs it,
-// while others of this machine wait, and made anew when a file of data.train or a key that changes its
-// parsing has changed.
+// data.train as float32, their labels and weights, mapped into memory.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +9,7 @@
 
 #include "base/log.h"
 #include "trainer/config/config.h"
+#include "trainer/data/cache_file.h"
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
@@ -32,38 +31,37 @@ class CachedSet : public DataSet {
 
   int64_t inputs() const override { return inputs_; }
   std::optional<int64_t> classes() const override { return classes_; }
-  std::optional<int64_t> rows() const override { return rows_; }
+  std::optional<int64_t> rows() const override { return facts_.rows; }
   gpu::MatrixView<const float> floats() const override;
   RowBlocks blocks() const override { return blocks_; }
-  std::optional<DataFingerprint> fingerprint() const override { return fingerprint_; }
+  std::optional<DataFingerprint> fingerprint() const override { return facts_.fingerprint; }
   void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
               float* targets) const override;
   void WillNeed(const std::vector<RowRun>& runs) const override;
+  bool weighted() const override { return weights_ != nullptr; }
+  void Weights(const int64_t* rows, int64_t count, float* weights) const override;
 
   // From now on rows are scaled as they are read. Call it before others use the set.
   void UseScale(const FittedScale& scale) { scale_ = scale; }
 
-  const std::vector<std::string>& class_names() const { return class_names_; }
-  const SkippedRows& skipped() const { return skipped_; }
+  const std::vector<std::string>& class_names() const { return facts_.class_names; }
+  const SkippedRows& skipped() const { return facts_.skipped; }
 
  private:
   CachedSet() = default;
   // Returns null if there is no such cache of these data.
-  static std::shared_ptr<CachedSet> Open(const std::string& path, const std::string& made_of,
-                                         const LabelRules& rules);
+  static std::shared_ptr<CachedSet> Open(const CacheFile& cache, const LabelRules& rules);
 
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
   const float* features_ = nullptr;  // [rows, inputs]
   const int32_t* labels_ = nullptr;  // or float targets
-  int64_t rows_ = 0;
+  const float* weights_ = nullptr;   // [rows]; null: there are none
   int64_t inputs_ = 0;
   std::optional<int64_t> classes_;
   RowBlocks blocks_;
   FittedScale scale_;
-  std::vector<std::string> class_names_;
-  SkippedRows skipped_;
-  DataFingerprint fingerprint_;
+  PassFacts facts_;
 };
 
 }  // namespace dtrain

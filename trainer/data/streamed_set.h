@@ -1,5 +1,5 @@
-// StreamedSet: the rows of CSV files that do not stay in memory. One pass at the start checks every row and
-// notes where blocks of rows begin; then blocks are read when they are asked for, parsed, and forgotten.
+// StreamedSet: the rows of CSV files that do not stay in memory. Blocks of rows, whose places are those of a
+// RowIndex, are read when they are asked for, parsed, and forgotten.
 // Plain files are read at any place; a compressed one is a sequence, which is read from its front again for a
 // row that lies behind. Owner: LoadedData, shared. Thread: any; blocks that are announced are read by a
 // thread of its own. Errors are UserErrors with file, line and column.
@@ -22,46 +22,36 @@
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
+#include "trainer/data/row_index.h"
 #include "trainer/data/source.h"
 
 namespace dtrain {
 
-// ParsedRows: rows that follow each other, as numbers.
-struct ParsedRows {
-  std::vector<float> features;  // [rows, inputs]
-  std::vector<int32_t> classes;
-  std::vector<float> targets;
-};
-
 class StreamedSet : public DataSet {
  public:
-  // Passes over all rows once. `how`: as in CsvLayout.
+  // `how`: as in CsvLayout.
   StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how);
   ~StreamedSet() override;
 
   int64_t inputs() const override { return files_.inputs(); }
   std::optional<int64_t> classes() const override { return rules_.classes; }
-  std::optional<int64_t> rows() const override { return rows_; }
+  std::optional<int64_t> rows() const override { return index_.facts.rows; }
   RowBlocks blocks() const override { return order_blocks_; }
-  std::optional<DataFingerprint> fingerprint() const override { return fingerprint_; }
+  std::optional<DataFingerprint> fingerprint() const override { return index_.facts.fingerprint; }
   void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
               float* targets) const override;
   void WillNeed(const std::vector<RowRun>& runs) const override;
+  bool weighted() const override { return !data_.weight.empty(); }
+  void Weights(const int64_t* rows, int64_t count, float* weights) const override;
 
   // From now on rows are scaled. Call it before others use the set.
   void UseScale(const FittedScale& scale);
 
-  const CsvLabels& labels() const { return labels_; }  // with the names of classes, and no rows
-  const SkippedRows& skipped() const { return skipped_; }
+  const std::vector<std::string>& class_names() const { return index_.facts.class_names; }
+  const SkippedRows& skipped() const { return index_.facts.skipped; }
   const CsvColumns& columns() const { return files_.columns(); }
 
  private:
-  struct Place {  // of a block
-    int64_t first_row;
-    size_t file;
-    CsvMark begin;
-    int64_t bytes;  // of its text
-  };
   struct Block {
     std::shared_ptr<const ParsedRows> rows;  // null: it is being read, or was not
     std::exception_ptr fault;
@@ -73,7 +63,8 @@ class StreamedSet : public DataSet {
     int64_t next_row = -1;
   };
 
-  void Index();
+  template <typename Visit>
+  void VisitRows(const int64_t* rows, int64_t count, Visit&& visit) const;
   size_t BlockOf(int64_t row) const;
   int64_t EndOf(size_t block) const;
   std::shared_ptr<const ParsedRows> Acquire(size_t block) const;
@@ -86,13 +77,8 @@ class StreamedSet : public DataSet {
   const LabelRules rules_;
   FittedScale scale_;
   const CsvFiles files_;
-  int64_t rows_ = 0;
-  int64_t block_rows_ = 0;
-  std::vector<Place> places_;
+  const RowIndex index_;
   RowBlocks order_blocks_;
-  CsvLabels labels_;
-  SkippedRows skipped_;
-  DataFingerprint fingerprint_;
 
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;

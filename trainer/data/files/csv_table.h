@@ -115,6 +115,14 @@ class TableRows {
   const int64_t unseen_before_;
 };
 
+// ParsedRows: rows that follow each other, as numbers. Plain data.
+struct ParsedRows {
+  std::vector<float> features;   // [rows, inputs]
+  std::vector<int32_t> classes;  // or targets
+  std::vector<float> targets;
+  std::vector<float> weights;  // empty without data.weight
+};
+
 // CsvTable: the CSV files of training or test data in memory, as one table: features as float32, and the
 // label column. Every feature is a finite number. Errors are UserErrors: "file:line:column: name = value;
 // rule. remedy". Thread: any; plain data.

@@ -1,0 +1,49 @@
+// CacheFile: the name of a file under data.cache_dir that holds what was made of data.train, and what
+// determines its content. It is made by the first task that needs it, while others wait, and made anew when
+// a file of data.train or a key that changes its parsing has changed. Thread: any; free functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/config/config.h"
+#include "trainer/data/files/csv_table.h"
+#include "trainer/data/files/input_form.h"
+#include "trainer/data/files/label_rules.h"
+#include "trainer/data/source.h"
+
+namespace dtrain {
+
+struct CacheFile {
+  std::string path;
+  std::string made_of;  // a file that was made of something else is not used
+};
+
+// Returns the name of the cache of these data, and makes its directory. `how`: as in CsvLayout. `ending`: of
+// its name. Throws UserError for files that are not there, and as ThrowUnwritable().
+CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+                      const char* ending);
+
+// Calls `open` until it finds the file, and `make` when it does not. One task at a time makes it; who dies
+// while it does holds up nobody.
+void OpenOrMake(const CacheFile& file, const std::function<bool()>& open, const std::function<void()>& make);
+
+// PassFacts: what one pass over all rows of data.train has found.
+struct PassFacts {
+  int64_t rows = 0;
+  std::vector<std::string> class_names;
+  SkippedRows skipped;
+  DataFingerprint fingerprint;
+};
+
+// Convert to and from the text with which a cache says what it is. Unset: it was made of something else.
+std::string Describe(const CacheFile& file, const PassFacts& facts);
+std::optional<PassFacts> FactsIn(const CacheFile& file, std::string_view text);
+
+[[noreturn]] void ThrowUnwritable(const std::string& path, int error);
+
+}  // namespace dtrain

@@ -1,0 +1,150 @@
+#include "trainer/data/row_index.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "trainer/data/cache_file.h"
+
+namespace dtrain {
+namespace {
+
+// Of a block: enough to make a seek cheap, few enough that a window has rows of many places.
+constexpr int64_t kMaxBlockRows = 1024;
+constexpr int64_t kMaxBlockBytes = 1 << 20;
+
+constexpr std::array<char, 8> kMagic = {'d', 't', 'r', 'i', 'd', 'x', '0', '1'};
+
+// The file: this, the description as JSON, and the places. Numbers are those of this machine.
+struct Header {
+  std::array<char, 8> magic = kMagic;
+  int64_t text_bytes = 0;
+  int64_t places = 0;
+  int64_t crc = 0;  // CRC-32C of all that follows
+};
+static_assert(std::is_trivially_copyable_v<RowIndex::Place>);
+
+template <typename Value>
+std::string_view BytesOf(const Value* values, size_t count) {
+  return {reinterpret_cast<const char*>(values), count * sizeof(Value)};
+}
+
+RowIndex PassOverRows(const DataConfig& data, const LabelRules& rules, const CsvFiles& files) {
+  RowIndex index;
+  int64_t& count = index.facts.rows;
+  CsvLabels labels(rules, files.path(0), ColumnTitle(files.columns(), files.columns().label));
+  const auto row_bytes = static_cast<int64_t>(sizeof(float)) * std::max<int64_t>(1, files.inputs());
+  const int64_t block_rows = std::clamp<int64_t>(kMaxBlockBytes / row_bytes, 1, kMaxBlockRows);
+  std::vector<float> row;
+  uint32_t crc = 0;
+  const auto add_label = [&](const auto& of_row) {
+    crc =
+        static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(of_row.data()), sizeof(of_row[0])));
+  };
+  for (size_t file = 0; file < files.count(); ++file) {
+    const std::unique_ptr<CsvReader> reader = files.Open(file);
+    const std::unique_ptr<TableRows> rows = files.Rows(reader.get(), true, &index.facts.skipped);
+    if (file > 0) labels.NextFile(files.path(file));
+    const int64_t first_row = count;
+    // Without a header the first row is read already.
+    CsvMark begin = data.train.header ? reader->mark() : reader->record_mark();
+    while (rows->Next(&row, &labels)) {
+      if ((count - first_row) % block_rows == 0) {
+        const bool is_reached = reader->CanSeek() || count == first_row;
+        index.places.push_back({count, static_cast<int64_t>(file), begin, 0, is_reached ? 1 : 0});
+      }
+      ++count;
+      begin = reader->mark();
+      index.places.back().bytes = begin.byte - index.places.back().begin.byte;
+      row.clear();
+      rules.classes ? add_label(labels.classes()) : add_label(labels.targets());
+      labels.Truncate(0);
+    }
+    if (count == first_row) {
+      throw CsvError(
+          files.path(file), reader->record_end(),
+          "no rows after the header; data.train.path must name files with data. If the first line is "
+          "data, set data.train.header to false.");
+    }
+  }
+  labels.Finish();
+  index.facts.class_names = labels.names();
+  index.facts.fingerprint = {count, crc};
+  return index;
+}
+
+void Keep(const RowIndex& index, const CacheFile& cache) {
+  std::string body = Describe(cache, index.facts);
+  Header header;
+  header.text_bytes = static_cast<int64_t>(body.size());
+  header.places = static_cast<int64_t>(index.places.size());
+  body.append(BytesOf(index.places.data(), index.places.size()));
+  header.crc = Crc32cExtend(0, body.data(), body.size());
+  WriteFileAtomically(cache.path, std::string(BytesOf(&header, 1)) + body);
+}
+
+// Whether the places are those of so many rows in so many files.
+bool AreSound(const std::vector<RowIndex::Place>& places, int64_t rows, size_t files) {
+  if (places.empty() || places.front().first_row != 0 || places.back().first_row >= rows) return false;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const RowIndex::Place& place = places[i];
+    if (place.file < 0 || place.file >= static_cast<int64_t>(files)) return false;
+    if (place.begin.byte < 0 || place.begin.line < 1 || place.bytes < 0) return false;
+    if (i > 0 && place.first_row <= places[i - 1].first_row) return false;
+  }
+  return true;
+}
+
+// Unset: there is none of these data.
+std::optional<RowIndex> ReadKept(const CacheFile& cache, size_t files) {
+  const FileDescriptor file(open(cache.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat about {};
+  Header header;
+  if (file.get() < 0 || fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode) ||
+      read(file.get(), &header, sizeof(header)) != static_cast<ssize_t>(sizeof(header)) ||
+      header.magic != kMagic || header.text_bytes < 2 || header.text_bytes > about.st_size ||
+      header.places < 1 || header.places > about.st_size) {
+    return std::nullopt;
+  }
+  const auto text_bytes = static_cast<size_t>(header.text_bytes);
+  std::string body(text_bytes + static_cast<size_t>(header.places) * sizeof(RowIndex::Place), '\0');
+  if (body.size() + sizeof(header) != static_cast<size_t>(about.st_size) ||
+      read(file.get(), body.data(), body.size()) != static_cast<ssize_t>(body.size()) ||
+      Crc32cExtend(0, body.data(), body.size()) != header.crc) {
+    return std::nullopt;
+  }
+  std::optional<PassFacts> facts = FactsIn(cache, std::string_view(body).substr(0, text_bytes));
+  if (!facts) return std::nullopt;
+  RowIndex index;
+  index.facts = std::move(*facts);
+  index.places.resize(static_cast<size_t>(header.places));
+  std::memcpy(index.places.data(), body.data() + text_bytes, body.size() - text_bytes);
+  if (!AreSound(index.places, index.facts.rows, files)) return std::nullopt;
+  return index;
+}
+
+}  // namespace
+
+RowIndex IndexRows(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+                   const CsvFiles& files) {
+  if (data.cache_dir.empty()) return PassOverRows(data, rules, files);
+  const CacheFile cache = CacheFileOf(data, rules, how, "index");
+  std::optional<RowIndex> index;
+  const auto open_it = [&] { return (index = ReadKept(cache, files.count())).has_value(); };
+  OpenOrMake(cache, open_it, [&] { Keep(PassOverRows(data, rules, files), cache); });
+  return std::move(*index);
+}
+
+}  // namespace dtrain

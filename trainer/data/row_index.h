@@ -1,0 +1,37 @@
+// RowIndex: where blocks of rows begin in the CSV files of data.train, which are read again in each epoch
+// (data.cache: none), and what one pass over all rows has found. With data.cache_dir it is kept there, so
+// that the tasks of a run make one pass together, and later runs none. Thread: any; plain data and a free
+// function.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainer/config/config.h"
+#include "trainer/data/cache_file.h"
+#include "trainer/data/files/csv_files.h"
+#include "trainer/data/files/csv_reader.h"
+#include "trainer/data/files/input_form.h"
+#include "trainer/data/files/label_rules.h"
+
+namespace dtrain {
+
+struct RowIndex {
+  struct Place {  // of a block
+    int64_t first_row = 0;
+    int64_t file = 0;
+    CsvMark begin;
+    int64_t bytes = 0;       // of its text
+    int64_t is_reached = 0;  // or 1: a reader can go there without reading what is before it in the file
+  };
+
+  std::vector<Place> places;
+  PassFacts facts;
+};
+
+// Takes the index that is kept, or passes over all rows. `files`: those of `data`; `how`: as in CsvLayout.
+// Throws UserError for the data's faults and for a directory that cannot be written.
+RowIndex IndexRows(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+                   const CsvFiles& files);
+
+}  // namespace dtrain
