@@ -16,6 +16,7 @@ enum class ModelKind { kLinear, kLogistic, kSoftmax, kMlp };
 enum class Activation { kSigmoid, kTanh, kRelu };
 enum class InitKind { kZeros, kConstant, kNormal, kGlorot };
 enum class BiasInit { kSame, kZeros };
+enum class LabelType { kAuto, kNames };
 enum class DataFormat { kNone, kIdx, kCsv, kSynthetic };
 enum class SyntheticName { kLinear, kDigits };
 enum class Split { kShard, kFull, kFeed };
@@ -121,6 +122,7 @@ struct DataConfig {
   std::vector<std::string> class_weights;  // "balanced", or "NAME=3" for each class; empty: all weigh 1
   std::vector<std::string> rename_labels;  // "FROM -> TO"
   MissingValues missing = MissingValues::kError;
+  LabelType label_type = LabelType::kAuto;
   Delimiter delimiter = Delimiter::kAuto;
   Decimal decimal = Decimal::kPoint;
   int64_t skip_lines = 0;  // at the front of each file

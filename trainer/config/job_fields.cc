@@ -182,6 +182,10 @@ std::vector<Field> CommonDataFields() {
           .Try("[\"yes. -> yes\"]")
           .Unset("none")
           .OnlyWith("data.train.format", {"csv"}),
+      Choice(DT_KEY(data.label_type), kRun, {{"auto", LabelType::kAuto}, {"names", LabelType::kNames}},
+             "What the labels of classes are. auto: whole numbers from 0, or names, as the first one is; "
+             "names: each different text is a class, also one that looks like a number, such as 1992.")
+          .OnlyWith("data.train.format", {"csv"}),
       Choice(
           DT_KEY(data.missing), kRun,
           {{"error", MissingValues::kError},

@@ -237,16 +237,6 @@ std::string ColumnTitle(const CsvColumns& columns, int64_t column) {
   return column == columns.label ? "the label" : fmt::format("column {}", column + 1);
 }
 
-namespace {
-
-// Classes are digits, whatever separates decimals.
-bool IsName(const CsvField& field) {
-  float number = 0;
-  return ParseNumber(field.text, &number) == NumberText::kNotANumber;
-}
-
-}  // namespace
-
 CsvLabels::CsvLabels(const LabelRules& rules, std::string path, std::string title)
     : rules_(rules), path_(std::move(path)), title_(std::move(title)) {
   if (!rules_.classes.has_value()) kind_ = Kind::kTargets;
@@ -279,7 +269,14 @@ void CsvLabels::Add(const CsvField& field) {
 
 void CsvLabels::AddRenamed(const CsvField& field) {
   if (kind_ == Kind::kTargets) return AddTarget(field);
-  if (field.text.empty()) Refuse(field, "must be a class. Correct it, or remove the row.");
+  if (IsMissing(field.text)) {
+    const std::string rename =
+        field.text.empty()
+            ? ""
+            : fmt::format(" If it is a class, name it otherwise: data.rename_labels: [\"{} -> none\"].",
+                          field.text);
+    Refuse(field, "must be a class. Correct it, remove the row, or set data.bad_rows to skip." + rename);
+  }
   if (kind_ == Kind::kUnknown) {
     first_ = field.text;
     kind_ = IsName(field) ? Kind::kNames : Kind::kNumbers;
@@ -291,6 +288,12 @@ void CsvLabels::AddTarget(const CsvField& field) {
   float number = 0;
   const NumberText state = ParseNumber(field.text, rules_.decimal, &number);
   if (state != NumberText::kGood) {
+// Classes are digits, whatever separates decimals.
+bool CsvLabels::IsName(const CsvField& field) const {
+  float number = 0;
+  return rules_.names || ParseNumber(field.text, &number) == NumberText::kNotANumber;
+}
+
     Refuse(field, fmt::format("{} ({}). Correct it, or remove the row.", NumberRule(state), rules_.source));
   }
   targets_.push_back(number);
@@ -331,7 +334,8 @@ std::string CsvLabels::KindRule(const char* kind) const {
   const std::string others =
       is_test_ ? "the labels of data.train are" : fmt::format("the first label, {}, is", Shown(first_));
   return fmt::format(
-      "must be {}, as {}: classes are numbers in all rows, or names in all. Correct it, or remove the row.",
+      "must be {}, as {}: classes are numbers in all rows, or names in all. Set data.label_type to names if "
+      "numbers are names, too; otherwise correct it, or remove the row.",
       kind, others);
 }
 
