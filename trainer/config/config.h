@@ -112,7 +112,7 @@ struct DataConfig {
   uint64_t seed = 1;
   LastBatch last_batch = LastBatch::kKeep;
   FeatureScale scale = FeatureScale::kNone;
-  // csv: columns by name, or by number where there is no header
+  // csv: columns by name or number (ColumnNumber)
   std::vector<std::string> ignore;
   std::vector<std::string> categories;
   int64_t max_categories = 100;  // of one column; rarer ones are one
@@ -313,8 +313,12 @@ inline bool RecoversPs(const Config& config) {
   return !config.checkpoint.dir.empty() && config.failure.ps_lost == PsLost::kWait;
 }
 
-// A label column given by number: the first column is 0. Unset: `label` is a name.
-std::optional<int64_t> ColumnNumber(const std::string& label);
+// A column as the config keeps it is a text: 3 is the column of this number, where the first column is 0, and
+// "3" with its quotes the column of this name. Any other text is a name.
+// Returns the number; unset: `column` is a name.
+std::optional<int64_t> ColumnNumber(const std::string& column);
+// Returns the column's name; of a number its digits.
+std::string ColumnNameIn(const std::string& column);
 
 // Which task of the cluster this process is.
 struct TaskId {

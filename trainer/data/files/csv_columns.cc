@@ -81,33 +81,37 @@ int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std
   const auto refuse = [&](const std::string& why) {
     return CsvError(reader.path(), reader.fields()[0].place, why);
   };
-  const auto found = std::find(columns.names.begin(), columns.names.end(), text);
+  const std::string name = ColumnNameIn(text);
+  const auto found = std::find(columns.names.begin(), columns.names.end(), name);
   const bool named = found != columns.names.end();
   if (const std::optional<int64_t> number = ColumnNumber(text)) {
     if (named && found - columns.names.begin() != *number) {
       throw refuse(
-          fmt::format("{} = {} is the name of column {} and the number of another one, {}. Rename the column "
-                      "in the header, or give its number: the first column is 0.",
+          fmt::format("{} = {} is the name of column {} and the number of another one, {}. For the column of "
+                      "this name write \"{}\" in quotes; for the other its own name.",
                       key, Shown(text), found - columns.names.begin(),
                       *number < columns.count ? Quoted(Shown(columns.names[static_cast<size_t>(*number)]))
-                                              : "which is not there"));
+                                              : "which is not there",
+                      Shown(text)));
     }
     if (*number < columns.count) return *number;
     throw refuse(fmt::format("no column {} ({} = {}); the columns are 0 to {}. Set one of them.", Shown(text),
                              key, Shown(text), columns.count - 1));
   }
   if (!named) {
-    const std::string closest = ClosestName(text, columns.names);
+    const std::string closest = ClosestName(name, columns.names);
     throw refuse(fmt::format(
-        "no column {} ({}); the columns are {}.{}", Quoted(Shown(text)), key,
+        "no column {} ({}); the columns are {}.{}", Quoted(Shown(name)), key,
         columns.names.empty() ? fmt::format("0 to {}, by number: the file has no header", columns.count - 1)
                               : ListQuoted(columns.names),
-        closest.empty() ? "" : fmt::format(" Did you mean {}?", Quoted(Shown(closest)))));
+        name != text      ? fmt::format(" For the column of this number write {} without quotes.", name)
+        : closest.empty() ? ""
+                          : fmt::format(" Did you mean {}?", Quoted(Shown(closest)))));
   }
-  if (std::find(found + 1, columns.names.end(), text) != columns.names.end()) {
+  if (std::find(found + 1, columns.names.end(), name) != columns.names.end()) {
     throw refuse(
         fmt::format("more than one column {} ({}); name one. Give its number: the first column is 0.",
-                    Quoted(Shown(text)), key));
+                    Quoted(Shown(name)), key));
   }
   return found - columns.names.begin();
 }
@@ -284,16 +288,16 @@ void CsvLabels::AddRenamed(const CsvField& field) {
   kind_ == Kind::kNames ? AddName(field) : AddNumber(field);
 }
 
-void CsvLabels::AddTarget(const CsvField& field) {
-  float number = 0;
-  const NumberText state = ParseNumber(field.text, rules_.decimal, &number);
-  if (state != NumberText::kGood) {
 // Classes are digits, whatever separates decimals.
 bool CsvLabels::IsName(const CsvField& field) const {
   float number = 0;
   return rules_.names || ParseNumber(field.text, &number) == NumberText::kNotANumber;
 }
 
+void CsvLabels::AddTarget(const CsvField& field) {
+  float number = 0;
+  const NumberText state = ParseNumber(field.text, rules_.decimal, &number);
+  if (state != NumberText::kGood) {
     Refuse(field, fmt::format("{} ({}). Correct it, or remove the row.", NumberRule(state), rules_.source));
   }
   targets_.push_back(number);
