@@ -57,6 +57,7 @@ struct InitConfig {
   double stddev = 1;
   uint64_t seed = 1;
   BiasInit bias = BiasInit::kZeros;
+  double output_bias = 0;  // of the last layer, where biases are zeros
 };
 
 struct ModelConfig {
@@ -121,8 +122,8 @@ struct DataConfig {
   std::string weight;                      // a column's name or number; empty: all rows weigh 1
   std::vector<std::string> class_weights;  // "balanced", or "NAME=3" for each class; empty: all weigh 1
   std::vector<std::string> rename_labels;  // "FROM -> TO"
-  MissingValues missing = MissingValues::kError;
   LabelType label_type = LabelType::kAuto;
+  MissingValues missing = MissingValues::kError;
   Delimiter delimiter = Delimiter::kAuto;
   Decimal decimal = Decimal::kPoint;
   int64_t skip_lines = 0;  // at the front of each file

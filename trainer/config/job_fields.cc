@@ -309,6 +309,10 @@ std::vector<Field> ModelFields() {
              "Seed of the initial weights: the same seed gives the same weights, however they are placed."),
       Choice(DT_KEY(model.init.bias), kRun, {{"same", BiasInit::kSame}, {"zeros", BiasInit::kZeros}},
              "Initial biases. same: drawn as the weights are."),
+      Number(DT_KEY(model.init.output_bias), kRun, {-1e30, 1e30},
+             "The initial biases of the last layer. For a linear head: about the mean of the labels, so that "
+             "training need not find it.")
+          .OnlyWith("model.init.bias", {"zeros"}),
   };
 }
 
