@@ -219,7 +219,8 @@ std::string Text(const InputForm& form, const std::string& path, const std::vect
       others.empty() ? "" : fmt::format(" The same holds for {}.", ListNames(others, "and")));
 }
 
-// Returns what was left out of a set; empty: nothing.
+}  // namespace
+
 std::string SkippedText(const std::string& section, const SkippedRows& skipped) {
   std::vector<std::string> parts;
   if (skipped.bad > 0) {
@@ -240,8 +241,6 @@ std::string SkippedText(const std::string& section, const SkippedRows& skipped) 
   return fmt::format("{}{}{} in data.categories that no fitted row has: other, or none of the features", text,
                      text.empty() ? section + ": " : "; ", Plural(skipped.unseen, "text"));
 }
-
-}  // namespace
 
 LabelCounts CountLabels(const LoadedData& data, int64_t validation) {
   LabelCounts counts;
