@@ -254,7 +254,7 @@ class CsvRowReader : public RowReader {
   bool Next(RowBlock* block) override;
   void SkipFault() override { rows_->SkipFault(); }
   bool HasMore() const override { return rows_ && rows_->HasMore(); }
-  std::vector<std::string> KeptNames() const override { return kept_names_; }
+  std::vector<std::string> KeptNames() const override { return rows_ ? kept_names_ : spec_.keep; }
 
  private:
   void FindKept();
