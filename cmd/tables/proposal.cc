@@ -19,10 +19,12 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kMaxClasses = 1000;      // of texts
-constexpr int64_t kMaxNumberClasses = 20;  // of whole numbers; more are a quantity
+constexpr int64_t kMaxNumberClasses = 10;  // of whole numbers; more are a quantity
+constexpr int64_t kMaybeClasses = 20;      // so few values of a quantity could be classes
 constexpr int64_t kRowsToHoldOut = 10;     // fewer are all trained on
-constexpr int64_t kSteps = 4000;           // of a run, if its epochs are within bounds
-constexpr int64_t kMinEpochs = 3, kMaxEpochs = 200;
+constexpr int64_t kSteps = 8000;           // of a run, if its epochs are within bounds
+constexpr int64_t kMinEpochs = 3, kMaxEpochs = 400;
+constexpr double kRate = 0.03;             // of adam on scaled features, for a label whose deviation is 1
 constexpr int64_t kDefaultBadRows = 1000;  // data.bad_rows_limit
 constexpr double kManyGaps = 0.05;         // share of missing values that may tell something
 constexpr size_t kLineWidth = 100;
@@ -31,6 +33,7 @@ constexpr size_t kLineWidth = 100;
 struct ModelPlan {
   const char* kind = "linear";
   int64_t outputs = 1;
+  bool names = false;  // numbers are names of classes: data.label_type
   std::string comment, problem;
 };
 
@@ -48,26 +51,35 @@ ModelPlan PlanForClasses(const ColumnProfile& label) {
     plan.outputs = label.distinct;
     plan.comment = fmt::format("{} classes", label.distinct);
   }
+  plan.names = label.numbers > 0;
   return plan;
 }
 
-// Whole numbers that count from 0 or 1 are classes, others a quantity.
+// Two values, and whole numbers that count from 0 or 1, are classes. Other numbers are a quantity.
 ModelPlan PlanForNumbers(const ColumnProfile& label) {
   ModelPlan plan;
   const bool whole = label.type == ColumnType::kWhole && !label.more_distinct && label.not_float.count == 0;
   const bool counts = whole && (label.min == 0 || label.min == 1) &&
                       label.max == label.min + static_cast<double>(label.distinct) - 1;
+  const bool all_numbers = label.not_a_number.count == 0;
   if (label.distinct < 2) {
     plan.problem = "has one value in all rows; there is nothing to learn";
-  } else if (whole && label.distinct == 2 && label.max == 1 && (label.min == 0 || label.min == -1)) {
+  } else if (!all_numbers && label.distinct <= kMaxNumberClasses) {
+    return PlanForClasses(label);
+  } else if (label.distinct == 2) {
     plan.kind = "logistic";
-    plan.comment = fmt::format("two classes, {} and 1", label.min);
+    plan.comment = fmt::format("two classes, {} and {}", label.min, label.max);
+    plan.names = !whole || label.max != 1 || (label.min != 0 && label.min != -1);
   } else if (counts && label.distinct <= kMaxNumberClasses) {
     plan.kind = "softmax";
-    plan.outputs = static_cast<int64_t>(label.max) + 1;
+    plan.outputs = label.distinct;
+    plan.names = label.min != 0;
     plan.comment = fmt::format("the classes {} to {}; for a quantity: kind: linear", label.min, label.max);
   } else {
-    plan.comment = fmt::format("a quantity, {:.6g} to {:.6g}", label.min, label.max);
+    plan.comment = fmt::format("a quantity, {:.6g} to {:.6g}{}", label.min, label.max,
+                               whole && label.distinct <= kMaybeClasses
+                                   ? "; for classes: kind: softmax, and data.label_type: names"
+                                   : "");
   }
   return plan;
 }
@@ -171,10 +183,15 @@ class ConfigWriter {
  private:
   const ColumnProfile& Label() const { return table_.columns[label_]; }
 
-  // A column as the config names it: by its number if it has no name, or shares it.
+  // A column as the config names it: by its number if it shares its name, or has none and no other column has
+  // the number for a name.
   std::string KeyOf(size_t column) const {
     const std::string& name = table_.columns[column].name;
-    return name.empty() || repeated_.count(name) > 0 ? Quoted(fmt::format("{}", column)) : YamlText(name);
+    const std::string number = fmt::format("{}", column);
+    const bool taken = std::any_of(table_.columns.begin(), table_.columns.end(),
+                                   [&](const ColumnProfile& other) { return other.name == number; });
+    const bool by_number = !table_.has_names() || repeated_.count(name) > 0 || (name.empty() && !taken);
+    return by_number ? number : YamlText(name);
   }
 
   void SortColumns() {
@@ -224,7 +241,8 @@ class ConfigWriter {
 
   void AddModel() {
     const std::string outputs = plan_.outputs > 1 ? fmt::format(", outputs: {}", plan_.outputs) : "";
-    Add("model: {{kind: {}{}}}    # {}: {}\n", plan_.kind, outputs, Shown(ColumnName(table_, label_)),
+    const std::string bias = IsLinear() ? fmt::format(", init: {{output_bias: {:.6g}}}", Label().mean) : "";
+    Add("model: {{kind: {}{}{}}}    # {}: {}\n", plan_.kind, outputs, bias, Shown(ColumnName(table_, label_)),
         plan_.comment);
   }
 
@@ -236,6 +254,7 @@ class ConfigWriter {
       Add("  comment: {}    # lines that begin so are no rows\n", Quoted(table_.comment));
     if (table_.padded > 0) Add("  trim: true    # blanks inside quotes\n");
     if (table_.decimal_comma) Add("  decimal: comma\n");
+    if (plan_.names) Add("  label_type: names    # numbers, too\n");
     if (!renames_.empty()) proposal_.yaml += ListLine("rename_labels", renames_);
     if (table_.delimiter != ',') Add("  delimiter: {}\n", DelimiterKey(table_.delimiter));
     if (!ignored_.empty()) Add("  ignore:\n");
@@ -246,7 +265,7 @@ class ConfigWriter {
     if (bad_rows_ > kDefaultBadRows) Add("  bad_rows_limit: {}\n", bad_rows_);
     if (HoldsOut()) {
       Add("  validation: 0.2    # of the rows, held out to measure the model on\n  validation_by: {}\n",
-          std::string_view(plan_.kind) == "linear" ? "seed" : "stratified");
+          IsLinear() ? "seed" : "stratified");
     }
     Add("  scale: standard\n");
   }
@@ -255,19 +274,25 @@ class ConfigWriter {
     const int64_t rows = std::max<int64_t>(1, GoodRows() * 4 / 5);
     const int64_t batch = rows < 10000 ? 32 : rows < 1000000 ? 128 : 1024;
     const int64_t epochs = std::clamp(kSteps * batch / rows, kMinEpochs, kMaxEpochs);
-    Add("train:\n  batch_size: {}\n  epochs: {}\n  optimizer: {{kind: adam, learning_rate: {}}}\n", batch,
-        epochs, LearningRate());
+    const double rate = LearningRate();
+    Add("train:\n  batch_size: {}\n  epochs: {}\n  optimizer:\n    kind: adam\n    learning_rate: {:g}\n",
+        batch, epochs, rate);
+    Add("    schedule: {{kind: cosine, decay_steps: {}, end_learning_rate: {:g}}}    # the run's updates\n",
+        std::max<int64_t>(1, epochs * rows / batch), rate / 100);
+    Add("    l2: {:.2g}    # 1 / rows\n    decay_biases: false\n", 1 / static_cast<double>(rows));
     if (HoldsOut()) Add("eval: {{on: validation}}\n");
     Add("checkpoint: {{dir: {}}}\n", YamlText(run_));
   }
 
-  // A step of adam is about the learning rate, and the bias has to get from 0 to the label's mean.
+  bool IsLinear() const { return std::string_view(plan_.kind) == "linear"; }
+
+  // A step of adam is about the learning rate, so that of a linear model has the label's size: two digits of
+  // it.
   double LearningRate() const {
-    double rate = 0.01;
-    if (std::string_view(plan_.kind) != "linear") return rate;
-    const double size = std::max(std::abs(Label().min), std::abs(Label().max));
-    while (rate * 1000 < size) rate *= 10;
-    return rate;
+    if (!IsLinear() || Label().deviation == 0) return kRate;
+    const double rate = kRate * Label().deviation;
+    const double unit = std::pow(10, std::floor(std::log10(rate)) - 1);
+    return std::round(rate / unit) * unit;
   }
 
   void AddNotes() {
