@@ -16,14 +16,19 @@ int FuzzOne(const uint8_t* data, size_t size) {
   const uint64_t format = input.Below(4);
   if (format < 3) spec.format = static_cast<RowFormat>(format);
   if (input.Flag()) spec.header = input.Flag();
-  if (input.Flag()) spec.label = "label";
+  const uint8_t columns = input.Byte();
+  if ((columns & 1) != 0) spec.label = "label";
+  for (int kept = columns >> 1 & 3; kept > 0; --kept) spec.keep.push_back(input.Text(8));
   const MemoryFile file(input.Rest());
   try {
     const std::unique_ptr<RowReader> reader = OpenRows(file.path(), spec);
-    RowBlock block(spec.inputs);
+    RowBlock block(spec.inputs, spec.keep.size());
+    Require(reader->KeptNames().size() == spec.keep.size(), "each column that is kept has a name");
     while (reader->Next(&block)) {
       const size_t values = spec.pixels && !block.bytes.empty() ? block.bytes.size() : block.floats.size();
       Require(values == static_cast<size_t>(block.rows * spec.inputs), "a row has all values");
+      Require(block.kept.size() == static_cast<size_t>(block.rows) * spec.keep.size(),
+              "a row has all that is kept of it");
       if (block.rows > 100) block.Clear();
     }
   } catch (const UserError&) {

@@ -60,6 +60,13 @@ void Export(const ExportArguments& arguments, Write write, CheckpointReader* che
   file.Finish();
   fmt::print("{}: {}, {} bytes, from {}\n", arguments.out,
              Plural(static_cast<int64_t>(model.variables.size()), "tensor"), bytes, checkpoint->path());
+  const std::string encodings = write == WriteOnnx ? model.EncodingsText() : "";
+  if (!encodings.empty()) {
+    errors.Print(
+        fmt::format("warning: the graph takes features and {}. It does not make them from rows, as "
+                    "dtrain predict does: {}",
+                    form.scale.shift.empty() ? "does not scale them" : "scales them", encodings));
+  }
   if (write != WriteNpz) return;
   const bool scaled = !form.scale.shift.empty();
   if (!scaled && !model.pixels) return;

@@ -125,7 +125,7 @@ class Predictor {
     try {
       return rows->Next(&block_);
     } catch (const CsvFault& fault) {
-      if (skip_bad_ == 0) throw;
+      if (skip_bad_ == 0) throw UserError("{} --skip-bad N leaves up to N such rows out.", fault.what());
       if (skipped_ == skip_bad_) {
         throw UserError("{} It is bad row {}, and --skip-bad is {}.", fault.what(), skipped_ + 1, skip_bad_);
       }

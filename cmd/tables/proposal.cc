@@ -19,10 +19,12 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kMaxClasses = 1000;      // of texts
-constexpr int64_t kMaxNumberClasses = 20;  // of whole numbers; more are a quantity
+constexpr int64_t kMaxNumberClasses = 10;  // of whole numbers; more are a quantity
+constexpr int64_t kMaybeClasses = 20;      // so few values of a quantity could be classes
 constexpr int64_t kRowsToHoldOut = 10;     // fewer are all trained on
-constexpr int64_t kSteps = 4000;           // of a run, if its epochs are within bounds
-constexpr int64_t kMinEpochs = 3, kMaxEpochs = 200;
+constexpr int64_t kSteps = 8000;           // of a run, if its epochs are within bounds
+constexpr int64_t kMinEpochs = 3, kMaxEpochs = 400;
+constexpr double kRate = 0.03;             // of adam on scaled features, for a label whose deviation is 1
 constexpr int64_t kDefaultBadRows = 1000;  // data.bad_rows_limit
 constexpr double kManyGaps = 0.05;         // share of missing values that may tell something
 constexpr size_t kLineWidth = 100;
@@ -31,6 +33,7 @@ constexpr size_t kLineWidth = 100;
 struct ModelPlan {
   const char* kind = "linear";
   int64_t outputs = 1;
+  bool names = false;  // numbers are names of classes: data.label_type
   std::string comment, problem;
 };
 
@@ -48,26 +51,35 @@ ModelPlan PlanForClasses(const ColumnProfile& label) {
     plan.outputs = label.distinct;
     plan.comment = fmt::format("{} classes", label.distinct);
   }
+  plan.names = label.numbers > 0;
   return plan;
 }
 
-// Whole numbers that count from 0 or 1 are classes, others a quantity.
+// Two values, and whole numbers that count from 0 or 1, are classes. Other numbers are a quantity.
 ModelPlan PlanForNumbers(const ColumnProfile& label) {
   ModelPlan plan;
   const bool whole = label.type == ColumnType::kWhole && !label.more_distinct && label.not_float.count == 0;
   const bool counts = whole && (label.min == 0 || label.min == 1) &&
                       label.max == label.min + static_cast<double>(label.distinct) - 1;
+  const bool all_numbers = label.not_a_number.count == 0;
   if (label.distinct < 2) {
     plan.problem = "has one value in all rows; there is nothing to learn";
-  } else if (whole && label.distinct == 2 && label.max == 1 && (label.min == 0 || label.min == -1)) {
+  } else if (!all_numbers && label.distinct <= kMaxNumberClasses) {
+    return PlanForClasses(label);
+  } else if (label.distinct == 2) {
     plan.kind = "logistic";
-    plan.comment = fmt::format("two classes, {} and 1", label.min);
+    plan.comment = fmt::format("two classes, {} and {}", label.min, label.max);
+    plan.names = !whole || label.max != 1 || (label.min != 0 && label.min != -1);
   } else if (counts && label.distinct <= kMaxNumberClasses) {
     plan.kind = "softmax";
-    plan.outputs = static_cast<int64_t>(label.max) + 1;
+    plan.outputs = label.distinct;
+    plan.names = label.min != 0;
     plan.comment = fmt::format("the classes {} to {}; for a quantity: kind: linear", label.min, label.max);
   } else {
-    plan.comment = fmt::format("a quantity, {:.6g} to {:.6g}", label.min, label.max);
+    plan.comment = fmt::format("a quantity, {:.6g} to {:.6g}{}", label.min, label.max,
+                               whole && label.distinct <= kMaybeClasses
+                                   ? "; for classes: kind: softmax, and data.label_type: names"
+                                   : "");
   }
   return plan;
 }
@@ -142,8 +154,17 @@ const char* DelimiterKey(char delimiter) {
 class ConfigWriter {
  public:
   ConfigWriter(const TableProfile& table, const LabelChoice& label, const std::string& path,
-               const std::string& run)
-      : table_(table), label_(label.column), path_(path), run_(run), plan_(PlanModel(Label())) {}
+               const std::string& run, const TestTable* test)
+      : table_(table),
+        label_(label.column),
+        path_(path),
+        run_(run),
+        test_(test),
+        plan_(PlanModel(Label())),
+        comment_(table.comment),
+        trims_(table.padded > 0) {
+    if (test != nullptr) CompareTest();
+  }
 
   Proposal Write() {
     const auto refuse = [&](const std::string& why) {
@@ -171,10 +192,66 @@ class ConfigWriter {
  private:
   const ColumnProfile& Label() const { return table_.columns[label_]; }
 
-  // A column as the config names it: by its number if it has no name, or shares it.
+  // A column as the config names it: by its number if it shares its name, or has none and no other column has
+  // the number for a name.
   std::string KeyOf(size_t column) const {
     const std::string& name = table_.columns[column].name;
-    return name.empty() || repeated_.count(name) > 0 ? Quoted(fmt::format("{}", column)) : YamlText(name);
+    const std::string number = fmt::format("{}", column);
+    const bool taken = std::any_of(table_.columns.begin(), table_.columns.end(),
+                                   [&](const ColumnProfile& other) { return other.name == number; });
+    const bool by_number = !table_.has_names() || repeated_.count(name) > 0 || (name.empty() && !taken);
+    return by_number ? number : YamlText(name);
+  }
+
+  // Both files are read with the same keys.
+  void CompareTest() {
+    const TableProfile& test = test_->profile;
+    const auto refuse = [&](const std::string& difference) {
+      return UserError("{}: {}. One config reads both files: make them alike.", test.path, difference);
+    };
+    if (test.delimiter != table_.delimiter || test.decimal_comma != table_.decimal_comma) {
+      throw refuse(fmt::format("its delimiter or its decimals are other ones than those of {}", table_.path));
+    }
+    if (comment_.empty()) comment_ = test.comment;
+    if (!test.comment.empty() && test.comment != comment_) {
+      throw refuse(fmt::format("lines that begin with {} are no rows, and in {} those with {}",
+                               Quoted(test.comment), table_.path, Quoted(comment_)));
+    }
+    if (test.skip_lines != table_.skip_lines) {
+      throw refuse(
+          fmt::format("{} at its front no rows, and {} of {} (data.skip_lines)",
+                      test.skip_lines == 1 ? "1 line is" : fmt::format("{} lines are", test.skip_lines),
+                      table_.skip_lines, table_.path));
+    }
+    const bool by_name = test.has_names() && table_.has_names();
+    if (!by_name && test.columns.size() != table_.columns.size()) {
+      throw refuse(fmt::format("{}, and {} has {}",
+                               Plural(static_cast<int64_t>(test.columns.size()), "column"), table_.path,
+                               table_.columns.size()));
+    }
+    if (TestLabel() == nullptr) {
+      throw refuse(
+          fmt::format("no column {}, which is the label of {}", Quoted(Shown(Label().name)), table_.path));
+    }
+    trims_ = trims_ || test.padded > 0;
+    bad_rows_ += test.short_rows.count + test.long_rows.count + test.quotes.count + test.empty_lines.count;
+    for (const ColumnProfile& column : test.columns) gaps_ = gaps_ || column.missing > 0;
+    bad_rows_ += TestLabel()->missing;
+  }
+
+  // The label in the test table: by its name, else where it stands in the table. Null: it has none.
+  const ColumnProfile* TestLabel() const {
+    const std::vector<ColumnProfile>& columns = test_->profile.columns;
+    if (!test_->profile.has_names() || !table_.has_names())
+      return label_ < columns.size() ? &columns[label_] : nullptr;
+    const auto found = std::find_if(columns.begin(), columns.end(),
+                                    [&](const ColumnProfile& column) { return column.name == Label().name; });
+    return found == columns.end() ? nullptr : &*found;
+  }
+
+  std::string SourceText(const std::string& path, bool header) const {
+    return fmt::format("{{format: csv, path: {}, label: {}{}}}", YamlText(path), KeyOf(label_),
+                       header ? "" : ", header: false");
   }
 
   void SortColumns() {
@@ -206,16 +283,22 @@ class ConfigWriter {
   void FindRenames() {
     if (Label().type != ColumnType::kCategory) return;
     std::map<std::string, std::string> spellings;  // by what they have in common
-    for (const ValueCount& value : Label().frequent) {
-      std::string common = LowerCase(value.text);
+    const auto add = [&](const std::string& text) {
+      std::string common = LowerCase(text);
       if (common.size() > 1 && common.back() == '.') common.pop_back();
-      const auto [first, is_new] = spellings.emplace(common, value.text);
-      if (!is_new) renames_.push_back(Quoted(fmt::format("{} -> {}", value.text, first->second)));
+      const std::string& first = spellings.emplace(common, text).first->second;
+      const std::string rename = Quoted(fmt::format("{} -> {}", text, first));
+      const bool is_new = std::count(renames_.begin(), renames_.end(), rename) == 0;
+      if (first != text && is_new) renames_.push_back(rename);
+    };
+    for (const ValueCount& value : Label().frequent) add(value.text);
+    if (!renames_.empty()) {
+      ColumnProfile renamed = Label();
+      renamed.distinct -= static_cast<int64_t>(renames_.size());
+      plan_ = PlanModel(renamed);
     }
-    if (renames_.empty()) return;
-    ColumnProfile renamed = Label();
-    renamed.distinct -= static_cast<int64_t>(renames_.size());
-    plan_ = PlanModel(renamed);
+    if (test_ == nullptr) return;
+    for (const ValueCount& value : TestLabel()->frequent) add(value.text);
   }
 
   void CountBad(const ColumnProfile& column) {
@@ -224,18 +307,19 @@ class ConfigWriter {
 
   void AddModel() {
     const std::string outputs = plan_.outputs > 1 ? fmt::format(", outputs: {}", plan_.outputs) : "";
-    Add("model: {{kind: {}{}}}    # {}: {}\n", plan_.kind, outputs, Shown(ColumnName(table_, label_)),
+    const std::string bias = IsLinear() ? fmt::format(", init: {{output_bias: {:.6g}}}", Label().mean) : "";
+    Add("model: {{kind: {}{}{}}}    # {}: {}\n", plan_.kind, outputs, bias, Shown(ColumnName(table_, label_)),
         plan_.comment);
   }
 
   void AddData() {
-    Add("data:\n  train: {{format: csv, path: {}, label: {}{}}}\n", YamlText(path_), KeyOf(label_),
-        table_.has_names() ? "" : ", header: false");
+    Add("data:\n  train: {}\n", SourceText(path_, table_.has_names()));
+    if (test_ != nullptr) Add("  test: {}\n", SourceText(test_->path, test_->profile.has_names()));
     if (table_.skip_lines > 0) Add("  skip_lines: {}    # at the front, no rows\n", table_.skip_lines);
-    if (!table_.comment.empty())
-      Add("  comment: {}    # lines that begin so are no rows\n", Quoted(table_.comment));
-    if (table_.padded > 0) Add("  trim: true    # blanks inside quotes\n");
+    if (!comment_.empty()) Add("  comment: {}    # lines that begin so are no rows\n", Quoted(comment_));
+    if (trims_) Add("  trim: true    # blanks inside quotes\n");
     if (table_.decimal_comma) Add("  decimal: comma\n");
+    if (plan_.names) Add("  label_type: names    # numbers, too\n");
     if (!renames_.empty()) proposal_.yaml += ListLine("rename_labels", renames_);
     if (table_.delimiter != ',') Add("  delimiter: {}\n", DelimiterKey(table_.delimiter));
     if (!ignored_.empty()) Add("  ignore:\n");
@@ -246,28 +330,35 @@ class ConfigWriter {
     if (bad_rows_ > kDefaultBadRows) Add("  bad_rows_limit: {}\n", bad_rows_);
     if (HoldsOut()) {
       Add("  validation: 0.2    # of the rows, held out to measure the model on\n  validation_by: {}\n",
-          std::string_view(plan_.kind) == "linear" ? "seed" : "stratified");
+          IsLinear() ? "seed" : "stratified");
     }
     Add("  scale: standard\n");
   }
 
   void AddTrain() {
-    const int64_t rows = std::max<int64_t>(1, GoodRows() * 4 / 5);
+    const int64_t rows = std::max<int64_t>(1, HoldsOut() ? GoodRows() * 4 / 5 : GoodRows());
     const int64_t batch = rows < 10000 ? 32 : rows < 1000000 ? 128 : 1024;
     const int64_t epochs = std::clamp(kSteps * batch / rows, kMinEpochs, kMaxEpochs);
-    Add("train:\n  batch_size: {}\n  epochs: {}\n  optimizer: {{kind: adam, learning_rate: {}}}\n", batch,
-        epochs, LearningRate());
+    const double rate = LearningRate();
+    Add("train:\n  batch_size: {}\n  epochs: {}\n  optimizer:\n    kind: adam\n    learning_rate: {:g}\n",
+        batch, epochs, rate);
+    Add("    schedule: {{kind: cosine, decay_steps: {}, end_learning_rate: {:g}}}    # the run's updates\n",
+        std::max<int64_t>(1, epochs * rows / batch), rate / 100);
+    Add("    l2: {:.2g}    # 1 / rows\n    decay_biases: false\n", 1 / static_cast<double>(rows));
     if (HoldsOut()) Add("eval: {{on: validation}}\n");
+    if (test_ != nullptr) Add("eval: {{on: test}}\n");
     Add("checkpoint: {{dir: {}}}\n", YamlText(run_));
   }
 
-  // A step of adam is about the learning rate, and the bias has to get from 0 to the label's mean.
+  bool IsLinear() const { return std::string_view(plan_.kind) == "linear"; }
+
+  // A step of adam is about the learning rate, so that of a linear model has the label's size: two digits of
+  // it.
   double LearningRate() const {
-    double rate = 0.01;
-    if (std::string_view(plan_.kind) != "linear") return rate;
-    const double size = std::max(std::abs(Label().min), std::abs(Label().max));
-    while (rate * 1000 < size) rate *= 10;
-    return rate;
+    if (!IsLinear() || Label().deviation == 0) return kRate;
+    const double rate = kRate * Label().deviation;
+    const double unit = std::pow(10, std::floor(std::log10(rate)) - 1);
+    return std::round(rate / unit) * unit;
   }
 
   void AddNotes() {
@@ -275,7 +366,7 @@ class ConfigWriter {
       Note("Nothing can be learnt from {} without {}: data.bad_rows: skip leaves them out.",
            Plural(Label().missing, "row"), ColumnName(table_, label_));
     }
-    if (!HoldsOut())
+    if (!HoldsOut() && test_ == nullptr)
       Note("So few rows are all trained on: no accuracy is measured on rows that are held out.");
   }
 
@@ -289,7 +380,7 @@ class ConfigWriter {
   }
 
   int64_t GoodRows() const { return std::max<int64_t>(table_.rows - Label().missing, 0); }
-  bool HoldsOut() const { return GoodRows() >= kRowsToHoldOut; }
+  bool HoldsOut() const { return test_ == nullptr && GoodRows() >= kRowsToHoldOut; }
 
   struct Ignored {
     std::string key, why;
@@ -299,7 +390,10 @@ class ConfigWriter {
   const size_t label_;
   const std::set<std::string> repeated_ = RepeatedNames(table_);
   const std::string path_, run_;
+  const TestTable* const test_;  // null: there is none
   ModelPlan plan_;
+  std::string comment_;  // of both tables
+  bool trims_ = false;
   Proposal proposal_;
   std::vector<Ignored> ignored_;
   std::vector<std::string> categories_, renames_;
@@ -352,8 +446,8 @@ LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted) {
 }
 
 Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, const std::string& path,
-                       const std::string& run) {
-  return ConfigWriter(table, label, path, run).Write();
+                       const std::string& run, const TestTable* test) {
+  return ConfigWriter(table, label, path, run, test).Write();
 }
 
 std::string IgnoredBecause(const ColumnProfile& column) {

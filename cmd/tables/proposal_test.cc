@@ -56,16 +56,77 @@ TEST_CASE("proposal: the label decides the model") {
   const auto with = [](auto label) { return Customers("y", label); };
   CHECK(model(with([](int i) { return i * 7 % 5 % 2; })) == "model: {kind: logistic}");
   CHECK(model(with([](int i) { return i * 7 % 5 % 3; })) == "model: {kind: softmax, outputs: 3}");
-  CHECK(model(with([](int i) { return 1 + i * 7 % 5 % 3; })) == "model: {kind: softmax, outputs: 4}");
+  CHECK(model(with([](int i) { return 1 + i * 7 % 5 % 3; })) == "model: {kind: softmax, outputs: 3}");
+  CHECK(model(with([](int i) { return 1992 + i * 7 % 5 % 2; })) == "model: {kind: logistic}");
   CHECK(model(with([](int i) { return fmt::format("kind {}", i * 7 % 5); })) ==
         "model: {kind: softmax, outputs: 5}");
-  CHECK(model(with([](int i) { return i * 7 % 31 * 1000; })) == "model: {kind: linear}");
-  CHECK(model(with([](int i) { return 0.5 * (i % 7); })) == "model: {kind: linear}");
+  CHECK(model(with([](int i) { return i % 10 * 1000; })) ==
+        "model: {kind: linear, init: {output_bias: 4500}");
+  CHECK(model(with([](int i) { return 0.5 * (i % 8); })) ==
+        "model: {kind: linear, init: {output_bias: 1.75}");
+  CHECK(model(with([](int i) { return i % 20; })) == "model: {kind: linear, init: {output_bias: 9.5}");
 }
 
-TEST_CASE("proposal: the learning rate of a linear model grows with what it has to reach") {
-  CHECK(Has(YamlOf(Customers("y", [](int i) { return 0.5 * (i % 7); })), "learning_rate: 0.01}"));
-  CHECK(Has(YamlOf(Customers("y", [](int i) { return 5e5 * (i % 7) + 0.5; })), "learning_rate: 10000}"));
+TEST_CASE("proposal: numbers that are names of classes have the key for it, others have not") {
+  const auto names = [](auto label) { return Has(YamlOf(Customers("y", label)), "  label_type: names "); };
+  CHECK(names([](int i) { return 1 + i % 3; }));
+  CHECK(names([](int i) { return 1992 + i % 2; }));
+  CHECK(names([](int i) { return i % 2 == 0 ? "170" : i % 3 == 0 ? "171a" : "171b"; }));
+  CHECK(names([](int i) { return i == 39 ? "x" : i % 2 == 0 ? "0" : "1"; }));
+  CHECK_FALSE(names([](int i) { return i % 3; }));
+  CHECK_FALSE(names([](int i) { return 2 * (i % 2) - 1; }));
+  CHECK_FALSE(names([](int i) { return i % 2 == 0 ? "a" : "b"; }));
+}
+
+TEST_CASE("proposal: the learning rate of a linear model is that of its label's deviation, and falls") {
+  const auto yaml = [](double size) {
+    return YamlOf(Customers("y", [=](int i) { return fmt::format("{}", size * (i % 8) + 1e6); }));
+  };
+  CHECK(Has(yaml(0.5), "    learning_rate: 0.034\n"));
+  CHECK(Has(yaml(5e5), "    learning_rate: 34000\n"));
+  CHECK(Has(yaml(0.5), "    schedule: {kind: cosine, decay_steps: 400, end_learning_rate: 0.00034}"));
+  CHECK(Has(yaml(0.5), "    l2: 0.031 "));
+}
+
+TEST_CASE("proposal: a test table has its source, the keys of both, and takes the place of held-out rows") {
+  std::string text, other = "|1x3 Cross validator\n";
+  for (int i = 0; i < 60; ++i) {
+    const bool more = i % 3 == 0;
+    text += fmt::format("{}, {}, {}\n", 20 + i % 9, i % 4 == 0 ? "a" : "b", more ? ">50K" : "<=50K");
+    other += fmt::format("{}, {}, {}.\n", 20 + i % 7, i % 5 == 0 ? "?" : "b", more ? ">50K" : "<=50K");
+  }
+  const TableProfile table = ProfileOf(text);
+  const TestTable test{ProfileTable(WritePlain("adult.test", other)), "adult.test"};
+  const Proposal proposal = ProposeConfig(table, ChooseLabel(table, ""), "adult.data", "run/a", &test);
+  const std::string& yaml = proposal.yaml;
+  CAPTURE(yaml);
+  CHECK(Has(yaml, "  train: {format: csv, path: adult.data, label: 2, header: false}\n"));
+  CHECK(Has(yaml, "  test: {format: csv, path: adult.test, label: 2, header: false}\n"));
+  CHECK(Has(yaml, "  comment: \"|\" "));
+  CHECK(Has(yaml, "  rename_labels: [\"<=50K. -> <=50K\", \">50K. -> >50K\"]\n"));
+  CHECK(Has(yaml, "  missing: mean\n"));
+  CHECK(Has(yaml, "eval: {on: test}\n"));
+  CHECK_FALSE(Has(yaml, "validation"));
+  CHECK(proposal.notes.empty());
+}
+
+TEST_CASE("proposal: a test table that needs other keys is refused with the difference") {
+  const auto label = [](int i) { return i % 2; };
+  const TableProfile table = Customers("y", label);
+  const auto error = [&](const std::string& content) {
+    const TestTable test{ProfileTable(WritePlain("other.csv", content)), "other.csv"};
+    return UserErrorOf([&] { ProposeConfig(table, ChooseLabel(table, "y"), "t", "run/t", &test); });
+  };
+  std::string tabs = "customer_id\tday\tage\tplan\ty\n", less = "age,plan\n",
+              title = "A title\nage,plan,day,y\n";
+  for (int i = 0; i < 40; ++i) {
+    tabs += fmt::format("C{}\t2024-01-01\t{}\tpro\t1\n", i, i);
+    less += fmt::format("{},{}\n", i, i % 2 == 0 ? "pro" : "free");
+    title += fmt::format("{},pro,2024-01-01,{}\n", i, i % 2);
+  }
+  CHECK(Has(error(tabs), "its delimiter or its decimals are other ones than those of"));
+  CHECK(Has(error(less), "no column \"y\", which is the label of"));
+  CHECK(Has(error(title), "1 line is at its front no rows, and 0 of"));
 }
 
 TEST_CASE("proposal: the label is the one that is asked for, named so, or the last that can be one") {
@@ -88,9 +149,9 @@ TEST_CASE("proposal: a table without names, with another delimiter and with bad 
   for (int i = 0; i < 40; ++i) text += fmt::format("{}.5;{};{}\n", i % 9, i % 4 == 0 ? "a" : "b", i % 3 % 2);
   const std::string yaml = YamlOf(ProfileOf(text + "1;2\n"));
   CAPTURE(yaml);
-  CHECK(Has(yaml, "label: \"2\", header: false}"));
+  CHECK(Has(yaml, "label: 2, header: false}"));
   CHECK(Has(yaml, "  delimiter: semicolon\n"));
-  CHECK(Has(yaml, "  categories: [\"1\"]\n"));
+  CHECK(Has(yaml, "  categories: [1]\n"));
   CHECK(Has(yaml, "  bad_rows: skip"));
 }
 
@@ -112,7 +173,7 @@ TEST_CASE("proposal: lines that are no rows, and labels in two spellings, have t
   const std::string yaml = YamlOf(ProfileOf(text));
   CAPTURE(yaml);
   CHECK(Has(yaml, "model: {kind: logistic}"));
-  CHECK(Has(yaml, "label: \"2\", header: false}"));
+  CHECK(Has(yaml, "label: 2, header: false}"));
   CHECK(Has(yaml, "  comment: \"|\" "));
   CHECK(Has(yaml, "  rename_labels: [\"<=50K. -> <=50K\"]\n"));
   CHECK_FALSE(Has(yaml, "bad_rows"));
@@ -127,7 +188,7 @@ TEST_CASE("proposal: a title in front and decimal commas have the keys for it, a
   CHECK(table.columns[1].IsNumber());
   const std::string yaml = YamlOf(table, "price");
   CAPTURE(yaml);
-  CHECK(Has(yaml, "model: {kind: linear}"));
+  CHECK(Has(yaml, "model: {kind: linear, init: {output_bias: 5.55}}"));
   CHECK(Has(yaml, "  skip_lines: 2 "));
   CHECK(Has(yaml, "  trim: true "));
   CHECK(Has(yaml, "  decimal: comma\n"));
@@ -147,8 +208,8 @@ TEST_CASE("proposal: a column without a name of its own is called by its number"
   std::string text = ",a,a,b\n";
   for (int i = 0; i < 40; ++i) text += fmt::format("{},x{},{},{}\n", i, i % 2, i % 7, i % 3 % 2);
   const std::string yaml = YamlOf(ProfileOf(text));
-  CHECK(Has(yaml, "    - \"0\"    # an index: it counts the rows\n"));
-  CHECK(Has(yaml, "categories: [\"1\"]"));
+  CHECK(Has(yaml, "    - 0    # an index: it counts the rows\n"));
+  CHECK(Has(yaml, "categories: [1]"));
 }
 
 TEST_CASE("profile text: a line for each column, and for each kind of fault its place, count and rule") {

@@ -40,11 +40,17 @@ std::string HeadText(const ModelConfig& model) {
   return "model.head = softmax";
 }
 
-std::optional<int64_t> ColumnNumber(const std::string& label) {
-  if (label.empty() || label.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+std::optional<int64_t> ColumnNumber(const std::string& column) {
+  if (column.empty() || column.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
   int64_t number = 0;
-  const auto result = std::from_chars(label.data(), label.data() + label.size(), number);
+  const auto result = std::from_chars(column.data(), column.data() + column.size(), number);
   return result.ec == std::errc() ? number : std::numeric_limits<int64_t>::max();
+}
+
+std::string ColumnNameIn(const std::string& column) {
+  if (column.size() < 3 || column.front() != '"' || column.back() != '"') return column;
+  const std::string inside = column.substr(1, column.size() - 2);
+  return ColumnNumber(inside) ? inside : column;
 }
 
 bool RoundsWaitForLost(const Config& config) {

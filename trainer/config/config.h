@@ -16,6 +16,7 @@ enum class ModelKind { kLinear, kLogistic, kSoftmax, kMlp };
 enum class Activation { kSigmoid, kTanh, kRelu };
 enum class InitKind { kZeros, kConstant, kNormal, kGlorot };
 enum class BiasInit { kSame, kZeros };
+enum class LabelType { kAuto, kNames };
 enum class DataFormat { kNone, kIdx, kCsv, kSynthetic };
 enum class SyntheticName { kLinear, kDigits };
 enum class Split { kShard, kFull, kFeed };
@@ -56,6 +57,7 @@ struct InitConfig {
   double stddev = 1;
   uint64_t seed = 1;
   BiasInit bias = BiasInit::kZeros;
+  double output_bias = 0;  // of the last layer, where biases are zeros
 };
 
 struct ModelConfig {
@@ -111,7 +113,7 @@ struct DataConfig {
   uint64_t seed = 1;
   LastBatch last_batch = LastBatch::kKeep;
   FeatureScale scale = FeatureScale::kNone;
-  // csv: columns by name, or by number where there is no header
+  // csv: columns by name or number (ColumnNumber)
   std::vector<std::string> ignore;
   std::vector<std::string> categories;
   int64_t max_categories = 100;  // of one column; rarer ones are one
@@ -120,6 +122,7 @@ struct DataConfig {
   std::string weight;                      // a column's name or number; empty: all rows weigh 1
   std::vector<std::string> class_weights;  // "balanced", or "NAME=3" for each class; empty: all weigh 1
   std::vector<std::string> rename_labels;  // "FROM -> TO"
+  LabelType label_type = LabelType::kAuto;
   MissingValues missing = MissingValues::kError;
   Delimiter delimiter = Delimiter::kAuto;
   Decimal decimal = Decimal::kPoint;
@@ -311,8 +314,12 @@ inline bool RecoversPs(const Config& config) {
   return !config.checkpoint.dir.empty() && config.failure.ps_lost == PsLost::kWait;
 }
 
-// A label column given by number: the first column is 0. Unset: `label` is a name.
-std::optional<int64_t> ColumnNumber(const std::string& label);
+// A column as the config keeps it is a text: 3 is the column of this number, where the first column is 0, and
+// "3" with its quotes the column of this name. Any other text is a name.
+// Returns the number; unset: `column` is a name.
+std::optional<int64_t> ColumnNumber(const std::string& column);
+// Returns the column's name; of a number its digits.
+std::string ColumnNameIn(const std::string& column);
 
 // Which task of the cluster this process is.
 struct TaskId {

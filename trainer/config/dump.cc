@@ -111,6 +111,10 @@ const char* TypeName(FieldType type) {
       return "list of VARIABLE=PS";
     case FieldType::kTexts:
       return "list of texts";
+    case FieldType::kColumn:
+      return "column";
+    case FieldType::kColumns:
+      return "list of columns";
     case FieldType::kInputPath:
       return "input path";
     case FieldType::kInputPaths:

@@ -152,12 +152,28 @@ Meant DidYouMean(const std::string& section, const std::string& written) {
   return {elsewhere, fmt::format("did you mean {}?", ListText(quoted, "or"))};
 }
 
+namespace {
+
+// A number without quotes; a name in quotes, also one of digits, which has them already.
+std::string ColumnText(const std::string& column) {
+  return ColumnNumber(column) || ColumnNameIn(column) != column ? column : Quoted(column);
+}
+
+std::string ColumnsText(const std::vector<std::string>& columns) {
+  std::vector<std::string> texts;
+  for (const std::string& column : columns) texts.push_back(ColumnText(column));
+  return fmt::format("[{}]", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
 std::string ValueText(const Field& field, const Value& value) {
   if (IsNull(value)) return "null";
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const auto* whole = std::get_if<int64_t>(&value)) return fmt::format("{}", *whole);
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
   if (const auto* list = std::get_if<std::vector<std::string>>(&value)) {
+    if (field.type == FieldType::kColumns) return ColumnsText(*list);
     const bool one = field.type == FieldType::kInputPaths && list->size() == 1;
     return one ? Quoted(list->front()) : TextListText(*list);
   }
@@ -166,6 +182,7 @@ std::string ValueText(const Field& field, const Value& value) {
   }
   if (const auto* hosts = std::get_if<LaunchHosts>(&value)) return HostsText(*hosts);
   const std::string& text = std::get<std::string>(value);
+  if (field.type == FieldType::kColumn) return ColumnText(text);
   return field.type == FieldType::kChoice ? text : Quoted(text);
 }
 

@@ -33,12 +33,14 @@ enum class FieldType {
   kInputPath,
   kOutputPath,
   kText,
-  kHosts,  // a map of maps (host_map.h)
+  kColumn,  // ColumnNumber() in config.h
+  kHosts,   // a map of maps (host_map.h)
   // Lists.
   kInts,
   kAddresses,
   kPins,  // "VARIABLE=PS"
   kTexts,
+  kColumns,
   kInputPaths,  // one path stands for a list of one
 };
 

@@ -24,6 +24,7 @@ Value OtherValue(const Field& field) {
     case FieldType::kAddresses:
     case FieldType::kPins:
     case FieldType::kTexts:
+    case FieldType::kColumns:
     case FieldType::kInputPaths:
       return std::vector<std::string>{"a:1", "b:2"};
     case FieldType::kHosts:

@@ -57,10 +57,10 @@ std::vector<Field> SourceFields(const std::string& section) {
           .Try("table.csv")
           .Required()
           .OnlyWith(format, {"csv"}),
-      Row(section + ".label", &SourceMember<source, &DataSourceConfig::label>, FieldType::kText, kRun,
-          "The column of labels: its name in the header, or its number; the first is 0. All others but "
-          "data.ignore are features. Labels are numbers, or for classes names: these count from 0 in their "
-          "sorted order.")
+      Row(section + ".label", &SourceMember<source, &DataSourceConfig::label>, FieldType::kColumn, kRun,
+          "The column of labels: its name in the header, or its number; the first is 0. A name that looks "
+          "like a number stands in quotes. All others but data.ignore are features. Labels are numbers, or "
+          "for classes names: these count from 0 in their sorted order.")
           .Unit("a column's name, or its number")
           .Try("0")
           .Required()
@@ -134,13 +134,13 @@ std::vector<Field> CommonDataFields() {
              "greatest become 0 to 1; standard: mean 0, standard deviation 1. Features that stand for a "
              "category or a gap stay 0 and 1.")
           .OnlyWith("data.train.format", {"csv"}),
-      Row(DT_KEY(data.ignore), FieldType::kTexts, kRun,
+      Row(DT_KEY(data.ignore), FieldType::kColumns, kRun,
           "Columns that are no features, such as ids and dates: names in the header, or numbers from 0.")
           .Unit("columns by name, or by number")
           .Try("[customer_id]")
           .Unset("none")
           .OnlyWith("data.train.format", {"csv"}),
-      Row(DT_KEY(data.categories), FieldType::kTexts, kRun,
+      Row(DT_KEY(data.categories), FieldType::kColumns, kRun,
           "Columns of texts: each text that the training rows have becomes a feature of its own, 0 or 1.")
           .Unit("columns by name, or by number")
           .Try("[country]")
@@ -157,13 +157,13 @@ std::vector<Field> CommonDataFields() {
           "feature of all others, or where there is none no feature at all, and counted; error: the row "
           "cannot be read.")
           .OnlyWith("data.train.format", {"csv"}),
-      Row(DT_KEY(data.dates), FieldType::kTexts, kRun,
+      Row(DT_KEY(data.dates), FieldType::kColumns, kRun,
           "Columns of dates, 2024-01-31 with or without a time: they become days since 1970.")
           .Unit("columns by name, or by number")
           .Try("[signup]")
           .Unset("none")
           .OnlyWith("data.train.format", {"csv"}),
-      Row(DT_KEY(data.weight), FieldType::kText, kRun,
+      Row(DT_KEY(data.weight), FieldType::kColumn, kRun,
           "A column that says how much each row counts: its gradient and its loss are multiplied by it. It "
           "is no feature.")
           .Unit("a column's name, or its number")
@@ -181,6 +181,10 @@ std::vector<Field> CommonDataFields() {
           .Unit("\"FROM -> TO\"")
           .Try("[\"yes. -> yes\"]")
           .Unset("none")
+          .OnlyWith("data.train.format", {"csv"}),
+      Choice(DT_KEY(data.label_type), kRun, {{"auto", LabelType::kAuto}, {"names", LabelType::kNames}},
+             "What the labels of classes are. auto: whole numbers from 0, or names, as the first one is; "
+             "names: each different text is a class, also one that looks like a number, such as 1992.")
           .OnlyWith("data.train.format", {"csv"}),
       Choice(
           DT_KEY(data.missing), kRun,
@@ -308,6 +312,10 @@ std::vector<Field> ModelFields() {
              "Seed of the initial weights: the same seed gives the same weights, however they are placed."),
       Choice(DT_KEY(model.init.bias), kRun, {{"same", BiasInit::kSame}, {"zeros", BiasInit::kZeros}},
              "Initial biases. same: drawn as the weights are."),
+      Number(DT_KEY(model.init.output_bias), kRun, {-1e30, 1e30},
+             "The initial biases of the last layer. For a linear head: about the mean of the labels, so that "
+             "training need not find it.")
+          .OnlyWith("model.init.bias", {"zeros"}),
   };
 }
 

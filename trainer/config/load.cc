@@ -369,9 +369,24 @@ void Loader::SetCluster(const std::string& source, const ClusterConfig& cluster)
   }
 }
 
+// In a file without a header there are no names: digits in quotes are the column's number, too. So they are
+// in a checkpoint of older versions, which wrote both alike.
+void NumberColumns(bool is_old, DataConfig* data) {
+  const auto number = [](std::string* column) { *column = ColumnNameIn(*column); };
+  if (is_old || !data->test.header) number(&data->test.label);
+  if (!is_old && data->train.header) return;
+  number(&data->train.label);
+  number(&data->weight);
+  for (auto* columns : {&data->ignore, &data->categories, &data->dates}) {
+    for (std::string& column : *columns) number(&column);
+  }
+}
+
 Config Loader::Finish(const LoadOptions& options) {
   if (options.new_cluster) SetCluster(options.cluster_source, options.new_cluster(draft_.config.cluster));
   for (const auto& [key, report] : contradictions_) draft_.problems.Add(report.first, report.second);
+  const bool is_old = IsOfCheckpoint(draft_.path) && draft_.given.count("data.label_type") == 0;
+  NumberColumns(is_old, &draft_.config.data);
   CheckRules(options, &draft_);
   if (options.log_json != nullptr) *options.log_json = draft_.config.log.json;
   draft_.problems.ThrowIfAny();

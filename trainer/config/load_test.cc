@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "base/testing/files.h"
+#include "trainer/config/dump.h"
 #include "trainer/config/load_test_util.h"
 
 namespace dtrain {
@@ -291,6 +292,46 @@ TEST_CASE(
   };
   CHECK(LoadError(path, {}, options) ==
         "ELSEWHERE: cluster.worker[0] = a:1; is the address of ps 0 too. Give each task its own.");
+}
+
+TEST_CASE(
+    "load: digits in quotes name a column, and without them are its number; both come back from a dump") {
+  const std::string path = testing::NewDirectory() + "/c.yaml";
+  const auto load = [&](const std::string& data) {
+    std::ofstream(path)
+        << "model: {kind: softmax}\ntrain: {epochs: 1}\ncluster: {ps: [\"a:1\"], worker: [\"a:2\"]}\n"
+        << "data:\n"
+        << data;
+    const Config config = Load(path);
+    std::ofstream(path) << DumpConfig(config);
+    CHECK(DumpConfig(Load(path)) == DumpConfig(config));
+    return config.data;
+  };
+  const DataConfig data = load(
+      "  train: {format: csv, path: t.csv, label: \"3\"}\n  ignore: [0, \"1\", id]\n  weight: \"2\"\n"
+      "  categories: [\"\", x]\n");
+  CHECK(data.train.label == "\"3\"");
+  CHECK(data.weight == "\"2\"");
+  CHECK(data.ignore == std::vector<std::string>{"0", "\"1\"", "id"});
+  CHECK(data.categories == std::vector<std::string>{"", "x"});
+  CHECK_FALSE(ColumnNumber(data.train.label));
+  CHECK(ColumnNameIn(data.train.label) == "3");
+  CHECK(load("  train: {format: csv, path: t.csv, label: 3}\n").train.label == "3");
+  const DataConfig bare =
+      load("  train: {format: csv, path: t.csv, label: \"3\", header: false}\n  ignore: [\"1\"]\n");
+  CHECK(bare.train.label == "3");
+  const std::string saved = testing::NewDirectory();
+  std::ofstream(saved + "/manifest") << "";
+  const auto saved_with = [&](const std::string& keys) {
+    std::ofstream(saved + "/config.yaml")
+        << "model: {kind: softmax}\ntrain: {epochs: 1}\ncluster: {ps: [\"a:1\"], worker: [\"a:2\"]}\n"
+        << "data:\n  train: {format: csv, path: t.csv, label: \"3\"}\n"
+        << keys;
+    return Load(saved + "/config.yaml").data.train.label;
+  };
+  CHECK(saved_with("") == "3");
+  CHECK(saved_with("  label_type: auto\n") == "\"3\"");
+  CHECK(bare.ignore == std::vector<std::string>{"1"});
 }
 
 }  // namespace

@@ -161,6 +161,13 @@ Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
     case FieldType::kText:
     case FieldType::kTexts:
       return {text, text.empty() ? RuleAndRemedy(field) : ""};
+    case FieldType::kColumn:
+    case FieldType::kColumns: {
+      const bool name = quoted && ColumnNumber(text);
+      const bool unnamed = text.empty() && field.type == FieldType::kColumns;  // the column without a name
+      return {name ? fmt::format("\"{}\"", text) : text,
+              text.empty() && !unnamed ? RuleAndRemedy(field) : ""};
+    }
   }
   return Refused("has an unknown type");
 }
@@ -185,10 +192,12 @@ std::string RuleText(const Field& field) {
     case FieldType::kPins:
       return "must be a list of \"VARIABLE=PS\"";
     case FieldType::kTexts:
+    case FieldType::kColumns:
       return fmt::format("must be a list{}", unit);
     case FieldType::kHosts:
       return "must be a map of machines";
     case FieldType::kText:
+    case FieldType::kColumn:
       return fmt::format("must be text{}", unit);
     case FieldType::kInputPaths:
       return "must be a path or a list of paths";

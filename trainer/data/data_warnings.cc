@@ -219,7 +219,8 @@ std::string Text(const InputForm& form, const std::string& path, const std::vect
       others.empty() ? "" : fmt::format(" The same holds for {}.", ListNames(others, "and")));
 }
 
-// Returns what was left out of a set; empty: nothing.
+}  // namespace
+
 std::string SkippedText(const std::string& section, const SkippedRows& skipped) {
   std::vector<std::string> parts;
   if (skipped.bad > 0) {
@@ -237,11 +238,9 @@ std::string SkippedText(const std::string& section, const SkippedRows& skipped) 
   std::string text;
   if (!parts.empty()) text = fmt::format("{}: left out: {}", section, fmt::join(parts, "; "));
   if (skipped.unseen == 0) return text;
-  return fmt::format("{}{}{} of columns of categories are in no row that these were taken from", text,
+  return fmt::format("{}{}{} in data.categories that no fitted row has: other, or none of the features", text,
                      text.empty() ? section + ": " : "; ", Plural(skipped.unseen, "text"));
 }
-
-}  // namespace
 
 LabelCounts CountLabels(const LoadedData& data, int64_t validation) {
   LabelCounts counts;
@@ -283,9 +282,11 @@ std::string UnseenClassesText(const DataConfig& data, const InputForm& form, con
   if (ClassesIn(counts.held_out) != 1 || others == 1) return "";
   return fmt::format(
       "data.validation = {}, and the rows held out are all of class {}, the others of {} classes: a measure "
-      "of one class alone. {}, or set a larger data.validation.",
+      "of one class alone. {}",
       HeldOutText(data), ListNames({ClassText(form, counts.held_out.size() - 1)}, "and"), others,
-      ShuffleRemedy(data.train));
+      data.validation_by == HeldOutBy::kStratified
+          ? "The others have too few rows for a share: set a larger data.validation."
+          : ShuffleRemedy(data.train) + ", or set a larger data.validation.");
 }
 
 std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded) {

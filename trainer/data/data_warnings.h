@@ -52,4 +52,8 @@ std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded
 // not here. One pass over the rows.
 std::string LargeFeatureText(const DataConfig& data, const LoadedData& loaded);
 
+// Returns the rows that were left out of `section`, with the first places: "data.train: left out: 2 rows
+// could not be read ..."; empty: none were.
+std::string SkippedText(const std::string& section, const SkippedRows& skipped);
+
 }  // namespace dtrain

@@ -139,6 +139,7 @@ LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, cons
     const auto set = std::make_shared<PipedSet>(config, labels, &inputs, &loaded.form);
     CheckPipeWidth(config, set->inputs());
     columns = set->columns();
+    loaded.skipped = set->skipped();
     loaded.train = set;
   } else if (data.cache == DataCache::kFile) {
     const std::shared_ptr<CachedSet> set = CachedSet::Of(data, labels, loaded.form.columns);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/data/class_weights.h"
+#include "trainer/data/files/csv_fit.h"
 #include "trainer/data/files/data_test_util.h"
 #include "trainer/data/files/held_out.h"
 #include "trainer/data/load_data.h"
@@ -171,6 +172,63 @@ TEST_CASE("categories: a text that the training rows did not have is an error wh
           LoadData(config);
         }).find("test.csv:3:1: t = c; must be a category of the training rows: a or b. Set data.unseen") !=
         std::string::npos);
+}
+
+TEST_CASE("columns: digits in quotes are a name, others a number") {
+  const std::string content = "id,0,1,2,3\n9,1,2,3,0\n8,4,5,6,1\n";
+  Config config = CsvConfig(ModelKind::kLogistic, content, "\"3\"");
+  config.data.ignore = {"id", "\"2\""};
+  CHECK(RowsOf(*LoadData(config).train).features == std::vector<float>{1, 2, 4, 5});
+  config.data.ignore = {"\"2\"", "4"};
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("no column \"4\"") == std::string::npos);
+  config.data.ignore = {"\"4\""};
+  CHECK(UserErrorOf([&] { LoadData(config); })
+            .find("no column \"4\" (data.ignore); the columns are \"id\", \"0\", \"1\", \"2\" and \"3\". For "
+                  "the column of this number write 4 without quotes.") != std::string::npos);
+  config.data.ignore = {"2"};
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("For the column of this name write \"2\" in quotes") !=
+        std::string::npos);
+}
+
+TEST_CASE("columns: the empty name is that of the column without one") {
+  Config config = CsvConfig(ModelKind::kLogistic, ",0,y\n0,5,0\n1,6,1\n", "y");
+  config.data.ignore = {""};
+  CHECK(RowsOf(*LoadData(config).train).features == std::vector<float>{5, 6});
+}
+
+TEST_CASE("labels: with label_type names each text is a class, in both files, and a missing one is none") {
+  Config config = CsvConfig(ModelKind::kSoftmax, "a,y\n1,170\n2,171a\n3,99\n4,170\n", "y");
+  config.model.outputs = 3;
+  config.data.test = CsvSource("test.csv", "a,y\n1,99\n", "y");
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("y = 170; must be a whole number in 0..2") !=
+        std::string::npos);
+  config.data.label_type = LabelType::kNames;
+  CHECK(CountClasses(config.data) == 3);
+  const LoadedData data = LoadData(config);
+  CHECK(data.form.classes == std::vector<std::string>{"170", "171a", "99"});
+  CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{0, 1, 2, 0});
+  CHECK(RowsOf(*data.test).labels == std::vector<int32_t>{2});
+  config = CsvConfig(ModelKind::kLogistic, "a,y\n1,NA\n2,no\n3,yes\n", "y");
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("train.csv:2:3: y = NA; must be a class. Correct it") !=
+        std::string::npos);
+  config.data.bad_rows = BadRows::kSkip;
+  CHECK(LoadData(config).form.classes == std::vector<std::string>{"no", "yes"});
+  config.data.bad_rows = BadRows::kStop;
+  config.data.rename_labels = {"NA -> none", "yes -> none"};
+  CHECK(LoadData(config).form.classes == std::vector<std::string>{"no", "none"});
+  CHECK(CountClasses(config.data) == 2);
+}
+
+TEST_CASE("skipped rows: their unseen texts are not counted") {
+  Config config = CsvConfig(ModelKind::kLogistic, "c,y\nr,\np,0\nq,1\n", "y");
+  config.data.categories = {"c"};
+  config.data.bad_rows = BadRows::kSkip;
+  config.data.test = CsvSource("test.csv", "c,y\nt,\ns,1\n", "y");
+  const LoadedData data = LoadData(config);
+  CHECK(data.skipped.bad == 1);
+  CHECK(data.skipped.unseen == 0);
+  CHECK(data.skipped_of_test.bad == 1);
+  CHECK(data.skipped_of_test.unseen == 1);
 }
 
 }  // namespace

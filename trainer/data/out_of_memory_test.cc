@@ -523,5 +523,26 @@ TEST_CASE("piped set: a worker that leaves does not wait for a pipe that stands 
   CHECK(attended == 3);
 }
 
+TEST_CASE(
+    "piped set: rows that cannot be read are counted with their places, those of the first window at once") {
+  std::string content = Table(1234);
+  for (const int row : {3, 40, 900}) content.insert(content.find(fmt::format("\n{},", row)) + 1, "bad\n");
+  Config config = PipeConfig("cat " + WritePlain("piped.csv", content), 6);
+  config.data.bad_rows = BadRows::kSkip;
+  const LoadedData data = LoadData(config);
+  const int64_t at_once = data.skipped.bad;
+  CHECK(at_once >= 1);
+  CHECK(at_once < 3);
+  const std::unique_ptr<BatchSource> source = MakeBatchSource(config, data.train, 0, 1);
+  Batch batch;
+  while (source->Next(&batch)) {
+  }
+  SkippedRows later;
+  source->AddSkipped(&later);
+  CHECK(later.bad == 3 - at_once);
+  REQUIRE(static_cast<int64_t>(later.faults.size()) == later.bad);
+  CHECK(later.faults.back().find(": 1 field; must be 4") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -88,6 +88,7 @@ class Pipe {
     CsvLabels labels(rules_, reader_.path(), ColumnTitle(columns_, columns_.label));
     RowWindow window = Read(rows, &labels);
     names_ = labels.names();
+    told_ = skipped_;
     return window;
   }
   const std::vector<std::string>& names() const { return names_; }
@@ -123,6 +124,7 @@ class Pipe {
         changed_.wait(lock, [&] { return !ready_ || abandoned_; });
         if (abandoned_) return;
         ready_ = std::move(window);
+        told_ = skipped_;
         changed_.notify_all();
         if (last) return;
       }
@@ -142,6 +144,11 @@ class Pipe {
     std::optional<RowWindow> taken = std::exchange(ready_, std::nullopt);
     changed_.notify_all();
     return taken;
+  }
+  // The rows that were left out of the windows so far.
+  SkippedRows Skipped() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return told_;
   }
   bool IsReady() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -216,6 +223,7 @@ class Pipe {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::optional<RowWindow> ready_;
+  SkippedRows told_;  // skipped_ when the last window was ready
   std::exception_ptr fault_;
   bool abandoned_ = false;
 };
@@ -229,7 +237,8 @@ class PipeBatches : public BatchSource {
   PipeBatches(const Config& config, std::shared_ptr<Pipe> pipe)
       : pipe_(std::move(pipe)),
         step_rows_(config.train.batch_size * config.device.towers()),
-        drop_short_(config.data.last_batch == LastBatch::kDrop) {
+        drop_short_(config.data.last_batch == LastBatch::kDrop),
+        in_head_(pipe_->Skipped()) {
     // The thread may wait for the pipe when the run is over, so it is not waited for.
     std::thread([pipe = pipe_] { pipe->Run(); }).detach();
   }
@@ -258,6 +267,15 @@ class PipeBatches : public BatchSource {
   }
   void ReadAhead() override {}
   int64_t TakeWaitedNanos() override { return std::exchange(waited_nanos_, 0); }
+  void AddSkipped(SkippedRows* skipped) const override {
+    const SkippedRows now = pipe_->Skipped();
+    skipped->bad += now.bad - in_head_.bad;
+    skipped->with_gaps += now.with_gaps - in_head_.with_gaps;
+    skipped->unseen += now.unseen - in_head_.unseen;
+    skipped->faults.insert(skipped->faults.end(),
+                           now.faults.begin() + static_cast<std::ptrdiff_t>(in_head_.faults.size()),
+                           now.faults.end());
+  }
   void Seek(int64_t) override {}
   void Follow(const DataPlan& plan) override { plan_ = plan; }
   const DataPlan& plan() const override { return plan_; }
@@ -285,6 +303,7 @@ class PipeBatches : public BatchSource {
   const std::shared_ptr<Pipe> pipe_;
   const int64_t step_rows_;
   const bool drop_short_;
+  const SkippedRows in_head_;  // which the set has told
   std::function<bool()> attend_;
   DataPlan plan_;
   RowWindow window_;
@@ -307,6 +326,7 @@ PipedSet::PipedSet(const Config& config, const LabelRules& rules, SourceInputs* 
                     config.data.train.path[0], head.rows, held_out);
   }
   form->classes = pipe_->names();
+  skipped_ = pipe_->Skipped();
   RowWindow first = TakeFirst(&head, held_out, inputs_);
   const gpu::MatrixView<float> rows(head.features.data(), head.rows, inputs_);
   if (config.data.scale != FeatureScale::kNone) {

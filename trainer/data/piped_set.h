@@ -42,11 +42,14 @@ class PipedSet : public DataSet {
   std::unique_ptr<BatchSource> Stream(const Config& config, int worker, int workers) const override;
 
   const CsvColumns& columns() const { return columns_; }
+  // Of the rows that the constructor read; of later ones those of the batches' source.
+  const SkippedRows& skipped() const { return skipped_; }
 
  private:
   int64_t inputs_ = 0;
   std::optional<int64_t> classes_;
   CsvColumns columns_;
+  SkippedRows skipped_;
   std::unique_ptr<DataSet> held_out_;  // null: none
   mutable std::shared_ptr<Pipe> pipe_;
 };

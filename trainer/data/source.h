@@ -28,6 +28,7 @@ struct DataFingerprint {
 };
 
 class BatchSource;
+struct SkippedRows;
 
 // DataSet: one data set in memory (bytes for IDX, floats for CSV) or a generator. Implementations:
 // data_set.h. Immutable once loaded, so that the threads of an in-process cluster share it. Thread: any.
@@ -81,6 +82,8 @@ class BatchSource {
   virtual void Attend(std::function<bool()>) {}
   // From now on, batches of a set in memory (Batch::bytes, Batch::table) need not have `inputs`.
   virtual void LeaveOutInputs() {}
+  // Adds the rows that were left out of what has been read since the data was loaded: those of a pipe.
+  virtual void AddSkipped(SkippedRows*) const {}
   // Returns the nanoseconds that Next() waited for another task since the last call.
   virtual int64_t TakeWaitedNanos() { return 0; }
   // Makes the next batch that of `local_step` (from 0), for a worker that returns.

@@ -322,5 +322,37 @@ TEST_CASE("import: a float64 beyond float32 is told with its own value, and one 
   CHECK(error() == "");
 }
 
+TEST_CASE("export: ONNX names each encoding that is not in its graph, with the columns") {
+  const Exported exported;
+  CheckpointReader checkpoint(exported.path);
+  Config config;
+  config.model.kind = ModelKind::kSoftmax;
+  config.model.inputs = 5;
+  config.model.outputs = 3;
+  InputForm form;
+  InputColumn plan, country, signup, age;
+  plan.name = "plan";
+  country.name = "country";
+  plan.is_category = country.is_category = true;
+  signup.name = "signup";
+  signup.is_date = true;
+  age.name = "age";
+  age.fill = signup.fill = 40;
+  age.has_indicator = true;
+  form.columns = {plan, country, signup, age};
+  const ExportedModel model{config, form, false, checkpoint, ModelVariables(config.model)};
+  const std::string expected =
+      "country: a feature for each text, 0 or 1 (data.categories); signup: days since 1970 (data.dates); "
+      "signup and age: a number for a missing value (data.missing); age: a feature that says where values "
+      "were missing (data.missing)";
+  CHECK(model.EncodingsText() == "plan and " + expected);
+  OutputFile file(exported.root + "/model.onnx");
+  WriteOnnx(model, &file);
+  file.Finish();
+  CHECK(FileContent(exported.root + "/model.onnx").find("Not in the graph: plan and " + expected + ".") !=
+        std::string::npos);
+  CHECK(FileContent(exported.Write("plain.onnx", WriteOnnx)).find("Not in the graph") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace dtrain::testing

@@ -1,7 +1,7 @@
 // Metadata of exported files: written from an ExportedModel, read as a FileMeaning.
 #include "trainer/export/exported_model.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -162,6 +162,26 @@ int64_t ExportedModel::bytes() const {
   int64_t values = 0;
   for (const Variable& variable : variables) values += variable.size();
   return values * static_cast<int64_t>(sizeof(float));
+}
+
+std::string ExportedModel::EncodingsText() const {
+  std::vector<std::string> categories, dates, filled, marked;
+  for (const InputColumn& column : form.columns) {
+    const std::string name = column.name.empty() ? fmt::format("column {}", column.column) : column.name;
+    if (column.is_category) categories.push_back(name);
+    if (column.is_date) dates.push_back(name);
+    if (column.fill) filled.push_back(name);
+    if (column.has_indicator) marked.push_back(name);
+  }
+  std::vector<std::string> parts;
+  const auto add = [&](const std::vector<std::string>& names, const char* what) {
+    if (!names.empty()) parts.push_back(fmt::format("{}: {}", ListNames(names, "and"), what));
+  };
+  add(categories, "a feature for each text, 0 or 1 (data.categories)");
+  add(dates, "days since 1970 (data.dates)");
+  add(filled, "a number for a missing value (data.missing)");
+  add(marked, "a feature that says where values were missing (data.missing)");
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const {

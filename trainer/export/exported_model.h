@@ -37,6 +37,10 @@ struct ExportedModel {
   // Calls `take(values, count)` for all elements of a variable, a block at a time.
   template <typename Take>
   void ForEachBlock(const Variable& variable, Take take) const;
+  // Returns how rows become the features of a graph that begins with features: each encoding of
+  // data.categories, data.dates and data.missing with its columns; empty: features are the columns. The scale
+  // is none of them.
+  std::string EncodingsText() const;
   // Returns the metadata as names and texts, for formats with room for it. Lists are JSON. MeaningOf() reads
   // it.
   std::vector<std::pair<std::string, std::string>> Metadata() const;

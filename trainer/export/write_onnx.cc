@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -175,6 +177,15 @@ void AddPrediction(const ExportedModel& model, const std::string& logits, OnnxGr
                   model.checkpoint.path(), model.bytes());
 }
 
+// Returns what the graph leaves to its user; empty: nothing.
+std::string DocText(const ExportedModel& model) {
+  const std::string encodings = model.EncodingsText();
+  if (encodings.empty()) return "";
+  return fmt::format("From features, as the metadata names them, to predictions.{} Not in the graph: {}.",
+                     model.form.scale.shift.empty() ? "" : " The graph scales features (data.scale).",
+                     encodings);
+}
+
 }  // namespace
 
 void WriteOnnx(const ExportedModel& model, OutputFile* file) {
@@ -183,6 +194,7 @@ void WriteOnnx(const ExportedModel& model, OutputFile* file) {
   onnx.set_ir_version(kIrVersion);
   onnx.set_producer_name("dtrain");
   onnx.set_producer_version(kVersion);
+  if (const std::string text = DocText(model); !text.empty()) onnx.set_doc_string(text);
   onnx.add_opset_import()->set_version(kOpset);
   onnx.mutable_graph()->set_name(KindName(model.config.model.kind));
   for (const auto& [name, text] : model.Metadata()) {

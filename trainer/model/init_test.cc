@@ -114,5 +114,17 @@ TEST_CASE("initial values: glorot is uniform up to the limit of the layer's fans
   CHECK(square / 10000 == doctest::Approx(limit * limit / 3).epsilon(0.05));
 }
 
+TEST_CASE("initial values: output_bias is that of the last layer alone") {
+  ModelConfig config = Softmax(InitKind::kNormal, BiasInit::kZeros);
+  config.init.output_bias = 2.5;
+  CHECK(ValuesOf("biases/b1", config) == std::vector<float>(10, 2.5f));
+  config.kind = ModelKind::kMlp;
+  config.hidden = {3};
+  CHECK(ValuesOf("biases/b1", config) == std::vector<float>(3, 0.0f));
+  CHECK(ValuesOf("biases/b2", config) == std::vector<float>(10, 2.5f));
+  config.init.bias = BiasInit::kSame;
+  CHECK(ValuesOf("biases/b2", config) != std::vector<float>(10, 2.5f));
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -63,6 +63,10 @@ InitKind KindFor(const ModelConfig& config, const Variable& variable) {
   return config.init.kind.value_or(config.kind == ModelKind::kMlp ? InitKind::kGlorot : InitKind::kZeros);
 }
 
+bool IsOutputBias(const ModelConfig& model, const Variable& variable) {
+  return variable.bias && variable.name == fmt::format("biases/b{}", LayerCount(model));
+}
+
 // Fills elements [begin, end) of one variable.
 void FillVariable(const ModelConfig& model, const Variable& variable, int64_t begin, int64_t end,
                   float* values) {
@@ -71,7 +75,8 @@ void FillVariable(const ModelConfig& model, const Variable& variable, int64_t be
   const double limit = std::sqrt(6.0 / static_cast<double>(variable.fan_in + variable.fan_out));
   switch (KindFor(model, variable)) {
     case InitKind::kZeros:
-      std::fill(values, values + (end - begin), 0.0f);
+      std::fill(values, values + (end - begin),
+                IsOutputBias(model, variable) ? static_cast<float>(config.output_bias) : 0.0f);
       return;
     case InitKind::kConstant:
       std::fill(values, values + (end - begin), static_cast<float>(config.value));

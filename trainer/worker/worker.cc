@@ -353,9 +353,10 @@ void Worker::SayDone() {
   const double accuracy = classifies ? own_evaluation_->accuracy() : kNoFigure;
   const double first_loss = from_initial_values_ ? first_loss_.Mean() : kNoFigure;
   WorkerFigures own = FiguresOf(times_, exchanges_.staleness());
-  own.rows_skipped = data_.loaded().skipped.bad;
-  own.rows_dropped = data_.loaded().skipped.with_gaps;
-  own.unseen_categories = data_.loaded().skipped.unseen;
+  const SkippedRows skipped = data_.Skipped();
+  own.rows_skipped = skipped.bad;
+  own.rows_dropped = skipped.with_gaps;
+  own.unseen_categories = skipped.unseen;
   const std::string figures = FiguresToJson(own);
   for (size_t ps = peers_.size(); ps-- > 0;) {
     told_ = Sum(channel_.stats(), data_.fed_stats());

@@ -64,6 +64,17 @@ std::vector<std::string> WorkerData::Environment() const {
           fmt::format("DTRAIN_WORKERS={}", config_.cluster.worker.size())};
 }
 
+SkippedRows WorkerData::Skipped() {
+  SkippedRows all = loaded_.skipped, later;
+  source_->AddSkipped(&later);
+  const std::string text = SkippedText("data.train", later);
+  if (worker_ == 0 && !text.empty()) log_.Warning("{}", text);
+  all.bad += later.bad;
+  all.with_gaps += later.with_gaps;
+  all.unseen += later.unseen;
+  return all;
+}
+
 int64_t WorkerData::MaxRows() const {
   if (fed_ != nullptr) return std::min(fed_->max_rows(), config_.train.batch_size);
   const int64_t test_rows = loaded_.test == nullptr ? 0 : loaded_.test->rows().value_or(0);

@@ -39,6 +39,9 @@ class WorkerData {
   // Valid after Join().
   BatchSource& source() { return *source_; }
   const LoadedData& loaded() const { return loaded_; }
+  // The rows of data.train that were left out. Call it at the end of the run: worker 0 warns of those that it
+  // has not told when the data was loaded.
+  SkippedRows Skipped();
   // What ps 0 must know about the data; unset: another worker feeds this one.
   std::optional<DataFacts> Facts();
   // The max number of rows in a batch of one device, in training or evaluation.

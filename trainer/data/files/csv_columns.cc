@@ -81,33 +81,37 @@ int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std
   const auto refuse = [&](const std::string& why) {
     return CsvError(reader.path(), reader.fields()[0].place, why);
   };
-  const auto found = std::find(columns.names.begin(), columns.names.end(), text);
+  const std::string name = ColumnNameIn(text);
+  const auto found = std::find(columns.names.begin(), columns.names.end(), name);
   const bool named = found != columns.names.end();
   if (const std::optional<int64_t> number = ColumnNumber(text)) {
     if (named && found - columns.names.begin() != *number) {
       throw refuse(
-          fmt::format("{} = {} is the name of column {} and the number of another one, {}. Rename the column "
-                      "in the header, or give its number: the first column is 0.",
+          fmt::format("{} = {} is the name of column {} and the number of another one, {}. For the column of "
+                      "this name write \"{}\" in quotes; for the other its own name.",
                       key, Shown(text), found - columns.names.begin(),
                       *number < columns.count ? Quoted(Shown(columns.names[static_cast<size_t>(*number)]))
-                                              : "which is not there"));
+                                              : "which is not there",
+                      Shown(text)));
     }
     if (*number < columns.count) return *number;
     throw refuse(fmt::format("no column {} ({} = {}); the columns are 0 to {}. Set one of them.", Shown(text),
                              key, Shown(text), columns.count - 1));
   }
   if (!named) {
-    const std::string closest = ClosestName(text, columns.names);
+    const std::string closest = ClosestName(name, columns.names);
     throw refuse(fmt::format(
-        "no column {} ({}); the columns are {}.{}", Quoted(Shown(text)), key,
+        "no column {} ({}); the columns are {}.{}", Quoted(Shown(name)), key,
         columns.names.empty() ? fmt::format("0 to {}, by number: the file has no header", columns.count - 1)
                               : ListQuoted(columns.names),
-        closest.empty() ? "" : fmt::format(" Did you mean {}?", Quoted(Shown(closest)))));
+        name != text      ? fmt::format(" For the column of this number write {} without quotes.", name)
+        : closest.empty() ? ""
+                          : fmt::format(" Did you mean {}?", Quoted(Shown(closest)))));
   }
-  if (std::find(found + 1, columns.names.end(), text) != columns.names.end()) {
+  if (std::find(found + 1, columns.names.end(), name) != columns.names.end()) {
     throw refuse(
         fmt::format("more than one column {} ({}); name one. Give its number: the first column is 0.",
-                    Quoted(Shown(text)), key));
+                    Quoted(Shown(name)), key));
   }
   return found - columns.names.begin();
 }
@@ -237,16 +241,6 @@ std::string ColumnTitle(const CsvColumns& columns, int64_t column) {
   return column == columns.label ? "the label" : fmt::format("column {}", column + 1);
 }
 
-namespace {
-
-// Classes are digits, whatever separates decimals.
-bool IsName(const CsvField& field) {
-  float number = 0;
-  return ParseNumber(field.text, &number) == NumberText::kNotANumber;
-}
-
-}  // namespace
-
 CsvLabels::CsvLabels(const LabelRules& rules, std::string path, std::string title)
     : rules_(rules), path_(std::move(path)), title_(std::move(title)) {
   if (!rules_.classes.has_value()) kind_ = Kind::kTargets;
@@ -279,12 +273,25 @@ void CsvLabels::Add(const CsvField& field) {
 
 void CsvLabels::AddRenamed(const CsvField& field) {
   if (kind_ == Kind::kTargets) return AddTarget(field);
-  if (field.text.empty()) Refuse(field, "must be a class. Correct it, or remove the row.");
+  if (IsMissing(field.text)) {
+    const std::string rename =
+        field.text.empty()
+            ? ""
+            : fmt::format(" If it is a class, name it otherwise: data.rename_labels: [\"{} -> none\"].",
+                          field.text);
+    Refuse(field, "must be a class. Correct it, remove the row, or set data.bad_rows to skip." + rename);
+  }
   if (kind_ == Kind::kUnknown) {
     first_ = field.text;
     kind_ = IsName(field) ? Kind::kNames : Kind::kNumbers;
   }
   kind_ == Kind::kNames ? AddName(field) : AddNumber(field);
+}
+
+// Classes are digits, whatever separates decimals.
+bool CsvLabels::IsName(const CsvField& field) const {
+  float number = 0;
+  return rules_.names || ParseNumber(field.text, &number) == NumberText::kNotANumber;
 }
 
 void CsvLabels::AddTarget(const CsvField& field) {
@@ -331,7 +338,8 @@ std::string CsvLabels::KindRule(const char* kind) const {
   const std::string others =
       is_test_ ? "the labels of data.train are" : fmt::format("the first label, {}, is", Shown(first_));
   return fmt::format(
-      "must be {}, as {}: classes are numbers in all rows, or names in all. Correct it, or remove the row.",
+      "must be {}, as {}: classes are numbers in all rows, or names in all. Set data.label_type to names if "
+      "numbers are names, too; otherwise correct it, or remove the row.",
       kind, others);
 }
 

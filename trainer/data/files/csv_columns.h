@@ -86,6 +86,7 @@ class CsvLabels {
  private:
   enum class Kind { kUnknown, kTargets, kNumbers, kNames };
 
+  bool IsName(const CsvField& field) const;
   void AddRenamed(const CsvField& field);
   void AddTarget(const CsvField& field);
   void AddNumber(const CsvField& field);

@@ -142,13 +142,16 @@ bool NextRecord(const DataConfig& data, CsvReader* reader) {
 class RowJudge {
  public:
   RowJudge(const DataConfig& data, const CsvColumns& columns, const std::vector<ColumnFit>& fits)
-      : data_(data), columns_(columns), fits_(fits) {}
+      : data_(data), columns_(columns), fits_(fits) {
+    AddLabelKeys(data, &labels_);
+  }
 
   bool IsRow(const CsvReader& reader) const {
     const std::vector<CsvField>& fields = reader.fields();
     if (static_cast<int64_t>(fields.size()) != columns_.count) return false;
     const std::string_view label = fields[static_cast<size_t>(columns_.label)].text;
-    if (label.empty() || (data_.missing == MissingValues::kDrop && IsMissing(label))) return false;
+    const bool renamed = labels_.renamed.find(label) != labels_.renamed.end();
+    if (IsMissing(label) && (!renamed || data_.missing == MissingValues::kDrop)) return false;
     return std::all_of(fits_.begin(), fits_.end(), [&](const ColumnFit& fit) {
       return IsGood(reader, fields[static_cast<size_t>(fit.column.column)].text, fit.column);
     });
@@ -167,6 +170,7 @@ class RowJudge {
   const DataConfig& data_;
   const CsvColumns& columns_;
   const std::vector<ColumnFit>& fits_;
+  LabelRules labels_;
 };
 
 using OnRow = std::function<bool(CsvReader* reader)>;
@@ -192,13 +196,13 @@ void ForEachRow(const DataConfig& data, const CsvColumns& columns, const RowJudg
   }
 }
 
-// Returns a number for the class of a label: 1 and 1.0 are one class.
+// Returns a number for the class of a label: 1 and 1.0 are one class, unless they are names.
 int32_t ClassOf(std::string_view label, const LabelRules& rules,
                 std::map<std::string, int32_t, std::less<>>* classes) {
   const auto renamed = rules.renamed.find(label);
   std::string name(renamed == rules.renamed.end() ? label : renamed->second);
   float number = 0;
-  if (ParseNumber(name, &number) == NumberText::kGood) name = fmt::format("{}", number);
+  if (!rules.names && ParseNumber(name, &number) == NumberText::kGood) name = fmt::format("{}", number);
   return classes->emplace(name, static_cast<int32_t>(classes->size())).first->second;
 }
 
@@ -209,7 +213,7 @@ std::vector<bool> ReadMarks(const DataConfig& data, const CsvColumns& columns, c
   ReadTrainColumns(data, &first);
   const bool stratified = data.validation_by == HeldOutBy::kStratified;
   LabelRules rules;
-  AddRenames(data, &rules);
+  AddLabelKeys(data, &rules);
   std::map<std::string, int32_t, std::less<>> numbers;
   std::vector<int32_t> classes;
   ForEachRow(data, columns, judge, &inputs, &first, [&](CsvReader* reader) {
@@ -296,7 +300,7 @@ void CountLabel(const CsvReader& reader, const CsvField& field, const LabelRules
   const std::string_view label = renamed == rules.renamed.end() ? field.text : renamed->second;
   float number = 0;
   if (label.empty() || IsMissing(label)) return;
-  const bool is_number = ParseNumber(label, &number) == NumberText::kGood;
+  const bool is_number = !rules.names && ParseNumber(label, &number) == NumberText::kGood;
   if (is_number) counter->largest = std::max(counter->largest, static_cast<int64_t>(std::min(number, 1e9f)));
   if (!is_number && counter->names.find(label) == counter->names.end()) counter->names.emplace(label);
   if (counter->classes() <= kMaxClasses) return;
@@ -311,7 +315,7 @@ void CountLabel(const CsvReader& reader, const CsvField& field, const LabelRules
 
 int64_t CountClasses(const DataConfig& data) {
   LabelRules rules;
-  AddRenames(data, &rules);
+  AddLabelKeys(data, &rules);
   ClassCounter counter;
   for (const std::string& file : SourceFiles(data.train.path, "data.train.path")) {
     CsvReader reader(file, "data.train.path", DialectOf(data));

@@ -170,17 +170,18 @@ TableRows::TableRows(const DataConfig& data, const std::string& section, bool he
                      const CsvColumns& columns, std::vector<InputColumn> how, SkippedRows* skipped)
     : data_(data),
       rows_(reader, LayoutOf(data, section, header, columns, std::move(how))),
-      skipped_(*skipped),
-      unseen_before_(skipped->unseen) {}
+      skipped_(*skipped) {}
 
 bool TableRows::Next(std::vector<float>* features, CsvLabels* labels) {
   const size_t values = features->size(), rows = labels->size();
   while (true) {
     try {
       if (!rows_.Next()) return false;
-      const bool whole = rows_.Read(features, labels);
-      skipped_.unseen = unseen_before_ + rows_.unseen();
-      if (whole) return true;
+      const int64_t unseen = rows_.unseen();
+      if (rows_.Read(features, labels)) {
+        skipped_.unseen += rows_.unseen() - unseen;
+        return true;
+      }
       ++skipped_.with_gaps;
     } catch (const CsvFault& fault) {
       Note(fault);

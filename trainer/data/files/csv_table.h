@@ -83,7 +83,7 @@ struct SkippedRows {
 
   int64_t bad = 0;                  // could not be read (data.bad_rows: skip)
   int64_t with_gaps = 0;            // data.missing: drop
-  int64_t unseen = 0;               // texts that are no category of the training rows
+  int64_t unseen = 0;               // texts of the other rows that are no category of the training rows
   std::vector<std::string> faults;  // the first ones, with their places
 };
 
@@ -112,7 +112,6 @@ class TableRows {
   const DataConfig& data_;
   CsvRows rows_;
   SkippedRows& skipped_;
-  const int64_t unseen_before_;
 };
 
 // ParsedRows: rows that follow each other, as numbers. Plain data.

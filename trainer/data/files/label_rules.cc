@@ -33,14 +33,15 @@ LabelRules LabelRulesOf(const ModelConfig& model) {
   return {classes, fmt::format("model.outputs = {}", classes), "raise model.outputs", head_key};
 }
 
-void AddRenames(const DataConfig& data, LabelRules* rules) {
+void AddLabelKeys(const DataConfig& data, LabelRules* rules) {
+  rules->names = data.label_type == LabelType::kNames;
   for (const std::string& item : data.rename_labels) rules->renamed.insert(*ParseRename(item));
 }
 
 LabelRules LabelRulesOf(const Config& config) {
   LabelRules rules = LabelRulesOf(config.model);
   rules.decimal = config.data.decimal;
-  AddRenames(config.data, &rules);
+  AddLabelKeys(config.data, &rules);
   return rules;
 }
 

@@ -28,12 +28,13 @@ struct LabelRules {
   std::map<std::string, std::string, std::less<>>
       renamed{};                      // other spellings of labels (data.rename_labels)
   Decimal decimal = Decimal::kPoint;  // of real targets
+  bool names = false;                 // each text is a class, also a number (data.label_type)
 };
 
 // Returns the rules for the labels or targets of such a model.
 LabelRules LabelRulesOf(const ModelConfig& model);
-// Adds what data.rename_labels says.
-void AddRenames(const DataConfig& data, LabelRules* rules);
+// Adds what data.rename_labels and data.label_type say.
+void AddLabelKeys(const DataConfig& data, LabelRules* rules);
 // The same as for a model, for labels that are read from text.
 LabelRules LabelRulesOf(const Config& config);
 

@@ -120,6 +120,8 @@ class ColumnBuilder {
     column_.name = std::move(name);
     column_.distinct = static_cast<int64_t>(distinct_);
     column_.more_distinct = overflowed_;
+    column_.numbers = numbers_;
+    if (finite_ > 0) column_.deviation = std::sqrt(squares_ / static_cast<double>(finite_));
     column_.type = Type();
     if (!column_.IsNumber()) column_.not_a_number = column_.not_float = {};
     if (column_.type != ColumnType::kDate) column_.not_a_date = {};
@@ -168,6 +170,9 @@ class ColumnBuilder {
     last_number_ = number;
     column_.min = first ? number : std::min(column_.min, number);
     column_.max = first ? number : std::max(column_.max, number);
+    const double off = number - column_.mean;  // Welford's method
+    column_.mean += off / static_cast<double>(finite_);
+    squares_ += off * (number - column_.mean);
   }
 
   void AddText(const CsvField& field) {
@@ -216,10 +221,11 @@ class ColumnBuilder {
   bool IsIdOfTexts() const { return column_.type == ColumnType::kText; }
 
   // Amounts of few rows all differ too, so another sign is needed: the name, numbers without many gaps
-  // between them, or long numbers of equal length.
+  // between them that are no years, or long numbers of equal length.
   bool IsIdOfNumbers() const {
     if (column_.type != ColumnType::kWhole || numbers_ != column_.known) return false;
-    const bool dense = column_.max - column_.min < 2.0 * static_cast<double>(column_.known);
+    const bool years = column_.min >= 1500 && column_.max <= 2200;
+    const bool dense = !years && column_.max - column_.min < 2.0 * static_cast<double>(column_.known);
     const bool alike =
         column_.min >= 100000 && std::floor(std::log10(column_.min)) == std::floor(std::log10(column_.max));
     return IsNamedAsId(column_.name) || dense || alike;
@@ -236,6 +242,7 @@ class ColumnBuilder {
   int64_t runs_ = 0;  // of equal values
   int64_t numbers_ = 0, finite_ = 0, dates_ = 0;
   double first_number_ = 0, last_number_ = 0;
+  double squares_ = 0;  // the sum of the squares of what the finite numbers are off their mean
   bool whole_ = true, in_order_ = true, rises_ = true, falls_ = true;
 };
 

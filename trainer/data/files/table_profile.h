@@ -46,7 +46,9 @@ struct ColumnProfile {
   int64_t known = 0;                 // all others
   int64_t distinct = 0;              // of the known
   bool more_distinct = false;        // distinct is where counting ended
+  int64_t numbers = 0;               // known values that are numbers
   double min = 0, max = 0;           // of the numbers
+  double mean = 0, deviation = 0;    // of the numbers
   std::string example;               // the first known value
   std::vector<ValueCount> frequent;  // the most frequent first, if all distinct ones were counted
 

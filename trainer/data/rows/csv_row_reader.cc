@@ -112,7 +112,8 @@ bool ColumnFinder::IsClass(std::string_view text) const {
 void ColumnFinder::FindWeight() {
   CsvColumns& columns = layout_.columns;
   const bool by_name = !columns.names.empty() && !layout_.first_is_row;
-  const auto found = std::find(columns.names.begin(), columns.names.end(), spec_.weight);
+  const std::string name = ColumnNameIn(spec_.weight);
+  const auto found = std::find(columns.names.begin(), columns.names.end(), name);
   const std::optional<int64_t> number = ColumnNumber(spec_.weight);
   if (by_name && found != columns.names.end()) {
     columns.weight = found - columns.names.begin();
@@ -123,13 +124,13 @@ void ColumnFinder::FindWeight() {
         reader_.path(), reader_.fields()[0].place,
         fmt::format("no column {}, which says how much each row counts (data.weight). Add it, or set "
                     "data.weight to null.",
-                    Quoted(Shown(spec_.weight))));
+                    Quoted(Shown(name))));
   }
 }
 
 // Training data of images has no label column; in a CSV file of images it is called "label".
 bool ColumnFinder::IsLabelName(const std::string& name) const {
-  return spec_.label.empty() ? strcasecmp(name.c_str(), "label") == 0 : name == spec_.label;
+  return spec_.label.empty() ? strcasecmp(name.c_str(), "label") == 0 : name == ColumnNameIn(spec_.label);
 }
 
 // Returns -1 if there is none.
@@ -253,7 +254,7 @@ class CsvRowReader : public RowReader {
   bool Next(RowBlock* block) override;
   void SkipFault() override { rows_->SkipFault(); }
   bool HasMore() const override { return rows_ && rows_->HasMore(); }
-  std::vector<std::string> KeptNames() const override { return kept_names_; }
+  std::vector<std::string> KeptNames() const override { return rows_ ? kept_names_ : spec_.keep; }
 
  private:
   void FindKept();
@@ -278,7 +279,7 @@ CsvRowReader::CsvRowReader(std::unique_ptr<InputBytes> file, const RowSpec& spec
     throw CsvError(
         reader_.path(), reader_.fields()[0].place,
         fmt::format("no column {}; rows are evaluated by their labels. Add it, or use dtrain predict.",
-                    spec_.label.empty() ? "of labels" : Quoted(Shown(spec_.label))));
+                    spec_.label.empty() ? "of labels" : Quoted(Shown(ColumnNameIn(spec_.label)))));
   }
   labels_.emplace(*spec_.labels, reader_.path(), ColumnTitle(columns, columns.label), spec_.form.classes);
 }

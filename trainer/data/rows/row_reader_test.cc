@@ -431,5 +431,12 @@ TEST_CASE("rows: what is behind a row that cannot be read is read") {
   }
 }
 
+TEST_CASE("row reader: a file without rows keeps the names of what is kept, for the files behind it") {
+  RowSpec spec;
+  spec.inputs = 1;
+  spec.keep = {"id", "2"};
+  CHECK(OpenRows(WritePlain("empty", "\n"), spec)->KeptNames() == spec.keep);
+}
+
 }  // namespace
 }  // namespace dtrain
