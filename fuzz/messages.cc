@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "net/codec.h"
@@ -42,8 +43,12 @@ class Maker {
  private:
   uint32_t Small() { return static_cast<uint32_t>(in_.Number()); }
   auto Text() { return b_.CreateString(in_.Text(40)); }
-  std::optional<float> MaybeLoss() {
-    return in_.Flag() ? std::optional(static_cast<float>(in_.Real())) : std::nullopt;
+  // Takes no byte of the input; 0: none.
+  static std::optional<float> LossOf(uint64_t bits) {
+    const auto low = static_cast<uint32_t>(bits);
+    float loss = 0;
+    std::memcpy(&loss, &low, sizeof(loss));
+    return low == 0 ? std::nullopt : std::optional(loss);
   }
   Offset<flatbuffers::String> MaybeText() { return in_.Flag() ? Text() : 0; }
   Offset<flatbuffers::Vector<uint32_t>> Workers() {
@@ -235,8 +240,7 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       const bool right = in_.Byte() < 240;
       const uint64_t checksum =
           config.net.checksum && right ? net::PayloadChecksum(gradient.data, gradient.size) : 0;
-      const std::optional<float> loss = MaybeLoss();
-      return encoder_.Push(envelope_, block, examples, checksum, gradient, version, loss);
+      return encoder_.Push(envelope_, block, examples, checksum, gradient, version, LossOf(version));
     }
     case Body::Weights: {
       const uint64_t version = in_.Number(), step = in_.Number();
@@ -256,11 +260,10 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
     }
     case Body::Done: {
       const auto figures = MaybeText(), device = MaybeText();
-      const std::optional<float> loss = MaybeLoss();
-      const double accuracy = in_.Real(), first_loss = in_.Real();
+      const double loss = in_.Real(), accuracy = in_.Real(), first_loss = in_.Real();
       const Fields f(in_);
-      return Finish(wire::CreateDone(b_, f[0], loss, f.Signed(1), f.Signed(2), f[3], f[4], accuracy, figures,
-                                     device, first_loss));
+      return Finish(wire::CreateDone(b_, f[0], static_cast<float>(loss), f.Signed(1), f.Signed(2), f[3], f[4],
+                                     accuracy, figures, device, first_loss));
     }
     case Body::Evaluated: {
       const double loss = in_.Real(), accuracy = in_.Real(), auc = in_.Real();

@@ -39,9 +39,7 @@ TEST_CASE("feed server: another run, an index that is not fed and an absurd step
 TEST_CASE("feed server: who does not know the token gets no batch, and learns nothing") {
   ServerUnderTest test(FedDigits());
   const auto answer = [&](uint64_t run, uint64_t token) -> const wire::Envelope& {
-    test.channel.sent.clear();
-    test.Ask(1, 0, run, false, token);
-    test.ServeAll();
+    test.AskUntilAnswered(1, 0, run, token, 0);
     REQUIRE(test.channel.sent.size() == 1);
     return test.channel.sent[0].envelope();
   };
@@ -80,9 +78,7 @@ TEST_CASE("feed server: a worker gets its own batches, with its own key") {
   ServerUnderTest test(FedDigits());
   test.channel.keys = {{1, "worker 1"}, {2, "worker 2"}, {3, "ps 0"}};
   for (const uint32_t key : {0U, 2U, 3U}) {
-    test.channel.sent.clear();
-    test.Ask(1, 0, kRun, false, kToken, key);
-    test.ServeAll();
+    test.AskUntilAnswered(1, 0, kRun, kToken, key);
     REQUIRE(test.channel.sent.size() == 1);
     REQUIRE(test.channel.sent[0].envelope().body_as_Refuse() != nullptr);
     CHECK(test.channel.sent[0].envelope().body_as_Refuse()->reason() == wire::Reason::WrongTask);

@@ -1,10 +1,14 @@
 // A FeedServer on a channel that the test looks into.
 #pragma once
 
+#include <doctest/doctest.h>
+
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_server.h"
@@ -54,6 +58,16 @@ struct ServerUnderTest {
   void ServeAll() {
     while (!channel.incoming.empty()) server.Serve(TimePoint());
     for (int i = 0; i < 100; ++i) server.Serve(TimePoint());
+  }
+  // Asks again while nothing comes: a server reads so much of strangers at a time and drops what is more, and
+  // a test that is not run for some milliseconds has used that up.
+  void AskUntilAnswered(uint32_t worker, uint64_t local_step, uint64_t run_id, uint64_t token, uint32_t key) {
+    channel.sent.clear();
+    for (const TimePoint until = Clock::now() + std::chrono::seconds(60); channel.sent.empty();) {
+      REQUIRE(Clock::now() < until);
+      Ask(worker, local_step, run_id, false, token, key);
+      ServeAll();
+    }
   }
   static net::NodeId NodeOf(uint32_t worker) { return (net::NodeId{9} << 56) + 2 * worker; }
 
