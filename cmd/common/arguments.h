@@ -105,6 +105,7 @@ struct CheckTableArguments {
 struct InitArguments {
   std::string path;   // a table of text
   std::string label;  // a column's name or number; empty: the command chooses
+  std::string test;   // a table of other rows; empty: a share of the rows is held out
   std::string out;    // the config to write; "-": standard output; empty: by the table's name
 };
 

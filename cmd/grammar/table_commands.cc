@@ -13,17 +13,21 @@ constexpr char kInitFooter[] =
   dtrain init titanic.csv --label Survived     writes titanic.yaml
   dtrain init data/customers.csv.gz --out job.yaml
   dtrain init titanic.csv --out -              to standard output
+  dtrain init adult.data --test adult.test     trains on one file and measures on the other
 
 Looks at the table as dtrain check TABLE does, and says at what training would stop. Without --label the label is the
 column that is named label, target, class, y, survived, outcome or the like, else the last one that can be one. Classes
-become a logistic or a softmax model, numbers a linear one. A fifth of the rows is held out. A file that is there
-already is never replaced: exit code 2.)";
+become a logistic or a softmax model, numbers a linear one. A fifth of the rows is held out, or with --test none. A
+file that is there already is never replaced: exit code 2.)";
 
 class InitGrammar : public CommandGrammar {
  public:
   explicit InitGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("init", kInitAbout), kInitFooter) {
     AddTableOptions(app(), &init_.path, &init_.label);
+    app()
+        ->add_option("--test", init_.test, "A table of other rows of the same kind, to measure the model on")
+        ->type_name("FILE");
     app()
         ->add_option("--out", init_.out,
                      "The file to write, - for standard output; else the table's name with .yaml")

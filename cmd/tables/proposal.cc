@@ -154,8 +154,17 @@ const char* DelimiterKey(char delimiter) {
 class ConfigWriter {
  public:
   ConfigWriter(const TableProfile& table, const LabelChoice& label, const std::string& path,
-               const std::string& run)
-      : table_(table), label_(label.column), path_(path), run_(run), plan_(PlanModel(Label())) {}
+               const std::string& run, const TestTable* test)
+      : table_(table),
+        label_(label.column),
+        path_(path),
+        run_(run),
+        test_(test),
+        plan_(PlanModel(Label())),
+        comment_(table.comment),
+        trims_(table.padded > 0) {
+    if (test != nullptr) CompareTest();
+  }
 
   Proposal Write() {
     const auto refuse = [&](const std::string& why) {
@@ -194,6 +203,63 @@ class ConfigWriter {
     return by_number ? number : YamlText(name);
   }
 
+  // Both files are read with the same keys.
+  void CompareTest() {
+    const TableProfile& test = test_->profile;
+    const auto refuse = [&](const std::string& difference) {
+      return UserError("{}: {}. One config reads both files: make them alike.", test.path, difference);
+    };
+    if (test.delimiter != table_.delimiter || (test.decimal_comma && !table_.decimal_comma)) {
+      throw refuse(fmt::format("its delimiter or its decimals are other ones than those of {}", table_.path));
+    }
+    if (comment_.empty()) comment_ = test.comment;
+    if (!test.comment.empty() && test.comment != comment_) {
+      throw refuse(fmt::format("lines that begin with {} are no rows, and in {} those with {}",
+                               Quoted(test.comment), table_.path, Quoted(comment_)));
+    }
+    if (test.skip_lines != table_.skip_lines) {
+      throw refuse(
+          fmt::format("{} at its front no rows, and {} of {} (data.skip_lines)",
+                      test.skip_lines == 1 ? "1 line is" : fmt::format("{} lines are", test.skip_lines),
+                      table_.skip_lines, table_.path));
+    }
+    const bool by_name = test.has_names() && table_.has_names();
+    if (!by_name && test.columns.size() != table_.columns.size()) {
+      throw refuse(fmt::format("{}, and {} has {}",
+                               Plural(static_cast<int64_t>(test.columns.size()), "column"), table_.path,
+                               table_.columns.size()));
+    }
+    if (TestLabel() == nullptr) {
+      throw refuse(
+          fmt::format("no column {}, which is the label of {}", Quoted(Shown(Label().name)), table_.path));
+    }
+    trims_ = trims_ || test.padded > 0;
+    bad_rows_ += test.short_rows.count + test.long_rows.count + test.quotes.count + test.empty_lines.count;
+    for (const ColumnProfile& column : test.columns) {
+      if (&column == TestLabel()) {
+        bad_rows_ += column.missing;
+      } else {
+        gaps_ = gaps_ || column.missing > 0;
+      }
+      CountBad(column);
+    }
+  }
+
+  // The label in the test table: by its name, else where it stands in the table. Null: it has none.
+  const ColumnProfile* TestLabel() const {
+    const std::vector<ColumnProfile>& columns = test_->profile.columns;
+    if (!test_->profile.has_names() || !table_.has_names())
+      return label_ < columns.size() ? &columns[label_] : nullptr;
+    const auto found = std::find_if(columns.begin(), columns.end(),
+                                    [&](const ColumnProfile& column) { return column.name == Label().name; });
+    return found == columns.end() ? nullptr : &*found;
+  }
+
+  std::string SourceText(const std::string& path, bool header) const {
+    return fmt::format("{{format: csv, path: {}, label: {}{}}}", YamlText(path),
+                       header ? KeyOf(label_) : fmt::format("{}", label_), header ? "" : ", header: false");
+  }
+
   void SortColumns() {
     for (size_t i = 0; i < table_.columns.size(); ++i) {
       const ColumnProfile& column = table_.columns[i];
@@ -223,16 +289,22 @@ class ConfigWriter {
   void FindRenames() {
     if (Label().type != ColumnType::kCategory) return;
     std::map<std::string, std::string> spellings;  // by what they have in common
-    for (const ValueCount& value : Label().frequent) {
-      std::string common = LowerCase(value.text);
+    const auto add = [&](const std::string& text) {
+      std::string common = LowerCase(text);
       if (common.size() > 1 && common.back() == '.') common.pop_back();
-      const auto [first, is_new] = spellings.emplace(common, value.text);
-      if (!is_new) renames_.push_back(Quoted(fmt::format("{} -> {}", value.text, first->second)));
+      const std::string& first = spellings.emplace(common, text).first->second;
+      const std::string rename = Quoted(fmt::format("{} -> {}", text, first));
+      const bool is_new = std::count(renames_.begin(), renames_.end(), rename) == 0;
+      if (first != text && is_new) renames_.push_back(rename);
+    };
+    for (const ValueCount& value : Label().frequent) add(value.text);
+    if (!renames_.empty()) {
+      ColumnProfile renamed = Label();
+      renamed.distinct -= static_cast<int64_t>(renames_.size());
+      plan_ = PlanModel(renamed);
     }
-    if (renames_.empty()) return;
-    ColumnProfile renamed = Label();
-    renamed.distinct -= static_cast<int64_t>(renames_.size());
-    plan_ = PlanModel(renamed);
+    if (test_ == nullptr) return;
+    for (const ValueCount& value : TestLabel()->frequent) add(value.text);
   }
 
   void CountBad(const ColumnProfile& column) {
@@ -247,12 +319,11 @@ class ConfigWriter {
   }
 
   void AddData() {
-    Add("data:\n  train: {{format: csv, path: {}, label: {}{}}}\n", YamlText(path_), KeyOf(label_),
-        table_.has_names() ? "" : ", header: false");
+    Add("data:\n  train: {}\n", SourceText(path_, table_.has_names()));
+    if (test_ != nullptr) Add("  test: {}\n", SourceText(test_->path, test_->profile.has_names()));
     if (table_.skip_lines > 0) Add("  skip_lines: {}    # at the front, no rows\n", table_.skip_lines);
-    if (!table_.comment.empty())
-      Add("  comment: {}    # lines that begin so are no rows\n", Quoted(table_.comment));
-    if (table_.padded > 0) Add("  trim: true    # blanks inside quotes\n");
+    if (!comment_.empty()) Add("  comment: {}    # lines that begin so are no rows\n", Quoted(comment_));
+    if (trims_) Add("  trim: true    # blanks inside quotes\n");
     if (table_.decimal_comma) Add("  decimal: comma\n");
     if (plan_.names) Add("  label_type: names    # numbers, too\n");
     if (!renames_.empty()) proposal_.yaml += ListLine("rename_labels", renames_);
@@ -271,7 +342,7 @@ class ConfigWriter {
   }
 
   void AddTrain() {
-    const int64_t rows = std::max<int64_t>(1, GoodRows() * 4 / 5);
+    const int64_t rows = std::max<int64_t>(1, HoldsOut() ? GoodRows() * 4 / 5 : GoodRows());
     const int64_t batch = rows < 10000 ? 32 : rows < 1000000 ? 128 : 1024;
     const int64_t epochs = std::clamp(kSteps * batch / rows, kMinEpochs, kMaxEpochs);
     const double rate = LearningRate();
@@ -281,6 +352,7 @@ class ConfigWriter {
         std::max<int64_t>(1, epochs * rows / batch), rate / 100);
     Add("    l2: {:.2g}    # 1 / rows\n    decay_biases: false\n", 1 / static_cast<double>(rows));
     if (HoldsOut()) Add("eval: {{on: validation}}\n");
+    if (test_ != nullptr) Add("eval: {{on: test}}\n");
     Add("checkpoint: {{dir: {}}}\n", YamlText(run_));
   }
 
@@ -300,7 +372,7 @@ class ConfigWriter {
       Note("Nothing can be learnt from {} without {}: data.bad_rows: skip leaves them out.",
            Plural(Label().missing, "row"), ColumnName(table_, label_));
     }
-    if (!HoldsOut())
+    if (!HoldsOut() && test_ == nullptr)
       Note("So few rows are all trained on: no accuracy is measured on rows that are held out.");
   }
 
@@ -314,7 +386,7 @@ class ConfigWriter {
   }
 
   int64_t GoodRows() const { return std::max<int64_t>(table_.rows - Label().missing, 0); }
-  bool HoldsOut() const { return GoodRows() >= kRowsToHoldOut; }
+  bool HoldsOut() const { return test_ == nullptr && GoodRows() >= kRowsToHoldOut; }
 
   struct Ignored {
     std::string key, why;
@@ -324,7 +396,10 @@ class ConfigWriter {
   const size_t label_;
   const std::set<std::string> repeated_ = RepeatedNames(table_);
   const std::string path_, run_;
+  const TestTable* const test_;  // null: there is none
   ModelPlan plan_;
+  std::string comment_;  // of both tables
+  bool trims_ = false;
   Proposal proposal_;
   std::vector<Ignored> ignored_;
   std::vector<std::string> categories_, renames_;
@@ -377,8 +452,8 @@ LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted) {
 }
 
 Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, const std::string& path,
-                       const std::string& run) {
-  return ConfigWriter(table, label, path, run).Write();
+                       const std::string& run, const TestTable* test) {
+  return ConfigWriter(table, label, path, run, test).Write();
 }
 
 std::string IgnoredBecause(const ColumnProfile& column) {

@@ -25,10 +25,17 @@ struct Proposal {
   std::vector<std::string> notes;  // what the person should know about it, one sentence or two each
 };
 
-// `path` is the table's path as the config is to name it, and `run` the directory of its checkpoints. Throws
-// UserError if the table cannot be trained on, with the reason.
+// TestTable: a table with other rows of the same kind, to measure the model on.
+struct TestTable {
+  TableProfile profile;
+  std::string path;  // as the config is to name it
+};
+
+// `path` is the table's path as the config is to name it, and `run` the directory of its checkpoints. With a
+// test table no rows are held out. Throws UserError if the table cannot be trained on, or if the test table
+// needs other keys than it, with the reason.
 Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, const std::string& path,
-                       const std::string& run);
+                       const std::string& run, const TestTable* test = nullptr);
 
 // Returns why a column is no feature: "an index"; empty if it is one.
 std::string IgnoredBecause(const ColumnProfile& column);

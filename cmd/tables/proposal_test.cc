@@ -88,6 +88,58 @@ TEST_CASE("proposal: the learning rate of a linear model is that of its label's 
   CHECK(Has(yaml(0.5), "    l2: 0.031 "));
 }
 
+TEST_CASE("proposal: a test table has its source, the keys of both, and takes the place of held-out rows") {
+  std::string text, other = "|1x3 Cross validator\n";
+  for (int i = 0; i < 60; ++i) {
+    const bool more = i % 3 == 0;
+    text += fmt::format("{}, {}, {}\n", 20 + i % 9, i % 4 == 0 ? "a" : "b", more ? ">50K" : "<=50K");
+    other += fmt::format("{}, {}, {}.\n", 20 + i % 7, i % 5 == 0 ? "?" : "b", more ? ">50K" : "<=50K");
+  }
+  const TableProfile table = ProfileOf(text);
+  const TestTable test{ProfileTable(WritePlain("adult.test", other)), "adult.test"};
+  const Proposal proposal = ProposeConfig(table, ChooseLabel(table, ""), "adult.data", "run/a", &test);
+  const std::string& yaml = proposal.yaml;
+  CAPTURE(yaml);
+  CHECK(Has(yaml, "  train: {format: csv, path: adult.data, label: 2, header: false}\n"));
+  CHECK(Has(yaml, "  test: {format: csv, path: adult.test, label: 2, header: false}\n"));
+  CHECK(Has(yaml, "  comment: \"|\" "));
+  CHECK(Has(yaml, "  rename_labels: [\"<=50K. -> <=50K\", \">50K. -> >50K\"]\n"));
+  CHECK(Has(yaml, "  missing: mean\n"));
+  CHECK(Has(yaml, "eval: {on: test}\n"));
+  CHECK_FALSE(Has(yaml, "validation"));
+  CHECK(proposal.notes.empty());
+}
+
+TEST_CASE("proposal: the label of a test table without a header is given by its number") {
+  const TableProfile table = Customers("y", [](int i) { return i % 2; });
+  std::string rows;
+  for (int i = 0; i < 40; ++i) rows += fmt::format("C{},2024-01-01,{},pro,{}\n", i, i, i % 2);
+  const TestTable test{ProfileTable(WritePlain("bare.csv", rows)), "bare.csv"};
+  const std::string yaml = ProposeConfig(table, ChooseLabel(table, "y"), "t.csv", "run/t", &test).yaml;
+  CAPTURE(yaml);
+  CHECK(Has(yaml, "  train: {format: csv, path: t.csv, label: \"y\"}\n"));
+  CHECK(Has(yaml, "  test: {format: csv, path: bare.csv, label: 4, header: false}\n"));
+}
+
+TEST_CASE("proposal: a test table that needs other keys is refused with the difference") {
+  const auto label = [](int i) { return i % 2; };
+  const TableProfile table = Customers("y", label);
+  const auto error = [&](const std::string& content) {
+    const TestTable test{ProfileTable(WritePlain("other.csv", content)), "other.csv"};
+    return UserErrorOf([&] { ProposeConfig(table, ChooseLabel(table, "y"), "t", "run/t", &test); });
+  };
+  std::string tabs = "customer_id\tday\tage\tplan\ty\n", less = "age,plan\n",
+              title = "A title\nage,plan,day,y\n";
+  for (int i = 0; i < 40; ++i) {
+    tabs += fmt::format("C{}\t2024-01-01\t{}\tpro\t1\n", i, i);
+    less += fmt::format("{},{}\n", i, i % 2 == 0 ? "pro" : "free");
+    title += fmt::format("{},pro,2024-01-01,{}\n", i, i % 2);
+  }
+  CHECK(Has(error(tabs), "its delimiter or its decimals are other ones than those of"));
+  CHECK(Has(error(less), "no column \"y\", which is the label of"));
+  CHECK(Has(error(title), "1 line is at its front no rows, and 0 of"));
+}
+
 TEST_CASE("proposal: the label is the one that is asked for, named so, or the last that can be one") {
   const auto label = [](int i) { return i * 7 % 5 == 0 ? "yes" : "no"; };
   CHECK(ChooseLabel(Customers("churned", label), "").reason == "its name says so");

@@ -36,8 +36,11 @@ std::string PathFrom(const std::string& config, const std::string& table) {
 }
 
 Proposal Propose(const TableProfile& table, const LabelChoice& label, const std::string& path,
-                 const std::string& config) {
-  return ProposeConfig(table, label, PathFrom(config, path), "run/" + TableName(path));
+                 const std::string& config, const std::string& test) {
+  const std::string train = PathFrom(config, path), run = "run/" + TableName(path);
+  if (test.empty()) return ProposeConfig(table, label, train, run);
+  const TestTable other{ProfileTable(test), PathFrom(config, test)};
+  return ProposeConfig(table, label, train, run, &other);
 }
 
 void PrintPart(const char* title, const std::string& lines) {
@@ -47,7 +50,7 @@ void PrintPart(const char* title, const std::string& lines) {
 void PrintProposal(const TableProfile& table, const CheckTableArguments& arguments) {
   const LabelChoice label = ChooseLabel(table, arguments.label);
   const std::string name = TableName(arguments.path) + ".yaml";
-  const Proposal proposal = Propose(table, label, arguments.path, name);
+  const Proposal proposal = Propose(table, label, arguments.path, name, "");
   fmt::print("\n{}\n", LabelText(table, label));
   for (const std::string& note : proposal.notes) fmt::print("{}\n", note);
   const std::string wanted = arguments.label.empty() ? "" : " --label " + arguments.label;
@@ -91,7 +94,7 @@ int RunInitCommand(const InitArguments& arguments, const ErrorLines& errors) {
   if (!prints && access(out.c_str(), F_OK) == 0) WriteNew(out, "");  // refuses before the table is read
   const TableProfile table = ProfileTable(arguments.path);
   const LabelChoice label = ChooseLabel(table, arguments.label);
-  const Proposal proposal = Propose(table, label, arguments.path, prints ? "x.yaml" : out);
+  const Proposal proposal = Propose(table, label, arguments.path, prints ? "x.yaml" : out, arguments.test);
   std::vector<std::string> said{LabelText(table, label)};
   said.insert(said.end(), proposal.notes.begin(), proposal.notes.end());
   const std::string faults = FaultsText(table), suspects = SuspectsText(table);

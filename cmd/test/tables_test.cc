@@ -144,5 +144,37 @@ TEST_CASE("tables: synth makes the same rows again from any first row on, and te
   CHECK(Run({"synth", "digits", "--rows", "2"}).output.find("label,p0,p1,") == 0);
 }
 
+TEST_CASE("tables: init takes a test file, and local and eval measure on it") {
+  const std::string directory = NewDirectory(), config = directory + "/adult.yaml";
+  std::string train, test = "|1x3 Cross validator\n";
+  for (int i = 0; i < 300; ++i) {
+    const auto row = [](int n, const char* dot) {
+      return fmt::format("{}, {}, {}{}\n", 20 + n * 7 % 40,
+                         n % 11 == 0  ? "?"
+                         : n % 3 == 0 ? "Private"
+                                      : "State-gov",
+                         n % 3 == 0 ? ">50K" : "<=50K", dot);
+    };
+    train += row(i, "");
+    if (i < 90) test += row(i + 5, ".");
+  }
+  WriteFile(directory + "/adult.data", train);
+  WriteFile(directory + "/adult.test", test);
+  const Done init =
+      Run({"init", directory + "/adult.data", "--test", directory + "/adult.test", "--out", config});
+  CAPTURE(init.error);
+  REQUIRE(init.code == 0);
+  const Json result = RunLocal(config, {"--set", "checkpoint.dir=" + directory + "/run"});
+  REQUIRE_FALSE(result.is_null());
+  REQUIRE(result["test_accuracy"].is_number());
+  CHECK(result["test_accuracy"].get<double>() > 0.9);
+  const Done eval = Run({"eval", directory + "/run", "--json"});
+  CAPTURE(eval.error);
+  REQUIRE(eval.code == 0);
+  const Json measured = Json::Parse(eval.output);
+  CHECK(measured["rows"] == 90);
+  CHECK(measured["accuracy"] == result["test_accuracy"]);
+}
+
 }  // namespace
 }  // namespace dtrain::testing
