@@ -27,6 +27,7 @@ constexpr int64_t kMinEpochs = 3, kMaxEpochs = 400;
 constexpr double kRate = 0.03;             // of adam on scaled features, for a label whose deviation is 1
 constexpr int64_t kDefaultBadRows = 1000;  // data.bad_rows_limit
 constexpr double kManyGaps = 0.05;         // share of missing values that may tell something
+constexpr int64_t kFewOf = 20;             // one in so many rows may have a text that is not UTF-8
 constexpr size_t kLineWidth = 100;
 
 // ModelPlan: the model for a label. `problem` says why there is none.
@@ -171,12 +172,14 @@ class ConfigWriter {
       return UserError("{}: {} cannot be the label: it {}. Choose another: --label NAME.", table_.path,
                        ColumnName(table_, label_), why);
     };
+    CheckText();
     FindRenames();
     if (!plan_.problem.empty()) throw refuse(plan_.problem);
     SortColumns();
     if (features_ == 0) {
-      throw UserError("{}: no column beside {} can be a feature. Is it the right table, and the right label?",
-                      table_.path, ColumnName(table_, label_));
+      throw UserError(
+          "{}: no column beside {} can be a feature ({}). Is it the right table, and the right label?",
+          table_.path, ColumnName(table_, label_), Reasons());
     }
     proposal_.yaml =
         fmt::format("# Made by dtrain from {} and {} of {}. docs/config.md explains each key.\n",
@@ -201,6 +204,30 @@ class ConfigWriter {
                                    [&](const ColumnProfile& other) { return other.name == number; });
     const bool by_number = !table_.has_names() || repeated_.count(name) > 0 || (name.empty() && !taken);
     return by_number ? number : YamlText(name);
+  }
+
+  // Returns why the first columns are ignored: "day: dates; one: the same in every row".
+  std::string Reasons() const {
+    constexpr size_t kShown = 5;
+    std::vector<std::string> reasons;
+    for (const Ignored& column : ignored_) reasons.push_back(fmt::format("{}: {}", column.key, column.why));
+    if (reasons.empty()) return "there is none";
+    if (reasons.size() > kShown) {
+      reasons.resize(kShown);
+      reasons.push_back("..");
+    }
+    return fmt::format("{}", fmt::join(reasons, "; "));
+  }
+
+  // A table in another encoding has such texts everywhere, and its names could not be written to the config.
+  void CheckText() const {
+    for (const ColumnProfile& column : table_.columns) {
+      if (IsUtf8(column.name) && column.not_utf8.count * kFewOf <= table_.rows) continue;
+      throw UserError(
+          "{}: its texts are not UTF-8. Convert it: iconv -f latin1 -t utf-8 a.csv > b.csv; latin1 is the "
+          "usual encoding.",
+          table_.path);
+    }
   }
 
   // Both files are read with the same keys.
@@ -343,7 +370,8 @@ class ConfigWriter {
 
   void AddTrain() {
     const int64_t rows = std::max<int64_t>(1, HoldsOut() ? GoodRows() * 4 / 5 : GoodRows());
-    const int64_t batch = rows < 10000 ? 32 : rows < 1000000 ? 128 : 1024;
+    int64_t batch = rows < 10000 ? 32 : rows < 1000000 ? 128 : 1024;
+    batch = std::clamp<int64_t>(rows / 4, 1, batch);  // each of some workers needs one
     const int64_t epochs = std::clamp(kSteps * batch / rows, kMinEpochs, kMaxEpochs);
     const double rate = LearningRate();
     Add("train:\n  batch_size: {}\n  epochs: {}\n  optimizer:\n    kind: adam\n    learning_rate: {:g}\n",
