@@ -27,6 +27,7 @@ constexpr int64_t kMinEpochs = 3, kMaxEpochs = 400;
 constexpr double kRate = 0.03;             // of adam on scaled features, for a label whose deviation is 1
 constexpr int64_t kDefaultBadRows = 1000;  // data.bad_rows_limit
 constexpr double kManyGaps = 0.05;         // share of missing values that may tell something
+constexpr int64_t kFewOf = 20;             // one in so many rows may have a text that is not UTF-8
 constexpr size_t kLineWidth = 100;
 
 // ModelPlan: the model for a label. `problem` says why there is none.
@@ -171,12 +172,14 @@ class ConfigWriter {
       return UserError("{}: {} cannot be the label: it {}. Choose another: --label NAME.", table_.path,
                        ColumnName(table_, label_), why);
     };
+    CheckText();
     FindRenames();
     if (!plan_.problem.empty()) throw refuse(plan_.problem);
     SortColumns();
     if (features_ == 0) {
-      throw UserError("{}: no column beside {} can be a feature. Is it the right table, and the right label?",
-                      table_.path, ColumnName(table_, label_));
+      throw UserError(
+          "{}: no column beside {} can be a feature ({}). Is it the right table, and the right label?",
+          table_.path, ColumnName(table_, label_), Reasons());
     }
     proposal_.yaml =
         fmt::format("# Made by dtrain from {} and {} of {}. docs/config.md explains each key.\n",
@@ -203,13 +206,37 @@ class ConfigWriter {
     return by_number ? number : YamlText(name);
   }
 
+  // Returns why the first columns are ignored: "day: dates; one: the same in every row".
+  std::string Reasons() const {
+    constexpr size_t kShown = 5;
+    std::vector<std::string> reasons;
+    for (const Ignored& column : ignored_) reasons.push_back(fmt::format("{}: {}", column.key, column.why));
+    if (reasons.empty()) return "there is none";
+    if (reasons.size() > kShown) {
+      reasons.resize(kShown);
+      reasons.push_back("..");
+    }
+    return fmt::format("{}", fmt::join(reasons, "; "));
+  }
+
+  // A table in another encoding has such texts everywhere, and its names could not be written to the config.
+  void CheckText() const {
+    for (const ColumnProfile& column : table_.columns) {
+      if (IsUtf8(column.name) && column.not_utf8.count * kFewOf <= table_.rows) continue;
+      throw UserError(
+          "{}: its texts are not UTF-8. Convert it: iconv -f latin1 -t utf-8 a.csv > b.csv; latin1 is the "
+          "usual encoding.",
+          table_.path);
+    }
+  }
+
   // Both files are read with the same keys.
   void CompareTest() {
     const TableProfile& test = test_->profile;
     const auto refuse = [&](const std::string& difference) {
       return UserError("{}: {}. One config reads both files: make them alike.", test.path, difference);
     };
-    if (test.delimiter != table_.delimiter || test.decimal_comma != table_.decimal_comma) {
+    if (test.delimiter != table_.delimiter || (test.decimal_comma && !table_.decimal_comma)) {
       throw refuse(fmt::format("its delimiter or its decimals are other ones than those of {}", table_.path));
     }
     if (comment_.empty()) comment_ = test.comment;
@@ -235,8 +262,14 @@ class ConfigWriter {
     }
     trims_ = trims_ || test.padded > 0;
     bad_rows_ += test.short_rows.count + test.long_rows.count + test.quotes.count + test.empty_lines.count;
-    for (const ColumnProfile& column : test.columns) gaps_ = gaps_ || column.missing > 0;
-    bad_rows_ += TestLabel()->missing;
+    for (const ColumnProfile& column : test.columns) {
+      if (&column == TestLabel()) {
+        bad_rows_ += column.missing;
+      } else {
+        gaps_ = gaps_ || column.missing > 0;
+      }
+      CountBad(column);
+    }
   }
 
   // The label in the test table: by its name, else where it stands in the table. Null: it has none.
@@ -250,8 +283,8 @@ class ConfigWriter {
   }
 
   std::string SourceText(const std::string& path, bool header) const {
-    return fmt::format("{{format: csv, path: {}, label: {}{}}}", YamlText(path), KeyOf(label_),
-                       header ? "" : ", header: false");
+    return fmt::format("{{format: csv, path: {}, label: {}{}}}", YamlText(path),
+                       header ? KeyOf(label_) : fmt::format("{}", label_), header ? "" : ", header: false");
   }
 
   void SortColumns() {
@@ -337,7 +370,8 @@ class ConfigWriter {
 
   void AddTrain() {
     const int64_t rows = std::max<int64_t>(1, HoldsOut() ? GoodRows() * 4 / 5 : GoodRows());
-    const int64_t batch = rows < 10000 ? 32 : rows < 1000000 ? 128 : 1024;
+    int64_t batch = rows < 10000 ? 32 : rows < 1000000 ? 128 : 1024;
+    batch = std::clamp<int64_t>(rows / 4, 1, batch);  // each of some workers needs one
     const int64_t epochs = std::clamp(kSteps * batch / rows, kMinEpochs, kMaxEpochs);
     const double rate = LearningRate();
     Add("train:\n  batch_size: {}\n  epochs: {}\n  optimizer:\n    kind: adam\n    learning_rate: {:g}\n",

@@ -84,8 +84,13 @@ TEST_CASE("proposal: the learning rate of a linear model is that of its label's 
   };
   CHECK(Has(yaml(0.5), "    learning_rate: 0.034\n"));
   CHECK(Has(yaml(5e5), "    learning_rate: 34000\n"));
-  CHECK(Has(yaml(0.5), "    schedule: {kind: cosine, decay_steps: 400, end_learning_rate: 0.00034}"));
+  CHECK(Has(yaml(0.5), "    schedule: {kind: cosine, decay_steps: 1600, end_learning_rate: 0.00034}"));
   CHECK(Has(yaml(0.5), "    l2: 0.031 "));
+}
+
+TEST_CASE("proposal: of few rows there are batches for several workers") {
+  CHECK(Has(YamlOf(Customers("y", [](int i) { return i % 2; })), "  batch_size: 8\n"));
+  CHECK(Has(YamlOf(ProfileOf("a,y\n1,0\n2,1\n3,0\n")), "  batch_size: 1\n"));
 }
 
 TEST_CASE("proposal: a test table has its source, the keys of both, and takes the place of held-out rows") {
@@ -108,6 +113,17 @@ TEST_CASE("proposal: a test table has its source, the keys of both, and takes th
   CHECK(Has(yaml, "eval: {on: test}\n"));
   CHECK_FALSE(Has(yaml, "validation"));
   CHECK(proposal.notes.empty());
+}
+
+TEST_CASE("proposal: the label of a test table without a header is given by its number") {
+  const TableProfile table = Customers("y", [](int i) { return i % 2; });
+  std::string rows;
+  for (int i = 0; i < 40; ++i) rows += fmt::format("C{},2024-01-01,{},pro,{}\n", i, i, i % 2);
+  const TestTable test{ProfileTable(WritePlain("bare.csv", rows)), "bare.csv"};
+  const std::string yaml = ProposeConfig(table, ChooseLabel(table, "y"), "t.csv", "run/t", &test).yaml;
+  CAPTURE(yaml);
+  CHECK(Has(yaml, "  train: {format: csv, path: t.csv, label: \"y\"}\n"));
+  CHECK(Has(yaml, "  test: {format: csv, path: bare.csv, label: 4, header: false}\n"));
 }
 
 TEST_CASE("proposal: a test table that needs other keys is refused with the difference") {
@@ -153,6 +169,26 @@ TEST_CASE("proposal: a table without names, with another delimiter and with bad 
   CHECK(Has(yaml, "  delimiter: semicolon\n"));
   CHECK(Has(yaml, "  categories: [1]\n"));
   CHECK(Has(yaml, "  bad_rows: skip"));
+}
+
+TEST_CASE("proposal: a table in another encoding is refused with the command that converts it") {
+  std::string names =
+                  "Gr\xf6\xdf"
+                  "e,y\n",
+              values = "town,y\n";
+  for (int i = 0; i < 40; ++i) {
+    names += fmt::format("{},{}\n", i % 7, i % 2);
+    values += fmt::format("{},{}\n", i % 3 == 0 ? "K\xf6ln" : "Rom", i % 2);
+  }
+  CHECK(Has(UserErrorOf([&] { YamlOf(ProfileOf(names)); }), "its texts are not UTF-8. Convert it: iconv"));
+  CHECK(Has(UserErrorOf([&] { YamlOf(ProfileOf(values)); }), "its texts are not UTF-8. Convert it: iconv"));
+}
+
+TEST_CASE("proposal: a table without features says why each column is none") {
+  std::string text = "day,one,y\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("2024-01-{:02},1,{}\n", 1 + i % 28, i % 2);
+  CHECK(Has(UserErrorOf([&] { YamlOf(ProfileOf(text)); }),
+            "no column beside y can be a feature (day: dates; one: the same in every row)."));
 }
 
 TEST_CASE("proposal: rows without a label are told") {

@@ -305,11 +305,13 @@ class HeaderFinder {
   std::optional<double> Number(const CsvField& field) const { return NumberOf(field.text, decimal_comma_); }
   const CsvField& First(size_t column) const { return rows_[0]->fields[column]; }
 
-  // A number in quotes is a name.
+  // A number in quotes is a name, and so is inf, for inflation.
   std::vector<size_t> NumbersOfFirst() const {
     std::vector<size_t> numbers;
     for (size_t column = 0; column < columns_; ++column) {
-      if (!First(column).quoted && Number(First(column))) numbers.push_back(column);
+      const CsvField& field = First(column);
+      const bool digits = field.text.find_first_of("0123456789") != std::string_view::npos;
+      if (!field.quoted && digits && Number(field)) numbers.push_back(column);
     }
     return numbers;
   }

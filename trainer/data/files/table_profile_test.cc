@@ -168,5 +168,15 @@ TEST_CASE("table: a file that is no table of text is refused with its reason") {
   CHECK(ProfileOf("\n\n").rows == 0);
 }
 
+TEST_CASE("table: inf is a column's name in the first line, and years are no ids") {
+  const TableProfile table = ProfileOf(
+      Table("year,inf,y", 40, [](int i) { return fmt::format("{},{}.5,{}", 1950 + i, i % 7, i % 2); }));
+  CHECK(table.header == Header::kNames);
+  CHECK(table.columns[1].name == "inf");
+  CHECK_FALSE(table.columns[0].identifier);
+  CHECK(table.columns[1].mean == doctest::Approx(3.375));
+  CHECK(table.columns[2].deviation == doctest::Approx(0.5));
+}
+
 }  // namespace
 }  // namespace dtrain
