@@ -293,6 +293,7 @@ class HeaderFinder {
     if (!is_first_whole_) return Header::kNone;
     const std::vector<size_t> numbers = NumbersOfFirst();
     if (numbers.empty()) return AreNames() ? Header::kNames : Header::kNone;
+    if (AreYears(numbers)) return Header::kNames;
     if (!IsCounting(numbers)) return Header::kNone;
     if (rows_.size() == 1) return Header::kNumbered;
     for (const size_t column : numbers) {
@@ -323,6 +324,19 @@ class HeaderFinder {
       if (*Number(First(numbers[i])) != begin + static_cast<double>(i)) return false;
     }
     return begin == 0 || begin == 1;
+  }
+
+  // Texts, and years that rise with hardly a gap: "country,1970,1971,1972".
+  bool AreYears(const std::vector<size_t>& numbers) const {
+    if (numbers.size() < 3 || numbers.size() == columns_) return false;
+    const double begin = *Number(First(numbers[0])), end = *Number(First(numbers.back()));
+    if (begin < 1500 || end > 2200 || (end - begin) > 1.1 * static_cast<double>(numbers.size() - 1))
+      return false;
+    for (size_t i = 1; i < numbers.size(); ++i) {
+      const double year = *Number(First(numbers[i]));
+      if (year != std::floor(year) || year <= *Number(First(numbers[i - 1]))) return false;
+    }
+    return true;
   }
 
   bool IsWholeBelow(size_t column) const {

@@ -168,6 +168,12 @@ TEST_CASE("table: a file that is no table of text is refused with its reason") {
   CHECK(ProfileOf("\n\n").rows == 0);
 }
 
+TEST_CASE("table: years in a row, beside texts, are columns' names") {
+  const auto row = [](int i) { return fmt::format("c{},{},{},{}", i, i % 7, i % 5, 3 * i); };
+  CHECK(ProfileOf(Table("country,1970,1971,1972", 40, row)).header == Header::kNames);
+  CHECK(ProfileOf(Table("country,1970,1971,1977", 40, row)).header == Header::kNone);
+}
+
 TEST_CASE("table: inf is a column's name in the first line, and years are no ids") {
   const TableProfile table = ProfileOf(
       Table("year,inf,y", 40, [](int i) { return fmt::format("{},{}.5,{}", 1950 + i, i % 7, i % 2); }));
