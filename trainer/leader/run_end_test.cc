@@ -166,6 +166,13 @@ TEST_CASE("run end: the pace of a ps 0 that came into a run under way is that of
   }
 }
 
+TEST_CASE("run end: the first loss is that of the worker that had learnt least, however late another came") {
+  Ended run;
+  run.members.Worker(0)->result.first_loss = 0.01;
+  run.members.Worker(1)->result.first_loss = 2.5;
+  CHECK(run.Reported().first_loss == 2.5);
+}
+
 TEST_CASE("run end: a report of another part of the model than that of its ps is dropped") {
   Ended run;
   run.end.Begin(run.own, run.now);

@@ -43,7 +43,10 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
     summary->bytes_sent = AddCounts(summary->bytes_sent, result.bytes_sent);
     summary->bytes_received = AddCounts(summary->bytes_received, result.bytes_received);
     if (result.done && !result.device.empty() && !summary->device) summary->device = result.device;
-    if (!std::isnan(result.first_loss) && !summary->first_loss) summary->first_loss = result.first_loss;
+    // A worker that begins late sees what the others have learnt.
+    if (!std::isnan(result.first_loss)) {
+      summary->first_loss = std::max(summary->first_loss.value_or(result.first_loss), result.first_loss);
+    }
     if (!result.done || result.local_steps == 0) continue;
     if (!result.losses.empty()) {
       loss += result.losses.Mean();

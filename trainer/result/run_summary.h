@@ -74,7 +74,7 @@ struct RunSummary {
   // These are not keys of the result, but needed to print or complete it.
   int64_t first_step_nanos = 0;                        // wall clock; 0: no step was begun
   std::vector<std::optional<double>> worker_accuracy;  // by each worker that evaluated itself
-  std::optional<double> first_loss;                    // of the first worker, from initial values
+  std::optional<double> first_loss;                    // the largest of the workers, from initial values
   std::vector<int64_t> absent_workers;                 // never took part
 };
 
