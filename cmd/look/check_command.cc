@@ -164,8 +164,7 @@ void PrintModel(const ModelConfig& model, const Layout& layout) {
 std::string SourceText(const DataSourceConfig& source, const DataSet* set) {
   if (set == nullptr) return "none";
   const std::string rows = set->rows() ? Plural(*set->rows(), "row") : "rows without end";
-  if (source.format == DataFormat::kIdx) return fmt::format("{} of {}", rows, source.images);
-  if (source.format == DataFormat::kCsv) return fmt::format("{} of {}", rows, PathText(source));
+  if (source.format != DataFormat::kSynthetic) return fmt::format("{} of {}", rows, PathText(source));
   return fmt::format("{}, synthetic {}", rows, source.name == SyntheticName::kLinear ? "linear" : "digits");
 }
 

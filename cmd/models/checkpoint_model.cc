@@ -95,8 +95,6 @@ bool IsSet(const std::vector<std::string>& sets, const std::string& key) {
 void DropPipes(const std::vector<std::string>& sets, const std::string& section, DataSourceConfig* source) {
   const bool pipes = std::any_of(source->path.begin(), source->path.end(), IsPipe);
   if (pipes && !IsSet(sets, section + ".path")) source->path = {kNotTaken};
-  if (IsPipe(source->images) && !IsSet(sets, section + ".images")) source->images = kNotTaken;
-  if (IsPipe(source->labels) && !IsSet(sets, section + ".labels")) source->labels = kNotTaken;
 }
 
 InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {

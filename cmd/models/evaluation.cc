@@ -50,7 +50,7 @@ RowSet RowsOf(const Config& config) {
 // Returns the files or the pipe of a set. Throws UserError for a pipe that a checkpoint's config names.
 std::vector<std::string> FilesOf(const RowSet& set) {
   const bool idx = set.source.format == DataFormat::kIdx;
-  const std::vector<std::string> paths = idx ? std::vector<std::string>{set.source.images} : set.source.path;
+  const std::vector<std::string>& paths = idx ? set.source.images : set.source.path;
   if (paths[0] != kNotTaken) return SourceFiles(paths, set.key);
   throw UserError(
       "{0}.path: is standard input or a command (exec:) in the checkpoint's config, and only you can name "
@@ -75,9 +75,10 @@ void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, Evaluat
   const bool idx = set.source.format == DataFormat::kIdx;
   int64_t left = set.max;
   RowBlock block(spec.inputs);
-  for (const std::string& file : FilesOf(set)) {
-    const std::string labels = !idx ? "" : set.source.images == file ? set.source.labels : LabelsBeside(file);
-    const std::unique_ptr<RowReader> rows = OpenRows(file, spec, labels);
+  const IdxFiles files =
+      idx ? FindIdxFiles(set.source.images, set.source.labels, set.key) : IdxFiles{FilesOf(set), {}};
+  for (size_t i = 0; i < files.images.size(); ++i) {
+    const std::unique_ptr<RowReader> rows = OpenRows(files.images[i], spec, idx ? files.labels[i] : "");
     for (bool more = true; more && left > 0;) {
       block.Clear();
       while (block.rows < std::min(batch_rows, left) && (more = rows->Next(&block))) continue;
@@ -136,10 +137,9 @@ void EvaluateOn(const std::vector<std::string>& data, Config* config) {
         data[0]);
   }
   if (test.format == DataFormat::kIdx) {
-    if (data.size() > 1) throw UserError("--data: one file of images, or a pattern. Name one.");
-    test.images = data[0];
-    const bool is_glob = SourceFiles(data, "--data") != data;
-    test.labels = is_glob ? "" : LabelsBeside(data[0]);
+    test.images = SourceFiles(data, "--data");
+    test.labels.clear();
+    for (const std::string& file : test.images) test.labels.push_back(LabelsBeside(file));
   } else {
     test.path = data;
   }

@@ -27,7 +27,7 @@ struct EvaluationOutcome {
 };
 
 // Makes the config evaluate on `data` (--data) in place of eval.on; empty: it stays as it is. For IDX it
-// names the images; the labels are in the file with "labels-idx1" in place of "images-idx3".
+// names the images; the labels are in the files with "labels-idx1" in place of "images-idx3".
 void EvaluateOn(const std::vector<std::string>& data, Config* config);
 
 // Evaluates a checkpoint. Rows of files are read a batch at a time. `between_batches` may throw.

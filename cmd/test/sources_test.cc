@@ -12,6 +12,7 @@
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/process.h"
+#include "trainer/data/files/data_test_util.h"
 
 namespace dtrain::testing {
 namespace {
@@ -61,6 +62,47 @@ TEST_CASE("sources: one table gives the same weights from a file, a list, a patt
   CHECK(job.Crc(job.Path("part-*.csv")) == expected);
   CHECK(job.Crc("exec:cat " + job.Path("all.csv")) == expected);
   CHECK(job.Crc("exec:gzip -c " + job.Path("all.csv")) == expected);
+}
+
+TEST_CASE("sources: one set of images gives the same weights and figures from a file, a list and a pattern") {
+  const std::string directory = NewDirectory(), config = directory + "/job.yaml";
+  const std::string images = IdxImageContent(60, 2, 3);
+  std::vector<uint8_t> labels(60);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i * 6 % 256 / 90);
+  // Writes some of the rows. Returns the path of their images.
+  const auto write = [&](const std::string& name, size_t first, uint32_t count) {
+    const std::string header = IdxImageContent(count, 2, 3).substr(0, 16);
+    const std::string path = directory + "/" + name + "-images-idx3";
+    WriteFile(path, header + images.substr(16 + first * 6, size_t{6} * count));
+    WriteFile(directory + "/" + name + "-labels-idx1",
+              IdxLabelContent({labels.begin() + first, labels.begin() + first + count}));
+    return path;
+  };
+  const std::string all = write("all", 0, 60), one = write("part-1", 0, 23), two = write("part-2", 23, 37);
+  WriteFile(config,
+            "model: {kind: softmax, outputs: 3}\n"
+            "data: {train: {format: idx, images: all-images-idx3, labels: all-labels-idx1}}\n"
+            "train: {batch_size: 8, epochs: 5, mode: sync}\n");
+  // `images_text`: of data.train.images, as YAML.
+  const auto crc = [&](const std::string& images_text, const std::string& more) {
+    std::string labels_text = images_text;
+    for (size_t at; (at = labels_text.find("images-idx3")) != std::string::npos;)
+      labels_text.replace(at, 11, "labels-idx1");
+    const Json result = RunLocal(config, {"--workers", "2", "--set", "data.train.images=" + images_text,
+                                          "--set", "data.train.labels=" + labels_text, "--set", more});
+    REQUIRE(!result.is_null());
+    return result["model_crc"].get<std::string>();
+  };
+  const std::string list = fmt::format("[{}, {}]", one, two), pattern = directory + "/part-*-images-idx3";
+  const std::string expected = crc(all, "data.cache=memory"), checkpoint = directory + "/ckpt";
+  CHECK(crc(pattern, "data.cache=memory") == expected);
+  CHECK(crc(list, "checkpoint.dir=" + checkpoint) == expected);
+  CHECK(crc(list, "data.cache=none") == crc(pattern, "data.cache=none"));
+  const Done whole = Run({"eval", checkpoint, "--data", all});
+  CAPTURE(whole.error);
+  CHECK(whole.code == 0);
+  CHECK(Run({"eval", checkpoint, "--data", one, "--data", two}).output == whole.output);
+  CHECK(Run({"eval", checkpoint, "--data", pattern}).output == whole.output);
 }
 
 TEST_CASE("sources: a command that fails behind its rows ends the run with its error") {

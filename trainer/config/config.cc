@@ -81,18 +81,18 @@ bool TakesPixels(const Config& config) {
 }
 
 std::string PathText(const DataSourceConfig& source) {
-  if (source.path.empty()) return "";
-  if (source.path.size() == 1) return source.path[0];
-  return fmt::format("{} and {}", source.path[0],
-                     Plural(static_cast<int64_t>(source.path.size()) - 1, "other"));
+  const std::vector<std::string>& paths = source.format == DataFormat::kIdx ? source.images : source.path;
+  if (paths.empty()) return "";
+  if (paths.size() == 1) return paths[0];
+  return fmt::format("{} and {}", paths[0], Plural(static_cast<int64_t>(paths.size()) - 1, "other"));
 }
 
 std::vector<DataFile> DataFiles(const DataConfig& data) {
   std::vector<DataFile> files;
   const auto add = [&](const DataSourceConfig& source, const std::string& section) {
     if (source.format == DataFormat::kIdx) {
-      files.push_back({section + ".images", source.images});
-      files.push_back({section + ".labels", source.labels});
+      for (const std::string& path : source.images) files.push_back({section + ".images", path});
+      for (const std::string& path : source.labels) files.push_back({section + ".labels", path});
     }
     if (source.format != DataFormat::kCsv) return;
     for (const std::string& path : source.path) {

@@ -96,8 +96,8 @@ struct DataSourceConfig {
   std::vector<std::string> path;  // csv: files, patterns of names, "-" or "exec:COMMAND"; never empty there
   std::string label;              // a column's name, or its number (ColumnNumber)
   bool header = true;
-  std::string images;
-  std::string labels;
+  std::vector<std::string> images;  // idx: files and patterns of names, in the order of their `labels`
+  std::vector<std::string> labels;
   SyntheticName name = SyntheticName::kLinear;
   std::optional<int64_t> rows;  // synthetic; unset: without end for linear
 };
@@ -360,7 +360,7 @@ inline bool IsPipe(const std::string& path) { return IsStandardInput(path) || Is
 inline bool ReadsPipe(const DataSourceConfig& source) {
   return source.format == DataFormat::kCsv && source.path.size() == 1 && IsPipe(source.path[0]);
 }
-// "a.csv", or "a.csv and 3 others".
+// The files of rows: "a.csv", or "a.csv and 3 others".
 std::string PathText(const DataSourceConfig& source);
 
 struct DataFile {

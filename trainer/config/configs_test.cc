@@ -70,8 +70,8 @@ TEST_CASE("configs: mnist_softmax is 82,500 steps of three workers on the files 
   CHECK(config.data.split == Split::kFull);
   CHECK(config.eval.by == EvalBy::kAll);
   const fs::path beside = fs::weakly_canonical("configs/../../shared/data/mnist");
-  CHECK(config.data.train.images == (beside / "train-images-idx3-ubyte.gz").string());
-  CHECK(config.data.test.labels == (beside / "t10k-labels-idx1-ubyte.gz").string());
+  CHECK(config.data.train.images == std::vector{(beside / "train-images-idx3-ubyte.gz").string()});
+  CHECK(config.data.test.labels == std::vector{(beside / "t10k-labels-idx1-ubyte.gz").string()});
 }
 
 TEST_CASE("configs: mnist_softmax_towers is 27,500 steps of two workers with two devices each") {

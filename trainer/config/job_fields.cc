@@ -68,13 +68,15 @@ std::vector<Field> SourceFields(const std::string& section) {
       Flag(section + ".header", &SourceMember<source, &DataSourceConfig::header>, kRun,
            "Whether the first line names the columns.")
           .OnlyWith(format, {"csv"}),
-      Row(section + ".images", &SourceMember<source, &DataSourceConfig::images>, FieldType::kInputPath, kTask,
-          "The IDX file of images.")
+      Row(section + ".images", &SourceMember<source, &DataSourceConfig::images>, FieldType::kInputPaths,
+          kTask,
+          "The IDX files of images, plain, .gz or .zst, which are one set in this order: a path, a pattern "
+          "(part-*-images, in the order of names) or a list of them.")
           .Try("train-images-idx3-ubyte.gz")
           .Required()
           .OnlyWith(format, {"idx"}),
-      Row(section + ".labels", &SourceMember<source, &DataSourceConfig::labels>, FieldType::kInputPath, kTask,
-          "The IDX file of labels.")
+      Row(section + ".labels", &SourceMember<source, &DataSourceConfig::labels>, FieldType::kInputPaths,
+          kTask, "The IDX files of labels, one for each file of images, in the same order.")
           .Try("train-labels-idx1-ubyte.gz")
           .Required()
           .OnlyWith(format, {"idx"}),

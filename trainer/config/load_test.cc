@@ -182,9 +182,22 @@ TEST_CASE(
                     "data: {train: {format: idx, images: sub//images.gz, labels: /abs/../labels}}\n");
   const Config config = Load(path);
   const std::string directory = fs::path(path).parent_path().string();
-  CHECK(config.data.train.images == directory + "/sub/images.gz");
-  CHECK(config.data.train.labels == "/labels");
+  CHECK(config.data.train.images == std::vector<std::string>{directory + "/sub/images.gz"});
+  CHECK(config.data.train.labels == std::vector<std::string>{"/labels"});
   CHECK(config.log.dir == (fs::current_path() / "logs/x").string());
+}
+
+TEST_CASE("load: IDX is read of lists of files and patterns, and not of a pipe") {
+  const std::string cwd = fs::current_path().string();
+  const auto sets = [](const std::string& images) {
+    return std::vector<std::string>{"data.train={format: idx, images: " + images + ", labels: l}",
+                                    "model.kind=softmax"};
+  };
+  CHECK(Load(kSmall, sets("[b, 'part-*']")).data.train.images == std::vector{cwd + "/b", cwd + "/part-*"});
+  for (const char* pipe : {"'-'", "'exec:cat a'", "[b, 'exec:cat a']"}) {
+    CAPTURE(pipe);
+    CHECK(LoadError(kSmall, sets(pipe)).find("IDX is read of files, not of") != std::string::npos);
+  }
 }
 
 TEST_CASE("load: a word that a path key takes stays a word") {
@@ -195,7 +208,7 @@ TEST_CASE("load: a word that a path key takes stays a word") {
 TEST_CASE("load: paths in flags are relative to the working directory") {
   const Config config =
       Load(kSmall, {"data.train={format: idx, images: i, labels: l}", "model.kind=softmax"});
-  CHECK(config.data.train.images == (fs::current_path() / "i").string());
+  CHECK(config.data.train.images == std::vector{(fs::current_path() / "i").string()});
 }
 
 TEST_CASE("load: '..' behind a link to a directory leads where the system would go") {
@@ -207,7 +220,7 @@ TEST_CASE("load: '..' behind a link to a directory leads where the system would 
       WriteTestFile("link/x.yaml",
                     "cluster: {ps: [a:1], worker: [a:2]}\nmodel: {kind: softmax}\ntrain: {epochs: 1}\n"
                     "data: {train: {format: idx, images: ../images, labels: l}}\n");
-  CHECK(Load(path).data.train.images == fs::canonical(base / "real/deep").string() + "/images");
+  CHECK(Load(path).data.train.images == std::vector{fs::canonical(base / "real/deep").string() + "/images"});
 }
 
 TEST_CASE("load: files that cannot be a config are refused by name") {

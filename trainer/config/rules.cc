@@ -331,6 +331,11 @@ void Rules::CheckRenames() {
 // What comes through a pipe is read once, from front to back, by one worker.
 void Rules::CheckPipes(const std::string& section, const DataSourceConfig& source) {
   const std::string key = section + ".path";
+  for (const auto& [name, paths] :
+       {std::pair(".images", &source.images), std::pair(".labels", &source.labels)}) {
+    RefuseIf(std::any_of(paths->begin(), paths->end(), IsPipe), section + name,
+             "IDX is read of files, not of standard input or a command. Save it in a file, and name that.");
+  }
   if (source.format != DataFormat::kCsv || IsBad(key)) return;
   const auto pipes = std::count_if(source.path.begin(), source.path.end(), IsPipe);
   RefuseIf(pipes > 0 && source.path.size() > 1, key,

@@ -126,7 +126,7 @@ TEST_CASE("digits: the nearest class mean is right for under 0.85 of the test im
 TEST_CASE("byte set: of IDX files joins image and label of a row") {
   const std::string images = WritePlain("images", IdxImageContent(3, 1, 2));
   const std::string labels = WritePlain("labels", IdxLabelContent({7, 8, 9}));
-  IdxSet idx = ReadIdxSet(images, labels, "data.train", {10, "", ""});
+  IdxSet idx = ReadIdxSet({{images}, {labels}}, "data.train", {10, "", ""});
   const ByteSet set(std::move(idx.images.bytes), std::move(idx.labels), 2, 10);
   const int64_t rows[] = {2, 0};
   float inputs[4];

@@ -1,7 +1,5 @@
 #include "trainer/data/data_shape.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -34,14 +32,14 @@ bool GivenByConfig(const Config& config, const std::vector<std::string>& paths, 
 }
 
 DataShape PeekIdx(const Config& config) {
-  const std::string& path = config.data.train.images;
+  const std::vector<std::string>& paths = config.data.train.images;
   DataShape shape;
   shape.classes = ClassesOf(config.model);
-  if (GivenByConfig(config, {path}, "data.train.images")) {
+  if (GivenByConfig(config, paths, "data.train.images")) {
     shape.inputs = *config.model.inputs;
     return shape;
   }
-  const IdxShape images = PeekIdxImages(path, "data.train.images");
+  const IdxShape images = PeekIdxSet(SourceFiles(paths, "data.train.images"), "data.train.images");
   shape.inputs = images.row_bytes;
   shape.rows = images.count;
   return shape;
@@ -122,18 +120,15 @@ void CheckKind(const DataShape& shape, const ModelConfig& model) {
 struct SetSize {
   std::optional<int64_t> rows = 0;
   double bytes = 0;
+  size_t idx_files = 0;  // of images
 };
 
-// Returns 0 if there is no such file.
-int64_t FileBytes(const std::string& path) {
-  struct stat about {};
-  return stat(path.c_str(), &about) == 0 ? about.st_size : 0;
-}
-
 SetSize IdxSize(const DataSourceConfig& source, const std::string& section) {
-  if (FileBytes(source.images) == 0) return {};
-  const IdxShape shape = PeekIdxImages(source.images, section + ".images");
-  return {shape.count, static_cast<double>(shape.count) * static_cast<double>(shape.row_bytes + 1)};
+  if (!FirstMissing(source.images).empty()) return {};
+  const std::vector<std::string> files = SourceFiles(source.images, section + ".images");
+  const IdxShape shape = PeekIdxSet(files, section + ".images");
+  return {shape.count, static_cast<double>(shape.count) * static_cast<double>(shape.row_bytes + 1),
+          files.size()};
 }
 
 // Estimates the rows from the lines of the first MiB of the first file, because a number takes from two to
@@ -220,8 +215,8 @@ DataSize EstimateDataSize(const Config& config) {
   size.bytes = of_train + test.bytes;
   size.train_rows = train.rows;
   size.test_rows = test.rows.value_or(0);
-  size.as_bytes = source.format == DataFormat::kIdx ||
-                  (source.format == DataFormat::kSynthetic && source.name == SyntheticName::kDigits);
+  const bool mapped = config.data.cache == DataCache::kNone;  // bytes only if they lie together
+  size.as_bytes = TakesPixels(config) && !(mapped && train.idx_files > 1);
   return size;
 }
 

@@ -33,7 +33,7 @@ TEST_CASE("data size: a gzip file of either set counts as many images as its hea
   config.model.inputs = 20;
   for (DataSourceConfig* source : {&config.data.train, &config.data.test}) {
     source->format = DataFormat::kIdx;
-    source->images = WriteGzip("images.gz", IdxImageContent(10000, 4, 5));
+    source->images = {WriteGzip("images.gz", IdxImageContent(10000, 4, 5))};
   }
   const DataSize size = EstimateDataSize(config);
   CHECK(size.bytes == 2 * 10000 * 21);

@@ -29,11 +29,11 @@ namespace {
 std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig& source,
                                     const std::string& part) {
   if (source.format == DataFormat::kNone) return nullptr;
-  if (source.format == DataFormat::kIdx && part == "train" && config.data.cache == DataCache::kNone) {
-    return std::make_shared<MappedImages>(source.images, source.labels, LabelRulesOf(config.model));
-  }
   if (source.format == DataFormat::kIdx) {
-    IdxSet set = ReadIdxSet(source.images, source.labels, "data." + part, LabelRulesOf(config.model));
+    const IdxFiles files = FindIdxFiles(source.images, source.labels, "data." + part);
+    if (part == "train" && config.data.cache == DataCache::kNone)
+      return std::make_shared<MappedImages>(files, LabelRulesOf(config.model));
+    IdxSet set = ReadIdxSet(files, "data." + part, LabelRulesOf(config.model));
     return std::make_shared<ByteSet>(std::move(set.images.bytes), std::move(set.labels),
                                      set.images.shape.row_bytes, ClassesOf(config.model));
   }

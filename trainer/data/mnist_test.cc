@@ -32,10 +32,10 @@ Config MnistConfig(const std::string& directory) {
   Config config;
   config.model.kind = ModelKind::kSoftmax;
   config.data.train.format = config.data.test.format = DataFormat::kIdx;
-  config.data.train.images = directory + "/train-images-idx3-ubyte.gz";
-  config.data.train.labels = directory + "/train-labels-idx1-ubyte.gz";
-  config.data.test.images = directory + "/t10k-images-idx3-ubyte.gz";
-  config.data.test.labels = directory + "/t10k-labels-idx1-ubyte.gz";
+  config.data.train.images = {directory + "/train-images-idx3-ubyte.gz"};
+  config.data.train.labels = {directory + "/train-labels-idx1-ubyte.gz"};
+  config.data.test.images = {directory + "/t10k-images-idx3-ubyte.gz"};
+  config.data.test.labels = {directory + "/t10k-labels-idx1-ubyte.gz"};
   config.data.validation = 5000;
   config.train.epochs = 2;
   return config;

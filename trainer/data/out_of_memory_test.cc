@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/files/data_test_util.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/order.h"
@@ -372,8 +373,8 @@ TEST_CASE("mapped images: the rows are those of images that are read; packed and
   std::vector<uint8_t> labels(3000);
   for (size_t row = 0; row < labels.size(); ++row) labels[row] = static_cast<uint8_t>(row % 10);
   const std::string images = IdxImageContent(3000, 2, 3);
-  config.data.train.images = WritePlain("images", images);
-  config.data.train.labels = WritePlain("labels", IdxLabelContent(labels));
+  config.data.train.images = {WritePlain("images", images)};
+  config.data.train.labels = {WritePlain("labels", IdxLabelContent(labels))};
   const std::shared_ptr<const DataSet> memory = LoadData(config).train;
   config.data.cache = DataCache::kNone;
   const std::shared_ptr<const DataSet> mapped = LoadData(config).train;
@@ -382,10 +383,71 @@ TEST_CASE("mapped images: the rows are those of images that are read; packed and
   CHECK(Gathered(*mapped, some).labels == Gathered(*memory, some).labels);
   CHECK(std::equal(images.begin() + 16, images.end(), mapped->bytes().data,
                    [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; }));
-  config.data.train.images = WriteGzip("images.gz", images);
+  config.data.train.images = {WriteGzip("images.gz", images)};
   CHECK(UserErrorOf([&] { LoadData(config); }).find("is packed") != std::string::npos);
-  config.data.train.images = WritePlain("images", images.substr(0, images.size() - 1));
+  config.data.train.images = {WritePlain("images", images.substr(0, images.size() - 1))};
   CHECK(!UserErrorOf([&] { LoadData(config); }).empty());
+}
+
+Config Sized(Config config, int64_t inputs) {
+  config.model.inputs = inputs;
+  return config;
+}
+
+TEST_CASE("mapped images: the rows of several files are those of one file, as floats") {
+  Config config;
+  config.model.kind = ModelKind::kSoftmax;
+  config.train.batch_size = 7;
+  config.train.epochs = 1;
+  DataSourceConfig& train = config.data.train;
+  train.format = DataFormat::kIdx;
+  const std::string images = IdxImageContent(3000, 2, 3);
+  std::vector<uint8_t> labels(3000);
+  for (size_t row = 0; row < labels.size(); ++row) labels[row] = static_cast<uint8_t>(row % 10);
+  train.images = {WritePlain("whole", images)};
+  train.labels = {WritePlain("whole-labels", IdxLabelContent(labels))};
+  const std::shared_ptr<const DataSet> whole = LoadData(config).train;
+  config.data.cache = DataCache::kNone;
+  const std::shared_ptr<const DataSet> mapped = LoadData(config).train;
+  const DataSize size_of_one = EstimateDataSize(Sized(config, 6));
+  train.images.clear();
+  train.labels.clear();
+  int64_t first = 0;
+  for (const int64_t count : {1100, 1, 1899}) {
+    const std::string header = IdxImageContent(static_cast<uint32_t>(count), 2, 3).substr(0, 16);
+    train.images.push_back(
+        WritePlain(fmt::format("images{}", first), header + images.substr(16 + first * 6, count * 6)));
+    train.labels.push_back(
+        WritePlain(fmt::format("labels{}", first),
+                   IdxLabelContent({labels.begin() + first, labels.begin() + first + count})));
+    first += count;
+  }
+  const std::shared_ptr<const DataSet> parts = LoadData(config).train;
+  CHECK((parts->bytes().data == nullptr));
+  CHECK(PeekShape(config).rows == 3000);
+  CHECK(size_of_one.as_bytes);
+  CHECK(!EstimateDataSize(Sized(config, 6)).as_bytes);
+  CHECK(FingerprintOf(*parts) == FingerprintOf(*whole));
+  std::vector<int64_t> some = SomeRows(3000, 4);
+  some.insert(some.end(), {0, 1099, 1100, 1101, 2999});
+  CHECK(Gathered(*parts, some).features == Gathered(*whole, some).features);
+  CHECK(Gathered(*parts, some).labels == Gathered(*whole, some).labels);
+  const auto source = MakeBatchSource(config, parts, 0, 1), same = MakeBatchSource(config, mapped, 0, 1);
+  Batch batch, expected;
+  while (source->Next(&batch)) {
+    REQUIRE(same->Next(&expected));
+    REQUIRE((batch.bytes.table.data == nullptr && batch.inputs != nullptr));
+    const gpu::Span<const int64_t>& rows = expected.bytes.rows;
+    const Rows wanted = Gathered(*mapped, {rows.data, rows.data + rows.size});
+    REQUIRE(std::vector<float>(batch.inputs, batch.inputs + batch.rows * 6) == wanted.features);
+    REQUIRE(std::vector<int32_t>(batch.labels, batch.labels + batch.rows) == wanted.labels);
+  }
+  CHECK(!same->Next(&expected));
+  train.images[2] = WriteGzip("images.gz", IdxImageContent(1899, 2, 3));
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("images.gz: is packed") != std::string::npos);
+  train.images[2] = WritePlain("other", IdxImageContent(1898, 2, 3));
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("other has 1898 images, and each needs one label") !=
+        std::string::npos);
 }
 
 Config PipeConfig(const std::string& command, int64_t inputs) {

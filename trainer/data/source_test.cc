@@ -53,8 +53,8 @@ Config IdxConfig(const std::string& name, uint32_t count, ModelKind kind) {
   Config config;
   config.model.kind = kind;
   config.data.train.format = DataFormat::kIdx;
-  config.data.train.images = WriteGzip(name + "-images.gz", IdxImageContent(count, 2, 3));
-  config.data.train.labels = WriteGzip(name + "-labels.gz", IdxLabelContent(labels));
+  config.data.train.images = {WriteGzip(name + "-images.gz", IdxImageContent(count, 2, 3))};
+  config.data.train.labels = {WriteGzip(name + "-labels.gz", IdxLabelContent(labels))};
   return config;
 }
 
@@ -252,7 +252,7 @@ TEST_CASE("sequential source: gives the asked rows once, in order") {
 TEST_CASE("shape: the header of the images tells inputs and rows") {
   Config config = IdxConfig("peek", 5, ModelKind::kSoftmax);
   config.data.validation = 2;
-  config.data.train.labels = "/not/read";
+  config.data.train.labels = {"/not/read"};
   const DataShape shape = PeekShape(config);
   CHECK(shape.inputs == 6);
   CHECK(shape.classes == 10);
@@ -264,7 +264,7 @@ TEST_CASE("shape: the header of the images tells inputs and rows") {
 
 TEST_CASE("shape: where the files are missing model.inputs counts, and without it that is a user error") {
   Config config = IdxConfig("gone", 5, ModelKind::kSoftmax);
-  config.data.train.images = "/no/such/images";
+  config.data.train.images = {"/no/such/images"};
   CHECK(Has(UserErrorOf([&] { PeekShape(config); }), "/no/such/images: cannot be opened"));
   config.model.inputs = 6;
   const DataShape shape = PeekShape(config);
@@ -277,7 +277,7 @@ TEST_CASE("shape: a task with the files and one without come to the same model")
   for (const ModelKind kind : {ModelKind::kSoftmax, ModelKind::kLogistic}) {
     Config with = IdxConfig("same", 5, kind), without = with;
     with.model.inputs = without.model.inputs = 6;
-    without.data.train.images = "/no/such/images";
+    without.data.train.images = {"/no/such/images"};
     ResolveModelShape(PeekShape(with), &with);
     ResolveModelShape(PeekShape(without), &without);
     CHECK(with.model.inputs == without.model.inputs);
@@ -320,7 +320,7 @@ TEST_CASE("shape: what model and data disagree on is a user error that names bot
 TEST_CASE("load: labels are checked against the model's outputs") {
   Config config = IdxConfig("load", 5, ModelKind::kLogistic);
   CHECK(LoadData(config).train->rows() == 5);
-  config.data.train.labels = WritePlain("two", IdxLabelContent({0, 1, 2, 0, 1}));
+  config.data.train.labels = {WritePlain("two", IdxLabelContent({0, 1, 2, 0, 1}))};
   CHECK(Has(UserErrorOf([&] { LoadData(config); }),
             "label of row 2 = 2; must be a whole number in 0..1 (model.kind = logistic"));
   config.model.kind = ModelKind::kSoftmax;
@@ -335,7 +335,7 @@ TEST_CASE("load: a test set is optional and must have as many inputs") {
   CHECK((LoadData(config).test == nullptr));
   config.data.test = IdxConfig("test", 3, ModelKind::kSoftmax).data.train;
   CHECK(LoadData(config).test->rows() == 3);
-  config.data.test.images = WritePlain("other", IdxImageContent(3, 2, 2));
+  config.data.test.images = {WritePlain("other", IdxImageContent(3, 2, 2))};
   CHECK(Has(UserErrorOf([&] { LoadData(config); }), "data.test has 4 inputs and data.train has 6"));
 }
 

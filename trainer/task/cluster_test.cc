@@ -67,8 +67,8 @@ TEST_CASE("cluster: a worker whose data is bad ends the run for all, with its ow
     Config config = DigitsCluster(1, 3, 1);
     config.data.split = split;
     config.data.train.format = DataFormat::kIdx;
-    config.data.train.images = "/nowhere/images";
-    config.data.train.labels = "/nowhere/labels";
+    config.data.train.images = {"/nowhere/images"};
+    config.data.train.labels = {"/nowhere/labels"};
     CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("/nowhere/"), UserError);
   }
 }

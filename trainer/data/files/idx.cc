@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/data/files/input_bytes.h"
+#include "trainer/data/files/sources.h"
 
 namespace dtrain {
 namespace {
@@ -73,7 +74,8 @@ IdxShape ReadHeader(InputBytes* file, const IdxKind& kind) {
   uint64_t row_bytes = 1;  // the product of two sizes below 2^32
   for (int i = 1; i < kind.sizes; ++i) row_bytes *= BigEndian(header.data() + 4 + 4 * i);
   CheckSizes(*file, kind, count, row_bytes);
-  return {static_cast<int64_t>(count), static_cast<int64_t>(row_bytes)};
+  const int64_t columns = kind.sizes > 1 ? BigEndian(header.data() + kind.header_bytes() - 4) : 1;
+  return {static_cast<int64_t>(count), static_cast<int64_t>(row_bytes), columns};
 }
 
 IdxShape PeekIdx(const std::string& path, const std::string& key, const IdxKind& kind) {
@@ -81,26 +83,38 @@ IdxShape PeekIdx(const std::string& path, const std::string& key, const IdxKind&
   return ReadHeader(&file, kind);
 }
 
-IdxBytes ReadIdx(const std::string& path, const std::string& key, const IdxKind& kind) {
+// Appends the records to `bytes`.
+IdxShape AppendIdx(const std::string& path, const std::string& key, const IdxKind& kind,
+                   std::vector<uint8_t>* bytes) {
   InputBytes file(path, key);
-  IdxBytes idx;
-  idx.shape = ReadHeader(&file, kind);
-  const int64_t size = idx.shape.count * idx.shape.row_bytes;
-  idx.bytes.resize(size);
-  const int64_t got = file.Read(idx.bytes.data(), size);
+  const IdxShape shape = ReadHeader(&file, kind);
+  const int64_t size = shape.count * shape.row_bytes;
+  const size_t begin = bytes->size();
+  bytes->resize(begin + static_cast<size_t>(size));
+  const int64_t got = file.Read(bytes->data() + begin, size);
   if (got < size) {
     ThrowTruncated(file, kind.header_bytes() + got,
-                   fmt::format("{} of {} must end at byte {}", Plural(idx.shape.count, kind.one, kind.name),
-                               Plural(idx.shape.row_bytes, "byte"), kind.header_bytes() + size));
+                   fmt::format("{} of {} must end at byte {}", Plural(shape.count, kind.one, kind.name),
+                               Plural(shape.row_bytes, "byte"), kind.header_bytes() + size));
   }
   uint8_t beyond = 0;
   if (file.Read(&beyond, 1) != 0) {
     throw UserError(
         "{}: byte {}: more bytes follow after the last of {}; the header must count them all. "
         "The file is damaged: fetch it anew.",
-        path, kind.header_bytes() + size, Plural(idx.shape.count, kind.one, kind.name));
+        path, kind.header_bytes() + size, Plural(shape.count, kind.one, kind.name));
   }
+  return shape;
+}
+
+IdxBytes ReadIdx(const std::string& path, const std::string& key, const IdxKind& kind) {
+  IdxBytes idx;
+  idx.shape = AppendIdx(path, key, kind, &idx.bytes);
   return idx;
+}
+
+std::string ImageText(const IdxShape& shape) {
+  return fmt::format("{} x {}", shape.row_bytes / shape.columns, shape.columns);
 }
 
 void CheckLabels(const std::string& path, const std::vector<uint8_t>& labels, const LabelRules& rules) {
@@ -116,6 +130,21 @@ void CheckLabels(const std::string& path, const std::vector<uint8_t>& labels, co
 
 IdxShape PeekIdxImages(const std::string& path, const std::string& key) {
   return PeekIdx(path, key, kImages);
+}
+
+IdxShape PeekIdxSet(const std::vector<std::string>& files, const std::string& key) {
+  IdxShape all = PeekIdxImages(files[0], key);
+  for (size_t i = 1; i < files.size(); ++i) {
+    const IdxShape shape = PeekIdxImages(files[i], key);
+    if (shape.row_bytes != all.row_bytes || shape.columns != all.columns) {
+      throw UserError(
+          "{}: byte 8: images of {} pixels; {} has images of {}, and all of one set have one shape. "
+          "Name files of one shape in {}.",
+          files[i], ImageText(shape), files[0], ImageText(all), key);
+    }
+    all.count += shape.count;
+  }
+  return all;
 }
 
 IdxShape ReadIdxHeader(InputBytes* file) { return ReadHeader(file, kImages); }
@@ -134,19 +163,46 @@ IdxBytes ReadIdxLabels(const std::string& path, const std::string& key) {
   return ReadIdx(path, key, kLabels);
 }
 
-IdxSet ReadIdxSet(const std::string& images, const std::string& labels, const std::string& section,
-                  const LabelRules& rules) {
-  const int64_t label_count = PeekIdx(labels, section + ".labels", kLabels).count;
-  const int64_t images_count = PeekIdxImages(images, section + ".images").count;
-  if (images_count != label_count) {
+IdxFiles FindIdxFiles(const std::vector<std::string>& images, const std::vector<std::string>& labels,
+                      const std::string& section) {
+  IdxFiles files{SourceFiles(images, section + ".images"), SourceFiles(labels, section + ".labels")};
+  const size_t image_files = files.images.size(), label_files = files.labels.size();
+  if (image_files != label_files) {
+    const bool more = image_files > label_files;
+    throw UserError(
+        "{}: has no file of {}: {}.images names {} and {}.labels {}. Name one file of labels for "
+        "each file of images, in the same order.",
+        more ? files.images[label_files] : files.labels[image_files], more ? "labels" : "images", section,
+        Plural(static_cast<int64_t>(image_files), "file"), section, label_files);
+  }
+  return files;
+}
+
+IdxShape CheckIdxFiles(const IdxFiles& files, const std::string& section) {
+  for (size_t i = 0; i < files.images.size(); ++i) {
+    const int64_t label_count = PeekIdx(files.labels[i], section + ".labels", kLabels).count;
+    const int64_t images_count = PeekIdxImages(files.images[i], section + ".images").count;
+    if (images_count == label_count) continue;
     throw UserError(
         "{}: byte 4: number of labels = {}; {} has {}, and each needs one label. Name two "
         "files of one set in {}.images and {}.labels.",
-        labels, label_count, images, Plural(images_count, "image"), section, section);
+        files.labels[i], label_count, files.images[i], Plural(images_count, "image"), section, section);
   }
-  // Reads the short file first, so that its errors are reported before the long one is unpacked.
-  std::vector<uint8_t> label_bytes = ReadIdxLabelsOf(labels, section + ".labels", rules);
-  return {ReadIdxImages(images, section + ".images"), std::move(label_bytes)};
+  return PeekIdxSet(files.images, section + ".images");
+}
+
+IdxSet ReadIdxSet(const IdxFiles& files, const std::string& section, const LabelRules& rules) {
+  IdxSet set;
+  set.images.shape = CheckIdxFiles(files, section);
+  // Reads the short files first, so that their errors are reported before the long ones are unpacked.
+  for (const std::string& path : files.labels) {
+    const std::vector<uint8_t> labels = ReadIdxLabelsOf(path, section + ".labels", rules);
+    set.labels.insert(set.labels.end(), labels.begin(), labels.end());
+  }
+  set.images.bytes.reserve(static_cast<size_t>(set.images.shape.count * set.images.shape.row_bytes));
+  for (const std::string& path : files.images)
+    AppendIdx(path, section + ".images", kImages, &set.images.bytes);
+  return set;
 }
 
 }  // namespace dtrain

@@ -17,10 +17,15 @@ namespace dtrain {
 struct IdxShape {
   int64_t count = 0;
   int64_t row_bytes = 1;  // pixels of one image
+  int64_t columns = 1;    // pixels of one line of an image
 };
 
 // Reads and checks the header only.
 IdxShape PeekIdxImages(const std::string& path, const std::string& key);
+
+// Reads and checks the headers of files of images, at least one. Returns the shape of all: the sum of their
+// counts. Throws UserError if images of two files have different shapes.
+IdxShape PeekIdxSet(const std::vector<std::string>& files, const std::string& key);
 
 // Reads and checks the header of images; the pixels follow.
 IdxShape ReadIdxHeader(InputBytes* file);
@@ -36,13 +41,25 @@ IdxBytes ReadIdxLabels(const std::string& path, const std::string& key);
 std::vector<uint8_t> ReadIdxLabelsOf(const std::string& path, const std::string& key,
                                      const LabelRules& rules);
 
+// IdxFiles: the files of one set. labels[i] has the labels of images[i].
+struct IdxFiles {
+  std::vector<std::string> images;
+  std::vector<std::string> labels;
+};
+// Returns the files that two lists of paths and patterns name. `section` is "data.train" or "data.test".
+// Throws UserError if the lists do not name equally many.
+IdxFiles FindIdxFiles(const std::vector<std::string>& images, const std::vector<std::string>& labels,
+                      const std::string& section);
+// Reads the headers, and returns the shape of all images. Throws UserError if the counts of two files that
+// belong together differ, and what PeekIdxSet() throws.
+IdxShape CheckIdxFiles(const IdxFiles& files, const std::string& section);
+
 // IdxSet: images and labels of one set, with equal counts and labels in [0, classes).
 struct IdxSet {
   IdxBytes images;
   std::vector<uint8_t> labels;
 };
-// `section` is "data.train" or "data.test". `rules.classes` must be set.
-IdxSet ReadIdxSet(const std::string& images, const std::string& labels, const std::string& section,
-                  const LabelRules& rules);
+// Reads the rows of all files, in their order. `rules.classes` must be set.
+IdxSet ReadIdxSet(const IdxFiles& files, const std::string& section, const LabelRules& rules);
 
 }  // namespace dtrain

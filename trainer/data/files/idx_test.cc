@@ -16,10 +16,14 @@ std::string ImageError(const std::string& path) {
 std::string LabelError(const std::string& path) {
   return UserErrorOf([&] { ReadIdxLabels(path, "data.train.labels"); });
 }
+const LabelRules kTenLabels{10, "model.outputs = 10", "raise model.outputs"};
+
+std::string SetError(const std::vector<std::string>& images, const std::vector<std::string>& labels) {
+  return UserErrorOf(
+      [&] { ReadIdxSet(FindIdxFiles(images, labels, "data.train"), "data.train", kTenLabels); });
+}
 std::string SetError(const std::string& images, const std::string& labels) {
-  return UserErrorOf([&] {
-    ReadIdxSet(images, labels, "data.train", {10, "model.outputs = 10", "raise model.outputs"});
-  });
+  return SetError(std::vector{images}, std::vector{labels});
 }
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -117,6 +121,48 @@ TEST_CASE("idx: different numbers of images and labels are refused with both") {
   CHECK(Has(error, "labels: byte 4: number of labels = 2; "));
   CHECK(Has(error, "images has 3 images, and each needs one label"));
   CHECK(Has(SetError(WritePlain("one", IdxImageContent(1, 2, 2)), labels), "one has 1 image, and each"));
+}
+
+TEST_CASE("idx: several files are one set, in the order of the list and of the names") {
+  const std::string images = IdxImageContent(6, 2, 3).substr(16);
+  const auto part = [&](uint32_t count, size_t first) {
+    return IdxImageContent(count, 2, 3).substr(0, 16) + images.substr(first * 6, count * 6);
+  };
+  std::string pattern = WritePlain("part-2-images", part(2, 1));
+  pattern[pattern.rfind('2')] = '*';
+  WritePlain("part-1-images", part(1, 0));
+  const std::string last = WriteGzip("last-images.gz", part(3, 3));
+  const std::string labels = WritePlain("part-1-labels", IdxLabelContent({7}));
+  const IdxFiles files = FindIdxFiles({pattern, last},
+                                      {labels, WriteZstd("part-2-labels.zst", IdxLabelContent({5, 6})),
+                                       WritePlain("last-labels", IdxLabelContent({1, 2, 3}))},
+                                      "data.train");
+  const IdxSet set = ReadIdxSet(files, "data.train", kTenLabels);
+  CHECK(set.images.shape.count == 6);
+  CHECK(std::string(set.images.bytes.begin(), set.images.bytes.end()) == images);
+  CHECK(set.labels == std::vector<uint8_t>{7, 5, 6, 1, 2, 3});
+}
+
+TEST_CASE("idx: files that do not belong together are refused by name") {
+  const std::string a = WritePlain("a-images", IdxImageContent(3, 2, 2));
+  const std::string b = WritePlain("b-images", IdxImageContent(2, 2, 2));
+  const std::string flat = WritePlain("flat-images", IdxImageContent(2, 1, 4));
+  const std::string a_labels = WritePlain("a-labels", IdxLabelContent({1, 2, 3}));
+  const std::string b_labels = WritePlain("b-labels", IdxLabelContent({1, 2}));
+  const std::string c_labels = WritePlain("c-labels", IdxLabelContent({1}));
+  CHECK(Has(
+      SetError({a, b}, {a_labels}),
+      "b-images: has no file of labels: data.train.images names 2 files and data.train.labels 1. Name one "
+      "file of labels for each file of images, in the same order."));
+  CHECK(Has(SetError({a}, {a_labels, b_labels, c_labels}), "b-labels: has no file of images: "));
+  const std::string counts = SetError({a, b}, {a_labels, c_labels});
+  CHECK(Has(counts, "c-labels: byte 4: number of labels = 1; "));
+  CHECK(Has(counts, "b-images has 2 images, and each needs one label. Name two files of one set in "));
+  const std::string shapes = SetError({a, flat}, {a_labels, b_labels});
+  CHECK(Has(shapes, "flat-images: byte 8: images of 1 x 4 pixels; "));
+  CHECK(Has(shapes,
+            "a-images has images of 2 x 2, and all of one set have one shape. Name files of one shape "
+            "in data.train.images."));
 }
 
 TEST_CASE("idx: the two headers are compared before anything is unpacked") {
